@@ -1,0 +1,107 @@
+//! Memory shared between the generated probe code in the target and the recorder.
+//!
+//! *Contexts* lie on a private anonymous page of the target with `MADV_WIPEONFORK`: one each
+//! thread, found through the gs base. A forked child finds zeros and so measures nothing.
+//!
+//! *The pool* is a shared mapping of a memfd: [`PoolHeader`], the queue of free contexts, then
+//! one ring each context. Ring `i` belongs to context `i`.
+//!
+//! A ring overwrites its oldest records: the producer never waits. Its counter runs freely, so
+//! the reader knows exactly how many records it missed.
+
+pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"hopsPOOL");
+pub const POOL_VERSION: u32 = 1;
+pub const PAGE: usize = 4096;
+/// Most threads measured at once in one process.
+pub const CONTEXTS_MAX: usize = 1024;
+
+/// What a probe reads through the gs base.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(64))]
+pub struct Context {
+    /// fs base of the thread this context belongs to; 0 in a forked child and in free contexts.
+    pub owner: u64,
+    /// Address of the [`RingHeader`] in the target.
+    pub ring: u64,
+    /// Address of the [`PoolHeader`] in the target; 0 in a forked child.
+    pub pool: u64,
+    pub reserved: [u64; 5],
+}
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct PoolHeader {
+    pub magic: u64,
+    pub version: u32,
+    pub stride: u32,
+    pub contexts: u32,
+    pub ring_records_log2: u32,
+    pub pad0: [u8; 40],
+    /// Entries taken from the free queue; written by threads of the target (`lock cmpxchg`).
+    pub free_head: u64,
+    pub pad1: [u8; 56],
+    /// Entries put into the free queue; written by the recorder only.
+    pub free_tail: u64,
+    pub pad2: [u8; 56],
+    /// Calls that found no free context (`lock inc`).
+    pub calls_unmeasured: u64,
+    /// Calls whose gs base was none of our contexts (`lock inc`).
+    pub calls_foreign: u64,
+    pub pad3: [u8; 48],
+}
+
+/// Free queue: `u32` context indices, slot `n % CONTEXTS_MAX`.
+pub const FREE_QUEUE_OFFSET: usize = PAGE;
+pub const POOL_HEADER_BYTES: usize = FREE_QUEUE_OFFSET + CONTEXTS_MAX * 4;
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct RingHeader {
+    /// Slots reserved so far (`xadd` by the owning thread).
+    pub count: u64,
+    pub pad0: [u8; 56],
+    /// fs base and thread id of the owner, written when the context is claimed; tid 0 = unknown.
+    pub owner: u64,
+    pub tid: u32,
+    pub pad1: [u8; 52],
+    /// Records the recorder is done with: a salvage starts here.
+    pub consumed: u64,
+    pub pad2: [u8; 56],
+}
+
+pub const RING_HEADER_BYTES: usize = PAGE;
+
+/// Bytes of one ring with its header.
+pub const fn ring_bytes(ring_records_log2: u32) -> usize {
+    RING_HEADER_BYTES + (crate::record::STRIDE << ring_records_log2)
+}
+
+/// Offset of ring `index` from the pool header.
+pub const fn ring_offset(index: usize, ring_records_log2: u32) -> usize {
+    POOL_HEADER_BYTES + index * ring_bytes(ring_records_log2)
+}
+
+/// Bytes of a whole pool.
+pub const fn pool_bytes(contexts: usize, ring_records_log2: u32) -> usize {
+    ring_offset(contexts, ring_records_log2)
+}
+
+const _: () = {
+    use core::mem::offset_of;
+    assert!(size_of::<Context>() == 64);
+    assert!(offset_of!(Context, owner) == 0);
+    assert!(offset_of!(Context, ring) == 8);
+    assert!(offset_of!(Context, pool) == 16);
+    assert!(offset_of!(PoolHeader, free_head) == 64);
+    assert!(offset_of!(PoolHeader, free_tail) == 128);
+    assert!(offset_of!(PoolHeader, calls_unmeasured) == 192);
+    assert!(offset_of!(PoolHeader, calls_foreign) == 200);
+    assert!(size_of::<PoolHeader>() <= FREE_QUEUE_OFFSET);
+    assert!(offset_of!(RingHeader, count) == 0);
+    assert!(offset_of!(RingHeader, owner) == 64);
+    assert!(offset_of!(RingHeader, tid) == 72);
+    assert!(offset_of!(RingHeader, consumed) == 128);
+    assert!(size_of::<RingHeader>() <= RING_HEADER_BYTES);
+    assert!(POOL_HEADER_BYTES % PAGE == 0);
+    assert!(CONTEXTS_MAX.is_power_of_two());
+};

@@ -1,0 +1,19 @@
+//! The contract between everything that writes a measurement and everything that reads one:
+//! records, the ring layout shared with the measured process, clock conversion and the tables
+//! that give records a meaning. Layouts are asserted at compile time.
+#![no_std]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+pub mod clock;
+pub mod layout;
+pub mod record;
+pub mod table;
+
+pub use clock::{ClockSync, Ns, Tsc, TscFrequency};
+pub use record::{FunctionId, Kind, Record};
+pub use table::{
+    FunctionEntry, ModuleEntry, ProbeCost, ProcessEntry, ProcessIx, RecordingMeta, Refusal, Summary,
+    ThreadEntry, ThreadIx,
+};

@@ -1,0 +1,133 @@
+//! One probe record: 16 bytes, written by generated code in the measured process.
+use serde::{Deserialize, Serialize};
+
+/// Index into the recording's function table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FunctionId(pub u32);
+
+impl FunctionId {
+    pub const BITS: u32 = 32 - Kind::BITS;
+    pub const MAX: u32 = (1 << Self::BITS) - 1;
+}
+
+/// What a record says. Values are part of the file format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[repr(u8)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The function was called; `rsp` points at its return address.
+    Entry = 0,
+    /// The function returns; `rsp` points at its return address again.
+    Exit = 1,
+    /// The function leaves by a jump to another function, which will return in its place.
+    TailExit = 2,
+    /// This activation goes on in the original, unmeasured body: its exit will not be seen.
+    /// `rsp` is wherever the body had it.
+    Escape = 3,
+}
+
+impl Kind {
+    pub const BITS: u32 = 3;
+
+    pub const fn from_bits(bits: u32) -> Option<Kind> {
+        match bits {
+            0 => Some(Kind::Entry),
+            1 => Some(Kind::Exit),
+            2 => Some(Kind::TailExit),
+            3 => Some(Kind::Escape),
+            _ => None,
+        }
+    }
+}
+
+/// A probe record as it lies in the ring (little-endian):
+///
+/// | offset | size | field |
+/// |---|---|---|
+/// | 0 | 8 | TSC, stored last |
+/// | 8 | 4 | function id << 3 \| kind |
+/// | 12 | 4 | low half of rsp with its three low bits replaced by the lap number of the slot |
+///
+/// The lap bits let a reader tell a stored slot from one that was only reserved, without any
+/// state of its own: slot `i` of a ring of `n` is stored when its bits equal `(i / n) % 8` and
+/// its TSC is not 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Record {
+    pub tsc: u64,
+    pub id_kind: u32,
+    pub stack: u32,
+}
+
+/// Bytes from one record to the next; a property of the recording.
+pub const STRIDE: usize = 16;
+pub const LAP_MASK: u32 = 7;
+
+const _: () = {
+    assert!(size_of::<Record>() == STRIDE);
+    assert!(core::mem::offset_of!(Record, tsc) == 0);
+    assert!(core::mem::offset_of!(Record, id_kind) == 8);
+    assert!(core::mem::offset_of!(Record, stack) == 12);
+};
+
+impl Record {
+    pub const fn new(tsc: u64, function: FunctionId, kind: Kind, rsp_lo32: u32) -> Record {
+        Record { tsc, id_kind: id_kind(function, kind), stack: rsp_lo32 & !LAP_MASK }
+    }
+
+    pub const fn function(self) -> FunctionId {
+        FunctionId(self.id_kind >> Kind::BITS)
+    }
+
+    /// `None` when the bits are none of ours (a damaged file, a scribbled ring).
+    pub const fn kind(self) -> Option<Kind> {
+        Kind::from_bits(self.id_kind & ((1 << Kind::BITS) - 1))
+    }
+
+    /// Low 32 bits of rsp, a multiple of 8.
+    pub const fn rsp_lo32(self) -> u32 {
+        self.stack & !LAP_MASK
+    }
+
+    pub const fn lap_bits(self) -> u32 {
+        self.stack & LAP_MASK
+    }
+
+    pub const fn to_bytes(self) -> [u8; STRIDE] {
+        let (t, i, s) = (self.tsc.to_le_bytes(), self.id_kind.to_le_bytes(), self.stack.to_le_bytes());
+        [
+            t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], i[0], i[1], i[2], i[3], s[0], s[1], s[2],
+            s[3],
+        ]
+    }
+
+    pub fn from_bytes(b: &[u8; STRIDE]) -> Record {
+        let word = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
+        Record { tsc: word(0) as u64 | (word(4) as u64) << 32, id_kind: word(8), stack: word(12) }
+    }
+}
+
+/// The immediate that a probe stores: function and kind in one word.
+pub const fn id_kind(function: FunctionId, kind: Kind) -> u32 {
+    function.0 << Kind::BITS | kind as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_round_trip() {
+        let r = Record::new(0x0123_4567_89ab_cdef, FunctionId(77), Kind::TailExit, 0xdead_beef);
+        assert_eq!(Record::from_bytes(&r.to_bytes()), r);
+        assert_eq!(r.function(), FunctionId(77));
+        assert_eq!(r.kind(), Some(Kind::TailExit));
+        assert_eq!(r.rsp_lo32(), 0xdead_bee8);
+    }
+
+    #[test]
+    fn unknown_kind_is_none() {
+        assert_eq!(Record { tsc: 1, id_kind: 7, stack: 0 }.kind(), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! The tables that give records a meaning. In a trace file they are JSON, so that a stranger can
+//! read them with nothing but a text viewer.
+use crate::{ClockSync, FunctionId, TscFrequency};
+use alloc::{string::String, vec::Vec};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ProcessIx(pub u32);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ThreadIx(pub u32);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ModuleIx(pub u32);
+
+/// Everything known when the recording starts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecordingMeta {
+    pub hopscope_version: String,
+    pub command_line: Vec<String>,
+    pub host: String,
+    pub kernel: String,
+    pub cpu: String,
+    pub cpus_online: u32,
+    pub tsc_frequency: TscFrequency,
+    /// False when the kernel does not say `constant_tsc nonstop_tsc`: times are then doubtful.
+    pub tsc_invariant: bool,
+    pub start: ClockSync,
+    /// Bytes per record; see [`crate::record::STRIDE`].
+    pub stride: u32,
+    /// Records per thread ring.
+    pub ring_records: u64,
+    pub probe_cost: Option<ProbeCost>,
+}
+
+/// What a probe pair costs on this machine, measured at the start of the recording, in ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ProbeCost {
+    /// What an empty body reads between its own entry and exit stamp (lowest, median, highest).
+    pub bias_ticks: [u64; 3],
+    /// What one measured call adds to whoever calls it (lowest, median, highest).
+    pub pair_ticks: [u64; 3],
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessEntry {
+    pub ix: ProcessIx,
+    pub pid: i32,
+    pub comm: String,
+    pub command_line: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadEntry {
+    pub ix: ThreadIx,
+    pub process: ProcessIx,
+    /// 0 when the thread was gone before its id could be learnt.
+    pub tid: i32,
+    pub comm: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleEntry {
+    pub ix: ModuleIx,
+    pub path: String,
+    /// Hex of the GNU build id note; empty when the file has none.
+    pub build_id: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionEntry {
+    pub id: FunctionId,
+    pub module: ModuleIx,
+    /// Demangled.
+    pub name: String,
+    /// Address in the file (stated virtual memory address), not in a process.
+    pub svma: u64,
+    pub size: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+/// A function that was asked for and not measured, with the reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    pub module: String,
+    pub name: String,
+    pub svma: u64,
+    pub reason: String,
+}
+
+/// Written when the recording ends in order; its absence means the recorder was killed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    pub end: ClockSync,
+    pub ended_because: String,
+    pub recorded: u64,
+    /// Overwritten in a ring before the recorder came.
+    pub lost: u64,
+    /// Reserved by a probe and never stored (thread killed inside the probe).
+    pub torn: u64,
+    pub threads_measured: u64,
+    /// Calls made by threads that found no free context.
+    pub calls_unmeasured: u64,
+    /// Longest time all threads of one target stood still, per target, at attach and detach.
+    pub attach_pause_ns: Vec<u64>,
+    pub detach_pause_ns: Vec<u64>,
+    pub recorder_cpu_ns: u64,
+    /// Anything the user must know: what was left mapped, what could not be restored.
+    pub notes: Vec<String>,
+}
