@@ -3,12 +3,16 @@ use core::ops::{Add, Sub};
 use serde::{Deserialize, Serialize};
 
 /// A time-stamp counter value, in ticks (Intel SDM vol. 3, 19.17; AMD APM vol. 2, 13.2.4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Tsc(pub u64);
 
 /// A duration or instant in nanoseconds; which clock is said where it is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Ns(pub u64);
 

@@ -57,8 +57,9 @@ pub const POOL_HEADER_BYTES: usize = FREE_QUEUE_OFFSET + CONTEXTS_MAX * 4;
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RingHeader {
-    /// Slots reserved so far (`xadd` by the owning thread).
-    pub count: u64,
+    /// Bytes reserved so far: [`crate::record::STRIDE`] a slot (`xadd` by the owning thread, one
+    /// instruction, so that a signal handler's probes cannot take the same slot).
+    pub cursor: u64,
     pub pad0: [u8; 56],
     /// fs base and thread id of the owner, written when the context is claimed; tid 0 = unknown.
     pub owner: u64,
@@ -97,7 +98,7 @@ const _: () = {
     assert!(offset_of!(PoolHeader, calls_unmeasured) == 192);
     assert!(offset_of!(PoolHeader, calls_foreign) == 200);
     assert!(size_of::<PoolHeader>() <= FREE_QUEUE_OFFSET);
-    assert!(offset_of!(RingHeader, count) == 0);
+    assert!(offset_of!(RingHeader, cursor) == 0);
     assert!(offset_of!(RingHeader, owner) == 64);
     assert!(offset_of!(RingHeader, tid) == 72);
     assert!(offset_of!(RingHeader, consumed) == 128);

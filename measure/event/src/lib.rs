@@ -9,11 +9,12 @@ extern crate alloc;
 pub mod clock;
 pub mod layout;
 pub mod record;
+pub mod ring;
 pub mod table;
 
 pub use clock::{ClockSync, Ns, Tsc, TscFrequency};
 pub use record::{FunctionId, Kind, Record};
 pub use table::{
-    FunctionEntry, ModuleEntry, ProbeCost, ProcessEntry, ProcessIx, RecordingMeta, Refusal, Summary,
-    ThreadEntry, ThreadIx,
+    FunctionEntry, ModuleEntry, ProbeCost, ProcessEntry, ProcessIx, RecordingMeta, Refusal,
+    Summary, ThreadEntry, ThreadIx,
 };

@@ -45,13 +45,14 @@ impl Kind {
 ///
 /// | offset | size | field |
 /// |---|---|---|
-/// | 0 | 8 | TSC, stored last |
+/// | 0 | 8 | TSC; zeroed when the slot is reserved, stored last |
 /// | 8 | 4 | function id << 3 \| kind |
-/// | 12 | 4 | low half of rsp with its three low bits replaced by the lap number of the slot |
+/// | 12 | 4 | low half of rsp, plus the lap number of the slot (wrapping) |
 ///
-/// The lap bits let a reader tell a stored slot from one that was only reserved, without any
-/// state of its own: slot `i` of a ring of `n` is stored when its bits equal `(i / n) % 8` and
-/// its TSC is not 0.
+/// rsp is a multiple of 8 at a call by the ABI, so its three low bits carry the lap: a reader can
+/// tell a stored slot from one that was only reserved without any state of its own. Slot `i` of a
+/// ring of `n` is stored when `stack - i / n` is a multiple of 8 and the TSC is not 0
+/// ([`Record::stored`]). Outside rings the lap is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Record {
@@ -73,7 +74,11 @@ const _: () = {
 
 impl Record {
     pub const fn new(tsc: u64, function: FunctionId, kind: Kind, rsp_lo32: u32) -> Record {
-        Record { tsc, id_kind: id_kind(function, kind), stack: rsp_lo32 & !LAP_MASK }
+        Record {
+            tsc,
+            id_kind: id_kind(function, kind),
+            stack: rsp_lo32 & !LAP_MASK,
+        }
     }
 
     pub const fn function(self) -> FunctionId {
@@ -90,21 +95,38 @@ impl Record {
         self.stack & !LAP_MASK
     }
 
-    pub const fn lap_bits(self) -> u32 {
-        self.stack & LAP_MASK
+    /// The record of a ring slot that was read in lap `lap`, or `None` when that lap's record is
+    /// not (completely) there.
+    pub const fn stored(raw: Record, lap: u64) -> Option<Record> {
+        let rsp_lo32 = raw.stack.wrapping_sub(lap as u32);
+        if raw.tsc == 0 || rsp_lo32 & LAP_MASK != 0 {
+            return None;
+        }
+        Some(Record {
+            stack: rsp_lo32,
+            ..raw
+        })
     }
 
     pub const fn to_bytes(self) -> [u8; STRIDE] {
-        let (t, i, s) = (self.tsc.to_le_bytes(), self.id_kind.to_le_bytes(), self.stack.to_le_bytes());
+        let (t, i, s) = (
+            self.tsc.to_le_bytes(),
+            self.id_kind.to_le_bytes(),
+            self.stack.to_le_bytes(),
+        );
         [
-            t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], i[0], i[1], i[2], i[3], s[0], s[1], s[2],
-            s[3],
+            t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], i[0], i[1], i[2], i[3], s[0], s[1],
+            s[2], s[3],
         ]
     }
 
     pub fn from_bytes(b: &[u8; STRIDE]) -> Record {
         let word = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
-        Record { tsc: word(0) as u64 | (word(4) as u64) << 32, id_kind: word(8), stack: word(12) }
+        Record {
+            tsc: word(0) as u64 | (word(4) as u64) << 32,
+            id_kind: word(8),
+            stack: word(12),
+        }
     }
 }
 
@@ -119,7 +141,12 @@ mod tests {
 
     #[test]
     fn bytes_round_trip() {
-        let r = Record::new(0x0123_4567_89ab_cdef, FunctionId(77), Kind::TailExit, 0xdead_beef);
+        let r = Record::new(
+            0x0123_4567_89ab_cdef,
+            FunctionId(77),
+            Kind::TailExit,
+            0xdead_beef,
+        );
         assert_eq!(Record::from_bytes(&r.to_bytes()), r);
         assert_eq!(r.function(), FunctionId(77));
         assert_eq!(r.kind(), Some(Kind::TailExit));
@@ -128,6 +155,14 @@ mod tests {
 
     #[test]
     fn unknown_kind_is_none() {
-        assert_eq!(Record { tsc: 1, id_kind: 7, stack: 0 }.kind(), None);
+        assert_eq!(
+            Record {
+                tsc: 1,
+                id_kind: 7,
+                stack: 0
+            }
+            .kind(),
+            None
+        );
     }
 }
