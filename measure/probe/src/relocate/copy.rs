@@ -1,0 +1,345 @@
+//! Emits the copy of a unit: every instruction verbatim but for the fields that depend on where it
+//! lies, probes at the entry and before every way out.
+//!
+//! References to the unit's own labels as *data* keep the original address; direct jumps go to
+//! the copy; a call to itself goes to the original entry, so that recursion is measured.
+use super::push;
+use super::refusal::Refusal;
+use super::unit::{Insn, Op, Piece, Unit};
+use crate::codegen::asm::{Asm, Label, Zone};
+use crate::codegen::dispatch::{self, Translated};
+use crate::codegen::probe::{self, Live, ProbeConfig, Site};
+use hopscope_event::record::{FunctionId, Kind};
+use std::collections::HashMap;
+
+/// What a copy is made with.
+pub struct Copier<'a> {
+    pub asm: &'a mut Asm,
+    pub config: &'a ProbeConfig,
+    pub slow: Label,
+}
+
+/// Where things are in the copy.
+#[derive(Debug)]
+pub struct Copied {
+    /// Entry probe: the jump's target.
+    pub entry: Label,
+    /// Instructions inside the replaced bytes and their copies: where a thread that stands there
+    /// goes on.
+    pub moved: Vec<(u64, Label)>,
+    /// Every instruction and the offset of its copy (diagnostics, differential test).
+    pub map: Vec<(u64, Zone, u32)>,
+}
+
+struct Body<'a> {
+    unit: &'a Unit,
+    pieces: &'a [Piece<'a>],
+    bias: u64,
+    function: FunctionId,
+    starts: HashMap<u64, Label>,
+    dispatcher: Option<Label>,
+}
+
+impl Copier<'_> {
+    /// Copies `unit`, which a process has mapped at `bias` above its file addresses.
+    pub fn copy(
+        &mut self,
+        unit: &Unit,
+        pieces: &[Piece],
+        bias: u64,
+        function: FunctionId,
+        live_at_entry: Live,
+    ) -> Result<Copied, Refusal> {
+        let mut starts = HashMap::new();
+        for insn in unit.insns() {
+            if let Op::Jump { target } | Op::JumpIf { target, .. } | Op::ShortOnly { target } =
+                insn.op
+                && unit.contains(target)
+            {
+                starts.entry(target).or_insert_with(|| self.asm.label());
+            }
+        }
+        let mut moved = Vec::new();
+        for insn in &unit.pieces[0].insns {
+            if insn.svma > unit.patch_at && insn.svma < unit.patch_at + super::unit::JUMP_BYTES {
+                let label = *starts.entry(insn.svma).or_insert_with(|| self.asm.label());
+                moved.push((insn.svma, label));
+            }
+        }
+        let dispatcher = unit.has_indirect_jump.then(|| self.asm.label());
+        let body = Body {
+            unit,
+            pieces,
+            bias,
+            function,
+            starts,
+            dispatcher,
+        };
+
+        let mut map = Vec::new();
+        let mut ranges = Vec::new();
+        let entry = self.asm.label();
+        for (i, piece) in unit.pieces.iter().enumerate() {
+            let zone = if i == 0 { Zone::Hot } else { Zone::Cold };
+            let copy_base = self.asm.label();
+            self.asm.bind(zone, copy_base);
+            // Distance 0 means "nothing starts here" in translation tables.
+            self.asm.bytes(zone, &[0xcc]);
+            self.asm.align(zone, 16, 0xcc);
+            if i == 0 {
+                self.asm.bind(zone, entry);
+                let site = Site {
+                    function,
+                    kind: Kind::Entry,
+                    live: live_at_entry,
+                    red_zone: false,
+                };
+                probe::probe(self.asm, zone, self.config, self.slow, site);
+            }
+            let before = map.len();
+            self.piece(&body, i, zone, &mut map)?;
+            if dispatcher.is_some() {
+                let copied_from = self.asm.offset_in(zone, copy_base);
+                let mut table = vec![0u32; (piece.range.end - piece.range.start) as usize];
+                for (svma, _, offset) in &map[before..] {
+                    table[(svma - piece.range.start) as usize] = offset - copied_from;
+                }
+                let at = self.asm.label();
+                self.asm.bind(Zone::Table, at);
+                self.asm.words(Zone::Table, &table);
+                let original = self.asm.label_at(piece.range.start.wrapping_add(bias));
+                ranges.push(Translated {
+                    original,
+                    bytes: table.len() as u32,
+                    table: at,
+                    copy_base,
+                });
+            }
+        }
+        if let Some(label) = dispatcher {
+            dispatch::dispatcher(self.asm, self.config, self.slow, function, &ranges, label);
+        }
+        Ok(Copied { entry, moved, map })
+    }
+
+    fn piece(
+        &mut self,
+        body: &Body,
+        piece: usize,
+        zone: Zone,
+        map: &mut Vec<(u64, Zone, u32)>,
+    ) -> Result<(), Refusal> {
+        let decoded = &body.unit.pieces[piece];
+        let long = self.relax(body, piece);
+        for (insn, long) in decoded.insns.iter().zip(long) {
+            if let Some(label) = body.starts.get(&insn.svma) {
+                self.asm.bind(zone, *label);
+            }
+            map.push((insn.svma, zone, self.asm.position(zone)));
+            self.insn(body, piece, zone, insn, long)?;
+        }
+        if decoded.falls_through {
+            let out = self.asm.label();
+            self.asm.rel32(zone, &[0xe9], out, &[]);
+            self.leave(Zone::Cold, body, out, decoded.range.end);
+        }
+        Ok(())
+    }
+
+    /// Out-of-line tail exit to an address outside of the unit.
+    fn leave(&mut self, zone: Zone, body: &Body, label: Label, target_svma: u64) {
+        self.asm.bind(zone, label);
+        self.tail_probe(zone, body.function);
+        let target = self.asm.label_at(target_svma.wrapping_add(body.bias));
+        self.asm.rel32(zone, &[0xe9], target, &[]);
+    }
+
+    fn tail_probe(&mut self, zone: Zone, function: FunctionId) {
+        // A jump that leaves may be no tail call: the red zone may hold data.
+        let site = Site {
+            function,
+            kind: Kind::TailExit,
+            live: Live::ALL,
+            red_zone: true,
+        };
+        probe::probe(self.asm, zone, self.config, self.slow, site);
+    }
+
+    fn insn(
+        &mut self,
+        body: &Body,
+        piece: usize,
+        zone: Zone,
+        insn: &Insn,
+        long: bool,
+    ) -> Result<(), Refusal> {
+        let at = (insn.svma - body.unit.pieces[piece].range.start) as usize;
+        let bytes = &body.pieces[piece].bytes[at..at + insn.len as usize];
+        let outside = |asm: &mut Asm, target: u64| asm.label_at(target.wrapping_add(body.bias));
+        match insn.op {
+            Op::Plain => self.asm.bytes(zone, bytes),
+            Op::RipRelative { disp_at, target } => {
+                let target = outside(self.asm, target);
+                let disp_at = disp_at as usize;
+                self.asm
+                    .rel32(zone, &bytes[..disp_at], target, &bytes[disp_at + 4..]);
+            }
+            Op::Call { target } => {
+                let target = outside(self.asm, target);
+                self.asm.rel32(zone, &bytes[..bytes.len() - 4], target, &[]);
+            }
+            Op::Jump { target } => match body.starts.get(&target) {
+                Some(label) if long => self.asm.rel32(zone, &[0xe9], *label, &[]),
+                Some(label) => self.asm.rel8(zone, &[0xeb], *label),
+                None => {
+                    self.tail_probe(zone, body.function);
+                    let target = outside(self.asm, target);
+                    self.asm.rel32(zone, &[0xe9], target, &[]);
+                }
+            },
+            Op::JumpIf { target, condition } => match body.starts.get(&target) {
+                Some(label) if long => self.asm.rel32(zone, &[0x0f, 0x80 | condition], *label, &[]),
+                Some(label) => self.asm.rel8(zone, &[0x70 | condition], *label),
+                None => {
+                    let out = self.asm.label();
+                    self.asm.rel32(zone, &[0x0f, 0x80 | condition], out, &[]);
+                    self.leave(Zone::Cold, body, out, target);
+                }
+            },
+            Op::ShortOnly { target } => {
+                // op +2 (over the next jump); jmp +5 (not taken); jmp target (taken)
+                self.asm.bytes(zone, &bytes[..bytes.len() - 1]);
+                self.asm.bytes(zone, &[2, 0xeb, 5]);
+                match body.starts.get(&target) {
+                    Some(label) => self.asm.rel32(zone, &[0xe9], *label, &[]),
+                    None => {
+                        let out = self.asm.label();
+                        self.asm.rel32(zone, &[0xe9], out, &[]);
+                        self.leave(Zone::Cold, body, out, target);
+                    }
+                }
+            }
+            Op::IndirectJump => {
+                let push = push::from_jump(bytes, insn.svma)?;
+                let dispatcher = body
+                    .dispatcher
+                    .expect("a unit with an indirect jump has a dispatcher");
+                dispatch::site(self.asm, zone, &push, dispatcher);
+            }
+            Op::IndirectTail { disp_at, target } => {
+                self.tail_probe(zone, body.function);
+                let target = outside(self.asm, target);
+                let disp_at = disp_at as usize;
+                self.asm
+                    .rel32(zone, &bytes[..disp_at], target, &bytes[disp_at + 4..]);
+            }
+            Op::Ret => {
+                let site = Site {
+                    function: body.function,
+                    kind: Kind::Exit,
+                    live: Live::ALL,
+                    red_zone: false,
+                };
+                probe::probe(self.asm, zone, self.config, self.slow, site);
+                self.asm.bytes(zone, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Which branches need their long form: grows from all-short until nothing changes.
+    fn relax(&self, body: &Body, piece: usize) -> Vec<bool> {
+        let decoded = &body.unit.pieces[piece];
+        let insns = &decoded.insns;
+        let sizes = Sizes::measure(self.config);
+        let near = |target: u64| decoded.range.contains(&target);
+        let mut long: Vec<bool> = insns
+            .iter()
+            .map(|i| match i.op {
+                Op::Jump { target } | Op::JumpIf { target, .. } => !near(target) || i.len > 4,
+                _ => false,
+            })
+            .collect();
+        let mut offsets = vec![0u32; insns.len() + 1];
+        loop {
+            for (n, insn) in insns.iter().enumerate() {
+                offsets[n + 1] = offsets[n] + sizes.of(insn, long[n], body);
+            }
+            let mut changed = false;
+            for (n, insn) in insns.iter().enumerate() {
+                let (Op::Jump { target } | Op::JumpIf { target, .. }) = insn.op else {
+                    continue;
+                };
+                if long[n] {
+                    continue;
+                }
+                let to = insns
+                    .binary_search_by_key(&target, |i| i.svma)
+                    .map_or(0, |t| offsets[t]);
+                let distance = to as i64 - offsets[n + 1] as i64;
+                if i8::try_from(distance).is_err() {
+                    long[n] = true;
+                    changed = true;
+                }
+            }
+            if !changed {
+                return long;
+            }
+        }
+    }
+}
+
+/// Lengths of what the copy inserts.
+struct Sizes {
+    exit: u32,
+    tail: u32,
+}
+
+impl Sizes {
+    fn measure(config: &ProbeConfig) -> Sizes {
+        let length = |kind, red_zone| {
+            let mut asm = Asm::new();
+            let slow = asm.label();
+            let site = Site {
+                function: FunctionId(0),
+                kind,
+                live: Live::ALL,
+                red_zone,
+            };
+            probe::probe(&mut asm, Zone::Hot, config, slow, site);
+            asm.position(Zone::Hot)
+        };
+        Sizes {
+            exit: length(Kind::Exit, false),
+            tail: length(Kind::TailExit, true),
+        }
+    }
+
+    fn of(&self, insn: &Insn, long: bool, body: &Body) -> u32 {
+        let len = insn.len as u32;
+        let inside = |target: u64| body.unit.contains(target);
+        match insn.op {
+            Op::Plain | Op::RipRelative { .. } | Op::Call { .. } => len,
+            Op::Jump { target } if !inside(target) => self.tail + 5,
+            Op::Jump { .. } => {
+                if long {
+                    5
+                } else {
+                    2
+                }
+            }
+            Op::JumpIf { .. } => {
+                if long {
+                    6
+                } else {
+                    2
+                }
+            }
+            Op::ShortOnly { .. } => len + 2 + 5,
+            // The push is never longer than the jump plus a 32-bit displacement and a SIB byte.
+            Op::IndirectJump => len + 5 + 5 + 5,
+            Op::IndirectTail { .. } => self.tail + len,
+            Op::Ret => self.exit + len,
+        }
+    }
+}

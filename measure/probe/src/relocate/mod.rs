@@ -1,0 +1,9 @@
+//! Moving a whole function body, with probes, away from where it lies.
+pub mod copy;
+pub mod liveness;
+pub mod never;
+mod push;
+pub mod refusal;
+pub mod unit;
+
+pub use refusal::Refusal;

@@ -1,0 +1,135 @@
+//! Why a function is not measured. A refusal is a result: each names its reason.
+use std::fmt;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// A name whose relocation or timing is known to break programs.
+    NeverTouch(&'static str),
+    NoSize,
+    NoRoom {
+        bytes: u64,
+    },
+    Undecodable {
+        svma: u64,
+    },
+    /// A direct branch from anywhere in the module lands inside the bytes to be replaced.
+    BranchIntoPatch {
+        svma: u64,
+    },
+    /// A call ends inside the bytes to be replaced, so a return address may point into them.
+    CallInPatch,
+    /// A branch of the function lands between two decoded instructions: data in code, or
+    /// overlapping instructions.
+    BranchIntoInstruction {
+        svma: u64,
+    },
+    /// `call` into its own body (get-PC idiom, retpoline): depends on where it runs.
+    CallsOwnBody {
+        svma: u64,
+    },
+    UsesGs,
+    /// `xbegin`, far branch, `iret`: nothing a copy can be trusted with.
+    UnsupportedInstruction {
+        mnemonic: String,
+    },
+    /// Landing pads need unwind tables for the copy.
+    Lsda,
+    /// A C++ exception or Rust panic could pass through it, and copies have no unwind tables.
+    MayUnwind,
+    /// Calls a function that looks at its caller's address (dlsym, dlopen …).
+    CallerSensitive(String),
+    OutOfRange {
+        svma: u64,
+    },
+    IndirectJumpWithShadowStack,
+    TooLarge,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::NeverTouch(why) => write!(f, "never touched: {why}"),
+            Refusal::NoSize => write!(f, "its size is not known"),
+            Refusal::NoRoom { bytes } => {
+                write!(
+                    f,
+                    "too short: {bytes} bytes up to the next function, the jump needs 5"
+                )
+            }
+            Refusal::Undecodable { svma } => write!(f, "bytes at {svma:#x} are no instruction"),
+            Refusal::BranchIntoPatch { svma } => {
+                write!(
+                    f,
+                    "something branches to {svma:#x}, inside the bytes the jump replaces"
+                )
+            }
+            Refusal::CallInPatch => write!(f, "a call returns into the bytes the jump replaces"),
+            Refusal::BranchIntoInstruction { svma } => {
+                write!(
+                    f,
+                    "a branch to {svma:#x} lands inside an instruction (data in code?)"
+                )
+            }
+            Refusal::CallsOwnBody { svma } => {
+                write!(
+                    f,
+                    "calls into its own body at {svma:#x}: depends on its address"
+                )
+            }
+            Refusal::UsesGs => write!(f, "uses %gs, which probes need"),
+            Refusal::UnsupportedInstruction { mnemonic } => {
+                write!(f, "contains {mnemonic}, which cannot be relocated")
+            }
+            Refusal::Lsda => write!(
+                f,
+                "has exception landing pads (LSDA), and copies have no unwind tables yet"
+            ),
+            Refusal::MayUnwind => {
+                write!(
+                    f,
+                    "an exception could pass through it, and copies have no unwind tables yet"
+                )
+            }
+            Refusal::CallerSensitive(callee) => {
+                write!(f, "calls {callee}, which looks at its caller's address")
+            }
+            Refusal::OutOfRange { svma } => {
+                write!(
+                    f,
+                    "refers to {svma:#x}, too far from where the copy can lie"
+                )
+            }
+            Refusal::IndirectJumpWithShadowStack => {
+                write!(
+                    f,
+                    "has an indirect jump and the process runs with a shadow stack"
+                )
+            }
+            Refusal::TooLarge => write!(f, "larger than 16 MiB"),
+        }
+    }
+}
+
+impl Refusal {
+    /// A word to group refusals by.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Refusal::NeverTouch(_) => "never-touch",
+            Refusal::NoSize => "no-size",
+            Refusal::NoRoom { .. } => "too-short",
+            Refusal::Undecodable { .. } => "undecodable",
+            Refusal::BranchIntoPatch { .. } => "branch-into-patch",
+            Refusal::CallInPatch => "call-in-patch",
+            Refusal::BranchIntoInstruction { .. } => "branch-into-instruction",
+            Refusal::CallsOwnBody { .. } => "calls-own-body",
+            Refusal::UsesGs => "uses-gs",
+            Refusal::UnsupportedInstruction { .. } => "unsupported-instruction",
+            Refusal::Lsda => "lsda",
+            Refusal::MayUnwind => "may-unwind",
+            Refusal::CallerSensitive(_) => "caller-sensitive",
+            Refusal::OutOfRange { .. } => "out-of-range",
+            Refusal::IndirectJumpWithShadowStack => "shadow-stack",
+            Refusal::TooLarge => "too-large",
+        }
+    }
+}
