@@ -1,3 +1,38 @@
 //! `hopscope`: see where every packet's time goes. This file is a table of contents.
 #![forbid(unsafe_code)]
-fn main() {}
+
+use clap::{FromArgMatches, Subcommand};
+use std::process::ExitCode;
+
+mod check;
+mod help;
+mod logger;
+mod status;
+
+#[derive(clap::Parser)]
+#[command(name = "hopscope", version, about = help::ABOUT, long_about = help::LONG)]
+struct Cli {
+    #[command(flatten)]
+    verbosity: logger::Verbosity,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// What this machine allows: each capability, what it is for, how to get it
+    Check(check::CheckArgs),
+}
+
+fn main() -> ExitCode {
+    let matches = help::command::<Cli>().get_matches();
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    logger::start(&cli.verbosity);
+    let done = match cli.command {
+        Command::Check(args) => check::run(args),
+    };
+    done.unwrap_or_else(|error| status::failed(&error, 2))
+}

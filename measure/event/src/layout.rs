@@ -103,6 +103,6 @@ const _: () = {
     assert!(offset_of!(RingHeader, tid) == 72);
     assert!(offset_of!(RingHeader, consumed) == 128);
     assert!(size_of::<RingHeader>() <= RING_HEADER_BYTES);
-    assert!(POOL_HEADER_BYTES % PAGE == 0);
+    assert!(POOL_HEADER_BYTES.is_multiple_of(PAGE));
     assert!(CONTEXTS_MAX.is_power_of_two());
 };

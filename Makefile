@@ -1,0 +1,25 @@
+# `make help` lists what there is. Everything is run from the repository's root.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help build install-deps lint demo test soak
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
+
+build: ## The binary: target/release/hopscope
+	cargo build --release --locked -p hopscope
+
+install-deps: ## Install by package name what the proofs need and this machine lacks
+	scripts/install-deps
+
+lint: ## Format, clippy, and cargo-deny where it is installed
+	scripts/lint
+
+test: install-deps ## Every proof at reduced counts; ends with a table of what ran
+	HOPSCOPE_COUNTS=reduced scripts/test
+
+soak: install-deps ## Every proof at full counts
+	HOPSCOPE_COUNTS=full scripts/test
+
+demo: install-deps build ## Start the demo network function, attach live, record, report
+	demo/run

@@ -1,0 +1,14 @@
+//! Rules of the house: who may depend on whom, where unsafe code may be, what is linked.
+use hopscope_tests::Suite;
+
+mod dependencies;
+mod fence;
+mod ldd;
+mod readme;
+
+pub(crate) fn register(suite: &mut Suite) {
+    dependencies::register(suite);
+    fence::register(suite);
+    ldd::register(suite);
+    readme::register(suite);
+}

@@ -1,0 +1,106 @@
+//! Dependencies point one way only.
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::{Suite, repository};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Crate → the crates of ours that it may name.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("hopscope-event", &[]),
+    ("hopscope-trace", &["hopscope-event"]),
+    ("hopscope-probe", &["hopscope-event", "hopscope-trace"]),
+    ("hopscope-analyze", &["hopscope-event", "hopscope-trace"]),
+    (
+        "hopscope-report",
+        &["hopscope-event", "hopscope-trace", "hopscope-analyze"],
+    ),
+    (
+        "hopscope",
+        &[
+            "hopscope-event",
+            "hopscope-trace",
+            "hopscope-probe",
+            "hopscope-analyze",
+            "hopscope-report",
+        ],
+    ),
+    // The proofs look from outside, at processes and files.
+    ("hopscope-tests", &["hopscope-event", "hopscope-trace"]),
+];
+
+pub(super) fn register(suite: &mut Suite) {
+    suite.case("house::dependencies_point_one_way", &[], one_way);
+    suite.case("house::every_package_has_a_rule", &[], every_package);
+}
+
+fn one_way() -> Result<()> {
+    for (package, dependency) in edges()? {
+        let (_, allowed) = ALLOWED
+            .iter()
+            .find(|(name, _)| *name == package)
+            .with_context(|| format!("no rule for {package}"))?;
+        ensure!(
+            allowed.contains(&dependency.as_str()),
+            "{package} must not depend on {dependency}"
+        );
+    }
+    Ok(())
+}
+
+fn every_package() -> Result<()> {
+    let mut seen: Vec<String> = packages()?.into_iter().map(|(name, _)| name).collect();
+    seen.sort();
+    let mut ruled: Vec<&str> = ALLOWED.iter().map(|(name, _)| *name).collect();
+    ruled.sort_unstable();
+    ensure!(seen == ruled, "packages {seen:?}, rules for {ruled:?}");
+    Ok(())
+}
+
+/// Every edge between two packages of the workspace, whatever table of the manifest it is in.
+fn edges() -> Result<Vec<(String, String)>> {
+    let packages = packages()?;
+    let mut edges = Vec::new();
+    for (name, dependencies) in &packages {
+        for dependency in dependencies {
+            if packages.iter().any(|(other, _)| other == dependency) {
+                edges.push((name.clone(), dependency.clone()));
+            }
+        }
+    }
+    ensure!(
+        !edges.is_empty(),
+        "no edge found: the manifests were not read"
+    );
+    Ok(edges)
+}
+
+/// Packages of the workspace with all their dependencies, as cargo reads the manifests.
+fn packages() -> Result<Vec<(String, Vec<String>)>> {
+    let cargo = std::env::var_os("CARGO").map_or("cargo".into(), PathBuf::from);
+    let out = Command::new(cargo)
+        .args([
+            "metadata",
+            "--no-deps",
+            "--offline",
+            "--format-version",
+            "1",
+        ])
+        .current_dir(repository())
+        .output()?;
+    ensure!(
+        out.status.success(),
+        "cargo metadata: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    let metadata: serde_json::Value = serde_json::from_slice(&out.stdout)?;
+    let list = metadata["packages"].as_array().context("packages")?;
+    let name = |value: &serde_json::Value| value["name"].as_str().unwrap_or("").to_string();
+    Ok(list
+        .iter()
+        .map(|package| {
+            let dependencies = package["dependencies"].as_array();
+            let names = dependencies.into_iter().flatten().map(name).collect();
+            (name(package), names)
+        })
+        .collect())
+}

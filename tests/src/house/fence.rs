@@ -1,0 +1,110 @@
+//! Unsafe code stays in the modules that are named for it.
+use anyhow::{Result, ensure};
+use hopscope_tests::{Suite, repository};
+use std::path::{Path, PathBuf};
+
+/// A module is `NAME.rs` and everything under `NAME/`.
+const FENCED_IN: &[&str] = &[
+    "measure/event/src/ring",
+    "measure/probe/src/attach",
+    "measure/probe/src/memory",
+    "measure/probe/src/patch",
+    "measure/probe/src/counters",
+    "measure/trace/src/map",
+];
+
+pub(super) fn register(suite: &mut Suite) {
+    suite.case("house::unsafe_stays_in_its_modules", &[], stays_inside);
+    suite.case("house::every_crate_fences_unsafe", &[], every_crate_fences);
+}
+
+fn stays_inside() -> Result<()> {
+    let mut files = Vec::new();
+    for dir in ["measure", "cli", "tests"] {
+        rust_files(&repository().join(dir), &mut files)?;
+    }
+    ensure!(files.len() > 20, "only {} files found", files.len());
+    let mut outside = Vec::new();
+    for file in files {
+        let path = relative(&file);
+        if FENCED_IN.iter().any(|module| is_in(&path, module)) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file)?;
+        for (number, line) in text.lines().enumerate() {
+            if uses_unsafe(line) {
+                outside.push(format!("{path}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    ensure!(
+        outside.is_empty(),
+        "unsafe outside:\n{}",
+        outside.join("\n")
+    );
+    Ok(())
+}
+
+/// The keyword in code: comments, strings and attributes may speak of it.
+fn uses_unsafe(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or("");
+    let mut rest = code;
+    while let Some(at) = rest.find("unsafe") {
+        let before = rest[..at].chars().next_back();
+        let after = rest[at + 6..].chars().next();
+        let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        let quoted = rest[..at].matches('"').count() % 2 == 1;
+        if !word(before) && !word(after) && !quoted {
+            return true;
+        }
+        rest = &rest[at + 6..];
+    }
+    false
+}
+
+fn every_crate_fences() -> Result<()> {
+    // The two with named modules deny and lift it there; all others cannot lift it at all.
+    let lifted = ["event", "probe", "trace"];
+    for name in ["event", "trace", "probe", "analyze", "report"] {
+        let text =
+            std::fs::read_to_string(repository().join(format!("measure/{name}/src/lib.rs")))?;
+        let level = match lifted.contains(&name) {
+            true => "#![deny(unsafe_code)]",
+            false => "#![forbid(unsafe_code)]",
+        };
+        ensure!(
+            text.contains(level),
+            "measure/{name}/src/lib.rs lacks {level}"
+        );
+    }
+    for path in ["cli/src/main.rs", "tests/src/lib.rs", "tests/src/main.rs"] {
+        let text = std::fs::read_to_string(repository().join(path))?;
+        ensure!(
+            text.contains("#![forbid(unsafe_code)]"),
+            "{path} lacks #![forbid(unsafe_code)]"
+        );
+    }
+    Ok(())
+}
+
+fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            rust_files(&path, found)?;
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn relative(file: &Path) -> String {
+    let path = file.strip_prefix(repository()).unwrap_or(file);
+    path.to_string_lossy().into_owned()
+}
+
+fn is_in(path: &str, module: &str) -> bool {
+    path.strip_prefix(module)
+        .is_some_and(|rest| rest.starts_with('/') || rest == ".rs")
+}

@@ -1,0 +1,23 @@
+//! What every proof uses: cases with requirements, the runner, compiled target programs, target
+//! processes that never outlive their case, and the counts to run at.
+//!
+//! To add proofs: write `tests/src/NAME.rs` with `pub(crate) fn register(suite: &mut Suite)`, and list it
+//! in `tests/src/main.rs`.
+#![forbid(unsafe_code)]
+
+pub mod command;
+pub mod compile;
+pub mod counts;
+pub mod paths;
+pub mod requirement;
+pub mod runner;
+pub mod suite;
+pub mod target;
+
+pub use command::{Output, hopscope};
+pub use compile::{compile, compile_c};
+pub use counts::{Counts, counts};
+pub use paths::{hopscope_bin, programs, repository, scratch};
+pub use requirement::Requirement;
+pub use suite::{Case, Suite};
+pub use target::Target;

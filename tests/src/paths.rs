@@ -1,0 +1,38 @@
+//! Where things lie.
+use std::path::{Path, PathBuf};
+
+pub fn repository() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// Sources of target programs.
+pub fn programs() -> PathBuf {
+    repository().join("tests/programs")
+}
+
+pub fn target_dir() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => repository().join(dir),
+        None => repository().join("target"),
+    }
+}
+
+/// The release binary (or `HOPSCOPE_BIN`); the runner has built it before the first case.
+pub fn hopscope_bin() -> PathBuf {
+    match std::env::var_os("HOPSCOPE_BIN") {
+        Some(path) => path.into(),
+        None => target_dir().join("release/hopscope"),
+    }
+}
+
+/// An empty directory of this case's own, removed by the next run of the same case: what a failed
+/// case left can be looked at.
+pub fn scratch() -> PathBuf {
+    let case = std::env::var("HOPSCOPE_CASE").unwrap_or_else(|_| "none".into());
+    let dir = target_dir()
+        .join("test-scratch")
+        .join(case.replace([':', '/', ' '], "_"));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).expect("scratch directory in target/");
+    dir
+}

@@ -1,0 +1,141 @@
+//! What a proof may ask of the machine.
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requirement {
+    Root,
+    /// Network namespaces can be made.
+    Netns,
+    Gcc,
+    Gxx,
+    Clang,
+    Musl,
+    Nginx,
+    Wrk,
+    Ovs,
+    Haproxy,
+    Dpdk,
+    Python3,
+    Openssl,
+    Gdb,
+    Objdump,
+    Valgrind,
+    Uftrace,
+    Rustc,
+    /// `CLONE_NEWNET`-free virtual machine: qemu and /dev/kvm.
+    Vm,
+    /// Hardware performance counters.
+    Pmu,
+    Fsgsbase,
+    Avx512,
+}
+
+impl Requirement {
+    pub fn name(self) -> &'static str {
+        use Requirement::*;
+        match self {
+            Root => "root",
+            Netns => "netns",
+            Gcc => "gcc",
+            Gxx => "g++",
+            Clang => "clang",
+            Musl => "musl",
+            Nginx => "nginx",
+            Wrk => "wrk",
+            Ovs => "ovs",
+            Haproxy => "haproxy",
+            Dpdk => "dpdk",
+            Python3 => "python3",
+            Openssl => "openssl",
+            Gdb => "gdb",
+            Objdump => "objdump",
+            Valgrind => "valgrind",
+            Uftrace => "uftrace",
+            Rustc => "rustc",
+            Vm => "vm",
+            Pmu => "pmu",
+            Fsgsbase => "fsgsbase",
+            Avx512 => "avx512",
+        }
+    }
+
+    /// # Errors
+    /// What is missing and how to get it, for the SKIP line.
+    pub fn check(self) -> Result<(), String> {
+        use Requirement::*;
+        match self {
+            Root => root(),
+            Netns => root().and_then(|()| exists("/proc/self/ns/net", "network namespaces")),
+            Gcc => program("gcc", "gcc"),
+            Gxx => program("g++", "g++"),
+            Clang => program("clang", "clang"),
+            Musl => program("musl-gcc", "musl-tools"),
+            Nginx => program("nginx", "nginx-light"),
+            Wrk => program("wrk", "wrk"),
+            Ovs => program("ovs-vswitchd", "openvswitch-switch"),
+            Haproxy => program("haproxy", "haproxy"),
+            Dpdk => any_program(&["dpdk-testpmd", "dpdk-testpmd22"], "dpdk-dev"),
+            Python3 => program("python3", "python3"),
+            Openssl => program("openssl", "openssl"),
+            Gdb => program("gdb", "gdb"),
+            Objdump => program("objdump", "binutils"),
+            Valgrind => program("valgrind", "valgrind"),
+            Uftrace => program("uftrace", "uftrace"),
+            Rustc => program("rustc", "rustup (https://rustup.rs)"),
+            Vm => program("qemu-system-x86_64", "qemu-system-x86")
+                .and_then(|()| exists("/dev/kvm", "KVM")),
+            Pmu => exists(
+                "/sys/bus/event_source/devices/cpu",
+                "hardware performance counters",
+            ),
+            Fsgsbase => cpu_flag("fsgsbase"),
+            Avx512 => cpu_flag("avx512f"),
+        }
+    }
+}
+
+fn root() -> Result<(), String> {
+    match nix::unistd::geteuid().is_root() {
+        true => Ok(()),
+        false => Err("not root".into()),
+    }
+}
+
+fn exists(path: &str, what: &str) -> Result<(), String> {
+    match Path::new(path).exists() {
+        true => Ok(()),
+        false => Err(format!("no {what} ({path} is not there)")),
+    }
+}
+
+/// First match in PATH and in sbin, which unprivileged users often lack.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .map(|dir| dir.join(name))
+        .find(|candidate| candidate.is_file())
+}
+
+fn program(name: &str, package: &str) -> Result<(), String> {
+    any_program(&[name], package)
+}
+
+fn any_program(names: &[&str], package: &str) -> Result<(), String> {
+    match names.iter().find_map(|name| find_program(name)) {
+        Some(_) => Ok(()),
+        None => Err(format!("no {} (package {package})", names[0])),
+    }
+}
+
+fn cpu_flag(flag: &str) -> Result<(), String> {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").map_err(|e| e.to_string())?;
+    let has = cpuinfo
+        .lines()
+        .find(|line| line.starts_with("flags"))
+        .is_some_and(|line| line.split_whitespace().any(|word| word == flag));
+    match has {
+        true => Ok(()),
+        false => Err(format!("the processor has no {flag}")),
+    }
+}

@@ -1,0 +1,60 @@
+//! A proof and what it needs of the machine.
+use crate::Requirement;
+use std::time::Duration;
+
+/// Each case runs in a process group of its own, so that a crash, a leaked child or a dead lock of
+/// one cannot touch another.
+pub struct Case {
+    pub name: String,
+    pub needs: Vec<Requirement>,
+    /// Not beside any other case (it uses both processors, or a name that is global).
+    pub alone: bool,
+    /// A case that takes longer is killed with all its children and counts as failed: a guard
+    /// against hanging, far above what the case takes, never a speed limit.
+    pub watchdog: Duration,
+    pub run: Box<dyn Fn() -> anyhow::Result<()>>,
+}
+
+impl Case {
+    pub fn alone(&mut self) -> &mut Case {
+        self.alone = true;
+        self
+    }
+
+    pub fn watchdog(&mut self, seconds: u64) -> &mut Case {
+        self.watchdog = Duration::from_secs(seconds);
+        self
+    }
+}
+
+#[derive(Default)]
+pub struct Suite {
+    pub cases: Vec<Case>,
+}
+
+impl Suite {
+    /// Adds a proof; it passes when `run` returns `Ok` without a panic.
+    ///
+    /// # Panics
+    /// When the name is taken: two proofs of one name would be reported as one.
+    pub fn case(
+        &mut self,
+        name: impl Into<String>,
+        needs: &[Requirement],
+        run: impl Fn() -> anyhow::Result<()> + 'static,
+    ) -> &mut Case {
+        let name = name.into();
+        assert!(
+            self.cases.iter().all(|case| case.name != name),
+            "two proofs are called {name}"
+        );
+        self.cases.push(Case {
+            name,
+            needs: needs.to_vec(),
+            alone: false,
+            watchdog: Duration::from_secs(crate::counts().pick(300, 3600)),
+            run: Box::new(run),
+        });
+        self.cases.last_mut().expect("just pushed")
+    }
+}
