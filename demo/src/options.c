@@ -1,0 +1,119 @@
+#include "options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "packet_build.h"
+#include "rules.h"
+
+static const char usage[] =
+	"hopscope-demo: a layer-2 firewall of ten modules, to be measured\n"
+	"\n"
+	"  hopscope-demo --source memory --seconds 5\n"
+	"  hopscope-demo --port veth0 --port veth1 --workers 2\n"
+	"\n"
+	"Packets\n"
+	"  --source memory|packet  generated and checked in memory, or AF_PACKET (default: packet with --port, else memory)\n"
+	"  --port INTERFACE        2 to 4 times; needs root\n"
+	"  --workers N             1 or 2 threads (1)\n"
+	"  --burst N               most packets a frame, 1 to 256 (256)\n"
+	"  --packets N             stop after N packets\n"
+	"  --seconds S             stop after S seconds\n"
+	"  --seed N                of the memory source (1)\n"
+	"  --size BYTES            of a packet of the memory source, 64 to 1514 (64)\n"
+	"  --denied PERCENT        of its flows (25)\n"
+	"Modules\n"
+	"  --rules FILE            access list, see --print-rules for the format\n"
+	"  --rules-seed N          of the generated access list (1)\n"
+	"  --rules-count N         rules to generate (1000)\n"
+	"  --print-rules           print the access list and stop\n"
+	"  --mac-age SECONDS       until a silent address is forgotten (300)\n"
+	"  --plugins DIRECTORY     (beside the executable)\n"
+	"Scripts\n"
+	"  --ready-file FILE       written with our pid when packets may come\n"
+	"\n"
+	"Stops cleanly on SIGINT and SIGTERM; counters go to stdout as JSON.\n"
+	"Exit codes: 0 ok, 1 the check of the packets failed, 2 usage or environment.\n";
+
+enum { SOURCE = 256, PORT, WORKERS, BURST, PACKETS, SECONDS, SEED, SIZE, DENIED, RULES, RULES_SEED, RULES_COUNT,
+       PRINT_RULES, MAC_AGE, PLUGINS, READY_FILE, HELP };
+
+static const struct option table[] = {
+	{ "source", required_argument, NULL, SOURCE },
+	{ "port", required_argument, NULL, PORT },
+	{ "workers", required_argument, NULL, WORKERS },
+	{ "burst", required_argument, NULL, BURST },
+	{ "packets", required_argument, NULL, PACKETS },
+	{ "seconds", required_argument, NULL, SECONDS },
+	{ "seed", required_argument, NULL, SEED },
+	{ "size", required_argument, NULL, SIZE },
+	{ "denied", required_argument, NULL, DENIED },
+	{ "rules", required_argument, NULL, RULES },
+	{ "rules-seed", required_argument, NULL, RULES_SEED },
+	{ "rules-count", required_argument, NULL, RULES_COUNT },
+	{ "print-rules", no_argument, NULL, PRINT_RULES },
+	{ "mac-age", required_argument, NULL, MAC_AGE },
+	{ "plugins", required_argument, NULL, PLUGINS },
+	{ "ready-file", required_argument, NULL, READY_FILE },
+	{ "help", no_argument, NULL, HELP },
+	{ NULL, 0, NULL, 0 },
+};
+
+static void refuse(const char *why)
+{
+	fprintf(stderr, "hopscope-demo: %s; see --help\n", why);
+	exit(EXIT_USAGE);
+}
+
+static void check(struct options *options, const char *source)
+{
+	if (source && strcmp(source, "memory") != 0 && strcmp(source, "packet") != 0)
+		refuse("--source is memory or packet");
+	options->memory = source ? strcmp(source, "memory") == 0 : options->port_count == 0;
+	if (options->memory && options->port_count)
+		refuse("--port goes with --source packet");
+	if (!options->memory && options->port_count < 2)
+		refuse("--source packet needs two ports or more");
+}
+
+void options_parse(struct options *options, int argc, char **argv)
+{
+	const char *source = NULL;
+	int which;
+	int index;
+
+	*options = (struct options){ .workers = 1, .burst = FRAME_PACKETS_MAX, .rules_seed = 1, .rules_count = 1000,
+				     .seed = 1, .packet_bytes = 64, .denied_percent = 25, .mac_age_s = 300 };
+	while ((which = getopt_long(argc, argv, "", table, &index)) != -1) {
+		const char *name = which == '?' ? "" : table[index].name;
+		switch (which) {
+		case SOURCE: source = optarg; break;
+		case PORT:
+			if (options->port_count == PORTS_MAX)
+				refuse("too many ports, 4 at most");
+			options->ports[options->port_count++] = optarg;
+			break;
+		case WORKERS: options->workers = (uint32_t)option_number(name, optarg, 1, WORKERS_MAX); break;
+		case BURST: options->burst = (uint32_t)option_number(name, optarg, 1, FRAME_PACKETS_MAX); break;
+		case PACKETS: options->packets = option_number(name, optarg, 1, UINT64_MAX - 1); break;
+		case SECONDS: options->seconds = option_number(name, optarg, 1, 86400); break;
+		case SEED: options->seed = option_number(name, optarg, 0, UINT64_MAX); break;
+		case SIZE: options->packet_bytes = (uint32_t)option_number(name, optarg, BUILD_BYTES_MIN, 1514); break;
+		case DENIED: options->denied_percent = (uint32_t)option_number(name, optarg, 0, 100); break;
+		case RULES: options->rules_file = optarg; break;
+		case RULES_SEED: options->rules_seed = option_number(name, optarg, 0, UINT64_MAX); break;
+		case RULES_COUNT: options->rules_count = (uint32_t)option_number(name, optarg, 0, RULES_MAX); break;
+		case PRINT_RULES: options->print_rules = true; break;
+		case MAC_AGE: options->mac_age_s = option_number(name, optarg, 1, UINT32_MAX); break;
+		case PLUGINS: options->plugins = optarg; break;
+		case READY_FILE: options->ready_file = optarg; break;
+		case HELP: fputs(usage, stdout); exit(0);
+		default: exit(EXIT_USAGE);
+		}
+	}
+	if (optind < argc)
+		refuse("takes no arguments beside options");
+	check(options, source);
+}

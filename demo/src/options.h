@@ -1,0 +1,38 @@
+#ifndef DEMO_OPTIONS_H
+#define DEMO_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "frame.h"
+
+#define WORKERS_MAX 2
+#define EXIT_USAGE 2
+
+struct options {
+	const char *ports[PORTS_MAX];
+	uint32_t port_count;
+	bool memory;
+	uint32_t workers;
+	uint32_t burst;
+	uint64_t packets;       /* 0: no limit */
+	uint64_t seconds;       /* 0: no limit */
+	const char *rules_file; /* NULL: generate */
+	uint64_t rules_seed;
+	uint32_t rules_count;
+	bool print_rules;
+	uint64_t seed;
+	uint32_t packet_bytes;
+	uint32_t denied_percent;
+	uint64_t mac_age_s;
+	const char *plugins;    /* NULL: beside the executable */
+	const char *ready_file; /* NULL: none */
+};
+
+/* Ends the process, with EXIT_USAGE, on anything it doesn't understand. */
+void options_parse(struct options *options, int argc, char **argv);
+
+/* Shared with the traffic tool: a decimal number in [low, high], or exit. */
+uint64_t option_number(const char *option, const char *text, uint64_t low, uint64_t high);
+
+#endif

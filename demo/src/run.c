@@ -1,0 +1,83 @@
+#include "run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ready.h"
+
+static uint64_t now_s(void)
+{
+	struct timespec now;
+	/* The coarse clock: one read a frame, and ageing needs no more. */
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec;
+}
+
+static double now_precise_s(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void *work(void *argument)
+{
+	struct worker_thread *self = argument;
+	struct run *run = self->run;
+	struct worker *worker = &self->worker;
+	struct io_queue *queue = worker->queue;
+	struct frame *frame = calloc(1, sizeof *frame);
+	enum io_wait state = frame ? IO_AGAIN : IO_FAILED;
+
+	while (state == IO_AGAIN && !atomic_load_explicit(&run->stop.requested, memory_order_relaxed)) {
+		frame->received = queue->io->receive(queue, frame, run->options->burst);
+		if (frame->received == 0) {
+			state = queue->io->wait(queue);
+			continue;
+		}
+		worker->now_s = now_s();
+		pipeline_run(&run->pipeline, worker, frame);
+		queue->io->release(queue, frame);
+		if (budget_finish(&run->budget, frame->received))
+			stop_request(&run->stop);
+	}
+	free(frame);
+	if (state == IO_FAILED)
+		atomic_store(&run->failed, true);
+	if (atomic_fetch_sub(&run->active, 1) == 1 || state == IO_FAILED)
+		stop_request(&run->stop);
+	return NULL;
+}
+
+int run_workers(struct run *run, struct worker_thread *threads, int signals)
+{
+	uint32_t started;
+	int result = 0;
+
+	atomic_store(&run->active, run->options->workers);
+	double start_s = now_precise_s();
+	for (started = 0; started < run->options->workers; started++) {
+		struct worker_thread *thread = &threads[started];
+		thread->run = run;
+		thread->worker = (struct worker){ .queue = run->queues[started], .id = started, .ports = run->ports };
+		int error = pthread_create(&thread->thread, NULL, work, thread);
+		if (error) {
+			fprintf(stderr, "hopscope-demo: worker thread: %s\n", strerror(error));
+			result = -1;
+			break;
+		}
+	}
+	if (result == 0)
+		result = ready_write(run->options->ready_file);
+	if (result == 0)
+		stop_wait(&run->stop, signals, run->options->seconds);
+	else
+		stop_request(&run->stop);
+	for (uint32_t i = 0; i < started; i++)
+		pthread_join(threads[i].thread, NULL);
+	run->elapsed_s = now_precise_s() - start_s;
+	return result == 0 && !atomic_load(&run->failed) ? 0 : -1;
+}

@@ -1,0 +1,20 @@
+/* One descriptor that becomes readable, for good, when the run shall end. */
+#ifndef DEMO_STOP_H
+#define DEMO_STOP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct stop {
+	atomic_bool requested; /* for workers that never sleep */
+	int fd;                /* for those that do */
+};
+
+int stop_open(struct stop *stop);
+void stop_request(struct stop *stop);
+/* Blocks SIGINT and SIGTERM in this thread and all it starts later; returns their descriptor. */
+int stop_signals(void);
+/* Until stop is requested, a signal comes, or the seconds (0: no limit) are over. Requests stop. */
+void stop_wait(struct stop *stop, int signals, unsigned long seconds);
+
+#endif
