@@ -3,42 +3,113 @@ use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
 
+mod bpf;
+mod child;
 mod cpu;
+mod kernel;
+mod limits;
+mod memory;
+mod network;
+mod perf;
+mod privilege;
+mod system;
 
 #[derive(clap::Args)]
+#[command(before_help = "EXAMPLES:
+  hopscope check
+  hopscope check --json | jq 'select(.state != \"ok\")'")]
 pub(crate) struct CheckArgs {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
+    /// Be the process that the trials are made on
+    #[arg(long, hide = true, value_name = "TRIAL")]
+    as_child: Option<child::Trial>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum State {
-    Ok,
-    Missing,
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+enum Verdict {
+    Ok {
+        found: String,
+    },
+    Missing {
+        found: String,
+        remedy: String,
+    },
     /// Could not be found out; never taken for ok.
-    Unknown,
+    Unknown {
+        found: String,
+        remedy: String,
+    },
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Capability {
+struct Capability {
     name: &'static str,
-    state: State,
+    #[serde(flatten)]
+    verdict: Verdict,
     /// Without it `record` does not work.
     needed_by_record: bool,
-    /// What was seen.
-    found: String,
     purpose: &'static str,
-    /// How to get it; empty when it is there.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    remedy: String,
-    /// How this was found out.
     determined_by: &'static str,
 }
 
+impl Capability {
+    fn new(
+        name: &'static str,
+        purpose: &'static str,
+        determined_by: &'static str,
+        verdict: Verdict,
+    ) -> Capability {
+        Capability {
+            name,
+            verdict,
+            needed_by_record: false,
+            purpose,
+            determined_by,
+        }
+    }
+
+    fn needed(mut self) -> Capability {
+        self.needed_by_record = true;
+        self
+    }
+}
+
+impl Verdict {
+    fn ok(found: impl Into<String>) -> Verdict {
+        let found = found.into();
+        Verdict::Ok { found }
+    }
+
+    fn missing(found: impl Into<String>, remedy: impl Into<String>) -> Verdict {
+        let (found, remedy) = (found.into(), remedy.into());
+        Verdict::Missing { found, remedy }
+    }
+
+    fn unknown(found: impl Into<String>, remedy: impl Into<String>) -> Verdict {
+        let (found, remedy) = (found.into(), remedy.into());
+        Verdict::Unknown { found, remedy }
+    }
+}
+
 pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
-    let capabilities = cpu::capabilities();
+    if let Some(trial) = args.as_child {
+        return child::be(trial);
+    }
+    let groups: [fn() -> Vec<Capability>; 9] = [
+        privilege::capabilities,
+        memory::capabilities,
+        cpu::capabilities,
+        perf::capabilities,
+        limits::capabilities,
+        kernel::capabilities,
+        bpf::capabilities,
+        system::capabilities,
+        network::capabilities,
+    ];
+    let capabilities: Vec<Capability> = groups.iter().flat_map(|group| group()).collect();
     let mut out = std::io::stdout().lock();
     for capability in &capabilities {
         match args.json {
@@ -46,10 +117,18 @@ pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
             false => write_text(&mut out, capability)?,
         }
     }
-    let ready = capabilities
+    let lacking: Vec<&str> = capabilities
         .iter()
-        .all(|c| !c.needed_by_record || c.state == State::Ok);
-    Ok(ExitCode::from(if ready { 0 } else { 1 }))
+        .filter(|c| c.needed_by_record && !matches!(c.verdict, Verdict::Ok { .. }))
+        .map(|c| c.name)
+        .collect();
+    if !args.json {
+        match lacking.is_empty() {
+            true => writeln!(out, "\neverything that `record` needs (*) is there")?,
+            false => writeln!(out, "\n`record` needs (*): {}", lacking.join(", "))?,
+        }
+    }
+    Ok(ExitCode::from(u8::from(!lacking.is_empty())))
 }
 
 fn write_json(out: &mut impl Write, capability: &Capability) -> anyhow::Result<()> {
@@ -71,26 +150,21 @@ fn write_json(out: &mut impl Write, capability: &Capability) -> anyhow::Result<(
 }
 
 fn write_text(out: &mut impl Write, capability: &Capability) -> anyhow::Result<()> {
-    let word = match capability.state {
-        State::Ok => "ok",
-        State::Missing => "missing",
-        State::Unknown => "unknown",
+    let (word, found, remedy) = match &capability.verdict {
+        Verdict::Ok { found } => ("ok", found, None),
+        Verdict::Missing { found, remedy } => ("missing", found, Some(remedy)),
+        Verdict::Unknown { found, remedy } => ("unknown", found, Some(remedy)),
     };
-    let needed = if capability.needed_by_record {
-        "*"
+    let mark = if capability.needed_by_record {
+        '*'
     } else {
-        " "
+        ' '
     };
-    writeln!(
-        out,
-        "{word:<8}{needed}{:<20} {}",
-        capability.name, capability.found
-    )?;
-    if capability.state != State::Ok {
-        writeln!(out, "{:30}for: {}", "", capability.purpose)?;
-        if !capability.remedy.is_empty() {
-            writeln!(out, "{:30}get: {}", "", capability.remedy)?;
-        }
+    let name = capability.name;
+    writeln!(out, "{word:<7} {mark} {name:<18} {found}")?;
+    if let Some(remedy) = remedy {
+        writeln!(out, "{:29}for: {}", "", capability.purpose)?;
+        writeln!(out, "{:29}get: {remedy}", "")?;
     }
     Ok(())
 }

@@ -1,0 +1,63 @@
+//! A process of our own to try things on.
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(super) enum Trial {
+    /// Waits until its standard input closes.
+    Wait,
+    /// Enters a new network namespace and makes a veth pair in it; both vanish with the process.
+    Network,
+}
+
+/// Killed and reaped when it goes out of scope.
+pub(super) struct TrialChild(Child);
+
+impl TrialChild {
+    pub(super) fn start(trial: Trial) -> std::io::Result<TrialChild> {
+        let name = match trial {
+            Trial::Wait => "wait",
+            Trial::Network => "network",
+        };
+        let child = Command::new("/proc/self/exe")
+            .args(["check", "--as-child", name])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(TrialChild(child))
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.0.id() as i32
+    }
+
+    /// The lines that the child says, up to its end or its silence.
+    pub(super) fn lines(&mut self) -> Vec<String> {
+        let Some(stdout) = self.0.stdout.take() else {
+            return Vec::new();
+        };
+        BufReader::new(stdout)
+            .lines()
+            .map_while(Result::ok)
+            .collect()
+    }
+}
+
+impl Drop for TrialChild {
+    fn drop(&mut self) {
+        // It may be gone already; there is nothing else that could go wrong with our own child.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub(super) fn be(trial: Trial) -> anyhow::Result<ExitCode> {
+    match trial {
+        Trial::Wait => {
+            std::io::stdin().read_to_end(&mut Vec::new())?;
+        }
+        Trial::Network => super::network::be_network_child()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

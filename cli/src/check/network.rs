@@ -1,0 +1,100 @@
+//! What test traffic needs.
+use super::child::{Trial, TrialChild};
+use super::system::read_trimmed;
+use super::{Capability, Verdict};
+use nix::sched::{CloneFlags, unshare};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+pub(super) fn capabilities() -> Vec<Capability> {
+    let said = match TrialChild::start(Trial::Network) {
+        Ok(mut child) => child.lines(),
+        Err(_) => Vec::new(),
+    };
+    vec![
+        from_child(
+            "netns",
+            "two hosts on one machine, for the demo's traffic",
+            "run as root",
+            &said,
+        ),
+        from_child(
+            "veth",
+            "the wire between two network namespaces",
+            "run as root; a kernel with CONFIG_VETH",
+            &said,
+        ),
+        tap(),
+        af_xdp(),
+    ]
+}
+
+/// What the child does: a line `NAME ok|missing|unknown WORDS` for each trial.
+pub(super) fn be_network_child() -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {
+        writeln!(out, "netns missing a new network namespace: {error}")?;
+        writeln!(out, "veth unknown not tried without a network namespace")?;
+        return Ok(());
+    }
+    writeln!(out, "netns ok entered a new one")?;
+    let made = Command::new("ip")
+        .args("link add hop0 type veth peer name hop1".split(' '))
+        .stdin(Stdio::null())
+        .output();
+    match made {
+        Ok(done) if done.status.success() => writeln!(out, "veth ok made a pair")?,
+        Ok(done) => {
+            let text = String::from_utf8_lossy(&done.stderr).replace('\n', " ");
+            writeln!(out, "veth missing {}", text.trim())?;
+        }
+        Err(error) => writeln!(out, "veth unknown starting ip (package iproute2): {error}")?,
+    }
+    Ok(())
+}
+
+fn from_child(
+    name: &'static str,
+    purpose: &'static str,
+    remedy: &'static str,
+    said: &[String],
+) -> Capability {
+    let words = said.iter().find_map(|line| {
+        let (state, found) = line.strip_prefix(name)?.trim_start().split_once(' ')?;
+        Some((state, found))
+    });
+    let verdict = match words {
+        Some(("ok", found)) => Verdict::ok(found),
+        Some(("missing", found)) => Verdict::missing(found, remedy),
+        Some((_, found)) => Verdict::unknown(found, remedy),
+        None => Verdict::unknown("the child that tries it said nothing", remedy),
+    };
+    Capability::new(name, purpose, "tried in a child", verdict)
+}
+
+fn tap() -> Capability {
+    let path = "/dev/net/tun";
+    let verdict = match std::fs::File::options().read(true).write(true).open(path) {
+        Ok(_) => Verdict::ok(format!("{path} opens")),
+        Err(error) => Verdict::missing(
+            format!("{path}: {error}"),
+            "a kernel with CONFIG_TUN, and access to the device",
+        ),
+    };
+    let purpose = "packets of a user-space stack (not in this version)";
+    Capability::new("tap", purpose, "opened", verdict)
+}
+
+fn af_xdp() -> Capability {
+    let path = "/proc/net/protocols";
+    let remedy = "a kernel with CONFIG_XDP_SOCKETS";
+    let verdict = match read_trimmed(path) {
+        Err(why) => Verdict::unknown(why, remedy),
+        Ok(list) => match list.lines().any(|line| line.starts_with("XDP ")) {
+            true => Verdict::ok("the socket family is registered"),
+            false => Verdict::missing("the socket family is not registered", remedy),
+        },
+    };
+    let purpose = "packet I/O past the kernel's stack (not in this version)";
+    Capability::new("af-xdp", purpose, path, verdict)
+}
