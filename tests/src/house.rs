@@ -5,10 +5,12 @@ mod dependencies;
 mod fence;
 mod ldd;
 mod readme;
+mod required;
 
 pub(crate) fn register(suite: &mut Suite) {
     dependencies::register(suite);
     fence::register(suite);
     ldd::register(suite);
     readme::register(suite);
+    required::register(suite);
 }

@@ -4,10 +4,12 @@
 use hopscope_tests::{Suite, runner};
 use std::process::ExitCode;
 
+mod command_line;
 mod house;
 
 fn main() -> ExitCode {
     let mut suite = Suite::default();
+    command_line::register(&mut suite);
     house::register(&mut suite);
     runner::main(suite)
 }

@@ -1,6 +1,7 @@
 //! Runs the cases, each in a process group of its own, and tells what ran and what did not.
 use crate::paths::target_dir;
 use crate::{Case, Suite, counts};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,7 +52,7 @@ fn run_all(suite: &Suite, chosen: &[&Case], arguments: &Arguments) -> anyhow::Re
     build_binary()?;
     let required = required::Required::load()?;
     println!("running {} proofs, counts {:?}", chosen.len(), counts());
-    let report = Mutex::new(Report::create(&target_dir().join("test-report.tsv"))?);
+    let report = Mutex::new(Report::create(&report_path())?);
     let (alone, together): (Vec<&Case>, Vec<&Case>) = chosen.iter().partition(|case| case.alone);
     run_some(&together, arguments.jobs, arguments, &report, &required);
     run_some(&alone, 1, arguments, &report, &required);
@@ -128,4 +129,12 @@ fn build_binary() -> anyhow::Result<()> {
         .status()?;
     anyhow::ensure!(status.success(), "building the release binary: {status}");
     Ok(())
+}
+
+/// Elsewhere for a runner that is run by a proof.
+fn report_path() -> PathBuf {
+    match std::env::var_os("HOPSCOPE_REPORT") {
+        Some(path) => path.into(),
+        None => target_dir().join("test-report.tsv"),
+    }
 }

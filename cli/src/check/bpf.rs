@@ -1,4 +1,4 @@
-//! Which BPF programs the kernel can run, by its configuration: nothing is loaded here.
+//! Which BPF programs the kernel cannot run, by its configuration: nothing is loaded here.
 use super::kernel::option;
 use super::{Capability, Verdict};
 
@@ -40,6 +40,8 @@ pub(super) fn capabilities() -> Vec<Capability> {
         .collect()
 }
 
+/// The configuration can only rule a type out: lockdown, a security module or the virtual machine
+/// may still refuse to load or attach it, and trying that is not harmless.
 fn verdict(wanted: &[&str]) -> Verdict {
     let mut lacking = Vec::new();
     for name in wanted {
@@ -50,7 +52,10 @@ fn verdict(wanted: &[&str]) -> Verdict {
         }
     }
     match lacking.is_empty() {
-        true => Verdict::ok(format!("built with {}", wanted.join(" "))),
+        true => Verdict::unknown(
+            format!("built with {}; not loaded", wanted.join(" ")),
+            "`bpftool feature probe kernel` loads one of each type",
+        ),
         false => Verdict::missing(
             format!("built without {}", lacking.join(" ")),
             "a kernel built with these",

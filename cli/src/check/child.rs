@@ -8,6 +8,8 @@ pub(super) enum Trial {
     Wait,
     /// Enters a new network namespace and makes a veth pair in it; both vanish with the process.
     Network,
+    /// Mounts securityfs where only it can see it, and says what `lockdown` holds.
+    Lockdown,
 }
 
 /// Killed and reaped when it goes out of scope.
@@ -18,6 +20,7 @@ impl TrialChild {
         let name = match trial {
             Trial::Wait => "wait",
             Trial::Network => "network",
+            Trial::Lockdown => "lockdown",
         };
         let child = Command::new("/proc/self/exe")
             .args(["check", "--as-child", name])
@@ -58,6 +61,7 @@ pub(super) fn be(trial: Trial) -> anyhow::Result<ExitCode> {
             std::io::stdin().read_to_end(&mut Vec::new())?;
         }
         Trial::Network => super::network::be_network_child()?,
+        Trial::Lockdown => super::kernel::be_lockdown_child()?,
     }
     Ok(ExitCode::SUCCESS)
 }

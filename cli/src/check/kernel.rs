@@ -1,6 +1,10 @@
 //! The kernel's configuration, and what it says of itself.
+use super::child::{Trial, TrialChild};
 use super::system::read_trimmed;
 use super::{Capability, Verdict};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
@@ -15,17 +19,40 @@ pub(super) fn capabilities() -> Vec<Capability> {
 
 fn lockdown() -> Capability {
     let remedy = "boot with lockdown=none, or without secure boot";
-    let verdict = match read_trimmed(LOCKDOWN) {
+    // Unmounted in many containers; a child sees it in a mount namespace of its own.
+    let seen = read_trimmed(LOCKDOWN).or_else(|error| {
+        let mut child = TrialChild::start(Trial::Lockdown).map_err(|e| e.to_string())?;
+        child.lines().pop().ok_or(error)
+    });
+    let verdict = match seen {
         Ok(text) if text.contains("[none]") => Verdict::ok("none"),
         Ok(text) => Verdict::missing(text, remedy),
         Err(error) => match option("CONFIG_SECURITY_LOCKDOWN_LSM") {
             Ok(false) => Verdict::ok("not in this kernel"),
-            Ok(true) => Verdict::unknown(error, "mount -t securityfs none /sys/kernel/security"),
-            Err(why) => Verdict::unknown(why, remedy),
+            _ => Verdict::unknown(error, "mount -t securityfs none /sys/kernel/security"),
         },
     };
-    let purpose = "BPF programs that read kernel memory, and kprobes";
+    let purpose = "BPF programs that read kernel memory, kprobes and fentry";
     Capability::new("no-lockdown", purpose, LOCKDOWN, verdict)
+}
+
+pub(super) fn be_lockdown_child() -> anyhow::Result<()> {
+    let nothing = None::<&str>;
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    // Otherwise the mount would show in the namespace we came from.
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(nothing, "/", nothing, private, nothing)?;
+    let place = "/sys/kernel/security";
+    mount(
+        Some("none"),
+        place,
+        Some("securityfs"),
+        MsFlags::MS_RDONLY,
+        nothing,
+    )?;
+    let text = std::fs::read_to_string(LOCKDOWN)?;
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
 }
 
 fn btf() -> Capability {

@@ -20,7 +20,7 @@ pub(super) fn register(suite: &mut Suite) {
 
 fn stays_inside() -> Result<()> {
     let mut files = Vec::new();
-    for dir in ["measure", "cli", "tests"] {
+    for dir in ["measure", "bench", "cli", "tests"] {
         rust_files(&repository().join(dir), &mut files)?;
     }
     ensure!(files.len() > 20, "only {} files found", files.len());
@@ -77,7 +77,12 @@ fn every_crate_fences() -> Result<()> {
             "measure/{name}/src/lib.rs lacks {level}"
         );
     }
-    for path in ["cli/src/main.rs", "tests/src/lib.rs", "tests/src/main.rs"] {
+    for path in [
+        "bench/src/lib.rs",
+        "cli/src/main.rs",
+        "tests/src/lib.rs",
+        "tests/src/main.rs",
+    ] {
         let text = std::fs::read_to_string(repository().join(path))?;
         ensure!(
             text.contains("#![forbid(unsafe_code)]"),
