@@ -1,9 +1,12 @@
 //! `hopscope`: see where every packet's time goes. This file is a table of contents.
 #![forbid(unsafe_code)]
+// Nothing of a binary can be reached from outside: `pub` means "the subcommand's own surface".
+#![allow(unreachable_pub)]
 
 use clap::{FromArgMatches, Subcommand};
 use std::process::ExitCode;
 
+mod bench;
 mod check;
 mod help;
 mod logger;
@@ -22,6 +25,8 @@ struct Cli {
 enum Command {
     /// What this machine allows: each capability, what it is for, how to get it
     Check(check::CheckArgs),
+    /// What hopscope costs here, beside the floor and the tools that are installed
+    Bench(bench::BenchArgs),
 }
 
 fn main() -> ExitCode {
@@ -33,6 +38,7 @@ fn main() -> ExitCode {
     logger::start(&cli.verbosity);
     let done = match cli.command {
         Command::Check(args) => check::run(args),
+        Command::Bench(args) => bench::run(args),
     };
     done.unwrap_or_else(|error| status::failed(&error, 2))
 }
