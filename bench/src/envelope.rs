@@ -1,0 +1,146 @@
+//! What every bench prints: sample lines while it runs, one summary line at the end; or the same
+//! as a table for people. With `--save`, the lines also go to a results folder.
+use crate::error::{Error, Result};
+use crate::host::Host;
+use serde_json::{Map, Value, json};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+pub const SCHEMA: u32 = 1;
+
+/// Where the output of one bench goes.
+pub struct Output<'a> {
+    bench: &'static str,
+    data: &'a mut dyn Write,
+    json: bool,
+    saved: Option<(PathBuf, File)>,
+}
+
+/// Results of a bench: fields of its summary line, and the same for people.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// Unit of each field or group of fields.
+    pub unit: Value,
+    pub fields: Map<String, Value>,
+    pub table: String,
+    /// Everything the bench is there for was measured.
+    pub complete: bool,
+}
+
+impl<'a> Output<'a> {
+    /// `save` is a folder; the file in it is `BENCH.jsonl`.
+    pub fn new(
+        bench: &'static str,
+        data: &'a mut dyn Write,
+        json: bool,
+        save: Option<&Path>,
+    ) -> Result<Output<'a>> {
+        let saved = match save {
+            None => None,
+            Some(dir) => {
+                fs::create_dir_all(dir).map_err(Error::file("create", dir))?;
+                let path = dir.join(format!("{bench}.jsonl"));
+                let file = File::create(&path).map_err(Error::file("create", &path))?;
+                Some((path, file))
+            }
+        };
+        Ok(Output {
+            bench,
+            data,
+            json,
+            saved,
+        })
+    }
+
+    fn line(&mut self, value: &Value) -> Result<()> {
+        if let Some((path, file)) = &mut self.saved {
+            writeln!(file, "{value}").map_err(Error::file("write", path.as_path()))?;
+        }
+        if self.json {
+            writeln!(self.data, "{value}")
+                .and_then(|()| self.data.flush())
+                .map_err(Error::Output)?;
+        }
+        Ok(())
+    }
+
+    /// One measurement; `fields` is an object.
+    pub fn sample(&mut self, fields: Value) -> Result<()> {
+        let mut line = Map::from_iter([("type".to_string(), json!("sample"))]);
+        if let Value::Object(fields) = fields {
+            line.extend(fields);
+        }
+        self.line(&Value::Object(line))
+    }
+
+    pub fn summary(mut self, host: &Host, summary: Summary) -> Result<()> {
+        let mut line = Map::from_iter([
+            ("type".to_string(), json!("summary")),
+            ("schema".to_string(), json!(SCHEMA)),
+            ("bench".to_string(), json!(self.bench)),
+            ("unit".to_string(), summary.unit),
+            ("host".to_string(), json!(host)),
+        ]);
+        line.extend(summary.fields);
+        self.line(&Value::Object(line))?;
+        if self.json {
+            return Ok(());
+        }
+        let text = format!("{}\n{}", describe(host), summary.table);
+        if let Some((path, _)) = &self.saved {
+            let page = path.with_extension("txt");
+            fs::write(&page, &text).map_err(Error::file("write", &page))?;
+        }
+        self.data.write_all(text.as_bytes()).map_err(Error::Output)
+    }
+}
+
+/// The machine in two lines.
+fn describe(host: &Host) -> String {
+    let [one, five, fifteen] = host.load_average;
+    let tsc = host
+        .tsc_hz
+        .map_or(String::new(), |hz| format!(", TSC {:.3} GHz", hz / 1e9));
+    let kind = if host.virtualised { "virtual" } else { "real" };
+    format!(
+        "{} ({} CPUs, {kind} machine, smt {}, governor {}){tsc}, Linux {}\n\
+         load {one:.2} {five:.2} {fifteen:.2}, steal {:.2} % since boot\n",
+        host.cpu, host.cpus_online, host.smt, host.governor, host.kernel, host.steal_percent
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_carry_type_schema_bench_unit_and_host() {
+        let mut data = Vec::new();
+        let mut output = Output::new("probe", &mut data, true, None).unwrap();
+        output.sample(json!({"row": "x", "median": 1.5})).unwrap();
+        let summary = Summary {
+            unit: json!({"time": "tsc"}),
+            fields: Map::from_iter([("record_pair".to_string(), json!(46.0))]),
+            table: String::new(),
+            complete: true,
+        };
+        output.summary(&Host::look(Some(2.6e9)), summary).unwrap();
+        let text = String::from_utf8(data).unwrap();
+        let lines: Vec<Value> = text
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(
+            lines[0],
+            json!({"type": "sample", "row": "x", "median": 1.5})
+        );
+        let last = &lines[1];
+        assert_eq!(last["type"], "summary");
+        assert_eq!(last["schema"], SCHEMA);
+        assert_eq!(last["bench"], "probe");
+        assert_eq!(last["record_pair"], 46.0);
+        assert_eq!(last["host"]["tsc_hz"], 2.6e9);
+    }
+}

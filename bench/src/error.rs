@@ -1,0 +1,62 @@
+use std::path::PathBuf;
+
+/// Why a bench could not measure. Each says what, where and what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot {doing} {path}: {source}")]
+    File {
+        doing: &'static str,
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("cannot start {program}: {source}")]
+    Start {
+        program: String,
+        source: std::io::Error,
+    },
+    #[error("{program} failed ({status}): {said}")]
+    Failed {
+        program: String,
+        status: String,
+        said: String,
+    },
+    #[error("the bench program answered {answer:?} to {asked:?}")]
+    Answer { asked: String, answer: String },
+    #[error("{program} did not report ready within {seconds} s; it said: {said}")]
+    NotReady {
+        program: String,
+        seconds: u64,
+        said: String,
+    },
+    #[error("cannot write results: {0}")]
+    Output(std::io::Error),
+    #[error("{program} printed no JSON summary (last line: {line:?})")]
+    NoSummary { program: String, line: String },
+    #[error("cannot {doing}: {source}")]
+    System {
+        doing: &'static str,
+        source: nix::Error,
+    },
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// For `map_err` on file operations.
+    pub(crate) fn file(
+        doing: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::File {
+            doing,
+            path,
+            source,
+        }
+    }
+
+    pub(crate) fn start(program: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
+        let program = program.into();
+        move |source| Error::Start { program, source }
+    }
+}

@@ -1,0 +1,119 @@
+//! The machine a figure was measured on.
+use serde::Serialize;
+use std::fs;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Host {
+    pub cpu: String,
+    pub cpus_online: usize,
+    pub kernel: String,
+    /// Of CPU 0; "none" where the kernel drives no frequency.
+    pub governor: String,
+    /// Averages over 1, 5 and 15 minutes.
+    pub load_average: [f64; 3],
+    /// Share of time that the hypervisor gave to somebody else since boot.
+    pub steal_percent: f64,
+    pub virtualised: bool,
+    pub smt: String,
+    /// Measured by the bench program against `CLOCK_MONOTONIC`.
+    pub tsc_hz: Option<f64>,
+    pub mitigations: Vec<String>,
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+fn cpuinfo<'a>(info: &'a str, key: &str) -> &'a str {
+    info.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.trim() == key)
+        .map_or("unknown", |(_, value)| value.trim())
+}
+
+/// `cpu user nice system idle iowait irq softirq steal …` of /proc/stat.
+fn steal_percent(stat: &str) -> f64 {
+    let ticks: Vec<f64> = stat
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .filter_map(|n| n.parse().ok())
+        .collect();
+    let total: f64 = ticks.iter().sum();
+    match ticks.get(7) {
+        Some(steal) if total > 0.0 => 100.0 * steal / total,
+        _ => 0.0,
+    }
+}
+
+fn mitigations() -> Vec<String> {
+    let Ok(list) = fs::read_dir("/sys/devices/system/cpu/vulnerabilities") else {
+        return Vec::new();
+    };
+    let mut on: Vec<String> = list
+        .flatten()
+        .filter_map(|entry| {
+            let says = fs::read_to_string(entry.path()).ok()?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            says.starts_with("Mitigation")
+                .then(|| format!("{name}: {}", says.trim()))
+        })
+        .collect();
+    on.sort();
+    on
+}
+
+impl Host {
+    pub fn look(tsc_hz: Option<f64>) -> Host {
+        let info = text("/proc/cpuinfo");
+        let load: Vec<f64> = text("/proc/loadavg")
+            .split_whitespace()
+            .take(3)
+            .filter_map(|n| n.parse().ok())
+            .collect();
+        let or_none = |said: String| match said.trim() {
+            "" => "none".to_string(),
+            other => other.to_string(),
+        };
+        Host {
+            cpu: cpuinfo(&info, "model name").to_string(),
+            cpus_online: info.lines().filter(|l| l.starts_with("processor")).count(),
+            kernel: text("/proc/sys/kernel/osrelease").trim().to_string(),
+            governor: or_none(text(
+                "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+            )),
+            load_average: load.try_into().unwrap_or_default(),
+            steal_percent: steal_percent(&text("/proc/stat")),
+            virtualised: cpuinfo(&info, "flags")
+                .split_whitespace()
+                .any(|f| f == "hypervisor"),
+            smt: or_none(text("/sys/devices/system/cpu/smt/control")),
+            tsc_hz,
+            mitigations: mitigations(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steal_is_a_share_of_all_time() {
+        assert_eq!(
+            steal_percent("cpu  10 0 10 70 0 0 0 10 0 0\ncpu0 1\n"),
+            10.0
+        );
+        assert_eq!(steal_percent(""), 0.0);
+    }
+
+    #[test]
+    fn cpuinfo_takes_the_first_of_a_key() {
+        let info = "processor\t: 0\nmodel name\t: A\n\nprocessor\t: 1\nmodel name\t: B\n";
+        assert_eq!(cpuinfo(info, "model name"), "A");
+        assert_eq!(cpuinfo(info, "flags"), "unknown");
+    }
+}

@@ -1,0 +1,36 @@
+//! Benches that put hopscope beside its floor and its peers. They start programs and read what
+//! those print; nothing that is measured is linked in here.
+#![forbid(unsafe_code)]
+
+pub mod envelope;
+pub mod error;
+pub mod hopscope;
+pub mod host;
+pub mod peers;
+pub mod probe;
+pub mod program;
+pub mod rows;
+pub mod stats;
+
+use std::path::PathBuf;
+
+/// What every bench is told.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The binary under test.
+    pub hopscope: PathBuf,
+    /// Generated programs, objects and recordings go here.
+    pub build_dir: PathBuf,
+    /// Fewer and shorter repetitions.
+    pub quick: bool,
+    /// No progress on stderr.
+    pub quiet: bool,
+}
+
+impl Settings {
+    pub(crate) fn say(&self, what: &str) {
+        if !self.quiet {
+            eprintln!("bench: {what}");
+        }
+    }
+}

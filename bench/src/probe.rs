@@ -1,0 +1,257 @@
+//! `bench probe`: what a measured call costs, in the same process bare, attached, bare.
+use crate::Settings;
+use crate::envelope::{Output, Summary};
+use crate::error::Result;
+use crate::hopscope::{Hopscope, Recorded};
+use crate::host::Host;
+use crate::peers;
+use crate::program::{Compiler, Plan, Target, Variant, build};
+use crate::rows::{self, Goal, NotMeasured, Row, find};
+use crate::stats::{Difference, Spread};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Phase name to ticks per call (median of batches).
+pub(crate) type Pass = BTreeMap<String, f64>;
+
+const FLOORS: [&str; 3] = ["floor_empty_loop", "floor_two_rdtsc", "floor_inline_pair"];
+pub(crate) const EXECUTABLE: [&str; 14] = [
+    "hot_e5",
+    "indep_e5",
+    "rr_e5",
+    "hot_e20",
+    "indep_e20",
+    "rr_e20",
+    "hot_e100",
+    "indep_e100",
+    "rr_e100",
+    "hot_e1000",
+    "indep_e1000",
+    "rr_e1000",
+    "rr_emix",
+    "tree_e",
+];
+const LIBRARY: [&str; 9] = [
+    "hot_l5", "indep_l5", "rr_l5", "hot_l20", "rr_l20", "hot_l100", "rr_l100", "rr_l1000",
+    "rr_lmix",
+];
+/// Phases of a tool that is a separate build and can't see calls within one object file.
+pub(crate) const REBUILT: [&str; 8] = [
+    "hot_e5", "indep_e5", "rr_e5", "hot_e20", "rr_e20", "hot_e100", "rr_e100", "rr_emix",
+];
+
+pub(crate) fn pass(target: &mut Target, phases: &[&str], milliseconds: u64) -> Result<Pass> {
+    phases
+        .iter()
+        .map(|phase| Ok((phase.to_string(), target.run(phase, milliseconds)?.median)))
+        .collect()
+}
+
+/// Passes of one tool between passes of the bare program.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs(BTreeMap<String, Vec<(f64, f64, f64)>>);
+
+impl Pairs {
+    pub(crate) fn add(&mut self, before: &Pass, measured: &Pass, after: &Pass) {
+        for (phase, ticks) in measured {
+            if let (Some(b), Some(a)) = (before.get(phase), after.get(phase)) {
+                self.0
+                    .entry(phase.clone())
+                    .or_default()
+                    .push((*b, *ticks, *a));
+            }
+        }
+    }
+
+    pub(crate) fn rows(&self, tool: &str, probe: &str, order: &[&str]) -> Vec<Row> {
+        order
+            .iter()
+            .filter_map(|phase| {
+                let pairs = self.0.get(*phase)?;
+                let bare: Vec<f64> = pairs.iter().flat_map(|(b, _, a)| [*b, *a]).collect();
+                Some(Row {
+                    tool: tool.into(),
+                    probe: probe.into(),
+                    phase: phase.to_string(),
+                    bare: Spread::of(&bare)?.median,
+                    difference: Difference::of(pairs)?,
+                })
+            })
+            .collect()
+    }
+}
+
+/// The two ways hopscope is attached.
+const WAYS: [(&str, &[&str]); 2] = [("record", &[]), ("empty", &["--empty-probes"])];
+const PATTERNS: [&str; 3] = [
+    "hopscope-bench-program!e*_*",
+    "hopscope-bench-program!tree_*",
+    "libhopscope-bench.so!l*_*",
+];
+
+/// Records accounted for must be twice the calls made: otherwise the figures are of a program
+/// that was measured only in part.
+fn account(recorded: &Recorded, calls: u64) -> Value {
+    let n = |key| recorded.number(key).unwrap_or(0.0);
+    let accounted = n("recorded") + n("lost") + n("torn");
+    json!({
+        "calls": calls,
+        "records_expected": 2 * calls,
+        "records_accounted": accounted,
+        "complete": accounted == 2.0 * calls as f64,
+    })
+}
+
+pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
+    let plan = Plan::full();
+    let compiler = Compiler::of_the_system();
+    settings.say("building the measured program (1,000 functions of each body length)");
+    let program = build(&settings.build_dir, &plan, &compiler, Variant::Plain)?;
+    let (repetitions, ms) = if settings.quick { (3, 10) } else { (9, 20) };
+    let mut target = Target::start(&program)?;
+    let host = Host::look(Some(target.tsc_hz));
+    let hopscope = Hopscope {
+        binary: settings.hopscope.clone(),
+        files: settings.build_dir.join("recordings"),
+    };
+    let all: Vec<&str> = EXECUTABLE.iter().chain(&LIBRARY).copied().collect();
+    let mut not_measured: Vec<NotMeasured> = Vec::new();
+    let mut floors: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let mut own: BTreeMap<&str, Pairs> = BTreeMap::new();
+    let mut accounting = Vec::new();
+    let mut wrapped = peers::wrap::Wrapped::prepare(settings, &plan, &compiler, &mut not_measured);
+    for repetition in 0..repetitions {
+        settings.say(&format!("repetition {} of {repetitions}", repetition + 1));
+        for (name, ticks) in pass(&mut target, &FLOORS, ms)? {
+            if let Some(floor) = FLOORS.iter().find(|f| **f == name) {
+                floors.entry(floor).or_default().push(ticks);
+            }
+        }
+        let mut bare = pass(&mut target, &all, ms)?;
+        sample(&mut output, repetition, "bare", &bare)?;
+        for (way, options) in WAYS {
+            if not_measured
+                .iter()
+                .any(|m| m.what == format!("hopscope {way}"))
+            {
+                continue;
+            }
+            let calls_before = target.calls;
+            let recording = match hopscope.record(target.pid, &PATTERNS, options) {
+                Ok(recording) => recording,
+                Err(error) => {
+                    not_measured.push(NotMeasured {
+                        what: format!("hopscope {way}"),
+                        reason: error.to_string(),
+                    });
+                    continue;
+                }
+            };
+            let measured = pass(&mut target, &all, ms)?;
+            let recorded = recording.stop()?;
+            if way == "record" {
+                accounting.push(account(&recorded, target.calls - calls_before));
+            }
+            let after = pass(&mut target, &all, ms)?;
+            own.entry(way).or_default().add(&bare, &measured, &after);
+            sample(
+                &mut output,
+                repetition,
+                &format!("hopscope {way}"),
+                &measured,
+            )?;
+            sample(&mut output, repetition, "bare", &after)?;
+            bare = after;
+        }
+        wrapped.measure(&mut target, &bare, repetition, ms, &mut output)?;
+    }
+    let mut rows = Vec::new();
+    for (way, _) in WAYS {
+        if let Some(pairs) = own.get(way) {
+            rows.extend(pairs.rows("hopscope", way, &all));
+        }
+    }
+    rows.extend(wrapped.rows());
+    drop(target);
+    peers::others(settings, &compiler, ms, &mut rows, &mut not_measured);
+    let summary = summarise(rows, &floors, not_measured, accounting);
+    let complete = summary.complete;
+    output.summary(&host, summary)?;
+    Ok(complete)
+}
+
+fn sample(output: &mut Output<'_>, repetition: usize, state: &str, pass: &Pass) -> Result<()> {
+    output.sample(json!({"repetition": repetition, "state": state, "ticks_per_call": pass}))
+}
+
+fn summarise(
+    rows: Vec<Row>,
+    floors: &BTreeMap<&str, Vec<f64>>,
+    not_measured: Vec<NotMeasured>,
+    accounting: Vec<Value>,
+) -> Summary {
+    let floor_of = |name: &str| {
+        let pairs: Vec<f64> = floors
+            .get(name)?
+            .iter()
+            .zip(floors.get("floor_empty_loop")?)
+            .map(|(floor, empty)| floor - empty)
+            .collect();
+        Spread::of(&pairs)
+    };
+    let (floor, inline) = (floor_of("floor_two_rdtsc"), floor_of("floor_inline_pair"));
+    let net =
+        |probe, phase| find(&rows, "hopscope", probe, phase).map(|row| row.difference.net.median);
+    let headline = [
+        ("record_pair", net("record", "hot_e5")),
+        ("record_pair_rr", net("record", "rr_e5")),
+        ("empty_pair", net("empty", "hot_e5")),
+        ("empty_pair_rr", net("empty", "rr_e5")),
+        ("record_pair_tree31", net("record", "tree_e")),
+        ("record_pair_lib", net("record", "hot_l5")),
+        ("record_pair_lib_rr", net("record", "rr_l5")),
+        // What the copies cost in instruction fetch: nothing but the detour, over 450 KB of code.
+        ("fetch_locality_rr100", net("empty", "rr_e100")),
+    ];
+    let floor_ticks = floor.map_or(0.0, |f| f.median);
+    let goals = vec![
+        Goal::at_most("record_pair", headline[0].1, 1.2 * floor_ticks),
+        Goal::at_most("record_pair_rr", headline[1].1, 70.0),
+        Goal::at_most("empty_pair", headline[2].1, 4.0),
+        Goal::at_most("empty_pair_rr", headline[3].1, 11.0),
+    ];
+    let complete = headline.iter().all(|(_, v)| v.is_some());
+    let mut fields = Map::new();
+    fields.insert("floor_two_rdtsc".into(), json!(floor.map(|f| f.median)));
+    for (name, value) in headline {
+        fields.insert(name.into(), json!(value));
+    }
+    fields.insert("floor_two_rdtsc_spread".into(), json!(floor));
+    fields.insert("floor_inline_pair_spread".into(), json!(inline));
+    fields.insert("goals".into(), json!(goals));
+    fields.insert("rows".into(), json!(rows));
+    fields.insert("accounting".into(), json!(accounting));
+    fields.insert("not_measured".into(), json!(not_measured));
+    let mut table = String::new();
+    for (what, floor) in [
+        ("two rdtsc around nothing (floor_two_rdtsc)", floor),
+        (
+            "two 16-byte records inline around hot_e5, call included",
+            inline,
+        ),
+    ] {
+        if let Some(f) = floor {
+            table += &format!("{what}: {:.2} ({:.2} .. {:.2})\n", f.median, f.p10, f.p90);
+        }
+    }
+    table += &rows::table(&rows, &goals, &not_measured);
+    for each in accounting.iter().filter(|a| a["complete"] != json!(true)) {
+        table += &format!("WARNING: calls and records do not agree: {each}\n");
+    }
+    Summary {
+        unit: json!({"time": "tsc"}),
+        fields,
+        table,
+        complete,
+    }
+}
