@@ -4,6 +4,7 @@ use hopscope_tests::Suite;
 mod dependencies;
 mod fence;
 mod ldd;
+mod licences;
 mod readme;
 mod required;
 
@@ -11,6 +12,7 @@ pub(crate) fn register(suite: &mut Suite) {
     dependencies::register(suite);
     fence::register(suite);
     ldd::register(suite);
+    licences::register(suite);
     readme::register(suite);
     required::register(suite);
 }
