@@ -125,7 +125,21 @@ pub struct Ring<'a> {
     records_log2: u32,
 }
 
-impl Ring<'_> {
+impl<'a> Ring<'a> {
+    /// A ring on its own (header and slots), or `None` when `words` is too short for it.
+    pub fn new(words: &'a [AtomicU64], records_log2: u32) -> Option<Ring<'a>> {
+        let fits = (4..=32).contains(&records_log2)
+            && words.len() * 8 >= RING_HEADER_BYTES + (STRIDE << records_log2);
+        fits.then_some(Ring { words, records_log2 })
+    }
+
+    /// Slots reserved and consumed, from a copy of the header alone.
+    pub fn progress(header: &[AtomicU64]) -> Option<(u64, u64)> {
+        let word = |offset: usize| Some(header.get(offset / 8)?.load(Ordering::Relaxed));
+        let reserved = word(offset_of!(RingHeader, cursor))? / STRIDE as u64;
+        Some((reserved, word(offset_of!(RingHeader, consumed))?))
+    }
+
     fn header(&self, offset: usize) -> &AtomicU64 {
         &self.words[offset / 8]
     }
