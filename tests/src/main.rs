@@ -4,11 +4,13 @@
 use hopscope_tests::{Suite, runner};
 use std::process::ExitCode;
 
+mod bad_input;
 mod command_line;
 mod house;
 
 fn main() -> ExitCode {
     let mut suite = Suite::default();
+    bad_input::register(&mut suite);
     command_line::register(&mut suite);
     house::register(&mut suite);
     runner::main(suite)

@@ -1,5 +1,7 @@
 //! What a proof may ask of the machine.
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
@@ -28,6 +30,8 @@ pub enum Requirement {
     Pmu,
     Fsgsbase,
     Avx512,
+    /// 32-bit programs run.
+    Ia32,
 }
 
 impl Requirement {
@@ -56,6 +60,7 @@ impl Requirement {
             Pmu => "pmu",
             Fsgsbase => "fsgsbase",
             Avx512 => "avx512",
+            Ia32 => "ia32",
         }
     }
 
@@ -90,6 +95,7 @@ impl Requirement {
             ),
             Fsgsbase => cpu_flag("fsgsbase"),
             Avx512 => cpu_flag("avx512f"),
+            Ia32 => ia32(),
         }
     }
 }
@@ -138,4 +144,48 @@ fn cpu_flag(flag: &str) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("the processor has no {flag}")),
     }
+}
+
+/// The kernel says so only by running one.
+fn ia32() -> Result<(), String> {
+    let path = crate::paths::target_dir().join(format!("ia32-{}", std::process::id()));
+    let attempt = || -> std::io::Result<()> {
+        std::fs::write(&path, elf32_pause())?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
+        let mut child = Command::new(&path).spawn()?;
+        child.kill()?;
+        child.wait()?;
+        Ok(())
+    };
+    let tried = attempt();
+    let _ = std::fs::remove_file(&path);
+    tried.map_err(|error| format!("32-bit programs do not run: {error}"))
+}
+
+/// A whole 32-bit ELF executable: one page, two instructions in a loop. Layout: System V ABI,
+/// i386 supplement, chapters 4 and 5.
+pub fn elf32_pause() -> Vec<u8> {
+    const BASE: u32 = 0x0804_8000;
+    const HEADERS: u32 = 52 + 32;
+    let mut file = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    let half = |values: &[u16]| {
+        values
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect::<Vec<_>>()
+    };
+    let word = |values: &[u32]| {
+        values
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect::<Vec<_>>()
+    };
+    file.extend(half(&[2, 3])); // ET_EXEC, EM_386
+    file.extend(word(&[1, BASE + HEADERS, 52, 0, 0])); // version, entry, phoff, shoff, flags
+    file.extend(half(&[52, 32, 1, 0, 0, 0])); // ehsize, phentsize, phnum, section headers: none
+    let code = [0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7]; // mov eax, pause; int 0x80; jmp back
+    let size = HEADERS + code.len() as u32;
+    file.extend(word(&[1, 0, BASE, BASE, size, size, 5, 4096])); // PT_LOAD, R-X
+    file.extend(code);
+    file
 }

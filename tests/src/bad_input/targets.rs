@@ -1,0 +1,183 @@
+//! Processes that cannot be measured.
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::{Output, run};
+use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin, scratch};
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+pub(super) fn register(suite: &mut Suite) {
+    use Requirement::{Gcc, Ia32, Root};
+    suite.case("bad_input::no_such_process", &[], no_such_process);
+    suite.case("bad_input::no_such_comm", &[], no_such_comm);
+    suite.case("bad_input::kernel_thread", &[Root], kernel_thread);
+    suite.case("bad_input::zombie", &[], zombie);
+    suite.case("bad_input::nothing_matches", &[Gcc], nothing_matches);
+    suite.case("bad_input::broken_regex", &[Gcc], broken_regex);
+    suite.case("bad_input::already_traced", &[Gcc], already_traced);
+    suite.case("bad_input::no_permission", &[Gcc, Root], no_permission);
+    suite.case("bad_input::process_of_32_bits", &[Ia32], process_of_32_bits);
+    suite.case(
+        "bad_input::no_file_descriptor_left_in_the_target",
+        &[Gcc],
+        || limited("files"),
+    );
+    suite.case("bad_input::no_memory_left_in_the_target", &[Gcc], || {
+        limited("memory")
+    });
+    suite.case("bad_input::command_not_found", &[], command_not_found);
+}
+
+/// A process that checks its own arithmetic, and the ways to aim at it.
+struct Steady(Target);
+
+impl Steady {
+    fn start(arguments: &[&str]) -> Result<Steady> {
+        let program = compile_c(&["steady.c"], &["-O2"])?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdout(Stdio::piped());
+        Ok(Steady(Target::spawn(&mut command)?))
+    }
+
+    fn pid(&self) -> String {
+        self.0.pid().to_string()
+    }
+
+    fn record(&self, patterns: &[&str]) -> Result<Output> {
+        let pid = self.pid();
+        let output = scratch().join("out.hop");
+        let mut words = vec!["record", "-p", &pid, "-d", "1s", "-o"];
+        words.push(output.to_str().context("path")?);
+        for pattern in patterns {
+            words.extend(["-f", pattern]);
+        }
+        hopscope(&words)
+    }
+
+    /// It still runs, ends when it is asked to, and found every sum right.
+    fn unharmed(self) -> Result<()> {
+        self.0.signal(Signal::SIGTERM)?;
+        let out = self.0.output()?;
+        let said = String::from_utf8_lossy(&out.stdout);
+        ensure!(out.status.success(), "the target: {} {said}", out.status);
+        ensure!(said.contains("steady: 0 wrong"), "the target said: {said}");
+        Ok(())
+    }
+}
+
+fn no_such_process() -> Result<()> {
+    // Above the largest pid there can be (PID_MAX_LIMIT, 2^22).
+    hopscope(&["record", "-p", "4194999", "-f", "*"])?.expect_refusal(&["4194999"])
+}
+
+fn no_such_comm() -> Result<()> {
+    hopscope(&["record", "--comm", "no-such-comm", "-f", "*"])?.expect_refusal(&["no-such-comm"])
+}
+
+fn kernel_thread() -> Result<()> {
+    let kthreadd = std::fs::read_to_string("/proc/2/comm").unwrap_or_default();
+    if kthreadd.trim() != "kthreadd" {
+        // In a pid namespace there is none to aim at; the refusal of pid 2 is then another one.
+        return hopscope(&["record", "-p", "2", "-f", "*"])?.expect_refusal(&["2"]);
+    }
+    hopscope(&["record", "-p", "2", "-f", "*"])?.expect_refusal(&["kernel thread"])
+}
+
+fn zombie() -> Result<()> {
+    let mut child = Command::new("true").spawn()?;
+    let pid = child.id().to_string();
+    // Ended, and not waited for.
+    let stat = format!("/proc/{pid}/stat");
+    while !std::fs::read_to_string(&stat)?.contains(") Z ") {
+        std::thread::yield_now();
+    }
+    let refused = hopscope(&["record", "-p", &pid, "-f", "*"])?.expect_refusal(&[&pid]);
+    child.wait()?;
+    refused
+}
+
+fn nothing_matches() -> Result<()> {
+    let steady = Steady::start(&[])?;
+    steady
+        .record(&["stedy_mix"])?
+        .expect_refusal(&["stedy_mix", "steady_mix"])?;
+    steady.unharmed()
+}
+
+fn broken_regex() -> Result<()> {
+    let steady = Steady::start(&[])?;
+    steady
+        .record(&["/steady_(/"])?
+        .expect_refusal(&["steady_("])?;
+    steady.unharmed()
+}
+
+fn already_traced() -> Result<()> {
+    let steady = Steady::start(&[])?;
+    let pid = Pid::from_raw(steady.0.pid());
+    ptrace::seize(pid, ptrace::Options::empty())?;
+    let tracer = std::process::id().to_string();
+    steady
+        .record(&["steady_mix"])?
+        .expect_refusal(&["traced", &tracer])?;
+    // A seized process is released from a stop only.
+    ptrace::interrupt(pid)?;
+    nix::sys::wait::waitpid(pid, None)?;
+    ptrace::detach(pid, None)?;
+    steady.unharmed()
+}
+
+fn no_permission() -> Result<()> {
+    let steady = Steady::start(&[])?;
+    let dir = std::env::temp_dir().join(format!("hopscope-tests-{}", std::process::id()));
+    std::fs::create_dir_all(&dir)?;
+    std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o777))?;
+    let copy = dir.join("hopscope");
+    std::fs::copy(hopscope_bin(), &copy)?;
+    let out = run(Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&copy)
+        .args(["record", "-p", &steady.pid(), "-f", "steady_mix", "-o"])
+        .arg(dir.join("out.hop")));
+    std::fs::remove_dir_all(&dir)?;
+    out?.expect_refusal(&[&steady.pid()])?;
+    steady.unharmed()
+}
+
+/// It only waits for a signal.
+fn process_of_32_bits() -> Result<()> {
+    let path = scratch().join("elf32");
+    std::fs::write(&path, hopscope_tests::requirement::elf32_pause())?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
+    let target = Target::spawn_now(&mut Command::new(&path))?;
+    let pid = target.pid().to_string();
+    hopscope(&["record", "-p", &pid, "-f", "*"])?.expect_refusal(&["32"])?;
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    ensure!(
+        state.contains(") S "),
+        "the target no longer sleeps: {state}"
+    );
+    Ok(())
+}
+
+/// The target has nothing left that attaching would need: hopscope either does without or refuses.
+fn limited(what: &str) -> Result<()> {
+    let steady = Steady::start(&[what])?;
+    let out = steady.record(&["steady_mix"])?;
+    if out.code != Some(0) {
+        out.expect_refusal(&[&steady.pid()])?;
+    }
+    steady.unharmed()
+}
+
+fn command_not_found() -> Result<()> {
+    let output = scratch().join("out.hop");
+    let output = output.to_str().context("path")?;
+    let words = ["record", "-f", "*", "-o", output, "--", "/no/such/command"];
+    let out = hopscope(&words)?.expect_code(125)?;
+    ensure!(out.stderr.contains("/no/such/command"), "{}", out.stderr);
+    ensure!(out.stderr.lines().count() == 1, "{}", out.stderr);
+    Ok(())
+}
