@@ -19,6 +19,8 @@ pub enum Variant {
     Mfentry,
     /// Rebuilt with clang's XRay sleds.
     Xray,
+    /// The same, with an empty handler set and patched in at start.
+    XrayEmpty,
 }
 
 impl Variant {
@@ -29,6 +31,7 @@ impl Variant {
             Variant::WrapRecord => "wrap-record",
             Variant::Mfentry => "mfentry",
             Variant::Xray => "xray",
+            Variant::XrayEmpty => "xray-empty",
         }
     }
 
@@ -37,7 +40,7 @@ impl Variant {
         match self {
             Variant::Plain | Variant::WrapEmpty | Variant::WrapRecord => "objects-plain",
             Variant::Mfentry => "objects-mfentry",
-            Variant::Xray => "objects-xray",
+            Variant::Xray | Variant::XrayEmpty => "objects-xray",
         }
     }
 
@@ -46,7 +49,9 @@ impl Variant {
         match self {
             Variant::Plain | Variant::WrapEmpty | Variant::WrapRecord => &[],
             Variant::Mfentry => &["-pg", "-mfentry"],
-            Variant::Xray => &["-fxray-instrument", "-fxray-instruction-threshold=1"],
+            Variant::Xray | Variant::XrayEmpty => {
+                &["-fxray-instrument", "-fxray-instruction-threshold=1"]
+            }
         }
     }
 
@@ -55,7 +60,7 @@ impl Variant {
             Variant::Plain => &[],
             Variant::WrapEmpty | Variant::WrapRecord => &["-Wl,@wrap.options"],
             Variant::Mfentry => &["-pg"],
-            Variant::Xray => &["-fxray-instrument"],
+            Variant::Xray | Variant::XrayEmpty => &["-fxray-instrument"],
         }
     }
 }
@@ -73,8 +78,8 @@ pub struct Program {
 const HARNESS_H: &str = include_str!("harness.h");
 /// Builds `plan` in `dir`; objects whose source and options have not changed are kept.
 pub fn build(dir: &Path, plan: &Plan, compiler: &Compiler, variant: Variant) -> Result<Program> {
-    let objects_dir = dir.join(variant.objects());
-    let dir = dir.join(variant.name());
+    let objects_dir = dir.join(plan.name).join(variant.objects());
+    let dir = dir.join(plan.name).join(variant.name());
     for each in [&objects_dir, &dir] {
         fs::create_dir_all(each).map_err(Error::file("create", each))?;
     }
@@ -94,6 +99,10 @@ pub fn build(dir: &Path, plan: &Plan, compiler: &Compiler, variant: Variant) -> 
         let text = generate::family(Place::Executable, *family);
         let name = format!("e{}", family.body);
         objects.push(shop.compile(&name, &text, variant.function_options())?);
+    }
+    if variant == Variant::XrayEmpty {
+        let text = include_str!("xray_empty.c");
+        objects.push(shop.compile("xray_empty", text, &[])?);
     }
     let hooks = match variant {
         Variant::WrapEmpty => Some(("hooks-empty", [].as_slice())),

@@ -29,6 +29,8 @@ impl Place {
 /// What one program consists of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
+    /// Names the folder it is built in.
+    pub name: &'static str,
     pub executable: Vec<Family>,
     pub library: Vec<Family>,
 }
@@ -76,6 +78,7 @@ impl Plan {
             },
         ];
         Plan {
+            name: "full",
             executable: families.clone(),
             library: families,
         }
@@ -84,6 +87,7 @@ impl Plan {
     /// The shortest bodies in the executable only: for peers that need their own build.
     pub fn short() -> Plan {
         Plan {
+            name: "short",
             executable: vec![Family {
                 body: 5,
                 count: 1000,
