@@ -1,7 +1,7 @@
 # `make help` lists what there is. Everything is run from the repository's root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build install-deps lint demo test soak
+.PHONY: help build install-deps lint demo test soak bench
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -23,3 +23,6 @@ soak: install-deps ## Every proof at full counts
 
 demo: install-deps build ## Start the demo network function, attach live, record, report
 	demo/run
+
+bench: install-deps build ## Every bench on this machine; results in docs/results/DATE-HOST
+	scripts/bench
