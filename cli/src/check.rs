@@ -15,9 +15,6 @@ mod privilege;
 mod system;
 
 #[derive(clap::Args)]
-#[command(before_help = "EXAMPLES:
-  hopscope check
-  hopscope check --json | jq 'select(.state != \"ok\")'")]
 pub(crate) struct CheckArgs {
     /// One JSON object a line
     #[arg(long)]

@@ -18,11 +18,46 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Load", &["bench"]),
 ];
 
-const EXAMPLES: &[(&str, &str)] = &[
-    ("check", "hopscope check"),
-    ("functions", "hopscope functions -p PID -f 'acl_*'"),
-    ("record", "hopscope record -p PID -f 'acl_*' -d 5s"),
-    ("report", "hopscope report hopscope.hop"),
+/// Shown first: the first of each command on the first screen, all of them in its own help.
+const EXAMPLES: &[(&str, &[&str])] = &[
+    (
+        "check",
+        &[
+            "hopscope check",
+            "hopscope check --json | jq 'select(.state != \"ok\")'",
+        ],
+    ),
+    (
+        "functions",
+        &[
+            "hopscope functions -p 1234 -f 'acl_*'",
+            "hopscope functions -b /usr/sbin/nginx --json",
+        ],
+    ),
+    (
+        "record",
+        &[
+            "hopscope record -p 1234 -f 'acl_*' -d 5s",
+            "hopscope record --comm nginx -f 'nginx!ngx_http_*' -o nginx.hop",
+            "hopscope record -f '/^md5_/' -- openssl speed md5",
+        ],
+    ),
+    (
+        "detach",
+        &[
+            "hopscope detach -p 1234",
+            "hopscope detach --all -o salvaged.hop",
+        ],
+    ),
+    (
+        "report",
+        &[
+            "hopscope report hopscope.hop",
+            "hopscope report hopscope.hop --by tree",
+        ],
+    ),
+    ("info", &["hopscope info hopscope.hop"]),
+    ("bench", &["hopscope bench probe --quick"]),
 ];
 
 /// The command line with its subcommands in groups, made from those that exist.
@@ -43,14 +78,22 @@ pub(crate) fn command<C: CommandFactory>() -> clap::Command {
         }
         groups.push('\n');
     }
-    let mut examples = String::from("EXAMPLES:\n");
-    for (_, line) in EXAMPLES.iter().filter(|(name, _)| exists(name)) {
-        examples += &format!("  {line}\n");
-    }
+    let known = || EXAMPLES.iter().filter(|(name, _)| exists(name));
+    let first: Vec<&str> = known().map(|(_, lines)| lines[0]).collect();
+    let first_screen = examples(&first);
+    let own: Vec<_> = known().copied().collect();
     let template = format!(
-        "{examples}\n{{about-with-newline}}\nUsage: {{usage}}\n\n{groups}Options:\n{{options}}"
+        "{first_screen}\n{{about-with-newline}}\nUsage: {{usage}}\n\n{groups}Options:\n{{options}}"
     );
-    command.help_template(template)
+    own.into_iter()
+        .fold(command, |command, (name, lines)| {
+            command.mut_subcommand(name, |sub| sub.before_help(examples(lines)))
+        })
+        .help_template(template)
+}
+
+fn examples(lines: &[&str]) -> String {
+    format!("EXAMPLES:\n  {}\n", lines.join("\n  "))
 }
 
 #[cfg(test)]
@@ -67,6 +110,26 @@ mod tests {
                 .filter(|(_, names)| names.contains(&name))
                 .count();
             assert_eq!(count, 1, "{name}");
+        }
+    }
+
+    /// Split as a shell would, as far as the examples need it.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.split(" | ").next().unwrap_or(line);
+        line.split(' ').map(|word| word.replace('\'', "")).collect()
+    }
+
+    #[test]
+    fn every_example_is_accepted() {
+        let command = command::<crate::Cli>();
+        for (name, lines) in EXAMPLES {
+            if command.find_subcommand(name).is_none() {
+                continue;
+            }
+            for line in *lines {
+                let parsed = command.clone().try_get_matches_from(words(line));
+                assert!(parsed.is_ok(), "{line}: {parsed:?}");
+            }
         }
     }
 
