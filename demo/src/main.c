@@ -10,15 +10,15 @@ static int open_queues(struct run *run, const struct rule_set *rules)
 	const struct options *options = run->options;
 
 	run->budget.limit = options->packets ? options->packets : UINT64_MAX;
-	run->ports = options->memory ? 2 : options->port_count;
-	if (!options->memory)
+	run->ports = options->source == SOURCE_PACKET ? options->port_count : 2;
+	if (options->source == SOURCE_PACKET)
 		return io_packet_open(run->queues, options->workers, options->ports, options->port_count, &run->budget,
 				      run->stop.fd);
 	struct memory_options memory = { .rules = rules, .budget = &run->budget, .seed = options->seed,
 					 .packet_bytes = options->packet_bytes,
 					 .denied_percent = options->denied_percent };
 	for (uint32_t i = 0; i < options->workers; i++)
-		if (io_memory_open(&run->queues[i], &memory) != 0)
+		if ((options->source == SOURCE_FUZZ ? io_fuzz_open : io_memory_open)(&run->queues[i], &memory) != 0)
 			return -1;
 	return 0;
 }

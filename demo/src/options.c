@@ -15,13 +15,14 @@ static const char usage[] =
 	"  hopscope-demo --port veth0 --port veth1 --workers 2\n"
 	"\n"
 	"Packets\n"
-	"  --source memory|packet  generated and checked in memory, or AF_PACKET (default: packet with --port, else memory)\n"
+	"  --source WHICH          packet: AF_PACKET; memory: generated and checked; fuzz: damaged, to test the modules\n"
+	"                          (default: packet with --port, else memory)\n"
 	"  --port INTERFACE        2 to 4 times; needs root\n"
 	"  --workers N             1 or 2 threads (1)\n"
 	"  --burst N               most packets a frame, 1 to 256 (256)\n"
 	"  --packets N             stop after N packets\n"
 	"  --seconds S             stop after S seconds\n"
-	"  --seed N                of the memory source (1)\n"
+	"  --seed N                of the generated packets (1)\n"
 	"  --size BYTES            of a packet of the memory source, 64 to 1514 (64)\n"
 	"  --denied PERCENT        of its flows (25)\n"
 	"Modules\n"
@@ -69,12 +70,19 @@ static void refuse(const char *why)
 
 static void check(struct options *options, const char *source)
 {
-	if (source && strcmp(source, "memory") != 0 && strcmp(source, "packet") != 0)
-		refuse("--source is memory or packet");
-	options->memory = source ? strcmp(source, "memory") == 0 : options->port_count == 0;
-	if (options->memory && options->port_count)
+	if (!source)
+		source = options->port_count ? "packet" : "memory";
+	if (strcmp(source, "packet") == 0)
+		options->source = SOURCE_PACKET;
+	else if (strcmp(source, "memory") == 0)
+		options->source = SOURCE_MEMORY;
+	else if (strcmp(source, "fuzz") == 0)
+		options->source = SOURCE_FUZZ;
+	else
+		refuse("--source is packet, memory or fuzz");
+	if (options->source != SOURCE_PACKET && options->port_count)
 		refuse("--port goes with --source packet");
-	if (!options->memory && options->port_count < 2)
+	if (options->source == SOURCE_PACKET && options->port_count < 2)
 		refuse("--source packet needs two ports or more");
 }
 

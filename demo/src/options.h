@@ -9,10 +9,12 @@
 #define WORKERS_MAX 2
 #define EXIT_USAGE 2
 
+enum source { SOURCE_PACKET, SOURCE_MEMORY, SOURCE_FUZZ };
+
 struct options {
 	const char *ports[PORTS_MAX];
 	uint32_t port_count;
-	bool memory;
+	enum source source;
 	uint32_t workers;
 	uint32_t burst;
 	uint64_t packets;       /* 0: no limit */
