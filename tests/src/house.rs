@@ -6,7 +6,7 @@ mod fence;
 mod ldd;
 mod licences;
 mod readme;
-mod required;
+mod runner_itself;
 
 pub(crate) fn register(suite: &mut Suite) {
     dependencies::register(suite);
@@ -14,5 +14,5 @@ pub(crate) fn register(suite: &mut Suite) {
     ldd::register(suite);
     licences::register(suite);
     readme::register(suite);
-    required::register(suite);
+    runner_itself::register(suite);
 }
