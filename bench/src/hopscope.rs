@@ -175,22 +175,37 @@ impl Drop for Recording {
 
 impl Recorded {
     /// A number of the summary, on its top level or in its `summary` object.
-    pub fn number(&self, key: &str) -> Option<f64> {
-        self.field(key)?.as_f64()
+    pub fn number(&self, key: &str) -> Result<f64> {
+        self.field(key)
+            .and_then(Value::as_f64)
+            .ok_or_else(|| self.lacks(key))
     }
 
-    /// The largest of a list of numbers.
-    pub fn largest(&self, key: &str) -> Option<f64> {
-        self.field(key)?
-            .as_array()?
-            .iter()
-            .filter_map(Value::as_f64)
-            .max_by(f64::total_cmp)
+    /// The largest of a list of numbers (one a target).
+    pub fn largest(&self, key: &str) -> Result<f64> {
+        self.field(key)
+            .and_then(Value::as_array)
+            .and_then(|list| {
+                let numbers = list.iter().filter_map(Value::as_f64);
+                numbers.max_by(f64::total_cmp)
+            })
+            .ok_or_else(|| self.lacks(key))
+    }
+
+    pub fn text(&self, key: &str) -> Option<String> {
+        Some(self.field(key)?.as_str()?.to_string())
     }
 
     fn field(&self, key: &str) -> Option<&Value> {
         self.summary
             .get(key)
             .or_else(|| self.summary.get("summary")?.get(key))
+    }
+
+    fn lacks(&self, key: &str) -> Error {
+        Error::NoSummary {
+            program: format!("hopscope record --json with a field {key}"),
+            line: self.summary.to_string(),
+        }
     }
 }

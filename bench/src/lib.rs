@@ -2,6 +2,7 @@
 //! those print; nothing that is measured is linked in here.
 #![forbid(unsafe_code)]
 
+pub mod attach;
 pub mod envelope;
 pub mod error;
 pub mod hopscope;
@@ -9,6 +10,7 @@ pub mod host;
 pub mod peers;
 pub mod probe;
 pub mod program;
+pub mod recorder;
 pub mod rows;
 pub mod stats;
 

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::hopscope::{Hopscope, Recorded};
 use crate::host::Host;
 use crate::peers;
-use crate::program::{Compiler, Plan, Target, Variant, build};
+use crate::program::{Compiler, FLOORS, Plan, Target, Variant, build};
 use crate::rows::{self, Goal, NotMeasured, Row, find};
 use crate::stats::{Difference, Spread};
 use serde_json::{Map, Value, json};
@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 /// Phase name to ticks per call (median of batches).
 pub(crate) type Pass = BTreeMap<String, f64>;
 
-const FLOORS: [&str; 3] = ["floor_empty_loop", "floor_two_rdtsc", "floor_inline_pair"];
 pub(crate) const EXECUTABLE: [&str; 14] = [
     "hot_e5",
     "indep_e5",
@@ -91,15 +90,17 @@ const PATTERNS: [&str; 3] = [
 
 /// Records accounted for must be twice the calls made: otherwise the figures are of a program
 /// that was measured only in part.
-fn account(recorded: &Recorded, calls: u64) -> Value {
-    let n = |key| recorded.number(key).unwrap_or(0.0);
-    let accounted = n("recorded") + n("lost") + n("torn");
-    json!({
+fn account(recorded: &Recorded, calls: u64) -> Result<Value> {
+    let mut accounted = 0.0;
+    for key in ["recorded", "lost", "torn"] {
+        accounted += recorded.number(key)?;
+    }
+    Ok(json!({
         "calls": calls,
         "records_expected": 2 * calls,
         "records_accounted": accounted,
         "complete": accounted == 2.0 * calls as f64,
-    })
+    }))
 }
 
 pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
@@ -150,7 +151,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
             let measured = pass(&mut target, &all, ms)?;
             let recorded = recording.stop()?;
             if way == "record" {
-                accounting.push(account(&recorded, target.calls - calls_before));
+                accounting.push(account(&recorded, target.calls - calls_before)?);
             }
             let after = pass(&mut target, &all, ms)?;
             own.entry(way).or_default().add(&bare, &measured, &after);
@@ -228,6 +229,7 @@ fn summarise(
     }
     fields.insert("floor_two_rdtsc_spread".into(), json!(floor));
     fields.insert("floor_inline_pair_spread".into(), json!(inline));
+    fields.insert("core_cycles_per_tick".into(), json!(core_cycles_per_tick));
     fields.insert("goals".into(), json!(goals));
     fields.insert("rows".into(), json!(rows));
     fields.insert("accounting".into(), json!(accounting));
@@ -243,6 +245,9 @@ fn summarise(
         if let Some(f) = floor {
             table += &format!("{what}: {:.2} ({:.2} .. {:.2})\n", f.median, f.p10, f.p90);
         }
+    }
+    if let Some(cycles) = core_cycles_per_tick {
+        table += &format!("one tick is {cycles:.2} core cycles at the speed it ran\n");
     }
     table += &rows::table(&rows, &goals, &not_measured);
     for each in accounting.iter().filter(|a| a["complete"] != json!(true)) {

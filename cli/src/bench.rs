@@ -15,6 +15,10 @@ pub struct BenchArgs {
 enum What {
     /// Ticks per measured call: hot and round robin, beside the floor and other tools
     Probe(Common),
+    /// How long a target stands still at attach and detach, beside the stop alone
+    Attach(Common),
+    /// Records a second that reach the disk, beside a plain write of the same bytes
+    Recorder(Common),
 }
 
 #[derive(Args)]
@@ -70,6 +74,8 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     let mut stdout = std::io::stdout();
     let (name, common, bench): (_, _, fn(&Settings, Output<'_>) -> _) = match &args.what {
         What::Probe(common) => ("probe", common, hopscope_bench::probe::run),
+        What::Attach(common) => ("attach", common, hopscope_bench::attach::run),
+        What::Recorder(common) => ("recorder", common, hopscope_bench::recorder::run),
     };
     let output = Output::new(name, &mut stdout, common.json, common.save.as_deref())?;
     let complete: bool = bench(&common.settings()?, output)?;

@@ -1,6 +1,7 @@
 //! LLVM's XRay: sleds compiled in, patched at start.
 use super::{Bench, Measured, installed};
 use crate::program::{Compiler, Target, Variant, build};
+use std::path::Path;
 use std::process::Command;
 
 const PHASES: [&str; 3] = ["hot_e5", "indep_e5", "rr_e5"];
@@ -20,7 +21,7 @@ pub(crate) fn recorder(bench: &Bench<'_>) -> Measured {
     let rows = measure(
         bench,
         Variant::Xray,
-        "flight data recorder",
+        clock(),
         &[
             ("XRAY_OPTIONS", &options),
             ("XRAY_FDR_OPTIONS", "func_duration_threshold_us=0"),
@@ -28,6 +29,16 @@ pub(crate) fn recorder(bench: &Bench<'_>) -> Measured {
     );
     let _ = std::fs::remove_dir_all(&logs);
     rows
+}
+
+/// XRay reads the TSC only where the kernel tells its frequency.
+fn clock() -> &'static str {
+    let cpu = "/sys/devices/system/cpu/cpu0";
+    let told = ["tsc_freq_khz", "cpufreq/cpuinfo_max_freq"];
+    match told.iter().any(|f| Path::new(cpu).join(f).exists()) {
+        true => "flight data (rdtscp)",
+        false => "flight data (vdso)",
+    }
 }
 
 fn measure(

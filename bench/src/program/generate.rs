@@ -35,6 +35,14 @@ pub struct Plan {
     pub library: Vec<Family>,
 }
 
+/// Phases without measured calls, per round.
+pub const FLOORS: [&str; 4] = [
+    "floor_empty_loop",
+    "floor_two_rdtsc",
+    "floor_inline_pair",
+    "floor_100_adds",
+];
+
 /// Body lengths mixed as in the published comparison of empty probes: 1,000 functions.
 const MIX: [Family; 4] = [
     Family {
@@ -215,7 +223,7 @@ pub(crate) fn phases(plan: &Plan) -> String {
     out.push_str("long tree_00(long);\n");
     round(&mut out, "tree_e", std::iter::once("tree_00".to_string()));
     table.push(("tree_e".into(), 31));
-    for floor in ["floor_empty_loop", "floor_two_rdtsc", "floor_inline_pair"] {
+    for floor in FLOORS {
         let _ = writeln!(out, "phase_function {floor};");
         table.push((floor.into(), 0));
     }

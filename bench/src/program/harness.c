@@ -1,7 +1,8 @@
 /* The measured process. Told what to do by lines on stdin, answers each with one line on stdout:
  *   run PHASE MILLISECONDS   -> phase calls_per_batch batches min p10 median p90 calls
  *   pace PHASE CALLS_PER_SECOND MILLISECONDS -> phase calls wall_ns behind
- *   threads SPINNING SLEEPING -> started (they run until the process ends)
+ *   threads SPINNING SLEEPING -> started SPINNING SLEEPING (they run until the process ends)
+ *   spin                      -> spinning (and reads no more lines)
  * Ticks per call. It pins itself, so that an attached tool is compared with the same process on
  * the same CPU before and after. */
 #define _GNU_SOURCE
@@ -178,7 +179,10 @@ int main(void)
             pace(p, rate, a);
         else if (sscanf(line, "threads %ld %ld", &a, &b) == 2)
             threads(a, b);
-        else
+        else if (!strcmp(line, "spin\n")) {
+            printf("spinning\n");
+            spin(0);
+        } else
             printf("error not understood: %s", line);
     }
     return 0;

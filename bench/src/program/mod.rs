@@ -6,5 +6,5 @@ mod target;
 
 pub use build::{Compiler, Program, Variant, build};
 pub(crate) use build::{last_words, run};
-pub use generate::{Family, Place, Plan};
+pub use generate::{FLOORS, Family, Place, Plan};
 pub use target::{Paced, Phase, Target};

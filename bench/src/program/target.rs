@@ -156,6 +156,11 @@ impl Target {
     pub fn threads(&mut self, spinning: usize, sleeping: usize) -> Result<()> {
         self.ask(format!("threads {spinning} {sleeping}")).map(drop)
     }
+
+    /// The main thread spins from now on; nothing more can be asked.
+    pub fn spin(&mut self) -> Result<()> {
+        self.ask("spin".into()).map(drop)
+    }
 }
 
 impl Drop for Target {

@@ -1,0 +1,296 @@
+//! `bench attach`: how long a process with many threads stands still while hopscope attaches, and
+//! how long the same stop takes when nothing is patched.
+use crate::Settings;
+use crate::envelope::{Output, Summary};
+use crate::error::{Error, Result};
+use crate::hopscope::Hopscope;
+use crate::host::Host;
+use crate::program::{Compiler, Plan, Program, Target, Variant, build};
+use crate::rows::NotMeasured;
+use crate::stats::Spread;
+use serde::Serialize;
+use serde_json::{Map, json};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+const THREADS: [usize; 3] = [1, 16, 64];
+/// Functions measured, and the pattern that selects them.
+const FUNCTIONS: [(usize, &str); 3] = [
+    (1, "hopscope-bench-program!e5_0000"),
+    (100, "hopscope-bench-program!e5_00??"),
+    (1000, "hopscope-bench-program!e5_*"),
+];
+/// The one that the goal is about.
+const HEADLINE: (usize, usize) = (16, 1000);
+
+/// One combination of threads and functions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Case {
+    threads: usize,
+    spinning: usize,
+    functions: usize,
+    /// All threads stand still: attach.
+    pause_us: Spread,
+    /// The same at detach.
+    detach_pause_us: Spread,
+    /// Stop and resume with nothing patched in between.
+    stop_floor_us: Option<Spread>,
+    /// From starting `hopscope record` to its ready file.
+    ready_ms: Spread,
+}
+
+/// Every fourth thread spins through the measured functions, beginning with the main thread; the
+/// others call all of them once a millisecond and sleep.
+fn busy(program: &Program, threads: usize) -> Result<(Target, usize)> {
+    let spinning = threads.div_ceil(4);
+    let mut target = Target::start(program)?;
+    target.threads(spinning - 1, threads - spinning)?;
+    target.spin()?;
+    Ok((target, spinning))
+}
+
+#[derive(Debug, Default)]
+struct Times {
+    attach: Vec<f64>,
+    detach: Vec<f64>,
+    floor: Vec<f64>,
+    ready: Vec<f64>,
+}
+
+fn repeat(hopscope: &Hopscope, pid: i32, pattern: &str, times: &mut Times) -> Result<()> {
+    let recording = hopscope.record(pid, &[pattern], &[])?;
+    let ready = recording.ready_after;
+    let recorded = recording.stop()?;
+    times
+        .attach
+        .push(recorded.largest("attach_pause_ns")? / 1e3);
+    times
+        .detach
+        .push(recorded.largest("detach_pause_ns")? / 1e3);
+    times.ready.push(ready.as_secs_f64() * 1e3);
+    Ok(())
+}
+
+fn stop_only(hopscope: &Hopscope, pid: i32, pattern: &str, times: &mut Times) -> Result<()> {
+    let recorded = hopscope.record(pid, &[pattern], &["--dry-stop"])?.stop()?;
+    times.floor.push(recorded.largest("attach_pause_ns")? / 1e3);
+    Ok(())
+}
+
+/// The largest shared object that a developer's machine has.
+fn large_library() -> Option<PathBuf> {
+    let sysroot =
+        crate::program::run(std::process::Command::new("rustc").args(["--print", "sysroot"]));
+    let mut folders = vec![PathBuf::from("/usr/lib/x86_64-linux-gnu")];
+    if let Ok(sysroot) = sysroot {
+        folders.push(PathBuf::from(sysroot.trim()).join("lib"));
+    }
+    folders
+        .iter()
+        .filter_map(|dir| std::fs::read_dir(dir).ok())
+        .flatten()
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with("librustc_driver") || name.starts_with("libLLVM")
+        })
+        .filter_map(|entry| Some((entry.metadata().ok()?.len(), entry.path())))
+        .max()
+        .map(|(_, path)| path)
+}
+
+/// `hopscope functions -b` over a large library.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Listing {
+    file: String,
+    functions: usize,
+    seconds: Spread,
+    functions_per_s: f64,
+}
+
+fn list(hopscope: &Hopscope, repetitions: usize) -> std::result::Result<Listing, String> {
+    let file = large_library().ok_or("no librustc_driver or libLLVM found on this machine")?;
+    let path = file.to_string_lossy().into_owned();
+    let (mut seconds, mut functions) = (Vec::new(), 0);
+    for _ in 0..repetitions {
+        let start = Instant::now();
+        let listed = hopscope
+            .ask(&["functions", "-b", &path, "--json"])
+            .map_err(|e| e.to_string())?;
+        seconds.push(start.elapsed().as_secs_f64());
+        functions = listed
+            .lines()
+            .filter(|line| line.contains("\"type\":\"function\""))
+            .count();
+    }
+    let seconds = Spread::of(&seconds).ok_or("nothing listed")?;
+    Ok(Listing {
+        file: path,
+        functions,
+        seconds,
+        functions_per_s: functions as f64 / seconds.median,
+    })
+}
+
+pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
+    settings.say("building the measured program");
+    let compiler = Compiler::of_the_system();
+    let program = build(
+        &settings.build_dir,
+        &Plan::short(),
+        &compiler,
+        Variant::Plain,
+    )?;
+    let hopscope = Hopscope {
+        binary: settings.hopscope.clone(),
+        files: settings.build_dir.join("recordings"),
+    };
+    let host = Host::look(None);
+    let repetitions = if settings.quick { 5 } else { 21 };
+    let mut not_measured = Vec::new();
+    let mut missing = |what: &str, reason: String| {
+        if !not_measured.iter().any(|m: &NotMeasured| m.what == what) {
+            not_measured.push(NotMeasured {
+                what: what.into(),
+                reason,
+            });
+        }
+    };
+    let mut cases = Vec::new();
+    'cases: for threads in THREADS {
+        for (functions, pattern) in FUNCTIONS {
+            settings.say(&format!("{threads} threads, {functions} functions"));
+            let (target, spinning) = busy(&program, threads)?;
+            let mut times = Times::default();
+            for _ in 0..repetitions {
+                if let Err(error) = repeat(&hopscope, target.pid, pattern, &mut times) {
+                    missing("hopscope record", error.to_string());
+                    break 'cases;
+                }
+                // In turn with the attachment, so that both see the same machine.
+                if let Err(error) = stop_only(&hopscope, target.pid, pattern, &mut times) {
+                    missing("stop floor (hopscope record --dry-stop)", error.to_string());
+                }
+            }
+            let spread = |values: &[f64]| {
+                Spread::of(values).ok_or(Error::Answer {
+                    asked: format!("{threads} threads, {functions} functions"),
+                    answer: "no repetition succeeded".into(),
+                })
+            };
+            let case = Case {
+                threads,
+                spinning,
+                functions,
+                pause_us: spread(&times.attach)?,
+                detach_pause_us: spread(&times.detach)?,
+                stop_floor_us: Spread::of(&times.floor),
+                ready_ms: spread(&times.ready)?,
+            };
+            output.sample(json!(case))?;
+            cases.push(case);
+        }
+    }
+    settings.say("listing the functions of a large library");
+    let listing = list(&hopscope, if settings.quick { 3 } else { 5 })
+        .map_err(|reason| missing("functions of a large library", reason))
+        .ok();
+    let summary = summarise(&cases, listing, not_measured);
+    let complete = summary.complete;
+    output.summary(&host, summary)?;
+    Ok(complete)
+}
+
+fn summarise(cases: &[Case], listing: Option<Listing>, not_measured: Vec<NotMeasured>) -> Summary {
+    let headline = cases.iter().find(|c| (c.threads, c.functions) == HEADLINE);
+    let floor = headline.and_then(|c| c.stop_floor_us);
+    let over_floor_us = headline.and_then(|c| Some(c.pause_us.median - c.stop_floor_us?.median));
+    let per_s = headline.map(|c| c.functions as f64 / (c.ready_ms.median / 1e3));
+    let fields = Map::from_iter(
+        [
+            (
+                "pause_us",
+                json!(headline.map(|c| json!({"p50": c.pause_us.median, "max": c.pause_us.max}))),
+            ),
+            ("stop_floor_us", json!(floor.map(|f| f.median))),
+            ("pause_over_floor_us", json!(over_floor_us)),
+            ("pause_over_floor_goal_us", json!(1000.0)),
+            ("functions_per_s", json!(per_s)),
+            ("listing", json!(listing)),
+            ("listing_goal", json!({"functions": 80_000, "seconds": 2.0})),
+            (
+                "threads_mix",
+                json!("every fourth thread spins, the others sleep 1 ms between rounds"),
+            ),
+            ("cases", json!(cases)),
+            ("not_measured", json!(not_measured)),
+        ]
+        .map(|(name, value)| (name.to_string(), value)),
+    );
+    Summary {
+        unit: json!({"pause_us": "us", "stop_floor_us": "us", "ready_ms": "ms", "functions_per_s": "1/s"}),
+        fields,
+        table: table(cases, over_floor_us, per_s, listing.as_ref(), &not_measured),
+        complete: headline.is_some() && floor.is_some() && listing.is_some(),
+    }
+}
+
+fn table(
+    cases: &[Case],
+    over_floor_us: Option<f64>,
+    per_s: Option<f64>,
+    listing: Option<&Listing>,
+    not_measured: &[NotMeasured],
+) -> String {
+    let mut out = format!(
+        "every fourth thread spins, the others sleep 1 ms between rounds\n\n{:>7} {:>9}  {:>10} {:>10}  {:>10} {:>10}  {:>10}  {:>9}\n",
+        "threads", "functions", "pause p50", "max", "floor p50", "max", "detach p50", "ready p50"
+    );
+    for c in cases {
+        let floor = |f: fn(&Spread) -> f64| {
+            c.stop_floor_us
+                .as_ref()
+                .map_or("-".into(), |s| format!("{:.0} us", f(s)))
+        };
+        let _ = writeln!(
+            out,
+            "{:>7} {:>9}  {:>7.0} us {:>7.0} us  {:>10} {:>10}  {:>7.0} us  {:>6.1} ms",
+            c.threads,
+            c.functions,
+            c.pause_us.median,
+            c.pause_us.max,
+            floor(|s| s.median),
+            floor(|s| s.max),
+            c.detach_pause_us.median,
+            c.ready_ms.median
+        );
+    }
+    out.push('\n');
+    let (threads, functions) = HEADLINE;
+    if let Some(us) = over_floor_us {
+        let verdict = if us <= 1000.0 { "met" } else { "missed" };
+        let _ = writeln!(
+            out,
+            "{threads} x {functions}: pause over floor {us:.0} us, goal <= 1000 us: {verdict}"
+        );
+    }
+    if let Some(per_s) = per_s {
+        let _ = writeln!(
+            out,
+            "{threads} x {functions}: {per_s:.0} functions/s from start to measuring"
+        );
+    }
+    if let Some(l) = listing {
+        let _ = writeln!(
+            out,
+            "{} functions listed in {:.2} s ({:.0}/s; goal 80,000 in < 2 s): {}",
+            l.functions, l.seconds.median, l.functions_per_s, l.file
+        );
+    }
+    for missing in not_measured {
+        let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
+    }
+    out
+}

@@ -1,0 +1,252 @@
+//! `bench recorder`: how many records a second get into the file and onto the disk.
+use crate::Settings;
+use crate::envelope::{Output, Summary};
+use crate::error::{Error, Result};
+use crate::hopscope::Hopscope;
+use crate::host::Host;
+use crate::program::{Compiler, Plan, Target, Variant, build};
+use serde::Serialize;
+use serde_json::{Map, json};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{Read, Write as _};
+use std::path::Path;
+use std::time::Instant;
+
+/// Calls a second offered by one thread in a hot loop; each call is two records. The last is more
+/// than any machine does: as fast as it goes.
+const RATES: [f64; 4] = [5e6, 10e6, 15e6, 1e9];
+const RATES_QUICK: [f64; 2] = [10e6, 1e9];
+const UNPACED: f64 = 1e9;
+const PATTERN: &str = "hopscope-bench-program!e5_0000";
+const GOAL_RECORDS_PER_S: f64 = 20e6;
+const GOAL_BYTES_PER_RECORD: f64 = 8.0;
+/// At least this share of the records offered must be kept for a rate to count as sustained.
+const SUSTAINED: f64 = 0.999;
+
+/// One rate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Case {
+    /// `None`: as fast as the loop goes.
+    calls_per_s_asked: Option<f64>,
+    records_per_s_offered: f64,
+    /// Recorded, over the time from the first call to the end of fdatasync.
+    records_per_s_kept: f64,
+    recorded: f64,
+    lost: f64,
+    torn: f64,
+    /// Recorded, lost and torn together are what the program's calls make.
+    complete: bool,
+    bytes_per_record: f64,
+    /// Of the recorder over the wall time, in percent of one CPU.
+    recorder_cpu_percent: f64,
+    /// Plain write and fdatasync of as many bytes of the same content.
+    disk_floor_mib_s: f64,
+    /// What the recording itself wrote.
+    written_mib_s: f64,
+    seconds: f64,
+    ended_because: Option<String>,
+}
+
+pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
+    let compiler = Compiler::of_the_system();
+    let program = build(
+        &settings.build_dir,
+        &Plan::short(),
+        &compiler,
+        Variant::Plain,
+    )?;
+    let hopscope = Hopscope {
+        binary: settings.hopscope.clone(),
+        files: settings.build_dir.join("recordings"),
+    };
+    let mut target = Target::start(&program)?;
+    let host = Host::look(Some(target.tsc_hz));
+    let (rates, milliseconds) = match settings.quick {
+        true => (RATES_QUICK.as_slice(), 5_000),
+        false => (RATES.as_slice(), 30_000),
+    };
+    let mut cases = Vec::new();
+    for rate in rates {
+        settings.say(&format!(
+            "{} for {} s",
+            asked(*rate).map_or("as fast as it goes".into(), |r| format!(
+                "{:.0} M calls/s",
+                r / 1e6
+            )),
+            milliseconds / 1000
+        ));
+        let case = measure(&hopscope, &mut target, *rate, milliseconds)?;
+        output.sample(json!(case))?;
+        cases.push(case);
+    }
+    let summary = summarise(&cases);
+    let complete = summary.complete;
+    output.summary(&host, summary)?;
+    Ok(complete)
+}
+
+fn asked(rate: f64) -> Option<f64> {
+    (rate < UNPACED).then_some(rate)
+}
+
+fn measure(hopscope: &Hopscope, target: &mut Target, rate: f64, milliseconds: u64) -> Result<Case> {
+    let recording = hopscope.record(target.pid, &[PATTERN], &[])?;
+    let path = recording.file.clone();
+    let start = Instant::now();
+    let paced = target.pace("hot_e5", rate, milliseconds)?;
+    let recorded = recording.stop()?;
+    let file = File::open(&path).map_err(Error::file("open", &path))?;
+    file.sync_data().map_err(Error::file("sync", &path))?;
+    let seconds = start.elapsed().as_secs_f64();
+    let bytes = file
+        .metadata()
+        .map_err(Error::file("look at", &path))?
+        .len();
+    drop(file);
+    let disk_floor_mib_s = disk_floor(&path, bytes)?;
+    let [kept, lost, torn] = [
+        recorded.number("recorded")?,
+        recorded.number("lost")?,
+        recorded.number("torn")?,
+    ];
+    let offered = 2.0 * paced.calls as f64;
+    Ok(Case {
+        calls_per_s_asked: asked(rate),
+        records_per_s_offered: offered / (paced.wall_ns as f64 / 1e9),
+        records_per_s_kept: kept / seconds,
+        recorded: kept,
+        lost,
+        torn,
+        complete: kept + lost + torn == offered,
+        bytes_per_record: bytes as f64 / kept,
+        recorder_cpu_percent: recorded.number("recorder_cpu_ns")? / (seconds * 1e9) * 100.0,
+        disk_floor_mib_s,
+        written_mib_s: bytes as f64 / seconds / f64::from(1 << 20),
+        seconds,
+        ended_because: recorded.text("ended_because"),
+    })
+}
+
+/// Replaces the recording by as many bytes of its own content, written plainly; removes it.
+fn disk_floor(path: &Path, bytes: u64) -> Result<f64> {
+    const BLOCK: usize = 1 << 20;
+    let mut content = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(64 << 20).read_to_end(&mut content))
+        .map_err(Error::file("read", path))?;
+    std::fs::remove_file(path).map_err(Error::file("remove", path))?;
+    let start = Instant::now();
+    let write = || {
+        let mut file = File::create(path)?;
+        let mut left = bytes as usize;
+        for block in content.chunks(BLOCK).cycle() {
+            let now = &block[..block.len().min(left)];
+            file.write_all(now)?;
+            left -= now.len();
+            if left == 0 {
+                break;
+            }
+        }
+        file.sync_data()
+    };
+    write().map_err(Error::file("write", path))?;
+    let seconds = start.elapsed().as_secs_f64();
+    std::fs::remove_file(path).map_err(Error::file("remove", path))?;
+    Ok(bytes as f64 / seconds / f64::from(1 << 20))
+}
+
+fn summarise(cases: &[Case]) -> Summary {
+    // The best that was kept for the whole time; sustained rates, which lost next to nothing, are
+    // told apart from what is left of an overload.
+    let best = cases
+        .iter()
+        .max_by(|a, b| a.records_per_s_kept.total_cmp(&b.records_per_s_kept));
+    let sustained = cases
+        .iter()
+        .filter(|c| c.recorded >= SUSTAINED * (c.recorded + c.lost + c.torn))
+        .map(|c| c.records_per_s_kept)
+        .max_by(f64::total_cmp);
+    let fields = Map::from_iter(
+        [
+            (
+                "records_per_s_kept",
+                json!(best.map(|c| c.records_per_s_kept)),
+            ),
+            ("records_per_s_sustained", json!(sustained)),
+            ("records_per_s_goal", json!(GOAL_RECORDS_PER_S)),
+            ("bytes_per_record", json!(best.map(|c| c.bytes_per_record))),
+            ("bytes_per_record_goal", json!(GOAL_BYTES_PER_RECORD)),
+            ("disk_floor_mib_s", json!(best.map(|c| c.disk_floor_mib_s))),
+            (
+                "recorder_cpu_percent",
+                json!(best.map(|c| c.recorder_cpu_percent)),
+            ),
+            ("seconds", json!(best.map(|c| c.seconds))),
+            ("cases", json!(cases)),
+        ]
+        .map(|(name, value)| (name.to_string(), value)),
+    );
+    Summary {
+        unit: json!({
+            "records_per_s_kept": "1/s", "bytes_per_record": "B", "disk_floor_mib_s": "MiB/s",
+            "recorder_cpu_percent": "% of one CPU", "seconds": "s",
+        }),
+        fields,
+        table: table(cases, best, sustained),
+        complete: best.is_some() && cases.iter().all(|c| c.complete),
+    }
+}
+
+fn table(cases: &[Case], best: Option<&Case>, sustained: Option<f64>) -> String {
+    let mut out = format!(
+        "{:>14} {:>12} {:>12} {:>9} {:>9} {:>8} {:>12} {:>12} {:>8}\n",
+        "asked calls/s",
+        "offered M/s",
+        "kept M/s",
+        "lost %",
+        "B/record",
+        "CPU %",
+        "written MiB/s",
+        "floor MiB/s",
+        "seconds"
+    );
+    for c in cases {
+        let all = c.recorded + c.lost + c.torn;
+        let _ = writeln!(
+            out,
+            "{:>14} {:>12.2} {:>12.2} {:>9.3} {:>9.2} {:>8.1} {:>13.0} {:>12.0} {:>8.1}{}",
+            c.calls_per_s_asked
+                .map_or("unpaced".into(), |r| format!("{:.0} M", r / 1e6)),
+            c.records_per_s_offered / 1e6,
+            c.records_per_s_kept / 1e6,
+            100.0 * (c.lost + c.torn) / all.max(1.0),
+            c.bytes_per_record,
+            c.recorder_cpu_percent,
+            c.written_mib_s,
+            c.disk_floor_mib_s,
+            c.seconds,
+            if c.complete {
+                ""
+            } else {
+                "  WARNING: records and calls do not agree"
+            }
+        );
+    }
+    let verdict = |met| if met { "met" } else { "missed" };
+    if let Some(c) = best {
+        let _ = writeln!(
+            out,
+            "\nrecords_per_s_kept {:.2} M/s, goal >= 20 M/s: {}\nbytes_per_record {:.2}, goal <= 8: {}",
+            c.records_per_s_kept / 1e6,
+            verdict(c.records_per_s_kept >= GOAL_RECORDS_PER_S),
+            c.bytes_per_record,
+            verdict(c.bytes_per_record <= GOAL_BYTES_PER_RECORD)
+        );
+    }
+    let _ = match sustained {
+        Some(rate) => writeln!(out, "kept with less than 0.1 % lost: {:.2} M/s", rate / 1e6),
+        None => writeln!(out, "no rate was kept with less than 0.1 % lost"),
+    };
+    out
+}
