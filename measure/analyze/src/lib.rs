@@ -1,2 +1,28 @@
-//! Pure analysis: records in, calls and statistics out. No I/O.
+//! Pure analysis: records in ring order in, calls and statistics out. No I/O.
+//!
+//! [`pair::Pairer`] rebuilds the calls of one thread from order and stack pointer alone and gives
+//! them to a [`pair::Sink`]. [`Analysis`] is the sink that keeps bounded aggregates: statistics
+//! for each function (or module, thread, process) and a tree of call paths. What could not be
+//! paired is counted in a [`Balance`], whose identity always holds.
 #![forbid(unsafe_code)]
+
+mod analysis;
+pub mod balance;
+mod correct;
+mod distribution;
+mod index;
+mod limbo;
+pub mod pair;
+mod stacks;
+mod stats;
+pub mod tree;
+mod window;
+
+pub use analysis::{Analysis, Group, Key, Options, Outcome, Row};
+pub use balance::{Balance, Oddities};
+pub use correct::{Corrected, Correction};
+pub use distribution::{Distribution, Quantile};
+pub use index::{FUNCTION_IDS_MAX, Index};
+pub use stats::Stats;
+pub use tree::{Node, NodeIx, Tree};
+pub use window::{Window, WindowError, parse_span_ns};

@@ -1,0 +1,230 @@
+//! Bounded aggregates over all threads of a recording.
+use crate::balance::{Balance, Fate, Oddities, Orphan};
+use crate::pair::{Call, Enter, Mark, Pairer, Sink};
+use crate::stats::{Inclusive, Stats};
+use crate::tree::Tree;
+use crate::{Correction, Index, Window};
+use hopscope_event::table::ModuleIx;
+use hopscope_event::{FunctionId, ProbeCost, ProcessIx, Record, ThreadIx};
+use std::collections::{BTreeMap, HashMap};
+
+/// What one row of statistics is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Group {
+    #[default]
+    Function,
+    Module,
+    /// Functions, apart for each thread.
+    Thread,
+    /// Functions, apart for each process.
+    Process,
+}
+
+/// Parts that a group does not tell apart are `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    pub process: Option<ProcessIx>,
+    pub thread: Option<ThreadIx>,
+    pub module: Option<ModuleIx>,
+    pub function: Option<FunctionId>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    pub group: Group,
+    pub window: Window,
+    pub probe_cost: Option<ProbeCost>,
+}
+
+#[derive(Debug)]
+pub struct Row {
+    pub key: Key,
+    pub stats: Stats,
+}
+
+#[derive(Debug)]
+pub struct Outcome {
+    pub rows: Vec<Row>,
+    pub tree: Tree,
+    /// Calls in the window.
+    pub balance: Balance,
+    /// The whole of the threads looked at, whatever the window.
+    pub oddities: Oddities,
+    pub threads: BTreeMap<ThreadIx, Oddities>,
+    pub correction: Option<Correction>,
+}
+
+/// Feed it each thread's records in ring order, threads in any interleaving.
+#[derive(Debug)]
+pub struct Analysis {
+    pairers: HashMap<ThreadIx, Pairer>,
+    aggregate: Aggregate,
+}
+
+#[derive(Debug)]
+struct Aggregate {
+    options: Options,
+    correction: Option<Correction>,
+    index: Index,
+    tree: Tree,
+    rows: Vec<Row>,
+    row_of: HashMap<Key, u32>,
+    /// Row of each function (dense) for the threads that share rows; `u32::MAX` is none yet.
+    cache: HashMap<(Option<ProcessIx>, Option<ThreadIx>), Vec<u32>>,
+    current: Vec<u32>,
+    current_of: (Option<ProcessIx>, Option<ThreadIx>),
+    balance: Balance,
+}
+
+impl Analysis {
+    pub fn new(index: Index, options: Options) -> Analysis {
+        Analysis {
+            pairers: HashMap::new(),
+            aggregate: Aggregate {
+                options,
+                correction: options.probe_cost.map(Correction::new),
+                current: vec![u32::MAX; index.functions()],
+                index,
+                tree: Tree::default(),
+                rows: Vec::new(),
+                row_of: HashMap::new(),
+                cache: HashMap::new(),
+                current_of: (None, None),
+                balance: Balance::default(),
+            },
+        }
+    }
+
+    /// Takes the next records of a thread; `lost` and `torn` say how many are missing before
+    /// (torn ones also among) them.
+    pub fn feed(&mut self, thread: ThreadIx, lost: u64, torn: u64, records: &[Record]) {
+        let pairer = self.pairers.entry(thread).or_default();
+        self.aggregate.turn_to(thread);
+        pairer.gap(lost, torn, &mut self.aggregate);
+        for record in records {
+            pairer.feed(*record, &mut self.aggregate);
+        }
+    }
+
+    pub fn finish(mut self) -> Outcome {
+        let mut threads = BTreeMap::new();
+        for (thread, pairer) in self.pairers {
+            self.aggregate.turn_to(thread);
+            threads.insert(thread, pairer.finish(&mut self.aggregate));
+        }
+        let mut oddities = Oddities::default();
+        threads.values().for_each(|o| oddities += *o);
+        let aggregate = self.aggregate;
+        Outcome {
+            rows: aggregate.rows,
+            tree: aggregate.tree,
+            balance: aggregate.balance,
+            oddities,
+            threads,
+            correction: aggregate.correction,
+        }
+    }
+}
+
+impl Aggregate {
+    fn turn_to(&mut self, thread: ThreadIx) {
+        let of = match self.options.group {
+            Group::Function | Group::Module => return,
+            Group::Process => (self.index.process(thread), None),
+            Group::Thread => (self.index.process(thread), Some(thread)),
+        };
+        if of == self.current_of {
+            return;
+        }
+        let none = || vec![u32::MAX; self.index.functions()];
+        let next = self.cache.remove(&of).unwrap_or_else(none);
+        let before = std::mem::replace(&mut self.current, next);
+        self.cache.insert(self.current_of, before);
+        self.current_of = of;
+    }
+
+    #[inline]
+    fn row(&mut self, function: FunctionId) -> &mut Row {
+        let mut at = self.current[function.0 as usize];
+        if at == u32::MAX {
+            at = self.new_row(function);
+        }
+        &mut self.rows[at as usize]
+    }
+
+    #[cold]
+    fn new_row(&mut self, function: FunctionId) -> u32 {
+        let module = self.index.module(function);
+        let by_module = self.options.group == Group::Module;
+        let key = Key {
+            process: self.current_of.0,
+            thread: self.current_of.1,
+            module,
+            function: (!by_module).then_some(function),
+        };
+        let rows = &mut self.rows;
+        let at = *self.row_of.entry(key).or_insert_with(|| {
+            let stats = Stats::default();
+            rows.push(Row { key, stats });
+            rows.len() as u32 - 1
+        });
+        self.current[function.0 as usize] = at;
+        at
+    }
+
+    fn in_window(&self, tsc: u64) -> bool {
+        self.options.window.contains(tsc)
+    }
+
+    fn count(&mut self, function: FunctionId, change: impl Fn(&mut Balance)) {
+        change(&mut self.balance);
+        change(&mut self.row(function).stats.balance);
+    }
+}
+
+impl Sink for Aggregate {
+    fn enter(&mut self, enter: Enter<'_>) -> Mark {
+        let counted = self.in_window(enter.tsc);
+        if counted {
+            self.count(enter.function, |b| b.entries += 1);
+        }
+        self.tree.enter(&enter, &self.index, counted)
+    }
+
+    fn call(&mut self, call: &Call) {
+        if !self.in_window(call.entry) {
+            return;
+        }
+        self.count(call.function, |b| match call.tail {
+            true => b.tail_exits += 1,
+            false => b.exits += 1,
+        });
+        if call.inclusive < 0 {
+            return;
+        }
+        self.tree.call(call);
+        let (outermost, inclusive) = match self.options.group {
+            Group::Module => (!call.mark.within_module, Inclusive::Outermost),
+            _ => (!call.mark.recursive, Inclusive::EveryCall),
+        };
+        let correction = self.correction;
+        let stats = &mut self.row(call.function).stats;
+        stats.add(call, outermost, inclusive, correction.as_ref());
+    }
+
+    fn fate(&mut self, function: FunctionId, _: Mark, entry: u64, fate: Fate) {
+        if self.in_window(entry) {
+            self.count(function, |b| b.add_fate(fate));
+        }
+    }
+
+    fn orphan(&mut self, function: FunctionId, tsc: u64, orphan: Orphan) {
+        if self.in_window(tsc) {
+            self.count(function, |b| b.add_orphan(orphan));
+        }
+    }
+
+    fn known(&self, function: FunctionId) -> bool {
+        self.index.module(function).is_some()
+    }
+}

@@ -1,0 +1,114 @@
+//! Where every entry and every exit went. Nothing drops out of these counts.
+use std::ops::AddAssign;
+
+/// What became of the entries and ends (exits, tail exits, escapes) that were recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Balance {
+    pub entries: u64,
+    /// Entries paired with the exit of the same activation.
+    pub exits: u64,
+    /// Entries whose activation left by a jump to another function.
+    pub tail_exits: u64,
+    /// Entries still running when the recording ended.
+    pub open_at_end: u64,
+    /// Declared loss: the activation went on in the unmeasured original.
+    pub escaped: u64,
+    /// Entries whose end may lie in a gap of lost records.
+    pub cut: u64,
+    /// Discarded because the stack pointer moved above them: longjmp, exception, thread exit.
+    pub unwound: u64,
+    /// Ends of activations that began before the first record.
+    pub ends_open_at_start: u64,
+    /// Ends whose entry may lie in a gap of lost records.
+    pub ends_cut: u64,
+}
+
+/// What one entry came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    OpenAtEnd,
+    Escaped,
+    Cut,
+    Unwound,
+}
+
+/// Why an end has no entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Orphan {
+    OpenAtStart,
+    Cut,
+}
+
+impl Balance {
+    /// `entries = exits + tail exits + open at end + declared lost + cut by loss + unwound`
+    pub fn holds(&self) -> bool {
+        let ended = self.exits + self.tail_exits;
+        self.entries == ended + self.open_at_end + self.escaped + self.cut + self.unwound
+    }
+
+    pub fn add_fate(&mut self, fate: Fate) {
+        *match fate {
+            Fate::OpenAtEnd => &mut self.open_at_end,
+            Fate::Escaped => &mut self.escaped,
+            Fate::Cut => &mut self.cut,
+            Fate::Unwound => &mut self.unwound,
+        } += 1;
+    }
+
+    pub fn add_orphan(&mut self, orphan: Orphan) {
+        *match orphan {
+            Orphan::OpenAtStart => &mut self.ends_open_at_start,
+            Orphan::Cut => &mut self.ends_cut,
+        } += 1;
+    }
+}
+
+impl AddAssign for Balance {
+    fn add_assign(&mut self, o: Balance) {
+        self.entries += o.entries;
+        self.exits += o.exits;
+        self.tail_exits += o.tail_exits;
+        self.open_at_end += o.open_at_end;
+        self.escaped += o.escaped;
+        self.cut += o.cut;
+        self.unwound += o.unwound;
+        self.ends_open_at_start += o.ends_open_at_start;
+        self.ends_cut += o.ends_cut;
+    }
+}
+
+/// What was odd about the records themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Oddities {
+    pub records: u64,
+    pub escape_records: u64,
+    /// Records with a kind or function that the recording does not know; left out.
+    pub unknown: u64,
+    /// Records stamped earlier than the record before them (a signal handler ran inside a probe).
+    pub inversions: u64,
+    /// Paired calls whose exit is stamped before their entry; counted as calls, not timed.
+    pub negative: u64,
+    /// Calls that were taken for unwound until their exit came: stacks lying close together.
+    pub revived: u64,
+    /// Waiting stacks given up because a thread had too many of them.
+    pub stacks_given_up: u64,
+    /// Gaps: batches that came after lost or torn records.
+    pub gaps: u64,
+    pub lost: u64,
+    pub torn: u64,
+}
+
+impl AddAssign for Oddities {
+    fn add_assign(&mut self, o: Oddities) {
+        self.records += o.records;
+        self.escape_records += o.escape_records;
+        self.unknown += o.unknown;
+        self.inversions += o.inversions;
+        self.negative += o.negative;
+        self.revived += o.revived;
+        self.stacks_given_up += o.stacks_given_up;
+        self.gaps += o.gaps;
+        self.lost += o.lost;
+        self.torn += o.torn;
+    }
+}

@@ -1,0 +1,43 @@
+//! What the pairing and the aggregates need of the tables, by dense number.
+use hopscope_event::table::ModuleIx;
+use hopscope_event::{FunctionEntry, FunctionId, ProcessIx, ThreadEntry, ThreadIx};
+use std::collections::HashMap;
+
+/// Ids from here on are taken for damage: a table that large could not be held densely.
+pub const FUNCTION_IDS_MAX: u32 = 1 << 24;
+
+#[derive(Debug, Clone, Default)]
+pub struct Index {
+    module_of: Vec<Option<ModuleIx>>,
+    process_of: HashMap<ThreadIx, ProcessIx>,
+}
+
+impl Index {
+    pub fn new(functions: &[FunctionEntry], threads: &[ThreadEntry]) -> Index {
+        let known = || functions.iter().filter(|f| f.id.0 < FUNCTION_IDS_MAX);
+        let len = known().map(|f| f.id.0 as usize + 1).max().unwrap_or(0);
+        let mut module_of = vec![None; len];
+        for function in known() {
+            module_of[function.id.0 as usize] = Some(function.module);
+        }
+        let process_of = threads.iter().map(|t| (t.ix, t.process)).collect();
+        Index {
+            module_of,
+            process_of,
+        }
+    }
+
+    /// `None` for a function that the recording does not list.
+    #[inline]
+    pub fn module(&self, function: FunctionId) -> Option<ModuleIx> {
+        self.module_of.get(function.0 as usize).copied().flatten()
+    }
+
+    pub fn functions(&self) -> usize {
+        self.module_of.len()
+    }
+
+    pub fn process(&self, thread: ThreadIx) -> Option<ProcessIx> {
+        self.process_of.get(&thread).copied()
+    }
+}

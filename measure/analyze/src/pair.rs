@@ -1,0 +1,374 @@
+//! From the records of one thread, in ring order, to its calls.
+//!
+//! Order and stack pointer are all there is. Entry and exit of one activation have the same
+//! function and the same stack pointer; a frame is dead once a record of the same stack lies
+//! above it. That holds through longjmp, exceptions and signal handlers. Limit: a frame left by
+//! longjmp whose target then uses *more* stack than before (alloca) still looks alive, until the
+//! stack pointer rises again; calls made meanwhile hang below it in the tree.
+//!
+//! Slot order is not time order: a signal handler may run between the reservation of a slot and
+//! the reading of the clock. Such inversions are counted; a call's time is taken out of the own
+//! time of a caller only when the caller's clock was already running.
+use crate::balance::{Fate, Oddities, Orphan};
+use crate::limbo::Limbo;
+use crate::stacks::{Below, RESUMED_BYTES, SAME_STACK_BYTES, Stack, Waiting};
+use hopscope_event::{FunctionId, Kind, Record};
+
+pub use crate::stacks::Frame;
+
+/// What a sink attaches to an open call: its own number, and two facts kept for the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Mark {
+    pub node: u32,
+    /// The function is already open further out on the same stack.
+    pub recursive: bool,
+    /// A function of the same module is.
+    pub within_module: bool,
+}
+
+/// A call begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Enter<'a> {
+    pub function: FunctionId,
+    pub tsc: u64,
+    /// Open calls of this stack, outermost first; the last one is the caller.
+    pub open: &'a [Frame],
+    /// The call that ended in the very record before, by a jump from the same stack position.
+    pub tail_of: Option<Mark>,
+    /// The callers are not known because records before this one were lost.
+    pub after_gap: bool,
+}
+
+/// A call whose entry and exit were paired. Times in ticks, as measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    pub function: FunctionId,
+    pub mark: Mark,
+    pub entry: u64,
+    /// Exit stamp minus entry stamp; negative when the clock ran backwards, then not to be used.
+    pub inclusive: i64,
+    /// Sum of the inclusive times of the measured calls made by it.
+    pub callee_ticks: i64,
+    /// Measured calls made by it, and by those in turn.
+    pub callees: u64,
+    pub descendants: u64,
+    /// Left by a jump to another function.
+    pub tail: bool,
+}
+
+/// Receives what the pairing finds. Each entered call gets exactly one `call` or `fate`.
+pub trait Sink {
+    fn enter(&mut self, enter: Enter<'_>) -> Mark;
+    fn call(&mut self, call: &Call);
+    fn fate(&mut self, function: FunctionId, mark: Mark, entry: u64, fate: Fate);
+    /// An end without an entry.
+    fn orphan(&mut self, function: FunctionId, tsc: u64, orphan: Orphan);
+    /// Whether the recording knows this function.
+    fn known(&self, function: FunctionId) -> bool;
+}
+
+/// The open calls of one thread.
+#[derive(Debug, Default)]
+pub struct Pairer {
+    running: Stack,
+    waiting: Waiting,
+    limbo: Limbo,
+    oddities: Oddities,
+    last_tsc: u64,
+    tail: Option<(u32, Mark)>,
+    /// Ends without entry may belong to lost entries.
+    gap_seen: bool,
+    /// A slot somewhere in this batch was never stored.
+    torn_here: bool,
+    /// Highest stack position of an outermost call, and whether callers are unknown below it.
+    outermost: Option<u32>,
+    after_gap: bool,
+}
+
+impl Pairer {
+    pub fn new() -> Pairer {
+        Pairer::default()
+    }
+
+    pub fn oddities(&self) -> Oddities {
+        self.oddities
+    }
+
+    /// Records are missing before (`lost`), or before or among (`torn`) those that come next:
+    /// nothing that is open can be paired any more.
+    pub fn gap(&mut self, lost: u64, torn: u64, sink: &mut impl Sink) {
+        self.torn_here = torn > 0;
+        if lost == 0 && torn == 0 {
+            return;
+        }
+        self.oddities.lost += lost;
+        self.oddities.torn += torn;
+        self.oddities.gaps += 1;
+        self.gap_seen = true;
+        self.after_gap = true;
+        self.tail = None;
+        self.close(Fate::Cut, sink);
+    }
+
+    /// The recording ends here.
+    pub fn finish(mut self, sink: &mut impl Sink) -> Oddities {
+        self.close(Fate::OpenAtEnd, sink);
+        self.oddities
+    }
+
+    fn close(&mut self, fate: Fate, sink: &mut impl Sink) {
+        let running = std::mem::take(&mut self.running);
+        for stack in self.waiting.drain().chain([running]) {
+            for frame in stack.frames {
+                tell(frame, fate, sink);
+            }
+        }
+        self.limbo.drain(|frame, fate| tell(frame, fate, sink));
+    }
+
+    pub fn feed(&mut self, record: Record, sink: &mut impl Sink) {
+        self.oddities.records += 1;
+        let (function, rsp) = (record.function(), record.rsp_lo32());
+        let (Some(kind), true) = (record.kind(), sink.known(function)) else {
+            self.oddities.unknown += 1;
+            return;
+        };
+        if record.tsc < self.last_tsc {
+            self.oddities.inversions += 1;
+        }
+        self.last_tsc = record.tsc;
+        let tail = self.tail.take();
+        match kind {
+            Kind::Entry => self.entry(function, rsp, record.tsc, tail, sink),
+            Kind::Exit => self.exit(function, rsp, record.tsc, false, sink),
+            Kind::TailExit => self.exit(function, rsp, record.tsc, true, sink),
+            Kind::Escape => self.escape(function, rsp, record.tsc, sink),
+        }
+    }
+
+    fn entry(
+        &mut self,
+        function: FunctionId,
+        rsp: u32,
+        tsc: u64,
+        tail: Option<(u32, Mark)>,
+        sink: &mut impl Sink,
+    ) {
+        let deeper = match self.running.frames.last() {
+            Some(top) => top.rsp.wrapping_sub(rsp).wrapping_sub(1) < SAME_STACK_BYTES,
+            None => true,
+        };
+        if !(deeper && self.waiting.is_empty()) {
+            self.go_to(rsp, false, sink);
+        }
+        let mut after_gap = false;
+        if self.running.frames.is_empty() {
+            after_gap = self.outermost_at(rsp);
+        }
+        let mark = sink.enter(Enter {
+            function,
+            tsc,
+            open: &self.running.frames,
+            tail_of: tail.filter(|(at, _)| *at == rsp).map(|(_, mark)| mark),
+            after_gap,
+        });
+        self.running.frames.push(Frame {
+            entry: tsc,
+            below: Below::default(),
+            rsp,
+            function,
+            mark,
+            escaped: false,
+        });
+    }
+
+    /// Notes where outermost calls lie; true while a gap may hide callers of this one.
+    fn outermost_at(&mut self, rsp: u32) -> bool {
+        let Some(highest) = self.outermost else {
+            self.outermost = Some(rsp);
+            return self.after_gap;
+        };
+        if rsp.wrapping_sub(highest) < SAME_STACK_BYTES {
+            self.outermost = Some(rsp);
+            self.after_gap = false;
+        }
+        self.after_gap && highest.wrapping_sub(rsp) < SAME_STACK_BYTES
+    }
+
+    fn exit(&mut self, function: FunctionId, rsp: u32, tsc: u64, tail: bool, sink: &mut impl Sink) {
+        let own = |f: &Frame| f.rsp == rsp && f.function == function;
+        if !self.running.frames.last().is_some_and(own) && !self.find(function, rsp, sink) {
+            self.go_to(rsp, false, sink);
+            self.orphan(function, tsc, sink);
+            return;
+        }
+        let Some(frame) = self.running.frames.pop() else {
+            return;
+        };
+        let inclusive = tsc.wrapping_sub(frame.entry) as i64;
+        let mut under = Below {
+            ticks: inclusive,
+            callees: 1,
+            descendants: 1 + frame.below.descendants,
+        };
+        if inclusive < 0 {
+            self.oddities.negative += 1;
+            under.ticks = 0;
+        }
+        let open = self.running.frames.iter_mut();
+        if let Some(caller) = open.rev().find(|f| f.entry <= frame.entry) {
+            caller.below.add(&under);
+        }
+        if tail {
+            self.tail = Some((rsp, frame.mark));
+        }
+        sink.call(&Call {
+            function,
+            mark: frame.mark,
+            entry: frame.entry,
+            inclusive,
+            callee_ticks: frame.below.ticks,
+            callees: frame.below.callees,
+            descendants: frame.below.descendants,
+            tail,
+        });
+    }
+
+    /// Brings the activation that ends now to the top of the running stack.
+    fn find(&mut self, function: FunctionId, rsp: u32, sink: &mut impl Sink) -> bool {
+        if let Some(at) = self.running.activation(function, rsp) {
+            self.cut_back(at + 1, sink);
+            return true;
+        }
+        if let Some(base) = self.waiting.holding(function, rsp)
+            && let Some(mut stack) = self.waiting.take(base)
+        {
+            stack.proven = true;
+            self.switch(stack, sink);
+            let at = self.running.activation(function, rsp);
+            self.cut_back(at.map_or(0, |at| at + 1), sink);
+            return at.is_some();
+        }
+        if let Some(frames) = self.limbo.revive(function, rsp) {
+            self.oddities.revived += frames.len() as u64;
+            self.switch(Stack::proven(frames), sink);
+            return true;
+        }
+        false
+    }
+
+    fn escape(&mut self, function: FunctionId, rsp: u32, tsc: u64, sink: &mut impl Sink) {
+        self.oddities.escape_records += 1;
+        self.go_to(rsp, true, sink);
+        let its = |f: &Frame| f.function == function;
+        match self.running.frames.iter().rposition(its) {
+            // The function that escapes is the one that runs: frames further in are dead.
+            Some(at) => {
+                self.cut_back(at + 1, sink);
+                self.running.frames[at].escaped = true;
+            }
+            None => self.orphan(function, tsc, sink),
+        }
+    }
+
+    fn orphan(&mut self, function: FunctionId, tsc: u64, sink: &mut impl Sink) {
+        let orphan = match self.gap_seen {
+            true => Orphan::Cut,
+            false => Orphan::OpenAtStart,
+        };
+        sink.orphan(function, tsc, orphan);
+    }
+
+    /// Makes the stack that `rsp` belongs to the running one, and discards what is dead there.
+    fn go_to(&mut self, rsp: u32, keep_equal: bool, sink: &mut impl Sink) {
+        if self.stays(rsp, sink) {
+            self.cut_back(self.running.alive(rsp, keep_equal), sink);
+            return;
+        }
+        let resumed = match self.waiting.nearest(rsp) {
+            Some((base, stack)) if stack.reaches(rsp, RESUMED_BYTES) => self.waiting.take(base),
+            _ => None,
+        };
+        if let Some(stack) = resumed {
+            self.switch(stack, sink);
+            self.cut_back(self.running.alive(rsp, keep_equal), sink);
+            return;
+        }
+        let rose = |(base, _): (u32, u32)| rsp.wrapping_sub(base) < SAME_STACK_BYTES;
+        if !self.running.proven && self.running.ends().is_some_and(rose) {
+            self.cut_back(0, sink);
+        }
+        self.switch(Stack::default(), sink);
+    }
+
+    /// Whether `rsp` belongs to the running stack. Waiting stacks that it would have run over
+    /// were none of their own, unless an exit has proven otherwise.
+    fn stays(&mut self, rsp: u32, sink: &mut impl Sink) -> bool {
+        if self.running.contains(rsp) {
+            return true;
+        }
+        let Some((_, top)) = self.running.ends() else {
+            return false;
+        };
+        let depth = top.wrapping_sub(rsp);
+        if depth > SAME_STACK_BYTES {
+            return false;
+        }
+        while let Some((base, stack)) = self.waiting.nearest(rsp) {
+            if base.wrapping_sub(rsp) >= depth {
+                break;
+            }
+            if stack.proven {
+                return false;
+            }
+            if let Some(dead) = self.waiting.take(base) {
+                self.bury(dead.frames, sink);
+            }
+        }
+        true
+    }
+
+    fn switch(&mut self, to: Stack, sink: &mut impl Sink) {
+        let from = std::mem::replace(&mut self.running, to);
+        if from.frames.is_empty() {
+            return;
+        }
+        if let Some(displaced) = self.waiting.put(from) {
+            self.bury(displaced.frames, sink);
+        }
+        for stack in self.waiting.give_up() {
+            self.oddities.stacks_given_up += 1;
+            self.bury(stack.frames, sink);
+        }
+    }
+
+    /// Discards the running stack's frames from `keep` on. What they had measured goes to the
+    /// frame they leave behind, so that its own time does not swallow it.
+    fn cut_back(&mut self, keep: usize, sink: &mut impl Sink) {
+        if keep >= self.running.frames.len() {
+            return;
+        }
+        let dead = self.running.frames.split_off(keep);
+        if let Some(caller) = self.running.frames.last_mut() {
+            dead.iter().for_each(|f| caller.below.add(&f.below));
+        }
+        self.bury(dead, sink);
+    }
+
+    fn bury(&mut self, dead: Vec<Frame>, sink: &mut impl Sink) {
+        let fate = match self.torn_here {
+            true => Fate::Cut,
+            false => Fate::Unwound,
+        };
+        let out = |frame, fate| tell(frame, fate, sink);
+        self.limbo.keep(dead.into_iter(), fate, out);
+    }
+}
+
+fn tell(frame: Frame, fate: Fate, sink: &mut impl Sink) {
+    let fate = match frame.escaped {
+        true => Fate::Escaped,
+        false => fate,
+    };
+    sink.fate(frame.function, frame.mark, frame.entry, fate);
+}

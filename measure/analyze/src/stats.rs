@@ -1,0 +1,73 @@
+//! What is kept of the calls of one function, module, thread or process.
+use crate::balance::Balance;
+use crate::correct::{Corrected, Correction};
+use crate::distribution::Distribution;
+use crate::pair::Call;
+
+/// Bounded statistics over calls. Ticks, as measured unless "corrected" is said.
+#[derive(Debug, Clone, Default)]
+pub struct Stats {
+    pub balance: Balance,
+    /// Paired calls with a usable time.
+    pub timed: u64,
+    /// Inclusive time of each outermost call (recursion counts once), and their descendants.
+    pub outer_calls: u64,
+    pub outer_ticks: i128,
+    pub outer_descendants: u128,
+    pub self_ticks: i128,
+    pub callees: u64,
+    pub inclusive: Distribution,
+    pub own: Distribution,
+    /// With the median probe cost taken out; empty when the cost is not known.
+    pub inclusive_corrected: Distribution,
+    pub own_corrected: Distribution,
+}
+
+/// Which inclusive times make the distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Inclusive {
+    EveryCall,
+    /// Calls from outside only: for keys whose calls nest in each other as a rule.
+    Outermost,
+}
+
+impl Stats {
+    pub(crate) fn add(
+        &mut self,
+        call: &Call,
+        outermost: bool,
+        inclusive: Inclusive,
+        correction: Option<&Correction>,
+    ) {
+        let own = call.inclusive - call.callee_ticks;
+        self.timed += 1;
+        self.self_ticks += i128::from(own);
+        self.callees += call.callees;
+        self.own.record(own);
+        if outermost {
+            self.outer_calls += 1;
+            self.outer_ticks += i128::from(call.inclusive);
+            self.outer_descendants += u128::from(call.descendants);
+        }
+        let in_distribution = outermost || inclusive == Inclusive::EveryCall;
+        if in_distribution {
+            self.inclusive.record(call.inclusive);
+        }
+        let Some(correction) = correction else {
+            return;
+        };
+        self.own_corrected.record(correction.own(own, call.callees));
+        if in_distribution {
+            let ticks = correction.inclusive(call.inclusive, call.descendants);
+            self.inclusive_corrected.record(ticks);
+        }
+    }
+
+    pub fn corrected_total(&self, correction: &Correction) -> Corrected {
+        correction.inclusive_sum(self.outer_ticks, self.outer_calls, self.outer_descendants)
+    }
+
+    pub fn corrected_self(&self, correction: &Correction) -> Corrected {
+        correction.own_sum(self.self_ticks, self.timed, self.callees)
+    }
+}
