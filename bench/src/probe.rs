@@ -201,6 +201,9 @@ fn summarise(
         Spread::of(&pairs)
     };
     let (floor, inline) = (floor_of("floor_two_rdtsc"), floor_of("floor_inline_pair"));
+    let core_cycles_per_tick = floors
+        .get("floor_100_adds")
+        .and_then(|ticks| Some(100.0 / Spread::of(ticks)?.median));
     let net =
         |probe, phase| find(&rows, "hopscope", probe, phase).map(|row| row.difference.net.median);
     let headline = [
