@@ -21,11 +21,12 @@ long floor_two_rdtsc(long x, long n)
     return x;
 }
 
-/* 100 core cycles, whatever the clock of the core: ticks per core cycle. */
+/* 100 core cycles, whatever the clock of the core. Not of an immediate: newer cores fold those
+ * while renaming. */
 long floor_100_adds(long x, long n)
 {
     while (n--)
-        __asm__ volatile(".rept 100\n\tadd $1, %0\n\t.endr" : "+r"(x));
+        __asm__ volatile(".rept 100\n\tadd %0, %0\n\t.endr" : "+r"(x));
     return x;
 }
 
