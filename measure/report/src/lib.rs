@@ -1,2 +1,54 @@
-//! What a user reads: each report writes an analysis to an `impl Write`.
+//! What a recording says, for people (text) and for programs (JSON, one object a line). Each
+//! writer takes a [`Recording`] and an [`hopscope_analyze::Outcome`] and writes to an `impl Write`.
 #![forbid(unsafe_code)]
+
+mod events;
+mod header;
+mod json;
+mod losses;
+mod order;
+mod recording;
+mod table;
+mod tree;
+mod units;
+
+pub use events::{Event, EventWriter};
+pub use json::write_json;
+pub use order::Sort;
+pub use recording::{Names, Recording};
+pub use units::{Scale, TimeUnit};
+
+use hopscope_analyze::{Group, Outcome};
+use std::io::{self, Write};
+
+/// What the report is laid out by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    Rows(Group),
+    Tree,
+}
+
+/// Choices that concern the layout only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View {
+    pub layout: Layout,
+    pub sort: Sort,
+    pub time: TimeUnit,
+}
+
+/// The report for people.
+pub fn write_text(
+    out: &mut impl Write,
+    recording: &Recording<'_>,
+    outcome: &Outcome,
+    view: View,
+) -> io::Result<()> {
+    let names = Names::new(recording);
+    let scale = Scale::new(view.time, recording.meta.tsc_frequency);
+    header::write(out, recording, &scale)?;
+    match view.layout {
+        Layout::Rows(group) => table::write(out, &names, outcome, &scale, group, view.sort)?,
+        Layout::Tree => tree::write(out, &names, outcome, &scale, view.sort)?,
+    }
+    losses::write(out, recording, &names, outcome)
+}

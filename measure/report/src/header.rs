@@ -1,0 +1,134 @@
+//! Where the numbers come from: the first thing to read on every report.
+use crate::recording::{Recording, printable};
+use crate::units::{Scale, grouped, ns_text};
+use hopscope_event::ProbeCost;
+use std::io::{self, Write};
+
+pub(crate) fn write(
+    out: &mut impl Write,
+    recording: &Recording<'_>,
+    scale: &Scale,
+) -> io::Result<()> {
+    let meta = recording.meta;
+    let words: Vec<String> = meta.command_line.iter().map(|w| printable(w)).collect();
+    writeln!(out, "command    {}", words.join(" "))?;
+    for process in recording.processes {
+        let words: Vec<String> = process.command_line.iter().map(|w| printable(w)).collect();
+        writeln!(out, "target     {}: {}", process.pid, words.join(" "))?;
+    }
+    let (host, kernel) = (printable(&meta.host), printable(&meta.kernel));
+    writeln!(
+        out,
+        "host       {host}, {kernel}, {} × {}",
+        meta.cpus_online,
+        printable(&meta.cpu)
+    )?;
+    let doubt = match meta.tsc_invariant {
+        true => "invariant",
+        false => "NOT known to be invariant: times are doubtful",
+    };
+    let mhz = meta.tsc_frequency.0 as f64 / 1e6;
+    writeln!(out, "clock      TSC at {mhz:.3} MHz, {doubt}")?;
+    writeln!(out, "started    {}", utc(meta.start.realtime_ns))?;
+    match meta.probe_cost {
+        Some(cost) => writeln!(out, "probes     {}", cost_text(cost, scale))?,
+        None => writeln!(out, "probes     cost not measured: times are not corrected")?,
+    }
+    summary(out, recording)?;
+    if !recording.filter.is_empty() {
+        writeln!(out, "shown      {}", recording.filter)?;
+    }
+    writeln!(out)
+}
+
+fn cost_text(cost: ProbeCost, scale: &Scale) -> String {
+    let range = |[low, median, high]: [u64; 3]| {
+        let text = |ticks| scale.text(i128::from(ticks));
+        format!("{} ({}..{})", text(median), text(low), text(high))
+    };
+    format!(
+        "a call reads {} too long and costs its caller {}; taken out where it says corrected",
+        range(cost.bias_ticks),
+        range(cost.pair_ticks)
+    )
+}
+
+fn summary(out: &mut impl Write, recording: &Recording<'_>) -> io::Result<()> {
+    if let Some(damage) = recording.damage {
+        writeln!(out, "DAMAGED    {}", printable(damage))?;
+    }
+    let Some(s) = recording.summary else {
+        return writeln!(
+            out,
+            "ended      not in order: the recorder's own counts of lost records are missing"
+        );
+    };
+    let took = s
+        .end
+        .monotonic_ns
+        .saturating_sub(recording.meta.start.monotonic_ns);
+    let why = printable(&s.ended_because);
+    writeln!(out, "ended      after {}: {why}", ns_text(took as f64))?;
+    writeln!(
+        out,
+        "records    {} recorded, {} lost, {} torn; {} calls unmeasured; {} functions refused",
+        grouped(s.recorded),
+        grouped(s.lost),
+        grouped(s.torn),
+        grouped(s.calls_unmeasured),
+        grouped(recording.refusals.len() as u64),
+    )?;
+    let pauses = |ns: &[u64]| {
+        let texts: Vec<_> = ns.iter().map(|ns| ns_text(*ns as f64)).collect();
+        match texts.is_empty() {
+            true => "not measured".to_owned(),
+            false => texts.join(", "),
+        }
+    };
+    writeln!(
+        out,
+        "pauses     attach {}, detach {}; recorder used {} of CPU, {} threads measured",
+        pauses(&s.attach_pause_ns),
+        pauses(&s.detach_pause_ns),
+        ns_text(s.recorder_cpu_ns as f64),
+        grouped(s.threads_measured),
+    )?;
+    for note in &s.notes {
+        writeln!(out, "note       {}", printable(note))?;
+    }
+    Ok(())
+}
+
+/// `2026-11-21 05:07:09 UTC` from nanoseconds since 1970 (proleptic Gregorian, no leap seconds).
+fn utc(realtime_ns: u64) -> String {
+    let seconds = realtime_ns / 1_000_000_000;
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // Years from March on, in cycles of 400 years: a leap day then ends its year.
+    let z = days + 719_468;
+    let (era, of_era) = (z / 146_097, z % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, carry) = match month < 10 {
+        true => (month + 3, 0),
+        false => (month - 9, 1),
+    };
+    let year = era * 400 + year + carry;
+    let (h, m, s) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::utc;
+
+    #[test]
+    fn dates() {
+        let at = |s: u64| utc(s * 1_000_000_000);
+        assert_eq!(at(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(at(951_782_400), "2000-02-29 00:00:00 UTC");
+        assert_eq!(at(1_740_787_199), "2025-02-28 23:59:59 UTC");
+        assert_eq!(at(4_107_542_400), "2100-03-01 00:00:00 UTC");
+    }
+}

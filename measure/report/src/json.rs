@@ -1,0 +1,267 @@
+//! The report for programs: one object a line, each with `type` and `schema`; times carry their
+//! unit at the end of the field name (`_ns` or `_tsc`). The last line is the summary.
+use crate::order::sorted;
+use crate::recording::{Names, Recording};
+use crate::units::Scale;
+use crate::{Layout, View, tree};
+use hopscope_analyze::{Corrected, Distribution, Group, Outcome, Quantile, Row};
+use hopscope_event::Refusal;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+
+pub(crate) fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
+}
+
+pub fn write_json(
+    out: &mut impl Write,
+    recording: &Recording<'_>,
+    outcome: &Outcome,
+    view: View,
+) -> io::Result<()> {
+    let names = Names::new(recording);
+    let scale = Scale::new(view.time, recording.meta.tsc_frequency);
+    #[derive(Serialize)]
+    struct Head<'a> {
+        r#type: &'static str,
+        schema: u32,
+        shown: &'a str,
+        time_unit: &'static str,
+        meta: &'a hopscope_event::RecordingMeta,
+        processes: &'a [hopscope_event::ProcessEntry],
+        threads: &'a [hopscope_event::ThreadEntry],
+    }
+    let head = Head {
+        r#type: "recording",
+        schema: 1,
+        shown: recording.filter,
+        time_unit: scale.suffix(),
+        meta: recording.meta,
+        processes: recording.processes,
+        threads: recording.threads,
+    };
+    line(out, &head)?;
+    match view.layout {
+        Layout::Rows(group) => {
+            for row in sorted(&names, outcome, view.sort) {
+                line(out, &row_object(&names, outcome, &scale, group, row))?;
+            }
+        }
+        Layout::Tree => paths(out, &names, outcome, &scale, view)?,
+    }
+    for refusal in recording.refusals {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            r#type: &'static str,
+            schema: u32,
+            #[serde(flatten)]
+            refusal: &'a Refusal,
+        }
+        let refused = Line {
+            r#type: "refusal",
+            schema: 1,
+            refusal,
+        };
+        line(out, &refused)?;
+    }
+    summary(out, recording, outcome)
+}
+
+/// Times go under names that end in their unit.
+struct Object<'a> {
+    fields: Map<String, Value>,
+    scale: &'a Scale,
+}
+
+impl Object<'_> {
+    fn new<'a>(kind: &str, scale: &'a Scale) -> Object<'a> {
+        let mut object = Object {
+            fields: Map::new(),
+            scale,
+        };
+        object.put("type", kind);
+        object.put("schema", 1);
+        object
+    }
+
+    fn put(&mut self, name: &str, value: impl Into<Value>) {
+        self.fields.insert(name.to_owned(), value.into());
+    }
+
+    fn time(&mut self, name: &str, ticks: i128) {
+        let name = format!("{name}_{}", self.scale.suffix());
+        self.put(&name, self.scale.number(ticks));
+    }
+
+    /// A quantile that is negative or empty is `null`; `NAME_negative` counts the negative ones.
+    fn distribution(&mut self, name: &str, d: &Distribution) {
+        let quantiles = [
+            ("p50", d.quantile(500)),
+            ("p90", d.quantile(900)),
+            ("p99", d.quantile(990)),
+            ("p99_9", d.quantile(999)),
+            ("max", d.max()),
+        ];
+        for (quantile, value) in quantiles {
+            let field = format!("{name}_{quantile}");
+            match value {
+                Quantile::Ticks(ticks) => self.time(&field, i128::from(ticks)),
+                Quantile::Empty | Quantile::Negative => {
+                    self.put(&format!("{field}_{}", self.scale.suffix()), Value::Null);
+                }
+            }
+        }
+        self.put(&format!("{name}_n"), d.len());
+        self.put(&format!("{name}_negative"), d.negative());
+    }
+
+    fn corrected(&mut self, name: &str, c: Corrected) {
+        self.time(&format!("{name}_corrected"), c.median);
+        self.time(&format!("{name}_corrected_low"), c.low);
+        self.time(&format!("{name}_corrected_high"), c.high);
+    }
+}
+
+fn row_object(
+    names: &Names<'_>,
+    outcome: &Outcome,
+    scale: &Scale,
+    group: Group,
+    row: &Row,
+) -> Value {
+    let kind = match group {
+        Group::Module => "module",
+        Group::Function | Group::Thread | Group::Process => "function",
+    };
+    let mut o = Object::new(kind, scale);
+    if let Some(process) = row.key.process {
+        o.put("process", process.0);
+        o.put("pid", names.process_entry(process).map(|p| p.pid));
+    }
+    if let Some(thread) = row.key.thread {
+        o.put("thread", thread.0);
+        o.put("tid", names.thread_entry(thread).map(|t| t.tid));
+    }
+    if let Some(module) = row.key.module {
+        o.put("module", names.module(module));
+    }
+    if let Some(function) = row.key.function {
+        o.put("function", names.function(function));
+        o.put("function_id", function.0);
+        if let Some(entry) = names.function_entry(function) {
+            o.put("svma", entry.svma);
+            o.put("file", entry.file.clone());
+            o.put("line", entry.line);
+        }
+    }
+    let s = &row.stats;
+    let b = s.balance;
+    o.put("calls", b.exits + b.tail_exits);
+    o.put("balance", balance(b));
+    o.time("total_raw", s.outer_ticks);
+    o.time("self_raw", s.self_ticks);
+    o.put("outermost_calls", s.outer_calls);
+    o.distribution("total_raw", &s.inclusive);
+    o.distribution("self_raw", &s.own);
+    if let Some(c) = &outcome.correction {
+        o.corrected("total", s.corrected_total(c));
+        o.corrected("self", s.corrected_self(c));
+        o.distribution("total_corrected", &s.inclusive_corrected);
+        o.distribution("self_corrected", &s.own_corrected);
+    }
+    Value::Object(o.fields)
+}
+
+fn balance(b: hopscope_analyze::Balance) -> Value {
+    json!({
+        "entries": b.entries,
+        "exits": b.exits,
+        "tail_exits": b.tail_exits,
+        "open_at_end": b.open_at_end,
+        "declared_lost": b.escaped,
+        "cut_by_loss": b.cut,
+        "unwound": b.unwound,
+        "ends_open_at_start": b.ends_open_at_start,
+        "ends_cut_by_loss": b.ends_cut,
+    })
+}
+
+fn paths(
+    out: &mut impl Write,
+    names: &Names<'_>,
+    outcome: &Outcome,
+    scale: &Scale,
+    view: View,
+) -> io::Result<()> {
+    use hopscope_analyze::tree::Parent;
+    let children = tree::children(names, outcome, view.sort);
+    let roots = [Parent::Root, Parent::AfterGap, Parent::Beyond];
+    let list = |place| children.get(&place).into_iter().flatten().rev().copied();
+    let mut open: Vec<_> = roots.into_iter().rev().flat_map(list).collect();
+    while let Some(ix) = open.pop() {
+        open.extend(list(Parent::Node(ix)));
+        let node = outcome.tree.node(ix);
+        let mut o = Object::new("path", scale);
+        o.put("path", ix.0);
+        match node.parent {
+            Parent::Node(parent) => o.put("parent", parent.0),
+            Parent::Root => o.put("parent", Value::Null),
+            Parent::AfterGap => o.put("parent", "unknown_after_loss"),
+            Parent::Beyond => o.put("parent", "beyond_bounds"),
+        }
+        o.put("function", names.qualified(node.function));
+        o.put("function_id", node.function.0);
+        o.put("entries", node.entries);
+        o.put("calls", node.calls);
+        o.put("tail_called", node.tail_called);
+        o.put("tail_from", node.tail_from.map(|f| names.qualified(f)));
+        o.put("tail_from_several", node.tail_from_several());
+        o.time("total_raw", node.ticks);
+        o.time("self_raw", node.self_ticks);
+        if node.calls > 0 {
+            o.time("max_raw", i128::from(node.max_ticks));
+        }
+        if let Some(c) = &outcome.correction {
+            let total = c.inclusive_sum(node.ticks, node.calls, node.descendants);
+            o.corrected("total", total);
+            o.corrected("self", c.own_sum(node.self_ticks, node.calls, node.callees));
+        }
+        line(out, &Value::Object(o.fields))?;
+    }
+    Ok(())
+}
+
+fn summary(out: &mut impl Write, recording: &Recording<'_>, outcome: &Outcome) -> io::Result<()> {
+    let o = outcome.oddities;
+    let threads: Vec<Value> = outcome
+        .threads
+        .iter()
+        .map(
+            |(ix, o)| json!({"thread": ix.0, "records": o.records, "lost": o.lost, "torn": o.torn}),
+        )
+        .collect();
+    let value = json!({
+        "type": "summary",
+        "schema": 1,
+        "balance": balance(outcome.balance),
+        "records": o.records,
+        "lost": o.lost,
+        "torn": o.torn,
+        "gaps": o.gaps,
+        "unknown_records": o.unknown,
+        "inversions": o.inversions,
+        "negative_durations": o.negative,
+        "escape_records": o.escape_records,
+        "revived": o.revived,
+        "stacks_given_up": o.stacks_given_up,
+        "calls_beyond_tree": outcome.tree.beyond(),
+        "corrected": outcome.correction.is_some(),
+        "refused": recording.refusals.len(),
+        "threads": threads,
+        "recorder": recording.summary,
+        "damage": recording.damage,
+    });
+    line(out, &value)
+}

@@ -1,0 +1,108 @@
+//! The tables of a recording, and names found in them.
+use hopscope_event::table::{ModuleEntry, ModuleIx};
+use hopscope_event::{FunctionEntry, FunctionId, ProcessEntry, ProcessIx, RecordingMeta};
+use hopscope_event::{Refusal, Summary, ThreadEntry, ThreadIx};
+use std::collections::HashMap;
+
+/// Everything of a recording but its records.
+#[derive(Debug, Clone, Copy)]
+pub struct Recording<'a> {
+    pub meta: &'a RecordingMeta,
+    pub processes: &'a [ProcessEntry],
+    pub threads: &'a [ThreadEntry],
+    pub modules: &'a [ModuleEntry],
+    pub functions: &'a [FunctionEntry],
+    pub refusals: &'a [Refusal],
+    /// Missing when the recorder was killed.
+    pub summary: Option<&'a Summary>,
+    /// What is wrong with the file, in words.
+    pub damage: Option<&'a str>,
+    /// What part is looked at, in words; empty for all of it.
+    pub filter: &'a str,
+}
+
+/// Names by number.
+pub struct Names<'a> {
+    functions: HashMap<FunctionId, &'a FunctionEntry>,
+    modules: HashMap<ModuleIx, &'a ModuleEntry>,
+    threads: HashMap<ThreadIx, &'a ThreadEntry>,
+    processes: HashMap<ProcessIx, &'a ProcessEntry>,
+}
+
+impl<'a> Names<'a> {
+    pub fn new(recording: &Recording<'a>) -> Names<'a> {
+        Names {
+            functions: recording.functions.iter().map(|f| (f.id, f)).collect(),
+            modules: recording.modules.iter().map(|m| (m.ix, m)).collect(),
+            threads: recording.threads.iter().map(|t| (t.ix, t)).collect(),
+            processes: recording.processes.iter().map(|p| (p.ix, p)).collect(),
+        }
+    }
+
+    pub fn function(&self, id: FunctionId) -> String {
+        match self.functions.get(&id) {
+            Some(f) => printable(&f.name),
+            None => format!("function #{}", id.0),
+        }
+    }
+
+    pub fn function_entry(&self, id: FunctionId) -> Option<&'a FunctionEntry> {
+        self.functions.get(&id).copied()
+    }
+
+    /// Path of a module.
+    pub fn module(&self, ix: ModuleIx) -> String {
+        match self.modules.get(&ix) {
+            Some(m) => printable(&m.path),
+            None => format!("module #{}", ix.0),
+        }
+    }
+
+    /// Last part of a module's path.
+    pub fn module_short(&self, ix: ModuleIx) -> String {
+        let path = self.module(ix);
+        path.rsplit('/').next().unwrap_or_default().to_owned()
+    }
+
+    /// `module!function`, as it is selected.
+    pub fn qualified(&self, id: FunctionId) -> String {
+        match self.functions.get(&id) {
+            Some(f) => format!("{}!{}", self.module_short(f.module), printable(&f.name)),
+            None => format!("function #{}", id.0),
+        }
+    }
+
+    pub fn thread_entry(&self, ix: ThreadIx) -> Option<&'a ThreadEntry> {
+        self.threads.get(&ix).copied()
+    }
+
+    pub fn process_entry(&self, ix: ProcessIx) -> Option<&'a ProcessEntry> {
+        self.processes.get(&ix).copied()
+    }
+
+    pub fn thread(&self, ix: ThreadIx) -> String {
+        match self.threads.get(&ix) {
+            Some(t) if t.tid == 0 => {
+                format!("thread of unknown id ({})", printable(&t.comm))
+            }
+            Some(t) => format!("thread {} ({})", t.tid, printable(&t.comm)),
+            None => format!("thread #{}", ix.0),
+        }
+    }
+
+    pub fn process(&self, ix: ProcessIx) -> String {
+        match self.processes.get(&ix) {
+            Some(p) => format!("process {} ({})", p.pid, printable(&p.comm)),
+            None => format!("process #{}", ix.0),
+        }
+    }
+}
+
+/// Names come from foreign files: control characters must not reach a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let plain = |c: char| match c.is_control() {
+        true => char::REPLACEMENT_CHARACTER,
+        false => c,
+    };
+    text.chars().map(plain).collect()
+}
