@@ -58,10 +58,20 @@ struct Times {
     ready: Vec<f64>,
 }
 
-fn repeat(hopscope: &Hopscope, pid: i32, pattern: &str, times: &mut Times) -> Result<()> {
-    let recording = hopscope.record(pid, &[pattern], &[])?;
+/// The probe's cost is not what is measured here.
+const NO_CALIBRATION: &str = "--no-calibration";
+
+fn repeat(
+    hopscope: &Hopscope,
+    pid: i32,
+    (functions, pattern): (usize, &str),
+    times: &mut Times,
+) -> Result<()> {
+    let recording = hopscope.record(pid, &[pattern], &[NO_CALIBRATION])?;
     let ready = recording.ready_after;
     let recorded = recording.stop()?;
+    recorded.discard()?;
+    recorded.expect_functions(functions)?;
     times
         .attach
         .push(recorded.largest("attach_pause_ns")? / 1e3);
@@ -73,7 +83,9 @@ fn repeat(hopscope: &Hopscope, pid: i32, pattern: &str, times: &mut Times) -> Re
 }
 
 fn stop_only(hopscope: &Hopscope, pid: i32, pattern: &str, times: &mut Times) -> Result<()> {
-    let recorded = hopscope.record(pid, &[pattern], &["--dry-stop"])?.stop()?;
+    let options = [NO_CALIBRATION, "--dry-stop"];
+    let recorded = hopscope.record(pid, &[pattern], &options)?.stop()?;
+    recorded.discard()?;
     times.floor.push(recorded.largest("attach_pause_ns")? / 1e3);
     Ok(())
 }
@@ -165,7 +177,8 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
             let (target, spinning) = busy(&program, threads)?;
             let mut times = Times::default();
             for _ in 0..repetitions {
-                if let Err(error) = repeat(&hopscope, target.pid, pattern, &mut times) {
+                if let Err(error) = repeat(&hopscope, target.pid, (functions, pattern), &mut times)
+                {
                     missing("hopscope record", error.to_string());
                     break 'cases;
                 }

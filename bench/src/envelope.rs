@@ -84,15 +84,15 @@ impl<'a> Output<'a> {
         ]);
         line.extend(summary.fields);
         self.line(&Value::Object(line))?;
-        if self.json {
-            return Ok(());
-        }
         let text = format!("{}\n{}", describe(host), summary.table);
         if let Some((path, _)) = &self.saved {
             let page = path.with_extension("txt");
             fs::write(&page, &text).map_err(Error::file("write", &page))?;
         }
-        self.data.write_all(text.as_bytes()).map_err(Error::Output)
+        match self.json {
+            true => Ok(()),
+            false => self.data.write_all(text.as_bytes()).map_err(Error::Output),
+        }
     }
 }
 
@@ -113,6 +113,27 @@ fn describe(host: &Host) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_saved_is_the_lines_and_a_page() {
+        let dir = std::env::temp_dir().join(format!("hopscope-envelope-{}", std::process::id()));
+        let mut data = Vec::new();
+        let mut output = Output::new("attach", &mut data, false, Some(&dir)).unwrap();
+        output.sample(json!({"n": 1})).unwrap();
+        let summary = Summary {
+            unit: json!({}),
+            fields: Map::new(),
+            table: "the table\n".into(),
+            complete: true,
+        };
+        output.summary(&Host::look(None), summary).unwrap();
+        let lines = fs::read_to_string(dir.join("attach.jsonl")).unwrap();
+        let page = fs::read_to_string(dir.join("attach.txt")).unwrap();
+        fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(lines.lines().count(), 2);
+        assert!(page.ends_with("the table\n"));
+        assert_eq!(page.as_bytes(), data);
+    }
 
     #[test]
     fn lines_carry_type_schema_bench_unit_and_host() {

@@ -32,6 +32,14 @@ pub enum Error {
     Output(std::io::Error),
     #[error("{program} printed no JSON summary (last line: {line:?})")]
     NoSummary { program: String, line: String },
+    #[error(
+        "{wanted} functions of the bench program should be measured, but {functions} are and {refused} were refused; see hopscope record --dry-run"
+    )]
+    Functions {
+        wanted: usize,
+        functions: f64,
+        refused: f64,
+    },
     #[error("cannot {doing}: {source}")]
     System {
         doing: &'static str,

@@ -35,6 +35,7 @@ pub struct Recording {
 pub struct Recorded {
     /// Last JSON object on stdout.
     pub summary: Value,
+    pub file: PathBuf,
     /// From the interrupt to the end of the process.
     pub stopped_after: Duration,
 }
@@ -158,6 +159,7 @@ impl Recording {
         })?;
         Ok(Recorded {
             summary,
+            file: self.file.clone(),
             stopped_after,
         })
     }
@@ -174,6 +176,25 @@ impl Drop for Recording {
 }
 
 impl Recorded {
+    /// Recordings are large, and of interest only to benches of the file.
+    pub fn discard(&self) -> Result<()> {
+        remove(&self.file)
+    }
+
+    /// An error unless exactly so many functions were measured and none was refused: figures of
+    /// a program that is measured only in part would be too good.
+    pub fn expect_functions(&self, wanted: usize) -> Result<()> {
+        let (functions, refused) = (self.number("functions")?, self.number("refused")?);
+        match functions == wanted as f64 && refused == 0.0 {
+            true => Ok(()),
+            false => Err(Error::Functions {
+                wanted,
+                functions,
+                refused,
+            }),
+        }
+    }
+
     /// A number of the summary, on its top level or in its `summary` object.
     pub fn number(&self, key: &str) -> Result<f64> {
         self.field(key)

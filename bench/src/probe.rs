@@ -82,11 +82,8 @@ impl Pairs {
 
 /// The two ways hopscope is attached.
 const WAYS: [(&str, &[&str]); 2] = [("record", &[]), ("empty", &["--empty-probes"])];
-const PATTERNS: [&str; 3] = [
-    "hopscope-bench-program!e*_*",
-    "hopscope-bench-program!tree_*",
-    "libhopscope-bench.so!l*_*",
-];
+/// Functions of the call tree.
+const TREE: usize = 31;
 
 /// Records accounted for must be twice the calls made: otherwise the figures are of a program
 /// that was measured only in part.
@@ -116,6 +113,8 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         files: settings.build_dir.join("recordings"),
     };
     let all: Vec<&str> = EXECUTABLE.iter().chain(&LIBRARY).copied().collect();
+    let patterns = plan.patterns();
+    let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
     let mut not_measured: Vec<NotMeasured> = Vec::new();
     let mut floors: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let mut own: BTreeMap<&str, Pairs> = BTreeMap::new();
@@ -138,7 +137,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
                 continue;
             }
             let calls_before = target.calls;
-            let recording = match hopscope.record(target.pid, &PATTERNS, options) {
+            let recording = match hopscope.record(target.pid, &patterns, options) {
                 Ok(recording) => recording,
                 Err(error) => {
                     not_measured.push(NotMeasured {
@@ -150,6 +149,8 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
             };
             let measured = pass(&mut target, &all, ms)?;
             let recorded = recording.stop()?;
+            recorded.discard()?;
+            recorded.expect_functions(plan.functions() + TREE)?;
             if way == "record" {
                 accounting.push(account(&recorded, target.calls - calls_before)?);
             }

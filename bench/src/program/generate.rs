@@ -104,6 +104,26 @@ impl Plan {
         }
     }
 
+    /// How many functions, the call tree not counted.
+    pub fn functions(&self) -> usize {
+        let all = self.executable.iter().chain(&self.library);
+        all.map(|family| family.count as usize).sum()
+    }
+
+    /// What selects all of them for `hopscope record -f`, the call tree included.
+    pub fn patterns(&self) -> Vec<String> {
+        let mut patterns = vec!["hopscope-bench-program!tree_*".to_string()];
+        for (place, module) in [
+            (Place::Executable, "hopscope-bench-program"),
+            (Place::Library, "libhopscope-bench.so"),
+        ] {
+            for family in self.families(place) {
+                patterns.push(format!("{module}!{}{}_*", place.letter(), family.body));
+            }
+        }
+        patterns
+    }
+
     pub fn families(&self, place: Place) -> &[Family] {
         match place {
             Place::Executable => &self.executable,
