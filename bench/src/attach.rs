@@ -5,14 +5,13 @@ use crate::envelope::{Output, Summary};
 use crate::error::{Error, Result};
 use crate::hopscope::Hopscope;
 use crate::host::Host;
+use crate::listing::Listing;
 use crate::program::{Compiler, Plan, Program, Target, Variant, build};
 use crate::rows::NotMeasured;
 use crate::stats::Spread;
 use serde::Serialize;
 use serde_json::{Map, json};
 use std::fmt::Write;
-use std::path::PathBuf;
-use std::time::Instant;
 
 const THREADS: [usize; 3] = [1, 16, 64];
 /// Functions measured, and the pattern that selects them.
@@ -90,62 +89,6 @@ fn stop_only(hopscope: &Hopscope, pid: i32, pattern: &str, times: &mut Times) ->
     Ok(())
 }
 
-/// The largest shared object that a developer's machine has.
-fn large_library() -> Option<PathBuf> {
-    let sysroot =
-        crate::program::run(std::process::Command::new("rustc").args(["--print", "sysroot"]));
-    let mut folders = vec![PathBuf::from("/usr/lib/x86_64-linux-gnu")];
-    if let Ok(sysroot) = sysroot {
-        folders.push(PathBuf::from(sysroot.trim()).join("lib"));
-    }
-    folders
-        .iter()
-        .filter_map(|dir| std::fs::read_dir(dir).ok())
-        .flatten()
-        .flatten()
-        .filter(|entry| {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            name.starts_with("librustc_driver") || name.starts_with("libLLVM")
-        })
-        .filter_map(|entry| Some((entry.metadata().ok()?.len(), entry.path())))
-        .max()
-        .map(|(_, path)| path)
-}
-
-/// `hopscope functions -b` over a large library.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct Listing {
-    file: String,
-    functions: usize,
-    seconds: Spread,
-    functions_per_s: f64,
-}
-
-fn list(hopscope: &Hopscope, repetitions: usize) -> std::result::Result<Listing, String> {
-    let file = large_library().ok_or("no librustc_driver or libLLVM found on this machine")?;
-    let path = file.to_string_lossy().into_owned();
-    let (mut seconds, mut functions) = (Vec::new(), 0);
-    for _ in 0..repetitions {
-        let start = Instant::now();
-        let listed = hopscope
-            .ask(&["functions", "-b", &path, "--json"])
-            .map_err(|e| e.to_string())?;
-        seconds.push(start.elapsed().as_secs_f64());
-        functions = listed
-            .lines()
-            .filter(|line| line.contains("\"type\":\"function\""))
-            .count();
-    }
-    let seconds = Spread::of(&seconds).ok_or("nothing listed")?;
-    Ok(Listing {
-        file: path,
-        functions,
-        seconds,
-        functions_per_s: functions as f64 / seconds.median,
-    })
-}
-
 pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     settings.say("building the measured program");
     let compiler = Compiler::of_the_system();
@@ -207,7 +150,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         }
     }
     settings.say("listing the functions of a large library");
-    let listing = list(&hopscope, if settings.quick { 3 } else { 5 })
+    let listing = Listing::measure(&hopscope, if settings.quick { 3 } else { 5 })
         .map_err(|reason| missing("functions of a large library", reason))
         .ok();
     let summary = summarise(&cases, listing, not_measured);

@@ -7,6 +7,7 @@ pub mod envelope;
 pub mod error;
 pub mod hopscope;
 pub mod host;
+mod listing;
 pub mod peers;
 pub mod probe;
 pub mod program;
