@@ -2,5 +2,12 @@
 //! probes, patch their entries, drain the rings, and leave the process as it was.
 #![deny(unsafe_code)]
 
+#[allow(unsafe_code)]
+pub mod attach;
 pub mod codegen;
+#[allow(unsafe_code)]
+pub mod counters;
+pub mod live;
+#[allow(unsafe_code)]
+pub mod memory;
 pub mod relocate;

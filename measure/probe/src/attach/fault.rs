@@ -1,0 +1,38 @@
+//! Numbered fault points: places where a recorder may be killed, so that tests can kill it at
+//! every one. Without the environment variable a point costs one comparison.
+use std::sync::OnceLock;
+
+pub const SEIZED: u32 = 1;
+pub const ALL_STOPPED: u32 = 2;
+pub const FRAME_WRITTEN: u32 = 3;
+pub const CALL_SET: u32 = 4;
+pub const CALL_ENTERED: u32 = 5;
+pub const CALL_LEFT: u32 = 6;
+pub const CALL_TRAPPED: u32 = 7;
+pub const RESTORED_REGISTERS: u32 = 8;
+pub const MAPPED_CONTEXTS: u32 = 9;
+pub const CREATED_MEMFDS: u32 = 10;
+pub const MAPPED_ARENA: u32 = 11;
+pub const CLOSED_MEMFDS: u32 = 12;
+pub const PREPARED: u32 = 13;
+pub const SET_GS: u32 = 14;
+pub const STATE_PATCHED: u32 = 15;
+pub const PATCHED: u32 = 16;
+pub const RESUMING: u32 = 17;
+pub const RESTORING: u32 = 18;
+pub const RESTORED: u32 = 19;
+pub const CLEARED_GS: u32 = 20;
+pub const UNMAPPED: u32 = 21;
+/// The highest number.
+pub const LAST: u32 = UNMAPPED;
+
+/// Kills this process when `HOPSCOPE_FAULT_POINT` names this point.
+pub fn point(number: u32) {
+    static WANTED: OnceLock<u32> = OnceLock::new();
+    let wanted = WANTED.get_or_init(|| {
+        std::env::var("HOPSCOPE_FAULT_POINT").ok().and_then(|v| v.parse().ok()).unwrap_or(0)
+    });
+    if *wanted == number {
+        let _ = nix::sys::signal::kill(nix::unistd::getpid(), nix::sys::signal::Signal::SIGKILL);
+    }
+}

@@ -1,0 +1,43 @@
+//! Instruction sequences of the target's own code that a remote call runs through. No byte of it
+//! is changed.
+use super::AttachError;
+use super::memory::TargetMemory;
+use crate::live::maps;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Gadgets {
+    /// `syscall; ret`
+    pub syscall_ret: u64,
+    /// `mov rax, 15; syscall`: what every libc gives to `rt_sigaction` as restorer
+    pub sigreturn: u64,
+}
+
+const SYSCALL_RET: &[u8] = &[0x0f, 0x05, 0xc3];
+const SIGRETURN: [&[u8]; 2] = [
+    &[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05],
+    &[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05],
+];
+
+pub fn find(pid: i32, memory: &TargetMemory) -> Result<Gadgets, AttachError> {
+    let mappings = maps::read(pid).map_err(|source| AttachError::Proc { pid, source })?;
+    let (mut syscall_ret, mut sigreturn) = (None, None);
+    // libc first: it has both.
+    let mut code: Vec<_> = mappings.iter().filter(|m| m.executable && m.readable && m.name != "[vsyscall]").collect();
+    code.sort_by_key(|m| !(m.name.contains("libc") || m.name.contains("musl")));
+    for m in code {
+        let mut bytes = vec![0u8; (m.range.end - m.range.start) as usize];
+        if memory.read(m.range.start, &mut bytes).is_err() {
+            continue;
+        }
+        let find = |wanted: &[u8]| {
+            bytes.windows(wanted.len()).position(|w| w == wanted).map(|n| m.range.start + n as u64)
+        };
+        syscall_ret = syscall_ret.or_else(|| find(SYSCALL_RET));
+        sigreturn = sigreturn.or_else(|| SIGRETURN.iter().find_map(|s| find(s)));
+        if let (Some(syscall_ret), Some(sigreturn)) = (syscall_ret, sigreturn) {
+            return Ok(Gadgets { syscall_ret, sigreturn });
+        }
+    }
+    let what = if syscall_ret.is_none() { "syscall-return" } else { "signal-return" };
+    Err(AttachError::NoGadget { pid, what })
+}

@@ -1,0 +1,19 @@
+//! Stopping a process without being seen, system calls made in it, its memory.
+//!
+//! Nothing of the target's own code runs for us: no libc, no allocator, no loader.
+mod error;
+pub mod fault;
+mod frame;
+mod gadget;
+pub mod memory;
+mod preflight;
+mod proc;
+mod remote;
+mod scratch;
+mod stop;
+mod sys;
+
+pub use error::AttachError;
+pub use preflight::{Preflight, preflight};
+pub use stop::{StoppedProcess, Timing, stop_all, stop_one};
+pub use sys::Regs;

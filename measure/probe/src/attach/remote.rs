@@ -1,0 +1,95 @@
+//! System calls made in a stopped thread.
+//!
+//! One `SETREGS` sends the thread through `syscall; ret` and then `rt_sigreturn` on a prepared
+//! frame, so that it finishes and restores itself if we are killed at any instant. Normally the
+//! thread is caught behind the system call and brought back into an interrupt stop, where its
+//! own registers are written back: then the kernel still does its own restart of whatever call was
+//! interrupted, as if nothing had happened.
+use super::AttachError;
+use super::fault;
+use super::gadget::{self, Gadgets};
+use super::memory::TargetMemory;
+use super::stop::wait_for;
+use super::sys::{self, Regs, Waited};
+use super::{frame, scratch};
+use nix::libc;
+
+/// What is needed to bring the thread back.
+pub(super) struct Remote {
+    tid: i32,
+    original: Regs,
+    mask: u64,
+    frame_at: u64,
+    gadgets: Gadgets,
+}
+
+impl Remote {
+    pub(super) fn prepare(pid: i32, tid: i32, original: Regs, gadgets: Gadgets, memory: &TargetMemory) -> Result<Remote, AttachError> {
+        let failed = |what| move |source| AttachError::Ptrace { pid, tid, what, source };
+        let mask = sys::signal_mask(tid).map_err(failed("reading the signal mask"))?;
+        let xstate = sys::xstate(tid).map_err(failed("reading the vector registers"))?;
+        let len = frame::needed(xstate.len()) as u64;
+        let frame_at = scratch::find(pid, original.rsp, len)?;
+        let bytes = frame::build(frame_at, gadgets.sigreturn, &original, mask, xstate);
+        memory.write(frame_at, &bytes).map_err(|source| AttachError::Memory { pid, source })?;
+        fault::point(fault::FRAME_WRITTEN);
+        Ok(Remote { tid, original, mask, frame_at, gadgets })
+    }
+
+    /// Raw return value of the system call.
+    pub(super) fn call(&self, pid: i32, nr: i64, args: [u64; 6]) -> Result<i64, AttachError> {
+        let tid = self.tid;
+        let failed = |what| move |source| AttachError::Ptrace { pid, tid, what, source };
+        let regs = Regs {
+            rip: self.gadgets.syscall_ret,
+            rsp: self.frame_at,
+            rax: nr as u64,
+            rdi: args[0],
+            rsi: args[1],
+            rdx: args[2],
+            r10: args[3],
+            r8: args[4],
+            r9: args[5],
+            // No system call is in progress: nothing to restart.
+            orig_rax: u64::MAX,
+            ..self.original
+        };
+        sys::set_regs(tid, &regs).map_err(failed("setting registers"))?;
+        fault::point(fault::CALL_SET);
+        // With every signal blocked nothing but SIGKILL can come between; the frame restores the
+        // mask if we die. The registers go first: until then the thread would run on as it was.
+        sys::set_signal_mask(tid, u64::MAX).map_err(failed("blocking signals"))?;
+        self.step_to(pid, Waited::SystemCall)?;
+        fault::point(fault::CALL_ENTERED);
+        self.step_to(pid, Waited::SystemCall)?;
+        let result = sys::regs(tid).map_err(failed("reading registers"))?.rax as i64;
+        fault::point(fault::CALL_LEFT);
+        sys::interrupt(tid).map_err(failed("interrupting"))?;
+        sys::cont(tid, 0).map_err(failed("continuing"))?;
+        wait_for(pid, tid, Waited::Stopped)?;
+        fault::point(fault::CALL_TRAPPED);
+        Ok(result)
+    }
+
+    fn step_to(&self, pid: i32, wanted: Waited) -> Result<(), AttachError> {
+        let tid = self.tid;
+        sys::to_syscall(tid).map_err(|source| AttachError::Ptrace { pid, tid, what: "continuing", source })?;
+        wait_for(pid, tid, wanted)
+    }
+
+    /// Writes the thread's own state back; it must be in an interrupt stop.
+    pub(super) fn restore(&self, pid: i32, regs: &Regs) -> Result<(), AttachError> {
+        let tid = self.tid;
+        let failed = |what| move |source| AttachError::Ptrace { pid, tid, what, source };
+        sys::set_regs(tid, regs).map_err(failed("restoring registers"))?;
+        sys::set_signal_mask(tid, self.mask).map_err(failed("restoring the signal mask"))?;
+        fault::point(fault::RESTORED_REGISTERS);
+        Ok(())
+    }
+}
+
+pub(super) fn gadgets(pid: i32, memory: &TargetMemory) -> Result<Gadgets, AttachError> {
+    gadget::find(pid, memory)
+}
+
+const _: () = assert!(libc::SYS_rt_sigreturn == 15);

@@ -1,0 +1,357 @@
+//! Stopping threads so that neither they nor anybody who waits for them can tell.
+use super::AttachError;
+use super::fault;
+use super::memory::TargetMemory;
+use super::proc::{self, Status};
+use super::remote::{self, Remote};
+use super::sys::{self, Regs, Waited};
+use crate::live::maps;
+use nix::libc;
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// A thread that does not stop within this is in uninterruptible sleep; normal stops take
+/// microseconds.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long a process stood still.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    pub first_interrupt: Instant,
+    pub all_stopped: Instant,
+    pub resumed: Instant,
+}
+
+impl Timing {
+    pub fn pause(&self) -> Duration {
+        self.resumed - self.first_interrupt
+    }
+}
+
+/// Threads of a process, stopped. Dropping it lets them go on.
+pub struct StoppedProcess {
+    pid: i32,
+    threads: BTreeMap<i32, Regs>,
+    remote: Option<Remote>,
+    gadgets: Option<super::gadget::Gadgets>,
+    first_interrupt: Instant,
+    all_stopped: Instant,
+}
+
+/// Stops every thread, including those created meanwhile.
+pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
+    let mut stopped = StoppedProcess::new(pid);
+    let mut first = true;
+    loop {
+        let tids = proc::threads(pid).map_err(|_| AttachError::Exited { pid })?;
+        let new: Vec<i32> = tids.into_iter().filter(|t| !stopped.threads.contains_key(t)).collect();
+        let seized: Vec<i32> = new.into_iter().map(|tid| seize(pid, tid)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+        if seized.is_empty() {
+            break;
+        }
+        fault::point(fault::SEIZED);
+        if std::mem::take(&mut first) {
+            stopped.first_interrupt = Instant::now();
+        }
+        stopped.interrupt(&seized)?;
+    }
+    if stopped.threads.is_empty() {
+        return Err(AttachError::Exited { pid });
+    }
+    stopped.all_stopped = Instant::now();
+    fault::point(fault::ALL_STOPPED);
+    Ok(stopped)
+}
+
+/// Stops one thread that can make system calls for us; the others go on.
+pub fn stop_one(pid: i32) -> Result<StoppedProcess, AttachError> {
+    let memory = TargetMemory::open(pid)?;
+    // Searched before anything is stopped.
+    let gadgets = remote::gadgets(pid, &memory)?;
+    let mut tids = proc::threads(pid).map_err(|_| AttachError::NoSuchProcess(pid))?;
+    let rank = |state| match state {
+        'R' => 0,
+        'S' => 1,
+        'T' | 't' => 2,
+        _ => 3,
+    };
+    tids.sort_by_key(|tid| rank(proc::state(pid, *tid)));
+    for tid in tids {
+        if rank(proc::state(pid, tid)) == 3 || seize(pid, tid)?.is_none() {
+            continue;
+        }
+        let mut stopped = StoppedProcess::new(pid);
+        stopped.gadgets = Some(gadgets);
+        stopped.interrupt(&[tid])?;
+        if !stopped.threads.is_empty() {
+            return Ok(stopped);
+        }
+    }
+    Err(AttachError::NoUsableThread { pid })
+}
+
+/// `None` when the thread is gone.
+fn seize(pid: i32, tid: i32) -> Result<Option<i32>, AttachError> {
+    match sys::seize(tid) {
+        Ok(()) => Ok(Some(tid)),
+        Err(e) if e.raw_os_error() == Some(libc::ESRCH) => Ok(None),
+        Err(e) if e.raw_os_error() == Some(libc::EPERM) => {
+            let status = Status::read(pid, tid);
+            match status {
+                // An exiting thread refuses too.
+                Ok(s) if matches!(s.state(), 'Z' | 'X') => Ok(None),
+                Err(_) => Ok(None),
+                Ok(s) => {
+                    let tracer = s.field("TracerPid").and_then(|t| t.parse().ok()).unwrap_or(0);
+                    Err(if tracer == 0 {
+                        AttachError::NoPermission { pid, uid: 0 }
+                    } else {
+                        AttachError::AlreadyTraced { pid, tracer }
+                    })
+                }
+            }
+        }
+        Err(source) => Err(AttachError::Ptrace { pid, tid, what: "seize", source }),
+    }
+}
+
+/// Polls with yields first (a stop takes microseconds), then with short sleeps.
+struct Patience {
+    started: Instant,
+    rounds: u32,
+}
+
+impl Patience {
+    fn new() -> Patience {
+        Patience { started: Instant::now(), rounds: 0 }
+    }
+
+    /// False when it is over.
+    fn wait(&mut self) -> bool {
+        self.rounds += 1;
+        if self.rounds < 200 {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        self.started.elapsed() < PATIENCE
+    }
+}
+
+/// Waits for one stopped-thread event of a remote call.
+pub(super) fn wait_for(pid: i32, tid: i32, wanted: Waited) -> Result<(), AttachError> {
+    let mut patience = Patience::new();
+    loop {
+        match sys::poll(tid).map_err(|source| AttachError::Ptrace { pid, tid, what: "waiting", source })? {
+            w if w == wanted => return Ok(()),
+            Waited::Gone => return Err(AttachError::Exited { pid }),
+            Waited::NotYet => {
+                if !patience.wait() {
+                    return Err(AttachError::DoesNotStop { pid, tid, state: proc::state(pid, tid) });
+                }
+            }
+            // SIGSTOP's group stop, or a stop that was pending: go on towards what is wanted.
+            Waited::Stopped | Waited::SystemCall => {
+                sys::to_syscall(tid).map_err(|source| AttachError::Ptrace { pid, tid, what: "continuing", source })?;
+            }
+            Waited::Signal(signal) => {
+                sys::cont(tid, signal).map_err(|source| AttachError::Ptrace { pid, tid, what: "continuing", source })?;
+            }
+        }
+    }
+}
+
+impl StoppedProcess {
+    fn new(pid: i32) -> StoppedProcess {
+        let now = Instant::now();
+        StoppedProcess { pid, threads: BTreeMap::new(), remote: None, gadgets: None, first_interrupt: now, all_stopped: now }
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    pub fn tids(&self) -> Vec<i32> {
+        self.threads.keys().copied().collect()
+    }
+
+    /// Registers at the stop (with the changes made since).
+    ///
+    /// # Panics
+    /// When `tid` is not one of [`Self::tids`].
+    pub fn regs(&self, tid: i32) -> &Regs {
+        &self.threads[&tid]
+    }
+
+    /// Interrupts seized threads and waits until each has stopped or is gone.
+    fn interrupt(&mut self, tids: &[i32]) -> Result<(), AttachError> {
+        let pid = self.pid;
+        let mut waiting: Vec<i32> = Vec::with_capacity(tids.len());
+        for &tid in tids {
+            match sys::interrupt(tid) {
+                Ok(()) => waiting.push(tid),
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {
+                    // Seized and gone since: reap its status if there is one.
+                    let _ = sys::poll(tid);
+                }
+                Err(source) => {
+                    self.let_go(&waiting);
+                    return Err(AttachError::Ptrace { pid, tid, what: "interrupt", source });
+                }
+            }
+        }
+        let mut patience = Patience::new();
+        while !waiting.is_empty() {
+            let before = waiting.len();
+            let mut still = Vec::new();
+            for tid in waiting {
+                match self.look(tid) {
+                    Ok(true) => {}
+                    Ok(false) => still.push(tid),
+                    Err(source) => return Err(AttachError::Ptrace { pid, tid, what: "waiting", source }),
+                }
+            }
+            waiting = still;
+            if waiting.len() == before && !patience.wait() {
+                let tid = waiting[0];
+                let state = proc::state(pid, tid);
+                self.let_go(&waiting);
+                return Err(AttachError::DoesNotStop { pid, tid, state });
+            }
+        }
+        Ok(())
+    }
+
+    /// True when the thread needs no more waiting.
+    fn look(&mut self, tid: i32) -> io::Result<bool> {
+        match sys::poll(tid)? {
+            Waited::NotYet => Ok(false),
+            Waited::Gone => Ok(true),
+            Waited::Stopped => {
+                match sys::regs(tid) {
+                    Ok(regs) => {
+                        self.threads.insert(tid, regs);
+                    }
+                    Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
+                    Err(e) => return Err(e),
+                }
+                Ok(true)
+            }
+            // A signal is being delivered: let it, the interrupt is still pending and stops the
+            // thread before the handler's first instruction.
+            Waited::Signal(signal) => sys::cont(tid, signal).map(|()| false),
+            Waited::SystemCall => sys::cont(tid, 0).map(|()| false),
+        }
+    }
+
+    /// Threads that were seized and do not stop: detaching needs a stop, so they are asked again
+    /// until they give in; a tracer that exits lets go of them in any case.
+    fn let_go(&self, tids: &[i32]) {
+        for &tid in tids {
+            if sys::detach(tid).is_err() {
+                log::warn!("thread {tid} of process {} stays attached until hopscope exits", self.pid);
+            }
+        }
+    }
+
+    pub fn set_rip(&mut self, tid: i32, rip: u64) -> Result<(), AttachError> {
+        let pid = self.pid;
+        sys::set_rip(tid, rip).map_err(|source| AttachError::Ptrace { pid, tid, what: "moving a thread", source })?;
+        if let Some(regs) = self.threads.get_mut(&tid) {
+            regs.rip = rip;
+        }
+        Ok(())
+    }
+
+    pub fn set_gs_base(&mut self, tid: i32, gs_base: u64) -> Result<(), AttachError> {
+        let pid = self.pid;
+        match sys::set_gs_base(tid, gs_base) {
+            Ok(()) => {}
+            // Killed while stopped: nothing left to set.
+            Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
+            Err(source) => return Err(AttachError::Ptrace { pid, tid, what: "setting gs", source }),
+        }
+        if let Some(regs) = self.threads.get_mut(&tid) {
+            regs.gs_base = gs_base;
+        }
+        Ok(())
+    }
+
+    /// Makes a system call in the first stopped thread. Raw kernel return value.
+    pub fn remote_call(&mut self, nr: i64, args: [u64; 6]) -> Result<i64, AttachError> {
+        if self.remote.is_none() {
+            let memory = TargetMemory::open(self.pid)?;
+            let gadgets = match self.gadgets {
+                Some(gadgets) => gadgets,
+                None => remote::gadgets(self.pid, &memory)?,
+            };
+            let (&tid, regs) = self.threads.iter().next().ok_or(AttachError::Exited { pid: self.pid })?;
+            self.remote = Some(Remote::prepare(self.pid, tid, *regs, gadgets, &memory)?);
+        }
+        let remote = self.remote.as_ref().expect("was just prepared");
+        remote.call(self.pid, nr, args)
+    }
+
+    /// Words of the live part of a thread's stack, at most 256 KiB of it.
+    pub fn stack_words(&self, tid: i32) -> Result<Vec<u64>, AttachError> {
+        const AT_MOST: u64 = 256 << 10;
+        let pid = self.pid;
+        let rsp = self.regs(tid).rsp & !7;
+        let mappings = maps::read(pid).map_err(|source| AttachError::Proc { pid, source })?;
+        let Some(m) = mappings.iter().find(|m| m.range.contains(&rsp)) else { return Ok(Vec::new()) };
+        let mut bytes = vec![0u8; (m.range.end - rsp).min(AT_MOST) as usize];
+        let memory = TargetMemory::open(pid)?;
+        memory.read(rsp, &mut bytes).map_err(|source| AttachError::Memory { pid, source })?;
+        Ok(bytes.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().expect("8 bytes"))).collect())
+    }
+
+    /// Lets all threads go on as if nothing had happened.
+    pub fn resume(mut self) -> Result<Timing, AttachError> {
+        fault::point(fault::RESUMING);
+        let result = self.release();
+        let timing = Timing {
+            first_interrupt: self.first_interrupt,
+            all_stopped: self.all_stopped,
+            resumed: Instant::now(),
+        };
+        result.map(|()| timing)
+    }
+
+    fn release(&mut self) -> Result<(), AttachError> {
+        let pid = self.pid;
+        let mut result = Ok(());
+        if let Some(remote) = self.remote.take()
+            && let Some((_, regs)) = self.threads.iter().next()
+        {
+            result = remote.restore(pid, regs);
+        }
+        for (tid, regs) in std::mem::take(&mut self.threads) {
+            // A call that an interrupt ends with EINTR, though no signal is there to be handled, is
+            // made again: the program has not asked to know of us.
+            if is_spurious_eintr(pid, tid, &regs) {
+                let again = Regs { rip: regs.rip - 2, rax: regs.orig_rax, orig_rax: u64::MAX, ..regs };
+                let _ = sys::set_regs(tid, &again);
+            }
+            match sys::detach(tid) {
+                Ok(()) => {}
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(source) => result = Err(AttachError::Ptrace { pid, tid, what: "detach", source }),
+            }
+        }
+        result
+    }
+}
+
+fn is_spurious_eintr(pid: i32, tid: i32, regs: &Regs) -> bool {
+    let interrupted = regs.rax as i64 == -(libc::EINTR as i64) && (regs.orig_rax as i64) >= 0;
+    interrupted && Status::read(pid, tid).is_ok_and(|s| !s.signal_waits())
+}
+
+impl Drop for StoppedProcess {
+    fn drop(&mut self) {
+        if let Err(e) = self.release() {
+            log::warn!("letting process {} go on: {e}", self.pid);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `/proc/PID/maps`: what is mapped, and where there is room.
+use std::ops::Range;
+use std::{fs, io};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    pub range: Range<u64>,
+    pub readable: bool,
+    pub writable: bool,
+    pub executable: bool,
+    pub shared: bool,
+    pub offset: u64,
+    pub inode: u64,
+    /// Empty for anonymous memory; may end in ` (deleted)`.
+    pub name: String,
+}
+
+/// Mappings of a process, ascending.
+pub fn read(pid: i32) -> io::Result<Vec<Mapping>> {
+    Ok(parse(&fs::read_to_string(format!("/proc/{pid}/maps"))?))
+}
+
+/// Lines that do not look like the kernel's are left out.
+pub fn parse(text: &str) -> Vec<Mapping> {
+    text.lines().filter_map(parse_line).collect()
+}
+
+fn parse_line(line: &str) -> Option<Mapping> {
+    let mut fields = line.splitn(6, ' ');
+    let (low, high) = fields.next()?.split_once('-')?;
+    let low = u64::from_str_radix(low, 16).ok()?;
+    let high = u64::from_str_radix(high, 16).ok()?;
+    let modes = fields.next()?.as_bytes();
+    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
+    fields.next()?;
+    let inode = fields.next()?.parse().ok()?;
+    let name = fields.next().unwrap_or("").trim_start().to_owned();
+    let flag = |at: usize, c: u8| modes.get(at) == Some(&c);
+    (low < high).then_some(Mapping {
+        range: low..high,
+        readable: flag(0, b'r'),
+        writable: flag(1, b'w'),
+        executable: flag(2, b'x'),
+        shared: flag(3, b's'),
+        offset,
+        inode,
+        name,
+    })
+}
+
+/// User addresses end here without 5-level paging opt-in (Documentation/arch/x86/x86_64/mm.rst).
+const USER_END: u64 = 0x7fff_ffff_f000;
+/// Never closer to a mapping than this: stacks grow downwards and have a guard gap of 1 MiB.
+const MARGIN: u64 = 2 << 20;
+const LOWEST: u64 = 1 << 20;
+
+/// A free address for `len` bytes, as near to `wanted` as there is and such that everything in
+/// `reach` stays within `limit` bytes of every byte of it. `taken` lists what was promised already.
+pub fn find_gap(
+    mappings: &[Mapping],
+    taken: &[Range<u64>],
+    len: u64,
+    reach: &Range<u64>,
+    limit: u64,
+) -> Option<u64> {
+    let mut occupied: Vec<Range<u64>> = mappings.iter().map(|m| m.range.clone()).collect();
+    occupied.extend_from_slice(taken);
+    occupied.sort_by_key(|r| r.start);
+    let lowest = reach.end.saturating_sub(limit).max(LOWEST);
+    let highest = reach.start.saturating_add(limit).min(USER_END);
+    let middle = reach.start + (reach.end - reach.start) / 2;
+    let mut best: Option<u64> = None;
+    let mut offer = |free: Range<u64>| {
+        let low = (free.start + MARGIN).max(lowest).next_multiple_of(4096);
+        let high = free.end.saturating_sub(MARGIN).min(highest);
+        if low + len > high {
+            return;
+        }
+        let last = (high - len) & !4095;
+        let at = if middle < low { low } else { middle.min(last) & !4095 };
+        if best.is_none_or(|b| at.abs_diff(middle) < b.abs_diff(middle)) {
+            best = Some(at);
+        }
+    };
+    let mut free_from = 0;
+    for range in occupied {
+        if range.start > free_from {
+            offer(free_from..range.start);
+        }
+        free_from = free_from.max(range.end);
+    }
+    offer(free_from..USER_END + MARGIN);
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+55d0c0000000-55d0c0010000 r-xp 00000000 fe:00 1234                       /usr/sbin/nginx
+7f0000000000-7f0000100000 rw-s 00001000 00:05 77                         /memfd:hopscope-code (deleted)
+7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0                          [stack]
+garbage
+";
+
+    #[test]
+    fn lines_are_understood() {
+        let maps = parse(TEXT);
+        assert_eq!(maps.len(), 3);
+        assert_eq!(maps[0].name, "/usr/sbin/nginx");
+        assert!(maps[0].executable && !maps[0].writable && !maps[0].shared);
+        assert_eq!((maps[1].name.as_str(), maps[1].offset), ("/memfd:hopscope-code (deleted)", 0x1000));
+        assert!(maps[1].shared);
+    }
+
+    #[test]
+    fn a_gap_is_near_free_and_in_reach() {
+        let maps = parse(TEXT);
+        let reach = maps[0].range.clone();
+        let at = find_gap(&maps, &[], 1 << 20, &reach, 1 << 31).unwrap();
+        assert!(at.abs_diff(reach.start) < 1 << 23);
+        assert!(maps.iter().all(|m| at + (1 << 20) <= m.range.start || at >= m.range.end));
+        let second = find_gap(&maps, &[at..at + (1 << 20)], 1 << 20, &reach, 1 << 31).unwrap();
+        assert!(second.abs_diff(at) >= 1 << 20);
+    }
+
+    #[test]
+    fn no_gap_in_reach_is_none() {
+        let full = [Mapping { range: 0..USER_END, ..parse(TEXT)[0].clone() }];
+        assert_eq!(find_gap(&full, &[], 4096, &(0x1000..0x2000), 1 << 31), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! Detaching: the entries are put back in one batch stop; what was mapped goes when nothing in
+//! the process refers to it any more.
+use super::error::LiveError;
+use super::maps::{self, Mapping};
+use super::patch::{self, Direction, Written};
+use super::table::{Area, PatchTable};
+use crate::attach::memory::TargetMemory;
+use crate::attach::{self, StoppedProcess, fault};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+/// Puts the original bytes back where ours still stand.
+pub fn restore(
+    pid: i32,
+    memory: &TargetMemory,
+    table: &PatchTable,
+) -> Result<(Written, Duration), LiveError> {
+    let stopped = attach::stop_all(pid)?;
+    fault::point(fault::RESTORING);
+    let result = patch::write(pid, memory, &table.patches, Direction::Restore);
+    fault::point(fault::RESTORED);
+    let timing = stopped.resume()?;
+    Ok((result?, timing.pause()))
+}
+
+/// Whether the arena is gone from the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reaped {
+    Unmapped,
+    /// Still mapped, and why; harmless: nothing enters it any more.
+    Kept(String),
+}
+
+/// Unmaps everything of `table` once no register, stack or other memory refers to a copy. All
+/// entries must have been restored.
+pub fn reap(pid: i32, memory: &TargetMemory, table: &PatchTable) -> Result<Reaped, LiveError> {
+    let mut stopped = attach::stop_all(pid)?;
+    let clean = refers_to_copies(&stopped, memory, table).and_then(|why| match why {
+        Some(why) => Ok(Some(why)),
+        None => {
+            for tid in stopped.tids() {
+                if table.contexts.contains(stopped.regs(tid).gs_base) {
+                    stopped.set_gs_base(tid, 0)?;
+                }
+            }
+            Ok(None)
+        }
+    });
+    fault::point(fault::CLEARED_GS);
+    stopped.resume()?;
+    if let Some(why) = clean? {
+        return Ok(Reaped::Kept(why));
+    }
+    let data = [table.header, table.contexts, table.pool];
+    let all: Vec<Area> = table.segments.iter().copied().chain(data).collect();
+    unmap(pid, &all)?;
+    fault::point(fault::UNMAPPED);
+    Ok(Reaped::Unmapped)
+}
+
+/// Unmaps areas nobody uses, with one stopped thread.
+pub fn unmap(pid: i32, areas: &[Area]) -> Result<(), LiveError> {
+    let mut one = attach::stop_one(pid)?;
+    let result = areas.iter().try_for_each(|area| super::mapping::unmap(&mut one, *area));
+    one.resume()?;
+    result
+}
+
+/// More resident private memory than this is not searched while the target stands still.
+const SEARCHED_AT_MOST: u64 = 16 << 20;
+
+/// Page tables of larger mappings (sanitizer shadow memory) are not read.
+const SPAN_AT_MOST: u64 = 16 << 30;
+
+/// Why the copies must stay, if they must.
+fn refers_to_copies(
+    stopped: &StoppedProcess,
+    memory: &TargetMemory,
+    table: &PatchTable,
+) -> Result<Option<String>, LiveError> {
+    let pid = stopped.pid();
+    let in_copies = |word: u64| table.segments.iter().any(|s| s.contains(word));
+    let tids = stopped.tids();
+    let mut stack_pointers = Vec::new();
+    for &tid in &tids {
+        let r = stopped.regs(tid);
+        let registers = [
+            r.rip, r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.r8, r.r9, r.r10, r.r11, r.r12,
+            r.r13, r.r14, r.r15,
+        ];
+        if registers.into_iter().any(in_copies) {
+            return Ok(Some(format!("thread {tid} is inside a copy")));
+        }
+        stack_pointers.push(r.rsp);
+    }
+    let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
+    let mut budget = SEARCHED_AT_MOST;
+    for m in mappings.iter().filter(|m| m.writable && m.readable && !m.shared) {
+        let ours = table.contexts.at == m.range.start;
+        if ours || m.name == "[vvar]" {
+            continue;
+        }
+        // Below rsp and its red zone a stack holds old return addresses that mean nothing.
+        let live_from = stack_pointers
+            .iter()
+            .filter(|sp| m.range.contains(sp))
+            .min()
+            .map_or(m.range.start, |sp| sp.saturating_sub(128).max(m.range.start) & !7);
+        if m.range.end - live_from > SPAN_AT_MOST {
+            return Ok(Some("a mapping of more than 16 GiB would have to be searched".into()));
+        }
+        match search(pid, memory, m, live_from, &mut budget, &in_copies)? {
+            Search::Clean => {}
+            Search::Hit(at) => {
+                return Ok(Some(format!("memory at {at:#x} refers to a copy (a stack in use, or an old value)")));
+            }
+            Search::TooMuch => {
+                return Ok(Some(format!(
+                    "more than {} MiB of memory would have to be searched for references while it stands still",
+                    SEARCHED_AT_MOST >> 20
+                )));
+            }
+        }
+    }
+    Ok(None)
+}
+
+enum Search {
+    Clean,
+    Hit(u64),
+    TooMuch,
+}
+
+fn search(
+    pid: i32,
+    memory: &TargetMemory,
+    mapping: &Mapping,
+    from: u64,
+    budget: &mut u64,
+    wanted: &dyn Fn(u64) -> bool,
+) -> Result<Search, LiveError> {
+    for page in resident_pages(pid, from, mapping.range.end)? {
+        let start = page.max(from);
+        let len = page + PAGE - start;
+        if *budget < len {
+            return Ok(Search::TooMuch);
+        }
+        *budget -= len;
+        let mut bytes = [0u8; PAGE as usize];
+        let bytes = &mut bytes[..len as usize];
+        memory.read(start, bytes).map_err(LiveError::io(pid, "searching its memory"))?;
+        let hit = bytes
+            .chunks_exact(8)
+            .position(|w| wanted(u64::from_le_bytes(w.try_into().expect("8 bytes"))));
+        if let Some(n) = hit {
+            return Ok(Search::Hit(start + 8 * n as u64));
+        }
+    }
+    Ok(Search::Clean)
+}
+
+const PAGE: u64 = 4096;
+/// Bits 63 and 62 of a pagemap entry: present, swapped (Documentation/admin-guide/mm/pagemap.rst).
+const PRESENT_OR_SWAPPED: u64 = 3 << 62;
+
+/// Pages of a range that hold anything: untouched ones cannot refer to anything.
+fn resident_pages(pid: i32, from: u64, to: u64) -> Result<Vec<u64>, LiveError> {
+    let first = from / PAGE;
+    let count = to.div_ceil(PAGE) - first;
+    let file = File::open(format!("/proc/{pid}/pagemap")).map_err(LiveError::io(pid, "opening its pagemap"))?;
+    let mut entries = vec![0u8; count as usize * 8];
+    file.read_exact_at(&mut entries, first * 8).map_err(LiveError::io(pid, "reading its pagemap"))?;
+    let present = |e: &[u8]| u64::from_le_bytes(e.try_into().expect("8 bytes")) & PRESENT_OR_SWAPPED != 0;
+    Ok((0..count).zip(entries.chunks_exact(8)).filter(|(_, e)| present(e)).map(|(n, _)| (first + n) * PAGE).collect())
+}
+
+/// What a detach did, beyond the bytes it put back.
+#[derive(Debug, Default)]
+pub struct Detached {
+    pub pause: Duration,
+    /// What the user should know: copies kept, children cleaned, sites left alone.
+    pub notes: Vec<String>,
+}
+
+/// Restores `pid` and every process that inherited its patched code by fork, and unmaps what can be.
+pub fn detach(pid: i32, memory: &TargetMemory, table: &PatchTable, inode: u64) -> Result<Detached, LiveError> {
+    let mut detached = Detached::default();
+    let (written, pause) = restore(pid, memory, table)?;
+    detached.pause = pause;
+    if written.left_alone > 0 {
+        let n = written.left_alone;
+        detached.notes.push(format!(
+            "process {pid}: {n} entries no longer carried our jump (module unloaded or replaced) and were left alone"
+        ));
+    }
+    for child in super::found::everywhere().into_iter().filter(|f| f.inode == inode && f.pid != pid) {
+        match detach_child(child.pid, table) {
+            Ok(()) => detached.notes.push(format!("process {}: a forked child, restored too", child.pid)),
+            Err(e) => detached.notes.push(format!("process {}, a forked child, is not restored: {e}", child.pid)),
+        }
+    }
+    match reap(pid, memory, table)? {
+        Reaped::Unmapped => {}
+        Reaped::Kept(why) => detached.notes.push(format!(
+            "process {pid}: the copies stay mapped, unused ({} KiB): {why}",
+            table.segments.iter().map(|s| s.len).sum::<u64>() >> 10
+        )),
+    }
+    Ok(detached)
+}
+
+fn detach_child(pid: i32, table: &PatchTable) -> Result<(), LiveError> {
+    let memory = TargetMemory::open(pid)?;
+    restore(pid, &memory, table)?;
+    reap(pid, &memory, table).map(drop)
+}

@@ -1,0 +1,148 @@
+//! The patch table: written into the target's arena before its first byte changes, so that
+//! whoever comes after a killed recorder can undo everything and knows what the rings hold.
+//!
+//! It starts a memfd that the target maps read-only under the name [`ARENA_NAME`]:
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 8 | magic `hopsARNA` |
+//! | 8 | 4 | version |
+//! | 12 | 4 | [`State`] |
+//! | 16 | 8 | length of the JSON that follows at 64 |
+use hopscope_event::{FunctionEntry, ProcessEntry, RecordingMeta};
+use hopscope_event::table::ModuleEntry;
+use serde::{Deserialize, Serialize};
+
+pub const ARENA_NAME: &str = "hopscope-code";
+pub const POOL_NAME: &str = "hopscope-rings";
+const MAGIC: u64 = u64::from_le_bytes(*b"hopsARNA");
+const VERSION: u32 = 1;
+const JSON_AT: usize = 64;
+pub const STATE_AT: u64 = 12;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum State {
+    /// Mapped; no byte of the target's code has changed.
+    Prepared = 1,
+    /// Entries may have been replaced.
+    Patched = 2,
+    /// Every entry is as it was; copies may still be on some stack.
+    Restored = 3,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PatchTable {
+    pub target: i32,
+    pub recorder: i32,
+    /// Field 22 of /proc/PID/stat: tells the recorder from a later process with its id.
+    pub recorder_started: u64,
+    pub segments: Vec<Area>,
+    pub header: Area,
+    pub contexts: Area,
+    pub pool: Area,
+    pub pool_contexts: u32,
+    pub ring_records_log2: u32,
+    pub patches: Vec<Patch>,
+    /// What a salvaged trace needs.
+    pub meta: RecordingMeta,
+    pub process: ProcessEntry,
+    pub modules: Vec<ModuleEntry>,
+    pub functions: Vec<FunctionEntry>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Area {
+    pub at: u64,
+    pub len: u64,
+}
+
+impl Area {
+    pub fn contains(&self, address: u64) -> bool {
+        address >= self.at && address - self.at < self.len
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Patch {
+    pub at: u64,
+    pub original: [u8; 5],
+    pub replaced: [u8; 5],
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    #[error("the arena does not start with hopscope's mark")]
+    NotOurs,
+    #[error("the arena is of version {0}, this hopscope knows {VERSION}; use the version that attached")]
+    Version(u32),
+    #[error("the arena's table is damaged: {0}")]
+    Damaged(String),
+}
+
+impl PatchTable {
+    /// A table of this recorder without addresses: the attach fills those in.
+    pub fn new(
+        meta: RecordingMeta,
+        process: ProcessEntry,
+        modules: Vec<ModuleEntry>,
+        functions: Vec<FunctionEntry>,
+    ) -> PatchTable {
+        let recorder = std::process::id() as i32;
+        let nowhere = Area { at: 0, len: 0 };
+        PatchTable {
+            target: process.pid,
+            recorder,
+            recorder_started: super::found::start_time(recorder).unwrap_or(0),
+            segments: Vec::new(),
+            header: nowhere,
+            contexts: nowhere,
+            pool: nowhere,
+            pool_contexts: 0,
+            ring_records_log2: 0,
+            patches: Vec::new(),
+            meta,
+            process,
+            modules,
+            functions,
+        }
+    }
+
+    /// Header region, padded to whole pages.
+    pub fn to_bytes(&self, state: State) -> Vec<u8> {
+        let json = serde_json::to_vec(self).expect("plain data");
+        let mut out = Vec::with_capacity(JSON_AT + json.len());
+        out.extend_from_slice(&MAGIC.to_le_bytes());
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&(state as u32).to_le_bytes());
+        out.extend_from_slice(&(json.len() as u64).to_le_bytes());
+        out.resize(JSON_AT, 0);
+        out.extend_from_slice(&json);
+        out.resize(out.len().next_multiple_of(4096), 0);
+        out
+    }
+
+    /// The bytes come from another process: nothing in them is believed without a check.
+    pub fn from_bytes(bytes: &[u8]) -> Result<(PatchTable, State), TableError> {
+        let field = |at: usize, len: usize| bytes.get(at..at + len).ok_or(TableError::NotOurs);
+        let word = |at| Ok(u32::from_le_bytes(field(at, 4)?.try_into().expect("4 bytes")));
+        if field(0, 8)? != MAGIC.to_le_bytes() {
+            return Err(TableError::NotOurs);
+        }
+        let version = word(8)?;
+        if version != VERSION {
+            return Err(TableError::Version(version));
+        }
+        let state = match word(STATE_AT as usize)? {
+            1 => State::Prepared,
+            2 => State::Patched,
+            3 => State::Restored,
+            other => return Err(TableError::Damaged(format!("state {other}"))),
+        };
+        let len = u64::from_le_bytes(field(16, 8)?.try_into().expect("8 bytes")) as usize;
+        let json = (bytes.get(JSON_AT..).unwrap_or_default().get(..len))
+            .ok_or_else(|| TableError::Damaged(format!("{len} bytes of table announced")))?;
+        let table = serde_json::from_slice(json).map_err(|e| TableError::Damaged(e.to_string()))?;
+        Ok((table, state))
+    }
+}

@@ -1,0 +1,29 @@
+//! Mapping of the memory shared with a target. One of the few places with `unsafe`.
+use memmap2::{MmapOptions, MmapRaw};
+use std::fs::File;
+use std::io;
+use std::sync::atomic::AtomicU64;
+
+/// A shared mapping of a memfd, seen as atomics: the other side may write at any time.
+pub struct SharedWords {
+    map: MmapRaw,
+}
+
+impl SharedWords {
+    /// Maps `len` bytes (a multiple of 8) of `file`, which must be at least that long and must not
+    /// be truncated while mapped; memfds of targets are only ever grown by us.
+    pub fn map(file: &File, len: usize) -> io::Result<SharedWords> {
+        if file.metadata()?.len() < len as u64 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "shorter than its mapping"));
+        }
+        let map = MmapOptions::new().len(len).map_raw(file)?;
+        Ok(SharedWords { map })
+    }
+
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is page-aligned, readable and writable, `len` bytes long and lives
+        // as long as `self`; any bit pattern is a valid u64, and all access goes through atomics,
+        // so that writes by the other process are no data race in the sense of the language.
+        unsafe { std::slice::from_raw_parts(self.map.as_mut_ptr().cast(), self.map.len() / 8) }
+    }
+}
