@@ -4,7 +4,7 @@
 //! look like one whose frames were left by longjmp. Only a later exit with the same function and
 //! the same stack pointer tells; then the frames come back.
 use crate::balance::Fate;
-use crate::stacks::Frame;
+use crate::stacks::{Below, Frame, RESUMED_BYTES};
 use hopscope_event::FunctionId;
 use std::collections::VecDeque;
 
@@ -22,6 +22,8 @@ struct Kept {
 #[derive(Debug, Default)]
 pub(crate) struct Limbo {
     kept: VecDeque<Kept>,
+    /// No frame in here was entered after this stamp.
+    newest: u64,
 }
 
 impl Limbo {
@@ -42,19 +44,42 @@ impl Limbo {
                     next.first = true;
                 }
             }
+            self.newest = self.newest.max(frame.entry);
             self.kept.push_back(Kept { frame, fate, first });
             first = false;
         }
     }
 
-    /// The frames that come back when `function` returns at `rsp`: those discarded together with
-    /// its frame, outermost first, its own last. What the frames above it had measured is its.
-    pub(crate) fn revive(&mut self, function: FunctionId, rsp: u32) -> Option<Vec<Frame>> {
+    /// Whether a frame entered at this stamp is newer than all in here.
+    #[inline]
+    pub(crate) fn is_older_than(&self, entry: u64) -> bool {
+        entry > self.newest || self.kept.is_empty()
+    }
+
+    /// The frame of `function` that was entered last at `rsp`: its entry stamp and its place.
+    pub(crate) fn activation(&self, function: FunctionId, rsp: u32) -> Option<(u64, usize)> {
         let is_it = |k: &Kept| k.frame.rsp == rsp && k.frame.function == function;
-        let found = self.kept.iter().rposition(is_it)?;
+        self.latest(is_it)
+    }
+
+    /// The same for a function that is somewhere in its body, with the stack pointer at `rsp`.
+    pub(crate) fn body(&self, function: FunctionId, rsp: u32) -> Option<(u64, usize)> {
+        self.latest(|k| {
+            k.frame.rsp.wrapping_sub(rsp) <= RESUMED_BYTES && k.frame.function == function
+        })
+    }
+
+    fn latest(&self, is_it: impl Fn(&Kept) -> bool) -> Option<(u64, usize)> {
+        let kept = self.kept.iter().enumerate().filter(|(_, k)| is_it(k));
+        kept.map(|(i, k)| (k.frame.entry, i)).max()
+    }
+
+    /// The frames that come back with the one at a place: those discarded together with it,
+    /// outermost first, its own last. What the frames above it had measured is its.
+    pub(crate) fn bring_back(&mut self, found: usize) -> Option<Vec<Frame>> {
         let start = (0..=found).rev().find(|&i| self.kept[i].first)?;
         let above = (found + 1..self.kept.len()).take_while(|&i| !self.kept[i].first);
-        let mut adopted = crate::stacks::Below::default();
+        let mut adopted = Below::default();
         for i in above {
             adopted.add(&self.kept[i].frame.below);
         }

@@ -2,9 +2,9 @@
 //!
 //! Order and stack pointer are all there is. Entry and exit of one activation have the same
 //! function and the same stack pointer; a frame is dead once a record of the same stack lies
-//! above it. That holds through longjmp, exceptions and signal handlers. Limit: a frame left by
-//! longjmp whose target then uses *more* stack than before (alloca) still looks alive, until the
-//! stack pointer rises again; calls made meanwhile hang below it in the tree.
+//! above it. That holds through longjmp, exceptions and signal handlers. Limit: a frame that left
+//! no trace of its end (longjmp, escape) looks alive until a record lies above it; calls made
+//! meanwhile from deeper than it was hang below it in the tree. Their own times are right.
 //!
 //! Slot order is not time order: a signal handler may run between the reservation of a slot and
 //! the reading of the clock. Such inversions are counted; a call's time is taken out of the own
@@ -196,7 +196,8 @@ impl Pairer {
     }
 
     fn exit(&mut self, function: FunctionId, rsp: u32, tsc: u64, tail: bool, sink: &mut impl Sink) {
-        let own = |f: &Frame| f.rsp == rsp && f.function == function;
+        let own =
+            |f: &Frame| f.rsp == rsp && f.function == function && self.limbo.is_older_than(f.entry);
         if !self.running.frames.last().is_some_and(own) && !self.find(function, rsp, sink) {
             self.go_to(rsp, false, sink);
             self.orphan(function, tsc, sink);
@@ -234,13 +235,23 @@ impl Pairer {
         });
     }
 
-    /// Brings the activation that ends now to the top of the running stack.
+    /// Brings the activation that ends now to the top of the running stack. Of several with this
+    /// function and position the one entered last is alive: the others' memory was used again.
     fn find(&mut self, function: FunctionId, rsp: u32, sink: &mut impl Sink) -> bool {
-        if let Some(at) = self.running.activation(function, rsp) {
+        let here = self.running.activation(function, rsp);
+        let here_entry = here.map(|at| self.running.frames[at].entry);
+        let waiting = self.waiting.activation(function, rsp);
+        let buried = self.limbo.activation(function, rsp);
+        let latest = [here_entry, waiting.map(|w| w.0), buried.map(|b| b.0)];
+        let Some(latest) = latest.into_iter().flatten().max() else {
+            return false;
+        };
+        if let (Some(at), true) = (here, here_entry == Some(latest)) {
             self.cut_back(at + 1, sink);
             return true;
         }
-        if let Some(base) = self.waiting.holding(function, rsp)
+        if let Some((entry, base)) = waiting
+            && entry == latest
             && let Some(mut stack) = self.waiting.take(base)
         {
             stack.proven = true;
@@ -249,12 +260,16 @@ impl Pairer {
             self.cut_back(at.map_or(0, |at| at + 1), sink);
             return at.is_some();
         }
-        if let Some(frames) = self.limbo.revive(function, rsp) {
-            self.oddities.revived += frames.len() as u64;
-            self.switch(Stack::proven(frames), sink);
-            return true;
-        }
-        false
+        buried.is_some_and(|(_, place)| self.revive(place, sink))
+    }
+
+    fn revive(&mut self, place: usize, sink: &mut impl Sink) -> bool {
+        let Some(frames) = self.limbo.bring_back(place) else {
+            return false;
+        };
+        self.oddities.revived += frames.len() as u64;
+        self.switch(Stack::proven(frames), sink);
+        true
     }
 
     fn escape(&mut self, function: FunctionId, rsp: u32, tsc: u64, sink: &mut impl Sink) {
@@ -267,7 +282,14 @@ impl Pairer {
                 self.cut_back(at + 1, sink);
                 self.running.frames[at].escaped = true;
             }
-            None => self.orphan(function, tsc, sink),
+            None => match self.limbo.body(function, rsp) {
+                Some((_, place)) if self.revive(place, sink) => {
+                    if let Some(own) = self.running.frames.last_mut() {
+                        own.escaped = true;
+                    }
+                }
+                _ => self.orphan(function, tsc, sink),
+            },
         }
     }
 

@@ -43,6 +43,13 @@ pub struct Frame {
     pub(crate) escaped: bool,
 }
 
+impl Frame {
+    /// What the sink gave this call.
+    pub fn mark(&self) -> Mark {
+        self.mark
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Stack {
     /// Outermost first; stack pointers strictly fall.
@@ -135,13 +142,14 @@ impl Waiting {
         self.by_base.remove(&base)
     }
 
-    /// The base of the stack on which `function` was entered at `rsp`.
-    pub(crate) fn holding(&self, function: FunctionId, rsp: u32) -> Option<u32> {
-        let holds = |s: &Stack| s.activation(function, rsp).is_some();
-        match self.nearest(rsp) {
-            Some((base, stack)) if holds(stack) => Some(base),
-            _ => self.by_base.iter().find(|(_, s)| holds(s)).map(|(b, _)| *b),
-        }
+    /// Of the stacks on which `function` was entered at `rsp`, the one where it was entered last:
+    /// entry stamp and base.
+    pub(crate) fn activation(&self, function: FunctionId, rsp: u32) -> Option<(u64, u32)> {
+        let entered = |(base, stack): (&u32, &Stack)| {
+            let at = stack.activation(function, rsp)?;
+            Some((stack.frames[at].entry, *base))
+        };
+        self.by_base.iter().filter_map(entered).max()
     }
 
     /// When there are too many: the half that was left longest ago.
