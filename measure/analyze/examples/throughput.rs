@@ -1,0 +1,76 @@
+//! How many records a second the analysis takes: `cargo run --release -p hopscope-analyze
+//! --example throughput`. Informs only; nothing is asserted.
+use hopscope_analyze::{Analysis, Group, Index, Options};
+use hopscope_event::table::ModuleIx;
+use hopscope_event::{FunctionEntry, FunctionId, Kind, ProbeCost, Record, ThreadIx};
+use std::time::Instant;
+
+const FUNCTIONS: u32 = 1000;
+const RECORDS: usize = 4_000_000;
+
+/// Calls up to 8 deep, functions drawn by a xorshift.
+fn records() -> Vec<Record> {
+    let (mut random, mut tsc, mut out, mut open) =
+        (88172645463325252u64, 1u64, Vec::new(), Vec::new());
+    while out.len() < RECORDS {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        tsc += 20 + random % 200;
+        let rsp = 0x7fff_0000 - 64 * open.len() as u32;
+        if open.len() < 8 && (open.is_empty() || random >> 40 & 1 == 0) {
+            // Like programs, not like dice: each caller has four callees.
+            let caller = open.last().copied().unwrap_or(0);
+            let function = (caller * 4 + (random >> 50) as u32 % 4 + 1) % FUNCTIONS;
+            out.push(Record::new(tsc, FunctionId(function), Kind::Entry, rsp));
+            open.push(function);
+        } else if let Some(function) = open.pop() {
+            out.push(Record::new(tsc, FunctionId(function), Kind::Exit, rsp + 64));
+        }
+    }
+    out
+}
+
+fn main() {
+    let records = records();
+    let functions: Vec<_> = (0..FUNCTIONS)
+        .map(|id| FunctionEntry {
+            id: FunctionId(id),
+            module: ModuleIx(id % 7),
+            name: format!("f{id}"),
+            svma: u64::from(id),
+            size: 1,
+            file: None,
+            line: None,
+        })
+        .collect();
+    for (what, cost) in [
+        ("raw", None),
+        (
+            "corrected",
+            Some(ProbeCost {
+                bias_ticks: [20, 22, 25],
+                pair_ticks: [44, 46, 50],
+            }),
+        ),
+    ] {
+        for group in [Group::Function, Group::Module] {
+            let options = Options {
+                group,
+                probe_cost: cost,
+                ..Options::default()
+            };
+            let begin = Instant::now();
+            let mut analysis = Analysis::new(Index::new(&functions, &[]), options);
+            for _ in 0..5 {
+                for batch in records.chunks(8192) {
+                    analysis.feed(ThreadIx(0), 0, 0, batch);
+                }
+            }
+            let outcome = analysis.finish();
+            let rate = 5.0 * RECORDS as f64 / begin.elapsed().as_secs_f64() / 1e6;
+            let paths = outcome.tree.nodes().len();
+            println!("{what:<10} {group:?}: {rate:.1} M records/s, {paths} paths");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Reports of a small recording, byte for byte. `GOLDEN=write cargo test -p hopscope-report`
+//! writes them anew; the difference is then read in the commit.
+mod sample;
+
+use hopscope_analyze::Group;
+use hopscope_report::{Event, EventWriter, Layout, Names, Scale, Sort, TimeUnit, View};
+use sample::Sample;
+use std::path::Path;
+
+fn check(name: &str, got: Vec<u8>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name);
+    let got = String::from_utf8(got).expect("reports are UTF-8");
+    if std::env::var_os("GOLDEN").is_some_and(|v| v == "write") {
+        std::fs::write(&path, &got).expect("the golden directory is writable");
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(got == expected, "{name} differs; it is now:\n{got}");
+}
+
+fn view(layout: Layout) -> View {
+    View {
+        layout,
+        sort: Sort::Total,
+        time: TimeUnit::Ns,
+    }
+}
+
+fn text(sample: &Sample, group: Group, view: View) -> Vec<u8> {
+    let mut out = Vec::new();
+    let outcome = sample.analyzed(group);
+    hopscope_report::write_text(&mut out, &sample.recording(), &outcome, view).expect("to memory");
+    out
+}
+
+fn json(sample: &Sample, group: Group, view: View) -> Vec<u8> {
+    let mut out = Vec::new();
+    let outcome = sample.analyzed(group);
+    hopscope_report::write_json(&mut out, &sample.recording(), &outcome, view).expect("to memory");
+    out
+}
+
+#[test]
+fn by_function() {
+    let layout = Layout::Rows(Group::Function);
+    check(
+        "function.txt",
+        text(&Sample::new(), Group::Function, view(layout)),
+    );
+    check(
+        "function.jsonl",
+        json(&Sample::new(), Group::Function, view(layout)),
+    );
+}
+
+#[test]
+fn by_module_in_ticks() {
+    let view = View {
+        time: TimeUnit::Tsc,
+        ..view(Layout::Rows(Group::Module))
+    };
+    check("module.txt", text(&Sample::new(), Group::Module, view));
+}
+
+#[test]
+fn by_thread() {
+    check(
+        "thread.txt",
+        text(
+            &Sample::new(),
+            Group::Thread,
+            view(Layout::Rows(Group::Thread)),
+        ),
+    );
+}
+
+#[test]
+fn by_tree() {
+    check(
+        "tree.txt",
+        text(&Sample::new(), Group::Function, view(Layout::Tree)),
+    );
+    check(
+        "tree.jsonl",
+        json(&Sample::new(), Group::Function, view(Layout::Tree)),
+    );
+}
+
+#[test]
+fn killed_recorder_damaged_file_no_probe_cost() {
+    let mut sample = Sample::new();
+    sample.meta.probe_cost = None;
+    sample.meta.tsc_invariant = false;
+    sample.summary = None;
+    sample.damage = Some("chunk 9 at byte 4096: checksum differs; read up to there".into());
+    let layout = Layout::Rows(Group::Function);
+    check("killed.txt", text(&sample, Group::Function, view(layout)));
+}
+
+#[test]
+fn nothing_recorded() {
+    let mut sample = Sample::new();
+    sample.batches.clear();
+    check(
+        "empty.txt",
+        text(
+            &sample,
+            Group::Function,
+            view(Layout::Rows(Group::Function)),
+        ),
+    );
+    check(
+        "empty_tree.txt",
+        text(&sample, Group::Function, view(Layout::Tree)),
+    );
+}
+
+#[test]
+fn raw_events() {
+    let sample = Sample::new();
+    let recording = sample.recording();
+    let names = Names::new(&recording);
+    for json in [false, true] {
+        let mut out = Vec::new();
+        let writer = EventWriter {
+            names: &names,
+            scale: Scale::new(TimeUnit::Ns, sample.meta.tsc_frequency),
+            start: sample.meta.start.tsc,
+            json,
+        };
+        writer.titles(&mut out).expect("to memory");
+        for (thread, lost, records) in &sample.batches[1..] {
+            if *lost > 0 {
+                writer.gap(&mut out, *thread, *lost, 0).expect("to memory");
+            }
+            for (index, record) in (10..).zip(records) {
+                let event = Event {
+                    thread: *thread,
+                    index,
+                    record: *record,
+                };
+                writer.event(&mut out, event).expect("to memory");
+            }
+        }
+        check(if json { "events.jsonl" } else { "events.txt" }, out);
+    }
+}
+
+/// By hand, from the definition of the correction: the sample's rounds differ in one leaf only.
+#[test]
+fn corrected_sums_are_those_of_the_definition() {
+    let sample = Sample::new();
+    let outcome = sample.analyzed(Group::Function);
+    let correction = outcome.correction.expect("the sample has a probe cost");
+    let row = outcome
+        .rows
+        .iter()
+        .find(|r| r.key.function.is_some_and(|f| f.0 == 1));
+    let acl_input = &row.expect("it was called").stats;
+    // 100 rounds: 1,900 ticks raw, one descendant each.
+    assert_eq!(acl_input.outer_ticks, 190_000);
+    let total = acl_input.corrected_total(&correction);
+    assert_eq!(total.median, 190_000 - 100 * 22 - 100 * 46);
+    assert_eq!(total.low, 190_000 - 100 * 25 - 100 * 60);
+    assert_eq!(total.high, 190_000 - 100 * 20 - 100 * 44);
+    // The leaf takes 300 + 10·round; own = raw − leaf, and own bias and n·bias cancel out.
+    let leaf: i128 = (0..100).map(|round| 300 + 10 * round).sum();
+    assert_eq!(acl_input.self_ticks, 190_000 - leaf);
+    let own = acl_input.corrected_self(&correction);
+    assert_eq!(own.median, 190_000 - leaf - 100 * 46);
+    // `output` takes 10 ticks, less than the bias: negative, and counted.
+    let row = outcome
+        .rows
+        .iter()
+        .find(|r| r.key.function.is_some_and(|f| f.0 == 4));
+    let output = &row.expect("it was called").stats;
+    assert_eq!(output.inclusive_corrected.negative(), 100);
+    assert_eq!(output.corrected_total(&correction).median, 100 * (10 - 22));
+}

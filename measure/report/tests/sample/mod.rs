@@ -1,0 +1,187 @@
+//! A small recording made by hand: two threads, a tail call, an escape, a loss, a refusal.
+use hopscope_analyze::{Analysis, Group, Index, Options, Outcome, Window};
+use hopscope_event::table::{ModuleEntry, ModuleIx};
+use hopscope_event::{ClockSync, Tsc, TscFrequency};
+use hopscope_event::{FunctionEntry, FunctionId, Kind, ProbeCost, ProcessEntry, ProcessIx};
+use hopscope_event::{Record, RecordingMeta, Refusal, Summary, ThreadEntry, ThreadIx};
+use hopscope_report::Recording;
+
+pub struct Sample {
+    pub meta: RecordingMeta,
+    pub processes: Vec<ProcessEntry>,
+    pub threads: Vec<ThreadEntry>,
+    pub modules: Vec<ModuleEntry>,
+    pub functions: Vec<FunctionEntry>,
+    pub refusals: Vec<Refusal>,
+    pub summary: Option<Summary>,
+    pub damage: Option<String>,
+    pub batches: Vec<(ThreadIx, u64, Vec<Record>)>,
+}
+
+const START: u64 = 1_000_000;
+
+fn sync(tsc: u64, ns: u64) -> ClockSync {
+    ClockSync {
+        tsc: Tsc(tsc),
+        monotonic_ns: ns,
+        realtime_ns: 1_763_704_329_000_000_000 + ns,
+        window_ticks: 80,
+    }
+}
+
+fn function(id: u32, module: u32, name: &str) -> FunctionEntry {
+    FunctionEntry {
+        id: FunctionId(id),
+        module: ModuleIx(module),
+        name: name.to_owned(),
+        svma: 0x1000 + u64::from(id) * 64,
+        size: 64,
+        file: None,
+        line: None,
+    }
+}
+
+/// `(tick, kind, function, depth)`
+fn records(events: &[(u64, Kind, u32, u32)]) -> Vec<Record> {
+    let record = |&(tick, kind, function, depth): &(u64, Kind, u32, u32)| {
+        let rsp = 0x7ffe_1000 - depth * 0x40;
+        Record::new(START + tick, FunctionId(function), kind, rsp)
+    };
+    events.iter().map(record).collect()
+}
+
+impl Sample {
+    pub fn new() -> Sample {
+        use Kind::{Entry, Escape, Exit, TailExit};
+        let mut first = vec![(100, Exit, 1, 0)];
+        for round in 0..100u64 {
+            let at = 1_000 + round * 10_000;
+            first.extend([
+                (at, Entry, 0, 0),
+                (at + 100, Entry, 1, 1),
+                (at + 150, Entry, 2, 2),
+                (at + 450 + round * 10, Exit, 2, 2),
+                (at + 2_000, Exit, 1, 1),
+                (at + 2_100, Entry, 3, 1),
+                (at + 2_150, TailExit, 3, 1),
+                (at + 2_160, Entry, 4, 1),
+                (at + 2_170, Exit, 4, 1),
+                (at + 3_000, Exit, 0, 0),
+            ]);
+        }
+        let second = [
+            (2_000_000, Entry, 0, 0),
+            (2_000_100, Entry, 1, 1),
+            (2_000_200, Escape, 1, 2),
+            (2_000_400, Exit, 0, 0),
+            (2_001_000, Entry, 0, 0),
+        ];
+        let after = [
+            (2_500_000, Exit, 0, 0),
+            (2_600_000, Entry, 2, 1),
+            (2_600_500, Exit, 2, 1),
+            (2_700_000, Entry, 0, 0),
+        ];
+        Sample {
+            meta: RecordingMeta {
+                hopscope_version: "0.1.0".into(),
+                command_line: ["hopscope", "record", "-p", "41"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                host: "box".into(),
+                kernel: "Linux 6.18.0".into(),
+                cpu: "Some CPU".into(),
+                cpus_online: 2,
+                tsc_frequency: TscFrequency(2_000_000_000),
+                tsc_invariant: true,
+                start: sync(START, 0),
+                stride: 16,
+                ring_records: 1 << 16,
+                probe_cost: Some(ProbeCost {
+                    bias_ticks: [20, 22, 25],
+                    pair_ticks: [44, 46, 60],
+                }),
+            },
+            processes: vec![ProcessEntry {
+                ix: ProcessIx(0),
+                pid: 41,
+                comm: "nf".into(),
+                command_line: vec!["./nf".into(), "--workers".into(), "2".into()],
+            }],
+            threads: [(0, 41, "nf"), (1, 42, "worker\x1b[2J")]
+                .map(|(ix, tid, comm)| ThreadEntry {
+                    ix: ThreadIx(ix),
+                    process: ProcessIx(0),
+                    tid,
+                    comm: comm.into(),
+                })
+                .to_vec(),
+            modules: [(0, "/opt/nf/nf"), (1, "/opt/nf/plugins/acl.so")]
+                .map(|(ix, path)| ModuleEntry {
+                    ix: ModuleIx(ix),
+                    path: path.into(),
+                    build_id: String::new(),
+                })
+                .to_vec(),
+            functions: vec![
+                function(0, 0, "process_batch"),
+                function(1, 1, "acl_input"),
+                function(2, 1, "acl_match(rule const&)"),
+                function(3, 0, "forward"),
+                function(4, 0, "output"),
+            ],
+            refusals: vec![Refusal {
+                module: "/opt/nf/nf".into(),
+                name: "parse_args".into(),
+                svma: 0x4000,
+                reason: "branch into the patched bytes".into(),
+            }],
+            summary: Some(Summary {
+                end: sync(START + 3_000_000, 1_500_000),
+                ended_because: "interrupted".into(),
+                recorded: 1_010,
+                lost: 7,
+                torn: 0,
+                threads_measured: 2,
+                calls_unmeasured: 0,
+                attach_pause_ns: vec![812_345],
+                detach_pause_ns: vec![401_000],
+                recorder_cpu_ns: 1_200_000,
+                notes: vec![],
+            }),
+            damage: None,
+            batches: vec![
+                (ThreadIx(0), 0, records(&first)),
+                (ThreadIx(1), 0, records(&second)),
+                (ThreadIx(1), 7, records(&after)),
+            ],
+        }
+    }
+
+    pub fn recording(&self) -> Recording<'_> {
+        Recording {
+            meta: &self.meta,
+            processes: &self.processes,
+            threads: &self.threads,
+            modules: &self.modules,
+            functions: &self.functions,
+            refusals: &self.refusals,
+            summary: self.summary.as_ref(),
+            damage: self.damage.as_deref(),
+            filter: "",
+        }
+    }
+
+    pub fn analyzed(&self, group: Group) -> Outcome {
+        let options = Options {
+            group,
+            window: Window::default(),
+            probe_cost: self.meta.probe_cost,
+        };
+        let mut analysis = Analysis::new(Index::new(&self.functions, &self.threads), options);
+        for (thread, lost, records) in &self.batches {
+            analysis.feed(*thread, *lost, 0, records);
+        }
+        analysis.finish()
+    }
+}
