@@ -20,6 +20,7 @@ static const char usage[] =
 	"  --bystander [NAMESPACE:]INTERFACE  a third port, where only broadcasts may come out\n"
 	"  --packets N      (100000)\n"
 	"  --rate N         packets a second, both directions together (30000)\n"
+	"  --window N       most packets on their way, so that a slow machine loses none (0: no limit)\n"
 	"  --seed N         (1)\n"
 	"  --denied PERCENT of the flows (25)\n"
 	"  --rules FILE | --rules-seed N, --rules-count N   as given to hopscope-demo\n"
@@ -34,7 +35,7 @@ struct arguments {
 	const char *rules_file;
 };
 
-enum { LEFT = 256, RIGHT, BYSTANDER, PACKETS, RATE, SEED, DENIED, RULES, RULES_SEED, RULES_COUNT, READY_FILE, HELP };
+enum { LEFT = 256, RIGHT, BYSTANDER, PACKETS, RATE, WINDOW, SEED, DENIED, RULES, RULES_SEED, RULES_COUNT, READY_FILE, HELP };
 
 static const struct option table[] = {
 	{ "left", required_argument, NULL, LEFT },
@@ -42,6 +43,7 @@ static const struct option table[] = {
 	{ "bystander", required_argument, NULL, BYSTANDER },
 	{ "packets", required_argument, NULL, PACKETS },
 	{ "rate", required_argument, NULL, RATE },
+	{ "window", required_argument, NULL, WINDOW },
 	{ "seed", required_argument, NULL, SEED },
 	{ "denied", required_argument, NULL, DENIED },
 	{ "rules", required_argument, NULL, RULES },
@@ -68,6 +70,7 @@ static void parse(struct arguments *arguments, struct traffic_run *run, int argc
 		case BYSTANDER: arguments->places[PORT_BYSTANDER] = optarg; break;
 		case PACKETS: run->packets = option_number(name, optarg, 1000, 100000000); break;
 		case RATE: run->rate_per_s = option_number(name, optarg, 1, 10000000); break;
+		case WINDOW: run->window = option_number(name, optarg, 0, 4096); break;
 		case SEED: arguments->seed = option_number(name, optarg, 0, UINT64_MAX); break;
 		case DENIED: arguments->denied_percent = (uint32_t)option_number(name, optarg, 0, 100); break;
 		case RULES: arguments->rules_file = optarg; break;

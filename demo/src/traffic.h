@@ -18,9 +18,11 @@ struct traffic_run {
 	uint32_t port_count;
 	uint64_t packets;
 	uint64_t rate_per_s;
+	uint64_t window;           /* most packets on their way, 0: no limit */
 	const char *ready_file;
 	uint8_t *sent;             /* per number: 1 when the kernel took it */
 	uint64_t sent_count;
+	uint64_t expected_count;   /* that shall come out, of those sent */
 	uint64_t refused;
 	double sending_s;
 	atomic_bool learned;       /* all announcements came out everywhere */

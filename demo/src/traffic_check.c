@@ -25,7 +25,7 @@ void traffic_check_packet(struct traffic_check *check, enum traffic_port port, c
 		check->foreign++;
 		return;
 	}
-	check->received++;
+	atomic_fetch_add_explicit(&check->received, 1, memory_order_relaxed);
 	traffic_packet_build(check->traffic, number, &sent);
 	if (length != sent.length || memcmp(data, sent.data, length) != 0)
 		check->changed++;

@@ -12,7 +12,7 @@ struct traffic_check {
 	uint8_t *seen;           /* per number: bit n, came out of port n */
 	uint64_t last[TRAFFIC_FLOWS];
 	_Atomic uint64_t announced; /* announcements that came out, at all ports together */
-	uint64_t received;
+	_Atomic uint64_t received;
 	uint64_t foreign;        /* not ours */
 	uint64_t changed;        /* other bytes than we sent */
 	uint64_t duplicated;

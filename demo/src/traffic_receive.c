@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 
 #include "traffic.h"
 
@@ -22,6 +23,7 @@ void *traffic_receive(void *argument)
 {
 	struct traffic_run *run = argument;
 	struct pollfd fds[TRAFFIC_PORTS];
+	bool gone = false;
 
 	for (uint32_t port = 0; port < run->port_count; port++)
 		fds[port] = (struct pollfd){ .fd = run->sockets[port].fd, .events = POLLIN };
@@ -30,8 +32,15 @@ void *traffic_receive(void *argument)
 		int ready = poll(fds, run->port_count, QUIET_MS);
 		if ((ready == 0 && done) || (ready < 0 && errno != EINTR))
 			break;
-		for (uint32_t port = 0; port < run->port_count; port++)
+		for (uint32_t port = 0; port < run->port_count; port++) {
 			take_all(run, port);
+			if (fds[port].revents & (POLLERR | POLLHUP | POLLNVAL))
+				gone = true;
+		}
+		if (gone) {
+			fprintf(stderr, "hopscope-demo-traffic: an interface went away\n");
+			break;
+		}
 	}
 	stop_request(&run->stop);
 	return NULL;

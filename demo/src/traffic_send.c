@@ -7,11 +7,13 @@
 #define BATCH 64
 #define TICK_NS 1000000
 #define LEARN_TICKS 3000
+#define STUCK_TICKS 3000
 
 struct batch {
 	struct traffic_packet packets[BATCH];
 	struct packet_view views[BATCH];
 	uint64_t numbers[BATCH];
+	uint32_t expected[BATCH];
 	uint32_t count;
 };
 
@@ -37,6 +39,7 @@ static void flush(struct traffic_run *run, enum traffic_port port, struct batch 
 	for (uint32_t i = 0; i < batch->count; i++) {
 		run->sent[batch->numbers[i]] = taken[i];
 		run->sent_count += taken[i];
+		run->expected_count += taken[i] ? batch->expected[i] : 0;
 	}
 	batch->count = 0;
 }
@@ -50,6 +53,7 @@ static void send_numbers(struct traffic_run *run, struct batch batches[2], uint6
 		uint32_t slot = batch->count++;
 		batch->packets[slot] = built;
 		batch->numbers[slot] = number;
+		batch->expected[slot] = (uint32_t)__builtin_popcount(built.expected_ports);
 		batch->views[slot] = (struct packet_view){ .data = batch->packets[slot].data, .length = built.length };
 		if (batch->count == BATCH)
 			flush(run, built.from, batch);
@@ -71,7 +75,24 @@ static bool announce(struct traffic_run *run, struct batch batches[2])
 	return false;
 }
 
-/* Open loop: the time decides how many packets are due, never what came back. */
+/* Until few enough are on their way. False when nothing moves: then packets are lost, and
+ * waiting for them won't help. */
+static bool wait_for_room(struct traffic_run *run)
+{
+	uint64_t before = atomic_load(&run->check.received);
+	for (int ticks = 0; run->window && ticks < STUCK_TICKS && !atomic_load(&run->stop.requested); ticks++) {
+		uint64_t received = atomic_load(&run->check.received);
+		if (run->expected_count < received + run->window)
+			return true;
+		if (received != before)
+			ticks = 0;
+		before = received;
+		wait_until(now_ns() + TICK_NS / 10);
+	}
+	return run->window == 0;
+}
+
+/* Open loop without a window: the time decides how many packets are due, never what came back. */
 static void send_on_time(struct traffic_run *run, struct batch batches[2])
 {
 	uint64_t start = now_ns(), number = TRAFFIC_ANNOUNCEMENTS;
@@ -80,10 +101,16 @@ static void send_on_time(struct traffic_run *run, struct batch batches[2])
 		uint64_t due = TRAFFIC_ANNOUNCEMENTS + (uint64_t)((__uint128_t)elapsed * run->rate_per_s / 1000000000u);
 		if (due > run->packets)
 			due = run->packets;
-		send_numbers(run, batches, number, due);
-		number = due;
+		while (number < due) {
+			uint64_t step = run->window && due - number > BATCH ? number + BATCH : due;
+			if (!wait_for_room(run))
+				goto done;
+			send_numbers(run, batches, number, step);
+			number = step;
+		}
 		wait_until(start + elapsed + TICK_NS);
 	}
+done:
 	run->sending_s = (double)(now_ns() - start) * 1e-9;
 }
 
