@@ -1,7 +1,7 @@
 # `make help` lists what there is. Everything is run from the repository's root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build install-deps lint demo test soak bench
+.PHONY: help build install-deps lint demo test soak bench fuzz
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -26,3 +26,8 @@ demo: install-deps build ## Start the demo network function, attach live, record
 
 bench: install-deps build ## Every bench on this machine; results in docs/results/DATE-HOST
 	scripts/bench
+
+CASES ?= 100000
+fuzz: ## The property tests (damaged files, random programs) at CASES=100000 inputs each
+	PROPTEST_CASES=$(CASES) cargo test --release --locked -p hopscope-trace -p hopscope-analyze \
+		-p hopscope-probe

@@ -1,4 +1,4 @@
-//! The README is short and true.
+//! The README is short, and what it and ARCHITECTURE.md name is there.
 use anyhow::{Result, ensure};
 use hopscope_tests::{Suite, hopscope, repository};
 
@@ -6,6 +6,7 @@ pub(super) fn register(suite: &mut Suite) {
     suite.case("house::readme_is_short", &[], is_short);
     suite.case("house::readme_targets_exist", &[], targets_exist);
     suite.case("house::readme_subcommands_exist", &[], subcommands_exist);
+    suite.case("house::named_paths_exist", &[], paths_exist);
 }
 
 fn readme() -> Result<String> {
@@ -42,6 +43,35 @@ fn subcommands_exist() -> Result<()> {
         let out = hopscope(&[&command, "--help"])?;
         ensure!(out.code == Some(0), "hopscope {command} --help: {out:?}");
     }
+    Ok(())
+}
+
+/// Whatever a page names between back ticks and below a folder of ours.
+fn paths_exist() -> Result<()> {
+    let tops = [
+        "measure/", "bench/", "cli/", "demo/", "tests/", "docs/", "scripts/", ".ci/",
+    ];
+    let mut named = 0;
+    for page in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "KNOWN_ISSUES.md",
+    ] {
+        let text = std::fs::read_to_string(repository().join(page))?;
+        for word in text.split('`').skip(1).step_by(2) {
+            // Capitals stand for a name of the reader's choice.
+            let pattern = word.contains(|c: char| c.is_ascii_uppercase() || "* ".contains(c));
+            if pattern || !tops.iter().any(|top| word.starts_with(top)) {
+                continue;
+            }
+            let path = repository().join(word);
+            let there = path.exists() || path.with_extension("rs").exists();
+            ensure!(there, "{page} names {word}, which is not there");
+            named += 1;
+        }
+    }
+    ensure!(named > 5, "only {named} paths found");
     Ok(())
 }
 
