@@ -8,10 +8,24 @@ pub(crate) fn failed(error: &anyhow::Error, code: u8) -> ExitCode {
     if is_broken_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    let line = format!("{error:#}").replace('\n', " ");
+    let line = joined(error);
     // When stderr is gone too there is nobody left to tell.
     let _ = writeln!(std::io::stderr(), "hopscope: {line}");
     ExitCode::from(code)
+}
+
+/// The causes in one line. Some errors repeat their cause in their own words: once is enough.
+fn joined(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        if line.is_empty() {
+            line = text;
+        } else if !line.contains(&text) {
+            line = format!("{line}: {text}");
+        }
+    }
+    line.replace('\n', " ")
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -27,6 +41,13 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
     use anyhow::Context;
+
+    #[test]
+    fn causes_are_said_once() {
+        let cause = anyhow::anyhow!("no such file");
+        let error = cause.context("x: no such file").context("reading\nx");
+        assert_eq!(joined(&error), "reading x: x: no such file");
+    }
 
     #[test]
     fn broken_pipe_is_found_under_context() {
