@@ -1,6 +1,6 @@
 //! How many records a second the analysis takes: `cargo run --release -p hopscope-analyze
 //! --example throughput`. Informs only; nothing is asserted.
-use hopscope_analyze::{Analysis, Group, Index, Options};
+use hopscope_analyze::{Analysis, Batch, Group, Index, Options};
 use hopscope_event::table::ModuleIx;
 use hopscope_event::{FunctionEntry, FunctionId, Kind, ProbeCost, Record, ThreadIx};
 use std::time::Instant;
@@ -62,9 +62,16 @@ fn main() {
             };
             let begin = Instant::now();
             let mut analysis = Analysis::new(Index::new(&functions, &[]), options);
-            for _ in 0..5 {
-                for batch in records.chunks(8192) {
-                    analysis.feed(ThreadIx(0), 0, 0, batch);
+            for round in 0..5 {
+                for (place, records) in records.chunks(8192).enumerate() {
+                    let first_index = (round * RECORDS + place * 8192) as u64;
+                    analysis.feed(&Batch {
+                        thread: ThreadIx(0),
+                        first_index,
+                        lost: 0,
+                        torn: 0,
+                        records,
+                    });
                 }
             }
             let outcome = analysis.finish();

@@ -1,6 +1,6 @@
 //! Bounded aggregates over all threads of a recording.
 use crate::balance::{Balance, Fate, Oddities, Orphan};
-use crate::pair::{Call, Enter, Mark, Pairer, Sink};
+use crate::pair::{Call, Enter, Gap, Mark, Pairer, Sink};
 use crate::stats::{Inclusive, Stats};
 use crate::tree::Tree;
 use crate::{Correction, Index, Window};
@@ -57,8 +57,28 @@ pub struct Outcome {
 /// Feed it each thread's records in ring order, threads in any interleaving.
 #[derive(Debug)]
 pub struct Analysis {
-    pairers: HashMap<ThreadIx, Pairer>,
+    threads: HashMap<ThreadIx, Thread>,
     aggregate: Aggregate,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    pairer: Pairer,
+    /// Ring index of the first slot after the last batch.
+    next_index: Option<u64>,
+}
+
+/// Consecutive records of one thread's ring.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'a> {
+    pub thread: ThreadIx,
+    /// Ring index of the first record.
+    pub first_index: u64,
+    /// Records overwritten just before the first.
+    pub lost: u64,
+    /// Slots that were reserved and never stored, before or among these.
+    pub torn: u64,
+    pub records: &'a [Record],
 }
 
 #[derive(Debug)]
@@ -79,7 +99,7 @@ struct Aggregate {
 impl Analysis {
     pub fn new(index: Index, options: Options) -> Analysis {
         Analysis {
-            pairers: HashMap::new(),
+            threads: HashMap::new(),
             aggregate: Aggregate {
                 options,
                 correction: options.probe_cost.map(Correction::new),
@@ -95,22 +115,32 @@ impl Analysis {
         }
     }
 
-    /// Takes the next records of a thread; `lost` and `torn` say how many are missing before
-    /// (torn ones also among) them.
-    pub fn feed(&mut self, thread: ThreadIx, lost: u64, torn: u64, records: &[Record]) {
-        let pairer = self.pairers.entry(thread).or_default();
-        self.aggregate.turn_to(thread);
-        pairer.gap(lost, torn, &mut self.aggregate);
-        for record in records {
-            pairer.feed(*record, &mut self.aggregate);
+    /// Takes the next records of a thread.
+    pub fn feed(&mut self, batch: &Batch<'_>) {
+        let thread = self.threads.entry(batch.thread).or_default();
+        self.aggregate.turn_to(batch.thread);
+        let begin = batch.first_index.wrapping_sub(batch.lost);
+        let discontinuous = thread.next_index.is_some_and(|next| next != begin);
+        let missing = begin.checked_sub(thread.next_index.unwrap_or(begin));
+        let gap = Gap {
+            lost: batch.lost,
+            torn: batch.torn,
+            missing: missing.unwrap_or(0),
+            discontinuous,
+        };
+        let slots = batch.records.len() as u64 + batch.torn;
+        thread.next_index = Some(batch.first_index.wrapping_add(slots));
+        thread.pairer.gap(gap, &mut self.aggregate);
+        for record in batch.records {
+            thread.pairer.feed(*record, &mut self.aggregate);
         }
     }
 
     pub fn finish(mut self) -> Outcome {
         let mut threads = BTreeMap::new();
-        for (thread, pairer) in self.pairers {
-            self.aggregate.turn_to(thread);
-            threads.insert(thread, pairer.finish(&mut self.aggregate));
+        for (ix, thread) in self.threads {
+            self.aggregate.turn_to(ix);
+            threads.insert(ix, thread.pairer.finish(&mut self.aggregate));
         }
         let mut oddities = Oddities::default();
         threads.values().for_each(|o| oddities += *o);

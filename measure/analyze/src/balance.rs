@@ -96,6 +96,8 @@ pub struct Oddities {
     pub gaps: u64,
     pub lost: u64,
     pub torn: u64,
+    /// Records that the file should hold and does not: damaged parts of it.
+    pub missing: u64,
 }
 
 impl AddAssign for Oddities {
@@ -110,5 +112,6 @@ impl AddAssign for Oddities {
         self.gaps += o.gaps;
         self.lost += o.lost;
         self.torn += o.torn;
+        self.missing += o.missing;
     }
 }

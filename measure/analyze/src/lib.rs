@@ -18,7 +18,7 @@ mod stats;
 pub mod tree;
 mod window;
 
-pub use analysis::{Analysis, Group, Key, Options, Outcome, Row};
+pub use analysis::{Analysis, Batch, Group, Key, Options, Outcome, Row};
 pub use balance::{Balance, Oddities};
 pub use correct::{Corrected, Correction};
 pub use distribution::{Distribution, Quantile};

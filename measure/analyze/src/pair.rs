@@ -67,6 +67,19 @@ pub trait Sink {
     fn known(&self, function: FunctionId) -> bool;
 }
 
+/// What lies between two batches of a thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gap {
+    /// Overwritten before they were read.
+    pub lost: u64,
+    /// Reserved and never stored, before or among the records that follow.
+    pub torn: u64,
+    /// Read once, but no longer in the file.
+    pub missing: u64,
+    /// The batch does not continue where the last one ended.
+    pub discontinuous: bool,
+}
+
 /// The open calls of one thread.
 #[derive(Debug, Default)]
 pub struct Pairer {
@@ -94,15 +107,16 @@ impl Pairer {
         self.oddities
     }
 
-    /// Records are missing before (`lost`), or before or among (`torn`) those that come next:
-    /// nothing that is open can be paired any more.
-    pub fn gap(&mut self, lost: u64, torn: u64, sink: &mut impl Sink) {
-        self.torn_here = torn > 0;
-        if lost == 0 && torn == 0 {
+    /// Records are missing before (or, when torn, among) those that come next: nothing that is
+    /// open can be paired any more.
+    pub fn gap(&mut self, gap: Gap, sink: &mut impl Sink) {
+        self.torn_here = gap.torn > 0;
+        if gap == Gap::default() {
             return;
         }
-        self.oddities.lost += lost;
-        self.oddities.torn += torn;
+        self.oddities.lost += gap.lost;
+        self.oddities.torn += gap.torn;
+        self.oddities.missing += gap.missing;
         self.oddities.gaps += 1;
         self.gap_seen = true;
         self.after_gap = true;

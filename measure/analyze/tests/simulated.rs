@@ -2,7 +2,7 @@
 mod program;
 
 use hopscope_analyze::balance::{Balance, Fate, Orphan};
-use hopscope_analyze::pair::{Call, Enter, Mark, Pairer, Sink};
+use hopscope_analyze::pair::{Call, Enter, Gap, Mark, Pairer, Sink};
 use hopscope_event::{FunctionId, Kind, Record};
 use program::{Batch, FUNCTIONS, Habits, Program, TrueCall, acts};
 use proptest::prelude::*;
@@ -32,7 +32,11 @@ impl Seen {
         };
         let mut pairer = Pairer::new();
         for batch in batches {
-            pairer.gap(batch.lost, 0, &mut seen);
+            let gap = Gap {
+                lost: batch.lost,
+                ..Gap::default()
+            };
+            pairer.gap(gap, &mut seen);
             for record in &batch.records {
                 pairer.feed(*record, &mut seen);
             }

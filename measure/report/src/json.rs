@@ -6,8 +6,8 @@ use crate::units::Scale;
 use crate::{Layout, View, tree};
 use hopscope_analyze::{Corrected, Distribution, Group, Outcome, Quantile, Row};
 use hopscope_event::Refusal;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 use std::io::{self, Write};
 
 pub(crate) fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
@@ -66,19 +66,26 @@ pub fn write_json(
         };
         line(out, &refused)?;
     }
-    summary(out, recording, outcome)
+    summary(out, recording, outcome, &scale)
 }
 
-/// Times go under names that end in their unit.
+/// Fields in the order they are put in, so that `type` comes first; times go under names that
+/// end in their unit.
 struct Object<'a> {
-    fields: Map<String, Value>,
+    fields: Vec<(String, Value)>,
     scale: &'a Scale,
+}
+
+impl Serialize for Object<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.fields.iter().map(|(name, value)| (name, value)))
+    }
 }
 
 impl Object<'_> {
     fn new<'a>(kind: &str, scale: &'a Scale) -> Object<'a> {
         let mut object = Object {
-            fields: Map::new(),
+            fields: Vec::new(),
             scale,
         };
         object.put("type", kind);
@@ -87,7 +94,7 @@ impl Object<'_> {
     }
 
     fn put(&mut self, name: &str, value: impl Into<Value>) {
-        self.fields.insert(name.to_owned(), value.into());
+        self.fields.push((name.to_owned(), value.into()));
     }
 
     fn time(&mut self, name: &str, ticks: i128) {
@@ -124,13 +131,13 @@ impl Object<'_> {
     }
 }
 
-fn row_object(
+fn row_object<'a>(
     names: &Names<'_>,
     outcome: &Outcome,
-    scale: &Scale,
+    scale: &'a Scale,
     group: Group,
     row: &Row,
-) -> Value {
+) -> Object<'a> {
     let kind = match group {
         Group::Module => "module",
         Group::Function | Group::Thread | Group::Process => "function",
@@ -171,7 +178,7 @@ fn row_object(
         o.distribution("total_corrected", &s.inclusive_corrected);
         o.distribution("self_corrected", &s.own_corrected);
     }
-    Value::Object(o.fields)
+    o
 }
 
 fn balance(b: hopscope_analyze::Balance) -> Value {
@@ -228,12 +235,17 @@ fn paths(
             o.corrected("total", total);
             o.corrected("self", c.own_sum(node.self_ticks, node.calls, node.callees));
         }
-        line(out, &Value::Object(o.fields))?;
+        line(out, &o)?;
     }
     Ok(())
 }
 
-fn summary(out: &mut impl Write, recording: &Recording<'_>, outcome: &Outcome) -> io::Result<()> {
+fn summary(
+    out: &mut impl Write,
+    recording: &Recording<'_>,
+    outcome: &Outcome,
+    scale: &Scale,
+) -> io::Result<()> {
     let o = outcome.oddities;
     let threads: Vec<Value> = outcome
         .threads
@@ -242,26 +254,24 @@ fn summary(out: &mut impl Write, recording: &Recording<'_>, outcome: &Outcome) -
             |(ix, o)| json!({"thread": ix.0, "records": o.records, "lost": o.lost, "torn": o.torn}),
         )
         .collect();
-    let value = json!({
-        "type": "summary",
-        "schema": 1,
-        "balance": balance(outcome.balance),
-        "records": o.records,
-        "lost": o.lost,
-        "torn": o.torn,
-        "gaps": o.gaps,
-        "unknown_records": o.unknown,
-        "inversions": o.inversions,
-        "negative_durations": o.negative,
-        "escape_records": o.escape_records,
-        "revived": o.revived,
-        "stacks_given_up": o.stacks_given_up,
-        "calls_beyond_tree": outcome.tree.beyond(),
-        "corrected": outcome.correction.is_some(),
-        "refused": recording.refusals.len(),
-        "threads": threads,
-        "recorder": recording.summary,
-        "damage": recording.damage,
-    });
-    line(out, &value)
+    let mut s = Object::new("summary", scale);
+    s.put("balance", balance(outcome.balance));
+    s.put("records", o.records);
+    s.put("lost", o.lost);
+    s.put("torn", o.torn);
+    s.put("missing", o.missing);
+    s.put("gaps", o.gaps);
+    s.put("unknown_records", o.unknown);
+    s.put("inversions", o.inversions);
+    s.put("negative_durations", o.negative);
+    s.put("escape_records", o.escape_records);
+    s.put("revived", o.revived);
+    s.put("stacks_given_up", o.stacks_given_up);
+    s.put("calls_beyond_tree", outcome.tree.beyond());
+    s.put("corrected", outcome.correction.is_some());
+    s.put("refused", recording.refusals.len());
+    s.put("threads", threads);
+    s.put("recorder", serde_json::to_value(recording.summary)?);
+    s.put("damage", recording.damage);
+    line(out, &s)
 }

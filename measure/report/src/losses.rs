@@ -48,6 +48,10 @@ pub(crate) fn write(
         ),
         (o.torn, "records were torn: reserved and never stored"),
         (
+            o.missing,
+            "records are missing from the file: the part that held them is damaged",
+        ),
+        (
             o.gaps,
             "gaps, after each of which every open call of the thread is unknown",
         ),

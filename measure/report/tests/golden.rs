@@ -130,11 +130,11 @@ fn raw_events() {
             json,
         };
         writer.titles(&mut out).expect("to memory");
-        for (thread, lost, records) in &sample.batches[1..] {
+        for (thread, first_index, lost, records) in &sample.batches[1..] {
             if *lost > 0 {
                 writer.gap(&mut out, *thread, *lost, 0).expect("to memory");
             }
-            for (index, record) in (10..).zip(records) {
+            for (index, record) in (*first_index..).zip(records) {
                 let event = Event {
                     thread: *thread,
                     index,

@@ -1,5 +1,5 @@
 //! A small recording made by hand: two threads, a tail call, an escape, a loss, a refusal.
-use hopscope_analyze::{Analysis, Group, Index, Options, Outcome, Window};
+use hopscope_analyze::{Analysis, Batch, Group, Index, Options, Outcome, Window};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{ClockSync, Tsc, TscFrequency};
 use hopscope_event::{FunctionEntry, FunctionId, Kind, ProbeCost, ProcessEntry, ProcessIx};
@@ -15,7 +15,8 @@ pub struct Sample {
     pub refusals: Vec<Refusal>,
     pub summary: Option<Summary>,
     pub damage: Option<String>,
-    pub batches: Vec<(ThreadIx, u64, Vec<Record>)>,
+    /// Thread, index of the first record, lost before it.
+    pub batches: Vec<(ThreadIx, u64, u64, Vec<Record>)>,
 }
 
 const START: u64 = 1_000_000;
@@ -151,9 +152,9 @@ impl Sample {
             }),
             damage: None,
             batches: vec![
-                (ThreadIx(0), 0, records(&first)),
-                (ThreadIx(1), 0, records(&second)),
-                (ThreadIx(1), 7, records(&after)),
+                (ThreadIx(0), 0, 0, records(&first)),
+                (ThreadIx(1), 0, 0, records(&second)),
+                (ThreadIx(1), 12, 7, records(&after)),
             ],
         }
     }
@@ -179,8 +180,14 @@ impl Sample {
             probe_cost: self.meta.probe_cost,
         };
         let mut analysis = Analysis::new(Index::new(&self.functions, &self.threads), options);
-        for (thread, lost, records) in &self.batches {
-            analysis.feed(*thread, *lost, 0, records);
+        for (thread, first_index, lost, records) in &self.batches {
+            analysis.feed(&Batch {
+                thread: *thread,
+                first_index: *first_index,
+                lost: *lost,
+                torn: 0,
+                records,
+            });
         }
         analysis.finish()
     }

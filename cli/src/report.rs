@@ -1,0 +1,273 @@
+//! `hopscope report`: how long each call took.
+use anyhow::Context;
+use clap::ValueEnum;
+use hopscope_analyze::{Analysis, Batch, Group, Index, Options, Window, parse_span_ns};
+use hopscope_event::{Ns, ThreadIx};
+use hopscope_report::{Event, EventWriter, Layout, Names, Recording, Scale, Sort, TimeUnit, View};
+use hopscope_trace::{Damage, Tables, TraceError, TraceReader};
+use std::collections::BTreeSet;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub struct ReportArgs {
+    /// Recording to read
+    #[arg(default_value = "hopscope.hop")]
+    file: PathBuf,
+    /// What one row is about
+    #[arg(long, value_enum, default_value_t = By::Function)]
+    by: By,
+    /// Largest first by this; names ascending. Corrected times where the probe cost is known
+    #[arg(long, value_enum, default_value_t = SortBy::Total)]
+    sort: SortBy,
+    /// Only calls that began at this time after the start or later: 1.5s, 20ms, 300us
+    #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
+    from: Option<Ns>,
+    /// Only calls that began before this time after the start
+    #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
+    to: Option<Ns>,
+    /// Only this thread (may be given several times)
+    #[arg(long, value_name = "TID")]
+    thread: Vec<i32>,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// Raw records instead of statistics, thread by thread as they were read
+    #[arg(long, conflicts_with_all = ["by", "sort"])]
+    events: bool,
+    /// Nanoseconds, or ticks of the time-stamp counter
+    #[arg(long, value_enum, default_value_t = Unit::Ns)]
+    time: Unit,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    Function,
+    Module,
+    Thread,
+    Process,
+    Tree,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SortBy {
+    Total,
+    #[value(name = "self")]
+    Own,
+    Calls,
+    P50,
+    P99,
+    Max,
+    Name,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Unit {
+    Ns,
+    Tsc,
+}
+
+pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
+    let reader = TraceReader::open(&args.file).map_err(|error| match error {
+        TraceError::Open { .. } => anyhow::Error::from(error),
+        _ => anyhow::Error::from(error).context(args.file.display().to_string()),
+    })?;
+    let tables = reader.tables();
+    let meta = &tables.meta;
+    let window = Window::relative(meta.start.tsc, meta.tsc_frequency, args.from, args.to)?;
+    let threads = chosen_threads(&args, tables)?;
+    let damage = tables.damage.as_ref().map(damage_text);
+    let filter = filter_text(&args);
+    let recording = Recording {
+        meta,
+        processes: &tables.processes,
+        threads: &tables.threads,
+        modules: &tables.modules,
+        functions: &tables.functions,
+        refusals: &tables.refusals,
+        summary: tables.summary.as_ref(),
+        damage: damage.as_deref(),
+        filter: &filter,
+    };
+    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    match args.events {
+        true => events(&mut out, &args, &reader, &recording, &threads, window)?,
+        false => statistics(&mut out, &args, &reader, &recording, &threads, window)?,
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn damage_text(damage: &Damage) -> String {
+    let Damage {
+        at,
+        bytes_lost,
+        chunks_skipped,
+        what,
+    } = damage;
+    format!(
+        "at byte {at}: {what}; {chunks_skipped} chunks skipped, {bytes_lost} bytes at the end given up"
+    )
+}
+
+/// `None` is all of them.
+fn chosen_threads(
+    args: &ReportArgs,
+    tables: &Tables,
+) -> anyhow::Result<Option<BTreeSet<ThreadIx>>> {
+    if args.thread.is_empty() {
+        return Ok(None);
+    }
+    let mut chosen = BTreeSet::new();
+    for tid in &args.thread {
+        let before = chosen.len();
+        chosen.extend(
+            tables
+                .threads
+                .iter()
+                .filter(|t| t.tid == *tid)
+                .map(|t| t.ix),
+        );
+        if chosen.len() == before && !tables.threads.iter().any(|t| t.tid == *tid) {
+            let mut there: Vec<_> = tables.threads.iter().map(|t| t.tid.to_string()).collect();
+            there.truncate(16);
+            anyhow::bail!(
+                "no thread {tid} in the recording; there are {}",
+                there.join(", ")
+            );
+        }
+    }
+    Ok(Some(chosen))
+}
+
+fn filter_text(args: &ReportArgs) -> String {
+    let mut parts = Vec::new();
+    let ms = |ns: Ns| format!("{} ms", ns.0 as f64 / 1e6);
+    match (args.from, args.to) {
+        (None, None) => {}
+        (from, to) => parts.push(format!(
+            "calls that began {}{}{}",
+            from.map_or(String::new(), |ns| format!("from {}", ms(ns))),
+            if from.is_some() && to.is_some() {
+                " "
+            } else {
+                ""
+            },
+            to.map_or(String::new(), |ns| format!("before {}", ms(ns))),
+        )),
+    }
+    if !args.thread.is_empty() {
+        let tids: Vec<_> = args.thread.iter().map(ToString::to_string).collect();
+        parts.push(format!("only thread {}", tids.join(", ")));
+    }
+    parts.join("; ")
+}
+
+fn statistics(
+    out: &mut impl Write,
+    args: &ReportArgs,
+    reader: &TraceReader,
+    recording: &Recording<'_>,
+    threads: &Option<BTreeSet<ThreadIx>>,
+    window: Window,
+) -> anyhow::Result<()> {
+    let (group, layout) = match args.by {
+        By::Function => (Group::Function, Layout::Rows(Group::Function)),
+        By::Module => (Group::Module, Layout::Rows(Group::Module)),
+        By::Thread => (Group::Thread, Layout::Rows(Group::Thread)),
+        By::Process => (Group::Process, Layout::Rows(Group::Process)),
+        By::Tree => (Group::Function, Layout::Tree),
+    };
+    let options = Options {
+        group,
+        window,
+        probe_cost: recording.meta.probe_cost,
+    };
+    let index = Index::new(recording.functions, recording.threads);
+    let mut analysis = Analysis::new(index, options);
+    for batch in reader.batches() {
+        let batch = batch.with_context(|| format!("reading {}", args.file.display()))?;
+        if threads.as_ref().is_none_or(|t| t.contains(&batch.thread)) {
+            analysis.feed(&Batch {
+                thread: batch.thread,
+                first_index: batch.first_index,
+                lost: batch.lost_before,
+                torn: batch.torn_before,
+                records: &batch.records,
+            });
+        }
+    }
+    let outcome = analysis.finish();
+    let view = View {
+        layout,
+        sort: sort(args.sort),
+        time: unit(args.time),
+    };
+    match args.json {
+        true => hopscope_report::write_json(out, recording, &outcome, view)?,
+        false => hopscope_report::write_text(out, recording, &outcome, view)?,
+    }
+    Ok(())
+}
+
+fn events(
+    out: &mut impl Write,
+    args: &ReportArgs,
+    reader: &TraceReader,
+    recording: &Recording<'_>,
+    threads: &Option<BTreeSet<ThreadIx>>,
+    window: Window,
+) -> anyhow::Result<()> {
+    let names = Names::new(recording);
+    let writer = EventWriter {
+        names: &names,
+        scale: Scale::new(unit(args.time), recording.meta.tsc_frequency),
+        start: recording.meta.start.tsc,
+        json: args.json,
+    };
+    writer.titles(out)?;
+    for batch in reader.batches() {
+        let batch = batch.with_context(|| format!("reading {}", args.file.display()))?;
+        if !threads.as_ref().is_none_or(|t| t.contains(&batch.thread)) {
+            continue;
+        }
+        let thread = batch.thread;
+        if batch.lost_before + batch.torn_before > 0 {
+            writer.gap(out, thread, batch.lost_before, batch.torn_before)?;
+        }
+        for (index, record) in (batch.first_index..).zip(&batch.records) {
+            let record = *record;
+            if window.contains(record.tsc) {
+                writer.event(
+                    out,
+                    Event {
+                        thread,
+                        index,
+                        record,
+                    },
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn sort(by: SortBy) -> Sort {
+    match by {
+        SortBy::Total => Sort::Total,
+        SortBy::Own => Sort::SelfTime,
+        SortBy::Calls => Sort::Calls,
+        SortBy::P50 => Sort::P50,
+        SortBy::P99 => Sort::P99,
+        SortBy::Max => Sort::Max,
+        SortBy::Name => Sort::Name,
+    }
+}
+
+fn unit(unit: Unit) -> TimeUnit {
+    match unit {
+        Unit::Ns => TimeUnit::Ns,
+        Unit::Tsc => TimeUnit::Tsc,
+    }
+}
