@@ -36,6 +36,13 @@ static void random_ports(uint64_t *state, uint16_t *first, uint16_t *last)
 	}
 }
 
+/* Four sites of sixteen subnets: few enough that rules overlap, as only then their order matters. */
+static uint32_t random_address(uint64_t *state, uint32_t network, uint8_t prefix)
+{
+	uint32_t site = random_below(state, 4), subnet = random_below(state, 16), host = random_below(state, 256);
+	return (network | site << 16 | subnet << 8 | host) & prefix_mask(prefix);
+}
+
 int rules_generate(struct rule_set *set, uint64_t seed, uint32_t count)
 {
 	/* Prefix pairs of a site's list: hosts, subnets, sites; wide ones are rare, as they shadow others. */
@@ -55,8 +62,8 @@ int rules_generate(struct rule_set *set, uint64_t seed, uint32_t count)
 		const uint8_t *shape = shapes[random_below(&seed, 8)];
 		rule->source_prefix = shape[0];
 		rule->destination_prefix = shape[1];
-		rule->source = (0x0a000000u | random_below(&seed, 1 << 24)) & prefix_mask(shape[0]);
-		rule->destination = (0xac100000u | random_below(&seed, 1 << 20)) & prefix_mask(shape[1]);
+		rule->source = random_address(&seed, 0x0a000000, shape[0]);
+		rule->destination = random_address(&seed, 0xac100000, shape[1]);
 		rule->protocol = protocols[random_below(&seed, 4)];
 		if (rule->protocol == PROTOCOL_ANY) {
 			/* Ports have no meaning without a protocol that has them. */
