@@ -8,6 +8,9 @@ pub mod codegen;
 #[allow(unsafe_code)]
 pub mod counters;
 pub mod live;
+pub mod locate;
 #[allow(unsafe_code)]
 pub mod memory;
+pub mod plan;
+pub mod recorder;
 pub mod relocate;

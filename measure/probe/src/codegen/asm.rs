@@ -7,13 +7,16 @@ use std::fmt;
 pub enum Zone {
     /// Bodies with inline probes: what runs on every call.
     Hot,
-    /// Context look-ups, conditional tail exits, dispatchers.
+    /// Fragments, conditional tail exits, dispatchers, the slow path.
     Cold,
+    /// The way of each probe to the slow path; a zone of its own, because probes lie in the hot
+    /// and in the cold one.
+    Stub,
     /// Translation tables of indirect jumps (data).
     Table,
 }
 
-pub const ZONES: [Zone; 3] = [Zone::Hot, Zone::Cold, Zone::Table];
+pub const ZONES: [Zone; 4] = [Zone::Hot, Zone::Cold, Zone::Stub, Zone::Table];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Label(u32);
@@ -59,7 +62,7 @@ impl std::error::Error for LinkError {}
 
 #[derive(Debug, Default)]
 pub struct Asm {
-    zones: [Vec<u8>; 3],
+    zones: [Vec<u8>; 4],
     places: Vec<Place>,
     fixups: Vec<Fixup>,
 }

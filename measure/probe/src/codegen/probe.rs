@@ -108,11 +108,11 @@ pub fn record(
     store(asm, zone, config, id_kind(function, kind), depth);
     asm.bind(zone, done);
 
-    asm.bind(Zone::Cold, cold);
-    asm.rel32(Zone::Cold, &[0xe8], slow, &[]);
-    asm.bytes(Zone::Cold, &[0x48, 0x85, 0xc9]); // test rcx, rcx
-    asm.rel32(Zone::Cold, &[0x0f, 0x85], have_ring, &[]);
-    asm.rel32(Zone::Cold, &[0xe9], done, &[]);
+    asm.bind(Zone::Stub, cold);
+    asm.rel32(Zone::Stub, &[0xe8], slow, &[]);
+    asm.bytes(Zone::Stub, &[0x48, 0x85, 0xc9]); // test rcx, rcx
+    asm.rel32(Zone::Stub, &[0x0f, 0x85], have_ring, &[]);
+    asm.rel32(Zone::Stub, &[0xe9], done, &[]);
 }
 
 /// `op rcx, gs:[offset]`

@@ -65,6 +65,7 @@ pub fn find_gap(
 ) -> Option<u64> {
     let mut occupied: Vec<Range<u64>> = mappings.iter().map(|m| m.range.clone()).collect();
     occupied.extend_from_slice(taken);
+    occupied.retain(|r| r.start < USER_END); // [vsyscall] lies in the kernel's half
     occupied.sort_by_key(|r| r.start);
     let lowest = reach.end.saturating_sub(limit).max(LOWEST);
     let highest = reach.start.saturating_add(limit).min(USER_END);

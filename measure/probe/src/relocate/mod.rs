@@ -5,5 +5,6 @@ pub mod never;
 mod push;
 pub mod refusal;
 pub mod unit;
+pub mod verdict;
 
 pub use refusal::Refusal;

@@ -1,0 +1,18 @@
+//! Functions of files and of running processes: names, ranges, sources.
+mod branches;
+mod eh_frame;
+mod error;
+mod functions;
+mod image;
+mod mapped;
+mod names;
+pub mod pattern;
+mod plt;
+mod source;
+
+pub use branches::BranchTargets;
+pub use error::LocateError;
+pub use functions::{Function, NameSource};
+pub use image::{Image, fuzz_image};
+pub use mapped::{MappedModule, TextMapping, mapped_modules};
+pub use source::Lines;

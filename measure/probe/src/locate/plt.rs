@@ -1,0 +1,50 @@
+//! Names behind PLT stubs and GOT slots: which imported function a call goes to.
+use iced_x86::{Code, Decoder, DecoderOptions};
+use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
+use std::collections::HashMap;
+use std::ops::Range;
+
+#[derive(Debug, Default)]
+pub struct Imports {
+    /// GOT slot → symbol.
+    slots: HashMap<u64, String>,
+    plt: Vec<(Range<u64>, Vec<u8>)>,
+}
+
+impl Imports {
+    pub fn read(file: &object::File) -> Imports {
+        let mut imports = Imports::default();
+        if let (Some(relocations), Some(symbols)) = (file.dynamic_relocations(), file.dynamic_symbol_table()) {
+            for (at, relocation) in relocations {
+                if let RelocationTarget::Symbol(index) = relocation.target()
+                    && let Ok(symbol) = symbols.symbol_by_index(index)
+                    && let Ok(name) = symbol.name()
+                {
+                    imports.slots.insert(at, name.to_owned());
+                }
+            }
+        }
+        for section in file.sections() {
+            if section.name().is_ok_and(|n| n.starts_with(".plt"))
+                && let Ok(data) = section.data()
+            {
+                imports.plt.push((section.address()..section.address() + data.len() as u64, data.to_vec()));
+            }
+        }
+        imports
+    }
+
+    pub fn slot(&self, at: u64) -> Option<&str> {
+        self.slots.get(&at).map(String::as_str)
+    }
+
+    /// The symbol that a stub at `at` jumps to.
+    pub fn stub(&self, at: u64) -> Option<&str> {
+        let (range, bytes) = self.plt.iter().find(|(range, _)| range.contains(&at))?;
+        let code = &bytes[(at - range.start) as usize..];
+        let decoder = Decoder::with_ip(64, code, at, DecoderOptions::NONE);
+        // An optional endbr64, then `jmp [rip + slot]`.
+        let jump = decoder.into_iter().take(2).find(|i| i.code() == Code::Jmp_rm64)?;
+        self.slot(jump.ip_rel_memory_address())
+    }
+}

@@ -1,0 +1,191 @@
+//! From patterns to what will be measured: one table of functions for the whole recording, and
+//! for each process the units to be moved.
+use crate::live::build::Selected;
+use crate::locate::pattern::Pattern;
+use crate::locate::{self, Image, Lines, LocateError, MappedModule};
+use crate::relocate::Refusal as WhyNot;
+use crate::relocate::unit::{Piece, Unit};
+use crate::relocate::verdict::{self, ProcessTraits};
+use hopscope_event::table::{ModuleEntry, ModuleIx};
+use hopscope_event::{FunctionEntry, FunctionId, Refusal};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The recording's tables, filled process by process.
+#[derive(Default)]
+pub struct Plan {
+    pub modules: Vec<ModuleEntry>,
+    pub functions: Vec<FunctionEntry>,
+    pub refusals: Vec<Refusal>,
+    images: HashMap<PathBuf, (Arc<Image>, ModuleIx)>,
+    ids: HashMap<(ModuleIx, u64), FunctionId>,
+    lines: HashMap<ModuleIx, Option<Lines>>,
+    refused: HashSet<(String, u64)>,
+}
+
+/// One accepted function of one process.
+pub struct Item {
+    pub id: FunctionId,
+    image: Arc<Image>,
+    unit: Unit,
+    bias: u64,
+    module: Range<u64>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    #[error(transparent)]
+    Locate(#[from] LocateError),
+    #[error("process {pid}: nothing matches {patterns}{nearest}")]
+    NothingMatches { pid: i32, patterns: String, nearest: String },
+}
+
+impl Item {
+    pub fn selected(&self) -> Selected<'_> {
+        let pieces = self.unit.pieces.iter().map(|p| {
+            let bytes = self.image.bytes(p.range.clone()).expect("was decoded from there");
+            Piece { svma: p.range.start, bytes }
+        });
+        Selected {
+            id: self.id,
+            unit: &self.unit,
+            pieces: pieces.collect(),
+            bias: self.bias,
+            module: self.module.clone(),
+        }
+    }
+}
+
+impl Plan {
+    /// Selects what `patterns` match in `pid`.
+    pub fn add_process(
+        &mut self,
+        pid: i32,
+        patterns: &[Pattern],
+        shadow_stack: bool,
+    ) -> Result<Vec<Item>, PlanError> {
+        let modules = locate::mapped_modules(pid)?;
+        let mut opened = Vec::new();
+        for module in &modules {
+            match self.image(pid, module) {
+                Ok((image, ix)) => opened.push((module, image, ix)),
+                Err(e) => self.refuse_module(module, &e),
+            }
+        }
+        let process = ProcessTraits {
+            throws: opened.iter().any(|(_, image, _)| image.throws_exceptions()),
+            shadow_stack,
+        };
+        let mut items = Vec::new();
+        let mut matched = 0usize;
+        for (module, image, ix) in &opened {
+            let base = basename(&module.path);
+            for function in image.functions() {
+                if !patterns.iter().any(|p| p.matches(base, function)) {
+                    continue;
+                }
+                matched += 1;
+                match self.accept(module, image, function, process) {
+                    Ok(unit) => {
+                        let id = self.id(image, *ix, function);
+                        items.push(Item {
+                            id,
+                            image: image.clone(),
+                            unit,
+                            bias: module.bias,
+                            module: module.avma_range.clone(),
+                        });
+                    }
+                    Err(why) => self.refuse(base, &function.name, function.svma, why.to_string()),
+                }
+            }
+        }
+        if matched == 0 {
+            return Err(self.nothing(pid, patterns, &opened));
+        }
+        Ok(items)
+    }
+
+    fn accept(
+        &self,
+        module: &MappedModule,
+        image: &Image,
+        function: &locate::Function,
+        process: ProcessTraits,
+    ) -> Result<Unit, WhyNot> {
+        if module.text.iter().any(|t| t.shared) {
+            return Err(WhyNot::NeverTouch("its code is a shared mapping: a change would be seen by others"));
+        }
+        verdict::accept(image, function, process).map(|(unit, _)| unit)
+    }
+
+    fn image(&mut self, pid: i32, module: &MappedModule) -> Result<(Arc<Image>, ModuleIx), LocateError> {
+        if let Some((image, ix)) = self.images.get(&module.path)
+            && image.is_mapped_by(pid, module)
+        {
+            return Ok((image.clone(), *ix));
+        }
+        let image = Arc::new(Image::open_mapped(pid, module)?);
+        let ix = ModuleIx(self.modules.len() as u32);
+        self.modules.push(ModuleEntry {
+            ix,
+            path: module.path.display().to_string(),
+            build_id: image.build_id().to_owned(),
+        });
+        self.images.insert(module.path.clone(), (image.clone(), ix));
+        Ok((image, ix))
+    }
+
+    fn id(&mut self, image: &Image, module: ModuleIx, function: &locate::Function) -> FunctionId {
+        let next = FunctionId(self.functions.len() as u32);
+        let id = *self.ids.entry((module, function.svma)).or_insert(next);
+        if id == next {
+            let lines = self.lines.entry(module).or_insert_with(|| image.lines());
+            let (file, line) = lines.as_ref().and_then(|l| l.find(function.svma)).unzip();
+            self.functions.push(FunctionEntry {
+                id,
+                module,
+                name: function.name.clone(),
+                svma: function.svma,
+                size: function.size,
+                file,
+                line,
+            });
+        }
+        id
+    }
+
+    fn refuse_module(&mut self, module: &MappedModule, why: &LocateError) {
+        self.refuse(basename(&module.path), "*", 0, why.to_string());
+    }
+
+    /// Notes a refusal once, however many processes share it.
+    pub fn refuse(&mut self, module: &str, name: &str, svma: u64, reason: String) {
+        if self.refused.insert((module.to_owned(), svma)) {
+            let (module, name) = (module.to_owned(), name.to_owned());
+            self.refusals.push(Refusal { module, name, svma, reason });
+        }
+    }
+
+    fn nothing(&self, pid: i32, patterns: &[Pattern], opened: &[Opened]) -> PlanError {
+        let names = opened.iter().flat_map(|(_, image, _)| image.functions()).map(|f| f.name.as_str());
+        let nearest = locate::pattern::suggest(patterns, names);
+        PlanError::NothingMatches {
+            pid,
+            patterns: patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+            nearest: if nearest.is_empty() {
+                String::new()
+            } else {
+                format!("; the nearest names are: {}", nearest.join(", "))
+            },
+        }
+    }
+}
+
+type Opened<'a> = (&'a MappedModule, Arc<Image>, ModuleIx);
+
+pub fn basename(path: &Path) -> &str {
+    path.file_name().and_then(|n| n.to_str()).unwrap_or("?")
+}

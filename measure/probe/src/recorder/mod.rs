@@ -1,0 +1,257 @@
+//! The recorder: drains the rings of all targets into one trace file until told to stop, then
+//! detaches. It never makes a target wait.
+mod overhead;
+mod pace;
+pub mod salvage;
+mod target;
+
+pub use target::{Counts, Target, ThreadNumbers};
+
+use crate::live::remove::{self, Detached};
+use hopscope_event::ring::Visit;
+use hopscope_event::{ClockSync, ProbeCost, Record, TscFrequency};
+use hopscope_trace::{TraceError, TraceWriter};
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// When to stop without being told.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub duration: Option<Duration>,
+    pub calls: Option<u64>,
+    pub max_overhead_percent: f64,
+}
+
+/// Why a recording ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    Asked,
+    Duration,
+    Calls,
+    TargetsGone,
+    Overhead { percent: f64, limit: f64 },
+    WriteFailed(String),
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Ended::Asked => write!(f, "stopped by the user"),
+            Ended::Duration => write!(f, "the asked time is over"),
+            Ended::Calls => write!(f, "the asked number of calls is recorded"),
+            Ended::TargetsGone => write!(f, "all targets have exited"),
+            Ended::Overhead { percent, limit } => {
+                write!(f, "the estimated slowdown of {percent:.0} % is above the limit of {limit:.0} % (--max-overhead)")
+            }
+            Ended::WriteFailed(e) => write!(f, "the trace file cannot be written: {e}"),
+        }
+    }
+}
+
+/// Printed once a second.
+#[derive(Debug, Clone, Copy)]
+pub struct Status {
+    pub elapsed: Duration,
+    pub records_per_s: f64,
+    pub lost: u64,
+    pub slowdown_percent: Option<f64>,
+}
+
+pub struct Recorder<'a, W: Write> {
+    pub targets: Vec<Target>,
+    pub writer: &'a mut TraceWriter<W>,
+    pub limits: Limits,
+    pub frequency: TscFrequency,
+    pub cost: Option<ProbeCost>,
+    pub numbers: ThreadNumbers,
+    /// Reads the clocks (time is an argument).
+    pub clock: &'a dyn Fn() -> ClockSync,
+}
+
+/// Everything that the summary needs.
+#[derive(Debug)]
+pub struct Outcome {
+    pub ended: Ended,
+    pub counts: Counts,
+    pub threads: u64,
+    pub calls_unmeasured: u64,
+    pub detach_pauses: Vec<Duration>,
+    pub notes: Vec<String>,
+}
+
+/// A pair costs at least two time stamps; used when nothing was measured.
+const PAIR_TICKS_GUESS: u64 = 60;
+
+impl<W: Write> Recorder<'_, W> {
+    /// Records until `stop` says so or a limit is reached, then detaches from every target.
+    pub fn run(
+        mut self,
+        stop: &dyn Fn() -> bool,
+        status: &mut dyn FnMut(Status),
+    ) -> Outcome {
+        let mut ended = self.record(stop, status);
+        let mut outcome = Outcome {
+            ended: Ended::Asked,
+            counts: Counts::default(),
+            threads: 0,
+            calls_unmeasured: 0,
+            detach_pauses: Vec::new(),
+            notes: Vec::new(),
+        };
+        let mut buffer = Vec::new();
+        for target in &mut self.targets {
+            let installed = &target.installed;
+            if target.is_alive() {
+                let done = remove::detach(installed.pid, &installed.memory, &installed.table, installed.arena_inode);
+                match done {
+                    Ok(Detached { pause, notes }) => {
+                        outcome.detach_pauses.push(pause);
+                        outcome.notes.extend(notes);
+                    }
+                    Err(_) if !target.is_alive() => {}
+                    Err(e) => outcome.notes.push(format!(
+                        "process {} could not be restored: {e}; run: hopscope detach -p {}",
+                        installed.pid, installed.pid
+                    )),
+                }
+            }
+            let last = target.drain(Visit::Final, &mut self.numbers, &mut buffer, self.writer);
+            if let Err(e) = last
+                && !matches!(ended, Ended::WriteFailed(_))
+            {
+                ended = Ended::WriteFailed(e.to_string());
+            }
+            outcome.counts.recorded += target.counts.recorded;
+            outcome.counts.lost += target.counts.lost;
+            outcome.counts.torn += target.counts.torn;
+            outcome.counts.damaged += target.counts.damaged;
+            outcome.threads += target.threads;
+            outcome.calls_unmeasured += target.calls_unmeasured();
+        }
+        if outcome.counts.damaged > 0 {
+            outcome.notes.push(format!(
+                "{} rings were overwritten by the target; their records after that are missing",
+                outcome.counts.damaged
+            ));
+        }
+        outcome.ended = ended;
+        outcome
+    }
+
+    fn record(&mut self, stop: &dyn Fn() -> bool, status: &mut dyn FnMut(Status)) -> Ended {
+        match self.record_until(stop, status) {
+            Ok(ended) => ended,
+            Err(e) => Ended::WriteFailed(e.to_string()),
+        }
+    }
+
+    fn record_until(
+        &mut self,
+        stop: &dyn Fn() -> bool,
+        status: &mut dyn FnMut(Status),
+    ) -> Result<Ended, TraceError> {
+        let started = Instant::now();
+        let ring_records = self.targets.first().map_or(1 << 16, |t| 1 << t.installed.table.ring_records_log2);
+        let mut pace = pace::Pace::new(ring_records);
+        let mut buffer: Vec<Record> = Vec::new();
+        let mut last_visit = started;
+        let mut seconds = Seconds::new(started);
+        for target in &mut self.targets {
+            target.count_calls = self.limits.calls.is_some();
+        }
+        loop {
+            if stop() {
+                return Ok(Ended::Asked);
+            }
+            let mut most = 0;
+            for target in &mut self.targets {
+                most = most.max(target.drain(Visit::Live, &mut self.numbers, &mut buffer, self.writer)?);
+            }
+            let now = Instant::now();
+            let calls: u64 = self.targets.iter().map(|t| t.counts.calls).sum();
+            if self.limits.calls.is_some_and(|limit| calls >= limit) {
+                return Ok(Ended::Calls);
+            }
+            if self.limits.duration.is_some_and(|d| now - started >= d) {
+                return Ok(Ended::Duration);
+            }
+            if seconds.housekeeping_due(now) {
+                for target in &mut self.targets {
+                    target.recycle(&mut self.numbers, &mut buffer, self.writer)?;
+                }
+                if !self.targets.iter().any(Target::is_alive) {
+                    return Ok(Ended::TargetsGone);
+                }
+            }
+            if let Some(span) = seconds.status_due(now) {
+                self.writer.clock((self.clock)())?;
+                self.writer.flush()?;
+                let line = self.status(&mut seconds, span, now - started);
+                status(line);
+                if let Some(percent) = line.slowdown_percent
+                    && percent > self.limits.max_overhead_percent
+                {
+                    return Ok(Ended::Overhead { percent, limit: self.limits.max_overhead_percent });
+                }
+            }
+            let sleep = pace.next(most, now - last_visit);
+            last_visit = now;
+            std::thread::sleep(sleep);
+        }
+    }
+
+    fn status(&mut self, seconds: &mut Seconds, span: Duration, elapsed: Duration) -> Status {
+        let pair = self.cost.map_or(PAIR_TICKS_GUESS, |c| c.pair_ticks[1]);
+        let (mut written, mut lost) = (0, 0);
+        let mut slowdown: Option<f64> = None;
+        for (i, target) in self.targets.iter().enumerate() {
+            let total = target.counts.recorded + target.counts.lost;
+            let (overhead, before) = seconds.target(i);
+            let since = total - std::mem::replace(before, total);
+            let pid = target.installed.pid;
+            let percent = overhead.percent(pid, target.tids(), since, pair, self.frequency);
+            slowdown = slowdown.into_iter().chain(percent).reduce(f64::max);
+            written += since;
+            lost += target.counts.lost;
+        }
+        Status { elapsed, records_per_s: written as f64 / span.as_secs_f64(), lost, slowdown_percent: slowdown }
+    }
+}
+
+/// What happens at intervals.
+struct Seconds {
+    last_status: Instant,
+    last_housekeeping: Instant,
+    targets: Vec<(overhead::Overhead, u64)>,
+}
+
+impl Seconds {
+    fn new(now: Instant) -> Seconds {
+        Seconds { last_status: now, last_housekeeping: now, targets: Vec::new() }
+    }
+
+    fn housekeeping_due(&mut self, now: Instant) -> bool {
+        let due = now - self.last_housekeeping >= Duration::from_millis(50);
+        if due {
+            self.last_housekeeping = now;
+        }
+        due
+    }
+
+    fn status_due(&mut self, now: Instant) -> Option<Duration> {
+        let span = now - self.last_status;
+        if span < Duration::from_secs(1) {
+            return None;
+        }
+        self.last_status = now;
+        Some(span)
+    }
+
+    fn target(&mut self, i: usize) -> (&mut overhead::Overhead, &mut u64) {
+        while self.targets.len() <= i {
+            self.targets.push(Default::default());
+        }
+        let (overhead, before) = &mut self.targets[i];
+        (overhead, before)
+    }
+}

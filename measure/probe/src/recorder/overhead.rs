@@ -1,0 +1,44 @@
+//! What the probes cost the target, estimated once a second from what they wrote.
+use hopscope_event::TscFrequency;
+use std::collections::HashMap;
+use std::fs;
+
+/// Estimated slowdown of a process since the last call.
+#[derive(Debug, Default)]
+pub struct Overhead {
+    cpu_ns: HashMap<i32, u64>,
+}
+
+/// CPU time a thread has had, in ns (Documentation/scheduler/sched-stats.rst, first field).
+fn cpu_ns(pid: i32, tid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
+impl Overhead {
+    /// Probe time as a percentage of the CPU time the measured threads would have used without
+    /// it. `records` were written since the last call, each costing half a pair. `None` when the
+    /// kernel does not tell CPU times or nothing ran.
+    pub fn percent(
+        &mut self,
+        pid: i32,
+        tids: impl Iterator<Item = i32>,
+        records: u64,
+        pair_ticks: u64,
+        frequency: TscFrequency,
+    ) -> Option<f64> {
+        let mut ran = 0u64;
+        for tid in tids {
+            let Some(now) = cpu_ns(pid, tid) else { continue };
+            let before = self.cpu_ns.insert(tid, now).unwrap_or(now);
+            ran += now.saturating_sub(before);
+        }
+        let probes = frequency.ns((records * pair_ticks / 2) as i64) as u64;
+        if ran == 0 {
+            return None;
+        }
+        // More probe time than CPU time is an overestimate of the probe, not a slowdown of ∞.
+        let rest = ran.saturating_sub(probes).max(ran / 100);
+        Some(100.0 * probes as f64 / rest as f64)
+    }
+}

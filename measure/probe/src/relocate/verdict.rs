@@ -1,0 +1,147 @@
+//! Whether a function of a file can be measured, and if not, why. The same code decides for
+//! `hopscope functions`, for `--dry-run` and for a real attach.
+use super::never;
+use super::refusal::Refusal;
+use super::unit::{JUMP_BYTES, Op, Piece, Surroundings, Unit};
+use crate::locate::{Function, Image};
+
+/// What holds for the whole process, not only for one file.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ProcessTraits {
+    /// Some module throws C++ exceptions or Rust panics: they may pass through any caller of a
+    /// function pointer.
+    pub throws: bool,
+    /// User shadow stacks are on (x86_Thread_features: shstk).
+    pub shadow_stack: bool,
+}
+
+/// Decodes `function` and applies every rule. Without a process (`-b FILE`) pass the traits that
+/// the file alone implies.
+pub fn accept<'a>(
+    image: &'a Image,
+    function: &Function,
+    process: ProcessTraits,
+) -> Result<(Unit, Vec<Piece<'a>>), Refusal> {
+    if image.is_dynamic_loader() {
+        return Err(Refusal::NeverTouch("the dynamic loader"));
+    }
+    if image.is_unwinder() {
+        return Err(Refusal::NeverTouch("the unwinder's library"));
+    }
+    if function.ifunc {
+        return Err(Refusal::NeverTouch("an IFUNC resolver, which runs while the program is linked"));
+    }
+    let names = std::iter::once(&function.raw_name).chain(&function.aliases);
+    if let Some(why) = names.clone().find_map(|n| never::reason(n)) {
+        return Err(Refusal::NeverTouch(why));
+    }
+    if function.size == 0 {
+        return Err(Refusal::NoSize);
+    }
+    if function.has_lsda {
+        return Err(Refusal::Lsda);
+    }
+    let pieces = pieces(image, function)?;
+    let around = Surroundings {
+        room: room(image, function),
+        branch_into: &|range| image.branch_targets().any_in(range),
+    };
+    let unit = Unit::decode(&pieces, &around)?;
+    check_unwinding(image, &unit, process)?;
+    if process.shadow_stack && unit.has_indirect_jump {
+        return Err(Refusal::IndirectJumpWithShadowStack);
+    }
+    check_reach(image, &unit)?;
+    if let Some(callee) = caller_sensitive_call(image, &unit) {
+        return Err(Refusal::CallerSensitive(callee));
+    }
+    Ok((unit, pieces))
+}
+
+fn pieces<'a>(image: &'a Image, function: &Function) -> Result<Vec<Piece<'a>>, Refusal> {
+    let entry = function.svma..function.svma + function.size;
+    std::iter::once(&entry)
+        .chain(&function.fragments)
+        .map(|range| {
+            let bytes = image.bytes(range.clone()).ok_or(Refusal::NoSize)?;
+            Ok(Piece { svma: range.start, bytes })
+        })
+        .collect()
+}
+
+/// Bytes from the entry that belong to nobody else: the function and the padding behind it.
+fn room(image: &Image, function: &Function) -> u64 {
+    // endbr64 and the jump
+    let wanted = 4 + JUMP_BYTES;
+    if function.size >= wanted {
+        return function.size;
+    }
+    let end = function.svma + function.size;
+    let free_until = image.next_function(function.svma).unwrap_or(end).max(end).min(function.svma + wanted);
+    let mut room = function.size;
+    if let Some(padding) = image.bytes(end..free_until) {
+        room += padding_len(padding);
+    }
+    room
+}
+
+/// Leading bytes that are int3, zero or whole no-ops.
+fn padding_len(bytes: &[u8]) -> u64 {
+    use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+    let mut at = 0;
+    while at < bytes.len() {
+        if matches!(bytes[at], 0xcc | 0x00) {
+            at += 1;
+            continue;
+        }
+        let ins = Decoder::new(64, &bytes[at..], DecoderOptions::NONE).decode();
+        // A no-op cut off by the end of the window is padding all the same.
+        let cut = ins.is_invalid() && matches!(bytes[at], 0x66 | 0x2e | 0x0f | 0x90);
+        if cut {
+            return bytes.len() as u64;
+        }
+        if ins.mnemonic() != Mnemonic::Nop {
+            break;
+        }
+        at += ins.len();
+    }
+    at as u64
+}
+
+fn check_unwinding(image: &Image, unit: &Unit, process: ProcessTraits) -> Result<(), Refusal> {
+    let through_this_module = image.throws_exceptions() && unit.has_calls;
+    let through_a_callback = process.throws && unit.has_indirect_calls;
+    if through_this_module || through_a_callback {
+        return Err(Refusal::MayUnwind);
+    }
+    Ok(())
+}
+
+/// Everything the body refers to by displacement must be in its own file: then it is in reach of
+/// any place near the module.
+fn check_reach(image: &Image, unit: &Unit) -> Result<(), Refusal> {
+    let range = image.svma_range();
+    for insn in unit.insns() {
+        let target = match insn.op {
+            Op::RipRelative { target, .. } | Op::IndirectTail { target, .. } => target,
+            Op::Call { target } | Op::Jump { target } | Op::JumpIf { target, .. } => target,
+            _ => continue,
+        };
+        // One past the end is a legal address of an array.
+        if target > range.end || target < range.start {
+            return Err(Refusal::OutOfRange { svma: target });
+        }
+    }
+    Ok(())
+}
+
+fn caller_sensitive_call(image: &Image, unit: &Unit) -> Option<String> {
+    unit.insns().find_map(|insn| {
+        let name = match insn.op {
+            Op::Call { target } | Op::Jump { target } => image.callee_name(target)?,
+            Op::RipRelative { target, .. } | Op::IndirectTail { target, .. } => image.slot_symbol(target)?,
+            _ => return None,
+        };
+        never::is_caller_sensitive(name).then(|| name.to_owned())
+    })
+}
