@@ -10,6 +10,7 @@ mod bench;
 mod check;
 mod help;
 mod logger;
+mod report;
 mod status;
 
 #[derive(clap::Parser)]
@@ -25,6 +26,8 @@ struct Cli {
 enum Command {
     /// What this machine allows: each capability, what it is for, how to get it
     Check(check::CheckArgs),
+    /// Calls, times and call trees of a recording
+    Report(report::ReportArgs),
     /// What hopscope costs here, beside the floor and the tools that are installed
     Bench(bench::BenchArgs),
 }
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
     logger::start(&cli.verbosity);
     let done = match cli.command {
         Command::Check(args) => check::run(args),
+        Command::Report(args) => report::run(args),
         Command::Bench(args) => bench::run(args),
     };
     done.unwrap_or_else(|error| status::failed(&error, 2))
