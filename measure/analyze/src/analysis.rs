@@ -64,8 +64,37 @@ pub struct Analysis {
 #[derive(Debug, Default)]
 struct Thread {
     pairer: Pairer,
-    /// Ring index of the first slot after the last batch.
+    /// Ring index of the first slot after the last batch, torn slots not counted.
     next_index: Option<u64>,
+    /// Torn slots that may lie anywhere since they were reported: the writer cuts long batches
+    /// and names the torn slots of all parts with the first.
+    torn_since: u64,
+}
+
+impl Thread {
+    /// What lies between the last batch and this one.
+    fn continues(&mut self, batch: &Batch<'_>) -> Gap {
+        let begin = batch.first_index.wrapping_sub(batch.lost);
+        let next = self.next_index.unwrap_or(begin);
+        let ahead = begin.wrapping_sub(next);
+        let discontinuous = ahead > self.torn_since;
+        if ahead > 0 {
+            self.torn_since = 0;
+        }
+        self.torn_since += batch.torn;
+        let end = batch.first_index.wrapping_add(batch.records.len() as u64);
+        self.next_index = Some(end);
+        Gap {
+            lost: batch.lost,
+            torn: batch.torn,
+            missing: match begin > next && discontinuous {
+                true => ahead,
+                false => 0,
+            },
+            discontinuous,
+            torn_among: self.torn_since > 0,
+        }
+    }
 }
 
 /// Consecutive records of one thread's ring.
@@ -119,17 +148,7 @@ impl Analysis {
     pub fn feed(&mut self, batch: &Batch<'_>) {
         let thread = self.threads.entry(batch.thread).or_default();
         self.aggregate.turn_to(batch.thread);
-        let begin = batch.first_index.wrapping_sub(batch.lost);
-        let discontinuous = thread.next_index.is_some_and(|next| next != begin);
-        let missing = begin.checked_sub(thread.next_index.unwrap_or(begin));
-        let gap = Gap {
-            lost: batch.lost,
-            torn: batch.torn,
-            missing: missing.unwrap_or(0),
-            discontinuous,
-        };
-        let slots = batch.records.len() as u64 + batch.torn;
-        thread.next_index = Some(batch.first_index.wrapping_add(slots));
+        let gap = thread.continues(batch);
         thread.pairer.gap(gap, &mut self.aggregate);
         for record in batch.records {
             thread.pairer.feed(*record, &mut self.aggregate);

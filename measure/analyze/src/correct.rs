@@ -19,8 +19,8 @@ use hopscope_event::ProbeCost;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Correction {
-    bias: [i64; 3],
-    pair: [i64; 3],
+    bias: [i128; 3],
+    pair: [i128; 3],
 }
 
 /// Corrected ticks: with the median cost, and the range that the lowest and highest cost span.
@@ -33,22 +33,21 @@ pub struct Corrected {
 
 impl Correction {
     pub fn new(cost: ProbeCost) -> Correction {
-        // A cost beyond i64 is nonsense from a damaged file; i32 keeps every product in range.
-        let ticks = |values: [u64; 3]| values.map(|v| i64::from(v.min(i32::MAX as u64) as i32));
         Correction {
-            bias: ticks(cost.bias_ticks),
-            pair: ticks(cost.pair_ticks),
+            bias: cost.bias_ticks.map(i128::from),
+            pair: cost.pair_ticks.map(i128::from),
         }
     }
 
     /// One call's inclusive time, with the median cost.
     pub fn inclusive(&self, raw: i64, descendants: u64) -> i64 {
-        raw - self.bias[1] - descendants as i64 * self.pair[1]
+        narrow(i128::from(raw) - self.bias[1] - i128::from(descendants) * self.pair[1])
     }
 
     /// One call's own time, with the median cost.
     pub fn own(&self, raw_self: i64, callees: u64) -> i64 {
-        raw_self - self.bias[1] - callees as i64 * (self.pair[1] - self.bias[1])
+        let each = self.pair[1] - self.bias[1];
+        narrow(i128::from(raw_self) - self.bias[1] - i128::from(callees) * each)
     }
 
     pub fn inclusive_sum(&self, raw: i128, calls: u64, descendants: u128) -> Corrected {
@@ -62,9 +61,7 @@ impl Correction {
 
     /// `raw + bias_times·b − pairs·P` over the box of possible costs.
     fn sum(&self, raw: i128, bias_times: i128, pairs: u128) -> Corrected {
-        let at = |bias: i64, pair: i64| {
-            raw + bias_times * i128::from(bias) - pairs as i128 * i128::from(pair)
-        };
+        let at = |bias: i128, pair: i128| raw + bias_times * bias - pairs as i128 * pair;
         let [b_low, b, b_high] = self.bias;
         let [p_low, p, p_high] = self.pair;
         let (b_for_low, b_for_high) = match bias_times < 0 {
@@ -77,6 +74,11 @@ impl Correction {
             high: at(b_for_high, p_low),
         }
     }
+}
+
+/// What a damaged file's absurd cost leaves is far below zero, and is flagged as negative.
+fn narrow(ticks: i128) -> i64 {
+    i64::try_from(ticks).unwrap_or(i64::MIN)
 }
 
 #[cfg(test)]

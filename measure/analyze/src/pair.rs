@@ -78,6 +78,8 @@ pub struct Gap {
     pub missing: u64,
     /// The batch does not continue where the last one ended.
     pub discontinuous: bool,
+    /// Torn slots may lie among the records that follow.
+    pub torn_among: bool,
 }
 
 /// The open calls of one thread.
@@ -110,8 +112,8 @@ impl Pairer {
     /// Records are missing before (or, when torn, among) those that come next: nothing that is
     /// open can be paired any more.
     pub fn gap(&mut self, gap: Gap, sink: &mut impl Sink) {
-        self.torn_here = gap.torn > 0;
-        if gap == Gap::default() {
+        self.torn_here = gap.torn_among;
+        if gap.lost == 0 && gap.torn == 0 && !gap.discontinuous {
             return;
         }
         self.oddities.lost += gap.lost;
