@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "run.h"
 
 #include <errno.h>
@@ -21,6 +22,14 @@ static double now_precise_s(void)
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void name_thread(pthread_t thread, uint32_t id)
+{
+	char name[16];
+	snprintf(name, sizeof name, "worker-%u", id);
+	/* Only for who looks at us; a failure changes nothing else. */
+	(void)pthread_setname_np(thread, name);
 }
 
 static void *work(void *argument)
@@ -69,6 +78,7 @@ int run_workers(struct run *run, struct worker_thread *threads, int signals)
 			result = -1;
 			break;
 		}
+		name_thread(thread->thread, started);
 	}
 	if (result == 0)
 		result = ready_write(run->options->ready_file);
