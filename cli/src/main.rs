@@ -8,8 +8,10 @@ use std::process::ExitCode;
 
 mod bench;
 mod check;
+mod detach;
 mod help;
 mod logger;
+mod record;
 mod report;
 mod status;
 
@@ -24,12 +26,18 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Time functions of running processes, or of a command
+    Record(record::RecordArgs),
+    /// Remove what a killed recorder left behind, and save its records
+    Detach(detach::DetachArgs),
     /// What this machine allows: each capability, what it is for, how to get it
     Check(check::CheckArgs),
     /// Calls, times and call trees of a recording
     Report(report::ReportArgs),
     /// What hopscope costs here, beside the floor and the tools that are installed
     Bench(bench::BenchArgs),
+    #[command(name = "__calibrate", hide = true)]
+    Calibrate,
 }
 
 fn main() -> ExitCode {
@@ -40,6 +48,9 @@ fn main() -> ExitCode {
     };
     logger::start(&cli.verbosity);
     let done = match cli.command {
+        Command::Record(args) => record::run(args),
+        Command::Detach(args) => detach::run(args),
+        Command::Calibrate => record::calibration_child(),
         Command::Check(args) => check::run(args),
         Command::Report(args) => report::run(args),
         Command::Bench(args) => bench::run(args),

@@ -1,0 +1,148 @@
+//! `hopscope detach`: undoes what a killed recorder left behind, in forked children too, and
+//! saves the records that are still in its rings.
+use anyhow::{Context, bail};
+use clap::Args;
+use hopscope_probe::attach::memory::TargetMemory;
+use hopscope_probe::live::found::{self, Found};
+use hopscope_probe::live::remove;
+use hopscope_probe::live::table::PatchTable;
+use hopscope_probe::recorder::salvage;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Debug, Args)]
+#[group(required = true)]
+pub struct Targets {
+    /// Process to clean
+    #[arg(short, long, value_name = "PID")]
+    pid: Option<i32>,
+    /// Every process that carries probes of a recorder that is gone
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DetachArgs {
+    #[command(flatten)]
+    targets: Targets,
+    /// Save the records still in the rings to this file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// One JSON object a line on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
+    let mut found = match args.targets.pid {
+        Some(pid) => {
+            if !std::fs::exists(format!("/proc/{pid}")).unwrap_or(false) {
+                bail!("no process {pid}");
+            }
+            found::in_process(pid)
+        }
+        None => found::everywhere(),
+    };
+    found.retain(|f| f.header.is_some());
+    if found.is_empty() {
+        match args.targets.pid {
+            Some(pid) => eprintln!("hopscope: process {pid} carries no probes"),
+            None => eprintln!("hopscope: no process carries probes"),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let done = clean(&found, None, args.output.as_deref(), args.json)?;
+    Ok(if done.failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// The guardian's call: cleans what the recorder with this pid left.
+pub fn after_recorder(recorder: i32, output: &Path) -> anyhow::Result<()> {
+    let mut found = found::everywhere();
+    found.retain(|f| f.header.is_some());
+    clean(&found, Some(recorder), Some(output), false).map(drop)
+}
+
+#[derive(Default)]
+struct Done {
+    failed: usize,
+}
+
+fn clean(found: &[Found], of: Option<i32>, output: Option<&Path>, json: bool) -> anyhow::Result<Done> {
+    let mut done = Done::default();
+    let mut salvaged: Vec<u64> = Vec::new();
+    // The process that was attached to first: its restoration covers its forked children.
+    let mut tables = Vec::new();
+    for f in found {
+        let memory = TargetMemory::open(f.pid)?;
+        match f.table(&memory) {
+            Ok((table, _)) if of.is_some_and(|recorder| table.recorder != recorder) => {}
+            Ok((table, _)) => tables.push((f, memory, table)),
+            Err(e) => {
+                done.failed += 1;
+                eprintln!("hopscope: {e}");
+            }
+        }
+    }
+    tables.sort_by_key(|(f, _, table)| (f.pid != table.target, f.pid));
+    for (f, memory, table) in &tables {
+        if of.is_none() && found::recorder_alive(table) {
+            done.failed += 1;
+            let (pid, recorder) = (f.pid, table.recorder);
+            eprintln!("hopscope: process {pid} is being recorded by hopscope, pid {recorder}; stop that one instead");
+            continue;
+        }
+        if let Some(path) = output
+            && !salvaged.contains(&f.inode)
+        {
+            let path = if salvaged.is_empty() { path.to_owned() } else { numbered(path, salvaged.len()) };
+            salvaged.push(f.inode);
+            save(table, memory, &path)?;
+        }
+        if let Err(e) = restore(f, memory, table, json) {
+            done.failed += 1;
+            eprintln!("hopscope: process {}: {e:#}", f.pid);
+        }
+    }
+    Ok(done)
+}
+
+fn numbered(path: &Path, n: usize) -> PathBuf {
+    path.with_extension(format!("{n}.hop"))
+}
+
+fn save(table: &PatchTable, memory: &TargetMemory, path: &Path) -> anyhow::Result<()> {
+    let file = File::create(path).with_context(|| format!("creating {}", path.display()))?;
+    let saved = salvage::salvage(table, memory, BufWriter::new(file))
+        .with_context(|| format!("saving records to {}", path.display()))?;
+    eprintln!(
+        "hopscope: salvaged {} records into {} ({} lost, {} torn)",
+        saved.recorded,
+        path.display(),
+        saved.lost,
+        saved.torn
+    );
+    Ok(())
+}
+
+fn restore(f: &Found, memory: &TargetMemory, table: &PatchTable, json: bool) -> anyhow::Result<()> {
+    if found::in_process(f.pid).iter().all(|now| now.inode != f.inode) {
+        return Ok(()); // went with its parent
+    }
+    let detached = remove::detach(f.pid, memory, table, f.inode)?;
+    if json {
+        let line = serde_json::json!({
+            "type": "detached", "schema": 1, "pid": f.pid,
+            "functions": table.patches.len(), "pause_ns": detached.pause.as_nanos() as u64,
+            "notes": detached.notes,
+        });
+        println!("{line}");
+    } else {
+        println!("process {}: {} functions put back", f.pid, table.patches.len());
+        for note in &detached.notes {
+            println!("  {note}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! `hopscope record`: attach, record, detach, say what happened.
+mod args;
+mod calibrate;
+mod guard;
+mod session;
+mod summary;
+mod targets;
+
+pub(crate) use args::RecordArgs;
+pub(crate) use calibrate::run_child as calibration_child;
+
+use std::process::ExitCode;
+
+/// The process that the user starts is the guardian; the recorder is its child.
+pub(crate) fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
+    if args.dry_run || guard::is_guarded() {
+        return session::run(&args);
+    }
+    guard::run(&args)
+}

@@ -1,0 +1,107 @@
+//! `hopscope record`: what can be asked.
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Clone, Args)]
+pub struct RecordArgs {
+    /// Process to record; may be repeated or a comma-separated list
+    #[arg(short, long, value_name = "PID", value_delimiter = ',')]
+    pub pid: Vec<i32>,
+    /// Record every process with this command name (as in /proc/PID/comm)
+    #[arg(long, value_name = "NAME")]
+    pub comm: Option<String>,
+    /// Functions to time: name, module!name, glob, or /regex/; may be repeated
+    #[arg(short, long = "function", value_name = "PATTERN", required = true)]
+    pub functions: Vec<String>,
+    /// Trace file
+    #[arg(short, long, value_name = "FILE", default_value = "hopscope.hop")]
+    pub output: PathBuf,
+    /// Stop after this time (500ms, 5s, 2m; a bare number is seconds)
+    #[arg(short, long, value_name = "TIME", value_parser = parse_time)]
+    pub duration: Option<Duration>,
+    /// Stop after this many calls
+    #[arg(short, long, value_name = "CALLS")]
+    pub count: Option<u64>,
+    /// Ring size of each thread (64K … 1G, a power of two; 16 bytes a record)
+    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = parse_size_log2)]
+    pub buffer: u32,
+    /// Threads of one process that can be measured at once (1 … 1024)
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: u32,
+    /// Detach when the estimated slowdown exceeds this many per cent
+    #[arg(long, value_name = "PCT", default_value_t = 50.0)]
+    pub max_overhead: f64,
+    /// Create this file once every target is being recorded
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// Say what would be measured or refused, and touch nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// One JSON object a line on stdout
+    #[arg(long)]
+    pub json: bool,
+    /// Probes that store nothing: the cost of the instrumentation alone (for benches)
+    #[arg(long, hide = true)]
+    pub empty_probes: bool,
+    /// Do not measure the probe's cost first; the report is then not corrected
+    #[arg(long)]
+    pub no_calibration: bool,
+    /// Command to start and record from its first instruction
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        other => return Err(format!("unknown unit {other:?}; use us, ms, s, m or h")),
+    };
+    let number: f64 = digits.parse().map_err(|_| format!("{digits:?} is not a number"))?;
+    Duration::try_from_secs_f64(number * unit).map_err(|e| e.to_string())
+}
+
+/// log2 of the records in a ring of the given size in bytes.
+fn parse_size_log2(text: &str) -> Result<u32, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match &text[digits.len()..] {
+        "" => 0,
+        "k" | "K" | "KiB" => 10,
+        "m" | "M" | "MiB" => 20,
+        "g" | "G" | "GiB" => 30,
+        other => return Err(format!("unknown unit {other:?}; use K, M or G")),
+    };
+    let number: u64 = digits.parse().map_err(|_| format!("{digits:?} is not a whole number"))?;
+    let bytes = number.checked_shl(shift).filter(|b| b >> shift == number).ok_or("too large")?;
+    if !bytes.is_power_of_two() || !(64 << 10..=1 << 30).contains(&bytes) {
+        return Err("must be a power of two from 64K to 1G".into());
+    }
+    Ok((bytes / 16).ilog2())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        assert_eq!(parse_time("5"), Ok(Duration::from_secs(5)));
+        assert_eq!(parse_time("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_time("250ms"), Ok(Duration::from_millis(250)));
+        assert!(parse_time("5 parsecs").is_err() && parse_time("-1s").is_err() && parse_time("").is_err());
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(parse_size_log2("4M"), Ok(18));
+        assert_eq!(parse_size_log2("65536"), Ok(12));
+        for wrong in ["3M", "1K", "2G", "99999999999999999999", "18014398509481984K", "x"] {
+            assert!(parse_size_log2(wrong).is_err(), "{wrong}");
+        }
+    }
+}

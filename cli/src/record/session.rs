@@ -1,0 +1,215 @@
+//! One recording from start to end, in the recorder process.
+use super::{RecordArgs, calibrate, summary, targets};
+use anyhow::{Context, bail};
+use hopscope_event::{ProcessEntry, ProcessIx, RecordingMeta, Summary, record};
+use hopscope_probe::counters::{clock_sync, measure_frequency, tsc_is_invariant};
+use hopscope_probe::live::found;
+use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2, install};
+use hopscope_probe::live::table::PatchTable;
+use hopscope_probe::locate::pattern::Pattern;
+use hopscope_probe::plan::{Item, Plan};
+use hopscope_probe::recorder::{Ended, Limits, Outcome, Recorder, Target, ThreadNumbers};
+use hopscope_probe::{attach, plan};
+use hopscope_trace::TraceWriter;
+use std::fs::{self, File};
+use std::io::{BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
+    }
+    let patterns: Vec<Pattern> =
+        args.functions.iter().map(|p| Pattern::parse(p)).collect::<Result<_, _>>()?;
+    let pids = targets::pids(args)?;
+
+    let mut plan = Plan::default();
+    let mut wanted = Vec::new();
+    let mut failures = Vec::new();
+    for (n, pid) in pids.iter().enumerate() {
+        match prepare(*pid, &patterns, &mut plan) {
+            Ok(items) => wanted.push((targets::entry(ProcessIx(n as u32), *pid), items)),
+            Err(e) => failures.push(e),
+        }
+    }
+    if args.dry_run {
+        summary::dry_run(&plan, args.json)?;
+    }
+    report_failures(&mut failures, wanted.is_empty())?;
+    if args.dry_run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if plan.functions.is_empty() {
+        summary::dry_run(&plan, args.json)?;
+        bail!("every matching function is refused; the reasons are above");
+    }
+
+    let options = InstallOptions {
+        contexts: args.threads,
+        ring_records_log2: args.buffer,
+        bmi2: host_has_bmi2(),
+        empty_probes: args.empty_probes,
+    };
+    let meta = meta(args, &options);
+    let mut writer = create(args, &meta)?;
+    writer.modules(&plan.modules)?;
+    writer.functions(&plan.functions)?;
+    let mut installed = Vec::new();
+    for (process, items) in wanted {
+        match attach(&process, &items, &plan, &meta, &options) {
+            Ok(done) => {
+                note_late_refusals(&done, &mut plan);
+                writer.process(&process)?;
+                installed.push((process.ix, done));
+            }
+            Err(e) => failures.push(e),
+        }
+    }
+    if let Err(e) = report_failures(&mut failures, installed.is_empty()) {
+        drop(writer);
+        // A file without a recording would only mislead.
+        let _ = fs::remove_file(&args.output);
+        return Err(e);
+    }
+    writer.refusals(&plan.refusals)?;
+    writer.flush()?;
+    let attach_pauses: Vec<u64> = installed.iter().map(|(_, i)| i.pause.as_nanos() as u64).collect();
+    if let Some(path) = &args.ready_file {
+        let pids: Vec<String> = installed.iter().map(|(_, i)| i.pid.to_string()).collect();
+        fs::write(path, pids.join("\n") + "\n").with_context(|| format!("writing {}", path.display()))?;
+    }
+    let recorder = Recorder {
+        targets: installed.into_iter().map(|(ix, i)| Target::new(i, ix)).collect(),
+        writer: &mut writer,
+        limits: Limits {
+            duration: args.duration,
+            calls: args.count,
+            max_overhead_percent: args.max_overhead,
+        },
+        frequency: meta.tsc_frequency,
+        cost: meta.probe_cost,
+        numbers: ThreadNumbers::default(),
+        clock: &clock_sync,
+    };
+    let tty = std::io::stderr().is_terminal();
+    let outcome = recorder.run(&|| stop.load(Ordering::Relaxed), &mut |s| summary::status(&s, tty));
+    finish(args, writer, outcome, attach_pauses, &plan, &meta)
+}
+
+fn prepare(pid: i32, patterns: &[Pattern], plan: &mut Plan) -> anyhow::Result<Vec<Item>> {
+    let preflight = attach::preflight(pid)?;
+    found::check_free(pid)?;
+    Ok(plan.add_process(pid, patterns, preflight.shadow_stack)?)
+}
+
+fn attach(
+    process: &ProcessEntry,
+    items: &[Item],
+    plan: &Plan,
+    meta: &RecordingMeta,
+    options: &InstallOptions,
+) -> anyhow::Result<Installed> {
+    if items.is_empty() {
+        bail!("process {}: every matching function is refused", process.pid);
+    }
+    let table = PatchTable::new(meta.clone(), process.clone(), plan.modules.clone(), plan.functions.clone());
+    let selected: Vec<_> = items.iter().map(Item::selected).collect();
+    Ok(install(process.pid, &selected, options, table)?)
+}
+
+fn note_late_refusals(installed: &Installed, plan: &mut Plan) {
+    for (id, why) in &installed.refused {
+        let f = plan.functions[id.0 as usize].clone();
+        let module = plan.modules[f.module.0 as usize].path.clone();
+        plan.refuse(plan::basename(module.as_ref()), &f.name, f.svma, why.clone());
+    }
+}
+
+/// Prints every failure but returns the last one when nothing is left to do.
+fn report_failures(failures: &mut Vec<anyhow::Error>, nothing_left: bool) -> anyhow::Result<()> {
+    let last = if nothing_left { failures.pop() } else { None };
+    for e in failures.drain(..) {
+        eprintln!("hopscope: {e:#}");
+    }
+    last.map_or(Ok(()), Err)
+}
+
+fn create(args: &RecordArgs, meta: &RecordingMeta) -> anyhow::Result<TraceWriter<BufWriter<File>>> {
+    let file = File::create(&args.output).with_context(|| format!("creating {}", args.output.display()))?;
+    Ok(TraceWriter::new(BufWriter::with_capacity(1 << 20, file), meta)?)
+}
+
+fn meta(args: &RecordArgs, options: &InstallOptions) -> RecordingMeta {
+    let uname = nix::sys::utsname::uname();
+    let text = |f: &dyn Fn(&nix::sys::utsname::UtsName) -> String| uname.as_ref().map(f).unwrap_or_default();
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpu = cpuinfo.lines().find_map(|l| l.strip_prefix("model name")?.split_once(": ")).map(|(_, n)| n);
+    let mut meta = RecordingMeta {
+        hopscope_version: env!("CARGO_PKG_VERSION").into(),
+        command_line: std::env::args().collect(),
+        host: text(&|u| u.nodename().to_string_lossy().into_owned()),
+        kernel: text(&|u| u.release().to_string_lossy().into_owned()),
+        cpu: cpu.unwrap_or("unknown").into(),
+        cpus_online: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
+        tsc_frequency: measure_frequency(),
+        tsc_invariant: tsc_is_invariant(),
+        start: clock_sync(),
+        stride: record::STRIDE as u32,
+        ring_records: 1 << options.ring_records_log2,
+        probe_cost: None,
+    };
+    if !args.no_calibration && !args.empty_probes {
+        match calibrate::measure(&meta, options) {
+            Ok(cost) => meta.probe_cost = Some(cost),
+            Err(e) => eprintln!("hopscope: the probe's cost could not be measured: {e:#}; reports will show raw times only"),
+        }
+    }
+    meta.start = clock_sync();
+    meta
+}
+
+fn finish(
+    args: &RecordArgs,
+    writer: TraceWriter<BufWriter<File>>,
+    outcome: Outcome,
+    attach_pause_ns: Vec<u64>,
+    plan: &Plan,
+    meta: &RecordingMeta,
+) -> anyhow::Result<ExitCode> {
+    let cpu = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF)?;
+    let ns = |t: nix::sys::time::TimeVal| t.tv_sec() as u64 * 1_000_000_000 + t.tv_usec() as u64 * 1_000;
+    let summary = Summary {
+        end: clock_sync(),
+        ended_because: outcome.ended.to_string(),
+        recorded: outcome.counts.recorded,
+        lost: outcome.counts.lost,
+        torn: outcome.counts.torn,
+        threads_measured: outcome.threads,
+        calls_unmeasured: outcome.calls_unmeasured,
+        attach_pause_ns,
+        detach_pause_ns: outcome.detach_pauses.iter().map(|d| d.as_nanos() as u64).collect(),
+        recorder_cpu_ns: ns(cpu.user_time()) + ns(cpu.system_time()),
+        notes: outcome.notes,
+    };
+    let bytes = writer.bytes_written();
+    let written = close(args, writer, &summary);
+    summary::print(args, &summary, plan, meta, bytes)?;
+    if let Ended::WriteFailed(_) = outcome.ended {
+        bail!("{}; the targets were restored", outcome.ended);
+    }
+    written?;
+    match outcome.ended {
+        Ended::Overhead { .. } => Ok(ExitCode::from(1)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn close(args: &RecordArgs, writer: TraceWriter<BufWriter<File>>, summary: &Summary) -> anyhow::Result<()> {
+    let writing = || format!("writing {}", args.output.display());
+    let mut buffered = writer.finish(summary).with_context(writing)?;
+    buffered.flush().with_context(writing)?;
+    buffered.get_ref().sync_data().with_context(writing)
+}
