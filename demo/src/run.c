@@ -27,7 +27,7 @@ static double now_precise_s(void)
 static void name_thread(pthread_t thread, uint32_t id)
 {
 	char name[16];
-	snprintf(name, sizeof name, "worker-%u", id);
+	snprintf(name, sizeof name, "worker-%hhu", (uint8_t)id);
 	/* Only for who looks at us; a failure changes nothing else. */
 	(void)pthread_setname_np(thread, name);
 }
