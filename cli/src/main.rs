@@ -50,10 +50,10 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Record(args) => record::run(args),
         Command::Detach(args) => detach::run(args),
-        Command::Calibrate => record::calibration_child(),
         Command::Check(args) => check::run(args),
         Command::Report(args) => report::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Calibrate => record::calibration_child(),
     };
     done.unwrap_or_else(|error| status::failed(&error, 2))
 }
