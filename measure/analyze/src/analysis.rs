@@ -163,7 +163,9 @@ impl Analysis {
         }
         let mut oddities = Oddities::default();
         threads.values().for_each(|o| oddities += *o);
-        let aggregate = self.aggregate;
+        let mut aggregate = self.aggregate;
+        aggregate.rows.iter_mut().for_each(|r| r.stats.settle());
+        aggregate.tree.settle();
         Outcome {
             rows: aggregate.rows,
             tree: aggregate.tree,

@@ -42,6 +42,14 @@ impl Distribution {
         }
     }
 
+    /// Adds all values of another distribution.
+    pub(crate) fn add(&mut self, other: &Distribution) {
+        let done = self.bins.add(&other.bins);
+        debug_assert!(done.is_ok(), "an auto-resizing histogram takes any value");
+        self.negative += other.negative;
+        self.max = self.max.max(other.max);
+    }
+
     pub fn len(&self) -> u64 {
         self.bins.len() + self.negative
     }

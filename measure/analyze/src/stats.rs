@@ -21,6 +21,9 @@ pub struct Stats {
     /// With the median probe cost taken out; empty when the cost is not known.
     pub inclusive_corrected: Distribution,
     pub own_corrected: Distribution,
+    /// Calls without measured callees: both times are one, and recorded once.
+    leaf: Distribution,
+    leaf_corrected: Distribution,
 }
 
 /// Which inclusive times make the distribution.
@@ -43,23 +46,50 @@ impl Stats {
         self.timed += 1;
         self.self_ticks += i128::from(own);
         self.callees += call.callees;
-        self.own.record(own);
         if outermost {
             self.outer_calls += 1;
             self.outer_ticks += i128::from(call.inclusive);
             self.outer_descendants += u128::from(call.descendants);
         }
         let in_distribution = outermost || inclusive == Inclusive::EveryCall;
-        if in_distribution {
-            self.inclusive.record(call.inclusive);
+        let leaf = call.callees == 0 && call.callee_ticks == 0 && in_distribution;
+        match leaf {
+            true => self.leaf.record(own),
+            false => {
+                self.own.record(own);
+                if in_distribution {
+                    self.inclusive.record(call.inclusive);
+                }
+            }
         }
         let Some(correction) = correction else {
             return;
         };
-        self.own_corrected.record(correction.own(own, call.callees));
+        let own = correction.own(own, call.callees);
+        if leaf {
+            self.leaf_corrected.record(own);
+            return;
+        }
+        self.own_corrected.record(own);
         if in_distribution {
             let ticks = correction.inclusive(call.inclusive, call.descendants);
             self.inclusive_corrected.record(ticks);
+        }
+    }
+
+    /// Brings the leaf calls to where they are read.
+    pub(crate) fn settle(&mut self) {
+        for (leaf, places) in [
+            (&mut self.leaf, [&mut self.own, &mut self.inclusive]),
+            (
+                &mut self.leaf_corrected,
+                [&mut self.own_corrected, &mut self.inclusive_corrected],
+            ),
+        ] {
+            for place in places {
+                place.add(leaf);
+            }
+            *leaf = Distribution::default();
         }
     }
 

@@ -43,10 +43,18 @@ pub struct Node {
     pub tail_from: Option<FunctionId>,
     tail_from_several: bool,
     depth: u32,
+}
+
+/// What each entry touches, in half a cache line.
+#[derive(Debug, Clone, Copy)]
+struct Hot {
+    /// The callee entered last: loops call the same function again and again.
+    latest_function: FunctionId,
+    latest: u32,
+    entries: u64,
     recursive: bool,
     within_module: bool,
-    /// The callee entered last: loops call the same function again and again.
-    latest: (FunctionId, u32),
+    beyond: bool,
 }
 
 impl Node {
@@ -77,6 +85,7 @@ impl Hasher for PathHasher {
 #[derive(Debug, Default)]
 pub struct Tree {
     nodes: Vec<Node>,
+    hot: Vec<Hot>,
     children: HashMap<u64, u32, BuildHasherDefault<PathHasher>>,
 }
 
@@ -107,21 +116,16 @@ impl Tree {
             None => ROOT,
         };
         let ix = self.child(parent, enter.function, index);
-        let tail_from = enter.tail_of.map(|m| self.nodes[m.node as usize].function);
-        let node = &mut self.nodes[ix as usize];
-        if counted {
-            node.entries += 1;
-            if let Some(from) = tail_from {
-                node.tail_called += 1;
-                node.tail_from_several |= node.tail_from.is_some_and(|f| f != from);
-                node.tail_from = Some(from);
-            }
+        if counted && let Some(tail_of) = enter.tail_of {
+            self.tail_called(ix, self.nodes[tail_of.node as usize].function);
         }
-        if node.parent != Parent::Beyond {
+        let hot = &mut self.hot[ix as usize];
+        hot.entries += u64::from(counted);
+        if !hot.beyond {
             return Mark {
                 node: ix,
-                recursive: node.recursive,
-                within_module: node.within_module,
+                recursive: hot.recursive,
+                within_module: hot.within_module,
             };
         }
         // No path to read it from: look at the open calls themselves.
@@ -136,20 +140,27 @@ impl Tree {
 
     #[inline]
     fn child(&mut self, parent: u32, function: FunctionId, index: &Index) -> u32 {
-        if let Some(node) = self.nodes.get(parent as usize)
-            && node.latest.0 == function
-            && node.latest.1 != ROOT
+        if let Some(hot) = self.hot.get(parent as usize)
+            && hot.latest_function == function
+            && hot.latest != ROOT
         {
-            return node.latest.1;
+            return hot.latest;
         }
         let ix = match self.children.get(&key(parent, function)) {
             Some(ix) => *ix,
             None => self.grow(parent, function, index),
         };
-        if let Some(node) = self.nodes.get_mut(parent as usize) {
-            node.latest = (function, ix);
+        if let Some(hot) = self.hot.get_mut(parent as usize) {
+            (hot.latest_function, hot.latest) = (function, ix);
         }
         ix
+    }
+
+    fn tail_called(&mut self, ix: u32, from: FunctionId) {
+        let node = &mut self.nodes[ix as usize];
+        node.tail_called += 1;
+        node.tail_from_several |= node.tail_from.is_some_and(|f| f != from);
+        node.tail_from = Some(from);
     }
 
     #[cold]
@@ -190,12 +201,24 @@ impl Tree {
             tail_from: None,
             tail_from_several: false,
             depth: caller.map_or(0, |c| c.depth + 1),
+        });
+        self.hot.push(Hot {
+            latest_function: FunctionId(0),
+            latest: ROOT,
+            entries: 0,
             recursive,
             within_module,
-            latest: (FunctionId(0), ROOT),
+            beyond: parent == BEYOND,
         });
         self.children.insert(key(parent, function), ix);
         ix
+    }
+
+    /// Brings the entries to where they are read.
+    pub(crate) fn settle(&mut self) {
+        for (node, hot) in self.nodes.iter_mut().zip(&mut self.hot) {
+            node.entries += std::mem::take(&mut hot.entries);
+        }
     }
 
     #[inline]
