@@ -3,9 +3,12 @@
 use hopscope_tests::Suite;
 
 mod files;
+mod recordings;
+mod steady;
 mod targets;
 
 pub(crate) fn register(suite: &mut Suite) {
     targets::register(suite);
     files::register(suite);
+    recordings::register(suite);
 }

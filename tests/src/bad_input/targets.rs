@@ -1,12 +1,14 @@
 //! Processes that cannot be measured.
+use super::steady::Steady;
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::command::{Output, run};
-use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin, scratch};
+use hopscope_tests::command::run;
+use hopscope_tests::{Requirement, Suite, Target, hopscope, hopscope_bin, scratch};
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 pub(super) fn register(suite: &mut Suite) {
     use Requirement::{Gcc, Ia32, Root};
@@ -17,6 +19,7 @@ pub(super) fn register(suite: &mut Suite) {
     suite.case("bad_input::nothing_matches", &[Gcc], nothing_matches);
     suite.case("bad_input::broken_regex", &[Gcc], broken_regex);
     suite.case("bad_input::already_traced", &[Gcc], already_traced);
+    suite.case("bad_input::second_recorder", &[Gcc], second_recorder);
     suite.case("bad_input::no_permission", &[Gcc, Root], no_permission);
     suite.case("bad_input::process_of_32_bits", &[Ia32], process_of_32_bits);
     suite.case(
@@ -28,43 +31,6 @@ pub(super) fn register(suite: &mut Suite) {
         limited("memory")
     });
     suite.case("bad_input::command_not_found", &[], command_not_found);
-}
-
-/// A process that checks its own arithmetic, and the ways to aim at it.
-struct Steady(Target);
-
-impl Steady {
-    fn start(arguments: &[&str]) -> Result<Steady> {
-        let program = compile_c(&["steady.c"], &["-O2"])?;
-        let mut command = Command::new(program);
-        command.args(arguments).stdout(Stdio::piped());
-        Ok(Steady(Target::spawn(&mut command)?))
-    }
-
-    fn pid(&self) -> String {
-        self.0.pid().to_string()
-    }
-
-    fn record(&self, patterns: &[&str]) -> Result<Output> {
-        let pid = self.pid();
-        let output = scratch().join("out.hop");
-        let mut words = vec!["record", "-p", &pid, "-d", "1s", "-o"];
-        words.push(output.to_str().context("path")?);
-        for pattern in patterns {
-            words.extend(["-f", pattern]);
-        }
-        hopscope(&words)
-    }
-
-    /// It still runs, ends when it is asked to, and found every sum right.
-    fn unharmed(self) -> Result<()> {
-        self.0.signal(Signal::SIGTERM)?;
-        let out = self.0.output()?;
-        let said = String::from_utf8_lossy(&out.stdout);
-        ensure!(out.status.success(), "the target: {} {said}", out.status);
-        ensure!(said.contains("steady: 0 wrong"), "the target said: {said}");
-        Ok(())
-    }
 }
 
 fn no_such_process() -> Result<()> {
@@ -116,7 +82,7 @@ fn broken_regex() -> Result<()> {
 
 fn already_traced() -> Result<()> {
     let steady = Steady::start(&[])?;
-    let pid = Pid::from_raw(steady.0.pid());
+    let pid = Pid::from_raw(steady.target.pid());
     ptrace::seize(pid, ptrace::Options::empty())?;
     let tracer = std::process::id().to_string();
     steady
@@ -126,6 +92,34 @@ fn already_traced() -> Result<()> {
     ptrace::interrupt(pid)?;
     nix::sys::wait::waitpid(pid, None)?;
     ptrace::detach(pid, None)?;
+    steady.unharmed()
+}
+
+fn second_recorder() -> Result<()> {
+    let steady = Steady::start(&[])?;
+    let dir = scratch();
+    let ready = dir.join("ready");
+    let mut first = Command::new(hopscope_bin());
+    first
+        .args([
+            "record",
+            "--no-calibration",
+            "-f",
+            "steady_mix",
+            "-p",
+            &steady.pid(),
+            "-o",
+        ])
+        .arg(dir.join("first.hop"))
+        .arg("--ready-file")
+        .arg(&ready);
+    let mut first = Target::spawn_with_ready_file(&mut first, &ready)?;
+    steady
+        .record(&["steady_step"])?
+        .expect_refusal(&[&steady.pid(), "record"])?;
+    first.signal(Signal::SIGINT)?;
+    let ended = first.wait_at_most(Duration::from_secs(60))?;
+    ensure!(ended.success(), "the first recorder: {ended}");
     steady.unharmed()
 }
 
