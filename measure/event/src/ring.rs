@@ -219,13 +219,16 @@ impl<'a> Ring<'a> {
         let first = position.next + drained.lost;
         let begin = out.len();
         let mut next = first;
+        let mut torn_at: Vec<u64> = Vec::new();
         while next < reserved && out.len() - begin < limit {
             match Record::stored(self.slot(next), next >> self.records_log2) {
                 Some(record) => out.push(record),
+                // The producer came round again: this slot and what follows is settled below.
+                None if self.reserved() - next > ring_records => break,
                 // A producer half a ring further on will not come back for this slot: its probe
                 // was left for good (longjmp out of a signal handler, thread killed).
                 None if visit == Visit::Final || reserved - next > ring_records / 2 => {
-                    drained.torn += 1;
+                    torn_at.push(next);
                 }
                 None => {
                     drained.pending = reserved - next;
@@ -235,14 +238,17 @@ impl<'a> Ring<'a> {
             next += 1;
         }
         // What the producer lapped while it was being copied may be a mixture: count it as lost.
-        let now = self.reserved();
-        let safe_from = now.saturating_sub(ring_records);
+        let safe_from = self.reserved().saturating_sub(ring_records);
         if safe_from > first {
-            let stale = (safe_from.min(next) - first).min((out.len() - begin) as u64);
+            let copied_until = safe_from.min(next);
+            let torn_below = torn_at.iter().filter(|at| **at < copied_until).count() as u64;
+            let stale = (copied_until - first) - torn_below;
             out.drain(begin..begin + stale as usize);
-            drained.lost = safe_from.min(next) - position.next;
-            drained.torn = (next - position.next) - drained.lost - (out.len() - begin) as u64;
+            torn_at.retain(|at| *at >= copied_until);
+            next = next.max(safe_from);
+            drained.lost = safe_from - position.next;
         }
+        drained.torn = torn_at.len() as u64;
         drained.first_index = position.next + drained.lost;
         position.next = next;
         drained

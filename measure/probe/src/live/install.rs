@@ -96,6 +96,7 @@ pub fn install(
         ring_records_log2: options.ring_records_log2,
         tid_at_fs: Some(TID_OFFSETS[0]),
     };
+    verify_code(pid, &memory, selected)?;
     let (segments, _) = build::emit(selected, &config, &slow);
     let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
     let (mut places, mut taken) = place::choose(&mappings, &sizes)?;
@@ -147,6 +148,23 @@ pub fn install(
         pause: on.pause,
         arena_inode,
     })
+}
+
+/// The copies are made from the file: what runs must be the same, byte for byte (no breakpoint, no
+/// text relocation, no wrong load address).
+fn verify_code(pid: i32, memory: &TargetMemory, selected: &[Selected]) -> Result<(), LiveError> {
+    let mut running = Vec::new();
+    for s in selected {
+        for piece in &s.pieces {
+            let at = piece.svma.wrapping_add(s.bias);
+            running.resize(piece.bytes.len(), 0);
+            memory.read(at, &mut running).map_err(LiveError::io(pid, "reading its code"))?;
+            if let Some(n) = running.iter().zip(piece.bytes).position(|(a, b)| a != b) {
+                return Err(LiveError::CodeDiffers { pid, at: at + n as u64 });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn tid_offset(memory: &TargetMemory, fs_base: u64, tid: i32) -> Option<u32> {

@@ -1,7 +1,7 @@
 //! Files that a process has mapped.
 use super::error::LocateError;
 use crate::live::maps::{self, Mapping};
-use object::{Object, ObjectSegment};
+use object::{Object, ObjectSegment, SegmentFlags, elf};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -75,8 +75,11 @@ fn bias(pid: i32, module: &MappedModule) -> Option<u64> {
     let page = |v: u64| v & !4095;
     file.segments().find_map(|s| {
         let (offset, len) = s.file_range();
+        // Neighbouring segments share a page of the file: only the executable one counts.
+        let SegmentFlags::Elf { p_flags } = s.flags() else { return None };
+        let executable = p_flags & elf::PF_X != 0;
         let covers = page(offset) <= text.file_offset && text.file_offset < offset + len;
-        covers.then(|| {
+        (executable && covers).then(|| {
             let svma = page(s.address()).wrapping_add(text.file_offset - page(offset));
             text.avma.start.wrapping_sub(svma)
         })
