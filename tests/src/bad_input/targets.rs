@@ -114,9 +114,17 @@ fn second_recorder() -> Result<()> {
         .arg("--ready-file")
         .arg(&ready);
     let mut first = Target::spawn_with_ready_file(&mut first, &ready)?;
-    steady
-        .record(&["steady_step"])?
-        .expect_refusal(&[&steady.pid(), "record"])?;
+    // What the user started is the guardian; the recorder is its child. Either pid will do.
+    let pid = first.pid();
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+    let refused = steady.record(&["steady_step"])?;
+    let said = |pid: &str| refused.stderr.contains(&format!("pid {pid}"));
+    ensure!(
+        said(&pid.to_string()) || children.split_whitespace().any(said),
+        "neither {pid} nor {children} in: {}",
+        refused.stderr
+    );
+    refused.expect_refusal(&[&steady.pid()])?;
     first.signal(Signal::SIGINT)?;
     let ended = first.wait_at_most(Duration::from_secs(60))?;
     ensure!(ended.success(), "the first recorder: {ended}");
