@@ -99,14 +99,14 @@ fn measure(program: &str, records: &[Record]) {
             let begin = Instant::now();
             let mut analysis = Analysis::new(Index::new(&functions, &[]), options);
             for round in 0..5 {
-                for (place, records) in records.chunks(8192).enumerate() {
+                for (place, part) in records.chunks(8192).enumerate() {
                     let first_index = (round * records.len() + place * 8192) as u64;
                     analysis.feed(&Batch {
                         thread: ThreadIx(0),
                         first_index,
                         lost: 0,
                         torn: 0,
-                        records,
+                        records: part,
                     });
                 }
             }

@@ -71,7 +71,7 @@ fn summary(out: &mut impl Write, recording: &Recording<'_>) -> io::Result<()> {
     writeln!(out, "ended      after {}: {why}", ns_text(took as f64))?;
     writeln!(
         out,
-        "records    {} recorded, {} lost, {} torn; {} calls unmeasured; {} functions refused",
+        "records    {} recorded, {} lost, {} torn; {} calls unmeasured; functions refused: {}",
         grouped(s.recorded),
         grouped(s.lost),
         grouped(s.torn),
@@ -87,7 +87,7 @@ fn summary(out: &mut impl Write, recording: &Recording<'_>) -> io::Result<()> {
     };
     writeln!(
         out,
-        "pauses     attach {}, detach {}; recorder used {} of CPU, {} threads measured",
+        "pauses     attach {}, detach {}; recorder used {} of CPU; threads measured: {}",
         pauses(&s.attach_pause_ns),
         pauses(&s.detach_pause_ns),
         ns_text(s.recorder_cpu_ns as f64),

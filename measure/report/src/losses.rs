@@ -118,7 +118,7 @@ fn refusals(out: &mut impl Write, recording: &Recording<'_>) -> io::Result<()> {
     let total = recording.refusals.len() as u64;
     writeln!(
         out,
-        "\n{} functions were asked for and not measured:",
+        "\nasked for and not measured, functions: {}",
         grouped(total)
     )?;
     for (reason, (count, example)) in reasons.iter().take(REASONS_MAX) {
