@@ -54,7 +54,11 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let done = clean(&found, None, args.output.as_deref(), args.json)?;
-    Ok(if done.failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    Ok(if done.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(2)
+    })
 }
 
 /// The guardian's call: cleans what the recorder with this pid left.
@@ -69,7 +73,12 @@ struct Done {
     failed: usize,
 }
 
-fn clean(found: &[Found], of: Option<i32>, output: Option<&Path>, json: bool) -> anyhow::Result<Done> {
+fn clean(
+    found: &[Found],
+    of: Option<i32>,
+    output: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<Done> {
     let mut done = Done::default();
     let mut salvaged: Vec<u64> = Vec::new();
     // The process that was attached to first: its restoration covers its forked children.
@@ -90,13 +99,19 @@ fn clean(found: &[Found], of: Option<i32>, output: Option<&Path>, json: bool) ->
         if of.is_none() && found::recorder_alive(table) {
             done.failed += 1;
             let (pid, recorder) = (f.pid, table.recorder);
-            eprintln!("hopscope: process {pid} is being recorded by hopscope, pid {recorder}; stop that one instead");
+            eprintln!(
+                "hopscope: process {pid} is being recorded by hopscope, pid {recorder}; stop that one instead"
+            );
             continue;
         }
         if let Some(path) = output
             && !salvaged.contains(&f.inode)
         {
-            let path = if salvaged.is_empty() { path.to_owned() } else { numbered(path, salvaged.len()) };
+            let path = if salvaged.is_empty() {
+                path.to_owned()
+            } else {
+                numbered(path, salvaged.len())
+            };
             salvaged.push(f.inode);
             save(table, memory, &path)?;
         }
@@ -127,7 +142,10 @@ fn save(table: &PatchTable, memory: &TargetMemory, path: &Path) -> anyhow::Resul
 }
 
 fn restore(f: &Found, memory: &TargetMemory, table: &PatchTable, json: bool) -> anyhow::Result<()> {
-    if found::in_process(f.pid).iter().all(|now| now.inode != f.inode) {
+    if found::in_process(f.pid)
+        .iter()
+        .all(|now| now.inode != f.inode)
+    {
         return Ok(()); // went with its parent
     }
     let detached = remove::detach(f.pid, memory, table, f.inode)?;
@@ -139,7 +157,11 @@ fn restore(f: &Found, memory: &TargetMemory, table: &PatchTable, json: bool) -> 
         });
         println!("{line}");
     } else {
-        println!("process {}: {} functions put back", f.pid, table.patches.len());
+        println!(
+            "process {}: {} functions put back",
+            f.pid,
+            table.patches.len()
+        );
         for note in &detached.notes {
             println!("  {note}");
         }

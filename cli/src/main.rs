@@ -9,6 +9,7 @@ use std::process::ExitCode;
 mod bench;
 mod check;
 mod detach;
+mod functions;
 mod help;
 mod logger;
 mod record;
@@ -28,6 +29,8 @@ struct Cli {
 enum Command {
     /// Time functions of running processes, or of a command
     Record(record::RecordArgs),
+    /// List what can be measured, and what cannot, with the reason
+    Functions(functions::FunctionsArgs),
     /// Remove what a killed recorder left behind, and save its records
     Detach(detach::DetachArgs),
     /// What this machine allows: each capability, what it is for, how to get it
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
     logger::start(&cli.verbosity);
     let done = match cli.command {
         Command::Record(args) => record::run(args),
+        Command::Functions(args) => functions::run(args),
         Command::Detach(args) => detach::run(args),
         Command::Check(args) => check::run(args),
         Command::Report(args) => report::run(args),

@@ -62,7 +62,9 @@ fn parse_time(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         other => return Err(format!("unknown unit {other:?}; use us, ms, s, m or h")),
     };
-    let number: f64 = digits.parse().map_err(|_| format!("{digits:?} is not a number"))?;
+    let number: f64 = digits
+        .parse()
+        .map_err(|_| format!("{digits:?} is not a number"))?;
     Duration::try_from_secs_f64(number * unit).map_err(|e| e.to_string())
 }
 
@@ -76,8 +78,13 @@ fn parse_size_log2(text: &str) -> Result<u32, String> {
         "g" | "G" | "GiB" => 30,
         other => return Err(format!("unknown unit {other:?}; use K, M or G")),
     };
-    let number: u64 = digits.parse().map_err(|_| format!("{digits:?} is not a whole number"))?;
-    let bytes = number.checked_shl(shift).filter(|b| b >> shift == number).ok_or("too large")?;
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| format!("{digits:?} is not a whole number"))?;
+    let bytes = number
+        .checked_shl(shift)
+        .filter(|b| b >> shift == number)
+        .ok_or("too large")?;
     if !bytes.is_power_of_two() || !(64 << 10..=1 << 30).contains(&bytes) {
         return Err("must be a power of two from 64K to 1G".into());
     }
@@ -93,14 +100,25 @@ mod tests {
         assert_eq!(parse_time("5"), Ok(Duration::from_secs(5)));
         assert_eq!(parse_time("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(parse_time("250ms"), Ok(Duration::from_millis(250)));
-        assert!(parse_time("5 parsecs").is_err() && parse_time("-1s").is_err() && parse_time("").is_err());
+        assert!(
+            parse_time("5 parsecs").is_err()
+                && parse_time("-1s").is_err()
+                && parse_time("").is_err()
+        );
     }
 
     #[test]
     fn sizes() {
         assert_eq!(parse_size_log2("4M"), Ok(18));
         assert_eq!(parse_size_log2("65536"), Ok(12));
-        for wrong in ["3M", "1K", "2G", "99999999999999999999", "18014398509481984K", "x"] {
+        for wrong in [
+            "3M",
+            "1K",
+            "2G",
+            "99999999999999999999",
+            "18014398509481984K",
+            "x",
+        ] {
             assert!(parse_size_log2(wrong).is_err(), "{wrong}");
         }
     }

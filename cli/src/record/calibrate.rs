@@ -41,7 +41,13 @@ pub(crate) fn run_child() -> anyhow::Result<ExitCode> {
             .collect();
         batches.sort_unstable();
         // In thousandths of a tick a call: batches are 1,000 calls.
-        writeln!(out, "{} {} {}", batches[BATCHES / 20], batches[BATCHES / 2], batches[BATCHES * 9 / 10])?;
+        writeln!(
+            out,
+            "{} {} {}",
+            batches[BATCHES / 20],
+            batches[BATCHES / 2],
+            batches[BATCHES * 9 / 10]
+        )?;
         out.flush()?;
     }
     Ok(ExitCode::SUCCESS)
@@ -63,7 +69,11 @@ impl Leaf {
             .context("starting the calibration process")?;
         let input = child.stdin.take().context("its input")?;
         let output = BufReader::new(child.stdout.take().context("its output")?);
-        let mut leaf = Leaf { child, input, output };
+        let mut leaf = Leaf {
+            child,
+            input,
+            output,
+        };
         leaf.line()?;
         Ok(leaf)
     }
@@ -80,8 +90,13 @@ impl Leaf {
     fn time(&mut self) -> anyhow::Result<[i64; 3]> {
         writeln!(self.input, "time")?;
         let line = self.line()?;
-        let numbers: Vec<i64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
-        numbers.try_into().map_err(|_| anyhow::anyhow!("unexpected answer {line:?}"))
+        let numbers: Vec<i64> = line
+            .split_whitespace()
+            .map(str::parse)
+            .collect::<Result<_, _>>()?;
+        numbers
+            .try_into()
+            .map_err(|_| anyhow::anyhow!("unexpected answer {line:?}"))
     }
 }
 
@@ -102,28 +117,55 @@ pub(super) fn measure(meta: &RecordingMeta, options: &InstallOptions) -> anyhow:
     let mut plan = Plan::default();
     let items = plan.add_process(pid, &[Pattern::parse("/calibration_leaf$/")?], false)?;
     if items.len() != 1 {
-        let why = plan.refusals.first().map(|r| r.reason.clone()).unwrap_or_default();
-        bail!("{} functions to calibrate with instead of one {why}", items.len());
+        let why = plan
+            .refusals
+            .first()
+            .map(|r| r.reason.clone())
+            .unwrap_or_default();
+        bail!(
+            "{} functions to calibrate with instead of one {why}",
+            items.len()
+        );
     }
     let table = PatchTable::new(
         meta.clone(),
-        ProcessEntry { ix: ProcessIx(0), pid, comm: "calibration".into(), command_line: vec![] },
+        ProcessEntry {
+            ix: ProcessIx(0),
+            pid,
+            comm: "calibration".into(),
+            command_line: vec![],
+        },
         plan.modules,
         plan.functions,
     );
     let selected: Vec<_> = items.iter().map(|i| i.selected()).collect();
-    let options = InstallOptions { contexts: 4, empty_probes: false, ..*options };
+    let options = InstallOptions {
+        contexts: 4,
+        empty_probes: false,
+        ..*options
+    };
     let installed = install(pid, &selected, &options, table)?;
     leaf.time()?;
     let probed = leaf.time()?;
     let mut records = Vec::new();
-    let context = installed.threads.first().map_or(0, |(_, context)| *context as usize);
+    let context = installed
+        .threads
+        .first()
+        .map_or(0, |(_, context)| *context as usize);
     if let Some(ring) = installed.pool().ring(context) {
-        ring.drain(&mut Default::default(), Visit::Live, usize::MAX, &mut records);
+        ring.drain(
+            &mut Default::default(),
+            Visit::Live,
+            usize::MAX,
+            &mut records,
+        );
     }
     remove::restore(pid, &installed.memory, &installed.table)?;
     let pair = [0, 1, 2].map(|i| ((probed[i] - bare[1]).max(0) as u64 + 500) / 1000);
-    Ok(ProbeCost { bias_ticks: bias(&records, bare[1] as u64 / 1000)?, pair_ticks: pair })
+    Ok(ProbeCost {
+        bias_ticks: bias(&records, bare[1] as u64 / 1000)?,
+        pair_ticks: pair,
+    })
 }
 
 /// What a call of the leaf reads between its own stamps, less what the call itself takes.

@@ -38,7 +38,11 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     // A terminal signals both processes; a script that knows only this pid signals one.
     let forwarder = std::thread::spawn(move || {
         for signal in signals.forever() {
-            let signal = if signal == SIGINT { Signal::SIGINT } else { Signal::SIGTERM };
+            let signal = if signal == SIGINT {
+                Signal::SIGINT
+            } else {
+                Signal::SIGTERM
+            };
             if kill(pid, signal).is_err() {
                 break;
             }
@@ -50,7 +54,10 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     match (status.code(), status.signal()) {
         (Some(code), _) => Ok(ExitCode::from(code as u8)),
         (None, signal) => {
-            eprintln!("hopscope: the recorder was killed (signal {}); restoring its targets", signal.unwrap_or(0));
+            eprintln!(
+                "hopscope: the recorder was killed (signal {}); restoring its targets",
+                signal.unwrap_or(0)
+            );
             let salvage = args.output.with_extension("salvaged.hop");
             detach::after_recorder(pid.as_raw(), &salvage)?;
             Ok(ExitCode::from(2))

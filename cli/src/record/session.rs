@@ -22,8 +22,11 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
     }
-    let patterns: Vec<Pattern> =
-        args.functions.iter().map(|p| Pattern::parse(p)).collect::<Result<_, _>>()?;
+    let patterns: Vec<Pattern> = args
+        .functions
+        .iter()
+        .map(|p| Pattern::parse(p))
+        .collect::<Result<_, _>>()?;
     let pids = targets::pids(args)?;
 
     let mut plan = Plan::default();
@@ -76,13 +79,20 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     }
     writer.refusals(&plan.refusals)?;
     writer.flush()?;
-    let attach_pauses: Vec<u64> = installed.iter().map(|(_, i)| i.pause.as_nanos() as u64).collect();
+    let attach_pauses: Vec<u64> = installed
+        .iter()
+        .map(|(_, i)| i.pause.as_nanos() as u64)
+        .collect();
     if let Some(path) = &args.ready_file {
         let pids: Vec<String> = installed.iter().map(|(_, i)| i.pid.to_string()).collect();
-        fs::write(path, pids.join("\n") + "\n").with_context(|| format!("writing {}", path.display()))?;
+        fs::write(path, pids.join("\n") + "\n")
+            .with_context(|| format!("writing {}", path.display()))?;
     }
     let recorder = Recorder {
-        targets: installed.into_iter().map(|(ix, i)| Target::new(i, ix)).collect(),
+        targets: installed
+            .into_iter()
+            .map(|(ix, i)| Target::new(i, ix))
+            .collect(),
         writer: &mut writer,
         limits: Limits {
             duration: args.duration,
@@ -95,7 +105,9 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         clock: &clock_sync,
     };
     let tty = std::io::stderr().is_terminal();
-    let outcome = recorder.run(&|| stop.load(Ordering::Relaxed), &mut |s| summary::status(&s, tty));
+    let outcome = recorder.run(&|| stop.load(Ordering::Relaxed), &mut |s| {
+        summary::status(&s, tty)
+    });
     finish(args, writer, outcome, attach_pauses, &plan, &meta)
 }
 
@@ -113,9 +125,17 @@ fn attach(
     options: &InstallOptions,
 ) -> anyhow::Result<Installed> {
     if items.is_empty() {
-        bail!("process {}: every matching function is refused", process.pid);
+        bail!(
+            "process {}: every matching function is refused",
+            process.pid
+        );
     }
-    let table = PatchTable::new(meta.clone(), process.clone(), plan.modules.clone(), plan.functions.clone());
+    let table = PatchTable::new(
+        meta.clone(),
+        process.clone(),
+        plan.modules.clone(),
+        plan.functions.clone(),
+    );
     let selected: Vec<_> = items.iter().map(Item::selected).collect();
     Ok(install(process.pid, &selected, options, table)?)
 }
@@ -124,7 +144,12 @@ fn note_late_refusals(installed: &Installed, plan: &mut Plan) {
     for (id, why) in &installed.refused {
         let f = plan.functions[id.0 as usize].clone();
         let module = plan.modules[f.module.0 as usize].path.clone();
-        plan.refuse(plan::basename(module.as_ref()), &f.name, f.svma, why.clone());
+        plan.refuse(
+            plan::basename(module.as_ref()),
+            &f.name,
+            f.svma,
+            why.clone(),
+        );
     }
 }
 
@@ -138,15 +163,24 @@ fn report_failures(failures: &mut Vec<anyhow::Error>, nothing_left: bool) -> any
 }
 
 fn create(args: &RecordArgs, meta: &RecordingMeta) -> anyhow::Result<TraceWriter<BufWriter<File>>> {
-    let file = File::create(&args.output).with_context(|| format!("creating {}", args.output.display()))?;
-    Ok(TraceWriter::new(BufWriter::with_capacity(1 << 20, file), meta)?)
+    let file = File::create(&args.output)
+        .with_context(|| format!("creating {}", args.output.display()))?;
+    Ok(TraceWriter::new(
+        BufWriter::with_capacity(1 << 20, file),
+        meta,
+    )?)
 }
 
 fn meta(args: &RecordArgs, options: &InstallOptions) -> RecordingMeta {
     let uname = nix::sys::utsname::uname();
-    let text = |f: &dyn Fn(&nix::sys::utsname::UtsName) -> String| uname.as_ref().map(f).unwrap_or_default();
+    let text = |f: &dyn Fn(&nix::sys::utsname::UtsName) -> String| {
+        uname.as_ref().map(f).unwrap_or_default()
+    };
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let cpu = cpuinfo.lines().find_map(|l| l.strip_prefix("model name")?.split_once(": ")).map(|(_, n)| n);
+    let cpu = cpuinfo
+        .lines()
+        .find_map(|l| l.strip_prefix("model name")?.split_once(": "))
+        .map(|(_, n)| n);
     let mut meta = RecordingMeta {
         hopscope_version: env!("CARGO_PKG_VERSION").into(),
         command_line: std::env::args().collect(),
@@ -164,7 +198,9 @@ fn meta(args: &RecordArgs, options: &InstallOptions) -> RecordingMeta {
     if !args.no_calibration && !args.empty_probes {
         match calibrate::measure(&meta, options) {
             Ok(cost) => meta.probe_cost = Some(cost),
-            Err(e) => eprintln!("hopscope: the probe's cost could not be measured: {e:#}; reports will show raw times only"),
+            Err(e) => eprintln!(
+                "hopscope: the probe's cost could not be measured: {e:#}; reports will show raw times only"
+            ),
         }
     }
     meta.start = clock_sync();
@@ -180,7 +216,8 @@ fn finish(
     meta: &RecordingMeta,
 ) -> anyhow::Result<ExitCode> {
     let cpu = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF)?;
-    let ns = |t: nix::sys::time::TimeVal| t.tv_sec() as u64 * 1_000_000_000 + t.tv_usec() as u64 * 1_000;
+    let ns =
+        |t: nix::sys::time::TimeVal| t.tv_sec() as u64 * 1_000_000_000 + t.tv_usec() as u64 * 1_000;
     let summary = Summary {
         end: clock_sync(),
         ended_because: outcome.ended.to_string(),
@@ -190,7 +227,11 @@ fn finish(
         threads_measured: outcome.threads,
         calls_unmeasured: outcome.calls_unmeasured,
         attach_pause_ns,
-        detach_pause_ns: outcome.detach_pauses.iter().map(|d| d.as_nanos() as u64).collect(),
+        detach_pause_ns: outcome
+            .detach_pauses
+            .iter()
+            .map(|d| d.as_nanos() as u64)
+            .collect(),
         recorder_cpu_ns: ns(cpu.user_time()) + ns(cpu.system_time()),
         notes: outcome.notes,
     };
@@ -207,7 +248,11 @@ fn finish(
     }
 }
 
-fn close(args: &RecordArgs, writer: TraceWriter<BufWriter<File>>, summary: &Summary) -> anyhow::Result<()> {
+fn close(
+    args: &RecordArgs,
+    writer: TraceWriter<BufWriter<File>>,
+    summary: &Summary,
+) -> anyhow::Result<()> {
     let writing = || format!("writing {}", args.output.display());
     let mut buffered = writer.finish(summary).with_context(writing)?;
     buffered.flush().with_context(writing)?;

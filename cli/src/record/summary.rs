@@ -8,7 +8,9 @@ use std::io::Write;
 
 /// One line on stderr; on a terminal it replaces the last one.
 pub(super) fn status(s: &Status, tty: bool) {
-    let slowdown = s.slowdown_percent.map_or("unknown".into(), |p| format!("{p:.1} %"));
+    let slowdown = s
+        .slowdown_percent
+        .map_or("unknown".into(), |p| format!("{p:.1} %"));
     let line = format!(
         "{:5.0} s  {:>12.0} records/s  lost {}  estimated slowdown {slowdown}",
         s.elapsed.as_secs_f64(),
@@ -55,7 +57,10 @@ pub(super) fn dry_run(plan: &Plan, json: bool) -> anyhow::Result<()> {
         let line = serde_json::json!({"type": "summary", "schema": 1, "accepted": accepted, "refused": refused});
         writeln!(out, "{line}")?;
     } else {
-        writeln!(out, "{accepted} functions would be measured, {refused} refused")?;
+        writeln!(
+            out,
+            "{accepted} functions would be measured, {refused} refused"
+        )?;
     }
     Ok(())
 }
@@ -82,18 +87,38 @@ pub(super) fn print(
         writeln!(out, "{line}")?;
         return Ok(());
     }
-    let us = |ns: &Vec<u64>| ns.iter().max().map_or("-".into(), |ns| format!("{:.0} µs", *ns as f64 / 1e3));
-    writeln!(out, "{} records of {functions} functions on {} threads: {}", s.recorded, s.threads_measured, s.ended_because)?;
-    writeln!(out, "lost {}, torn {}, calls of threads without a ring {}", s.lost, s.torn, s.calls_unmeasured)?;
+    let us = |ns: &Vec<u64>| {
+        ns.iter()
+            .max()
+            .map_or("-".into(), |ns| format!("{:.0} µs", *ns as f64 / 1e3))
+    };
+    writeln!(
+        out,
+        "{} records of {functions} functions on {} threads: {}",
+        s.recorded, s.threads_measured, s.ended_because
+    )?;
+    writeln!(
+        out,
+        "lost {}, torn {}, calls of threads without a ring {}",
+        s.lost, s.torn, s.calls_unmeasured
+    )?;
     for (reason, n) in reasons(plan) {
         writeln!(out, "refused {n}: {reason}")?;
     }
-    writeln!(out, "target stood still {} at attach, {} at detach", us(&s.attach_pause_ns), us(&s.detach_pause_ns))?;
+    writeln!(
+        out,
+        "target stood still {} at attach, {} at detach",
+        us(&s.attach_pause_ns),
+        us(&s.detach_pause_ns)
+    )?;
     match meta.probe_cost {
         Some(cost) => writeln!(
             out,
             "probe cost {} ticks a call ({}…{}), {} of them inside the measured time; tick = {:.3} ns",
-            cost.pair_ticks[1], cost.pair_ticks[0], cost.pair_ticks[2], cost.bias_ticks[1],
+            cost.pair_ticks[1],
+            cost.pair_ticks[0],
+            cost.pair_ticks[2],
+            cost.bias_ticks[1],
             1e9 / meta.tsc_frequency.0 as f64
         )?,
         None => writeln!(out, "probe cost not measured: times are raw")?,
@@ -101,6 +126,12 @@ pub(super) fn print(
     for note in &s.notes {
         writeln!(out, "note: {note}")?;
     }
-    writeln!(out, "{} ({:.1} MB); next: hopscope report {}", args.output.display(), bytes as f64 / 1e6, args.output.display())?;
+    writeln!(
+        out,
+        "{} ({:.1} MB); next: hopscope report {}",
+        args.output.display(),
+        bytes as f64 / 1e6,
+        args.output.display()
+    )?;
     Ok(())
 }

@@ -15,7 +15,12 @@ pub(super) fn pids(args: &RecordArgs) -> anyhow::Result<Vec<i32>> {
         pids.extend(named);
     }
     let mut seen = Vec::new();
-    pids.retain(|pid| !seen.contains(pid) && { seen.push(*pid); true });
+    pids.retain(|pid| {
+        !seen.contains(pid) && {
+            seen.push(*pid);
+            true
+        }
+    });
     if pids.is_empty() {
         bail!("which process? give -p PID, --comm NAME or -- COMMAND");
     }
@@ -34,7 +39,10 @@ fn with_comm(name: &str) -> anyhow::Result<Vec<i32>> {
 }
 
 fn comm(pid: i32) -> String {
-    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
+    fs::read_to_string(format!("/proc/{pid}/comm"))
+        .unwrap_or_default()
+        .trim_end()
+        .to_owned()
 }
 
 pub(super) fn entry(ix: ProcessIx, pid: i32) -> ProcessEntry {
@@ -44,5 +52,10 @@ pub(super) fn entry(ix: ProcessIx, pid: i32) -> ProcessEntry {
         .filter(|arg| !arg.is_empty())
         .map(|arg| String::from_utf8_lossy(arg).into_owned())
         .collect();
-    ProcessEntry { ix, pid, comm: comm(pid), command_line }
+    ProcessEntry {
+        ix,
+        pid,
+        comm: comm(pid),
+        command_line,
+    }
 }

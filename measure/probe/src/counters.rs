@@ -23,7 +23,12 @@ pub fn clock_sync() -> ClockSync {
             let monotonic_ns = nanoseconds(ClockId::CLOCK_MONOTONIC);
             let realtime_ns = nanoseconds(ClockId::CLOCK_REALTIME);
             let window_ticks = (read_tsc() - before) as u64;
-            ClockSync { tsc: before + window_ticks / 2, monotonic_ns, realtime_ns, window_ticks }
+            ClockSync {
+                tsc: before + window_ticks / 2,
+                monotonic_ns,
+                realtime_ns,
+                window_ticks,
+            }
         })
         .min_by_key(|sync| sync.window_ticks)
         .expect("eight tries")
@@ -45,8 +50,13 @@ pub fn measure_frequency() -> TscFrequency {
 /// Whether the kernel says that the TSC runs evenly through all states of the CPU.
 pub fn tsc_is_invariant() -> bool {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let flags = info.lines().find(|l| l.starts_with("flags")).unwrap_or_default();
-    ["constant_tsc", "nonstop_tsc"].iter().all(|f| flags.split(' ').any(|g| g == *f))
+    let flags = info
+        .lines()
+        .find(|l| l.starts_with("flags"))
+        .unwrap_or_default();
+    ["constant_tsc", "nonstop_tsc"]
+        .iter()
+        .all(|f| flags.split(' ').any(|g| g == *f))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub mod attach;
 pub mod codegen;
 #[allow(unsafe_code)]
 pub mod counters;
+pub mod listing;
 pub mod live;
 pub mod locate;
 #[allow(unsafe_code)]

@@ -14,7 +14,10 @@ impl SharedWords {
     /// be truncated while mapped; memfds of targets are only ever grown by us.
     pub fn map(file: &File, len: usize) -> io::Result<SharedWords> {
         if file.metadata()?.len() < len as u64 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "shorter than its mapping"));
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "shorter than its mapping",
+            ));
         }
         let map = MmapOptions::new().len(len).map_raw(file)?;
         Ok(SharedWords { map })

@@ -39,14 +39,24 @@ pub enum PlanError {
     #[error(transparent)]
     Locate(#[from] LocateError),
     #[error("process {pid}: nothing matches {patterns}{nearest}")]
-    NothingMatches { pid: i32, patterns: String, nearest: String },
+    NothingMatches {
+        pid: i32,
+        patterns: String,
+        nearest: String,
+    },
 }
 
 impl Item {
     pub fn selected(&self) -> Selected<'_> {
         let pieces = self.unit.pieces.iter().map(|p| {
-            let bytes = self.image.bytes(p.range.clone()).expect("was decoded from there");
-            Piece { svma: p.range.start, bytes }
+            let bytes = self
+                .image
+                .bytes(p.range.clone())
+                .expect("was decoded from there");
+            Piece {
+                svma: p.range.start,
+                bytes,
+            }
         });
         Selected {
             id: self.id,
@@ -116,12 +126,18 @@ impl Plan {
         process: ProcessTraits,
     ) -> Result<Unit, WhyNot> {
         if module.text.iter().any(|t| t.shared) {
-            return Err(WhyNot::NeverTouch("its code is a shared mapping: a change would be seen by others"));
+            return Err(WhyNot::NeverTouch(
+                "its code is a shared mapping: a change would be seen by others",
+            ));
         }
         verdict::accept(image, function, process).map(|(unit, _)| unit)
     }
 
-    fn image(&mut self, pid: i32, module: &MappedModule) -> Result<(Arc<Image>, ModuleIx), LocateError> {
+    fn image(
+        &mut self,
+        pid: i32,
+        module: &MappedModule,
+    ) -> Result<(Arc<Image>, ModuleIx), LocateError> {
         if let Some((image, ix)) = self.images.get(&module.path)
             && image.is_mapped_by(pid, module)
         {
@@ -165,16 +181,28 @@ impl Plan {
     pub fn refuse(&mut self, module: &str, name: &str, svma: u64, reason: String) {
         if self.refused.insert((module.to_owned(), svma)) {
             let (module, name) = (module.to_owned(), name.to_owned());
-            self.refusals.push(Refusal { module, name, svma, reason });
+            self.refusals.push(Refusal {
+                module,
+                name,
+                svma,
+                reason,
+            });
         }
     }
 
     fn nothing(&self, pid: i32, patterns: &[Pattern], opened: &[Opened]) -> PlanError {
-        let names = opened.iter().flat_map(|(_, image, _)| image.functions()).map(|f| f.name.as_str());
+        let names = opened
+            .iter()
+            .flat_map(|(_, image, _)| image.functions())
+            .map(|f| f.name.as_str());
         let nearest = locate::pattern::suggest(patterns, names);
         PlanError::NothingMatches {
             pid,
-            patterns: patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+            patterns: patterns
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
             nearest: if nearest.is_empty() {
                 String::new()
             } else {

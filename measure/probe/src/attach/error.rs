@@ -11,13 +11,19 @@ pub enum AttachError {
     KernelThread(i32),
     #[error("process {0} is this hopscope itself")]
     Ourselves(i32),
-    #[error("no permission to trace process {pid} (owner uid {uid}): run as root, as that user, or with CAP_SYS_PTRACE; see: hopscope check")]
+    #[error(
+        "no permission to trace process {pid} (owner uid {uid}): run as root, as that user, or with CAP_SYS_PTRACE; see: hopscope check"
+    )]
     NoPermission { pid: i32, uid: u32 },
-    #[error("process {pid} is traced already by process {tracer} (gdb, strace …); stop that one first")]
+    #[error(
+        "process {pid} is traced already by process {tracer} (gdb, strace …); stop that one first"
+    )]
     AlreadyTraced { pid: i32, tracer: i32 },
     #[error("process {0} runs 32-bit code; hopscope measures x86-64 only")]
     Not64Bit(i32),
-    #[error("process {pid} shares its memory with process {other}, which would run unprepared into changed code")]
+    #[error(
+        "process {pid} shares its memory with process {other}, which would run unprepared into changed code"
+    )]
     SharedMemory { pid: i32, other: i32 },
     #[error("this CPU or kernel has no FSGSBASE, which probes need to tell threads apart")]
     NoFsgsbase,
@@ -25,13 +31,19 @@ pub enum AttachError {
     SeccompStrict { pid: i32 },
     #[error("process {pid}: its seccomp filter does not allow {call}")]
     SeccompForbids { pid: i32, call: &'static str },
-    #[error("process {pid}: its seccomp filter cannot be read ({source}); reading it needs CAP_SYS_ADMIN")]
+    #[error(
+        "process {pid}: its seccomp filter cannot be read ({source}); reading it needs CAP_SYS_ADMIN"
+    )]
     SeccompUnreadable { pid: i32, source: io::Error },
-    #[error("process {pid}: thread {tid} does not stop (state {state}; D: uninterruptible, often a vfork in progress); try again")]
+    #[error(
+        "process {pid}: thread {tid} does not stop (state {state}; D: uninterruptible, often a vfork in progress); try again"
+    )]
     DoesNotStop { pid: i32, tid: i32, state: char },
     #[error("process {pid} has no thread that could make a system call for us")]
     NoUsableThread { pid: i32 },
-    #[error("process {pid}: no {what} instruction sequence is mapped in it, so no system call can be made safely")]
+    #[error(
+        "process {pid}: no {what} instruction sequence is mapped in it, so no system call can be made safely"
+    )]
     NoGadget { pid: i32, what: &'static str },
     #[error("process {pid}: no unused stack memory to prepare a system call in")]
     NoScratch { pid: i32 },
@@ -40,7 +52,12 @@ pub enum AttachError {
     #[error("process {pid}: memory access failed: {source}")]
     Memory { pid: i32, source: io::Error },
     #[error("process {pid}, thread {tid}: ptrace {what} failed: {source}")]
-    Ptrace { pid: i32, tid: i32, what: &'static str, source: io::Error },
+    Ptrace {
+        pid: i32,
+        tid: i32,
+        what: &'static str,
+        source: io::Error,
+    },
     #[error("process {pid}: reading /proc failed: {source}")]
     Proc { pid: i32, source: io::Error },
 }

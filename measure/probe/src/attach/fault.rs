@@ -30,7 +30,10 @@ pub const LAST: u32 = UNMAPPED;
 pub fn point(number: u32) {
     static WANTED: OnceLock<u32> = OnceLock::new();
     let wanted = WANTED.get_or_init(|| {
-        std::env::var("HOPSCOPE_FAULT_POINT").ok().and_then(|v| v.parse().ok()).unwrap_or(0)
+        std::env::var("HOPSCOPE_FAULT_POINT")
+            .ok()
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(0)
     });
     if *wanted == number {
         let _ = nix::sys::signal::kill(nix::unistd::getpid(), nix::sys::signal::Signal::SIGKILL);

@@ -32,14 +32,18 @@ pub const fn needed(xstate: usize) -> usize {
 pub fn build(at: u64, restorer: u64, regs: &Regs, mask: u64, mut xstate: Vec<u8>) -> Vec<u8> {
     let mut frame = vec![0u8; FRAME_BYTES];
     let fpstate = (at + FRAME_BYTES as u64).next_multiple_of(64);
-    let mut put = |offset: usize, value: u64| frame[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
+    let mut put =
+        |offset: usize, value: u64| frame[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
     put(0, restorer);
-    put(UCONTEXT, UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS);
+    put(
+        UCONTEXT,
+        UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
+    );
     // uc_stack stays zero: too small to be an alternate stack, so the present one is kept.
     let r = resumable(regs);
     let general = [
-        r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rdi, r.rsi, r.rbp, r.rbx, r.rdx, r.rax,
-        r.rcx, r.rsp, r.rip, r.eflags,
+        r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rdi, r.rsi, r.rbp, r.rbx, r.rdx,
+        r.rax, r.rcx, r.rsp, r.rip, r.eflags,
     ];
     for (n, value) in general.into_iter().enumerate() {
         put(MCONTEXT + 8 * n, value);
@@ -48,10 +52,19 @@ pub fn build(at: u64, restorer: u64, regs: &Regs, mask: u64, mut xstate: Vec<u8>
     put(FPSTATE_POINTER, fpstate);
     put(SIGMASK, mask);
 
-    let features = u64::from_le_bytes(xstate[SOFTWARE_BYTES..SOFTWARE_BYTES + 8].try_into().expect("8 bytes"));
+    let features = u64::from_le_bytes(
+        xstate[SOFTWARE_BYTES..SOFTWARE_BYTES + 8]
+            .try_into()
+            .expect("8 bytes"),
+    );
     let in_use = u64::from_le_bytes(xstate[512..520].try_into().expect("8 bytes"));
-    let amx = features & AMX_FEATURES != 0 && in_use & AMX_FEATURES == 0 && xstate.len() > BEFORE_AMX;
-    let (features, size) = if amx { (features & !AMX_FEATURES, BEFORE_AMX) } else { (features, xstate.len()) };
+    let amx =
+        features & AMX_FEATURES != 0 && in_use & AMX_FEATURES == 0 && xstate.len() > BEFORE_AMX;
+    let (features, size) = if amx {
+        (features & !AMX_FEATURES, BEFORE_AMX)
+    } else {
+        (features, xstate.len())
+    };
     xstate.truncate(size);
     let mut software = Vec::with_capacity(48);
     software.extend_from_slice(&FP_XSTATE_MAGIC1.to_le_bytes());

@@ -22,7 +22,10 @@ pub fn find(pid: i32, memory: &TargetMemory) -> Result<Gadgets, AttachError> {
     let mappings = maps::read(pid).map_err(|source| AttachError::Proc { pid, source })?;
     let (mut syscall_ret, mut sigreturn) = (None, None);
     // libc first: it has both.
-    let mut code: Vec<_> = mappings.iter().filter(|m| m.executable && m.readable && m.name != "[vsyscall]").collect();
+    let mut code: Vec<_> = mappings
+        .iter()
+        .filter(|m| m.executable && m.readable && m.name != "[vsyscall]")
+        .collect();
     code.sort_by_key(|m| !(m.name.contains("libc") || m.name.contains("musl")));
     for m in code {
         let mut bytes = vec![0u8; (m.range.end - m.range.start) as usize];
@@ -30,14 +33,24 @@ pub fn find(pid: i32, memory: &TargetMemory) -> Result<Gadgets, AttachError> {
             continue;
         }
         let find = |wanted: &[u8]| {
-            bytes.windows(wanted.len()).position(|w| w == wanted).map(|n| m.range.start + n as u64)
+            bytes
+                .windows(wanted.len())
+                .position(|w| w == wanted)
+                .map(|n| m.range.start + n as u64)
         };
         syscall_ret = syscall_ret.or_else(|| find(SYSCALL_RET));
         sigreturn = sigreturn.or_else(|| SIGRETURN.iter().find_map(|s| find(s)));
         if let (Some(syscall_ret), Some(sigreturn)) = (syscall_ret, sigreturn) {
-            return Ok(Gadgets { syscall_ret, sigreturn });
+            return Ok(Gadgets {
+                syscall_ret,
+                sigreturn,
+            });
         }
     }
-    let what = if syscall_ret.is_none() { "syscall-return" } else { "signal-return" };
+    let what = if syscall_ret.is_none() {
+        "syscall-return"
+    } else {
+        "signal-return"
+    };
     Err(AttachError::NoGadget { pid, what })
 }

@@ -29,11 +29,19 @@ pub fn preflight(pid: i32) -> Result<Preflight, AttachError> {
     if status.field("Kthread") == Some("1") || status.field("VmSize").is_none() {
         return Err(AttachError::KernelThread(pid));
     }
-    let tracer = status.field("TracerPid").and_then(|t| t.parse().ok()).unwrap_or(0);
+    let tracer = status
+        .field("TracerPid")
+        .and_then(|t| t.parse().ok())
+        .unwrap_or(0);
     if tracer != 0 {
         return Err(AttachError::AlreadyTraced { pid, tracer });
     }
-    if fs::OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem")).is_err() {
+    if fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(format!("/proc/{pid}/mem"))
+        .is_err()
+    {
         let uid = fs::metadata(format!("/proc/{pid}")).map_or(0, |m| m.uid());
         return Err(AttachError::NoPermission { pid, uid });
     }
@@ -48,7 +56,9 @@ pub fn preflight(pid: i32) -> Result<Preflight, AttachError> {
         return Err(AttachError::SharedMemory { pid, other });
     }
     let features = status.field("x86_Thread_features").unwrap_or_default();
-    Ok(Preflight { shadow_stack: features.split(' ').any(|f| f == "shstk") })
+    Ok(Preflight {
+        shadow_stack: features.split(' ').any(|f| f == "shstk"),
+    })
 }
 
 fn hwcap2() -> u64 {
@@ -72,7 +82,10 @@ fn check_64_bit(pid: i32) -> Result<(), AttachError> {
 /// progress): it would not be stopped.
 fn sharer(pid: i32) -> Option<i32> {
     const KCMP_VM: i32 = 1;
-    let others = fs::read_dir("/proc").ok()?.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
+    let others = fs::read_dir("/proc")
+        .ok()?
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse().ok());
     others.filter(|other: &i32| *other != pid).find(|other| {
         // SAFETY: kcmp takes numbers only; it compares two processes and changes nothing.
         unsafe { libc::syscall(libc::SYS_kcmp, pid, *other, KCMP_VM, 0, 0) == 0 }

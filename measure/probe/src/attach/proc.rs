@@ -21,15 +21,22 @@ impl Status {
     }
 
     pub fn field(&self, name: &str) -> Option<&str> {
-        self.0.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+        self.0
+            .lines()
+            .find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))
+            .map(str::trim)
     }
 
     pub fn state(&self) -> char {
-        self.field("State").and_then(|s| s.chars().next()).unwrap_or('?')
+        self.field("State")
+            .and_then(|s| s.chars().next())
+            .unwrap_or('?')
     }
 
     fn hex(&self, name: &str) -> u64 {
-        self.field(name).and_then(|v| u64::from_str_radix(v, 16).ok()).unwrap_or(0)
+        self.field(name)
+            .and_then(|v| u64::from_str_radix(v, 16).ok())
+            .unwrap_or(0)
     }
 
     /// A signal that the thread would take as soon as it may.

@@ -24,22 +24,50 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    pub(super) fn prepare(pid: i32, tid: i32, original: Regs, gadgets: Gadgets, memory: &TargetMemory) -> Result<Remote, AttachError> {
-        let failed = |what| move |source| AttachError::Ptrace { pid, tid, what, source };
+    pub(super) fn prepare(
+        pid: i32,
+        tid: i32,
+        original: Regs,
+        gadgets: Gadgets,
+        memory: &TargetMemory,
+    ) -> Result<Remote, AttachError> {
+        let failed = |what| {
+            move |source| AttachError::Ptrace {
+                pid,
+                tid,
+                what,
+                source,
+            }
+        };
         let mask = sys::signal_mask(tid).map_err(failed("reading the signal mask"))?;
         let xstate = sys::xstate(tid).map_err(failed("reading the vector registers"))?;
         let len = frame::needed(xstate.len()) as u64;
         let frame_at = scratch::find(pid, original.rsp, len)?;
         let bytes = frame::build(frame_at, gadgets.sigreturn, &original, mask, xstate);
-        memory.write(frame_at, &bytes).map_err(|source| AttachError::Memory { pid, source })?;
+        memory
+            .write(frame_at, &bytes)
+            .map_err(|source| AttachError::Memory { pid, source })?;
         fault::point(fault::FRAME_WRITTEN);
-        Ok(Remote { tid, original, mask, frame_at, gadgets })
+        Ok(Remote {
+            tid,
+            original,
+            mask,
+            frame_at,
+            gadgets,
+        })
     }
 
     /// Raw return value of the system call.
     pub(super) fn call(&self, pid: i32, nr: i64, args: [u64; 6]) -> Result<i64, AttachError> {
         let tid = self.tid;
-        let failed = |what| move |source| AttachError::Ptrace { pid, tid, what, source };
+        let failed = |what| {
+            move |source| AttachError::Ptrace {
+                pid,
+                tid,
+                what,
+                source,
+            }
+        };
         let regs = Regs {
             rip: self.gadgets.syscall_ret,
             rsp: self.frame_at,
@@ -73,14 +101,26 @@ impl Remote {
 
     fn step_to(&self, pid: i32, wanted: Waited) -> Result<(), AttachError> {
         let tid = self.tid;
-        sys::to_syscall(tid).map_err(|source| AttachError::Ptrace { pid, tid, what: "continuing", source })?;
+        sys::to_syscall(tid).map_err(|source| AttachError::Ptrace {
+            pid,
+            tid,
+            what: "continuing",
+            source,
+        })?;
         wait_for(pid, tid, wanted)
     }
 
     /// Writes the thread's own state back; it must be in an interrupt stop.
     pub(super) fn restore(&self, pid: i32, regs: &Regs) -> Result<(), AttachError> {
         let tid = self.tid;
-        let failed = |what| move |source| AttachError::Ptrace { pid, tid, what, source };
+        let failed = |what| {
+            move |source| AttachError::Ptrace {
+                pid,
+                tid,
+                what,
+                source,
+            }
+        };
         sys::set_regs(tid, regs).map_err(failed("restoring registers"))?;
         sys::set_signal_mask(tid, self.mask).map_err(failed("restoring the signal mask"))?;
         fault::point(fault::RESTORED_REGISTERS);

@@ -23,7 +23,9 @@ pub fn find(pid: i32, rsp: u64, len: u64) -> Result<u64, AttachError> {
     {
         return Ok(aligned(low));
     }
-    let around = mappings.iter().find(|m| m.range.contains(&rsp) && m.writable);
+    let around = mappings
+        .iter()
+        .find(|m| m.range.contains(&rsp) && m.writable);
     let below = rsp.wrapping_sub(RED_ZONE + len + 128);
     match around {
         // Four times the need: a coroutine's small stack inside a heap must not be overrun.
@@ -35,7 +37,10 @@ pub fn find(pid: i32, rsp: u64, len: u64) -> Result<u64, AttachError> {
 fn untouched(pid: i32, from: u64, to: u64, len: u64) -> Option<u64> {
     let pages = ((to - from) / PAGE) as usize;
     let mut entries = vec![0u8; pages * 8];
-    File::open(format!("/proc/{pid}/pagemap")).ok()?.read_exact_at(&mut entries, from / PAGE * 8).ok()?;
+    File::open(format!("/proc/{pid}/pagemap"))
+        .ok()?
+        .read_exact_at(&mut entries, from / PAGE * 8)
+        .ok()?;
     let free = entries
         .chunks_exact(8)
         .take_while(|e| u64::from_le_bytes((*e).try_into().expect("8 bytes")) & TOUCHED == 0)

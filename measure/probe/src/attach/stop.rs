@@ -45,8 +45,17 @@ pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
     let mut first = true;
     loop {
         let tids = proc::threads(pid).map_err(|_| AttachError::Exited { pid })?;
-        let new: Vec<i32> = tids.into_iter().filter(|t| !stopped.threads.contains_key(t)).collect();
-        let seized: Vec<i32> = new.into_iter().map(|tid| seize(pid, tid)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+        let new: Vec<i32> = tids
+            .into_iter()
+            .filter(|t| !stopped.threads.contains_key(t))
+            .collect();
+        let seized: Vec<i32> = new
+            .into_iter()
+            .map(|tid| seize(pid, tid))
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter()
+            .flatten()
+            .collect();
         if seized.is_empty() {
             break;
         }
@@ -103,7 +112,10 @@ fn seize(pid: i32, tid: i32) -> Result<Option<i32>, AttachError> {
                 Ok(s) if matches!(s.state(), 'Z' | 'X') => Ok(None),
                 Err(_) => Ok(None),
                 Ok(s) => {
-                    let tracer = s.field("TracerPid").and_then(|t| t.parse().ok()).unwrap_or(0);
+                    let tracer = s
+                        .field("TracerPid")
+                        .and_then(|t| t.parse().ok())
+                        .unwrap_or(0);
                     Err(if tracer == 0 {
                         AttachError::NoPermission { pid, uid: 0 }
                     } else {
@@ -112,7 +124,12 @@ fn seize(pid: i32, tid: i32) -> Result<Option<i32>, AttachError> {
                 }
             }
         }
-        Err(source) => Err(AttachError::Ptrace { pid, tid, what: "seize", source }),
+        Err(source) => Err(AttachError::Ptrace {
+            pid,
+            tid,
+            what: "seize",
+            source,
+        }),
     }
 }
 
@@ -124,7 +141,10 @@ struct Patience {
 
 impl Patience {
     fn new() -> Patience {
-        Patience { started: Instant::now(), rounds: 0 }
+        Patience {
+            started: Instant::now(),
+            rounds: 0,
+        }
     }
 
     /// False when it is over.
@@ -143,20 +163,39 @@ impl Patience {
 pub(super) fn wait_for(pid: i32, tid: i32, wanted: Waited) -> Result<(), AttachError> {
     let mut patience = Patience::new();
     loop {
-        match sys::poll(tid).map_err(|source| AttachError::Ptrace { pid, tid, what: "waiting", source })? {
+        match sys::poll(tid).map_err(|source| AttachError::Ptrace {
+            pid,
+            tid,
+            what: "waiting",
+            source,
+        })? {
             w if w == wanted => return Ok(()),
             Waited::Gone => return Err(AttachError::Exited { pid }),
             Waited::NotYet => {
                 if !patience.wait() {
-                    return Err(AttachError::DoesNotStop { pid, tid, state: proc::state(pid, tid) });
+                    return Err(AttachError::DoesNotStop {
+                        pid,
+                        tid,
+                        state: proc::state(pid, tid),
+                    });
                 }
             }
             // SIGSTOP's group stop, or a stop that was pending: go on towards what is wanted.
             Waited::Stopped | Waited::SystemCall => {
-                sys::to_syscall(tid).map_err(|source| AttachError::Ptrace { pid, tid, what: "continuing", source })?;
+                sys::to_syscall(tid).map_err(|source| AttachError::Ptrace {
+                    pid,
+                    tid,
+                    what: "continuing",
+                    source,
+                })?;
             }
             Waited::Signal(signal) => {
-                sys::cont(tid, signal).map_err(|source| AttachError::Ptrace { pid, tid, what: "continuing", source })?;
+                sys::cont(tid, signal).map_err(|source| AttachError::Ptrace {
+                    pid,
+                    tid,
+                    what: "continuing",
+                    source,
+                })?;
             }
         }
     }
@@ -165,7 +204,14 @@ pub(super) fn wait_for(pid: i32, tid: i32, wanted: Waited) -> Result<(), AttachE
 impl StoppedProcess {
     fn new(pid: i32) -> StoppedProcess {
         let now = Instant::now();
-        StoppedProcess { pid, threads: BTreeMap::new(), remote: None, gadgets: None, first_interrupt: now, all_stopped: now }
+        StoppedProcess {
+            pid,
+            threads: BTreeMap::new(),
+            remote: None,
+            gadgets: None,
+            first_interrupt: now,
+            all_stopped: now,
+        }
     }
 
     pub fn pid(&self) -> i32 {
@@ -197,7 +243,12 @@ impl StoppedProcess {
                 }
                 Err(source) => {
                     self.let_go(&waiting);
-                    return Err(AttachError::Ptrace { pid, tid, what: "interrupt", source });
+                    return Err(AttachError::Ptrace {
+                        pid,
+                        tid,
+                        what: "interrupt",
+                        source,
+                    });
                 }
             }
         }
@@ -209,7 +260,14 @@ impl StoppedProcess {
                 match self.look(tid) {
                     Ok(true) => {}
                     Ok(false) => still.push(tid),
-                    Err(source) => return Err(AttachError::Ptrace { pid, tid, what: "waiting", source }),
+                    Err(source) => {
+                        return Err(AttachError::Ptrace {
+                            pid,
+                            tid,
+                            what: "waiting",
+                            source,
+                        });
+                    }
                 }
             }
             waiting = still;
@@ -250,14 +308,22 @@ impl StoppedProcess {
     fn let_go(&self, tids: &[i32]) {
         for &tid in tids {
             if sys::detach(tid).is_err() {
-                log::warn!("thread {tid} of process {} stays attached until hopscope exits", self.pid);
+                log::warn!(
+                    "thread {tid} of process {} stays attached until hopscope exits",
+                    self.pid
+                );
             }
         }
     }
 
     pub fn set_rip(&mut self, tid: i32, rip: u64) -> Result<(), AttachError> {
         let pid = self.pid;
-        sys::set_rip(tid, rip).map_err(|source| AttachError::Ptrace { pid, tid, what: "moving a thread", source })?;
+        sys::set_rip(tid, rip).map_err(|source| AttachError::Ptrace {
+            pid,
+            tid,
+            what: "moving a thread",
+            source,
+        })?;
         if let Some(regs) = self.threads.get_mut(&tid) {
             regs.rip = rip;
         }
@@ -270,7 +336,14 @@ impl StoppedProcess {
             Ok(()) => {}
             // Killed while stopped: nothing left to set.
             Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
-            Err(source) => return Err(AttachError::Ptrace { pid, tid, what: "setting gs", source }),
+            Err(source) => {
+                return Err(AttachError::Ptrace {
+                    pid,
+                    tid,
+                    what: "setting gs",
+                    source,
+                });
+            }
         }
         if let Some(regs) = self.threads.get_mut(&tid) {
             regs.gs_base = gs_base;
@@ -286,7 +359,11 @@ impl StoppedProcess {
                 Some(gadgets) => gadgets,
                 None => remote::gadgets(self.pid, &memory)?,
             };
-            let (&tid, regs) = self.threads.iter().next().ok_or(AttachError::Exited { pid: self.pid })?;
+            let (&tid, regs) = self
+                .threads
+                .iter()
+                .next()
+                .ok_or(AttachError::Exited { pid: self.pid })?;
             self.remote = Some(Remote::prepare(self.pid, tid, *regs, gadgets, &memory)?);
         }
         let remote = self.remote.as_ref().expect("was just prepared");
@@ -299,11 +376,18 @@ impl StoppedProcess {
         let pid = self.pid;
         let rsp = self.regs(tid).rsp & !7;
         let mappings = maps::read(pid).map_err(|source| AttachError::Proc { pid, source })?;
-        let Some(m) = mappings.iter().find(|m| m.range.contains(&rsp)) else { return Ok(Vec::new()) };
+        let Some(m) = mappings.iter().find(|m| m.range.contains(&rsp)) else {
+            return Ok(Vec::new());
+        };
         let mut bytes = vec![0u8; (m.range.end - rsp).min(AT_MOST) as usize];
         let memory = TargetMemory::open(pid)?;
-        memory.read(rsp, &mut bytes).map_err(|source| AttachError::Memory { pid, source })?;
-        Ok(bytes.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().expect("8 bytes"))).collect())
+        memory
+            .read(rsp, &mut bytes)
+            .map_err(|source| AttachError::Memory { pid, source })?;
+        Ok(bytes
+            .chunks_exact(8)
+            .map(|w| u64::from_le_bytes(w.try_into().expect("8 bytes")))
+            .collect())
     }
 
     /// Lets all threads go on as if nothing had happened.
@@ -330,13 +414,25 @@ impl StoppedProcess {
             // A call that an interrupt ends with EINTR, though no signal is there to be handled, is
             // made again: the program has not asked to know of us.
             if is_spurious_eintr(pid, tid, &regs) {
-                let again = Regs { rip: regs.rip - 2, rax: regs.orig_rax, orig_rax: u64::MAX, ..regs };
+                let again = Regs {
+                    rip: regs.rip - 2,
+                    rax: regs.orig_rax,
+                    orig_rax: u64::MAX,
+                    ..regs
+                };
                 let _ = sys::set_regs(tid, &again);
             }
             match sys::detach(tid) {
                 Ok(()) => {}
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(source) => result = Err(AttachError::Ptrace { pid, tid, what: "detach", source }),
+                Err(source) => {
+                    result = Err(AttachError::Ptrace {
+                        pid,
+                        tid,
+                        what: "detach",
+                        source,
+                    })
+                }
             }
         }
         result

@@ -13,11 +13,21 @@ fn request(request: libc::c_uint, tid: i32, addr: usize, data: usize) -> io::Res
     // SAFETY: every caller passes an address argument that is either a plain number or a pointer
     // to live memory of the size that the request reads or writes.
     let r = unsafe { libc::ptrace(request, tid, addr as *mut c_void, data as *mut c_void) };
-    if r == -1 { Err(io::Error::last_os_error()) } else { Ok(r) }
+    if r == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(r)
+    }
 }
 
 pub fn seize(tid: i32) -> io::Result<()> {
-    request(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACESYSGOOD as usize).map(drop)
+    request(
+        libc::PTRACE_SEIZE,
+        tid,
+        0,
+        libc::PTRACE_O_TRACESYSGOOD as usize,
+    )
+    .map(drop)
 }
 
 pub fn interrupt(tid: i32) -> io::Result<()> {
@@ -48,11 +58,23 @@ pub fn set_regs(tid: i32, regs: &Regs) -> io::Result<()> {
 }
 
 pub fn set_gs_base(tid: i32, value: u64) -> io::Result<()> {
-    request(libc::PTRACE_POKEUSER, tid, offset_of!(Regs, gs_base), value as usize).map(drop)
+    request(
+        libc::PTRACE_POKEUSER,
+        tid,
+        offset_of!(Regs, gs_base),
+        value as usize,
+    )
+    .map(drop)
 }
 
 pub fn set_rip(tid: i32, value: u64) -> io::Result<()> {
-    request(libc::PTRACE_POKEUSER, tid, offset_of!(Regs, rip), value as usize).map(drop)
+    request(
+        libc::PTRACE_POKEUSER,
+        tid,
+        offset_of!(Regs, rip),
+        value as usize,
+    )
+    .map(drop)
 }
 
 pub fn signal_mask(tid: i32) -> io::Result<u64> {
@@ -68,8 +90,16 @@ pub fn set_signal_mask(tid: i32, mask: u64) -> io::Result<()> {
 /// The whole extended state in the standard (non-compacted) XSAVE format.
 pub fn xstate(tid: i32) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0u8; 16 << 10];
-    let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    request(libc::PTRACE_GETREGSET, tid, NT_X86_XSTATE, &raw mut iov as usize)?;
+    let mut iov = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
+    request(
+        libc::PTRACE_GETREGSET,
+        tid,
+        NT_X86_XSTATE,
+        &raw mut iov as usize,
+    )?;
     bytes.truncate(iov.iov_len);
     Ok(bytes)
 }
@@ -93,7 +123,11 @@ pub fn poll(tid: i32) -> io::Result<Waited> {
     let r = unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL | libc::WNOHANG) };
     if r == -1 {
         let e = io::Error::last_os_error();
-        return if e.raw_os_error() == Some(libc::ECHILD) { Ok(Waited::Gone) } else { Err(e) };
+        return if e.raw_os_error() == Some(libc::ECHILD) {
+            Ok(Waited::Gone)
+        } else {
+            Err(e)
+        };
     }
     Ok(if r == 0 {
         Waited::NotYet

@@ -81,11 +81,22 @@ pub fn emit(
             let mut asm = Asm::new();
             let entry = asm.label();
             slow::claim(&mut asm, slow, entry);
-            segments.push((Segment { asm, entries: Vec::new(), reach: s.module.clone() }, entry));
+            segments.push((
+                Segment {
+                    asm,
+                    entries: Vec::new(),
+                    reach: s.module.clone(),
+                },
+                entry,
+            ));
         }
         let (segment, slow_entry) = segments.last_mut().expect("one was just pushed");
         let live = liveness::at_entry(s.pieces[0].bytes, s.unit.entry);
-        let mut copier = Copier { asm: &mut segment.asm, config, slow: *slow_entry };
+        let mut copier = Copier {
+            asm: &mut segment.asm,
+            config,
+            slow: *slow_entry,
+        };
         match copier.copy(s.unit, &s.pieces, s.bias, s.id, live) {
             Ok(copied) => {
                 let patch_at = s.unit.patch_at.wrapping_add(s.bias);
@@ -96,7 +107,11 @@ pub fn emit(
             Err(refusal) => refused.push((s.id, refusal)),
         }
     }
-    let segments = segments.into_iter().map(|(s, _)| s).filter(|s| !s.entries.is_empty()).collect();
+    let segments = segments
+        .into_iter()
+        .map(|(s, _)| s)
+        .filter(|s| !s.entries.is_empty())
+        .collect();
     (segments, refused)
 }
 
@@ -110,10 +125,18 @@ impl Segment {
     }
 
     /// Finds an address and resolves everything for it; the range is added to `taken`.
-    pub fn place(&self, mappings: &[Mapping], taken: &mut Vec<Range<u64>>) -> Result<u64, BuildError> {
+    pub fn place(
+        &self,
+        mappings: &[Mapping],
+        taken: &mut Vec<Range<u64>>,
+    ) -> Result<u64, BuildError> {
         let len = self.len();
-        let at = find_gap(mappings, taken, len, &self.reach, REACH)
-            .ok_or_else(|| BuildError::NoGap { len, reach: self.reach.clone() })?;
+        let at = find_gap(mappings, taken, len, &self.reach, REACH).ok_or_else(|| {
+            BuildError::NoGap {
+                len,
+                reach: self.reach.clone(),
+            }
+        })?;
         taken.push(at..at + len);
         Ok(at)
     }
@@ -126,7 +149,12 @@ impl Segment {
             let moved = (copied.moved.iter())
                 .map(|(svma, label)| Ok((svma.wrapping_add(*bias), address(*label)?)))
                 .collect::<Result<_, LinkError>>()?;
-            entries.push(Entry { id: *id, patch_at: *patch_at, copy_at: address(copied.entry)?, moved });
+            entries.push(Entry {
+                id: *id,
+                patch_at: *patch_at,
+                copy_at: address(copied.entry)?,
+                moved,
+            });
         }
         Ok(Linked { at, code, entries })
     }

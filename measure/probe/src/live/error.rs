@@ -13,18 +13,33 @@ pub enum LiveError {
     #[error(transparent)]
     Table(#[from] TableError),
     #[error("process {pid}: {what}: {source}")]
-    Io { pid: i32, what: String, source: io::Error },
+    Io {
+        pid: i32,
+        what: String,
+        source: io::Error,
+    },
     #[error("process {pid}: {call} failed: {source}{hint}")]
-    Remote { pid: i32, call: &'static str, source: io::Error, hint: &'static str },
+    Remote {
+        pid: i32,
+        call: &'static str,
+        source: io::Error,
+        hint: &'static str,
+    },
     #[error("process {pid} is being recorded by hopscope, pid {recorder}; stop that one first")]
     AlreadyRecorded { pid: i32, recorder: i32 },
-    #[error("process {pid} still carries what a killed hopscope left; run: hopscope detach -p {pid}")]
+    #[error(
+        "process {pid} still carries what a killed hopscope left; run: hopscope detach -p {pid}"
+    )]
     Orphan { pid: i32 },
     #[error("process {pid}, thread {tid}: its gs base is in use ({gs_base:#x}); probes need it")]
     GsInUse { pid: i32, tid: i32, gs_base: u64 },
-    #[error("process {pid}, thread {tid}: no thread control block (fs base 0); probes tell threads apart by it")]
+    #[error(
+        "process {pid}, thread {tid}: no thread control block (fs base 0); probes tell threads apart by it"
+    )]
     NoThreadPointer { pid: i32, tid: i32 },
-    #[error("process {pid}: code at {at:#x} is not what its file says; is a debugger or another tracer at work?")]
+    #[error(
+        "process {pid}: code at {at:#x} is not what its file says; is a debugger or another tracer at work?"
+    )]
     CodeDiffers { pid: i32, at: u64 },
 }
 

@@ -18,18 +18,37 @@ pub struct Found {
 }
 
 fn is_arena(mapping: &Mapping) -> bool {
-    mapping.name.strip_prefix("/memfd:").and_then(|n| n.strip_suffix(" (deleted)")) == Some(ARENA_NAME)
+    mapping
+        .name
+        .strip_prefix("/memfd:")
+        .and_then(|n| n.strip_suffix(" (deleted)"))
+        == Some(ARENA_NAME)
 }
 
 /// Arenas mapped in `pid`; empty when the process is gone.
 pub fn in_process(pid: i32) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
-    for m in maps::read(pid).unwrap_or_default().iter().filter(|m| is_arena(m)) {
-        let area = Area { at: m.range.start, len: m.range.end - m.range.start };
-        let i = found.iter().position(|f| f.inode == m.inode).unwrap_or_else(|| {
-            found.push(Found { pid, inode: m.inode, header: None, areas: Vec::new() });
-            found.len() - 1
-        });
+    for m in maps::read(pid)
+        .unwrap_or_default()
+        .iter()
+        .filter(|m| is_arena(m))
+    {
+        let area = Area {
+            at: m.range.start,
+            len: m.range.end - m.range.start,
+        };
+        let i = found
+            .iter()
+            .position(|f| f.inode == m.inode)
+            .unwrap_or_else(|| {
+                found.push(Found {
+                    pid,
+                    inode: m.inode,
+                    header: None,
+                    areas: Vec::new(),
+                });
+                found.len() - 1
+            });
         found[i].areas.push(area);
         if m.offset == 0 && !m.executable {
             found[i].header = Some(area);
@@ -40,7 +59,9 @@ pub fn in_process(pid: i32) -> Vec<Found> {
 
 /// Arenas of all processes.
 pub fn everywhere() -> Vec<Found> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
     entries
         .flatten()
         .filter_map(|e| e.file_name().to_str()?.parse().ok())
@@ -55,7 +76,9 @@ impl Found {
             return Err(super::table::TableError::NotOurs.into());
         };
         let mut bytes = vec![0u8; header.len as usize];
-        memory.read(header.at, &mut bytes).map_err(LiveError::io(self.pid, "reading the arena"))?;
+        memory
+            .read(header.at, &mut bytes)
+            .map_err(LiveError::io(self.pid, "reading the arena"))?;
         Ok(PatchTable::from_bytes(&bytes)?)
     }
 }
@@ -94,7 +117,10 @@ pub fn check_free(pid: i32) -> Result<(), LiveError> {
     for f in found.iter().filter(|f| f.header.is_some()) {
         let (table, _) = f.table(&memory)?;
         if recorder_alive(&table) {
-            return Err(LiveError::AlreadyRecorded { pid, recorder: table.recorder });
+            return Err(LiveError::AlreadyRecorded {
+                pid,
+                recorder: table.recorder,
+            });
         }
         if is_patched(&memory, &table) {
             return Err(LiveError::Orphan { pid });

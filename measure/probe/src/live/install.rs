@@ -52,8 +52,12 @@ pub struct Installed {
 
 impl Installed {
     pub fn pool(&self) -> Pool<'_> {
-        Pool::new(self.pool.words(), self.table.pool_contexts as usize, self.table.ring_records_log2)
-            .expect("mapped with these sizes")
+        Pool::new(
+            self.pool.words(),
+            self.table.pool_contexts as usize,
+            self.table.ring_records_log2,
+        )
+        .expect("mapped with these sizes")
     }
 
     pub fn set_state(&self, state: State) -> Result<(), LiveError> {
@@ -113,9 +117,13 @@ pub fn install(
     slow.contexts_at = places.contexts.at;
     slow.pool_at = places.pool.at;
     let (segments, refused) = build::emit(selected, &config, &slow);
-    let mut refused: Vec<(FunctionId, String)> =
-        refused.into_iter().map(|(id, why): (_, Refusal)| (id, why.to_string())).collect();
-    let result = fill(pid, &memory, &segments, &places, &arena, &mut table, options);
+    let mut refused: Vec<(FunctionId, String)> = refused
+        .into_iter()
+        .map(|(id, why): (_, Refusal)| (id, why.to_string()))
+        .collect();
+    let result = fill(
+        pid, &memory, &segments, &places, &arena, &mut table, options,
+    );
     let prepared = result.and_then(|linked| {
         let words = SharedWords::map(&pool, places.pool.len as usize)
             .map_err(LiveError::io(pid, "mapping the rings"))?;
@@ -135,7 +143,10 @@ pub fn install(
     refused.extend(on.refused);
     let arena_inode = {
         use std::os::unix::fs::MetadataExt;
-        arena.metadata().map_err(LiveError::io(pid, "looking at the memfd"))?.ino()
+        arena
+            .metadata()
+            .map_err(LiveError::io(pid, "looking at the memfd"))?
+            .ino()
     };
     Ok(Installed {
         pid,
@@ -158,9 +169,14 @@ fn verify_code(pid: i32, memory: &TargetMemory, selected: &[Selected]) -> Result
         for piece in &s.pieces {
             let at = piece.svma.wrapping_add(s.bias);
             running.resize(piece.bytes.len(), 0);
-            memory.read(at, &mut running).map_err(LiveError::io(pid, "reading its code"))?;
+            memory
+                .read(at, &mut running)
+                .map_err(LiveError::io(pid, "reading its code"))?;
             if let Some(n) = running.iter().zip(piece.bytes).position(|(a, b)| a != b) {
-                return Err(LiveError::CodeDiffers { pid, at: at + n as u64 });
+                return Err(LiveError::CodeDiffers {
+                    pid,
+                    at: at + n as u64,
+                });
             }
         }
     }
@@ -189,19 +205,32 @@ fn fill(
     let mut offset = places.header.len;
     for (segment, area) in segments.iter().zip(&places.segments) {
         let l = segment.link(area.at)?;
-        assert!(l.code.len() as u64 <= area.len, "the slow path only gets shorter");
-        arena.write_all_at(&l.code, offset).map_err(LiveError::io(pid, "writing the copies"))?;
+        assert!(
+            l.code.len() as u64 <= area.len,
+            "the slow path only gets shorter"
+        );
+        arena
+            .write_all_at(&l.code, offset)
+            .map_err(LiveError::io(pid, "writing the copies"))?;
         offset += area.len;
         linked.push(l);
     }
     let mut patches = Vec::new();
     for entry in linked.iter().flat_map(|l| &l.entries) {
         let mut original = [0u8; 5];
-        memory.read(entry.patch_at, &mut original).map_err(LiveError::io(pid, "reading its code"))?;
-        let replaced = entry.jump().ok_or(crate::codegen::asm::LinkError::OutOfRange {
-            target: entry.copy_at,
+        memory
+            .read(entry.patch_at, &mut original)
+            .map_err(LiveError::io(pid, "reading its code"))?;
+        let replaced = entry
+            .jump()
+            .ok_or(crate::codegen::asm::LinkError::OutOfRange {
+                target: entry.copy_at,
+            });
+        patches.push(Patch {
+            at: entry.patch_at,
+            original,
+            replaced: replaced.map_err(build::BuildError::from)?,
         });
-        patches.push(Patch { at: entry.patch_at, original, replaced: replaced.map_err(build::BuildError::from)? });
     }
     patches.sort_by_key(|p| p.at);
     table.patches = patches;
@@ -219,14 +248,19 @@ fn write_table(pid: i32, arena: &File, table: &PatchTable, state: State) -> Resu
         let source = std::io::Error::other("the patch table is larger than its place");
         return Err(LiveError::io(pid, "writing the patch table")(source));
     }
-    arena.write_all_at(&bytes, 0).map_err(LiveError::io(pid, "writing the patch table"))
+    arena
+        .write_all_at(&bytes, 0)
+        .map_err(LiveError::io(pid, "writing the patch table"))
 }
 
 fn prepare_pool(words: &SharedWords, options: &InstallOptions) {
     let w = words.words();
     let put = |offset: usize, value: u64| w[offset / 8].store(value, Ordering::Relaxed);
     put(offset_of!(PoolHeader, magic), POOL_MAGIC);
-    put(offset_of!(PoolHeader, version), POOL_VERSION as u64 | (STRIDE as u64) << 32);
+    put(
+        offset_of!(PoolHeader, version),
+        POOL_VERSION as u64 | (STRIDE as u64) << 32,
+    );
     let sizes = options.contexts as u64 | (options.ring_records_log2 as u64) << 32;
     put(offset_of!(PoolHeader, contexts), sizes);
 }
@@ -251,7 +285,11 @@ fn switch_on(
     let result = patch_stopped(&mut stopped, memory, linked, arena, words, table, options);
     let timing = stopped.resume()?;
     let (threads, refused) = result?;
-    Ok(SwitchedOn { threads, refused, pause: timing.pause() })
+    Ok(SwitchedOn {
+        threads,
+        refused,
+        pause: timing.pause(),
+    })
 }
 
 type Switched = (Vec<(i32, u32)>, Vec<(FunctionId, String)>);
@@ -283,8 +321,12 @@ fn patch_stopped(
     }
     let refused = leave_out_busy_sites(stopped, linked, table)?;
 
-    let pool = Pool::new(words.words(), options.contexts as usize, options.ring_records_log2)
-        .expect("mapped with these sizes");
+    let pool = Pool::new(
+        words.words(),
+        options.contexts as usize,
+        options.ring_records_log2,
+    )
+    .expect("mapped with these sizes");
     let mut contexts = vec![Context::default(); options.contexts as usize + 1];
     let spare = options.contexts as usize;
     contexts[spare].pool = table.pool.at;
@@ -294,7 +336,12 @@ fn patch_stopped(
         ring.set_owner(owner, tid);
         let at = POOL_HEADER_BYTES + i * ring_bytes(options.ring_records_log2);
         let ring = table.pool.at + at as u64;
-        contexts[i] = Context { owner, ring, pool: table.pool.at, ..Context::default() };
+        contexts[i] = Context {
+            owner,
+            ring,
+            pool: table.pool.at,
+            ..Context::default()
+        };
         threads.push((tid, i as u32));
     }
     for free in threads.len()..options.contexts as usize {
@@ -305,12 +352,17 @@ fn patch_stopped(
         .flat_map(|c| [c.owner, c.ring, c.pool, 0, 0, 0, 0, 0])
         .flat_map(u64::to_le_bytes)
         .collect();
-    memory.write(table.contexts.at, &bytes).map_err(LiveError::io(pid, "writing the contexts"))?;
+    memory
+        .write(table.contexts.at, &bytes)
+        .map_err(LiveError::io(pid, "writing the contexts"))?;
     // Threads first: a patched entry with gs base 0 would fault. Contexts without patches are
     // harmless.
     for (i, &tid) in tids.iter().enumerate() {
         let context = i.min(spare);
-        stopped.set_gs_base(tid, table.contexts.at + (context * size_of::<Context>()) as u64)?;
+        stopped.set_gs_base(
+            tid,
+            table.contexts.at + (context * size_of::<Context>()) as u64,
+        )?;
         fault::point(fault::SET_GS);
     }
     set_state(pid, arena, State::Patched)?;
@@ -366,14 +418,22 @@ fn leave_out_busy_sites(
     let entries = linked.iter().flat_map(|l| &l.entries);
     Ok(entries
         .filter(|e| busy.binary_search(&e.patch_at).is_ok())
-        .map(|e| (e.id, "a thread stood in the bytes the jump replaces; try again".to_owned()))
+        .map(|e| {
+            (
+                e.id,
+                "a thread stood in the bytes the jump replaces; try again".to_owned(),
+            )
+        })
         .collect())
 }
 
 /// After a failure before anything was patched.
 fn unmap_all(pid: i32, places: &Places) {
     let areas = [places.header, places.contexts, places.pool];
-    let all: Vec<Area> = areas.into_iter().chain(places.segments.iter().copied()).collect();
+    let all: Vec<Area> = areas
+        .into_iter()
+        .chain(places.segments.iter().copied())
+        .collect();
     if let Err(e) = super::remove::unmap(pid, &all) {
         log::warn!("process {pid} keeps unused mappings after a failed attach: {e}");
     }
@@ -383,4 +443,3 @@ fn unmap_all(pid: i32, places: &Places) {
 pub fn host_has_bmi2() -> bool {
     std::arch::is_x86_feature_detected!("bmi2")
 }
-

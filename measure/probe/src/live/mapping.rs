@@ -31,15 +31,26 @@ fn call(
         let hint = match source.raw_os_error() {
             Some(libc::ENOMEM) => "; a memory limit of the target? try a smaller --buffer",
             Some(libc::EMFILE) => "; the target has no descriptor left",
-            Some(libc::EACCES | libc::EPERM) => "; executable memfds may be forbidden (vm.memfd_noexec, SELinux)",
+            Some(libc::EACCES | libc::EPERM) => {
+                "; executable memfds may be forbidden (vm.memfd_noexec, SELinux)"
+            }
             _ => "",
         };
-        return Err(LiveError::Remote { pid: stopped.pid(), call: name, source, hint });
+        return Err(LiveError::Remote {
+            pid: stopped.pid(),
+            call: name,
+            source,
+            hint,
+        });
     }
     Ok(raw as u64)
 }
 
-pub fn map(stopped: &mut StoppedProcess, memory: &TargetMemory, places: &Places) -> Result<Mapped, LiveError> {
+pub fn map(
+    stopped: &mut StoppedProcess,
+    memory: &TargetMemory,
+    places: &Places,
+) -> Result<Mapped, LiveError> {
     let mut undo = Undo::default();
     let result = map_all(stopped, memory, places, &mut undo);
     if result.is_err() {
@@ -63,7 +74,9 @@ fn map_all(
     let names = [ARENA_NAME, POOL_NAME].map(|n| format!("{n}\0"));
     let name_at = [places.contexts.at, places.contexts.at + 64];
     for (name, at) in names.iter().zip(name_at) {
-        memory.write(at, name.as_bytes()).map_err(LiveError::io(pid, "writing into its memory"))?;
+        memory
+            .write(at, name.as_bytes())
+            .map_err(LiveError::io(pid, "writing into its memory"))?;
     }
     let arena_fd = undo.memfd(stopped, name_at[0], MFD_EXEC)?;
     let pool_fd = undo.memfd(stopped, name_at[1], MFD_NOEXEC_SEAL)?;
@@ -74,7 +87,8 @@ fn map_all(
             .write(true)
             .open(format!("/proc/{pid}/fd/{fd}"))
             .map_err(LiveError::io(pid, "opening the memfd"))?;
-        file.set_len(len).map_err(LiveError::io(pid, "sizing the memfd"))?;
+        file.set_len(len)
+            .map_err(LiveError::io(pid, "sizing the memfd"))?;
         Ok::<File, LiveError>(file)
     };
     let code_len: u64 = places.segments.iter().map(|s| s.len).sum();
@@ -82,7 +96,14 @@ fn map_all(
     let pool = open(pool_fd, places.pool.len)?;
 
     let shared = libc::MAP_SHARED as u64;
-    undo.map(stopped, places.header, libc::PROT_READ as u64, shared, arena_fd, 0)?;
+    undo.map(
+        stopped,
+        places.header,
+        libc::PROT_READ as u64,
+        shared,
+        arena_fd,
+        0,
+    )?;
     let mut offset = places.header.len;
     for segment in &places.segments {
         let rx = (libc::PROT_READ | libc::PROT_EXEC) as u64;
@@ -125,19 +146,36 @@ impl Undo {
         if at != area.at {
             // A kernel before 4.17 ignores MAP_FIXED_NOREPLACE.
             let source = io::Error::from_raw_os_error(libc::EEXIST);
-            return Err(LiveError::Remote { pid: stopped.pid(), call: "mmap", source, hint: "" });
+            return Err(LiveError::Remote {
+                pid: stopped.pid(),
+                call: "mmap",
+                source,
+                hint: "",
+            });
         }
         Ok(())
     }
 
-    fn memfd(&mut self, stopped: &mut StoppedProcess, name: u64, flag: u64) -> Result<u64, LiveError> {
+    fn memfd(
+        &mut self,
+        stopped: &mut StoppedProcess,
+        name: u64,
+        flag: u64,
+    ) -> Result<u64, LiveError> {
         let create = |stopped: &mut StoppedProcess, flags: u64| {
-            call(stopped, "memfd_create", libc::SYS_memfd_create, [name, flags, 0, 0, 0, 0])
+            call(
+                stopped,
+                "memfd_create",
+                libc::SYS_memfd_create,
+                [name, flags, 0, 0, 0, 0],
+            )
         };
         let cloexec = libc::MFD_CLOEXEC as u64;
         let fd = match create(stopped, cloexec | flag) {
             // Kernels before 6.3 do not know the flag and need none.
-            Err(LiveError::Remote { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
+            Err(LiveError::Remote { source, .. })
+                if source.raw_os_error() == Some(libc::EINVAL) =>
+            {
                 create(stopped, cloexec)?
             }
             other => other?,
@@ -161,5 +199,11 @@ impl Undo {
 }
 
 pub fn unmap(stopped: &mut StoppedProcess, area: Area) -> Result<(), LiveError> {
-    call(stopped, "munmap", libc::SYS_munmap, [area.at, area.len, 0, 0, 0, 0]).map(drop)
+    call(
+        stopped,
+        "munmap",
+        libc::SYS_munmap,
+        [area.at, area.len, 0, 0, 0, 0],
+    )
+    .map(drop)
 }

@@ -78,7 +78,11 @@ pub fn find_gap(
             return;
         }
         let last = (high - len) & !4095;
-        let at = if middle < low { low } else { middle.min(last) & !4095 };
+        let at = if middle < low {
+            low
+        } else {
+            middle.min(last) & !4095
+        };
         if best.is_none_or(|b| at.abs_diff(middle) < b.abs_diff(middle)) {
             best = Some(at);
         }
@@ -111,7 +115,10 @@ garbage
         assert_eq!(maps.len(), 3);
         assert_eq!(maps[0].name, "/usr/sbin/nginx");
         assert!(maps[0].executable && !maps[0].writable && !maps[0].shared);
-        assert_eq!((maps[1].name.as_str(), maps[1].offset), ("/memfd:hopscope-code (deleted)", 0x1000));
+        assert_eq!(
+            (maps[1].name.as_str(), maps[1].offset),
+            ("/memfd:hopscope-code (deleted)", 0x1000)
+        );
         assert!(maps[1].shared);
     }
 
@@ -121,14 +128,20 @@ garbage
         let reach = maps[0].range.clone();
         let at = find_gap(&maps, &[], 1 << 20, &reach, 1 << 31).unwrap();
         assert!(at.abs_diff(reach.start) < 1 << 23);
-        assert!(maps.iter().all(|m| at + (1 << 20) <= m.range.start || at >= m.range.end));
+        assert!(
+            maps.iter()
+                .all(|m| at + (1 << 20) <= m.range.start || at >= m.range.end)
+        );
         let second = find_gap(&maps, &[at..at + (1 << 20)], 1 << 20, &reach, 1 << 31).unwrap();
         assert!(second.abs_diff(at) >= 1 << 20);
     }
 
     #[test]
     fn no_gap_in_reach_is_none() {
-        let full = [Mapping { range: 0..USER_END, ..parse(TEXT)[0].clone() }];
+        let full = [Mapping {
+            range: 0..USER_END,
+            ..parse(TEXT)[0].clone()
+        }];
         assert_eq!(find_gap(&full, &[], 4096, &(0x1000..0x2000), 1 << 31), None);
     }
 }

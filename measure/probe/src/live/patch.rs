@@ -8,7 +8,9 @@ use std::ops::Range;
 /// Ascending patches, split into runs in which every page holds a site: a run never touches a page
 /// that is not code to be patched (between two modules lies data that the kernel may be writing).
 pub fn runs(patches: &[Patch]) -> Vec<&[Patch]> {
-    patches.chunk_by(|a, b| (b.at >> 12) - ((a.at + 4) >> 12) <= 1).collect()
+    patches
+        .chunk_by(|a, b| (b.at >> 12) - ((a.at + 4) >> 12) <= 1)
+        .collect()
 }
 
 fn span(run: &[Patch]) -> Range<u64> {
@@ -41,11 +43,15 @@ pub fn make_private(pid: i32, memory: &TargetMemory, patches: &[Patch]) -> Resul
                 last_page = at >> 12;
                 let byte = [p.original[(at - p.at) as usize]];
                 let mut now = [0u8];
-                memory.read(at, &mut now).map_err(LiveError::io(pid, "reading its code"))?;
+                memory
+                    .read(at, &mut now)
+                    .map_err(LiveError::io(pid, "reading its code"))?;
                 if now != byte {
                     return Err(LiveError::CodeDiffers { pid, at });
                 }
-                memory.write(at, &byte).map_err(LiveError::io(pid, "writing to its code"))?;
+                memory
+                    .write(at, &byte)
+                    .map_err(LiveError::io(pid, "writing to its code"))?;
             }
         }
     }
@@ -94,7 +100,9 @@ pub fn write(
         }
     }
     for (at, bytes) in prepared {
-        memory.write(at, &bytes).map_err(LiveError::io(pid, "writing to its code"))?;
+        memory
+            .write(at, &bytes)
+            .map_err(LiveError::io(pid, "writing to its code"))?;
     }
     Ok(written)
 }
@@ -123,7 +131,11 @@ mod tests {
     use super::*;
 
     fn patch(at: u64) -> Patch {
-        Patch { at, original: [1; 5], replaced: [2; 5] }
+        Patch {
+            at,
+            original: [1; 5],
+            replaced: [2; 5],
+        }
     }
 
     #[test]

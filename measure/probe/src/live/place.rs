@@ -30,22 +30,43 @@ impl Sizes {
 }
 
 /// Room for the data first, then the segments near their modules.
-pub fn choose(mappings: &[Mapping], sizes: &Sizes) -> Result<(Places, Vec<Range<u64>>), BuildError> {
+pub fn choose(
+    mappings: &[Mapping],
+    sizes: &Sizes,
+) -> Result<(Places, Vec<Range<u64>>), BuildError> {
     let mut taken = Vec::new();
-    let anywhere = mappings.last().map_or(0x7f00_0000_0000..0x7f00_0000_1000, |_| {
-        let libraries = mappings.iter().rev().find(|m| m.inode != 0).map_or(0x7f00_0000_0000, |m| m.range.start);
-        libraries..libraries + 1
-    });
+    let anywhere = mappings
+        .last()
+        .map_or(0x7f00_0000_0000..0x7f00_0000_1000, |_| {
+            let libraries = mappings
+                .iter()
+                .rev()
+                .find(|m| m.inode != 0)
+                .map_or(0x7f00_0000_0000, |m| m.range.start);
+            libraries..libraries + 1
+        });
     let mut area = |len: u64| {
-        let at = maps::find_gap(mappings, &taken, len, &anywhere, 1 << 46)
-            .ok_or_else(|| BuildError::NoGap { len, reach: anywhere.clone() })?;
+        let at = maps::find_gap(mappings, &taken, len, &anywhere, 1 << 46).ok_or_else(|| {
+            BuildError::NoGap {
+                len,
+                reach: anywhere.clone(),
+            }
+        })?;
         taken.push(at..at + len);
         Ok::<Area, BuildError>(Area { at, len })
     };
     let header = area(sizes.header_bytes.next_multiple_of(PAGE as u64))?;
     let contexts = area(sizes.contexts_bytes())?;
     let pool = area(pool_bytes(sizes.contexts as usize, sizes.ring_records_log2) as u64)?;
-    Ok((Places { header, contexts, pool, segments: Vec::new() }, taken))
+    Ok((
+        Places {
+            header,
+            contexts,
+            pool,
+            segments: Vec::new(),
+        },
+        taken,
+    ))
 }
 
 impl Places {
@@ -58,7 +79,10 @@ impl Places {
         self.segments.clear();
         for segment in segments {
             let at = segment.place(mappings, taken)?;
-            self.segments.push(Area { at, len: segment.len() });
+            self.segments.push(Area {
+                at,
+                len: segment.len(),
+            });
         }
         Ok(())
     }

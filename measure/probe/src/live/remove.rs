@@ -62,7 +62,9 @@ pub fn reap(pid: i32, memory: &TargetMemory, table: &PatchTable) -> Result<Reape
 /// Unmaps areas nobody uses, with one stopped thread.
 pub fn unmap(pid: i32, areas: &[Area]) -> Result<(), LiveError> {
     let mut one = attach::stop_one(pid)?;
-    let result = areas.iter().try_for_each(|area| super::mapping::unmap(&mut one, *area));
+    let result = areas
+        .iter()
+        .try_for_each(|area| super::mapping::unmap(&mut one, *area));
     one.resume()?;
     result
 }
@@ -86,8 +88,8 @@ fn refers_to_copies(
     for &tid in &tids {
         let r = stopped.regs(tid);
         let registers = [
-            r.rip, r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.r8, r.r9, r.r10, r.r11, r.r12,
-            r.r13, r.r14, r.r15,
+            r.rip, r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.r8, r.r9, r.r10, r.r11,
+            r.r12, r.r13, r.r14, r.r15,
         ];
         if registers.into_iter().any(in_copies) {
             return Ok(Some(format!("thread {tid} is inside a copy")));
@@ -96,7 +98,10 @@ fn refers_to_copies(
     }
     let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
     let mut budget = SEARCHED_AT_MOST;
-    for m in mappings.iter().filter(|m| m.writable && m.readable && !m.shared) {
+    for m in mappings
+        .iter()
+        .filter(|m| m.writable && m.readable && !m.shared)
+    {
         let ours = table.contexts.at == m.range.start;
         if ours || m.name == "[vvar]" {
             continue;
@@ -106,14 +111,20 @@ fn refers_to_copies(
             .iter()
             .filter(|sp| m.range.contains(sp))
             .min()
-            .map_or(m.range.start, |sp| sp.saturating_sub(128).max(m.range.start) & !7);
+            .map_or(m.range.start, |sp| {
+                sp.saturating_sub(128).max(m.range.start) & !7
+            });
         if m.range.end - live_from > SPAN_AT_MOST {
-            return Ok(Some("a mapping of more than 16 GiB would have to be searched".into()));
+            return Ok(Some(
+                "a mapping of more than 16 GiB would have to be searched".into(),
+            ));
         }
         match search(pid, memory, m, live_from, &mut budget, &in_copies)? {
             Search::Clean => {}
             Search::Hit(at) => {
-                return Ok(Some(format!("memory at {at:#x} refers to a copy (a stack in use, or an old value)")));
+                return Ok(Some(format!(
+                    "memory at {at:#x} refers to a copy (a stack in use, or an old value)"
+                )));
             }
             Search::TooMuch => {
                 return Ok(Some(format!(
@@ -149,7 +160,9 @@ fn search(
         *budget -= len;
         let mut bytes = [0u8; PAGE as usize];
         let bytes = &mut bytes[..len as usize];
-        memory.read(start, bytes).map_err(LiveError::io(pid, "searching its memory"))?;
+        memory
+            .read(start, bytes)
+            .map_err(LiveError::io(pid, "searching its memory"))?;
         let hit = bytes
             .chunks_exact(8)
             .position(|w| wanted(u64::from_le_bytes(w.try_into().expect("8 bytes"))));
@@ -168,11 +181,18 @@ const PRESENT_OR_SWAPPED: u64 = 3 << 62;
 fn resident_pages(pid: i32, from: u64, to: u64) -> Result<Vec<u64>, LiveError> {
     let first = from / PAGE;
     let count = to.div_ceil(PAGE) - first;
-    let file = File::open(format!("/proc/{pid}/pagemap")).map_err(LiveError::io(pid, "opening its pagemap"))?;
+    let file = File::open(format!("/proc/{pid}/pagemap"))
+        .map_err(LiveError::io(pid, "opening its pagemap"))?;
     let mut entries = vec![0u8; count as usize * 8];
-    file.read_exact_at(&mut entries, first * 8).map_err(LiveError::io(pid, "reading its pagemap"))?;
-    let present = |e: &[u8]| u64::from_le_bytes(e.try_into().expect("8 bytes")) & PRESENT_OR_SWAPPED != 0;
-    Ok((0..count).zip(entries.chunks_exact(8)).filter(|(_, e)| present(e)).map(|(n, _)| (first + n) * PAGE).collect())
+    file.read_exact_at(&mut entries, first * 8)
+        .map_err(LiveError::io(pid, "reading its pagemap"))?;
+    let present =
+        |e: &[u8]| u64::from_le_bytes(e.try_into().expect("8 bytes")) & PRESENT_OR_SWAPPED != 0;
+    Ok((0..count)
+        .zip(entries.chunks_exact(8))
+        .filter(|(_, e)| present(e))
+        .map(|(n, _)| (first + n) * PAGE)
+        .collect())
 }
 
 /// What a detach did, beyond the bytes it put back.
@@ -184,7 +204,12 @@ pub struct Detached {
 }
 
 /// Restores `pid` and every process that inherited its patched code by fork, and unmaps what can be.
-pub fn detach(pid: i32, memory: &TargetMemory, table: &PatchTable, inode: u64) -> Result<Detached, LiveError> {
+pub fn detach(
+    pid: i32,
+    memory: &TargetMemory,
+    table: &PatchTable,
+    inode: u64,
+) -> Result<Detached, LiveError> {
     let mut detached = Detached::default();
     let (written, pause) = restore(pid, memory, table)?;
     detached.pause = pause;
@@ -194,10 +219,19 @@ pub fn detach(pid: i32, memory: &TargetMemory, table: &PatchTable, inode: u64) -
             "process {pid}: {n} entries no longer carried our jump (module unloaded or replaced) and were left alone"
         ));
     }
-    for child in super::found::everywhere().into_iter().filter(|f| f.inode == inode && f.pid != pid) {
+    for child in super::found::everywhere()
+        .into_iter()
+        .filter(|f| f.inode == inode && f.pid != pid)
+    {
         match detach_child(child.pid, table) {
-            Ok(()) => detached.notes.push(format!("process {}: a forked child, restored too", child.pid)),
-            Err(e) => detached.notes.push(format!("process {}, a forked child, is not restored: {e}", child.pid)),
+            Ok(()) => detached.notes.push(format!(
+                "process {}: a forked child, restored too",
+                child.pid
+            )),
+            Err(e) => detached.notes.push(format!(
+                "process {}, a forked child, is not restored: {e}",
+                child.pid
+            )),
         }
     }
     match reap(pid, memory, table)? {

@@ -9,8 +9,8 @@
 //! | 8 | 4 | version |
 //! | 12 | 4 | [`State`] |
 //! | 16 | 8 | length of the JSON that follows at 64 |
-use hopscope_event::{FunctionEntry, ProcessEntry, RecordingMeta};
 use hopscope_event::table::ModuleEntry;
+use hopscope_event::{FunctionEntry, ProcessEntry, RecordingMeta};
 use serde::{Deserialize, Serialize};
 
 pub const ARENA_NAME: &str = "hopscope-code";
@@ -74,7 +74,9 @@ pub struct Patch {
 pub enum TableError {
     #[error("the arena does not start with hopscope's mark")]
     NotOurs,
-    #[error("the arena is of version {0}, this hopscope knows {VERSION}; use the version that attached")]
+    #[error(
+        "the arena is of version {0}, this hopscope knows {VERSION}; use the version that attached"
+    )]
     Version(u32),
     #[error("the arena's table is damaged: {0}")]
     Damaged(String),
@@ -125,7 +127,11 @@ impl PatchTable {
     /// The bytes come from another process: nothing in them is believed without a check.
     pub fn from_bytes(bytes: &[u8]) -> Result<(PatchTable, State), TableError> {
         let field = |at: usize, len: usize| bytes.get(at..at + len).ok_or(TableError::NotOurs);
-        let word = |at| Ok(u32::from_le_bytes(field(at, 4)?.try_into().expect("4 bytes")));
+        let word = |at| {
+            Ok(u32::from_le_bytes(
+                field(at, 4)?.try_into().expect("4 bytes"),
+            ))
+        };
         if field(0, 8)? != MAGIC.to_le_bytes() {
             return Err(TableError::NotOurs);
         }

@@ -16,7 +16,12 @@ impl BranchTargets {
         let mut targets = BranchTargets {
             maps: texts
                 .iter()
-                .map(|(range, _)| (range.clone(), vec![0; (range.end - range.start).div_ceil(64) as usize]))
+                .map(|(range, _)| {
+                    (
+                        range.clone(),
+                        vec![0; (range.end - range.start).div_ceil(64) as usize],
+                    )
+                })
                 .collect(),
         };
         let half = starts.len() / 2;
@@ -24,7 +29,10 @@ impl BranchTargets {
         // Two halves side by side: this is most of the time that listing a large file takes.
         let (low, high) = std::thread::scope(|scope| {
             let high = scope.spawn(|| collect(texts, starts, middle..u64::MAX));
-            (collect(texts, starts, 0..middle), high.join().unwrap_or_default())
+            (
+                collect(texts, starts, 0..middle),
+                high.join().unwrap_or_default(),
+            )
         });
         for target in low.into_iter().chain(high) {
             targets.set(target);
@@ -40,10 +48,13 @@ impl BranchTargets {
     }
 
     pub fn contains(&self, at: u64) -> bool {
-        self.maps.iter().find(|(range, _)| range.contains(&at)).is_some_and(|(range, bits)| {
-            let n = at - range.start;
-            bits[(n / 64) as usize] >> (n % 64) & 1 == 1
-        })
+        self.maps
+            .iter()
+            .find(|(range, _)| range.contains(&at))
+            .is_some_and(|(range, bits)| {
+                let n = at - range.start;
+                bits[(n / 64) as usize] >> (n % 64) & 1 == 1
+            })
     }
 
     pub fn any_in(&self, range: Range<u64>) -> bool {
@@ -67,7 +78,9 @@ fn collect(texts: &[(Range<u64>, &[u8])], starts: &[u64], part: Range<u64>) -> V
                 decoder.decode_out(&mut ins);
                 let branch = matches!(
                     ins.flow_control(),
-                    FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch | FlowControl::Call
+                    FlowControl::UnconditionalBranch
+                        | FlowControl::ConditionalBranch
+                        | FlowControl::Call
                 );
                 if branch {
                     targets.push(ins.near_branch_target());

@@ -1,5 +1,7 @@
 //! Function ranges from `.eh_frame`: what a stripped file still tells.
-use gimli::{BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, UnwindContext, UnwindSection};
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, UnwindContext, UnwindSection,
+};
 use object::{Object, ObjectSection};
 
 /// One frame description entry.
@@ -14,8 +16,12 @@ pub struct Fde {
 
 /// Ascending; entries that do not parse are left out.
 pub fn fdes(file: &object::File) -> Vec<Fde> {
-    let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };
-    let Ok(data) = section.data() else { return Vec::new() };
+    let Some(section) = file.section_by_name(".eh_frame") else {
+        return Vec::new();
+    };
+    let Ok(data) = section.data() else {
+        return Vec::new();
+    };
     let address = |name| file.section_by_name(name).map_or(0, |s| s.address());
     let bases = BaseAddresses::default()
         .set_eh_frame(section.address())
@@ -28,20 +34,30 @@ pub fn fdes(file: &object::File) -> Vec<Fde> {
     let mut cies = std::collections::HashMap::new();
     let mut entries = eh_frame.entries(&bases);
     while let Ok(Some(entry)) = entries.next() {
-        let gimli::CieOrFde::Fde(partial) = entry else { continue };
+        let gimli::CieOrFde::Fde(partial) = entry else {
+            continue;
+        };
         let parsed = partial.parse(|section, bases, offset| {
-            cies.entry(offset).or_insert_with(|| section.cie_from_offset(bases, offset)).clone()
+            cies.entry(offset)
+                .or_insert_with(|| section.cie_from_offset(bases, offset))
+                .clone()
         });
         let Ok(fde) = parsed else { continue };
         if fde.len() == 0 {
             continue;
         }
-        let first_row = fde.rows(&eh_frame, &bases, &mut context).ok().and_then(|mut rows| {
-            rows.next_row().ok().flatten().map(|row| row.cfa().clone())
-        });
+        let first_row = fde
+            .rows(&eh_frame, &bases, &mut context)
+            .ok()
+            .and_then(|mut rows| rows.next_row().ok().flatten().map(|row| row.cfa().clone()));
         // DWARF register 7 is rsp (x86-64 psABI, figure 3.36).
-        let entered_by_call =
-            matches!(first_row, Some(CfaRule::RegisterAndOffset { register: Register(7), offset: 8 }));
+        let entered_by_call = matches!(
+            first_row,
+            Some(CfaRule::RegisterAndOffset {
+                register: Register(7),
+                offset: 8
+            })
+        );
         found.push(Fde {
             svma: fde.initial_address(),
             size: fde.len(),

@@ -11,7 +11,9 @@ pub enum LocateError {
     NotElf { path: PathBuf, why: String },
     #[error("{path}: not an x86-64 ELF file")]
     NotX86_64 { path: PathBuf },
-    #[error("{path}: the file on disk is not the one that is mapped (replaced since the process started); restart the process")]
+    #[error(
+        "{path}: the file on disk is not the one that is mapped (replaced since the process started); restart the process"
+    )]
     Replaced { path: PathBuf },
     #[error("pattern {pattern:?}: {why}")]
     Pattern { pattern: String, why: String },

@@ -63,7 +63,11 @@ pub struct Symbols {
 impl Symbols {
     /// Adds both tables of `file`; `in_text` says what lies in an executable section.
     pub fn add(&mut self, file: &object::File, debug_file: bool, in_text: &dyn Fn(u64) -> bool) {
-        let symtab = if debug_file { NameSource::DebugFile } else { NameSource::Symtab };
+        let symtab = if debug_file {
+            NameSource::DebugFile
+        } else {
+            NameSource::Symtab
+        };
         for s in file.symbols() {
             self.symbol(&s, symtab, in_text);
         }
@@ -72,12 +76,22 @@ impl Symbols {
         }
     }
 
-    fn symbol<'d>(&mut self, s: &impl ObjectSymbol<'d>, source: NameSource, in_text: &dyn Fn(u64) -> bool) {
-        let SymbolFlags::Elf { st_info, .. } = s.flags() else { return };
+    fn symbol<'d>(
+        &mut self,
+        s: &impl ObjectSymbol<'d>,
+        source: NameSource,
+        in_text: &dyn Fn(u64) -> bool,
+    ) {
+        let SymbolFlags::Elf { st_info, .. } = s.flags() else {
+            return;
+        };
         let ifunc = st_info & 0xf == elf::STT_GNU_IFUNC;
         // Hand-written code often has no type: take such labels only when they have a size.
         let untyped = s.kind() == SymbolKind::Unknown && s.size() > 0;
-        if !(s.kind() == SymbolKind::Text || ifunc || untyped) || s.is_undefined() || !in_text(s.address()) {
+        if !(s.kind() == SymbolKind::Text || ifunc || untyped)
+            || s.is_undefined()
+            || !in_text(s.address())
+        {
             return;
         }
         let Ok(name) = s.name() else { return };
@@ -85,7 +99,8 @@ impl Symbols {
             return;
         }
         if let Some(parent) = fragment_of(name) {
-            self.fragments.push((parent.to_owned(), s.address(), s.size()));
+            self.fragments
+                .push((parent.to_owned(), s.address(), s.size()));
             return;
         }
         let named = self.functions.entry(s.address()).or_insert_with(|| Named {
@@ -100,7 +115,9 @@ impl Symbols {
         if named.name != name && !named.aliases.iter().any(|a| a == name) {
             // Of `__GI_foo`, `foo`: what people call it comes first.
             if named.name.starts_with('_') && !name.starts_with('_') {
-                named.aliases.push(std::mem::replace(&mut named.name, name.to_owned()));
+                named
+                    .aliases
+                    .push(std::mem::replace(&mut named.name, name.to_owned()));
             } else {
                 named.aliases.push(name.to_owned());
             }
@@ -112,7 +129,8 @@ impl Symbols {
         let by_start: HashMap<u64, &Fde> = fdes.iter().map(|f| (f.svma, f)).collect();
         let mut functions: Vec<Function> = Vec::with_capacity(self.functions.len());
         let starts: Vec<u64> = self.functions.keys().copied().collect();
-        let named_fragment: HashMap<u64, ()> = self.fragments.iter().map(|(_, at, _)| (*at, ())).collect();
+        let named_fragment: HashMap<u64, ()> =
+            self.fragments.iter().map(|(_, at, _)| (*at, ())).collect();
         for (n, (svma, named)) in self.functions.into_iter().enumerate() {
             let fde = by_start.get(&svma);
             let next = starts.get(n + 1).copied().unwrap_or(u64::MAX);
@@ -135,11 +153,17 @@ impl Symbols {
         }
         let covered = |at: u64| {
             let i = starts.partition_point(|s| *s <= at);
-            i.checked_sub(1).is_some_and(|i| at - functions[i].svma < functions[i].size.max(1))
+            i.checked_sub(1)
+                .is_some_and(|i| at - functions[i].svma < functions[i].size.max(1))
         };
         let nameless: Vec<Function> = fdes
             .iter()
-            .filter(|f| !f.is_fragment && in_text(f.svma) && !covered(f.svma) && !named_fragment.contains_key(&f.svma))
+            .filter(|f| {
+                !f.is_fragment
+                    && in_text(f.svma)
+                    && !covered(f.svma)
+                    && !named_fragment.contains_key(&f.svma)
+            })
             .map(|f| Function {
                 name: format!("fn_{:x}", f.svma),
                 raw_name: format!("fn_{:x}", f.svma),
@@ -160,7 +184,11 @@ impl Symbols {
     }
 }
 
-fn attach_fragments(functions: &mut [Function], named: &[(String, u64, u64)], fdes: &HashMap<u64, &Fde>) {
+fn attach_fragments(
+    functions: &mut [Function],
+    named: &[(String, u64, u64)],
+    fdes: &HashMap<u64, &Fde>,
+) {
     let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
     for (i, f) in functions.iter().enumerate() {
         for name in std::iter::once(&f.raw_name).chain(&f.aliases) {
@@ -169,7 +197,11 @@ fn attach_fragments(functions: &mut [Function], named: &[(String, u64, u64)], fd
     }
     let mut found = Vec::new();
     for (parent, at, size) in named {
-        let size = if *size == 0 { fdes.get(at).map_or(0, |f| f.size) } else { *size };
+        let size = if *size == 0 {
+            fdes.get(at).map_or(0, |f| f.size)
+        } else {
+            *size
+        };
         // Static functions of several files may share a name: only a sole owner is certain.
         if let Some([owner]) = by_name.get(parent.as_str()).map(Vec::as_slice)
             && size > 0

@@ -52,7 +52,10 @@ impl Image {
 
     fn read(from: &Path, path: &Path) -> Result<Image, LocateError> {
         use std::os::unix::fs::MetadataExt;
-        let failed = |source| LocateError::File { path: path.to_owned(), source };
+        let failed = |source| LocateError::File {
+            path: path.to_owned(),
+            source,
+        };
         let metadata = std::fs::metadata(from).map_err(failed)?;
         let data: Arc<[u8]> = std::fs::read(from).map_err(failed)?.into();
         Image::parse(path, data, (metadata.dev(), metadata.ino()))
@@ -60,14 +63,28 @@ impl Image {
 
     /// Parses an ELF file held in memory.
     pub fn parse(path: &Path, data: Arc<[u8]>, identity: (u64, u64)) -> Result<Image, LocateError> {
-        let not_elf = |e: object::Error| LocateError::NotElf { path: path.to_owned(), why: e.to_string() };
+        let not_elf = |e: object::Error| LocateError::NotElf {
+            path: path.to_owned(),
+            why: e.to_string(),
+        };
         let file = object::File::parse(&*data).map_err(not_elf)?;
         if file.architecture() != Architecture::X86_64 || !file.is_64() {
-            return Err(LocateError::NotX86_64 { path: path.to_owned() });
+            return Err(LocateError::NotX86_64 {
+                path: path.to_owned(),
+            });
         }
-        let build_id: String =
-            file.build_id().ok().flatten().unwrap_or_default().iter().map(|b| format!("{b:02x}")).collect();
-        let mut texts: Vec<(Range<u64>, usize)> = file.sections().filter_map(|s| text_of(&s, data.len())).collect();
+        let build_id: String = file
+            .build_id()
+            .ok()
+            .flatten()
+            .unwrap_or_default()
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        let mut texts: Vec<(Range<u64>, usize)> = file
+            .sections()
+            .filter_map(|s| text_of(&s, data.len()))
+            .collect();
         texts.sort_by_key(|(range, _)| range.start);
         let in_text = |at: u64| texts.iter().any(|(range, _)| range.contains(&at));
 
@@ -82,8 +99,14 @@ impl Image {
         let functions = symbols.into_functions(&eh_frame::fdes(&file), &in_text);
         let segments = || file.segments().filter(|s| s.size() > 0);
         let low = segments().map(|s| s.address()).min().unwrap_or(0);
-        let high = segments().map(|s| s.address().saturating_add(s.size())).max().unwrap_or(0);
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        let high = segments()
+            .map(|s| s.address().saturating_add(s.size()))
+            .max()
+            .unwrap_or(0);
+        let name = path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .unwrap_or_default();
         let throws = file
             .dynamic_symbols()
             .chain(file.symbols())
@@ -125,7 +148,10 @@ impl Image {
 
     /// Bytes of an executable section.
     pub fn bytes(&self, svma: Range<u64>) -> Option<&[u8]> {
-        let (range, offset) = self.texts.iter().find(|(r, _)| r.contains(&svma.start) && svma.end <= r.end)?;
+        let (range, offset) = self
+            .texts
+            .iter()
+            .find(|(r, _)| r.contains(&svma.start) && svma.end <= r.end)?;
         let from = offset + (svma.start - range.start) as usize;
         self.data.get(from..from + (svma.end - svma.start) as usize)
     }
@@ -164,7 +190,10 @@ impl Image {
     /// Name of what a direct call goes to: a function of this file, or an import behind a stub.
     pub fn callee_name(&self, target: u64) -> Option<&str> {
         self.imports.stub(target).or_else(|| {
-            let i = self.functions.binary_search_by_key(&target, |f| f.svma).ok()?;
+            let i = self
+                .functions
+                .binary_search_by_key(&target, |f| f.svma)
+                .ok()?;
             Some(self.functions[i].raw_name.as_str())
         })
     }
@@ -192,7 +221,9 @@ impl Image {
 
 /// Executable sections that hold functions.
 fn text_of<'d>(s: &impl ObjectSection<'d>, file_len: usize) -> Option<(Range<u64>, usize)> {
-    let SectionFlags::Elf { sh_flags } = s.flags() else { return None };
+    let SectionFlags::Elf { sh_flags } = s.flags() else {
+        return None;
+    };
     let name = s.name().unwrap_or_default();
     let stubs = name.starts_with(".plt") || name == ".init" || name == ".fini";
     if sh_flags & elf::SHF_EXECINSTR as u64 == 0 || stubs {

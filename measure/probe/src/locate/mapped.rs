@@ -33,9 +33,15 @@ const DELETED: &str = " (deleted)";
 pub fn mapped_modules(pid: i32) -> Result<Vec<MappedModule>, LocateError> {
     let mappings = maps::read(pid).map_err(|source| LocateError::Process { pid, source })?;
     let mut modules: Vec<MappedModule> = Vec::new();
-    for m in mappings.iter().filter(|m| m.inode != 0 && m.name.starts_with('/') && !m.name.starts_with("/memfd:")) {
+    for m in mappings
+        .iter()
+        .filter(|m| m.inode != 0 && m.name.starts_with('/') && !m.name.starts_with("/memfd:"))
+    {
         let path = PathBuf::from(m.name.strip_suffix(DELETED).unwrap_or(&m.name));
-        match modules.iter_mut().find(|known| known.inode == m.inode && known.path == path) {
+        match modules
+            .iter_mut()
+            .find(|known| known.inode == m.inode && known.path == path)
+        {
             Some(known) => {
                 known.avma_range.end = known.avma_range.end.max(m.range.end);
                 known.text.extend(text(m));
@@ -54,7 +60,10 @@ pub fn mapped_modules(pid: i32) -> Result<Vec<MappedModule>, LocateError> {
     for module in &mut modules {
         // .bss follows the file's last mapping as anonymous memory.
         let end = module.avma_range.end;
-        if let Some(bss) = mappings.iter().find(|m| m.range.start == end && m.inode == 0 && m.name.is_empty()) {
+        if let Some(bss) = mappings
+            .iter()
+            .find(|m| m.range.start == end && m.inode == 0 && m.name.is_empty())
+        {
             module.avma_range.end = bss.range.end;
         }
         module.bias = bias(pid, module).unwrap_or(0);
@@ -63,7 +72,11 @@ pub fn mapped_modules(pid: i32) -> Result<Vec<MappedModule>, LocateError> {
 }
 
 fn text(m: &Mapping) -> Option<TextMapping> {
-    let text = TextMapping { avma: m.range.clone(), file_offset: m.offset, shared: m.shared };
+    let text = TextMapping {
+        avma: m.range.clone(),
+        file_offset: m.offset,
+        shared: m.shared,
+    };
     m.executable.then_some(text)
 }
 
@@ -76,7 +89,9 @@ fn bias(pid: i32, module: &MappedModule) -> Option<u64> {
     file.segments().find_map(|s| {
         let (offset, len) = s.file_range();
         // Neighbouring segments share a page of the file: only the executable one counts.
-        let SegmentFlags::Elf { p_flags } = s.flags() else { return None };
+        let SegmentFlags::Elf { p_flags } = s.flags() else {
+            return None;
+        };
         let executable = p_flags & elf::PF_X != 0;
         let covers = page(offset) <= text.file_offset && text.file_offset < offset + len;
         (executable && covers).then(|| {
@@ -95,11 +110,16 @@ pub fn file_of(pid: i32, module: &MappedModule) -> Result<PathBuf, LocateError> 
         return Ok(path);
     }
     let range = &module.text[0].avma;
-    let mapping = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end));
+    let mapping = PathBuf::from(format!(
+        "/proc/{pid}/map_files/{:x}-{:x}",
+        range.start, range.end
+    ));
     if std::fs::metadata(&mapping).is_ok_and(|m| m.ino() == module.inode) {
         return Ok(mapping);
     }
-    Err(LocateError::Replaced { path: module.path.clone() })
+    Err(LocateError::Replaced {
+        path: module.path.clone(),
+    })
 }
 
 /// Device and inode of what is mapped.

@@ -20,7 +20,10 @@ enum Name {
 
 impl Pattern {
     pub fn parse(text: &str) -> Result<Pattern, LocateError> {
-        let failed = |why: String| LocateError::Pattern { pattern: text.to_owned(), why };
+        let failed = |why: String| LocateError::Pattern {
+            pattern: text.to_owned(),
+            why,
+        };
         let (module, name) = match text.split_once('!') {
             Some((module, name)) if !text.starts_with('/') => (Some(module), name),
             _ => (None, text),
@@ -28,7 +31,8 @@ impl Pattern {
         if name.is_empty() {
             return Err(failed("the function's name is empty; use * for all".into()));
         }
-        let regex = |r: String| Regex::new(&r).map_err(|e| failed(e.to_string().replace('\n', " ")));
+        let regex =
+            |r: String| Regex::new(&r).map_err(|e| failed(e.to_string().replace('\n', " ")));
         let name = if let Some(inner) = name.strip_prefix('/').and_then(|n| n.strip_suffix('/')) {
             Name::Match(regex(inner.to_owned())?)
         } else if name.contains(['*', '?']) {
@@ -37,7 +41,11 @@ impl Pattern {
             Name::Exact(name.to_owned())
         };
         let module = module.map(|m| regex(module_glob(m))).transpose()?;
-        Ok(Pattern { text: text.to_owned(), module, name })
+        Ok(Pattern {
+            text: text.to_owned(),
+            module,
+            name,
+        })
     }
 
     /// `module` is the file name of the executable or library.
@@ -45,10 +53,14 @@ impl Pattern {
         if self.module.as_ref().is_some_and(|m| !m.is_match(module)) {
             return false;
         }
-        let mut names =
-            [&function.name, &function.raw_name].into_iter().chain(&function.aliases).map(|n| unversioned(n));
+        let mut names = [&function.name, &function.raw_name]
+            .into_iter()
+            .chain(&function.aliases)
+            .map(|n| unversioned(n));
         match &self.name {
-            Name::Exact(wanted) => names.any(|n| n == wanted) || last_segment(&function.name) == wanted,
+            Name::Exact(wanted) => {
+                names.any(|n| n == wanted) || last_segment(&function.name) == wanted
+            }
             Name::Match(regex) => names.any(|n| regex.is_match(n)),
         }
     }
@@ -91,8 +103,16 @@ fn last_segment(name: &str) -> &str {
 
 /// The names nearest to patterns that matched nothing, best first.
 pub fn suggest<'a>(patterns: &[Pattern], names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let wanted: Vec<&str> =
-        patterns.iter().map(|p| p.text.rsplit('!').next().unwrap_or(&p.text).trim_matches(['*', '/', '?'])).collect();
+    let wanted: Vec<&str> = patterns
+        .iter()
+        .map(|p| {
+            p.text
+                .rsplit('!')
+                .next()
+                .unwrap_or(&p.text)
+                .trim_matches(['*', '/', '?'])
+        })
+        .collect();
     let mut scored: Vec<(usize, &str)> = Vec::new();
     let mut seen = HashSet::new();
     for name in names.filter(|n| seen.insert(*n)) {
@@ -100,7 +120,11 @@ pub fn suggest<'a>(patterns: &[Pattern], names: impl Iterator<Item = &'a str>) -
         scored.extend(best.map(|d| (d, name)));
     }
     scored.sort();
-    scored.into_iter().take(3).map(|(_, name)| name.to_owned()).collect()
+    scored
+        .into_iter()
+        .take(3)
+        .map(|(_, name)| name.to_owned())
+        .collect()
 }
 
 /// Edits between two names, `None` when they have little in common.
@@ -146,16 +170,22 @@ mod tests {
     }
 
     fn matches(pattern: &str, module: &str, name: &str) -> bool {
-        Pattern::parse(pattern).unwrap().matches(module, &function(name))
+        Pattern::parse(pattern)
+            .unwrap()
+            .matches(module, &function(name))
     }
 
     #[test]
     fn forms() {
         assert!(matches("acl_match", "nf", "acl_match") && !matches("acl", "nf", "acl_match"));
         assert!(matches("acl_*", "nf", "acl_match") && matches("acl_mat?h", "nf", "acl_match"));
-        assert!(matches("/^acl_(match|in)$/", "nf", "acl_in") && !matches("/^acl$/", "nf", "acl_in"));
+        assert!(
+            matches("/^acl_(match|in)$/", "nf", "acl_in") && !matches("/^acl$/", "nf", "acl_in")
+        );
         assert!(matches("nf!*", "nf", "x") && !matches("nf!*", "libc.so.6", "x"));
-        assert!(matches("libc!malloc", "libc.so.6", "malloc") && matches("lib*!m", "libm.so.6", "m"));
+        assert!(
+            matches("libc!malloc", "libc.so.6", "malloc") && matches("lib*!m", "libm.so.6", "m")
+        );
         assert!(matches("other", "nf", "x"), "an alias, without its version");
         assert!(matches("bar", "nf", "foo::bar<int>(int, char)"));
         assert!(!matches("a.c", "nf", "abc"), "a dot is a dot");

@@ -14,7 +14,9 @@ pub struct Imports {
 impl Imports {
     pub fn read(file: &object::File) -> Imports {
         let mut imports = Imports::default();
-        if let (Some(relocations), Some(symbols)) = (file.dynamic_relocations(), file.dynamic_symbol_table()) {
+        if let (Some(relocations), Some(symbols)) =
+            (file.dynamic_relocations(), file.dynamic_symbol_table())
+        {
             for (at, relocation) in relocations {
                 if let RelocationTarget::Symbol(index) = relocation.target()
                     && let Ok(symbol) = symbols.symbol_by_index(index)
@@ -28,7 +30,10 @@ impl Imports {
             if section.name().is_ok_and(|n| n.starts_with(".plt"))
                 && let Ok(data) = section.data()
             {
-                imports.plt.push((section.address()..section.address() + data.len() as u64, data.to_vec()));
+                imports.plt.push((
+                    section.address()..section.address() + data.len() as u64,
+                    data.to_vec(),
+                ));
             }
         }
         imports
@@ -44,7 +49,10 @@ impl Imports {
         let code = &bytes[(at - range.start) as usize..];
         let decoder = Decoder::with_ip(64, code, at, DecoderOptions::NONE);
         // An optional endbr64, then `jmp [rip + slot]`.
-        let jump = decoder.into_iter().take(2).find(|i| i.code() == Code::Jmp_rm64)?;
+        let jump = decoder
+            .into_iter()
+            .take(2)
+            .find(|i| i.code() == Code::Jmp_rm64)?;
         self.slot(jump.ip_rel_memory_address())
     }
 }

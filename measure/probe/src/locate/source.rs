@@ -15,7 +15,9 @@ impl Lines {
     pub fn load(file: &object::File) -> Option<Lines> {
         let load = |id: gimli::SectionId| -> Result<Reader, gimli::Error> {
             let section = file.section_by_name(id.name());
-            let data = section.and_then(|s| s.uncompressed_data().ok()).unwrap_or_default();
+            let data = section
+                .and_then(|s| s.uncompressed_data().ok())
+                .unwrap_or_default();
             Ok(EndianRcSlice::new(Rc::from(&*data), LittleEndian))
         };
         let dwarf = gimli::Dwarf::load(load).ok()?;
@@ -32,14 +34,23 @@ impl Lines {
 /// Where Debian and others put the debug file of a build id.
 pub fn debug_file(build_id: &str, file: &object::File, path: &Path) -> Option<PathBuf> {
     let by_id = (build_id.len() > 2).then(|| {
-        PathBuf::from(format!("/usr/lib/debug/.build-id/{}/{}.debug", &build_id[..2], &build_id[2..]))
+        PathBuf::from(format!(
+            "/usr/lib/debug/.build-id/{}/{}.debug",
+            &build_id[..2],
+            &build_id[2..]
+        ))
     });
     let by_link = file.gnu_debuglink().ok().flatten().and_then(|(name, _)| {
         let name = std::str::from_utf8(name).ok()?;
         let folder = path.parent()?;
         let beside = [folder.join(name), folder.join(".debug").join(name)];
-        let global = Path::new("/usr/lib/debug").join(folder.strip_prefix("/").ok()?).join(name);
-        beside.into_iter().chain([global]).find(|p| p.is_file() && p != path)
+        let global = Path::new("/usr/lib/debug")
+            .join(folder.strip_prefix("/").ok()?)
+            .join(name);
+        beside
+            .into_iter()
+            .chain([global])
+            .find(|p| p.is_file() && p != path)
     });
     by_id.filter(|p| p.is_file()).or(by_link)
 }

@@ -41,7 +41,10 @@ impl std::fmt::Display for Ended {
             Ended::Calls => write!(f, "the asked number of calls is recorded"),
             Ended::TargetsGone => write!(f, "all targets have exited"),
             Ended::Overhead { percent, limit } => {
-                write!(f, "the estimated slowdown of {percent:.0} % is above the limit of {limit:.0} % (--max-overhead)")
+                write!(
+                    f,
+                    "the estimated slowdown of {percent:.0} % is above the limit of {limit:.0} % (--max-overhead)"
+                )
             }
             Ended::WriteFailed(e) => write!(f, "the trace file cannot be written: {e}"),
         }
@@ -84,11 +87,7 @@ const PAIR_TICKS_GUESS: u64 = 60;
 
 impl<W: Write> Recorder<'_, W> {
     /// Records until `stop` says so or a limit is reached, then detaches from every target.
-    pub fn run(
-        mut self,
-        stop: &dyn Fn() -> bool,
-        status: &mut dyn FnMut(Status),
-    ) -> Outcome {
+    pub fn run(mut self, stop: &dyn Fn() -> bool, status: &mut dyn FnMut(Status)) -> Outcome {
         let mut ended = self.record(stop, status);
         let mut outcome = Outcome {
             ended: Ended::Asked,
@@ -102,7 +101,12 @@ impl<W: Write> Recorder<'_, W> {
         for target in &mut self.targets {
             let installed = &target.installed;
             if target.is_alive() {
-                let done = remove::detach(installed.pid, &installed.memory, &installed.table, installed.arena_inode);
+                let done = remove::detach(
+                    installed.pid,
+                    &installed.memory,
+                    &installed.table,
+                    installed.arena_inode,
+                );
                 match done {
                     Ok(Detached { pause, notes }) => {
                         outcome.detach_pauses.push(pause);
@@ -151,7 +155,10 @@ impl<W: Write> Recorder<'_, W> {
         status: &mut dyn FnMut(Status),
     ) -> Result<Ended, TraceError> {
         let started = Instant::now();
-        let ring_records = self.targets.first().map_or(1 << 16, |t| 1 << t.installed.table.ring_records_log2);
+        let ring_records = self
+            .targets
+            .first()
+            .map_or(1 << 16, |t| 1 << t.installed.table.ring_records_log2);
         let mut pace = pace::Pace::new(ring_records);
         let mut buffer: Vec<Record> = Vec::new();
         let mut last_visit = started;
@@ -165,7 +172,12 @@ impl<W: Write> Recorder<'_, W> {
             }
             let mut most = 0;
             for target in &mut self.targets {
-                most = most.max(target.drain(Visit::Live, &mut self.numbers, &mut buffer, self.writer)?);
+                most = most.max(target.drain(
+                    Visit::Live,
+                    &mut self.numbers,
+                    &mut buffer,
+                    self.writer,
+                )?);
             }
             let now = Instant::now();
             let calls: u64 = self.targets.iter().map(|t| t.counts.calls).sum();
@@ -191,7 +203,10 @@ impl<W: Write> Recorder<'_, W> {
                 if let Some(percent) = line.slowdown_percent
                     && percent > self.limits.max_overhead_percent
                 {
-                    return Ok(Ended::Overhead { percent, limit: self.limits.max_overhead_percent });
+                    return Ok(Ended::Overhead {
+                        percent,
+                        limit: self.limits.max_overhead_percent,
+                    });
                 }
             }
             let sleep = pace.next(most, now - last_visit);
@@ -214,7 +229,12 @@ impl<W: Write> Recorder<'_, W> {
             written += since;
             lost += target.counts.lost;
         }
-        Status { elapsed, records_per_s: written as f64 / span.as_secs_f64(), lost, slowdown_percent: slowdown }
+        Status {
+            elapsed,
+            records_per_s: written as f64 / span.as_secs_f64(),
+            lost,
+            slowdown_percent: slowdown,
+        }
     }
 }
 
@@ -227,7 +247,11 @@ struct Seconds {
 
 impl Seconds {
     fn new(now: Instant) -> Seconds {
-        Seconds { last_status: now, last_housekeeping: now, targets: Vec::new() }
+        Seconds {
+            last_status: now,
+            last_housekeeping: now,
+            targets: Vec::new(),
+        }
     }
 
     fn housekeeping_due(&mut self, now: Instant) -> bool {

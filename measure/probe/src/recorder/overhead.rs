@@ -29,7 +29,9 @@ impl Overhead {
     ) -> Option<f64> {
         let mut ran = 0u64;
         for tid in tids {
-            let Some(now) = cpu_ns(pid, tid) else { continue };
+            let Some(now) = cpu_ns(pid, tid) else {
+                continue;
+            };
             let before = self.cpu_ns.insert(tid, now).unwrap_or(now);
             ran += now.saturating_sub(before);
         }

@@ -13,7 +13,10 @@ pub struct Pace {
 
 impl Pace {
     pub fn new(ring_records: u64) -> Pace {
-        Pace { ring_records, current: Duration::from_millis(1) }
+        Pace {
+            ring_records,
+            current: Duration::from_millis(1),
+        }
     }
 
     /// `most` = records that the busiest ring gained in the `elapsed` time since the last visit.

@@ -20,7 +20,11 @@ pub enum SalvageError {
 }
 
 /// Writes a complete trace file with every record that was not consumed by the recorder.
-pub fn salvage<W: Write>(table: &PatchTable, memory: &TargetMemory, out: W) -> Result<Counts, SalvageError> {
+pub fn salvage<W: Write>(
+    table: &PatchTable,
+    memory: &TargetMemory,
+    out: W,
+) -> Result<Counts, SalvageError> {
     let mut writer = TraceWriter::new(out, &table.meta)?;
     writer.process(&table.process)?;
     writer.modules(&table.modules)?;
@@ -29,19 +33,34 @@ pub fn salvage<W: Write>(table: &PatchTable, memory: &TargetMemory, out: W) -> R
     let mut numbers = ThreadNumbers::default();
     let mut threads = 0;
     for context in 0..table.pool_contexts as usize {
-        let Some(words) = read_ring(table, memory, context)? else { continue };
-        let Some(ring) = Ring::new(&words, table.ring_records_log2) else { continue };
-        let mut position = Position { next: ring.consumed() };
+        let Some(words) = read_ring(table, memory, context)? else {
+            continue;
+        };
+        let Some(ring) = Ring::new(&words, table.ring_records_log2) else {
+            continue;
+        };
+        let mut position = Position {
+            next: ring.consumed(),
+        };
         let mut thread: Option<ThreadIx> = None;
         let mut buffer = Vec::new();
         let mut name = |writer: &mut TraceWriter<W>| {
             let ix = numbers.next();
             threads += 1;
-            writer.thread(&thread_entry(ix, table.process.ix, table.target, ring.tid()))?;
+            writer.thread(&thread_entry(
+                ix,
+                table.process.ix,
+                table.target,
+                ring.tid(),
+            ))?;
             Ok(ix)
         };
-        let mut drain =
-            Drain { writer: &mut writer, buffer: &mut buffer, counts: &mut counts, count_calls: false };
+        let mut drain = Drain {
+            writer: &mut writer,
+            buffer: &mut buffer,
+            counts: &mut counts,
+            count_calls: false,
+        };
         drain.ring(&ring, &mut position, Visit::Final, &mut thread, &mut name)?;
     }
     writer.finish(&Summary {
@@ -61,11 +80,17 @@ pub fn salvage<W: Write>(table: &PatchTable, memory: &TargetMemory, out: W) -> R
 }
 
 /// The ring's memory, or `None` when nothing is waiting in it.
-fn read_ring(table: &PatchTable, memory: &TargetMemory, context: usize) -> Result<Option<Vec<AtomicU64>>, LiveError> {
+fn read_ring(
+    table: &PatchTable,
+    memory: &TargetMemory,
+    context: usize,
+) -> Result<Option<Vec<AtomicU64>>, LiveError> {
     let at = table.pool.at + ring_offset(context, table.ring_records_log2) as u64;
     let read = |len: usize| {
         let mut bytes = vec![0u8; len];
-        memory.read(at, &mut bytes).map_err(LiveError::io(table.target, "reading the rings"))?;
+        memory
+            .read(at, &mut bytes)
+            .map_err(LiveError::io(table.target, "reading the rings"))?;
         let word = |w: &[u8]| AtomicU64::new(u64::from_le_bytes(w.try_into().expect("8 bytes")));
         Ok::<Vec<AtomicU64>, LiveError>(bytes.chunks_exact(8).map(word).collect())
     };

@@ -58,7 +58,15 @@ impl Target {
         for (_, context) in &installed.threads {
             rings[*context as usize].in_use = true;
         }
-        Target { installed, process, counts: Counts::default(), count_calls: false, threads: 0, rings, claims_seen: 0 }
+        Target {
+            installed,
+            process,
+            counts: Counts::default(),
+            count_calls: false,
+            threads: 0,
+            rings,
+            claims_seen: 0,
+        }
     }
 
     /// Visits every ring; returns what the busiest one gained.
@@ -83,7 +91,9 @@ impl Target {
         let pool = self.installed.pool();
         let taken = pool.taken();
         // A scribbled counter must not keep us here: more than the queue holds is nonsense.
-        let from = self.claims_seen.max(taken.saturating_sub(self.rings.len() as u64));
+        let from = self
+            .claims_seen
+            .max(taken.saturating_sub(self.rings.len() as u64));
         for n in from..taken {
             if let Some(ring) = self.rings.get_mut(pool.free_entry(n) as usize) {
                 ring.in_use = true;
@@ -102,7 +112,9 @@ impl Target {
     ) -> Result<u64, TraceError> {
         let state = &mut self.rings[context];
         let pool = self.installed.pool();
-        let Some(ring) = pool.ring(context) else { return Ok(0) };
+        let Some(ring) = pool.ring(context) else {
+            return Ok(0);
+        };
         if state.damaged {
             return Ok(0);
         }
@@ -118,7 +130,12 @@ impl Target {
             writer.thread(&thread_entry(ix, process, pid, tid))?;
             Ok(ix)
         };
-        let mut drain = Drain { writer, buffer, counts: &mut self.counts, count_calls: self.count_calls };
+        let mut drain = Drain {
+            writer,
+            buffer,
+            counts: &mut self.counts,
+            count_calls: self.count_calls,
+        };
         let gained = drain.ring(&ring, &mut state.position, visit, &mut thread, &mut name)?;
         state.thread = thread.map(|thread| (thread, tid));
         state.damaged = self.counts.damaged != damaged_before;
@@ -134,7 +151,8 @@ impl Target {
     ) -> Result<(), TraceError> {
         for context in 0..self.rings.len() {
             let tid = self.rings[context].thread.map_or(0, |(_, tid)| tid);
-            let gone = tid != 0 && !fs::exists(format!("/proc/{}/task/{tid}", self.installed.pid)).unwrap_or(true);
+            let gone = tid != 0
+                && !fs::exists(format!("/proc/{}/task/{tid}", self.installed.pid)).unwrap_or(true);
             if !self.rings[context].in_use || !gone {
                 continue;
             }
@@ -160,7 +178,10 @@ impl Target {
     /// Whether the measured program still runs (not exited, not replaced by exec).
     pub fn is_alive(&self) -> bool {
         let mut byte = [0u8];
-        self.installed.memory.read(self.installed.table.contexts.at, &mut byte).is_ok()
+        self.installed
+            .memory
+            .read(self.installed.table.contexts.at, &mut byte)
+            .is_ok()
     }
 
     pub fn calls_unmeasured(&self) -> u64 {
@@ -170,7 +191,10 @@ impl Target {
 
     /// Thread ids with rings now.
     pub fn tids(&self) -> impl Iterator<Item = i32> {
-        self.rings.iter().filter_map(|r| r.thread.map(|(_, tid)| tid)).filter(|tid| *tid != 0)
+        self.rings
+            .iter()
+            .filter_map(|r| r.thread.map(|(_, tid)| tid))
+            .filter(|tid| *tid != 0)
     }
 }
 
@@ -230,6 +254,10 @@ impl<W: Write> Drain<'_, W> {
 
 pub(super) fn thread_entry(ix: ThreadIx, process: ProcessIx, pid: i32, tid: i32) -> ThreadEntry {
     let comm = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
-    ThreadEntry { ix, process, tid, comm: comm.trim_end().to_owned() }
+    ThreadEntry {
+        ix,
+        process,
+        tid,
+        comm: comm.trim_end().to_owned(),
+    }
 }
-

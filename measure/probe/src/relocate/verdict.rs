@@ -29,7 +29,9 @@ pub fn accept<'a>(
         return Err(Refusal::NeverTouch("the unwinder's library"));
     }
     if function.ifunc {
-        return Err(Refusal::NeverTouch("an IFUNC resolver, which runs while the program is linked"));
+        return Err(Refusal::NeverTouch(
+            "an IFUNC resolver, which runs while the program is linked",
+        ));
     }
     let names = std::iter::once(&function.raw_name).chain(&function.aliases);
     if let Some(why) = names.clone().find_map(|n| never::reason(n)) {
@@ -64,7 +66,10 @@ fn pieces<'a>(image: &'a Image, function: &Function) -> Result<Vec<Piece<'a>>, R
         .chain(&function.fragments)
         .map(|range| {
             let bytes = image.bytes(range.clone()).ok_or(Refusal::NoSize)?;
-            Ok(Piece { svma: range.start, bytes })
+            Ok(Piece {
+                svma: range.start,
+                bytes,
+            })
         })
         .collect()
 }
@@ -77,7 +82,11 @@ fn room(image: &Image, function: &Function) -> u64 {
         return function.size;
     }
     let end = function.svma + function.size;
-    let free_until = image.next_function(function.svma).unwrap_or(end).max(end).min(function.svma + wanted);
+    let free_until = image
+        .next_function(function.svma)
+        .unwrap_or(end)
+        .max(end)
+        .min(function.svma + wanted);
     let mut room = function.size;
     if let Some(padding) = image.bytes(end..free_until) {
         room += padding_len(padding);
@@ -139,7 +148,9 @@ fn caller_sensitive_call(image: &Image, unit: &Unit) -> Option<String> {
     unit.insns().find_map(|insn| {
         let name = match insn.op {
             Op::Call { target } | Op::Jump { target } => image.callee_name(target)?,
-            Op::RipRelative { target, .. } | Op::IndirectTail { target, .. } => image.slot_symbol(target)?,
+            Op::RipRelative { target, .. } | Op::IndirectTail { target, .. } => {
+                image.slot_symbol(target)?
+            }
             _ => return None,
         };
         never::is_caller_sensitive(name).then(|| name.to_owned())

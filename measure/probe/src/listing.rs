@@ -1,0 +1,207 @@
+//! Every function of a file or of a process with its verdict: what `functions` shows.
+use crate::locate::pattern::{self, Pattern};
+use crate::locate::{self, Function, Image, LocateError, MappedModule};
+use crate::plan::{self, basename};
+use crate::relocate::Refusal;
+use crate::relocate::verdict::{self, ProcessTraits};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The files whose functions are listed.
+pub struct Listing {
+    pub modules: Vec<ListedModule>,
+    /// Mapped files that cannot be looked into, with the reason.
+    pub unreadable: Vec<(PathBuf, LocateError)>,
+    traits: ProcessTraits,
+}
+
+pub struct ListedModule {
+    pub image: Image,
+    /// `None` when a file was asked for, not a process.
+    pub mapped: Option<MappedModule>,
+}
+
+impl ListedModule {
+    pub fn path(&self) -> &Path {
+        self.image.path()
+    }
+
+    pub fn basename(&self) -> &str {
+        basename(self.image.path())
+    }
+
+    /// Where the function lies in the process.
+    pub fn avma(&self, function: &Function) -> Option<u64> {
+        self.mapped
+            .as_ref()
+            .map(|m| function.svma.wrapping_add(m.bias))
+    }
+}
+
+/// A function that was asked for.
+pub struct Listed<'a> {
+    pub module: &'a ListedModule,
+    pub function: &'a Function,
+    /// Whether `record` would measure it.
+    pub verdict: Result<(), Refusal>,
+}
+
+impl Listing {
+    /// # Errors
+    /// When the file cannot be read or is no x86-64 ELF file.
+    pub fn of_file(path: &Path) -> Result<Listing, LocateError> {
+        let image = Image::open(path)?;
+        let traits = ProcessTraits {
+            throws: image.throws_exceptions(),
+            shadow_stack: false,
+        };
+        Ok(Listing {
+            modules: vec![ListedModule {
+                image,
+                mapped: None,
+            }],
+            unreadable: Vec::new(),
+            traits,
+        })
+    }
+
+    /// Only reads: the process is neither stopped nor changed.
+    ///
+    /// # Errors
+    /// When there is no such process, or this user may not look into it.
+    pub fn of_process(pid: i32) -> Result<Listing, LocateError> {
+        let mut listing = Listing {
+            modules: Vec::new(),
+            unreadable: Vec::new(),
+            traits: ProcessTraits::default(),
+        };
+        for mapped in locate::mapped_modules(pid)? {
+            match Image::open_mapped(pid, &mapped) {
+                Ok(image) => listing.modules.push(ListedModule {
+                    image,
+                    mapped: Some(mapped),
+                }),
+                Err(why) => listing.unreadable.push((mapped.path, why)),
+            }
+        }
+        listing.traits = ProcessTraits {
+            throws: listing.modules.iter().any(|m| m.image.throws_exceptions()),
+            shadow_stack: locate::has_shadow_stack(pid)?,
+        };
+        Ok(listing)
+    }
+
+    /// Functions that any of `patterns` matches, all when there are none, in the order of the
+    /// modules and of their addresses.
+    pub fn select(&self, patterns: &[Pattern]) -> Vec<Listed<'_>> {
+        let mut chosen = Vec::new();
+        for module in &self.modules {
+            let base = module.basename();
+            let wanted =
+                |f: &&Function| patterns.is_empty() || patterns.iter().any(|p| p.matches(base, f));
+            chosen.extend(
+                module
+                    .image
+                    .functions()
+                    .iter()
+                    .filter(wanted)
+                    .map(|f| (module, f)),
+            );
+        }
+        let verdicts = in_parallel(&chosen, |(module, function)| self.verdict(module, function));
+        let listed = chosen.into_iter().zip(verdicts);
+        listed
+            .map(|((module, function), verdict)| Listed {
+                module,
+                function,
+                verdict,
+            })
+            .collect()
+    }
+
+    /// The names nearest to patterns that matched nothing, best first.
+    pub fn suggest(&self, patterns: &[Pattern]) -> Vec<String> {
+        let names = self
+            .modules
+            .iter()
+            .flat_map(|m| m.image.functions())
+            .map(|f| f.name.as_str());
+        pattern::suggest(patterns, names)
+    }
+
+    fn verdict(&self, module: &ListedModule, function: &Function) -> Result<(), Refusal> {
+        match &module.mapped {
+            Some(mapped) => plan::accept(mapped, &module.image, function, self.traits).map(drop),
+            None => verdict::accept(&module.image, function, self.traits).map(drop),
+        }
+    }
+}
+
+/// Decoding every body is most of the work, and no verdict depends on another.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    const BLOCK: usize = 256;
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(items.len().div_ceil(BLOCK))
+        .min(8);
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut done = Vec::new();
+        loop {
+            let block = next.fetch_add(1, Ordering::Relaxed);
+            let from = block.saturating_mul(BLOCK);
+            if from >= items.len() {
+                return done;
+            }
+            let to = items.len().min(from + BLOCK);
+            done.push((block, items[from..to].iter().map(&work).collect::<Vec<R>>()));
+        }
+    };
+    let mut blocks = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(worker)).collect();
+        let mut blocks = worker();
+        for other in others {
+            blocks.extend(
+                other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            );
+        }
+        blocks
+    });
+    blocks.sort_by_key(|(block, _)| *block);
+    blocks
+        .into_iter()
+        .flat_map(|(_, results)| results)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parallel_results_keep_their_order() {
+        let items: Vec<usize> = (0..10_000).collect();
+        let doubled = in_parallel(&items, |n| n * 2);
+        assert!(
+            doubled.iter().enumerate().all(|(n, d)| *d == n * 2) && doubled.len() == items.len()
+        );
+        assert!(in_parallel(&[] as &[u8], |n| *n).is_empty());
+    }
+
+    #[test]
+    fn this_process_lists_itself() {
+        let listing = Listing::of_process(std::process::id() as i32).unwrap();
+        let pattern = Pattern::parse("this_process_lists_itself").unwrap();
+        let found = listing.select(&[pattern]);
+        let here = this_process_lists_itself as fn() as usize as u64;
+        assert!(
+            found
+                .iter()
+                .any(|l| l.module.avma(l.function) == Some(here))
+        );
+        let libc = listing.select(&[Pattern::parse("libc!vfork").unwrap()]);
+        assert!(libc.iter().all(|l| l.verdict.is_err()) && !libc.is_empty());
+    }
+}
