@@ -344,11 +344,11 @@ END rep_ret
   .p2align 4
 FUNCTION bnd_prefixed
   test %edi, %edi
-  bnd jz 1f
-  bnd call three_bytes
+  .byte 0xf2; jz 1f
+  .byte 0xf2; call three_bytes
   add $1, %eax
 1: add $6, %eax
-  bnd ret
+  .byte 0xf2; ret
 END bnd_prefixed
 
   .p2align 4
