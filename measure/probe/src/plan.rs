@@ -97,7 +97,7 @@ impl Plan {
                     continue;
                 }
                 matched += 1;
-                match self.accept(module, image, function, process) {
+                match accept(module, image, function, process).map(|(unit, _)| unit) {
                     Ok(unit) => {
                         let id = self.id(image, *ix, function);
                         items.push(Item {
@@ -116,21 +116,6 @@ impl Plan {
             return Err(self.nothing(pid, patterns, &opened));
         }
         Ok(items)
-    }
-
-    fn accept(
-        &self,
-        module: &MappedModule,
-        image: &Image,
-        function: &locate::Function,
-        process: ProcessTraits,
-    ) -> Result<Unit, WhyNot> {
-        if module.text.iter().any(|t| t.shared) {
-            return Err(WhyNot::NeverTouch(
-                "its code is a shared mapping: a change would be seen by others",
-            ));
-        }
-        verdict::accept(image, function, process).map(|(unit, _)| unit)
     }
 
     fn image(
@@ -210,6 +195,21 @@ impl Plan {
             },
         }
     }
+}
+
+/// The verdict on a function of a mapped file, for a recording and for a listing alike.
+pub fn accept<'a>(
+    module: &MappedModule,
+    image: &'a Image,
+    function: &locate::Function,
+    process: ProcessTraits,
+) -> Result<(Unit, Vec<Piece<'a>>), WhyNot> {
+    if module.text.iter().any(|t| t.shared) {
+        return Err(WhyNot::NeverTouch(
+            "its code is a shared mapping: a change would be seen by others",
+        ));
+    }
+    verdict::accept(image, function, process)
 }
 
 type Opened<'a> = (&'a MappedModule, Arc<Image>, ModuleIx);

@@ -80,6 +80,15 @@ fn text(m: &Mapping) -> Option<TextMapping> {
     m.executable.then_some(text)
 }
 
+/// Whether the kernel keeps a shadow stack for the process: copies may then not jump to code that
+/// was reached by a call.
+pub fn has_shadow_stack(pid: i32) -> Result<bool, LocateError> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
+        .map_err(|source| LocateError::Process { pid, source })?;
+    let features = status.lines().find_map(|l| l.strip_prefix("x86_Thread_features:"));
+    Ok(features.is_some_and(|f| f.split_whitespace().any(|f| f == "shstk")))
+}
+
 /// From the program header whose file offset the first text mapping covers.
 fn bias(pid: i32, module: &MappedModule) -> Option<u64> {
     let data = std::fs::read(file_of(pid, module).ok()?).ok()?;

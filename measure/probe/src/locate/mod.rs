@@ -14,5 +14,5 @@ pub use branches::BranchTargets;
 pub use error::LocateError;
 pub use functions::{Function, NameSource};
 pub use image::{Image, fuzz_image};
-pub use mapped::{MappedModule, TextMapping, mapped_modules};
+pub use mapped::{MappedModule, TextMapping, has_shadow_stack, mapped_modules};
 pub use source::Lines;
