@@ -1,53 +1,93 @@
-//! Delta encoding of records: 3–5 bytes each instead of 16.
+//! Records as differences to what was to be expected: 2–4 bytes each instead of 16.
 //!
-//! A record is a control byte and the fields that could not be predicted:
+//! A record is a control byte and the fields that could not be predicted, little-endian:
 //!
-//! | bits | meaning |
-//! |---|---|
-//! | 0–1 | size of the TSC difference to the previous record, zigzag: 1, 2, 4 or 8 bytes |
-//! | 2–3 | id and kind: 0 predicted, else 1, 2 or 4 bytes |
-//! | 4–5 | rsp: 0 predicted, 1: 1 byte of difference / 8, 2: 2 bytes of difference / 8, 3: 4 bytes of difference |
+//! | bits | field | code 0 | 1 | 2 | 3 |
+//! |---|---|---|---|---|---|
+//! | 0–1 | TSC minus the previous one, zigzag | 1 byte | 2 bytes | 3 bytes | 8 bytes |
+//! | 2–3 | id and kind | end of the innermost open call | as last time | 2 bytes | 4 bytes |
+//! | 4–5 | rsp | as predicted | difference / 8 in 1 byte | in 2 bytes | difference in 4 bytes |
+//! | 6–7 | 0 | | | | |
 //!
-//! Prediction: the next record is the exit of the innermost open entry, with its rsp; an rsp that is
-//! not predicted is told as the difference to the one before. Both sides keep the same small stack.
-use hopscope_event::record::{FunctionId, Kind, Record, id_kind};
+//! Both sides keep the same [`Model`]: *innermost open call* is the top of a small stack of
+//! entries; *as last time* is what followed the last time when the previous record and the open
+//! call were these. Each predicts the rsp too (that of the entry; the same step as last time). With
+//! an id that was not predicted the rsp is expected not to move. Differences are to the previous
+//! record; the first one follows a record of zeros.
+//!
+//! A batch starts with an empty model, so that each chunk can be read without the others. Nothing
+//! here branches on the data: records of unrelated functions would mispredict several times each.
+use hopscope_event::record::{Kind, LAP_MASK, Record};
 
-const DEPTH: usize = 64;
 /// Most bytes that one record takes.
 pub const WORST: usize = 1 + 8 + 4 + 4;
+/// Fewest bytes that one record takes.
+pub const BEST: usize = 2;
+
+const DEPTH: usize = 64;
+const FOLLOWERS: usize = 512;
+const KIND_MASK: u32 = (1 << Kind::BITS) - 1;
+
+/// Bytes of a field by its code, one byte each.
+const TSC_LEN: u32 = 0x08_03_02_01;
+const ID_LEN: u32 = 0x04_02_00_00;
+const RSP_LEN: u32 = 0x04_02_01_00;
+
+fn len(table: u32, code: u32) -> usize {
+    (table >> (8 * code) & 0xff) as usize
+}
 
 /// What encoder and decoder both know before each record.
 struct Model {
-    tsc: u64,
-    rsp: u32,
-    /// Innermost open entries; the oldest are forgotten when it is full.
+    previous: Record,
+    /// Ends of the innermost open calls; the oldest are forgotten when it is full.
     open: [(u32, u32); DEPTH],
     top: usize,
+    /// id and kind, and the step of rsp.
+    followers: [(u32, u32); FOLLOWERS],
+}
+
+/// What the next record may be.
+struct Expected {
+    end: (u32, u32),
+    follower: (u32, u32),
+    slot: usize,
 }
 
 impl Model {
     fn new() -> Model {
-        Model { tsc: 0, rsp: 0, open: [(id_kind(FunctionId(0), Kind::Exit), 0); DEPTH], top: 0 }
-    }
-
-    fn predicted(&self) -> (u32, u32) {
-        self.open[self.top % DEPTH]
-    }
-
-    fn update(&mut self, r: &Record) {
-        self.tsc = r.tsc;
-        self.rsp = r.stack;
-        const KIND: u32 = (1 << Kind::BITS) - 1;
-        match r.id_kind & KIND {
-            k if k == Kind::Entry as u32 => {
-                self.top = self.top.wrapping_add(1);
-                self.open[self.top % DEPTH] = (r.id_kind | Kind::Exit as u32, r.stack);
-            }
-            k if k == Kind::Exit as u32 || k == Kind::TailExit as u32 => {
-                self.top = self.top.wrapping_sub(1);
-            }
-            _ => {}
+        Model {
+            previous: Record::default(),
+            open: [(0, 0); DEPTH],
+            top: 0,
+            followers: [(0, 0); FOLLOWERS],
         }
+    }
+
+    fn expected(&self) -> Expected {
+        let end = self.open[self.top % DEPTH];
+        let situation = self.previous.id_kind ^ end.0.rotate_left(15);
+        // Multiplicative hashing (Knuth 6.4) by 2^32 over the golden ratio.
+        let slot = (situation.wrapping_mul(0x9e37_79b1) >> 23) as usize % FOLLOWERS;
+        let (id_kind, step) = self.followers[slot];
+        Expected {
+            end,
+            follower: (id_kind, self.previous.stack.wrapping_add(step)),
+            slot,
+        }
+    }
+
+    fn learn(&mut self, record: Record, expected: &Expected) {
+        let step = record.stack.wrapping_sub(self.previous.stack);
+        self.followers[expected.slot] = (record.id_kind, step);
+        // Entries push, all known ends pop. What lies above the top is dead, so that storing there
+        // costs less than asking whether to.
+        const MOVES: [isize; 1 << Kind::BITS] = [1, -1, -1, -1, 0, 0, 0, 0];
+        let end = record.id_kind | Kind::Exit as u32;
+        self.open[self.top.wrapping_add(1) % DEPTH] = (end, record.stack);
+        let moves = MOVES[(record.id_kind & KIND_MASK) as usize];
+        self.top = self.top.wrapping_add_signed(moves);
+        self.previous = record;
     }
 }
 
@@ -59,92 +99,123 @@ fn unzigzag(z: u64) -> i64 {
     (z >> 1) as i64 ^ -((z & 1) as i64)
 }
 
-/// Appends the encoding of `records` to `out`.
-pub fn encode(records: &[Record], out: &mut Vec<u8>) {
-    let begin = out.len();
-    out.resize(begin + records.len() * WORST, 0);
+/// Writes the encoding of `records` into `out` from its byte `begin` on and returns where it ends.
+/// `out` grows to the worst case and never shrinks: filling it with zeros for each batch would cost
+/// as much as the encoding.
+pub fn encode(records: &[Record], out: &mut Vec<u8>, begin: usize) -> usize {
+    let worst = begin + records.len() * WORST;
+    if out.len() < worst {
+        out.resize(worst, 0);
+    }
     let mut at = begin;
     let mut model = Model::new();
-    for r in records {
-        let bytes = &mut out[at..at + WORST];
-        at += encode_one(r, &mut model, bytes.try_into().expect("WORST bytes"));
+    for record in records {
+        let bytes = out[at..].first_chunk_mut().expect("room for the worst");
+        at += encode_one(*record, &mut model, bytes);
     }
-    out.truncate(at);
-}
-
-/// Fields are stored with fixed-size writes (the next field overwrites what is too much), so that
-/// no length is a branch.
-fn encode_one(r: &Record, model: &mut Model, out: &mut [u8; WORST]) -> usize {
-    let z = zigzag(r.tsc.wrapping_sub(model.tsc) as i64);
-    let tsc_code = match z {
-        0..=0xff => 0,
-        0x100..=0xffff => 1,
-        0x1_0000..=0xffff_ffff => 2,
-        _ => 3,
-    };
-    out[1..9].copy_from_slice(&z.to_le_bytes());
-    let mut at = 1 + (1usize << tsc_code);
-    let (id_kind, rsp) = model.predicted();
-    let id_code = match r.id_kind {
-        same if same == id_kind => 0,
-        0..=0xff => 1,
-        0x100..=0xffff => 2,
-        _ => 3,
-    };
-    out[at..at + 4].copy_from_slice(&r.id_kind.to_le_bytes());
-    at += [0, 1, 2, 4][id_code];
-    let delta = r.stack.wrapping_sub(model.rsp) as i32;
-    let eighth = delta >> 3;
-    let rsp_code = if id_code == 0 && r.stack == rsp {
-        0
-    } else if delta & 7 == 0 && i8::try_from(eighth).is_ok() {
-        1
-    } else if delta & 7 == 0 && i16::try_from(eighth).is_ok() {
-        2
-    } else {
-        3
-    };
-    let field = if rsp_code == 3 { delta } else { eighth };
-    out[at..at + 4].copy_from_slice(&field.to_le_bytes());
-    at += [0, 1, 2, 4][rsp_code];
-    out[0] = (tsc_code | id_code << 2 | rsp_code << 4) as u8;
-    model.update(r);
     at
 }
 
-/// Decodes exactly `count` records, or `None` when the bytes are not an encoding of that many.
-pub fn decode(mut bytes: &[u8], count: usize) -> Option<Vec<Record>> {
-    // Every record takes at least two bytes: the payload bounds what is allocated.
-    if count > bytes.len() / 2 {
+/// Each field is stored whole and the next one overwrites what is too much.
+#[inline(always)]
+fn encode_one(record: Record, model: &mut Model, out: &mut [u8; WORST]) -> usize {
+    let expected = model.expected();
+    let previous = model.previous;
+
+    let z = zigzag(record.tsc.wrapping_sub(previous.tsc) as i64);
+    let tsc_code = (z > 0xff) as u32 + (z > 0xffff) as u32 + (z > 0xff_ffff) as u32;
+
+    let is_end = record.id_kind == expected.end.0;
+    let follows = record.id_kind == expected.follower.0;
+    let in_full = 2 + (record.id_kind > 0xffff) as u32;
+    let otherwise = if follows { 1 } else { in_full };
+    let id_code = if is_end { 0 } else { otherwise };
+
+    let otherwise = if follows {
+        expected.follower.1
+    } else {
+        previous.stack
+    };
+    let predicted = if is_end { expected.end.1 } else { otherwise };
+    let step = record.stack.wrapping_sub(previous.stack) as i32;
+    let eighth = step >> 3;
+    let is_odd = step as u32 & LAP_MASK != 0;
+    let wide = (eighth != eighth as i8 as i32) as u32 + (eighth != eighth as i16 as i32) as u32;
+    let in_full = if is_odd { 3 } else { 1 + wide };
+    let rsp_code = if record.stack == predicted {
+        0
+    } else {
+        in_full
+    };
+    let rsp_field = if rsp_code == 3 { step } else { eighth };
+
+    out[0] = (tsc_code | id_code << 2 | rsp_code << 4) as u8;
+    out[1..9].copy_from_slice(&z.to_le_bytes());
+    let at = 1 + len(TSC_LEN, tsc_code);
+    out[at..at + 4].copy_from_slice(&record.id_kind.to_le_bytes());
+    let at = at + len(ID_LEN, id_code);
+    out[at..at + 4].copy_from_slice(&rsp_field.to_le_bytes());
+    model.learn(record, &expected);
+    at + len(RSP_LEN, rsp_code)
+}
+
+/// Decodes exactly `count` records; `None` when the bytes are not an encoding of that many.
+pub fn decode(bytes: &[u8], count: usize) -> Option<Vec<Record>> {
+    // The bytes there are bound what is allocated.
+    if count > bytes.len() / BEST {
         return None;
     }
     let mut records = Vec::with_capacity(count);
     let mut model = Model::new();
-    for _ in 0..count {
-        let control = take(&mut bytes, 1)?;
-        let delta = unzigzag(take(&mut bytes, 1 << (control & 3))?);
-        let (predicted, predicted_rsp) = model.predicted();
-        let id_kind = match control >> 2 & 3 {
-            0 => predicted,
-            n => take(&mut bytes, [0, 1, 2, 4][n as usize])? as u32,
+    let mut rest = bytes;
+    while records.len() < count {
+        let (record, used) = match rest.first_chunk() {
+            Some(window) => decode_one(window, &mut model)?,
+            None => {
+                let mut window = [0; WORST];
+                window[..rest.len()].copy_from_slice(rest);
+                decode_one(&window, &mut model)?
+            }
         };
-        let stack = match control >> 4 & 3 {
-            0 => predicted_rsp,
-            1 => model.rsp.wrapping_add((take(&mut bytes, 1)? as i8 as i32 * 8) as u32),
-            2 => model.rsp.wrapping_add((take(&mut bytes, 2)? as i16 as i32 * 8) as u32),
-            _ => model.rsp.wrapping_add(take(&mut bytes, 4)? as u32),
-        };
-        let record = Record { tsc: model.tsc.wrapping_add(delta as u64), id_kind, stack };
-        model.update(&record);
+        rest = rest.get(used..)?;
         records.push(record);
     }
-    bytes.is_empty().then_some(records)
+    rest.is_empty().then_some(records)
 }
 
-fn take(bytes: &mut &[u8], len: usize) -> Option<u64> {
-    let (head, rest) = bytes.split_at_checked(len)?;
-    *bytes = rest;
-    let mut word = [0u8; 8];
-    word[..len].copy_from_slice(head);
-    Some(u64::from_le_bytes(word))
+#[inline(always)]
+fn decode_one(window: &[u8; WORST], model: &mut Model) -> Option<(Record, usize)> {
+    let control = u32::from(window[0]);
+    if control >> 6 != 0 {
+        return None;
+    }
+    let (tsc_code, id_code, rsp_code) = (control & 3, control >> 2 & 3, control >> 4);
+    let expected = model.expected();
+    let previous = model.previous;
+
+    let tsc_len = len(TSC_LEN, tsc_code);
+    let z = u64::from_le_bytes(*window[1..].first_chunk()?) & (u64::MAX >> (64 - 8 * tsc_len));
+    let at = 1 + tsc_len;
+    let id_field = u32::from_le_bytes(*window[at..].first_chunk()?);
+    let (id_kind, predicted) = match id_code {
+        0 => expected.end,
+        1 => expected.follower,
+        2 => (id_field & 0xffff, previous.stack),
+        _ => (id_field, previous.stack),
+    };
+    let at = at + len(ID_LEN, id_code);
+    let rsp_field = u32::from_le_bytes(*window[at..].first_chunk()?);
+    let step = match rsp_code {
+        0 => predicted.wrapping_sub(previous.stack),
+        1 => (rsp_field as i8 as i32 * 8) as u32,
+        2 => (rsp_field as i16 as i32 * 8) as u32,
+        _ => rsp_field,
+    };
+    let record = Record {
+        tsc: previous.tsc.wrapping_add(unzigzag(z) as u64),
+        id_kind,
+        stack: previous.stack.wrapping_add(step),
+    };
+    model.learn(record, &expected);
+    Some((record, at + len(RSP_LEN, rsp_code)))
 }

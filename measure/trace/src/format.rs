@@ -7,8 +7,8 @@ pub const MINOR: u16 = 0;
 pub const FILE_HEADER_BYTES: usize = 16;
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 
-/// type, length of the payload, CRC-32 of type, length and payload
-pub const CHUNK_HEADER_BYTES: usize = 12;
+/// type, length of the payload, CRC-32 of the payload, CRC-32 of these twelve bytes
+pub const CHUNK_HEADER_BYTES: usize = 16;
 /// thread, count, first index, lost before, torn before
 pub const BATCH_HEADER_BYTES: usize = 32;
 pub const PAYLOAD_MAX: usize = 64 << 20;
@@ -34,10 +34,44 @@ chunk_types! {
     SUMMARY = b"summ",
 }
 
-pub fn checksum(kind: u32, payload: &[u8]) -> u32 {
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(&kind.to_le_bytes());
-    crc.update(&(payload.len() as u32).to_le_bytes());
-    crc.update(payload);
-    crc.finalize()
+/// The header has a checksum of its own: its length can be trusted when the payload is damaged, and
+/// a reader that lost its way finds the next header without reading payloads.
+pub struct ChunkHeader {
+    pub kind: u32,
+    pub len: u32,
+    pub payload_crc: u32,
+}
+
+impl ChunkHeader {
+    pub fn of(kind: u32, payload: &[u8]) -> ChunkHeader {
+        ChunkHeader {
+            kind,
+            len: payload.len() as u32,
+            payload_crc: crc32fast::hash(payload),
+        }
+    }
+
+    pub fn to_bytes(&self) -> [u8; CHUNK_HEADER_BYTES] {
+        let mut bytes = [0; CHUNK_HEADER_BYTES];
+        bytes[0..4].copy_from_slice(&self.kind.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.len.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.payload_crc.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..12]);
+        bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// `None` when the checksum is wrong or the length more than a chunk may have.
+    pub fn from_bytes(bytes: &[u8; CHUNK_HEADER_BYTES]) -> Option<ChunkHeader> {
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let (kind, len, payload_crc) = (word(0), word(4), word(8));
+        let is_sound = len as usize <= PAYLOAD_MAX && crc32fast::hash(&bytes[..12]) == word(12);
+        is_sound.then_some(ChunkHeader {
+            kind,
+            len,
+            payload_crc,
+        })
+    }
 }

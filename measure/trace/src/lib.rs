@@ -1,14 +1,19 @@
 //! The `.hop` trace file: checksummed chunks, readable up to the last whole one after any crash.
 #![deny(unsafe_code)]
 
+mod batch;
+mod chunks;
 pub mod codec;
 mod error;
 pub mod format;
 #[allow(unsafe_code)]
 mod map;
 mod read;
+mod tables;
 mod write;
 
+pub use batch::{BatchHead, OwnedBatch};
 pub use error::TraceError;
-pub use read::{Damage, OwnedBatch, Tables, TraceReader, fuzz_reader};
+pub use read::{TraceReader, fuzz_reader};
+pub use tables::{Damage, Tables};
 pub use write::{Batch, TraceWriter};

@@ -1,10 +1,12 @@
 //! Writing a trace: every call appends whole chunks, so that a crash loses at most the last one.
+use crate::batch::BatchHead;
 use crate::codec;
 use crate::error::TraceError;
-use crate::format::{self, *};
+use crate::format::*;
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    ClockSync, FunctionEntry, ProcessEntry, Record, RecordingMeta, Refusal, Summary, ThreadEntry, ThreadIx,
+    ClockSync, FunctionEntry, ProcessEntry, Record, RecordingMeta, Refusal, Summary, ThreadEntry,
+    ThreadIx,
 };
 use serde::Serialize;
 use std::io::Write;
@@ -23,13 +25,18 @@ pub struct Batch<'a> {
 
 pub struct TraceWriter<W: Write> {
     out: W,
-    payload: Vec<u8>,
+    /// Header and payload of the chunk in the making; stays at its largest size.
+    chunk: Vec<u8>,
     bytes: u64,
 }
 
 impl<W: Write> TraceWriter<W> {
     pub fn new(out: W, meta: &RecordingMeta) -> Result<TraceWriter<W>, TraceError> {
-        let mut writer = TraceWriter { out, payload: Vec::new(), bytes: 0 };
+        let mut writer = TraceWriter {
+            out,
+            chunk: vec![0; CHUNK_HEADER_BYTES],
+            bytes: 0,
+        };
         let mut header = Vec::with_capacity(FILE_HEADER_BYTES);
         header.extend_from_slice(&MAGIC);
         header.extend_from_slice(&MAJOR.to_le_bytes());
@@ -42,22 +49,22 @@ impl<W: Write> TraceWriter<W> {
     }
 
     fn json<T: Serialize + ?Sized>(&mut self, kind: u32, table: &T) -> Result<(), TraceError> {
-        self.payload.clear();
-        serde_json::to_writer(&mut self.payload, table).map_err(std::io::Error::from)?;
-        self.chunk(kind)
+        self.chunk.truncate(CHUNK_HEADER_BYTES);
+        serde_json::to_writer(&mut self.chunk, table).map_err(std::io::Error::from)?;
+        self.write(kind, self.chunk.len())
     }
 
-    fn chunk(&mut self, kind: u32) -> Result<(), TraceError> {
-        if self.payload.len() > PAYLOAD_MAX {
-            return Err(TraceError::TooLarge(self.payload.len()));
+    /// Writes the first `end` bytes of the buffer, which begins with room for the header: one write
+    /// a chunk.
+    fn write(&mut self, kind: u32, end: usize) -> Result<(), TraceError> {
+        let payload = &self.chunk[CHUNK_HEADER_BYTES..end];
+        if payload.len() > PAYLOAD_MAX {
+            return Err(TraceError::TooLarge(payload.len()));
         }
-        let mut header = [0u8; CHUNK_HEADER_BYTES];
-        header[0..4].copy_from_slice(&kind.to_le_bytes());
-        header[4..8].copy_from_slice(&(self.payload.len() as u32).to_le_bytes());
-        header[8..12].copy_from_slice(&format::checksum(kind, &self.payload).to_le_bytes());
-        self.out.write_all(&header)?;
-        self.out.write_all(&self.payload)?;
-        self.bytes += (header.len() + self.payload.len()) as u64;
+        let header = ChunkHeader::of(kind, payload).to_bytes();
+        self.chunk[..CHUNK_HEADER_BYTES].copy_from_slice(&header);
+        self.out.write_all(&self.chunk[..end])?;
+        self.bytes += end as u64;
         Ok(())
     }
 
@@ -97,14 +104,20 @@ impl<W: Write> TraceWriter<W> {
         let mut rest = batch.records;
         loop {
             let (part, after) = rest.split_at(rest.len().min(BATCH_RECORDS_MAX));
-            self.payload.clear();
-            self.payload.extend_from_slice(&batch.thread.0.to_le_bytes());
-            self.payload.extend_from_slice(&(part.len() as u32).to_le_bytes());
-            for word in [index, lost, torn] {
-                self.payload.extend_from_slice(&word.to_le_bytes());
+            let begin = CHUNK_HEADER_BYTES + BATCH_HEADER_BYTES;
+            if self.chunk.len() < begin {
+                self.chunk.resize(begin, 0);
             }
-            codec::encode(part, &mut self.payload);
-            self.chunk(RECORDS)?;
+            let head = BatchHead {
+                thread: batch.thread,
+                records: part.len() as u32,
+                first_index: index,
+                lost_before: lost,
+                torn_before: torn,
+            };
+            self.chunk[CHUNK_HEADER_BYTES..begin].copy_from_slice(&head.to_bytes());
+            let end = codec::encode(part, &mut self.chunk, begin);
+            self.write(RECORDS, end)?;
             (lost, torn) = (0, 0);
             index += part.len() as u64;
             rest = after;

@@ -1,0 +1,153 @@
+//! Everything of a trace but the records, collected in one pass over the chunks.
+use crate::batch::BatchHead;
+use crate::chunks::{Chunks, Step};
+use crate::error::TraceError;
+use crate::format::*;
+use hopscope_event::table::ModuleEntry;
+use hopscope_event::{
+    ClockSync, FunctionEntry, ProcessEntry, RecordingMeta, Refusal, Summary, ThreadEntry,
+};
+use serde::de::DeserializeOwned;
+use std::ops::Range;
+
+#[derive(Debug, Clone)]
+pub struct Tables {
+    pub meta: RecordingMeta,
+    pub processes: Vec<ProcessEntry>,
+    pub threads: Vec<ThreadEntry>,
+    pub modules: Vec<ModuleEntry>,
+    pub functions: Vec<FunctionEntry>,
+    pub refusals: Vec<Refusal>,
+    pub clocks: Vec<ClockSync>,
+    /// `None`: the recorder was killed, or the end of the file is lost.
+    pub summary: Option<Summary>,
+    pub damage: Option<Damage>,
+    /// Chunks of types that this version does not know.
+    pub unknown_chunks: u64,
+    pub file_bytes: u64,
+    /// Of chunks with records, headers included.
+    pub record_bytes: u64,
+    /// Chunks that were read.
+    pub chunks: u64,
+    /// Major and minor version of the file.
+    pub format: (u16, u16),
+}
+
+/// What of a file could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Position of the first chunk that is not whole.
+    pub at: u64,
+    /// Bytes at the end of the file that were given up.
+    pub bytes_lost: u64,
+    /// Damaged places in the middle that were passed over.
+    pub chunks_skipped: u64,
+    /// What is wrong at `at`.
+    pub what: String,
+}
+
+#[derive(Default)]
+pub(crate) struct Scan {
+    meta: Option<RecordingMeta>,
+    processes: Vec<ProcessEntry>,
+    threads: Vec<ThreadEntry>,
+    modules: Vec<ModuleEntry>,
+    functions: Vec<FunctionEntry>,
+    refusals: Vec<Refusal>,
+    clocks: Vec<ClockSync>,
+    summary: Option<Summary>,
+    batches: Vec<Range<usize>>,
+    record_bytes: u64,
+    unknown: u64,
+    chunks: u64,
+    damage: Option<Damage>,
+}
+
+impl Scan {
+    pub(crate) fn of(bytes: &[u8]) -> Scan {
+        let mut scan = Scan::default();
+        for step in Chunks::new(bytes, FILE_HEADER_BYTES) {
+            match step {
+                Step::Chunk { kind, payload } => scan.take(kind, bytes, payload),
+                Step::Skipped { at, what } => scan.damage(at, what.into()).chunks_skipped += 1,
+                Step::Ended { at, what } => {
+                    scan.damage(at, what.into()).bytes_lost = (bytes.len() - at) as u64;
+                }
+            }
+        }
+        scan
+    }
+
+    fn damage(&mut self, at: usize, what: String) -> &mut Damage {
+        self.damage.get_or_insert(Damage {
+            at: at as u64,
+            bytes_lost: 0,
+            chunks_skipped: 0,
+            what,
+        })
+    }
+
+    fn take(&mut self, kind: u32, bytes: &[u8], range: Range<usize>) {
+        self.chunks += 1;
+        let payload = &bytes[range.clone()];
+        let done = match kind {
+            META => json(payload).map(|meta| self.meta = Some(meta)),
+            PROCESS => json(payload).map(|p| self.processes.push(p)),
+            THREAD => json(payload).map(|t| self.threads.push(t)),
+            MODULES => json(payload).map(|rows: Vec<_>| self.modules.extend(rows)),
+            FUNCTIONS => json(payload).map(|rows: Vec<_>| self.functions.extend(rows)),
+            REFUSALS => json(payload).map(|rows: Vec<_>| self.refusals.extend(rows)),
+            CLOCK => json(payload).map(|c| self.clocks.push(c)),
+            SUMMARY => json(payload).map(|s| self.summary = Some(s)),
+            RECORDS => match BatchHead::of_payload(payload) {
+                Some(_) => {
+                    self.record_bytes += (CHUNK_HEADER_BYTES + payload.len()) as u64;
+                    self.batches.push(range.clone());
+                    Ok(())
+                }
+                None => Err("a batch claims more records than it has bytes for".into()),
+            },
+            _ => {
+                self.unknown += 1;
+                Ok(())
+            }
+        };
+        if let Err(what) = done {
+            let at = range.start - CHUNK_HEADER_BYTES;
+            self.damage(at, what).chunks_skipped += 1;
+        }
+    }
+
+    /// The tables, and where the payloads of the records lie.
+    pub(crate) fn finish(
+        self,
+        file_bytes: u64,
+        format: (u16, u16),
+    ) -> Result<(Tables, Vec<Range<usize>>), TraceError> {
+        let Some(meta) = self.meta else {
+            let why = self.damage.map_or("it is missing".into(), |d| d.what);
+            return Err(TraceError::NoMeta(why));
+        };
+        let tables = Tables {
+            meta,
+            processes: self.processes,
+            threads: self.threads,
+            modules: self.modules,
+            functions: self.functions,
+            refusals: self.refusals,
+            clocks: self.clocks,
+            summary: self.summary,
+            damage: self.damage,
+            unknown_chunks: self.unknown,
+            file_bytes,
+            record_bytes: self.record_bytes,
+            chunks: self.chunks,
+            format,
+        };
+        Ok((tables, self.batches))
+    }
+}
+
+fn json<T: DeserializeOwned>(payload: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(payload).map_err(|e| format!("a table does not parse: {e}"))
+}

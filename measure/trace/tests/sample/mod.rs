@@ -1,0 +1,187 @@
+//! A small recording that holds something of everything. `tests/golden/` was written from it: what
+//! a released version wrote is never changed here, only added to in functions of its own.
+#![allow(dead_code)] // each test takes what it needs
+
+use hopscope_event::table::{ModuleEntry, ModuleIx};
+use hopscope_event::*;
+use hopscope_trace::{Batch, TraceWriter};
+
+pub const BATCH: usize = 10;
+
+fn sync(tsc: u64) -> ClockSync {
+    ClockSync {
+        tsc: Tsc(tsc),
+        monotonic_ns: 1_000,
+        realtime_ns: 1_763_701_929_000_000_000,
+        window_ticks: 3,
+    }
+}
+
+pub fn meta() -> RecordingMeta {
+    RecordingMeta {
+        hopscope_version: "0.1.0".into(),
+        command_line: ["hopscope", "record", "-p", "7"].map(String::from).into(),
+        host: "host".into(),
+        kernel: "Linux 6.1.0".into(),
+        cpu: "A CPU".into(),
+        cpus_online: 2,
+        tsc_frequency: TscFrequency(2_596_000_000),
+        tsc_invariant: true,
+        start: sync(100),
+        stride: 16,
+        ring_records: 4096,
+        probe_cost: Some(ProbeCost {
+            bias_ticks: [26, 27, 28],
+            pair_ticks: [45, 46, 50],
+        }),
+    }
+}
+
+pub fn process() -> ProcessEntry {
+    ProcessEntry {
+        ix: ProcessIx(0),
+        pid: 7,
+        comm: "nf".into(),
+        command_line: ["./nf", "--workers", "1"].map(String::from).into(),
+    }
+}
+
+pub fn module() -> ModuleEntry {
+    ModuleEntry {
+        ix: ModuleIx(0),
+        path: "/bin/nf".into(),
+        build_id: "00ab".into(),
+    }
+}
+
+pub fn functions() -> Vec<FunctionEntry> {
+    let function = |id: u32| FunctionEntry {
+        id: FunctionId(id),
+        module: ModuleIx(0),
+        name: format!("stage_{id}"),
+        svma: 0x1000 + u64::from(id) * 64,
+        size: 60,
+        file: (id == 0).then(|| "nf.c".into()),
+        line: (id == 0).then_some(12),
+    };
+    (0..4).map(function).collect()
+}
+
+pub fn refusal() -> Refusal {
+    Refusal {
+        module: "/bin/nf".into(),
+        name: "parse".into(),
+        svma: 0x4000,
+        reason: "a branch into the patched bytes".into(),
+    }
+}
+
+pub fn thread() -> ThreadEntry {
+    ThreadEntry {
+        ix: ThreadIx(0),
+        process: ProcessIx(0),
+        tid: 8,
+        comm: "worker".into(),
+    }
+}
+
+pub fn summary() -> Summary {
+    Summary {
+        end: sync(900_000),
+        ended_because: "the time given is over".into(),
+        recorded: 40,
+        lost: 5,
+        torn: 2,
+        threads_measured: 1,
+        calls_unmeasured: 3,
+        attach_pause_ns: vec![100_000],
+        detach_pause_ns: vec![90_000],
+        recorder_cpu_ns: 5_000,
+        notes: vec!["note".into()],
+    }
+}
+
+/// Nested calls with tail calls, escapes, a signal handler's inversion, and kinds that nobody knows.
+pub fn records() -> Vec<Record> {
+    let mut records = Vec::new();
+    for n in 0..5u64 {
+        let at = 1_000_000 + n * n * 70_000;
+        let call = |after: u64, id, kind, rsp| Record::new(at + after, FunctionId(id), kind, rsp);
+        records.extend([
+            call(0, 0, Kind::Entry, 0x7ffe_1000),
+            call(60, 1, Kind::Entry, 0x7ffe_0f80),
+            call(50, 2, Kind::Entry, 0x7ffe_0a00),
+            call(150, 2, Kind::Exit, 0x7ffe_0a00),
+            call(190, 1, Kind::TailExit, 0x7ffe_0f80),
+            call(230, 3, Kind::Entry, 0x7ffe_0f80),
+            call(400, 3, Kind::Escape, 0x1234_5678),
+            call(900, 0, Kind::Exit, 0x7ffe_1000),
+        ]);
+    }
+    records[20].id_kind = 0xffff_ffff;
+    records[21].tsc = 3;
+    records[22].stack = 0xffff_fff8;
+    records
+}
+
+pub struct File {
+    pub bytes: Vec<u8>,
+    /// Where the chunk of each batch ends.
+    pub ends: Vec<usize>,
+}
+
+/// Everything above; the records in batches of [`BATCH`].
+pub fn file(records: &[Record]) -> File {
+    let mut writer = TraceWriter::new(Vec::new(), &meta()).unwrap();
+    writer.process(&process()).unwrap();
+    writer.modules(&[module()]).unwrap();
+    writer.functions(&functions()).unwrap();
+    writer.refusals(&[refusal()]).unwrap();
+    writer.thread(&thread()).unwrap();
+    let mut ends = Vec::new();
+    for (n, part) in records.chunks(BATCH).enumerate() {
+        let batch = Batch {
+            thread: ThreadIx(0),
+            first_index: (BATCH * n + 5) as u64,
+            lost_before: if n == 0 { 5 } else { 0 },
+            torn_before: if n == 1 { 2 } else { 0 },
+            records: part,
+        };
+        writer.records(batch).unwrap();
+        ends.push(writer.bytes_written() as usize);
+    }
+    writer.clock(sync(500_000)).unwrap();
+    let bytes = writer.finish(&summary()).unwrap();
+    File { bytes, ends }
+}
+
+pub fn clock() -> ClockSync {
+    sync(500_000)
+}
+
+/// Asserts that `reader` gives back what [`file`] wrote.
+pub fn assert_whole(reader: &hopscope_trace::TraceReader, records: &[Record]) {
+    let t = reader.tables();
+    assert_eq!((&t.meta, &t.summary), (&meta(), &Some(summary())));
+    assert_eq!(
+        (&t.processes, &t.threads),
+        (&vec![process()], &vec![thread()])
+    );
+    assert_eq!((&t.modules, &t.functions), (&vec![module()], &functions()));
+    assert_eq!((&t.refusals, &t.clocks), (&vec![refusal()], &vec![clock()]));
+    assert_eq!((&t.damage, t.unknown_chunks), (&None, 0));
+    let batches: Vec<_> = reader.batches().map(Result::unwrap).collect();
+    for (n, (batch, part)) in batches.iter().zip(records.chunks(BATCH)).enumerate() {
+        assert_eq!(batch.records, part);
+        assert_eq!(
+            (batch.thread, batch.first_index),
+            (ThreadIx(0), (BATCH * n + 5) as u64)
+        );
+        let gaps = (batch.lost_before, batch.torn_before);
+        assert_eq!(gaps, [(5, 0), (0, 2), (0, 0)][n.min(2)]);
+    }
+    assert_eq!(batches.len(), records.len().div_ceil(BATCH));
+    let heads: Vec<_> = reader.heads().map(|head| head.records as usize).collect();
+    let lengths: Vec<_> = batches.iter().map(|batch| batch.records.len()).collect();
+    assert_eq!(heads, lengths);
+}
