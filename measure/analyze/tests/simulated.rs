@@ -121,6 +121,7 @@ fn bare(calls: &[TrueCall]) -> Vec<(u32, u64, u64)> {
 const ALL: Habits = Habits {
     traceless: true,
     switches: true,
+    uneven: true,
     losses: false,
 };
 
@@ -134,6 +135,18 @@ proptest! {
         truth.sort();
         prop_assert_eq!(seen.sorted(), truth);
         prop_assert_eq!(seen.balance.open_at_end, program.truth.unfinished);
+        prop_assert!(seen.holds());
+    }
+
+    /// One stack left by longjmp, each frame calling from one depth: exact too. What dead frames
+    /// had measured is not taken for the own time of the frame that goes on.
+    #[test]
+    fn longjmp_is_exact(acts in acts(Habits { switches: false, uneven: false, ..ALL })) {
+        let program = Program::new(&[MAIN]).run(&acts);
+        let (seen, _) = Seen::of(&program.batches);
+        let mut truth = program.truth.calls.clone();
+        truth.sort();
+        prop_assert_eq!(seen.sorted(), truth);
         prop_assert!(seen.holds());
     }
 

@@ -300,6 +300,8 @@ pub struct Habits {
     /// Activations that end without a record: longjmp, escape.
     pub traceless: bool,
     pub switches: bool,
+    /// Calls and signal handlers from deeper in a frame than its measured callees.
+    pub uneven: bool,
     pub losses: bool,
 }
 
@@ -315,12 +317,6 @@ pub fn acts(habits: Habits) -> impl Strategy<Value = Vec<Act>> {
                 .prop_map(|function| Act::Call { function })
                 .boxed(),
         ),
-        (
-            3,
-            (1u32..200)
-                .prop_map(|units| Act::Unmeasured { units })
-                .boxed(),
-        ),
         (30, Just(Act::Return).boxed()),
         (
             4,
@@ -329,16 +325,20 @@ pub fn acts(habits: Habits) -> impl Strategy<Value = Vec<Act>> {
                 .boxed(),
         ),
         (
-            3,
-            signal
-                .prop_map(|(function, inside)| Act::Signal { function, inside })
-                .boxed(),
-        ),
-        (
             4,
             (1u64..1000).prop_map(|ticks| Act::Pass { ticks }).boxed(),
         ),
     ];
+    if habits.uneven {
+        arms.push((
+            3,
+            (1u32..200)
+                .prop_map(|units| Act::Unmeasured { units })
+                .boxed(),
+        ));
+        let signal = signal.prop_map(|(function, inside)| Act::Signal { function, inside });
+        arms.push((3, signal.boxed()));
+    }
     if habits.traceless {
         arms.push((
             2,
@@ -346,6 +346,8 @@ pub fn acts(habits: Habits) -> impl Strategy<Value = Vec<Act>> {
                 .prop_map(|frames| Act::Longjmp { frames })
                 .boxed(),
         ));
+    }
+    if habits.traceless && habits.uneven {
         arms.push((1, (0u32..4).prop_map(|units| Act::Escape { units }).boxed()));
     }
     if habits.switches {
