@@ -4,7 +4,7 @@
 //!
 //! | bits | field | code 0 | 1 | 2 | 3 |
 //! |---|---|---|---|---|---|
-//! | 0–1 | TSC minus the previous one, zigzag | 1 byte | 2 bytes | 3 bytes | 8 bytes |
+//! | 0–1 | TSC minus the previous one (modulo 2^64) | 1 byte | 2 bytes | 3 bytes | 8 bytes |
 //! | 2–3 | id and kind | end of the innermost open call | as last time | 2 bytes | 4 bytes |
 //! | 4–5 | rsp | as predicted | difference / 8 in 1 byte | in 2 bytes | difference in 4 bytes |
 //! | 6–7 | 0 | | | | |
@@ -91,14 +91,6 @@ impl Model {
     }
 }
 
-fn zigzag(delta: i64) -> u64 {
-    ((delta << 1) ^ (delta >> 63)) as u64
-}
-
-fn unzigzag(z: u64) -> i64 {
-    (z >> 1) as i64 ^ -((z & 1) as i64)
-}
-
 /// Writes the encoding of `records` into `out` from its byte `begin` on and returns where it ends.
 /// `out` grows to the worst case and never shrinks: filling it with zeros for each batch would cost
 /// as much as the encoding.
@@ -122,8 +114,9 @@ fn encode_one(record: Record, model: &mut Model, out: &mut [u8; WORST]) -> usize
     let expected = model.expected();
     let previous = model.previous;
 
-    let z = zigzag(record.tsc.wrapping_sub(previous.tsc) as i64);
-    let tsc_code = (z > 0xff) as u32 + (z > 0xffff) as u32 + (z > 0xff_ffff) as u32;
+    // Only a signal handler's probes make it run backwards: too rare to spend a bit on a sign.
+    let ticks = record.tsc.wrapping_sub(previous.tsc);
+    let tsc_code = (ticks > 0xff) as u32 + (ticks > 0xffff) as u32 + (ticks > 0xff_ffff) as u32;
 
     let is_end = record.id_kind == expected.end.0;
     let follows = record.id_kind == expected.follower.0;
@@ -150,7 +143,7 @@ fn encode_one(record: Record, model: &mut Model, out: &mut [u8; WORST]) -> usize
     let rsp_field = if rsp_code == 3 { step } else { eighth };
 
     out[0] = (tsc_code | id_code << 2 | rsp_code << 4) as u8;
-    out[1..9].copy_from_slice(&z.to_le_bytes());
+    out[1..9].copy_from_slice(&ticks.to_le_bytes());
     let at = 1 + len(TSC_LEN, tsc_code);
     out[at..at + 4].copy_from_slice(&record.id_kind.to_le_bytes());
     let at = at + len(ID_LEN, id_code);
@@ -194,7 +187,7 @@ fn decode_one(window: &[u8; WORST], model: &mut Model) -> Option<(Record, usize)
     let previous = model.previous;
 
     let tsc_len = len(TSC_LEN, tsc_code);
-    let z = u64::from_le_bytes(*window[1..].first_chunk()?) & (u64::MAX >> (64 - 8 * tsc_len));
+    let ticks = u64::from_le_bytes(*window[1..].first_chunk()?) & (u64::MAX >> (64 - 8 * tsc_len));
     let at = 1 + tsc_len;
     let id_field = u32::from_le_bytes(*window[at..].first_chunk()?);
     let (id_kind, predicted) = match id_code {
@@ -212,7 +205,7 @@ fn decode_one(window: &[u8; WORST], model: &mut Model) -> Option<(Record, usize)
         _ => rsp_field,
     };
     let record = Record {
-        tsc: previous.tsc.wrapping_add(unzigzag(z) as u64),
+        tsc: previous.tsc.wrapping_add(ticks),
         id_kind,
         stack: previous.stack.wrapping_add(step),
     };

@@ -1,0 +1,160 @@
+//! Files that are read for ever: one of each released format, and broken ones with what is to come
+//! of them. `HOPSCOPE_GOLDEN=write cargo test -p hopscope-trace --test golden` makes those that are
+//! missing; one that exists is never written again.
+mod sample;
+
+use hopscope_trace::format::ChunkHeader;
+use hopscope_trace::{TraceError, TraceReader, fuzz_reader};
+use sample::{BATCH, assert_whole, file, records};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn stored(name: &str, make: impl Fn() -> Vec<u8>) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    if !path.exists() && std::env::var_os("HOPSCOPE_GOLDEN").is_some_and(|v| v == "write") {
+        fs::write(&path, make()).expect("the source tree is writable");
+    }
+    fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+#[test]
+fn version_1_is_read() {
+    let bytes = stored("tests/golden/v1.hop", || file(&records()).bytes);
+    assert_whole(&TraceReader::from_bytes(bytes).unwrap(), &records());
+}
+
+fn chunk(kind: &[u8; 4], payload: &[u8]) -> Vec<u8> {
+    let header = ChunkHeader::of(u32::from_le_bytes(*kind), payload);
+    [&header.to_bytes(), payload].concat()
+}
+
+fn with(name: &str, change: impl Fn(&mut Vec<u8>, &[usize])) -> Result<TraceReader, TraceError> {
+    let bytes = stored(&format!("corpus/{name}.hop"), || {
+        let mut whole = file(&records());
+        change(&mut whole.bytes, &whole.ends);
+        whole.bytes
+    });
+    fuzz_reader(&bytes);
+    TraceReader::from_bytes(bytes)
+}
+
+/// Records that can be read, and what is said of the damage.
+fn left(reader: &TraceReader) -> (usize, String) {
+    let records = reader.batches().flatten().map(|b| b.records.len()).sum();
+    let damage = reader.tables().damage.as_ref();
+    (records, damage.map_or(String::new(), |d| d.what.clone()))
+}
+
+#[test]
+fn a_torn_last_chunk() {
+    let reader = with("torn-last-chunk", |bytes, ends| bytes.truncate(ends[2] - 1)).unwrap();
+    assert_eq!(
+        left(&reader),
+        (2 * BATCH, "the file ends inside a chunk".into())
+    );
+}
+
+#[test]
+fn a_tail_of_zeros() {
+    // What some file systems leave after a power cut: the length is there, the bytes are not.
+    let reader = with("tail-of-zeros", |bytes, ends| bytes[ends[1]..].fill(0)).unwrap();
+    assert_eq!(
+        left(&reader),
+        (2 * BATCH, "a chunk header is damaged".into())
+    );
+}
+
+#[test]
+fn a_damaged_length() {
+    let reader = with("damaged-length", |bytes, ends| bytes[ends[0] + 6] ^= 0x40).unwrap();
+    assert_eq!(
+        left(&reader),
+        (3 * BATCH, "a chunk header is damaged".into())
+    );
+}
+
+#[test]
+fn a_damaged_payload() {
+    let reader = with("damaged-payload", |bytes, ends| bytes[ends[0] + 60] ^= 1).unwrap();
+    assert_eq!(
+        left(&reader),
+        (3 * BATCH, "the checksum of a chunk is wrong".into())
+    );
+}
+
+#[test]
+fn a_chunk_of_impossible_length() {
+    let reader = with("impossible-length", |bytes, _| {
+        let header = ChunkHeader {
+            kind: u32::from_le_bytes(*b"recs"),
+            len: u32::MAX,
+            payload_crc: 0,
+        };
+        bytes.extend(header.to_bytes());
+    });
+    let reader = reader.unwrap();
+    assert_eq!(
+        left(&reader),
+        (4 * BATCH, "a chunk header is damaged".into())
+    );
+}
+
+#[test]
+fn a_batch_of_impossible_count() {
+    let reader = with("impossible-count", |bytes, _| {
+        let mut payload = [0; 200];
+        payload[4..8].fill(0xff);
+        bytes.extend(chunk(b"recs", &payload));
+    });
+    let (records, damage) = left(&reader.unwrap());
+    assert_eq!(records, 4 * BATCH);
+    assert!(
+        damage.contains("more records than it has bytes"),
+        "{damage}"
+    );
+}
+
+#[test]
+fn records_that_do_not_decode() {
+    let reader = with("undecodable-records", |bytes, _| {
+        let mut payload = [0xff; 60];
+        payload[..32].fill(0);
+        payload[4] = 3;
+        bytes.extend(chunk(b"recs", &payload));
+    });
+    let reader = reader.unwrap();
+    let last = reader.batches().last().expect("there are batches");
+    assert!(matches!(last, Err(TraceError::Chunk { .. })));
+    assert_eq!(left(&reader).0, 4 * BATCH);
+}
+
+#[test]
+fn tables_nested_beyond_reason() {
+    let reader = with("deep-nesting", |bytes, _| {
+        bytes.extend(chunk(b"func", &[b'['; 3000]))
+    });
+    let (records, damage) = left(&reader.unwrap());
+    assert_eq!(records, 4 * BATCH);
+    assert!(damage.contains("does not parse"), "{damage}");
+}
+
+#[test]
+fn nothing_but_a_file_header() {
+    let reader = with("only-a-header", |bytes, _| bytes.truncate(16));
+    assert!(matches!(reader, Err(TraceError::NoMeta(_))));
+}
+
+#[test]
+fn every_stored_file_has_a_test() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let files: Vec<PathBuf> = fs::read_dir(dir)
+        .unwrap()
+        .map(|f| f.unwrap().path())
+        .collect();
+    let source = include_str!("golden.rs");
+    for file in &files {
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        assert!(source.contains(&format!("with(\"{name}\"")), "{name}");
+    }
+    assert!(!files.is_empty());
+}
