@@ -1,26 +1,20 @@
 //! `hopscope functions`: what can be measured, and why not the rest.
 use anyhow::bail;
 use clap::Args;
-use hopscope_probe::attach;
-use hopscope_probe::locate::pattern::{self, Pattern};
-use hopscope_probe::locate::{Function, Image, mapped_modules};
+use hopscope_probe::listing::{Listed, ListedModule, Listing};
+use hopscope_probe::locate::Lines;
+use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::relocate::Refusal;
-use hopscope_probe::relocate::verdict::{ProcessTraits, accept};
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
+#[group(id = "where", required = true, multiple = false, args = ["pid", "binary"])]
 pub struct FunctionsArgs {
     /// Functions of every module that this process has mapped
-    #[arg(
-        short,
-        long,
-        value_name = "PID",
-        required_unless_present = "binary",
-        conflicts_with = "binary"
-    )]
+    #[arg(short, long, value_name = "PID")]
     pid: Option<i32>,
     /// Functions of a file
     #[arg(short, long, value_name = "FILE")]
@@ -39,161 +33,178 @@ pub fn run(args: FunctionsArgs) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|p| Pattern::parse(p))
         .collect::<Result<_, _>>()?;
-    let (images, process) = match (&args.binary, args.pid) {
-        (Some(path), _) => {
-            let image = Image::open(path)?;
-            // Nobody knows what else will be in the process: what the file itself implies.
-            let process = ProcessTraits {
-                throws: image.throws_exceptions(),
-                shadow_stack: false,
-            };
-            (vec![(image, 0)], process)
-        }
-        (None, Some(pid)) => of_process(pid)?,
+    let mut listing = match (&args.binary, args.pid) {
+        (Some(path), _) => Listing::of_file(path)?,
+        (None, Some(pid)) => Listing::of_process(pid)?,
         (None, None) => bail!("give -p PID or -b FILE"),
     };
-    let mut listing = Listing {
-        out: BufWriter::new(std::io::stdout().lock()),
-        json: args.json,
-        accepted: 0,
-        refused: BTreeMap::new(),
-    };
-    for (image, bias) in &images {
-        listing.module(image, *bias, &patterns, process)?;
-    }
-    if listing.accepted + listing.refused.values().sum::<u64>() == 0 {
-        let names = images
-            .iter()
-            .flat_map(|(image, _)| image.functions())
-            .map(|f| f.name.as_str());
-        let nearest = pattern::suggest(&patterns, names);
-        if nearest.is_empty() {
-            bail!("nothing matches {}", args.functions.join(", "));
+    if listing.modules.is_empty() {
+        match (listing.unreadable.pop(), args.pid) {
+            (Some((_, why)), _) => return Err(why.into()),
+            (None, Some(pid)) => bail!("process {pid} has no files with code mapped (a kernel thread, or gone)"),
+            (None, None) => bail!("nothing to list"),
         }
-        bail!(
-            "nothing matches {}; the nearest names are: {}",
-            args.functions.join(", "),
-            nearest.join(", ")
-        );
     }
-    listing.finish()?;
+    let listed = listing.select(&patterns);
+    if listed.is_empty() {
+        bail!("{}", nothing(&args, &listing, &patterns));
+    }
+    let out = BufWriter::new(std::io::stdout().lock());
+    if args.json {
+        json(out, &listing, &listed)?;
+    } else {
+        text(out, &listing, &listed)?;
+    }
+    for pattern in listing.unmatched(&patterns) {
+        eprintln!("hopscope: nothing matches {pattern}");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn of_process(pid: i32) -> anyhow::Result<(Vec<(Image, u64)>, ProcessTraits)> {
-    let preflight = attach::preflight(pid)?;
-    let mut images = Vec::new();
-    for module in mapped_modules(pid)? {
-        match Image::open_mapped(pid, &module) {
-            Ok(image) => images.push((image, module.bias)),
-            Err(e) => eprintln!("hopscope: {e}"),
-        }
+fn nothing(args: &FunctionsArgs, listing: &Listing, patterns: &[Pattern]) -> String {
+    if patterns.is_empty() {
+        let modules: Vec<String> = listing
+            .modules
+            .iter()
+            .map(|m| m.path().display().to_string())
+            .collect();
+        return format!(
+            "no functions in {}: it has no symbols and no .eh_frame",
+            modules.join(", ")
+        );
     }
-    let throws = images.iter().any(|(image, _)| image.throws_exceptions());
-    Ok((
-        images,
-        ProcessTraits {
-            throws,
-            shadow_stack: preflight.shadow_stack,
-        },
-    ))
+    let asked = args.functions.join(", ");
+    let nearest = listing.suggest(patterns);
+    if nearest.is_empty() {
+        return format!("nothing matches {asked}; without -f all names are listed");
+    }
+    format!(
+        "nothing matches {asked}; the nearest names are: {}",
+        nearest.join(", ")
+    )
 }
 
-struct Listing<W: Write> {
-    out: W,
-    json: bool,
-    accepted: u64,
-    refused: BTreeMap<&'static str, u64>,
+/// File and line of functions that come module by module: DWARF is read once for each, and not
+/// at all for modules without a match.
+#[derive(Default)]
+struct Places<'a> {
+    module: Option<&'a ListedModule>,
+    lines: Option<Lines>,
 }
 
-impl<W: Write> Listing<W> {
-    fn module(
-        &mut self,
-        image: &Image,
-        bias: u64,
-        patterns: &[Pattern],
-        process: ProcessTraits,
-    ) -> anyhow::Result<()> {
-        let module = hopscope_probe::plan::basename(image.path());
-        let lines = image.lines();
-        let chosen =
-            |f: &&Function| patterns.is_empty() || patterns.iter().any(|p| p.matches(module, f));
-        for function in image.functions().iter().filter(chosen) {
-            let verdict = accept(image, function, process).map(drop);
-            match &verdict {
-                Ok(()) => self.accepted += 1,
-                Err(why) => *self.refused.entry(why.class()).or_default() += 1,
-            }
-            let place = lines.as_ref().and_then(|l| l.find(function.svma));
-            self.line(module, function, bias, place, &verdict)?;
+impl<'a> Places<'a> {
+    fn of(&mut self, listed: &Listed<'a>) -> Option<(String, u32)> {
+        if !self.module.is_some_and(|m| std::ptr::eq(m, listed.module)) {
+            self.module = Some(listed.module);
+            self.lines = listed.module.image.lines();
         }
-        Ok(())
+        self.lines.as_ref()?.find(listed.function.svma)
     }
+}
 
-    fn line(
-        &mut self,
-        module: &str,
-        f: &Function,
-        bias: u64,
-        place: Option<(String, u32)>,
-        verdict: &Result<(), Refusal>,
-    ) -> anyhow::Result<()> {
-        let address = f.svma.wrapping_add(bias);
-        if self.json {
-            let (file, line) = place.unzip();
-            let line = serde_json::json!({
-                "type": "function", "schema": 1, "module": module, "name": f.name, "symbol": f.raw_name,
-                "aliases": f.aliases, "file": file, "line": line, "address": address, "svma": f.svma,
-                "size": f.size, "source": f.source.as_str(), "fragments": f.fragments.len(),
-                "verdict": if verdict.is_ok() { "relocate" } else { "refused" },
-                "class": verdict.as_ref().err().map(Refusal::class),
-                "reason": verdict.as_ref().err().map(ToString::to_string),
-            });
-            writeln!(self.out, "{line}")?;
-            return Ok(());
-        }
-        let place = place.map_or(String::new(), |(file, line)| {
+struct Counts {
+    accepted: usize,
+    refused: usize,
+    by_class: BTreeMap<&'static str, usize>,
+}
+
+fn count(listed: &[Listed]) -> Counts {
+    let mut by_class = BTreeMap::new();
+    for why in listed.iter().filter_map(|l| l.verdict.as_ref().err()) {
+        *by_class.entry(why.class()).or_default() += 1;
+    }
+    let refused = by_class.values().sum();
+    Counts {
+        accepted: listed.len() - refused,
+        refused,
+        by_class,
+    }
+}
+
+fn text(mut out: impl Write, listing: &Listing, listed: &[Listed]) -> anyhow::Result<()> {
+    let mut places = Places::default();
+    writeln!(
+        out,
+        "{:<14} {:>7}  {:<10}  FUNCTION AND VERDICT",
+        "ADDRESS", "BYTES", "NAME FROM"
+    )?;
+    for l in listed {
+        let address = l.module.avma(l.function).unwrap_or(l.function.svma);
+        let (module, f) = (l.module.basename(), l.function);
+        let place = places.of(l).map_or(String::new(), |(file, line)| {
             format!("  {}:{line}", short(&file))
         });
-        let verdict = match verdict {
-            Ok(()) => "relocate".to_owned(),
-            Err(why) => format!("refused: {why}"),
-        };
-        writeln!(
-            self.out,
-            "{address:#014x} {:>7}  {:<10} {module}!{}{place}  {verdict}",
-            f.size,
-            f.source.as_str(),
-            f.name
+        let from = f.source.as_str();
+        write!(
+            out,
+            "{address:#014x} {:>7}  {from:<10}  {module}!{}{place}  ",
+            f.size, f.name
         )?;
-        Ok(())
-    }
-
-    fn finish(mut self) -> anyhow::Result<()> {
-        let refused: u64 = self.refused.values().sum();
-        if self.json {
-            let line = serde_json::json!({
-                "type": "summary", "schema": 1, "accepted": self.accepted, "refused": refused,
-                "refused_by_class": self.refused,
-            });
-            writeln!(self.out, "{line}")?;
-        } else {
-            writeln!(
-                self.out,
-                "{} functions can be measured, {refused} are refused",
-                self.accepted
-            )?;
-            for (class, n) in &self.refused {
-                writeln!(self.out, "{n:>12}  {class}")?;
-            }
+        match &l.verdict {
+            Ok(()) => writeln!(out, "relocate")?,
+            Err(why) => writeln!(out, "refused: {why}")?,
         }
-        self.out.flush()?;
-        Ok(())
     }
+    for (path, why) in &listing.unreadable {
+        writeln!(out, "not listed: {}: {why}", path.display())?;
+    }
+    let counts = count(listed);
+    let (accepted, refused) = (counts.accepted, counts.refused);
+    writeln!(
+        out,
+        "{accepted} functions can be measured, {refused} are refused"
+    )?;
+    for (class, n) in &counts.by_class {
+        writeln!(out, "{n:>12}  {class}")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn json(mut out: impl Write, listing: &Listing, listed: &[Listed]) -> anyhow::Result<()> {
+    let mut places = Places::default();
+    for l in listed {
+        let f = l.function;
+        let (file, line) = places.of(l).unzip();
+        let why = l.verdict.as_ref().err();
+        let line = serde_json::json!({
+            "type": "function", "schema": 1, "module": l.module.basename(), "path": l.module.path(),
+            "name": f.name, "symbol": f.raw_name, "aliases": f.aliases, "file": file, "line": line,
+            "address": l.module.avma(f).unwrap_or(f.svma), "svma": f.svma, "size": f.size,
+            "source": f.source.as_str(), "fragments": f.fragments.len(),
+            "verdict": if why.is_none() { "relocate" } else { "refused" },
+            "class": why.map(Refusal::class), "reason": why.map(ToString::to_string),
+        });
+        writeln!(out, "{line}")?;
+    }
+    for (path, why) in &listing.unreadable {
+        let reason = why.to_string();
+        let line = serde_json::json!({"type": "unreadable", "schema": 1, "path": path, "reason": reason});
+        writeln!(out, "{line}")?;
+    }
+    let counts = count(listed);
+    let line = serde_json::json!({
+        "type": "summary", "schema": 1, "accepted": counts.accepted, "refused": counts.refused,
+        "refused_by_class": counts.by_class, "unreadable": listing.unreadable.len(),
+    });
+    writeln!(out, "{line}")?;
+    out.flush()?;
+    Ok(())
 }
 
 /// The last two parts of a path.
 fn short(path: &str) -> &str {
     let mut slashes = path.rmatch_indices('/');
     slashes.nth(1).map_or(path, |(at, _)| &path[at + 1..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_paths_keep_their_folder() {
+        assert_eq!(short("/usr/src/nf/acl.c"), "nf/acl.c");
+        assert_eq!(short("acl.c"), "acl.c");
+    }
 }

@@ -119,6 +119,17 @@ impl Listing {
             .collect()
     }
 
+    /// Patterns that no function matches.
+    pub fn unmatched<'p>(&self, patterns: &'p [Pattern]) -> Vec<&'p Pattern> {
+        let matches = |p: &Pattern| {
+            self.modules.iter().any(|m| {
+                let base = m.basename();
+                m.image.functions().iter().any(|f| p.matches(base, f))
+            })
+        };
+        patterns.iter().filter(|p| !matches(p)).collect()
+    }
+
     /// The names nearest to patterns that matched nothing, best first.
     pub fn suggest(&self, patterns: &[Pattern]) -> Vec<String> {
         let names = self

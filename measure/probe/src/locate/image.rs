@@ -46,7 +46,7 @@ impl Image {
 
     /// Opens what `pid` has mapped, and makes sure that it is that file.
     pub fn open_mapped(pid: i32, module: &MappedModule) -> Result<Image, LocateError> {
-        let opened = mapped::file_of(pid, module)?;
+        let opened = mapped::file_of_placed(pid, module)?;
         Image::read(&opened, &module.path)
     }
 

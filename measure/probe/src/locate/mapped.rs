@@ -1,7 +1,7 @@
 //! Files that a process has mapped.
 use super::error::LocateError;
+use super::headers::{Segment, executable_segments};
 use crate::live::maps::{self, Mapping};
-use object::{Object, ObjectSegment, SegmentFlags, elf};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,115 +14,117 @@ pub struct TextMapping {
     pub shared: bool,
 }
 
+/// One load of a file. A file that was loaded twice (dlmopen) is two modules.
 #[derive(Debug, Clone)]
 pub struct MappedModule {
     /// As the target names it.
     pub path: PathBuf,
-    /// Address in the process minus address in the file (wrapping).
+    /// Address in the process minus address in the file (wrapping). Meaningful when
+    /// [`super::Image::open_mapped`] succeeds.
     pub bias: u64,
     pub text: Vec<TextMapping>,
-    /// Lowest to highest mapping of the file, with what lies between.
+    /// From the lowest to the highest segment, `.bss` included, in whole pages. Other mappings of
+    /// the same file, such as a program that reads itself through mmap, do not count.
     pub avma_range: Range<u64>,
     pub deleted: bool,
     inode: u64,
+    /// Why `bias` is not known.
+    unplaced: Option<String>,
 }
 
 const DELETED: &str = " (deleted)";
+const PAGE: u64 = 4096;
 
 /// Modules with code, in address order. The vdso and anonymous code are not files and not listed.
+///
+/// # Errors
+/// When there is no such process, or this user may not look into it.
 pub fn mapped_modules(pid: i32) -> Result<Vec<MappedModule>, LocateError> {
-    let mappings = maps::read(pid).map_err(|source| LocateError::Process { pid, source })?;
+    let mappings = maps::read(pid).map_err(|source| LocateError::of_process(pid, source))?;
+    let code = |m: &&Mapping| {
+        let file = m.inode != 0 && m.name.starts_with('/') && !m.name.starts_with("/memfd:");
+        m.executable && file
+    };
     let mut modules: Vec<MappedModule> = Vec::new();
-    for m in mappings
-        .iter()
-        .filter(|m| m.inode != 0 && m.name.starts_with('/') && !m.name.starts_with("/memfd:"))
-    {
-        let path = PathBuf::from(m.name.strip_suffix(DELETED).unwrap_or(&m.name));
-        match modules
-            .iter_mut()
-            .find(|known| known.inode == m.inode && known.path == path)
+    for m in mappings.iter().filter(code) {
+        let mut module = unplaced(m);
+        let last = modules.iter_mut().rev().find(|known| known.inode == m.inode);
+        if let Some(known) = last
+            && known.avma_range.contains(&m.range.start)
         {
-            Some(known) => {
-                known.avma_range.end = known.avma_range.end.max(m.range.end);
-                known.text.extend(text(m));
-            }
-            None => modules.push(MappedModule {
-                path,
-                bias: 0,
-                text: text(m).into_iter().collect(),
-                avma_range: m.range.clone(),
-                deleted: m.name.ends_with(DELETED),
-                inode: m.inode,
-            }),
+            known.text.append(&mut module.text);
+            continue;
         }
-    }
-    modules.retain(|m| !m.text.is_empty());
-    for module in &mut modules {
-        // .bss follows the file's last mapping as anonymous memory.
-        let end = module.avma_range.end;
-        if let Some(bss) = mappings
-            .iter()
-            .find(|m| m.range.start == end && m.inode == 0 && m.name.is_empty())
-        {
-            module.avma_range.end = bss.range.end;
+        match place(pid, &module) {
+            Ok((bias, avma_range)) => (module.bias, module.avma_range) = (bias, avma_range),
+            Err(why) => module.unplaced = Some(why),
         }
-        module.bias = bias(pid, module).unwrap_or(0);
+        modules.push(module);
     }
     Ok(modules)
 }
 
-fn text(m: &Mapping) -> Option<TextMapping> {
-    let text = TextMapping {
-        avma: m.range.clone(),
-        file_offset: m.offset,
-        shared: m.shared,
+fn unplaced(m: &Mapping) -> MappedModule {
+    MappedModule {
+        path: PathBuf::from(m.name.strip_suffix(DELETED).unwrap_or(&m.name)),
+        bias: 0,
+        text: vec![TextMapping {
+            avma: m.range.clone(),
+            file_offset: m.offset,
+            shared: m.shared,
+        }],
+        avma_range: m.range.clone(),
+        deleted: m.name.ends_with(DELETED),
+        inode: m.inode,
+        unplaced: None,
+    }
+}
+
+/// Bias and address range, from the program header whose part of the file the mapping shows.
+fn place(pid: i32, module: &MappedModule) -> Result<(u64, Range<u64>), String> {
+    let path = file_of(pid, module).map_err(|e| e.to_string())?;
+    let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
+    let headers = executable_segments(&file)?;
+    let text = &module.text[0];
+    let shown = |s: &&Segment| {
+        let end = s.offset.saturating_add(s.file_size);
+        s.offset & !(PAGE - 1) <= text.file_offset && text.file_offset < end
     };
-    m.executable.then_some(text)
+    let Some(segment) = headers.executable.iter().find(shown) else {
+        return Err("what is mapped is no executable segment of the file".into());
+    };
+    let svma = segment.svma.wrapping_add(text.file_offset.wrapping_sub(segment.offset));
+    let bias = text.avma.start.wrapping_sub(svma);
+    let start = headers.svma_range.start.wrapping_add(bias) & !(PAGE - 1);
+    let end = headers.svma_range.end.wrapping_add(bias).wrapping_add(PAGE - 1) & !(PAGE - 1);
+    if bias % PAGE != 0 || start > text.avma.start || end < text.avma.end {
+        return Err("its segments do not lie where its headers say".into());
+    }
+    Ok((bias, start..end))
 }
 
 /// Whether the kernel keeps a shadow stack for the process: copies may then not jump to code that
 /// was reached by a call.
+///
+/// # Errors
+/// When there is no such process.
 pub fn has_shadow_stack(pid: i32) -> Result<bool, LocateError> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
-        .map_err(|source| LocateError::Process { pid, source })?;
+        .map_err(|source| LocateError::of_process(pid, source))?;
     let features = status.lines().find_map(|l| l.strip_prefix("x86_Thread_features:"));
     Ok(features.is_some_and(|f| f.split_whitespace().any(|f| f == "shstk")))
 }
 
-/// From the program header whose file offset the first text mapping covers.
-fn bias(pid: i32, module: &MappedModule) -> Option<u64> {
-    let data = std::fs::read(file_of(pid, module).ok()?).ok()?;
-    let file = object::File::parse(&*data).ok()?;
-    let text = module.text.first()?;
-    let page = |v: u64| v & !4095;
-    file.segments().find_map(|s| {
-        let (offset, len) = s.file_range();
-        // Neighbouring segments share a page of the file: only the executable one counts.
-        let SegmentFlags::Elf { p_flags } = s.flags() else {
-            return None;
-        };
-        let executable = p_flags & elf::PF_X != 0;
-        let covers = page(offset) <= text.file_offset && text.file_offset < offset + len;
-        (executable && covers).then(|| {
-            let svma = page(s.address()).wrapping_add(text.file_offset - page(offset));
-            text.avma.start.wrapping_sub(svma)
-        })
-    })
-}
-
 /// A path under which the mapped file can be read here: through the process's own root, or, when
 /// it was replaced or deleted, through the mapping itself.
-pub fn file_of(pid: i32, module: &MappedModule) -> Result<PathBuf, LocateError> {
+pub(super) fn file_of(pid: i32, module: &MappedModule) -> Result<PathBuf, LocateError> {
     let through_root = Path::new("/proc").join(pid.to_string()).join("root");
     let path = through_root.join(module.path.strip_prefix("/").unwrap_or(&module.path));
     if std::fs::metadata(&path).is_ok_and(|m| m.ino() == module.inode) {
         return Ok(path);
     }
     let range = &module.text[0].avma;
-    let mapping = PathBuf::from(format!(
-        "/proc/{pid}/map_files/{:x}-{:x}",
-        range.start, range.end
-    ));
+    let mapping = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end));
     if std::fs::metadata(&mapping).is_ok_and(|m| m.ino() == module.inode) {
         return Ok(mapping);
     }
@@ -131,8 +133,21 @@ pub fn file_of(pid: i32, module: &MappedModule) -> Result<PathBuf, LocateError> 
     })
 }
 
+/// # Errors
+/// When the file is not what is mapped, or its place in the process is not known.
+pub(super) fn file_of_placed(pid: i32, module: &MappedModule) -> Result<PathBuf, LocateError> {
+    let path = file_of(pid, module)?;
+    match &module.unplaced {
+        None => Ok(path),
+        Some(why) => Err(LocateError::NotElf {
+            path: module.path.clone(),
+            why: why.clone(),
+        }),
+    }
+}
+
 /// Device and inode of what is mapped.
-pub fn identity_of(pid: i32, module: &MappedModule) -> Option<(u64, u64)> {
+pub(super) fn identity_of(pid: i32, module: &MappedModule) -> Option<(u64, u64)> {
     let metadata = std::fs::metadata(file_of(pid, module).ok()?).ok()?;
     Some((metadata.dev(), metadata.ino()))
 }

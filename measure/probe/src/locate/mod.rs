@@ -3,6 +3,7 @@ mod branches;
 mod eh_frame;
 mod error;
 mod functions;
+mod headers;
 mod image;
 mod mapped;
 mod names;
