@@ -5,7 +5,7 @@ use clap::Args;
 use hopscope_probe::attach::memory::TargetMemory;
 use hopscope_probe::live::found::{self, Found};
 use hopscope_probe::live::remove;
-use hopscope_probe::live::table::PatchTable;
+use hopscope_probe::live::table::{PatchTable, State};
 use hopscope_probe::recorder::salvage;
 use std::fs::File;
 use std::io::BufWriter;
@@ -36,6 +36,7 @@ pub struct DetachArgs {
 }
 
 pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
+    hopscope_probe::attach::fault::arm();
     let mut found = match args.targets.pid {
         Some(pid) => {
             if !std::fs::exists(format!("/proc/{pid}")).unwrap_or(false) {
@@ -46,6 +47,10 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
         None => found::everywhere(),
     };
     found.retain(|f| f.header.is_some());
+    let only_descriptors = close_descriptors(args.targets.pid)?;
+    if only_descriptors {
+        return Ok(ExitCode::SUCCESS);
+    }
     if found.is_empty() {
         match args.targets.pid {
             Some(pid) => eprintln!("hopscope: process {pid} carries no probes"),
@@ -65,7 +70,19 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
 pub fn after_recorder(recorder: i32, output: &Path) -> anyhow::Result<()> {
     let mut found = found::everywhere();
     found.retain(|f| f.header.is_some());
-    clean(&found, Some(recorder), Some(output), false).map(drop)
+    clean(&found, Some(recorder), Some(output), false)?;
+    close_descriptors(None).map(drop)
+}
+
+/// What is left of an attach that was killed before it mapped anything; true when there was any.
+fn close_descriptors(pid: Option<i32>) -> anyhow::Result<bool> {
+    let mut pids = found::with_descriptors_only();
+    pids.retain(|p| pid.is_none_or(|pid| pid == *p));
+    for pid in &pids {
+        remove::close_descriptors(*pid)?;
+        println!("process {pid}: descriptors of an unfinished attach closed");
+    }
+    Ok(!pids.is_empty())
 }
 
 #[derive(Default)]
@@ -84,18 +101,25 @@ fn clean(
     // The process that was attached to first: its restoration covers its forked children.
     let mut tables = Vec::new();
     for f in found {
-        let memory = TargetMemory::open(f.pid)?;
+        let Ok(memory) = TargetMemory::open(f.pid) else {
+            // Gone meanwhile, or not ours to touch.
+            if std::fs::exists(format!("/proc/{}/maps", f.pid)).unwrap_or(false) && of.is_none() {
+                done.failed += 1;
+                eprintln!("hopscope: no permission to restore process {}", f.pid);
+            }
+            continue;
+        };
         match f.table(&memory) {
             Ok((table, _)) if of.is_some_and(|recorder| table.recorder != recorder) => {}
-            Ok((table, _)) => tables.push((f, memory, table)),
+            Ok((table, state)) => tables.push((f, memory, table, state)),
             Err(e) => {
                 done.failed += 1;
                 eprintln!("hopscope: {e}");
             }
         }
     }
-    tables.sort_by_key(|(f, _, table)| (f.pid != table.target, f.pid));
-    for (f, memory, table) in &tables {
+    tables.sort_by_key(|(f, _, table, _)| (f.pid != table.target, f.pid));
+    for (f, memory, table, state) in &tables {
         if of.is_none() && found::recorder_alive(table) {
             done.failed += 1;
             let (pid, recorder) = (f.pid, table.recorder);
@@ -104,27 +128,22 @@ fn clean(
             );
             continue;
         }
-        if let Some(path) = output
-            && !salvaged.contains(&f.inode)
-        {
-            let path = if salvaged.is_empty() {
-                path.to_owned()
-            } else {
-                numbered(path, salvaged.len())
-            };
-            salvaged.push(f.inode);
-            save(table, memory, &path)?;
-        }
-        if let Err(e) = restore(f, memory, table, json) {
+        // Before the first byte changed there was nothing to record; retired copies have no rings.
+        let has_records =
+            *state != State::Prepared && table.pool.len > 0 && !salvaged.contains(&f.inode);
+        let path = output
+            .filter(|_| has_records)
+            .map(|path| match salvaged.len() {
+                0 => path.to_owned(),
+                n => path.with_extension(format!("{n}.hop")),
+            });
+        salvaged.push(f.inode);
+        if let Err(e) = restore(f, memory, table, path.as_deref(), json) {
             done.failed += 1;
             eprintln!("hopscope: process {}: {e:#}", f.pid);
         }
     }
     Ok(done)
-}
-
-fn numbered(path: &Path, n: usize) -> PathBuf {
-    path.with_extension(format!("{n}.hop"))
 }
 
 fn save(table: &PatchTable, memory: &TargetMemory, path: &Path) -> anyhow::Result<()> {
@@ -141,14 +160,25 @@ fn save(table: &PatchTable, memory: &TargetMemory, path: &Path) -> anyhow::Resul
     Ok(())
 }
 
-fn restore(f: &Found, memory: &TargetMemory, table: &PatchTable, json: bool) -> anyhow::Result<()> {
+/// Entries first, then the records (nothing writes any more), then what is mapped.
+fn restore(
+    f: &Found,
+    memory: &TargetMemory,
+    table: &PatchTable,
+    output: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<()> {
     if found::in_process(f.pid)
         .iter()
         .all(|now| now.inode != f.inode)
     {
         return Ok(()); // went with its parent
     }
-    let detached = remove::detach(f.pid, memory, table, f.inode)?;
+    let mut detached = remove::restore_all(f.pid, memory, table, f.inode)?;
+    if let Some(path) = output {
+        save(table, memory, path)?;
+    }
+    remove::reap_noted(f.pid, memory, table, &mut detached.notes)?;
     if json {
         let line = serde_json::json!({
             "type": "detached", "schema": 1, "pid": f.pid,

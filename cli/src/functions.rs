@@ -11,13 +11,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
-#[group(id = "where", required = true, multiple = false, args = ["pid", "binary"])]
 pub struct FunctionsArgs {
     /// Functions of every module that this process has mapped
-    #[arg(short, long, value_name = "PID")]
+    #[arg(short, long, value_name = "PID", required_unless_present = "binary")]
     pid: Option<i32>,
     /// Functions of a file
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "pid")]
     binary: Option<PathBuf>,
     /// Only these: name, module!name, glob, or /regex/; may be repeated
     #[arg(short, long = "function", value_name = "PATTERN")]
@@ -41,7 +40,9 @@ pub fn run(args: FunctionsArgs) -> anyhow::Result<ExitCode> {
     if listing.modules.is_empty() {
         match (listing.unreadable.pop(), args.pid) {
             (Some((_, why)), _) => return Err(why.into()),
-            (None, Some(pid)) => bail!("process {pid} has no files with code mapped (a kernel thread, or gone)"),
+            (None, Some(pid)) => {
+                bail!("process {pid} has no files with code mapped (a kernel thread, or gone)")
+            }
             (None, None) => bail!("nothing to list"),
         }
     }
@@ -179,7 +180,8 @@ fn json(mut out: impl Write, listing: &Listing, listed: &[Listed]) -> anyhow::Re
     }
     for (path, why) in &listing.unreadable {
         let reason = why.to_string();
-        let line = serde_json::json!({"type": "unreadable", "schema": 1, "path": path, "reason": reason});
+        let line =
+            serde_json::json!({"type": "unreadable", "schema": 1, "path": path, "reason": reason});
         writeln!(out, "{line}")?;
     }
     let counts = count(listed);

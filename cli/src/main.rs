@@ -11,6 +11,7 @@ mod check;
 mod detach;
 mod functions;
 mod help;
+mod info;
 mod logger;
 mod record;
 mod report;
@@ -37,6 +38,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Calls, times and call trees of a recording
     Report(report::ReportArgs),
+    /// What a recording holds, and how it was made
+    Info(info::InfoArgs),
     /// What hopscope costs here, beside the floor and the tools that are installed
     Bench(bench::BenchArgs),
     #[command(name = "__calibrate", hide = true)]
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::Detach(args) => detach::run(args),
         Command::Check(args) => check::run(args),
         Command::Report(args) => report::run(args),
+        Command::Info(args) => info::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Calibrate => record::calibration_child(),
     };

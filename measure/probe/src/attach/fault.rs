@@ -1,6 +1,6 @@
 //! Numbered fault points: places where a recorder may be killed, so that tests can kill it at
 //! every one. Without the environment variable a point costs one comparison.
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 pub const SEIZED: u32 = 1;
 pub const ALL_STOPPED: u32 = 2;
@@ -10,8 +10,8 @@ pub const CALL_ENTERED: u32 = 5;
 pub const CALL_LEFT: u32 = 6;
 pub const CALL_TRAPPED: u32 = 7;
 pub const RESTORED_REGISTERS: u32 = 8;
-pub const MAPPED_CONTEXTS: u32 = 9;
-pub const CREATED_MEMFDS: u32 = 10;
+pub const CREATED_ARENA: u32 = 9;
+pub const MAPPED_HEADER: u32 = 10;
 pub const MAPPED_ARENA: u32 = 11;
 pub const CLOSED_MEMFDS: u32 = 12;
 pub const PREPARED: u32 = 13;
@@ -26,16 +26,20 @@ pub const UNMAPPED: u32 = 21;
 /// The highest number.
 pub const LAST: u32 = UNMAPPED;
 
-/// Kills this process when `HOPSCOPE_FAULT_POINT` names this point.
+static WANTED: AtomicU32 = AtomicU32::new(0);
+
+/// Arms the point that `HOPSCOPE_FAULT_POINT` names. Only the process under test calls this: its
+/// guardian has the same environment and must live.
+pub fn arm() {
+    let wanted = std::env::var("HOPSCOPE_FAULT_POINT")
+        .ok()
+        .and_then(|v| v.parse().ok());
+    WANTED.store(wanted.unwrap_or(0), Ordering::Relaxed);
+}
+
+/// Kills this process when this point is armed.
 pub fn point(number: u32) {
-    static WANTED: OnceLock<u32> = OnceLock::new();
-    let wanted = WANTED.get_or_init(|| {
-        std::env::var("HOPSCOPE_FAULT_POINT")
-            .ok()
-            .and_then(|v| v.parse().ok())
-            .unwrap_or(0)
-    });
-    if *wanted == number {
+    if WANTED.load(Ordering::Relaxed) == number {
         let _ = nix::sys::signal::kill(nix::unistd::getpid(), nix::sys::signal::Signal::SIGKILL);
     }
 }

@@ -14,12 +14,16 @@ use super::sys::{self, Regs, Waited};
 use super::{frame, scratch};
 use nix::libc;
 
+/// Room for one short string behind the frame.
+const TEXT_BYTES: u64 = 64;
+
 /// What is needed to bring the thread back.
 pub(super) struct Remote {
     tid: i32,
     original: Regs,
     mask: u64,
     frame_at: u64,
+    text_at: u64,
     gadgets: Gadgets,
 }
 
@@ -41,7 +45,7 @@ impl Remote {
         };
         let mask = sys::signal_mask(tid).map_err(failed("reading the signal mask"))?;
         let xstate = sys::xstate(tid).map_err(failed("reading the vector registers"))?;
-        let len = frame::needed(xstate.len()) as u64;
+        let len = frame::needed(xstate.len()) as u64 + TEXT_BYTES;
         let frame_at = scratch::find(pid, original.rsp, len)?;
         let bytes = frame::build(frame_at, gadgets.sigreturn, &original, mask, xstate);
         memory
@@ -53,8 +57,23 @@ impl Remote {
             original,
             mask,
             frame_at,
+            text_at: frame_at + len - TEXT_BYTES,
             gadgets,
         })
+    }
+
+    /// Puts a NUL-terminated string where the target can read it; the next one replaces it.
+    pub(super) fn text(
+        &self,
+        pid: i32,
+        memory: &TargetMemory,
+        text: &str,
+    ) -> Result<u64, AttachError> {
+        let room = TEXT_BYTES as usize - 1;
+        let bytes: Vec<u8> = text.bytes().take(room).chain([0]).collect();
+        let written = memory.write(self.text_at, &bytes);
+        written.map_err(|source| AttachError::Memory { pid, source })?;
+        Ok(self.text_at)
     }
 
     /// Raw return value of the system call.

@@ -353,6 +353,18 @@ impl StoppedProcess {
 
     /// Makes a system call in the first stopped thread. Raw kernel return value.
     pub fn remote_call(&mut self, nr: i64, args: [u64; 6]) -> Result<i64, AttachError> {
+        let pid = self.pid;
+        self.remote()?.call(pid, nr, args)
+    }
+
+    /// Address of a copy of `text` (at most 63 bytes) in the target, good for the next call.
+    pub fn remote_text(&mut self, text: &str) -> Result<u64, AttachError> {
+        let pid = self.pid;
+        let memory = TargetMemory::open(pid)?;
+        self.remote()?.text(pid, &memory, text)
+    }
+
+    fn remote(&mut self) -> Result<&Remote, AttachError> {
         if self.remote.is_none() {
             let memory = TargetMemory::open(self.pid)?;
             let gadgets = match self.gadgets {
@@ -366,8 +378,7 @@ impl StoppedProcess {
                 .ok_or(AttachError::Exited { pid: self.pid })?;
             self.remote = Some(Remote::prepare(self.pid, tid, *regs, gadgets, &memory)?);
         }
-        let remote = self.remote.as_ref().expect("was just prepared");
-        remote.call(self.pid, nr, args)
+        Ok(self.remote.as_ref().expect("was just prepared"))
     }
 
     /// Words of the live part of a thread's stack, at most 256 KiB of it.

@@ -17,6 +17,32 @@ pub struct Found {
     pub areas: Vec<Area>,
 }
 
+/// Whether `pid` has a descriptor of one of our memfds: left by a recorder that was killed between
+/// two system calls of its attach, before anything was mapped.
+pub fn has_descriptors(pid: i32) -> bool {
+    let Ok(fds) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return false;
+    };
+    let ours = |link: &std::path::Path| {
+        link.to_str()
+            .is_some_and(|l| l.starts_with("/memfd:hopscope-") && l.ends_with(" (deleted)"))
+    };
+    fds.flatten()
+        .any(|e| fs::read_link(e.path()).is_ok_and(|link| ours(&link)))
+}
+
+/// Processes that have nothing of ours but such descriptors.
+pub fn with_descriptors_only() -> Vec<i32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = entries
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| has_descriptors(*pid) && in_process(*pid).is_empty())
+        .collect()
+}
+
 fn is_arena(mapping: &Mapping) -> bool {
     mapping
         .name

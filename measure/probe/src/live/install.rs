@@ -6,7 +6,7 @@ use super::mapping::{self, Mapped};
 use super::maps;
 use super::patch::{self, Direction};
 use super::place::{self, Places, Sizes};
-use super::table::{Area, Patch, PatchTable, STATE_AT, State};
+use super::table::{Patch, PatchTable, STATE_AT, State};
 use crate::attach::memory::TargetMemory;
 use crate::attach::{self, StoppedProcess, fault};
 use crate::codegen::probe::ProbeConfig;
@@ -110,7 +110,11 @@ pub fn install(
     let tid = one.tids()[0];
     let fs_base = one.regs(tid).fs_base;
     slow.tid_at_fs = tid_offset(&memory, fs_base, tid);
-    let mapped = mapping::map(&mut one, &memory, &places);
+    table.segments = places.segments.clone();
+    (table.header, table.contexts, table.pool) = (places.header, places.contexts, places.pool);
+    table.pool_contexts = options.contexts;
+    table.ring_records_log2 = options.ring_records_log2;
+    let mapped = mapping::map(&mut one, &table);
     one.resume()?;
     let Mapped { arena, pool } = mapped?;
 
@@ -121,9 +125,7 @@ pub fn install(
         .into_iter()
         .map(|(id, why): (_, Refusal)| (id, why.to_string()))
         .collect();
-    let result = fill(
-        pid, &memory, &segments, &places, &arena, &mut table, options,
-    );
+    let result = fill(pid, &memory, &segments, &places, &arena, &mut table);
     let prepared = result.and_then(|linked| {
         let words = SharedWords::map(&pool, places.pool.len as usize)
             .map_err(LiveError::io(pid, "mapping the rings"))?;
@@ -136,7 +138,16 @@ pub fn install(
     let (words, on) = match prepared {
         Ok(done) => done,
         Err(e) => {
-            unmap_all(pid, &places);
+            // Never patched, or put back; a thread that was moved into a copy may still be there.
+            match super::remove::reap(pid, &memory, &table, true) {
+                Ok(super::remove::Reaped::Unmapped) => {}
+                Ok(super::remove::Reaped::Kept(why) | super::remove::Reaped::Retired(why)) => {
+                    log::warn!("process {pid} keeps unused mappings: {why}")
+                }
+                Err(e) => {
+                    log::warn!("process {pid} keeps unused mappings after a failed attach: {e}")
+                }
+            }
             return Err(e);
         }
     };
@@ -199,7 +210,6 @@ fn fill(
     places: &Places,
     arena: &File,
     table: &mut PatchTable,
-    options: &InstallOptions,
 ) -> Result<Vec<Linked>, LiveError> {
     let mut linked = Vec::new();
     let mut offset = places.header.len;
@@ -234,15 +244,16 @@ fn fill(
     }
     patches.sort_by_key(|p| p.at);
     table.patches = patches;
-    table.segments = places.segments.clone();
-    (table.header, table.contexts, table.pool) = (places.header, places.contexts, places.pool);
-    table.pool_contexts = options.contexts;
-    table.ring_records_log2 = options.ring_records_log2;
     write_table(pid, arena, table, State::Prepared)?;
     Ok(linked)
 }
 
-fn write_table(pid: i32, arena: &File, table: &PatchTable, state: State) -> Result<(), LiveError> {
+pub(super) fn write_table(
+    pid: i32,
+    arena: &File,
+    table: &PatchTable,
+    state: State,
+) -> Result<(), LiveError> {
     let bytes = table.to_bytes(state);
     if bytes.len() as u64 > table.header.len {
         let source = std::io::Error::other("the patch table is larger than its place");
@@ -283,6 +294,13 @@ fn switch_on(
 ) -> Result<SwitchedOn, LiveError> {
     let mut stopped = attach::stop_all(pid)?;
     let result = patch_stopped(&mut stopped, memory, linked, arena, words, table, options);
+    if result.is_err() {
+        for tid in stopped.tids() {
+            if table.contexts.contains(stopped.regs(tid).gs_base) {
+                stopped.set_gs_base(tid, 0)?;
+            }
+        }
+    }
     let timing = stopped.resume()?;
     let (threads, refused) = result?;
     Ok(SwitchedOn {
@@ -372,9 +390,6 @@ fn patch_stopped(
     if let Err(e) = result {
         // Some runs may have been written.
         patch::write(pid, memory, &table.patches, Direction::Restore)?;
-        for &tid in &tids {
-            stopped.set_gs_base(tid, 0)?;
-        }
         set_state(pid, arena, State::Restored)?;
         return Err(e);
     }
@@ -425,18 +440,6 @@ fn leave_out_busy_sites(
             )
         })
         .collect())
-}
-
-/// After a failure before anything was patched.
-fn unmap_all(pid: i32, places: &Places) {
-    let areas = [places.header, places.contexts, places.pool];
-    let all: Vec<Area> = areas
-        .into_iter()
-        .chain(places.segments.iter().copied())
-        .collect();
-    if let Err(e) = super::remove::unmap(pid, &all) {
-        log::warn!("process {pid} keeps unused mappings after a failed attach: {e}");
-    }
 }
 
 /// CPU features of this machine that the generated code may use.

@@ -1,9 +1,7 @@
 //! Maps the arena into the target: a handful of remote system calls on one stopped thread, while
 //! the others run. Nothing of the target's own code or data changes.
 use super::error::LiveError;
-use super::place::Places;
-use super::table::{ARENA_NAME, Area, POOL_NAME};
-use crate::attach::memory::TargetMemory;
+use super::table::{ARENA_NAME, Area, POOL_NAME, PatchTable, State};
 use crate::attach::{StoppedProcess, fault};
 use nix::libc;
 use std::fs::{File, OpenOptions};
@@ -46,13 +44,11 @@ fn call(
     Ok(raw as u64)
 }
 
-pub fn map(
-    stopped: &mut StoppedProcess,
-    memory: &TargetMemory,
-    places: &Places,
-) -> Result<Mapped, LiveError> {
+/// Maps everything of `table`, which must hold all places already: it is in the arena before
+/// anything else is mapped, so that whoever finds the arena can undo the rest.
+pub fn map(stopped: &mut StoppedProcess, table: &PatchTable) -> Result<Mapped, LiveError> {
     let mut undo = Undo::default();
-    let result = map_all(stopped, memory, places, &mut undo);
+    let result = map_all(stopped, table, &mut undo);
     if result.is_err() {
         undo.run(stopped);
     }
@@ -61,60 +57,50 @@ pub fn map(
 
 fn map_all(
     stopped: &mut StoppedProcess,
-    memory: &TargetMemory,
-    places: &Places,
+    table: &PatchTable,
     undo: &mut Undo,
 ) -> Result<Mapped, LiveError> {
     let pid = stopped.pid();
-    let rw = (libc::PROT_READ | libc::PROT_WRITE) as u64;
-    let anonymous = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
-    undo.map(stopped, places.contexts, rw, anonymous, u64::MAX, 0)?;
-    fault::point(fault::MAPPED_CONTEXTS);
-    // Names travel through the contexts' page, which nobody uses yet.
-    let names = [ARENA_NAME, POOL_NAME].map(|n| format!("{n}\0"));
-    let name_at = [places.contexts.at, places.contexts.at + 64];
-    for (name, at) in names.iter().zip(name_at) {
-        memory
-            .write(at, name.as_bytes())
-            .map_err(LiveError::io(pid, "writing into its memory"))?;
-    }
-    let arena_fd = undo.memfd(stopped, name_at[0], MFD_EXEC)?;
-    let pool_fd = undo.memfd(stopped, name_at[1], MFD_NOEXEC_SEAL)?;
-    fault::point(fault::CREATED_MEMFDS);
     let open = |fd: u64, len: u64| {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(format!("/proc/{pid}/fd/{fd}"))
-            .map_err(LiveError::io(pid, "opening the memfd"))?;
+        let path = format!("/proc/{pid}/fd/{fd}");
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = file.map_err(LiveError::io(pid, "opening the memfd"))?;
         file.set_len(len)
             .map_err(LiveError::io(pid, "sizing the memfd"))?;
         Ok::<File, LiveError>(file)
     };
-    let code_len: u64 = places.segments.iter().map(|s| s.len).sum();
-    let arena = open(arena_fd, places.header.len + code_len)?;
-    let pool = open(pool_fd, places.pool.len)?;
-
     let shared = libc::MAP_SHARED as u64;
+    let arena_fd = undo.memfd(stopped, ARENA_NAME, MFD_EXEC)?;
+    fault::point(fault::CREATED_ARENA);
+    let code_len: u64 = table.segments.iter().map(|s| s.len).sum();
+    let arena = open(arena_fd, table.header.len + code_len)?;
+    super::install::write_table(pid, &arena, table, State::Prepared)?;
     undo.map(
         stopped,
-        places.header,
+        table.header,
         libc::PROT_READ as u64,
         shared,
         arena_fd,
         0,
     )?;
-    let mut offset = places.header.len;
-    for segment in &places.segments {
+    fault::point(fault::MAPPED_HEADER);
+
+    let rw = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+    let anonymous = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+    undo.map(stopped, table.contexts, rw, anonymous, u64::MAX, 0)?;
+    let wipe = libc::MADV_WIPEONFORK as u64;
+    let area = [table.contexts.at, table.contexts.len, wipe, 0, 0, 0];
+    call(stopped, "madvise(MADV_WIPEONFORK)", libc::SYS_madvise, area)?;
+    let mut offset = table.header.len;
+    for segment in &table.segments {
         let rx = (libc::PROT_READ | libc::PROT_EXEC) as u64;
         undo.map(stopped, *segment, rx, shared, arena_fd, offset)?;
         offset += segment.len;
     }
-    undo.map(stopped, places.pool, rw, shared, pool_fd, 0)?;
+    let pool_fd = undo.memfd(stopped, POOL_NAME, MFD_NOEXEC_SEAL)?;
+    let pool = open(pool_fd, table.pool.len)?;
+    undo.map(stopped, table.pool, rw, shared, pool_fd, 0)?;
     fault::point(fault::MAPPED_ARENA);
-    let wipe = libc::MADV_WIPEONFORK as u64;
-    let area = [places.contexts.at, places.contexts.len, wipe, 0, 0, 0];
-    call(stopped, "madvise(MADV_WIPEONFORK)", libc::SYS_madvise, area)?;
     for fd in std::mem::take(&mut undo.fds) {
         call(stopped, "close", libc::SYS_close, [fd, 0, 0, 0, 0, 0])?;
     }
@@ -159,9 +145,10 @@ impl Undo {
     fn memfd(
         &mut self,
         stopped: &mut StoppedProcess,
-        name: u64,
+        name: &str,
         flag: u64,
     ) -> Result<u64, LiveError> {
+        let name = stopped.remote_text(name)?;
         let create = |stopped: &mut StoppedProcess, flags: u64| {
             call(
                 stopped,
@@ -206,4 +193,23 @@ pub fn unmap(stopped: &mut StoppedProcess, area: Area) -> Result<(), LiveError> 
         [area.at, area.len, 0, 0, 0, 0],
     )
     .map(drop)
+}
+
+/// Closes descriptors of our memfds that a recorder, killed between two calls, left open.
+pub fn close_leftovers(stopped: &mut StoppedProcess) -> Result<(), LiveError> {
+    let pid = stopped.pid();
+    let names = [ARENA_NAME, POOL_NAME].map(|n| format!("/memfd:{n} (deleted)"));
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd"));
+    let open = open.map_err(LiveError::io(pid, "listing its descriptors"))?;
+    for entry in open.flatten() {
+        let link = std::fs::read_link(entry.path());
+        let ours = link.is_ok_and(|l| names.iter().any(|n| l.as_os_str() == n.as_str()));
+        if let (true, Some(fd)) = (
+            ours,
+            entry.file_name().to_str().and_then(|n| n.parse().ok()),
+        ) {
+            call(stopped, "close", libc::SYS_close, [fd, 0, 0, 0, 0, 0])?;
+        }
+    }
+    Ok(())
 }

@@ -8,6 +8,7 @@ pub mod maps;
 mod patch;
 mod place;
 pub mod remove;
+mod retire;
 pub mod table;
 
 pub use error::LiveError;

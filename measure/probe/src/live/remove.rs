@@ -3,6 +3,7 @@
 use super::error::LiveError;
 use super::maps::{self, Mapping};
 use super::patch::{self, Direction, Written};
+use super::retire;
 use super::table::{Area, PatchTable};
 use crate::attach::memory::TargetMemory;
 use crate::attach::{self, StoppedProcess, fault};
@@ -24,39 +25,126 @@ pub fn restore(
     Ok((result?, timing.pause()))
 }
 
+/// Closes descriptors that a killed recorder left open before anything was mapped.
+pub fn close_descriptors(pid: i32) -> Result<(), LiveError> {
+    let mut one = attach::stop_one(pid)?;
+    let result = super::mapping::close_leftovers(&mut one);
+    one.resume()?;
+    result
+}
+
 /// Whether the arena is gone from the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reaped {
     Unmapped,
     /// Still mapped, and why; harmless: nothing enters it any more.
     Kept(String),
+    /// The code is still mapped, and why; its probes are gone, and so is everything else.
+    Retired(String),
 }
 
 /// Unmaps everything of `table` once no register, stack or other memory refers to a copy. All
-/// entries must have been restored.
-pub fn reap(pid: i32, memory: &TargetMemory, table: &PatchTable) -> Result<Reaped, LiveError> {
+/// entries must have been restored. With `retire`, copies that must stay are disarmed, so that
+/// they need neither gs nor rings and the process can be recorded again.
+pub fn reap(
+    pid: i32,
+    memory: &TargetMemory,
+    table: &PatchTable,
+    retire: bool,
+) -> Result<Reaped, LiveError> {
     let mut stopped = attach::stop_all(pid)?;
-    let clean = refers_to_copies(&stopped, memory, table).and_then(|why| match why {
-        Some(why) => Ok(Some(why)),
-        None => {
-            for tid in stopped.tids() {
-                if table.contexts.contains(stopped.regs(tid).gs_base) {
-                    stopped.set_gs_base(tid, 0)?;
-                }
-            }
-            Ok(None)
-        }
-    });
+    let end = decide(&mut stopped, memory, table, retire);
     fault::point(fault::CLEARED_GS);
     stopped.resume()?;
-    if let Some(why) = clean? {
-        return Ok(Reaped::Kept(why));
-    }
-    let data = [table.header, table.contexts, table.pool];
-    let all: Vec<Area> = table.segments.iter().copied().chain(data).collect();
-    unmap(pid, &all)?;
+    let data = [table.contexts, table.pool];
+    let (areas, reaped) = match end? {
+        End::Stays(why) => return Ok(Reaped::Kept(why)),
+        End::Retired(why) => (data.to_vec(), Reaped::Retired(why)),
+        End::Goes => {
+            let code = table.segments.iter().copied().chain([table.header]);
+            (code.chain(data).collect(), Reaped::Unmapped)
+        }
+    };
+    let areas: Vec<Area> = areas.into_iter().filter(|a| a.len > 0).collect();
+    unmap(pid, &areas)?;
     fault::point(fault::UNMAPPED);
-    Ok(Reaped::Unmapped)
+    Ok(reaped)
+}
+
+enum End {
+    Stays(String),
+    /// The copies stay, and need neither gs nor rings any more.
+    Retired(String),
+    Goes,
+}
+
+fn decide(
+    stopped: &mut StoppedProcess,
+    memory: &TargetMemory,
+    table: &PatchTable,
+    retire: bool,
+) -> Result<End, LiveError> {
+    let end = match refers_to_copies(stopped, memory, table)? {
+        None => End::Goes,
+        Some(why) if !retire || table.pool.len == 0 => return Ok(End::Stays(why)),
+        Some(why) => {
+            if !retire_copies(stopped, memory, table)? {
+                return Ok(End::Stays(why));
+            }
+            End::Retired(why)
+        }
+    };
+    for tid in stopped.tids() {
+        if table.contexts.contains(stopped.regs(tid).gs_base) {
+            stopped.set_gs_base(tid, 0)?;
+        }
+    }
+    Ok(end)
+}
+
+/// False when a thread is in the middle of a probe, or a forked child runs the same copies.
+fn retire_copies(
+    stopped: &StoppedProcess,
+    memory: &TargetMemory,
+    table: &PatchTable,
+) -> Result<bool, LiveError> {
+    let pid = stopped.pid();
+    if retire::is_shared(pid, table) {
+        return Ok(false);
+    }
+    let probes = retire::Probes::find(pid, memory, table)?;
+    if is_inside(stopped, memory, &|word| probes.is_busy(word))? {
+        return Ok(false);
+    }
+    probes.disarm(pid, table)?;
+    retire::rewrite_table(pid, &retire::without_data(table))?;
+    Ok(true)
+}
+
+/// Whether a thread, or what a signal interrupted in it, stands where `wanted` says. Interrupted
+/// registers lie on the stack that the thread runs on.
+fn is_inside(
+    stopped: &StoppedProcess,
+    memory: &TargetMemory,
+    wanted: &dyn Fn(u64) -> bool,
+) -> Result<bool, LiveError> {
+    let pid = stopped.pid();
+    let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
+    let mut budget = SEARCHED_AT_MOST;
+    for tid in stopped.tids() {
+        let r = stopped.regs(tid);
+        if wanted(r.rip) {
+            return Ok(true);
+        }
+        let Some(stack) = mappings.iter().find(|m| m.range.contains(&r.rsp)) else {
+            continue;
+        };
+        match search(pid, memory, stack, r.rsp & !7, &mut budget, wanted)? {
+            Search::Clean => {}
+            Search::Hit(_) | Search::TooMuch => return Ok(true),
+        }
+    }
+    Ok(false)
 }
 
 /// Unmaps areas nobody uses, with one stopped thread.
@@ -203,8 +291,8 @@ pub struct Detached {
     pub notes: Vec<String>,
 }
 
-/// Restores `pid` and every process that inherited its patched code by fork, and unmaps what can be.
-pub fn detach(
+/// Restores `pid` and every process that inherited its patched code by fork. What is mapped stays.
+pub fn restore_all(
     pid: i32,
     memory: &TargetMemory,
     table: &PatchTable,
@@ -234,18 +322,40 @@ pub fn detach(
             )),
         }
     }
-    match reap(pid, memory, table)? {
-        Reaped::Unmapped => {}
-        Reaped::Kept(why) => detached.notes.push(format!(
-            "process {pid}: the copies stay mapped, unused ({} KiB): {why}",
-            table.segments.iter().map(|s| s.len).sum::<u64>() >> 10
-        )),
-    }
     Ok(detached)
+}
+
+/// Pauses between attempts: a thread inside a copy usually leaves it soon.
+const ATTEMPTS_MS: [u64; 6] = [0, 1, 4, 16, 64, 256];
+
+/// Unmaps what can be; says what could not.
+pub fn reap_noted(
+    pid: i32,
+    memory: &TargetMemory,
+    table: &PatchTable,
+    notes: &mut Vec<String>,
+) -> Result<(), LiveError> {
+    let mut last = String::new();
+    for (n, wait) in ATTEMPTS_MS.into_iter().enumerate() {
+        std::thread::sleep(Duration::from_millis(wait));
+        match reap(pid, memory, table, n + 3 > ATTEMPTS_MS.len())? {
+            Reaped::Unmapped => return Ok(()),
+            Reaped::Kept(why) => last = why,
+            Reaped::Retired(why) => {
+                last = why;
+                break;
+            }
+        }
+    }
+    notes.push(format!(
+        "process {pid}: the copies stay mapped, unused ({} KiB): {last}",
+        table.segments.iter().map(|s| s.len).sum::<u64>() >> 10
+    ));
+    Ok(())
 }
 
 fn detach_child(pid: i32, table: &PatchTable) -> Result<(), LiveError> {
     let memory = TargetMemory::open(pid)?;
     restore(pid, &memory, table)?;
-    reap(pid, &memory, table).map(drop)
+    reap(pid, &memory, table, true).map(drop)
 }

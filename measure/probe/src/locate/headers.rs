@@ -29,7 +29,8 @@ const PF_X: u64 = 1;
 /// In words, what is wrong with the file.
 pub fn executable_segments(file: &File) -> Result<Segments, String> {
     let mut ehdr = [0; EHDR_BYTES];
-    file.read_exact_at(&mut ehdr, 0).map_err(|e| e.to_string())?;
+    file.read_exact_at(&mut ehdr, 0)
+        .map_err(|e| e.to_string())?;
     if ehdr[..6] != *b"\x7fELF\x02\x01" {
         return Err("no 64-bit ELF header".into());
     }
@@ -37,15 +38,24 @@ pub fn executable_segments(file: &File) -> Result<Segments, String> {
         return Err("no ELF program headers".into());
     }
     let mut table = vec![0; field(&ehdr, 56, 2) as usize * PHDR_BYTES];
-    file.read_exact_at(&mut table, field(&ehdr, 32, 8)).map_err(|e| e.to_string())?;
-    let loaded = || table.chunks_exact(PHDR_BYTES).filter(|p| field(p, 0, 4) == PT_LOAD);
+    file.read_exact_at(&mut table, field(&ehdr, 32, 8))
+        .map_err(|e| e.to_string())?;
+    let loaded = || {
+        table
+            .chunks_exact(PHDR_BYTES)
+            .filter(|p| field(p, 0, 4) == PT_LOAD)
+    };
     let low = loaded().map(|p| field(p, 16, 8)).min();
-    let high = loaded().map(|p| field(p, 16, 8).saturating_add(field(p, 40, 8))).max();
-    let executable = loaded().filter(|p| field(p, 4, 4) & PF_X != 0).map(|p| Segment {
-        svma: field(p, 16, 8),
-        offset: field(p, 8, 8),
-        file_size: field(p, 32, 8),
-    });
+    let high = loaded()
+        .map(|p| field(p, 16, 8).saturating_add(field(p, 40, 8)))
+        .max();
+    let executable = loaded()
+        .filter(|p| field(p, 4, 4) & PF_X != 0)
+        .map(|p| Segment {
+            svma: field(p, 16, 8),
+            offset: field(p, 8, 8),
+            file_size: field(p, 32, 8),
+        });
     match (low, high) {
         (Some(low), Some(high)) => Ok(Segments {
             executable: executable.collect(),

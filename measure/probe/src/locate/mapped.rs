@@ -48,7 +48,10 @@ pub fn mapped_modules(pid: i32) -> Result<Vec<MappedModule>, LocateError> {
     let mut modules: Vec<MappedModule> = Vec::new();
     for m in mappings.iter().filter(code) {
         let mut module = unplaced(m);
-        let last = modules.iter_mut().rev().find(|known| known.inode == m.inode);
+        let last = modules
+            .iter_mut()
+            .rev()
+            .find(|known| known.inode == m.inode);
         if let Some(known) = last
             && known.avma_range.contains(&m.range.start)
         {
@@ -93,10 +96,17 @@ fn place(pid: i32, module: &MappedModule) -> Result<(u64, Range<u64>), String> {
     let Some(segment) = headers.executable.iter().find(shown) else {
         return Err("what is mapped is no executable segment of the file".into());
     };
-    let svma = segment.svma.wrapping_add(text.file_offset.wrapping_sub(segment.offset));
+    let svma = segment
+        .svma
+        .wrapping_add(text.file_offset.wrapping_sub(segment.offset));
     let bias = text.avma.start.wrapping_sub(svma);
     let start = headers.svma_range.start.wrapping_add(bias) & !(PAGE - 1);
-    let end = headers.svma_range.end.wrapping_add(bias).wrapping_add(PAGE - 1) & !(PAGE - 1);
+    let end = headers
+        .svma_range
+        .end
+        .wrapping_add(bias)
+        .wrapping_add(PAGE - 1)
+        & !(PAGE - 1);
     if bias % PAGE != 0 || start > text.avma.start || end < text.avma.end {
         return Err("its segments do not lie where its headers say".into());
     }
@@ -111,7 +121,9 @@ fn place(pid: i32, module: &MappedModule) -> Result<(u64, Range<u64>), String> {
 pub fn has_shadow_stack(pid: i32) -> Result<bool, LocateError> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
         .map_err(|source| LocateError::of_process(pid, source))?;
-    let features = status.lines().find_map(|l| l.strip_prefix("x86_Thread_features:"));
+    let features = status
+        .lines()
+        .find_map(|l| l.strip_prefix("x86_Thread_features:"));
     Ok(features.is_some_and(|f| f.split_whitespace().any(|f| f == "shstk")))
 }
 
@@ -124,7 +136,10 @@ pub(super) fn file_of(pid: i32, module: &MappedModule) -> Result<PathBuf, Locate
         return Ok(path);
     }
     let range = &module.text[0].avma;
-    let mapping = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end));
+    let mapping = PathBuf::from(format!(
+        "/proc/{pid}/map_files/{:x}-{:x}",
+        range.start, range.end
+    ));
     if std::fs::metadata(&mapping).is_ok_and(|m| m.ino() == module.inode) {
         return Ok(mapping);
     }

@@ -8,6 +8,7 @@ mod target;
 pub use target::{Counts, Target, ThreadNumbers};
 
 use crate::live::remove::{self, Detached};
+use crate::live::table::State;
 use hopscope_event::ring::Visit;
 use hopscope_event::{ClockSync, ProbeCost, Record, TscFrequency};
 use hopscope_trace::{TraceError, TraceWriter};
@@ -101,12 +102,13 @@ impl<W: Write> Recorder<'_, W> {
         for target in &mut self.targets {
             let installed = &target.installed;
             if target.is_alive() {
-                let done = remove::detach(
-                    installed.pid,
-                    &installed.memory,
-                    &installed.table,
-                    installed.arena_inode,
-                );
+                let (pid, memory, table) = (installed.pid, &installed.memory, &installed.table);
+                let inode = installed.arena_inode;
+                let done = remove::restore_all(pid, memory, table, inode).and_then(|mut d| {
+                    installed.set_state(State::Restored)?;
+                    remove::reap_noted(pid, memory, table, &mut d.notes)?;
+                    Ok(d)
+                });
                 match done {
                     Ok(Detached { pause, notes }) => {
                         outcome.detach_pauses.push(pause);
@@ -163,6 +165,7 @@ impl<W: Write> Recorder<'_, W> {
         let mut buffer: Vec<Record> = Vec::new();
         let mut last_visit = started;
         let mut seconds = Seconds::new(started);
+        seconds.prime(&self.targets);
         for target in &mut self.targets {
             target.count_calls = self.limits.calls.is_some();
         }
@@ -251,6 +254,14 @@ impl Seconds {
             last_status: now,
             last_housekeeping: now,
             targets: Vec::new(),
+        }
+    }
+
+    /// CPU times from here on count, also those of threads that have no record yet.
+    fn prime(&mut self, targets: &[Target]) {
+        for (i, target) in targets.iter().enumerate() {
+            let tids = target.installed.threads.iter().map(|(tid, _)| *tid);
+            self.target(i).0.prime(target.installed.pid, tids);
         }
     }
 

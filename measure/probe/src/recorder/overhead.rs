@@ -16,6 +16,12 @@ fn cpu_ns(pid: i32, tid: i32) -> Option<u64> {
 }
 
 impl Overhead {
+    /// Takes the first reading of each thread.
+    pub fn prime(&mut self, pid: i32, tids: impl Iterator<Item = i32>) {
+        self.cpu_ns
+            .extend(tids.filter_map(|tid| Some((tid, cpu_ns(pid, tid)?))));
+    }
+
     /// Probe time as a percentage of the CPU time the measured threads would have used without
     /// it. `records` were written since the last call, each costing half a pair. `None` when the
     /// kernel does not tell CPU times or nothing ran.
