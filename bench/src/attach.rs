@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::hopscope::Hopscope;
 use crate::host::Host;
 use crate::listing::Listing;
+use crate::probe::NO_CALIBRATION;
 use crate::program::{Compiler, Plan, Program, Target, Variant, build};
 use crate::rows::NotMeasured;
 use crate::stats::Spread;
@@ -37,6 +38,8 @@ struct Case {
     stop_floor_us: Option<Spread>,
     /// From starting `hopscope record` to its ready file.
     ready_ms: Spread,
+    /// Repetitions after which copies stayed mapped because a thread was in one.
+    copies_kept: usize,
 }
 
 /// Every fourth thread spins through the measured functions, beginning with the main thread; the
@@ -55,10 +58,8 @@ struct Times {
     detach: Vec<f64>,
     floor: Vec<f64>,
     ready: Vec<f64>,
+    copies_kept: usize,
 }
-
-/// The probe's cost is not what is measured here.
-const NO_CALIBRATION: &str = "--no-calibration";
 
 fn repeat(
     hopscope: &Hopscope,
@@ -78,6 +79,7 @@ fn repeat(
         .detach
         .push(recorded.largest("detach_pause_ns")? / 1e3);
     times.ready.push(ready.as_secs_f64() * 1e3);
+    times.copies_kept += usize::from(recorded.notes().contains("stay mapped"));
     Ok(())
 }
 
@@ -117,17 +119,20 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     'cases: for threads in THREADS {
         for (functions, pattern) in FUNCTIONS {
             settings.say(&format!("{threads} threads, {functions} functions"));
-            let (target, spinning) = busy(&program, threads)?;
             let mut times = Times::default();
+            let mut spinning = 0;
             for _ in 0..repetitions {
-                if let Err(error) = repeat(&hopscope, target.pid, (functions, pattern), &mut times)
-                {
+                // A new process each time: users attach to one that nobody has touched. The stop
+                // alone goes in turn with the attachment, so that both see the same machine.
+                let target = busy(&program, threads)?;
+                spinning = target.1;
+                let pid = target.0.pid;
+                if let Err(error) = stop_only(&hopscope, pid, pattern, &mut times) {
+                    missing("stop floor (hopscope record --dry-stop)", error.to_string());
+                }
+                if let Err(error) = repeat(&hopscope, pid, (functions, pattern), &mut times) {
                     missing("hopscope record", error.to_string());
                     break 'cases;
-                }
-                // In turn with the attachment, so that both see the same machine.
-                if let Err(error) = stop_only(&hopscope, target.pid, pattern, &mut times) {
-                    missing("stop floor (hopscope record --dry-stop)", error.to_string());
                 }
             }
             let spread = |values: &[f64]| {
@@ -144,6 +149,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
                 detach_pause_us: spread(&times.detach)?,
                 stop_floor_us: Spread::of(&times.floor),
                 ready_ms: spread(&times.ready)?,
+                copies_kept: times.copies_kept,
             };
             output.sample(json!(case))?;
             cases.push(case);

@@ -213,6 +213,13 @@ impl Recorded {
             .ok_or_else(|| self.lacks(key))
     }
 
+    /// Everything it found worth a note, as one text.
+    pub fn notes(&self) -> String {
+        self.field("notes")
+            .map(Value::to_string)
+            .unwrap_or_default()
+    }
+
     pub fn text(&self, key: &str) -> Option<String> {
         Some(self.field(key)?.as_str()?.to_string())
     }

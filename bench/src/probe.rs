@@ -80,20 +80,61 @@ impl Pairs {
     }
 }
 
-/// The two ways hopscope is attached.
-const WAYS: [(&str, &[&str]); 2] = [("record", &[]), ("empty", &["--empty-probes"])];
+/// One way in which hopscope is attached.
+struct Way {
+    name: &'static str,
+    options: &'static [&'static str],
+    /// Milliseconds of calls before anything is measured: the first lap of a ring takes a page
+    /// fault every 256 records.
+    warm_up: u64,
+    /// Fewer phases where the way itself is the question.
+    phases: Option<&'static [&'static str]>,
+}
+
+const WAYS: [Way; 4] = [
+    Way {
+        name: "record",
+        options: &[NO_CALIBRATION],
+        warm_up: 100,
+        phases: None,
+    },
+    Way {
+        name: "empty",
+        options: &[NO_CALIBRATION, "--empty-probes"],
+        warm_up: 5,
+        phases: None,
+    },
+    Way {
+        name: "record, first lap",
+        options: &[NO_CALIBRATION, "--buffer", "64M"],
+        warm_up: 0,
+        phases: Some(&["hot_e5"]),
+    },
+    Way {
+        name: "record, ring 64K",
+        options: &[NO_CALIBRATION, "--buffer", "64K"],
+        warm_up: 5,
+        phases: Some(&["hot_e5", "indep_e5", "rr_e5", "tree_e"]),
+    },
+];
+
+/// The tool's own measurement of its probes is not what is measured here.
+pub(crate) const NO_CALIBRATION: &str = "--no-calibration";
+
 /// Functions of the call tree.
 const TREE: usize = 31;
 
 /// Records accounted for must be twice the calls made: otherwise the figures are of a program
 /// that was measured only in part.
-fn account(recorded: &Recorded, calls: u64) -> Result<Value> {
+fn account(way: &Way, recorded: &Recorded, calls: u64) -> Result<Value> {
     let mut accounted = 0.0;
     for key in ["recorded", "lost", "torn"] {
         accounted += recorded.number(key)?;
     }
     Ok(json!({
+        "probe": way.name,
         "calls": calls,
+        "lost": recorded.number("lost")?,
         "records_expected": 2 * calls,
         "records_accounted": accounted,
         "complete": accounted == 2.0 * calls as f64,
@@ -129,48 +170,44 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         }
         let mut bare = pass(&mut target, &all, ms)?;
         sample(&mut output, repetition, "bare", &bare)?;
-        for (way, options) in WAYS {
-            if not_measured
-                .iter()
-                .any(|m| m.what == format!("hopscope {way}"))
-            {
+        for way in &WAYS {
+            let what = format!("hopscope {}", way.name);
+            if not_measured.iter().any(|m| m.what == what) {
                 continue;
             }
+            let phases = way.phases.unwrap_or(&all);
             let calls_before = target.calls;
-            let recording = match hopscope.record(target.pid, &patterns, options) {
+            let recording = match hopscope.record(target.pid, &patterns, way.options) {
                 Ok(recording) => recording,
                 Err(error) => {
-                    not_measured.push(NotMeasured {
-                        what: format!("hopscope {way}"),
-                        reason: error.to_string(),
-                    });
+                    let reason = error.to_string();
+                    not_measured.push(NotMeasured { what, reason });
                     continue;
                 }
             };
-            let measured = pass(&mut target, &all, ms)?;
+            if way.warm_up > 0 {
+                target.run("hot_e5", way.warm_up)?;
+            }
+            let measured = pass(&mut target, phases, ms)?;
             let recorded = recording.stop()?;
             recorded.discard()?;
             recorded.expect_functions(plan.functions() + TREE)?;
-            if way == "record" {
-                accounting.push(account(&recorded, target.calls - calls_before)?);
+            if !way.options.contains(&"--empty-probes") {
+                accounting.push(account(way, &recorded, target.calls - calls_before)?);
             }
             let after = pass(&mut target, &all, ms)?;
-            own.entry(way).or_default().add(&bare, &measured, &after);
-            sample(
-                &mut output,
-                repetition,
-                &format!("hopscope {way}"),
-                &measured,
-            )?;
+            let pairs = own.entry(way.name).or_default();
+            pairs.add(&bare, &measured, &after);
+            sample(&mut output, repetition, &what, &measured)?;
             sample(&mut output, repetition, "bare", &after)?;
             bare = after;
         }
         wrapped.measure(&mut target, &bare, repetition, ms, &mut output)?;
     }
     let mut rows = Vec::new();
-    for (way, _) in WAYS {
-        if let Some(pairs) = own.get(way) {
-            rows.extend(pairs.rows("hopscope", way, &all));
+    for way in &WAYS {
+        if let Some(pairs) = own.get(way.name) {
+            rows.extend(pairs.rows("hopscope", way.name, &all));
         }
     }
     rows.extend(wrapped.rows());
@@ -212,6 +249,7 @@ fn summarise(
         ("record_pair_rr", net("record", "rr_e5")),
         ("empty_pair", net("empty", "hot_e5")),
         ("empty_pair_rr", net("empty", "rr_e5")),
+        ("record_pair_first_lap", net("record, first lap", "hot_e5")),
         ("record_pair_tree31", net("record", "tree_e")),
         ("record_pair_lib", net("record", "hot_l5")),
         ("record_pair_lib_rr", net("record", "rr_l5")),

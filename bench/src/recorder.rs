@@ -13,10 +13,16 @@ use std::io::{Read, Write as _};
 use std::path::Path;
 use std::time::Instant;
 
-/// Calls a second offered by one thread in a hot loop; each call is two records. The last is more
-/// than any machine does: as fast as it goes.
-const RATES: [f64; 4] = [5e6, 10e6, 15e6, 1e9];
-const RATES_QUICK: [f64; 2] = [10e6, 1e9];
+/// Calls a second offered by one thread in a hot loop (each call is two records), and the ring's
+/// size. The last rate is more than any machine does: as fast as it goes.
+const OFFERS: [(f64, &str); 5] = [
+    (10e6, "4M"),
+    (10e6, "64M"),
+    (12.5e6, "64M"),
+    (15e6, "64M"),
+    (UNPACED, "64M"),
+];
+const OFFERS_QUICK: [(f64, &str); 3] = [(10e6, "4M"), (12.5e6, "64M"), (UNPACED, "64M")];
 const UNPACED: f64 = 1e9;
 const PATTERN: &str = "hopscope-bench-program!e5_0000";
 const GOAL_RECORDS_PER_S: f64 = 20e6;
@@ -29,6 +35,7 @@ const SUSTAINED: f64 = 0.999;
 struct Case {
     /// `None`: as fast as the loop goes.
     calls_per_s_asked: Option<f64>,
+    ring: &'static str,
     records_per_s_offered: f64,
     /// Recorded, over the time from the first call to the end of fdatasync.
     records_per_s_kept: f64,
@@ -63,20 +70,20 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     let mut target = Target::start(&program)?;
     let host = Host::look(Some(target.tsc_hz));
     let (rates, milliseconds) = match settings.quick {
-        true => (RATES_QUICK.as_slice(), 5_000),
-        false => (RATES.as_slice(), 30_000),
+        true => (OFFERS_QUICK.as_slice(), 5_000),
+        false => (OFFERS.as_slice(), 30_000),
     };
     let mut cases = Vec::new();
-    for rate in rates {
+    for (rate, ring) in rates {
         settings.say(&format!(
             "{} for {} s",
             asked(*rate).map_or("as fast as it goes".into(), |r| format!(
-                "{:.0} M calls/s",
+                "{:.1} M calls/s, ring {ring}",
                 r / 1e6
             )),
             milliseconds / 1000
         ));
-        let case = measure(&hopscope, &mut target, *rate, milliseconds)?;
+        let case = measure(&hopscope, &mut target, (*rate, ring), milliseconds)?;
         output.sample(json!(case))?;
         cases.push(case);
     }
@@ -90,8 +97,13 @@ fn asked(rate: f64) -> Option<f64> {
     (rate < UNPACED).then_some(rate)
 }
 
-fn measure(hopscope: &Hopscope, target: &mut Target, rate: f64, milliseconds: u64) -> Result<Case> {
-    let recording = hopscope.record(target.pid, &[PATTERN], &[])?;
+fn measure(
+    hopscope: &Hopscope,
+    target: &mut Target,
+    (rate, ring): (f64, &'static str),
+    milliseconds: u64,
+) -> Result<Case> {
+    let recording = hopscope.record(target.pid, &[PATTERN], &["--buffer", ring])?;
     let path = recording.file.clone();
     let start = Instant::now();
     let paced = target.pace("hot_e5", rate, milliseconds)?;
@@ -113,6 +125,7 @@ fn measure(hopscope: &Hopscope, target: &mut Target, rate: f64, milliseconds: u6
     let offered = 2.0 * paced.calls as f64;
     Ok(Case {
         calls_per_s_asked: asked(rate),
+        ring,
         records_per_s_offered: offered / (paced.wall_ns as f64 / 1e9),
         records_per_s_kept: kept / seconds,
         recorded: kept,
@@ -200,8 +213,9 @@ fn summarise(cases: &[Case]) -> Summary {
 
 fn table(cases: &[Case], best: Option<&Case>, sustained: Option<f64>) -> String {
     let mut out = format!(
-        "{:>14} {:>12} {:>12} {:>9} {:>9} {:>8} {:>12} {:>12} {:>8}\n",
+        "{:>14} {:>5} {:>12} {:>12} {:>9} {:>9} {:>8} {:>13} {:>12} {:>8}\n",
         "asked calls/s",
+        "ring",
         "offered M/s",
         "kept M/s",
         "lost %",
@@ -215,9 +229,10 @@ fn table(cases: &[Case], best: Option<&Case>, sustained: Option<f64>) -> String 
         let all = c.recorded + c.lost + c.torn;
         let _ = writeln!(
             out,
-            "{:>14} {:>12.2} {:>12.2} {:>9.3} {:>9.2} {:>8.1} {:>13.0} {:>12.0} {:>8.1}{}",
+            "{:>14} {:>5} {:>12.2} {:>12.2} {:>9.3} {:>9.2} {:>8.1} {:>13.0} {:>12.0} {:>8.1}{}",
             c.calls_per_s_asked
-                .map_or("unpaced".into(), |r| format!("{:.0} M", r / 1e6)),
+                .map_or("unpaced".into(), |r| format!("{:.1} M", r / 1e6)),
+            c.ring,
             c.records_per_s_offered / 1e6,
             c.records_per_s_kept / 1e6,
             100.0 * (c.lost + c.torn) / all.max(1.0),

@@ -112,7 +112,7 @@ impl Plan {
 
     /// What selects all of them for `hopscope record -f`, the call tree included.
     pub fn patterns(&self) -> Vec<String> {
-        let mut patterns = vec!["hopscope-bench-program!tree_*".to_string()];
+        let mut patterns = vec!["hopscope-bench-program!tree_??".to_string()];
         for (place, module) in [
             (Place::Executable, "hopscope-bench-program"),
             (Place::Library, "libhopscope-bench.so"),
