@@ -11,6 +11,14 @@ use std::collections::VecDeque;
 /// Deep recursion left at once fits in; the search stays short.
 const FRAMES_MAX: usize = 4096;
 
+/// Twice the frames, so that most hashes stay free.
+const HASHES: usize = 2 * FRAMES_MAX;
+
+fn hash(function: FunctionId, rsp: u32) -> usize {
+    let key = u64::from(function.0) << 32 | u64::from(rsp);
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize % HASHES
+}
+
 #[derive(Debug)]
 struct Kept {
     frame: Frame,
@@ -22,6 +30,9 @@ struct Kept {
 #[derive(Debug, Default)]
 pub(crate) struct Limbo {
     kept: VecDeque<Kept>,
+    /// How many kept frames have a function and position of this hash: most questions are
+    /// answered with no. Empty until the first frame comes.
+    hashes: Vec<u16>,
     /// No frame in here was entered after this stamp.
     newest: u64,
 }
@@ -39,12 +50,15 @@ impl Limbo {
             if self.kept.len() == FRAMES_MAX
                 && let Some(oldest) = self.kept.pop_front()
             {
+                self.hashes[hash(oldest.frame.function, oldest.frame.rsp)] -= 1;
                 out(oldest.frame, oldest.fate);
                 if let Some(next) = self.kept.front_mut() {
                     next.first = true;
                 }
             }
             self.newest = self.newest.max(frame.entry);
+            self.hashes.resize(HASHES, 0);
+            self.hashes[hash(frame.function, frame.rsp)] += 1;
             self.kept.push_back(Kept { frame, fate, first });
             first = false;
         }
@@ -59,7 +73,10 @@ impl Limbo {
     /// The frame of `function` that was entered last at `rsp`: its entry stamp and its place.
     pub(crate) fn activation(&self, function: FunctionId, rsp: u32) -> Option<(u64, usize)> {
         let is_it = |k: &Kept| k.frame.rsp == rsp && k.frame.function == function;
-        self.latest(is_it)
+        match self.hashes.get(hash(function, rsp)) {
+            None | Some(0) => None,
+            Some(_) => self.latest(is_it),
+        }
     }
 
     /// The same for a function that is somewhere in its body, with the stack pointer at `rsp`.
@@ -87,11 +104,15 @@ impl Limbo {
             next.first = true;
         }
         let mut frames: Vec<Frame> = self.kept.drain(start..=found).map(|k| k.frame).collect();
+        for frame in &frames {
+            self.hashes[hash(frame.function, frame.rsp)] -= 1;
+        }
         frames.last_mut()?.below.add(&adopted);
         Some(frames)
     }
 
     pub(crate) fn drain(&mut self, mut out: impl FnMut(Frame, Fate)) {
+        self.hashes.fill(0);
         for kept in self.kept.drain(..) {
             out(kept.frame, kept.fate);
         }

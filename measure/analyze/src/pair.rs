@@ -256,7 +256,7 @@ impl Pairer {
     fn find(&mut self, function: FunctionId, rsp: u32, sink: &mut impl Sink) -> bool {
         let here = self.running.activation(function, rsp);
         let here_entry = here.map(|at| self.running.frames[at].entry);
-        let waiting = self.waiting.activation(function, rsp);
+        let waiting = self.waiting.activation(function, rsp, here.is_none());
         let buried = self.limbo.activation(function, rsp);
         let latest = [here_entry, waiting.map(|w| w.0), buried.map(|b| b.0)];
         let Some(latest) = latest.into_iter().flatten().max() else {

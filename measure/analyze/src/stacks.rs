@@ -142,14 +142,25 @@ impl Waiting {
         self.by_base.remove(&base)
     }
 
-    /// Of the stacks on which `function` was entered at `rsp`, the one where it was entered last:
-    /// entry stamp and base.
-    pub(crate) fn activation(&self, function: FunctionId, rsp: u32) -> Option<(u64, u32)> {
-        let entered = |(base, stack): (&u32, &Stack)| {
+    /// Of the stacks on which `function` was entered at `rsp`, the nearest, or else (when asked to
+    /// look at `all`) the one where it was entered last: entry stamp and base.
+    pub(crate) fn activation(
+        &self,
+        function: FunctionId,
+        rsp: u32,
+        all: bool,
+    ) -> Option<(u64, u32)> {
+        let entered = |base: u32, stack: &Stack| {
             let at = stack.activation(function, rsp)?;
-            Some((stack.frames[at].entry, *base))
+            Some((stack.frames[at].entry, base))
         };
-        self.by_base.iter().filter_map(entered).max()
+        let nearest = self.nearest(rsp);
+        let found = nearest.and_then(|(base, stack)| entered(base, stack));
+        if found.is_some() || !all {
+            return found;
+        }
+        let stacks = self.by_base.iter();
+        stacks.filter_map(|(b, s)| entered(*b, s)).max()
     }
 
     /// When there are too many: the half that was left longest ago.
