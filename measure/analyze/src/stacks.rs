@@ -12,6 +12,9 @@ pub(crate) const SAME_STACK_BYTES: u32 = 1 << 20;
 /// How far below a waiting stack's innermost frame a call counts as that stack running again.
 /// Less than the usual sizes of coroutine stacks, which often lie side by side.
 pub(crate) const RESUMED_BYTES: u32 = 16 << 10;
+/// With more waiting stacks than this, a search through all of them for each switch would cost
+/// more than the rare mistake of taking the nearest.
+const SEARCHED_WHOLE: usize = 64;
 /// Most waiting stacks of a thread.
 const WAITING_MAX: usize = 16 << 10;
 
@@ -142,8 +145,9 @@ impl Waiting {
         self.by_base.remove(&base)
     }
 
-    /// Of the stacks on which `function` was entered at `rsp`, the nearest, or else (when asked to
-    /// look at `all`) the one where it was entered last: entry stamp and base.
+    /// Of the stacks on which `function` was entered at `rsp`, the one where it was entered last:
+    /// entry stamp and base. With many stacks the nearest will do, and others are looked at only
+    /// when asked for (`all`).
     pub(crate) fn activation(
         &self,
         function: FunctionId,
@@ -154,10 +158,12 @@ impl Waiting {
             let at = stack.activation(function, rsp)?;
             Some((stack.frames[at].entry, base))
         };
-        let nearest = self.nearest(rsp);
-        let found = nearest.and_then(|(base, stack)| entered(base, stack));
-        if found.is_some() || !all {
-            return found;
+        if self.by_base.len() > SEARCHED_WHOLE {
+            let nearest = self.nearest(rsp);
+            let found = nearest.and_then(|(base, stack)| entered(base, stack));
+            if found.is_some() || !all {
+                return found;
+            }
         }
         let stacks = self.by_base.iter();
         stacks.filter_map(|(b, s)| entered(*b, s)).max()
