@@ -4,16 +4,37 @@
 use hopscope_tests::{Suite, runner};
 use std::process::ExitCode;
 
+mod awkward;
 mod bad_input;
 mod command_line;
 mod demo;
 mod house;
+mod recording;
+mod torture;
 
 fn main() -> ExitCode {
     let mut suite = Suite::default();
+    awkward::register(&mut suite);
     bad_input::register(&mut suite);
     command_line::register(&mut suite);
     demo::register(&mut suite);
     house::register(&mut suite);
+    torture::register(&mut suite);
     runner::main(suite)
+}
+
+/// A flag that changes with the headers of a directory of programs, so that a program is built
+/// anew when only those change.
+fn headers(directory: &str) -> anyhow::Result<String> {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(hopscope_tests::programs().join(directory))? {
+        paths.push(entry?.path());
+    }
+    paths.sort();
+    for path in paths.iter().filter(|p| p.extension().is_some_and(|e| e == "h")) {
+        std::fs::read(path)?.hash(&mut hasher);
+    }
+    Ok(format!("-DHEADERS={:#x}", hasher.finish()))
 }

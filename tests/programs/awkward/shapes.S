@@ -495,7 +495,9 @@ END switch_stack
 /* More than 64 KiB, with branches over the whole of it. */
   .p2align 4
 FUNCTION very_large
-  mov %edi, %eax
+  lea (%rdi), %eax
+  mov %eax, %edx
+  add %edx, %edx
 1:
   .rept 24000
   add $1, %eax

@@ -78,6 +78,20 @@ pub fn stop_one(pid: i32) -> Result<StoppedProcess, AttachError> {
     let memory = TargetMemory::open(pid)?;
     // Searched before anything is stopped.
     let gadgets = remote::gadgets(pid, &memory)?;
+    let mut patience = Patience::new();
+    loop {
+        if let Some(mut stopped) = stop_first_usable(pid)? {
+            stopped.gadgets = Some(gadgets);
+            return Ok(stopped);
+        }
+        // All of them exit, or wait for a vforked child: soon there is another, or it goes on.
+        if !patience.wait() {
+            return Err(AttachError::NoUsableThread { pid });
+        }
+    }
+}
+
+fn stop_first_usable(pid: i32) -> Result<Option<StoppedProcess>, AttachError> {
     let mut tids = proc::threads(pid).map_err(|_| AttachError::NoSuchProcess(pid))?;
     let rank = |state| match state {
         'R' => 0,
@@ -91,13 +105,12 @@ pub fn stop_one(pid: i32) -> Result<StoppedProcess, AttachError> {
             continue;
         }
         let mut stopped = StoppedProcess::new(pid);
-        stopped.gadgets = Some(gadgets);
         stopped.interrupt(&[tid])?;
         if !stopped.threads.is_empty() {
-            return Ok(stopped);
+            return Ok(Some(stopped));
         }
     }
-    Err(AttachError::NoUsableThread { pid })
+    Ok(None)
 }
 
 /// `None` when the thread is gone.

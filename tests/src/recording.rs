@@ -1,0 +1,154 @@
+//! A running `hopscope record`, and what its file says.
+use anyhow::{Context, Result, bail, ensure};
+use hopscope_tests::{Target, hopscope, hopscope_bin};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+pub(crate) struct Recording {
+    recorder: Target,
+}
+
+impl Recording {
+    /// `hopscope record` on `pid`, returning when the target is being recorded.
+    pub(crate) fn start(pid: i32, patterns: &[&str], output: &Path) -> Result<Recording> {
+        let ready = output.with_extension("ready");
+        let mut command = command(pid, patterns, output);
+        command
+            .arg("--ready-file")
+            .arg(&ready)
+            .stdout(Stdio::piped());
+        let recorder = Target::spawn_with_ready_file(&mut command, &ready)?;
+        Ok(Recording { recorder })
+    }
+
+    /// As Ctrl-C does. Gives the summary.
+    pub(crate) fn stop(self) -> Result<Value> {
+        self.recorder.signal(Signal::SIGINT)?;
+        self.finished()
+    }
+
+    /// Waits for its own end.
+    pub(crate) fn finished(self) -> Result<Value> {
+        let out = self.recorder.output()?;
+        let said = String::from_utf8_lossy(&out.stdout);
+        ensure!(out.status.success(), "the recorder: {}\n{said}", out.status);
+        summary(&said)
+    }
+}
+
+pub(crate) fn summary(said: &str) -> Result<Value> {
+    let last = said.lines().last().context("the recorder said nothing")?;
+    serde_json::from_str(last).with_context(|| format!("its summary: {last}"))
+}
+
+/// Without calibration: these proofs are about counts, not times.
+pub(crate) fn command(pid: i32, patterns: &[&str], output: &Path) -> Command {
+    let mut command = Command::new(hopscope_bin());
+    command.args([
+        "record",
+        "-p",
+        &pid.to_string(),
+        "--json",
+        "--no-calibration",
+    ]);
+    command
+        .args(["--max-overhead", "1e9", "--buffer", "16M", "-o"])
+        .arg(output);
+    for pattern in patterns {
+        command.args(["-f", pattern]);
+    }
+    command
+}
+
+/// `hopscope report FILE --json`.
+pub(crate) struct Report {
+    pub(crate) functions: HashMap<String, BTreeMap<String, u64>>,
+    pub(crate) refused: HashMap<String, String>,
+    pub(crate) summary: Value,
+}
+
+impl Report {
+    pub(crate) fn read(file: &Path) -> Result<Report> {
+        let path: PathBuf = file.into();
+        let words = ["report", path.to_str().context("path")?, "--json"];
+        let out = hopscope(&words)?.expect_code(0)?;
+        let mut report = Report {
+            functions: HashMap::new(),
+            refused: HashMap::new(),
+            summary: Value::Null,
+        };
+        for line in out.stdout.lines() {
+            let value: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
+            let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
+            match value["type"].as_str() {
+                Some("function") => {
+                    report.functions.insert(text("function"), balance(&value)?);
+                }
+                Some("refusal") => {
+                    report.refused.insert(text("name"), text("reason"));
+                }
+                Some("summary") => report.summary = value,
+                _ => {}
+            }
+        }
+        ensure!(
+            !report.summary.is_null(),
+            "the report has no summary: {}",
+            out.stdout
+        );
+        Ok(report)
+    }
+
+    pub(crate) fn entries(&self, function: &str) -> u64 {
+        self.functions.get(function).map_or(0, |b| b["entries"])
+    }
+
+    /// Nothing lost, every entry accounted for in each function, and over all of them.
+    pub(crate) fn expect_whole(&self) -> Result<()> {
+        let number = |field: &str| self.summary[field].as_u64();
+        for field in ["lost", "torn", "missing", "unknown_records"] {
+            ensure!(number(field) == Some(0), "{field}: {}", self.summary);
+        }
+        self.expect_balanced()
+    }
+
+    pub(crate) fn expect_balanced(&self) -> Result<()> {
+        for (name, b) in &self.functions {
+            expect_balance(name, b)?;
+        }
+        expect_balance("all functions", &balance(&self.summary)?)
+    }
+}
+
+fn expect_balance(name: &str, b: &BTreeMap<String, u64>) -> Result<()> {
+    let ended: u64 = [
+        "exits",
+        "tail_exits",
+        "open_at_end",
+        "declared_lost",
+        "cut_by_loss",
+        "unwound",
+    ]
+    .iter()
+    .map(|field| b[*field])
+    .sum();
+    ensure!(
+        b["entries"] == ended,
+        "{name}: entries without an end: {b:?}"
+    );
+    Ok(())
+}
+
+fn balance(value: &Value) -> Result<BTreeMap<String, u64>> {
+    let Some(fields) = value["balance"].as_object() else {
+        bail!("no balance in {value}");
+    };
+    let number = |v: &Value| v.as_u64().context("a balance is a whole number");
+    fields
+        .iter()
+        .map(|(name, v)| Ok((name.clone(), number(v)?)))
+        .collect()
+}

@@ -1,0 +1,12 @@
+//! Attaching, detaching and being killed, against targets of every kind: whatever happens, the
+//! target ends with all its sums right.
+mod cycles;
+mod kills;
+mod torturer;
+
+use hopscope_tests::Suite;
+
+pub(crate) fn register(suite: &mut Suite) {
+    cycles::register(suite);
+    kills::register(suite);
+}

@@ -1,0 +1,53 @@
+//! Attached and detached many times.
+use super::torturer::Torturer;
+use crate::recording::{Report, command, summary};
+use anyhow::{Result, ensure};
+use hopscope_tests::{Requirement, Suite, command::run, counts, scratch};
+
+const MODES: [&str; 8] = [
+    "spinning",
+    "sleeping",
+    "waiting",
+    "forking",
+    "raw_cloning",
+    "threading",
+    "signalling",
+    "loading",
+];
+
+pub(super) fn register(suite: &mut Suite) {
+    for mode in MODES {
+        let name = format!("torture::cycles_{mode}");
+        suite.case(name, &[Requirement::Gcc], move || cycles(mode));
+    }
+}
+
+fn cycles(mode: &'static str) -> Result<()> {
+    let torturer = Torturer::start(mode)?;
+    let file = scratch().join("cycle.hop");
+    let cycles = counts().pick(20, 1000);
+    // A mapping may stay when it is said to stay.
+    let mut declared = 0;
+    let mut entries = 0;
+    for cycle in 1..=cycles {
+        let mut record = command(torturer.pid(), &["torture*!*work*", "work*!*work*"], &file);
+        let out = run(record.args(["-d", "20ms"]))?.expect_code(0)?;
+        let notes = summary(&out.stdout)?["notes"].to_string();
+        declared += usize::from(notes.contains("stay mapped"));
+        if cycle % 5 == 1 {
+            let report = Report::read(&file)?;
+            report.expect_balanced()?;
+            entries += report.summary["balance"]["entries"].as_u64().unwrap_or(0);
+        }
+        torturer.text_is_original()?;
+    }
+    let (code, _) = torturer.leftovers()?;
+    // Two modules at most, and so two segments, each time.
+    ensure!(
+        code <= 2 * declared,
+        "{code} mappings left, {declared} times declared"
+    );
+    ensure!(entries > 0, "nothing was ever recorded");
+    println!("{cycles} cycles, {entries} entries looked at, copies stayed {declared} times");
+    torturer.finish()
+}

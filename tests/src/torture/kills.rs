@@ -1,0 +1,157 @@
+//! Killed recorders and killed targets.
+use super::torturer::Torturer;
+use crate::recording::{Recording, Report, command};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::{Requirement, Suite, Target, counts, hopscope, scratch};
+use nix::sys::signal::Signal;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// As many as measure/probe/src/attach/fault.rs has; one more must not be reached.
+const FAULT_POINTS: u32 = 21;
+
+pub(super) fn register(suite: &mut Suite) {
+    let gcc = &[Requirement::Gcc];
+    for mode in ["spinning", "waiting", "threading", "forking"] {
+        let name = format!("torture::recorder_killed_at_every_fault_point_{mode}");
+        suite.case(name, gcc, move || every_fault_point(mode));
+    }
+    suite.case(
+        "torture::recorder_killed_and_restored_by_its_guardian",
+        gcc,
+        guardian,
+    );
+    for mode in ["spinning", "signalling", "raw_cloning"] {
+        let name = format!("torture::recorder_killed_at_random_{mode}");
+        suite.case(name, gcc, move || random(mode));
+    }
+    suite.case("torture::target_killed", gcc, target_killed);
+}
+
+/// A recorder that has no guardian to clean up after it: it takes this process for one.
+fn unguarded(pid: i32, file: &Path) -> Command {
+    let mut record = command(pid, &["torture*!*work*"], file);
+    record.env("HOPSCOPE_GUARDED_BY", std::process::id().to_string());
+    record.stdout(Stdio::null()).stderr(Stdio::null());
+    record
+}
+
+/// The guardian's part, done by hand: afterwards the target is as it was.
+fn clean_up(torturer: &Torturer, salvaged: &Path, when: &str) -> Result<()> {
+    let pid = torturer.pid().to_string();
+    let path = salvaged.to_str().context("path")?;
+    let _ = std::fs::remove_file(salvaged);
+    let out = hopscope(&["detach", "-p", &pid, "-o", path])?;
+    out.expect_code(0).with_context(|| when.to_owned())?;
+    torturer
+        .text_is_original()
+        .with_context(|| when.to_owned())?;
+    if salvaged.exists() {
+        let report = Report::read(salvaged).with_context(|| when.to_owned())?;
+        report.expect_balanced().with_context(|| when.to_owned())?;
+    }
+    Ok(())
+}
+
+fn every_fault_point(mode: &'static str) -> Result<()> {
+    let torturer = Torturer::start(mode)?;
+    let dir = scratch();
+    let mut salvaged = 0;
+    for point in 1..=FAULT_POINTS {
+        let when = format!("killed at fault point {point}");
+        let mut record = unguarded(torturer.pid(), &dir.join("killed.hop"));
+        record
+            .args(["-d", "20ms"])
+            .env("HOPSCOPE_FAULT_POINT", point.to_string());
+        let status = record.status()?;
+        ensure!(status.signal() == Some(9), "not {when}: {status}");
+        let file = dir.join("salvaged.hop");
+        clean_up(&torturer, &file, &when)?;
+        salvaged += usize::from(file.exists());
+    }
+    let mut record = unguarded(torturer.pid(), &dir.join("whole.hop"));
+    let beyond = (FAULT_POINTS + 1).to_string();
+    let status = record
+        .args(["-d", "20ms"])
+        .env("HOPSCOPE_FAULT_POINT", beyond)
+        .status()?;
+    ensure!(
+        status.success(),
+        "after all the killing a recording no longer works: {status}"
+    );
+    ensure!(salvaged > 0, "records were never salvaged");
+    torturer.finish()
+}
+
+/// The recorder dies, its parent lives: the user sees one line, and nobody has to clean up.
+fn guardian() -> Result<()> {
+    let torturer = Torturer::start("spinning")?;
+    let file = scratch().join("killed.hop");
+    let mut record = command(torturer.pid(), &["torture*!*work*"], &file);
+    // After the last entry was patched.
+    record.env("HOPSCOPE_FAULT_POINT", "17");
+    let out = hopscope_tests::command::run(&mut record)?.expect_code(2)?;
+    ensure!(out.stderr.contains("recorder was killed"), "{}", out.stderr);
+    torturer.text_is_original()?;
+    let report = Report::read(&file.with_extension("salvaged.hop"))?;
+    report.expect_balanced()?;
+    torturer.finish()
+}
+
+/// At instants that differ from run to run, from the first system call to the middle of recording.
+fn random(mode: &'static str) -> Result<()> {
+    let torturer = Torturer::start(mode)?;
+    let dir = scratch();
+    let mut seed = u64::from(std::process::id());
+    for n in 0..counts().pick(12, 300) {
+        let mut recorder =
+            Target::spawn_now(&mut unguarded(torturer.pid(), &dir.join("killed.hop")))?;
+        seed = seed
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        let wait = Duration::from_micros((seed >> 33) % 120_000);
+        // What is random is when; nothing is concluded from the time.
+        std::thread::sleep(wait);
+        recorder.child().kill()?;
+        recorder.child().wait()?;
+        clean_up(
+            &torturer,
+            &dir.join("salvaged.hop"),
+            &format!("kill {n}, after {wait:?}"),
+        )?;
+    }
+    torturer.finish()
+}
+
+/// What was recorded before the target died is in the file.
+fn target_killed() -> Result<()> {
+    for n in 0..counts().pick(5, 100) {
+        let torturer = Torturer::start("spinning")?;
+        let file = scratch().join("killed.hop");
+        let recording = Recording::start(torturer.pid(), &["torture*!*work*"], &file)?;
+        torturer.target.signal(Signal::SIGKILL)?;
+        let summary = recording
+            .finished()
+            .with_context(|| format!("target {n}"))?;
+        ensure!(
+            summary["torn"].as_u64().is_some(),
+            "torn slots are not counted: {summary}"
+        );
+        let report = Report::read(&file)?;
+        report.expect_balanced()?;
+        let records = report.summary["records"].as_u64();
+        ensure!(
+            records == summary["recorded"].as_u64(),
+            "{records:?} records of {summary}"
+        );
+        let out = hopscope(&["info", file.to_str().context("path")?])?.expect_code(0)?;
+        ensure!(
+            out.stdout.contains("torn"),
+            "info says nothing of torn records: {}",
+            out.stdout
+        );
+    }
+    Ok(())
+}
