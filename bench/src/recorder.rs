@@ -47,6 +47,8 @@ struct Case {
     bytes_per_record: f64,
     /// Of the recorder over the wall time, in percent of one CPU.
     recorder_cpu_percent: f64,
+    /// Recorded in each second of the recorder's own CPU time: what it could keep of a CPU alone.
+    records_per_cpu_s: f64,
     /// Plain write and fdatasync of as many bytes of the same content.
     disk_floor_mib_s: f64,
     /// What the recording itself wrote.
@@ -122,6 +124,7 @@ fn measure(
         recorded.number("lost")?,
         recorded.number("torn")?,
     ];
+    let cpu_s = recorded.number("recorder_cpu_ns")? / 1e9;
     let offered = 2.0 * paced.calls as f64;
     Ok(Case {
         calls_per_s_asked: asked(rate),
@@ -133,7 +136,8 @@ fn measure(
         torn,
         complete: kept + lost + torn == offered,
         bytes_per_record: bytes as f64 / kept,
-        recorder_cpu_percent: recorded.number("recorder_cpu_ns")? / (seconds * 1e9) * 100.0,
+        recorder_cpu_percent: cpu_s / seconds * 100.0,
+        records_per_cpu_s: kept / cpu_s,
         disk_floor_mib_s,
         written_mib_s: bytes as f64 / seconds / f64::from(1 << 20),
         seconds,
@@ -192,6 +196,10 @@ fn summarise(cases: &[Case]) -> Summary {
             ("bytes_per_record_goal", json!(GOAL_BYTES_PER_RECORD)),
             ("disk_floor_mib_s", json!(best.map(|c| c.disk_floor_mib_s))),
             (
+                "records_per_cpu_s",
+                json!(best.map(|c| c.records_per_cpu_s)),
+            ),
+            (
                 "recorder_cpu_percent",
                 json!(best.map(|c| c.recorder_cpu_percent)),
             ),
@@ -203,6 +211,7 @@ fn summarise(cases: &[Case]) -> Summary {
     Summary {
         unit: json!({
             "records_per_s_kept": "1/s", "bytes_per_record": "B", "disk_floor_mib_s": "MiB/s",
+            "records_per_cpu_s": "1/s",
             "recorder_cpu_percent": "% of one CPU", "seconds": "s",
         }),
         fields,
@@ -213,7 +222,7 @@ fn summarise(cases: &[Case]) -> Summary {
 
 fn table(cases: &[Case], best: Option<&Case>, sustained: Option<f64>) -> String {
     let mut out = format!(
-        "{:>14} {:>5} {:>12} {:>12} {:>9} {:>9} {:>8} {:>13} {:>12} {:>8}\n",
+        "{:>14} {:>5} {:>12} {:>12} {:>9} {:>9} {:>8} {:>10} {:>13} {:>12} {:>8}\n",
         "asked calls/s",
         "ring",
         "offered M/s",
@@ -221,6 +230,7 @@ fn table(cases: &[Case], best: Option<&Case>, sustained: Option<f64>) -> String 
         "lost %",
         "B/record",
         "CPU %",
+        "M/CPU s",
         "written MiB/s",
         "floor MiB/s",
         "seconds"
@@ -229,7 +239,7 @@ fn table(cases: &[Case], best: Option<&Case>, sustained: Option<f64>) -> String 
         let all = c.recorded + c.lost + c.torn;
         let _ = writeln!(
             out,
-            "{:>14} {:>5} {:>12.2} {:>12.2} {:>9.3} {:>9.2} {:>8.1} {:>13.0} {:>12.0} {:>8.1}{}",
+            "{:>14} {:>5} {:>12.2} {:>12.2} {:>9.3} {:>9.2} {:>8.1} {:>10.1} {:>13.0} {:>12.0} {:>8.1}{}",
             c.calls_per_s_asked
                 .map_or("unpaced".into(), |r| format!("{:.1} M", r / 1e6)),
             c.ring,
@@ -238,6 +248,7 @@ fn table(cases: &[Case], best: Option<&Case>, sustained: Option<f64>) -> String 
             100.0 * (c.lost + c.torn) / all.max(1.0),
             c.bytes_per_record,
             c.recorder_cpu_percent,
+            c.records_per_cpu_s / 1e6,
             c.written_mib_s,
             c.disk_floor_mib_s,
             c.seconds,
