@@ -12,13 +12,13 @@ const RECORDS: usize = 4_000_000;
 fn records() -> Vec<Record> {
     let (mut random, mut tsc, mut out, mut open) =
         (88172645463325252u64, 1u64, Vec::new(), Vec::new());
-    while out.len() < RECORDS {
+    while out.len() < RECORDS || !open.is_empty() {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
         tsc += 20 + random % 200;
         let rsp = 0x7fff_0000 - 64 * open.len() as u32;
-        if open.len() < 8 && (open.is_empty() || random >> 40 & 1 == 0) {
+        if out.len() < RECORDS && open.len() < 8 && (open.is_empty() || random >> 40 & 1 == 0) {
             // Like programs, not like dice: each caller has four callees.
             let caller = open.last().copied().unwrap_or(0);
             let function = (caller * 4 + (random >> 50) as u32 % 4 + 1) % FUNCTIONS;
