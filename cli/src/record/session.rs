@@ -2,22 +2,35 @@
 use super::{RecordArgs, calibrate, summary, targets};
 use anyhow::{Context, bail};
 use hopscope_event::{ProcessEntry, ProcessIx, RecordingMeta, Summary, record};
+use hopscope_probe::attach::{self, Held, launch};
 use hopscope_probe::counters::{clock_sync, measure_frequency, tsc_is_invariant};
 use hopscope_probe::live::found;
 use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2, install};
 use hopscope_probe::live::table::PatchTable;
 use hopscope_probe::locate::pattern::Pattern;
+use hopscope_probe::plan;
 use hopscope_probe::plan::{Item, Plan};
 use hopscope_probe::recorder::{Ended, Limits, Outcome, Recorder, Target, ThreadNumbers};
-use hopscope_probe::{attach, plan};
 use hopscope_trace::TraceWriter;
 use std::fs::{self, File};
 use std::io::{BufWriter, IsTerminal, Write};
-use std::process::ExitCode;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
+    if args.command.is_empty() {
+        return record(args, None);
+    }
+    // With a command its exit code is ours, and 125 says that hopscope itself failed.
+    let done = launch(&args.command)
+        .map_err(Into::into)
+        .and_then(|held| record(args, Some(held)));
+    done.or_else(|e| Ok(crate::status::failed(&e, 125)))
+}
+
+fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode> {
     attach::fault::arm();
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -28,7 +41,10 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|p| Pattern::parse(p))
         .collect::<Result<_, _>>()?;
-    let pids = targets::pids(args)?;
+    let pids = match &held {
+        Some(held) => vec![held.pid()],
+        None => targets::pids(args)?,
+    };
 
     let mut plan = Plan::default();
     let mut wanted = Vec::new();
@@ -89,6 +105,7 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         fs::write(path, pids.join("\n") + "\n")
             .with_context(|| format!("writing {}", path.display()))?;
     }
+    let mut command = held.take().map(Held::start).transpose()?;
     let recorder = Recorder {
         targets: installed
             .into_iter()
@@ -109,7 +126,21 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let outcome = recorder.run(&|| stop.load(Ordering::Relaxed), &mut |s| {
         summary::status(&s, tty)
     });
-    finish(args, writer, outcome, attach_pauses, &plan, &meta)
+    let done = finish(args, writer, outcome, attach_pauses, &plan, &meta)?;
+    match &mut command {
+        Some(command) => exit_code_of(command),
+        None => Ok(done),
+    }
+}
+
+/// Waits for the command; a signal that ended it counts as 128 + its number, as in shells.
+fn exit_code_of(command: &mut Child) -> anyhow::Result<ExitCode> {
+    let status = command.wait().context("waiting for the command")?;
+    let code = status
+        .code()
+        .or(status.signal().map(|signal| 128 + signal))
+        .unwrap_or(125);
+    Ok(ExitCode::from(code as u8))
 }
 
 fn prepare(pid: i32, patterns: &[Pattern], plan: &mut Plan) -> anyhow::Result<Vec<Item>> {

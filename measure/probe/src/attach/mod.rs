@@ -5,6 +5,7 @@ mod error;
 pub mod fault;
 mod frame;
 mod gadget;
+mod launch;
 pub mod memory;
 mod preflight;
 mod proc;
@@ -14,6 +15,7 @@ mod stop;
 mod sys;
 
 pub use error::AttachError;
+pub use launch::{Held, LaunchError, launch};
 pub use preflight::{Preflight, preflight};
 pub use stop::{StoppedProcess, Timing, stop_all, stop_one};
 pub use sys::Regs;
