@@ -1,5 +1,6 @@
 //! Targets of every direct branch in a file, one bit for each byte of text: whether something
 //! jumps into bytes that a patch would replace.
+use super::fragments::piece_at;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use std::ops::Range;
 
@@ -7,12 +8,18 @@ use std::ops::Range;
 pub struct BranchTargets {
     /// Text ranges with their bitmaps.
     maps: Vec<(Range<u64>, Vec<u64>)>,
+    jumps: Vec<(u64, u64)>,
 }
 
 impl BranchTargets {
     /// Decodes linearly from every start in `starts` (ascending function entries) to the next, and
     /// over what lies between: hand-written code without symbols branches too.
-    pub fn sweep(texts: &[(Range<u64>, &[u8])], starts: &[u64]) -> BranchTargets {
+    /// Jumps into the ascending ranges `watched` are kept with where they come from.
+    pub fn sweep(
+        texts: &[(Range<u64>, &[u8])],
+        starts: &[u64],
+        watched: &[Range<u64>],
+    ) -> BranchTargets {
         let mut targets = BranchTargets {
             maps: texts
                 .iter()
@@ -23,21 +30,31 @@ impl BranchTargets {
                     )
                 })
                 .collect(),
+            jumps: Vec::new(),
         };
         let half = starts.len() / 2;
         let middle = starts.get(half).copied().unwrap_or(0);
         // Two halves side by side: this is most of the time that listing a large file takes.
         let (low, high) = std::thread::scope(|scope| {
-            let high = scope.spawn(|| collect(texts, starts, middle..u64::MAX));
+            let high = scope.spawn(|| collect(texts, starts, watched, middle..u64::MAX));
+            let low = collect(texts, starts, watched, 0..middle);
+            let high = high.join();
             (
-                collect(texts, starts, 0..middle),
-                high.join().unwrap_or_default(),
+                low,
+                high.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             )
         });
-        for target in low.into_iter().chain(high) {
+        for target in low.targets.into_iter().chain(high.targets) {
             targets.set(target);
         }
+        targets.jumps = low.jumps;
+        targets.jumps.extend(high.jumps);
         targets
+    }
+
+    /// From, to.
+    pub fn jumps(&self) -> &[(u64, u64)] {
+        &self.jumps
     }
 
     fn set(&mut self, at: u64) {
@@ -62,8 +79,19 @@ impl BranchTargets {
     }
 }
 
-fn collect(texts: &[(Range<u64>, &[u8])], starts: &[u64], part: Range<u64>) -> Vec<u64> {
-    let mut targets = Vec::new();
+#[derive(Default)]
+struct Found {
+    targets: Vec<u64>,
+    jumps: Vec<(u64, u64)>,
+}
+
+fn collect(
+    texts: &[(Range<u64>, &[u8])],
+    starts: &[u64],
+    watched: &[Range<u64>],
+    part: Range<u64>,
+) -> Found {
+    let mut found = Found::default();
     let mut ins = Instruction::default();
     for (range, bytes) in texts {
         let first = starts.partition_point(|s| *s <= range.start);
@@ -83,12 +111,17 @@ fn collect(texts: &[(Range<u64>, &[u8])], starts: &[u64], part: Range<u64>) -> V
                         | FlowControl::Call
                 );
                 if branch {
-                    targets.push(ins.near_branch_target());
+                    let target = ins.near_branch_target();
+                    found.targets.push(target);
+                    let jump = ins.flow_control() != FlowControl::Call;
+                    if jump && piece_at(watched, target).is_some() {
+                        found.jumps.push((ins.ip(), target));
+                    }
                 }
             }
         }
     }
-    targets
+    found
 }
 
 #[cfg(test)]
@@ -99,7 +132,13 @@ mod tests {
     fn jumps_are_found_and_only_they() {
         // 0x1000: jmp +3 (to 0x1005); nop x3; 0x1005: jne 0x1000
         let code = [0xeb, 0x03, 0x90, 0x90, 0x90, 0x75, 0xf9];
-        let targets = BranchTargets::sweep(&[(0x1000..0x1007, &code)], &[0x1000]);
+        let watched = 0x1005..0x1007;
+        let targets = BranchTargets::sweep(
+            &[(0x1000..0x1007, &code)],
+            &[0x1000],
+            std::slice::from_ref(&watched),
+        );
+        assert_eq!(targets.jumps(), [(0x1000, 0x1005)]);
         assert!(targets.contains(0x1005) && targets.contains(0x1000));
         assert!(!targets.any_in(0x1001..0x1005) && !targets.contains(0x9999));
     }

@@ -1,9 +1,13 @@
 //! One list of functions out of every source a file has.
 use super::eh_frame::Fde;
+use super::fragments;
 use super::names::{demangle, fragment_of};
 use object::{Object, ObjectSymbol, SymbolFlags, SymbolKind, elf};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
+
+/// End of the executable section that an address lies in.
+pub type TextEnd<'a> = &'a dyn Fn(u64) -> Option<u64>;
 
 /// Where a name comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,27 +65,22 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Adds both tables of `file`; `in_text` says what lies in an executable section.
-    pub fn add(&mut self, file: &object::File, debug_file: bool, in_text: &dyn Fn(u64) -> bool) {
+    /// Adds both tables of `file`; what lies in no executable section is left out.
+    pub fn add(&mut self, file: &object::File, debug_file: bool, text_end: TextEnd) {
         let symtab = if debug_file {
             NameSource::DebugFile
         } else {
             NameSource::Symtab
         };
         for s in file.symbols() {
-            self.symbol(&s, symtab, in_text);
+            self.symbol(&s, symtab, text_end);
         }
         for s in file.dynamic_symbols() {
-            self.symbol(&s, NameSource::Dynsym, in_text);
+            self.symbol(&s, NameSource::Dynsym, text_end);
         }
     }
 
-    fn symbol<'d>(
-        &mut self,
-        s: &impl ObjectSymbol<'d>,
-        source: NameSource,
-        in_text: &dyn Fn(u64) -> bool,
-    ) {
+    fn symbol<'d>(&mut self, s: &impl ObjectSymbol<'d>, source: NameSource, text_end: TextEnd) {
         let SymbolFlags::Elf { st_info, .. } = s.flags() else {
             return;
         };
@@ -90,7 +89,7 @@ impl Symbols {
         let untyped = s.kind() == SymbolKind::Unknown && s.size() > 0;
         if !(s.kind() == SymbolKind::Text || ifunc || untyped)
             || s.is_undefined()
-            || !in_text(s.address())
+            || text_end(s.address()).is_none()
         {
             return;
         }
@@ -124,26 +123,35 @@ impl Symbols {
         }
     }
 
-    /// Ascending by address.
-    pub fn into_functions(self, fdes: &[Fde], in_text: &dyn Fn(u64) -> bool) -> Vec<Function> {
+    /// Ascending by address, and what belongs to some of them but has no sole owner by name.
+    pub fn into_functions(
+        self,
+        fdes: &[Fde],
+        text_end: TextEnd,
+    ) -> (Vec<Function>, Vec<Range<u64>>) {
         let by_start: HashMap<u64, &Fde> = fdes.iter().map(|f| (f.svma, f)).collect();
-        let mut functions: Vec<Function> = Vec::with_capacity(self.functions.len());
-        let starts: Vec<u64> = self.functions.keys().copied().collect();
-        let named_fragment: HashMap<u64, ()> =
-            self.fragments.iter().map(|(_, at, _)| (*at, ())).collect();
-        for (n, (svma, named)) in self.functions.into_iter().enumerate() {
+        let mut starts: Vec<u64> = self.functions.keys().copied().collect();
+        starts.extend(fdes.iter().map(|f| f.svma));
+        starts.sort_unstable();
+        let sized = |svma: u64, told: u64| {
+            let end = text_end(svma).unwrap_or(svma);
+            let next = starts.get(starts.partition_point(|s| *s <= svma));
+            let fits = |size: &u64| *size > 0 && svma.checked_add(*size).is_some_and(|e| e <= end);
+            // A size that leaves the section is damaged: worth no more than none.
+            Some(told)
+                .filter(fits)
+                .or_else(|| by_start.get(&svma).map(|f| f.size).filter(fits))
+                .unwrap_or_else(|| next.map_or(end, |n| end.min(*n)) - svma)
+        };
+        let mut functions: Vec<Function> = Vec::with_capacity(starts.len());
+        for (svma, named) in self.functions {
             let fde = by_start.get(&svma);
-            let next = starts.get(n + 1).copied().unwrap_or(u64::MAX);
-            let size = match (named.size, fde) {
-                (0, Some(fde)) => fde.size.min(next - svma),
-                (size, _) => size,
-            };
             functions.push(Function {
                 name: demangle(&named.name),
                 raw_name: named.name,
                 aliases: named.aliases,
                 svma,
-                size,
+                size: sized(svma, named.size),
                 source: named.source,
                 fragments: Vec::new(),
                 has_lsda: fde.is_some_and(|f| f.has_lsda),
@@ -151,70 +159,44 @@ impl Symbols {
                 ifunc: named.ifunc,
             });
         }
+        let pieces: Vec<(String, Range<u64>)> = self
+            .fragments
+            .into_iter()
+            .map(|(parent, at, size)| (parent, at..at + sized(at, size)))
+            .collect();
+        let named_piece: HashSet<u64> = pieces.iter().map(|(_, range)| range.start).collect();
         let covered = |at: u64| {
-            let i = starts.partition_point(|s| *s <= at);
+            let i = functions.partition_point(|f| f.svma <= at);
             i.checked_sub(1)
                 .is_some_and(|i| at - functions[i].svma < functions[i].size.max(1))
         };
-        let nameless: Vec<Function> = fdes
-            .iter()
-            .filter(|f| {
-                !f.is_fragment
-                    && in_text(f.svma)
-                    && !covered(f.svma)
-                    && !named_fragment.contains_key(&f.svma)
-            })
-            .map(|f| Function {
-                name: format!("fn_{:x}", f.svma),
-                raw_name: format!("fn_{:x}", f.svma),
-                aliases: Vec::new(),
-                svma: f.svma,
-                size: f.size,
-                source: NameSource::EhFrame,
-                fragments: Vec::new(),
-                has_lsda: f.has_lsda,
-                has_fde: true,
-                ifunc: false,
-            })
-            .collect();
-        functions.extend(nameless);
+        let nameless = |f: &&Fde| {
+            let inside = text_end(f.svma).is_some_and(|end| f.size <= end - f.svma);
+            inside && !covered(f.svma) && !named_piece.contains(&f.svma)
+        };
+        let (parts, whole): (Vec<&Fde>, Vec<&Fde>) =
+            fdes.iter().filter(nameless).partition(|f| f.is_fragment);
+        functions.extend(whole.into_iter().map(of_fde));
         functions.sort_by_key(|f| f.svma);
-        attach_fragments(&mut functions, &self.fragments, &by_start);
-        functions
+        let mut orphans = fragments::attach_by_name(&mut functions, pieces, &by_start);
+        orphans.extend(parts.iter().map(|f| f.svma..f.svma + f.size));
+        orphans.sort_by_key(|range| range.start);
+        orphans.dedup();
+        (functions, orphans)
     }
 }
 
-fn attach_fragments(
-    functions: &mut [Function],
-    named: &[(String, u64, u64)],
-    fdes: &HashMap<u64, &Fde>,
-) {
-    let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (i, f) in functions.iter().enumerate() {
-        for name in std::iter::once(&f.raw_name).chain(&f.aliases) {
-            by_name.entry(name).or_default().push(i);
-        }
-    }
-    let mut found = Vec::new();
-    for (parent, at, size) in named {
-        let size = if *size == 0 {
-            fdes.get(at).map_or(0, |f| f.size)
-        } else {
-            *size
-        };
-        // Static functions of several files may share a name: only a sole owner is certain.
-        if let Some([owner]) = by_name.get(parent.as_str()).map(Vec::as_slice)
-            && size > 0
-        {
-            found.push((*owner, *at..*at + size));
-        }
-    }
-    for (owner, range) in found {
-        let has_lsda = fdes.get(&range.start).is_some_and(|f| f.has_lsda);
-        let f = &mut functions[owner];
-        f.has_lsda |= has_lsda;
-        if !f.fragments.contains(&range) {
-            f.fragments.push(range);
-        }
+fn of_fde(f: &Fde) -> Function {
+    Function {
+        name: format!("fn_{:x}", f.svma),
+        raw_name: format!("fn_{:x}", f.svma),
+        aliases: Vec::new(),
+        svma: f.svma,
+        size: f.size,
+        source: NameSource::EhFrame,
+        fragments: Vec::new(),
+        has_lsda: f.has_lsda,
+        has_fde: true,
+        ifunc: false,
     }
 }

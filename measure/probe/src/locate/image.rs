@@ -1,19 +1,21 @@
 //! One ELF file: loaded once, shared by every process that maps it.
 use super::branches::BranchTargets;
-use super::eh_frame;
+use super::eh_frame::{self, Fde};
 use super::error::LocateError;
+use super::fragments;
 use super::functions::{Function, Symbols};
 use super::mapped::{self, MappedModule};
 use super::plt::Imports;
 use super::source::{self, Lines};
 use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, elf};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 pub struct Image {
     path: PathBuf,
-    data: Arc<[u8]>,
+    data: Vec<u8>,
     build_id: String,
     functions: Vec<Function>,
     /// Executable sections but for stubs and start-up code: address range, place in the file.
@@ -27,7 +29,12 @@ pub struct Image {
     /// Device and inode, to tell a replaced file.
     identity: (u64, u64),
     branches: OnceLock<BranchTargets>,
+    /// Of functions and their pieces, ascending: where linear decoding starts anew.
+    starts: Vec<u64>,
 }
+
+/// No program's code lies above (x86-64 user half).
+const USER_END: u64 = 1 << 47;
 
 /// What a module that raises exceptions or panics imports or defines.
 const THROWERS: [&str; 6] = [
@@ -57,12 +64,12 @@ impl Image {
             source,
         };
         let metadata = std::fs::metadata(from).map_err(failed)?;
-        let data: Arc<[u8]> = std::fs::read(from).map_err(failed)?.into();
+        let data = std::fs::read(from).map_err(failed)?;
         Image::parse(path, data, (metadata.dev(), metadata.ino()))
     }
 
     /// Parses an ELF file held in memory.
-    pub fn parse(path: &Path, data: Arc<[u8]>, identity: (u64, u64)) -> Result<Image, LocateError> {
+    pub fn parse(path: &Path, data: Vec<u8>, identity: (u64, u64)) -> Result<Image, LocateError> {
         let not_elf = |e: object::Error| LocateError::NotElf {
             path: path.to_owned(),
             why: e.to_string(),
@@ -73,30 +80,50 @@ impl Image {
                 path: path.to_owned(),
             });
         }
-        let build_id: String = file
-            .build_id()
-            .ok()
-            .flatten()
-            .unwrap_or_default()
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect();
+        let build_id = build_id(&file);
         let mut texts: Vec<(Range<u64>, usize)> = file
             .sections()
             .filter_map(|s| text_of(&s, data.len()))
             .collect();
         texts.sort_by_key(|(range, _)| range.start);
-        let in_text = |at: u64| texts.iter().any(|(range, _)| range.contains(&at));
+        let text_end = |at: u64| {
+            texts
+                .iter()
+                .find(|(r, _)| r.contains(&at))
+                .map(|(r, _)| r.end)
+        };
 
         let mut symbols = Symbols::default();
-        symbols.add(&file, false, &in_text);
-        let debug_file = source::debug_file(&build_id, &file, path);
-        if let Some(debug) = debug_file.as_ref().and_then(|p| std::fs::read(p).ok())
-            && let Ok(debug) = object::File::parse(&*debug)
-        {
-            symbols.add(&debug, true, &in_text);
+        symbols.add(&file, false, &text_end);
+        let mut debug_file = source::debug_file(&build_id, &file, path);
+        if let Some(bytes) = debug_file.as_ref().and_then(|p| std::fs::read(p).ok()) {
+            let parsed = object::File::parse(&*bytes).ok();
+            match parsed.filter(|debug| source::belongs(debug, &bytes, &build_id, &file)) {
+                Some(debug) => symbols.add(&debug, true, &text_end),
+                None => debug_file = None,
+            }
         }
-        let functions = symbols.into_functions(&eh_frame::fdes(&file), &in_text);
+        let fdes = eh_frame::fdes(&file);
+        let (mut functions, orphans) = symbols.into_functions(&fdes, &text_end);
+        let code: Vec<(Range<u64>, &[u8])> = texts
+            .iter()
+            .map(|(range, at)| {
+                let len = (range.end - range.start) as usize;
+                (range.clone(), &data[*at..*at + len])
+            })
+            .collect();
+        let mut starts: Vec<u64> = functions.iter().map(|f| f.svma).collect();
+        starts.extend(functions.iter().flat_map(|f| &f.fragments).map(|r| r.start));
+        starts.extend(orphans.iter().map(|r| r.start));
+        starts.sort_unstable();
+        // Only pieces without a name to go by need to know who jumps, before any verdict does.
+        let branches = OnceLock::new();
+        if !orphans.is_empty() {
+            let swept = BranchTargets::sweep(&code, &starts, &orphans);
+            let by_start: HashMap<u64, &Fde> = fdes.iter().map(|f| (f.svma, f)).collect();
+            fragments::attach_by_jumps(&mut functions, &orphans, swept.jumps(), &by_start);
+            branches.get_or_init(|| swept);
+        }
         let segments = || file.segments().filter(|s| s.size() > 0);
         let low = segments().map(|s| s.address()).min().unwrap_or(0);
         let high = segments()
@@ -111,8 +138,10 @@ impl Image {
             .dynamic_symbols()
             .chain(file.symbols())
             .any(|s| s.name().is_ok_and(|n| THROWERS.contains(&n)));
+        let imports = Imports::read(&file);
+        drop(code);
         Ok(Image {
-            imports: Imports::read(&file),
+            imports,
             loader: name.starts_with("ld-") || name.starts_with("ld.so"),
             unwinder: name.starts_with("libgcc_s.so") || name.starts_with("libunwind"),
             path: path.to_owned(),
@@ -122,9 +151,10 @@ impl Image {
             throws,
             debug_file,
             identity,
-            branches: OnceLock::new(),
+            branches,
+            starts,
             texts: texts.clone(),
-            data: data.clone(),
+            data,
         })
     }
 
@@ -153,7 +183,8 @@ impl Image {
             .iter()
             .find(|(r, _)| r.contains(&svma.start) && svma.end <= r.end)?;
         let from = offset + (svma.start - range.start) as usize;
-        self.data.get(from..from + (svma.end - svma.start) as usize)
+        self.data
+            .get(from..from + svma.end.checked_sub(svma.start)? as usize)
     }
 
     /// Start of the next function after `svma`, or the end of its section.
@@ -170,8 +201,7 @@ impl Image {
                 .iter()
                 .filter_map(|(range, _)| Some((range.clone(), self.bytes(range.clone())?)))
                 .collect();
-            let starts: Vec<u64> = self.functions.iter().map(|f| f.svma).collect();
-            BranchTargets::sweep(&texts, &starts)
+            BranchTargets::sweep(&texts, &self.starts, &[])
         })
     }
 
@@ -219,6 +249,12 @@ impl Image {
     }
 }
 
+/// Hex of the GNU build id note, empty without one.
+pub(super) fn build_id(file: &object::File) -> String {
+    let id = file.build_id().ok().flatten().unwrap_or_default();
+    id.iter().map(|b| format!("{b:02x}")).collect()
+}
+
 /// Executable sections that hold functions.
 fn text_of<'d>(s: &impl ObjectSection<'d>, file_len: usize) -> Option<(Range<u64>, usize)> {
     let SectionFlags::Elf { sh_flags } = s.flags() else {
@@ -231,13 +267,15 @@ fn text_of<'d>(s: &impl ObjectSection<'d>, file_len: usize) -> Option<(Range<u64
     }
     let (offset, len) = s.file_range()?;
     let inside = offset.checked_add(len)? <= file_len as u64;
+    // Also keeps every later sum of an address and a size from overflowing.
+    let user = s.address().checked_add(len)? <= USER_END;
     let end = s.address().checked_add(len)?;
-    (inside && len > 0).then_some((s.address()..end, offset as usize))
+    (inside && user && len > 0).then_some((s.address()..end, offset as usize))
 }
 
 /// Entry for fuzzers.
 pub fn fuzz_image(bytes: &[u8]) {
-    if let Ok(image) = Image::parse(Path::new("fuzz"), bytes.into(), (0, 0)) {
+    if let Ok(image) = Image::parse(Path::new("fuzz"), bytes.to_vec(), (0, 0)) {
         let _ = image.branch_targets();
         for f in image.functions() {
             let _ = crate::relocate::verdict::accept(&image, f, Default::default());

@@ -2,6 +2,7 @@
 mod branches;
 mod eh_frame;
 mod error;
+mod fragments;
 mod functions;
 mod headers;
 mod image;

@@ -15,6 +15,7 @@ pub struct Pattern {
 #[derive(Debug, Clone)]
 enum Name {
     Exact(String),
+    Glob(Regex),
     Match(Regex),
 }
 
@@ -36,7 +37,7 @@ impl Pattern {
         let name = if let Some(inner) = name.strip_prefix('/').and_then(|n| n.strip_suffix('/')) {
             Name::Match(regex(inner.to_owned())?)
         } else if name.contains(['*', '?']) {
-            Name::Match(regex(glob(name))?)
+            Name::Glob(regex(glob(name))?)
         } else {
             Name::Exact(name.to_owned())
         };
@@ -58,8 +59,9 @@ impl Pattern {
             .chain(&function.aliases)
             .map(|n| unversioned(n));
         match &self.name {
-            Name::Exact(wanted) => {
-                names.any(|n| n == wanted) || last_segment(&function.name) == wanted
+            Name::Exact(wanted) => names.any(|n| n == wanted) || ends_path(&function.name, wanted),
+            Name::Glob(regex) => {
+                names.any(|n| regex.is_match(n)) || regex.is_match(&path_of(&function.name))
             }
             Name::Match(regex) => names.any(|n| regex.is_match(n)),
         }
@@ -95,10 +97,54 @@ fn module_glob(text: &str) -> String {
     format!(r"{open}(\.so[.0-9]*)?$")
 }
 
-/// `bar` of `foo::bar<int>(int, char)`.
-fn last_segment(name: &str) -> &str {
-    let head = name.find(['(', '<']).map_or(name, |at| &name[..at]);
-    head.rsplit("::").next().unwrap_or(head)
+/// `foo::bar` of `void foo::bar<int>(int, char) const`: no return type, no arguments.
+fn path_of(name: &str) -> String {
+    let mut path = String::new();
+    let mut depth = 0u32;
+    let mut previous = ' ';
+    let mut rest = name.char_indices();
+    while let Some((at, c)) = rest.next() {
+        let operator = path.ends_with("operator") || path.ends_with("operator<");
+        match c {
+            '<' if depth > 0 || !operator => {
+                // A turbofish, or `<impl Trait for Type>` between two segments.
+                if depth == 0 && path.ends_with("::") {
+                    path.truncate(path.len() - 2);
+                }
+                depth += 1;
+            }
+            '>' if depth > 0 => depth -= u32::from(previous != '-'),
+            _ if depth > 0 => {}
+            '(' if operator => {
+                path.push_str("()");
+                rest.next();
+            }
+            '(' if name[at..].starts_with(ANONYMOUS) => {
+                path.push_str(ANONYMOUS);
+                rest.nth(ANONYMOUS.len() - 2);
+            }
+            '(' => break,
+            // `operator<< <char>`
+            ' ' if name[at..].starts_with(" <") => {}
+            ' ' if !operator => path.clear(),
+            c => path.push(c),
+        }
+        previous = c;
+    }
+    path.trim_start_matches("::").to_owned()
+}
+
+const ANONYMOUS: &str = "(anonymous namespace)";
+
+/// Whether `wanted` is the whole path or its last segments.
+fn ends_path(name: &str, wanted: &str) -> bool {
+    // Cheap for most of a hundred thousand names.
+    if !name.contains(wanted) {
+        return false;
+    }
+    let path = path_of(name);
+    let head = path.strip_suffix(wanted);
+    head.is_some_and(|head| head.is_empty() || head.ends_with("::"))
 }
 
 /// The names nearest to patterns that matched nothing, best first.
@@ -188,7 +234,41 @@ mod tests {
         );
         assert!(matches("other", "nf", "x"), "an alias, without its version");
         assert!(matches("bar", "nf", "foo::bar<int>(int, char)"));
+        assert!(matches("foo::bar", "nf", "void foo::bar<int>(int)"));
+        assert!(!matches("oo::bar", "nf", "foo::bar(int)") && !matches("int", "nf", "bar(int)"));
+        assert!(
+            matches("foo::*", "nf", "void foo::bar<int>(int)")
+                && matches("*::bar", "nf", "foo::bar(int)")
+        );
         assert!(!matches("a.c", "nf", "abc"), "a dot is a dot");
+    }
+
+    #[test]
+    fn paths() {
+        let cases = [
+            ("main", "main"),
+            ("foo::bar(int) const", "foo::bar"),
+            ("void foo::bar<a<b>, (c)1>(int (*)(char))", "foo::bar"),
+            (
+                "(anonymous namespace)::Acl::match(int)",
+                "(anonymous namespace)::Acl::match",
+            ),
+            (
+                "std::ostream& operator<< <char>(std::ostream&, char)",
+                "operator<<",
+            ),
+            ("foo::operator()(int)", "foo::operator()"),
+            ("foo::operator->()", "foo::operator->"),
+            ("foo::operator bool() const", "foo::operator bool"),
+            ("<nf::Acl as nf::Module>::run", "run"),
+            ("nf::acl::<impl nf::Acl>::run", "nf::acl::run"),
+            ("nf::run::<u32>", "nf::run"),
+            ("nf::run::{{closure}}", "nf::run::{{closure}}"),
+            ("f<(unclosed", "f"),
+        ];
+        for (name, path) in cases {
+            assert_eq!(path_of(name), path, "{name}");
+        }
     }
 
     #[test]

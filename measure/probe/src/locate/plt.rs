@@ -29,11 +29,9 @@ impl Imports {
         for section in file.sections() {
             if section.name().is_ok_and(|n| n.starts_with(".plt"))
                 && let Ok(data) = section.data()
+                && let Some(end) = section.address().checked_add(data.len() as u64)
             {
-                imports.plt.push((
-                    section.address()..section.address() + data.len() as u64,
-                    data.to_vec(),
-                ));
+                imports.plt.push((section.address()..end, data.to_vec()));
             }
         }
         imports

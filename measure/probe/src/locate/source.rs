@@ -1,6 +1,7 @@
 //! File and line of a function, from DWARF in the file or in a separate debug file.
 use gimli::{EndianRcSlice, LittleEndian};
-use object::{Object, ObjectSection};
+use object::{CompressionFormat, Object, ObjectSection};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -14,12 +15,14 @@ pub struct Lines {
 impl Lines {
     pub fn load(file: &object::File) -> Option<Lines> {
         let load = |id: gimli::SectionId| -> Result<Reader, gimli::Error> {
-            let section = file.section_by_name(id.name());
-            let data = section
-                .and_then(|s| s.uncompressed_data().ok())
-                .unwrap_or_default();
-            Ok(EndianRcSlice::new(Rc::from(&*data), LittleEndian))
+            let data = file.section_by_name(id.name()).and_then(|s| content(&s));
+            Ok(EndianRcSlice::new(
+                Rc::from(data.unwrap_or_default()),
+                LittleEndian,
+            ))
         };
+        let lines = file.section_by_name(".debug_line");
+        lines.and_then(|s| content(&s))?;
         let dwarf = gimli::Dwarf::load(load).ok()?;
         let context = addr2line::Context::from_dwarf(dwarf).ok()?;
         Some(Lines { context })
@@ -31,7 +34,31 @@ impl Lines {
     }
 }
 
-/// Where Debian and others put the debug file of a build id.
+/// Most debug files of distributions are compressed with zlib; zstd is not read.
+fn content<'d>(section: &impl ObjectSection<'d>) -> Option<Cow<'d, [u8]>> {
+    let raw = section.compressed_data().ok()?;
+    match raw.format {
+        CompressionFormat::None => Some(Cow::Borrowed(raw.data)),
+        CompressionFormat::Zlib => {
+            let limit = usize::try_from(raw.uncompressed_size).ok()?;
+            let data = miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(raw.data, limit);
+            data.ok().map(Cow::Owned)
+        }
+        _ => None,
+    }
+}
+
+/// A debug file of another build would name the wrong functions.
+pub fn belongs(debug: &object::File, bytes: &[u8], build_id: &str, file: &object::File) -> bool {
+    if !build_id.is_empty() {
+        return super::image::build_id(debug) == build_id;
+    }
+    let link = file.gnu_debuglink().ok().flatten();
+    link.is_some_and(|(_, crc)| crc32fast::hash(bytes) == crc)
+}
+
+/// Where Debian and others put the debug file of a build id. MiniDebugInfo (`.gnu_debugdata`) is
+/// not read.
 pub fn debug_file(build_id: &str, file: &object::File, path: &Path) -> Option<PathBuf> {
     let by_id = (build_id.len() > 2).then(|| {
         PathBuf::from(format!(
