@@ -29,8 +29,10 @@ pub enum AttachError {
     NoFsgsbase,
     #[error("process {pid} runs under strict seccomp: no system call can be made in it")]
     SeccompStrict { pid: i32 },
-    #[error("process {pid}: its seccomp filter does not allow {call}")]
-    SeccompForbids { pid: i32, call: &'static str },
+    #[error(
+        "process {pid}: its seccomp filter does not allow system call {nr} with the arguments needed"
+    )]
+    SeccompForbids { pid: i32, nr: i64 },
     #[error(
         "process {pid}: its seccomp filter cannot be read ({source}); reading it needs CAP_SYS_ADMIN"
     )]

@@ -47,9 +47,16 @@ pub fn launch(command: &[String]) -> Result<Held, LaunchError> {
         builder.pre_exec(|| nix::sys::ptrace::traceme().map_err(io::Error::from));
     }
     let started = builder.spawn();
-    let child = started.map_err(|source| LaunchError::Start { command: command[0].clone(), source })?;
+    let child = started.map_err(|source| LaunchError::Start {
+        command: command[0].clone(),
+        source,
+    })?;
     let pid = child.id() as i32;
-    let mut held = Held { child: Some(child), entry: 0, original: SPIN };
+    let mut held = Held {
+        child: Some(child),
+        entry: 0,
+        original: SPIN,
+    };
     held.entry = hold(pid, &mut held.original)?;
     Ok(held)
 }

@@ -11,6 +11,7 @@ mod preflight;
 mod proc;
 mod remote;
 mod scratch;
+pub mod seccomp;
 mod stop;
 mod sys;
 

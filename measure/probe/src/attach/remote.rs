@@ -9,11 +9,14 @@ use super::AttachError;
 use super::fault;
 use super::gadget::{self, Gadgets};
 use super::memory::TargetMemory;
+use super::seccomp::Filters;
 use super::stop::wait_for;
 use super::sys::{self, Regs, Waited};
 use super::{frame, scratch};
 use nix::libc;
 
+/// A filter sees the address behind the instruction.
+const SYSCALL_BYTES: u64 = 2;
 /// Room for one short string behind the frame.
 const TEXT_BYTES: u64 = 64;
 
@@ -25,6 +28,7 @@ pub(super) struct Remote {
     frame_at: u64,
     text_at: u64,
     gadgets: Gadgets,
+    filters: Filters,
 }
 
 impl Remote {
@@ -43,6 +47,13 @@ impl Remote {
                 source,
             }
         };
+        let filters = Filters::of(pid, tid)?;
+        if !filters.allow(libc::SYS_rt_sigreturn, gadgets.sigreturn, [0; 6]) {
+            return Err(AttachError::SeccompForbids {
+                pid,
+                nr: libc::SYS_rt_sigreturn,
+            });
+        }
         let mask = sys::signal_mask(tid).map_err(failed("reading the signal mask"))?;
         let xstate = sys::xstate(tid).map_err(failed("reading the vector registers"))?;
         let len = frame::needed(xstate.len()) as u64 + TEXT_BYTES;
@@ -59,6 +70,7 @@ impl Remote {
             frame_at,
             text_at: frame_at + len - TEXT_BYTES,
             gadgets,
+            filters,
         })
     }
 
@@ -87,6 +99,12 @@ impl Remote {
                 source,
             }
         };
+        if !self
+            .filters
+            .allow(nr, self.gadgets.syscall_ret + SYSCALL_BYTES, args)
+        {
+            return Err(AttachError::SeccompForbids { pid, nr });
+        }
         let regs = Regs {
             rip: self.gadgets.syscall_ret,
             rsp: self.frame_at,

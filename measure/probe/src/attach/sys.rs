@@ -1,4 +1,5 @@
 //! The ptrace requests that are used, as safe functions on thread ids.
+use super::seccomp::Instruction;
 use nix::libc::{self, c_void};
 use std::io;
 use std::mem::offset_of;
@@ -7,6 +8,8 @@ pub type Regs = libc::user_regs_struct;
 
 /// `PTRACE_EVENT_STOP` (linux/ptrace.h).
 const EVENT_STOP: i32 = 128;
+/// linux/ptrace.h
+const PTRACE_SECCOMP_GET_FILTER: libc::c_uint = 0x420c;
 const NT_X86_XSTATE: usize = 0x202;
 
 fn request(request: libc::c_uint, tid: i32, addr: usize, data: usize) -> io::Result<i64> {
@@ -102,6 +105,21 @@ pub fn xstate(tid: i32) -> io::Result<Vec<u8>> {
     )?;
     bytes.truncate(iov.iov_len);
     Ok(bytes)
+}
+
+/// Filter number `index` of a stopped thread, newest first; ENOENT behind the last. Needs
+/// CAP_SYS_ADMIN.
+pub fn seccomp_filter(tid: i32, index: usize) -> io::Result<Vec<Instruction>> {
+    let len = request(PTRACE_SECCOMP_GET_FILTER, tid, index, 0)? as usize;
+    let mut filter = vec![Instruction::default(); len];
+    // A filter cannot change and the thread is stopped: the length still holds.
+    request(
+        PTRACE_SECCOMP_GET_FILTER,
+        tid,
+        index,
+        filter.as_mut_ptr() as usize,
+    )?;
+    Ok(filter)
 }
 
 /// What a thread that was waited for is doing.

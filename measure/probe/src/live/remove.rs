@@ -94,31 +94,79 @@ fn decide(
             End::Retired(why)
         }
     };
-    for tid in stopped.tids() {
-        if table.contexts.contains(stopped.regs(tid).gs_base) {
-            stopped.set_gs_base(tid, 0)?;
-        }
-    }
+    clear_gs(stopped, table)?;
     Ok(end)
 }
 
-/// False when a thread is in the middle of a probe, or a forked child runs the same copies.
+/// False when a thread is in the middle of a probe. Forked children run the same copies: they stand
+/// still too, and lose their contexts and rings with their parent.
 fn retire_copies(
     stopped: &StoppedProcess,
     memory: &TargetMemory,
     table: &PatchTable,
 ) -> Result<bool, LiveError> {
     let pid = stopped.pid();
-    if retire::is_shared(pid, table) {
+    let Some(mut children) = stop_children(pid, table) else {
+        return Ok(false);
+    };
+    let probes = retire::Probes::find(pid, memory, table)?;
+    let is_busy = |word| probes.is_busy(word);
+    if is_inside(stopped, memory, &is_busy)? {
         return Ok(false);
     }
-    let probes = retire::Probes::find(pid, memory, table)?;
-    if is_inside(stopped, memory, &|word| probes.is_busy(word))? {
-        return Ok(false);
+    for child in &children {
+        if is_inside(child, &TargetMemory::open(child.pid())?, &is_busy)? {
+            return Ok(false);
+        }
     }
     probes.disarm(pid, table)?;
     retire::rewrite_table(pid, &retire::without_data(table))?;
+    for child in &mut children {
+        clear_gs(child, table)?;
+    }
+    for child in children {
+        let pid = child.pid();
+        let gone = child
+            .resume()
+            .map_err(LiveError::from)
+            .and_then(|_| unmap(pid, &[table.contexts, table.pool]));
+        if let Err(e) = gone {
+            log::info!("process {pid}, a forked child, ended or keeps unused rings: {e}");
+        }
+    }
     Ok(true)
+}
+
+/// `None` when one of them cannot be stopped, or is younger than the search for it.
+fn stop_children(pid: i32, table: &PatchTable) -> Option<Vec<StoppedProcess>> {
+    let mut children: Vec<StoppedProcess> = Vec::new();
+    // A child may fork before it stands still.
+    for _ in 0..CHILD_GENERATIONS {
+        let mut new = retire::sharers(pid, table)?;
+        new.retain(|p| children.iter().all(|c| c.pid() != *p));
+        if new.is_empty() {
+            return Some(children);
+        }
+        for child in new {
+            match attach::stop_all(child) {
+                Ok(stopped) => children.push(stopped),
+                Err(_) if !std::path::Path::new(&format!("/proc/{child}")).exists() => {}
+                Err(_) => return None,
+            }
+        }
+    }
+    None
+}
+
+const CHILD_GENERATIONS: usize = 4;
+
+fn clear_gs(stopped: &mut StoppedProcess, table: &PatchTable) -> Result<(), LiveError> {
+    for tid in stopped.tids() {
+        if table.contexts.contains(stopped.regs(tid).gs_base) {
+            stopped.set_gs_base(tid, 0)?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a thread, or what a signal interrupted in it, stands where `wanted` says. Interrupted
@@ -357,5 +405,5 @@ pub fn reap_noted(
 fn detach_child(pid: i32, table: &PatchTable) -> Result<(), LiveError> {
     let memory = TargetMemory::open(pid)?;
     restore(pid, &memory, table)?;
-    reap(pid, &memory, table, true).map(drop)
+    reap(pid, &memory, table, false).map(drop)
 }

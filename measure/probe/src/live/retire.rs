@@ -116,18 +116,15 @@ pub(super) fn rewrite_table(pid: i32, table: &PatchTable) -> Result<(), LiveErro
     write_table(pid, &file, table, State::Restored)
 }
 
-/// Whether another process has these copies mapped: a forked child, which does not stand still.
-pub(super) fn is_shared(pid: i32, table: &PatchTable) -> bool {
+/// Other processes that have these copies mapped: forked children, and a child's parent.
+pub(super) fn sharers(pid: i32, table: &PatchTable) -> Option<Vec<i32>> {
     let own = super::found::in_process(pid);
-    let Some(own) = own
+    let own = own
         .iter()
-        .find(|f| f.header.is_some_and(|h| h.at == table.header.at))
-    else {
-        return true;
-    };
-    super::found::everywhere()
-        .iter()
-        .any(|f| f.inode == own.inode && f.pid != pid)
+        .find(|f| f.header.is_some_and(|h| h.at == table.header.at))?;
+    let all = super::found::everywhere();
+    let others = all.iter().filter(|f| f.inode == own.inode && f.pid != pid);
+    Some(others.map(|f| f.pid).collect())
 }
 
 fn writable(pid: i32, table: &PatchTable) -> Result<Vec<(Area, File, u64)>, LiveError> {
