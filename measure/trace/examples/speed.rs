@@ -1,5 +1,5 @@
 //! What writing and reading records takes: `cargo run --release -p hopscope-trace --example
-//! throughput [FILE]`. Leaves the trace in FILE when one is named. Informs only.
+//! speed [FILE]`. Leaves the trace in FILE when one is named. Informs only.
 use hopscope_event::{
     ClockSync, FunctionId, Kind, Record, RecordingMeta, Summary, ThreadIx, Tsc, TscFrequency,
 };
@@ -43,7 +43,7 @@ fn call(random: &mut Random, tsc: &mut u64, records: &mut Vec<Record>, id: u32, 
     let callees = if depth < 5 { 1 + id % 3 } else { 0 };
     for callee in 0..callees {
         // One call in eight goes elsewhere, as the packet wants it.
-        let elsewhere = if random.next() % 8 == 0 {
+        let elsewhere = if random.next().is_multiple_of(8) {
             1 + random.next() as u32 % 20
         } else {
             0
@@ -52,7 +52,11 @@ fn call(random: &mut Random, tsc: &mut u64, records: &mut Vec<Record>, id: u32, 
         call(random, tsc, records, id, depth + 1);
     }
     // Most bodies take tens to hundreds of ticks, some a cache miss or more.
-    let long = if random.next() % 50 == 0 { 3000 } else { 150 };
+    let long = if random.next().is_multiple_of(50) {
+        3000
+    } else {
+        150
+    };
     *tsc += 20 + random.next() % long;
     records.push(Record::new(*tsc, FunctionId(id), Kind::Exit, rsp));
 }
@@ -78,7 +82,11 @@ fn dice() -> Vec<Record> {
 /// One function called in a loop, as `bench recorder` does.
 fn hot_loop() -> Vec<Record> {
     let record = |n: u64| {
-        let kind = if n % 2 == 0 { Kind::Entry } else { Kind::Exit };
+        let kind = if n.is_multiple_of(2) {
+            Kind::Entry
+        } else {
+            Kind::Exit
+        };
         Record::new(n * 45 + n / 64, FunctionId(1200), kind, 0xffff_d000)
     };
     (0..RECORDS as u64).map(record).collect()
