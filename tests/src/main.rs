@@ -6,20 +6,24 @@ use std::process::ExitCode;
 
 mod awkward;
 mod bad_input;
+mod clobber;
 mod command_line;
 mod demo;
 mod house;
 mod recording;
 mod torture;
+mod traps;
 
 fn main() -> ExitCode {
     let mut suite = Suite::default();
     awkward::register(&mut suite);
     bad_input::register(&mut suite);
+    clobber::register(&mut suite);
     command_line::register(&mut suite);
     demo::register(&mut suite);
     house::register(&mut suite);
     torture::register(&mut suite);
+    traps::register(&mut suite);
     runner::main(suite)
 }
 
@@ -33,7 +37,10 @@ fn headers(directory: &str) -> anyhow::Result<String> {
         paths.push(entry?.path());
     }
     paths.sort();
-    for path in paths.iter().filter(|p| p.extension().is_some_and(|e| e == "h")) {
+    for path in paths
+        .iter()
+        .filter(|p| p.extension().is_some_and(|e| e == "h"))
+    {
         std::fs::read(path)?.hash(&mut hasher);
     }
     Ok(format!("-DHEADERS={:#x}", hasher.finish()))

@@ -22,6 +22,7 @@ long get_pc(void), landing_pad(long), landing_pad_short(long), calls_itself(long
 void *own_address(void);
 long jumps_to_itself(long, long), raw_system_call(void), string_instructions(long, char *);
 long flags_and_frames(long, long), very_large(long);
+long unwind_entry_too_short(long);
 long carry_in(void *, long, long), carry_out(void *, long, long), chain_in(long, long *);
 long push_16(long, long);
 
@@ -100,6 +101,10 @@ static int check_flags_and_frames(void) {
 }
 static int check_very_large(void) { return very_large(0) == 72000 && very_large(70000) == 94000; }
 
+static int check_unwind_entry_too_short(void) {
+  return unwind_entry_too_short(0) == 5 && unwind_entry_too_short(4) == 15;
+}
+
 const struct check shape_checks[] = {
     {"one_byte", check_one_byte, {{"one_byte", 2}}},
     {"one_byte_tight", check_one_byte_tight, {{"one_byte_tight", 1}}},
@@ -139,6 +144,7 @@ const struct check shape_checks[] = {
     {"raw_system_call", check_raw_system_call, {{"raw_system_call", 1}}},
     {"string_instructions", check_string_instructions, {{"string_instructions", 1}}},
     {"flags_and_frames", check_flags_and_frames, {{"flags_and_frames", 2}}},
+    {"unwind_entry_too_short", check_unwind_entry_too_short, {{"unwind_entry_too_short", 2}}},
     {"very_large", check_very_large, {{"very_large", 2}}},
     {0},
 };

@@ -507,6 +507,19 @@ FUNCTION very_large
   ret
 END very_large
 
+/* The unwind entry ends before the code does, as clone3's in glibc. */
+  .p2align 4
+FUNCTION unwind_entry_too_short
+  test %rdi, %rdi
+  jz 1f
+  lea 1(%rdi), %rax
+  .cfi_endproc
+  add $10, %rax
+  ret
+1: mov $5, %eax
+  ret
+  .size unwind_entry_too_short, . - unwind_entry_too_short
+
 /* What C has no words for: how the shapes above are called. */
 
 /* carry_in(function, carry, argument): calls with CF = carry. */

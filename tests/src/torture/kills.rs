@@ -14,7 +14,7 @@ const FAULT_POINTS: u32 = 21;
 
 pub(super) fn register(suite: &mut Suite) {
     let gcc = &[Requirement::Gcc];
-    for mode in ["spinning", "waiting", "threading", "forking"] {
+    for mode in ["spinning", "signalling", "threading", "forking"] {
         let name = format!("torture::recorder_killed_at_every_fault_point_{mode}");
         suite.case(name, gcc, move || every_fault_point(mode));
     }
@@ -90,13 +90,20 @@ fn guardian() -> Result<()> {
     let torturer = Torturer::start("spinning")?;
     let file = scratch().join("killed.hop");
     let mut record = command(torturer.pid(), &["torture*!*work*"], &file);
-    // After the last entry was patched.
-    record.env("HOPSCOPE_FAULT_POINT", "17");
+    // When it has recorded, and is about to detach.
+    record
+        .args(["-d", "20ms"])
+        .env("HOPSCOPE_FAULT_POINT", "18");
     let out = hopscope_tests::command::run(&mut record)?.expect_code(2)?;
     ensure!(out.stderr.contains("recorder was killed"), "{}", out.stderr);
     torturer.text_is_original()?;
     let report = Report::read(&file.with_extension("salvaged.hop"))?;
     report.expect_balanced()?;
+    ensure!(
+        report.entries("work_leaf") > 0,
+        "no record was salvaged: {}",
+        report.summary
+    );
     torturer.finish()
 }
 

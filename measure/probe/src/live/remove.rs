@@ -195,14 +195,36 @@ fn is_inside(
     Ok(false)
 }
 
-/// Unmaps areas nobody uses, with one stopped thread.
+/// Unmaps areas nobody uses, with one stopped thread, and closes descriptors that a recorder,
+/// killed while it attached, left open.
 pub fn unmap(pid: i32, areas: &[Area]) -> Result<(), LiveError> {
     let mut one = attach::stop_one(pid)?;
-    let result = areas
-        .iter()
-        .try_for_each(|area| super::mapping::unmap(&mut one, *area));
+    let result = super::mapping::close_leftovers(&mut one).and_then(|()| {
+        areas.iter().try_for_each(|area| {
+            // A recorder killed early has announced areas that it never mapped: another mapping
+            // may lie there by now.
+            if is_ours(pid, *area)? {
+                super::mapping::unmap(&mut one, *area)?;
+            }
+            Ok(())
+        })
+    });
     one.resume()?;
     result
+}
+
+/// A whole mapping of one of our memfds, or a whole private anonymous one (the contexts: wiped on
+/// fork, so that the kernel merges them with no other).
+fn is_ours(pid: i32, area: Area) -> Result<bool, LiveError> {
+    let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
+    let whole = |m: &&Mapping| m.range == (area.at..area.at + area.len);
+    Ok(mappings.iter().find(whole).is_some_and(|m| {
+        let names = [super::table::ARENA_NAME, super::table::POOL_NAME];
+        let memfd = names
+            .iter()
+            .any(|n| m.name == format!("/memfd:{n} (deleted)"));
+        memfd || (m.inode == 0 && m.name.is_empty() && m.writable && !m.executable)
+    }))
 }
 
 /// More resident private memory than this is not searched while the target stands still.
@@ -377,19 +399,16 @@ pub fn restore_all(
 const ATTEMPTS_MS: [u64; 6] = [0, 1, 4, 16, 64, 256];
 
 /// Unmaps what can be; says what could not.
-pub fn reap_noted(
-    pid: i32,
-    memory: &TargetMemory,
-    table: &PatchTable,
-    notes: &mut Vec<String>,
-) -> Result<(), LiveError> {
+pub fn reap_noted(pid: i32, memory: &TargetMemory, table: &PatchTable, notes: &mut Vec<String>) {
     let mut last = String::new();
     for (n, wait) in ATTEMPTS_MS.into_iter().enumerate() {
         std::thread::sleep(Duration::from_millis(wait));
-        match reap(pid, memory, table, n + 3 > ATTEMPTS_MS.len())? {
-            Reaped::Unmapped => return Ok(()),
-            Reaped::Kept(why) => last = why,
-            Reaped::Retired(why) => {
+        // Everything is restored by now: what cannot be unmapped is a note, not a failure.
+        match reap(pid, memory, table, n + 3 > ATTEMPTS_MS.len()) {
+            Ok(Reaped::Unmapped) => return,
+            Ok(Reaped::Kept(why)) => last = why,
+            Err(e) => last = e.to_string(),
+            Ok(Reaped::Retired(why)) => {
                 last = why;
                 break;
             }
@@ -399,7 +418,6 @@ pub fn reap_noted(
         "process {pid}: the copies stay mapped, unused ({} KiB): {last}",
         table.segments.iter().map(|s| s.len).sum::<u64>() >> 10
     ));
-    Ok(())
 }
 
 fn detach_child(pid: i32, table: &PatchTable) -> Result<(), LiveError> {
