@@ -21,8 +21,9 @@ pub const ZONES: [Zone; 4] = [Zone::Hot, Zone::Cold, Zone::Stub, Zone::Table];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Label(u32);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 enum Place {
+    #[default]
     Unbound,
     At(Zone, u32),
     /// An address outside of the output.
@@ -65,12 +66,6 @@ pub struct Asm {
     zones: [Vec<u8>; 4],
     places: Vec<Place>,
     fixups: Vec<Fixup>,
-}
-
-impl Default for Place {
-    fn default() -> Self {
-        Place::Unbound
-    }
 }
 
 impl Asm {

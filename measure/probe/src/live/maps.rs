@@ -132,7 +132,15 @@ garbage
             maps.iter()
                 .all(|m| at + (1 << 20) <= m.range.start || at >= m.range.end)
         );
-        let second = find_gap(&maps, &[at..at + (1 << 20)], 1 << 20, &reach, 1 << 31).unwrap();
+        let taken = at..at + (1 << 20);
+        let second = find_gap(
+            &maps,
+            std::slice::from_ref(&taken),
+            1 << 20,
+            &reach,
+            1 << 31,
+        )
+        .unwrap();
         assert!(second.abs_diff(at) >= 1 << 20);
     }
 
