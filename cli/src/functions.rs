@@ -1,6 +1,6 @@
 //! `hopscope functions`: what can be measured, and why not the rest.
 use anyhow::bail;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use hopscope_probe::listing::{Listed, ListedModule, Listing};
 use hopscope_probe::locate::Lines;
 use hopscope_probe::locate::pattern::Pattern;
@@ -11,12 +11,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("target").required(true).args(["pid", "binary"])))]
 pub struct FunctionsArgs {
     /// Functions of every module that this process has mapped
-    #[arg(short, long, value_name = "PID", required_unless_present = "binary")]
+    #[arg(short, long, value_name = "PID")]
     pid: Option<i32>,
     /// Functions of a file
-    #[arg(short, long, value_name = "FILE", conflicts_with = "pid")]
+    #[arg(short, long, value_name = "FILE")]
     binary: Option<PathBuf>,
     /// Only these: name, module!name, glob, or /regex/; may be repeated
     #[arg(short, long = "function", value_name = "PATTERN")]
