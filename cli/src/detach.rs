@@ -178,7 +178,7 @@ fn restore(
     if let Some(path) = output {
         save(table, memory, path)?;
     }
-    remove::reap_noted(f.pid, memory, table, &mut detached.notes)?;
+    remove::reap_noted(f.pid, memory, table, &mut detached.notes);
     if json {
         let line = serde_json::json!({
             "type": "detached", "schema": 1, "pid": f.pid,

@@ -41,10 +41,15 @@ fn untouched(pid: i32, from: u64, to: u64, len: u64) -> Option<u64> {
         .ok()?
         .read_exact_at(&mut entries, from / PAGE * 8)
         .ok()?;
-    let free = entries
-        .chunks_exact(8)
-        .take_while(|e| u64::from_le_bytes((*e).try_into().expect("8 bytes")) & TOUCHED == 0)
-        .count() as u64;
-    // The lowest page stays free: the guard below it is where the stack grows next.
-    (free * PAGE >= len + PAGE).then_some(from + PAGE)
+    let touched = |e: &[u8]| u64::from_le_bytes(e.try_into().expect("8 bytes")) & TOUCHED != 0;
+    let wanted = len.div_ceil(PAGE);
+    let mut run = 0;
+    for (page, entry) in entries.chunks_exact(8).enumerate() {
+        run = if touched(entry) { 0 } else { run + 1 };
+        // One page more: the lowest of a run stays free for the stack's guard.
+        if run > wanted {
+            return Some(from + (page as u64 + 1 - wanted) * PAGE);
+        }
+    }
+    None
 }

@@ -25,12 +25,19 @@ pub fn restore(
     Ok((result?, timing.pause()))
 }
 
-/// Closes descriptors that a killed recorder left open before anything was mapped.
+/// Closes descriptors that a killed recorder left open before anything was mapped. The thread that
+/// was used may still be on its way back, so this may take more than one attempt.
 pub fn close_descriptors(pid: i32) -> Result<(), LiveError> {
-    let mut one = attach::stop_one(pid)?;
-    let result = super::mapping::close_leftovers(&mut one);
-    one.resume()?;
-    result
+    let mut attempts = ATTEMPTS_MS.into_iter();
+    loop {
+        match unmap(pid, &[]) {
+            Ok(()) => return Ok(()),
+            Err(e) => match attempts.next() {
+                Some(wait) => std::thread::sleep(Duration::from_millis(wait)),
+                None => return Err(e),
+            },
+        }
+    }
 }
 
 /// Whether the arena is gone from the process.

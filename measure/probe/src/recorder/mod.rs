@@ -106,7 +106,7 @@ impl<W: Write> Recorder<'_, W> {
                 let inode = installed.arena_inode;
                 let done = remove::restore_all(pid, memory, table, inode).and_then(|mut d| {
                     installed.set_state(State::Restored)?;
-                    remove::reap_noted(pid, memory, table, &mut d.notes)?;
+                    remove::reap_noted(pid, memory, table, &mut d.notes);
                     Ok(d)
                 });
                 match done {
