@@ -130,7 +130,10 @@ impl<'a> Ring<'a> {
     pub fn new(words: &'a [AtomicU64], records_log2: u32) -> Option<Ring<'a>> {
         let fits = (4..=32).contains(&records_log2)
             && words.len() * 8 >= RING_HEADER_BYTES + (STRIDE << records_log2);
-        fits.then_some(Ring { words, records_log2 })
+        fits.then_some(Ring {
+            words,
+            records_log2,
+        })
     }
 
     /// Slots reserved and consumed, from a copy of the header alone.
