@@ -124,13 +124,15 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
             for _ in 0..repetitions {
                 // A new process each time: users attach to one that nobody has touched. The stop
                 // alone goes in turn with the attachment, so that both see the same machine.
-                let target = busy(&program, threads)?;
-                spinning = target.1;
-                let pid = target.0.pid;
+                let (mut target, spin) = busy(&program, threads)?;
+                spinning = spin;
+                let pid = target.pid;
                 if let Err(error) = stop_only(&hopscope, pid, pattern, &mut times) {
                     missing("stop floor (hopscope record --dry-stop)", error.to_string());
                 }
-                if let Err(error) = repeat(&hopscope, pid, (functions, pattern), &mut times) {
+                let done = repeat(&hopscope, pid, (functions, pattern), &mut times);
+                // A dead target explains whatever else went wrong.
+                if let Err(error) = target.check_alive().and(done) {
                     missing("hopscope record", error.to_string());
                     break 'cases;
                 }

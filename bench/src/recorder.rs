@@ -4,7 +4,7 @@ use crate::envelope::{Output, Summary};
 use crate::error::{Error, Result};
 use crate::hopscope::Hopscope;
 use crate::host::Host;
-use crate::program::{Compiler, Plan, Target, Variant, build};
+use crate::program::{Compiler, Plan, Program, Target, Variant, build};
 use serde::Serialize;
 use serde_json::{Map, json};
 use std::fmt::Write as _;
@@ -69,8 +69,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         binary: settings.hopscope.clone(),
         files: settings.build_dir.join("recordings"),
     };
-    let mut target = Target::start(&program)?;
-    let host = Host::look(Some(target.tsc_hz));
+    let host = Host::look(Some(Target::start(&program)?.tsc_hz));
     let (rates, milliseconds) = match settings.quick {
         true => (OFFERS_QUICK.as_slice(), 5_000),
         false => (OFFERS.as_slice(), 30_000),
@@ -85,7 +84,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
             )),
             milliseconds / 1000
         ));
-        let case = measure(&hopscope, &mut target, (*rate, ring), milliseconds)?;
+        let case = measure(&hopscope, &program, (*rate, ring), milliseconds)?;
         output.sample(json!(case))?;
         cases.push(case);
     }
@@ -101,10 +100,11 @@ fn asked(rate: f64) -> Option<f64> {
 
 fn measure(
     hopscope: &Hopscope,
-    target: &mut Target,
+    program: &Program,
     (rate, ring): (f64, &'static str),
     milliseconds: u64,
 ) -> Result<Case> {
+    let mut target = Target::start(program)?;
     let recording = hopscope.record(target.pid, &[PATTERN], &["--buffer", ring])?;
     let path = recording.file.clone();
     let start = Instant::now();

@@ -198,11 +198,22 @@ pub(crate) fn run(command: &mut Command) -> Result<String> {
     })
 }
 
-/// What matters of a long complaint: its line that begins with "error", otherwise its end.
+/// What matters of a long complaint: its line that begins with "error", a panic's message,
+/// otherwise its end.
 pub(crate) fn last_words(said: &str) -> String {
     let lines: Vec<&str> = said.lines().filter(|l| !l.trim().is_empty()).collect();
-    match lines.iter().find(|l| l.starts_with("error")) {
-        Some(line) => line.to_string(),
+    let panicked = |l: &str| l.starts_with("thread ") && l.contains("panicked at");
+    let marked = lines
+        .iter()
+        .position(|l| l.starts_with("error") || panicked(l));
+    match marked {
+        Some(at) if panicked(lines[at]) => lines[at..]
+            .iter()
+            .take(2)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(" "),
+        Some(at) => lines[at].to_string(),
         None => lines[lines.len().saturating_sub(3)..].join(" / "),
     }
 }

@@ -86,6 +86,23 @@ impl Target {
         Ok(target)
     }
 
+    /// An error if the program has ended: it never does so by itself.
+    pub fn check_alive(&mut self) -> Result<()> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(Error::Failed {
+                program: "the bench program, while it was measured,".into(),
+                status: status.to_string(),
+                said: String::new(),
+            }),
+            Err(source) => Err(Error::File {
+                doing: "wait for",
+                path: "the bench program".into(),
+                source,
+            }),
+        }
+    }
+
     fn answer(&mut self) -> Result<String> {
         let mut line = String::new();
         self.answers
