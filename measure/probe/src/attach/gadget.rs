@@ -10,6 +10,8 @@ pub struct Gadgets {
     pub syscall_ret: u64,
     /// `mov rax, 15; syscall`: what every libc gives to `rt_sigaction` as restorer
     pub sigreturn: u64,
+    /// Behind it: what a seccomp filter sees as the instruction pointer.
+    pub sigreturn_end: u64,
 }
 
 const SYSCALL_RET: &[u8] = &[0x0f, 0x05, 0xc3];
@@ -20,7 +22,7 @@ const SIGRETURN: [&[u8]; 2] = [
 
 pub fn find(pid: i32, memory: &TargetMemory) -> Result<Gadgets, AttachError> {
     let mappings = maps::read(pid).map_err(|source| AttachError::Proc { pid, source })?;
-    let (mut syscall_ret, mut sigreturn) = (None, None);
+    let (mut syscall_ret, mut sigreturn) = (None, None::<(u64, u64)>);
     // libc first: it has both.
     let mut code: Vec<_> = mappings
         .iter()
@@ -39,11 +41,15 @@ pub fn find(pid: i32, memory: &TargetMemory) -> Result<Gadgets, AttachError> {
                 .map(|n| m.range.start + n as u64)
         };
         syscall_ret = syscall_ret.or_else(|| find(SYSCALL_RET));
-        sigreturn = sigreturn.or_else(|| SIGRETURN.iter().find_map(|s| find(s)));
-        if let (Some(syscall_ret), Some(sigreturn)) = (syscall_ret, sigreturn) {
+        sigreturn = sigreturn.or_else(|| {
+            let found = |s: &&[u8]| find(s).map(|at| (at, at + s.len() as u64));
+            SIGRETURN.iter().find_map(found)
+        });
+        if let (Some(syscall_ret), Some((sigreturn, sigreturn_end))) = (syscall_ret, sigreturn) {
             return Ok(Gadgets {
                 syscall_ret,
                 sigreturn,
+                sigreturn_end,
             });
         }
     }

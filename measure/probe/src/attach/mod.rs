@@ -10,6 +10,7 @@ pub mod memory;
 mod preflight;
 mod proc;
 mod remote;
+mod rseq;
 mod scratch;
 pub mod seccomp;
 mod stop;

@@ -39,9 +39,11 @@ impl Status {
             .unwrap_or(0)
     }
 
-    /// A signal that the thread would take as soon as it may.
-    pub fn signal_waits(&self) -> bool {
-        (self.hex("SigPnd") | self.hex("ShdPnd")) & !self.hex("SigBlk") != 0
+    /// A signal whose handler the thread would run as soon as it may. One that is ignored counts
+    /// for nothing, though it is queued while somebody traces the thread.
+    pub fn handler_waits(&self) -> bool {
+        let pending = self.hex("SigPnd") | self.hex("ShdPnd");
+        pending & !self.hex("SigBlk") & self.hex("SigCgt") != 0
     }
 }
 

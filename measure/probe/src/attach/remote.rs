@@ -48,11 +48,8 @@ impl Remote {
             }
         };
         let filters = Filters::of(pid, tid)?;
-        if !filters.allow(libc::SYS_rt_sigreturn, gadgets.sigreturn, [0; 6]) {
-            return Err(AttachError::SeccompForbids {
-                pid,
-                nr: libc::SYS_rt_sigreturn,
-            });
+        if let Some(nr) = forbidden(&filters, &gadgets) {
+            return Err(AttachError::SeccompForbids { pid, nr });
         }
         let mask = sys::signal_mask(tid).map_err(failed("reading the signal mask"))?;
         let xstate = sys::xstate(tid).map_err(failed("reading the vector registers"))?;
@@ -72,6 +69,10 @@ impl Remote {
             gadgets,
             filters,
         })
+    }
+
+    pub(super) fn tid(&self) -> i32 {
+        self.tid
     }
 
     /// Puts a NUL-terminated string where the target can read it; the next one replaces it.
@@ -158,11 +159,40 @@ impl Remote {
                 source,
             }
         };
-        sys::set_regs(tid, regs).map_err(failed("restoring registers"))?;
+        // The mask first: until the registers follow, the frame would restore it too.
         sys::set_signal_mask(tid, self.mask).map_err(failed("restoring the signal mask"))?;
+        sys::set_regs(tid, regs).map_err(failed("restoring registers"))?;
         fault::point(fault::RESTORED_REGISTERS);
         Ok(())
     }
+}
+
+/// The first call that attaching and detaching make, as they make it, and a filter forbids: known
+/// before anything is begun, or we could not take back what was done.
+fn forbidden(filters: &Filters, gadgets: &Gadgets) -> Option<i64> {
+    const AT: u64 = 0x1000_0000;
+    const LEN: u64 = 4096;
+    let shared = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE) as u64;
+    let private = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE) as u64;
+    let rw = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+    let rx = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+    let wipe = libc::MADV_WIPEONFORK as u64;
+    let (here, fd) = (gadgets.syscall_ret + SYSCALL_BYTES, 3);
+    [
+        (libc::SYS_rt_sigreturn, gadgets.sigreturn_end, [0; 6]),
+        (
+            libc::SYS_memfd_create,
+            here,
+            [AT, libc::MFD_CLOEXEC as u64, 0, 0, 0, 0],
+        ),
+        (libc::SYS_mmap, here, [AT, LEN, rx, shared, fd, 0]),
+        (libc::SYS_mmap, here, [AT, LEN, rw, private, u64::MAX, 0]),
+        (libc::SYS_madvise, here, [AT, LEN, wipe, 0, 0, 0]),
+        (libc::SYS_munmap, here, [AT, LEN, 0, 0, 0, 0]),
+        (libc::SYS_close, here, [fd, 0, 0, 0, 0, 0]),
+    ]
+    .into_iter()
+    .find_map(|(nr, ip, args)| (!filters.allow(nr, ip, args)).then_some(nr))
 }
 
 pub(super) fn gadgets(pid: i32, memory: &TargetMemory) -> Result<Gadgets, AttachError> {

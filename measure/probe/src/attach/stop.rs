@@ -4,6 +4,7 @@ use super::fault;
 use super::memory::TargetMemory;
 use super::proc::{self, Status};
 use super::remote::{self, Remote};
+use super::rseq;
 use super::sys::{self, Regs, Waited};
 use crate::live::maps;
 use nix::libc;
@@ -49,13 +50,21 @@ pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
             .into_iter()
             .filter(|t| !stopped.threads.contains_key(t))
             .collect();
-        let seized: Vec<i32> = new
-            .into_iter()
-            .map(|tid| seize(pid, tid))
-            .collect::<Result<Vec<_>, _>>()?
-            .into_iter()
-            .flatten()
-            .collect();
+        let (mut seized, mut refused) = (Vec::with_capacity(new.len()), None);
+        for tid in new {
+            match seize(pid, tid) {
+                Ok(tid) => seized.extend(tid),
+                Err(e) => {
+                    refused = Some(e);
+                    break;
+                }
+            }
+        }
+        if let Some(e) = refused {
+            // Only a stopped thread can be let go: stop what is seized, then drop it.
+            stopped.interrupt(&seized)?;
+            return Err(e);
+        }
         if seized.is_empty() {
             break;
         }
@@ -99,7 +108,12 @@ fn stop_first_usable(pid: i32) -> Result<Option<StoppedProcess>, AttachError> {
         'T' | 't' => 2,
         _ => 3,
     };
-    tids.sort_by_key(|tid| rank(proc::state(pid, *tid)));
+    // The safety frame lies in the main thread's stack: nobody but that thread uses it, so it must
+    // be the stopped one, or gone.
+    match proc::state(pid, pid) {
+        'Z' | 'X' => tids.sort_by_key(|tid| rank(proc::state(pid, *tid))),
+        _ => tids.retain(|tid| *tid == pid),
+    }
     for tid in tids {
         if rank(proc::state(pid, tid)) == 3 || seize(pid, tid)?.is_none() {
             continue;
@@ -202,8 +216,9 @@ pub(super) fn wait_for(pid: i32, tid: i32, wanted: Waited) -> Result<(), AttachE
                     source,
                 })?;
             }
+            // Blocked all signals are, but SIGSTOP cannot be: the group stop follows.
             Waited::Signal(signal) => {
-                sys::cont(tid, signal).map_err(|source| AttachError::Ptrace {
+                sys::to_syscall_with(tid, signal).map_err(|source| AttachError::Ptrace {
                     pid,
                     tid,
                     what: "continuing",
@@ -247,6 +262,8 @@ impl StoppedProcess {
     fn interrupt(&mut self, tids: &[i32]) -> Result<(), AttachError> {
         let pid = self.pid;
         let mut waiting: Vec<i32> = Vec::with_capacity(tids.len());
+        // One thread's failure is told when all others have stopped, so that they can be let go.
+        let mut failed = None;
         for &tid in tids {
             match sys::interrupt(tid) {
                 Ok(()) => waiting.push(tid),
@@ -254,15 +271,7 @@ impl StoppedProcess {
                     // Seized and gone since: reap its status if there is one.
                     let _ = sys::poll(tid);
                 }
-                Err(source) => {
-                    self.let_go(&waiting);
-                    return Err(AttachError::Ptrace {
-                        pid,
-                        tid,
-                        what: "interrupt",
-                        source,
-                    });
-                }
+                Err(source) => failed = Some((tid, "interrupt", source)),
             }
         }
         let mut patience = Patience::new();
@@ -273,14 +282,7 @@ impl StoppedProcess {
                 match self.look(tid) {
                     Ok(true) => {}
                     Ok(false) => still.push(tid),
-                    Err(source) => {
-                        return Err(AttachError::Ptrace {
-                            pid,
-                            tid,
-                            what: "waiting",
-                            source,
-                        });
-                    }
+                    Err(source) => failed = Some((tid, "waiting", source)),
                 }
             }
             waiting = still;
@@ -291,7 +293,15 @@ impl StoppedProcess {
                 return Err(AttachError::DoesNotStop { pid, tid, state });
             }
         }
-        Ok(())
+        match failed {
+            None => Ok(()),
+            Some((tid, what, source)) => Err(AttachError::Ptrace {
+                pid,
+                tid,
+                what,
+                source,
+            }),
+        }
     }
 
     /// True when the thread needs no more waiting.
@@ -386,9 +396,10 @@ impl StoppedProcess {
             };
             let (&tid, regs) = self
                 .threads
-                .iter()
+                .iter_mut()
                 .next()
                 .ok_or(AttachError::Exited { pid: self.pid })?;
+            regs.rip = rseq::resume_at(tid, &memory, regs.rip);
             self.remote = Some(Remote::prepare(self.pid, tid, *regs, gadgets, &memory)?);
         }
         Ok(self.remote.as_ref().expect("was just prepared"))
@@ -430,7 +441,7 @@ impl StoppedProcess {
         let pid = self.pid;
         let mut result = Ok(());
         if let Some(remote) = self.remote.take()
-            && let Some((_, regs)) = self.threads.iter().next()
+            && let Some(regs) = self.threads.get(&remote.tid())
         {
             result = remote.restore(pid, regs);
         }
@@ -465,7 +476,17 @@ impl StoppedProcess {
 
 fn is_spurious_eintr(pid: i32, tid: i32, regs: &Regs) -> bool {
     let interrupted = regs.rax as i64 == -(libc::EINTR as i64) && (regs.orig_rax as i64) >= 0;
-    interrupted && Status::read(pid, tid).is_ok_and(|s| !s.signal_waits())
+    // These end with their work done though they say EINTR: a second close may hit a descriptor that
+    // another thread has opened since.
+    const NEVER_AGAIN: [i64; 4] = [
+        libc::SYS_close,
+        libc::SYS_dup2,
+        libc::SYS_dup3,
+        libc::SYS_close_range,
+    ];
+    interrupted
+        && !NEVER_AGAIN.contains(&(regs.orig_rax as i64))
+        && Status::read(pid, tid).is_ok_and(|s| !s.handler_waits())
 }
 
 impl Drop for StoppedProcess {

@@ -10,6 +10,7 @@ pub type Regs = libc::user_regs_struct;
 const EVENT_STOP: i32 = 128;
 /// linux/ptrace.h
 const PTRACE_SECCOMP_GET_FILTER: libc::c_uint = 0x420c;
+const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
 const NT_X86_XSTATE: usize = 0x202;
 
 fn request(request: libc::c_uint, tid: i32, addr: usize, data: usize) -> io::Result<i64> {
@@ -42,7 +43,11 @@ pub fn cont(tid: i32, signal: i32) -> io::Result<()> {
 }
 
 pub fn to_syscall(tid: i32) -> io::Result<()> {
-    request(libc::PTRACE_SYSCALL, tid, 0, 0).map(drop)
+    to_syscall_with(tid, 0)
+}
+
+pub fn to_syscall_with(tid: i32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_SYSCALL, tid, 0, signal as usize).map(drop)
 }
 
 pub fn detach(tid: i32) -> io::Result<()> {
@@ -120,6 +125,18 @@ pub fn seccomp_filter(tid: i32, index: usize) -> io::Result<Vec<Instruction>> {
         filter.as_mut_ptr() as usize,
     )?;
     Ok(filter)
+}
+
+/// Address of the thread's `struct rseq`, if it has registered one.
+pub fn rseq_area(tid: i32) -> io::Result<Option<u64>> {
+    // struct ptrace_rseq_configuration {u64 pointer, u32 size, signature, flags, pad}
+    let mut configuration = [0u64; 3];
+    let (size, at) = (
+        size_of_val(&configuration),
+        configuration.as_mut_ptr() as usize,
+    );
+    request(PTRACE_GET_RSEQ_CONFIGURATION, tid, size, at)?;
+    Ok(Some(configuration[0]).filter(|at| *at != 0))
 }
 
 /// What a thread that was waited for is doing.

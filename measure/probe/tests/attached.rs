@@ -1,0 +1,19 @@
+//! What a process can tell of being stopped and used for system calls: nothing.
+use nix::libc;
+
+#[path = "attached/interrupted.rs"]
+mod interrupted;
+#[path = "attached/restartable.rs"]
+mod restartable;
+#[path = "attached/seccomp.rs"]
+mod seccomp;
+#[path = "attached/stopped.rs"]
+mod stopped;
+#[path = "attached/target.rs"]
+mod target;
+
+/// The cheapest remote system call with an answer that is known.
+fn getpid(stopped: &mut hopscope_probe::attach::StoppedProcess) {
+    let pid = stopped.remote_call(libc::SYS_getpid, [0; 6]).unwrap();
+    assert_eq!(pid, i64::from(stopped.pid()));
+}

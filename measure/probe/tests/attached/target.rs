@@ -1,0 +1,79 @@
+//! Programs to attach to: compiled once, spoken to through stdin and stdout.
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub fn compile(name: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/targets/{name}.c"));
+    // Cases run in parallel, in one process: each build has a name of its own.
+    static BUILDS: AtomicU32 = AtomicU32::new(0);
+    let build = BUILDS.fetch_add(1, Ordering::Relaxed);
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{build}"));
+    let done = Command::new("gcc")
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread"])
+        .arg(source)
+        .arg("-o")
+        .arg(&out)
+        .arg("-lrt")
+        .status()
+        .expect("gcc is installed");
+    assert!(done.success(), "{name}.c does not compile");
+    out
+}
+
+pub struct Target {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Target {
+    pub fn start(program: &Path, argument: &str) -> Target {
+        let mut child = Command::new(program)
+            .arg(argument)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it was compiled");
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let output = BufReader::new(output.expect("piped"));
+        Target {
+            child,
+            input,
+            output,
+        }
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Empty at the end.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a pipe");
+        line.trim_end().to_owned()
+    }
+
+    /// One byte on its stdin, which stays open.
+    pub fn tell(&mut self) {
+        let input = self.input.as_mut().expect("still open");
+        input.write_all(b"x").expect("the target reads it");
+    }
+
+    pub fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    pub fn exit_code(&mut self) -> Option<i32> {
+        self.child.wait().expect("our child").code()
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
