@@ -86,6 +86,13 @@ fn assembler_without_a_size_ends_where_the_next_function_starts() {
     let (sizeless, next) = (named(&image, "sizeless"), named(&image, "after_it"));
     assert_eq!(sizeless.svma + sizeless.size, next.svma);
     assert!(!sizeless.has_fde);
+    let damaged = named(&image, "past_the_end");
+    let code = image.bytes(damaged.svma..damaged.svma + damaged.size);
+    assert_eq!(
+        code,
+        Some(&[0xc3][..]),
+        "a size that leaves the section is none"
+    );
 }
 
 #[test]
@@ -237,8 +244,10 @@ impl Drop for Target {
 fn a_replaced_file_is_read_through_the_mapping_or_refused() {
     let folder = folder("replaced");
     let (program, other) = (folder.join("sleeper"), folder.join("other"));
-    std::fs::copy("/bin/sleep", &program).unwrap();
-    std::fs::copy("/bin/cat", &other).unwrap();
+    // Not written by this process: a compiler that another test starts meanwhile would inherit
+    // the descriptor, and a file open for writing cannot be executed.
+    run("cp", &["/bin/sleep"], &[&program]);
+    run("cp", &["/bin/cat"], &[&other]);
     let genuine = Image::open(&program).unwrap();
     // spawn returns when the program has been executed
     let target = Target(Command::new(&program).arg("1000").spawn().unwrap());

@@ -26,7 +26,10 @@ int chosen(int x) __attribute__((ifunc("choose")));
 int sizeless(int x);
 __asm__(".text\n.globl sizeless\n.type sizeless,@function\nsizeless:\n"
 	"lea 1(%rdi),%eax\nimul %edi,%eax\nret\n"
-	".globl after_it\n.type after_it,@function\nafter_it:\nret\n.size after_it,1\n");
+	".globl after_it\n.type after_it,@function\nafter_it:\nret\n.size after_it,1\n"
+	".globl past_the_end\n.type past_the_end,@function\npast_the_end:\nret\n"
+	".size past_the_end,0x7fffffff\n"
+	".globl after_that\n.type after_that,@function\nafter_that:\nret\n.size after_that,1\n");
 
 int main(int argc, char **argv)
 {
