@@ -44,6 +44,9 @@ pub struct RecordArgs {
     /// Probes that store nothing: the cost of the instrumentation alone (for benches)
     #[arg(long, hide = true)]
     pub empty_probes: bool,
+    /// Stop and resume every thread once, change nothing, say how long it took (for benches)
+    #[arg(long, hide = true)]
+    pub dry_stop: bool,
     /// Do not measure the probe's cost first; the report is then not corrected
     #[arg(long)]
     pub no_calibration: bool,

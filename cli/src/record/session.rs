@@ -46,6 +46,9 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         None => targets::pids(args)?,
     };
 
+    if args.dry_stop {
+        return dry_stop(args, &pids, &stop);
+    }
     let mut plan = Plan::default();
     let mut wanted = Vec::new();
     let mut failures = Vec::new();
@@ -100,11 +103,8 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         .iter()
         .map(|(_, i)| i.pause.as_nanos() as u64)
         .collect();
-    if let Some(path) = &args.ready_file {
-        let pids: Vec<String> = installed.iter().map(|(_, i)| i.pid.to_string()).collect();
-        fs::write(path, pids.join("\n") + "\n")
-            .with_context(|| format!("writing {}", path.display()))?;
-    }
+    let pids: Vec<i32> = installed.iter().map(|(_, i)| i.pid).collect();
+    write_ready(args, &pids)?;
     let mut command = held.take().map(Held::start).transpose()?;
     let recorder = Recorder {
         targets: installed
@@ -141,6 +141,31 @@ fn exit_code_of(command: &mut Child) -> anyhow::Result<ExitCode> {
         .or(status.signal().map(|signal| 128 + signal))
         .unwrap_or(125);
     Ok(ExitCode::from(code as u8))
+}
+
+/// The floor of an attach: its batch stop with nothing done in it.
+fn dry_stop(args: &RecordArgs, pids: &[i32], stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    let mut pauses = Vec::new();
+    for pid in pids {
+        attach::preflight(*pid)?;
+        let timing = attach::stop_all(*pid)?.resume()?;
+        pauses.push(timing.pause().as_nanos() as u64);
+    }
+    write_ready(args, pids)?;
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let line = serde_json::json!({"type": "summary", "schema": 1, "dry_stop": true, "attach_pause_ns": pauses});
+    println!("{line}");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_ready(args: &RecordArgs, pids: &[i32]) -> anyhow::Result<()> {
+    let Some(path) = &args.ready_file else {
+        return Ok(());
+    };
+    let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
+    fs::write(path, pids.join("\n") + "\n").with_context(|| format!("writing {}", path.display()))
 }
 
 fn prepare(pid: i32, patterns: &[Pattern], plan: &mut Plan) -> anyhow::Result<Vec<Item>> {

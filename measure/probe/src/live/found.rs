@@ -39,8 +39,21 @@ pub fn with_descriptors_only() -> Vec<i32> {
     let pids = entries
         .flatten()
         .filter_map(|e| e.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| has_descriptors(*pid) && in_process(*pid).is_empty())
+    pids.filter(|pid| has_descriptors(*pid) && in_process(*pid).is_empty() && !is_hopscope(*pid))
         .collect()
+}
+
+/// A recorder has such descriptors too, rightly: they must not be closed under it.
+fn is_hopscope(pid: i32) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let exe = |pid: &str| {
+        let m = fs::metadata(format!("/proc/{pid}/exe")).ok()?;
+        Some((m.dev(), m.ino()))
+    };
+    let theirs = exe(&pid.to_string());
+    let named =
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c.trim_end() == "hopscope");
+    named || theirs.is_none() || theirs == exe("self")
 }
 
 fn is_arena(mapping: &Mapping) -> bool {

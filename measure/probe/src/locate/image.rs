@@ -21,6 +21,8 @@ pub struct Image {
     /// Executable sections but for stubs and start-up code: address range, place in the file.
     texts: Vec<(Range<u64>, usize)>,
     svma_range: Range<u64>,
+    /// Descriptors of restartable sequences (`__rseq_cs`).
+    rseq_descriptors: Option<Range<u64>>,
     imports: Imports,
     throws: bool,
     loader: bool,
@@ -148,6 +150,9 @@ impl Image {
             build_id,
             functions,
             svma_range: low..high,
+            rseq_descriptors: file
+                .section_by_name("__rseq_cs")
+                .map(|s| s.address()..s.address().saturating_add(s.size())),
             throws,
             debug_file,
             identity,
@@ -169,6 +174,13 @@ impl Image {
     /// Ascending by address.
     pub fn functions(&self) -> &[Function] {
         &self.functions
+    }
+
+    /// Whether `svma` is a descriptor of a restartable sequence.
+    pub fn is_rseq_descriptor(&self, svma: u64) -> bool {
+        self.rseq_descriptors
+            .as_ref()
+            .is_some_and(|r| r.contains(&svma))
     }
 
     /// Lowest to highest address of any segment.

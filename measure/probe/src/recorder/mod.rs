@@ -160,7 +160,7 @@ impl<W: Write> Recorder<'_, W> {
         let ring_records = self
             .targets
             .first()
-            .map_or(1 << 16, |t| 1 << t.installed.table.ring_records_log2);
+            .map_or(1u64 << 16, |t| 1 << t.installed.table.ring_records_log2);
         let mut pace = pace::Pace::new(ring_records);
         let mut buffer: Vec<Record> = Vec::new();
         let mut last_visit = started;
@@ -211,6 +211,11 @@ impl<W: Write> Recorder<'_, W> {
                         limit: self.limits.max_overhead_percent,
                     });
                 }
+            }
+            // Half a ring or more since the last visit: there is no time to sleep.
+            if most >= ring_records / 2 {
+                last_visit = now;
+                continue;
             }
             let sleep = pace.next(most, now - last_visit);
             last_visit = now;

@@ -38,6 +38,8 @@ pub enum Refusal {
     MayUnwind,
     /// Calls a function that looks at its caller's address (dlsym, dlopen …).
     CallerSensitive(String),
+    /// A restartable sequence (linux/rseq.h) is tied to the addresses of the original.
+    RestartableSequence,
     OutOfRange {
         svma: u64,
     },
@@ -93,6 +95,12 @@ impl fmt::Display for Refusal {
             Refusal::CallerSensitive(callee) => {
                 write!(f, "calls {callee}, which looks at its caller's address")
             }
+            Refusal::RestartableSequence => {
+                write!(
+                    f,
+                    "contains a restartable sequence, which is tied to where it lies"
+                )
+            }
             Refusal::OutOfRange { svma } => {
                 write!(
                     f,
@@ -127,6 +135,7 @@ impl Refusal {
             Refusal::Lsda => "lsda",
             Refusal::MayUnwind => "may-unwind",
             Refusal::CallerSensitive(_) => "caller-sensitive",
+            Refusal::RestartableSequence => "restartable-sequence",
             Refusal::OutOfRange { .. } => "out-of-range",
             Refusal::IndirectJumpWithShadowStack => "shadow-stack",
             Refusal::TooLarge => "too-large",

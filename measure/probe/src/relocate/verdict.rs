@@ -136,6 +136,9 @@ fn check_reach(image: &Image, unit: &Unit) -> Result<(), Refusal> {
             Op::Call { target } | Op::Jump { target } | Op::JumpIf { target, .. } => target,
             _ => continue,
         };
+        if image.is_rseq_descriptor(target) {
+            return Err(Refusal::RestartableSequence);
+        }
         // One past the end is a legal address of an array.
         if target > range.end || target < range.start {
             return Err(Refusal::OutOfRange { svma: target });
