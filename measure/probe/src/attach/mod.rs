@@ -15,6 +15,7 @@ mod scratch;
 pub mod seccomp;
 mod stop;
 mod sys;
+mod urgent;
 
 pub use error::AttachError;
 pub use launch::{Held, LaunchError, launch};

@@ -32,19 +32,6 @@ impl Status {
             .and_then(|s| s.chars().next())
             .unwrap_or('?')
     }
-
-    fn hex(&self, name: &str) -> u64 {
-        self.field(name)
-            .and_then(|v| u64::from_str_radix(v, 16).ok())
-            .unwrap_or(0)
-    }
-
-    /// A signal whose handler the thread would run as soon as it may. One that is ignored counts
-    /// for nothing, though it is queued while somebody traces the thread.
-    pub fn handler_waits(&self) -> bool {
-        let pending = self.hex("SigPnd") | self.hex("ShdPnd");
-        pending & !self.hex("SigBlk") & self.hex("SigCgt") != 0
-    }
 }
 
 pub fn state(pid: i32, tid: i32) -> char {

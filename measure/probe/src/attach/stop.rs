@@ -6,6 +6,7 @@ use super::proc::{self, Status};
 use super::remote::{self, Remote};
 use super::rseq;
 use super::sys::{self, Regs, Waited};
+use super::urgent::Urgent;
 use crate::live::maps;
 use nix::libc;
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub struct StoppedProcess {
     gadgets: Option<super::gadget::Gadgets>,
     first_interrupt: Instant,
     all_stopped: Instant,
+    resumed: Instant,
+    urgent: Option<Urgent>,
 }
 
 /// Stops every thread, including those created meanwhile.
@@ -78,6 +81,7 @@ pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
         return Err(AttachError::Exited { pid });
     }
     stopped.all_stopped = Instant::now();
+    stopped.urgent = Some(Urgent::begin());
     fault::point(fault::ALL_STOPPED);
     Ok(stopped)
 }
@@ -111,7 +115,11 @@ fn stop_first_usable(pid: i32) -> Result<Option<StoppedProcess>, AttachError> {
     // The safety frame lies in the main thread's stack: nobody but that thread uses it, so it must
     // be the stopped one, or gone.
     match proc::state(pid, pid) {
-        'Z' | 'X' => tids.sort_by_key(|tid| rank(proc::state(pid, *tid))),
+        'Z' | 'X' =>
+        // A thread changes its state while we sort: look once.
+        {
+            tids.sort_by_cached_key(|tid| rank(proc::state(pid, *tid)))
+        }
         _ => tids.retain(|tid| *tid == pid),
     }
     for tid in tids {
@@ -239,6 +247,8 @@ impl StoppedProcess {
             gadgets: None,
             first_interrupt: now,
             all_stopped: now,
+            resumed: now,
+            urgent: None,
         }
     }
 
@@ -388,6 +398,8 @@ impl StoppedProcess {
     }
 
     fn remote(&mut self) -> Result<&Remote, AttachError> {
+        // The target's thread may need our processor for the call.
+        self.urgent = None;
         if self.remote.is_none() {
             let memory = TargetMemory::open(self.pid)?;
             let gadgets = match self.gadgets {
@@ -432,7 +444,7 @@ impl StoppedProcess {
         let timing = Timing {
             first_interrupt: self.first_interrupt,
             all_stopped: self.all_stopped,
-            resumed: Instant::now(),
+            resumed: self.resumed,
         };
         result.map(|()| timing)
     }
@@ -445,17 +457,18 @@ impl StoppedProcess {
         {
             result = remote.restore(pid, regs);
         }
+        self.urgent.get_or_insert_with(Urgent::begin);
         for (tid, regs) in std::mem::take(&mut self.threads) {
-            // A call that an interrupt ends with EINTR, though no signal is there to be handled, is
-            // made again: the program has not asked to know of us.
-            if is_spurious_eintr(pid, tid, &regs) {
-                let again = Regs {
-                    rip: regs.rip - 2,
-                    rax: regs.orig_rax,
-                    orig_rax: u64::MAX,
-                    ..regs
-                };
-                let _ = sys::set_regs(tid, &again);
+            if says_eintr(&regs)
+                && let Err(source) = sys::set_rax(tid, ERESTARTNOHAND)
+                && source.raw_os_error() != Some(libc::ESRCH)
+            {
+                result = Err(AttachError::Ptrace {
+                    pid,
+                    tid,
+                    what: "restarting a call",
+                    source,
+                });
             }
             match sys::detach(tid) {
                 Ok(()) => {}
@@ -470,12 +483,18 @@ impl StoppedProcess {
                 }
             }
         }
+        self.resumed = Instant::now();
+        self.urgent = None;
         result
     }
 }
 
-fn is_spurious_eintr(pid: i32, tid: i32, regs: &Regs) -> bool {
-    let interrupted = regs.rax as i64 == -(libc::EINTR as i64) && (regs.orig_rax as i64) >= 0;
+/// Some calls say EINTR as soon as they are interrupted, though no signal is there to be handled.
+/// With this value the kernel decides, when the thread goes on from its stop: EINTR if it then runs
+/// a handler, the same call again if not (`arch_do_signal_or_restart`, arch/x86/kernel/signal.c).
+const ERESTARTNOHAND: u64 = -514i64 as u64;
+
+fn says_eintr(regs: &Regs) -> bool {
     // These end with their work done though they say EINTR: a second close may hit a descriptor that
     // another thread has opened since.
     const NEVER_AGAIN: [i64; 4] = [
@@ -484,9 +503,8 @@ fn is_spurious_eintr(pid: i32, tid: i32, regs: &Regs) -> bool {
         libc::SYS_dup3,
         libc::SYS_close_range,
     ];
-    interrupted
-        && !NEVER_AGAIN.contains(&(regs.orig_rax as i64))
-        && Status::read(pid, tid).is_ok_and(|s| !s.handler_waits())
+    let call = regs.orig_rax as i64;
+    regs.rax as i64 == -i64::from(libc::EINTR) && call >= 0 && !NEVER_AGAIN.contains(&call)
 }
 
 impl Drop for StoppedProcess {

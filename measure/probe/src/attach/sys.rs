@@ -85,6 +85,16 @@ pub fn set_rip(tid: i32, value: u64) -> io::Result<()> {
     .map(drop)
 }
 
+pub fn set_rax(tid: i32, value: u64) -> io::Result<()> {
+    request(
+        libc::PTRACE_POKEUSER,
+        tid,
+        offset_of!(Regs, rax),
+        value as usize,
+    )
+    .map(drop)
+}
+
 pub fn signal_mask(tid: i32) -> io::Result<u64> {
     let mut mask = 0u64;
     request(libc::PTRACE_GETSIGMASK, tid, 8, &raw mut mask as usize)?;
