@@ -1,0 +1,251 @@
+//! Every function of the system's own binaries is copied, and each copy is decoded again: it must be
+//! the original but for the fields that depend on where it lies.
+use hopscope_event::FunctionId;
+use hopscope_probe::codegen::asm::{Asm, Zone};
+use hopscope_probe::codegen::probe::{Live, ProbeConfig};
+use hopscope_probe::locate::Image;
+use hopscope_probe::relocate::copy::{Copied, Copier};
+use hopscope_probe::relocate::unit::{Insn, Op, Piece, Unit};
+use hopscope_probe::relocate::verdict::{ProcessTraits, accept};
+use iced_x86::{Decoder, DecoderOptions, Instruction};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+const CONFIG: ProbeConfig = ProbeConfig {
+    ring_records_log2: 16,
+    bmi2: true,
+    empty: false,
+};
+const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
+/// Whether such a refusal says that the body cannot be moved (and not that it should not be).
+const NOT_MOVABLE: [&str; 8] = [
+    "undecodable",
+    "branch-into-patch",
+    "branch-into-instruction",
+    "call-in-patch",
+    "calls-own-body",
+    "unsupported-instruction",
+    "out-of-range",
+    "too-short",
+];
+
+/// The well-known ones where they are installed, then whatever else there is, up to `count`.
+fn binaries(count: usize) -> Vec<PathBuf> {
+    let known = [
+        "/usr/sbin/nginx",
+        "/usr/sbin/haproxy",
+        "/usr/sbin/ovs-vswitchd",
+        "/usr/bin/openssl",
+        "/usr/bin/python3.11",
+        "/usr/bin/git",
+        "/usr/bin/gdb",
+        "/bin/bash",
+    ];
+    let names = [
+        "libc.so.6",
+        "libcrypto.so.3",
+        "libssl.so.3",
+        "libstdc++.so.6",
+        "libm.so.6",
+        "libz.so.1",
+    ];
+    let libraries = names.iter().map(|n| Path::new(LIBRARIES).join(n));
+    let mut others: Vec<PathBuf> = std::fs::read_dir(LIBRARIES)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.path())
+        .filter(|p| {
+            p.to_string_lossy().contains(".so.") && p.metadata().is_ok_and(|m| m.len() < 4 << 20)
+        })
+        .collect();
+    others.sort();
+    let mut seen = std::collections::HashSet::new();
+    known
+        .iter()
+        .map(PathBuf::from)
+        .chain(libraries)
+        .chain(others)
+        .filter(|p| p.canonicalize().is_ok_and(|real| seen.insert(real)))
+        .take(count)
+        .collect()
+}
+
+struct Placed<'a> {
+    unit: &'a Unit,
+    asm: &'a Asm,
+    code: &'a [u8],
+    base: u64,
+    bias: u64,
+    at: HashMap<u64, u64>,
+}
+
+impl Placed<'_> {
+    fn decode(&self, at: u64) -> Instruction {
+        let code = &self.code[(at - self.base) as usize..];
+        Decoder::with_ip(64, code, at, DecoderOptions::NONE).decode()
+    }
+
+    /// The instruction's copy, past the probe that precedes a way out; `end` is where the next
+    /// instruction's copy starts.
+    fn last_before(&self, end: u64, len: u64) -> Instruction {
+        self.decode(end - len)
+    }
+
+    fn check(&self, insn: &Insn, original: &[u8], end: Option<u64>) {
+        let at = self.at[&insn.svma];
+        let here = self.decode(at);
+        let bytes = &self.code[(at - self.base) as usize..];
+        let name = format!(
+            "{:#x} {original:02x?} copied to {:02x?}",
+            insn.svma,
+            &bytes[..16.min(bytes.len())]
+        );
+        match insn.op {
+            Op::Plain => assert_eq!(&bytes[..original.len()], original, "{name}"),
+            Op::RipRelative { target, .. } => {
+                assert_eq!(
+                    here.ip_rel_memory_address(),
+                    target.wrapping_add(self.bias),
+                    "{name}"
+                );
+                assert_eq!(here.len(), original.len(), "{name}");
+            }
+            Op::Call { target } => {
+                assert_eq!(
+                    here.near_branch_target(),
+                    target.wrapping_add(self.bias),
+                    "{name}"
+                );
+            }
+            Op::Jump { target } if self.unit.contains(target) => {
+                assert_eq!(here.near_branch_target(), self.at[&target], "{name}");
+            }
+            Op::JumpIf { target, .. } if self.unit.contains(target) => {
+                let before =
+                    Decoder::with_ip(64, original, insn.svma, DecoderOptions::NONE).decode();
+                assert_eq!(here.condition_code(), before.condition_code(), "{name}");
+                assert_eq!(here.near_branch_target(), self.at[&target], "{name}");
+            }
+            Op::Jump { target } => {
+                let Some(end) = end else { return };
+                let jump = self.last_before(end, 5);
+                assert_eq!(
+                    jump.near_branch_target(),
+                    target.wrapping_add(self.bias),
+                    "{name}"
+                );
+            }
+            Op::IndirectTail { target, .. } => {
+                let Some(end) = end else { return };
+                let jump = self.last_before(end, original.len() as u64);
+                assert_eq!(
+                    jump.ip_rel_memory_address(),
+                    target.wrapping_add(self.bias),
+                    "{name}"
+                );
+            }
+            Op::Ret => {
+                let Some(end) = end else { return };
+                let from = (end - self.base) as usize - original.len();
+                assert_eq!(&self.code[from..from + original.len()], original, "{name}");
+            }
+            Op::JumpIf { .. } | Op::ShortOnly { .. } | Op::IndirectJump => {
+                assert!(!here.is_invalid(), "{name}");
+            }
+        }
+    }
+}
+
+fn check_copy(unit: &Unit, pieces: &[Piece], bias: u64) {
+    let mut asm = Asm::new();
+    let slow = asm.label();
+    asm.bind(Zone::Cold, slow);
+    let id = FunctionId(1);
+    let mut copier = Copier {
+        asm: &mut asm,
+        config: &CONFIG,
+        slow,
+    };
+    let copied: Copied = copier
+        .copy(unit, pieces, bias, id, Live::ALL)
+        .expect("was accepted");
+    let base = bias + 0x4000_0000;
+    let code = asm.link(base).expect("in reach");
+    let at: HashMap<u64, u64> = copied
+        .map
+        .iter()
+        .map(|(svma, zone, offset)| (*svma, asm.address_of(*zone, *offset, base)))
+        .collect();
+    let placed = Placed {
+        unit,
+        asm: &asm,
+        code: &code,
+        base,
+        bias,
+        at,
+    };
+    assert_eq!(
+        placed.at.len(),
+        unit.insns().count(),
+        "every instruction has a copy"
+    );
+    for (piece, source) in unit.pieces.iter().zip(pieces) {
+        let mut next = piece.range.start;
+        for (n, insn) in piece.insns.iter().enumerate() {
+            assert_eq!(insn.svma, next, "every byte is accounted for");
+            next = insn.next();
+            let from = (insn.svma - piece.range.start) as usize;
+            let original = &source.bytes[from..from + insn.len as usize];
+            let end = piece.insns.get(n + 1).map(|i| placed.at[&i.svma]);
+            placed.check(insn, original, end);
+        }
+        assert_eq!(next, piece.range.end, "every byte is accounted for");
+    }
+    assert!(placed.asm.len() >= code.len());
+}
+
+#[test]
+fn copies_decode_to_their_originals() {
+    let full = std::env::var("HOPSCOPE_COUNTS").is_ok_and(|c| c == "full");
+    let files = binaries(if full { 120 } else { 24 });
+    let mut refused: BTreeMap<&str, u64> = BTreeMap::new();
+    let (mut functions, mut copied) = (0u64, 0u64);
+    for path in &files {
+        let Ok(image) = Image::open(path) else {
+            continue;
+        };
+        let process = ProcessTraits {
+            throws: image.throws_exceptions(),
+            shadow_stack: false,
+        };
+        for function in image.functions() {
+            functions += 1;
+            match accept(&image, function, process) {
+                Ok((unit, pieces)) => {
+                    check_copy(&unit, &pieces, 0x5555_0000_0000);
+                    copied += 1;
+                }
+                Err(why) => *refused.entry(why.class()).or_default() += 1,
+            }
+        }
+    }
+    let stuck: u64 = NOT_MOVABLE
+        .iter()
+        .filter_map(|class| refused.get(class))
+        .sum();
+    println!(
+        "{} files, {functions} functions, {copied} copied and compared, refused: {refused:?}",
+        files.len()
+    );
+    assert!(
+        files.len() >= 20 && copied > 5_000,
+        "too little to compare with"
+    );
+    // Of those that policy does not exclude, at least 99.5 % can be moved.
+    assert!(
+        stuck * 1000 <= (copied + stuck) * 5,
+        "{stuck} of {} cannot be moved",
+        copied + stuck
+    );
+}
