@@ -52,7 +52,7 @@ pub fn preflight(pid: i32) -> Result<Preflight, AttachError> {
     if status.field("Seccomp") == Some("1") {
         return Err(AttachError::SeccompStrict { pid });
     }
-    if let Some(other) = sharer(pid) {
+    if let Some(other) = lasting_sharer(pid) {
         return Err(AttachError::SharedMemory { pid, other });
     }
     let features = status.field("x86_Thread_features").unwrap_or_default();
@@ -76,6 +76,18 @@ fn check_64_bit(pid: i32) -> Result<(), AttachError> {
         return Err(AttachError::Not64Bit(pid));
     }
     Ok(())
+}
+
+/// A child of vfork shares its parent's memory for a moment only; threads that wait for one are
+/// waited for when all are stopped.
+fn lasting_sharer(pid: i32) -> Option<i32> {
+    const ATTEMPTS: u32 = 500;
+    let mut last = None;
+    for _ in 0..ATTEMPTS {
+        last = Some(sharer(pid)?);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    last
 }
 
 /// Another process with the same memory (clone(CLONE_VM) without CLONE_THREAD, a vfork in

@@ -35,6 +35,9 @@ const START: &str = "process start-up code";
 const LOADER: &str = "part of the dynamic loader's own protocol";
 const UNWIND: &str = "part of the unwinder";
 const CANARY: &str = "called from instrumented or failing code only";
+/// musl, and glibc since 2.41: the signal handler of pthread_cancel compares the interrupted place
+/// with labels of this function.
+const CANCEL: &str = "pthread_cancel looks for the place in it where a thread waits";
 const SIGNAL: &str = "signal return trampoline";
 
 const EXACT: &[(&str, &str)] = &[
@@ -63,6 +66,8 @@ const EXACT: &[(&str, &str)] = &[
     ("__stack_chk_fail", CANARY),
     ("__start_context", TWICE),
     ("__swapcontext", TWICE),
+    ("__syscall_cancel_arch", CANCEL),
+    ("__syscall_cp_asm", CANCEL),
     ("__tls_get_addr", LOADER),
     ("__unmapself", CHILD),
     ("__vfork", CHILD),
