@@ -170,6 +170,11 @@ fn write_ready(args: &RecordArgs, pids: &[i32]) -> anyhow::Result<()> {
 
 fn prepare(pid: i32, patterns: &[Pattern], plan: &mut Plan) -> anyhow::Result<Vec<Item>> {
     let preflight = attach::preflight(pid)?;
+    if preflight.shadow_stack {
+        bail!(
+            "process {pid} runs with a user shadow stack, under which no system call can be made safely in it"
+        );
+    }
     found::check_free(pid)?;
     Ok(plan.add_process(pid, patterns, preflight.shadow_stack)?)
 }

@@ -223,6 +223,7 @@ fn fill(
             .write_all_at(&l.code, offset)
             .map_err(LiveError::io(pid, "writing the copies"))?;
         offset += area.len;
+        arrived(pid, memory, &l)?;
         linked.push(l);
     }
     let mut patches = Vec::new();
@@ -246,6 +247,19 @@ fn fill(
     table.patches = patches;
     write_table(pid, arena, table, State::Prepared)?;
     Ok(linked)
+}
+
+/// Entries will lead there: what the target has mapped must be what was written.
+fn arrived(pid: i32, memory: &TargetMemory, linked: &Linked) -> Result<(), LiveError> {
+    let mut there = vec![0u8; linked.code.len()];
+    memory
+        .read(linked.at, &mut there)
+        .map_err(LiveError::io(pid, "reading the copies back"))?;
+    if there != linked.code {
+        let source = std::io::Error::other("the target does not see the copies that were written");
+        return Err(LiveError::io(pid, "comparing the copies")(source));
+    }
+    Ok(())
 }
 
 pub(super) fn write_table(

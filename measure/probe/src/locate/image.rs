@@ -21,6 +21,7 @@ pub struct Image {
     /// Executable sections but for stubs and start-up code: address range, place in the file.
     texts: Vec<(Range<u64>, usize)>,
     svma_range: Range<u64>,
+    entry_point: u64,
     /// Descriptors of restartable sequences (`__rseq_cs`).
     rseq_descriptors: Option<Range<u64>>,
     imports: Imports,
@@ -150,6 +151,7 @@ impl Image {
             build_id,
             functions,
             svma_range: low..high,
+            entry_point: file.entry(),
             rseq_descriptors: file
                 .section_by_name("__rseq_cs")
                 .map(|s| s.address()..s.address().saturating_add(s.size())),
@@ -219,6 +221,11 @@ impl Image {
 
     pub fn throws_exceptions(&self) -> bool {
         self.throws
+    }
+
+    /// Where the kernel or the loader enters the program; 0 in most libraries.
+    pub fn entry_point(&self) -> u64 {
+        self.entry_point
     }
 
     pub fn is_dynamic_loader(&self) -> bool {

@@ -33,6 +33,11 @@ pub fn accept<'a>(
             "an IFUNC resolver, which runs while the program is linked",
         ));
     }
+    // `_start`, also where a stripped file does not say so.
+    let entry = image.entry_point();
+    if entry != 0 && entry.wrapping_sub(function.svma) < function.size.max(1) {
+        return Err(Refusal::NeverTouch("process start-up code"));
+    }
     let names = std::iter::once(&function.raw_name).chain(&function.aliases);
     if let Some(why) = names.clone().find_map(|n| never::reason(n)) {
         return Err(Refusal::NeverTouch(why));
