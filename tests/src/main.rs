@@ -10,6 +10,7 @@ mod clobber;
 mod command_line;
 mod demo;
 mod house;
+mod nf;
 mod recording;
 mod torture;
 mod traps;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     command_line::register(&mut suite);
     demo::register(&mut suite);
     house::register(&mut suite);
+    nf::register(&mut suite);
     torture::register(&mut suite);
     traps::register(&mut suite);
     runner::main(suite)
