@@ -7,7 +7,7 @@ use super::remote::{self, Remote};
 use super::rseq;
 use super::sys::{self, Regs, Waited};
 use super::urgent::Urgent;
-use crate::live::maps;
+use crate::live::maps::Mapping;
 use nix::libc;
 use std::collections::BTreeMap;
 use std::io;
@@ -418,16 +418,21 @@ impl StoppedProcess {
     }
 
     /// Words of the live part of a thread's stack, at most 256 KiB of it.
-    pub fn stack_words(&self, tid: i32) -> Result<Vec<u64>, AttachError> {
+    ///
+    /// The map is the caller's: reading it once for each of many threads was most of the pause.
+    pub fn stack_words(
+        &self,
+        tid: i32,
+        mappings: &[Mapping],
+        memory: &TargetMemory,
+    ) -> Result<Vec<u64>, AttachError> {
         const AT_MOST: u64 = 256 << 10;
         let pid = self.pid;
         let rsp = self.regs(tid).rsp & !7;
-        let mappings = maps::read(pid).map_err(|source| AttachError::Proc { pid, source })?;
         let Some(m) = mappings.iter().find(|m| m.range.contains(&rsp)) else {
             return Ok(Vec::new());
         };
         let mut bytes = vec![0u8; (m.range.end - rsp).min(AT_MOST) as usize];
-        let memory = TargetMemory::open(pid)?;
         memory
             .read(rsp, &mut bytes)
             .map_err(|source| AttachError::Memory { pid, source })?;

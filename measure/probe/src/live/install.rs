@@ -351,7 +351,7 @@ fn patch_stopped(
         }
         owners.push(u64::from_le_bytes(owner));
     }
-    let refused = leave_out_busy_sites(stopped, linked, table)?;
+    let refused = leave_out_busy_sites(stopped, memory, linked, table)?;
 
     let pool = Pool::new(
         words.words(),
@@ -414,9 +414,12 @@ fn patch_stopped(
 /// interrupted place of a running signal handler) is left out.
 fn leave_out_busy_sites(
     stopped: &mut StoppedProcess,
+    memory: &TargetMemory,
     linked: &[Linked],
     table: &mut PatchTable,
 ) -> Result<Vec<(FunctionId, String)>, LiveError> {
+    let mappings = maps::read(stopped.pid())
+        .map_err(LiveError::io(stopped.pid(), "reading its memory map"))?;
     let mut busy: Vec<u64> = Vec::new();
     for tid in stopped.tids() {
         let rip = stopped.regs(tid).rip;
@@ -432,7 +435,7 @@ fn leave_out_busy_sites(
                 None => busy.push(at),
             }
         }
-        for word in stopped.stack_words(tid)? {
+        for word in stopped.stack_words(tid, &mappings, memory)? {
             if let Some(site) = patch::site_around(&table.patches, word) {
                 busy.push(table.patches[site].at);
             }
