@@ -138,7 +138,7 @@ fn clean(
                 n => path.with_extension(format!("{n}.hop")),
             });
         salvaged.push(f.inode);
-        if let Err(e) = restore(f, memory, table, path.as_deref(), json) {
+        if let Err(e) = restore(f, memory, table, *state, path.as_deref(), json) {
             done.failed += 1;
             eprintln!("hopscope: process {}: {e:#}", f.pid);
         }
@@ -165,6 +165,7 @@ fn restore(
     f: &Found,
     memory: &TargetMemory,
     table: &PatchTable,
+    state: State,
     output: Option<&Path>,
     json: bool,
 ) -> anyhow::Result<()> {
@@ -174,7 +175,7 @@ fn restore(
     {
         return Ok(()); // went with its parent
     }
-    let mut detached = remove::restore_all(f.pid, memory, table, f.inode)?;
+    let mut detached = remove::restore_all(f.pid, memory, table, f.inode, state)?;
     if let Some(path) = output {
         save(table, memory, path)?;
     }
@@ -182,15 +183,14 @@ fn restore(
     if json {
         let line = serde_json::json!({
             "type": "detached", "schema": 1, "pid": f.pid,
-            "functions": table.patches.len(), "pause_ns": detached.pause.as_nanos() as u64,
+            "functions": detached.restored, "pause_ns": detached.pause.as_nanos() as u64,
             "notes": detached.notes,
         });
         println!("{line}");
     } else {
         println!(
             "process {}: {} functions put back",
-            f.pid,
-            table.patches.len()
+            f.pid, detached.restored
         );
         for note in &detached.notes {
             println!("  {note}");

@@ -138,6 +138,10 @@ pub fn install(
     let (words, on) = match prepared {
         Ok(done) => done,
         Err(e) => {
+            if super::found::is_patched(&memory, &table) {
+                log::error!("process {pid} could not be put back; run: hopscope detach -p {pid}");
+                return Err(e);
+            }
             // Never patched, or put back; a thread that was moved into a copy may still be there.
             match super::remove::reap(pid, &memory, &table, true) {
                 Ok(super::remove::Reaped::Unmapped) => {}
@@ -308,13 +312,8 @@ fn switch_on(
 ) -> Result<SwitchedOn, LiveError> {
     let mut stopped = attach::stop_all(pid)?;
     let result = patch_stopped(&mut stopped, memory, linked, arena, words, table, options);
-    if result.is_err() {
-        for tid in stopped.tids() {
-            if table.contexts.contains(stopped.regs(tid).gs_base) {
-                stopped.set_gs_base(tid, 0)?;
-            }
-        }
-    }
+    // After a failure gs stays as it is: an entry may still lead into a copy, a thread may have been
+    // moved into one. The caller takes everything back once nothing needs it.
     let timing = stopped.resume()?;
     let (threads, refused) = result?;
     Ok(SwitchedOn {
@@ -324,7 +323,10 @@ fn switch_on(
     })
 }
 
-type Switched = (Vec<(i32, u32)>, Vec<(FunctionId, String)>);
+type Switched = (Vec<(i32, u32)>, LateRefusals);
+/// Threads and the instruction in a copy where each goes on.
+type Moves = Vec<(i32, u64)>;
+type LateRefusals = Vec<(FunctionId, String)>;
 
 fn patch_stopped(
     stopped: &mut StoppedProcess,
@@ -351,7 +353,7 @@ fn patch_stopped(
         }
         owners.push(u64::from_le_bytes(owner));
     }
-    let refused = leave_out_busy_sites(stopped, memory, linked, table)?;
+    let (moves, refused) = leave_out_busy_sites(stopped, memory, linked, table)?;
 
     let pool = Pool::new(
         words.words(),
@@ -397,6 +399,10 @@ fn patch_stopped(
         )?;
         fault::point(fault::SET_GS);
     }
+    // Into a copy only with gs set: its probes read through it.
+    for (tid, rip) in moves {
+        stopped.set_rip(tid, rip)?;
+    }
     set_state(pid, arena, State::Patched)?;
     fault::point(fault::STATE_PATCHED);
     let result = patch::write(pid, memory, &table.patches, Direction::Replace);
@@ -410,14 +416,15 @@ fn patch_stopped(
     Ok((threads, refused))
 }
 
-/// Moves threads out of bytes that are about to change. A site that a stack word points into (the
+/// Where threads that stand in bytes about to change must go. A site that a stack word points into (the
 /// interrupted place of a running signal handler) is left out.
 fn leave_out_busy_sites(
-    stopped: &mut StoppedProcess,
+    stopped: &StoppedProcess,
     memory: &TargetMemory,
     linked: &[Linked],
     table: &mut PatchTable,
-) -> Result<Vec<(FunctionId, String)>, LiveError> {
+) -> Result<(Moves, LateRefusals), LiveError> {
+    let mut moves: Vec<(i32, u64)> = Vec::new();
     let mappings = maps::read(stopped.pid())
         .map_err(LiveError::io(stopped.pid(), "reading its memory map"))?;
     let mut busy: Vec<u64> = Vec::new();
@@ -431,7 +438,7 @@ fn leave_out_busy_sites(
                 .find(|e| e.patch_at == at)
                 .and_then(|e| e.moved.iter().find(|(from, _)| *from == rip));
             match moved {
-                Some((_, to)) => stopped.set_rip(tid, *to)?,
+                Some((_, to)) => moves.push((tid, *to)),
                 None => busy.push(at),
             }
         }
@@ -444,11 +451,11 @@ fn leave_out_busy_sites(
     busy.sort_unstable();
     busy.dedup();
     if busy.is_empty() {
-        return Ok(Vec::new());
+        return Ok((moves, Vec::new()));
     }
     table.patches.retain(|p| busy.binary_search(&p.at).is_err());
     let entries = linked.iter().flat_map(|l| &l.entries);
-    Ok(entries
+    let refused = entries
         .filter(|e| busy.binary_search(&e.patch_at).is_ok())
         .map(|e| {
             (
@@ -456,7 +463,8 @@ fn leave_out_busy_sites(
                 "a thread stood in the bytes the jump replaces; try again".to_owned(),
             )
         })
-        .collect())
+        .collect();
+    Ok((moves, refused))
 }
 
 /// CPU features of this machine that the generated code may use.

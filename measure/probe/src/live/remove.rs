@@ -4,7 +4,7 @@ use super::error::LiveError;
 use super::maps::{self, Mapping};
 use super::patch::{self, Direction, Written};
 use super::retire;
-use super::table::{Area, PatchTable};
+use super::table::{Area, PatchTable, State};
 use crate::attach::memory::TargetMemory;
 use crate::attach::{self, StoppedProcess, fault};
 use std::fs::File;
@@ -364,6 +364,8 @@ fn resident_pages(pid: i32, from: u64, to: u64) -> Result<Vec<u64>, LiveError> {
 #[derive(Debug, Default)]
 pub struct Detached {
     pub pause: Duration,
+    /// Entries that carried our jump and are as they were now.
+    pub restored: u64,
     /// What the user should know: copies kept, children cleaned, sites left alone.
     pub notes: Vec<String>,
 }
@@ -374,11 +376,13 @@ pub fn restore_all(
     memory: &TargetMemory,
     table: &PatchTable,
     inode: u64,
+    state: State,
 ) -> Result<Detached, LiveError> {
     let mut detached = Detached::default();
     let (written, pause) = restore(pid, memory, table)?;
-    detached.pause = pause;
-    if written.left_alone > 0 {
+    (detached.pause, detached.restored) = (pause, written.sites);
+    // An attach that was killed before its first write has nothing to put back.
+    if written.left_alone > 0 && state != State::Prepared {
         let n = written.left_alone;
         detached.notes.push(format!(
             "process {pid}: {n} entries no longer carried our jump (module unloaded or replaced) and were left alone"

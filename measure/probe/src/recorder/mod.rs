@@ -104,13 +104,15 @@ impl<W: Write> Recorder<'_, W> {
             if target.is_alive() {
                 let (pid, memory, table) = (installed.pid, &installed.memory, &installed.table);
                 let inode = installed.arena_inode;
-                let done = remove::restore_all(pid, memory, table, inode).and_then(|mut d| {
-                    installed.set_state(State::Restored)?;
-                    remove::reap_noted(pid, memory, table, &mut d.notes);
-                    Ok(d)
-                });
+                let done = remove::restore_all(pid, memory, table, inode, State::Patched).and_then(
+                    |mut d| {
+                        installed.set_state(State::Restored)?;
+                        remove::reap_noted(pid, memory, table, &mut d.notes);
+                        Ok(d)
+                    },
+                );
                 match done {
-                    Ok(Detached { pause, notes }) => {
+                    Ok(Detached { pause, notes, .. }) => {
                         outcome.detach_pauses.push(pause);
                         outcome.notes.extend(notes);
                     }
