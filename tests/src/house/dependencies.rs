@@ -20,13 +20,24 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-probe",
             "hopscope-analyze",
             "hopscope-report",
+            "hopscope-netio",
+            "hopscope-load",
             "hopscope-bench",
         ],
+    ),
+    ("hopscope-netio", &["hopscope-event"]),
+    // One file format and one clock; nothing else of `measure`.
+    (
+        "hopscope-load",
+        &["hopscope-event", "hopscope-trace", "hopscope-netio"],
     ),
     // Starts the programs that it compares.
     ("hopscope-bench", &["hopscope-event"]),
     // The proofs look from outside, at processes and files.
-    ("hopscope-tests", &["hopscope-event", "hopscope-trace"]),
+    (
+        "hopscope-tests",
+        &["hopscope-event", "hopscope-trace", "hopscope-netio"],
+    ),
 ];
 
 pub(super) fn register(suite: &mut Suite) {

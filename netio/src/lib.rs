@@ -1,0 +1,8 @@
+//! Packet I/O behind one small trait. Whoever sends or receives frames here does it through
+//! [`PacketIo`]; there is no second packet I/O in this workspace.
+#![deny(unsafe_code)]
+
+pub mod clock;
+mod port;
+
+pub use port::{Capabilities, Counters, Frame, Offload, Outgoing, PacketIo, PortError};

@@ -1,0 +1,117 @@
+//! The trait: bursts in, bursts out, what the port can do, and a descriptor to wait for.
+use hopscope_event::clock::Tsc;
+use std::os::fd::BorrowedFd;
+
+/// What is still to be done to a frame: the fields of `struct virtio_net_hdr` (virtio 1.2,
+/// 5.1.6), with its values. All zero: the frame is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Offload {
+    pub flags: u8,
+    pub gso_type: u8,
+    pub hdr_len: u16,
+    pub gso_size: u16,
+    pub csum_start: u16,
+    pub csum_offset: u16,
+}
+
+/// A received frame, in the port's memory: it is gone when the visitor returns.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame<'a> {
+    /// From the Ethernet header on, without FCS.
+    pub bytes: &'a [u8],
+    /// Length on the wire; more than `bytes` when the port cut the frame.
+    pub wire_len: usize,
+    /// When the port saw it: read once for each burst unless [`Capabilities::frame_stamps`].
+    pub received: Tsc,
+    pub offload: Offload,
+}
+
+/// What a filler wrote into the slot that it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outgoing {
+    /// Bytes used from the start of the slot; 0 takes the frame back.
+    pub len: usize,
+    pub offload: Offload,
+}
+
+/// What a port can do, so that a user is told instead of surprised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Capabilities {
+    /// Longest frame that can be sent or received, in bytes.
+    pub max_frame_len: usize,
+    /// [`Offload`] is honoured in both directions.
+    pub offload: bool,
+    /// [`Frame::received`] is of that frame, not of its burst.
+    pub frame_stamps: bool,
+}
+
+/// Since the port was opened. What the kernel dropped is asked of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    pub received: u64,
+    pub received_bytes: u64,
+    /// Arrived, and lost before they could be received: ring full, no buffer.
+    pub receive_dropped: u64,
+    /// Longer than [`Capabilities::max_frame_len`], handed over cut.
+    pub receive_cut: u64,
+    /// Taken over by the port.
+    pub sent: u64,
+    pub sent_bytes: u64,
+    /// Taken over, and given up by the kernel or the medium.
+    pub send_failed: u64,
+}
+
+/// A place where frames come in and go out. Nothing here blocks.
+pub trait PacketIo: Send {
+    fn capabilities(&self) -> Capabilities;
+
+    /// Readable when frames may have arrived; `None` where there is nothing to wait for.
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Shows up to `max` frames to `visit`, oldest first, and returns how many there were.
+    ///
+    /// # Errors
+    /// When the device is gone or refuses: [`PortError`] says which and what to do.
+    fn receive(&mut self, max: usize, visit: &mut dyn FnMut(Frame<'_>))
+    -> Result<usize, PortError>;
+
+    /// Lets `fill` write up to `count` frames where the port will send them from, and returns how
+    /// many were taken over: fewer when there is no room now. `fill` is given a slot of
+    /// [`Capabilities::max_frame_len`] bytes with unspecified content. Frames may wait in the
+    /// port until [`PacketIo::flush`].
+    ///
+    /// # Errors
+    /// As for [`PacketIo::receive`].
+    fn send(
+        &mut self,
+        count: usize,
+        fill: &mut dyn FnMut(&mut [u8]) -> Outgoing,
+    ) -> Result<usize, PortError>;
+
+    /// Hands on what [`PacketIo::send`] took over.
+    ///
+    /// # Errors
+    /// As for [`PacketIo::receive`].
+    fn flush(&mut self) -> Result<(), PortError>;
+
+    /// # Errors
+    /// When the kernel does not answer.
+    fn counters(&mut self) -> Result<Counters, PortError>;
+}
+
+/// Why a port could not be opened or no longer works, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    #[error("no network device named {name}: `ip link` lists those of this network namespace")]
+    NoDevice { name: String },
+    #[error("{what} needs {capability}: run as root, or grant it with setcap")]
+    NotPermitted {
+        what: String,
+        capability: &'static str,
+    },
+    #[error("{what}: {source}")]
+    System {
+        what: String,
+        source: std::io::Error,
+    },
+}
