@@ -76,14 +76,11 @@ fn nothing(args: &FunctionsArgs, listing: &Listing, patterns: &[Pattern]) -> Str
         );
     }
     let asked = args.functions.join(", ");
-    let nearest = listing.suggest(patterns);
-    if nearest.is_empty() {
-        return format!("nothing matches {asked}; without -f all names are listed");
-    }
-    format!(
-        "nothing matches {asked}; the nearest names are: {}",
-        nearest.join(", ")
-    )
+    let hint = match listing.hint(patterns) {
+        none if none.is_empty() => "; without -f all names are listed".to_owned(),
+        hint => hint,
+    };
+    format!("nothing matches {asked}{hint}")
 }
 
 /// File and line of functions that come module by module: DWARF is read once for each, and not

@@ -130,14 +130,13 @@ impl Listing {
         patterns.iter().filter(|p| !matches(p)).collect()
     }
 
-    /// The names nearest to patterns that matched nothing, best first.
-    pub fn suggest(&self, patterns: &[Pattern]) -> Vec<String> {
-        let names = self
-            .modules
-            .iter()
-            .flat_map(|m| m.image.functions())
-            .map(|f| f.name.as_str());
-        pattern::suggest(patterns, names)
+    /// What may have been meant by patterns that matched nothing: empty, or `; …`.
+    pub fn hint(&self, patterns: &[Pattern]) -> String {
+        let modules = self.modules.iter();
+        pattern::hint(
+            patterns,
+            modules.map(|m| (m.basename(), m.image.functions())),
+        )
     }
 
     fn verdict(&self, module: &ListedModule, function: &Function) -> Result<(), Refusal> {

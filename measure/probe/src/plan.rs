@@ -176,11 +176,9 @@ impl Plan {
     }
 
     fn nothing(&self, pid: i32, patterns: &[Pattern], opened: &[Opened]) -> PlanError {
-        let names = opened
+        let modules = opened
             .iter()
-            .flat_map(|(_, image, _)| image.functions())
-            .map(|f| f.name.as_str());
-        let nearest = locate::pattern::suggest(patterns, names);
+            .map(|(module, image, _)| (basename(&module.path), image.functions()));
         PlanError::NothingMatches {
             pid,
             patterns: patterns
@@ -188,11 +186,7 @@ impl Plan {
                 .map(ToString::to_string)
                 .collect::<Vec<_>>()
                 .join(", "),
-            nearest: if nearest.is_empty() {
-                String::new()
-            } else {
-                format!("; the nearest names are: {}", nearest.join(", "))
-            },
+            nearest: locate::pattern::hint(patterns, modules),
         }
     }
 }

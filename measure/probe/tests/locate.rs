@@ -214,12 +214,7 @@ fn the_c_library_of_this_process() {
     assert!(named_any(&libc.image, "memcpy").ifunc);
     let nothing = Pattern::parse("libc!malolc").unwrap();
     assert!(listing.select(std::slice::from_ref(&nothing)).is_empty());
-    assert!(
-        listing
-            .suggest(&[nothing])
-            .iter()
-            .any(|n| n.contains("malloc"))
-    );
+    assert!(listing.hint(&[nothing]).contains("malloc"));
 }
 
 fn named_any<'a>(image: &'a Image, name: &str) -> &'a Function {

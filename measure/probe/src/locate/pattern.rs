@@ -147,8 +147,44 @@ fn ends_path(name: &str, wanted: &str) -> bool {
     head.is_some_and(|head| head.is_empty() || head.ends_with("::"))
 }
 
-/// The names nearest to patterns that matched nothing, best first.
-pub fn suggest<'a>(patterns: &[Pattern], names: impl Iterator<Item = &'a str>) -> Vec<String> {
+/// What may have been meant by patterns that matched nothing, to be put behind that message:
+/// empty, or `; …`. `modules` are file names with their functions.
+pub fn hint<'a>(
+    patterns: &[Pattern],
+    modules: impl Iterator<Item = (&'a str, &'a [Function])> + Clone,
+) -> String {
+    let missing = patterns.iter().find(|p| {
+        let wanted = p.module.as_ref();
+        wanted.is_some_and(|wanted| !modules.clone().any(|(name, _)| wanted.is_match(name)))
+    });
+    if let Some(pattern) = missing {
+        let asked = pattern.text.split('!').next().unwrap_or_default();
+        let mut there: Vec<&str> = modules.map(|(name, _)| name).collect();
+        let more = there.len().saturating_sub(MODULES_NAMED);
+        there.truncate(MODULES_NAMED);
+        let more = match more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        return format!(
+            "; no module is named {asked}, there are {}{more}",
+            there.join(", ")
+        );
+    }
+    let names = modules
+        .flat_map(|(_, functions)| functions)
+        .map(|f| f.name.as_str());
+    match nearest(patterns, names) {
+        none if none.is_empty() => String::new(),
+        nearest => format!("; the nearest names are: {}", nearest.join(", ")),
+    }
+}
+
+/// The executable comes first, then what it links: enough to see the right one.
+const MODULES_NAMED: usize = 6;
+
+/// Best first.
+fn nearest<'a>(patterns: &[Pattern], names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let wanted: Vec<&str> = patterns
         .iter()
         .map(|p| {
@@ -280,6 +316,17 @@ mod tests {
     fn suggestions_come_from_near_names() {
         let patterns = [Pattern::parse("acl_mtach").unwrap()];
         let names = ["acl_match", "l2_input", "main"];
-        assert_eq!(suggest(&patterns, names.into_iter()), ["acl_match"]);
+        assert_eq!(nearest(&patterns, names.into_iter()), ["acl_match"]);
+    }
+
+    /// `redis-server` is a link to `redis-check-rdb` on Debian.
+    #[test]
+    fn a_module_that_is_not_there_is_named() {
+        let patterns = [Pattern::parse("redis-server!*").unwrap()];
+        let there: [(&str, &[Function]); 2] = [("redis-check-rdb", &[]), ("libc.so.6", &[])];
+        assert_eq!(
+            hint(&patterns, there.into_iter()),
+            "; no module is named redis-server, there are redis-check-rdb, libc.so.6"
+        );
     }
 }
