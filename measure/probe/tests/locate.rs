@@ -244,9 +244,13 @@ fn a_replaced_file_is_read_through_the_mapping_or_refused() {
     run("cp", &["/bin/sleep"], &[&program]);
     run("cp", &["/bin/cat"], &[&other]);
     let genuine = Image::open(&program).unwrap();
-    // spawn returns when the program has been executed
     let target = Target(Command::new(&program).arg("1000").spawn().unwrap());
     let pid = target.0.id() as i32;
+    // spawn returns when exec has let go of the old address space: before the new one is mapped.
+    let mapped = || mapped_modules(pid).is_ok_and(|all| all.iter().any(|m| m.path == program));
+    while !mapped() {
+        std::thread::yield_now();
+    }
     std::fs::rename(&other, &program).unwrap();
     let modules = mapped_modules(pid).unwrap();
     let module = modules.iter().find(|m| m.path == program).unwrap();
