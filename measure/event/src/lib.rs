@@ -10,10 +10,12 @@ pub mod clock;
 pub mod layout;
 pub mod record;
 pub mod ring;
+pub mod stamp;
 pub mod table;
 
 pub use clock::{ClockSync, Ns, Tsc, TscFrequency};
 pub use record::{FunctionId, Kind, Record};
+pub use stamp::{Stamp, StampCounts, StampFlags, StreamEntry, StreamIx};
 pub use table::{
     FunctionEntry, ModuleEntry, ProbeCost, ProcessEntry, ProcessIx, RecordingMeta, Refusal,
     Summary, ThreadEntry, ThreadIx,

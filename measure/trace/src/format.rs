@@ -2,7 +2,8 @@
 pub const MAGIC: [u8; 8] = *b"HOPTRACE";
 /// A reader refuses another major version and reads any minor one.
 pub const MAJOR: u16 = 1;
-pub const MINOR: u16 = 0;
+/// 1: streams and stamps.
+pub const MINOR: u16 = 1;
 /// magic, major, minor, and a number that shows the byte order
 pub const FILE_HEADER_BYTES: usize = 16;
 pub const BYTE_ORDER: u32 = 0x0102_0304;
@@ -14,6 +15,10 @@ pub const BATCH_HEADER_BYTES: usize = 32;
 pub const PAYLOAD_MAX: usize = 64 << 20;
 /// Larger batches are split.
 pub const BATCH_RECORDS_MAX: usize = 1 << 16;
+/// stream, count, unwritten before, lost, duplicate
+pub const STAMPS_HEADER_BYTES: usize = 24;
+/// Larger batches are split.
+pub const BATCH_STAMPS_MAX: usize = 1 << 16;
 
 macro_rules! chunk_types {
     ($($name:ident = $text:literal),* $(,)?) => {
@@ -21,7 +26,7 @@ macro_rules! chunk_types {
     };
 }
 
-// All but RECORDS hold JSON.
+// All but RECORDS and STAMPS hold JSON.
 chunk_types! {
     META = b"meta",
     PROCESS = b"proc",
@@ -31,6 +36,8 @@ chunk_types! {
     REFUSALS = b"refu",
     CLOCK = b"clck",
     RECORDS = b"recs",
+    STREAM = b"strm",
+    STAMPS = b"stmp",
     SUMMARY = b"summ",
 }
 

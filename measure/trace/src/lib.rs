@@ -9,11 +9,13 @@ pub mod format;
 #[allow(unsafe_code)]
 mod map;
 mod read;
+pub mod stamps;
 mod tables;
 mod write;
 
 pub use batch::{BatchHead, OwnedBatch};
 pub use error::TraceError;
 pub use read::{TraceReader, fuzz_reader};
+pub use stamps::{OwnedStamps, StampsHead};
 pub use tables::{Damage, Tables};
-pub use write::{Batch, TraceWriter};
+pub use write::{Batch, Stamps, TraceWriter};

@@ -4,6 +4,7 @@ use crate::batch::{BatchHead, OwnedBatch};
 use crate::error::TraceError;
 use crate::format::*;
 use crate::map::Bytes;
+use crate::stamps::{OwnedStamps, StampsHead};
 use crate::tables::{Scan, Tables};
 use std::ops::Range;
 use std::path::Path;
@@ -13,6 +14,8 @@ pub struct TraceReader {
     tables: Tables,
     /// Payloads of the record chunks.
     batches: Vec<Range<usize>>,
+    /// Payloads of the stamp chunks.
+    stamps: Vec<Range<usize>>,
 }
 
 impl TraceReader {
@@ -32,11 +35,14 @@ impl TraceReader {
 
     fn new(bytes: Bytes) -> Result<TraceReader, TraceError> {
         let format = file_header(&bytes)?;
-        let (tables, batches) = Scan::of(&bytes).finish(bytes.len() as u64, format)?;
+        let scan = Scan::of(&bytes);
+        let (batches, stamps) = (scan.batches.clone(), scan.stamps.clone());
+        let tables = scan.finish(bytes.len() as u64, format)?;
         Ok(TraceReader {
             bytes,
             tables,
             batches,
+            stamps,
         })
     }
 
@@ -63,6 +69,25 @@ impl TraceReader {
         let head = |range: &Range<usize>| BatchHead::of_payload(&self.bytes[range.clone()]);
         self.batches.iter().filter_map(head)
     }
+
+    /// Stamps of packets, decoded lazily, in file order.
+    ///
+    /// # Errors
+    /// As for [`TraceReader::batches`].
+    pub fn stamps(&self) -> impl Iterator<Item = Result<OwnedStamps, TraceError>> {
+        self.stamps.iter().map(|range| {
+            OwnedStamps::of_payload(&self.bytes[range.clone()]).ok_or_else(|| TraceError::Chunk {
+                at: (range.start - CHUNK_HEADER_BYTES) as u64,
+                what: "stamps of packets do not decode".into(),
+            })
+        })
+    }
+
+    /// What the batches of stamps say of themselves, in file order, without decoding rows.
+    pub fn stamp_heads(&self) -> impl Iterator<Item = StampsHead> {
+        let head = |range: &Range<usize>| StampsHead::of_payload(&self.bytes[range.clone()]);
+        self.stamps.iter().filter_map(head)
+    }
 }
 
 fn file_header(bytes: &[u8]) -> Result<(u16, u16), TraceError> {
@@ -85,6 +110,12 @@ pub fn fuzz_reader(bytes: &[u8]) {
             if let Ok(batch) = batch {
                 assert_eq!(batch.records.len(), head.records as usize);
                 assert!(batch.records.len() <= bytes.len());
+            }
+        }
+        for (head, batch) in reader.stamp_heads().zip(reader.stamps()) {
+            if let Ok(batch) = batch {
+                assert_eq!(batch.stamps.len(), head.rows as usize);
+                assert!(batch.stamps.len() <= bytes.len());
             }
         }
     }

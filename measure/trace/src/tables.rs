@@ -3,9 +3,11 @@ use crate::batch::BatchHead;
 use crate::chunks::{Chunks, Step};
 use crate::error::TraceError;
 use crate::format::*;
+use crate::stamps::StampsHead;
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    ClockSync, FunctionEntry, ProcessEntry, RecordingMeta, Refusal, Summary, ThreadEntry,
+    ClockSync, FunctionEntry, ProcessEntry, RecordingMeta, Refusal, StreamEntry, Summary,
+    ThreadEntry,
 };
 use serde::de::DeserializeOwned;
 use std::ops::Range;
@@ -19,6 +21,8 @@ pub struct Tables {
     pub functions: Vec<FunctionEntry>,
     pub refusals: Vec<Refusal>,
     pub clocks: Vec<ClockSync>,
+    /// Of generated packets.
+    pub streams: Vec<StreamEntry>,
     /// `None`: the recorder was killed, or the end of the file is lost.
     pub summary: Option<Summary>,
     pub damage: Option<Damage>,
@@ -27,6 +31,8 @@ pub struct Tables {
     pub file_bytes: u64,
     /// Of chunks with records, headers included.
     pub record_bytes: u64,
+    /// Of chunks with stamps of packets, headers included.
+    pub stamp_bytes: u64,
     /// Chunks that were read.
     pub chunks: u64,
     /// Major and minor version of the file.
@@ -55,9 +61,13 @@ pub(crate) struct Scan {
     functions: Vec<FunctionEntry>,
     refusals: Vec<Refusal>,
     clocks: Vec<ClockSync>,
+    streams: Vec<StreamEntry>,
     summary: Option<Summary>,
-    batches: Vec<Range<usize>>,
+    /// Payloads.
+    pub(crate) batches: Vec<Range<usize>>,
+    pub(crate) stamps: Vec<Range<usize>>,
     record_bytes: u64,
+    stamp_bytes: u64,
     unknown: u64,
     chunks: u64,
     damage: Option<Damage>,
@@ -98,6 +108,15 @@ impl Scan {
             FUNCTIONS => json(payload).map(|rows: Vec<_>| self.functions.extend(rows)),
             REFUSALS => json(payload).map(|rows: Vec<_>| self.refusals.extend(rows)),
             CLOCK => json(payload).map(|c| self.clocks.push(c)),
+            STREAM => json(payload).map(|s| self.streams.push(s)),
+            STAMPS => match StampsHead::of_payload(payload) {
+                Some(_) => {
+                    self.stamp_bytes += (CHUNK_HEADER_BYTES + payload.len()) as u64;
+                    self.stamps.push(range.clone());
+                    Ok(())
+                }
+                None => Err("a batch claims more stamps than it has bytes for".into()),
+            },
             SUMMARY => json(payload).map(|s| self.summary = Some(s)),
             RECORDS => match BatchHead::of_payload(payload) {
                 Some(_) => {
@@ -118,17 +137,12 @@ impl Scan {
         }
     }
 
-    /// The tables, and where the payloads of the records lie.
-    pub(crate) fn finish(
-        self,
-        file_bytes: u64,
-        format: (u16, u16),
-    ) -> Result<(Tables, Vec<Range<usize>>), TraceError> {
+    pub(crate) fn finish(self, file_bytes: u64, format: (u16, u16)) -> Result<Tables, TraceError> {
         let Some(meta) = self.meta else {
             let why = self.damage.map_or("it is missing".into(), |d| d.what);
             return Err(TraceError::NoMeta(why));
         };
-        let tables = Tables {
+        Ok(Tables {
             meta,
             processes: self.processes,
             threads: self.threads,
@@ -136,15 +150,16 @@ impl Scan {
             functions: self.functions,
             refusals: self.refusals,
             clocks: self.clocks,
+            streams: self.streams,
             summary: self.summary,
             damage: self.damage,
             unknown_chunks: self.unknown,
             file_bytes,
             record_bytes: self.record_bytes,
+            stamp_bytes: self.stamp_bytes,
             chunks: self.chunks,
             format,
-        };
-        Ok((tables, self.batches))
+        })
     }
 }
 

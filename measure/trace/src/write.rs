@@ -3,10 +3,11 @@ use crate::batch::BatchHead;
 use crate::codec;
 use crate::error::TraceError;
 use crate::format::*;
+use crate::stamps::{self, StampsHead};
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    ClockSync, FunctionEntry, ProcessEntry, Record, RecordingMeta, Refusal, Summary, ThreadEntry,
-    ThreadIx,
+    ClockSync, FunctionEntry, ProcessEntry, Record, RecordingMeta, Refusal, Stamp, StreamEntry,
+    StreamIx, Summary, ThreadEntry, ThreadIx,
 };
 use serde::Serialize;
 use std::io::Write;
@@ -21,6 +22,15 @@ pub struct Batch<'a> {
     pub lost_before: u64,
     pub torn_before: u64,
     pub records: &'a [Record],
+}
+
+/// Stamps of one stream, in the order in which the fate of each packet was known.
+#[derive(Debug, Clone, Copy)]
+pub struct Stamps<'a> {
+    pub stream: StreamIx,
+    /// Rows that had to be dropped since the previous batch of this stream.
+    pub unwritten_before: u64,
+    pub stamps: &'a [Stamp],
 }
 
 pub struct TraceWriter<W: Write> {
@@ -120,6 +130,28 @@ impl<W: Write> TraceWriter<W> {
             self.write(RECORDS, end)?;
             (lost, torn) = (0, 0);
             index += part.len() as u64;
+            rest = after;
+            if rest.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    pub fn stream(&mut self, entry: &StreamEntry) -> Result<(), TraceError> {
+        self.json(STREAM, entry)
+    }
+
+    pub fn stamps(&mut self, batch: Stamps) -> Result<(), TraceError> {
+        let mut unwritten = batch.unwritten_before;
+        let mut rest = batch.stamps;
+        loop {
+            let (part, after) = rest.split_at(rest.len().min(BATCH_STAMPS_MAX));
+            let head = StampsHead::of(batch.stream, unwritten, part);
+            self.chunk.truncate(CHUNK_HEADER_BYTES);
+            self.chunk.extend_from_slice(&head.to_bytes());
+            stamps::encode(part, &mut self.chunk);
+            self.write(STAMPS, self.chunk.len())?;
+            unwritten = 0;
             rest = after;
             if rest.is_empty() {
                 return Ok(());

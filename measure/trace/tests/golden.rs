@@ -5,7 +5,10 @@ mod sample;
 
 use hopscope_trace::format::ChunkHeader;
 use hopscope_trace::{TraceError, TraceReader, fuzz_reader};
-use sample::{BATCH, assert_whole, file, records};
+use sample::{
+    BATCH, File, STAMPS_BATCH, assert_stamps, assert_whole, file, records, stamped_file,
+    stamped_packets,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,16 +26,40 @@ fn version_1_is_read() {
     assert_whole(&TraceReader::from_bytes(bytes).unwrap(), &records());
 }
 
+#[test]
+fn stamps_of_version_1_1_are_read() {
+    let name = "tests/golden/v1.1-stamps.hop";
+    let bytes = stored(name, || stamped_file(&stamped_packets()).bytes);
+    let reader = TraceReader::from_bytes(bytes).unwrap();
+    assert_eq!(reader.tables().format, (1, 1));
+    assert_stamps(&reader, &stamped_packets());
+}
+
 fn chunk(kind: &[u8; 4], payload: &[u8]) -> Vec<u8> {
     let header = ChunkHeader::of(u32::from_le_bytes(*kind), payload);
     [&header.to_bytes(), payload].concat()
 }
 
 fn with(name: &str, change: impl Fn(&mut Vec<u8>, &[usize])) -> Result<TraceReader, TraceError> {
+    with_file(name, file(&records()), change)
+}
+
+fn with_stamps(
+    name: &str,
+    change: impl Fn(&mut Vec<u8>, &[usize]),
+) -> Result<TraceReader, TraceError> {
+    with_file(name, stamped_file(&stamped_packets()), change)
+}
+
+fn with_file(
+    name: &str,
+    whole: File,
+    change: impl Fn(&mut Vec<u8>, &[usize]),
+) -> Result<TraceReader, TraceError> {
     let bytes = stored(&format!("corpus/{name}.hop"), || {
-        let mut whole = file(&records());
-        change(&mut whole.bytes, &whole.ends);
-        whole.bytes
+        let mut bytes = whole.bytes.clone();
+        change(&mut bytes, &whole.ends);
+        bytes
     });
     fuzz_reader(&bytes);
     TraceReader::from_bytes(bytes)
@@ -128,6 +155,55 @@ fn records_that_do_not_decode() {
     assert_eq!(left(&reader).0, 4 * BATCH);
 }
 
+/// Stamps that can be read, and what is said of the damage.
+fn stamps_left(reader: &TraceReader) -> (usize, String) {
+    let rows = reader.stamps().flatten().map(|b| b.stamps.len()).sum();
+    let damage = reader.tables().damage.as_ref();
+    (rows, damage.map_or(String::new(), |d| d.what.clone()))
+}
+
+#[test]
+fn stamps_torn_in_the_last_batch() {
+    let reader = with_stamps("stamps-torn", |bytes, ends| bytes.truncate(ends[2] - 1)).unwrap();
+    assert_eq!(
+        stamps_left(&reader),
+        (2 * STAMPS_BATCH, "the file ends inside a chunk".into())
+    );
+}
+
+#[test]
+fn stamps_with_a_damaged_payload() {
+    let reader = with_stamps("stamps-damaged", |bytes, ends| bytes[ends[1] - 1] ^= 1).unwrap();
+    let (rows, damage) = stamps_left(&reader);
+    assert_eq!(rows, stamped_packets().len() - STAMPS_BATCH);
+    assert_eq!(damage, "the checksum of a chunk is wrong");
+}
+
+#[test]
+fn stamps_of_impossible_count() {
+    let reader = with_stamps("stamps-impossible-count", |bytes, _| {
+        let mut payload = [0; 200];
+        payload[4..8].fill(0xff);
+        bytes.extend(chunk(b"stmp", &payload));
+    });
+    let (rows, damage) = stamps_left(&reader.unwrap());
+    assert_eq!(rows, stamped_packets().len());
+    assert!(damage.contains("more stamps than it has bytes"), "{damage}");
+}
+
+#[test]
+fn stamps_that_do_not_decode() {
+    let reader = with_stamps("stamps-undecodable", |bytes, _| {
+        let mut payload = [0xff; 60];
+        payload[..24].fill(0);
+        payload[4] = 3;
+        bytes.extend(chunk(b"stmp", &payload));
+    });
+    let reader = reader.unwrap();
+    assert!(reader.stamps().last().expect("there are batches").is_err());
+    assert_eq!(stamps_left(&reader).0, stamped_packets().len());
+}
+
 #[test]
 fn tables_nested_beyond_reason() {
     let reader = with("deep-nesting", |bytes, _| {
@@ -154,7 +230,8 @@ fn every_stored_file_has_a_test() {
     let source = include_str!("golden.rs");
     for file in &files {
         let name = file.file_stem().unwrap().to_str().unwrap();
-        assert!(source.contains(&format!("with(\"{name}\"")), "{name}");
+        let named = |with: &str| source.contains(&format!("{with}(\"{name}\""));
+        assert!(named("with") || named("with_stamps"), "{name}");
     }
     assert!(!files.is_empty());
 }

@@ -4,7 +4,7 @@
 
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::*;
-use hopscope_trace::{Batch, TraceWriter};
+use hopscope_trace::{Batch, Stamps, TraceReader, TraceWriter};
 
 pub const BATCH: usize = 10;
 
@@ -183,5 +183,92 @@ pub fn assert_whole(reader: &hopscope_trace::TraceReader, records: &[Record]) {
     assert_eq!(batches.len(), records.len().div_ceil(BATCH));
     let heads: Vec<_> = reader.heads().map(|head| head.records as usize).collect();
     let lengths: Vec<_> = batches.iter().map(|batch| batch.records.len()).collect();
+    assert_eq!(heads, lengths);
+}
+
+pub const STAMPS_BATCH: usize = 10;
+
+pub fn stream() -> StreamEntry {
+    StreamEntry {
+        ix: StreamIx(0),
+        sender: "af_packet:veth0".into(),
+        receiver: "af_packet:veth1".into(),
+        traffic: "64 B UDP over IPv4, 3 flows, 1,000,000/s".into(),
+    }
+}
+
+/// 23 packets: three lost, two late, one overtaken, one damaged, two that came twice.
+pub fn stamped_packets() -> Vec<Stamp> {
+    let mut rows: Vec<Stamp> = (0..23u64)
+        .map(|seq| {
+            let intended = Tsc(5_000_000 + 2_596 * seq);
+            let late = if seq == 8 || seq == 9 { 40_000 } else { 31 };
+            let lost = seq == 4 || seq == 15 || seq == 22;
+            let flags = match seq {
+                8 | 9 => StampFlags::LATE,
+                12 => StampFlags::CORRUPTED,
+                _ => StampFlags::NONE,
+            };
+            Stamp {
+                seq,
+                flow: (seq % 3) as u32,
+                len: if seq < 20 { 64 } else { 1500 },
+                intended,
+                sent: intended + late,
+                received: (!lost).then(|| intended + late + 20_000 + 7 * seq),
+                flags,
+            }
+        })
+        .collect();
+    rows[16].flags |= StampFlags::REORDERED;
+    rows.swap(16, 19);
+    for seq in [2, 12] {
+        let mut again = rows[seq];
+        again.received = again.received.map(|at| at + 900);
+        again.flags = StampFlags::DUPLICATE;
+        rows.push(again);
+    }
+    rows
+}
+
+/// A recording of packets only, in batches of [`STAMPS_BATCH`].
+pub fn stamped_file(rows: &[Stamp]) -> File {
+    let mut meta = meta();
+    meta.command_line = ["hopscope", "load", "packets"].map(String::from).into();
+    let mut writer = TraceWriter::new(Vec::new(), &meta).unwrap();
+    writer.stream(&stream()).unwrap();
+    let mut ends = Vec::new();
+    for (n, part) in rows.chunks(STAMPS_BATCH).enumerate() {
+        let batch = Stamps {
+            stream: StreamIx(0),
+            unwritten_before: if n == 1 { 4 } else { 0 },
+            stamps: part,
+        };
+        writer.stamps(batch).unwrap();
+        ends.push(writer.bytes_written() as usize);
+    }
+    let summary = Summary {
+        recorded: 0,
+        lost: 0,
+        torn: 0,
+        ..summary()
+    };
+    let bytes = writer.finish(&summary).unwrap();
+    File { bytes, ends }
+}
+
+/// Asserts that `reader` gives back what [`stamped_file`] wrote.
+pub fn assert_stamps(reader: &TraceReader, rows: &[Stamp]) {
+    let t = reader.tables();
+    assert_eq!((&t.streams, &t.damage), (&vec![stream()], &None));
+    assert_eq!(t.unknown_chunks, 0);
+    let batches: Vec<_> = reader.stamps().map(Result::unwrap).collect();
+    for (n, (batch, part)) in batches.iter().zip(rows.chunks(STAMPS_BATCH)).enumerate() {
+        assert_eq!((batch.stream, batch.stamps.as_slice()), (StreamIx(0), part));
+        assert_eq!(batch.unwritten_before, if n == 1 { 4 } else { 0 });
+    }
+    assert_eq!(batches.len(), rows.len().div_ceil(STAMPS_BATCH));
+    let heads: Vec<_> = reader.stamp_heads().map(|h| h.rows as usize).collect();
+    let lengths: Vec<_> = batches.iter().map(|b| b.stamps.len()).collect();
     assert_eq!(heads, lengths);
 }

@@ -1,0 +1,220 @@
+//! What became of one generated packet: when it should have left, when it left, when it arrived.
+//! Stamps are on the clock of the probes, so that a packet and the function runs that handled it
+//! can be laid side by side.
+use crate::Tsc;
+use alloc::string::String;
+use core::fmt;
+use core::ops::{BitOr, BitOrAssign};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StreamIx(pub u32);
+
+/// A sender and the receiver that its packets are matched at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamEntry {
+    pub ix: StreamIx,
+    /// Where packets leave and arrive, as the user named it: `af_packet:veth0`.
+    pub sender: String,
+    pub receiver: String,
+    /// What was sent, for people: `64 B UDP over IPv4, 1000 flows, Poisson, 100,000/s`.
+    pub traffic: String,
+}
+
+/// What was out of order with a packet. Values are part of the file format.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct StampFlags(u8);
+
+impl StampFlags {
+    pub const NONE: StampFlags = StampFlags(0);
+    /// Left while the generator was behind its schedule: latency from the intended time says as
+    /// much of the generator as of what is measured.
+    pub const LATE: StampFlags = StampFlags(1);
+    /// A further arrival of a packet that had arrived before; `received` is of this one.
+    pub const DUPLICATE: StampFlags = StampFlags(1 << 1);
+    /// A packet with a higher sequence number of the same flow arrived before it.
+    pub const REORDERED: StampFlags = StampFlags(1 << 2);
+    /// Arrived with another payload than was sent; sequence number and flow were readable.
+    pub const CORRUPTED: StampFlags = StampFlags(1 << 3);
+
+    const NAMES: [(StampFlags, &'static str); 4] = [
+        (StampFlags::LATE, "late"),
+        (StampFlags::DUPLICATE, "duplicate"),
+        (StampFlags::REORDERED, "reordered"),
+        (StampFlags::CORRUPTED, "corrupted"),
+    ];
+
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// `None` when there are bits without a meaning.
+    pub const fn from_bits(bits: u8) -> Option<StampFlags> {
+        match bits {
+            0..=15 => Some(StampFlags(bits)),
+            _ => None,
+        }
+    }
+
+    pub const fn contains(self, other: StampFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for StampFlags {
+    type Output = StampFlags;
+    fn bitor(self, rhs: StampFlags) -> StampFlags {
+        StampFlags(self.0 | rhs.0)
+    }
+}
+
+impl BitOrAssign for StampFlags {
+    fn bitor_assign(&mut self, rhs: StampFlags) {
+        *self = *self | rhs;
+    }
+}
+
+/// Their names, with `+` between; `-` for none.
+impl fmt::Display for StampFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (flag, name) in StampFlags::NAMES {
+            if self.contains(flag) {
+                write!(f, "{separator}{name}")?;
+                separator = "+";
+            }
+        }
+        match separator {
+            "" => f.write_str("-"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for StampFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StampFlags({self})")
+    }
+}
+
+/// One packet, or one further arrival of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stamp {
+    /// Counted from 0 over the whole stream.
+    pub seq: u64,
+    /// Index of the flow within the stream.
+    pub flow: u32,
+    /// Of the Ethernet frame, without FCS, in bytes.
+    pub len: u32,
+    /// When the schedule wanted it to leave: what an open loop counts latency from.
+    pub intended: Tsc,
+    /// When it was given to the port.
+    pub sent: Tsc,
+    /// `None`: it did not arrive before the receiver gave up waiting.
+    pub received: Option<Tsc>,
+    pub flags: StampFlags,
+}
+
+impl Stamp {
+    /// From the intended time to arrival, in ticks; `None` of a lost packet.
+    pub fn latency_ticks(&self) -> Option<i64> {
+        self.received.map(|received| received - self.intended)
+    }
+
+    /// From leaving to arrival, in ticks: without what the generator itself was late.
+    pub fn transit_ticks(&self) -> Option<i64> {
+        self.received.map(|received| received - self.sent)
+    }
+}
+
+/// Counts over stamps. `sent` and `lost` are packets, `duplicate` further arrivals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StampCounts {
+    pub sent: u64,
+    pub received: u64,
+    pub lost: u64,
+    pub late: u64,
+    pub duplicate: u64,
+    pub reordered: u64,
+    pub corrupted: u64,
+}
+
+impl StampCounts {
+    pub fn add(&mut self, stamp: &Stamp) {
+        let has = |flag| u64::from(stamp.flags.contains(flag));
+        self.duplicate += has(StampFlags::DUPLICATE);
+        self.corrupted += has(StampFlags::CORRUPTED);
+        if stamp.flags.contains(StampFlags::DUPLICATE) {
+            return;
+        }
+        self.sent += 1;
+        self.received += u64::from(stamp.received.is_some());
+        self.lost += u64::from(stamp.received.is_none());
+        self.late += has(StampFlags::LATE);
+        self.reordered += has(StampFlags::REORDERED);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn flags_have_names() {
+        assert_eq!(StampFlags::NONE.to_string(), "-");
+        let flags = StampFlags::LATE | StampFlags::CORRUPTED;
+        assert_eq!(flags.to_string(), "late+corrupted");
+        assert_eq!(StampFlags::from_bits(flags.bits()), Some(flags));
+        assert_eq!(StampFlags::from_bits(16), None);
+    }
+
+    #[test]
+    fn every_packet_is_counted_once_and_every_arrival_somewhere() {
+        let first = Stamp {
+            received: Some(Tsc(7)),
+            ..Stamp::default()
+        };
+        let again = Stamp {
+            flags: StampFlags::DUPLICATE | StampFlags::REORDERED,
+            ..first
+        };
+        let lost = Stamp {
+            seq: 1,
+            flags: StampFlags::LATE,
+            ..Stamp::default()
+        };
+        let mut counts = StampCounts::default();
+        [first, again, lost].iter().for_each(|s| counts.add(s));
+        let expected = StampCounts {
+            sent: 2,
+            received: 1,
+            lost: 1,
+            late: 1,
+            duplicate: 1,
+            reordered: 0,
+            corrupted: 0,
+        };
+        assert_eq!(counts, expected);
+    }
+
+    #[test]
+    fn latency_counts_from_the_intended_time() {
+        let stamp = Stamp {
+            intended: Tsc(100),
+            sent: Tsc(130),
+            received: Some(Tsc(150)),
+            ..Stamp::default()
+        };
+        assert_eq!(
+            (stamp.latency_ticks(), stamp.transit_ticks()),
+            (Some(50), Some(20))
+        );
+        let lost = Stamp {
+            received: None,
+            ..stamp
+        };
+        assert_eq!((lost.latency_ticks(), lost.transit_ticks()), (None, None));
+    }
+}
