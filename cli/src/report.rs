@@ -1,9 +1,12 @@
-//! `hopscope report`: how long each call took.
+//! `hopscope report`: how long each call took, and each generated packet.
+mod packets;
+
 use anyhow::Context;
 use clap::ValueEnum;
 use hopscope_analyze::{Analysis, Batch, Group, Index, Options, Window, parse_span_ns};
 use hopscope_event::{Ns, ThreadIx};
-use hopscope_report::{Event, EventWriter, Layout, Names, Recording, Scale, Sort, TimeUnit, View};
+use hopscope_report::{Event, EventWriter, Layout, Names, PacketWriter, Recording};
+use hopscope_report::{Scale, Sort, Streams, TimeUnit, View};
 use hopscope_trace::{Damage, Tables, TraceError, TraceReader};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
@@ -21,10 +24,10 @@ pub struct ReportArgs {
     /// Largest first by this; names ascending. Corrected times where the probe cost is known
     #[arg(long, value_enum, default_value_t = SortBy::Total)]
     sort: SortBy,
-    /// Only calls that began at this time after the start or later: 1.5s, 20ms, 300us
+    /// Only calls that began, and packets due, at this time after the start or later: 1.5s, 20ms, 300us
     #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
     from: Option<Ns>,
-    /// Only calls that began before this time after the start
+    /// Only what began before this time after the start
     #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
     to: Option<Ns>,
     /// Only this thread (may be given several times)
@@ -79,6 +82,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let threads = chosen_threads(&args, tables)?;
     let damage = tables.damage.as_ref().map(damage_text);
     let filter = filter_text(&args);
+    let packets = packets::of(&args, &reader, window)?;
     let recording = Recording {
         meta,
         processes: &tables.processes,
@@ -89,6 +93,10 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         summary: tables.summary.as_ref(),
         damage: damage.as_deref(),
         filter: &filter,
+        streams: Streams {
+            entries: &tables.streams,
+            packets: &packets,
+        },
     };
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     match args.events {
@@ -147,7 +155,7 @@ fn filter_text(args: &ReportArgs) -> String {
     match (args.from, args.to) {
         (None, None) => {}
         (from, to) => parts.push(format!(
-            "calls that began {}{}{}",
+            "what began {}{}{}",
             from.map_or(String::new(), |ns| format!("from {}", ms(ns))),
             if from.is_some() && to.is_some() {
                 " "
@@ -226,6 +234,15 @@ fn events(
         start: recording.meta.start.tsc,
         json: args.json,
     };
+    let packets = PacketWriter {
+        scale: writer.scale,
+        start: writer.start,
+        json: writer.json,
+    };
+    let some = packets::write_each(out, args, reader, window, &packets)?;
+    if some && recording.functions.is_empty() && reader.heads().next().is_none() {
+        return Ok(());
+    }
     writer.titles(out)?;
     for batch in reader.batches() {
         let batch = batch.with_context(|| format!("reading {}", args.file.display()))?;

@@ -84,6 +84,26 @@ fn records_that_damage_took_are_set_against_the_recorders_count() {
 }
 
 #[test]
+fn packets_are_counted_and_nothing_is_said_of_calls() {
+    let said = text("tests/golden/v1.1-stamps.hop");
+    let stream = line(&said, "stream").expect("said");
+    assert_eq!(
+        stream,
+        "af_packet:veth0 to af_packet:veth1: 64 B UDP over IPv4, 3 flows, 1,000,000/s"
+    );
+    let packets = line(&said, "packets").expect("said");
+    assert!(packets.starts_with("25 rows, "), "{packets}");
+    assert!(
+        packets.ends_with(": 23 packets, 3 lost; 2 further arrivals; 4 rows unwritten"),
+        "{packets}"
+    );
+    assert!(line(&said, "records").is_none() && line(&said, "measured").is_none());
+    assert!(line(&text("tests/golden/v1.hop"), "packets").is_none());
+    let cut = text("corpus/stamps-torn.hop");
+    assert!(cut.contains("20 rows, "), "{cut}");
+}
+
+#[test]
 fn json_is_one_object() {
     for (name, damaged, records) in [
         ("tests/golden/v1.hop", false, 40),

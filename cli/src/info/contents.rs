@@ -1,5 +1,5 @@
 //! What a trace says of itself.
-use hopscope_event::{ProcessEntry, ProcessIx, RecordingMeta, Summary, ThreadIx};
+use hopscope_event::{ProcessEntry, ProcessIx, RecordingMeta, StreamEntry, Summary, ThreadIx};
 use hopscope_trace::TraceReader;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -20,6 +20,17 @@ pub struct Thread<'a> {
     pub comm: Option<&'a str>,
     #[serde(flatten)]
     pub held: Held,
+}
+
+/// Rows of generated packets.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Stamped {
+    pub rows: u64,
+    pub lost: u64,
+    pub duplicate: u64,
+    pub unwritten: u64,
+    /// `None` without rows.
+    pub bytes_per_row: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -52,6 +63,8 @@ pub struct Info<'a> {
     pub held: Held,
     /// `None` without records.
     pub bytes_per_record: Option<f64>,
+    pub streams: &'a [StreamEntry],
+    pub stamps: Stamped,
     /// `None` when the recorder was killed, or the end of the file is lost.
     pub summary: Option<&'a Summary>,
 }
@@ -106,7 +119,27 @@ impl<'a> Info<'a> {
             held,
             bytes_per_record: (held.records > 0)
                 .then(|| t.record_bytes as f64 / held.records as f64),
+            streams: &t.streams,
+            stamps: stamped(reader),
             summary: t.summary.as_ref(),
         }
     }
+
+    /// A generator wrote it: no process was measured.
+    pub fn is_of_packets_only(&self) -> bool {
+        !self.streams.is_empty() && self.processes.is_empty() && self.batches == 0
+    }
+}
+
+fn stamped(reader: &TraceReader) -> Stamped {
+    let mut stamps = Stamped::default();
+    for head in reader.stamp_heads() {
+        stamps.rows += u64::from(head.rows);
+        stamps.lost += u64::from(head.lost);
+        stamps.duplicate += u64::from(head.duplicate);
+        stamps.unwritten = stamps.unwritten.saturating_add(head.unwritten_before);
+    }
+    let bytes = reader.tables().stamp_bytes as f64;
+    stamps.bytes_per_row = (stamps.rows > 0).then(|| bytes / stamps.rows as f64);
+    stamps
 }

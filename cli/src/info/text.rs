@@ -10,6 +10,13 @@ pub fn write(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
         let words = plain(&process.command_line.join(" "));
         writeln!(out, "target     {}: {words}", process.pid)?;
     }
+    packets(out, info)?;
+    if info.is_of_packets_only() {
+        return match info.summary {
+            Some(summary) => notes(out, summary),
+            None => Ok(()),
+        };
+    }
     records(out, info)?;
     let Some(summary) = info.summary else {
         return Ok(());
@@ -143,10 +150,37 @@ fn counted_by_the_recorder(out: &mut impl Write, held: Held, summary: &Summary) 
         "unmeasured {} calls of threads that had no ring",
         s.calls_unmeasured
     )?;
-    for note in &s.notes {
+    notes(out, s)
+}
+
+fn notes(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
+    for note in &summary.notes {
         writeln!(out, "note       {}", plain(note))?;
     }
     Ok(())
+}
+
+fn packets(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
+    for s in info.streams {
+        let (from, to, traffic) = (plain(&s.sender), plain(&s.receiver), plain(&s.traffic));
+        writeln!(out, "stream     {from} to {to}: {traffic}")?;
+    }
+    let s = info.stamps;
+    if info.streams.is_empty() && s.rows + s.unwritten == 0 {
+        return Ok(());
+    }
+    let bytes = s
+        .bytes_per_row
+        .map_or(String::new(), |bytes| format!(", {bytes:.2} bytes each"));
+    writeln!(
+        out,
+        "packets    {} rows{bytes}: {} packets, {} lost; {} further arrivals; {} rows unwritten",
+        s.rows,
+        s.rows.saturating_sub(s.duplicate),
+        s.lost,
+        s.duplicate,
+        s.unwritten
+    )
 }
 
 /// Names come from the measured process: none of them may steer the terminal.

@@ -1,7 +1,7 @@
 //! Where the numbers come from: the first thing to read on every report.
 use crate::recording::{Recording, printable};
 use crate::units::{Scale, grouped, ns_text};
-use hopscope_event::ProbeCost;
+use hopscope_event::{ProbeCost, Summary};
 use std::io::{self, Write};
 
 pub(crate) fn write(
@@ -31,6 +31,7 @@ pub(crate) fn write(
     writeln!(out, "clock      TSC at {mhz:.3} MHz, {doubt}")?;
     writeln!(out, "started    {}", utc(meta.start.realtime_ns))?;
     match meta.probe_cost {
+        None if recording.is_of_packets_only() => {}
         Some(cost) => writeln!(out, "probes     {}", cost_text(cost, scale))?,
         None => writeln!(out, "probes     cost not measured: times are not corrected")?,
     }
@@ -69,6 +70,9 @@ fn summary(out: &mut impl Write, recording: &Recording<'_>) -> io::Result<()> {
         .saturating_sub(recording.meta.start.monotonic_ns);
     let why = printable(&s.ended_because);
     writeln!(out, "ended      after {}: {why}", ns_text(took as f64))?;
+    if recording.is_of_packets_only() {
+        return notes(out, s);
+    }
     writeln!(
         out,
         "records    {} recorded, {} lost, {} torn; {} calls unmeasured; functions refused: {}",
@@ -93,7 +97,11 @@ fn summary(out: &mut impl Write, recording: &Recording<'_>) -> io::Result<()> {
         ns_text(s.recorder_cpu_ns as f64),
         grouped(s.threads_measured),
     )?;
-    for note in &s.notes {
+    notes(out, s)
+}
+
+fn notes(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
+    for note in &summary.notes {
         writeln!(out, "note       {}", printable(note))?;
     }
     Ok(())

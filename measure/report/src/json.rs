@@ -43,6 +43,7 @@ pub fn write_json(
         threads: recording.threads,
     };
     line(out, &head)?;
+    crate::packets::write_json(out, recording, &scale)?;
     match view.layout {
         Layout::Rows(group) => {
             for row in sorted(&names, outcome, view.sort) {
@@ -71,7 +72,7 @@ pub fn write_json(
 
 /// Fields in the order they are put in, so that `type` comes first; times go under names that
 /// end in their unit.
-struct Object<'a> {
+pub(crate) struct Object<'a> {
     fields: Vec<(String, Value)>,
     scale: &'a Scale,
 }
@@ -83,7 +84,7 @@ impl Serialize for Object<'_> {
 }
 
 impl Object<'_> {
-    fn new<'a>(kind: &str, scale: &'a Scale) -> Object<'a> {
+    pub(crate) fn new<'a>(kind: &str, scale: &'a Scale) -> Object<'a> {
         let mut object = Object {
             fields: Vec::new(),
             scale,
@@ -93,17 +94,17 @@ impl Object<'_> {
         object
     }
 
-    fn put(&mut self, name: &str, value: impl Into<Value>) {
+    pub(crate) fn put(&mut self, name: &str, value: impl Into<Value>) {
         self.fields.push((name.to_owned(), value.into()));
     }
 
-    fn time(&mut self, name: &str, ticks: i128) {
+    pub(crate) fn time(&mut self, name: &str, ticks: i128) {
         let name = format!("{name}_{}", self.scale.suffix());
         self.put(&name, self.scale.number(ticks));
     }
 
     /// A quantile that is negative or empty is `null`; `NAME_negative` counts the negative ones.
-    fn distribution(&mut self, name: &str, d: &Distribution) {
+    pub(crate) fn distribution(&mut self, name: &str, d: &Distribution) {
         let quantiles = [
             ("p50", d.quantile(500)),
             ("p90", d.quantile(900)),

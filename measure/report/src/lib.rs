@@ -7,6 +7,7 @@ mod header;
 mod json;
 mod losses;
 mod order;
+mod packets;
 mod recording;
 mod table;
 mod tree;
@@ -15,6 +16,7 @@ mod units;
 pub use events::{Event, EventWriter};
 pub use json::write_json;
 pub use order::Sort;
+pub use packets::{PacketWriter, Streams};
 pub use recording::{Names, Recording};
 pub use units::{Scale, TimeUnit};
 
@@ -46,6 +48,10 @@ pub fn write_text(
     let names = Names::new(recording);
     let scale = Scale::new(view.time, recording.meta.tsc_frequency);
     header::write(out, recording, &scale)?;
+    packets::write(out, recording, &scale)?;
+    if recording.is_of_packets_only() {
+        return Ok(());
+    }
     match view.layout {
         Layout::Rows(group) => table::write(out, &names, outcome, &scale, group, view.sort)?,
         Layout::Tree => tree::write(out, &names, outcome, &scale, view.sort)?,

@@ -1,4 +1,5 @@
 //! The tables of a recording, and names found in them.
+use crate::packets::Streams;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{FunctionEntry, FunctionId, ProcessEntry, ProcessIx, RecordingMeta};
 use hopscope_event::{Refusal, Summary, ThreadEntry, ThreadIx};
@@ -19,6 +20,15 @@ pub struct Recording<'a> {
     pub damage: Option<&'a str>,
     /// What part is looked at, in words; empty for all of it.
     pub filter: &'a str,
+    /// Generated packets; empty in most recordings.
+    pub streams: Streams<'a>,
+}
+
+impl Recording<'_> {
+    /// No process was measured: there is nothing to say of calls.
+    pub(crate) fn is_of_packets_only(&self) -> bool {
+        !self.streams.is_empty() && self.functions.is_empty() && self.processes.is_empty()
+    }
 }
 
 /// Names by number.

@@ -2,8 +2,10 @@
 //! writes them anew; the difference is then read in the commit.
 mod sample;
 
-use hopscope_analyze::Group;
-use hopscope_report::{Event, EventWriter, Layout, Names, Scale, Sort, TimeUnit, View};
+use hopscope_analyze::{Group, Packets};
+use hopscope_event::{RecordingMeta, Stamp, StampFlags, StreamEntry, StreamIx, Tsc};
+use hopscope_report::{Event, EventWriter, Layout, Names, PacketWriter, Scale, Sort};
+use hopscope_report::{Streams, TimeUnit, View};
 use sample::Sample;
 use std::path::Path;
 
@@ -144,6 +146,84 @@ fn raw_events() {
             }
         }
         check(if json { "events.jsonl" } else { "events.txt" }, out);
+    }
+}
+
+/// Packets beside calls, and packets alone: then nothing is said of calls.
+#[test]
+fn packets() {
+    let entries = [StreamEntry {
+        ix: StreamIx(0),
+        sender: "af_packet:veth0".into(),
+        receiver: "af_packet:veth1".into(),
+        traffic: "64 B UDP, 2 flows".into(),
+    }];
+    let rows: Vec<Stamp> = (0..1000u64)
+        .map(|n| Stamp {
+            seq: n,
+            flow: (n % 2) as u32,
+            len: 64,
+            intended: Tsc(1_000_000 + 2_000 * n),
+            sent: Tsc(1_000_000 + 2_000 * n + if n > 990 { 60_000 } else { 40 }),
+            received: (n % 100 != 7).then_some(Tsc(1_100_000 + 2_010 * n)),
+            flags: match n {
+                991.. => StampFlags::LATE,
+                30 => StampFlags::REORDERED,
+                31 => StampFlags::CORRUPTED,
+                _ => StampFlags::NONE,
+            },
+        })
+        .collect();
+    let again = Stamp {
+        flags: StampFlags::DUPLICATE,
+        ..rows[5]
+    };
+    let mut of = Packets::new(StreamIx(0));
+    rows.iter().chain([&again]).for_each(|row| of.add(row));
+    of.unwritten = 3;
+    let packets = [of];
+    let sample = Sample::new();
+    let mut recording = sample.recording();
+    recording.streams = Streams {
+        entries: &entries,
+        packets: &packets,
+    };
+    let layout = view(Layout::Rows(Group::Module));
+    let outcome = sample.analyzed(Group::Module);
+    let mut out = Vec::new();
+    hopscope_report::write_text(&mut out, &recording, &outcome, layout).expect("to memory");
+    check("packets_and_calls.txt", out);
+    (recording.processes, recording.functions) = (&[], &[]);
+    let meta = RecordingMeta {
+        probe_cost: None,
+        ..sample.meta.clone()
+    };
+    recording.meta = &meta;
+    for (name, json) in [("packets.txt", false), ("packets.jsonl", true)] {
+        let mut out = Vec::new();
+        let write = match json {
+            true => hopscope_report::write_json,
+            false => hopscope_report::write_text,
+        };
+        write(&mut out, &recording, &outcome, layout).expect("to memory");
+        check(name, out);
+    }
+    for (name, json) in [("packet_rows.txt", false), ("packet_rows.jsonl", true)] {
+        let mut out = Vec::new();
+        let writer = PacketWriter {
+            scale: Scale::new(TimeUnit::Ns, sample.meta.tsc_frequency),
+            start: Tsc(1_000_000),
+            json,
+        };
+        writer.titles(&mut out).expect("to memory");
+        for row in rows[5..8]
+            .iter()
+            .chain(&rows[30..32])
+            .chain([&again, &rows[995]])
+        {
+            writer.packet(&mut out, 0, row).expect("to memory");
+        }
+        check(name, out);
     }
 }
 

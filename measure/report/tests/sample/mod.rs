@@ -4,7 +4,7 @@ use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{ClockSync, Tsc, TscFrequency};
 use hopscope_event::{FunctionEntry, FunctionId, Kind, ProbeCost, ProcessEntry, ProcessIx};
 use hopscope_event::{Record, RecordingMeta, Refusal, Summary, ThreadEntry, ThreadIx};
-use hopscope_report::Recording;
+use hopscope_report::{Recording, Streams};
 
 pub struct Sample {
     pub meta: RecordingMeta,
@@ -170,6 +170,7 @@ impl Sample {
             summary: self.summary.as_ref(),
             damage: self.damage.as_deref(),
             filter: "",
+            streams: Streams::default(),
         }
     }
 
