@@ -144,7 +144,7 @@ pub(super) fn measure(meta: &RecordingMeta, options: &InstallOptions) -> anyhow:
         empty_probes: false,
         ..*options
     };
-    let installed = install(pid, &selected, &options, table)?;
+    let installed = install(pid, selected, &options, table)?;
     leaf.time()?;
     let probed = leaf.time()?;
     let mut records = Vec::new();

@@ -199,7 +199,7 @@ fn attach(
         plan.functions.clone(),
     );
     let selected: Vec<_> = items.iter().map(Item::selected).collect();
-    Ok(install(process.pid, &selected, options, table)?)
+    Ok(install(process.pid, selected, options, table)?)
 }
 
 fn note_late_refusals(installed: &Installed, plan: &mut Plan) {

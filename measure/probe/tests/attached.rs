@@ -11,6 +11,8 @@ mod seccomp;
 mod stopped;
 #[path = "attached/target.rs"]
 mod target;
+#[path = "attached/unloaded.rs"]
+mod unloaded;
 
 /// The cheapest remote system call with an answer that is known.
 fn getpid(stopped: &mut hopscope_probe::attach::StoppedProcess) {

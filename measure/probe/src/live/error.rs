@@ -41,6 +41,10 @@ pub enum LiveError {
         "process {pid}: code at {at:#x} is not what its file says; is a debugger or another tracer at work?"
     )]
     CodeDiffers { pid: i32, at: u64 },
+    #[error(
+        "process {pid}: what was chosen is no longer there: its module was unloaded while hopscope attached, or the process ended"
+    )]
+    Gone { pid: i32 },
 }
 
 impl LiveError {

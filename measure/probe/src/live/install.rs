@@ -4,19 +4,17 @@ use super::build::{self, Linked, Selected};
 use super::error::LiveError;
 use super::mapping::{self, Mapped};
 use super::maps;
-use super::patch::{self, Direction};
+use super::patch;
 use super::place::{self, Places, Sizes};
+use super::standing::{self, LateRefusals};
+use super::switch::Batch;
 use super::table::{Patch, PatchTable, STATE_AT, State};
 use crate::attach::memory::TargetMemory;
-use crate::attach::{self, StoppedProcess, fault};
+use crate::attach::{self, fault};
 use crate::codegen::probe::ProbeConfig;
 use crate::codegen::slow::SlowConfig;
 use crate::memory::SharedWords;
-use crate::relocate::refusal::Refusal;
-use hopscope_event::FunctionId;
-use hopscope_event::layout::{
-    Context, POOL_HEADER_BYTES, POOL_MAGIC, POOL_VERSION, PoolHeader, ring_bytes,
-};
+use hopscope_event::layout::{POOL_MAGIC, POOL_VERSION, PoolHeader};
 use hopscope_event::record::STRIDE;
 use hopscope_event::ring::Pool;
 use std::fs::File;
@@ -44,7 +42,7 @@ pub struct Installed {
     /// Threads that got a context at attach: (tid, context).
     pub threads: Vec<(i32, u32)>,
     /// Accepted, and then not switched on after all.
-    pub refused: Vec<(FunctionId, String)>,
+    pub refused: LateRefusals,
     pub pause: Duration,
     /// Inode of the arena's memfd: how forked children are found.
     pub arena_inode: u64,
@@ -77,7 +75,7 @@ const TID_OFFSETS: [u32; 2] = [0x2d0, 0x30];
 /// Instruments `pid`. `table` holds everything but addresses and patches.
 pub fn install(
     pid: i32,
-    selected: &[Selected],
+    mut selected: Vec<Selected>,
     options: &InstallOptions,
     mut table: PatchTable,
 ) -> Result<Installed, LiveError> {
@@ -100,9 +98,9 @@ pub fn install(
         ring_records_log2: options.ring_records_log2,
         tid_at_fs: Some(TID_OFFSETS[0]),
     };
-    verify_code(pid, &memory, selected)?;
-    let (segments, _) = build::emit(selected, &config, &slow);
     let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
+    let mut refused = standing::keep(pid, &memory, &mut selected)?;
+    let (segments, _) = build::emit(&selected, &config, &slow);
     let (mut places, mut taken) = place::choose(&mappings, &sizes)?;
     places.add_segments(&segments, &mappings, &mut taken)?;
 
@@ -120,19 +118,35 @@ pub fn install(
 
     slow.contexts_at = places.contexts.at;
     slow.pool_at = places.pool.at;
-    let (segments, refused) = build::emit(selected, &config, &slow);
-    let mut refused: Vec<(FunctionId, String)> = refused
-        .into_iter()
-        .map(|(id, why): (_, Refusal)| (id, why.to_string()))
-        .collect();
+    let (segments, not_movable) = build::emit(&selected, &config, &slow);
+    refused.extend(
+        not_movable
+            .into_iter()
+            .map(|(id, why)| (id, why.to_string())),
+    );
     let result = fill(pid, &memory, &segments, &places, &arena, &mut table);
-    let prepared = result.and_then(|linked| {
+    let prepared = result.and_then(|(linked, gone)| {
+        refused.extend(gone);
         let words = SharedWords::map(&pool, places.pool.len as usize)
             .map_err(LiveError::io(pid, "mapping the rings"))?;
         prepare_pool(&words, options);
-        patch::make_private(pid, &memory, &table.patches)?;
+        let gone = patch::make_private(&memory, &table.patches);
+        refused.extend(standing::leave_out(
+            &mut table,
+            &linked,
+            gone,
+            standing::GONE,
+        ));
         fault::point(fault::PREPARED);
-        let on = switch_on(pid, &memory, &linked, &arena, &words, &mut table, options)?;
+        let batch = Batch {
+            memory: &memory,
+            linked: &linked,
+            arena: &arena,
+            words: &words,
+            mappings: &mappings,
+            contexts: options.contexts as usize,
+        };
+        let on = batch.switch_on(pid, &mut table)?;
         Ok((words, on))
     });
     let (words, on) = match prepared {
@@ -176,28 +190,6 @@ pub fn install(
     })
 }
 
-/// The copies are made from the file: what runs must be the same, byte for byte (no breakpoint, no
-/// text relocation, no wrong load address).
-fn verify_code(pid: i32, memory: &TargetMemory, selected: &[Selected]) -> Result<(), LiveError> {
-    let mut running = Vec::new();
-    for s in selected {
-        for piece in &s.pieces {
-            let at = piece.svma.wrapping_add(s.bias);
-            running.resize(piece.bytes.len(), 0);
-            memory
-                .read(at, &mut running)
-                .map_err(LiveError::io(pid, "reading its code"))?;
-            if let Some(n) = running.iter().zip(piece.bytes).position(|(a, b)| a != b) {
-                return Err(LiveError::CodeDiffers {
-                    pid,
-                    at: at + n as u64,
-                });
-            }
-        }
-    }
-    Ok(())
-}
-
 fn tid_offset(memory: &TargetMemory, fs_base: u64, tid: i32) -> Option<u32> {
     TID_OFFSETS.into_iter().find(|offset| {
         let mut word = [0u8; 4];
@@ -206,7 +198,8 @@ fn tid_offset(memory: &TargetMemory, fs_base: u64, tid: i32) -> Option<u32> {
     })
 }
 
-/// Links the segments, writes them and the patch table into the arena.
+/// Links the segments, writes them and the patch table into the arena. What is no longer there to
+/// be patched is left out.
 fn fill(
     pid: i32,
     memory: &TargetMemory,
@@ -214,7 +207,7 @@ fn fill(
     places: &Places,
     arena: &File,
     table: &mut PatchTable,
-) -> Result<Vec<Linked>, LiveError> {
+) -> Result<(Vec<Linked>, LateRefusals), LiveError> {
     let mut linked = Vec::new();
     let mut offset = places.header.len;
     for (segment, area) in segments.iter().zip(&places.segments) {
@@ -230,12 +223,13 @@ fn fill(
         arrived(pid, memory, &l)?;
         linked.push(l);
     }
-    let mut patches = Vec::new();
-    for entry in linked.iter().flat_map(|l| &l.entries) {
+    let (mut patches, mut gone) = (Vec::new(), Vec::new());
+    for entry in linked.iter().flat_map(|l: &Linked| &l.entries) {
         let mut original = [0u8; 5];
-        memory
-            .read(entry.patch_at, &mut original)
-            .map_err(LiveError::io(pid, "reading its code"))?;
+        if memory.read(entry.patch_at, &mut original).is_err() {
+            gone.push((entry.id, standing::GONE.to_owned()));
+            continue;
+        }
         let replaced = entry
             .jump()
             .ok_or(crate::codegen::asm::LinkError::OutOfRange {
@@ -250,7 +244,7 @@ fn fill(
     patches.sort_by_key(|p| p.at);
     table.patches = patches;
     write_table(pid, arena, table, State::Prepared)?;
-    Ok(linked)
+    Ok((linked, gone))
 }
 
 /// Entries will lead there: what the target has mapped must be what was written.
@@ -292,179 +286,6 @@ fn prepare_pool(words: &SharedWords, options: &InstallOptions) {
     );
     let sizes = options.contexts as u64 | (options.ring_records_log2 as u64) << 32;
     put(offset_of!(PoolHeader, contexts), sizes);
-}
-
-struct SwitchedOn {
-    threads: Vec<(i32, u32)>,
-    refused: Vec<(FunctionId, String)>,
-    pause: Duration,
-}
-
-/// The batch stop.
-fn switch_on(
-    pid: i32,
-    memory: &TargetMemory,
-    linked: &[Linked],
-    arena: &File,
-    words: &SharedWords,
-    table: &mut PatchTable,
-    options: &InstallOptions,
-) -> Result<SwitchedOn, LiveError> {
-    let mut stopped = attach::stop_all(pid)?;
-    let result = patch_stopped(&mut stopped, memory, linked, arena, words, table, options);
-    // After a failure gs stays as it is: an entry may still lead into a copy, a thread may have been
-    // moved into one. The caller takes everything back once nothing needs it.
-    let timing = stopped.resume()?;
-    let (threads, refused) = result?;
-    Ok(SwitchedOn {
-        threads,
-        refused,
-        pause: timing.pause(),
-    })
-}
-
-type Switched = (Vec<(i32, u32)>, LateRefusals);
-/// Threads and the instruction in a copy where each goes on.
-type Moves = Vec<(i32, u64)>;
-type LateRefusals = Vec<(FunctionId, String)>;
-
-fn patch_stopped(
-    stopped: &mut StoppedProcess,
-    memory: &TargetMemory,
-    linked: &[Linked],
-    arena: &File,
-    words: &SharedWords,
-    table: &mut PatchTable,
-    options: &InstallOptions,
-) -> Result<Switched, LiveError> {
-    let pid = stopped.pid();
-    let tids = stopped.tids();
-    let mut owners = Vec::with_capacity(tids.len());
-    for &tid in &tids {
-        let regs = stopped.regs(tid);
-        let (gs_base, fs_base) = (regs.gs_base, regs.fs_base);
-        if gs_base != 0 {
-            return Err(LiveError::GsInUse { pid, tid, gs_base });
-        }
-        let mut owner = [0u8; 8];
-        let readable = fs_base != 0 && memory.read(fs_base, &mut owner).is_ok();
-        if !readable || owner == [0; 8] {
-            return Err(LiveError::NoThreadPointer { pid, tid });
-        }
-        owners.push(u64::from_le_bytes(owner));
-    }
-    let (moves, refused) = leave_out_busy_sites(stopped, memory, linked, table)?;
-
-    let pool = Pool::new(
-        words.words(),
-        options.contexts as usize,
-        options.ring_records_log2,
-    )
-    .expect("mapped with these sizes");
-    let mut contexts = vec![Context::default(); options.contexts as usize + 1];
-    let spare = options.contexts as usize;
-    contexts[spare].pool = table.pool.at;
-    let mut threads = Vec::new();
-    for (i, (&tid, &owner)) in tids.iter().zip(&owners).enumerate() {
-        let Some(ring) = pool.ring(i) else { break };
-        ring.set_owner(owner, tid);
-        let at = POOL_HEADER_BYTES + i * ring_bytes(options.ring_records_log2);
-        let ring = table.pool.at + at as u64;
-        contexts[i] = Context {
-            owner,
-            ring,
-            pool: table.pool.at,
-            ..Context::default()
-        };
-        threads.push((tid, i as u32));
-    }
-    for free in threads.len()..options.contexts as usize {
-        pool.offer(free as u32);
-    }
-    let bytes: Vec<u8> = contexts
-        .iter()
-        .flat_map(|c| [c.owner, c.ring, c.pool, 0, 0, 0, 0, 0])
-        .flat_map(u64::to_le_bytes)
-        .collect();
-    memory
-        .write(table.contexts.at, &bytes)
-        .map_err(LiveError::io(pid, "writing the contexts"))?;
-    // Threads first: a patched entry with gs base 0 would fault. Contexts without patches are
-    // harmless.
-    for (i, &tid) in tids.iter().enumerate() {
-        let context = i.min(spare);
-        stopped.set_gs_base(
-            tid,
-            table.contexts.at + (context * size_of::<Context>()) as u64,
-        )?;
-        fault::point(fault::SET_GS);
-    }
-    // Into a copy only with gs set: its probes read through it.
-    for (tid, rip) in moves {
-        stopped.set_rip(tid, rip)?;
-    }
-    set_state(pid, arena, State::Patched)?;
-    fault::point(fault::STATE_PATCHED);
-    let result = patch::write(pid, memory, &table.patches, Direction::Replace);
-    fault::point(fault::PATCHED);
-    if let Err(e) = result {
-        // Some runs may have been written.
-        patch::write(pid, memory, &table.patches, Direction::Restore)?;
-        set_state(pid, arena, State::Restored)?;
-        return Err(e);
-    }
-    Ok((threads, refused))
-}
-
-/// Where threads that stand in bytes about to change must go. A site that a stack word points into (the
-/// interrupted place of a running signal handler) is left out.
-fn leave_out_busy_sites(
-    stopped: &StoppedProcess,
-    memory: &TargetMemory,
-    linked: &[Linked],
-    table: &mut PatchTable,
-) -> Result<(Moves, LateRefusals), LiveError> {
-    let mut moves: Vec<(i32, u64)> = Vec::new();
-    let mappings = maps::read(stopped.pid())
-        .map_err(LiveError::io(stopped.pid(), "reading its memory map"))?;
-    let mut busy: Vec<u64> = Vec::new();
-    for tid in stopped.tids() {
-        let rip = stopped.regs(tid).rip;
-        if let Some(site) = patch::site_around(&table.patches, rip) {
-            let at = table.patches[site].at;
-            let moved = linked
-                .iter()
-                .flat_map(|l| &l.entries)
-                .find(|e| e.patch_at == at)
-                .and_then(|e| e.moved.iter().find(|(from, _)| *from == rip));
-            match moved {
-                Some((_, to)) => moves.push((tid, *to)),
-                None => busy.push(at),
-            }
-        }
-        for word in stopped.stack_words(tid, &mappings, memory)? {
-            if let Some(site) = patch::site_around(&table.patches, word) {
-                busy.push(table.patches[site].at);
-            }
-        }
-    }
-    busy.sort_unstable();
-    busy.dedup();
-    if busy.is_empty() {
-        return Ok((moves, Vec::new()));
-    }
-    table.patches.retain(|p| busy.binary_search(&p.at).is_err());
-    let entries = linked.iter().flat_map(|l| &l.entries);
-    let refused = entries
-        .filter(|e| busy.binary_search(&e.patch_at).is_ok())
-        .map(|e| {
-            (
-                e.id,
-                "a thread stood in the bytes the jump replaces; try again".to_owned(),
-            )
-        })
-        .collect();
-    Ok((moves, refused))
 }
 
 /// CPU features of this machine that the generated code may use.

@@ -9,6 +9,8 @@ mod patch;
 mod place;
 pub mod remove;
 mod retire;
+mod standing;
+mod switch;
 pub mod table;
 
 pub use error::LiveError;

@@ -19,46 +19,50 @@ fn span(run: &[Patch]) -> Range<u64> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Originals become jumps; a site that is not as its file says is an error.
+    /// Originals become jumps.
     Replace,
-    /// Jumps become originals; a site that does not carry our jump is left alone.
+    /// Jumps become originals.
     Restore,
 }
 
 /// What a write did.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Written {
     pub sites: u64,
-    /// Sites that did not hold what was to be replaced (module gone, patch skipped).
-    pub left_alone: u64,
+    /// Sites that did not hold what was to be replaced: their module is gone, or the patch was
+    /// never made.
+    pub left_out: Vec<u64>,
 }
 
 /// Makes every page of the sites private to the target beforehand, so that no page is copied
-/// during the stop: one byte of each site is written with the value it has.
-pub fn make_private(pid: i32, memory: &TargetMemory, patches: &[Patch]) -> Result<(), LiveError> {
-    let mut last_page = u64::MAX;
+/// during the stop: one byte of each site is written with the value it has. Returns the sites where
+/// that is not possible, because their module is gone.
+pub fn make_private(memory: &TargetMemory, patches: &[Patch]) -> Vec<u64> {
+    let mut last = (u64::MAX, true);
+    let mut gone = Vec::new();
     for p in patches {
+        let mut touched = true;
         for at in [p.at, p.at + 4] {
-            if at >> 12 != last_page {
-                last_page = at >> 12;
+            if at >> 12 != last.0 {
                 let byte = [p.original[(at - p.at) as usize]];
                 let mut now = [0u8];
-                memory
-                    .read(at, &mut now)
-                    .map_err(LiveError::io(pid, "reading its code"))?;
-                if now != byte {
-                    return Err(LiveError::CodeDiffers { pid, at });
-                }
-                memory
-                    .write(at, &byte)
-                    .map_err(LiveError::io(pid, "writing to its code"))?;
+                let same = memory.read(at, &mut now).is_ok() && now == byte;
+                last = (at >> 12, same && memory.write(at, &byte).is_ok());
             }
+            touched &= last.1;
+        }
+        if !touched {
+            gone.push(p.at);
         }
     }
-    Ok(())
+    gone
 }
 
-/// Rewrites all sites of one process. Replacing verifies everything before it writes anything.
+/// Rewrites all sites of one process, one write for each run of sites. Everything is read before
+/// anything is written; a site that does not hold what is to be replaced is left out.
+///
+/// # Errors
+/// When a run that could be read cannot be written; others may have been.
 pub fn write(
     pid: i32,
     memory: &TargetMemory,
@@ -67,16 +71,11 @@ pub fn write(
 ) -> Result<Written, LiveError> {
     let mut written = Written::default();
     let mut prepared: Vec<(u64, Vec<u8>)> = Vec::new();
-    for run in runs(patches) {
+    let mut prepare = |run: &[Patch]| {
         let range = span(run);
         let mut bytes = vec![0u8; (range.end - range.start) as usize];
-        if let Err(source) = memory.read(range.start, &mut bytes) {
-            if direction == Direction::Replace {
-                return Err(LiveError::io(pid, "reading its code")(source));
-            }
-            // Part of the run is gone (dlclose): take its sites one by one.
-            restore_singly(memory, run, &mut written);
-            continue;
+        if memory.read(range.start, &mut bytes).is_err() {
+            return false;
         }
         let before = written.sites;
         for p in run {
@@ -89,33 +88,37 @@ pub fn write(
             if site == from {
                 site.copy_from_slice(&to);
                 written.sites += 1;
-            } else if direction == Direction::Replace {
-                return Err(LiveError::CodeDiffers { pid, at: p.at });
             } else {
-                written.left_alone += 1;
+                written.left_out.push(p.at);
             }
         }
         if written.sites != before {
             prepared.push((range.start, bytes));
         }
-    }
-    for (at, bytes) in prepared {
-        memory
-            .write(at, &bytes)
-            .map_err(LiveError::io(pid, "writing to its code"))?;
-    }
-    Ok(written)
-}
-
-fn restore_singly(memory: &TargetMemory, run: &[Patch], written: &mut Written) {
-    for p in run {
-        let mut now = [0u8; 5];
-        let ours = memory.read(p.at, &mut now).is_ok() && now == p.replaced;
-        if ours && memory.write(p.at, &p.original).is_ok() {
-            written.sites += 1;
-        } else {
-            written.left_alone += 1;
+        true
+    };
+    let mut unreadable = Vec::new();
+    for run in runs(patches) {
+        if !prepare(run) {
+            // Part of the run is gone (dlclose): its sites one by one.
+            let alone = run.iter().map(std::slice::from_ref);
+            unreadable.extend(alone.filter(|site| !prepare(site)).map(|site| site[0].at));
         }
+    }
+    written.left_out.extend(unreadable);
+    let mut failed = None;
+    for (at, bytes) in prepared {
+        if let Err(source) = memory.write(at, &bytes) {
+            failed.get_or_insert(source);
+            // Replacing is taken back at once; restoring puts back all that can be.
+            if direction == Direction::Replace {
+                break;
+            }
+        }
+    }
+    match failed {
+        Some(source) => Err(LiveError::io(pid, "writing to its code")(source)),
+        None => Ok(written),
     }
 }
 

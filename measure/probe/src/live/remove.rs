@@ -382,8 +382,8 @@ pub fn restore_all(
     let (written, pause) = restore(pid, memory, table)?;
     (detached.pause, detached.restored) = (pause, written.sites);
     // An attach that was killed before its first write has nothing to put back.
-    if written.left_alone > 0 && state != State::Prepared {
-        let n = written.left_alone;
+    if !written.left_out.is_empty() && state != State::Prepared {
+        let n = written.left_out.len();
         detached.notes.push(format!(
             "process {pid}: {n} entries no longer carried our jump (module unloaded or replaced) and were left alone"
         ));

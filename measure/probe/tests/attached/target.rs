@@ -5,6 +5,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub fn compile(name: &str) -> PathBuf {
+    compile_with(name, &[])
+}
+
+pub fn compile_with(name: &str, flags: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/targets/{name}.c"));
     // Cases run in parallel, in one process: each build has a name of its own.
     static BUILDS: AtomicU32 = AtomicU32::new(0);
@@ -12,6 +16,7 @@ pub fn compile(name: &str) -> PathBuf {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{build}"));
     let done = Command::new("gcc")
         .args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread"])
+        .args(flags)
         .arg(source)
         .arg("-o")
         .arg(&out)

@@ -1,0 +1,127 @@
+//! Whether what was chosen still stands where it was chosen: until all threads stand still, a
+//! plug-in may be unloaded, or give way to another one, at any moment. What is gone is refused; the
+//! rest is measured.
+use super::build::{Linked, Selected};
+use super::error::LiveError;
+use super::maps::Mapping;
+use super::table::PatchTable;
+use crate::attach::memory::TargetMemory;
+use hopscope_event::FunctionId;
+
+/// Accepted, and then not switched on after all.
+pub type LateRefusals = Vec<(FunctionId, String)>;
+
+pub const GONE: &str = "its module was unloaded while hopscope attached";
+
+/// Takes out what does not run as its file says, byte for byte: unloaded, or with a breakpoint, a
+/// text relocation, a wrong load address. The copies are made from the file.
+///
+/// # Errors
+/// When that is everything: why the first one had to go.
+pub fn keep(
+    pid: i32,
+    memory: &TargetMemory,
+    selected: &mut Vec<Selected>,
+) -> Result<LateRefusals, LiveError> {
+    let (mut refused, mut first) = (Vec::new(), None);
+    selected.retain(|s| {
+        let Err(why) = compare(pid, memory, s) else {
+            return true;
+        };
+        let reason = match why {
+            LiveError::CodeDiffers { at, .. } => {
+                format!("its code at {at:#x} is not what its file says")
+            }
+            _ => GONE.to_owned(),
+        };
+        refused.push((s.id, reason));
+        first.get_or_insert(why);
+        false
+    });
+    match first {
+        Some(why) if selected.is_empty() => Err(why),
+        _ => Ok(refused),
+    }
+}
+
+fn compare(pid: i32, memory: &TargetMemory, s: &Selected) -> Result<(), LiveError> {
+    let mut running = Vec::new();
+    for piece in &s.pieces {
+        let at = piece.svma.wrapping_add(s.bias);
+        running.resize(piece.bytes.len(), 0);
+        if memory.read(at, &mut running).is_err() {
+            return Err(LiveError::Gone { pid });
+        }
+        if let Some(n) = running.iter().zip(piece.bytes).position(|(a, b)| a != b) {
+            let at = at + n as u64;
+            return Err(LiveError::CodeDiffers { pid, at });
+        }
+    }
+    Ok(())
+}
+
+/// Takes the patches at `sites` out of the table.
+pub fn leave_out(
+    table: &mut PatchTable,
+    linked: &[Linked],
+    mut sites: Vec<u64>,
+    reason: &str,
+) -> LateRefusals {
+    if sites.is_empty() {
+        return Vec::new();
+    }
+    sites.sort_unstable();
+    let is_out = |at: u64| sites.binary_search(&at).is_ok();
+    table.patches.retain(|p| !is_out(p.at));
+    let entries = linked.iter().flat_map(|l| &l.entries);
+    entries
+        .filter(|e| is_out(e.patch_at))
+        .map(|e| (e.id, reason.to_owned()))
+        .collect()
+}
+
+/// Sites at which another file is mapped now, or the same one elsewhere. Equal bytes there would
+/// not show it: only the replaced ones are compared again.
+pub fn moved_away(table: &PatchTable, before: &[Mapping], now: &[Mapping]) -> Vec<u64> {
+    let sites = table.patches.iter().map(|p| p.at);
+    sites
+        .filter(|at| {
+            let was = file_at(before, *at);
+            was.is_none() || was != file_at(now, *at)
+        })
+        .collect()
+}
+
+/// Inode, and where its first byte would lie. `mappings` ascend.
+fn file_at(mappings: &[Mapping], at: u64) -> Option<(u64, u64)> {
+    let after = mappings.partition_point(|m| m.range.start <= at);
+    let mapping = &mappings[after.checked_sub(1)?];
+    let first_byte = mapping.range.start.wrapping_sub(mapping.offset);
+    (at < mapping.range.end).then_some((mapping.inode, first_byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::maps::parse;
+    use super::*;
+
+    #[test]
+    fn a_file_is_told_from_its_successor() {
+        let before = parse(
+            "1000-3000 r-xp 00001000 00:01 7 /a.so\n\
+             5000-6000 r-xp 00000000 00:01 8 /b.so\n",
+        );
+        // Split by a changed protection: the same file at the same place.
+        let split = parse(
+            "1000-2000 r-xp 00001000 00:01 7 /a.so\n\
+             2000-3000 rwxp 00002000 00:01 7 /a.so\n",
+        );
+        let replaced = parse("1000-3000 r-xp 00001000 00:01 9 /c.so\n");
+        let shifted = parse("1000-3000 r-xp 00000000 00:01 7 /a.so\n");
+        assert_eq!(file_at(&before, 0x2fff), file_at(&split, 0x2fff));
+        assert_ne!(file_at(&before, 0x1000), file_at(&replaced, 0x1000));
+        assert_ne!(file_at(&before, 0x1000), file_at(&shifted, 0x1000));
+        assert_eq!(file_at(&before, 0x4000), None);
+        assert_eq!(file_at(&before, 0xfff), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! A plug-in that is unloaded, or gives way to another one, between choice and attachment: it is
+//! refused with the reason, and the rest is measured.
+use super::target::{Target, compile, compile_with};
+use hopscope_event::ProcessIx;
+use hopscope_event::clock::{ClockSync, Tsc, TscFrequency};
+use hopscope_event::record::STRIDE;
+use hopscope_event::ring::Visit;
+use hopscope_event::table::{ProcessEntry, RecordingMeta};
+use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2, install};
+use hopscope_probe::live::table::PatchTable;
+use hopscope_probe::live::{LiveError, remove};
+use hopscope_probe::locate::pattern::Pattern;
+use hopscope_probe::plan::{Item, Plan};
+
+const OPTIONS: InstallOptions = InstallOptions {
+    contexts: 2,
+    ring_records_log2: 12,
+    bmi2: false,
+    empty_probes: false,
+};
+
+fn start() -> Target {
+    let plug_in = |factor| {
+        let flags = ["-shared", "-fPIC", factor];
+        compile_with("plug_in", &flags).display().to_string()
+    };
+    let both = [plug_in("-DFACTOR=3"), plug_in("-DFACTOR=5")].join(":");
+    let mut target = Target::start(&compile("unloaded"), &both);
+    assert_eq!(target.line(), "open");
+    target
+}
+
+fn choose(target: &Target, patterns: &[&str]) -> (Plan, Vec<Item>) {
+    let patterns: Vec<_> = patterns
+        .iter()
+        .map(|p| Pattern::parse(p).unwrap())
+        .collect();
+    let mut plan = Plan::default();
+    let items = plan.add_process(target.pid(), &patterns, false).unwrap();
+    assert_eq!(items.len(), patterns.len(), "{:?}", plan.refusals);
+    (plan, items)
+}
+
+fn attach(target: &Target, plan: &Plan, items: &[Item]) -> Result<Installed, LiveError> {
+    let instant = ClockSync {
+        tsc: Tsc(0),
+        monotonic_ns: 0,
+        realtime_ns: 0,
+        window_ticks: 0,
+    };
+    let meta = RecordingMeta {
+        hopscope_version: "test".into(),
+        command_line: vec![],
+        host: String::new(),
+        kernel: String::new(),
+        cpu: String::new(),
+        cpus_online: 1,
+        tsc_frequency: TscFrequency(1_000_000_000),
+        tsc_invariant: true,
+        start: instant,
+        stride: STRIDE as u32,
+        ring_records: 1 << OPTIONS.ring_records_log2,
+        probe_cost: None,
+    };
+    let process = ProcessEntry {
+        ix: ProcessIx(0),
+        pid: target.pid(),
+        comm: String::new(),
+        command_line: vec![],
+    };
+    let table = PatchTable::new(meta, process, plan.modules.clone(), plan.functions.clone());
+    let options = InstallOptions {
+        bmi2: host_has_bmi2(),
+        ..OPTIONS
+    };
+    let selected = items.iter().map(Item::selected).collect();
+    install(target.pid(), selected, &options, table)
+}
+
+/// The one late refusal, for the plug-in's function.
+fn refusal<'a>(plan: &Plan, installed: &'a Installed) -> &'a str {
+    let [(id, reason)] = &installed.refused[..] else {
+        panic!("{:?}", installed.refused);
+    };
+    assert_eq!(plan.functions[id.0 as usize].name, "plug_in_function");
+    reason
+}
+
+/// The kept function's thousand calls are all there, and all right.
+fn expect_measured(target: &mut Target, installed: Installed) {
+    target.tell();
+    assert_eq!(target.line(), "1000");
+    let mut records = Vec::new();
+    let (_, context) = installed.threads[0];
+    let pool = installed.pool();
+    let ring = pool.ring(context as usize).unwrap();
+    ring.drain(
+        &mut Default::default(),
+        Visit::Live,
+        usize::MAX,
+        &mut records,
+    );
+    assert_eq!(records.len(), 2000);
+    let (written, _) = remove::restore(target.pid(), &installed.memory, &installed.table).unwrap();
+    assert_eq!((written.sites, written.left_out.len()), (1, 0));
+    remove::reap(target.pid(), &installed.memory, &installed.table, true).unwrap();
+    target.tell();
+    assert_eq!(target.exit_code(), Some(0));
+}
+
+#[test]
+fn an_unloaded_module_is_refused_and_the_rest_is_measured() {
+    let mut target = start();
+    let (plan, items) = choose(&target, &["plug_in_function", "kept_function"]);
+    target.tell();
+    assert_eq!(target.line(), "closed");
+    let installed = attach(&target, &plan, &items).unwrap();
+    assert!(refusal(&plan, &installed).contains("unloaded"));
+    target.tell();
+    target.line();
+    expect_measured(&mut target, installed);
+}
+
+#[test]
+fn a_module_that_gave_way_to_another_is_refused() {
+    let mut target = start();
+    let (plan, items) = choose(&target, &["plug_in_function", "kept_function"]);
+    target.tell();
+    assert_eq!(target.line(), "closed");
+    target.tell();
+    let place = target.line();
+    let installed = attach(&target, &plan, &items).unwrap();
+    let reason = refusal(&plan, &installed);
+    let expected = match place.as_str() {
+        "same place" => "not what its file says",
+        _ => "unloaded",
+    };
+    assert!(reason.contains(expected), "{place}: {reason}");
+    expect_measured(&mut target, installed);
+}
+
+#[test]
+fn nothing_left_to_measure_is_an_error_that_says_why() {
+    let mut target = start();
+    let (plan, items) = choose(&target, &["plug_in_function"]);
+    target.tell();
+    assert_eq!(target.line(), "closed");
+    let error = attach(&target, &plan, &items)
+        .err()
+        .expect("nothing is left");
+    assert!(error.to_string().contains("unloaded"), "{error}");
+    target.tell();
+    target.line();
+    target.tell();
+    assert_eq!(target.line(), "1000");
+    target.tell();
+    assert_eq!(target.exit_code(), Some(0));
+}
