@@ -14,8 +14,21 @@ pub(crate) struct Recording {
 impl Recording {
     /// `hopscope record` on `pid`, returning when the target is being recorded.
     pub(crate) fn start(pid: i32, patterns: &[&str], output: &Path) -> Result<Recording> {
+        Recording::start_command(command(pid, patterns, output), output)
+    }
+
+    /// With rings that hold everything, whether the recorder gets a processor in time or not.
+    pub(crate) fn start_keeping(
+        pid: i32,
+        patterns: &[&str],
+        output: &Path,
+        buffer: &str,
+    ) -> Result<Recording> {
+        Recording::start_command(command_with_buffer(pid, patterns, output, buffer), output)
+    }
+
+    fn start_command(mut command: Command, output: &Path) -> Result<Recording> {
         let ready = output.with_extension("ready");
-        let mut command = command(pid, patterns, output);
         command
             .arg("--ready-file")
             .arg(&ready)
@@ -46,6 +59,10 @@ pub(crate) fn summary(said: &str) -> Result<Value> {
 
 /// Without calibration: these proofs are about counts, not times.
 pub(crate) fn command(pid: i32, patterns: &[&str], output: &Path) -> Command {
+    command_with_buffer(pid, patterns, output, "16M")
+}
+
+fn command_with_buffer(pid: i32, patterns: &[&str], output: &Path, buffer: &str) -> Command {
     let mut command = Command::new(hopscope_bin());
     command.args([
         "record",
@@ -55,7 +72,7 @@ pub(crate) fn command(pid: i32, patterns: &[&str], output: &Path) -> Command {
         "--no-calibration",
     ]);
     command
-        .args(["--max-overhead", "1e9", "--buffer", "16M", "-o"])
+        .args(["--max-overhead", "1e9", "--buffer", buffer, "-o"])
         .arg(output);
     for pattern in patterns {
         command.args(["-f", pattern]);

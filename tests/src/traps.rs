@@ -28,12 +28,16 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("traps::throws_clang", clang, || throws("clang++"));
 }
 
+/// 64 million records: more than any proof here makes, so that a recorder that comes late loses none.
+const BUFFER: &str = "1G";
+
 /// Runs `checks` of the awkward program `rounds` times while all of it is measured.
 fn measured(build: &Build, checks: &[&str], rounds: u64) -> Result<(Report, Awkward)> {
     let mut program = Awkward::start_checks(build, checks)?;
     let file = scratch().join("traps.hop");
     program.all_right("run 3", checks.len())?;
-    let recording = Recording::start(program.target.pid(), &[&program.pattern], &file)?;
+    let pid = program.target.pid();
+    let recording = Recording::start_keeping(pid, &[&program.pattern], &file, BUFFER)?;
     program.all_right(&format!("run {rounds}"), checks.len())?;
     recording.stop()?;
     program.all_right("run 3", checks.len())?;
