@@ -1,3 +1,5 @@
 //! Open-loop load: packets and connections are due at intended times, and latency counts from
 //! those (Tene, "How NOT to measure latency": no coordinated omission).
 #![forbid(unsafe_code)]
+
+pub mod latency;
