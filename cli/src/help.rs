@@ -15,7 +15,7 @@ hopscope itself.";
 const GROUPS: &[(&str, &[&str])] = &[
     ("Measure", &["record", "functions", "detach", "check"]),
     ("Explain", &["report", "info"]),
-    ("Load", &["bench"]),
+    ("Load", &["load", "bench"]),
 ];
 
 /// Shown first: the first of each command on the first screen, all of them in its own help.

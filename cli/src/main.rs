@@ -12,10 +12,12 @@ mod detach;
 mod functions;
 mod help;
 mod info;
+mod load;
 mod logger;
 mod record;
 mod report;
 mod status;
+mod units;
 
 #[derive(clap::Parser)]
 #[command(name = "hopscope", version, about = help::ABOUT, long_about = help::LONG)]
@@ -40,6 +42,8 @@ enum Command {
     Report(report::ReportArgs),
     /// What a recording holds, and how it was made
     Info(info::InfoArgs),
+    /// Requests or packets at intended times, with the latency of each
+    Load(load::LoadArgs),
     /// What hopscope costs here, beside the floor and the tools that are installed
     Bench(bench::BenchArgs),
     #[command(name = "__calibrate", hide = true)]
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(args),
         Command::Report(args) => report::run(args),
         Command::Info(args) => info::run(args),
+        Command::Load(args) => load::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Calibrate => record::calibration_child(),
     };

@@ -1,4 +1,5 @@
 //! `hopscope record`: what can be asked.
+use crate::units::parse_time;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -55,22 +56,6 @@ pub struct RecordArgs {
     pub command: Vec<String>,
 }
 
-fn parse_time(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        other => return Err(format!("unknown unit {other:?}; use us, ms, s, m or h")),
-    };
-    let number: f64 = digits
-        .parse()
-        .map_err(|_| format!("{digits:?} is not a number"))?;
-    Duration::try_from_secs_f64(number * unit).map_err(|e| e.to_string())
-}
-
 /// log2 of the records in a ring of the given size in bytes.
 fn parse_size_log2(text: &str) -> Result<u32, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -97,18 +82,6 @@ fn parse_size_log2(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times() {
-        assert_eq!(parse_time("5"), Ok(Duration::from_secs(5)));
-        assert_eq!(parse_time("1.5s"), Ok(Duration::from_millis(1500)));
-        assert_eq!(parse_time("250ms"), Ok(Duration::from_millis(250)));
-        assert!(
-            parse_time("5 parsecs").is_err()
-                && parse_time("-1s").is_err()
-                && parse_time("").is_err()
-        );
-    }
 
     #[test]
     fn sizes() {
