@@ -80,25 +80,15 @@ pub fn build(at: u64, restorer: u64, regs: &Regs, mask: u64, mut xstate: Vec<u8>
 }
 
 /// Registers as user code must see them when nobody does the kernel's restart of an interrupted
-/// system call: the call is made again. (`restart_syscall` may find its state gone and give
-/// EINTR: `rt_sigreturn` resets it.)
+/// system call: the call is made again with its own arguments. `restart_syscall` would find its
+/// state gone (`rt_sigreturn` resets it) and give EINTR; so a relative time-out starts anew.
 fn resumable(regs: &Regs) -> Regs {
+    // ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK (linux/errno.h)
+    const AGAIN: [i64; 4] = [-512, -513, -514, -516];
     let mut r = *regs;
-    if (r.orig_rax as i64) < 0 {
-        return r;
-    }
-    match -(r.rax as i64) {
-        // ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND
-        512..=514 => {
-            r.rax = r.orig_rax;
-            r.rip -= 2;
-        }
-        // ERESTART_RESTARTBLOCK: restart_syscall
-        516 => {
-            r.rax = 219;
-            r.rip -= 2;
-        }
-        _ => {}
+    if (r.orig_rax as i64) >= 0 && AGAIN.contains(&(r.rax as i64)) {
+        r.rax = r.orig_rax;
+        r.rip -= 2;
     }
     r
 }

@@ -2,6 +2,7 @@
 //! return as if nobody had been there.
 use super::target::{Target, compile};
 use hopscope_probe::attach::{stop_all, stop_one};
+use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
@@ -65,8 +66,39 @@ fn undisturbed(name: &str) {
     assert_eq!(target.line(), "OK", "after {inside} stops inside {name}");
 }
 
+/// A tracer that ends lets go of everything at once, as a recorder that is killed does.
+fn outlives_its_tracer(name: &str) {
+    let mut target = Target::start(program(), name);
+    assert_eq!(target.line(), "ready", "{name} cannot be prepared here");
+    let pid = target.pid();
+    let mut inside = 0;
+    for n in 0..STOPS {
+        if !is_waiting(pid) {
+            break;
+        }
+        let was_inside = std::thread::spawn(move || {
+            let mut stopped = stop_all(pid).unwrap();
+            let regs = *stopped.regs(pid);
+            // After a call in it the thread stands on the safety frame, which can make the
+            // interrupted call again if it knows its number.
+            if n % 2 == 0 && regs.orig_rax != libc::SYS_restart_syscall as u64 {
+                super::getpid(&mut stopped);
+            }
+            std::mem::forget(stopped);
+            (regs.orig_rax as i64) >= 0 && (regs.rax as i64) < 0
+        });
+        inside += usize::from(was_inside.join().unwrap());
+    }
+    assert!(inside > 0, "{name} was never stopped inside its call");
+    target.tell();
+    assert_eq!(target.line(), "OK", "after {inside} stops inside {name}");
+}
+
 macro_rules! calls {
-    ($($name:ident)*) => { $(#[test] fn $name() { undisturbed(stringify!($name)); })* };
+    ($($name:ident)*) => {
+        $(#[test] fn $name() { undisturbed(stringify!($name)); })*
+        mod tracer_ends { $(#[test] fn $name() { super::outlives_its_tracer(stringify!($name)); })* }
+    };
 }
 
 calls! {
