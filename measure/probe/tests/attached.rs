@@ -1,8 +1,12 @@
 //! What a process can tell of being stopped and used for system calls: nothing.
 use nix::libc;
 
+#[path = "attached/attaching.rs"]
+mod attaching;
 #[path = "attached/interrupted.rs"]
 mod interrupted;
+#[path = "attached/repatched.rs"]
+mod repatched;
 #[path = "attached/restartable.rs"]
 mod restartable;
 #[path = "attached/seccomp.rs"]

@@ -1,23 +1,13 @@
 //! A plug-in that is unloaded, or gives way to another one, between choice and attachment: it is
 //! refused with the reason, and the rest is measured.
+use super::attaching::{attach, choose};
 use super::target::{Target, compile, compile_with};
-use hopscope_event::ProcessIx;
-use hopscope_event::clock::{ClockSync, Tsc, TscFrequency};
-use hopscope_event::record::STRIDE;
 use hopscope_event::ring::Visit;
-use hopscope_event::table::{ProcessEntry, RecordingMeta};
-use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2, install};
-use hopscope_probe::live::table::PatchTable;
-use hopscope_probe::live::{LiveError, remove};
-use hopscope_probe::locate::pattern::Pattern;
-use hopscope_probe::plan::{Item, Plan};
+use hopscope_probe::live::install::Installed;
+use hopscope_probe::live::remove;
+use hopscope_probe::plan::Plan;
 
-const OPTIONS: InstallOptions = InstallOptions {
-    contexts: 2,
-    ring_records_log2: 12,
-    bmi2: false,
-    empty_probes: false,
-};
+const RING_RECORDS_LOG2: u32 = 12;
 
 fn start() -> Target {
     let plug_in = |factor| {
@@ -28,53 +18,6 @@ fn start() -> Target {
     let mut target = Target::start(&compile("unloaded"), &both);
     assert_eq!(target.line(), "open");
     target
-}
-
-fn choose(target: &Target, patterns: &[&str]) -> (Plan, Vec<Item>) {
-    let patterns: Vec<_> = patterns
-        .iter()
-        .map(|p| Pattern::parse(p).unwrap())
-        .collect();
-    let mut plan = Plan::default();
-    let items = plan.add_process(target.pid(), &patterns, false).unwrap();
-    assert_eq!(items.len(), patterns.len(), "{:?}", plan.refusals);
-    (plan, items)
-}
-
-fn attach(target: &Target, plan: &Plan, items: &[Item]) -> Result<Installed, LiveError> {
-    let instant = ClockSync {
-        tsc: Tsc(0),
-        monotonic_ns: 0,
-        realtime_ns: 0,
-        window_ticks: 0,
-    };
-    let meta = RecordingMeta {
-        hopscope_version: "test".into(),
-        command_line: vec![],
-        host: String::new(),
-        kernel: String::new(),
-        cpu: String::new(),
-        cpus_online: 1,
-        tsc_frequency: TscFrequency(1_000_000_000),
-        tsc_invariant: true,
-        start: instant,
-        stride: STRIDE as u32,
-        ring_records: 1 << OPTIONS.ring_records_log2,
-        probe_cost: None,
-    };
-    let process = ProcessEntry {
-        ix: ProcessIx(0),
-        pid: target.pid(),
-        comm: String::new(),
-        command_line: vec![],
-    };
-    let table = PatchTable::new(meta, process, plan.modules.clone(), plan.functions.clone());
-    let options = InstallOptions {
-        bmi2: host_has_bmi2(),
-        ..OPTIONS
-    };
-    let selected = items.iter().map(Item::selected).collect();
-    install(target.pid(), selected, &options, table)
 }
 
 /// The one late refusal, for the plug-in's function.
@@ -114,7 +57,7 @@ fn an_unloaded_module_is_refused_and_the_rest_is_measured() {
     let (plan, items) = choose(&target, &["plug_in_function", "kept_function"]);
     target.tell();
     assert_eq!(target.line(), "closed");
-    let installed = attach(&target, &plan, &items).unwrap();
+    let installed = attach(&target, &plan, &items, RING_RECORDS_LOG2).unwrap();
     assert!(refusal(&plan, &installed).contains("unloaded"));
     target.tell();
     target.line();
@@ -129,7 +72,7 @@ fn a_module_that_gave_way_to_another_is_refused() {
     assert_eq!(target.line(), "closed");
     target.tell();
     let place = target.line();
-    let installed = attach(&target, &plan, &items).unwrap();
+    let installed = attach(&target, &plan, &items, RING_RECORDS_LOG2).unwrap();
     let reason = refusal(&plan, &installed);
     let expected = match place.as_str() {
         "same place" => "not what its file says",
@@ -145,7 +88,7 @@ fn nothing_left_to_measure_is_an_error_that_says_why() {
     let (plan, items) = choose(&target, &["plug_in_function"]);
     target.tell();
     assert_eq!(target.line(), "closed");
-    let error = attach(&target, &plan, &items)
+    let error = attach(&target, &plan, &items, RING_RECORDS_LOG2)
         .err()
         .expect("nothing is left");
     assert!(error.to_string().contains("unloaded"), "{error}");
