@@ -1,7 +1,7 @@
 //! What every bench prints: sample lines while it runs, one summary line at the end; or the same
 //! as a table for people. With `--save`, the lines also go to a results folder.
 use crate::error::{Error, Result};
-use crate::host::Host;
+use crate::host::{During, Host};
 use serde_json::{Map, Value, json};
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,6 +15,7 @@ pub struct Output<'a> {
     data: &'a mut dyn Write,
     json: bool,
     saved: Option<(PathBuf, File)>,
+    during: During,
 }
 
 /// Results of a bench: fields of its summary line, and the same for people.
@@ -50,6 +51,7 @@ impl<'a> Output<'a> {
             data,
             json,
             saved,
+            during: During::begin(),
         })
     }
 
@@ -75,24 +77,50 @@ impl<'a> Output<'a> {
     }
 
     pub fn summary(mut self, host: &Host, summary: Summary) -> Result<()> {
+        let during = self.during.end();
         let mut line = Map::from_iter([
             ("type".to_string(), json!("summary")),
             ("schema".to_string(), json!(SCHEMA)),
             ("bench".to_string(), json!(self.bench)),
             ("unit".to_string(), summary.unit),
             ("host".to_string(), json!(host)),
+            ("during".to_string(), json!(during)),
         ]);
         line.extend(summary.fields);
         self.line(&Value::Object(line))?;
-        let text = format!("{}\n{}", describe(host), summary.table);
+        let text = format!("{}{during}\n\n{}", describe(host), summary.table);
         if let Some((path, _)) = &self.saved {
-            let page = path.with_extension("txt");
-            fs::write(&page, &text).map_err(Error::file("write", &page))?;
+            let page = path.with_extension("md");
+            let markdown = page_text(self.bench, host, &text);
+            fs::write(&page, markdown).map_err(Error::file("write", &page))?;
         }
         match self.json {
             true => Ok(()),
             false => self.data.write_all(text.as_bytes()).map_err(Error::Output),
         }
+    }
+}
+
+/// What people read later, beside the lines that programs read.
+fn page_text(bench: &str, host: &Host, text: &str) -> String {
+    let words: Vec<String> = std::env::args().skip(1).map(quoted).collect();
+    let mitigations = match host.mitigations.is_empty() {
+        true => "none".to_string(),
+        false => host.mitigations.join("; "),
+    };
+    format!(
+        "# bench {bench}\n\nEvery measurement: [{bench}.jsonl]({bench}.jsonl). Made by\n\
+         `hopscope {}`.\n\n```\n{text}```\n\nMitigations of the processor: {mitigations}.\n",
+        words.join(" ")
+    )
+}
+
+/// As a shell takes it.
+fn quoted(word: String) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
@@ -128,11 +156,21 @@ mod tests {
         };
         output.summary(&Host::look(None), summary).unwrap();
         let lines = fs::read_to_string(dir.join("attach.jsonl")).unwrap();
-        let page = fs::read_to_string(dir.join("attach.txt")).unwrap();
+        let page = fs::read_to_string(dir.join("attach.md")).unwrap();
         fs::remove_dir_all(&dir).unwrap();
         assert_eq!(lines.lines().count(), 2);
-        assert!(page.ends_with("the table\n"));
-        assert_eq!(page.as_bytes(), data);
+        let shown = String::from_utf8(data).unwrap();
+        assert!(shown.ends_with("the table\n"));
+        assert!(
+            page.starts_with("# bench attach\n") && page.contains(&shown),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        let words = ["--a", "seq 3", "it's", ""].map(|w| quoted(w.into()));
+        assert_eq!(words, ["--a", "'seq 3'", "'it'\\''s'", "''"]);
     }
 
     #[test]
@@ -163,5 +201,6 @@ mod tests {
         assert_eq!(last["bench"], "probe");
         assert_eq!(last["record_pair"], 46.0);
         assert_eq!(last["host"]["tsc_hz"], 2.6e9);
+        assert!(last["during"]["seconds"].is_number() && last["during"]["load_average"].is_array());
     }
 }

@@ -40,6 +40,16 @@ pub enum Error {
         functions: f64,
         refused: f64,
     },
+    #[error(
+        "{program} printed no number {field:?} in a JSON object on its last line of stdout (that is {line:?})"
+    )]
+    NoField {
+        program: String,
+        field: String,
+        line: String,
+    },
+    #[error(transparent)]
+    Compare(#[from] crate::compare::CompareError),
     #[error("cannot {doing}: {source}")]
     System {
         doing: &'static str,

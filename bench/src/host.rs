@@ -1,6 +1,7 @@
 //! The machine a figure was measured on.
 use serde::Serialize;
-use std::fs;
+use std::time::Instant;
+use std::{fmt, fs};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Host {
@@ -32,20 +33,74 @@ fn cpuinfo<'a>(info: &'a str, key: &str) -> &'a str {
 }
 
 /// `cpu user nice system idle iowait irq softirq steal …` of /proc/stat.
+fn ticks(stat: &str) -> [f64; 8] {
+    let first = stat.lines().next().unwrap_or_default();
+    let mut words = first.split_whitespace().skip(1);
+    std::array::from_fn(|_| words.next().and_then(|n| n.parse().ok()).unwrap_or(0.0))
+}
+
+fn steal_percent_between(before: &str, after: &str) -> f64 {
+    let (before, after) = (ticks(before), ticks(after));
+    let total = after.iter().sum::<f64>() - before.iter().sum::<f64>();
+    match total > 0.0 {
+        true => 100.0 * (after[7] - before[7]) / total,
+        false => 0.0,
+    }
+}
+
 fn steal_percent(stat: &str) -> f64 {
-    let ticks: Vec<f64> = stat
-        .lines()
-        .next()
-        .unwrap_or_default()
+    steal_percent_between("", stat)
+}
+
+fn load_average() -> [f64; 3] {
+    let load: Vec<f64> = text("/proc/loadavg")
         .split_whitespace()
-        .skip(1)
-        .take(8)
+        .take(3)
         .filter_map(|n| n.parse().ok())
         .collect();
-    let total: f64 = ticks.iter().sum();
-    match ticks.get(7) {
-        Some(steal) if total > 0.0 => 100.0 * steal / total,
-        _ => 0.0,
+    load.try_into().unwrap_or_default()
+}
+
+/// What else the machine did while a bench ran.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct During {
+    pub seconds: f64,
+    /// At the end, over 1, 5 and 15 minutes.
+    pub load_average: [f64; 3],
+    /// Share of the time of all processors that the hypervisor gave to somebody else.
+    pub steal_percent: f64,
+    #[serde(skip)]
+    begin: (Instant, String),
+}
+
+impl During {
+    pub fn begin() -> During {
+        During {
+            seconds: 0.0,
+            load_average: [0.0; 3],
+            steal_percent: 0.0,
+            begin: (Instant::now(), text("/proc/stat")),
+        }
+    }
+
+    pub fn end(&self) -> During {
+        During {
+            seconds: self.begin.0.elapsed().as_secs_f64(),
+            load_average: load_average(),
+            steal_percent: steal_percent_between(&self.begin.1, &text("/proc/stat")),
+            begin: self.begin.clone(),
+        }
+    }
+}
+
+impl fmt::Display for During {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [one, five, fifteen] = self.load_average;
+        write!(
+            f,
+            "it took {:.0} s; load at the end {one:.2} {five:.2} {fifteen:.2}, steal meanwhile {:.2} %",
+            self.seconds, self.steal_percent
+        )
     }
 }
 
@@ -69,11 +124,6 @@ fn mitigations() -> Vec<String> {
 impl Host {
     pub fn look(tsc_hz: Option<f64>) -> Host {
         let info = text("/proc/cpuinfo");
-        let load: Vec<f64> = text("/proc/loadavg")
-            .split_whitespace()
-            .take(3)
-            .filter_map(|n| n.parse().ok())
-            .collect();
         let or_none = |said: String| match said.trim() {
             "" => "none".to_string(),
             other => other.to_string(),
@@ -85,7 +135,7 @@ impl Host {
             governor: or_none(text(
                 "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
             )),
-            load_average: load.try_into().unwrap_or_default(),
+            load_average: load_average(),
             steal_percent: steal_percent(&text("/proc/stat")),
             virtualised: cpuinfo(&info, "flags")
                 .split_whitespace()
@@ -108,6 +158,9 @@ mod tests {
             10.0
         );
         assert_eq!(steal_percent(""), 0.0);
+        let (before, after) = ("cpu  10 0 10 70 0 0 0 10", "cpu  10 0 10 80 0 0 0 40");
+        assert_eq!(steal_percent_between(before, after), 75.0);
+        assert_eq!(steal_percent_between(after, after), 0.0);
     }
 
     #[test]

@@ -3,11 +3,15 @@
 #![forbid(unsafe_code)]
 
 pub mod attach;
+pub mod command;
+pub mod compare;
 pub mod envelope;
 pub mod error;
 pub mod hopscope;
 pub mod host;
+pub mod interleave;
 mod listing;
+mod median;
 pub mod peers;
 pub mod probe;
 pub mod program;

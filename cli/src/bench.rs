@@ -1,6 +1,8 @@
 //! `hopscope bench`: what hopscope costs here, beside the floor and the tools that are installed.
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use hopscope_bench::command::{Compared, Metric};
+use hopscope_bench::compare::ROUNDS_MIN;
 use hopscope_bench::{Settings, envelope::Output};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,6 +21,54 @@ enum What {
     Attach(Common),
     /// Records a second that reach the disk, beside a plain write of the same bytes
     Recorder(Common),
+    /// Any two commands in turn, by wall time or a number they print, with a verdict
+    Compare(Compare),
+}
+
+#[derive(Args)]
+struct Compare {
+    /// First command, for `sh -c`; it also runs against itself as the control
+    #[arg(long, value_name = "CMD")]
+    a: String,
+    /// Second command
+    #[arg(long, value_name = "CMD")]
+    b: String,
+    /// Rounds; each runs A, B and A again, in an order that changes [default: 21, --quick: 9]
+    #[arg(long, value_name = "N", value_parser = rounds)]
+    runs: Option<usize>,
+    /// Runs of each before anything is measured
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    warmup: usize,
+    /// "wall" (seconds), or a field of the JSON object on the last line of stdout: `summary.pps`
+    #[arg(long, value_name = "FIELD", default_value = "wall")]
+    metric: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Six rounds at least: fewer allow no verdict.
+fn rounds(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if (ROUNDS_MIN..=100_000).contains(&n) => Ok(n),
+        _ => Err(format!(
+            "a number from {ROUNDS_MIN} (fewer allow no verdict) to 100000 is needed"
+        )),
+    }
+}
+
+impl Compare {
+    fn compared(&self) -> Compared {
+        Compared {
+            a: self.a.clone(),
+            b: self.b.clone(),
+            rounds: self.runs.unwrap_or(if self.common.quick { 9 } else { 21 }),
+            warm_up: self.warmup,
+            metric: match self.metric.as_str() {
+                "wall" => Metric::Wall,
+                field => Metric::Field(field.into()),
+            },
+        }
+    }
 }
 
 #[derive(Args)]
@@ -72,10 +122,18 @@ impl Common {
 
 pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     let mut stdout = std::io::stdout();
-    let (name, common, bench): (_, _, fn(&Settings, Output<'_>) -> _) = match &args.what {
-        What::Probe(common) => ("probe", common, hopscope_bench::probe::run),
-        What::Attach(common) => ("attach", common, hopscope_bench::attach::run),
-        What::Recorder(common) => ("recorder", common, hopscope_bench::recorder::run),
+    type Bench<'a> = Box<dyn Fn(&Settings, Output<'_>) -> hopscope_bench::error::Result<bool> + 'a>;
+    let (name, common, bench): (_, _, Bench) = match &args.what {
+        What::Probe(common) => ("probe", common, Box::new(hopscope_bench::probe::run)),
+        What::Attach(common) => ("attach", common, Box::new(hopscope_bench::attach::run)),
+        What::Recorder(common) => ("recorder", common, Box::new(hopscope_bench::recorder::run)),
+        What::Compare(compare) => {
+            let compared = compare.compared();
+            let bench = move |settings: &Settings, output: Output<'_>| {
+                hopscope_bench::command::run(settings, &compared, output)
+            };
+            ("compare", &compare.common, Box::new(bench))
+        }
     };
     let output = Output::new(name, &mut stdout, common.json, common.save.as_deref())?;
     let complete: bool = bench(&common.settings()?, output)?;

@@ -1,0 +1,172 @@
+//! `bench compare`: any two commands side by side, by wall time or by a number that they print.
+use crate::Settings;
+use crate::compare::{Comparison, TEST};
+use crate::envelope::{Output, Summary};
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::interleave::{Side, interleave};
+use crate::program::last_words;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// Given to `sh -c`.
+    pub a: String,
+    pub b: String,
+    pub rounds: usize,
+    /// Runs of each before anything is measured.
+    pub warm_up: usize,
+    pub metric: Metric,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Metric {
+    /// Seconds from start to end.
+    Wall,
+    /// A number in the last line of stdout, which is a JSON object; `.` leads into objects.
+    Field(String),
+}
+
+impl Metric {
+    fn name(&self) -> &str {
+        match self {
+            Metric::Wall => "wall",
+            Metric::Field(path) => path,
+        }
+    }
+
+    fn unit(&self) -> &'static str {
+        match self {
+            Metric::Wall => "s",
+            Metric::Field(_) => "as printed",
+        }
+    }
+}
+
+impl Compared {
+    fn command(&self, side: Side) -> &str {
+        match side {
+            Side::A | Side::Control => &self.a,
+            Side::B => &self.b,
+        }
+    }
+
+    fn run(&self, side: Side) -> Result<f64> {
+        let line = self.command(side);
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).stdin(Stdio::null());
+        let start = Instant::now();
+        let done = command.output().map_err(Error::start("sh"))?;
+        let wall_s = start.elapsed().as_secs_f64();
+        if !done.status.success() {
+            return Err(Error::Failed {
+                program: line.into(),
+                status: done.status.to_string(),
+                said: last_words(&String::from_utf8_lossy(&done.stderr)),
+            });
+        }
+        match &self.metric {
+            Metric::Wall => Ok(wall_s),
+            Metric::Field(path) => number(path, &String::from_utf8_lossy(&done.stdout), line),
+        }
+    }
+}
+
+fn number(path: &str, stdout: &str, program: &str) -> Result<f64> {
+    let line = stdout.trim_end().lines().last().unwrap_or_default();
+    let parsed: Option<Value> = serde_json::from_str(line).ok();
+    parsed
+        .as_ref()
+        .and_then(|object| path.split('.').try_fold(object, |at, name| at.get(name)))
+        .and_then(Value::as_f64)
+        .ok_or_else(|| Error::NoField {
+            program: program.into(),
+            field: path.into(),
+            line: line.into(),
+        })
+}
+
+/// True when there is a verdict, whichever it is.
+pub fn run(settings: &Settings, compared: &Compared, mut output: Output<'_>) -> Result<bool> {
+    let host = Host::look(None);
+    for n in 0..compared.warm_up {
+        settings.say(&format!("warming up, {} of {}", n + 1, compared.warm_up));
+        compared.run(Side::A)?;
+        compared.run(Side::B)?;
+    }
+    let mut last = usize::MAX;
+    let runs = interleave(compared.rounds, |round, side| {
+        if last != round {
+            settings.say(&format!("round {} of {}", round + 1, compared.rounds));
+            last = round;
+        }
+        let value = compared.run(side)?;
+        let name = compared.metric.name();
+        output.sample(json!({"round": round, "side": side, "metric": name, "value": value}))?;
+        Ok::<_, Error>(value)
+    })?;
+    let comparison = Comparison::of(&runs)?;
+    output.summary(&host, summarise(compared, &comparison))?;
+    Ok(true)
+}
+
+fn summarise(compared: &Compared, comparison: &Comparison) -> Summary {
+    let metric = compared.metric.name();
+    let mut fields = Map::new();
+    fields.insert("command_a".into(), json!(compared.a));
+    fields.insert("command_b".into(), json!(compared.b));
+    fields.insert("metric".into(), json!(metric));
+    fields.insert("test".into(), json!(TEST));
+    if let Value::Object(comparison) = json!(comparison) {
+        fields.extend(comparison);
+    }
+    let mut table = format!(
+        "A: {}\nB: {}\n\n{:<4} {:>12} {:>12} {:>12} {:>12} {:>12}   {metric}, {}\n",
+        compared.a,
+        compared.b,
+        "",
+        "median",
+        "p10",
+        "p90",
+        "min",
+        "max",
+        compared.metric.unit()
+    );
+    for (name, s) in [("A", comparison.a), ("B", comparison.b)] {
+        let _ = writeln!(
+            table,
+            "{name:<4} {:>12.6} {:>12.6} {:>12.6} {:>12.6} {:>12.6}",
+            s.median, s.p10, s.p90, s.min, s.max
+        );
+    }
+    let _ = writeln!(table, "\n{comparison}");
+    Summary {
+        unit: json!({metric: compared.metric.unit(), "ratio": "B/A", "control_ratio": "A/A"}),
+        fields,
+        table,
+        complete: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_found_by_its_path_in_the_last_line() {
+        let printed = "{\"a\":{\"b\":1}}\n{\"a\":{\"b\":2.5}}\n\n";
+        assert_eq!(number("a.b", printed, "x").unwrap(), 2.5);
+        for (path, printed) in [
+            ("a.c", printed),
+            ("a", printed),
+            ("a.b", "words\n"),
+            ("a", ""),
+        ] {
+            let error = number(path, printed, "x").unwrap_err().to_string();
+            assert!(error.contains(path), "{error}");
+        }
+    }
+}
