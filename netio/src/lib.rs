@@ -3,6 +3,10 @@
 #![deny(unsafe_code)]
 
 pub mod clock;
+mod error;
+mod memory;
 mod port;
 
-pub use port::{Capabilities, Counters, Frame, Offload, Outgoing, PacketIo, PortError};
+pub use error::PortError;
+pub use memory::{MemoryOptions, MemoryPort, WhenFull, memory_loop, memory_pair};
+pub use port::{Capabilities, Counters, Frame, Offload, Outgoing, PacketIo};

@@ -1,4 +1,5 @@
 //! The trait: bursts in, bursts out, what the port can do, and a descriptor to wait for.
+use crate::PortError;
 use hopscope_event::clock::Tsc;
 use std::os::fd::BorrowedFd;
 
@@ -29,7 +30,7 @@ pub struct Frame<'a> {
 /// What a filler wrote into the slot that it was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outgoing {
-    /// Bytes used from the start of the slot; 0 takes the frame back.
+    /// Bytes used from the start of the slot; 0: nothing to send, and the burst ends here.
     pub len: usize,
     pub offload: Offload,
 }
@@ -57,7 +58,7 @@ pub struct Counters {
     /// Taken over by the port.
     pub sent: u64,
     pub sent_bytes: u64,
-    /// Taken over, and given up by the kernel or the medium.
+    /// Taken over, and given up by the kernel or the medium. Part of `sent`.
     pub send_failed: u64,
 }
 
@@ -72,46 +73,31 @@ pub trait PacketIo: Send {
     ///
     /// # Errors
     /// When the device is gone or refuses: [`PortError`] says which and what to do.
+    /// [`PortError::Ended`] when no frame can come again.
     fn receive(&mut self, max: usize, visit: &mut dyn FnMut(Frame<'_>))
     -> Result<usize, PortError>;
 
     /// Lets `fill` write up to `count` frames where the port will send them from, and returns how
     /// many were taken over: fewer when there is no room now. `fill` is given a slot of
     /// [`Capabilities::max_frame_len`] bytes with unspecified content. Frames may wait in the
-    /// port until [`PacketIo::flush`].
+    /// port until [`PacketIo::flush`]. Zero from a full port is not an error: receive, or wait.
     ///
     /// # Errors
-    /// As for [`PacketIo::receive`].
+    /// As for [`PacketIo::receive`]; [`PortError::TooLong`] when `fill` claims more than the slot.
     fn send(
         &mut self,
         count: usize,
         fill: &mut dyn FnMut(&mut [u8]) -> Outgoing,
     ) -> Result<usize, PortError>;
 
-    /// Hands on what [`PacketIo::send`] took over.
+    /// Hands on what [`PacketIo::send`] took over, as far as there is room: what is left waits for
+    /// the next call. Returns how many frames still wait.
     ///
     /// # Errors
     /// As for [`PacketIo::receive`].
-    fn flush(&mut self) -> Result<(), PortError>;
+    fn flush(&mut self) -> Result<usize, PortError>;
 
     /// # Errors
     /// When the kernel does not answer.
     fn counters(&mut self) -> Result<Counters, PortError>;
-}
-
-/// Why a port could not be opened or no longer works, and what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum PortError {
-    #[error("no network device named {name}: `ip link` lists those of this network namespace")]
-    NoDevice { name: String },
-    #[error("{what} needs {capability}: run as root, or grant it with setcap")]
-    NotPermitted {
-        what: String,
-        capability: &'static str,
-    },
-    #[error("{what}: {source}")]
-    System {
-        what: String,
-        source: std::io::Error,
-    },
 }

@@ -1,0 +1,59 @@
+//! What can go wrong with a port, and what to do about it: one line each.
+use std::io;
+
+/// Why a port could not be opened or no longer works, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    #[error("no network device named {name}: `ip link` lists those of this network namespace")]
+    NoDevice { name: String },
+    #[error("{what} needs {capability}: run as root, or grant it with setcap")]
+    NotPermitted {
+        what: String,
+        capability: &'static str,
+    },
+    #[error("{name} is down: `ip link set {name} up`")]
+    Down { name: String },
+    #[error("{what} is in use by another program: {next_step}")]
+    Busy { what: String, next_step: String },
+    #[error("a frame of {len} bytes does not fit {name}, which takes at most {max}: {next_step}")]
+    TooLong {
+        name: String,
+        len: usize,
+        max: usize,
+        next_step: &'static str,
+    },
+    #[error(
+        "{what} needs {bytes} bytes of locked memory, more than the limit: raise it with `ulimit -l`, or use a smaller ring"
+    )]
+    LockedMemory { what: String, bytes: usize },
+    #[error("{name} was opened only to {opened}: it cannot {asked}")]
+    Direction {
+        name: String,
+        opened: &'static str,
+        asked: &'static str,
+    },
+    /// No frame will ever come again: the file is at its end, or the other port is gone.
+    #[error("{name} has ended")]
+    Ended { name: String },
+    #[error("{what}: {source}")]
+    System { what: String, source: io::Error },
+}
+
+impl PortError {
+    /// A failed system call on a device, as the reason that a user can act on.
+    pub(crate) fn device(name: &str, what: &str, source: io::Error) -> PortError {
+        use nix::libc;
+        match source.raw_os_error() {
+            Some(libc::ENODEV | libc::ENXIO) => PortError::NoDevice { name: name.into() },
+            Some(libc::ENETDOWN) => PortError::Down { name: name.into() },
+            Some(libc::EPERM | libc::EACCES) => PortError::NotPermitted {
+                what: format!("{what} of {name}"),
+                capability: "CAP_NET_RAW and CAP_NET_ADMIN",
+            },
+            _ => PortError::System {
+                what: format!("{name}: {what}"),
+                source,
+            },
+        }
+    }
+}
