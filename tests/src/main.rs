@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 mod awkward;
 mod bad_input;
+mod bench_harness;
 mod clobber;
 mod command_line;
 mod demo;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
     let mut suite = Suite::default();
     awkward::register(&mut suite);
     bad_input::register(&mut suite);
+    bench_harness::register(&mut suite);
     clobber::register(&mut suite);
     command_line::register(&mut suite);
     demo::register(&mut suite);

@@ -1,0 +1,8 @@
+//! `hopscope bench` as a user runs it: what order, what verdict, what is printed and kept.
+mod compare;
+
+use hopscope_tests::Suite;
+
+pub(crate) fn register(suite: &mut Suite) {
+    compare::register(suite);
+}
