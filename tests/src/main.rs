@@ -10,6 +10,7 @@ mod bench_harness;
 mod clobber;
 mod command_line;
 mod demo;
+mod guards;
 mod house;
 mod nf;
 mod recording;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     clobber::register(&mut suite);
     command_line::register(&mut suite);
     demo::register(&mut suite);
+    guards::register(&mut suite);
     house::register(&mut suite);
     nf::register(&mut suite);
     torture::register(&mut suite);
