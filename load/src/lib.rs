@@ -2,4 +2,8 @@
 //! those (Tene, "How NOT to measure latency": no coordinated omission).
 #![forbid(unsafe_code)]
 
+pub mod interval;
+pub mod kernel;
 pub mod latency;
+pub mod pace;
+pub mod random;
