@@ -6,4 +6,5 @@ pub mod interval;
 pub mod kernel;
 pub mod latency;
 pub mod pace;
+pub mod packets;
 pub mod random;

@@ -1,0 +1,63 @@
+//! Why packets cannot be sent as asked, and what to do about it.
+use super::flow::{Family, Protocol};
+use hopscope_netio::PortError;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PacketsError {
+    #[error(transparent)]
+    Port(#[from] PortError),
+    #[error(
+        "{protocol} over {family} with a stamp needs frames of {smallest} bytes with FCS, not {size}: give --size {smallest} or more"
+    )]
+    TooShort {
+        size: usize,
+        protocol: Protocol,
+        family: Family,
+        smallest: usize,
+    },
+    #[error(
+        "a frame of {size} bytes with FCS does not fit the port, which takes up to {largest}: give --size {largest} or less, or raise the MTU"
+    )]
+    TooLong { size: usize, largest: usize },
+    #[error(
+        "a rate of {rate} packets a second is impossible: no clock here tells two of them apart; at most {largest} can be asked"
+    )]
+    Rate { rate: f64, largest: f64 },
+    #[error("{what} must be between {least} and {most}, not {got}")]
+    Range {
+        what: &'static str,
+        got: f64,
+        least: f64,
+        most: f64,
+    },
+    #[error("{path}:{line}: not a rule ({reason}); the format is `permit|deny PROTOCOL SOURCE/LEN PORTS DESTINATION/LEN PORTS`", path = .path.display())]
+    Rule {
+        path: PathBuf,
+        line: usize,
+        reason: &'static str,
+    },
+    #[error("{path}: {reason}", path = .path.display())]
+    Rules { path: PathBuf, reason: String },
+    #[error("{path}: {source}", path = .path.display())]
+    File {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("{path}: {reason}: give a capture of Ethernet frames", path = .path.display())]
+    Replay { path: PathBuf, reason: String },
+    #[error("writing {path} failed: {reason}; its rows are not complete", path = .path.display())]
+    Rows { path: PathBuf, reason: String },
+    #[error("a thread of the generator ended without a result: {0}")]
+    Thread(&'static str),
+}
+
+impl std::fmt::Display for Family {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Family::V4 => "IPv4",
+            Family::V6 => "IPv6",
+        })
+    }
+}
