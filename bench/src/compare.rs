@@ -94,6 +94,48 @@ impl Comparison {
     }
 }
 
+/// What B adds to A, and what A adds to itself, for quantities that add up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Added {
+    pub added: Interval,
+    pub control: Interval,
+}
+
+/// A median with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    pub estimate: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Added {
+    /// # Errors
+    /// Too few rounds.
+    pub fn of(runs: &Runs) -> Result<Added, CompareError> {
+        let rounds = runs.a.len().min(runs.b.len()).min(runs.control.len());
+        let added = |over: &[f64]| {
+            let differences: Vec<f64> = runs.a.iter().zip(over).map(|(a, b)| b - a).collect();
+            let median = median(&differences, CONFIDENCE);
+            let m = median.ok_or(CompareError::TooFew { rounds })?;
+            Ok(Interval {
+                estimate: m.estimate,
+                low: m.low,
+                high: m.high,
+            })
+        };
+        Ok(Added {
+            added: added(&runs.b)?,
+            control: added(&runs.control)?,
+        })
+    }
+
+    /// The largest difference that A shows against itself: what is smaller says nothing.
+    pub fn band(&self) -> f64 {
+        self.control.low.abs().max(self.control.high.abs())
+    }
+}
+
 /// In logarithms, so that twice and half are equally far from 1.
 fn ratio(over: &[f64], of: &[f64]) -> Option<Ratio> {
     let differences: Vec<f64> = over.iter().zip(of).map(|(a, b)| (b / a).ln()).collect();

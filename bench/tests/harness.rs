@@ -1,6 +1,6 @@
 //! The verdict on numbers whose truth is known: equals are told apart no more often than stated, a
 //! true shift is found.
-use hopscope_bench::compare::{CompareError, Comparison, Verdict};
+use hopscope_bench::compare::{Added, CompareError, Comparison, Verdict};
 use hopscope_bench::interleave::{Runs, Side, interleave};
 
 /// xorshift64* (Vigna 2016), so that every run of the test sees the same numbers.
@@ -145,6 +145,22 @@ fn a_difference_that_a_shows_against_itself_is_none() {
         (Verdict::NoDifference, true)
     );
     assert!(c.to_string().contains("A differs from itself"), "{c}");
+}
+
+#[test]
+fn what_is_added_is_told_from_what_a_adds_to_itself() {
+    let base = [10.0, 12.0, 11.0, 14.0, 13.0, 10.0, 40.0, 12.0, 11.0];
+    let noise = [0.1, -0.2, 0.3, 0.0, -0.1, 0.2, 55.0, -0.3, 0.1];
+    let runs = Runs {
+        a: base.to_vec(),
+        b: base.map(|a| a + 5.0).to_vec(),
+        control: base.iter().zip(noise).map(|(a, n)| a + n).collect(),
+    };
+    let added = Added::of(&runs).unwrap();
+    assert_eq!((added.added.estimate, added.added.low), (5.0, 5.0));
+    assert!((added.control.estimate - 0.1).abs() < 1e-9, "{added:?}");
+    // The second lowest and highest of nine: one wild round is not in the band.
+    assert!((added.band() - 0.3).abs() < 1e-9, "{added:?}");
 }
 
 #[test]
