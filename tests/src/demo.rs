@@ -10,6 +10,8 @@ mod forwarding;
 mod measured;
 mod network;
 
+pub(crate) use network::Network;
+
 pub(crate) fn register(suite: &mut Suite) {
     alone::register(suite);
     forwarding::register(suite);

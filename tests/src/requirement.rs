@@ -18,6 +18,8 @@ pub enum Requirement {
     Haproxy,
     Dpdk,
     Python3,
+    /// The interpreter's own tests.
+    PythonTests,
     Openssl,
     Gdb,
     Objdump,
@@ -50,6 +52,7 @@ impl Requirement {
             Haproxy => "haproxy",
             Dpdk => "dpdk",
             Python3 => "python3",
+            PythonTests => "python3-tests",
             Openssl => "openssl",
             Gdb => "gdb",
             Objdump => "objdump",
@@ -77,10 +80,11 @@ impl Requirement {
             Musl => program("musl-gcc", "musl-tools"),
             Nginx => program("nginx", "nginx-light"),
             Wrk => program("wrk", "wrk"),
-            Ovs => program("ovs-vswitchd", "openvswitch-switch"),
+            Ovs => ovs(),
             Haproxy => program("haproxy", "haproxy"),
-            Dpdk => any_program(&["dpdk-testpmd", "dpdk-testpmd22"], "dpdk-dev"),
+            Dpdk => dpdk(),
             Python3 => program("python3", "python3"),
+            PythonTests => python_tests(),
             Openssl => program("openssl", "openssl"),
             Gdb => program("gdb", "gdb"),
             Objdump => program("objdump", "binutils"),
@@ -124,13 +128,42 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
 }
 
 fn program(name: &str, package: &str) -> Result<(), String> {
-    any_program(&[name], package)
+    match find_program(name) {
+        Some(_) => Ok(()),
+        None => Err(format!("no {name} (package {package})")),
+    }
 }
 
-fn any_program(names: &[&str], package: &str) -> Result<(), String> {
-    match names.iter().find_map(|name| find_program(name)) {
-        Some(_) => Ok(()),
-        None => Err(format!("no {} (package {package})", names[0])),
+/// The daemon, the device its bridges are made of, and what switches checksum offload off on cables.
+fn ovs() -> Result<(), String> {
+    program("ovs-vswitchd", "openvswitch-switch")?;
+    program("ethtool", "ethtool")?;
+    exists("/dev/net/tun", "tap devices")
+}
+
+/// Libraries with their headers, and the example applications as source.
+fn dpdk() -> Result<(), String> {
+    program("gcc", "gcc")?;
+    program("pkg-config", "pkgconf")?;
+    exists(
+        "/usr/include/dpdk/rte_ethdev.h",
+        "DPDK headers (package libdpdk-dev)",
+    )?;
+    exists(
+        "/usr/share/dpdk/examples/l3fwd",
+        "DPDK examples (package dpdk-doc)",
+    )
+}
+
+fn python_tests() -> Result<(), String> {
+    program("python3", "python3")?;
+    let found = Command::new("python3")
+        .args(["-c", "import test.test_json, test.libregrtest"])
+        .output()
+        .is_ok_and(|out| out.status.success());
+    match found {
+        true => Ok(()),
+        false => Err("python3 has no tests (package libpython3-testsuite)".into()),
     }
 }
 

@@ -3,10 +3,10 @@ use anyhow::Result;
 use hopscope_tests::{command::run, repository};
 use std::process::Command;
 
-pub(super) struct Network(String);
+pub(crate) struct Network(String);
 
 impl Network {
-    pub(super) fn up() -> Result<Network> {
+    pub(crate) fn up() -> Result<Network> {
         let network = Network(format!("hopscope-test-{}", std::process::id()));
         network.script("up")?;
         Ok(network)
@@ -19,14 +19,19 @@ impl Network {
     }
 
     /// A command that will run its arguments where the network function belongs.
-    pub(super) fn inside(&self) -> Command {
+    pub(crate) fn inside(&self) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &format!("{}-nf", self.0)]);
         command
     }
 
+    /// The namespace at the other end of a cable, as `ip netns` knows it.
+    pub(crate) fn namespace(&self, side: &str) -> String {
+        format!("{}-{side}", self.0)
+    }
+
     /// Where a cable ends: namespace and interface, for the traffic.
-    pub(super) fn place(&self, side: &str) -> String {
+    pub(crate) fn place(&self, side: &str) -> String {
         format!("{}-{side}:eth0", self.0)
     }
 }
