@@ -4,9 +4,11 @@ use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_probe::attach::memory::TargetMemory;
 use hopscope_probe::live::found::{self, Found};
-use hopscope_probe::live::remove;
+use hopscope_probe::live::leftover;
+use hopscope_probe::live::remove::{self, Extent};
 use hopscope_probe::live::table::{PatchTable, State};
 use hopscope_probe::recorder::salvage;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -27,12 +29,40 @@ pub struct Targets {
 pub struct DetachArgs {
     #[command(flatten)]
     targets: Targets,
+    /// Search all memory for references to unused copies, not 16 MiB at most; the process stands
+    /// still meanwhile, some hundred milliseconds a GiB
+    #[arg(long)]
+    search_all: bool,
     /// Save the records still in the rings to this file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// One JSON object a line on stdout
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Default)]
+struct How {
+    json: bool,
+    search_all: bool,
+}
+
+impl How {
+    fn extent(&self) -> Extent {
+        match self.search_all {
+            true => Extent::All,
+            false => Extent::Limited,
+        }
+    }
+}
+
+impl DetachArgs {
+    fn how(&self) -> How {
+        How {
+            json: self.json,
+            search_all: self.search_all,
+        }
+    }
 }
 
 pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
@@ -58,7 +88,7 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let done = clean(&found, None, args.output.as_deref(), args.json)?;
+    let done = clean(&found, None, args.output.as_deref(), &args.how())?;
     Ok(if done.failed == 0 {
         ExitCode::SUCCESS
     } else {
@@ -70,7 +100,7 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
 pub fn after_recorder(recorder: i32, output: &Path) -> anyhow::Result<()> {
     let mut found = found::everywhere();
     found.retain(|f| f.header.is_some());
-    clean(&found, Some(recorder), Some(output), false)?;
+    clean(&found, Some(recorder), Some(output), &How::default())?;
     close_descriptors(None).map(drop)
 }
 
@@ -94,7 +124,7 @@ fn clean(
     found: &[Found],
     of: Option<i32>,
     output: Option<&Path>,
-    json: bool,
+    how: &How,
 ) -> anyhow::Result<Done> {
     let mut done = Done::default();
     let mut salvaged: Vec<u64> = Vec::new();
@@ -119,6 +149,9 @@ fn clean(
         }
     }
     tables.sort_by_key(|(f, _, table, _)| (f.pid != table.target, f.pid));
+    let (unused, tables): (Vec<_>, Vec<_>) = tables
+        .into_iter()
+        .partition(|(_, _, table, state)| leftover::is_retired(table, *state));
     for (f, memory, table, state) in &tables {
         if of.is_none() && found::recorder_alive(table) {
             done.failed += 1;
@@ -138,12 +171,41 @@ fn clean(
                 n => path.with_extension(format!("{n}.hop")),
             });
         salvaged.push(f.inode);
-        if let Err(e) = restore(f, memory, table, *state, path.as_deref(), json) {
+        if let Err(e) = restore(f, memory, table, *state, path.as_deref(), how) {
             done.failed += 1;
             eprintln!("hopscope: process {}: {e:#}", f.pid);
         }
     }
+    let unused: BTreeSet<i32> = unused.iter().map(|(f, ..)| f.pid).collect();
+    for pid in unused {
+        if let Err(e) = take_away(pid, how) {
+            done.failed += 1;
+            eprintln!("hopscope: process {pid}: {e:#}");
+        }
+    }
     Ok(done)
+}
+
+/// Copies that were in use, or seemed to be, when their recording ended.
+fn take_away(pid: i32, how: &How) -> anyhow::Result<()> {
+    let taken = leftover::take_away(pid, how.extent())?;
+    if how.json {
+        let line = serde_json::json!({
+            "type": "taken_away", "schema": 1, "pid": pid, "recordings": taken.recordings,
+            "bytes": taken.bytes, "pause_ns": taken.pause.as_nanos() as u64, "notes": taken.notes,
+        });
+        println!("{line}");
+    } else {
+        println!(
+            "process {pid}: unused copies of {} recordings taken away ({} KiB)",
+            taken.recordings,
+            taken.bytes >> 10
+        );
+        for note in &taken.notes {
+            println!("  {note}");
+        }
+    }
+    Ok(())
 }
 
 fn save(table: &PatchTable, memory: &TargetMemory, path: &Path) -> anyhow::Result<()> {
@@ -167,7 +229,7 @@ fn restore(
     table: &PatchTable,
     state: State,
     output: Option<&Path>,
-    json: bool,
+    how: &How,
 ) -> anyhow::Result<()> {
     if found::in_process(f.pid)
         .iter()
@@ -179,8 +241,9 @@ fn restore(
     if let Some(path) = output {
         save(table, memory, path)?;
     }
-    remove::reap_noted(f.pid, memory, table, &mut detached.notes);
-    if json {
+    let searched = remove::reap_noted(f.pid, memory, table, how.extent(), &mut detached.notes);
+    detached.pause = detached.pause.max(searched);
+    if how.json {
         let line = serde_json::json!({
             "type": "detached", "schema": 1, "pid": f.pid,
             "functions": detached.restored, "pause_ns": detached.pause.as_nanos() as u64,

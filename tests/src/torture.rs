@@ -2,6 +2,7 @@
 //! target ends with all its sums right.
 mod cycles;
 mod kills;
+mod leftovers;
 mod torturer;
 
 use hopscope_tests::Suite;
@@ -9,4 +10,5 @@ use hopscope_tests::Suite;
 pub(crate) fn register(suite: &mut Suite) {
     cycles::register(suite);
     kills::register(suite);
+    leftovers::register(suite);
 }

@@ -45,6 +45,10 @@ pub enum LiveError {
         "process {pid}: what was chosen is no longer there: its module was unloaded while hopscope attached, or the process ended"
     )]
     Gone { pid: i32 },
+    #[error(
+        "process {pid} keeps {mib} MiB of unused copies of earlier recordings to which something in it may refer, more than {limit_mib} MiB; run: hopscope detach -p {pid} --search-all"
+    )]
+    TooMuchLeft { pid: i32, mib: u64, limit_mib: u64 },
 }
 
 impl LiveError {

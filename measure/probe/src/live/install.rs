@@ -2,6 +2,7 @@
 //! switched on in one batch stop of all threads.
 use super::build::{self, Linked, Selected};
 use super::error::LiveError;
+use super::leftover;
 use super::mapping::{self, Mapped};
 use super::maps;
 use super::patch;
@@ -80,6 +81,7 @@ pub fn install(
     mut table: PatchTable,
 ) -> Result<Installed, LiveError> {
     let memory = TargetMemory::open(pid)?;
+    leftover::make_room(pid, &memory)?;
     let config = ProbeConfig {
         ring_records_log2: options.ring_records_log2,
         bmi2: options.bmi2,

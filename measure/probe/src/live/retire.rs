@@ -9,6 +9,7 @@ use super::install::write_table;
 use super::maps;
 use super::table::{Area, PatchTable, State};
 use crate::attach::memory::TargetMemory;
+use nix::fcntl::{FallocateFlags, fallocate};
 use std::fs::{File, OpenOptions};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -98,22 +99,45 @@ fn ends(code: &[u8], at: u64) -> Option<(u64, u64)> {
     (done > at && done < code.len() as u64).then_some((cold, done))
 }
 
-/// The table of a process whose copies stay without contexts and rings.
-pub(super) fn without_data(table: &PatchTable) -> PatchTable {
+/// What is still needed of a table when its copies stay: where they are.
+fn without_data(table: &PatchTable) -> PatchTable {
     let nowhere = Area { at: 0, len: 0 };
     PatchTable {
         contexts: nowhere,
         pool: nowhere,
         pool_contexts: 0,
+        patches: Vec::new(),
+        modules: Vec::new(),
+        functions: Vec::new(),
         ..table.clone()
     }
 }
 
-/// Writes the table over the one in the arena.
+/// What a retired table leaves free of its place, in whole pages.
+pub(super) fn behind_table(table: &PatchTable) -> Area {
+    let kept = without_data(table).to_bytes(State::Restored).len() as u64;
+    Area {
+        at: table.header.at + kept,
+        len: table.header.len.saturating_sub(kept),
+    }
+}
+
+/// Writes the retired table over the one in the arena, and gives the rest of its memory back.
 pub(super) fn rewrite_table(pid: i32, table: &PatchTable) -> Result<(), LiveError> {
     let (file, offset) = backing(pid, table.header)?;
     debug_assert_eq!(offset, 0, "the table is at the arena's start");
-    write_table(pid, &file, table, State::Restored)
+    let behind = behind_table(table);
+    let mut retired = without_data(table);
+    retired.header.len -= behind.len;
+    write_table(pid, &file, &retired, State::Restored)?;
+    let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    let kept = retired.header.len as i64;
+    if behind.len > 0
+        && let Err(e) = fallocate(&file, hole, kept, behind.len as i64)
+    {
+        log::info!("process {pid} keeps the memory of a table: {e}");
+    }
+    Ok(())
 }
 
 /// Other processes that have these copies mapped: forked children, and a child's parent.

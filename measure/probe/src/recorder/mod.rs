@@ -107,7 +107,14 @@ impl<W: Write> Recorder<'_, W> {
                 let done = remove::restore_all(pid, memory, table, inode, State::Patched).and_then(
                     |mut d| {
                         installed.set_state(State::Restored)?;
-                        remove::reap_noted(pid, memory, table, &mut d.notes);
+                        let searched = remove::reap_noted(
+                            pid,
+                            memory,
+                            table,
+                            remove::Extent::Limited,
+                            &mut d.notes,
+                        );
+                        d.pause = d.pause.max(searched);
                         Ok(d)
                     },
                 );

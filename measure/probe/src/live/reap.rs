@@ -1,0 +1,263 @@
+//! Taking away what was mapped, once nothing in the process refers to it any more; with it what
+//! earlier recordings had to leave.
+use super::error::LiveError;
+use super::leftover;
+use super::maps::{self, Mapping};
+use super::retire;
+use super::search::{self, Extent};
+use super::table::{Area, PatchTable};
+use crate::attach::memory::TargetMemory;
+use crate::attach::{self, StoppedProcess, fault};
+use std::time::Duration;
+
+/// Whether the arena is gone from the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reaped {
+    Unmapped,
+    /// Still mapped, and why; harmless: nothing enters it any more.
+    Kept(String),
+    /// The code is still mapped, and why; its probes are gone, and so is everything else.
+    Retired(String),
+}
+
+/// Unmaps everything of `table` once no register, stack or other memory refers to a copy. All
+/// entries must have been restored. With `retire`, copies that must stay are disarmed, so that
+/// they need neither gs nor rings and the process can be recorded again.
+pub fn reap(
+    pid: i32,
+    memory: &TargetMemory,
+    table: &PatchTable,
+    retire: bool,
+) -> Result<Reaped, LiveError> {
+    let (mut reaped, _) = reap_all(pid, memory, &[table], retire, Extent::Limited)?;
+    Ok(reaped.remove(0))
+}
+
+/// The same for several tables in one stop, and how long that took.
+pub(super) fn reap_all(
+    pid: i32,
+    memory: &TargetMemory,
+    tables: &[&PatchTable],
+    retire: bool,
+    extent: Extent,
+) -> Result<(Vec<Reaped>, Duration), LiveError> {
+    let mut stopped = attach::stop_all(pid)?;
+    let ends = decide(&mut stopped, memory, tables, retire, extent);
+    fault::point(fault::CLEARED_GS);
+    let pause = stopped.resume()?.pause();
+    let mut areas = Vec::new();
+    let mut reaped = Vec::new();
+    for (end, table) in ends?.into_iter().zip(tables) {
+        let data = [table.contexts, table.pool];
+        reaped.push(match end {
+            End::Stays(why) => Reaped::Kept(why),
+            End::Retired(why) => {
+                areas.extend(data);
+                areas.push(retire::behind_table(table));
+                Reaped::Retired(why)
+            }
+            End::Goes => {
+                areas.extend(table.segments.iter().copied().chain([table.header]));
+                areas.extend(data);
+                Reaped::Unmapped
+            }
+        });
+    }
+    areas.retain(|a| a.len > 0);
+    if reaped.iter().any(|r| !matches!(r, Reaped::Kept(_))) {
+        unmap(pid, &areas)?;
+        fault::point(fault::UNMAPPED);
+    }
+    Ok((reaped, pause))
+}
+
+enum End {
+    Stays(String),
+    /// The copies stay, and need neither gs nor rings any more.
+    Retired(String),
+    Goes,
+}
+
+fn decide(
+    stopped: &mut StoppedProcess,
+    memory: &TargetMemory,
+    tables: &[&PatchTable],
+    retire: bool,
+    extent: Extent,
+) -> Result<Vec<End>, LiveError> {
+    let whys = search::references(stopped, memory, tables, extent)?;
+    let mut ends = Vec::with_capacity(tables.len());
+    for (why, table) in whys.into_iter().zip(tables) {
+        let end = match why {
+            None => End::Goes,
+            Some(why) if !retire || table.pool.len == 0 => End::Stays(why),
+            Some(why) if retire_copies(stopped, memory, table)? => End::Retired(why),
+            Some(why) => End::Stays(why),
+        };
+        if !matches!(end, End::Stays(_)) {
+            clear_gs(stopped, table)?;
+        }
+        ends.push(end);
+    }
+    Ok(ends)
+}
+
+/// False when a thread is in the middle of a probe. Forked children run the same copies: they stand
+/// still too, and lose their contexts and rings with their parent.
+fn retire_copies(
+    stopped: &StoppedProcess,
+    memory: &TargetMemory,
+    table: &PatchTable,
+) -> Result<bool, LiveError> {
+    let pid = stopped.pid();
+    let Some(mut children) = stop_children(pid, table) else {
+        return Ok(false);
+    };
+    let probes = retire::Probes::find(pid, memory, table)?;
+    let is_busy = |word| probes.is_busy(word);
+    if search::is_inside(stopped, memory, &is_busy)? {
+        return Ok(false);
+    }
+    for child in &children {
+        let memory = TargetMemory::open(child.pid())?;
+        // Its entries lead here, and what the table says of them is still needed.
+        if super::found::is_patched(&memory, table) || search::is_inside(child, &memory, &is_busy)?
+        {
+            return Ok(false);
+        }
+    }
+    probes.disarm(pid, table)?;
+    retire::rewrite_table(pid, table)?;
+    for child in &mut children {
+        clear_gs(child, table)?;
+    }
+    for child in children {
+        let pid = child.pid();
+        let areas = [table.contexts, table.pool, retire::behind_table(table)];
+        let gone = child
+            .resume()
+            .map_err(LiveError::from)
+            .and_then(|_| unmap(pid, &areas));
+        if let Err(e) = gone {
+            log::info!("process {pid}, a forked child, ended or keeps unused rings: {e}");
+        }
+    }
+    Ok(true)
+}
+
+/// `None` when one of them cannot be stopped, or is younger than the search for it.
+fn stop_children(pid: i32, table: &PatchTable) -> Option<Vec<StoppedProcess>> {
+    let mut children: Vec<StoppedProcess> = Vec::new();
+    // A child may fork before it stands still.
+    for _ in 0..CHILD_GENERATIONS {
+        let mut new = retire::sharers(pid, table)?;
+        new.retain(|p| children.iter().all(|c| c.pid() != *p));
+        if new.is_empty() {
+            return Some(children);
+        }
+        for child in new {
+            match attach::stop_all(child) {
+                Ok(stopped) => children.push(stopped),
+                Err(_) if !std::path::Path::new(&format!("/proc/{child}")).exists() => {}
+                Err(_) => return None,
+            }
+        }
+    }
+    None
+}
+
+const CHILD_GENERATIONS: usize = 4;
+
+fn clear_gs(stopped: &mut StoppedProcess, table: &PatchTable) -> Result<(), LiveError> {
+    for tid in stopped.tids() {
+        if table.contexts.contains(stopped.regs(tid).gs_base) {
+            stopped.set_gs_base(tid, 0)?;
+        }
+    }
+    Ok(())
+}
+
+/// Unmaps areas nobody uses, with one stopped thread, and closes descriptors that a recorder,
+/// killed while it attached, left open.
+pub(super) fn unmap(pid: i32, areas: &[Area]) -> Result<(), LiveError> {
+    let mut one = attach::stop_one(pid)?;
+    let result = super::mapping::close_leftovers(&mut one).and_then(|()| {
+        areas.iter().try_for_each(|area| {
+            // A recorder killed early has announced areas that it never mapped: another mapping
+            // may lie there by now.
+            if is_ours(pid, *area)? {
+                super::mapping::unmap(&mut one, *area)?;
+            }
+            Ok(())
+        })
+    });
+    one.resume()?;
+    result
+}
+
+/// In a mapping of one of our memfds, or a whole private anonymous one (the contexts: wiped on
+/// fork, so that the kernel merges them with no other).
+fn is_ours(pid: i32, area: Area) -> Result<bool, LiveError> {
+    let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
+    let (start, end) = (area.at, area.at + area.len);
+    let around = |m: &&Mapping| m.range.start <= start && end <= m.range.end;
+    Ok(area.len > 0
+        && mappings.iter().find(around).is_some_and(|m| {
+            let names = [super::table::ARENA_NAME, super::table::POOL_NAME];
+            let memfd = names
+                .iter()
+                .any(|n| m.name == format!("/memfd:{n} (deleted)"));
+            let anonymous = m.inode == 0 && m.name.is_empty() && m.writable && !m.executable;
+            memfd || (anonymous && m.range == (start..end))
+        }))
+}
+
+/// Pauses between attempts: a thread inside a copy usually leaves it soon.
+pub(super) const ATTEMPTS_MS: [u64; 6] = [0, 1, 4, 16, 64, 256];
+
+/// Unmaps what can be, of earlier recordings too; says what could not. The longest pause.
+pub fn reap_noted(
+    pid: i32,
+    memory: &TargetMemory,
+    table: &PatchTable,
+    extent: Extent,
+    notes: &mut Vec<String>,
+) -> Duration {
+    let mut earlier = leftover::of(pid, memory);
+    earlier.retain(|e| e.table.header.at != table.header.at);
+    let mut longest = Duration::ZERO;
+    let mut last = String::new();
+    for (n, wait) in ATTEMPTS_MS.into_iter().enumerate() {
+        std::thread::sleep(Duration::from_millis(wait));
+        let retire = n + 3 > ATTEMPTS_MS.len();
+        let tables: Vec<_> = std::iter::once(table)
+            .chain(earlier.iter().map(|e| &e.table))
+            .collect();
+        // Everything is restored by now: what cannot be unmapped is a note, not a failure.
+        match reap_all(pid, memory, &tables, retire, extent) {
+            Ok((reaped, pause)) => {
+                longest = longest.max(pause);
+                let mut stays = reaped[1..].iter().map(|r| *r != Reaped::Unmapped);
+                earlier.retain(|_| stays.next() == Some(true));
+                match &reaped[0] {
+                    Reaped::Unmapped => {
+                        leftover::note(pid, &earlier, notes);
+                        return longest;
+                    }
+                    Reaped::Kept(why) => last = why.clone(),
+                    Reaped::Retired(why) => {
+                        last = why.clone();
+                        break;
+                    }
+                }
+            }
+            Err(e) => last = e.to_string(),
+        }
+    }
+    notes.push(format!(
+        "process {pid}: the copies stay mapped, unused ({} KiB): {last}",
+        leftover::code_bytes(table) >> 10
+    ));
+    leftover::note(pid, &earlier, notes);
+    longest
+}
