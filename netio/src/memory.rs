@@ -167,20 +167,6 @@ impl MemoryPort {
     }
 }
 
-/// Checks what a filler claims; the number of bytes, or `None` where the burst ends.
-fn filled(outgoing: Outgoing, max: usize) -> Result<Option<usize>, PortError> {
-    match outgoing.len {
-        0 => Ok(None),
-        len if len <= max => Ok(Some(len)),
-        len => Err(PortError::TooLong {
-            name: "mem:".into(),
-            len,
-            max,
-            next_step: "ask for a larger max_frame_len",
-        }),
-    }
-}
-
 impl PacketIo for MemoryPort {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
@@ -242,7 +228,7 @@ impl PacketIo for MemoryPort {
                     break;
                 }
                 let outgoing = fill(&mut self.spare.bytes);
-                let Some(len) = filled(outgoing, self.options.max_frame_len)? else {
+                let Some(len) = outgoing.checked("mem:", self.options.max_frame_len)? else {
                     break;
                 };
                 self.outgoing.dropped.0.fetch_add(1, Ordering::Relaxed);
@@ -252,7 +238,7 @@ impl PacketIo for MemoryPort {
             }
             let mut slot = self.outgoing.slot(self.written);
             let outgoing = fill(&mut slot.bytes);
-            let Some(len) = filled(outgoing, self.options.max_frame_len)? else {
+            let Some(len) = outgoing.checked("mem:", self.options.max_frame_len)? else {
                 break;
             };
             (slot.len, slot.offload, slot.sent) = (len, outgoing.offload, tsc_now());

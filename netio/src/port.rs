@@ -35,6 +35,22 @@ pub struct Outgoing {
     pub offload: Offload,
 }
 
+impl Outgoing {
+    /// Bytes to be sent; `None` where the burst ends.
+    pub(crate) fn checked(self, name: &str, max: usize) -> Result<Option<usize>, PortError> {
+        match self.len {
+            0 => Ok(None),
+            len if len <= max => Ok(Some(len)),
+            len => Err(PortError::TooLong {
+                name: name.into(),
+                len,
+                max,
+                next_step: "send shorter frames, or use a port with a larger MTU",
+            }),
+        }
+    }
+}
+
 /// What a port can do, so that a user is told instead of surprised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capabilities {

@@ -1,0 +1,246 @@
+//! A network device through a packet socket: any device, no set-up, beside the kernel's own stack.
+use crate::clock::tsc_now;
+use crate::sys::{self, Interface, PACKET_HDR_LEN, RxRing, SendBatch, VnetHeader};
+use crate::{Capabilities, Counters, Frame, Outgoing, PacketIo, PortError};
+use nix::libc;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+const ETHERNET_HDR_LEN: usize = 14;
+const VLAN_TAG_LEN: usize = 4;
+/// An IP packet is at most 65,535 bytes long; with two tags.
+const GSO_FRAME_LEN: usize = 65_535 + ETHERNET_HDR_LEN + 2 * VLAN_TAG_LEN;
+// From linux/if_packet.h; libc lacks them.
+const PACKET_VNET_HDR: libc::c_int = 15;
+const PACKET_QDISC_BYPASS: libc::c_int = 20;
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+
+/// What a port is opened for. A port that does not receive costs the device nothing per frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    #[default]
+    Both,
+    Receive,
+    Send,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct PacketOptions {
+    pub direction: Direction,
+    /// Frames that the receive ring holds.
+    pub receive_frames: usize,
+    /// Frames handed to the kernel by one system call.
+    pub send_frames: usize,
+    /// Frames up to 64 KiB, to be segmented by the kernel or merged by it. Without it they are
+    /// cut to the device's MTU and counted.
+    pub gso: bool,
+    /// Past the device's queueing discipline, straight to the driver.
+    pub qdisc_bypass: bool,
+}
+
+impl Default for PacketOptions {
+    fn default() -> PacketOptions {
+        PacketOptions {
+            direction: Direction::Both,
+            receive_frames: 4096,
+            send_frames: 64,
+            gso: false,
+            qdisc_bypass: true,
+        }
+    }
+}
+
+pub struct PacketPort {
+    name: String,
+    socket: OwnedFd,
+    max_frame_len: usize,
+    ring: Option<RxRing>,
+    batch: Option<Pending>,
+    counters: Counters,
+}
+
+/// Frames taken over and not yet handed to the kernel: slots `first..end`.
+struct Pending {
+    batch: SendBatch,
+    first: usize,
+    end: usize,
+}
+
+impl PacketPort {
+    /// Opens `device` of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// No such device, it is down, no `CAP_NET_RAW`, no memory for the ring.
+    pub fn open(device: &str, options: PacketOptions) -> Result<PacketPort, PortError> {
+        let failed = |what: &'static str| move |e| PortError::device(device, what, e);
+        let interface = Interface::named(device).map_err(failed("looking it up"))?;
+        let index = interface.index().map_err(failed("looking it up"))?;
+        let mtu = interface.mtu().map_err(failed("reading its MTU"))?;
+        if interface.flags().map_err(failed("reading its flags"))? & libc::IFF_UP == 0 {
+            return Err(PortError::Down {
+                name: device.into(),
+            });
+        }
+        let max_frame_len = match options.gso {
+            true => GSO_FRAME_LEN,
+            false => mtu + ETHERNET_HDR_LEN + VLAN_TAG_LEN,
+        };
+        let socket = sys::open_socket(libc::AF_PACKET, libc::SOCK_RAW)
+            .map_err(failed("opening a packet socket"))?;
+        let set = |name, value: libc::c_int| {
+            sys::set_option(socket.as_fd(), libc::SOL_PACKET, name, value)
+                .map_err(failed("setting up the packet socket"))
+        };
+        // Before the rings, else EBUSY.
+        set(PACKET_VNET_HDR, 1)?;
+        set(PACKET_IGNORE_OUTGOING, 1)?;
+        set(PACKET_QDISC_BYPASS, options.qdisc_bypass.into())?;
+        let mut ring = None;
+        if options.direction != Direction::Send {
+            let made = RxRing::new(socket.as_fd(), max_frame_len, options.receive_frames);
+            ring = Some(made.map_err(failed("mapping the receive ring"))?);
+        }
+        let protocol = match ring {
+            Some(_) => libc::ETH_P_ALL as u16,
+            None => 0,
+        };
+        sys::bind_packet(socket.as_fd(), index, protocol).map_err(failed("binding to it"))?;
+        let batch = (options.direction != Direction::Receive).then(|| Pending {
+            batch: SendBatch::new(options.send_frames.max(1), PACKET_HDR_LEN + max_frame_len),
+            first: 0,
+            end: 0,
+        });
+        Ok(PacketPort {
+            name: device.into(),
+            socket,
+            max_frame_len,
+            ring,
+            batch,
+            counters: Counters::default(),
+        })
+    }
+
+    fn direction(&self, opened: &'static str, asked: &'static str) -> PortError {
+        PortError::Direction {
+            name: self.name.clone(),
+            opened,
+            asked,
+        }
+    }
+
+    /// Hands over what is pending until the kernel has no room.
+    fn hand_over(&mut self) -> Result<(), PortError> {
+        let Some(pending) = &mut self.batch else {
+            return Err(self.direction("receive", "send"));
+        };
+        while pending.first < pending.end {
+            match pending
+                .batch
+                .send(self.socket.as_fd(), pending.first..pending.end)
+            {
+                Ok(count) => pending.first += count,
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EAGAIN | libc::EINTR) => return Ok(()),
+                    // This frame, not the device: dropped by the driver, or not sendable.
+                    Some(libc::ENOBUFS | libc::EINVAL | libc::EMSGSIZE) => {
+                        pending.first += 1;
+                        self.counters.send_failed += 1;
+                    }
+                    _ => return Err(PortError::device(&self.name, "sending", error)),
+                },
+            }
+        }
+        (pending.first, pending.end) = (0, 0);
+        Ok(())
+    }
+}
+
+impl PacketIo for PacketPort {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            max_frame_len: self.max_frame_len,
+            offload: true,
+            frame_stamps: false,
+        }
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.ring.as_ref().map(|_| self.socket.as_fd())
+    }
+
+    fn receive(
+        &mut self,
+        max: usize,
+        visit: &mut dyn FnMut(Frame<'_>),
+    ) -> Result<usize, PortError> {
+        let Some(ring) = &mut self.ring else {
+            return Err(self.direction("send", "receive"));
+        };
+        let received = tsc_now();
+        let counters = &mut self.counters;
+        let mut count = 0;
+        while count < max {
+            let more = ring.pop(|frame| {
+                counters.received_bytes += frame.bytes.len() as u64;
+                counters.receive_cut += u64::from(frame.bytes.len() < frame.wire_len);
+                visit(Frame {
+                    bytes: frame.bytes,
+                    wire_len: frame.wire_len,
+                    received,
+                    offload: frame.offload,
+                });
+            });
+            if !more {
+                break;
+            }
+            count += 1;
+        }
+        self.counters.received += count as u64;
+        Ok(count)
+    }
+
+    fn send(
+        &mut self,
+        count: usize,
+        fill: &mut dyn FnMut(&mut [u8]) -> Outgoing,
+    ) -> Result<usize, PortError> {
+        let mut done = 0;
+        while done < count {
+            let full = |p: &Pending| p.end == p.batch.slots();
+            if self.batch.as_ref().is_none_or(full) {
+                self.hand_over()?;
+            }
+            let Some(pending) = self.batch.as_mut().filter(|p| !full(p)) else {
+                break;
+            };
+            let slot = pending.batch.slot_mut(pending.end);
+            let outgoing = fill(&mut slot[PACKET_HDR_LEN..]);
+            let Some(len) = outgoing.checked(&self.name, self.max_frame_len)? else {
+                break;
+            };
+            VnetHeader::write(outgoing.offload, slot);
+            pending.batch.set_len(pending.end, PACKET_HDR_LEN + len);
+            pending.end += 1;
+            done += 1;
+            self.counters.sent += 1;
+            self.counters.sent_bytes += len as u64;
+        }
+        Ok(done)
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        self.hand_over()?;
+        Ok(self.batch.as_ref().map_or(0, |p| p.end - p.first))
+    }
+
+    fn counters(&mut self) -> Result<Counters, PortError> {
+        if self.ring.is_some() {
+            // Reading sets the kernel's counters to zero.
+            let fd = self.socket.as_fd();
+            let stats: libc::tpacket_stats =
+                sys::get_option(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS)
+                    .map_err(|e| PortError::device(&self.name, "reading its counters", e))?;
+            self.counters.receive_dropped += u64::from(stats.tp_drops);
+        }
+        Ok(self.counters)
+    }
+}

@@ -1,0 +1,53 @@
+//! What the kernel says of a network device, in the namespace of the calling thread.
+use super::socket::{check, open_socket};
+use nix::libc;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// A device by name, with the socket that asks for it.
+pub(crate) struct Interface {
+    socket: OwnedFd,
+    request: libc::ifreq,
+}
+
+impl Interface {
+    /// # Errors
+    /// ENODEV where the name cannot be a device's.
+    pub(crate) fn named(name: &str) -> io::Result<Interface> {
+        // SAFETY: zero is a value of this structure of integers and a union of such.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        // The kernel wants a zero at the end.
+        if name.is_empty() || name.len() >= request.ifr_name.len() || name.contains('\0') {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *to = from as libc::c_char;
+        }
+        let socket = open_socket(libc::AF_INET, libc::SOCK_DGRAM)?;
+        Ok(Interface { socket, request })
+    }
+
+    pub(crate) fn index(&self) -> io::Result<u32> {
+        // SAFETY: SIOCGIFINDEX fills this field.
+        Ok(unsafe { self.ask(libc::SIOCGIFINDEX)?.ifr_ifru.ifru_ifindex } as u32)
+    }
+
+    /// Payload of a frame in bytes, without the Ethernet header.
+    pub(crate) fn mtu(&self) -> io::Result<usize> {
+        // SAFETY: SIOCGIFMTU fills this field.
+        Ok(unsafe { self.ask(libc::SIOCGIFMTU)?.ifr_ifru.ifru_mtu } as usize)
+    }
+
+    /// `IFF_…`
+    pub(crate) fn flags(&self) -> io::Result<libc::c_int> {
+        // SAFETY: SIOCGIFFLAGS fills this field.
+        Ok(unsafe { self.ask(libc::SIOCGIFFLAGS)?.ifr_ifru.ifru_flags }.into())
+    }
+
+    fn ask(&self, what: libc::Ioctl) -> io::Result<libc::ifreq> {
+        let mut request = self.request;
+        // SAFETY: all requests of this file read and write one `ifreq`, which lives over the call.
+        check(unsafe { libc::ioctl(self.socket.as_raw_fd(), what, &mut request) })?;
+        Ok(request)
+    }
+}

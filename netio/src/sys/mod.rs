@@ -1,0 +1,16 @@
+//! The system calls and the memory shared with the kernel: the one module with unsafe code. What
+//! it hands out is safe to use in any order.
+#![allow(unsafe_code)]
+
+mod interface;
+mod map;
+mod mmsg;
+mod socket;
+mod tpacket;
+mod vnet;
+
+pub(crate) use interface::Interface;
+pub(crate) use mmsg::SendBatch;
+pub(crate) use socket::{bind_packet, get_option, open_socket, set_option};
+pub(crate) use tpacket::RxRing;
+pub(crate) use vnet::{PACKET_HDR_LEN, VnetHeader};
