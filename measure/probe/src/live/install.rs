@@ -103,8 +103,7 @@ pub fn install(
     let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
     let mut refused = standing::keep(pid, &memory, &mut selected)?;
     let (segments, _) = build::emit(&selected, &config, &slow);
-    let (mut places, mut taken) = place::choose(&mappings, &sizes)?;
-    places.add_segments(&segments, &mappings, &mut taken)?;
+    let places = place::choose(&mappings, &segments, &sizes)?;
 
     let mut one = attach::stop_one(pid)?;
     let tid = one.tids()[0];

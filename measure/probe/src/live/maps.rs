@@ -54,6 +54,19 @@ const USER_END: u64 = 0x7fff_ffff_f000;
 const MARGIN: u64 = 2 << 20;
 const LOWEST: u64 = 1 << 20;
 
+/// Left free above the heap and below the main stack, which grow, where there is room elsewhere.
+const HEAP_GROWTH: u64 = 512 << 20;
+const STACK_GROWTH: u64 = 1 << 30;
+
+fn with_growth(mapping: &Mapping) -> Range<u64> {
+    let Range { start, end } = mapping.range;
+    match mapping.name.as_str() {
+        "[heap]" => start..end.saturating_add(HEAP_GROWTH),
+        "[stack]" => start.saturating_sub(STACK_GROWTH)..end,
+        _ => start..end,
+    }
+}
+
 /// A free address for `len` bytes, as near to `wanted` as there is and such that everything in
 /// `reach` stays within `limit` bytes of every byte of it. `taken` lists what was promised already.
 pub fn find_gap(
@@ -63,8 +76,19 @@ pub fn find_gap(
     reach: &Range<u64>,
     limit: u64,
 ) -> Option<u64> {
-    let mut occupied: Vec<Range<u64>> = mappings.iter().map(|m| m.range.clone()).collect();
-    occupied.extend_from_slice(taken);
+    let gap = |room: &dyn Fn(&Mapping) -> Range<u64>| {
+        let occupied = mappings.iter().map(room).chain(taken.iter().cloned());
+        gap_between(occupied.collect(), len, reach, limit)
+    };
+    gap(&with_growth).or_else(|| gap(&|m| m.range.clone()))
+}
+
+fn gap_between(
+    mut occupied: Vec<Range<u64>>,
+    len: u64,
+    reach: &Range<u64>,
+    limit: u64,
+) -> Option<u64> {
     occupied.retain(|r| r.start < USER_END); // [vsyscall] lies in the kernel's half
     occupied.sort_by_key(|r| r.start);
     let lowest = reach.end.saturating_sub(limit).max(LOWEST);
@@ -142,6 +166,23 @@ garbage
         )
         .unwrap();
         assert!(second.abs_diff(at) >= 1 << 20);
+    }
+
+    #[test]
+    fn the_heap_and_the_stack_may_grow() {
+        let maps = parse(
+            "00400000-00440000 r-xp 00000000 fe:00 1234 /bin/static\n\
+             10000000-10100000 rw-p 00000000 00:00 0 [heap]\n\
+             7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0 [stack]\n",
+        );
+        let (text, heap, stack) = (&maps[0].range, &maps[1].range, &maps[2].range);
+        let above_heap = find_gap(&maps, &[], 256 << 20, text, 1 << 31).unwrap();
+        assert!(above_heap >= heap.end + HEAP_GROWTH);
+        let near_stack = find_gap(&maps, &[], 1 << 20, stack, 1 << 46).unwrap();
+        assert!(near_stack + (1 << 20) <= stack.start - STACK_GROWTH || near_stack >= stack.end);
+        // Where there is no other place, the growth has to do with less.
+        let near_heap = heap.end..heap.end + 1;
+        assert!(find_gap(&maps, &[], 1 << 20, &near_heap, 64 << 20).is_some());
     }
 
     #[test]

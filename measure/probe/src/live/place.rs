@@ -29,22 +29,20 @@ impl Sizes {
     }
 }
 
-/// Room for the data first, then the segments near their modules.
+/// Segments near their modules first: in a program that lies low there is little room in reach of
+/// it. Then the data, near the libraries, in reach of nothing.
 pub fn choose(
     mappings: &[Mapping],
+    segments: &[Segment],
     sizes: &Sizes,
-) -> Result<(Places, Vec<Range<u64>>), BuildError> {
+) -> Result<Places, BuildError> {
     let mut taken = Vec::new();
-    let anywhere = mappings
-        .last()
-        .map_or(0x7f00_0000_0000..0x7f00_0000_1000, |_| {
-            let libraries = mappings
-                .iter()
-                .rev()
-                .find(|m| m.inode != 0)
-                .map_or(0x7f00_0000_0000, |m| m.range.start);
-            libraries..libraries + 1
-        });
+    let mut areas = Vec::with_capacity(segments.len());
+    for segment in segments {
+        let (at, len) = (segment.place(mappings, &mut taken)?, segment.len());
+        areas.push(Area { at, len });
+    }
+    let anywhere = near_libraries(mappings);
     let mut area = |len: u64| {
         let at = maps::find_gap(mappings, &taken, len, &anywhere, 1 << 46).ok_or_else(|| {
             BuildError::NoGap {
@@ -55,35 +53,42 @@ pub fn choose(
         taken.push(at..at + len);
         Ok::<Area, BuildError>(Area { at, len })
     };
-    let header = area(sizes.header_bytes.next_multiple_of(PAGE as u64))?;
-    let contexts = area(sizes.contexts_bytes())?;
-    let pool = area(pool_bytes(sizes.contexts as usize, sizes.ring_records_log2) as u64)?;
-    Ok((
-        Places {
-            header,
-            contexts,
-            pool,
-            segments: Vec::new(),
-        },
-        taken,
-    ))
+    Ok(Places {
+        header: area(sizes.header_bytes.next_multiple_of(PAGE as u64))?,
+        contexts: area(sizes.contexts_bytes())?,
+        pool: area(pool_bytes(sizes.contexts as usize, sizes.ring_records_log2) as u64)?,
+        segments: areas,
+    })
 }
 
-impl Places {
-    pub fn add_segments(
-        &mut self,
-        segments: &[Segment],
-        mappings: &[Mapping],
-        taken: &mut Vec<Range<u64>>,
-    ) -> Result<(), BuildError> {
-        self.segments.clear();
-        for segment in segments {
-            let at = segment.place(mappings, taken)?;
-            self.segments.push(Area {
-                at,
-                len: segment.len(),
-            });
+/// Where libraries lie, or would: rings beside a static program would be in the way of its heap.
+fn near_libraries(mappings: &[Mapping]) -> Range<u64> {
+    const USUAL: u64 = 0x7f00_0000_0000;
+    let highest = mappings.iter().rev().find(|m| m.inode != 0);
+    let at = highest.map_or(USUAL, |m| m.range.start);
+    let at = if at < USUAL >> 1 { USUAL } else { at };
+    at..at + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rings_of_a_static_program_leave_its_neighbourhood_free() {
+        let maps = maps::parse(
+            "00400000-00440000 r-xp 00000000 fe:00 1234 /bin/static\n\
+             00600000-00700000 rw-p 00000000 00:00 0 [heap]\n\
+             7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0 [stack]\n",
+        );
+        let sizes = Sizes {
+            contexts: 64,
+            ring_records_log2: 22,
+            header_bytes: 1 << 20,
+        };
+        let places = choose(&maps, &[], &sizes).unwrap();
+        for area in [places.header, places.contexts, places.pool] {
+            assert!(area.at > 1 << 40, "{area:?}");
         }
-        Ok(())
     }
 }
