@@ -1,0 +1,140 @@
+//! What is sent, decided before the first packet. A plan can be run several times, at several
+//! rates: each run begins its models anew.
+use super::PacketsError;
+use super::arrivals::{Arrivals, Schedule};
+use super::due::{Due, Recorded};
+use super::frame::{Frames, Link};
+use super::matcher::{ByContent, Recognition};
+use super::order::FlowOrder;
+use super::recognize::Recognizer;
+use super::replay::{Capture, Replay};
+use super::run::{OnInterval, Outcome, Ports, Run, Timing};
+use super::sizes::{SizeDraw, Sizes};
+use super::source::{Generated, Source};
+use super::wait::Wait;
+use hopscope_event::{Ns, Stamp, TscFrequency};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+pub enum Traffic {
+    Generated {
+        frames: Arc<Frames>,
+        sizes: Sizes,
+        link: Link,
+        /// Packets of a flow back to back.
+        locality: u32,
+        zipf: Option<f64>,
+    },
+    Replay {
+        capture: Arc<Capture>,
+        /// When each frame was captured, from the first on.
+        offsets_ns: Arc<[u64]>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pace {
+    /// Packets a second.
+    Rate(f64),
+    /// As captured.
+    Original,
+    /// Whenever the port has room.
+    Max,
+}
+
+pub struct Plan {
+    pub traffic: Traffic,
+    pub arrivals: Arrivals,
+    pub ramp: Duration,
+    pub seed: u64,
+    pub frequency: TscFrequency,
+    pub wait: Wait,
+}
+
+impl Plan {
+    pub fn flows(&self) -> u32 {
+        match &self.traffic {
+            Traffic::Generated { frames, .. } => frames.flows().len(),
+            Traffic::Replay { capture, .. } => capture.flow_count(),
+        }
+    }
+
+    /// `number` tells the frames of this run from those of others on the same ports.
+    ///
+    /// # Errors
+    /// An impossible rate; the ports'.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is the caller's own, and used once"
+    )]
+    pub fn run(
+        &self,
+        pace: Pace,
+        timing: Timing,
+        number: u8,
+        ports: Ports<'_>,
+        rows: Option<Box<dyn FnMut(&Stamp) + Send>>,
+        stop: &AtomicBool,
+        on_interval: &mut OnInterval<'_>,
+    ) -> Result<Outcome, PacketsError> {
+        let (source, recognition) = match &self.traffic {
+            Traffic::Generated {
+                frames,
+                sizes,
+                link,
+                locality,
+                zipf,
+            } => (
+                Source::Generated(Generated {
+                    frames: Arc::clone(frames),
+                    order: FlowOrder::new(frames.flows().len(), *locality, *zipf, self.seed),
+                    sizes: SizeDraw::new(sizes, self.seed),
+                }),
+                Recognition::Stamped(Recognizer::new(frames, sizes.lengths(), *link, number)),
+            ),
+            Traffic::Replay { capture, .. } => (
+                Source::Replay(Replay::new(Arc::clone(capture))),
+                Recognition::Content(ByContent::new(Arc::clone(capture))),
+            ),
+        };
+        let (due, rate) = self.due(pace)?;
+        let run = Run {
+            source,
+            due,
+            recognition,
+            flows: self.flows(),
+            number,
+            timing: Timing { rate, ..timing },
+            frequency: self.frequency,
+            wait: self.wait,
+            rows,
+            stop,
+        };
+        run.run(ports, on_interval)
+    }
+
+    /// And the mean rate, 0 where none is asked for.
+    fn due(&self, pace: Pace) -> Result<(Due, f64), PacketsError> {
+        let largest = self.frequency.0 as f64;
+        match (pace, &self.traffic) {
+            (Pace::Rate(rate), _) => {
+                if !(rate > 0.0 && rate <= largest) {
+                    return Err(PacketsError::Rate { rate, largest });
+                }
+                let arrivals = self.arrivals;
+                let schedule =
+                    Schedule::new(arrivals, rate, self.ramp, self.frequency.0, self.seed);
+                Ok((Due::Model(schedule), rate))
+            }
+            (Pace::Original, Traffic::Replay { offsets_ns, .. }) => {
+                let offsets = offsets_ns.iter().map(|ns| self.frequency.ticks(Ns(*ns)));
+                let offsets: Arc<[u64]> = offsets.collect();
+                let span = offsets_ns.last().map_or(1, |last| (*last).max(1));
+                let rate = offsets.len() as f64 * 1e9 / span as f64;
+                Ok((Due::Recorded(Recorded::new(offsets)), rate))
+            }
+            (Pace::Max | Pace::Original, _) => Ok((Due::AtOnce, 0.0)),
+        }
+    }
+}
