@@ -1,4 +1,7 @@
 //! Time: TSC ticks and nanoseconds are different types, converted only through a known frequency.
+#[cfg(feature = "read-clocks")]
+pub mod read;
+
 use core::ops::{Add, Sub};
 use serde::{Deserialize, Serialize};
 
