@@ -3,6 +3,8 @@ use nix::libc;
 
 #[path = "attached/attaching.rs"]
 mod attaching;
+#[path = "attached/deep.rs"]
+mod deep;
 #[path = "attached/interrupted.rs"]
 mod interrupted;
 #[path = "attached/repatched.rs"]

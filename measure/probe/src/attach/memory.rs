@@ -24,6 +24,20 @@ impl TargetMemory {
         self.file.read_exact_at(into, at)
     }
 
+    /// As much as can be read from there on; bytes behind it stay as they are.
+    pub fn read_up_to(&self, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < into.len() {
+            match self.file.read_at(&mut into[done..], at + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(_) if done > 0 => break,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(done)
+    }
+
     pub fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, at)
     }

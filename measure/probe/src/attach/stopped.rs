@@ -136,7 +136,8 @@ impl StoppedProcess {
         Ok(self.remote.as_ref().expect("was just prepared"))
     }
 
-    /// Words of the live part of a thread's stack, at most 256 KiB of it.
+    /// Words of the live part of a thread's stack, `at_most` bytes of it, and how many bytes of it
+    /// were left out.
     ///
     /// The map is the caller's: reading it once for each of many threads was most of the pause.
     pub fn stack_words(
@@ -144,21 +145,27 @@ impl StoppedProcess {
         tid: i32,
         mappings: &[Mapping],
         memory: &TargetMemory,
-    ) -> Result<Vec<u64>, AttachError> {
-        const AT_MOST: u64 = 256 << 10;
+        at_most: u64,
+    ) -> Result<(Vec<u64>, u64), AttachError> {
         let pid = self.pid;
         let rsp = self.regs(tid).rsp & !7;
         let Some(m) = mappings.iter().find(|m| m.range.contains(&rsp)) else {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), 0));
         };
-        let mut bytes = vec![0u8; (m.range.end - rsp).min(AT_MOST) as usize];
-        memory
-            .read(rsp, &mut bytes)
+        let live = m.range.end - rsp;
+        let mut bytes = vec![0u8; live.min(at_most) as usize];
+        // Several stacks may be one mapping: this one ends where the guard of the next begins.
+        let read = memory
+            .read_up_to(rsp, &mut bytes)
             .map_err(|source| AttachError::Memory { pid, source })?;
-        Ok(bytes
+        let left_out = match read == bytes.len() {
+            true => live - read as u64,
+            false => 0,
+        };
+        let words = bytes[..read]
             .chunks_exact(8)
-            .map(|w| u64::from_le_bytes(w.try_into().expect("8 bytes")))
-            .collect())
+            .map(|w| u64::from_le_bytes(w.try_into().expect("8 bytes")));
+        Ok((words.collect(), left_out))
     }
 
     /// Lets all threads go on as if nothing had happened.

@@ -45,6 +45,8 @@ pub struct Installed {
     /// Accepted, and then not switched on after all.
     pub refused: LateRefusals,
     pub pause: Duration,
+    /// What the user should know of the attachment.
+    pub notes: Vec<String>,
     /// Inode of the arena's memfd: how forked children are found.
     pub arena_inode: u64,
 }
@@ -171,6 +173,13 @@ pub fn install(
         }
     };
     refused.extend(on.refused);
+    let mut notes = Vec::new();
+    if on.partly_searched > 0 {
+        notes.push(format!(
+            "process {pid}: {} stacks were too deep to be searched whole for functions interrupted at their first instructions (256 KiB of each, 16 MiB of all)",
+            on.partly_searched
+        ));
+    }
     let arena_inode = {
         use std::os::unix::fs::MetadataExt;
         arena
@@ -187,6 +196,7 @@ pub fn install(
         threads: on.threads,
         refused,
         pause: on.pause,
+        notes,
         arena_inode,
     })
 }

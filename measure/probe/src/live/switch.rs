@@ -30,11 +30,27 @@ pub(super) struct SwitchedOn {
     pub threads: Vec<(i32, u32)>,
     pub refused: LateRefusals,
     pub pause: Duration,
+    /// Threads whose stack was not searched to its end.
+    pub partly_searched: usize,
 }
 
-type Switched = (Vec<(i32, u32)>, LateRefusals);
-/// Threads and the instruction in a copy where each goes on.
-type Moves = Vec<(i32, u64)>;
+struct Switched {
+    threads: Vec<(i32, u32)>,
+    refused: LateRefusals,
+    partly_searched: usize,
+}
+
+/// Of each stack this much is searched in any case, of all together [`STACKS_AT_MOST`]: some
+/// milliseconds.
+const STACK_AT_LEAST: u64 = 256 << 10;
+const STACKS_AT_MOST: u64 = 16 << 20;
+
+struct Left {
+    /// Threads and the instruction in a copy where each goes on.
+    moves: Vec<(i32, u64)>,
+    refused: LateRefusals,
+    partly_searched: usize,
+}
 
 impl Batch<'_> {
     pub(super) fn switch_on(
@@ -47,11 +63,16 @@ impl Batch<'_> {
         // After a failure gs stays as it is: an entry may still lead into a copy, a thread may have
         // been moved into one. The caller takes everything back once nothing needs it.
         let timing = stopped.resume()?;
-        let (threads, refused) = result?;
+        let Switched {
+            threads,
+            refused,
+            partly_searched,
+        } = result?;
         Ok(SwitchedOn {
             threads,
             refused,
             pause: timing.pause(),
+            partly_searched,
         })
     }
 
@@ -76,7 +97,11 @@ impl Batch<'_> {
             }
             owners.push(u64::from_le_bytes(owner));
         }
-        let (moves, mut refused) = self.leave_out_sites(stopped, table)?;
+        let Left {
+            moves,
+            mut refused,
+            partly_searched,
+        } = self.leave_out_sites(stopped, table)?;
 
         let pool = Pool::new(self.words.words(), self.contexts, table.ring_records_log2)
             .expect("mapped with these sizes");
@@ -131,7 +156,11 @@ impl Batch<'_> {
                 let gone =
                     standing::leave_out(table, self.linked, written.left_out, standing::GONE);
                 refused.extend(gone);
-                Ok((threads, refused))
+                Ok(Switched {
+                    threads,
+                    refused,
+                    partly_searched,
+                })
             }
             Err(e) => {
                 // Some runs may have been written.
@@ -148,13 +177,14 @@ impl Batch<'_> {
         &self,
         stopped: &StoppedProcess,
         table: &mut PatchTable,
-    ) -> Result<(Moves, LateRefusals), LiveError> {
+    ) -> Result<Left, LiveError> {
         let pid = stopped.pid();
-        let mut moves: Moves = Vec::new();
+        let mut moves = Vec::new();
         let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
         let gone = standing::moved_away(table, self.mappings, &mappings);
         let mut refused = standing::leave_out(table, self.linked, gone, standing::GONE);
         let mut busy: Vec<u64> = Vec::new();
+        let (mut budget, mut partly_searched) = (STACKS_AT_MOST, 0);
         for tid in stopped.tids() {
             let rip = stopped.regs(tid).rip;
             if let Some(site) = patch::site_around(&table.patches, rip) {
@@ -169,7 +199,11 @@ impl Batch<'_> {
                     None => busy.push(at),
                 }
             }
-            for word in stopped.stack_words(tid, &mappings, self.memory)? {
+            let at_most = budget.max(STACK_AT_LEAST);
+            let (words, left_out) = stopped.stack_words(tid, &mappings, self.memory, at_most)?;
+            budget = budget.saturating_sub(8 * words.len() as u64);
+            partly_searched += usize::from(left_out > 0);
+            for word in words {
                 if let Some(site) = patch::site_around(&table.patches, word) {
                     busy.push(table.patches[site].at);
                 }
@@ -177,6 +211,10 @@ impl Batch<'_> {
         }
         let reason = "a thread stood in the bytes the jump replaces; try again";
         refused.extend(standing::leave_out(table, self.linked, busy, reason));
-        Ok((moves, refused))
+        Ok(Left {
+            moves,
+            refused,
+            partly_searched,
+        })
     }
 }

@@ -100,6 +100,7 @@ impl<W: Write> Recorder<'_, W> {
         };
         let mut buffer = Vec::new();
         for target in &mut self.targets {
+            outcome.notes.append(&mut target.installed.notes);
             let installed = &target.installed;
             if target.is_alive() {
                 let (pid, memory, table) = (installed.pid, &installed.memory, &installed.table);
