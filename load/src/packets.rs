@@ -22,6 +22,7 @@ pub mod plan;
 pub mod recognize;
 pub mod replay;
 pub mod rows;
+pub mod rules;
 pub mod run;
 pub mod sender;
 pub mod sizes;
