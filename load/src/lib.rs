@@ -2,6 +2,7 @@
 //! those (Tene, "How NOT to measure latency": no coordinated omission).
 #![forbid(unsafe_code)]
 
+pub mod connections;
 pub mod interval;
 pub mod kernel;
 pub mod latency;

@@ -1,0 +1,61 @@
+//! Requests over standing connections: netperf's TCP_RR, on many connections at once, at intended
+//! times.
+use super::drive::{Outcome, Worker, drive};
+use super::due::Due;
+use super::pattern::Pattern;
+use super::tally::Tally;
+use super::{LoadError, Plan, limits, socket};
+use crate::interval::Interval;
+use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+mod flow;
+mod lean;
+mod many;
+
+use flow::Shared;
+
+/// Runs until a limit, `stop`, or until no connection is left.
+///
+/// # Errors
+/// What keeps the run from beginning: a connection that cannot be made, a limit of the machine.
+/// What fails later is counted.
+pub fn run(
+    plan: &Plan,
+    stop: &AtomicBool,
+    each_second: &mut dyn FnMut(&Interval),
+) -> Result<Outcome, LoadError> {
+    plan.check()?;
+    limits::ports_for(plan.connections, plan.sources.len())?;
+    socket::check_sources(plan)?;
+    let pattern = &Pattern::new(plan.seed, plan.request);
+    let mut connect = Tally::default();
+    let mut shares: Vec<Vec<(u64, TcpStream)>> = Vec::new();
+    shares.resize_with(plan.threads.min(plan.connections), Vec::new);
+    for number in 0..plan.connections {
+        let begun = Instant::now();
+        let stream = socket::must_open(plan, number)?;
+        connect.connect.record(begun.elapsed().as_nanos() as u64);
+        let thread = number % shares.len();
+        shares[thread].push((number as u64, stream));
+    }
+    let tasks = shares.into_iter().enumerate().map(|(thread, share)| {
+        Box::new(move |worker: &Worker<'_>| {
+            let due = Due::new(plan, worker, thread, share.len())?;
+            let shared = &Shared {
+                plan,
+                pattern,
+                worker,
+            };
+            // Without an event loop a round trip is two system calls, as in the smallest client.
+            match (share.len(), plan.depth) {
+                (1, 1) => lean::run(shared, share, due),
+                _ => many::run(shared, share, due),
+            }
+        }) as _
+    });
+    let mut outcome = drive(&plan.limits, stop, tasks.collect(), each_second)?;
+    outcome.run.merge(&connect);
+    Ok(outcome)
+}

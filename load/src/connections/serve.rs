@@ -1,0 +1,211 @@
+//! The server side: one event loop a thread, each with a listener and an accept queue of its own
+//! on the common port.
+use super::{LoadError, limits, socket};
+use crate::kernel::KernelCounters;
+use nix::errno::Errno;
+use serde::{Deserialize, Serialize};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+mod peer;
+mod stats;
+mod worker;
+
+pub use stats::{fetch, publish};
+
+/// What a server does with the bytes that it gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// Sends them back.
+    Echo,
+    /// After every `request` bytes sends `response` bytes: the request repeated, or its beginning.
+    Respond { request: usize, response: usize },
+    /// Takes them; compares them with the stream of this seed.
+    Sink { check: Option<u64> },
+    /// Takes none and sends the stream of this seed until the client ends the connection.
+    Source { seed: u64 },
+}
+
+#[derive(Debug, Clone)]
+pub struct ServePlan {
+    pub listen: SocketAddr,
+    pub service: Service,
+    pub threads: usize,
+    /// Of each thread's accept queue. The kernel cuts it to net.core.somaxconn.
+    pub backlog: i32,
+}
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// What a server counted since its start.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct ServeCounts { $($(#[$doc])* pub $name: u64),* }
+
+        impl ServeCounts {
+            /// What was added since `before`.
+            pub fn since(&self, before: &ServeCounts) -> ServeCounts {
+                ServeCounts { $($name: self.$name.saturating_sub(before.$name)),* }
+            }
+        }
+
+        /// One thread's; on cache lines of its own, since others only look now and then.
+        #[derive(Debug, Default)]
+        #[repr(align(128))]
+        struct Counters { $($name: AtomicU64),* }
+
+        impl Counters {
+            fn add_to(&self, sum: &mut ServeCounts) {
+                $(sum.$name += self.$name.load(Ordering::Relaxed);)*
+            }
+        }
+    };
+}
+
+counts! {
+    accepted,
+    /// Ended by the client's FIN.
+    ended,
+    /// Ended by the client's RST.
+    reset,
+    /// Ended by another error.
+    failed,
+    /// `accept` failed, most often for want of file descriptors.
+    accept_failed,
+    bytes_received,
+    bytes_sent,
+    /// Answers sent whole, where the service knows the size of a request.
+    answered,
+    /// Connections whose bytes were not those of the seed.
+    corrupt,
+}
+
+impl Counters {
+    fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+/// A server at work. Dropping it does not end it; [`Server::stop`] does.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    before: Option<KernelCounters>,
+    counters: Arc<Vec<Counters>>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Result<(), LoadError>>>,
+}
+
+/// What a server says of itself: its counts, and the kernel's since its start.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ServerReport {
+    pub counts: ServeCounts,
+    pub kernel: Option<KernelCounters>,
+}
+
+impl ServerReport {
+    /// What was added since `before`, an earlier report of the same server.
+    pub fn since(&self, before: &ServerReport) -> ServerReport {
+        let kernel = self.kernel.as_ref().zip(before.kernel.as_ref());
+        ServerReport {
+            counts: self.counts.since(&before.counts),
+            kernel: kernel.map(|(now, then)| now.since(then)),
+        }
+    }
+}
+
+impl Server {
+    /// Listens and starts the threads; connections are accepted from now on.
+    ///
+    /// # Errors
+    /// Where the address cannot be had, or descriptors or threads.
+    pub fn start(plan: &ServePlan) -> Result<Server, LoadError> {
+        // Sockets that share a port do not mind others that share it too: a second server there
+        // would take half of the connections. One that does not share is refused.
+        let refuse = |errno| LoadError::Listen {
+            listen: plan.listen,
+            errno,
+        };
+        let alone = socket::listen_alone(plan.listen).map_err(refuse)?;
+        let address = local_address(&alone).map_err(refuse)?;
+        drop(alone);
+        let before = KernelCounters::now().ok();
+        let (stop, mut threads) = (Arc::new(AtomicBool::new(false)), Vec::new());
+        let counters: Vec<Counters> = (0..plan.threads).map(|_| Counters::default()).collect();
+        let counters = Arc::new(counters);
+        let mut listeners = Vec::new();
+        for _ in 0..plan.threads {
+            listeners.push(socket::listen(address, plan.backlog).map_err(refuse)?);
+        }
+        for (number, listener) in listeners.into_iter().enumerate() {
+            let (counters, stop) = (counters.clone(), stop.clone());
+            let service = plan.service;
+            let work = move || worker::run(listener, service, &counters[number], &stop);
+            let spawned = std::thread::Builder::new().spawn(work);
+            threads.push(spawned.map_err(LoadError::Thread)?);
+        }
+        Ok(Server {
+            address,
+            before,
+            counters,
+            stop,
+            threads,
+        })
+    }
+
+    /// With the port that the kernel chose where 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn report(&self) -> ServerReport {
+        let mut counts = ServeCounts::default();
+        for counters in self.counters.iter() {
+            counters.add_to(&mut counts);
+        }
+        let now = KernelCounters::now().ok();
+        ServerReport {
+            counts,
+            kernel: now
+                .zip(self.before.as_ref())
+                .map(|(now, then)| now.since(then)),
+        }
+    }
+
+    /// Whether a thread has ended by itself: it failed.
+    pub fn has_failed(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+
+    /// Ends all threads and connections.
+    ///
+    /// # Errors
+    /// What a thread failed with, the first of them.
+    pub fn stop(self) -> Result<ServerReport, LoadError> {
+        self.stop.store(true, Ordering::Relaxed);
+        let report = self.report();
+        for thread in self.threads {
+            // A panic of a thread is a fault of this program: let it be seen as one.
+            let ended = thread.join();
+            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        Ok(report)
+    }
+}
+
+fn local_address(listener: &TcpListener) -> Result<SocketAddr, Errno> {
+    let address = listener.local_addr();
+    address.map_err(|e| {
+        e.raw_os_error()
+            .map_or(Errno::UnknownErrno, Errno::from_raw)
+    })
+}
+
+/// Takes as many file descriptors as this process may have; gives that number.
+///
+/// # Errors
+/// Where the limit cannot be read or set.
+pub fn take_all_descriptors() -> Result<u64, LoadError> {
+    limits::take_all_descriptors()
+}

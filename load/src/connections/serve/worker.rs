@@ -1,0 +1,100 @@
+//! The event loop of one server thread.
+use super::peer::{CHUNK, Next, Peer, Shared};
+use super::{Counters, Service};
+use crate::connections::LoadError;
+use crate::connections::pattern::Pattern;
+use crate::connections::wait::Waiter;
+use nix::sys::epoll::EpollFlags;
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const LISTENER: u64 = u64::MAX;
+
+pub(super) fn run(
+    listener: TcpListener,
+    service: Service,
+    counters: &Counters,
+    stop: &AtomicBool,
+) -> Result<(), LoadError> {
+    let mut waiter = Waiter::new(1024)?;
+    let watch = |errno| LoadError::system("cannot watch a socket")(errno);
+    waiter
+        .add(&listener, LISTENER, EpollFlags::EPOLLIN)
+        .map_err(watch)?;
+    let seed = match service {
+        Service::Sink { check } => check,
+        Service::Source { seed } => Some(seed),
+        _ => None,
+    };
+    let mut buffer = vec![0; CHUNK];
+    let shared = Shared {
+        service,
+        pattern: seed.map(|seed| Pattern::new(seed, CHUNK)),
+        counters,
+    };
+    let mut peers: HashMap<u64, Peer> = HashMap::new();
+    let mut next_key = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let ready = waiter.wait(None)?;
+        for at in 0..ready {
+            let (key, _) = waiter.event(at);
+            if key == LISTENER {
+                while let Some(stream) = accept(&listener, counters) {
+                    let first = match service {
+                        Service::Source { .. } => EpollFlags::EPOLLOUT,
+                        _ => EpollFlags::EPOLLIN,
+                    };
+                    waiter.add(&stream, next_key, first).map_err(watch)?;
+                    let mut peer = Peer::new(stream);
+                    peer.waits_for_room = first == EpollFlags::EPOLLOUT;
+                    peers.insert(next_key, peer);
+                    next_key += 1;
+                }
+                continue;
+            }
+            let Some(peer) = peers.get_mut(&key) else {
+                continue;
+            };
+            let next = peer.ready(&shared, &mut buffer);
+            if next == Next::End {
+                peers.remove(&key);
+                continue;
+            }
+            let for_room = next == Next::Write;
+            if for_room != peer.waits_for_room {
+                peer.waits_for_room = for_room;
+                let flags = match for_room {
+                    true => EpollFlags::EPOLLOUT,
+                    false => EpollFlags::EPOLLIN,
+                };
+                waiter.change(&peer.stream, key, flags).map_err(watch)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The next connection that waits; `None` when there is none, or none can be had.
+fn accept(listener: &TcpListener, counters: &Counters) -> Option<TcpStream> {
+    let accepted = listener.accept().and_then(|(stream, _)| {
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    });
+    match accepted {
+        Ok(stream) => {
+            Counters::add(&counters.accepted, 1);
+            Some(stream)
+        }
+        Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+        Err(_) => {
+            Counters::add(&counters.accept_failed, 1);
+            // The connection stays in the queue and the listener ready: without a pause this would
+            // spin, and take the processor from those that could give a descriptor back.
+            std::thread::sleep(Duration::from_millis(1));
+            None
+        }
+    }
+}

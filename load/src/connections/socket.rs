@@ -1,0 +1,131 @@
+//! Sockets with the options that a measurement needs.
+use super::{Close, LoadError, Plan};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{
+    self, AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage, setsockopt, sockopt,
+};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+/// Why a connection could not be begun: before the network was asked, or by its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opening {
+    Errno(Errno),
+    TimedOut,
+}
+
+fn family(address: SocketAddr) -> AddressFamily {
+    match address {
+        SocketAddr::V4(_) => AddressFamily::Inet,
+        SocketAddr::V6(_) => AddressFamily::Inet6,
+    }
+}
+
+/// A socket for the `number`-th connection of a plan: non-blocking, without delay (a request is
+/// complete when it is written: Nagle would wait for more), bound to its source address.
+pub(super) fn prepare(plan: &Plan, number: usize) -> Result<TcpStream, Errno> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let fd = socket::socket(family(plan.target), SockType::Stream, flags, None)?;
+    setsockopt(&fd, sockopt::TcpNoDelay, &true)?;
+    if plan.close == Close::Reset {
+        let linger = nix::libc::linger {
+            l_onoff: 1,
+            l_linger: 0,
+        };
+        setsockopt(&fd, sockopt::Linger, &linger)?;
+    }
+    if !plan.sources.is_empty() {
+        let source = plan.sources[number % plan.sources.len()];
+        // The port is chosen at connect, by the whole tuple: a port serves many targets.
+        setsockopt(&fd, sockopt::IpBindAddressNoPort, &true)?;
+        let address = SockaddrStorage::from(SocketAddr::new(source, 0));
+        socket::bind(fd.as_raw_fd(), &address)?;
+    }
+    Ok(TcpStream::from(fd))
+}
+
+/// Begins to connect; `Ok(true)` where it is done at once.
+pub(super) fn begin(stream: &TcpStream, target: SocketAddr) -> Result<bool, Errno> {
+    match socket::connect(stream.as_raw_fd(), &SockaddrStorage::from(target)) {
+        Ok(()) => Ok(true),
+        Err(Errno::EINPROGRESS) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// How a connection that was begun has ended, once it is writable.
+pub(super) fn connected(stream: &TcpStream) -> Result<(), Errno> {
+    match socket::getsockopt(stream, sockopt::SocketError)? {
+        0 => Ok(()),
+        code => Err(Errno::from_raw(code)),
+    }
+}
+
+/// Connects and waits for it.
+pub(super) fn open(plan: &Plan, number: usize) -> Result<TcpStream, Opening> {
+    let stream = prepare(plan, number).map_err(Opening::Errno)?;
+    if !begin(&stream, plan.target).map_err(Opening::Errno)? {
+        let mut fds = [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)];
+        let time = PollTimeout::try_from(plan.timeout).unwrap_or(PollTimeout::MAX);
+        match poll(&mut fds, time).map_err(Opening::Errno)? {
+            0 => return Err(Opening::TimedOut),
+            _ => connected(&stream).map_err(Opening::Errno)?,
+        }
+    }
+    Ok(stream)
+}
+
+/// As [`open`], for a run that cannot begin without this connection.
+pub(super) fn must_open(plan: &Plan, number: usize) -> Result<TcpStream, LoadError> {
+    let target = plan.target;
+    open(plan, number).map_err(|why| match why {
+        Opening::TimedOut => LoadError::ConnectTimeout {
+            target,
+            seconds: plan.timeout.as_secs_f64(),
+        },
+        Opening::Errno(errno) => LoadError::Connect { target, errno },
+    })
+}
+
+/// Checks once that every source address can be used, for a clear answer before the run.
+pub(super) fn check_sources(plan: &Plan) -> Result<(), LoadError> {
+    for (number, &source_ip) in plan.sources.iter().enumerate() {
+        let target = plan.target;
+        if source_ip.is_ipv4() != target.is_ipv4() {
+            return Err(LoadError::Family { source_ip, target });
+        }
+        prepare(plan, number).map_err(|errno| LoadError::Source { source_ip, errno })?;
+    }
+    Ok(())
+}
+
+/// A non-blocking listener that others may share the port with, each with a queue of its own.
+pub(super) fn listen(address: SocketAddr, backlog: i32) -> Result<TcpListener, Errno> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let fd: OwnedFd = socket::socket(family(address), SockType::Stream, flags, None)?;
+    setsockopt(&fd, sockopt::ReuseAddr, &true)?;
+    setsockopt(&fd, sockopt::ReusePort, &true)?;
+    // Accepted sockets inherit it.
+    setsockopt(&fd, sockopt::TcpNoDelay, &true)?;
+    socket::bind(fd.as_raw_fd(), &SockaddrStorage::from(address))?;
+    socket::listen(&fd, Backlog::new(backlog)?)?;
+    Ok(TcpListener::from(fd))
+}
+
+/// A listener that shares its port with nobody: refused where anybody listens there.
+pub(super) fn listen_alone(address: SocketAddr) -> Result<TcpListener, Errno> {
+    let fd: OwnedFd = socket::socket(
+        family(address),
+        SockType::Stream,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )?;
+    setsockopt(&fd, sockopt::ReuseAddr, &true)?;
+    socket::bind(fd.as_raw_fd(), &SockaddrStorage::from(address))?;
+    Ok(TcpListener::from(fd))
+}
+
+/// Wakes a blocking read at least this often, so that it can look whether it should stop.
+pub(super) const TICK: Duration = Duration::from_millis(50);
