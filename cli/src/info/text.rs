@@ -1,13 +1,14 @@
 //! The same for people.
 use super::contents::{Held, Info};
-use hopscope_event::{ClockSync, Summary};
+use hopscope_event::Summary;
+use hopscope_report::{printable, utc};
 use std::io::{self, Write};
 
 pub fn write(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     file(out, info)?;
     origin(out, info)?;
     for process in info.processes {
-        let words = plain(&process.command_line.join(" "));
+        let words = printable(&process.command_line.join(" "));
         writeln!(out, "target     {}: {words}", process.pid)?;
     }
     packets(out, info)?;
@@ -28,7 +29,7 @@ fn file(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     writeln!(
         out,
         "file       {}: hopscope trace, format {}, {} bytes in {} chunks",
-        plain(info.file),
+        printable(info.file),
         info.format,
         info.file_bytes,
         info.chunks
@@ -38,7 +39,7 @@ fn file(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
             out,
             "DAMAGED    at byte {}: {}; {} places skipped, {} bytes at the end given up",
             d.at,
-            plain(d.what),
+            printable(d.what),
             d.places_skipped,
             d.bytes_given_up_at_the_end
         )?;
@@ -55,10 +56,14 @@ fn file(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
 
 fn origin(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     let meta = info.meta;
-    let version = plain(&meta.hopscope_version);
-    let command = plain(&meta.command_line.join(" "));
+    let version = printable(&meta.hopscope_version);
+    let command = printable(&meta.command_line.join(" "));
     writeln!(out, "written by hopscope {version}: {command}")?;
-    let (host, kernel, cpu) = (plain(&meta.host), plain(&meta.kernel), plain(&meta.cpu));
+    let (host, kernel, cpu) = (
+        printable(&meta.host),
+        printable(&meta.kernel),
+        printable(&meta.cpu),
+    );
     writeln!(
         out,
         "host       {host}, {kernel}, {} × {cpu}",
@@ -74,7 +79,7 @@ fn origin(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
         out,
         "clock      TSC at {mhz:.3} MHz, {doubt}; {syncs} sync points"
     )?;
-    writeln!(out, "started    {}", utc(&meta.start))?;
+    writeln!(out, "started    {}", utc(meta.start.realtime_ns))?;
     let Some(summary) = info.summary else {
         let why = match info.damage {
             Some(_) => "the recorder was killed, or the end of the file is lost",
@@ -83,7 +88,7 @@ fn origin(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
         return writeln!(out, "ended      not in order: {why}");
     };
     let ns = i128::from(summary.end.monotonic_ns) - i128::from(meta.start.monotonic_ns);
-    let (seconds, why) = (ns as f64 / 1e9, plain(&summary.ended_because));
+    let (seconds, why) = (ns as f64 / 1e9, printable(&summary.ended_because));
     writeln!(out, "ended      after {seconds:.3} s: {why}")
 }
 
@@ -122,7 +127,7 @@ fn records(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
         };
         let comm = thread
             .comm
-            .map_or(String::new(), |comm| format!(" ({})", plain(comm)));
+            .map_or(String::new(), |comm| format!(" ({})", printable(comm)));
         let Held {
             records,
             lost,
@@ -155,14 +160,18 @@ fn counted_by_the_recorder(out: &mut impl Write, held: Held, summary: &Summary) 
 
 fn notes(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
     for note in &summary.notes {
-        writeln!(out, "note       {}", plain(note))?;
+        writeln!(out, "note       {}", printable(note))?;
     }
     Ok(())
 }
 
 fn packets(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     for s in info.streams {
-        let (from, to, traffic) = (plain(&s.sender), plain(&s.receiver), plain(&s.traffic));
+        let (from, to, traffic) = (
+            printable(&s.sender),
+            printable(&s.receiver),
+            printable(&s.traffic),
+        );
         writeln!(out, "stream     {from} to {to}: {traffic}")?;
     }
     let s = info.stamps;
@@ -181,63 +190,4 @@ fn packets(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
         s.duplicate,
         s.unwritten
     )
-}
-
-/// Names come from the measured process: none of them may steer the terminal.
-fn plain(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
-}
-
-/// `2026-11-21 05:07:09 UTC` (Gregorian, no leap seconds).
-fn utc(sync: &ClockSync) -> String {
-    let seconds = sync.realtime_ns / 1_000_000_000;
-    let (mut day, second) = (seconds / 86_400, seconds % 86_400);
-    let mut year = 1970u64;
-    let is_leap = |y: u64| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
-    // 2^64 ns end in 2554: few enough years to count them.
-    while day >= 365 + u64::from(is_leap(year)) {
-        day -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for days in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if day < days {
-            break;
-        }
-        day -= days;
-        month += 1;
-    }
-    let (h, m, s) = (second / 3600, second / 60 % 60, second % 60);
-    format!(
-        "{year:04}-{month:02}-{:02} {h:02}:{m:02}:{s:02} UTC",
-        day + 1
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use hopscope_event::Tsc;
-
-    #[test]
-    fn dates() {
-        let at = |seconds: u64| {
-            utc(&ClockSync {
-                tsc: Tsc(0),
-                monotonic_ns: 0,
-                realtime_ns: seconds * 1_000_000_000,
-                window_ticks: 0,
-            })
-        };
-        assert_eq!(at(0), "1970-01-01 00:00:00 UTC");
-        assert_eq!(at(951_782_400), "2000-02-29 00:00:00 UTC");
-        assert_eq!(at(1_735_689_599), "2024-12-31 23:59:59 UTC");
-        assert_eq!(at(4_107_542_400), "2100-03-01 00:00:00 UTC");
-    }
-
-    #[test]
-    fn names_do_not_steer_the_terminal() {
-        assert_eq!(plain("a\u{1b}[2J\nb"), "a\u{fffd}[2J\u{fffd}b");
-    }
 }

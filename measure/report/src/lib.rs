@@ -12,6 +12,7 @@ mod recording;
 mod table;
 mod tree;
 mod units;
+mod words;
 
 pub use events::{Event, EventWriter};
 pub use json::write_json;
@@ -19,6 +20,7 @@ pub use order::Sort;
 pub use packets::{PacketWriter, Streams};
 pub use recording::{Names, Recording};
 pub use units::{Scale, TimeUnit};
+pub use words::{printable, utc};
 
 use hopscope_analyze::{Group, Outcome};
 use std::io::{self, Write};

@@ -1,7 +1,8 @@
 //! What the numbers do not contain: open, lost, cut, refused. Lines whose count is 0 are left out,
 //! except the identity itself.
-use crate::recording::{Names, Recording, printable};
+use crate::recording::{Names, Recording};
 use crate::units::grouped;
+use crate::words::printable;
 use hopscope_analyze::Outcome;
 use std::collections::BTreeMap;
 use std::io::{self, Write};

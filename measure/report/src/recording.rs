@@ -1,5 +1,6 @@
 //! The tables of a recording, and names found in them.
 use crate::packets::Streams;
+use crate::words::printable;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{FunctionEntry, FunctionId, ProcessEntry, ProcessIx, RecordingMeta};
 use hopscope_event::{Refusal, Summary, ThreadEntry, ThreadIx};
@@ -106,13 +107,4 @@ impl<'a> Names<'a> {
             None => format!("process #{}", ix.0),
         }
     }
-}
-
-/// Names come from foreign files: control characters must not reach a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    let plain = |c: char| match c.is_control() {
-        true => char::REPLACEMENT_CHARACTER,
-        false => c,
-    };
-    text.chars().map(plain).collect()
 }
