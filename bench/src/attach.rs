@@ -3,11 +3,11 @@
 use crate::Settings;
 use crate::envelope::{Output, Summary};
 use crate::error::{Error, Result};
-use crate::hopscope::Hopscope;
+use crate::hopscope::{Hopscope, beside_short_functions};
 use crate::host::Host;
 use crate::listing::Listing;
 use crate::probe::NO_CALIBRATION;
-use crate::program::{Compiler, Plan, Program, Target, Variant, build};
+use crate::program::{Program, Target};
 use crate::rows::NotMeasured;
 use crate::stats::Spread;
 use serde::Serialize;
@@ -93,17 +93,7 @@ fn stop_only(hopscope: &Hopscope, pid: i32, pattern: &str, times: &mut Times) ->
 
 pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     settings.say("building the measured program");
-    let compiler = Compiler::of_the_system();
-    let program = build(
-        &settings.build_dir,
-        &Plan::short(),
-        &compiler,
-        Variant::Plain,
-    )?;
-    let hopscope = Hopscope {
-        binary: settings.hopscope.clone(),
-        files: settings.build_dir.join("recordings"),
-    };
+    let (hopscope, program) = beside_short_functions(settings)?;
     let host = Host::look(None);
     let repetitions = if settings.quick { 5 } else { 21 };
     let mut not_measured = Vec::new();

@@ -1,6 +1,7 @@
 //! Drives the `hopscope` binary as a user would: attach, wait for the ready file, interrupt.
+use crate::Settings;
 use crate::error::{Error, Result};
-use crate::program::last_words;
+use crate::program::{Compiler, Plan, Program, Variant, build, last_words};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -17,6 +18,18 @@ const READY_WITHIN: Duration = Duration::from_secs(120);
 pub struct Hopscope {
     pub binary: PathBuf,
     pub files: PathBuf,
+}
+
+/// The program with functions of a few instructions, built, and the hopscope that records it.
+pub fn beside_short_functions(settings: &Settings) -> Result<(Hopscope, Program)> {
+    let compiler = Compiler::of_the_system();
+    let (plan, plain) = (Plan::short(), Variant::Plain);
+    let program = build(&settings.build_dir, &plan, &compiler, plain)?;
+    let hopscope = Hopscope {
+        binary: settings.hopscope.clone(),
+        files: settings.build_dir.join("recordings"),
+    };
+    Ok((hopscope, program))
 }
 
 /// A running `hopscope record`. Dropping it kills the recorder; [`Recording::stop`] is the way.

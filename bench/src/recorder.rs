@@ -2,9 +2,9 @@
 use crate::Settings;
 use crate::envelope::{Output, Summary};
 use crate::error::{Error, Result};
-use crate::hopscope::Hopscope;
+use crate::hopscope::{Hopscope, beside_short_functions};
 use crate::host::Host;
-use crate::program::{Compiler, Plan, Program, Target, Variant, build};
+use crate::program::{Program, Target};
 use serde::Serialize;
 use serde_json::{Map, json};
 use std::fmt::Write as _;
@@ -58,17 +58,7 @@ struct Case {
 }
 
 pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
-    let compiler = Compiler::of_the_system();
-    let program = build(
-        &settings.build_dir,
-        &Plan::short(),
-        &compiler,
-        Variant::Plain,
-    )?;
-    let hopscope = Hopscope {
-        binary: settings.hopscope.clone(),
-        files: settings.build_dir.join("recordings"),
-    };
+    let (hopscope, program) = beside_short_functions(settings)?;
     let host = Host::look(Some(Target::start(&program)?.tsc_hz));
     let (rates, milliseconds) = match settings.quick {
         true => (OFFERS_QUICK.as_slice(), 5_000),
