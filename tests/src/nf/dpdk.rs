@@ -31,7 +31,7 @@ const FUNCTIONS: u64 = 40_000;
 /// Attached, detached in the middle of the traffic, attached again until it has ended.
 fn proof(lookup: Lookup) -> Result<()> {
     let dir = scratch();
-    let count = counts().pick(20_000, 1_000_000);
+    let count = counts().pick(20_000, 200_000);
     let input = packets::mix(count);
     let bare = Forwarder::start(&dir.join("bare"), lookup)?;
     bare.send(&input, 0..count)?;

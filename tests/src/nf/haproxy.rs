@@ -28,13 +28,12 @@ fn proof() -> Result<()> {
     fs::write(
         &config,
         format!(
-            "global\n  nbthread 2\n  stats socket {d}/ctl.sock\n\
+            "global\n  nbthread 2\n\
              defaults\n  mode http\n  timeout connect 60s\n  timeout client 60s\n  timeout server 60s\n\
              frontend in\n  bind 127.0.0.1:{port}\n  acl denied path_beg /denied\n\
              \x20 http-request deny if denied\n  http-response set-header X-Passed yes\n\
              \x20 default_backend web\n\
              backend web\n  balance roundrobin\n  server a 127.0.0.1:{b} check\n  server b 127.0.0.1:{b}\n",
-            d = dir.display(),
             b = nginx.port
         ),
     )?;

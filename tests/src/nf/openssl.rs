@@ -34,7 +34,7 @@ fn encrypts() -> Result<()> {
     let command: Vec<&str> = words.split(' ').chain([input]).collect();
     let (bare, output, measured) = bare_and_measured(&command, &dir.join("openssl.hop"))?;
     ensure!(bare == output, "a different output when measured");
-    measured.expect_sound(10_000, 10_000)
+    measured.expect_whole(10_000, 10_000)
 }
 
 /// How much it did depends on the machine; which lines it says, and that it found all its

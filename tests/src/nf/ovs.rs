@@ -38,7 +38,7 @@ fn proof() -> Result<()> {
     let switch = Switch::start(&dir, FLOWS)?;
     let programmed = switch.flows()?;
     ensure!(programmed.len() == FLOWS.lines().count(), "{programmed:?}");
-    let (exchanges, bytes) = counts().pick((200, 8 << 20), (5_000, 1 << 30));
+    let (exchanges, bytes) = counts().pick((200, 8 << 20), (5_000, 256 << 20));
     let pass = |rounds: u64| -> Result<()> {
         switch.exchange(exchanges)?;
         switch.transfer(bytes)?;

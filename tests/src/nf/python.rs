@@ -48,7 +48,7 @@ fn computes() -> Result<()> {
     let command = [python.as_str(), "-I", "-c", SCRIPT];
     let (bare, output, measured) = bare_and_measured(&command, &trace)?;
     ensure!(bare == output, "different when measured: {bare}\n{output}");
-    measured.expect_sound(5_000, 100_000)
+    measured.expect_whole(5_000, 100_000)
 }
 
 /// Loads the extension modules before it says that it is ready, so that they are measured too.
@@ -64,9 +64,9 @@ runpy.run_module('test', run_name='__main__', alter_sys=True)
 /// The verdict of each test, in order.
 fn verdicts(dir: &Path, name: &str, measured: bool) -> Result<Vec<String>> {
     let tests = counts().pick(
-        "test_json test_struct test_zlib test_binascii test_heapq",
-        "test_json test_struct test_zlib test_binascii test_heapq test_re test_itertools test_array \
-         test_math test_collections test_generators test_exceptions test_decimal test_threading",
+        "test_struct test_binascii",
+        "test_json test_struct test_zlib test_binascii test_heapq test_re test_array test_generators \
+         test_exceptions",
     );
     let mut command = Command::new(interpreter()?);
     command
@@ -99,7 +99,7 @@ fn verdicts(dir: &Path, name: &str, measured: bool) -> Result<Vec<String>> {
 fn own_tests() -> Result<()> {
     let dir = scratch();
     let bare = verdicts(&dir, "bare", false)?;
-    ensure!(bare.len() > 100, "only {} verdicts", bare.len());
+    ensure!(bare.len() > 50, "only {} verdicts", bare.len());
     let measured = verdicts(&dir, "measured", true)?;
     let other = bare.iter().zip(&measured).find(|(a, b)| a != b);
     ensure!(
