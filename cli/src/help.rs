@@ -57,6 +57,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("info", &["hopscope info hopscope.hop"]),
+    (
+        "load",
+        &[
+            "hopscope load tcp rr 10.0.0.2:7000 --rate 10k -n 100 -d 10s",
+            "hopscope load tcp serve --listen 0.0.0.0:7000 --threads 2",
+        ],
+    ),
     ("bench", &["hopscope bench probe --quick"]),
 ];
 

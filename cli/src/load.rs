@@ -2,6 +2,11 @@
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
+mod client;
+mod here;
+mod serve;
+mod tcp;
+
 #[derive(Args)]
 pub struct LoadArgs {
     #[command(subcommand)]
@@ -9,8 +14,13 @@ pub struct LoadArgs {
 }
 
 #[derive(Subcommand)]
-enum What {}
+enum What {
+    /// Connections: streams, round trips, connect and close, the server for them
+    Tcp(tcp::TcpArgs),
+}
 
 pub fn run(args: LoadArgs) -> anyhow::Result<ExitCode> {
-    match args.what {}
+    match args.what {
+        What::Tcp(args) => tcp::run(args),
+    }
 }

@@ -1,0 +1,273 @@
+//! What all tests over connections take, and how they are run and told.
+use super::here;
+use crate::units::{parse_rate, parse_time};
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use hopscope_load::connections::serve::{self, Service};
+use hopscope_load::connections::{
+    self, Close, Descriptors, Limits, LoadError, Outcome, Pace, Plan, Summary,
+};
+use hopscope_load::interval::Interval;
+use hopscope_load::latency::LogWriter;
+use hopscope_load::pace::Arrivals;
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+#[derive(Args)]
+pub struct ClientArgs {
+    /// HOST:PORT of the server
+    #[arg(value_name = "ADDR", required_unless_present = "serve_here")]
+    target: Option<String>,
+    /// Start the server too, as a process of its own on this machine, for this run
+    #[arg(long, conflicts_with_all = ["target", "server_stats"])]
+    serve_here: bool,
+    /// Where our server reports (its --stats): its counts then stand in the summary
+    #[arg(long, value_name = "HOST:PORT")]
+    server_stats: Option<String>,
+    /// Connections at a time [default: 1; echo: 1000]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub connections: Option<u32>,
+    /// Threads that the connections are shared among
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    threads: u32,
+    /// Source addresses, used in turn: A,B or the first and last of a range A-B
+    #[arg(long, value_name = "IP,IP|IP-IP", value_delimiter = ',')]
+    source: Vec<String>,
+    /// Stop after this time (500ms, 5s, 2m; a bare number is seconds), not counting --warmup
+    #[arg(short, long, value_name = "TIME", value_parser = parse_time)]
+    duration: Option<Duration>,
+    /// Stop after this many requests
+    #[arg(short, long, value_name = "REQUESTS", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Measure from this time on
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_time)]
+    warmup: Duration,
+    /// A connection or an answer that takes longer has failed
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
+    timeout: Duration,
+    /// A request sent later than this, with nothing in its way, marks the latency
+    #[arg(long, value_name = "TIME", default_value = "100us", value_parser = parse_time)]
+    behind_after: Duration,
+    /// Of the bytes sent, and of Poisson arrivals
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Do not compare the bytes of the answers
+    #[arg(long)]
+    no_verify: bool,
+    /// How connections end: FIN (the client's port waits in TIME_WAIT) or RST (it does not)
+    #[arg(long, value_enum, default_value_t = CloseArg::Orderly)]
+    close: CloseArg,
+    /// Write the latencies: an HdrHistogram interval log, or a percentile table for NAME.hgrm
+    #[arg(long, value_name = "FILE")]
+    hdr: Option<PathBuf>,
+    /// One JSON object a line: intervals, then a summary
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum CloseArg {
+    Orderly,
+    Reset,
+}
+
+/// One of the two must be said: they measure different things.
+#[derive(Args)]
+pub struct PaceArgs {
+    /// Open loop: requests a second in all (500, 10k), at intended times that latency counts from
+    #[arg(long, value_name = "PER_SECOND", value_parser = parse_rate, conflicts_with = "closed", required_unless_present = "closed")]
+    rate: Option<f64>,
+    /// Closed loop as netperf: the next request when the last was answered. Hides standstills
+    #[arg(long)]
+    closed: bool,
+    /// The time between requests of an open loop
+    #[arg(long, value_enum, default_value_t = ArrivalsArg::Constant, conflicts_with = "closed")]
+    arrivals: ArrivalsArg,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ArrivalsArg {
+    Constant,
+    Poisson,
+}
+
+impl PaceArgs {
+    pub fn pace(&self) -> anyhow::Result<Pace> {
+        let arrivals = match self.arrivals {
+            ArrivalsArg::Constant => Arrivals::Constant,
+            ArrivalsArg::Poisson => Arrivals::Poisson,
+        };
+        match (self.rate, self.closed) {
+            (Some(rate_hz), false) => Ok(Pace::Open { rate_hz, arrivals }),
+            (None, true) => Ok(Pace::Closed),
+            _ => bail!("say --rate PER_SECOND for an open loop, or --closed"),
+        }
+    }
+}
+
+/// A test of the load library.
+type Run = fn(&Plan, &AtomicBool, &mut dyn FnMut(&Interval)) -> Result<Outcome, LoadError>;
+
+/// What is run, and against which service when the server is started here.
+pub struct Test {
+    pub name: &'static str,
+    pub service: Service,
+    pub run: Run,
+}
+
+impl ClientArgs {
+    /// Runs the test with what `adjust` sets; exit code 1 where bytes were wrong or nothing was done.
+    pub fn run(self, test: Test, adjust: impl FnOnce(&mut Plan)) -> anyhow::Result<ExitCode> {
+        let mut plan = self.plan()?;
+        adjust(&mut plan);
+        if plan.limits.duration.is_none() && plan.limits.count.is_none() {
+            plan.limits.duration = Some(Duration::from_secs(10));
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
+        }
+        let mut log = self.hdr.as_deref().map(LogWriter::create).transpose()?;
+        let descriptors = connections::descriptors_for(plan.connections, 32)?;
+        if let Descriptors::Raised { from, to } = descriptors {
+            eprintln!("hopscope: the limit of file descriptors is raised from {from} to {to}");
+        }
+        let server = match self.serve_here {
+            true => Some(here::Here::start(test.service, plan.seed)?),
+            false => None,
+        };
+        let mut stats = match &self.server_stats {
+            Some(address) => Some(resolve(address)?),
+            None => None,
+        };
+        if let Some(server) = &server {
+            plan.target = server.listen;
+            stats = Some(server.stats);
+        }
+        let report = |address| serve::fetch(address).context("asking the server for its counts");
+        let before = stats.map(report).transpose()?;
+        let mut written = Ok(());
+        let outcome = (test.run)(&plan, &stop, &mut |interval| {
+            if let Some(log) = log.as_mut().filter(|_| !interval.warmup) {
+                log.interval(interval.start, interval.length, interval.latency.clone());
+            }
+            match self.json {
+                true => written = writeln!(std::io::stdout(), "{}", interval.json()),
+                false => eprintln!("{}", interval.text()),
+            }
+        })?;
+        written?;
+        let after = stats.map(report).transpose()?;
+        let counts = after
+            .zip(before)
+            .map(|(after, before)| after.since(&before));
+        drop(server);
+        let summary = Summary::new(test.name, &plan, &outcome, descriptors, counts);
+        match self.json {
+            true => writeln!(std::io::stdout(), "{}", summary.json())?,
+            false => write!(std::io::stdout(), "{}", summary.text())?,
+        }
+        if let Some(log) = log {
+            log.finish()?;
+        }
+        Ok(ExitCode::from(if summary.is_good() { 0 } else { 1 }))
+    }
+
+    fn plan(&self) -> anyhow::Result<Plan> {
+        let target = match &self.target {
+            Some(target) => resolve(target)?,
+            // Replaced by where our own server listens.
+            None => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+        };
+        let mut sources = Vec::new();
+        for text in &self.source {
+            sources.extend(addresses(text)?);
+        }
+        Ok(Plan {
+            target,
+            sources,
+            connections: self.connections.unwrap_or(1) as usize,
+            threads: self.threads as usize,
+            request: 0,
+            response: 0,
+            pace: Pace::Closed,
+            depth: 1,
+            seed: self.seed,
+            verify: !self.no_verify,
+            close: match self.close {
+                CloseArg::Orderly => Close::Orderly,
+                CloseArg::Reset => Close::Reset,
+            },
+            timeout: self.timeout,
+            behind_after: self.behind_after,
+            limits: Limits {
+                duration: self.duration,
+                count: self.count,
+                warmup: self.warmup,
+            },
+        })
+    }
+}
+
+/// The first address of HOST:PORT.
+pub(super) fn resolve(text: &str) -> anyhow::Result<SocketAddr> {
+    let found = text.to_socket_addrs();
+    let mut found = found.with_context(|| format!("{text:?} is not HOST:PORT"))?;
+    found
+        .next()
+        .with_context(|| format!("{text:?} has no address"))
+}
+
+/// One address, or all from the first to the last.
+fn addresses(text: &str) -> anyhow::Result<Vec<IpAddr>> {
+    let parse = |text: &str| -> anyhow::Result<IpAddr> {
+        text.parse()
+            .with_context(|| format!("{text:?} is not an IP address"))
+    };
+    let Some((first, last)) = text.split_once('-') else {
+        return Ok(vec![parse(text)?]);
+    };
+    match (parse(first)?, parse(last)?) {
+        (IpAddr::V4(first), IpAddr::V4(last)) if first <= last => {
+            let (first, last) = (u32::from(first), u32::from(last));
+            if last - first >= 1 << 16 {
+                bail!("{text:?} is more than 65,536 addresses");
+            }
+            Ok((first..=last).map(|n| IpAddr::V4(n.into())).collect())
+        }
+        (IpAddr::V6(first), IpAddr::V6(last)) if first <= last => {
+            let (first, last) = (u128::from(first), u128::from(last));
+            if last - first >= 1 << 16 {
+                bail!("{text:?} is more than 65,536 addresses");
+            }
+            Ok((first..=last).map(|n| IpAddr::V6(n.into())).collect())
+        }
+        _ => bail!("{text:?} is not a range: FIRST-LAST of one address family"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn source_ranges() {
+        let of = |text| addresses(text).map(|all| all.len()).ok();
+        assert_eq!(of("127.0.0.1"), Some(1));
+        assert_eq!(of("127.0.0.250-127.0.1.5"), Some(12));
+        assert_eq!(of("fd00::1-fd00::3"), Some(3));
+        for wrong in [
+            "127.0.0.5-127.0.0.1",
+            "1.2.3.4-fd00::1",
+            "x",
+            "10.0.0.0-10.255.0.0",
+        ] {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+    }
+}

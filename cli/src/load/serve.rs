@@ -1,0 +1,192 @@
+//! `hopscope load tcp serve`.
+use super::client::resolve;
+use super::tcp::message;
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use hopscope_load::connections::serve::{
+    self as engine, ServePlan, Server, Service, take_all_descriptors,
+};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[derive(Args)]
+pub struct ServeArgs {
+    /// HOST:PORT to listen on; port 0 for a free one, which is said
+    #[arg(long, value_name = "ADDR")]
+    listen: String,
+    /// What to do with what comes
+    #[arg(long, value_enum, default_value_t = ServiceArg::Echo)]
+    service: ServiceArg,
+    /// respond: bytes of a request
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = message)]
+    request: usize,
+    /// respond: bytes of the answer, the request repeated
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = message)]
+    response: usize,
+    /// source: of the bytes sent. sink: of the bytes expected; without, they are only counted
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Threads, each with an accept queue
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    threads: u32,
+    /// Connections that may wait to be accepted, of each thread
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(i32).range(1..))]
+    backlog: i32,
+    /// HOST:PORT where clients get the counts (their --server-stats); port 0 for a free one
+    #[arg(long, value_name = "ADDR")]
+    stats: Option<String>,
+    /// Create this file once connections are accepted: the address, then that of --stats
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+    /// End when stdin does: with the program that started this one
+    #[arg(long)]
+    until_stdin_ends: bool,
+    /// One JSON object a line: where it listens, then a summary
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ServiceArg {
+    /// Send everything back
+    Echo,
+    /// Answer every request of one size with an answer of another
+    Respond,
+    /// Take everything
+    Sink,
+    /// Send for ever
+    Source,
+}
+
+pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
+    }
+    let descriptors = take_all_descriptors()?;
+    warn_of_backlog(args.backlog);
+    let stats = match &args.stats {
+        Some(address) => Some(listen_for_stats(address)?),
+        None => None,
+    };
+    let server = Server::start(&ServePlan {
+        listen: resolve(&args.listen)?,
+        service: match args.service {
+            ServiceArg::Echo => Service::Echo,
+            ServiceArg::Respond => Service::Respond {
+                request: args.request,
+                response: args.response,
+            },
+            ServiceArg::Sink => Service::Sink { check: args.seed },
+            ServiceArg::Source => Service::Source {
+                seed: args.seed.unwrap_or(1),
+            },
+        },
+        threads: args.threads as usize,
+        backlog: args.backlog,
+    })?;
+    let stats_address = stats.as_ref().map(TcpListener::local_addr).transpose()?;
+    say_ready(&args, server.address(), stats_address, descriptors)?;
+    while !stop.load(Ordering::Relaxed) && !server.has_failed() {
+        if !wait(stats.as_ref(), args.until_stdin_ends)? {
+            break;
+        }
+        if let Some(listener) = &stats {
+            engine::publish(listener, &server).context("answering for --stats")?;
+        }
+    }
+    let report = server.stop()?;
+    let mut line = serde_json::to_value(&report)?;
+    line["type"] = "summary".into();
+    line["schema"] = 1.into();
+    match args.json {
+        true => writeln!(std::io::stdout(), "{line}")?,
+        false => {
+            let c = report.counts;
+            let kernel = report.kernel.map(|k| k.text()).unwrap_or_default();
+            writeln!(
+                std::io::stdout(),
+                "accepted {}, ended {}, reset {}, failed {}, not accepted {}; received {} B, sent \
+                 {} B, answered {}, wrong {}\nkernel: {kernel}",
+                c.accepted,
+                c.ended,
+                c.reset,
+                c.failed,
+                c.accept_failed,
+                c.bytes_received,
+                c.bytes_sent,
+                c.answered,
+                c.corrupt
+            )?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn warn_of_backlog(backlog: i32) {
+    let text = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+    if let Ok(most) = text.trim().parse::<i32>()
+        && most < backlog
+    {
+        eprintln!("hopscope: net.core.somaxconn cuts the backlog of {backlog} to {most}");
+    }
+}
+
+fn listen_for_stats(address: &str) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(resolve(address)?);
+    let listener = listener.with_context(|| format!("cannot listen on {address} for --stats"))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn say_ready(
+    args: &ServeArgs,
+    listen: SocketAddr,
+    stats: Option<SocketAddr>,
+    descriptors: u64,
+) -> anyhow::Result<()> {
+    if args.json {
+        let line = serde_json::json!({
+            "type": "ready", "schema": 1, "listen": listen.to_string(),
+            "stats": stats.map(|s| s.to_string()), "descriptors": descriptors,
+        });
+        writeln!(std::io::stdout(), "{line}")?;
+    } else {
+        eprintln!("hopscope: listening on {listen}, up to {descriptors} descriptors");
+    }
+    if let Some(path) = &args.ready_file {
+        let stats = stats.map(|s| format!("{s}\n")).unwrap_or_default();
+        // Complete when it appears: whoever waits for the file reads it at once.
+        let partial = path.with_extension("partial");
+        std::fs::write(&partial, format!("{listen}\n{stats}"))
+            .and_then(|()| std::fs::rename(&partial, path))
+            .with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Waits for somebody who wants the counts, at most a tenth of a second so that a signal is seen;
+/// false when stdin has ended and that matters.
+fn wait(stats: Option<&TcpListener>, until_stdin_ends: bool) -> anyhow::Result<bool> {
+    let stdin = std::io::stdin();
+    let mut fds = Vec::new();
+    if until_stdin_ends {
+        fds.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
+    }
+    if let Some(listener) = stats {
+        fds.push(PollFd::new(listener.as_fd(), PollFlags::POLLIN));
+    }
+    match poll(&mut fds, PollTimeout::from(100u8)) {
+        Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+        Err(errno) => bail!("cannot wait: {}", errno.desc()),
+    }
+    let stdin_ready = until_stdin_ends && fds.first().and_then(PollFd::any) == Some(true);
+    drop(fds);
+    Ok(!stdin_ready || std::io::Read::read(&mut stdin.lock(), &mut [0; 64])? > 0)
+}

@@ -1,0 +1,148 @@
+//! `hopscope load tcp`: netperf's TCP tests. docs/load-connections.md says what each counts.
+use super::client::{ClientArgs, PaceArgs, Test};
+use super::serve::{self, ServeArgs};
+use crate::units::parse_size;
+use clap::{Args, Subcommand};
+use hopscope_load::connections::serve::Service;
+use hopscope_load::connections::{Pace, rr, short};
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub struct TcpArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Round trips over standing connections (netperf TCP_RR)
+    Rr(RrArgs),
+    /// A connection for each request: connect, round trip, close (netperf TCP_CRR)
+    Crr(CrrArgs),
+    /// Clients released together: connect, send, read the echo
+    Echo(EchoArgs),
+    /// The server for all of these: echo, answers of another size, sink, source
+    Serve(ServeArgs),
+}
+
+#[derive(Args)]
+struct RrArgs {
+    #[command(flatten)]
+    client: ClientArgs,
+    #[command(flatten)]
+    pace: PaceArgs,
+    #[command(flatten)]
+    sizes: Sizes,
+    /// Requests under way on a connection at most; 1 is a round trip as netperf's
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    depth: u32,
+}
+
+#[derive(Args)]
+struct CrrArgs {
+    #[command(flatten)]
+    client: ClientArgs,
+    #[command(flatten)]
+    pace: PaceArgs,
+    #[command(flatten)]
+    sizes: Sizes,
+}
+
+/// -n is the number of clients [default: 1000]; -c counts requests in all.
+#[derive(Args)]
+struct EchoArgs {
+    #[command(flatten)]
+    client: ClientArgs,
+    /// Bytes that each client sends (1 … 16M)
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = message)]
+    size: usize,
+    /// How often they are released
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+}
+
+#[derive(Args)]
+struct Sizes {
+    /// Bytes of a request (1 … 16M)
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = message)]
+    size: usize,
+    /// Bytes of an answer, where the server gives another size [default: as the request]
+    #[arg(long, value_name = "BYTES", value_parser = message)]
+    response: Option<usize>,
+}
+
+impl Sizes {
+    /// Request, answer, and the service that gives it.
+    fn of(&self) -> (usize, usize, Service) {
+        let (request, response) = (self.size, self.response.unwrap_or(self.size));
+        let service = match request == response {
+            true => Service::Echo,
+            false => Service::Respond { request, response },
+        };
+        (request, response, service)
+    }
+}
+
+/// A size from 1 byte to 16 MiB.
+pub(super) fn message(text: &str) -> Result<usize, String> {
+    let size = parse_size(text)?;
+    match (1..=16 << 20).contains(&size) {
+        true => Ok(size),
+        false => Err("must be from 1 to 16M".into()),
+    }
+}
+
+pub fn run(args: TcpArgs) -> anyhow::Result<ExitCode> {
+    match args.what {
+        What::Rr(args) => round_trips(args),
+        What::Crr(args) => connections(args),
+        What::Echo(args) => echo(args),
+        What::Serve(args) => serve::run(args),
+    }
+}
+
+fn round_trips(args: RrArgs) -> anyhow::Result<ExitCode> {
+    let (request, response, service) = args.sizes.of();
+    let pace: Pace = args.pace.pace()?;
+    let test = Test {
+        name: "tcp_rr",
+        service,
+        run: rr::run,
+    };
+    args.client.run(test, |plan| {
+        (plan.request, plan.response) = (request, response);
+        plan.pace = pace;
+        plan.depth = args.depth as usize;
+    })
+}
+
+fn connections(args: CrrArgs) -> anyhow::Result<ExitCode> {
+    let (request, response, service) = args.sizes.of();
+    let pace = args.pace.pace()?;
+    let test = Test {
+        name: "tcp_crr",
+        service,
+        run: short::crr,
+    };
+    args.client.run(test, |plan| {
+        (plan.request, plan.response) = (request, response);
+        plan.pace = pace;
+    })
+}
+
+fn echo(args: EchoArgs) -> anyhow::Result<ExitCode> {
+    let test = Test {
+        name: "tcp_echo",
+        service: Service::Echo,
+        run: short::echo,
+    };
+    let clients = args.client.connections.unwrap_or(1000);
+    args.client.run(test, |plan| {
+        (plan.request, plan.response) = (args.size, args.size);
+        (plan.pace, plan.threads) = (Pace::Together, 1);
+        plan.connections = clients as usize;
+        if plan.limits.count.is_none() && plan.limits.duration.is_none() {
+            plan.limits.count = Some(u64::from(clients) * u64::from(args.rounds));
+        }
+    })
+}
