@@ -4,6 +4,10 @@ use hopscope_tests::command::run;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
+use std::time::Duration;
+
+/// Only a server that hangs is waited for so long.
+const WATCHDOG: Duration = Duration::from_secs(30);
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Answer {
@@ -17,6 +21,7 @@ pub(super) fn free_port() -> Result<u16> {
 
 pub(super) fn get(port: u16, path: &str, gzip: bool) -> Result<Answer> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(WATCHDOG))?;
     let accept = if gzip {
         "Accept-Encoding: gzip\r\n"
     } else {
