@@ -1,4 +1,5 @@
 //! What can go wrong with a port, and what to do about it: one line each.
+use crate::Direction;
 use std::io;
 
 /// Why a port could not be opened or no longer works, and what to do.
@@ -32,6 +33,8 @@ pub enum PortError {
         opened: &'static str,
         asked: &'static str,
     },
+    #[error("{name} sends only complete frames: compute the checksum, or use packet: or tap:")]
+    Offload { name: String },
     /// No frame will ever come again: the file is at its end, or the other port is gone.
     #[error("{name} has ended")]
     Ended { name: String },
@@ -40,6 +43,19 @@ pub enum PortError {
 }
 
 impl PortError {
+    /// Asked for the direction that a port was not opened for.
+    pub(crate) fn direction(name: &str, opened: Direction) -> PortError {
+        let (opened, asked) = match opened {
+            Direction::Send => ("send", "receive"),
+            _ => ("receive", "send"),
+        };
+        PortError::Direction {
+            name: name.into(),
+            opened,
+            asked,
+        }
+    }
+
     /// A failed system call on a device, as the reason that a user can act on.
     pub(crate) fn device(name: &str, what: &str, source: io::Error) -> PortError {
         use nix::libc;

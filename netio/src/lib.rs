@@ -4,14 +4,19 @@
 
 pub mod clock;
 mod error;
+mod lengths;
 mod memory;
 mod name;
 mod packet;
 mod port;
 mod sys;
+mod tap;
+mod xdp;
 
 pub use error::PortError;
 pub use memory::{MemoryOptions, MemoryPort, WhenFull, memory_loop, memory_pair};
 pub use name::{NotAPort, OpenOptions, PortName};
-pub use packet::{Direction, PacketOptions, PacketPort};
-pub use port::{Capabilities, Counters, Frame, Offload, Outgoing, PacketIo};
+pub use packet::{PacketOptions, PacketPort};
+pub use port::{Capabilities, Counters, Direction, Frame, Offload, Outgoing, PacketIo};
+pub use tap::{TapOptions, TapPort};
+pub use xdp::{XdpMode, XdpOptions, XdpPort};

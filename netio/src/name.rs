@@ -1,5 +1,8 @@
 //! Ports by name, as every command line takes them.
-use crate::{Direction, MemoryOptions, PacketIo, PacketOptions, PacketPort, PortError};
+use crate::{
+    Direction, MemoryOptions, PacketIo, PacketOptions, PacketPort, PortError, TapOptions, TapPort,
+    XdpMode, XdpOptions, XdpPort,
+};
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,6 +11,14 @@ use std::str::FromStr;
 pub enum PortName {
     /// `packet:DEVICE`, or DEVICE alone: [`PacketPort`].
     Packet { device: String },
+    /// `xdp:DEVICE[:QUEUE]`, or `xdp-native:` for a program in the driver: [`XdpPort`].
+    Xdp {
+        device: String,
+        queue: u32,
+        mode: XdpMode,
+    },
+    /// `tap:NAME`, a device that is made: [`TapPort`].
+    Tap { name: String },
     /// `mem:`: [`crate::memory_loop`].
     Memory,
 }
@@ -35,6 +46,26 @@ impl PortName {
                 };
                 Ok(Box::new(PacketPort::open(device, options)?))
             }
+            PortName::Xdp {
+                device,
+                queue,
+                mode,
+            } => {
+                let options = XdpOptions {
+                    direction: options.direction,
+                    mode: *mode,
+                    ..XdpOptions::default()
+                };
+                Ok(Box::new(XdpPort::open(device, *queue, options)?))
+            }
+            PortName::Tap { name } => {
+                let options = TapOptions {
+                    queues: 1,
+                    gso: options.gso,
+                };
+                let mut ports = TapPort::open(name, options)?;
+                Ok(Box::new(ports.remove(0)))
+            }
             PortName::Memory => Ok(Box::new(crate::memory_loop(MemoryOptions::default()))),
         }
     }
@@ -42,7 +73,9 @@ impl PortName {
 
 /// A name that is none, and what names there are.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} names no port: packet:DEVICE (or DEVICE alone) or mem:")]
+#[error(
+    "{name:?} names no port: packet:DEVICE (or DEVICE alone), xdp:DEVICE:QUEUE, xdp-native:DEVICE:QUEUE, tap:NAME or mem:"
+)]
 pub struct NotAPort {
     pub name: String,
 }
@@ -60,6 +93,22 @@ impl FromStr for PortName {
             Some(("packet", device)) if !device.is_empty() => Ok(PortName::Packet {
                 device: device.into(),
             }),
+            Some((kind @ ("xdp" | "xdp-native"), rest)) => {
+                let (device, queue) = rest.split_once(':').unwrap_or((rest, "0"));
+                let queue = queue.parse().map_err(|_| none())?;
+                if device.is_empty() {
+                    return Err(none());
+                }
+                Ok(PortName::Xdp {
+                    device: device.into(),
+                    queue,
+                    mode: match kind {
+                        "xdp" => XdpMode::Generic,
+                        _ => XdpMode::Native,
+                    },
+                })
+            }
+            Some(("tap", name)) if !name.is_empty() => Ok(PortName::Tap { name: name.into() }),
             Some(("mem", "")) => Ok(PortName::Memory),
             Some(_) => Err(none()),
         }
@@ -70,6 +119,13 @@ impl fmt::Display for PortName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PortName::Packet { device } => write!(f, "packet:{device}"),
+            PortName::Xdp {
+                device,
+                queue,
+                mode: XdpMode::Generic,
+            } => write!(f, "xdp:{device}:{queue}"),
+            PortName::Xdp { device, queue, .. } => write!(f, "xdp-native:{device}:{queue}"),
+            PortName::Tap { name } => write!(f, "tap:{name}"),
             PortName::Memory => f.write_str("mem:"),
         }
     }

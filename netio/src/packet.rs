@@ -1,27 +1,15 @@
 //! A network device through a packet socket: any device, no set-up, beside the kernel's own stack.
 use crate::clock::tsc_now;
+use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN};
 use crate::sys::{self, Interface, PACKET_HDR_LEN, RxRing, SendBatch, VnetHeader};
-use crate::{Capabilities, Counters, Frame, Outgoing, PacketIo, PortError};
+use crate::{Capabilities, Counters, Direction, Frame, Outgoing, PacketIo, PortError};
 use nix::libc;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-const ETHERNET_HDR_LEN: usize = 14;
-const VLAN_TAG_LEN: usize = 4;
-/// An IP packet is at most 65,535 bytes long; with two tags.
-const GSO_FRAME_LEN: usize = 65_535 + ETHERNET_HDR_LEN + 2 * VLAN_TAG_LEN;
 // From linux/if_packet.h; libc lacks them.
 const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
-
-/// What a port is opened for. A port that does not receive costs the device nothing per frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Direction {
-    #[default]
-    Both,
-    Receive,
-    Send,
-}
 
 #[derive(Debug, Clone, Copy)]
 pub struct PacketOptions {
@@ -119,18 +107,10 @@ impl PacketPort {
         })
     }
 
-    fn direction(&self, opened: &'static str, asked: &'static str) -> PortError {
-        PortError::Direction {
-            name: self.name.clone(),
-            opened,
-            asked,
-        }
-    }
-
     /// Hands over what is pending until the kernel has no room.
     fn hand_over(&mut self) -> Result<(), PortError> {
         let Some(pending) = &mut self.batch else {
-            return Err(self.direction("receive", "send"));
+            return Err(PortError::direction(&self.name, Direction::Receive));
         };
         while pending.first < pending.end {
             match pending
@@ -173,7 +153,7 @@ impl PacketIo for PacketPort {
         visit: &mut dyn FnMut(Frame<'_>),
     ) -> Result<usize, PortError> {
         let Some(ring) = &mut self.ring else {
-            return Err(self.direction("send", "receive"));
+            return Err(PortError::direction(&self.name, Direction::Send));
         };
         let received = tsc_now();
         let counters = &mut self.counters;

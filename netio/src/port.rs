@@ -51,6 +51,15 @@ impl Outgoing {
     }
 }
 
+/// What a port is opened for. One that does not receive costs its device nothing per frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    #[default]
+    Both,
+    Receive,
+    Send,
+}
+
 /// What a port can do, so that a user is told instead of surprised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capabilities {

@@ -44,6 +44,15 @@ impl Interface {
         Ok(unsafe { self.ask(libc::SIOCGIFFLAGS)?.ifr_ifru.ifru_flags }.into())
     }
 
+    pub(crate) fn set_up(&self) -> io::Result<()> {
+        let mut request = self.ask(libc::SIOCGIFFLAGS)?;
+        // SAFETY: SIOCGIFFLAGS filled this field.
+        unsafe { request.ifr_ifru.ifru_flags |= libc::IFF_UP as libc::c_short };
+        // SAFETY: reads one `ifreq`, which lives over the call.
+        check(unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCSIFFLAGS, &request) })
+            .map(drop)
+    }
+
     fn ask(&self, what: libc::Ioctl) -> io::Result<libc::ifreq> {
         let mut request = self.request;
         // SAFETY: all requests of this file read and write one `ifreq`, which lives over the call.

@@ -20,6 +20,12 @@ impl Mapping {
         Mapping::new(fd.as_raw_fd(), flags, offset, len)
     }
 
+    /// Zeroed and private to this process.
+    pub(super) fn anonymous(len: usize) -> io::Result<Mapping> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        Mapping::new(-1, flags, 0, len)
+    }
+
     fn new(fd: i32, flags: i32, offset: i64, len: usize) -> io::Result<Mapping> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice replaces nothing.

@@ -2,15 +2,21 @@
 //! it hands out is safe to use in any order.
 #![allow(unsafe_code)]
 
+mod bpf;
 mod interface;
 mod map;
 mod mmsg;
 mod socket;
 mod tpacket;
+mod tun;
 mod vnet;
+mod xsk;
 
+pub(crate) use bpf::{Redirect, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE};
 pub(crate) use interface::Interface;
 pub(crate) use mmsg::SendBatch;
 pub(crate) use socket::{bind_packet, get_option, open_socket, set_option};
 pub(crate) use tpacket::RxRing;
+pub(crate) use tun::{TAP_HDR_LEN, open_tap};
 pub(crate) use vnet::{PACKET_HDR_LEN, VnetHeader};
+pub(crate) use xsk::{Xsk, XskOptions};

@@ -14,6 +14,13 @@ unsafe impl Plain for libc::c_int {}
 unsafe impl Plain for libc::tpacket_req {}
 // SAFETY: as above.
 unsafe impl Plain for libc::tpacket_stats {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_mmap_offsets {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_statistics {}
+// SAFETY: integers; the kernel pins the memory that `addr` names and faults when it is not there.
+// Whoever passes it keeps the mapping until the socket is closed.
+unsafe impl Plain for libc::xdp_umem_reg_v1 {}
 
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     match result {

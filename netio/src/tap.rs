@@ -1,0 +1,216 @@
+//! A network device of our own: what the kernel sends to it is received here, what is sent here
+//! arrives in the kernel. It goes with the port.
+use crate::clock::tsc_now;
+use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN};
+use crate::sys::{Interface, TAP_HDR_LEN, VnetHeader, open_tap};
+use crate::{Capabilities, Counters, Frame, Outgoing, PacketIo, PortError};
+use nix::libc;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+
+#[derive(Debug, Clone, Copy)]
+pub struct TapOptions {
+    /// A port for each; the kernel spreads its flows over them.
+    pub queues: usize,
+    /// The kernel leaves checksums and segmentation of TCP to us, and takes such frames.
+    pub gso: bool,
+}
+
+impl Default for TapOptions {
+    fn default() -> TapOptions {
+        TapOptions {
+            queues: 1,
+            gso: false,
+        }
+    }
+}
+
+pub struct TapPort {
+    name: String,
+    queue: File,
+    max_frame_len: usize,
+    incoming: Box<[u8]>,
+    outgoing: Box<[u8]>,
+    /// Bytes of `outgoing` that the kernel had no buffer for.
+    waiting: usize,
+    drops: DeviceDrops,
+    counters: Counters,
+}
+
+impl TapPort {
+    /// Makes the device `name`, sets it up, and opens its queues.
+    ///
+    /// # Errors
+    /// The name is taken, no `CAP_NET_ADMIN`, no `/dev/net/tun`.
+    pub fn open(name: &str, options: TapOptions) -> Result<Vec<TapPort>, PortError> {
+        let failed = |what: &'static str| move |e| PortError::device(name, what, e);
+        // The check of a name that no device can have.
+        let interface = Interface::named(name).map_err(failed("naming it"))?;
+        if interface.index().is_ok() {
+            return Err(PortError::Busy {
+                what: format!("the name {name}"),
+                next_step: "a device has it already; choose another".into(),
+            });
+        }
+        let multi_queue = options.queues > 1;
+        let queues: Vec<File> = (0..options.queues.max(1))
+            .map(|_| open_tap(name, multi_queue, options.gso))
+            .collect::<io::Result<_>>()
+            .map_err(failed("making the TAP device"))?;
+        interface.set_up().map_err(failed("setting it up"))?;
+        let mtu = interface.mtu().map_err(failed("reading its MTU"))?;
+        let max_frame_len = match options.gso {
+            true => GSO_FRAME_LEN,
+            false => mtu + ETHERNET_HDR_LEN + VLAN_TAG_LEN,
+        };
+        let buffer = || vec![0; TAP_HDR_LEN + max_frame_len].into_boxed_slice();
+        let port = |queue| {
+            Ok(TapPort {
+                name: name.into(),
+                queue,
+                max_frame_len,
+                incoming: buffer(),
+                outgoing: buffer(),
+                waiting: 0,
+                drops: DeviceDrops::open(name)?,
+                counters: Counters::default(),
+            })
+        };
+        queues
+            .into_iter()
+            .map(port)
+            .collect::<io::Result<_>>()
+            .map_err(failed("reading its counters"))
+    }
+
+    /// False when the kernel has no buffer for the waiting frame now.
+    fn hand_over(&mut self) -> Result<bool, PortError> {
+        if self.waiting == 0 {
+            return Ok(true);
+        }
+        match self.queue.write(&self.outgoing[..self.waiting]) {
+            Ok(_) => {}
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => return Ok(false),
+                // This frame, not the device: its header or length makes no sense.
+                Some(libc::EINVAL | libc::EMSGSIZE) => self.counters.send_failed += 1,
+                Some(libc::EIO) => {
+                    return Err(PortError::Down {
+                        name: self.name.clone(),
+                    });
+                }
+                _ => return Err(PortError::device(&self.name, "sending", error)),
+            },
+        }
+        self.waiting = 0;
+        Ok(true)
+    }
+}
+
+impl PacketIo for TapPort {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            max_frame_len: self.max_frame_len,
+            offload: true,
+            frame_stamps: true,
+        }
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.queue.as_fd())
+    }
+
+    fn receive(
+        &mut self,
+        max: usize,
+        visit: &mut dyn FnMut(Frame<'_>),
+    ) -> Result<usize, PortError> {
+        for count in 0..max {
+            let len = match self.queue.read(&mut self.incoming) {
+                Ok(len) => len.max(TAP_HDR_LEN),
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EAGAIN | libc::EINTR) => return Ok(count),
+                    _ => return Err(PortError::device(&self.name, "receiving", error)),
+                },
+            };
+            let bytes = &self.incoming[TAP_HDR_LEN..len];
+            self.counters.received += 1;
+            self.counters.received_bytes += bytes.len() as u64;
+            visit(Frame {
+                bytes,
+                wire_len: bytes.len(),
+                received: tsc_now(),
+                offload: VnetHeader::read(&self.incoming),
+            });
+        }
+        Ok(max)
+    }
+
+    fn send(
+        &mut self,
+        count: usize,
+        fill: &mut dyn FnMut(&mut [u8]) -> Outgoing,
+    ) -> Result<usize, PortError> {
+        for done in 0..count {
+            if !self.hand_over()? {
+                return Ok(done);
+            }
+            let outgoing = fill(&mut self.outgoing[TAP_HDR_LEN..]);
+            let Some(len) = outgoing.checked(&self.name, self.max_frame_len)? else {
+                return Ok(done);
+            };
+            VnetHeader::write(outgoing.offload, &mut self.outgoing);
+            // The number of buffers: the driver's to fill, for merged receive buffers.
+            self.outgoing[TAP_HDR_LEN - 2..TAP_HDR_LEN].fill(0);
+            self.waiting = TAP_HDR_LEN + len;
+            self.counters.sent += 1;
+            self.counters.sent_bytes += len as u64;
+            self.hand_over()?;
+        }
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(usize::from(!self.hand_over()?))
+    }
+
+    fn counters(&mut self) -> Result<Counters, PortError> {
+        let dropped = self
+            .drops
+            .read()
+            .map_err(|e| PortError::device(&self.name, "reading its counters", e))?;
+        Ok(Counters {
+            receive_dropped: dropped,
+            ..self.counters
+        })
+    }
+}
+
+/// What the kernel could not queue for the device, all its queues together.
+struct DeviceDrops {
+    name: String,
+    /// Bound to the network namespace in which it was opened, as the device is.
+    table: File,
+}
+
+impl DeviceDrops {
+    fn open(name: &str) -> io::Result<DeviceDrops> {
+        Ok(DeviceDrops {
+            name: format!("{name}:"),
+            table: File::open("/proc/thread-self/net/dev")?,
+        })
+    }
+
+    fn read(&mut self) -> io::Result<u64> {
+        let mut text = String::new();
+        self.table.rewind()?;
+        self.table.read_to_string(&mut text)?;
+        let line = text
+            .lines()
+            .find_map(|line| line.trim_start().strip_prefix(&self.name));
+        // Eight columns of receiving, then sent bytes, packets, errors and drops.
+        let dropped = line.and_then(|line| line.split_whitespace().nth(11)?.parse().ok());
+        dropped.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+    }
+}
