@@ -10,6 +10,7 @@ pub mod rr;
 pub mod serve;
 pub mod short;
 mod socket;
+pub mod stream;
 mod summary;
 mod tally;
 mod wait;
@@ -21,8 +22,8 @@ pub use summary::Summary;
 pub use tally::{Failures, Tally};
 
 use crate::pace::{Arrivals, Schedule};
-use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 
 /// When the next request is sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,4 +85,25 @@ impl Plan {
             Pace::Closed | Pace::Together => Ok(()),
         }
     }
+}
+
+/// The connections of each thread, with their numbers.
+type Shares = Vec<Vec<(u64, TcpStream)>>;
+
+/// Makes all connections, one after the other: a queue that is too short for all at once would
+/// disturb what is measured afterwards. The tally holds the time that each took.
+fn open_all(plan: &Plan) -> Result<(Shares, Tally), LoadError> {
+    limits::ports_for(plan.connections, plan.sources.len())?;
+    socket::check_sources(plan)?;
+    let threads = plan.threads.min(plan.connections);
+    let mut shares = Shares::new();
+    shares.resize_with(threads, Vec::new);
+    let mut tally = Tally::default();
+    for number in 0..plan.connections {
+        let begun = Instant::now();
+        let stream = socket::must_open(plan, number)?;
+        tally.connect.record(begun.elapsed().as_nanos() as u64);
+        shares[number % threads].push((number as u64, stream));
+    }
+    Ok((shares, tally))
 }

@@ -55,7 +55,7 @@ pub struct ClientArgs {
     behind_after: Duration,
     /// Of the bytes sent, and of Poisson arrivals
     #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    pub seed: u64,
     /// Do not compare the bytes of the answers
     #[arg(long)]
     no_verify: bool,

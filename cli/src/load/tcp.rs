@@ -1,10 +1,11 @@
 //! `hopscope load tcp`: netperf's TCP tests. docs/load-connections.md says what each counts.
 use super::client::{ClientArgs, PaceArgs, Test};
 use super::serve::{self, ServeArgs};
-use crate::units::parse_size;
+use crate::units::{parse_rate, parse_size};
 use clap::{Args, Subcommand};
 use hopscope_load::connections::serve::Service;
-use hopscope_load::connections::{Pace, rr, short};
+use hopscope_load::connections::{Pace, rr, short, stream};
+use hopscope_load::pace::Arrivals;
 use std::process::ExitCode;
 
 #[derive(Args)]
@@ -15,6 +16,8 @@ pub struct TcpArgs {
 
 #[derive(Subcommand)]
 enum What {
+    /// Bytes in one direction (netperf TCP_STREAM; --reverse: TCP_MAERTS)
+    Stream(StreamArgs),
     /// Round trips over standing connections (netperf TCP_RR)
     Rr(RrArgs),
     /// A connection for each request: connect, round trip, close (netperf TCP_CRR)
@@ -46,6 +49,27 @@ struct CrrArgs {
     pace: PaceArgs,
     #[command(flatten)]
     sizes: Sizes,
+}
+
+#[derive(Args)]
+struct StreamArgs {
+    #[command(flatten)]
+    client: ClientArgs,
+    #[command(flatten)]
+    pace: StreamPace,
+    /// Bytes of a message (1 … 16M)
+    #[arg(long, value_name = "BYTES", default_value = "128K", value_parser = message)]
+    size: usize,
+}
+
+#[derive(Args)]
+struct StreamPace {
+    /// Messages a second in all (500, 10k), at intended times [default: as fast as they are taken]
+    #[arg(long, value_name = "PER_SECOND", value_parser = parse_rate, conflicts_with = "reverse")]
+    rate: Option<f64>,
+    /// From the server to here; its service must be source, with the same seed
+    #[arg(long)]
+    reverse: bool,
 }
 
 /// -n is the number of clients [default: 1000]; -c counts requests in all.
@@ -94,11 +118,35 @@ pub(super) fn message(text: &str) -> Result<usize, String> {
 
 pub fn run(args: TcpArgs) -> anyhow::Result<ExitCode> {
     match args.what {
+        What::Stream(args) => one_direction(args),
         What::Rr(args) => round_trips(args),
         What::Crr(args) => connections(args),
         What::Echo(args) => echo(args),
         What::Serve(args) => serve::run(args),
     }
+}
+
+fn one_direction(args: StreamArgs) -> anyhow::Result<ExitCode> {
+    let seed = args.client.seed;
+    let test = match args.pace.reverse {
+        true => Test {
+            name: "tcp_stream_reverse",
+            service: Service::Source { seed },
+            run: stream::receive,
+        },
+        false => Test {
+            name: "tcp_stream",
+            service: Service::Sink { check: Some(seed) },
+            run: stream::send,
+        },
+    };
+    args.client.run(test, |plan| {
+        (plan.request, plan.response) = (args.size, args.size);
+        if let Some(rate_hz) = args.pace.rate {
+            let arrivals = Arrivals::Constant;
+            plan.pace = Pace::Open { rate_hz, arrivals };
+        }
+    })
 }
 
 fn round_trips(args: RrArgs) -> anyhow::Result<ExitCode> {

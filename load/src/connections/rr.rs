@@ -3,12 +3,9 @@
 use super::drive::{Outcome, Worker, drive};
 use super::due::Due;
 use super::pattern::Pattern;
-use super::tally::Tally;
-use super::{LoadError, Plan, limits, socket};
+use super::{LoadError, Plan, open_all};
 use crate::interval::Interval;
-use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 mod flow;
 mod lean;
@@ -27,19 +24,8 @@ pub fn run(
     each_second: &mut dyn FnMut(&Interval),
 ) -> Result<Outcome, LoadError> {
     plan.check()?;
-    limits::ports_for(plan.connections, plan.sources.len())?;
-    socket::check_sources(plan)?;
     let pattern = &Pattern::new(plan.seed, plan.request);
-    let mut connect = Tally::default();
-    let mut shares: Vec<Vec<(u64, TcpStream)>> = Vec::new();
-    shares.resize_with(plan.threads.min(plan.connections), Vec::new);
-    for number in 0..plan.connections {
-        let begun = Instant::now();
-        let stream = socket::must_open(plan, number)?;
-        connect.connect.record(begun.elapsed().as_nanos() as u64);
-        let thread = number % shares.len();
-        shares[thread].push((number as u64, stream));
-    }
+    let (shares, connect) = open_all(plan)?;
     let tasks = shares.into_iter().enumerate().map(|(thread, share)| {
         Box::new(move |worker: &Worker<'_>| {
             let due = Due::new(plan, worker, thread, share.len())?;
