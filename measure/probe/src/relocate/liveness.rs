@@ -3,8 +3,8 @@
 //! this function clobbers it, `-fipa-ra` included).
 use crate::codegen::probe::Live;
 use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register,
-    RflagsBits,
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register, RflagsBits,
 };
 
 const STATUS_FLAGS: u32 = RflagsBits::OF
@@ -53,7 +53,7 @@ pub fn at_entry(bytes: &[u8], svma: u64) -> Live {
         if ins.flow_control() != FlowControl::Next {
             break;
         }
-        flags_unread &= !ins.rflags_modified();
+        flags_unread &= !flags_replaced(&ins);
         if flags.is_none() && flags_unread == 0 {
             flags = Some(false);
         }
@@ -69,9 +69,74 @@ pub fn at_entry(bytes: &[u8], svma: u64) -> Live {
     }
 }
 
+/// Flags that hold nothing of their old values behind `ins`, whatever its operands. What the manual
+/// calls undefined is what it was before on some processors, for the instructions named here.
+fn flags_replaced(ins: &Instruction) -> u32 {
+    use Mnemonic::*;
+    let defined = ins.rflags_modified() & !ins.rflags_undefined();
+    match ins.mnemonic() {
+        // With a count of zero all flags stay (Intel SDM vol. 2, SAL/SAR/SHL/SHR).
+        Shl | Sal | Shr | Sar | Rol | Ror | Rcl | Rcr | Shld | Shrd => {
+            let count = ins.op_count() - 1;
+            let mask = match ins.op0_register().size().max(ins.memory_size().size()) {
+                8 => 63,
+                _ => 31,
+            };
+            let is_sure = ins.op_kind(count) != OpKind::Register && ins.immediate(count) & mask > 0;
+            if is_sure { defined } else { 0 }
+        }
+        // Repeated, they may compare nothing.
+        Cmpsb | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq => {
+            match ins.has_rep_prefix() || ins.has_repne_prefix() {
+                true => 0,
+                false => defined,
+            }
+        }
+        Div | Idiv | Bsf | Bsr | Bt | Btc | Btr | Bts => defined,
+        _ => ins.rflags_modified(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_counts_to_zero_keeps_the_flags() {
+        // shl bpl, cl; ret
+        assert!(at_entry(&[0x40, 0xd2, 0xe5, 0xc3], 0).flags);
+        // shl eax, 0; ret
+        assert!(at_entry(&[0xc1, 0xe0, 0, 0xc3], 0).flags);
+        // setc cl reads CF, add rax, rdi ends the question; shl eax, 32 counts to zero, shl rax, 32
+        // does not.
+        let then = [0x0f, 0x92, 0xc1, 0x48, 0x01, 0xf8, 0xc3];
+        assert!(at_entry(&[&[0xc1, 0xe0, 32][..], &then].concat(), 0).flags);
+        assert!(!at_entry(&[&[0x48, 0xc1, 0xe0, 32][..], &then].concat(), 0).flags);
+        // shld eax, edx, cl; ret
+        assert!(at_entry(&[0x0f, 0xa5, 0xd0, 0xc3], 0).flags);
+        // repe cmpsb; ret, and cmpsb; ret
+        assert!(at_entry(&[0xf3, 0xa6, 0xc3], 0).flags);
+        assert!(!at_entry(&[0xa6, 0xc3], 0).flags);
+        // shl eax, 3 leaves AF undefined; add eax, edi; ret
+        assert!(!at_entry(&[0xc1, 0xe0, 3, 0x01, 0xf8, 0xc3], 0).flags);
+    }
+
+    #[test]
+    fn what_is_undefined_may_be_what_it_was() {
+        // rol r11w, 4 leaves OF as it was on some processors; cmovo r14, rsi; add rax, rdi; ret
+        let code = [
+            0x66, 0x41, 0xc1, 0xc3, 4, 0x4c, 0x0f, 0x40, 0xf6, 0x48, 0x01, 0xf8, 0xc3,
+        ];
+        assert!(at_entry(&code, 0).flags);
+        // imul eax, edi; ret: undefined, and known to be new
+        assert!(!at_entry(&[0x0f, 0xaf, 0xc7, 0xc3], 0).flags);
+    }
+
+    #[test]
+    fn a_bit_scan_that_finds_nothing_keeps_its_register() {
+        // bsf eax, edi; ret
+        assert!(at_entry(&[0x0f, 0xbc, 0xc7, 0xc3], 0).rax);
+    }
 
     #[test]
     fn dead_registers_are_found() {
