@@ -13,7 +13,6 @@ mod demo;
 mod execution;
 mod guards;
 mod house;
-mod load_connections;
 mod nf;
 mod recording;
 mod torture;
@@ -30,7 +29,6 @@ fn main() -> ExitCode {
     execution::register(&mut suite);
     guards::register(&mut suite);
     house::register(&mut suite);
-    load_connections::register(&mut suite);
     nf::register(&mut suite);
     torture::register(&mut suite);
     traps::register(&mut suite);
