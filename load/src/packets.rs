@@ -20,6 +20,7 @@ pub mod matcher;
 pub mod order;
 pub mod plan;
 pub mod recognize;
+pub mod reflect;
 pub mod replay;
 pub mod rows;
 pub mod rules;

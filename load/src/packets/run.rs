@@ -236,20 +236,21 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    fn step(&mut self, port: &mut dyn PacketIo) -> Result<(), PacketsError> {
+    fn step(&mut self, port: &mut dyn PacketIo) -> Result<Step, PacketsError> {
         if self.ended.is_some() {
-            return Ok(());
+            return Ok(Step::Done);
         }
         if self.stop.load(Ordering::Relaxed) {
             self.sender.stop(Machine.now());
         }
         self.next = None;
-        match self.sender.step(port, &Machine)? {
+        let step = self.sender.step(port, &Machine)?;
+        match step {
             Step::Sent(_) | Step::Full => {}
             Step::NotDue(next) => self.next = Some(next),
             Step::Done => self.ended = Some(Machine.now()),
         }
-        Ok(())
+        Ok(step)
     }
 
     fn to_the_end(
@@ -260,9 +261,11 @@ impl Sending<'_> {
         // The slack of timers is a thread's own.
         self.idle = self.idle.again();
         while self.ended.is_none() && !abandoned.load(Ordering::Relaxed) {
-            self.step(port)?;
-            if let Some(next) = self.next {
-                self.idle.until(Machine.now(), next);
+            match self.step(port)? {
+                Step::NotDue(next) => self.idle.until(Machine.now(), next),
+                // Whoever makes room may wait for this processor.
+                Step::Full => std::thread::yield_now(),
+                Step::Sent(_) | Step::Done => {}
             }
         }
         Ok(())

@@ -1,0 +1,186 @@
+//! What the command takes.
+use crate::units::{parse_rate, parse_time};
+use clap::Args;
+use hopscope_load::packets::arrivals::Arrivals;
+use hopscope_load::packets::flow::Protocol;
+use hopscope_load::packets::sizes::Sizes;
+use hopscope_netio::PortName;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Without --rate: slow enough to harm nobody.
+pub(super) const DEFAULT_RATE: f64 = 1000.0;
+
+#[derive(Args)]
+pub(crate) struct PacketsArgs {
+    /// Port that packets leave by: packet:DEVICE, mem: …
+    #[arg(long, value_name = "PORT")]
+    pub tx: Option<PortName>,
+    /// Port that they come back to; the same as --tx for both ways. Without it packets are only sent
+    #[arg(long, value_name = "PORT")]
+    pub rx: Option<PortName>,
+    /// Packets a second (500, 10k, 1.5M), or max: as fast as the port takes them [default: 1000, of --replay: as captured]
+    #[arg(short, long, value_name = "PER_SECOND|max", value_parser = rate)]
+    pub rate: Option<Rate>,
+    /// Measure for this time (500ms, 5s, 2m; a bare number is seconds), not counting --warmup
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
+    pub duration: Duration,
+    /// Stop after this many packets
+    #[arg(short, long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Measure from this time on
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_time)]
+    pub warmup: Duration,
+    /// Raise the rate evenly from nothing over this time
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_time)]
+    pub ramp: Duration,
+    /// constant, poisson, or burst:N (N back to back)
+    #[arg(long, value_name = "MODEL", default_value = "constant", value_parser = arrivals)]
+    pub arrivals: ArrivalsArg,
+    /// Frame size with FCS: 64, 1500, imix (64:7,594:4,1518:1), or SIZE:WEIGHT,…
+    #[arg(short, long, value_name = "BYTES", default_value = "64")]
+    pub size: Sizes,
+    /// udp, tcp (data that looks like an open connection's), or icmp (echo requests)
+    #[arg(long, value_name = "PROTOCOL", default_value = "udp")]
+    pub protocol: Protocol,
+    /// Number of flows: they differ in source port, then in source address
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
+    pub flows: u32,
+    /// Flow k gets packets in proportion to k^-S, instead of all the same
+    #[arg(long, value_name = "S", value_parser = zipf)]
+    pub zipf: Option<f64>,
+    /// Spatial locality: packets of a flow back to back (1: ABCABC, 2: AABBCC)
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub slf: u32,
+    /// First source address [default: 198.18.0.1, with --ipv6: 2001:2::1]
+    #[arg(long, value_name = "IP")]
+    pub src: Option<IpAddr>,
+    /// Destination address [default: 198.19.0.1, with --ipv6: 2001:2:0:ffff::1]
+    #[arg(long, value_name = "IP")]
+    pub dst: Option<IpAddr>,
+    /// The default addresses are IPv6
+    #[arg(long)]
+    pub ipv6: bool,
+    /// First source port; of ICMP, the identifier
+    #[arg(long, value_name = "PORT", default_value_t = 1024)]
+    pub sport: u16,
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 9,
+        help = "Destination port"
+    )]
+    pub dport: u16,
+    /// Source MAC address [default: the sending device's]
+    #[arg(long, value_name = "MAC", value_parser = super::link::parse_mac)]
+    pub src_mac: Option<[u8; 6]>,
+    /// Destination MAC address [default: the kernel's neighbour table, else the receiving device's, else the veth peer's]
+    #[arg(long, value_name = "MAC", value_parser = super::link::parse_mac)]
+    pub dst_mac: Option<[u8; 6]>,
+    /// Flows that hit N generated five-tuple rules, each rule in turn; or FILE's rules
+    #[arg(long, value_name = "N|FILE", conflicts_with_all = ["flows", "ipv6", "src", "dst", "protocol"])]
+    pub rules: Option<String>,
+    /// Write the rules of --rules as text; without --tx that is all
+    #[arg(long, value_name = "FILE", requires = "rules")]
+    pub write_rules: Option<PathBuf>,
+    /// Of everything that is random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// A packet sent later than this after its intended time is marked as late
+    #[arg(long, value_name = "TIME", default_value = "50us", value_parser = parse_time)]
+    pub behind_after: Duration,
+    /// A packet that has not arrived after this time is lost
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = lost_after)]
+    pub lost_after: Duration,
+    /// Find the highest rate with at most --loss lost, from --rate downwards (RFC 2544, 26.1)
+    #[arg(long, requires_all = ["rate", "rx"], conflicts_with_all = ["packets", "hdr", "ramp", "count"])]
+    pub find_max: bool,
+    /// What of the packets may be lost in a trial, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent, requires = "find_max")]
+    pub loss: f64,
+    /// How close the found rate is to one that failed, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = resolution, requires = "find_max")]
+    pub resolution: f64,
+    /// Threads: 2 send and receive each on its own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub threads: Option<u8>,
+    /// Never sleep: more exact, and a processor for each thread
+    #[arg(long)]
+    pub spin: bool,
+    /// Be the far end: send back whatever --rx receives, out of --tx (or the same port), MACs swapped
+    #[arg(long, requires = "rx", conflicts_with_all = ["find_max", "rate", "rules", "packets", "hdr"])]
+    pub reflect: bool,
+    /// Write a row for each packet: .csv, anything else a .hop recording
+    #[arg(short = 'w', long, value_name = "FILE")]
+    pub packets: Option<PathBuf>,
+    /// Write the latencies: an HdrHistogram interval log, or a percentile table for NAME.hgrm
+    #[arg(long, value_name = "FILE")]
+    pub hdr: Option<PathBuf>,
+    /// Write this file when ports are open (with --reflect)
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// One JSON object a line: intervals or trials, then a summary
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Rate {
+    PerSecond(f64),
+    Max,
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    match text {
+        "max" => Ok(Rate::Max),
+        text => parse_rate(text).map(Rate::PerSecond),
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ArrivalsArg(pub Arrivals);
+
+fn arrivals(text: &str) -> Result<ArrivalsArg, String> {
+    let model = match text.split_once(':') {
+        None if text == "constant" => Some(Arrivals::Constant),
+        None if text == "poisson" => Some(Arrivals::Poisson),
+        Some(("burst", size)) => match size.parse() {
+            Ok(size @ 1..) => Some(Arrivals::Burst(size)),
+            _ => None,
+        },
+        _ => None,
+    };
+    let model = model.ok_or("give constant, poisson, or burst:N with N from 1 on")?;
+    Ok(ArrivalsArg(model))
+}
+
+fn zipf(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(s) if (0.0..=10.0).contains(&s) => Ok(s),
+        _ => Err("give a number from 0 (all the same) to 10".into()),
+    }
+}
+
+fn lost_after(text: &str) -> Result<Duration, String> {
+    let time = parse_time(text)?;
+    let longest = Duration::from_secs(60);
+    match time.is_zero() || time > longest {
+        true => Err("give a time above 0 and up to 60s".into()),
+        false => Ok(time),
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').parse() {
+        Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent),
+        _ => Err("give a number from 0 to below 100".into()),
+    }
+}
+
+fn resolution(text: &str) -> Result<f64, String> {
+    match percent(text)? {
+        percent if percent >= 0.01 => Ok(percent),
+        _ => Err("give 0.01 or more: a trial cannot tell closer rates apart".into()),
+    }
+}

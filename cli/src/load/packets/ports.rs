@@ -1,0 +1,83 @@
+//! The ports that a run uses.
+use anyhow::Context;
+use hopscope_load::packets::run::Ports;
+use hopscope_netio::{Direction, MemoryOptions, OpenOptions, PacketIo, PortName, memory_pair};
+
+pub(super) struct Opened {
+    /// As the user named them.
+    pub sender: String,
+    pub receiver: Option<String>,
+    tx: Box<dyn PacketIo>,
+    rx: Option<Box<dyn PacketIo>>,
+    threads: bool,
+}
+
+impl Opened {
+    /// The same name twice is one port, but for memory: there it is the two ends of a cable.
+    pub(super) fn open(
+        tx: &PortName,
+        rx: Option<&PortName>,
+        threads: Option<u8>,
+    ) -> anyhow::Result<Opened> {
+        let open = |name: &PortName, direction| {
+            let options = OpenOptions {
+                direction,
+                ..OpenOptions::default()
+            };
+            name.open(options)
+                .with_context(|| format!("opening {name}"))
+        };
+        let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let mut opened = Opened {
+            sender: tx.to_string(),
+            receiver: rx.map(ToString::to_string),
+            tx: match rx {
+                Some(rx) if rx == tx && *tx == PortName::Memory => {
+                    let (a, b) = memory_pair(MemoryOptions::default());
+                    let receiver = rx.to_string();
+                    return Ok(Opened {
+                        sender: tx.to_string(),
+                        receiver: Some(receiver),
+                        tx: Box::new(a),
+                        rx: Some(Box::new(b)),
+                        // Two threads that wait for each other gain nothing.
+                        threads: threads == Some(2),
+                    });
+                }
+                Some(rx) if rx == tx => open(tx, Direction::Both)?,
+                _ => open(tx, Direction::Send)?,
+            },
+            rx: None,
+            threads: false,
+        };
+        if let Some(rx) = rx.filter(|rx| *rx != tx) {
+            opened.rx = Some(open(rx, Direction::Receive)?);
+            opened.threads = threads.map_or(processors > 1, |n| n == 2);
+        } else if threads == Some(2) && rx.is_some() {
+            anyhow::bail!("one port for both ways has one thread: leave out --threads 2");
+        }
+        Ok(opened)
+    }
+
+    pub(super) fn receives(&self) -> bool {
+        self.receiver.is_some()
+    }
+
+    pub(super) fn max_frame_len(&self) -> usize {
+        let receiver = self.rx.as_ref().map(|rx| rx.capabilities().max_frame_len);
+        let sender = self.tx.capabilities().max_frame_len;
+        receiver.map_or(sender, |receiver| receiver.min(sender))
+    }
+
+    pub(super) fn ports(&mut self) -> Ports<'_> {
+        match (&mut self.rx, self.receiver.is_some()) {
+            (Some(rx), _) => Ports::Two {
+                sender: self.tx.as_mut(),
+                receiver: rx.as_mut(),
+                threads: self.threads,
+            },
+            (None, true) => Ports::One(self.tx.as_mut()),
+            (None, false) => Ports::SendOnly(self.tx.as_mut()),
+        }
+    }
+}
