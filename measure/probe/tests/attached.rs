@@ -7,6 +7,8 @@ mod attaching;
 mod deep;
 #[path = "attached/interrupted.rs"]
 mod interrupted;
+#[path = "attached/populated.rs"]
+mod populated;
 #[path = "attached/repatched.rs"]
 mod repatched;
 #[path = "attached/restartable.rs"]

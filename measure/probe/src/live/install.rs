@@ -15,7 +15,7 @@ use crate::attach::{self, fault};
 use crate::codegen::probe::ProbeConfig;
 use crate::codegen::slow::SlowConfig;
 use crate::memory::SharedWords;
-use hopscope_event::layout::{POOL_MAGIC, POOL_VERSION, PoolHeader};
+use hopscope_event::layout::{POOL_HEADER_BYTES, POOL_MAGIC, POOL_VERSION, PoolHeader, ring_bytes};
 use hopscope_event::record::STRIDE;
 use hopscope_event::ring::Pool;
 use std::fs::File;
@@ -133,6 +133,7 @@ pub fn install(
         let words = SharedWords::map(&pool, places.pool.len as usize)
             .map_err(LiveError::io(pid, "mapping the rings"))?;
         prepare_pool(&words, options);
+        populate_rings(pid, &words, options);
         let gone = patch::make_private(&memory, &table.patches);
         refused.extend(standing::leave_out(
             &mut table,
@@ -297,6 +298,20 @@ fn prepare_pool(words: &SharedWords, options: &InstallOptions) {
     );
     let sizes = options.contexts as u64 | (options.ring_records_log2 as u64) << 32;
     put(offset_of!(PoolHeader, contexts), sizes);
+}
+
+/// Larger rings of all threads together get their memory as they are used.
+const POPULATED_AT_MOST: usize = 64 << 20;
+
+/// The rings that the present threads will get. Without it their first lap is slower, no more.
+fn populate_rings(pid: i32, words: &SharedWords, options: &InstallOptions) {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    let rings = threads.min(options.contexts as usize);
+    let len = rings * ring_bytes(options.ring_records_log2);
+    let range = POOL_HEADER_BYTES..POOL_HEADER_BYTES + len.min(POPULATED_AT_MOST);
+    if let Err(e) = words.populate(range) {
+        log::info!("process {pid}: the rings get their memory later: {e}");
+    }
 }
 
 /// CPU features of this machine that the generated code may use.
