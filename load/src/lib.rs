@@ -8,4 +8,4 @@ pub mod kernel;
 pub mod latency;
 pub mod pace;
 pub mod packets;
-pub mod random;
+pub use hopscope_netio::random;

@@ -1,5 +1,6 @@
 //! What can go wrong with a port, and what to do about it: one line each.
 use crate::Direction;
+use crate::capture::CaptureError;
 use std::io;
 
 /// Why a port could not be opened or no longer works, and what to do.
@@ -33,6 +34,10 @@ pub enum PortError {
         opened: &'static str,
         asked: &'static str,
     },
+    #[error("{name} is read or written, not both: use one file to replay and another to record")]
+    OneWay { name: String },
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     #[error("{name} sends only complete frames: compute the checksum, or use packet: or tap:")]
     Offload { name: String },
     /// No frame will ever come again: the file is at its end, or the other port is gone.

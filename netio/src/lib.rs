@@ -2,6 +2,7 @@
 //! [`PacketIo`]; there is no second packet I/O in this workspace.
 #![deny(unsafe_code)]
 
+pub mod capture;
 pub mod clock;
 mod error;
 mod lengths;
@@ -9,6 +10,7 @@ mod memory;
 mod name;
 mod packet;
 mod port;
+pub mod random;
 mod sys;
 mod tap;
 mod xdp;

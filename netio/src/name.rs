@@ -1,9 +1,11 @@
 //! Ports by name, as every command line takes them.
+use crate::capture::CapturePort;
 use crate::{
     Direction, MemoryOptions, PacketIo, PacketOptions, PacketPort, PortError, TapOptions, TapPort,
     XdpMode, XdpOptions, XdpPort,
 };
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// A port as it is named by a user; `Display` gives the same text.
@@ -19,6 +21,8 @@ pub enum PortName {
     },
     /// `tap:NAME`, a device that is made: [`TapPort`].
     Tap { name: String },
+    /// `pcap:FILE`: [`CapturePort`].
+    Capture { path: PathBuf },
     /// `mem:`: [`crate::memory_loop`].
     Memory,
 }
@@ -66,6 +70,7 @@ impl PortName {
                 let mut ports = TapPort::open(name, options)?;
                 Ok(Box::new(ports.remove(0)))
             }
+            PortName::Capture { path } => Ok(Box::new(CapturePort::open(path, options.direction)?)),
             PortName::Memory => Ok(Box::new(crate::memory_loop(MemoryOptions::default()))),
         }
     }
@@ -74,7 +79,7 @@ impl PortName {
 /// A name that is none, and what names there are.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{name:?} names no port: packet:DEVICE (or DEVICE alone), xdp:DEVICE:QUEUE, xdp-native:DEVICE:QUEUE, tap:NAME or mem:"
+    "{name:?} names no port: packet:DEVICE (or DEVICE alone), xdp:DEVICE:QUEUE, xdp-native:DEVICE:QUEUE, tap:NAME, pcap:FILE or mem:"
 )]
 pub struct NotAPort {
     pub name: String,
@@ -109,6 +114,7 @@ impl FromStr for PortName {
                 })
             }
             Some(("tap", name)) if !name.is_empty() => Ok(PortName::Tap { name: name.into() }),
+            Some(("pcap", path)) if !path.is_empty() => Ok(PortName::Capture { path: path.into() }),
             Some(("mem", "")) => Ok(PortName::Memory),
             Some(_) => Err(none()),
         }
@@ -126,6 +132,7 @@ impl fmt::Display for PortName {
             } => write!(f, "xdp:{device}:{queue}"),
             PortName::Xdp { device, queue, .. } => write!(f, "xdp-native:{device}:{queue}"),
             PortName::Tap { name } => write!(f, "tap:{name}"),
+            PortName::Capture { path } => write!(f, "pcap:{}", path.display()),
             PortName::Memory => f.write_str("mem:"),
         }
     }
