@@ -1,6 +1,6 @@
 //! `bench compare`: any two commands side by side, by wall time or by a number that they print.
 use crate::Settings;
-use crate::compare::{Comparison, TEST};
+use crate::compare::{Comparison, TEST, Verdict};
 use crate::envelope::{Output, Summary};
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -20,6 +20,32 @@ pub struct Compared {
     /// Runs of each before anything is measured.
     pub warm_up: usize,
     pub metric: Metric,
+    pub expected: Expected,
+}
+
+/// What the exit code is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// Any verdict will do.
+    Any,
+    NoDifference,
+    Higher,
+    Lower,
+    NotHigher,
+    NotLower,
+}
+
+impl Expected {
+    fn holds(self, verdict: Verdict) -> bool {
+        match self {
+            Expected::Any => true,
+            Expected::NoDifference => verdict == Verdict::NoDifference,
+            Expected::Higher => verdict == Verdict::Higher,
+            Expected::Lower => verdict == Verdict::Lower,
+            Expected::NotHigher => verdict != Verdict::Higher,
+            Expected::NotLower => verdict != Verdict::Lower,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +115,7 @@ fn number(path: &str, stdout: &str, program: &str) -> Result<f64> {
         })
 }
 
-/// True when there is a verdict, whichever it is.
+/// True when the verdict is one that was expected.
 pub fn run(settings: &Settings, compared: &Compared, mut output: Output<'_>) -> Result<bool> {
     let host = Host::look(None);
     for n in 0..compared.warm_up {
@@ -110,7 +136,7 @@ pub fn run(settings: &Settings, compared: &Compared, mut output: Output<'_>) -> 
     })?;
     let comparison = Comparison::of(&runs)?;
     output.summary(&host, summarise(compared, &comparison))?;
-    Ok(true)
+    Ok(compared.expected.holds(comparison.verdict))
 }
 
 fn summarise(compared: &Compared, comparison: &Comparison) -> Summary {

@@ -48,6 +48,8 @@ pub enum Error {
         field: String,
         line: String,
     },
+    #[error("nothing was measured of {what}: not one packet or round trip came back")]
+    Nothing { what: &'static str },
     #[error(transparent)]
     Compare(#[from] crate::compare::CompareError),
     #[error("cannot {doing}: {source}")]

@@ -11,6 +11,7 @@ pub mod hopscope;
 pub mod host;
 pub mod interleave;
 mod listing;
+pub mod load;
 mod median;
 pub mod peers;
 pub mod probe;

@@ -1,7 +1,7 @@
 //! `hopscope bench`: what hopscope costs here, beside the floor and the tools that are installed.
 use anyhow::Context;
-use clap::{Args, Subcommand};
-use hopscope_bench::command::{Compared, Metric};
+use clap::{Args, Subcommand, ValueEnum};
+use hopscope_bench::command::{Compared, Expected, Metric};
 use hopscope_bench::compare::ROUNDS_MIN;
 use hopscope_bench::{Settings, envelope::Output};
 use std::path::PathBuf;
@@ -21,6 +21,8 @@ enum What {
     Attach(Common),
     /// Records a second that reach the disk, beside a plain write of the same bytes
     Recorder(Common),
+    /// The generator: packets a second, round trips beside a C client, a known delay
+    Load(Common),
     /// Any two commands in turn, by wall time or a number they print, with a verdict
     Compare(Compare),
 }
@@ -42,8 +44,33 @@ struct Compare {
     /// "wall" (seconds), or a field of the JSON object on the last line of stdout: `summary.pps`
     #[arg(long, value_name = "FIELD", default_value = "wall")]
     metric: String,
+    /// Exit with 1 unless B against A comes out so
+    #[arg(long, value_enum, value_name = "VERDICT")]
+    expect: Option<Expect>,
     #[command(flatten)]
     common: Common,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Expect {
+    NoDifference,
+    Higher,
+    Lower,
+    NotHigher,
+    NotLower,
+}
+
+impl Expect {
+    fn expected(expect: Option<Expect>) -> Expected {
+        match expect {
+            None => Expected::Any,
+            Some(Expect::NoDifference) => Expected::NoDifference,
+            Some(Expect::Higher) => Expected::Higher,
+            Some(Expect::Lower) => Expected::Lower,
+            Some(Expect::NotHigher) => Expected::NotHigher,
+            Some(Expect::NotLower) => Expected::NotLower,
+        }
+    }
 }
 
 /// Six rounds at least: fewer allow no verdict.
@@ -67,6 +94,7 @@ impl Compare {
                 "wall" => Metric::Wall,
                 field => Metric::Field(field.into()),
             },
+            expected: Expect::expected(self.expect),
         }
     }
 }
@@ -127,6 +155,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         What::Probe(common) => ("probe", common, Box::new(hopscope_bench::probe::run)),
         What::Attach(common) => ("attach", common, Box::new(hopscope_bench::attach::run)),
         What::Recorder(common) => ("recorder", common, Box::new(hopscope_bench::recorder::run)),
+        What::Load(common) => ("load", common, Box::new(hopscope_bench::load::run)),
         What::Compare(compare) => {
             let compared = compare.compared();
             let bench = move |settings: &Settings, output: Output<'_>| {

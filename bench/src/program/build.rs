@@ -186,13 +186,18 @@ fn write_if_new(path: &Path, text: &str) -> Result<()> {
 /// Runs to the end; what it said on stderr is in the error.
 pub(crate) fn run(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let done = command.output().map_err(Error::start(&program))?;
+    run_as(&program, command)
+}
+
+/// The same for a command that only leads to the program which a reader wants named.
+pub(crate) fn run_as(program: &str, command: &mut Command) -> Result<String> {
+    let done = command.output().map_err(Error::start(program))?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&done.stderr);
     Err(Error::Failed {
-        program,
+        program: program.into(),
         status: done.status.to_string(),
         said: last_words(&said),
     })

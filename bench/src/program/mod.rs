@@ -5,6 +5,6 @@ mod generate;
 mod target;
 
 pub use build::{Compiler, Program, Variant, build};
-pub(crate) use build::{last_words, run};
+pub(crate) use build::{last_words, run, run_as};
 pub use generate::{FLOORS, Family, Place, Plan};
 pub use target::{Paced, Phase, Target};

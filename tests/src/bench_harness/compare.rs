@@ -9,6 +9,11 @@ use std::path::Path;
 pub(super) fn register(suite: &mut Suite) {
     suite.case("bench_harness::sides_run_in_turn", &[], sides_run_in_turn);
     suite.case("bench_harness::equals_and_shifts", &[], equals_and_shifts);
+    suite.case(
+        "bench_harness::expectations_decide_the_exit_code",
+        &[],
+        expectations_decide_the_exit_code,
+    );
     suite.case("bench_harness::results_are_kept", &[], results_are_kept);
     suite.case(
         "bench_harness::failures_are_one_line",
@@ -78,6 +83,32 @@ fn equals_and_shifts() -> Result<()> {
             "{base}: {ratio}"
         );
         ensure!(lines == 3 * 21 + 1, "{lines} lines");
+    }
+    Ok(())
+}
+
+fn expectations_decide_the_exit_code() -> Result<()> {
+    let counter = scratch().join("counter");
+    std::fs::write(&counter, "1\n")?;
+    let (a, b) = (noisy(&counter, 1000), noisy(&counter, 1100));
+    for (expected, code) in [
+        ("higher", 0),
+        ("not-lower", 0),
+        ("no-difference", 1),
+        ("lower", 1),
+        ("not-higher", 1),
+    ] {
+        let fixed = [
+            "bench",
+            "compare",
+            "--runs",
+            "9",
+            "--metric",
+            "figure.value",
+        ];
+        let sides = ["--a", &a, "--b", &b, "--expect", expected];
+        let out = hopscope(&[&fixed[..], &sides].concat())?.expect_code(code)?;
+        ensure!(out.stdout.contains("% higher than A"), "{}", out.stdout);
     }
     Ok(())
 }

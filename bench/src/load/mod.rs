@@ -1,0 +1,104 @@
+//! `bench load`: how fast the generator is, and whether what it measures is true: packets a second
+//! sent, matched and turned round in memory; its round trips beside those of a minimal C client; the
+//! delay of a forwarder whose delay is known.
+mod commands;
+mod delay;
+mod network;
+mod others;
+mod packets;
+mod programs;
+mod report;
+mod round_trips;
+
+use crate::Settings;
+use crate::envelope::Output;
+use crate::error::Result;
+use crate::host::Host;
+use crate::program::Compiler;
+use crate::rows::NotMeasured;
+use commands::Load;
+use programs::Programs;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What every part needs.
+struct Bench<'a, 'o> {
+    settings: &'a Settings,
+    load: Load,
+    programs: Programs,
+    output: &'a mut Output<'o>,
+    /// Rounds of a comparison; repetitions of a rate.
+    rounds: usize,
+    repetitions: usize,
+    /// Of tools that run for a whole number of seconds.
+    rounds_of_others: usize,
+    /// Of one run.
+    milliseconds: u64,
+}
+
+impl Bench<'_, '_> {
+    fn say(&self, what: &str, round: usize, rounds: usize) {
+        self.settings
+            .say(&format!("{what}, {} of {rounds}", round + 1));
+    }
+
+    fn seconds(&self) -> u64 {
+        self.milliseconds.div_ceil(1000)
+    }
+
+    fn sample(&mut self, fields: Value) -> Result<()> {
+        self.output.sample(fields)
+    }
+}
+
+pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
+    let host = Host::look(None);
+    let programs = Programs::build(&settings.build_dir, &Compiler::of_the_system())?;
+    let mut bench = Bench {
+        settings,
+        load: Load::new(&settings.hopscope),
+        programs,
+        output: &mut output,
+        rounds: if settings.quick { 11 } else { 31 },
+        rounds_of_others: if settings.quick { 6 } else { 15 },
+        repetitions: if settings.quick { 5 } else { 11 },
+        milliseconds: if settings.quick { 200 } else { 500 },
+    };
+    let mut not_measured = Vec::new();
+    let mut missing = |what: &str, reason: String| {
+        let what = what.into();
+        not_measured.push(NotMeasured { what, reason });
+    };
+    let mut rates = BTreeMap::new();
+    for way in packets::WAYS {
+        match packets::measure(&mut bench, way) {
+            Ok(rate) => drop(rates.insert(way.name, rate)),
+            Err(error) => missing(way.name, error.to_string()),
+        }
+    }
+    let mut or_missing = |what: &str, error: crate::error::Error| missing(what, error.to_string());
+    let round_trips = round_trips::measure(&mut bench)
+        .map_err(|e| or_missing("rr_overhead_vs_c", e))
+        .ok();
+    let delay = delay::measure(&mut bench)
+        .map_err(|e| or_missing("delay_error_ns", e))
+        .ok();
+    let mut others = Vec::new();
+    for check in others::CHECKS {
+        match (check.measure)(&mut bench) {
+            Ok(other) => others.push(other),
+            Err(error) => or_missing(check.name, error),
+        }
+    }
+    let figures = report::Figures {
+        rates,
+        round_trips,
+        delay,
+        others,
+        not_measured,
+    };
+    let summary = figures.summary();
+    let complete = summary.complete;
+    output.summary(&host, summary)?;
+    Ok(complete)
+}

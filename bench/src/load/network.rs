@@ -1,0 +1,193 @@
+//! Network namespaces that last as long as a process that holds them: whatever ends this bench, they
+//! and their cables are gone.
+use crate::error::{Error, Result};
+use crate::program::run;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// Prepared for traffic: /sys shows the devices of in here, and nothing but the bench's own goes over
+/// its cables.
+const PREPARE: &str = "mount -t sysfs none /sys && for file in /proc/sys/net/ipv6/conf/*/disable_ipv6; do \
+     if [ -e \"$file\" ]; then echo 1 > \"$file\"; fi; done; ip link set lo up";
+
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    holder: Child,
+    /// The holder ends with it.
+    _open: ChildStdin,
+}
+
+impl Namespace {
+    pub(crate) fn new() -> Result<Namespace> {
+        let mut holder = Command::new("unshare")
+            .args(["--net", "--mount", "sh", "-c"])
+            .arg(format!("{PREPARE} && echo ready && exec cat"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(Error::start("unshare (package util-linux)"))?;
+        let (Some(open), Some(stdout)) = (holder.stdin.take(), holder.stdout.take()) else {
+            unreachable!("both were asked for as pipes")
+        };
+        let mut line = String::new();
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .map_err(Error::file("read from", "unshare"))?;
+        if line.trim() != "ready" {
+            drop(open);
+            let done = holder
+                .wait_with_output()
+                .map_err(Error::file("wait for", "unshare"))?;
+            return Err(Error::Failed {
+                program: "unshare --net --mount (which takes root)".into(),
+                status: done.status.to_string(),
+                said: String::from_utf8_lossy(&done.stderr).trim().into(),
+            });
+        }
+        Ok(Namespace {
+            holder,
+            _open: open,
+        })
+    }
+
+    /// A command that will run `program` in here.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new("nsenter");
+        let holder = self.holder.id().to_string();
+        command
+            .args(["--net", "--mount", "--target", &holder, "--"])
+            .arg(program);
+        command
+    }
+
+    /// The same before everything else that runs on the machine (SCHED_FIFO): others' work must not
+    /// look like ours. Each run is short, and others go on in between.
+    pub(crate) fn urgent(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = self.command("chrt");
+        command.args(["--fifo", "10"]).arg(program);
+        command
+    }
+
+    fn ip(&self, words: &str) -> Result<()> {
+        let mut command = self.command("ip");
+        run(command.args(words.split_whitespace())).map(drop)
+    }
+
+    /// A cable: `here` in this namespace, `there` in `other`, which may be the same.
+    pub(crate) fn cable(&self, here: &str, other: &Namespace, there: &str) -> Result<()> {
+        let pid = other.holder.id();
+        self.ip(&format!(
+            "link add {here} type veth peer name {there} netns {pid}"
+        ))?;
+        for (namespace, name) in [(self, here), (other, there)] {
+            namespace.ip(&format!("link set {name} up"))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn address(&self, name: &str, address: &str) -> Result<()> {
+        self.ip(&format!("address add {address}/24 dev {name}"))
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+/// A program that says on its first line that it is ready, and ends with its stdin.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    name: String,
+    /// Where it listens, if it does.
+    pub(crate) port: String,
+}
+
+impl Server {
+    pub(crate) fn start(name: &str, mut command: Command) -> Result<Server> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(Error::start(name))?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            unreachable!("both were asked for as pipes")
+        };
+        let mut server = Server {
+            child,
+            stdin: Some(stdin),
+            stdout: BufReader::new(stdout),
+            name: name.into(),
+            port: String::new(),
+        };
+        let line = server.line()?;
+        match port_of(&line) {
+            Some(port) => {
+                server.port = port;
+                Ok(server)
+            }
+            None => Err(server.end_badly()),
+        }
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.stdout
+            .read_line(&mut line)
+            .map_err(Error::file("read from", &self.name))?;
+        Ok(line)
+    }
+
+    fn end_badly(&mut self) -> Error {
+        let _ = self.child.kill();
+        let mut said = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            let _ = std::io::Read::read_to_string(&mut stderr, &mut said);
+        }
+        let status = self.child.wait().map_or(String::new(), |s| s.to_string());
+        Error::Failed {
+            program: self.name.clone(),
+            status,
+            said: crate::program::last_words(&said),
+        }
+    }
+
+    /// Ends it; returns the line that it prints last.
+    pub(crate) fn finish(mut self) -> Result<String> {
+        drop(self.stdin.take());
+        let line = self.line()?;
+        let status = self
+            .child
+            .wait()
+            .map_err(Error::file("wait for", &self.name))?;
+        match status.success() {
+            true => Ok(line),
+            false => Err(self.end_badly()),
+        }
+    }
+}
+
+/// Of `ready`, `ready PORT`, or `{"type":"ready","listen":"HOST:PORT"…}`.
+fn port_of(line: &str) -> Option<String> {
+    if let Some(rest) = line.strip_prefix("ready") {
+        return Some(rest.trim().into());
+    }
+    let said: serde_json::Value = serde_json::from_str(line).ok()?;
+    let listen = said.get("listen")?.as_str()?;
+    let ready = said.get("type")? == "ready";
+    Some(listen.rsplit_once(':')?.1.to_string()).filter(|_| ready)
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

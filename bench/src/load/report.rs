@@ -1,0 +1,211 @@
+//! The summary of `bench load`: headline figures against their goals, and what stands behind them.
+use super::delay::Delay;
+use super::others::Other;
+use super::packets::Rate;
+use super::round_trips::RoundTrips;
+use crate::compare::TEST;
+use crate::envelope::Summary;
+use crate::rows::NotMeasured;
+use serde::Serialize;
+use serde_json::{Map, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+pub(crate) struct Figures {
+    pub(crate) rates: BTreeMap<&'static str, Rate>,
+    pub(crate) round_trips: Option<RoundTrips>,
+    pub(crate) delay: Option<Delay>,
+    pub(crate) others: Vec<Other>,
+    pub(crate) not_measured: Vec<NotMeasured>,
+}
+
+/// The better of the ways to do the same, with its name.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+struct Best {
+    way: &'static str,
+    pps: f64,
+    per_cpu_s: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Goal {
+    name: &'static str,
+    measured: Option<f64>,
+    at_least: Option<f64>,
+    at_most: Option<f64>,
+    met: Option<bool>,
+}
+
+impl Goal {
+    fn at_least(name: &'static str, measured: Option<f64>, goal: f64) -> Goal {
+        Goal {
+            name,
+            measured,
+            at_least: Some(goal),
+            at_most: None,
+            met: measured.map(|m| m >= goal),
+        }
+    }
+
+    fn at_most(name: &'static str, measured: Option<f64>, goal: f64) -> Goal {
+        Goal {
+            name,
+            measured,
+            at_least: None,
+            at_most: Some(goal),
+            met: measured.map(|m| m <= goal),
+        }
+    }
+}
+
+const DELAY_GOAL_NS: f64 = 2_000.0;
+
+impl Figures {
+    fn best(&self, what: &str) -> Option<Best> {
+        let of = self.rates.iter().filter(|(way, _)| way.starts_with(what));
+        of.map(|(way, rate)| Best {
+            way,
+            pps: rate.pps.median,
+            per_cpu_s: rate.per_cpu_s.median,
+        })
+        .max_by(|a, b| a.pps.total_cmp(&b.pps))
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        let pps = |what| self.best(what).map(|best| best.pps);
+        let overhead = self.round_trips.map(|r| r.p50.ratio.estimate);
+        // What A shows against itself bounds what can be asked.
+        let allowed = self
+            .delay
+            .map_or(DELAY_GOAL_NS, |d| d.band_ns.max(DELAY_GOAL_NS));
+        let error = self.delay.map(|d| d.error_ns.abs());
+        vec![
+            Goal::at_least("tx_stamped_pps", pps("tx_stamped_pps"), 1e6),
+            Goal::at_least("matched_pps", pps("matched_pps"), 0.5e6),
+            Goal::at_least("inmem_pps", pps("inmem_pps"), 5e6),
+            Goal::at_most("rr_overhead_vs_c", overhead, 1.05),
+            Goal::at_most("delay_error_ns", error, allowed),
+        ]
+    }
+
+    pub(crate) fn summary(self) -> Summary {
+        let goals = self.goals();
+        let complete = goals.iter().all(|g| g.measured.is_some());
+        let mut fields = Map::new();
+        for what in ["tx_stamped_pps", "matched_pps", "inmem_pps"] {
+            let best = self.best(what);
+            fields.insert(what.into(), json!(best.map(|b| b.pps)));
+            fields.insert(format!("{what}_way"), json!(best.map(|b| b.way)));
+            let per_cpu_s = best.map(|b| b.per_cpu_s);
+            fields.insert(format!("{what}_per_cpu_s"), json!(per_cpu_s));
+        }
+        let overhead = self.round_trips.map(|r| r.p50.ratio.estimate);
+        fields.insert("rr_overhead_vs_c".into(), json!(overhead));
+        fields.insert("round_trips".into(), json!(self.round_trips));
+        fields.insert(
+            "delay_error_ns".into(),
+            json!(self.delay.map(|d| d.error_ns)),
+        );
+        fields.insert("delay_band_ns".into(), json!(self.delay.map(|d| d.band_ns)));
+        fields.insert("delay".into(), json!(self.delay));
+        fields.insert("rates".into(), json!(self.rates));
+        fields.insert("cross_checks".into(), json!(self.others));
+        fields.insert("goals".into(), json!(goals));
+        fields.insert("test".into(), json!(TEST));
+        fields.insert("not_measured".into(), json!(self.not_measured));
+        let table = self.table(&goals);
+        Summary {
+            unit: json!({
+                "tx_stamped_pps": "1/s", "matched_pps": "1/s", "inmem_pps": "1/s",
+                "rr_overhead_vs_c": "ratio", "round_trips": "ns", "delay_error_ns": "ns",
+            }),
+            fields,
+            table,
+            complete,
+        }
+    }
+
+    fn table(&self, goals: &[Goal]) -> String {
+        let mut out = String::from("64 B frames over a veth pair, one sender; medians of runs\n\n");
+        for (way, rate) in &self.rates {
+            let s = rate.pps;
+            let _ = writeln!(
+                out,
+                "{way:<22} {:>7.3} M/s  ({:.3} .. {:.3}), {:.3} M each second of processor time{}",
+                s.median / 1e6,
+                s.min / 1e6,
+                s.max / 1e6,
+                rate.per_cpu_s.median / 1e6,
+                rate.lost_percent
+                    .map_or(String::new(), |lost| format!(", {lost:.2} % lost"))
+            );
+        }
+        if let Some(r) = self.round_trips {
+            for (what, c) in [("median", r.p50), ("mean", r.mean)] {
+                let _ = writeln!(
+                    out,
+                    "\nround trip, 1 B over TCP, {what}: A (C) {:.0} ns, B (hopscope) {:.0} ns\n{c}",
+                    c.a.median, c.b.median
+                );
+            }
+        }
+        if let Some(d) = self.delay {
+            let a = d.added;
+            let _ = writeln!(
+                out,
+                "\na forwarder that waits {} ns adds {:.0} ns ({:.0} .. {:.0}): error {:+.0} ns\n\
+                 without the delay it differs from itself by {:+.0} ns ({:.0} .. {:.0}); the \
+                 forwarder was {:+.0} ns late itself",
+                d.asked_ns,
+                a.added.estimate,
+                a.added.low,
+                a.added.high,
+                d.error_ns,
+                a.control.estimate,
+                a.control.low,
+                a.control.high,
+                d.forwarder_late_ns
+            );
+        }
+        for other in &self.others {
+            let _ = writeln!(
+                out,
+                "\n{} ({}; {}): A {:.4e}, B (hopscope) {:.4e}\n{}",
+                other.name,
+                other.quantity,
+                other.tool,
+                other.comparison.a.median,
+                other.comparison.b.median,
+                other.comparison
+            );
+        }
+        out.push('\n');
+        for goal in goals {
+            let (sign, bound) = match (goal.at_least, goal.at_most) {
+                (Some(bound), _) => (">=", bound),
+                (_, bound) => ("<=", bound.unwrap_or_default()),
+            };
+            let verdict = match goal.met {
+                Some(true) => "met",
+                Some(false) => "missed",
+                None => "not measured",
+            };
+            let number = |value: f64| match goal.name {
+                name if name.ends_with("_pps") => format!("{:.2} M/s", value / 1e6),
+                name if name.ends_with("_ns") => format!("{value:.0} ns"),
+                _ => format!("{value:.3}"),
+            };
+            let measured = goal.measured.map_or("-".to_string(), number);
+            let bound = number(bound);
+            let _ = writeln!(
+                out,
+                "{:<18} {measured:>10}, goal {sign} {bound}: {verdict}",
+                goal.name
+            );
+        }
+        for missing in &self.not_measured {
+            let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
+        }
+        out
+    }
+}
