@@ -2,6 +2,7 @@
 //! [`PacketIo`]; there is no second packet I/O in this workspace.
 #![deny(unsafe_code)]
 
+pub mod bridge;
 pub mod capture;
 pub mod clock;
 mod error;
