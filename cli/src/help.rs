@@ -62,6 +62,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "hopscope load tcp rr 10.0.0.2:7000 --rate 10k -n 100 -d 10s",
             "hopscope load tcp serve --listen 0.0.0.0:7000 --threads 2",
+            "hopscope load tcp echo --serve-here",
+            "hopscope load udp rr 10.0.0.2:7000 --closed --json",
+            "hopscope load ping 10.0.0.2 -i 10ms -c 1000",
         ],
     ),
     ("bench", &["hopscope bench probe --quick"]),

@@ -1,6 +1,7 @@
 //! Connections: netperf's tests over TCP, UDP and ICMP, with the latency of each request, and the
 //! servers for them. docs/load-connections.md says line by line what is counted.
 
+pub mod datagram;
 mod drive;
 mod due;
 mod error;

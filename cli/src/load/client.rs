@@ -1,5 +1,5 @@
 //! What all tests over connections take, and how they are run and told.
-use super::here;
+use super::here::{self, Transport};
 use crate::units::{parse_rate, parse_time};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -22,10 +22,10 @@ use std::time::Duration;
 pub struct ClientArgs {
     /// HOST:PORT of the server
     #[arg(value_name = "ADDR", required_unless_present = "serve_here")]
-    target: Option<String>,
+    pub target: Option<String>,
     /// Start the server too, as a process of its own on this machine, for this run
     #[arg(long, conflicts_with_all = ["target", "server_stats"])]
-    serve_here: bool,
+    pub serve_here: bool,
     /// Where our server reports (its --stats): its counts then stand in the summary
     #[arg(long, value_name = "HOST:PORT")]
     server_stats: Option<String>,
@@ -58,7 +58,7 @@ pub struct ClientArgs {
     pub seed: u64,
     /// Do not compare the bytes of the answers
     #[arg(long)]
-    no_verify: bool,
+    pub no_verify: bool,
     /// How connections end: FIN (the client's port waits in TIME_WAIT) or RST (it does not)
     #[arg(long, value_enum, default_value_t = CloseArg::Orderly)]
     close: CloseArg,
@@ -116,6 +116,7 @@ type Run = fn(&Plan, &AtomicBool, &mut dyn FnMut(&Interval)) -> Result<Outcome, 
 /// What is run, and against which service when the server is started here.
 pub struct Test {
     pub name: &'static str,
+    pub transport: Transport,
     pub service: Service,
     pub run: Run,
 }
@@ -138,7 +139,7 @@ impl ClientArgs {
             eprintln!("hopscope: the limit of file descriptors is raised from {from} to {to}");
         }
         let server = match self.serve_here {
-            true => Some(here::Here::start(test.service, plan.seed)?),
+            true => Some(here::Here::start(test.transport, test.service, plan.seed)?),
             false => None,
         };
         let mut stats = match &self.server_stats {
@@ -221,6 +222,14 @@ pub(super) fn resolve(text: &str) -> anyhow::Result<SocketAddr> {
     found
         .next()
         .with_context(|| format!("{text:?} has no address"))
+}
+
+/// HOST:PORT; an IPv6 address gets its brackets.
+pub(super) fn with_port(host: &str, port: u16) -> String {
+    match host.parse() {
+        Ok(IpAddr::V6(v6)) => format!("[{v6}]:{port}"),
+        _ => format!("{host}:{port}"),
+    }
 }
 
 /// One address, or all from the first to the last.

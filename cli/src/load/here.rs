@@ -6,6 +6,12 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    Tcp,
+    Udp,
+}
+
 pub struct Here {
     pub listen: SocketAddr,
     pub stats: SocketAddr,
@@ -13,10 +19,14 @@ pub struct Here {
 }
 
 impl Here {
-    pub fn start(service: Service, seed: u64) -> anyhow::Result<Here> {
+    pub fn start(transport: Transport, service: Service, seed: u64) -> anyhow::Result<Here> {
         let own = std::env::current_exe().context("cannot tell my own path")?;
         let mut command = Command::new(own);
-        command.args(["load", "tcp", "serve", "--listen", "127.0.0.1:0"]);
+        let transport = match transport {
+            Transport::Tcp => "tcp",
+            Transport::Udp => "udp",
+        };
+        command.args(["load", transport, "serve", "--listen", "127.0.0.1:0"]);
         command.args(["--stats", "127.0.0.1:0", "--until-stdin-ends", "--json"]);
         let seed = seed.to_string();
         match service {

@@ -1,5 +1,6 @@
-//! `hopscope load tcp serve`.
+//! `hopscope load tcp serve` and `udp serve`.
 use super::client::resolve;
+use super::here::Transport;
 use super::tcp::message;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -64,19 +65,26 @@ enum ServiceArg {
     Source,
 }
 
-pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: ServeArgs, transport: Transport) -> anyhow::Result<ExitCode> {
+    let datagrams = transport == Transport::Udp;
+    if datagrams && !matches!(args.service, ServiceArg::Echo | ServiceArg::Sink) {
+        bail!("over UDP the service is echo or sink");
+    }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
     }
     let descriptors = take_all_descriptors()?;
-    warn_of_backlog(args.backlog);
+    if !datagrams {
+        warn_of_backlog(args.backlog);
+    }
     let stats = match &args.stats {
         Some(address) => Some(listen_for_stats(address)?),
         None => None,
     };
     let server = Server::start(&ServePlan {
         listen: resolve(&args.listen)?,
+        datagrams,
         service: match args.service {
             ServiceArg::Echo => Service::Echo,
             ServiceArg::Respond => Service::Respond {
@@ -113,7 +121,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
             writeln!(
                 std::io::stdout(),
                 "accepted {}, ended {}, reset {}, failed {}, not accepted {}; received {} B, sent \
-                 {} B, answered {}, wrong {}\nkernel: {kernel}",
+                 {} B, answered {}, datagrams {}, wrong {}\nkernel: {kernel}",
                 c.accepted,
                 c.ended,
                 c.reset,
@@ -122,6 +130,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
                 c.bytes_received,
                 c.bytes_sent,
                 c.answered,
+                c.datagrams,
                 c.corrupt
             )?;
         }

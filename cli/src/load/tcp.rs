@@ -1,5 +1,6 @@
 //! `hopscope load tcp`: netperf's TCP tests. docs/load-connections.md says what each counts.
 use super::client::{ClientArgs, PaceArgs, Test};
+use super::here::Transport;
 use super::serve::{self, ServeArgs};
 use crate::units::{parse_rate, parse_size};
 use clap::{Args, Subcommand};
@@ -122,26 +123,32 @@ pub fn run(args: TcpArgs) -> anyhow::Result<ExitCode> {
         What::Rr(args) => round_trips(args),
         What::Crr(args) => connections(args),
         What::Echo(args) => echo(args),
-        What::Serve(args) => serve::run(args),
+        What::Serve(args) => serve::run(args, Transport::Tcp),
     }
 }
 
 fn one_direction(args: StreamArgs) -> anyhow::Result<ExitCode> {
     let seed = args.client.seed;
+    let check = (!args.client.no_verify).then_some(seed);
+    // Only the sink sees the bytes, and only of our own do we know that it looks.
+    let seen = args.pace.reverse || args.client.serve_here;
     let test = match args.pace.reverse {
         true => Test {
+            transport: Transport::Tcp,
             name: "tcp_stream_reverse",
             service: Service::Source { seed },
             run: stream::receive,
         },
         false => Test {
+            transport: Transport::Tcp,
             name: "tcp_stream",
-            service: Service::Sink { check: Some(seed) },
+            service: Service::Sink { check },
             run: stream::send,
         },
     };
     args.client.run(test, |plan| {
         (plan.request, plan.response) = (args.size, args.size);
+        plan.verify &= seen;
         if let Some(rate_hz) = args.pace.rate {
             let arrivals = Arrivals::Constant;
             plan.pace = Pace::Open { rate_hz, arrivals };
@@ -153,6 +160,7 @@ fn round_trips(args: RrArgs) -> anyhow::Result<ExitCode> {
     let (request, response, service) = args.sizes.of();
     let pace: Pace = args.pace.pace()?;
     let test = Test {
+        transport: Transport::Tcp,
         name: "tcp_rr",
         service,
         run: rr::run,
@@ -168,6 +176,7 @@ fn connections(args: CrrArgs) -> anyhow::Result<ExitCode> {
     let (request, response, service) = args.sizes.of();
     let pace = args.pace.pace()?;
     let test = Test {
+        transport: Transport::Tcp,
         name: "tcp_crr",
         service,
         run: short::crr,
@@ -180,6 +189,7 @@ fn connections(args: CrrArgs) -> anyhow::Result<ExitCode> {
 
 fn echo(args: EchoArgs) -> anyhow::Result<ExitCode> {
     let test = Test {
+        transport: Transport::Tcp,
         name: "tcp_echo",
         service: Service::Echo,
         run: short::echo,

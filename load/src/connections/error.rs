@@ -33,6 +33,11 @@ pub enum LoadError {
     },
     #[error("a rate of {rate_hz} requests a second cannot be paced: above 0 and at most 1e9")]
     Rate { rate_hz: f64 },
+    #[error(
+        "no socket for ICMP: {}; neither a ping socket (net.ipv4.ping_group_range) nor a raw one \
+         (CAP_NET_RAW) is allowed", .errno.desc()
+    )]
+    Ping { errno: Errno },
     #[error("{what}: {}", .errno.desc())]
     System { what: &'static str, errno: Errno },
     #[error("cannot start a thread: {0}")]

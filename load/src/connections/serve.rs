@@ -3,12 +3,15 @@
 use super::{LoadError, limits, socket};
 use crate::kernel::KernelCounters;
 use nix::errno::Errno;
+use nix::sys::socket::{SockType, SockaddrStorage};
 use serde::{Deserialize, Serialize};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
+mod datagrams;
 mod peer;
 mod stats;
 mod worker;
@@ -31,6 +34,8 @@ pub enum Service {
 #[derive(Debug, Clone)]
 pub struct ServePlan {
     pub listen: SocketAddr,
+    /// UDP instead of TCP; the service is then `Echo` or a sink.
+    pub datagrams: bool,
     pub service: Service,
     pub threads: usize,
     /// Of each thread's accept queue. The kernel cuts it to net.core.somaxconn.
@@ -73,6 +78,8 @@ counts! {
     failed,
     /// `accept` failed, most often for want of file descriptors.
     accept_failed,
+    /// Datagrams received, over UDP.
+    datagrams,
     bytes_received,
     bytes_sent,
     /// Answers sent whole, where the service knows the size of a request.
@@ -121,27 +128,38 @@ impl Server {
     /// # Errors
     /// Where the address cannot be had, or descriptors or threads.
     pub fn start(plan: &ServePlan) -> Result<Server, LoadError> {
-        // Sockets that share a port do not mind others that share it too: a second server there
-        // would take half of the connections. One that does not share is refused.
         let refuse = |errno| LoadError::Listen {
             listen: plan.listen,
             errno,
         };
-        let alone = socket::listen_alone(plan.listen).map_err(refuse)?;
+        let kind = match plan.datagrams {
+            true => SockType::Datagram,
+            false => SockType::Stream,
+        };
+        // Sockets that share a port do not mind others that share it too: a second server there
+        // would take half of the connections. One that does not share is refused.
+        let alone = socket::bound(plan.listen, kind, false).map_err(refuse)?;
         let address = local_address(&alone).map_err(refuse)?;
         drop(alone);
         let before = KernelCounters::now().ok();
         let (stop, mut threads) = (Arc::new(AtomicBool::new(false)), Vec::new());
         let counters: Vec<Counters> = (0..plan.threads).map(|_| Counters::default()).collect();
         let counters = Arc::new(counters);
-        let mut listeners = Vec::new();
+        let mut sockets = Vec::new();
         for _ in 0..plan.threads {
-            listeners.push(socket::listen(address, plan.backlog).map_err(refuse)?);
+            let fd = socket::bound(address, kind, true).map_err(refuse)?;
+            if !plan.datagrams {
+                socket::listen(&fd, plan.backlog).map_err(refuse)?;
+            }
+            sockets.push(fd);
         }
-        for (number, listener) in listeners.into_iter().enumerate() {
+        for (number, fd) in sockets.into_iter().enumerate() {
             let (counters, stop) = (counters.clone(), stop.clone());
-            let service = plan.service;
-            let work = move || worker::run(listener, service, &counters[number], &stop);
+            let (service, datagrams) = (plan.service, plan.datagrams);
+            let work = move || match datagrams {
+                true => datagrams::run(fd.into(), service, &counters[number], &stop),
+                false => worker::run(fd.into(), service, &counters[number], &stop),
+            };
             let spawned = std::thread::Builder::new().spawn(work);
             threads.push(spawned.map_err(LoadError::Thread)?);
         }
@@ -194,12 +212,15 @@ impl Server {
     }
 }
 
-fn local_address(listener: &TcpListener) -> Result<SocketAddr, Errno> {
-    let address = listener.local_addr();
-    address.map_err(|e| {
-        e.raw_os_error()
-            .map_or(Errno::UnknownErrno, Errno::from_raw)
-    })
+fn local_address(fd: &OwnedFd) -> Result<SocketAddr, Errno> {
+    let address: SockaddrStorage = nix::sys::socket::getsockname(fd.as_raw_fd())?;
+    let v4 = address
+        .as_sockaddr_in()
+        .map(|v4| SocketAddr::from((v4.ip(), v4.port())));
+    let v6 = address
+        .as_sockaddr_in6()
+        .map(|v6| SocketAddr::from((v6.ip(), v6.port())));
+    v4.or(v6).ok_or(Errno::EAFNOSUPPORT)
 }
 
 /// Takes as many file descriptors as this process may have; gives that number.

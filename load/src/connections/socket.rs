@@ -5,7 +5,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     self, AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage, setsockopt, sockopt,
 };
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -101,30 +101,26 @@ pub(super) fn check_sources(plan: &Plan) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// A non-blocking listener that others may share the port with, each with a queue of its own.
-pub(super) fn listen(address: SocketAddr, backlog: i32) -> Result<TcpListener, Errno> {
-    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-    let fd: OwnedFd = socket::socket(family(address), SockType::Stream, flags, None)?;
-    setsockopt(&fd, sockopt::ReuseAddr, &true)?;
-    setsockopt(&fd, sockopt::ReusePort, &true)?;
-    // Accepted sockets inherit it.
-    setsockopt(&fd, sockopt::TcpNoDelay, &true)?;
+/// A socket bound to the address. One that shares its port shares it with all that say so too; one
+/// that does not is refused where anybody has the port.
+pub(super) fn bound(address: SocketAddr, kind: SockType, shared: bool) -> Result<OwnedFd, Errno> {
+    let fd = socket::socket(family(address), kind, SockFlag::SOCK_CLOEXEC, None)?;
+    if kind == SockType::Stream {
+        // Connections of an earlier server in TIME_WAIT do not keep this one from its port. Over
+        // UDP the same option would let two servers have it.
+        setsockopt(&fd, sockopt::ReuseAddr, &true)?;
+        // Accepted sockets inherit it.
+        setsockopt(&fd, sockopt::TcpNoDelay, &true)?;
+    }
+    if shared {
+        setsockopt(&fd, sockopt::ReusePort, &true)?;
+    }
     socket::bind(fd.as_raw_fd(), &SockaddrStorage::from(address))?;
-    socket::listen(&fd, Backlog::new(backlog)?)?;
-    Ok(TcpListener::from(fd))
+    Ok(fd)
 }
 
-/// A listener that shares its port with nobody: refused where anybody listens there.
-pub(super) fn listen_alone(address: SocketAddr) -> Result<TcpListener, Errno> {
-    let fd: OwnedFd = socket::socket(
-        family(address),
-        SockType::Stream,
-        SockFlag::SOCK_CLOEXEC,
-        None,
-    )?;
-    setsockopt(&fd, sockopt::ReuseAddr, &true)?;
-    socket::bind(fd.as_raw_fd(), &SockaddrStorage::from(address))?;
-    Ok(TcpListener::from(fd))
+pub(super) fn listen(fd: &OwnedFd, backlog: i32) -> Result<(), Errno> {
+    socket::listen(fd, Backlog::new(backlog)?)
 }
 
 /// Wakes a blocking read at least this often, so that it can look whether it should stop.

@@ -45,6 +45,9 @@ pub struct Summary {
     failures: Failures,
     pub unsent: u64,
     surplus_bytes: u64,
+    /// Datagrams only.
+    duplicate: u64,
+    reordered: u64,
     behind: u64,
     behind_share: f64,
     /// Percentiles that late sending alone could have moved.
@@ -126,6 +129,8 @@ impl Summary {
             failures: run.failures.clone(),
             unsent: run.unsent,
             surplus_bytes: run.surplus,
+            duplicate: run.duplicate,
+            reordered: run.reordered,
             behind: run.behind,
             behind_share,
             marked: suspect.map(|(name, _)| *name).collect(),
@@ -189,6 +194,13 @@ impl Summary {
         for (what, count) in self.failures.iter() {
             writeln!(out, "  failed {count} x {what}")?;
         }
+        if self.duplicate + self.reordered > 0 {
+            writeln!(
+                out,
+                "duplicate {}, reordered {}",
+                self.duplicate, self.reordered
+            )?;
+        }
         if let Some(first) = &self.first_corrupt {
             writeln!(out, "  first wrong byte: {first}")?;
         }
@@ -233,8 +245,8 @@ impl Summary {
             let c = &server.counts;
             writeln!(
                 out,
-                "server: accepted {}, received {} B, sent {} B, reset {}, wrong {}",
-                c.accepted, c.bytes_received, c.bytes_sent, c.reset, c.corrupt
+                "server: accepted {}, datagrams {}, received {} B, sent {} B, reset {}, wrong {}",
+                c.accepted, c.datagrams, c.bytes_received, c.bytes_sent, c.reset, c.corrupt
             )?;
         }
         Ok(())

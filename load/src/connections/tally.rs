@@ -75,6 +75,10 @@ pub struct Tally {
     pub bytes_received: u64,
     /// Bytes that answer nothing.
     pub surplus: u64,
+    /// Answers that came again, or after they were given up.
+    pub duplicate: u64,
+    /// Answers that came after that of a later request on the same socket.
+    pub reordered: u64,
     pub failures: Failures,
     /// Where the first wrong byte was.
     pub first_corrupt: Option<String>,
@@ -123,6 +127,8 @@ impl Tally {
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         self.surplus += other.surplus;
+        self.duplicate += other.duplicate;
+        self.reordered += other.reordered;
         self.failures.merge(&other.failures);
         self.first_corrupt = self.first_corrupt.take().or(other.first_corrupt.clone());
         self.latency.merge(&other.latency);

@@ -3,6 +3,7 @@ use super::peer::{CHUNK, Next, Peer, Shared};
 use super::{Counters, Service};
 use crate::connections::LoadError;
 use crate::connections::pattern::Pattern;
+use crate::connections::tally::Cause;
 use crate::connections::wait::Waiter;
 use nix::sys::epoll::EpollFlags;
 use std::collections::HashMap;
@@ -19,6 +20,9 @@ pub(super) fn run(
     counters: &Counters,
     stop: &AtomicBool,
 ) -> Result<(), LoadError> {
+    listener
+        .set_nonblocking(true)
+        .map_err(|e| LoadError::system("the listener")(Cause::of(&e).errno()))?;
     let mut waiter = Waiter::new(1024)?;
     let watch = |errno| LoadError::system("cannot watch a socket")(errno);
     waiter

@@ -1,0 +1,53 @@
+//! `hopscope load ping`.
+use super::client::{self, ClientArgs, Test};
+use super::here::Transport;
+use super::udp::payload;
+use crate::units::parse_time;
+use anyhow::bail;
+use clap::Args;
+use hopscope_load::connections::serve::Service;
+use hopscope_load::connections::{Pace, datagram};
+use hopscope_load::pace::Arrivals;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// ADDR is a host without a port. Ends after 10 seconds, or -d or -c.
+#[derive(Args)]
+pub struct PingArgs {
+    #[command(flatten)]
+    client: ClientArgs,
+    /// Time between two requests, answered or not
+    #[arg(short, long, value_name = "TIME", default_value = "100ms", value_parser = parse_time)]
+    interval: Duration,
+    /// Bytes of payload (8 … 65507)
+    #[arg(long, value_name = "BYTES", default_value = "56", value_parser = payload)]
+    size: usize,
+}
+
+pub fn run(mut args: PingArgs) -> anyhow::Result<ExitCode> {
+    let Some(host) = args
+        .client
+        .target
+        .take()
+        .filter(|_| !args.client.serve_here)
+    else {
+        bail!("say whom to ping; every host answers by itself, --serve-here starts nothing");
+    };
+    if args.interval.is_zero() {
+        bail!("an interval of 0 cannot be paced");
+    }
+    args.client.target = Some(client::with_port(&host, 0));
+    let test = Test {
+        name: "ping",
+        transport: Transport::Udp,
+        service: Service::Echo,
+        run: datagram::ping,
+    };
+    args.client.run(test, |plan| {
+        (plan.request, plan.response) = (args.size, args.size);
+        plan.pace = Pace::Open {
+            rate_hz: 1.0 / args.interval.as_secs_f64(),
+            arrivals: Arrivals::Constant,
+        };
+    })
+}

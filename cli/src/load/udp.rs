@@ -1,0 +1,77 @@
+//! `hopscope load udp`: netperf's UDP tests. docs/load-connections.md says what each counts.
+use super::client::{ClientArgs, PaceArgs, Test};
+use super::here::Transport;
+use super::serve::{self, ServeArgs};
+use crate::units::parse_size;
+use clap::{Args, Subcommand};
+use hopscope_load::connections::datagram::{self, LARGEST, SMALLEST};
+use hopscope_load::connections::serve::Service;
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub struct UdpArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Datagrams that are sent back (netperf UDP_RR); what is lost is counted
+    Rr(DatagramArgs),
+    /// Datagrams in one direction (netperf UDP_STREAM); --server-stats says what arrived
+    Stream(DatagramArgs),
+    /// The server for these: echo, sink
+    Serve(ServeArgs),
+}
+
+#[derive(Args)]
+struct DatagramArgs {
+    #[command(flatten)]
+    client: ClientArgs,
+    #[command(flatten)]
+    pace: PaceArgs,
+    /// Bytes of a datagram (8 … 65507)
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = payload)]
+    size: usize,
+}
+
+/// A size that holds a number and fits an IPv4 datagram.
+pub(super) fn payload(text: &str) -> Result<usize, String> {
+    let size = parse_size(text)?;
+    match (SMALLEST..=LARGEST).contains(&size) {
+        true => Ok(size),
+        false => Err(format!("must be from {SMALLEST} to {LARGEST}")),
+    }
+}
+
+pub fn run(args: UdpArgs) -> anyhow::Result<ExitCode> {
+    let (args, test) = match args.what {
+        What::Serve(args) => return serve::run(args, Transport::Udp),
+        What::Rr(args) => {
+            let test = Test {
+                name: "udp_rr",
+                transport: Transport::Udp,
+                service: Service::Echo,
+                run: datagram::udp_rr,
+            };
+            (args, test)
+        }
+        What::Stream(args) => {
+            let test = Test {
+                name: "udp_stream",
+                transport: Transport::Udp,
+                service: Service::Sink { check: None },
+                run: datagram::udp_stream,
+            };
+            (args, test)
+        }
+    };
+    let pace = args.pace.pace()?;
+    // A sink of datagrams counts them.
+    let seen = test.service == Service::Echo;
+    args.client.run(test, |plan| {
+        (plan.request, plan.response) = (args.size, args.size);
+        plan.pace = pace;
+        plan.verify &= seen;
+    })
+}
