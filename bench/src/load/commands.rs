@@ -177,10 +177,14 @@ impl Load {
         Server::start("hopscope load tcp serve", command)
     }
 
-    /// One connection, one request under way, as the C client.
+    pub(crate) fn binary(&self) -> &Path {
+        &self.binary
+    }
+
+    /// By `program`, which is this binary somewhere: one connection, one request under way, as the C client.
     pub(crate) fn round_trips(
         &self,
-        namespace: &Namespace,
+        program: Command,
         host: &str,
         server: &Server,
         size: u32,
@@ -198,7 +202,7 @@ impl Load {
             "--duration",
             &duration,
         ];
-        let said = self.ask(namespace.urgent(&self.binary), &words)?;
+        let said = self.ask(program, &words)?;
         Ok(RoundTrips {
             mean_ns: said.number("elapsed_s")? * 1e9 / said.number("done")?,
             p50_ns: said.number("latency.p50_ns")?,

@@ -69,6 +69,15 @@ impl Namespace {
         command
     }
 
+    /// The same, on one processor that is always the same: who takes turns there waits for nobody
+    /// to wake up, so that what is left is what programs and kernel do.
+    pub(crate) fn on_one_processor(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = self.urgent("taskset");
+        let processor = first_processor();
+        command.args(["-c", &processor]).arg(program);
+        command
+    }
+
     fn ip(&self, words: &str) -> Result<()> {
         let mut command = self.command("ip");
         run(command.args(words.split_whitespace())).map(drop)
@@ -96,6 +105,16 @@ impl Drop for Namespace {
         let _ = self.holder.kill();
         let _ = self.holder.wait();
     }
+}
+
+/// The first one that this process may use.
+fn first_processor() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let first = list.and_then(|list| list.trim().split([',', '-']).next());
+    first.unwrap_or("0").to_string()
 }
 
 /// A program that says on its first line that it is ready, and ends with its stdin.

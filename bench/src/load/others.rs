@@ -93,7 +93,7 @@ fn sockperf(bench: &mut Bench<'_, '_>) -> Result<Other> {
     server.args(["server", "--tcp", "-i", SERVER, "-p", &port.to_string()]);
     let _server = Background::start(server)?;
     await_listener(&cable, port)?;
-    let echo = c_server(bench, &cable, SIZE)?;
+    let echo = c_server(cable.server.urgent(&bench.programs.rr), SIZE)?;
     let comparison = in_turn(
         bench,
         "tcp rr against sockperf",
@@ -106,10 +106,9 @@ fn sockperf(bench: &mut Bench<'_, '_>) -> Result<Other> {
             percentile(&run_as("sockperf", &mut command)?)
         },
         |bench| {
-            let ran =
-                bench
-                    .load
-                    .round_trips(&cable.client, SERVER, &echo, SIZE, bench.milliseconds)?;
+            let program = cable.client.urgent(bench.load.binary());
+            let ms = bench.milliseconds;
+            let ran = bench.load.round_trips(program, SERVER, &echo, SIZE, ms)?;
             Ok(ran.p50_ns)
         },
     )?;

@@ -144,7 +144,7 @@ impl Figures {
             for (what, c) in [("median", r.p50), ("mean", r.mean)] {
                 let _ = writeln!(
                     out,
-                    "\nround trip, 1 B over TCP, {what}: A (C) {:.0} ns, B (hopscope) {:.0} ns\n{c}",
+                    "\nround trip, 1 B over TCP, both ends on one processor, {what}: A (C) {:.0} ns, B (hopscope) {:.0} ns\n{c}",
                     c.a.median, c.b.median
                 );
             }

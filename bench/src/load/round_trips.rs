@@ -8,6 +8,7 @@ use crate::interleave::{Runs, Side, interleave};
 use crate::program::run_as;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::process::Command;
 
 /// Bytes each way.
 pub(crate) const SIZE: u32 = 1;
@@ -52,14 +53,14 @@ pub(crate) fn in_turn(
     Ok(Comparison::of(&runs)?)
 }
 
-/// The server in C.
-pub(crate) fn c_server(bench: &Bench<'_, '_>, cable: &Cable, size: u32) -> Result<Server> {
-    let mut command = cable.server.urgent(&bench.programs.rr);
+/// The server in C, started by `command`.
+pub(crate) fn c_server(mut command: Command, size: u32) -> Result<Server> {
     command.args(["server", &size.to_string()]);
     Server::start("the C server", command)
 }
 
-/// Nanoseconds of a round trip; A is the C client, B hopscope's. The server in C answers both.
+/// Nanoseconds of a round trip; A is the C client, B hopscope's. The server in C answers both, on the
+/// client's processor: on another one most of the time would be the other's waking up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct RoundTrips {
     /// Medians of the round trips of each run: what the clients do, not who else wanted the
@@ -71,7 +72,7 @@ pub(crate) struct RoundTrips {
 
 pub(crate) fn measure(bench: &mut Bench<'_, '_>) -> Result<RoundTrips> {
     let cable = Cable::lay()?;
-    let server = c_server(bench, &cable, SIZE)?;
+    let server = c_server(cable.server.on_one_processor(&bench.programs.rr), SIZE)?;
     let rounds = bench.rounds;
     let mut last = None;
     let mut means = Runs::default();
@@ -82,8 +83,9 @@ pub(crate) fn measure(bench: &mut Bench<'_, '_>) -> Result<RoundTrips> {
         let ran = match side {
             Side::A | Side::Control => c_client(bench, &cable, &server)?,
             Side::B => {
-                let (ms, load) = (bench.milliseconds, &bench.load);
-                load.round_trips(&cable.client, SERVER, &server, SIZE, ms)?
+                let program = cable.client.on_one_processor(bench.load.binary());
+                let ms = bench.milliseconds;
+                bench.load.round_trips(program, SERVER, &server, SIZE, ms)?
             }
         };
         means.push(side, ran.mean_ns);
@@ -100,7 +102,7 @@ pub(crate) fn measure(bench: &mut Bench<'_, '_>) -> Result<RoundTrips> {
 }
 
 fn c_client(bench: &Bench<'_, '_>, cable: &Cable, server: &Server) -> Result<Ran> {
-    let mut command = cable.client.urgent(&bench.programs.rr);
+    let mut command = cable.client.on_one_processor(&bench.programs.rr);
     let (size, ms) = (SIZE.to_string(), bench.milliseconds.to_string());
     command.args(["client", SERVER, &server.port, &size, &ms]);
     let line = run_as("the C client", &mut command)?;
