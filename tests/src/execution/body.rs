@@ -45,7 +45,7 @@ pub(super) fn source(seed: u64, count: u64) -> String {
     for n in 0..count {
         text += &Body::new(seed, n).finish();
         let name = name(n);
-        let _ = write!(table, ".quad {name}, name_of_{name}\n");
+        let _ = writeln!(table, ".quad {name}, name_of_{name}");
         let _ = write!(
             text,
             ".section .rodata\nname_of_{name}: .string \"{name}\"\n.text\n"
@@ -209,7 +209,7 @@ impl Body {
             true => self.read_only += &rows,
             false => {
                 let section = ".section .data.rel.ro, \"aw\"\n.p2align 3\n";
-                let _ = write!(self.hot, "{section}{rows}.text\n");
+                let _ = writeln!(self.hot, "{section}{rows}.text");
             }
         }
     }
