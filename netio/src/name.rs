@@ -46,6 +46,8 @@ impl PortName {
                 let options = PacketOptions {
                     direction: options.direction,
                     gso: options.gso,
+                    // Large frames must arrive on every device, also where the kernel segments.
+                    qdisc_bypass: !options.gso,
                     ..PacketOptions::default()
                 };
                 Ok(Box::new(PacketPort::open(device, options)?))

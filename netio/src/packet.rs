@@ -21,7 +21,8 @@ pub struct PacketOptions {
     /// Frames up to 64 KiB, to be segmented by the kernel or merged by it. Without it they are
     /// cut to the device's MTU and counted.
     pub gso: bool,
-    /// Past the device's queueing discipline, straight to the driver.
+    /// Past the device's queueing discipline, straight to the driver. The kernel does not segment
+    /// on this way: it drops what the device cannot segment itself, and `send_failed` counts it.
     pub qdisc_bypass: bool,
 }
 
@@ -107,7 +108,8 @@ impl PacketPort {
         })
     }
 
-    /// Hands over what is pending until the kernel has no room.
+    /// Hands over what is pending until the kernel has no room. `sendmmsg` says why a frame failed
+    /// only when it is the first: one that the driver drops behind others is tried once more.
     fn hand_over(&mut self) -> Result<(), PortError> {
         let Some(pending) = &mut self.batch else {
             return Err(PortError::direction(&self.name, Direction::Receive));

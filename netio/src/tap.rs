@@ -192,14 +192,19 @@ struct DeviceDrops {
     name: String,
     /// Bound to the network namespace in which it was opened, as the device is.
     table: File,
+    /// What was lost before the port was open.
+    before: u64,
 }
 
 impl DeviceDrops {
     fn open(name: &str) -> io::Result<DeviceDrops> {
-        Ok(DeviceDrops {
+        let mut drops = DeviceDrops {
             name: format!("{name}:"),
             table: File::open("/proc/thread-self/net/dev")?,
-        })
+            before: 0,
+        };
+        drops.before = drops.read()?;
+        Ok(drops)
     }
 
     fn read(&mut self) -> io::Result<u64> {
@@ -211,6 +216,7 @@ impl DeviceDrops {
             .find_map(|line| line.trim_start().strip_prefix(&self.name));
         // Eight columns of receiving, then sent bytes, packets, errors and drops.
         let dropped = line.and_then(|line| line.split_whitespace().nth(11)?.parse().ok());
-        dropped.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+        let since = dropped.map(|dropped: u64| dropped - self.before);
+        since.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
     }
 }

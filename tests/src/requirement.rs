@@ -25,6 +25,7 @@ pub enum Requirement {
     Objdump,
     Valgrind,
     Uftrace,
+    Tshark,
     Rustc,
     /// `CLONE_NEWNET`-free virtual machine: qemu and /dev/kvm.
     Vm,
@@ -58,6 +59,7 @@ impl Requirement {
             Objdump => "objdump",
             Valgrind => "valgrind",
             Uftrace => "uftrace",
+            Tshark => "tshark",
             Rustc => "rustc",
             Vm => "vm",
             Pmu => "pmu",
@@ -90,6 +92,7 @@ impl Requirement {
             Objdump => program("objdump", "binutils"),
             Valgrind => program("valgrind", "valgrind"),
             Uftrace => program("uftrace", "uftrace"),
+            Tshark => program("tshark", "tshark"),
             Rustc => program("rustc", "rustup (https://rustup.rs)"),
             Vm => program("qemu-system-x86_64", "qemu-system-x86")
                 .and_then(|()| exists("/dev/kvm", "KVM")),
