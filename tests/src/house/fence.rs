@@ -78,7 +78,13 @@ fn every_crate_fences() -> Result<()> {
             "measure/{name}/src/lib.rs lacks {level}"
         );
     }
+    let text = std::fs::read_to_string(repository().join("netio/src/lib.rs"))?;
+    ensure!(
+        text.contains("#![deny(unsafe_code)]"),
+        "netio/src/lib.rs lacks #![deny(unsafe_code)]"
+    );
     for path in [
+        "load/src/lib.rs",
         "bench/src/lib.rs",
         "cli/src/main.rs",
         "tests/src/lib.rs",
