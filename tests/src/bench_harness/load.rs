@@ -19,7 +19,8 @@ pub(super) fn register(suite: &mut Suite) {
             &NEEDS,
             killed,
         )
-        .alone();
+        .alone()
+        .watchdog(60);
 }
 
 fn figures() -> Result<()> {
