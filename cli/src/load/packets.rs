@@ -3,6 +3,7 @@ mod args;
 mod link;
 mod ports;
 mod reflect;
+mod replay;
 mod search;
 mod traffic;
 
@@ -61,6 +62,7 @@ pub(crate) fn run(args: PacketsArgs) -> anyhow::Result<ExitCode> {
         frequency: clock::frequency(),
         wait: if args.spin { Wait::Spin } else { Wait::Sleep },
     };
+    plan.check(pace)?;
     let session = Session {
         args: &args,
         plan,

@@ -114,6 +114,14 @@ impl Plan {
         run.run(ports, on_interval)
     }
 
+    /// Whether this pace can be kept by any clock.
+    ///
+    /// # Errors
+    /// [`PacketsError::Rate`] when it cannot.
+    pub fn check(&self, pace: Pace) -> Result<(), PacketsError> {
+        self.due(pace).map(drop)
+    }
+
     /// And the mean rate, 0 where none is asked for.
     fn due(&self, pace: Pace) -> Result<(Due, f64), PacketsError> {
         let largest = self.frequency.0 as f64;

@@ -51,8 +51,7 @@ impl Recognizer {
         frame: &Frame<'_>,
         known: impl Fn(&Stamped) -> Option<(u64, u32)>,
     ) -> Found {
-        for at in 0..self.layouts.len() {
-            let layout = self.layouts[at];
+        for layout in self.candidates(frame.bytes) {
             let Some(stamp) = stamp_bytes(frame.bytes, layout) else {
                 continue;
             };
@@ -68,6 +67,22 @@ impl Recognizer {
             }
         }
         self.repaired(frame, known)
+    }
+
+    /// Layouts to look for a stamp in, likely ones first: UDP and ICMP have theirs at one place, and
+    /// differ in what is intact.
+    #[inline]
+    fn candidates(&self, bytes: &[u8]) -> impl Iterator<Item = Layout> + use<> {
+        let (first, others) = match self.layouts[..] {
+            [one] => (one, [None, None]),
+            ref more => {
+                let first = more.iter().position(|layout| looks_like(bytes, *layout));
+                let first = first.unwrap_or(0);
+                let mut others = (0..more.len()).filter(|at| *at != first).map(|at| more[at]);
+                (more[first], [others.next(), others.next()])
+            }
+        };
+        std::iter::once(first).chain(others.into_iter().flatten())
     }
 
     /// A stamp with one wrong byte still names its packet: of all stamps that it may have been, the
@@ -150,8 +165,62 @@ fn unprotected(bytes: &[u8], family: Family) -> [u8; UNPROTECTED] {
 /// Ethertype and protocol are those of a layout.
 fn looks_like(bytes: &[u8], layout: Layout) -> bool {
     let number = layout.protocol.number(layout.family);
+    if bytes.len() < layout.stamp() {
+        return false;
+    }
     match layout.family {
         Family::V4 => bytes[12..15] == [0x08, 0x00, 0x45] && bytes[23] == number,
         Family::V6 => bytes[12..14] == [0x86, 0xdd] && bytes[20] == number,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::flow::{Flow, FlowTable, Protocol};
+    use hopscope_event::Tsc;
+    use hopscope_netio::Offload;
+
+    /// Rules mix protocols in one run, and UDP and ICMP have their stamp at the same place.
+    #[test]
+    fn mixed_protocols_are_intact_each_in_its_own_way() {
+        let flow = |protocol| Flow {
+            protocol,
+            source: [198, 18, 0, 1].into(),
+            destination: [198, 19, 0, 1].into(),
+            source_port: 1024,
+            destination_port: 9,
+        };
+        let flows = FlowTable::new(&Protocol::ALL.map(flow)).expect("one family");
+        let link = Link {
+            source: [2; 6],
+            destination: [4; 6],
+        };
+        let sizes = "96".parse().expect("a size");
+        let frames = Frames::new(flows, &sizes, link, 1514).expect("room");
+        let mut recognizer = Recognizer::new(&frames, sizes.lengths(), link, 7);
+        for flow in 0..3u32 {
+            let stamp = Stamped::new(7, u64::from(flow), flow, Tsc(5), Tsc(6));
+            let mut bytes = [0; 96];
+            let len = frames.write(&mut bytes, flow, 0, stamp.to_bytes());
+            let mut found = |bytes: &[u8]| {
+                let frame = Frame {
+                    bytes,
+                    wire_len: bytes.len(),
+                    received: Tsc(9),
+                    offload: Offload::default(),
+                };
+                let known = |stamped: &Stamped| (*stamped == stamp).then_some((0, len as u32));
+                recognizer.recognize(&frame, known)
+            };
+            let packet = |intact| Found::Packet { seq: 0, intact };
+            assert_eq!(found(&bytes[..len]), packet(true));
+            assert_eq!(found(&bytes[..len - 1]), packet(false));
+            for at in 0..len {
+                let mut damaged = bytes;
+                damaged[at] ^= 0x10;
+                assert_eq!(found(&damaged[..len]), packet(false), "byte {at}");
+            }
+        }
     }
 }

@@ -101,7 +101,8 @@ impl Sender {
         if self.is_over(now) {
             return Ok(Step::Done);
         }
-        if !self.due.at_once() && self.next - now > 0 {
+        // Without a schedule `next` is the start.
+        if self.next - now > 0 {
             return Ok(Step::NotDue(self.next));
         }
         let room = self.window.room(self.seq).min(BURST);

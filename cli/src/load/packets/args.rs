@@ -84,6 +84,9 @@ pub(crate) struct PacketsArgs {
     /// Write the rules of --rules as text; without --tx that is all
     #[arg(long, value_name = "FILE", requires = "rules")]
     pub write_rules: Option<PathBuf>,
+    /// Send the frames of a capture as they are; they are matched by content, not by stamp
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rules", "flows", "zipf", "slf", "size", "protocol"])]
+    pub replay: Option<PathBuf>,
     /// Of everything that is random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -94,7 +97,7 @@ pub(crate) struct PacketsArgs {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = lost_after)]
     pub lost_after: Duration,
     /// Find the highest rate with at most --loss lost, from --rate downwards (RFC 2544, 26.1)
-    #[arg(long, requires_all = ["rate", "rx"], conflicts_with_all = ["packets", "hdr", "ramp", "count"])]
+    #[arg(long, requires_all = ["rate", "rx"], conflicts_with_all = ["packets", "hdr", "ramp", "count", "replay"])]
     pub find_max: bool,
     /// What of the packets may be lost in a trial, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent, requires = "find_max")]
@@ -109,7 +112,7 @@ pub(crate) struct PacketsArgs {
     #[arg(long)]
     pub spin: bool,
     /// Be the far end: send back whatever --rx receives, out of --tx (or the same port), MACs swapped
-    #[arg(long, requires = "rx", conflicts_with_all = ["find_max", "rate", "rules", "packets", "hdr"])]
+    #[arg(long, requires = "rx", conflicts_with_all = ["find_max", "rate", "replay", "rules", "packets", "hdr"])]
     pub reflect: bool,
     /// Write a row for each packet: .csv, anything else a .hop recording
     #[arg(short = 'w', long, value_name = "FILE")]

@@ -47,11 +47,20 @@ pub(super) fn link(args: &PacketsArgs, destination: IpAddr) -> anyhow::Result<Li
 }
 
 /// The device behind a port, if one is.
-fn device(port: &PortName) -> Option<String> {
+pub(super) fn device(port: &PortName) -> Option<String> {
     let name = port.to_string();
-    let (_, device) = name.split_once(':')?;
-    let exists = std::path::Path::new("/sys/class/net").join(device).exists();
-    (exists && !device.is_empty()).then(|| device.to_owned())
+    // Kind, device and, of some, what else.
+    let device = name.split(':').nth(1)?;
+    let is_name = !device.is_empty() && !device.contains('/');
+    let exists = || std::path::Path::new("/sys/class/net").join(device).exists();
+    (is_name && exists()).then(|| device.to_owned())
+}
+
+/// Longest frame without FCS and VLAN tags that the device of a port takes.
+pub(super) fn device_max_frame_len(port: &PortName) -> Option<usize> {
+    let path = format!("/sys/class/net/{}/mtu", device(port)?);
+    let mtu: usize = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
+    Some(mtu + 14)
 }
 
 /// The other end of a cable between two virtual devices of this namespace.

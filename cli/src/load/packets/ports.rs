@@ -1,4 +1,5 @@
 //! The ports that a run uses.
+use super::link::device_max_frame_len;
 use anyhow::Context;
 use hopscope_load::packets::run::Ports;
 use hopscope_netio::{Direction, MemoryOptions, OpenOptions, PacketIo, PortName, memory_pair};
@@ -10,6 +11,8 @@ pub(super) struct Opened {
     tx: Box<dyn PacketIo>,
     rx: Option<Box<dyn PacketIo>>,
     threads: bool,
+    /// Ports have room for VLAN tags, which our frames do not have.
+    max_untagged: usize,
 }
 
 impl Opened {
@@ -42,6 +45,7 @@ impl Opened {
                         rx: Some(Box::new(b)),
                         // Two threads that wait for each other gain nothing.
                         threads: threads == Some(2),
+                        max_untagged: usize::MAX,
                     });
                 }
                 Some(rx) if rx == tx => open(tx, Direction::Both)?,
@@ -49,6 +53,12 @@ impl Opened {
             },
             rx: None,
             threads: false,
+            max_untagged: [Some(tx), rx]
+                .into_iter()
+                .flatten()
+                .filter_map(device_max_frame_len)
+                .min()
+                .unwrap_or(usize::MAX),
         };
         if let Some(rx) = rx.filter(|rx| *rx != tx) {
             opened.rx = Some(open(rx, Direction::Receive)?);
@@ -66,6 +76,7 @@ impl Opened {
     pub(super) fn max_frame_len(&self) -> usize {
         let receiver = self.rx.as_ref().map(|rx| rx.capabilities().max_frame_len);
         let sender = self.tx.capabilities().max_frame_len;
+        let sender = sender.min(self.max_untagged);
         receiver.map_or(sender, |receiver| receiver.min(sender))
     }
 

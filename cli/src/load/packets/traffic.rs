@@ -42,6 +42,9 @@ pub(super) fn build(
     rules: Option<RuleSet>,
     ports: &mut Opened,
 ) -> anyhow::Result<Traffic> {
+    if let Some(path) = &args.replay {
+        return super::replay::read(path, ports.max_frame_len());
+    }
     let flows = match &rules {
         Some(rules) => {
             let hits = rules.hits(args.seed);
@@ -106,7 +109,7 @@ fn first_flow(args: &PacketsArgs) -> anyhow::Result<Flow> {
 pub(super) fn describe(args: &PacketsArgs, traffic: &Traffic) -> String {
     match traffic {
         Traffic::Replay { capture, .. } => {
-            let name = "";
+            let name = args.replay.as_deref().unwrap_or(Path::new("")).display();
             let repeated = match capture.repeated() {
                 0 => String::new(),
                 repeated => format!(", {repeated} with the same content as another"),
