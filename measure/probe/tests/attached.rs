@@ -5,6 +5,8 @@ use nix::libc;
 mod attaching;
 #[path = "attached/deep.rs"]
 mod deep;
+#[path = "attached/instructions.rs"]
+mod instructions;
 #[path = "attached/interrupted.rs"]
 mod interrupted;
 #[path = "attached/populated.rs"]

@@ -27,6 +27,21 @@ pub fn attach(
     items: &[Item],
     ring_records_log2: u32,
 ) -> Result<Installed, LiveError> {
+    let options = InstallOptions {
+        contexts: 2,
+        ring_records_log2,
+        bmi2: host_has_bmi2(),
+        empty_probes: false,
+    };
+    attach_with(target, plan, items, &options)
+}
+
+pub fn attach_with(
+    target: &Target,
+    plan: &Plan,
+    items: &[Item],
+    options: &InstallOptions,
+) -> Result<Installed, LiveError> {
     let instant = ClockSync {
         tsc: Tsc(0),
         monotonic_ns: 0,
@@ -44,7 +59,7 @@ pub fn attach(
         tsc_invariant: true,
         start: instant,
         stride: STRIDE as u32,
-        ring_records: 1 << ring_records_log2,
+        ring_records: 1 << options.ring_records_log2,
         probe_cost: None,
     };
     let process = ProcessEntry {
@@ -54,12 +69,6 @@ pub fn attach(
         command_line: vec![],
     };
     let table = PatchTable::new(meta, process, plan.modules.clone(), plan.functions.clone());
-    let options = InstallOptions {
-        contexts: 2,
-        ring_records_log2,
-        bmi2: host_has_bmi2(),
-        empty_probes: false,
-    };
     let selected = items.iter().map(Item::selected).collect();
-    install(target.pid(), selected, &options, table)
+    install(target.pid(), selected, options, table)
 }

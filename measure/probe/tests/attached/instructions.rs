@@ -1,0 +1,184 @@
+//! What a measured call costs more than a bare one, in instructions that its thread executes:
+//! counted step by step, so the same on every machine and however busy it is.
+use super::attaching::{attach_with, choose};
+use super::target::{Target, compile};
+use hopscope_event::record::Record;
+use hopscope_event::ring::Visit;
+use hopscope_probe::live::install::InstallOptions;
+use hopscope_probe::plan::Item;
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+const CALLS: usize = 3;
+/// From a stop in `read` to the second function it is some hundred.
+const STEPS_AT_MOST: usize = 100_000;
+
+const RECORD: InstallOptions = InstallOptions {
+    contexts: 2,
+    ring_records_log2: 12,
+    // What any machine can execute: `mov` and `shr` where `rorx` is one instruction.
+    bmi2: false,
+    empty_probes: false,
+};
+
+/// A thread that executes one instruction at a time.
+struct Stepped(Pid);
+
+impl Stepped {
+    fn seize(tid: i32) -> Stepped {
+        let tid = Pid::from_raw(tid);
+        ptrace::seize(tid, ptrace::Options::empty()).unwrap();
+        ptrace::interrupt(tid).unwrap();
+        let stop = waitpid(tid, Some(WaitPidFlag::__WALL)).unwrap();
+        assert!(matches!(stop, WaitStatus::PtraceEvent(..)), "{stop:?}");
+        Stepped(tid)
+    }
+
+    fn step(&self) {
+        ptrace::step(self.0, None).unwrap();
+        let stop = waitpid(self.0, Some(WaitPidFlag::__WALL)).unwrap();
+        assert_eq!(stop, WaitStatus::Stopped(self.0, Signal::SIGTRAP));
+    }
+
+    /// Goes on until this instruction is the next; how many were executed.
+    fn reach(&self, at: u64) -> usize {
+        for steps in 0..STEPS_AT_MOST {
+            if ptrace::getregs(self.0).unwrap().rip == at {
+                return steps;
+            }
+            self.step();
+        }
+        panic!("{at:#x} is not reached");
+    }
+
+    /// Instructions of the next call of this function, its `ret` included.
+    fn next_call(&self, entry: u64) -> usize {
+        self.reach(entry);
+        let stack = ptrace::getregs(self.0).unwrap().rsp;
+        let back = ptrace::read(self.0, stack as ptrace::AddressType).unwrap();
+        self.reach(back as u64)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Counted {
+    /// Of `nothing` and of `increment`.
+    instructions: [[usize; 2]; CALLS],
+    records: usize,
+    /// Probes of threads that found no ring, and of those with a gs base that is not ours.
+    unmeasured: u64,
+    foreign: u64,
+}
+
+fn counted(argument: &str, options: Option<InstallOptions>) -> Counted {
+    let mut target = Target::start(&compile("instructions"), argument);
+    assert_eq!(target.line(), "ready");
+    let (plan, items) = choose(&target, &["nothing", "increment"]);
+    let entries: Vec<u64> = items
+        .iter()
+        .map(Item::selected)
+        .map(|s| s.unit.entry.wrapping_add(s.bias))
+        .collect();
+    let installed = options.map(|o| attach_with(&target, &plan, &items, &o).unwrap());
+    target.tell();
+    let thread = Stepped::seize(target.line().parse().unwrap());
+    let instructions = [(); CALLS].map(|()| {
+        target.tell();
+        [entries[0], entries[1]].map(|entry| thread.next_call(entry))
+    });
+    ptrace::detach(thread.0, None).unwrap();
+    target.close_input();
+    assert_eq!(target.exit_code(), Some(0));
+    let mut records: Vec<Record> = Vec::new();
+    let (mut unmeasured, mut foreign) = (0, 0);
+    if let Some(installed) = &installed {
+        assert_eq!(installed.refused, []);
+        let pool = installed.pool();
+        for ring in (0..pool.contexts()).filter_map(|n| pool.ring(n)) {
+            let mut position = Default::default();
+            ring.drain(&mut position, Visit::Final, usize::MAX, &mut records);
+        }
+        (unmeasured, foreign) = (pool.calls_unmeasured(), pool.calls_foreign());
+    }
+    Counted {
+        instructions,
+        records: records.len(),
+        unmeasured,
+        foreign,
+    }
+}
+
+/// With these costs at the two entries and at an exit.
+fn each_call(entry: [usize; 2], exit: usize) -> [usize; 2] {
+    const JUMP: usize = 1;
+    [2 + JUMP + entry[0] + exit, 3 + JUMP + entry[1] + exit]
+}
+
+#[test]
+fn bare_calls() {
+    let bare = counted("present", None);
+    assert_eq!(bare.instructions, [[2, 3]; CALLS]);
+}
+
+#[test]
+fn record_pairs() {
+    let done = counted("present", Some(RECORD));
+    assert_eq!(done.instructions, [each_call([30, 22], 30); CALLS]);
+    assert_eq!(done.records, 4 * CALLS);
+}
+
+#[test]
+fn record_pairs_with_bmi2() {
+    let options = InstallOptions {
+        bmi2: true,
+        ..RECORD
+    };
+    if !hopscope_probe::live::install::host_has_bmi2() {
+        println!("SKIP: no BMI2 here");
+        return;
+    }
+    let done = counted("present", Some(options));
+    assert_eq!(done.instructions, [each_call([29, 21], 29); CALLS]);
+    assert_eq!(done.records, 4 * CALLS);
+}
+
+#[test]
+fn empty_pairs() {
+    let options = InstallOptions {
+        empty_probes: true,
+        ..RECORD
+    };
+    let done = counted("present", Some(options));
+    assert_eq!(done.instructions, [each_call([12, 4], 12); CALLS]);
+    assert_eq!(done.records, 0);
+}
+
+/// Only the first probe of a thread claims a ring.
+#[test]
+fn the_first_call_of_a_new_thread() {
+    let done = counted("new", Some(RECORD));
+    let later = each_call([30, 22], 30);
+    let first = [later[0] + 40, later[1]];
+    assert_eq!(done.instructions, [first, later, later]);
+    assert_eq!(done.records, 4 * CALLS);
+}
+
+#[test]
+fn calls_of_threads_that_find_no_ring() {
+    let options = InstallOptions {
+        contexts: 1,
+        ..RECORD
+    };
+    let done = counted("new", Some(options));
+    assert_eq!(done.instructions, [each_call([40, 32], 40); CALLS]);
+    assert_eq!((done.records, done.unmeasured), (0, 4 * CALLS as u64));
+}
+
+#[test]
+fn calls_with_a_gs_base_that_is_not_ours() {
+    let done = counted("foreign", Some(RECORD));
+    assert_eq!(done.instructions, [each_call([36, 28], 36); CALLS]);
+    assert_eq!((done.records, done.foreign), (0, 4 * CALLS as u64));
+}
