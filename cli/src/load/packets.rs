@@ -15,6 +15,7 @@ use hopscope_event::{StreamEntry, StreamIx};
 use hopscope_load::latency::LogWriter;
 use hopscope_load::packets::clock;
 use hopscope_load::packets::lines::{Lines, merge};
+use hopscope_load::packets::matcher::RowSink;
 use hopscope_load::packets::plan::{Pace, Plan, Traffic};
 use hopscope_load::packets::rows;
 use hopscope_load::packets::run::{OnInterval, Outcome, Timing};
@@ -218,7 +219,7 @@ impl Session<'_> {
         timing: Timing,
         trial: u8,
         ports: &mut Opened,
-        rows: Option<Box<dyn FnMut(&hopscope_event::Stamp) + Send>>,
+        rows: Option<RowSink>,
         on_interval: &mut OnInterval<'_>,
     ) -> anyhow::Result<Outcome> {
         // Trials differ, and so do runs that follow each other on the same ports.

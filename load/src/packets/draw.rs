@@ -13,7 +13,7 @@ pub fn seeded(seed: u64, purpose: &str) -> SplitMix64 {
 /// Evenly in 0…`bound` − 1, by multiplication: off by less than `bound` / 2^64.
 #[inline]
 pub fn below(random: &mut SplitMix64, bound: u64) -> u64 {
-    (u128::from(random.next_u64()) * u128::from(bound) >> 64) as u64
+    ((u128::from(random.next_u64()) * u128::from(bound)) >> 64) as u64
 }
 
 /// Draws of 0…n − 1 with given weights, each in constant time (Walker's alias method, in Vose's
@@ -49,7 +49,7 @@ impl Weighted {
     #[inline]
     pub fn draw(&self, random: &mut SplitMix64) -> u32 {
         let word = random.next_u64();
-        let cell = ((word >> 32) * self.cells.len() as u64 >> 32) as usize;
+        let cell = (((word >> 32) * self.cells.len() as u64) >> 32) as usize;
         let (stays, other) = self.cells[cell];
         match word as u32 <= stays {
             true => cell as u32,

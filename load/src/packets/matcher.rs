@@ -35,6 +35,9 @@ impl ByContent {
     }
 }
 
+/// Takes the row of each packet, when its end is known.
+pub type RowSink = Box<dyn FnMut(&Stamp) + Send>;
+
 /// Times in ticks.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
@@ -80,7 +83,7 @@ struct Notes {
     highest: Box<[u64]>,
     tally: Tally,
     strays: Strays,
-    rows: Option<Box<dyn FnMut(&Stamp) + Send>>,
+    rows: Option<RowSink>,
 }
 
 impl Matcher {
@@ -91,7 +94,7 @@ impl Matcher {
         flows: u32,
         bounds: Bounds,
         tally: Tally,
-        rows: Option<Box<dyn FnMut(&Stamp) + Send>>,
+        rows: Option<RowSink>,
     ) -> Matcher {
         let notes = Notes {
             bounds,

@@ -4,7 +4,7 @@ use super::PacketsError;
 use super::arrivals::{Arrivals, Schedule};
 use super::due::{Due, Recorded};
 use super::frame::{Frames, Link};
-use super::matcher::{ByContent, Recognition};
+use super::matcher::{ByContent, Recognition, RowSink};
 use super::order::FlowOrder;
 use super::recognize::Recognizer;
 use super::replay::{Capture, Replay};
@@ -12,7 +12,7 @@ use super::run::{OnInterval, Outcome, Ports, Run, Timing};
 use super::sizes::{SizeDraw, Sizes};
 use super::source::{Generated, Source};
 use super::wait::Wait;
-use hopscope_event::{Ns, Stamp, TscFrequency};
+use hopscope_event::{Ns, TscFrequency};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl Plan {
         timing: Timing,
         number: u8,
         ports: Ports<'_>,
-        rows: Option<Box<dyn FnMut(&Stamp) + Send>>,
+        rows: Option<RowSink>,
         stop: &AtomicBool,
         on_interval: &mut OnInterval<'_>,
     ) -> Result<Outcome, PacketsError> {

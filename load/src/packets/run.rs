@@ -3,13 +3,13 @@
 use super::PacketsError;
 use super::clock::{Clock, Machine, ticks};
 use super::due::Due;
-use super::matcher::{Bounds, Matcher, Recognition, Strays};
+use super::matcher::{Bounds, Matcher, Recognition, RowSink, Strays};
 use super::sender::{Sender, SenderCounts, Span, Step};
 use super::source::Source;
 use super::tally::{Counts, Interval, Tally};
 use super::wait::{Idle, Wait};
 use super::window::Window;
-use hopscope_event::{Stamp, Tsc, TscFrequency};
+use hopscope_event::{Tsc, TscFrequency};
 use hopscope_netio::{Counters, PacketIo, PortError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,7 +76,7 @@ pub struct Run<'a> {
     pub timing: Timing,
     pub frequency: TscFrequency,
     pub wait: Wait,
-    pub rows: Option<Box<dyn FnMut(&Stamp) + Send>>,
+    pub rows: Option<RowSink>,
     /// Set by a signal handler: the run ends as if its time were over.
     pub stop: &'a AtomicBool,
 }
@@ -192,9 +192,9 @@ impl Run<'_> {
                     let sending = &mut sending;
                     let thread = scope.spawn(move || {
                         let _ends = EndsWindow(window);
-                        sending.to_the_end(*sender, abandoned)
+                        sending.finish_with(*sender, abandoned)
                     });
-                    let matched = matching.to_the_end(*receiver);
+                    let matched = matching.finish_with(*receiver);
                     abandoned.store(true, Ordering::Relaxed);
                     let sent = thread.join();
                     matched?;
@@ -253,7 +253,7 @@ impl Sending<'_> {
         Ok(step)
     }
 
-    fn to_the_end(
+    fn finish_with(
         &mut self,
         port: &mut dyn PacketIo,
         abandoned: &AtomicBool,
@@ -314,7 +314,7 @@ impl Matching<'_> {
         Ok(())
     }
 
-    fn to_the_end(&mut self, port: &mut dyn PacketIo) -> Result<(), PacketsError> {
+    fn finish_with(&mut self, port: &mut dyn PacketIo) -> Result<(), PacketsError> {
         while !self.matcher.is_done() {
             self.step(port, None)?;
         }

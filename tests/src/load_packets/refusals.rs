@@ -74,7 +74,16 @@ fn ports() -> Result<()> {
     inside(&["--tx", "packet:nowhere", "--rx", "packet:p1"])?
         .expect_refusal(&["nowhere", "ip link"])?;
     inside(&["--tx", "packet:lo", "--dst-mac", "2:0:0:0:0:1"])?.expect_refusal(&["lo", "down"])?;
-    let too_long = ["--tx", "packet:p0", "--rx", "packet:p1", "--size", "1519", "-c", "1"];
+    let too_long = [
+        "--tx",
+        "packet:p0",
+        "--rx",
+        "packet:p1",
+        "--size",
+        "1519",
+        "-c",
+        "1",
+    ];
     inside(&too_long)?.expect_refusal(&["1519", "1518"])?;
 
     let mut unprivileged = Command::new("ip");

@@ -96,7 +96,9 @@ fn time(number: u32) -> u64 {
 }
 
 fn comment(number: u32) -> Option<String> {
-    (number % 3 == 0).then(|| format!("frame {number}: µs"))
+    number
+        .is_multiple_of(3)
+        .then(|| format!("frame {number}: µs"))
 }
 
 fn tshark(arguments: &[&str]) -> Result<String> {
