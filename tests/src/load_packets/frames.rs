@@ -106,7 +106,7 @@ fn in_tshark() -> Result<()> {
 fn replay() -> Result<()> {
     let path = capture("replayed", &["-c", "300", "--flows", "7", "--size", "imix"])?;
     let file = path.to_str().context("a path in UTF-8")?;
-    let again = scratch().join(format!("packets-again-{}.pcap", std::process::id()));
+    let again = path.with_extension("again.pcap");
     let port = format!("pcap:{}", again.display());
     packets(
         None,
