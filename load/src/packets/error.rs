@@ -45,8 +45,6 @@ pub enum PacketsError {
         #[source]
         source: std::io::Error,
     },
-    #[error("{path}: {reason}: give a capture of Ethernet frames", path = .path.display())]
-    Replay { path: PathBuf, reason: String },
     #[error("writing {path} failed: {reason}; its rows are not complete", path = .path.display())]
     Rows { path: PathBuf, reason: String },
     #[error("a thread of the generator ended without a result: {0}")]
