@@ -65,6 +65,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "hopscope load tcp echo --serve-here",
             "hopscope load udp rr 10.0.0.2:7000 --closed --json",
             "hopscope load ping 10.0.0.2 -i 10ms -c 1000",
+            "hopscope load packets --tx packet:veth0 --rx packet:veth1 --rate 100k -d 10s",
         ],
     ),
     ("bench", &["hopscope bench probe --quick"]),
