@@ -5,6 +5,10 @@ use nix::libc;
 mod attaching;
 #[path = "attached/deep.rs"]
 mod deep;
+#[path = "attached/forked.rs"]
+mod forked;
+#[path = "attached/held.rs"]
+mod held;
 #[path = "attached/instructions.rs"]
 mod instructions;
 #[path = "attached/interrupted.rs"]
@@ -15,6 +19,8 @@ mod populated;
 mod repatched;
 #[path = "attached/restartable.rs"]
 mod restartable;
+#[path = "attached/ringless.rs"]
+mod ringless;
 #[path = "attached/seccomp.rs"]
 mod seccomp;
 #[path = "attached/stopped.rs"]

@@ -1,0 +1,35 @@
+//! A child that was forked while its parent was measured has the same patched entries and copies.
+use super::attaching::{attach, choose};
+use super::target::{Target, compile};
+use hopscope_probe::attach::memory::TargetMemory;
+use hopscope_probe::live::remove::{self, Extent};
+use hopscope_probe::live::table::State;
+
+#[test]
+fn a_forked_child_is_put_back_with_its_parent() {
+    let mut target = Target::start(&compile("forked"), "");
+    assert_eq!(target.line(), "ready");
+    let (plan, items) = choose(&target, &["one_step"]);
+    let installed = attach(&target, &plan, &items, 14).unwrap();
+    let (memory, table) = (&installed.memory, &installed.table);
+    target.tell();
+    let child: i32 = target.line().parse().unwrap();
+    let childs = TargetMemory::open(child).unwrap();
+    let entry = |memory: &TargetMemory| {
+        let mut bytes = [0; 5];
+        memory.read(table.patches[0].at, &mut bytes).unwrap();
+        bytes
+    };
+    assert_eq!(entry(&childs), table.patches[0].replaced);
+    let (pid, inode) = (target.pid(), installed.arena_inode);
+    let done = remove::restore_all(pid, memory, table, inode, State::Patched).unwrap();
+    assert_eq!(done.restored, 1);
+    let said = format!("process {child}: a forked child, restored too");
+    assert_eq!(done.notes, [said]);
+    assert_eq!(entry(memory), table.patches[0].original);
+    assert_eq!(entry(&childs), table.patches[0].original);
+    let mut notes = Vec::new();
+    remove::reap_noted(pid, memory, table, Extent::Limited, &mut notes);
+    target.tell();
+    assert_eq!(target.exit_code(), Some(0), "{notes:?}");
+}

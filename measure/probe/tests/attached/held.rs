@@ -1,0 +1,84 @@
+//! Threads that do not leave a copy, or a probe, for as long as they like: nothing is taken away from
+//! under them, and what must stay needs neither gs nor a ring.
+use super::attaching::{attach, choose};
+use super::target::{Target, compile};
+use hopscope_probe::live::leftover;
+use hopscope_probe::live::remove::{self, Extent, Reaped};
+use hopscope_probe::live::table::PatchTable;
+
+const RING_RECORDS_LOG2: u32 = 18;
+
+/// The last field is the instruction pointer; a thread that runs has none.
+fn sleeps_in(pid: i32, table: &PatchTable) -> bool {
+    let call = std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap();
+    let rip = call.trim_end().rsplit_once(" 0x");
+    let rip = rip.and_then(|(_, rip)| u64::from_str_radix(rip, 16).ok());
+    rip.is_some_and(|rip| table.segments.iter().any(|s| s.contains(rip)))
+}
+
+#[test]
+fn a_thread_that_sleeps_in_a_copy_goes_on_in_it() {
+    let mut target = Target::start(&compile("held"), "inside");
+    assert_eq!(target.line(), "ready");
+    let (plan, items) = choose(&target, &["wait_inside"]);
+    let installed = attach(&target, &plan, &items, RING_RECORDS_LOG2).unwrap();
+    // Out of the original, and into the copy.
+    target.tell();
+    assert_eq!(target.line(), "again");
+    let (memory, table) = (&installed.memory, &installed.table);
+    while !sleeps_in(target.pid(), table) {
+        std::thread::yield_now();
+    }
+    remove::restore(target.pid(), memory, table).unwrap();
+    let kept = remove::reap(target.pid(), memory, table, false).unwrap();
+    assert!(matches!(kept, Reaped::Kept(_)), "{kept:?}");
+    let retired = remove::reap(target.pid(), memory, table, true).unwrap();
+    assert!(matches!(retired, Reaped::Retired(_)), "{retired:?}");
+    for _ in 0..3 {
+        target.tell();
+        assert_eq!(target.line(), "again", "after {retired:?}");
+    }
+    target.close_input();
+    assert_eq!(target.exit_code(), Some(0));
+}
+
+#[test]
+fn a_thread_that_is_held_in_a_probe_finds_the_rest_of_it() {
+    let full = std::env::var("HOPSCOPE_COUNTS").is_ok_and(|counts| counts == "full");
+    let rounds = if full { 1000 } else { 40 };
+    let mut target = Target::start(&compile("held"), "anywhere");
+    assert_eq!(target.line(), "ready");
+    let pid = target.pid();
+    let (plan, items) = choose(&target, &["one_step"]);
+    let (mut kept, mut retired) = (0, 0);
+    for round in 0..rounds {
+        let installed = attach(&target, &plan, &items, RING_RECORDS_LOG2).unwrap();
+        target.tell();
+        assert_eq!(target.line(), "held");
+        let (memory, table) = (&installed.memory, &installed.table);
+        remove::restore(pid, memory, table).unwrap();
+        let reaped = remove::reap(pid, memory, table, true).unwrap();
+        kept += usize::from(matches!(reaped, Reaped::Kept(_)));
+        retired += usize::from(matches!(reaped, Reaped::Retired(_)));
+        target.tell();
+        assert_eq!(target.line(), "let go", "round {round}, {reaped:?}");
+        // Once it has gone on, nothing has to stay; where it runs then is its own affair.
+        match reaped {
+            Reaped::Kept(_) => {
+                while remove::reap(pid, memory, table, false).unwrap() != Reaped::Unmapped {}
+            }
+            Reaped::Retired(_) => {
+                while leftover::take_away(pid, Extent::Limited)
+                    .unwrap()
+                    .recordings
+                    == 0
+                {}
+            }
+            Reaped::Unmapped => {}
+        }
+    }
+    println!("{rounds} rounds: {kept} times held in a probe, {retired} times elsewhere in a copy");
+    assert!(kept > 0, "never held in a probe");
+    target.close_input();
+    assert_eq!(target.exit_code(), Some(0));
+}

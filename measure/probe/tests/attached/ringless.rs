@@ -1,0 +1,47 @@
+//! Threads that have no ring: their calls work as ever, and what is not recorded is counted.
+use super::attaching::{attach, choose};
+use super::target::{Target, compile};
+use hopscope_event::record::Record;
+use hopscope_event::ring::Visit;
+use hopscope_probe::live::remove::{self, Extent};
+
+const RING_RECORDS_LOG2: u32 = 14;
+
+/// Records, probes of threads without a ring, probes with a gs base that is not ours.
+fn counted(argument: &str) -> (usize, u64, u64) {
+    let mut target = Target::start(&compile("ringless"), argument);
+    assert_eq!(target.line(), "ready");
+    let (plan, items) = choose(&target, &["one_step"]);
+    let installed = attach(&target, &plan, &items, RING_RECORDS_LOG2).unwrap();
+    assert_eq!(installed.refused, []);
+    target.tell();
+    assert_eq!(target.line(), "0 wrong");
+    let (memory, table) = (&installed.memory, &installed.table);
+    remove::restore(target.pid(), memory, table).unwrap();
+    let pool = installed.pool();
+    let mut records: Vec<Record> = Vec::new();
+    for ring in (0..pool.contexts()).filter_map(|n| pool.ring(n)) {
+        ring.drain(
+            &mut Default::default(),
+            Visit::Final,
+            usize::MAX,
+            &mut records,
+        );
+    }
+    let mut notes = Vec::new();
+    remove::reap_noted(target.pid(), memory, table, Extent::Limited, &mut notes);
+    target.tell();
+    assert_eq!(target.exit_code(), Some(0), "{notes:?}");
+    (records.len(), pool.calls_unmeasured(), pool.calls_foreign())
+}
+
+#[test]
+fn a_gs_base_that_is_not_ours_is_not_read_through() {
+    assert_eq!(counted("foreign"), (0, 0, 2000));
+}
+
+/// Two rings: the main thread has one, the first of three threads takes the other.
+#[test]
+fn calls_of_threads_that_find_no_ring_are_counted() {
+    assert_eq!(counted("threads"), (2000, 4000, 0));
+}
