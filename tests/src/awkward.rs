@@ -37,7 +37,7 @@ const REFUSED: [(&str, &str); 8] = [
 const UNWINDING: &str = "an exception could pass through it";
 
 /// Shapes that must be measured, in every build.
-const ACCEPTED: [&str; 27] = [
+const ACCEPTED: [&str; 30] = [
     "one_byte",
     "three_bytes",
     "loop_to_entry",
@@ -52,10 +52,13 @@ const ACCEPTED: [&str; 27] = [
     "tail_got",
     "table_of_offsets",
     "table_of_addresses",
+    "table_to_entry",
     "flags_result",
     "ipa_callee",
     "ipa_caller",
     "red_zone",
+    "red_zone_leaves",
+    "red_zone_left_for",
     "red_zone_table",
     "flags_across_table",
     "loops_and_jrcxz",
@@ -66,6 +69,9 @@ const ACCEPTED: [&str; 27] = [
     "landing_pad",
     "very_large",
 ];
+
+/// Left by other ways than a return or a jump.
+const NOT_ENDED: [&str; 2] = ["ends_in_noreturn", "exits_thread"];
 
 /// Of two names for one function either may be the one that is reported.
 const ALIASES: [(&str, &str); 1] = [("by_two_names", "second_name")];
@@ -196,6 +202,14 @@ fn compare(build: &Build, report: &Report, calls: &BTreeMap<String, u64>) -> Res
         ensure!(
             entries == expected,
             "{name}: {entries} entries of {expected} calls"
+        );
+        // The balance alone would hold without exit probes: every call would count as unwound.
+        let b = report.functions.get(name);
+        let ended = b.map_or(0, |b| b["exits"] + b["tail_exits"]);
+        let listed = NOT_ENDED.contains(&name.as_str());
+        ensure!(
+            listed || b.is_none_or(|b| ended == b["entries"]),
+            "{name}: of {entries} calls {ended} were seen to end"
         );
     }
     Ok(())

@@ -15,6 +15,7 @@ long call_first(long), short_call_first(long, unary), jcc_first(void), tail_dire
 long tail_conditional(long), tail_register(long, unary), tail_memory(long, unary *);
 long tail_rip_memory(long), tail_plt(long), tail_got(long), table_of_offsets(long);
 long table_of_addresses(long), flags_result(long, long), ipa_callee(long), ipa_caller(long);
+long table_to_entry(long, long), red_zone_leaves(long), red_zone_left_for(long);
 long red_zone(long), red_zone_table(long, long), flags_across_table(long), loops_and_jrcxz(long);
 long ret_imm16(void), rep_ret(long), bnd_prefixed(long), falls_through(long), fallen_into(long);
 unsigned data_after_ret(long);
@@ -68,6 +69,10 @@ static int check_flags_result(void) {
 }
 static int check_ipa(void) { return ipa_caller(8) == 9; }
 static int check_red_zone(void) { return red_zone(10) == 33; }
+static int check_table_to_entry(void) { return table_to_entry(3, 2) == 23; }
+static int check_red_zone_leaves(void) {
+  return red_zone_leaves(10) == 21 && red_zone_leaves(11) == 23 && red_zone_left_for(5) == 10;
+}
 static int check_red_zone_table(void) {
   return red_zone_table(0, 10) == 46 && red_zone_table(1, 10) == 1046;
 }
@@ -128,6 +133,8 @@ const struct check shape_checks[] = {
     {"flags_result", check_flags_result, {{"flags_result", 2}, {"carry_out", 2}}},
     {"ipa", check_ipa, {{"ipa_caller", 1}, {"ipa_callee", 1}}},
     {"red_zone", check_red_zone, {{"red_zone", 1}}},
+    {"table_to_entry", check_table_to_entry, {{"table_to_entry", 3}}},
+    {"red_zone_leaves", check_red_zone_leaves, {{"red_zone_leaves", 2}, {"red_zone_left_for", 1}}},
     {"red_zone_table", check_red_zone_table, {{"red_zone_table", 2}}},
     {"flags_across_table", check_flags_across_table, {{"flags_across_table", 4}, {"carry_in", 6}}},
     {"loops_and_jrcxz", check_loops_and_jrcxz, {{"loops_and_jrcxz", 2}}},

@@ -267,6 +267,28 @@ FUNCTION red_zone
   ret
 END red_zone
 
+/* Red zone live where both kinds of jump leave for the middle of another function: no tail calls,
+ * though they look like them. */
+  .p2align 4
+FUNCTION red_zone_leaves
+  mov %rdi, -8(%rsp)
+  lea 1(%rdi), %rax
+  mov %rax, -128(%rsp)
+  test $1, %dil
+  jnz .Lred_middle
+  jmp .Lred_middle
+END red_zone_leaves
+
+  .p2align 4
+FUNCTION red_zone_left_for
+  mov %rdi, -8(%rsp)
+  mov %rdi, -128(%rsp)
+.Lred_middle:
+  mov -8(%rsp), %rax
+  add -128(%rsp), %rax
+  ret
+END red_zone_left_for
+
 /* Red zone live across a computed jump. */
   .p2align 4
 FUNCTION red_zone_table
@@ -296,6 +318,26 @@ FUNCTION red_zone_table
   .long 1b - .Lred, 2b - .Lred
   .text
 END red_zone_table
+
+/* A computed jump to its own entry: each is a call. */
+  .p2align 4
+FUNCTION table_to_entry
+  lea 7(%rsi), %rsi
+  dec %rdi
+  setg %al
+  movzbl %al, %eax
+  lea .Lagain(%rip), %rdx
+  movslq (%rdx,%rax,4), %rax
+  add %rdx, %rax
+  jmp *%rax
+1: mov %rsi, %rax
+  ret
+  .section .rodata
+  .p2align 2
+.Lagain:
+  .long 1b - .Lagain, table_to_entry - .Lagain
+  .text
+END table_to_entry
 
 /* Flags live across a computed jump: CF in, through the table, out. */
   .p2align 4
