@@ -1,6 +1,7 @@
 //! Attaching, detaching and being killed, against targets of every kind: whatever happens, the
 //! target ends with all its sums right.
 mod cycles;
+mod first_bytes;
 mod kills;
 mod leftovers;
 mod torturer;
@@ -9,6 +10,7 @@ use hopscope_tests::Suite;
 
 pub(crate) fn register(suite: &mut Suite) {
     cycles::register(suite);
+    first_bytes::register(suite);
     kills::register(suite);
     leftovers::register(suite);
 }

@@ -32,14 +32,18 @@ pub(super) fn register(suite: &mut Suite) {
 
 /// A recorder that has no guardian to clean up after it: it takes this process for one.
 fn unguarded(pid: i32, file: &Path) -> Command {
-    let mut record = command(pid, &["torture*!*work*"], file);
+    unguarded_for(pid, "torture*!*work*", file)
+}
+
+pub(super) fn unguarded_for(pid: i32, pattern: &str, file: &Path) -> Command {
+    let mut record = command(pid, &[pattern], file);
     record.env("HOPSCOPE_GUARDED_BY", std::process::id().to_string());
     record.stdout(Stdio::null()).stderr(Stdio::null());
     record
 }
 
 /// The guardian's part, done by hand: afterwards the target is as it was.
-fn clean_up(torturer: &Torturer, salvaged: &Path, when: &str) -> Result<()> {
+pub(super) fn clean_up(torturer: &Torturer, salvaged: &Path, when: &str) -> Result<()> {
     let pid = torturer.pid().to_string();
     let path = salvaged.to_str().context("path")?;
     let _ = std::fs::remove_file(salvaged);

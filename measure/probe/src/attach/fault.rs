@@ -1,5 +1,7 @@
 //! Numbered fault points: places where a recorder may be killed, so that tests can kill it at
-//! every one. Without the environment variable a point costs one comparison.
+//! every one, and some where it can be made to fail as no kernel does on demand. Without the
+//! environment variables a point costs one comparison.
+use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub const SEIZED: u32 = 1;
@@ -27,14 +29,27 @@ pub const UNMAPPED: u32 = 21;
 pub const LAST: u32 = UNMAPPED;
 
 static WANTED: AtomicU32 = AtomicU32::new(0);
+static FAILING: AtomicU32 = AtomicU32::new(0);
 
-/// Arms the point that `HOPSCOPE_FAULT_POINT` names. Only the process under test calls this: its
-/// guardian has the same environment and must live.
+/// Arms the point that `HOPSCOPE_FAULT_POINT` names, and the one that `HOPSCOPE_FAILURE_POINT`
+/// names. Only the process under test calls this: its guardian has the same environment and must
+/// live.
 pub fn arm() {
-    let wanted = std::env::var("HOPSCOPE_FAULT_POINT")
-        .ok()
-        .and_then(|v| v.parse().ok());
-    WANTED.store(wanted.unwrap_or(0), Ordering::Relaxed);
+    for (variable, point) in [
+        ("HOPSCOPE_FAULT_POINT", &WANTED),
+        ("HOPSCOPE_FAILURE_POINT", &FAILING),
+    ] {
+        let wanted = std::env::var(variable).ok().and_then(|v| v.parse().ok());
+        point.store(wanted.unwrap_or(0), Ordering::Relaxed);
+    }
+}
+
+/// What is done at this point fails, when it is armed to.
+pub fn failure(number: u32) -> io::Result<()> {
+    match FAILING.load(Ordering::Relaxed) == number {
+        true => Err(io::Error::other("the test wants it to fail")),
+        false => Ok(()),
+    }
 }
 
 /// Kills this process when this point is armed.

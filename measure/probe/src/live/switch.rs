@@ -149,7 +149,12 @@ impl Batch<'_> {
         }
         set_state(pid, self.arena, State::Patched)?;
         fault::point(fault::STATE_PATCHED);
-        let result = patch::write(pid, self.memory, &table.patches, Direction::Replace);
+        fault::failure(fault::STATE_PATCHED)
+            .map_err(LiveError::io(pid, "writing the patch table"))?;
+        let failed =
+            || fault::failure(fault::PATCHED).map_err(LiveError::io(pid, "writing to its code"));
+        let result = patch::write(pid, self.memory, &table.patches, Direction::Replace)
+            .and_then(|written| failed().map(|()| written));
         fault::point(fault::PATCHED);
         match result {
             Ok(written) => {
@@ -164,6 +169,7 @@ impl Batch<'_> {
             }
             Err(e) => {
                 // Some runs may have been written.
+                failed()?;
                 patch::write(pid, self.memory, &table.patches, Direction::Restore)?;
                 set_state(pid, self.arena, State::Restored)?;
                 Err(e)
