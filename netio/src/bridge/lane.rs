@@ -156,12 +156,8 @@ impl Lane {
         }
     }
 
-    fn line_up(&mut self, mut frame: Held) {
-        if let Some(last) = self.queue.back()
-            && last.due - frame.due > 0
-        {
-            frame.due = last.due;
-        }
+    /// Behind all others, whatever is due first: the front holds the rest back.
+    fn line_up(&mut self, frame: Held) {
         self.queue.push_back(frame);
     }
 

@@ -19,7 +19,8 @@ pub(super) fn run(from: &str, to: &str) -> Result<()> {
     veth::pair("left", "right")?;
     let mut there = open(&format!("{from}:left"), Direction::Both)?;
     let mut here = open(&format!("{to}:right"), Direction::Both)?;
-    let count = counts().pick(3_000, 100_000) as u32;
+    // More than a ring holds: each of its places is used again.
+    let count = counts().pick(10_000, 100_000) as u32;
     let mut frames = Vec::new();
     send(&mut *there, 0..count, || {
         receive(&mut *here, &mut frames).map(drop)
