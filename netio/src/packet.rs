@@ -141,7 +141,7 @@ impl PacketIo for PacketPort {
         Capabilities {
             max_frame_len: self.max_frame_len,
             offload: true,
-            frame_stamps: false,
+            frame_stamps: true,
         }
     }
 
@@ -157,7 +157,6 @@ impl PacketIo for PacketPort {
         let Some(ring) = &mut self.ring else {
             return Err(PortError::direction(&self.name, Direction::Send));
         };
-        let received = tsc_now();
         let counters = &mut self.counters;
         let mut count = 0;
         while count < max {
@@ -167,7 +166,7 @@ impl PacketIo for PacketPort {
                 visit(Frame {
                     bytes: frame.bytes,
                     wire_len: frame.wire_len,
-                    received,
+                    received: tsc_now(),
                     offload: frame.offload,
                 });
             });

@@ -180,7 +180,7 @@ impl PacketIo for XdpPort {
         Capabilities {
             max_frame_len: self.max_frame_len,
             offload: false,
-            frame_stamps: false,
+            frame_stamps: true,
         }
     }
 
@@ -196,7 +196,6 @@ impl PacketIo for XdpPort {
         if self.direction == Direction::Send {
             return Err(PortError::direction(&self.name, Direction::Send));
         }
-        let received = tsc_now();
         let counters = &mut self.counters;
         let count = self.socket.receive(max, |bytes| {
             counters.received += 1;
@@ -204,7 +203,7 @@ impl PacketIo for XdpPort {
             visit(Frame {
                 bytes,
                 wire_len: bytes.len(),
-                received,
+                received: tsc_now(),
                 offload: Offload::default(),
             });
         });

@@ -109,7 +109,7 @@ fn times(
         0 => Ok(()),
         n => writeln!(
             out,
-            "{:>14}  {name} times are negative: the clocks of two processors differ",
+            "{:>14}  {name} times are negative: the stamps of the two ends disagree",
             grouped(n)
         ),
     }

@@ -58,6 +58,7 @@ fn balances() -> Result<()> {
             "foreign",
             "damaged",
             "rows_unwritten",
+            "before_sent",
         ] {
             ensure!(number(&summary, field)? == 0, "{field}: {summary}");
         }
