@@ -6,6 +6,7 @@ use serde_json::Value;
 
 mod bytes;
 mod counts;
+mod datagrams;
 mod omission;
 mod overflow;
 mod refusals;
@@ -14,6 +15,7 @@ mod servers;
 pub(crate) fn register(suite: &mut Suite) {
     bytes::register(suite);
     counts::register(suite);
+    datagrams::register(suite);
     omission::register(suite);
     overflow::register(suite);
     refusals::register(suite);
