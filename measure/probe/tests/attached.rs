@@ -23,12 +23,16 @@ mod restartable;
 mod ringless;
 #[path = "attached/seccomp.rs"]
 mod seccomp;
+#[path = "attached/signalled.rs"]
+mod signalled;
 #[path = "attached/stopped.rs"]
 mod stopped;
 #[path = "attached/target.rs"]
 mod target;
 #[path = "attached/unloaded.rs"]
 mod unloaded;
+#[path = "attached/unsuited.rs"]
+mod unsuited;
 
 /// The cheapest remote system call with an answer that is known.
 fn getpid(stopped: &mut hopscope_probe::attach::StoppedProcess) {

@@ -171,6 +171,8 @@ fn limited(what: &str) -> Result<()> {
     if out.code != Some(0) {
         out.expect_refusal(&[&steady.pid()])?;
     }
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", steady.pid()))?;
+    ensure!(!maps.contains("hopscope"), "left mapped: {maps}");
     steady.unharmed()
 }
 

@@ -60,6 +60,20 @@ impl Torturer {
         Ok((code.len(), data.len()))
     }
 
+    /// No descriptor of ours is open in it.
+    pub(super) fn no_descriptors(&self) -> Result<()> {
+        for entry in std::fs::read_dir(format!("/proc/{}/fd", self.pid()))? {
+            // Its own may be closed meanwhile.
+            let link = std::fs::read_link(entry?.path()).unwrap_or_default();
+            ensure!(
+                !link.to_string_lossy().contains("hopscope-"),
+                "left open: {}",
+                link.display()
+            );
+        }
+        Ok(())
+    }
+
     /// The code that runs is the file's, byte for byte.
     pub(super) fn text_is_original(&self) -> Result<()> {
         let pid = self.pid();

@@ -1,6 +1,8 @@
 //! A child that was forked while its parent was measured has the same patched entries and copies.
 use super::attaching::{attach, choose};
 use super::target::{Target, compile};
+use hopscope_event::record::Record;
+use hopscope_event::ring::Visit;
 use hopscope_probe::attach::memory::TargetMemory;
 use hopscope_probe::live::remove::{self, Extent};
 use hopscope_probe::live::table::State;
@@ -14,6 +16,19 @@ fn a_forked_child_is_put_back_with_its_parent() {
     let (memory, table) = (&installed.memory, &installed.table);
     target.tell();
     let child: i32 = target.line().parse().unwrap();
+    // It has made a thousand calls, and its parent one before: the child finds no ring, least of all
+    // its parent's.
+    let pool = installed.pool();
+    let mut records: Vec<Record> = Vec::new();
+    for ring in (0..pool.contexts()).filter_map(|n| pool.ring(n)) {
+        ring.drain(
+            &mut Default::default(),
+            Visit::Live,
+            usize::MAX,
+            &mut records,
+        );
+    }
+    assert_eq!(records.len(), 2);
     let childs = TargetMemory::open(child).unwrap();
     let entry = |memory: &TargetMemory| {
         let mut bytes = [0; 5];

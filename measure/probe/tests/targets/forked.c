@@ -23,11 +23,12 @@ int main(void) {
     unsigned long wrong = one_step(1) != 4;
     pid_t child = fork();
     if (child == 0) {
+        for (unsigned long n = 0; n < 1000; n++) wrong += one_step(n) != 3 * n + 1;
+        printf("%d\n", getpid());
+        fflush(stdout);
         for (unsigned long n = 0; !end; n++) wrong += one_step(n) != 3 * n + 1;
         _exit(wrong != 0);
     }
-    printf("%d\n", child);
-    fflush(stdout);
     getchar();
     int status;
     if (child < 0 || kill(child, SIGTERM) || waitpid(child, &status, 0) != child) return 3;

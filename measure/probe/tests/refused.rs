@@ -1,0 +1,115 @@
+//! What must not be moved, one reason at a time: each case differs from one that is accepted by
+//! nothing else.
+use hopscope_probe::locate::Image;
+use hopscope_probe::relocate::refusal::Refusal;
+use hopscope_probe::relocate::unit::{Piece, Surroundings, Unit};
+use hopscope_probe::relocate::verdict::{ProcessTraits, accept};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn decode(bytes: &[u8]) -> Result<Unit, Refusal> {
+    let pieces = [Piece {
+        svma: 0x1000,
+        bytes,
+    }];
+    let around = Surroundings {
+        room: bytes.len() as u64,
+        branch_into: &|_| false,
+    };
+    Unit::decode(&pieces, &around)
+}
+
+fn class(bytes: &[u8]) -> &'static str {
+    decode(bytes).map_or_else(|why| why.class(), |_| "accepted")
+}
+
+#[test]
+fn a_branch_of_its_own_into_the_replaced_bytes() {
+    // xor eax, eax; dec rdi; jne BACK; ret
+    let looping = |back: u8| [0x31, 0xc0, 0x48, 0xff, 0xcf, 0x75, back, 0xc3];
+    assert_eq!(class(&looping(0xfb)), "branch-into-patch");
+    assert_eq!(class(&looping(0xf9)), "accepted");
+}
+
+#[test]
+fn a_call_that_returns_into_the_replaced_bytes() {
+    // call *rsi; add eax, 5; ret, and the same behind nop [rax]
+    let call = [0xff, 0xd6, 0x83, 0xc0, 0x05, 0xc3];
+    assert_eq!(class(&call), "call-in-patch");
+    assert_eq!(
+        class(&[&[0x0f, 0x1f, 0x00], &call[..]].concat()),
+        "accepted"
+    );
+}
+
+#[test]
+fn a_landing_mark_stays_where_it_is() {
+    let body = [0x31, 0xc0, 0x48, 0xff, 0xcf, 0xc3];
+    let marked = [&[0xf3, 0x0f, 0x1e, 0xfa], &body[..]].concat();
+    assert_eq!(decode(&body).unwrap().patch_at, 0x1000);
+    assert_eq!(decode(&marked).unwrap().patch_at, 0x1004);
+}
+
+fn build(flags: &[&str]) -> Image {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/targets/refused.S");
+    let name = format!("refused{}", flags.concat().replace(['/', ','], "_"));
+    let out: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-nostdlib", "-nostartfiles"]).args(flags);
+    let done = gcc.arg(source).arg("-o").arg(&out).status().unwrap();
+    assert!(done.success(), "{flags:?}");
+    Image::open(&out).unwrap()
+}
+
+fn verdict(image: &Image, name: &str, process: ProcessTraits) -> &'static str {
+    let mut functions = image.functions().iter();
+    let function = functions.find(|f| f.raw_name == name);
+    let function = function.unwrap_or_else(|| panic!("no {name}"));
+    accept(image, function, process).map_or_else(|why| why.class(), |_| "accepted")
+}
+
+#[test]
+fn what_the_file_says_of_a_function() {
+    let image = build(&["-shared"]);
+    let plain = ProcessTraits::default();
+    for (name, expected) in [
+        ("ordinary", "accepted"),
+        ("resolver", "never-touch"),
+        ("vfork", "never-touch"),
+        ("far_away", "out-of-range"),
+        ("restartable", "restartable-sequence"),
+        ("catches", "lsda"),
+        ("computed", "accepted"),
+    ] {
+        assert_eq!(verdict(&image, name, plain), expected, "{name}");
+    }
+    let shadowed = ProcessTraits {
+        shadow_stack: true,
+        ..plain
+    };
+    assert_eq!(verdict(&image, "computed", shadowed), "shadow-stack");
+    assert_eq!(verdict(&image, "ordinary", shadowed), "accepted");
+}
+
+#[test]
+fn where_a_program_starts() {
+    let image = build(&["-static", "-Wl,-e,ordinary"]);
+    let plain = ProcessTraits::default();
+    assert_eq!(verdict(&image, "ordinary", plain), "never-touch");
+    assert_eq!(verdict(&image, "computed", plain), "accepted");
+}
+
+/// The loader and the unwinder are left alone as a whole.
+#[test]
+fn libraries_that_others_stand_on() {
+    let directory = Path::new("/usr/lib/x86_64-linux-gnu");
+    for name in ["ld-linux-x86-64.so.2", "libgcc_s.so.1"] {
+        let image = Image::open(&directory.join(name)).unwrap();
+        assert!(!image.functions().is_empty(), "{name}");
+        for function in image.functions() {
+            let verdict = accept(&image, function, ProcessTraits::default());
+            let why = verdict.map(drop).unwrap_err();
+            assert_eq!(why.class(), "never-touch", "{name}: {}", function.raw_name);
+        }
+    }
+}

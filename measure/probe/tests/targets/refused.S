@@ -1,0 +1,71 @@
+/* Functions for a verdict; nobody runs them. */
+  .macro FUNCTION name, kind=@function
+  .globl \name
+  .type \name, \kind
+  .p2align 4
+\name:
+  .endm
+  .macro END name
+  .size \name, . - \name
+  .endm
+
+  .text
+FUNCTION ordinary
+  lea 1(%rdi), %rax
+  add %rsi, %rax
+  ret
+END ordinary
+
+FUNCTION resolver, @gnu_indirect_function
+  mov $0, %rax
+  ret
+END resolver
+
+/* A name from the list, with the body of an ordinary function. */
+FUNCTION vfork
+  lea 1(%rdi), %rax
+  add %rsi, %rax
+  ret
+END vfork
+
+FUNCTION far_away
+  lea . + 0x10000000(%rip), %rax
+  ret
+END far_away
+
+FUNCTION restartable
+  lea .Lsequence(%rip), %rax
+  mov %rax, (%rdi)
+.Lbegin:
+  incq (%rsi)
+.Lend:
+  ret
+END restartable
+
+FUNCTION computed
+  lea 1(%rdi), %rax
+  add %rsi, %rdx
+  jmp *%rdx
+END computed
+
+/* With landing pads, as far as its unwind table says. */
+FUNCTION catches
+  .cfi_startproc
+  .cfi_lsda 0x1b, .Llanding
+  lea 1(%rdi), %rax
+  add %rsi, %rax
+  ret
+  .cfi_endproc
+END catches
+
+  .section .gcc_except_table, "a"
+.Llanding:
+  .byte 0xff, 0xff, 1, 0
+
+/* struct rseq_cs (linux/rseq.h) */
+  .section __rseq_cs, "aw"
+  .p2align 5
+.Lsequence:
+  .long 0, 0
+  .quad .Lbegin, .Lend - .Lbegin, .Lend
+  .section .note.GNU-stack, "", @progbits
