@@ -1,6 +1,7 @@
 // Forks a child that goes on calling a function until it is told to end.
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,8 @@ int main(void) {
     unsigned long wrong = one_step(1) != 4;
     pid_t child = fork();
     if (child == 0) {
+        // A test that fails ends the parent alone.
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (unsigned long n = 0; n < 1000; n++) wrong += one_step(n) != 3 * n + 1;
         printf("%d\n", getpid());
         fflush(stdout);
