@@ -72,6 +72,7 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
             if !std::fs::exists(format!("/proc/{pid}")).unwrap_or(false) {
                 bail!("no process {pid}");
             }
+            finish_calls(&[pid]);
             found::in_process(pid)
         }
         None => found::everywhere(),
@@ -96,12 +97,26 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The guardian's call: cleans what the recorder with this pid left.
-pub fn after_recorder(recorder: i32, output: &Path) -> anyhow::Result<()> {
+/// The guardian's call: cleans what the recorder with this pid left in `targets` and their children.
+pub fn after_recorder(recorder: i32, targets: &[i32], output: &Path) -> anyhow::Result<()> {
+    finish_calls(targets);
     let mut found = found::everywhere();
     found.retain(|f| f.header.is_some());
     clean(&found, Some(recorder), Some(output), &How::default())?;
     close_descriptors(None).map(drop)
+}
+
+/// A recorder killed early leaves nothing to see in a target that is yet to make its first call.
+fn finish_calls(pids: &[i32]) {
+    for &pid in pids {
+        let seen = !found::in_process(pid).is_empty() || found::has_descriptors(pid);
+        if seen || !found::may_be_in_a_call(pid) {
+            continue;
+        }
+        if let Err(e) = remove::finish_call(pid) {
+            eprintln!("hopscope: not known whether a killed recorder left a call unfinished: {e}");
+        }
+    }
 }
 
 /// What is left of an attach that was killed before it mapped anything; true when there was any.

@@ -1,6 +1,6 @@
 //! The guardian: a small parent process of the recorder. When the recorder is killed, it puts the
 //! targets back and saves what their rings still hold.
-use super::RecordArgs;
+use super::{RecordArgs, targets};
 use crate::detach;
 use anyhow::Context;
 use nix::sys::signal::{Signal, kill};
@@ -59,7 +59,9 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
                 signal.unwrap_or(0)
             );
             let salvage = args.output.with_extension("salvaged.hop");
-            detach::after_recorder(pid.as_raw(), &salvage)?;
+            // Those that are gone meanwhile need nothing.
+            let targets = targets::pids(args).unwrap_or_default();
+            detach::after_recorder(pid.as_raw(), &targets, &salvage)?;
             Ok(ExitCode::from(2))
         }
     }

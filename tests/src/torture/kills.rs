@@ -3,6 +3,7 @@ use super::torturer::Torturer;
 use crate::recording::{Recording, Report, command};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, Target, counts, hopscope, scratch};
+use nix::poll::poll;
 use nix::sys::signal::Signal;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -11,6 +12,8 @@ use std::time::Duration;
 
 /// As many as measure/probe/src/attach/fault.rs has; one more must not be reached.
 const FAULT_POINTS: u32 = 21;
+/// The target's thread is about to make the first call for us.
+const CALL_SET: u32 = 4;
 /// After these of them the target runs with entries that are not its own.
 const PATCHED: [u32; 2] = [16, 18];
 
@@ -29,6 +32,11 @@ pub(super) fn register(suite: &mut Suite) {
         let name = format!("torture::recorder_killed_at_random_{mode}");
         suite.case(name, gcc, move || random(mode));
     }
+    suite.case(
+        "torture::recorder_killed_before_a_call_is_made",
+        gcc,
+        before_a_call,
+    );
     suite.case("torture::target_killed", gcc, target_killed);
 }
 
@@ -100,6 +108,35 @@ fn every_fault_point(mode: &'static str) -> Result<()> {
     );
     ensure!(salvaged > 0, "records were never salvaged");
     torturer.finish()
+}
+
+/// The thread that is to make the call gets no processor before everything is cleaned up: the call
+/// must not be made afterwards. A job-control stop holds it here; a busy machine does it too.
+fn before_a_call() -> Result<()> {
+    let torturer = Torturer::start("spinning")?;
+    torturer.target.signal(Signal::SIGSTOP)?;
+    let file = scratch().join("killed.hop");
+    let mut record = unguarded(torturer.pid(), &file);
+    record.env("HOPSCOPE_FAULT_POINT", CALL_SET.to_string());
+    let status = record.status()?;
+    ensure!(status.signal() == Some(9), "not killed: {status}");
+    clean_up(&torturer, &file, "stopped, its recorder killed")?;
+    let before = processor_ticks(torturer.pid())?;
+    torturer.target.signal(Signal::SIGCONT)?;
+    // It has run by then: what it was about to do is done.
+    while processor_ticks(torturer.pid())? == before {
+        poll(&mut [], 1u8)?;
+    }
+    torturer.no_descriptors()?;
+    torturer.finish()
+}
+
+/// Of its main thread, as the scheduler counted them so far (proc_pid_stat(5), utime).
+fn processor_ticks(pid: i32) -> Result<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/stat"))?;
+    let (_, behind_name) = stat.rsplit_once(") ").context("stat")?;
+    let utime = behind_name.split(' ').nth(11).context("utime")?;
+    Ok(utime.parse()?)
 }
 
 /// The recorder dies, its parent lives: the user sees one line, and nobody has to clean up.

@@ -10,7 +10,7 @@ mod launch;
 pub mod memory;
 mod patience;
 mod preflight;
-mod proc;
+pub(crate) mod proc;
 mod remote;
 mod rseq;
 mod scratch;

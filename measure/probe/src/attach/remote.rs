@@ -167,6 +167,44 @@ impl Remote {
     }
 }
 
+/// A thread whose recorder was killed before it made a call makes it when it runs next: lets it,
+/// and stops it again where it had been. `None`: no call was begun.
+pub(super) fn finish_begun(
+    pid: i32,
+    tid: i32,
+    regs: &Regs,
+    gadgets: Gadgets,
+    memory: &TargetMemory,
+) -> Result<Option<Regs>, AttachError> {
+    let mut returns_to = [0u8; 8];
+    let begun = regs.rip == gadgets.syscall_ret
+        && regs.orig_rax == u64::MAX
+        && memory.read(regs.rsp, &mut returns_to).is_ok()
+        && u64::from_le_bytes(returns_to) == gadgets.sigreturn;
+    if !begun {
+        return Ok(None);
+    }
+    let failed = |what| {
+        move |source| AttachError::Ptrace {
+            pid,
+            tid,
+            what,
+            source,
+        }
+    };
+    // Into the call and out of it, into `rt_sigreturn` and out of it.
+    for _ in 0..4 {
+        sys::to_syscall(tid).map_err(failed("continuing"))?;
+        wait_for(pid, tid, Waited::SystemCall)?;
+    }
+    sys::interrupt(tid).map_err(failed("interrupting"))?;
+    sys::cont(tid, 0).map_err(failed("continuing"))?;
+    wait_for(pid, tid, Waited::Stopped)?;
+    sys::regs(tid)
+        .map(Some)
+        .map_err(failed("reading registers"))
+}
+
 /// The first call that attaching and detaching make, as they make it, and a filter forbids: known
 /// before anything is begun, or we could not take back what was done.
 fn forbidden(filters: &Filters, gadgets: &Gadgets) -> Option<i64> {

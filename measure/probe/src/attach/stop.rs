@@ -65,6 +65,11 @@ pub fn stop_one(pid: i32) -> Result<StoppedProcess, AttachError> {
     loop {
         if let Some(mut stopped) = stop_first_usable(pid)? {
             stopped.gadgets = Some(gadgets);
+            for (tid, regs) in &mut stopped.threads {
+                if let Some(own) = remote::finish_begun(pid, *tid, regs, gadgets, &memory)? {
+                    *regs = own;
+                }
+            }
             return Ok(stopped);
         }
         // All of them exit, or wait for a vforked child: soon there is another, or it goes on.

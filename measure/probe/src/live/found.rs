@@ -4,6 +4,7 @@ use super::error::LiveError;
 use super::maps::{self, Mapping};
 use super::table::{ARENA_NAME, Area, PatchTable, State};
 use crate::attach::memory::TargetMemory;
+use crate::attach::proc;
 use std::fs;
 
 /// An arena seen in a process.
@@ -29,6 +30,12 @@ pub fn has_descriptors(pid: i32) -> bool {
     };
     fds.flatten()
         .any(|e| fs::read_link(e.path()).is_ok_and(|link| ours(&link)))
+}
+
+/// Whether a recorder that was killed may have left `pid` about to make a call: not while the
+/// thread that makes them sleeps. Only a stop can tell for sure.
+pub fn may_be_in_a_call(pid: i32) -> bool {
+    matches!(proc::state(pid, pid), 'R' | 'T' | 'Z')
 }
 
 /// Processes that have nothing of ours but such descriptors.

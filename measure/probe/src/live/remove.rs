@@ -24,6 +24,13 @@ pub fn restore(
     Ok((result?, timing.pause()))
 }
 
+/// Lets a thread end the system call that a killed recorder sent it into. What that maps or opens
+/// is there to be found afterwards.
+pub fn finish_call(pid: i32) -> Result<(), LiveError> {
+    attach::stop_one(pid)?.resume()?;
+    Ok(())
+}
+
 /// Closes descriptors that a killed recorder left open before anything was mapped. The thread that
 /// was used may still be on its way back, so this may take more than one attempt.
 pub fn close_descriptors(pid: i32) -> Result<(), LiveError> {
