@@ -62,8 +62,8 @@ pub struct Analysis {
 }
 
 #[derive(Debug, Default)]
-struct Thread {
-    pairer: Pairer,
+pub(crate) struct Thread {
+    pub(crate) pairer: Pairer,
     /// Ring index of the first slot after the last batch, torn slots not counted.
     next_index: Option<u64>,
     /// Torn slots that may lie anywhere since they were reported: the writer cuts long batches
@@ -73,7 +73,7 @@ struct Thread {
 
 impl Thread {
     /// What lies between the last batch and this one.
-    fn continues(&mut self, batch: &Batch<'_>) -> Gap {
+    pub(crate) fn continues(&mut self, batch: &Batch<'_>) -> Gap {
         let begin = batch.first_index.wrapping_sub(batch.lost);
         let next = self.next_index.unwrap_or(begin);
         let ahead = begin.wrapping_sub(next);

@@ -63,8 +63,18 @@ pub trait Sink {
     fn fate(&mut self, function: FunctionId, mark: Mark, entry: u64, fate: Fate);
     /// An end without an entry.
     fn orphan(&mut self, function: FunctionId, tsc: u64, orphan: Orphan);
+    /// A value captured in an open call.
+    fn value(&mut self, _: Mark, _: Value) {}
     /// Whether the recording knows this function.
     fn known(&self, function: FunctionId) -> bool;
+}
+
+/// What a probe captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Value {
+    pub capture: u16,
+    pub element: u16,
+    pub value: u64,
 }
 
 /// What lies between two batches of a thread.

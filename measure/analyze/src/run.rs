@@ -65,7 +65,7 @@ pub struct RunCall {
     /// Index of the caller in `Run::calls`.
     pub parent: Option<u32>,
     pub entry: Tsc,
-    /// The last stamp of the run when the call's end is not known.
+    /// When the call's end is not known, as far as it is: the last exit of a callee, or the entry.
     pub exit: Tsc,
     /// Inclusive time minus that of the measured callees, as measured.
     pub own_ticks: i64,

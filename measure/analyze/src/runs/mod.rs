@@ -1,0 +1,162 @@
+//! Runs of all threads, in the order of their ends, in bounded memory.
+mod build;
+mod counts;
+mod merge;
+mod off_cpu;
+mod open;
+
+pub use counts::RunCounts;
+pub use merge::WAITING_CALLS_MAX;
+pub use open::CALLS_MAX;
+
+use crate::analysis::{Batch, Thread};
+use crate::run::{Root, Run};
+use crate::{Correction, Index, Window};
+use build::Builder;
+use hopscope_event::{ProbeCost, ThreadIx, Tsc};
+use merge::Merge;
+use off_cpu::OffCpuSpans;
+use open::Building;
+use std::collections::HashMap;
+
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    pub root: Root,
+    /// Runs that begin in it are given out.
+    pub window: Window,
+    pub probe_cost: Option<ProbeCost>,
+}
+
+/// Feed it batches as they lie in the file; take runs out with [`Runs::ready`] after each.
+///
+/// Order: by end. A run waits until no earlier one can come. The recorder visits all rings in
+/// turn, so once a ring comes up again, every ring has been visited since the visit before, and
+/// all that is older than the newest record of the round before that is in the file. Two things
+/// can break the order, and both are counted in [`RunCounts::out_of_order`]: a run whose end
+/// becomes known late (left by longjmp; a pass of a loop that then waits), and memory: no more
+/// than [`WAITING_CALLS_MAX`] calls are held back.
+#[derive(Debug)]
+pub struct Runs {
+    index: Index,
+    root: Root,
+    window: Window,
+    correction: Option<Correction>,
+    threads: HashMap<ThreadIx, OfThread>,
+    shared: Shared,
+}
+
+#[derive(Debug, Default)]
+struct OfThread {
+    thread: Thread,
+    building: Building,
+    off_cpu: OffCpuSpans,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    merge: Merge,
+    counts: RunCounts,
+    /// Emptied runs, to be filled again.
+    spare: Vec<Run>,
+}
+
+impl Runs {
+    pub fn new(index: Index, options: RunOptions) -> Runs {
+        Runs {
+            index,
+            root: options.root,
+            window: options.window,
+            correction: options.probe_cost.map(Correction::new),
+            threads: HashMap::new(),
+            shared: Shared::default(),
+        }
+    }
+
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// What was found so far; complete after [`Runs::finish`].
+    pub fn counts(&self) -> &RunCounts {
+        &self.shared.counts
+    }
+
+    /// When a thread did not run: half-open spans, ascending. To be told before the records.
+    pub fn off_cpu(&mut self, thread: ThreadIx, spans: impl IntoIterator<Item = (Tsc, Tsc)>) {
+        let of = self.threads.entry(thread).or_default();
+        of.off_cpu.extend(spans);
+    }
+
+    /// Takes the next records of a thread.
+    pub fn feed(&mut self, batch: &Batch<'_>) {
+        self.shared.merge.visit(batch);
+        let of = self.threads.entry(batch.thread).or_default();
+        let gap = of.thread.continues(batch);
+        let pairer = &mut of.thread.pairer;
+        let mut builder = Builder {
+            thread: batch.thread,
+            choice: self.root.choice,
+            window: self.window,
+            correction: self.correction.as_ref(),
+            index: &self.index,
+            building: &mut of.building,
+            off_cpu: &of.off_cpu,
+            shared: &mut self.shared,
+        };
+        if gap.lost > 0 || gap.torn > 0 || gap.discontinuous {
+            builder.before_gap();
+            pairer.gap(gap, &mut builder);
+            builder.after_gap();
+        } else {
+            pairer.gap(gap, &mut builder);
+        }
+        for record in batch.records {
+            pairer.feed(*record, &mut builder);
+        }
+    }
+
+    /// No batch comes any more: what is open ends as incomplete, and all runs are ready.
+    pub fn finish(&mut self) {
+        let mut threads: Vec<_> = self.threads.drain().collect();
+        threads.sort_by_key(|(ix, _)| *ix);
+        for (ix, mut of) in threads {
+            let mut builder = Builder {
+                thread: ix,
+                choice: self.root.choice,
+                window: self.window,
+                correction: self.correction.as_ref(),
+                index: &self.index,
+                building: &mut of.building,
+                off_cpu: &of.off_cpu,
+                shared: &mut self.shared,
+            };
+            let oddities = of.thread.pairer.finish(&mut builder);
+            builder.at_end();
+            self.shared.counts.oddities += oddities;
+        }
+        self.shared.merge.no_more();
+    }
+
+    /// The next run, by end, when no earlier one can come.
+    #[inline]
+    pub fn ready(&mut self) -> Option<Run> {
+        let Shared { merge, counts, .. } = &mut self.shared;
+        merge.ready(counts)
+    }
+
+    /// Gives a run's memory back; saves an allocation for each run.
+    pub fn recycle(&mut self, run: Run) {
+        self.shared.recycle(run);
+    }
+}
+
+impl Shared {
+    fn recycle(&mut self, mut run: Run) {
+        // Few and small: what is kept is not to become what fills the memory.
+        if self.spare.len() < 256 && run.calls.capacity() + run.values.capacity() <= 4096 {
+            run.calls.clear();
+            run.values.clear();
+            self.spare.push(run);
+        }
+    }
+}
