@@ -90,6 +90,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         modules: &tables.modules,
         functions: &tables.functions,
         refusals: &tables.refusals,
+        captures: &tables.captures,
         summary: tables.summary.as_ref(),
         damage: damage.as_deref(),
         filter: &filter,
@@ -253,9 +254,14 @@ fn events(
         if batch.lost_before + batch.torn_before > 0 {
             writer.gap(out, thread, batch.lost_before, batch.torn_before)?;
         }
+        // A captured value has no time of its own: it is shown with the record before it.
+        let mut shown = false;
         for (index, record) in (batch.first_index..).zip(&batch.records) {
             let record = *record;
-            if window.contains(record.tsc) {
+            if record.value().is_none() {
+                shown = window.contains(record.tsc);
+            }
+            if shown {
                 writer.event(
                     out,
                     Event {

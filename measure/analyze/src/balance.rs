@@ -98,6 +98,19 @@ pub struct Oddities {
     pub torn: u64,
     /// Records that the file should hold and does not: damaged parts of it.
     pub missing: u64,
+    /// Value records (captured values and why there are none), not counted as calls.
+    pub values: u64,
+    /// Of those: what says that the memory could not be read.
+    pub values_unreadable: u64,
+    /// Of those: what says that the rest of an array was left out.
+    pub values_left_out: u64,
+    /// Of those: with a content that this version does not know; passed to nobody.
+    pub values_unknown: u64,
+    /// Of those: what belongs to no open call (its entry is lost, or before the first record).
+    pub values_homeless: u64,
+    /// Of those: captured inside a body while calls of that function were open on several stacks
+    /// of the thread; taken for the one that runs.
+    pub values_ambiguous: u64,
 }
 
 impl AddAssign for Oddities {
@@ -113,5 +126,11 @@ impl AddAssign for Oddities {
         self.lost += o.lost;
         self.torn += o.torn;
         self.missing += o.missing;
+        self.values += o.values;
+        self.values_unreadable += o.values_unreadable;
+        self.values_left_out += o.values_left_out;
+        self.values_unknown += o.values_unknown;
+        self.values_homeless += o.values_homeless;
+        self.values_ambiguous += o.values_ambiguous;
     }
 }

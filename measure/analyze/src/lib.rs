@@ -17,9 +17,11 @@ mod packets;
 pub mod pair;
 mod run;
 pub mod runs;
+mod sink;
 mod stacks;
 mod stats;
 pub mod tree;
+mod values;
 mod window;
 
 pub use analysis::{Analysis, Batch, Group, Key, Options, Outcome, Row};

@@ -12,85 +12,11 @@
 use crate::balance::{Fate, Oddities, Orphan};
 use crate::limbo::Limbo;
 use crate::stacks::{Below, RESUMED_BYTES, SAME_STACK_BYTES, Stack, Waiting};
-use hopscope_event::{FunctionId, Kind, Record};
+use crate::values::{self, Returned};
+use hopscope_event::{CapturePlace, Content, FunctionId, Kind, Record, Value};
 
+pub use crate::sink::{Call, Enter, Gap, Mark, Sink};
 pub use crate::stacks::Frame;
-
-/// What a sink attaches to an open call: its own number, and two facts kept for the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Mark {
-    pub node: u32,
-    /// The function is already open further out on the same stack.
-    pub recursive: bool,
-    /// A function of the same module is.
-    pub within_module: bool,
-}
-
-/// A call begins.
-#[derive(Debug, Clone, Copy)]
-pub struct Enter<'a> {
-    pub function: FunctionId,
-    pub tsc: u64,
-    /// Open calls of this stack, outermost first; the last one is the caller.
-    pub open: &'a [Frame],
-    /// The call that ended in the very record before, by a jump from the same stack position.
-    pub tail_of: Option<Mark>,
-    /// The callers are not known because records before this one were lost.
-    pub after_gap: bool,
-}
-
-/// A call whose entry and exit were paired. Times in ticks, as measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call {
-    pub function: FunctionId,
-    pub mark: Mark,
-    pub entry: u64,
-    /// Exit stamp minus entry stamp; negative when the clock ran backwards, then not to be used.
-    pub inclusive: i64,
-    /// Sum of the inclusive times of the measured calls made by it.
-    pub callee_ticks: i64,
-    /// Measured calls made by it, and by those in turn.
-    pub callees: u64,
-    pub descendants: u64,
-    /// Left by a jump to another function.
-    pub tail: bool,
-}
-
-/// Receives what the pairing finds. Each entered call gets exactly one `call` or `fate`.
-pub trait Sink {
-    fn enter(&mut self, enter: Enter<'_>) -> Mark;
-    fn call(&mut self, call: &Call);
-    fn fate(&mut self, function: FunctionId, mark: Mark, entry: u64, fate: Fate);
-    /// An end without an entry.
-    fn orphan(&mut self, function: FunctionId, tsc: u64, orphan: Orphan);
-    /// A value captured in an open call.
-    fn value(&mut self, _: Mark, _: Value) {}
-    /// Whether the recording knows this function.
-    fn known(&self, function: FunctionId) -> bool;
-}
-
-/// What a probe captured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Value {
-    pub capture: u16,
-    pub element: u16,
-    pub value: u64,
-}
-
-/// What lies between two batches of a thread.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Gap {
-    /// Overwritten before they were read.
-    pub lost: u64,
-    /// Reserved and never stored, before or among the records that follow.
-    pub torn: u64,
-    /// Read once, but no longer in the file.
-    pub missing: u64,
-    /// The batch does not continue where the last one ended.
-    pub discontinuous: bool,
-    /// Torn slots may lie among the records that follow.
-    pub torn_among: bool,
-}
 
 /// The open calls of one thread.
 #[derive(Debug, Default)]
@@ -108,6 +34,9 @@ pub struct Pairer {
     /// Highest stack position of an outermost call, and whether callers are unknown below it.
     outermost: Option<u32>,
     after_gap: bool,
+    returned: Returned,
+    /// The innermost call was entered, and nothing but its values came since.
+    just_entered: bool,
 }
 
 impl Pairer {
@@ -143,6 +72,8 @@ impl Pairer {
     }
 
     fn close(&mut self, fate: Fate, sink: &mut impl Sink) {
+        self.returned.give_up(&mut self.oddities);
+        self.just_entered = false;
         let running = std::mem::take(&mut self.running);
         for stack in self.waiting.drain().chain([running]) {
             for frame in stack.frames {
@@ -159,6 +90,15 @@ impl Pairer {
             self.oddities.unknown += 1;
             return;
         };
+        if let Some(value) = record.value() {
+            return self.value(function, value, sink);
+        }
+        let ends = matches!(kind, Kind::Exit | Kind::TailExit);
+        let waits_on = ends && self.returned.are_of(function);
+        if !(waits_on || self.returned.is_empty()) {
+            self.returned.give_up(&mut self.oddities);
+        }
+        self.just_entered = kind == Kind::Entry;
         if record.tsc < self.last_tsc {
             self.oddities.inversions += 1;
         }
@@ -169,6 +109,33 @@ impl Pairer {
             Kind::Exit => self.exit(function, rsp, record.tsc, false, sink),
             Kind::TailExit => self.exit(function, rsp, record.tsc, true, sink),
             Kind::Escape => self.escape(function, rsp, record.tsc, sink),
+            Kind::Value => {}
+        }
+    }
+
+    fn value(&mut self, function: FunctionId, value: Value, sink: &mut impl Sink) {
+        values::count(&value, &mut self.oddities);
+        let frame = match value.at() {
+            _ if matches!(value.content, Content::Unknown(_)) => return,
+            Some(CapturePlace::Entry) => {
+                let own = |f: &&Frame| self.just_entered && f.function == function;
+                self.running.frames.last().filter(own)
+            }
+            Some(CapturePlace::Body) => {
+                let stacks = (&self.running, &self.waiting);
+                values::capturer(function, stacks.0, stacks.1, &mut self.oddities)
+            }
+            Some(CapturePlace::Return) => {
+                if !self.returned.are_of(function) {
+                    self.returned.give_up(&mut self.oddities);
+                }
+                return self.returned.push(function, value);
+            }
+            None => None,
+        };
+        match frame {
+            Some(frame) => values::tell(frame, &value, sink),
+            None => self.oddities.values_homeless += 1,
         }
     }
 
@@ -225,6 +192,7 @@ impl Pairer {
         let own =
             |f: &Frame| f.rsp == rsp && f.function == function && self.limbo.is_older_than(f.entry);
         if !self.running.frames.last().is_some_and(own) && !self.find(function, rsp, sink) {
+            self.returned.give_up(&mut self.oddities);
             self.go_to(rsp, false, sink);
             self.orphan(function, tsc, sink);
             return;
@@ -232,6 +200,7 @@ impl Pairer {
         let Some(frame) = self.running.frames.pop() else {
             return;
         };
+        self.returned.give(&frame, sink);
         let inclusive = tsc.wrapping_sub(frame.entry) as i64;
         let mut under = Below {
             ticks: inclusive,

@@ -2,7 +2,7 @@
 //!
 //! Only the low half of the stack pointer is known, so positions are compared by wrapping
 //! distance. A stack grows down: a frame's callees have smaller stack pointers.
-use crate::pair::Mark;
+use crate::sink::Mark;
 use hopscope_event::FunctionId;
 use std::collections::BTreeMap;
 
@@ -102,6 +102,10 @@ impl Stack {
         self.frames.iter().rposition(above).map_or(0, |i| i + 1)
     }
 
+    pub(crate) fn innermost(&self, function: FunctionId) -> Option<&Frame> {
+        self.frames.iter().rfind(|f| f.function == function)
+    }
+
     /// The frame of `function` that was entered at `rsp`.
     pub(crate) fn activation(&self, function: FunctionId, rsp: u32) -> Option<usize> {
         if !self.contains(rsp) {
@@ -167,6 +171,12 @@ impl Waiting {
         }
         let stacks = self.by_base.iter();
         stacks.filter_map(|(b, s)| entered(*b, s)).max()
+    }
+
+    /// The innermost open call of `function` on each stack that has one.
+    pub(crate) fn innermost(&self, function: FunctionId) -> impl Iterator<Item = &Frame> {
+        let stacks = self.by_base.values();
+        stacks.filter_map(move |stack| stack.innermost(function))
     }
 
     /// When there are too many: the half that was left longest ago.

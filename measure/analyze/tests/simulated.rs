@@ -3,8 +3,8 @@ mod program;
 
 use hopscope_analyze::balance::{Balance, Fate, Orphan};
 use hopscope_analyze::pair::{Call, Enter, Gap, Mark, Pairer, Sink};
-use hopscope_event::{FunctionId, Kind, Record};
-use program::{Batch, FUNCTIONS, Habits, Program, TrueCall, acts};
+use hopscope_event::{Content, FunctionId, Kind, Record, Value};
+use program::{AT_ENTRY, AT_RETURN, Batch, FUNCTIONS, Habits, IN_BODY, Program, TrueCall, acts};
 use proptest::prelude::*;
 
 /// Frames soon lie across the wrap of the low half of rsp.
@@ -22,6 +22,8 @@ struct Seen {
     /// Entry stamp and caller's entry stamp by mark.
     entered: Vec<Option<u64>>,
     stamps: Vec<u64>,
+    /// Captures and entry stamps of the calls they were told of, and those they were made in.
+    values: Vec<(u16, u64, u64)>,
 }
 
 impl Seen {
@@ -52,6 +54,16 @@ impl Seen {
 
     fn holds(&self) -> bool {
         self.balance.holds() && self.per_function.iter().all(Balance::holds)
+    }
+
+    /// Values told of a call that they were not made in, by where they were captured.
+    fn misplaced(&self, at: &[u16]) -> usize {
+        let wrong = |(capture, told, made): &&(u16, u64, u64)| at.contains(capture) && told != made;
+        self.values.iter().filter(wrong).count()
+    }
+
+    fn told(&self, at: &[u16]) -> usize {
+        self.values.iter().filter(|v| at.contains(&v.0)).count()
     }
 
     fn sorted(&self) -> Vec<TrueCall> {
@@ -100,6 +112,13 @@ impl Sink for Seen {
         self.count(function, |b| b.add_orphan(orphan));
     }
 
+    fn value(&mut self, _: FunctionId, mark: Mark, entry: u64, value: &Value) {
+        assert_eq!(self.stamps.get(mark.node as usize), Some(&entry));
+        if let Content::Value(made_in) = value.content {
+            self.values.push((value.capture, entry, made_in));
+        }
+    }
+
     fn known(&self, function: FunctionId) -> bool {
         function.0 < FUNCTIONS
     }
@@ -118,6 +137,9 @@ fn bare(calls: &[TrueCall]) -> Vec<(u32, u64, u64)> {
     bare
 }
 
+/// Captures whose place among the records says all.
+const ENDS: [u16; 2] = [AT_ENTRY, AT_RETURN];
+
 const ALL: Habits = Habits {
     traceless: true,
     switches: true,
@@ -130,12 +152,17 @@ proptest! {
     #[test]
     fn far_stacks_are_exact(acts in acts(Habits { traceless: false, ..ALL })) {
         let program = Program::new(&FAR).run(&acts);
-        let (seen, _) = Seen::of(&program.batches);
+        let (seen, odd) = Seen::of(&program.batches);
         let mut truth = program.truth.calls.clone();
         truth.sort();
         prop_assert_eq!(seen.sorted(), truth);
         prop_assert_eq!(seen.balance.open_at_end, program.truth.unfinished);
         prop_assert!(seen.holds());
+        prop_assert_eq!(seen.misplaced(&ENDS), 0);
+        prop_assert_eq!(seen.told(&ENDS), program.stored(&ENDS));
+        // Switches of stacks leave no record.
+        prop_assert!(seen.misplaced(&[IN_BODY]) as u64 <= odd.values_ambiguous);
+        prop_assert_eq!(seen.values.len() as u64 + odd.values_homeless, odd.values);
     }
 
     /// One stack left by longjmp, each frame calling from one depth: exact too. What dead frames
@@ -163,6 +190,8 @@ proptest! {
         prop_assert_eq!(seen.balance.ends_open_at_start, 0);
         prop_assert_eq!(odd.negative, 0);
         prop_assert!(seen.holds());
+        prop_assert_eq!((seen.misplaced(&ENDS), odd.values_homeless), (0, 0));
+        prop_assert_eq!(seen.values.len() as u64, odd.values);
     }
 
     /// Coroutines side by side: every call is still found, with its true times. (Who called whom
@@ -191,13 +220,15 @@ proptest! {
         let all = || program.batches.iter().flat_map(|b| &b.records);
         prop_assert_eq!(seen.balance.entries, all().filter(is(Kind::Entry)).count() as u64);
         prop_assert_eq!(odd.lost, program.batches.iter().map(|b| b.lost).sum::<u64>());
+        prop_assert_eq!(seen.misplaced(&ENDS), 0);
+        prop_assert_eq!(seen.values.len() as u64 + odd.values_homeless, odd.values);
         prop_assert!(seen.holds());
     }
 
     /// Any bytes at all: nothing is dropped uncounted.
     #[test]
     fn every_record_is_accounted_for(
-        raw in prop::collection::vec((any::<u64>(), 0u32..16, 0u32..6, 0u32..64, any::<bool>()), 0..300),
+        raw in prop::collection::vec((any::<u64>(), 0u32..16, 0u32..8, 0u32..64, any::<bool>()), 0..300),
         gaps in prop::collection::vec((0usize..300, 0u64..3), 0..4),
     ) {
         let mut batches = vec![Batch::default()];
@@ -221,5 +252,10 @@ proptest! {
         prop_assert!(ends >= ends_stored && ends <= ends_stored + odd.escape_records);
         prop_assert_eq!(b.entries, all().filter(|r| r.kind() == Some(Kind::Entry)).count() as u64);
         prop_assert_eq!(odd.unknown + all().count() as u64, raw.len() as u64);
+        let values = all().filter(|r| r.kind() == Some(Kind::Value)).count() as u64;
+        prop_assert_eq!(odd.values, values);
+        let untold = odd.values_unknown + odd.values_homeless + odd.values_unreadable;
+        let told = seen.values.len() as u64 + odd.values_left_out;
+        prop_assert!(told + untold >= values);
     }
 }

@@ -12,11 +12,13 @@ pub mod record;
 pub mod ring;
 pub mod stamp;
 pub mod table;
+pub mod value;
 
 pub use clock::{ClockSync, Ns, Tsc, TscFrequency};
 pub use record::{FunctionId, Kind, Record};
 pub use stamp::{Stamp, StampCounts, StampFlags, StreamEntry, StreamIx};
 pub use table::{
-    FunctionEntry, ModuleEntry, ProbeCost, ProcessEntry, ProcessIx, RecordingMeta, Refusal,
-    Summary, ThreadEntry, ThreadIx,
+    CaptureEntry, CaptureMethod, CapturePlace, FunctionEntry, ModuleEntry, ProbeCost, ProcessEntry,
+    ProcessIx, RecordingMeta, Refusal, Summary, ThreadEntry, ThreadIx,
 };
+pub use value::{Content, Value};

@@ -25,6 +25,8 @@ pub enum Kind {
     /// This activation goes on in the original, unmeasured body: its exit will not be seen.
     /// `rsp` is wherever the body had it.
     Escape = 3,
+    /// A value that a probe captured: [`crate::Value`] says where its parts lie.
+    Value = 4,
 }
 
 impl Kind {
@@ -36,6 +38,7 @@ impl Kind {
             1 => Some(Kind::Exit),
             2 => Some(Kind::TailExit),
             3 => Some(Kind::Escape),
+            4 => Some(Kind::Value),
             _ => None,
         }
     }
@@ -53,6 +56,9 @@ impl Kind {
 /// tell a stored slot from one that was only reserved without any state of its own. Slot `i` of a
 /// ring of `n` is stored when `stack - i / n` is a multiple of 8 and the TSC is not 0
 /// ([`Record::stored`]). Outside rings the lap is 0.
+///
+/// Of kind [`Kind::Value`] the first and the last field hold something else, under the same rules:
+/// never 0 in the first, the lap in the low bits of the last ([`crate::value`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Record {

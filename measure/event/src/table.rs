@@ -85,6 +85,52 @@ pub struct FunctionEntry {
     pub line: Option<u32>,
 }
 
+/// Where in a function a value is captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[repr(u8)]
+#[serde(rename_all = "snake_case")]
+pub enum CapturePlace {
+    /// At the entry: the value's record follows the entry's directly.
+    Entry = 0,
+    /// Inside the body, where the function itself loads the value: on paths that do not load it
+    /// there is none.
+    Body = 1,
+    /// At a return: the value's record comes directly before the exit's. Tail exits have none.
+    Return = 2,
+}
+
+/// How a value is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaptureMethod {
+    /// It is in a register.
+    Register,
+    /// Right after an instruction of the function that has just read the same memory.
+    OwnLoad,
+    /// The kernel copies it (`process_vm_readv`): where the memory is not there, it says so.
+    CheckedCopy,
+    /// A load that faults where the memory is not there; only when the user trusts the pointers.
+    PlainLoad,
+}
+
+/// What the value records of one function and capture number mean.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureEntry {
+    pub function: FunctionId,
+    /// Number within the function; its highest bits say where ([`crate::value::number`]).
+    pub capture: u16,
+    /// As the user wrote it, an array without its bounds: `frame->n`, `return`,
+    /// `frame->pkts[].seq`.
+    pub name: String,
+    /// Width of the value; records hold it extended to 64 bits by its sign.
+    pub bits: u8,
+    pub signed: bool,
+    pub at: CapturePlace,
+    pub method: CaptureMethod,
+    /// Most elements that one call records; 1 for what is no array.
+    pub elements_max: u16,
+}
+
 /// A function that was asked for and not measured, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {

@@ -1,7 +1,7 @@
 //! Raw records, one a line, in the order of each thread's ring.
 use crate::recording::Names;
 use crate::units::Scale;
-use hopscope_event::{Kind, Record, ThreadIx, Tsc};
+use hopscope_event::{Kind, Record, ThreadIx, Tsc, Value};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -27,6 +27,7 @@ fn kind_name(record: Record) -> &'static str {
         Some(Kind::Exit) => "exit",
         Some(Kind::TailExit) => "tail_exit",
         Some(Kind::Escape) => "escape",
+        Some(Kind::Value) => "value",
         None => "unknown",
     }
 }
@@ -54,6 +55,9 @@ impl EventWriter<'_> {
             record,
         } = event;
         let tid = self.names.thread_entry(thread).map_or(0, |t| t.tid);
+        if let Some(value) = record.value() {
+            return self.value(out, event, tid, value);
+        }
         let time = self.scale.number(i128::from(Tsc(record.tsc) - self.start));
         if self.json {
             return self.json_event(out, event, tid, time);
@@ -65,6 +69,37 @@ impl EventWriter<'_> {
             record.rsp_lo32(),
             self.names.qualified(record.function())
         )
+    }
+
+    /// A captured value has no time of its own: it was taken where its call began, loaded it or
+    /// ended.
+    fn value(&self, out: &mut impl Write, event: Event, tid: i32, value: Value) -> io::Result<()> {
+        let function = event.record.function();
+        let capture = self.names.capture(function, value.capture);
+        let name = crate::values::name(capture, value);
+        let function_name = self.names.qualified(function);
+        if !self.json {
+            return writeln!(
+                out,
+                "{:>20} {tid:>8} {:>12} {:<9} {:>10}  {function_name}: {name} {}",
+                "",
+                event.index,
+                "value",
+                "",
+                crate::values::text(capture, value.content),
+            );
+        }
+        let mut line = crate::json::Object::new("value", &self.scale);
+        line.put("thread", event.thread.0);
+        line.put("tid", tid);
+        line.put("index", event.index);
+        line.put("function", function_name);
+        line.put("function_id", function.0);
+        line.put("capture", value.capture);
+        line.put("element", value.element);
+        line.put("name", name);
+        crate::values::json(&mut line, capture, value.content);
+        crate::json::line(out, &line)
     }
 
     fn json_event(

@@ -12,6 +12,7 @@ mod recording;
 mod table;
 mod tree;
 mod units;
+mod values;
 mod words;
 
 pub use events::{Event, EventWriter};

@@ -65,6 +65,26 @@ pub(crate) fn write(
             "records are stamped before their predecessor (a signal inside a probe)",
         ),
         (
+            o.values_unreadable,
+            "captured values are absent: their memory was not there",
+        ),
+        (
+            o.values_left_out,
+            "captured arrays are cut: they had more elements than a call records",
+        ),
+        (
+            o.values_homeless,
+            "captured values belong to no call: its entry or end was lost",
+        ),
+        (
+            o.values_ambiguous,
+            "values captured in a body may be another stack's: it was open there too",
+        ),
+        (
+            o.values_unknown,
+            "captured values have a content that this version does not know",
+        ),
+        (
             o.negative,
             "calls end before they begin by the clock; counted, not timed",
         ),

@@ -2,7 +2,9 @@
 use crate::packets::Streams;
 use crate::words::printable;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
-use hopscope_event::{FunctionEntry, FunctionId, ProcessEntry, ProcessIx, RecordingMeta};
+use hopscope_event::{
+    CaptureEntry, FunctionEntry, FunctionId, ProcessEntry, ProcessIx, RecordingMeta,
+};
 use hopscope_event::{Refusal, Summary, ThreadEntry, ThreadIx};
 use std::collections::HashMap;
 
@@ -15,6 +17,8 @@ pub struct Recording<'a> {
     pub modules: &'a [ModuleEntry],
     pub functions: &'a [FunctionEntry],
     pub refusals: &'a [Refusal],
+    /// What value records mean.
+    pub captures: &'a [CaptureEntry],
     /// Missing when the recorder was killed.
     pub summary: Option<&'a Summary>,
     /// What is wrong with the file, in words.
@@ -38,6 +42,7 @@ pub struct Names<'a> {
     modules: HashMap<ModuleIx, &'a ModuleEntry>,
     threads: HashMap<ThreadIx, &'a ThreadEntry>,
     processes: HashMap<ProcessIx, &'a ProcessEntry>,
+    captures: HashMap<(FunctionId, u16), &'a CaptureEntry>,
 }
 
 impl<'a> Names<'a> {
@@ -47,6 +52,9 @@ impl<'a> Names<'a> {
             modules: recording.modules.iter().map(|m| (m.ix, m)).collect(),
             threads: recording.threads.iter().map(|t| (t.ix, t)).collect(),
             processes: recording.processes.iter().map(|p| (p.ix, p)).collect(),
+            captures: (recording.captures.iter())
+                .map(|c| ((c.function, c.capture), c))
+                .collect(),
         }
     }
 
@@ -59,6 +67,10 @@ impl<'a> Names<'a> {
 
     pub fn function_entry(&self, id: FunctionId) -> Option<&'a FunctionEntry> {
         self.functions.get(&id).copied()
+    }
+
+    pub fn capture(&self, function: FunctionId, capture: u16) -> Option<&'a CaptureEntry> {
+        self.captures.get(&(function, capture)).copied()
     }
 
     /// Path of a module.

@@ -3,7 +3,13 @@
 mod sample;
 
 use hopscope_analyze::{Group, Packets};
-use hopscope_event::{RecordingMeta, Stamp, StampFlags, StreamEntry, StreamIx, Tsc};
+use hopscope_event::value::number;
+use hopscope_event::{
+    CaptureEntry, CaptureMethod, CapturePlace, Content, FunctionId, Kind, Record,
+};
+use hopscope_event::{
+    RecordingMeta, Stamp, StampFlags, StreamEntry, StreamIx, ThreadIx, Tsc, Value,
+};
 use hopscope_report::{Event, EventWriter, Layout, Names, PacketWriter, Scale, Sort};
 use hopscope_report::{Streams, TimeUnit, View};
 use sample::Sample;
@@ -147,6 +153,85 @@ fn raw_events() {
         }
         check(if json { "events.jsonl" } else { "events.txt" }, out);
     }
+}
+
+/// What one call captured, absent values and one without an entry in the table among it.
+#[test]
+fn captured_values() {
+    let mut sample = Sample::new();
+    let function = FunctionId(0);
+    let number = |at, nth| number(at, nth);
+    use {CaptureMethod as How, CapturePlace as At};
+    let (n, array) = (number(At::Entry, 0), number(At::Entry, 1));
+    let (pointer, returned) = (number(At::Body, 0), number(At::Return, 0));
+    let entry = |capture, name: &str, at, method, signed| CaptureEntry {
+        function,
+        capture,
+        name: name.into(),
+        bits: 32,
+        signed,
+        at,
+        method,
+        elements_max: 1,
+    };
+    sample.captures = vec![
+        entry(n, "n", At::Entry, How::Register, false),
+        entry(
+            array,
+            "frame->pkts[].seq",
+            At::Entry,
+            How::CheckedCopy,
+            false,
+        ),
+        entry(pointer, "frame->port", At::Body, How::OwnLoad, false),
+        entry(returned, "return", At::Return, How::Register, true),
+    ];
+    let value = |capture, element, content| {
+        let value = Value {
+            capture,
+            element,
+            content,
+        };
+        value.record(function)
+    };
+    let start = sample.meta.start.tsc.0;
+    let records = vec![
+        Record::new(start + 100, function, Kind::Entry, 0x7ffe_1000),
+        value(n, 0, Content::Value(300)),
+        value(array, 0, Content::Value(7001)),
+        value(array, 1, Content::LeftOut { elements: 300 }),
+        value(pointer, 0, Content::Unreadable),
+        value(number(At::Body, 9), 0, Content::Unknown(8)),
+        value(returned, 0, Content::Value((-22i64) as u64)),
+        Record::new(start + 900, function, Kind::Exit, 0x7ffe_1000),
+        value(returned, 0, Content::Value(1)),
+    ];
+    sample.batches = vec![(ThreadIx(0), 0, 0, records)];
+    let recording = sample.recording();
+    let names = Names::new(&recording);
+    for json in [false, true] {
+        let writer = EventWriter {
+            names: &names,
+            scale: Scale::new(TimeUnit::Ns, sample.meta.tsc_frequency),
+            start: sample.meta.start.tsc,
+            json,
+        };
+        let mut out = Vec::new();
+        for (index, record) in (0..).zip(&sample.batches[0].3) {
+            let event = Event {
+                thread: ThreadIx(0),
+                index,
+                record: *record,
+            };
+            writer.event(&mut out, event).expect("to memory");
+        }
+        check(if json { "values.jsonl" } else { "values.txt" }, out);
+    }
+    let layout = Layout::Rows(Group::Function);
+    check(
+        "values_losses.txt",
+        text(&sample, Group::Function, view(layout)),
+    );
 }
 
 /// Packets beside calls, and packets alone: then nothing is said of calls.

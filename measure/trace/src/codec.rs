@@ -15,6 +15,12 @@
 //! an id that was not predicted the rsp is expected not to move. Differences are to the previous
 //! record; the first one follows a record of zeros.
 //!
+//! Captured values ([`Kind::Value`]) have neither time nor rsp, and disturb neither for the records
+//! after them. In the place of the TSC stands the difference of their first field to that of the
+//! last value with the same id and capture, folded: the sign in bit 0, the parity in bit 63. In
+//! the place of rsp stands their last field; the one before is that of the value directly before,
+//! or 0.
+//!
 //! A batch starts with an empty model, so that each chunk can be read without the others. Nothing
 //! here branches on the data: records of unrelated functions would mispredict several times each.
 use hopscope_event::record::{Kind, LAP_MASK, Record};
@@ -26,6 +32,7 @@ pub const BEST: usize = 2;
 
 const DEPTH: usize = 64;
 const FOLLOWERS: usize = 512;
+const VALUES: usize = 256;
 const KIND_MASK: u32 = (1 << Kind::BITS) - 1;
 
 /// Bytes of a field by its code, one byte each.
@@ -45,6 +52,10 @@ struct Model {
     top: usize,
     /// id and kind, and the step of rsp.
     followers: [(u32, u32); FOLLOWERS],
+    /// Last field of the value directly before; 0 when that was no value.
+    place: u32,
+    /// First fields of the latest values, by id and capture.
+    values: [u64; VALUES],
 }
 
 /// What the next record may be.
@@ -54,6 +65,33 @@ struct Expected {
     slot: usize,
 }
 
+fn is_value(id_kind: u32) -> bool {
+    id_kind & KIND_MASK == Kind::Value as u32
+}
+
+/// A value by what it is about, whatever the element of an array: what predicts it, and with it
+/// what follows.
+fn subject(value: Record) -> u32 {
+    value.id_kind ^ (value.stack & 0xfff0) << 12
+}
+
+fn value_slot(subject: u32) -> usize {
+    (subject.wrapping_mul(0x9e37_79b1) >> 24) as usize % VALUES
+}
+
+/// Small differences either way become small numbers. Values hold a 1 in bit 0, so their difference
+/// is even and the sign goes there; what was in bit 0 goes to the top, which the sign left.
+fn fold(difference: u64) -> u64 {
+    let sign = (difference as i64 >> 63) as u64;
+    ((difference & !1) ^ sign) | difference << 63
+}
+
+fn unfold(folded: u64) -> u64 {
+    let magnitude = folded & (u64::MAX >> 1);
+    let sign = (magnitude & 1).wrapping_neg();
+    ((magnitude ^ sign) & !1) | folded >> 63
+}
+
 impl Model {
     fn new() -> Model {
         Model {
@@ -61,6 +99,8 @@ impl Model {
             open: [(0, 0); DEPTH],
             top: 0,
             followers: [(0, 0); FOLLOWERS],
+            place: 0,
+            values: [0; VALUES],
         }
     }
 
@@ -78,6 +118,7 @@ impl Model {
     }
 
     fn learn(&mut self, record: Record, expected: &Expected) {
+        self.place = 0;
         let step = record.stack.wrapping_sub(self.previous.stack);
         self.followers[expected.slot] = (record.id_kind, step);
         // Entries push, all known ends pop. What lies above the top is dead, so that storing there
@@ -88,6 +129,39 @@ impl Model {
         let moves = MOVES[(record.id_kind & KIND_MASK) as usize];
         self.top = self.top.wrapping_add_signed(moves);
         self.previous = record;
+    }
+
+    /// A value as a record of the usual sort that is as far from the previous one as the value is
+    /// from what predicts it.
+    #[inline(never)]
+    fn stand_in(&self, value: Record) -> Record {
+        let before = self.values[value_slot(subject(value))];
+        let ticks = fold(value.tsc.wrapping_sub(before));
+        let step = value.stack.wrapping_sub(self.place);
+        Record {
+            tsc: self.previous.tsc.wrapping_add(ticks),
+            id_kind: value.id_kind,
+            stack: self.previous.stack.wrapping_add(step),
+        }
+    }
+
+    /// The value that a record stands in for, learnt.
+    #[inline(never)]
+    fn learn_value(&mut self, stand_in: Record, expected: &Expected) -> Record {
+        let step = stand_in.stack.wrapping_sub(self.previous.stack);
+        let mut value = Record {
+            stack: self.place.wrapping_add(step),
+            ..stand_in
+        };
+        let subject = subject(value);
+        let last = &mut self.values[value_slot(subject)];
+        let ticks = stand_in.tsc.wrapping_sub(self.previous.tsc);
+        value.tsc = last.wrapping_add(unfold(ticks));
+        *last = value.tsc;
+        self.place = value.stack;
+        self.followers[expected.slot] = (value.id_kind, step);
+        self.previous.id_kind = subject;
+        value
     }
 }
 
@@ -113,6 +187,11 @@ pub fn encode(records: &[Record], out: &mut Vec<u8>, begin: usize) -> usize {
 fn encode_one(record: Record, model: &mut Model, out: &mut [u8; WORST]) -> usize {
     let expected = model.expected();
     let previous = model.previous;
+    let is_value = is_value(record.id_kind);
+    let record = match is_value {
+        true => model.stand_in(record),
+        false => record,
+    };
 
     // Only a signal handler's probes make it run backwards: too rare to spend a bit on a sign.
     let ticks = record.tsc.wrapping_sub(previous.tsc);
@@ -148,7 +227,10 @@ fn encode_one(record: Record, model: &mut Model, out: &mut [u8; WORST]) -> usize
     out[at..at + 4].copy_from_slice(&record.id_kind.to_le_bytes());
     let at = at + len(ID_LEN, id_code);
     out[at..at + 4].copy_from_slice(&rsp_field.to_le_bytes());
-    model.learn(record, &expected);
+    match is_value {
+        true => drop(model.learn_value(record, &expected)),
+        false => model.learn(record, &expected),
+    }
     at + len(RSP_LEN, rsp_code)
 }
 
@@ -204,11 +286,15 @@ fn decode_one(window: &[u8; WORST], model: &mut Model) -> Option<(Record, usize)
         2 => (rsp_field as i16 as i32 * 8) as u32,
         _ => rsp_field,
     };
-    let record = Record {
+    let mut record = Record {
         tsc: previous.tsc.wrapping_add(ticks),
         id_kind,
         stack: previous.stack.wrapping_add(step),
     };
-    model.learn(record, &expected);
+    if is_value(id_kind) {
+        record = model.learn_value(record, &expected);
+    } else {
+        model.learn(record, &expected);
+    }
     Some((record, at + len(RSP_LEN, rsp_code)))
 }

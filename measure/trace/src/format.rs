@@ -2,8 +2,8 @@
 pub const MAGIC: [u8; 8] = *b"HOPTRACE";
 /// A reader refuses another major version and reads any minor one.
 pub const MAJOR: u16 = 1;
-/// 1: streams and stamps.
-pub const MINOR: u16 = 1;
+/// 1: streams and stamps. 2: captured values.
+pub const MINOR: u16 = 2;
 /// magic, major, minor, and a number that shows the byte order
 pub const FILE_HEADER_BYTES: usize = 16;
 pub const BYTE_ORDER: u32 = 0x0102_0304;
@@ -35,6 +35,7 @@ chunk_types! {
     FUNCTIONS = b"func",
     REFUSALS = b"refu",
     CLOCK = b"clck",
+    CAPTURES = b"capt",
     RECORDS = b"recs",
     STREAM = b"strm",
     STAMPS = b"stmp",

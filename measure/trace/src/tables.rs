@@ -6,8 +6,8 @@ use crate::format::*;
 use crate::stamps::StampsHead;
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    ClockSync, FunctionEntry, ProcessEntry, RecordingMeta, Refusal, StreamEntry, Summary,
-    ThreadEntry,
+    CaptureEntry, ClockSync, FunctionEntry, ProcessEntry, RecordingMeta, Refusal, StreamEntry,
+    Summary, ThreadEntry,
 };
 use serde::de::DeserializeOwned;
 use std::ops::Range;
@@ -20,6 +20,8 @@ pub struct Tables {
     pub modules: Vec<ModuleEntry>,
     pub functions: Vec<FunctionEntry>,
     pub refusals: Vec<Refusal>,
+    /// What value records mean.
+    pub captures: Vec<CaptureEntry>,
     pub clocks: Vec<ClockSync>,
     /// Of generated packets.
     pub streams: Vec<StreamEntry>,
@@ -60,6 +62,7 @@ pub(crate) struct Scan {
     modules: Vec<ModuleEntry>,
     functions: Vec<FunctionEntry>,
     refusals: Vec<Refusal>,
+    captures: Vec<CaptureEntry>,
     clocks: Vec<ClockSync>,
     streams: Vec<StreamEntry>,
     summary: Option<Summary>,
@@ -107,6 +110,7 @@ impl Scan {
             MODULES => json(payload).map(|rows: Vec<_>| self.modules.extend(rows)),
             FUNCTIONS => json(payload).map(|rows: Vec<_>| self.functions.extend(rows)),
             REFUSALS => json(payload).map(|rows: Vec<_>| self.refusals.extend(rows)),
+            CAPTURES => json(payload).map(|rows: Vec<_>| self.captures.extend(rows)),
             CLOCK => json(payload).map(|c| self.clocks.push(c)),
             STREAM => json(payload).map(|s| self.streams.push(s)),
             STAMPS => match StampsHead::of_payload(payload) {
@@ -149,6 +153,7 @@ impl Scan {
             modules: self.modules,
             functions: self.functions,
             refusals: self.refusals,
+            captures: self.captures,
             clocks: self.clocks,
             streams: self.streams,
             summary: self.summary,

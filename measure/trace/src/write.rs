@@ -6,8 +6,8 @@ use crate::format::*;
 use crate::stamps::{self, StampsHead};
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    ClockSync, FunctionEntry, ProcessEntry, Record, RecordingMeta, Refusal, Stamp, StreamEntry,
-    StreamIx, Summary, ThreadEntry, ThreadIx,
+    CaptureEntry, ClockSync, FunctionEntry, ProcessEntry, Record, RecordingMeta, Refusal, Stamp,
+    StreamEntry, StreamIx, Summary, ThreadEntry, ThreadIx,
 };
 use serde::Serialize;
 use std::io::Write;
@@ -101,6 +101,10 @@ impl<W: Write> TraceWriter<W> {
 
     pub fn refusals(&mut self, rows: &[Refusal]) -> Result<(), TraceError> {
         self.rows(REFUSALS, rows)
+    }
+
+    pub fn captures(&mut self, rows: &[CaptureEntry]) -> Result<(), TraceError> {
+        self.rows(CAPTURES, rows)
     }
 
     pub fn clock(&mut self, sync: ClockSync) -> Result<(), TraceError> {

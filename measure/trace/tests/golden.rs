@@ -6,8 +6,8 @@ mod sample;
 use hopscope_trace::format::ChunkHeader;
 use hopscope_trace::{TraceError, TraceReader, fuzz_reader};
 use sample::{
-    BATCH, File, STAMPS_BATCH, assert_stamps, assert_whole, file, records, stamped_file,
-    stamped_packets,
+    BATCH, File, STAMPS_BATCH, assert_captured, assert_stamps, assert_whole, captured_file,
+    captured_records, file, records, stamped_file, stamped_packets,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,15 @@ fn stamps_of_version_1_1_are_read() {
     let reader = TraceReader::from_bytes(bytes).unwrap();
     assert_eq!(reader.tables().format, (1, 1));
     assert_stamps(&reader, &stamped_packets());
+}
+
+#[test]
+fn values_of_version_1_2_are_read() {
+    let name = "tests/golden/v1.2-values.hop";
+    let bytes = stored(name, || captured_file(&captured_records()));
+    let reader = TraceReader::from_bytes(bytes).unwrap();
+    assert_eq!(reader.tables().format, (1, 2));
+    assert_captured(&reader, &captured_records());
 }
 
 fn chunk(kind: &[u8; 4], payload: &[u8]) -> Vec<u8> {

@@ -1,5 +1,5 @@
 //! The encoding of records: exact for any, short for calls.
-use hopscope_event::{FunctionId, Kind, Record};
+use hopscope_event::{Content, FunctionId, Kind, Record, Value};
 use hopscope_trace::codec::{self, WORST};
 use proptest::prelude::*;
 
@@ -75,6 +75,56 @@ fn the_least_favourable_records_stay_within_the_worst_case() {
     assert_eq!(codec::decode(&bytes, records.len()), Some(records));
 }
 
+/// Batches of `n` packets: the entry says how many, and the numbers of all of them.
+fn batches(sizes: &[u8]) -> Vec<Record> {
+    let (mut records, mut tsc, mut seq) = (Vec::new(), 1 << 40, 7_000_000);
+    for n in sizes {
+        let (root, inner) = (FunctionId(3), FunctionId(900));
+        let mut value = |capture, element, value| {
+            let content = Content::Value(value);
+            records.push(
+                Value {
+                    capture,
+                    element,
+                    content,
+                }
+                .record(root),
+            );
+        };
+        value(0, 0, u64::from(*n));
+        for element in 0..u16::from(*n) {
+            value(1, element, seq);
+            seq += 1;
+        }
+        let values = records.len() - usize::from(*n) - 1;
+        records.insert(values, Record::new(tsc, root, Kind::Entry, 0x7ffe_1000));
+        records.push(Record::new(tsc + 90, inner, Kind::Entry, 0x7ffe_0f00));
+        records.push(Record::new(tsc + 180, inner, Kind::Exit, 0x7ffe_0f00));
+        let content = Content::Value((-1i64) as u64);
+        let returned = Value {
+            capture: 2,
+            element: 0,
+            content,
+        };
+        records.push(returned.record(root));
+        records.push(Record::new(tsc + 240, root, Kind::Exit, 0x7ffe_1000));
+        tsc += 400;
+    }
+    records
+}
+
+#[test]
+fn values_cost_little_and_spoil_no_prediction() {
+    let sizes: Vec<u8> = (0..4000u32).map(|n| (n * n % 33) as u8).collect();
+    let records = batches(&sizes);
+    let bytes = encoded(&records);
+    assert_eq!(codec::decode(&bytes, records.len()), Some(records.clone()));
+    // Two bytes a record, the 400 ticks between batches in two, and where an array ends and where
+    // the next one goes on: id and place in full.
+    let most = 2 * records.len() + 11 * sizes.len() + 64;
+    assert!(bytes.len() <= most, "{} > {most}", bytes.len());
+}
+
 #[test]
 fn deep_recursion_comes_back() {
     let down = (0..3000u32).map(|n| (n, Kind::Entry));
@@ -140,6 +190,19 @@ proptest! {
             tsc = tsc.wrapping_add_signed(ticks << (rare / 4));
             stack = stack.wrapping_add_signed(step << rare);
             Record { tsc, id_kind: id_kind << (rare / 2), stack }
+        };
+        let records: Vec<Record> = raw.into_iter().map(record).collect();
+        prop_assert_eq!(codec::decode(&encoded(&records), records.len()), Some(records));
+    }
+
+    #[test]
+    fn values_round_trip(
+        raw in proptest::collection::vec((any::<u64>(), 0u32..65, 0u32..80, any::<u32>(), 0u32..33), 0..300),
+    ) {
+        let record = |(word, shift, id_kind, stack, low): (u64, u32, u32, u32, u32)| Record {
+            tsc: word.checked_shr(shift).unwrap_or(1),
+            id_kind: if id_kind % 2 == 0 { id_kind & !7 | 4 } else { id_kind },
+            stack: stack.checked_shr(low).unwrap_or(0),
         };
         let records: Vec<Record> = raw.into_iter().map(record).collect();
         prop_assert_eq!(codec::decode(&encoded(&records), records.len()), Some(records));

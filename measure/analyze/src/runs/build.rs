@@ -3,10 +3,10 @@ use super::Shared;
 use super::off_cpu::OffCpuSpans;
 use super::open::{Building, Jumped, NOWHERE, OPEN_MAX, Place};
 use crate::balance::{Fate, Orphan};
-use crate::pair::{Call, Enter, Mark, Sink, Value};
+use crate::pair::{Call, Enter, Mark, Sink};
 use crate::run::RootChoice;
 use crate::{Correction, Index, Window};
-use hopscope_event::{FunctionId, ThreadIx, Tsc};
+use hopscope_event::{Content, FunctionId, ThreadIx, Tsc, Value};
 
 pub(super) struct Builder<'a> {
     pub(super) thread: ThreadIx,
@@ -254,9 +254,12 @@ impl Sink for Builder<'_> {
         self.settle_jump();
     }
 
-    fn value(&mut self, mark: Mark, value: Value) {
-        if let Some(place) = self.building.place(mark.node) {
-            self.building.value(place, value);
+    /// Values that are absent are counted by the pairing.
+    fn value(&mut self, _: FunctionId, mark: Mark, _: u64, captured: &Value) {
+        if let Content::Value(value) = captured.content
+            && let Some(place) = self.building.place(mark.node)
+        {
+            self.building.value(place, captured, value);
         }
     }
 

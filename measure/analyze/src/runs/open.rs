@@ -1,5 +1,4 @@
 //! Runs in the making, of one thread.
-use crate::pair::Value;
 use crate::run::{Captured, Run, RunCall, RunIx};
 use hopscope_event::{FunctionId, ThreadIx, Tsc};
 
@@ -226,7 +225,7 @@ impl Building {
         }
     }
 
-    pub(super) fn value(&mut self, place: Place, value: Value) {
+    pub(super) fn value(&mut self, place: Place, captured: &hopscope_event::Value, value: u64) {
         let open = &mut self.slots[place.slot as usize];
         if place.call == NOT_KEPT || open.run.values.len() >= CALLS_MAX {
             open.values_left_out += 1;
@@ -234,9 +233,9 @@ impl Building {
         }
         open.run.values.push(Captured {
             call: place.call,
-            capture: value.capture,
-            element: value.element,
-            value: value.value,
+            capture: captured.capture,
+            element: captured.element,
+            value,
         });
     }
 }

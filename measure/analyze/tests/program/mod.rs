@@ -1,5 +1,6 @@
 //! A program that runs on several stacks, leaves records like probes do, and knows the truth.
-use hopscope_event::{FunctionId, Kind, Record};
+use hopscope_event::value::number;
+use hopscope_event::{CapturePlace, Content, FunctionId, Kind, Record, Value};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
@@ -40,6 +41,22 @@ pub enum Act {
     Pass {
         ticks: u64,
     },
+    /// The running function loads what is captured in its body.
+    Load,
+}
+
+/// One capture at each place; the value of each is the entry stamp of its call.
+pub const AT_ENTRY: u16 = number(CapturePlace::Entry, 0);
+pub const AT_RETURN: u16 = number(CapturePlace::Return, 0);
+pub const IN_BODY: u16 = number(CapturePlace::Body, 0);
+
+fn value(capture: u16, function: u32, entry: u64) -> Record {
+    let value = Value {
+        capture,
+        element: 0,
+        content: Content::Value(entry),
+    };
+    value.record(FunctionId(function))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,6 +135,13 @@ impl Program {
         self
     }
 
+    /// How many values of these captures there are among the records.
+    pub fn stored(&self, captures: &[u16]) -> usize {
+        let records = self.batches.iter().flat_map(|b| &b.records);
+        let values = records.filter_map(|r| r.value());
+        values.filter(|v| captures.contains(&v.capture)).count()
+    }
+
     fn tick(&mut self) -> u64 {
         self.tsc += 7;
         self.tsc
@@ -154,6 +178,7 @@ impl Program {
     fn enter(&mut self, function: u32, rsp: u32) {
         let tsc = self.tick();
         self.store(Record::new(tsc, FunctionId(function), Kind::Entry, rsp));
+        self.store(value(AT_ENTRY, function, tsc));
         self.push(Some(function), rsp, 1 + function % 5, tsc);
     }
 
@@ -165,6 +190,9 @@ impl Program {
             self.truth.escaped += 1;
             self.adopt(&frame);
             return Some(frame.rsp);
+        }
+        if kind == Kind::Exit {
+            self.store(value(AT_RETURN, function, frame.entry));
         }
         self.store(Record::new(tsc, FunctionId(function), kind, frame.rsp));
         self.finish(&frame, function, tsc);
@@ -262,6 +290,14 @@ impl Program {
                 });
             }
             Act::Pass { ticks } => self.tsc += ticks,
+            Act::Load => {
+                if let Some(top) = self.frames().last()
+                    && let (Some(function), false) = (top.function, top.escaped)
+                {
+                    let value = value(IN_BODY, function, top.entry);
+                    self.store(value);
+                }
+            }
         }
     }
 
@@ -278,7 +314,7 @@ impl Program {
         // The interrupted probe has its slot, so its record comes first; its clock is read last.
         let batch = self.batches.last_mut().expect("there is always one");
         let slot = batch.records.len();
-        batch.records.push(Record::default());
+        batch.records.extend([Record::default(); 2]);
         self.push(None, rsp, 40, 0);
         let below = self.next_rsp();
         self.enter(function, below);
@@ -287,10 +323,9 @@ impl Program {
         let tsc = self.tick();
         let interrupted = function + 1;
         let record = Record::new(tsc, FunctionId(interrupted), Kind::Entry, rsp);
-        self.batches
-            .last_mut()
-            .expect("there is always one")
-            .records[slot] = record;
+        let batch = self.batches.last_mut().expect("there is always one");
+        batch.records[slot] = record;
+        batch.records[slot + 1] = value(AT_ENTRY, interrupted, tsc);
         self.push(Some(interrupted), rsp, 3, tsc);
     }
 }
@@ -328,6 +363,7 @@ pub fn acts(habits: Habits) -> impl Strategy<Value = Vec<Act>> {
             4,
             (1u64..1000).prop_map(|ticks| Act::Pass { ticks }).boxed(),
         ),
+        (6, Just(Act::Load).boxed()),
     ];
     if habits.uneven {
         arms.push((

@@ -1,7 +1,7 @@
 //! A small recording made by hand: two threads, a tail call, an escape, a loss, a refusal.
 use hopscope_analyze::{Analysis, Batch, Group, Index, Options, Outcome, Window};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
-use hopscope_event::{ClockSync, Tsc, TscFrequency};
+use hopscope_event::{CaptureEntry, ClockSync, Tsc, TscFrequency};
 use hopscope_event::{FunctionEntry, FunctionId, Kind, ProbeCost, ProcessEntry, ProcessIx};
 use hopscope_event::{Record, RecordingMeta, Refusal, Summary, ThreadEntry, ThreadIx};
 use hopscope_report::{Recording, Streams};
@@ -13,6 +13,7 @@ pub struct Sample {
     pub modules: Vec<ModuleEntry>,
     pub functions: Vec<FunctionEntry>,
     pub refusals: Vec<Refusal>,
+    pub captures: Vec<CaptureEntry>,
     pub summary: Option<Summary>,
     pub damage: Option<String>,
     /// Thread, index of the first record, lost before it.
@@ -131,6 +132,7 @@ impl Sample {
                 function(3, 0, "forward"),
                 function(4, 0, "output"),
             ],
+            captures: Vec::new(),
             refusals: vec![Refusal {
                 module: "/opt/nf/nf".into(),
                 name: "parse_args".into(),
@@ -167,6 +169,7 @@ impl Sample {
             modules: &self.modules,
             functions: &self.functions,
             refusals: &self.refusals,
+            captures: &self.captures,
             summary: self.summary.as_ref(),
             damage: self.damage.as_deref(),
             filter: "",

@@ -272,3 +272,91 @@ pub fn assert_stamps(reader: &TraceReader, rows: &[Stamp]) {
     let lengths: Vec<_> = batches.iter().map(|b| b.stamps.len()).collect();
     assert_eq!(heads, lengths);
 }
+
+const PORT: u16 = value::number(CapturePlace::Body, 0);
+const RETURN: u16 = value::number(CapturePlace::Return, 0);
+
+pub fn captures() -> Vec<CaptureEntry> {
+    let capture = |capture: u16, name: &str, at, method| CaptureEntry {
+        function: FunctionId(0),
+        capture,
+        name: name.into(),
+        bits: 32,
+        signed: at == CapturePlace::Return,
+        at,
+        method,
+        elements_max: if name.contains('[') { 64 } else { 1 },
+    };
+    use {CaptureMethod as How, CapturePlace as At};
+    vec![
+        capture(0, "n", At::Entry, How::Register),
+        capture(PORT, "frame->port", At::Body, How::OwnLoad),
+        capture(2, "frame->pkts[].seq", At::Entry, How::CheckedCopy),
+        capture(RETURN, "return", At::Return, How::Register),
+        capture(4, "frame->queue", At::Entry, How::PlainLoad),
+    ]
+}
+
+/// Calls with values of all sorts, absent ones and unknown ones among them.
+pub fn captured_records() -> Vec<Record> {
+    let mut records = Vec::new();
+    let value = |capture, element, content| {
+        let value = Value {
+            capture,
+            element,
+            content,
+        };
+        value.record(FunctionId(0))
+    };
+    for n in 0..4u64 {
+        let at = 1_000_000 + n * 3_000;
+        let call = |after: u64, id, kind, rsp| Record::new(at + after, FunctionId(id), kind, rsp);
+        records.push(call(0, 0, Kind::Entry, 0x7ffe_1000));
+        records.push(value(0, 0, Content::Value(3 + n)));
+        for element in 0..3 {
+            let seq = 100 + 3 * n + u64::from(element);
+            records.push(value(2, element, Content::Value(seq)));
+        }
+        if n == 2 {
+            records.push(value(2, 3, Content::LeftOut { elements: 300 }));
+            records.push(value(4, 0, Content::Unknown(8)));
+        }
+        records.push(call(40, 1, Kind::Entry, 0x7ffe_0f80));
+        records.push(call(90, 1, Kind::Exit, 0x7ffe_0f80));
+        match n {
+            1 => records.push(value(PORT, 0, Content::Unreadable)),
+            _ => records.push(value(PORT, 0, Content::Value(u64::MAX >> n))),
+        }
+        records.push(value(RETURN, 0, Content::Value((n as i64 - 2) as u64)));
+        records.push(call(200, 0, Kind::Exit, 0x7ffe_1000));
+    }
+    records
+}
+
+/// [`file`] with captures.
+pub fn captured_file(records: &[Record]) -> Vec<u8> {
+    let mut writer = TraceWriter::new(Vec::new(), &meta()).unwrap();
+    writer.process(&process()).unwrap();
+    writer.modules(&[module()]).unwrap();
+    writer.functions(&functions()).unwrap();
+    writer.captures(&captures()).unwrap();
+    writer.thread(&thread()).unwrap();
+    let batch = Batch {
+        thread: ThreadIx(0),
+        first_index: 0,
+        lost_before: 0,
+        torn_before: 0,
+        records,
+    };
+    writer.records(batch).unwrap();
+    writer.finish(&summary()).unwrap()
+}
+
+/// Asserts that `reader` gives back what [`captured_file`] wrote.
+pub fn assert_captured(reader: &TraceReader, records: &[Record]) {
+    let t = reader.tables();
+    assert_eq!((&t.captures, &t.damage), (&captures(), &None));
+    assert_eq!(t.unknown_chunks, 0);
+    let read: Vec<_> = reader.batches().flat_map(|b| b.unwrap().records).collect();
+    assert_eq!(read, records);
+}

@@ -1,0 +1,76 @@
+//! Which call a captured value belongs to. Its record holds no stack pointer: order says it.
+use crate::balance::Oddities;
+use crate::sink::Sink;
+use crate::stacks::{Frame, Stack, Waiting};
+use hopscope_event::{Content, FunctionId, Value};
+
+/// Values captured at a return: they wait for the record of the exit, which comes next.
+#[derive(Debug, Default)]
+pub(crate) struct Returned {
+    values: Vec<Value>,
+    function: Option<FunctionId>,
+}
+
+impl Returned {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    pub(crate) fn are_of(&self, function: FunctionId) -> bool {
+        self.function == Some(function)
+    }
+
+    pub(crate) fn push(&mut self, function: FunctionId, value: Value) {
+        self.function = Some(function);
+        self.values.push(value);
+    }
+
+    /// Their call has ended.
+    pub(crate) fn give(&mut self, frame: &Frame, sink: &mut impl Sink) {
+        for value in self.values.drain(..) {
+            tell(frame, &value, sink);
+        }
+    }
+
+    /// The end of their call is not there, or not its entry.
+    pub(crate) fn give_up(&mut self, oddities: &mut Oddities) {
+        oddities.values_homeless += self.values.len() as u64;
+        self.values.clear();
+    }
+}
+
+/// The call whose body captured a value: the innermost open one of that function on the running
+/// stack; a switch to another one leaves no record, so that others may be meant too.
+pub(crate) fn capturer<'a>(
+    function: FunctionId,
+    running: &'a Stack,
+    waiting: &'a Waiting,
+    oddities: &mut Oddities,
+) -> Option<&'a Frame> {
+    let here = running.innermost(function);
+    let mut elsewhere = waiting.innermost(function);
+    match (here, elsewhere.next()) {
+        (Some(frame), None) => Some(frame),
+        (Some(frame), Some(_)) => {
+            oddities.values_ambiguous += 1;
+            Some(frame)
+        }
+        (None, Some(frame)) if elsewhere.next().is_none() => Some(frame),
+        _ => None,
+    }
+}
+
+pub(crate) fn count(value: &Value, oddities: &mut Oddities) {
+    oddities.values += 1;
+    match value.content {
+        Content::Value(_) => {}
+        Content::Unreadable => oddities.values_unreadable += 1,
+        Content::LeftOut { .. } => oddities.values_left_out += 1,
+        Content::Unknown(_) => oddities.values_unknown += 1,
+    }
+}
+
+pub(crate) fn tell(frame: &Frame, value: &Value, sink: &mut impl Sink) {
+    sink.value(frame.function, frame.mark(), frame.entry, value);
+}

@@ -1,0 +1,44 @@
+//! A captured value in words.
+use crate::json::Object;
+use crate::words::printable;
+use hopscope_event::{CaptureEntry, Content, Value};
+
+/// As the user wrote it, with the index of the element: `frame->pkts[3].seq`.
+pub(crate) fn name(capture: Option<&CaptureEntry>, value: Value) -> String {
+    match capture {
+        Some(entry) => printable(&entry.name).replacen("[]", &format!("[{}]", value.element), 1),
+        None => format!("capture #{}[{}]", value.capture, value.element),
+    }
+}
+
+fn is_signed(capture: Option<&CaptureEntry>) -> bool {
+    capture.is_some_and(|entry| entry.signed)
+}
+
+/// `= 32`, or why there is none.
+pub(crate) fn text(capture: Option<&CaptureEntry>, content: Content) -> String {
+    match content {
+        Content::Value(value) if is_signed(capture) => format!("= {}", value as i64),
+        Content::Value(value) => format!("= {value}"),
+        Content::Unreadable => "could not be read: its memory was not there".into(),
+        Content::LeftOut { elements } => format!("and on is left out: {elements} elements"),
+        Content::Unknown(word) => format!("is absent for a reason that is not known ({word:#x})"),
+    }
+}
+
+/// `value`; without one `absent` says why.
+pub(crate) fn json(line: &mut Object<'_>, capture: Option<&CaptureEntry>, content: Content) {
+    match content {
+        Content::Value(value) if is_signed(capture) => line.put("value", value as i64),
+        Content::Value(value) => line.put("value", value),
+        Content::Unreadable => line.put("absent", "unreadable"),
+        Content::LeftOut { elements } => {
+            line.put("absent", "left_out");
+            line.put("elements", elements);
+        }
+        Content::Unknown(word) => {
+            line.put("absent", "unknown");
+            line.put("word", word);
+        }
+    }
+}
