@@ -8,7 +8,7 @@ use hopscope_trace::{OwnedStamps, TraceReader};
 use std::collections::BTreeMap;
 use std::io::Write;
 
-fn batches(
+pub fn batches(
     args: &ReportArgs,
     reader: &TraceReader,
 ) -> impl Iterator<Item = anyhow::Result<OwnedStamps>> {

@@ -43,11 +43,21 @@ impl Distribution {
     }
 
     /// Adds all values of another distribution.
-    pub(crate) fn add(&mut self, other: &Distribution) {
+    pub fn add(&mut self, other: &Distribution) {
         let done = self.bins.add(&other.bins);
         debug_assert!(done.is_ok(), "an auto-resizing histogram takes any value");
         self.negative += other.negative;
         self.max = self.max.max(other.max);
+    }
+
+    /// Bins that hold something, smallest first: lowest and highest ticks, and how many. Negative
+    /// values are in none.
+    pub fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        self.bins.iter_recorded().map(|bin| {
+            let high = bin.value_iterated_to();
+            let low = self.bins.lowest_equivalent(high);
+            (low, high, bin.count_at_value())
+        })
     }
 
     pub fn len(&self) -> u64 {

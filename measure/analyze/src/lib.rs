@@ -8,6 +8,7 @@
 
 mod analysis;
 pub mod balance;
+mod calls;
 mod correct;
 mod distribution;
 mod index;
@@ -26,6 +27,7 @@ mod window;
 
 pub use analysis::{Analysis, Batch, Group, Key, Options, Outcome, Row};
 pub use balance::{Balance, Oddities};
+pub use calls::{Calls, PlacedCall};
 pub use correct::{Corrected, Correction};
 pub use distribution::{Distribution, Quantile};
 pub use index::{FUNCTION_IDS_MAX, Index};

@@ -4,6 +4,7 @@
 
 mod events;
 mod header;
+mod html;
 mod json;
 mod losses;
 mod order;
@@ -16,6 +17,7 @@ mod values;
 mod words;
 
 pub use events::{Event, EventWriter};
+pub use html::{Budget, Detail, Overview, Page, Windows, write_html};
 pub use json::write_json;
 pub use order::Sort;
 pub use packets::{PacketWriter, Streams};

@@ -16,7 +16,7 @@ pub struct Streams<'a> {
 }
 
 impl<'a> Streams<'a> {
-    fn entry(&self, packets: &Packets) -> Option<&'a StreamEntry> {
+    pub(crate) fn entry(&self, packets: &Packets) -> Option<&'a StreamEntry> {
         self.entries.iter().find(|e| e.ix == packets.stream)
     }
 

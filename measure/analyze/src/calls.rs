@@ -1,0 +1,85 @@
+//! Every paired call with its place, for pictures. Nothing is kept of it here.
+use crate::analysis::Thread;
+use crate::balance::{Fate, Orphan};
+use crate::pair::{Call, Enter, Mark, Sink};
+use crate::{Batch, Index};
+use hopscope_event::{FunctionId, ThreadIx, Tsc};
+use std::collections::HashMap;
+
+/// A call whose entry and exit were paired, and how deep it lay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlacedCall {
+    pub thread: ThreadIx,
+    pub function: FunctionId,
+    /// Measured calls of the same stack that were open when it began.
+    pub depth: u32,
+    pub entry: Tsc,
+    /// Exit stamp minus entry stamp, as measured; negative when the clock ran backwards.
+    pub ticks: i64,
+    pub tail: bool,
+}
+
+/// Feed it each thread's records in ring order, threads in any interleaving. Calls are given out
+/// when they end: a caller after its callees.
+#[derive(Debug, Default)]
+pub struct Calls {
+    index: Index,
+    threads: HashMap<ThreadIx, Thread>,
+}
+
+impl Calls {
+    pub fn new(index: Index) -> Calls {
+        Calls {
+            index,
+            threads: HashMap::new(),
+        }
+    }
+
+    pub fn feed(&mut self, batch: &Batch<'_>, each: &mut dyn FnMut(PlacedCall)) {
+        let thread = self.threads.entry(batch.thread).or_default();
+        let mut sink = Placing {
+            index: &self.index,
+            thread: batch.thread,
+            each,
+        };
+        let gap = thread.continues(batch);
+        thread.pairer.gap(gap, &mut sink);
+        for record in batch.records {
+            thread.pairer.feed(*record, &mut sink);
+        }
+    }
+}
+
+struct Placing<'a> {
+    index: &'a Index,
+    thread: ThreadIx,
+    each: &'a mut dyn FnMut(PlacedCall),
+}
+
+impl Sink for Placing<'_> {
+    fn enter(&mut self, enter: Enter<'_>) -> Mark {
+        Mark {
+            node: enter.open.len() as u32,
+            ..Mark::default()
+        }
+    }
+
+    fn call(&mut self, call: &Call) {
+        (self.each)(PlacedCall {
+            thread: self.thread,
+            function: call.function,
+            depth: call.mark.node,
+            entry: Tsc(call.entry),
+            ticks: call.inclusive,
+            tail: call.tail,
+        });
+    }
+
+    fn fate(&mut self, _: FunctionId, _: Mark, _: u64, _: Fate) {}
+
+    fn orphan(&mut self, _: FunctionId, _: u64, _: Orphan) {}
+
+    fn known(&self, function: FunctionId) -> bool {
+        self.index.module(function).is_some()
+    }
+}
