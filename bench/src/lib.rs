@@ -5,6 +5,7 @@
 pub mod attach;
 pub mod command;
 pub mod compare;
+pub mod density;
 pub mod envelope;
 pub mod error;
 pub mod hopscope;

@@ -23,6 +23,8 @@ enum What {
     Recorder(Common),
     /// The generator: packets a second, round trips beside a C client, a known delay
     Load(Common),
+    /// Three network functions at growing numbers of probes a packet, beside what the floor costs
+    CaseDensity(Density),
     /// Any two commands in turn, by wall time or a number they print, with a verdict
     Compare(Compare),
 }
@@ -47,6 +49,15 @@ struct Compare {
     /// Exit with 1 unless B against A comes out so
     #[arg(long, value_enum, value_name = "VERDICT")]
     expect: Option<Expect>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Args)]
+struct Density {
+    /// The demo firewall, built [default: it is built from ./demo]
+    #[arg(long, value_name = "PROGRAM")]
+    demo: Option<PathBuf>,
     #[command(flatten)]
     common: Common,
 }
@@ -156,6 +167,13 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         What::Attach(common) => ("attach", common, Box::new(hopscope_bench::attach::run)),
         What::Recorder(common) => ("recorder", common, Box::new(hopscope_bench::recorder::run)),
         What::Load(common) => ("load", common, Box::new(hopscope_bench::load::run)),
+        What::CaseDensity(density) => {
+            let demo = density.demo.as_ref();
+            let bench = move |settings: &Settings, output: Output<'_>| {
+                hopscope_bench::density::run(settings, demo, output)
+            };
+            ("case-density", &density.common, Box::new(bench))
+        }
         What::Compare(compare) => {
             let compared = compare.compared();
             let bench = move |settings: &Settings, output: Output<'_>| {

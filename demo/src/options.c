@@ -35,7 +35,7 @@ static const char usage[] =
 	"Scripts\n"
 	"  --ready-file FILE       written with our pid when packets may come\n"
 	"\n"
-	"Stops cleanly on SIGINT and SIGTERM; counters go to stdout as JSON.\n"
+	"Stops cleanly on SIGINT and SIGTERM; counters go to stdout as JSON. SIGUSR1: packets so far.\n"
 	"Exit codes: 0 ok, 1 the check of the packets failed, 2 usage or environment.\n";
 
 enum { SOURCE = 256, PORT, WORKERS, BURST, PACKETS, SECONDS, SEED, SIZE, DENIED, RULES, RULES_SEED, RULES_COUNT,

@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,14 @@ static void *work(void *argument)
 	return NULL;
 }
 
+static void progress_print(void *argument)
+{
+	const struct run *run = argument;
+	uint64_t finished = atomic_load_explicit(&run->budget.finished, memory_order_relaxed);
+	printf("{\"type\":\"progress\",\"schema\":1,\"packets\":%" PRIu64 "}\n", finished);
+	fflush(stdout);
+}
+
 int run_workers(struct run *run, struct worker_thread *threads, int signals)
 {
 	uint32_t started;
@@ -83,7 +92,7 @@ int run_workers(struct run *run, struct worker_thread *threads, int signals)
 	if (result == 0)
 		result = ready_write(run->options->ready_file);
 	if (result == 0)
-		stop_wait(&run->stop, signals, run->options->seconds);
+		stop_wait(&run->stop, signals, run->options->seconds, progress_print, run);
 	else
 		stop_request(&run->stop);
 	for (uint32_t i = 0; i < started; i++)

@@ -35,6 +35,7 @@ int stop_signals(void)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	int fd = signalfd(-1, &signals, SFD_CLOEXEC);
 	if (fd < 0)
@@ -42,7 +43,13 @@ int stop_signals(void)
 	return fd;
 }
 
-void stop_wait(struct stop *stop, int signals, unsigned long seconds)
+static bool is_question(int signals)
+{
+	struct signalfd_siginfo signal;
+	return read(signals, &signal, sizeof signal) == sizeof signal && signal.ssi_signo == SIGUSR1;
+}
+
+void stop_wait(struct stop *stop, int signals, unsigned long seconds, void (*tell)(void *), void *argument)
 {
 	struct itimerspec when = { .it_value.tv_sec = (time_t)seconds };
 	int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
@@ -53,8 +60,17 @@ void stop_wait(struct stop *stop, int signals, unsigned long seconds)
 	};
 	if (timer >= 0)
 		timerfd_settime(timer, 0, &when, NULL);
-	while (poll(fds, 3, -1) < 0 && errno == EINTR)
-		;
+	for (;;) {
+		if (poll(fds, 3, -1) < 0) {
+			if (errno == EINTR)
+				continue;
+			break;
+		}
+		if (fds[0].revents || fds[2].revents || !is_question(signals))
+			break;
+		if (tell)
+			tell(argument);
+	}
 	stop_request(stop);
 	if (timer >= 0)
 		close(timer);

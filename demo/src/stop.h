@@ -12,9 +12,10 @@ struct stop {
 
 int stop_open(struct stop *stop);
 void stop_request(struct stop *stop);
-/* Blocks SIGINT and SIGTERM in this thread and all it starts later; returns their descriptor. */
+/* Blocks SIGINT, SIGTERM and SIGUSR1 in this thread and all it starts later; returns their descriptor. */
 int stop_signals(void);
-/* Until stop is requested, a signal comes, or the seconds (0: no limit) are over. Requests stop. */
-void stop_wait(struct stop *stop, int signals, unsigned long seconds);
+/* Until stop is requested, SIGINT or SIGTERM comes, or the seconds (0: no limit) are over. Requests stop.
+ * Each SIGUSR1 before that calls `tell`. */
+void stop_wait(struct stop *stop, int signals, unsigned long seconds, void (*tell)(void *), void *argument);
 
 #endif

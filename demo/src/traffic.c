@@ -153,7 +153,7 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	/* A signal ends the sending early; the check is still made. */
-	stop_wait(&run.stop, signals, 0);
+	stop_wait(&run.stop, signals, 0, NULL, NULL);
 	pthread_join(sender, NULL);
 	pthread_join(receiver, NULL);
 	bool right = traffic_report(&run);

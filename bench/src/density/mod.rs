@@ -1,0 +1,122 @@
+//! `bench case-density`: what three network functions lose as more of their functions are measured,
+//! beside what the probes' floor alone would cost. After Figs. 8 and 12 of the source paper.
+mod choose;
+mod counter;
+mod dpdk;
+mod firewall;
+mod processors;
+mod report;
+mod running;
+mod window;
+
+use crate::Settings;
+use crate::envelope::Output;
+use crate::error::Result;
+use crate::hopscope::{Hopscope, beside_short_functions};
+use crate::host::Host;
+use crate::program::Target;
+use crate::rows::NotMeasured;
+use crate::stats::Spread;
+use choose::Density;
+use processors::Processors;
+use report::{Figures, Level};
+use running::Running;
+use std::path::PathBuf;
+
+/// One of the network functions: its name and how it is built and started.
+type Start = fn(&Settings, &Processors, Option<&PathBuf>) -> Result<Running>;
+const NETWORK_FUNCTIONS: [(&str, Start); 3] = [
+    ("firewall", firewall::start),
+    ("nat", dpdk::nat),
+    ("ipsec", dpdk::ipsec),
+];
+
+/// Packets that the network functions take at once: probes of functions that are called once a
+/// batch are shared by so many.
+const BATCH: u32 = 32;
+
+pub fn run(settings: &Settings, demo: Option<&PathBuf>, mut output: Output<'_>) -> Result<bool> {
+    let (hopscope, program) = beside_short_functions(settings)?;
+    let mut floors = Target::start(&program)?;
+    let host = Host::look(Some(floors.tsc_hz));
+    let processors = Processors::divide()?;
+    let mut floor = Vec::new();
+    let mut levels: Vec<Level> = Vec::new();
+    let mut not_measured = Vec::new();
+    for (name, start) in NETWORK_FUNCTIONS {
+        floor.push(two_rdtsc(&mut floors)?);
+        settings.say(&format!("building and starting: {name}"));
+        let start = || start(settings, &processors, demo);
+        let measured = measure(settings, &hopscope, start, &mut output);
+        match measured {
+            Ok((these, missing)) => {
+                levels.extend(these);
+                not_measured.extend(missing);
+            }
+            Err(error) => not_measured.push(NotMeasured {
+                what: name.into(),
+                reason: error.to_string(),
+            }),
+        }
+    }
+    floor.push(two_rdtsc(&mut floors)?);
+    let figures = Figures {
+        tsc_hz: floors.tsc_hz,
+        floor: Spread::of(&floor),
+        levels,
+        not_measured,
+    };
+    let summary = figures.summary();
+    let complete = summary.complete;
+    output.summary(&host, summary)?;
+    Ok(complete)
+}
+
+/// Ticks of two bare `rdtsc`: what a pair of stamps can't cost less than.
+fn two_rdtsc(target: &mut Target) -> Result<f64> {
+    let floor = target.run("floor_two_rdtsc", 20)?.median;
+    Ok(floor - target.run("floor_empty_loop", 20)?.median)
+}
+
+fn measure(
+    settings: &Settings,
+    hopscope: &Hopscope,
+    start: impl Fn() -> Result<Running>,
+    output: &mut Output<'_>,
+) -> Result<(Vec<Level>, Vec<NotMeasured>)> {
+    let mut functions = choose::called_functions(hopscope, &mut start()?)?;
+    // A new one: copies of all functions in the caches and the address space are not what is asked.
+    let nf = &mut start()?;
+    let (rounds, milliseconds) = if settings.quick { (3, 250) } else { (9, 500) };
+    choose::to_scale(&mut functions, hopscope, nf, milliseconds)?;
+    let (mut levels, mut missing) = (Vec::new(), Vec::new());
+    for density in Density::ALL {
+        let chosen = choose::functions(&functions, density.executions_per_packet());
+        if !chosen.is_reached() {
+            missing.push(NotMeasured {
+                what: format!("{} at {density}", nf.name),
+                reason: format!(
+                    "its functions make {:.2} probe executions a packet",
+                    chosen.executions
+                ),
+            });
+            continue;
+        }
+        settings.say(&format!(
+            "{} at {density}: {} functions",
+            nf.name,
+            chosen.len()
+        ));
+        let mut pairs = Vec::new();
+        for round in 0..rounds {
+            let pair = window::pair(hopscope, nf, &chosen, milliseconds)?;
+            output.sample(serde_json::json!({
+                "network_function": nf.name, "density": density.to_string(), "round": round,
+                "pair": pair,
+            }))?;
+            pairs.push(pair);
+        }
+        levels.extend(Level::of(nf.name, density, chosen.len(), &pairs));
+    }
+    Ok((levels, missing))
+}

@@ -1,0 +1,201 @@
+//! What the probes cost at each density, beside the model.
+use super::choose::Density;
+use super::window::Pair;
+use crate::envelope::Summary;
+use crate::rows::NotMeasured;
+use crate::stats::{Difference, Spread};
+use serde::Serialize;
+use serde_json::{Map, json};
+use std::fmt::Write;
+
+/// One network function at one density.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Level {
+    network_function: &'static str,
+    density: String,
+    #[serde(skip)]
+    per_batch: bool,
+    functions: usize,
+    probe_pairs_per_packet: f64,
+    bare_ns: f64,
+    added_ns: Difference,
+    lost_percent: f64,
+}
+
+impl Level {
+    /// `None` of no rounds.
+    pub(super) fn of(
+        network_function: &'static str,
+        density: Density,
+        functions: usize,
+        pairs: &[Pair],
+    ) -> Option<Level> {
+        let median = |of: fn(&Pair) -> f64| {
+            Some(Spread::of(&pairs.iter().map(of).collect::<Vec<_>>())?.median)
+        };
+        let triples: Vec<_> = pairs
+            .iter()
+            .map(|p| (p.before_ns, p.measured_ns, p.after_ns))
+            .collect();
+        Some(Level {
+            network_function,
+            density: density.to_string(),
+            per_batch: density.per_batch,
+            functions,
+            probe_pairs_per_packet: median(|p| p.probe_pairs_per_packet)?,
+            bare_ns: median(|p| (p.before_ns + p.after_ns) / 2.0)?,
+            added_ns: Difference::of(&triples)?,
+            lost_percent: median(|p| p.lost_percent)?,
+        })
+    }
+
+    /// Of the packets a second that it handles bare.
+    fn throughput_lost_percent(&self) -> f64 {
+        let added = self.added_ns.net.median;
+        100.0 * added / (self.bare_ns + added)
+    }
+
+    /// What the floor of so many pairs adds to a packet.
+    fn model_ns(&self, floor_ns: f64) -> f64 {
+        self.probe_pairs_per_packet * floor_ns
+    }
+}
+
+pub(super) struct Figures {
+    pub(super) tsc_hz: f64,
+    /// Ticks of a pair of bare stamps.
+    pub(super) floor: Option<Spread>,
+    pub(super) levels: Vec<Level>,
+    pub(super) not_measured: Vec<NotMeasured>,
+}
+
+const LOSS_VS_MODEL_GOAL: f64 = 1.3;
+const LOST_PERCENT_GOAL: f64 = 10.0;
+
+impl Figures {
+    fn floor_ns(&self) -> f64 {
+        self.floor
+            .map_or(f64::NAN, |floor| floor.median / self.tsc_hz * 1e9)
+    }
+
+    /// Time added over the model's, of all densities of one network function together: the sum says
+    /// most where most is added, so noise at low densities has little weight.
+    fn loss_vs_model(&self, name: &str) -> Option<f64> {
+        let of = || self.levels.iter().filter(|l| l.network_function == name);
+        let model: f64 = of().map(|l| l.model_ns(self.floor_ns())).sum();
+        let added: f64 = of().map(|l| l.added_ns.net.median).sum();
+        (model > 0.0).then(|| added / model)
+    }
+
+    pub(super) fn summary(self) -> Summary {
+        let mut names: Vec<&str> = self.levels.iter().map(|l| l.network_function).collect();
+        names.dedup();
+        let by_name: Map<_, _> = names
+            .iter()
+            .map(|name| (name.to_string(), json!(self.loss_vs_model(name))))
+            .collect();
+        let worst = |values: &mut dyn Iterator<Item = f64>| values.max_by(f64::total_cmp);
+        let loss_vs_model = worst(&mut names.iter().filter_map(|n| self.loss_vs_model(n)));
+        let shared = self.levels.iter().filter(|l| l.per_batch);
+        let lost_percent = worst(&mut shared.map(Level::throughput_lost_percent));
+        let levels: Vec<_> = self
+            .levels
+            .iter()
+            .map(|level| {
+                let mut row = json!(level);
+                row["model_ns"] = json!(level.model_ns(self.floor_ns()));
+                row["throughput_lost_percent"] = json!(level.throughput_lost_percent());
+                row
+            })
+            .collect();
+        let goals = json!([
+            {"name": "loss_vs_model", "measured": loss_vs_model, "at_most": LOSS_VS_MODEL_GOAL,
+             "met": loss_vs_model.map(|l| l <= LOSS_VS_MODEL_GOAL)},
+            {"name": "throughput_lost_percent", "measured": lost_percent,
+             "at_most": LOST_PERCENT_GOAL, "met": lost_percent.map(|l| l <= LOST_PERCENT_GOAL)},
+        ]);
+        let table = self.table(loss_vs_model, lost_percent);
+        let fields = Map::from_iter([
+            ("loss_vs_model".into(), json!(loss_vs_model)),
+            ("loss_vs_model_by_network_function".into(), json!(by_name)),
+            ("throughput_lost_percent".into(), json!(lost_percent)),
+            ("floor_ticks".into(), json!(self.floor)),
+            ("levels".into(), json!(levels)),
+            ("goals".into(), goals),
+            ("not_measured".into(), json!(self.not_measured)),
+        ]);
+        Summary {
+            unit: json!({"loss_vs_model": "ratio", "throughput_lost_percent": "%",
+                         "floor_ticks": "tsc", "levels": "ns"}),
+            fields,
+            table,
+            complete: names.len() == super::NETWORK_FUNCTIONS.len(),
+        }
+    }
+
+    fn table(&self, loss_vs_model: Option<f64>, lost_percent: Option<f64>) -> String {
+        let mut out = format!(
+            "processor time of the worker for each packet, batches of {}; medians of rounds\n\
+             model: probe pairs a packet x {:.1} ns (two bare rdtsc)\n\n\
+             {:<9} {:<24} {:>5} {:>8} {:>8} {:>21} {:>8} {:>6} {:>6}\n",
+            super::BATCH,
+            self.floor_ns(),
+            "",
+            "",
+            "funcs",
+            "pairs",
+            "bare ns",
+            "added ns",
+            "model ns",
+            "x",
+            "lost"
+        );
+        for l in &self.levels {
+            let (net, model) = (l.added_ns.net, l.model_ns(self.floor_ns()));
+            let _ = writeln!(
+                out,
+                "{:<9} {:<24} {:>5} {:>8.3} {:>8.1} {:>6.1} ({:>5.1} .. {:>5.1}) {:>8.1} {:>6.2} {:>5.1}%{}",
+                l.network_function,
+                l.density,
+                l.functions,
+                l.probe_pairs_per_packet,
+                l.bare_ns,
+                net.median,
+                net.p10,
+                net.p90,
+                model,
+                net.median / model,
+                l.throughput_lost_percent(),
+                if l.added_ns.within_noise {
+                    "  within noise"
+                } else {
+                    ""
+                },
+            );
+        }
+        out.push('\n');
+        for (name, measured, goal) in [
+            ("loss_vs_model", loss_vs_model, LOSS_VS_MODEL_GOAL),
+            (
+                "throughput lost at densities a batch gives, %",
+                lost_percent,
+                LOST_PERCENT_GOAL,
+            ),
+        ] {
+            let verdict = match measured {
+                Some(m) if m <= goal => "met",
+                Some(_) => "missed",
+                None => "not measured",
+            };
+            let measured = measured.map_or("-".into(), |m| format!("{m:.2}"));
+            let _ = writeln!(
+                out,
+                "{name}, the worst: {measured}, goal <= {goal}: {verdict}"
+            );
+        }
+        for missing in &self.not_measured {
+            let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
+        }
+        out
+    }
+}

@@ -1,0 +1,119 @@
+//! A network function at work on an endless supply of packets from memory.
+use super::counter::Counter;
+use crate::error::{Error, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Dropping it ends the program.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) name: &'static str,
+    child: Child,
+    /// The thread that handles the packets, by the name it has.
+    worker: String,
+    pub(super) counter: Counter,
+    /// Left behind by a program that ends without tidying up.
+    leaves: Option<PathBuf>,
+}
+
+impl Running {
+    pub(super) fn new(name: &'static str, child: Child, worker: &str, counter: Counter) -> Running {
+        Running {
+            name,
+            child,
+            worker: worker.into(),
+            counter,
+            leaves: None,
+        }
+    }
+
+    pub(super) fn with_directory(mut self, directory: PathBuf) -> Running {
+        self.leaves = Some(directory);
+        self
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Thread id of the worker.
+    pub(super) fn worker(&self) -> Result<u32> {
+        let tasks = PathBuf::from(format!("/proc/{}/task", self.pid()));
+        let listed = fs::read_dir(&tasks).map_err(Error::file("list", &tasks))?;
+        for task in listed.flatten() {
+            let comm = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+            let tid = task.file_name().to_str().and_then(|tid| tid.parse().ok());
+            if let (true, Some(tid)) = (comm.trim_end() == self.worker, tid) {
+                return Ok(tid);
+            }
+        }
+        Err(Error::Answer {
+            asked: format!("a thread called {}", self.worker),
+            answer: "none: has it ended?".into(),
+        })
+    }
+
+    /// What its worker has run so far (Documentation/scheduler/sched-stats.rst): what others do on
+    /// the same processor is not in it.
+    pub(super) fn worker_ns(&self) -> Result<u64> {
+        let path = PathBuf::from(format!("/proc/{}/schedstat", self.worker()?));
+        let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
+        let ran = text.split_whitespace().next().and_then(|n| n.parse().ok());
+        ran.ok_or_else(|| Error::Answer {
+            asked: path.display().to_string(),
+            answer: text,
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One of them has no handler for any signal, another ignores SIGINT.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(directory) = &self.leaves {
+            let _ = fs::remove_dir_all(directory);
+        }
+    }
+}
+
+/// Starts `command` and waits until `is_ready` says so. The program's words go to a file.
+pub(super) fn start(
+    command: &mut Command,
+    log: &Path,
+    mut is_ready: impl FnMut() -> bool,
+) -> Result<Child> {
+    let create = || fs::File::create(log).map_err(Error::file("create", log));
+    let program = command.get_program().to_string_lossy().into_owned();
+    command.stdin(Stdio::null()).stderr(create()?);
+    let mut child = command.spawn().map_err(Error::start(&program))?;
+    let start = Instant::now();
+    let said = || crate::program::last_words(&fs::read_to_string(log).unwrap_or_default());
+    while !is_ready() {
+        let status = child
+            .try_wait()
+            .map_err(Error::file("wait for", &program))?;
+        if let Some(status) = status {
+            return Err(Error::Failed {
+                program,
+                status: status.to_string(),
+                said: said(),
+            });
+        }
+        if start.elapsed() > READY_WITHIN {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(Error::NotReady {
+                program,
+                seconds: READY_WITHIN.as_secs(),
+                said: said(),
+            });
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(child)
+}

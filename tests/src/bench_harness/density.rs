@@ -1,0 +1,79 @@
+//! `bench case-density` from outside: three network functions at work, measured at the densities that
+//! were asked for, and gone afterwards.
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::{Requirement, Suite, hopscope, scratch};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+pub(super) fn register(suite: &mut Suite) {
+    use Requirement::{Dpdk, Fsgsbase, Gcc, Root};
+    suite
+        .case(
+            "bench_harness::case_density_gives_its_figures",
+            &[Root, Fsgsbase, Gcc, Dpdk],
+            figures,
+        )
+        .alone();
+}
+
+fn figures() -> Result<()> {
+    let dir = scratch().join("results");
+    let saved = dir.display().to_string();
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let demo = scratch().join("demo");
+    let build = format!("BUILD={}", demo.display());
+    let mut make = std::process::Command::new("make");
+    hopscope_tests::command::run(make.args(["-s", "-C", &format!("{root}/demo"), &build]))?
+        .expect_code(0)?;
+    let demo = demo.join("hopscope-demo").display().to_string();
+    let out = hopscope(&[
+        "bench",
+        "case-density",
+        "--quick",
+        "--json",
+        "--demo",
+        &demo,
+        "--save",
+        &saved,
+    ])?
+    .expect_code(0)?;
+    let last = out.stdout.lines().last().context("nothing was printed")?;
+    let summary: Value = serde_json::from_str(last)?;
+    ensure!(summary["type"] == "summary" && summary["bench"] == "case-density");
+    for field in ["loss_vs_model", "throughput_lost_percent"] {
+        ensure!(summary[field].is_number(), "no {field} in {summary}");
+    }
+    let levels = summary["levels"].as_array().context("no levels")?;
+    let names: BTreeSet<_> = levels
+        .iter()
+        .map(|l| l["network_function"].as_str())
+        .collect();
+    let expected = ["firewall", "ipsec", "nat"].map(Some);
+    ensure!(
+        names == BTreeSet::from(expected),
+        "{names:?}: {}",
+        out.stderr
+    );
+    for level in levels {
+        let number = |key: &str| level[key].as_f64().context(key.to_owned());
+        ensure!(
+            number("bare_ns")? > 0.0 && number("probe_pairs_per_packet")? > 0.0,
+            "{level}"
+        );
+        // What was asked in executions is measured in pairs: the choice was right, roughly.
+        let density = level["density"].as_str().context("density")?;
+        let executions: f64 = density.split(' ').next().unwrap_or_default().parse()?;
+        let batch = if density.ends_with("batch") {
+            32.0
+        } else {
+            1.0
+        };
+        let ratio = number("probe_pairs_per_packet")? * 2.0 * batch / executions;
+        ensure!(
+            (0.5..2.0).contains(&ratio),
+            "{ratio} times the density asked: {level}"
+        );
+    }
+    ensure!(dir.join("case-density.md").exists() && dir.join("case-density.jsonl").exists());
+    Ok(())
+}
