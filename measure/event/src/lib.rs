@@ -7,7 +7,9 @@
 extern crate alloc;
 
 pub mod clock;
+pub mod kept;
 pub mod layout;
+pub mod off_cpu;
 pub mod record;
 pub mod ring;
 pub mod stamp;
@@ -15,6 +17,8 @@ pub mod table;
 pub mod value;
 
 pub use clock::{ClockSync, Ns, Tsc, TscFrequency};
+pub use kept::{ThinEntry, TriggerEntry};
+pub use off_cpu::{OffCpu, OffCpuEntry};
 pub use record::{FunctionId, Kind, Record};
 pub use stamp::{Stamp, StampCounts, StampFlags, StreamEntry, StreamIx};
 pub use table::{

@@ -2,7 +2,7 @@
 pub const MAGIC: [u8; 8] = *b"HOPTRACE";
 /// A reader refuses another major version and reads any minor one.
 pub const MAJOR: u16 = 1;
-/// 1: streams and stamps. 2: captured values.
+/// 1: streams and stamps. 2: captured values; context switches, and recordings of a choice.
 pub const MINOR: u16 = 2;
 /// magic, major, minor, and a number that shows the byte order
 pub const FILE_HEADER_BYTES: usize = 16;
@@ -19,6 +19,10 @@ pub const BATCH_RECORDS_MAX: usize = 1 << 16;
 pub const STAMPS_HEADER_BYTES: usize = 24;
 /// Larger batches are split.
 pub const BATCH_STAMPS_MAX: usize = 1 << 16;
+/// thread, count, lost before
+pub const SWITCHES_HEADER_BYTES: usize = 16;
+/// Larger batches are split.
+pub const BATCH_SWITCHES_MAX: usize = 1 << 16;
 
 macro_rules! chunk_types {
     ($($name:ident = $text:literal),* $(,)?) => {
@@ -26,7 +30,7 @@ macro_rules! chunk_types {
     };
 }
 
-// All but RECORDS and STAMPS hold JSON.
+// All but RECORDS, STAMPS and SWITCHES hold JSON.
 chunk_types! {
     META = b"meta",
     PROCESS = b"proc",
@@ -39,6 +43,10 @@ chunk_types! {
     RECORDS = b"recs",
     STREAM = b"strm",
     STAMPS = b"stmp",
+    OFF_CPU = b"offc",
+    SWITCHES = b"swit",
+    THIN = b"thin",
+    TRIGGER = b"trig",
     SUMMARY = b"summ",
 }
 

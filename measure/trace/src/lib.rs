@@ -10,12 +10,15 @@ pub mod format;
 mod map;
 mod read;
 pub mod stamps;
+pub mod switches;
 mod tables;
+mod varint;
 mod write;
 
 pub use batch::{BatchHead, OwnedBatch};
 pub use error::TraceError;
 pub use read::{TraceReader, fuzz_reader};
 pub use stamps::{OwnedStamps, StampsHead};
+pub use switches::{OwnedSwitches, SwitchesHead};
 pub use tables::{Damage, Tables};
-pub use write::{Batch, Stamps, TraceWriter};
+pub use write::{Batch, Stamps, Switches, TraceWriter};

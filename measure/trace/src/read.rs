@@ -5,6 +5,7 @@ use crate::error::TraceError;
 use crate::format::*;
 use crate::map::Bytes;
 use crate::stamps::{OwnedStamps, StampsHead};
+use crate::switches::{OwnedSwitches, SwitchesHead};
 use crate::tables::{Scan, Tables};
 use std::ops::Range;
 use std::path::Path;
@@ -16,6 +17,8 @@ pub struct TraceReader {
     batches: Vec<Range<usize>>,
     /// Payloads of the stamp chunks.
     stamps: Vec<Range<usize>>,
+    /// Payloads of the chunks with context switches.
+    switches: Vec<Range<usize>>,
 }
 
 impl TraceReader {
@@ -35,14 +38,17 @@ impl TraceReader {
 
     fn new(bytes: Bytes) -> Result<TraceReader, TraceError> {
         let format = file_header(&bytes)?;
-        let scan = Scan::of(&bytes);
-        let (batches, stamps) = (scan.batches.clone(), scan.stamps.clone());
+        let mut scan = Scan::of(&bytes);
+        let batches = std::mem::take(&mut scan.batches);
+        let stamps = std::mem::take(&mut scan.stamps);
+        let switches = std::mem::take(&mut scan.switches);
         let tables = scan.finish(bytes.len() as u64, format)?;
         Ok(TraceReader {
             bytes,
             tables,
             batches,
             stamps,
+            switches,
         })
     }
 
@@ -88,6 +94,26 @@ impl TraceReader {
         let head = |range: &Range<usize>| StampsHead::of_payload(&self.bytes[range.clone()]);
         self.stamps.iter().filter_map(head)
     }
+
+    /// When threads did not run, decoded lazily, in file order; rows of one thread are in order of
+    /// time.
+    ///
+    /// # Errors
+    /// As for [`TraceReader::batches`].
+    pub fn off_cpu(&self) -> impl Iterator<Item = Result<OwnedSwitches, TraceError>> {
+        self.switches.iter().map(|range| {
+            OwnedSwitches::of_payload(&self.bytes[range.clone()]).ok_or_else(|| TraceError::Chunk {
+                at: (range.start - CHUNK_HEADER_BYTES) as u64,
+                what: "context switches do not decode".into(),
+            })
+        })
+    }
+
+    /// What the batches of context switches say of themselves, in file order.
+    pub fn off_cpu_heads(&self) -> impl Iterator<Item = SwitchesHead> {
+        let head = |range: &Range<usize>| SwitchesHead::of_payload(&self.bytes[range.clone()]);
+        self.switches.iter().filter_map(head)
+    }
 }
 
 fn file_header(bytes: &[u8]) -> Result<(u16, u16), TraceError> {
@@ -116,6 +142,12 @@ pub fn fuzz_reader(bytes: &[u8]) {
             if let Ok(batch) = batch {
                 assert_eq!(batch.stamps.len(), head.rows as usize);
                 assert!(batch.stamps.len() <= bytes.len());
+            }
+        }
+        for (head, batch) in reader.off_cpu_heads().zip(reader.off_cpu()) {
+            if let Ok(batch) = batch {
+                assert_eq!(batch.rows.len(), head.rows as usize);
+                assert!(batch.rows.len() <= bytes.len());
             }
         }
     }

@@ -18,9 +18,9 @@
 //! modulo 2^64 (flow: 2^32). Each batch starts from zeros, with −1 as the previous sequence number
 //! and flow, so that it can be read without the others.
 use crate::format::STAMPS_HEADER_BYTES;
+use crate::varint::{VARINT_MAX, fold, put, take, unfold};
 use hopscope_event::{Stamp, StampFlags, StreamIx, Tsc};
 
-const VARINT_MAX: usize = 10;
 /// Most bytes that one row takes.
 const WORST: usize = 1 + 6 * VARINT_MAX;
 /// Fewest bytes that one row takes: a lost packet.
@@ -216,35 +216,4 @@ fn decode_one(rest: &mut &[u8], model: &Model) -> Option<Stamp> {
         received,
         flags: StampFlags::from_bits(control & 0xf)?,
     })
-}
-
-fn fold(n: u64) -> u64 {
-    n << 1 ^ (n as i64 >> 63) as u64
-}
-
-fn unfold(n: u64) -> u64 {
-    n >> 1 ^ (n & 1).wrapping_neg()
-}
-
-fn put(out: &mut Vec<u8>, mut n: u64) {
-    while n > 0x7f {
-        out.push(n as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push(n as u8);
-}
-
-/// `None` at the end of the bytes, or when the number has more than 64 bits.
-fn take(rest: &mut &[u8]) -> Option<u64> {
-    let mut n = 0;
-    for shift in (0..70).step_by(7) {
-        let (&byte, after) = rest.split_first()?;
-        *rest = after;
-        let part = u64::from(byte & 0x7f);
-        n |= part.checked_shl(shift)?;
-        if byte < 0x80 {
-            return (part << shift >> shift == part).then_some(n);
-        }
-    }
-    None
 }

@@ -4,10 +4,11 @@ use crate::chunks::{Chunks, Step};
 use crate::error::TraceError;
 use crate::format::*;
 use crate::stamps::StampsHead;
+use crate::switches::SwitchesHead;
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    CaptureEntry, ClockSync, FunctionEntry, ProcessEntry, RecordingMeta, Refusal, StreamEntry,
-    Summary, ThreadEntry,
+    CaptureEntry, ClockSync, FunctionEntry, OffCpuEntry, ProcessEntry, RecordingMeta, Refusal,
+    StreamEntry, Summary, ThinEntry, ThreadEntry, TriggerEntry,
 };
 use serde::de::DeserializeOwned;
 use std::ops::Range;
@@ -25,6 +26,12 @@ pub struct Tables {
     pub clocks: Vec<ClockSync>,
     /// Of generated packets.
     pub streams: Vec<StreamEntry>,
+    /// `None`: this recorder said nothing of context switches.
+    pub off_cpu: Option<OffCpuEntry>,
+    /// Only each Nth run was kept.
+    pub thin: Option<ThinEntry>,
+    /// Why a flight recorder saved this file.
+    pub triggers: Vec<TriggerEntry>,
     /// `None`: the recorder was killed, or the end of the file is lost.
     pub summary: Option<Summary>,
     pub damage: Option<Damage>,
@@ -35,6 +42,8 @@ pub struct Tables {
     pub record_bytes: u64,
     /// Of chunks with stamps of packets, headers included.
     pub stamp_bytes: u64,
+    /// Of chunks with context switches, headers included.
+    pub switch_bytes: u64,
     /// Chunks that were read.
     pub chunks: u64,
     /// Major and minor version of the file.
@@ -65,12 +74,17 @@ pub(crate) struct Scan {
     captures: Vec<CaptureEntry>,
     clocks: Vec<ClockSync>,
     streams: Vec<StreamEntry>,
+    off_cpu: Option<OffCpuEntry>,
+    thin: Option<ThinEntry>,
+    triggers: Vec<TriggerEntry>,
     summary: Option<Summary>,
     /// Payloads.
     pub(crate) batches: Vec<Range<usize>>,
     pub(crate) stamps: Vec<Range<usize>>,
+    pub(crate) switches: Vec<Range<usize>>,
     record_bytes: u64,
     stamp_bytes: u64,
+    switch_bytes: u64,
     unknown: u64,
     chunks: u64,
     damage: Option<Damage>,
@@ -121,6 +135,17 @@ impl Scan {
                 }
                 None => Err("a batch claims more stamps than it has bytes for".into()),
             },
+            OFF_CPU => json(payload).map(|o| self.off_cpu = Some(o)),
+            THIN => json(payload).map(|t| self.thin = Some(t)),
+            TRIGGER => json(payload).map(|t| self.triggers.push(t)),
+            SWITCHES => match SwitchesHead::of_payload(payload) {
+                Some(_) => {
+                    self.switch_bytes += (CHUNK_HEADER_BYTES + payload.len()) as u64;
+                    self.switches.push(range.clone());
+                    Ok(())
+                }
+                None => Err("a batch claims more switches than it has bytes for".into()),
+            },
             SUMMARY => json(payload).map(|s| self.summary = Some(s)),
             RECORDS => match BatchHead::of_payload(payload) {
                 Some(_) => {
@@ -156,12 +181,16 @@ impl Scan {
             captures: self.captures,
             clocks: self.clocks,
             streams: self.streams,
+            off_cpu: self.off_cpu,
+            thin: self.thin,
+            triggers: self.triggers,
             summary: self.summary,
             damage: self.damage,
             unknown_chunks: self.unknown,
             file_bytes,
             record_bytes: self.record_bytes,
             stamp_bytes: self.stamp_bytes,
+            switch_bytes: self.switch_bytes,
             chunks: self.chunks,
             format,
         })

@@ -4,10 +4,12 @@ use crate::codec;
 use crate::error::TraceError;
 use crate::format::*;
 use crate::stamps::{self, StampsHead};
+use crate::switches::{self, SwitchesHead};
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    CaptureEntry, ClockSync, FunctionEntry, ProcessEntry, Record, RecordingMeta, Refusal, Stamp,
-    StreamEntry, StreamIx, Summary, ThreadEntry, ThreadIx,
+    CaptureEntry, ClockSync, FunctionEntry, OffCpu, OffCpuEntry, ProcessEntry, Record,
+    RecordingMeta, Refusal, Stamp, StreamEntry, StreamIx, Summary, ThinEntry, ThreadEntry,
+    ThreadIx, TriggerEntry,
 };
 use serde::Serialize;
 use std::io::Write;
@@ -31,6 +33,16 @@ pub struct Stamps<'a> {
     /// Rows that had to be dropped since the previous batch of this stream.
     pub unwritten_before: u64,
     pub stamps: &'a [Stamp],
+}
+
+/// When one thread did not run, in order of time.
+#[derive(Debug, Clone, Copy)]
+pub struct Switches<'a> {
+    pub thread: ThreadIx,
+    /// Records of switches, of this thread or another, that are missing between the previous batch
+    /// of this thread and this one.
+    pub lost_before: u64,
+    pub rows: &'a [OffCpu],
 }
 
 pub struct TraceWriter<W: Write> {
@@ -161,6 +173,40 @@ impl<W: Write> TraceWriter<W> {
                 return Ok(());
             }
         }
+    }
+
+    pub fn off_cpu(&mut self, entry: &OffCpuEntry) -> Result<(), TraceError> {
+        self.json(OFF_CPU, entry)
+    }
+
+    pub fn switches(&mut self, batch: Switches) -> Result<(), TraceError> {
+        let mut lost = batch.lost_before;
+        let mut rest = batch.rows;
+        loop {
+            let (part, after) = rest.split_at(rest.len().min(BATCH_SWITCHES_MAX));
+            let head = SwitchesHead {
+                thread: batch.thread,
+                rows: part.len() as u32,
+                lost_before: lost,
+            };
+            self.chunk.truncate(CHUNK_HEADER_BYTES);
+            self.chunk.extend_from_slice(&head.to_bytes());
+            switches::encode(part, &mut self.chunk);
+            self.write(SWITCHES, self.chunk.len())?;
+            lost = 0;
+            rest = after;
+            if rest.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    pub fn thin(&mut self, entry: &ThinEntry) -> Result<(), TraceError> {
+        self.json(THIN, entry)
+    }
+
+    pub fn trigger(&mut self, entry: &TriggerEntry) -> Result<(), TraceError> {
+        self.json(TRIGGER, entry)
     }
 
     pub fn flush(&mut self) -> Result<(), TraceError> {

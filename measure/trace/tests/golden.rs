@@ -6,8 +6,8 @@ mod sample;
 use hopscope_trace::format::ChunkHeader;
 use hopscope_trace::{TraceError, TraceReader, fuzz_reader};
 use sample::{
-    BATCH, File, STAMPS_BATCH, assert_captured, assert_stamps, assert_whole, captured_file,
-    captured_records, file, records, stamped_file, stamped_packets,
+    BATCH, File, STAMPS_BATCH, assert_captured, assert_stamps, assert_switches, assert_whole,
+    captured_file, captured_records, file, records, stamped_file, stamped_packets, switched_file,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,14 @@ fn values_of_version_1_2_are_read() {
     let reader = TraceReader::from_bytes(bytes).unwrap();
     assert_eq!(reader.tables().format, (1, 2));
     assert_captured(&reader, &captured_records());
+}
+
+#[test]
+fn switches_and_choices_of_version_1_2_are_read() {
+    let bytes = stored("tests/golden/v1.2-switches.hop", || switched_file().bytes);
+    let reader = TraceReader::from_bytes(bytes).unwrap();
+    assert_eq!(reader.tables().format, (1, 2));
+    assert_switches(&reader);
 }
 
 fn chunk(kind: &[u8; 4], payload: &[u8]) -> Vec<u8> {

@@ -4,7 +4,7 @@
 
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::*;
-use hopscope_trace::{Batch, Stamps, TraceReader, TraceWriter};
+use hopscope_trace::{Batch, OwnedSwitches, Stamps, Switches, TraceReader, TraceWriter};
 
 pub const BATCH: usize = 10;
 
@@ -359,4 +359,126 @@ pub fn assert_captured(reader: &TraceReader, records: &[Record]) {
     assert_eq!(t.unknown_chunks, 0);
     let read: Vec<_> = reader.batches().flat_map(|b| b.unwrap().records).collect();
     assert_eq!(read, records);
+}
+
+/// Two threads: one that sleeps between its batches, one that is taken off; switches were lost.
+pub fn switches() -> Vec<OwnedSwitches> {
+    let row = |out: u64, ticks: u64, preempted| OffCpu {
+        out: Tsc(7_000_000 + out),
+        back: Tsc(7_000_000 + out + ticks),
+        preempted,
+    };
+    let sleeps = (0..9).map(|n| row(n * 260_000, 159_000 + n, false));
+    let taken_off = |from: u64| (from..from + 4).map(|n| row(n * 10_400_000, 5_000_000, true));
+    let batch = |thread, lost_before, rows: Vec<OffCpu>| OwnedSwitches {
+        thread: ThreadIx(thread),
+        lost_before,
+        rows,
+    };
+    vec![
+        batch(0, 0, sleeps.collect()),
+        batch(1, 0, taken_off(0).collect()),
+        batch(
+            1,
+            12,
+            taken_off(9).chain([row(u64::MAX / 8, 0, false)]).collect(),
+        ),
+        batch(0, 12, Vec::new()),
+    ]
+}
+
+pub fn off_cpu() -> OffCpuEntry {
+    OffCpuEntry {
+        why_not: None,
+        clock_error_ns: 60,
+        intervals: 18,
+        lost: 12,
+        unpaired: 1,
+    }
+}
+
+pub fn thin() -> ThinEntry {
+    ThinEntry {
+        roots: vec![FunctionId(0)],
+        every: 10,
+        runs_seen: 1_000,
+        runs_kept: 99,
+        runs_cut: 1,
+        records_left_out: 7_208,
+    }
+}
+
+pub fn triggers() -> [TriggerEntry; 2] {
+    let signal = TriggerEntry {
+        trigger: "SIGUSR1".into(),
+        at: Tsc(8_000_000),
+        thread: None,
+        function: None,
+        took_ticks: None,
+    };
+    let call = TriggerEntry {
+        trigger: "stage_2 > 50us".into(),
+        at: Tsc(8_300_000),
+        thread: Some(ThreadIx(0)),
+        function: Some(FunctionId(2)),
+        took_ticks: Some(131_072),
+    };
+    [signal, call]
+}
+
+/// Everything of [`file`], and what version 1.2 added for context switches and choices.
+pub fn switched_file() -> File {
+    let mut writer = TraceWriter::new(Vec::new(), &meta()).unwrap();
+    writer.process(&process()).unwrap();
+    writer.modules(&[module()]).unwrap();
+    writer.functions(&functions()).unwrap();
+    let unknown = OffCpuEntry {
+        intervals: 0,
+        lost: 0,
+        unpaired: 0,
+        ..off_cpu()
+    };
+    writer.off_cpu(&unknown).unwrap();
+    writer
+        .thin(&ThinEntry {
+            every: 10,
+            ..ThinEntry::default()
+        })
+        .unwrap();
+    writer.thread(&thread()).unwrap();
+    let other = ThreadEntry {
+        ix: ThreadIx(1),
+        tid: 9,
+        ..thread()
+    };
+    writer.thread(&other).unwrap();
+    let mut ends = Vec::new();
+    for batch in switches() {
+        writer
+            .switches(Switches {
+                thread: batch.thread,
+                lost_before: batch.lost_before,
+                rows: &batch.rows,
+            })
+            .unwrap();
+        ends.push(writer.bytes_written() as usize);
+    }
+    triggers().iter().for_each(|t| writer.trigger(t).unwrap());
+    writer.off_cpu(&off_cpu()).unwrap();
+    writer.thin(&thin()).unwrap();
+    let bytes = writer.finish(&summary()).unwrap();
+    File { bytes, ends }
+}
+
+/// Asserts that `reader` gives back what [`switched_file`] wrote.
+pub fn assert_switches(reader: &TraceReader) {
+    let t = reader.tables();
+    assert_eq!((&t.off_cpu, &t.thin), (&Some(off_cpu()), &Some(thin())));
+    assert_eq!((t.triggers.as_slice(), &t.damage), (&triggers()[..], &None));
+    assert_eq!(t.unknown_chunks, 0);
+    let batches: Vec<_> = reader.off_cpu().map(Result::unwrap).collect();
+    assert_eq!(batches, switches());
+    let heads: Vec<_> = reader.off_cpu_heads().map(|h| h.rows as usize).collect();
+    let lengths: Vec<_> = batches.iter().map(|b| b.rows.len()).collect();
+    assert_eq!(heads, lengths);
 }
