@@ -16,6 +16,7 @@ mod load;
 mod logger;
 mod record;
 mod report;
+mod runs;
 mod status;
 mod units;
 

@@ -1,7 +1,9 @@
 //! `hopscope report`: how long each call took, and each generated packet.
 mod html;
 mod packets;
+mod runs;
 
+use crate::runs::RunSource;
 use anyhow::Context;
 use clap::ValueEnum;
 use hopscope_analyze::{Analysis, Batch, Group, Index, Options, Window, parse_span_ns};
@@ -22,6 +24,13 @@ pub struct ReportArgs {
     /// What one row is about
     #[arg(long, value_enum, default_value_t = By::Function)]
     by: By,
+    /// What begins a run: a function, or the first one that the polling loop calls (loop:FUNCTION,
+    /// or loop to look for it). Default: suggested from the recorded calls
+    #[arg(long, value_name = "FUNCTION")]
+    root: Option<String>,
+    /// How many of the longest runs are listed
+    #[arg(short, value_name = "N")]
+    number: Option<usize>,
     /// Largest first by this; names ascending. Corrected times where the probe cost is known
     #[arg(long, value_enum, default_value_t = SortBy::Total)]
     sort: SortBy,
@@ -58,6 +67,8 @@ enum By {
     Thread,
     Process,
     Tree,
+    /// Passes of the data path, and what their time goes to
+    Run,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -113,6 +124,15 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     match args.events {
         true => events(&mut out, &args, &reader, &recording, &threads, window)?,
+        false if matches!(args.by, By::Run) => {
+            let source = RunSource {
+                reader: &reader,
+                threads: &threads,
+                window,
+                root: args.root.as_deref(),
+            };
+            runs::write(&mut out, &args, &source, &recording)?;
+        }
         false => statistics(&mut out, &args, &reader, &recording, &threads, window)?,
     }
     out.flush()?;
@@ -197,7 +217,7 @@ fn statistics(
         By::Module => (Group::Module, Layout::Rows(Group::Module)),
         By::Thread => (Group::Thread, Layout::Rows(Group::Thread)),
         By::Process => (Group::Process, Layout::Rows(Group::Process)),
-        By::Tree => (Group::Function, Layout::Tree),
+        By::Tree | By::Run => (Group::Function, Layout::Tree),
     };
     let options = Options {
         group,

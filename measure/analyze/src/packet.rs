@@ -38,7 +38,7 @@ pub enum NoMatch {
     NoRunMeanwhile,
     /// Runs carry sequence numbers, and none carries this one.
     SequenceNotCaptured,
-    /// Several runs captured its sequence number while it was under way.
+    /// Another packet with the same sequence number was handled by the same run.
     SequenceAmbiguous,
     /// Records were lost while it was under way: its run may be among them.
     RecordsLost,
@@ -80,7 +80,7 @@ impl fmt::Display for NoMatch {
             }
             NoMatch::SequenceNotCaptured => "have a sequence number that no run captured",
             NoMatch::SequenceAmbiguous => {
-                "have a sequence number that several runs captured while they were under way"
+                "have the sequence number of another packet that the same run handled"
             }
             NoMatch::RecordsLost => "were under way while records were lost",
         })

@@ -2,7 +2,7 @@
 //! unit at the end of the field name (`_ns` or `_tsc`). The last line is the summary.
 use crate::order::sorted;
 use crate::recording::{Names, Recording};
-use crate::units::Scale;
+use crate::units::{Scale, TimeUnit};
 use crate::{Layout, View, tree};
 use hopscope_analyze::{Corrected, Distribution, Group, Outcome, Quantile, Row};
 use hopscope_event::Refusal;
@@ -15,14 +15,13 @@ pub(crate) fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<(
     out.write_all(b"\n")
 }
 
-pub fn write_json(
+/// The line with which every report begins.
+pub fn write_header_json(
     out: &mut impl Write,
     recording: &Recording<'_>,
-    outcome: &Outcome,
-    view: View,
+    time: TimeUnit,
 ) -> io::Result<()> {
-    let names = Names::new(recording);
-    let scale = Scale::new(view.time, recording.meta.tsc_frequency);
+    let scale = Scale::new(time, recording.meta.tsc_frequency);
     #[derive(Serialize)]
     struct Head<'a> {
         r#type: &'static str,
@@ -42,7 +41,18 @@ pub fn write_json(
         processes: recording.processes,
         threads: recording.threads,
     };
-    line(out, &head)?;
+    line(out, &head)
+}
+
+pub fn write_json(
+    out: &mut impl Write,
+    recording: &Recording<'_>,
+    outcome: &Outcome,
+    view: View,
+) -> io::Result<()> {
+    let names = Names::new(recording);
+    let scale = Scale::new(view.time, recording.meta.tsc_frequency);
+    write_header_json(out, recording, view.time)?;
     crate::packets::write_json(out, recording, &scale)?;
     match view.layout {
         Layout::Rows(group) => {

@@ -10,6 +10,7 @@ mod losses;
 mod order;
 mod packets;
 mod recording;
+mod runs;
 mod table;
 mod tree;
 mod units;
@@ -18,10 +19,11 @@ mod words;
 
 pub use events::{Event, EventWriter};
 pub use html::{Budget, Detail, Overview, Page, Windows, write_html};
-pub use json::write_json;
+pub use json::{write_header_json, write_json};
 pub use order::Sort;
 pub use packets::{PacketWriter, Streams};
 pub use recording::{Names, Recording};
+pub use runs::{RunReport, write_runs, write_runs_json};
 pub use units::{Scale, TimeUnit};
 pub use words::{printable, utc};
 
@@ -41,6 +43,19 @@ pub struct View {
     pub layout: Layout,
     pub sort: Sort,
     pub time: TimeUnit,
+}
+
+/// Where the numbers come from, for people: begins every report.
+pub fn write_header(
+    out: &mut impl Write,
+    recording: &Recording<'_>,
+    time: TimeUnit,
+) -> io::Result<()> {
+    header::write(
+        out,
+        recording,
+        &Scale::new(time, recording.meta.tsc_frequency),
+    )
 }
 
 /// The report for people.

@@ -1,0 +1,197 @@
+//! Runs of a recording, for every subcommand that looks at passes of the data path.
+use anyhow::{Context, bail};
+use hopscope_analyze::{Batch, Index, Root, RootChoice, RootError, RootSearch, Run};
+use hopscope_analyze::{RunOptions, Runs, Window};
+use hopscope_event::{FunctionEntry, FunctionId, ThreadIx};
+use hopscope_trace::{OwnedBatch, Tables, TraceReader};
+use std::collections::BTreeSet;
+
+/// Candidates that an error names.
+const NAMED_MAX: usize = 8;
+
+/// Where runs come from, and which.
+pub struct RunSource<'a> {
+    pub reader: &'a TraceReader,
+    pub threads: &'a Option<BTreeSet<ThreadIx>>,
+    pub window: Window,
+    /// `FUNCTION`, `loop`, `loop:FUNCTION`; `None`: to be suggested.
+    pub root: Option<&'a str>,
+}
+
+pub fn batch(batch: &OwnedBatch) -> Batch<'_> {
+    Batch {
+        thread: batch.thread,
+        first_index: batch.first_index,
+        lost: batch.lost_before,
+        torn: batch.torn_before,
+        records: &batch.records,
+    }
+}
+
+impl RunSource<'_> {
+    /// Gives each run to `take`, in the order of their ends; the builder then knows the counts.
+    ///
+    /// # Errors
+    /// A root that is not in the recording or never ran, a recording without records of calls, and
+    /// what `take` says.
+    pub fn each(
+        &self,
+        mut take: impl FnMut(Run, &mut Runs) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Runs> {
+        let tables = self.reader.tables();
+        let options = RunOptions {
+            root: self.root()?,
+            window: self.window,
+            probe_cost: tables.meta.probe_cost,
+        };
+        let mut runs = Runs::new(Index::new(&tables.functions, &tables.threads), options);
+        for next in self.batches() {
+            runs.feed(&batch(&next?));
+            while let Some(run) = runs.ready() {
+                take(run, &mut runs)?;
+            }
+        }
+        runs.finish();
+        while let Some(run) = runs.ready() {
+            take(run, &mut runs)?;
+        }
+        self.ran(&runs)?;
+        Ok(runs)
+    }
+
+    fn batches(&self) -> impl Iterator<Item = anyhow::Result<OwnedBatch>> {
+        let looked_at = |b: &Result<OwnedBatch, _>| match (b, self.threads) {
+            (Ok(b), Some(threads)) => threads.contains(&b.thread),
+            _ => true,
+        };
+        let batches = self.reader.batches().filter(looked_at);
+        batches.map(|b| b.context("reading the recording"))
+    }
+
+    fn root(&self) -> anyhow::Result<Root> {
+        let tables = self.reader.tables();
+        if self.reader.heads().all(|head| head.records == 0) {
+            bail!("{}", no_records(tables));
+        }
+        let named = |choice| Root {
+            choice,
+            suggested_because: None,
+        };
+        match self
+            .root
+            .map(|text| text.split_once(':').unwrap_or((text, "")))
+        {
+            None | Some(("loop", "")) => self.search(),
+            Some(("loop", head)) => {
+                function(tables, head).map(|f| named(RootChoice::PollingLoop(f)))
+            }
+            // Names of C++ functions have colons of their own.
+            Some(_) => function(tables, self.root.unwrap_or_default())
+                .map(|f| named(RootChoice::Function(f))),
+        }
+    }
+
+    fn search(&self) -> anyhow::Result<Root> {
+        let tables = self.reader.tables();
+        let index = Index::new(&tables.functions, &tables.threads);
+        let mut search = RootSearch::new(index, self.window);
+        for next in self.batches() {
+            if !search.feed(&batch(&next?)) {
+                break;
+            }
+        }
+        let found = match self.root {
+            None => search.suggest(),
+            Some(_) => search.suggest_loop(),
+        };
+        found.map_err(|error| match error {
+            RootError::NoCalls => anyhow::anyhow!(
+                "no call was recorded in the part that is looked at, so there is no run; \
+                 widen --from and --to, or record longer"
+            ),
+            RootError::Ambiguous(_) => {
+                let names = names(tables, error.candidates());
+                anyhow::anyhow!("{error}: say what a run begins with: --root loop:{names}")
+            }
+        })
+    }
+
+    fn ran(&self, runs: &Runs) -> anyhow::Result<()> {
+        let counts = runs.counts();
+        if counts.runs > 0 {
+            return Ok(());
+        }
+        let tables = self.reader.tables();
+        let root = runs.root().choice;
+        let name = names(tables, &[root.function()]);
+        if counts.outside_window > 0 {
+            let n = counts.outside_window;
+            bail!("all {n} runs of {name} began outside the time asked for; widen --from and --to");
+        }
+        if counts.idle_passes > 0 {
+            let n = counts.idle_passes;
+            bail!(
+                "all {n} passes of the loop that begins with {name} did nothing but poll: no other \
+                 measured function ran in them; record more functions, or take its calls \
+                 themselves: --root {name}"
+            );
+        }
+        bail!(
+            "{name} was measured and never ran: no run in {} calls that were recorded; \
+             choose another --root, or let hopscope choose by leaving it out",
+            counts.calls_outside
+        )
+    }
+}
+
+fn no_records(tables: &Tables) -> String {
+    let next = "record a process first: hopscope record -p PID -f 'FUNCTIONS'";
+    match tables.streams.is_empty() {
+        true => format!("the recording holds no record of a call, so there are no runs; {next}"),
+        false => format!(
+            "the recording holds packets and no record of a call, so there are no runs; \
+             give this file with --packets to the report of a process's recording ({next})"
+        ),
+    }
+}
+
+/// The function of this name, or `MODULE!NAME` with the file name of the module.
+fn function(tables: &Tables, text: &str) -> anyhow::Result<FunctionId> {
+    let is_it = |f: &&FunctionEntry| f.name == text || qualified(tables, f) == text;
+    let found: Vec<_> = tables.functions.iter().filter(is_it).collect();
+    match found[..] {
+        [one] => Ok(one.id),
+        [] => {
+            if tables.refusals.iter().any(|r| r.name == text) {
+                bail!("{text} was asked for and not measured; hopscope report lists the reason");
+            }
+            let ids: Vec<_> = tables.functions.iter().map(|f| f.id).collect();
+            bail!(
+                "no function {text} in the recording; there are {}",
+                names(tables, &ids)
+            )
+        }
+        _ => {
+            let ids: Vec<_> = found.iter().map(|f| f.id).collect();
+            bail!("{text} is more than one function: {}", names(tables, &ids))
+        }
+    }
+}
+
+fn qualified(tables: &Tables, f: &FunctionEntry) -> String {
+    let module = tables.modules.iter().find(|m| m.ix == f.module);
+    let file = module.and_then(|m| m.path.rsplit('/').next());
+    format!("{}!{}", file.unwrap_or_default(), f.name)
+}
+
+fn names(tables: &Tables, ids: &[FunctionId]) -> String {
+    let name = |id: &FunctionId| match tables.functions.iter().find(|f| f.id == *id) {
+        Some(f) => qualified(tables, f),
+        None => format!("function #{}", id.0),
+    };
+    let mut names: Vec<_> = ids.iter().take(NAMED_MAX).map(name).collect();
+    if ids.len() > NAMED_MAX {
+        names.push(format!("and {} more", ids.len() - NAMED_MAX));
+    }
+    names.join(", ")
+}

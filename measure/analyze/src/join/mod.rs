@@ -1,0 +1,201 @@
+//! Packets and the runs that handled them.
+//!
+//! A run handled a packet only if it was under way while the packet was: it ended after the packet
+//! left and began before the packet arrived. All that is known beyond that is what runs captured
+//! of the packets' sequence numbers, or the order of both.
+mod order;
+mod sequence;
+mod spans;
+
+pub use sequence::{PacketId, PacketIdCaptures};
+
+use crate::packet::{Match, NoMatch, Packet};
+use crate::run::{Run, RunIx};
+use hopscope_event::{Stamp, StampFlags, StreamIx, ThreadIx, Tsc};
+use sequence::Captures;
+use spans::Spans;
+use thiserror::Error;
+
+/// 300 MiB.
+pub const PACKETS_MAX: usize = 1 << 22;
+/// 256 MiB.
+pub const RUNS_MAX: usize = 1 << 23;
+/// Sequence numbers that runs captured: 256 MiB.
+pub const CAPTURED_MAX: usize = 1 << 24;
+
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum JoinError {
+    #[error("more than {PACKETS_MAX} packets are more than are kept in memory")]
+    Packets,
+    #[error("more than {RUNS_MAX} runs are more than are kept in memory for their packets")]
+    Runs,
+    #[error("more than {CAPTURED_MAX} captured sequence numbers are more than are kept in memory")]
+    Captured,
+}
+
+/// When a run took place, and on which thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunSpan {
+    pub start: Tsc,
+    pub end: Tsc,
+    pub thread: ThreadIx,
+    pub complete: bool,
+}
+
+/// Records of a thread are missing between two stamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    pub thread: ThreadIx,
+    pub from: Tsc,
+    pub to: Tsc,
+}
+
+#[derive(Debug)]
+pub struct Joiner {
+    packets: Vec<Packet>,
+    spans: Vec<RunSpan>,
+    captures: Option<Captures>,
+}
+
+/// Packets in the order in which they left, stream by stream, with their runs.
+#[derive(Debug)]
+pub struct Joined {
+    pub packets: Vec<Packet>,
+    /// By [`RunIx`].
+    pub spans: Vec<RunSpan>,
+    pub counts: JoinCounts,
+}
+
+/// What became of the packets; `packets` is the sum of the others down to `without`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JoinCounts {
+    pub packets: u64,
+    pub by_sequence: u64,
+    /// By order and time, with a single run possible.
+    pub by_order: u64,
+    /// By order and time, with several runs possible; one of them was taken.
+    pub ambiguous: u64,
+    /// The most runs that were possible for one packet.
+    pub ambiguous_among_max: u32,
+    /// Without a run, in the order of [`NoMatch::ALL`].
+    pub without: [u64; NoMatch::ALL.len()],
+    /// Packets were taken for handled in the order in which they left.
+    pub fifo_assumed: bool,
+}
+
+impl JoinCounts {
+    fn of(packets: &[Packet], fifo_assumed: bool) -> JoinCounts {
+        let mut counts = JoinCounts {
+            packets: packets.len() as u64,
+            fifo_assumed,
+            ..JoinCounts::default()
+        };
+        for packet in packets {
+            match packet.matched {
+                Match::Sequence => counts.by_sequence += 1,
+                Match::Order { ambiguous_among: 1 } => counts.by_order += 1,
+                Match::Order { ambiguous_among } => {
+                    counts.ambiguous += 1;
+                    counts.ambiguous_among_max = counts.ambiguous_among_max.max(ambiguous_among);
+                }
+                Match::None(why) => {
+                    if let Some(at) = NoMatch::ALL.iter().position(|w| *w == why) {
+                        counts.without[at] += 1;
+                    }
+                }
+            }
+        }
+        counts
+    }
+}
+
+impl Joiner {
+    /// `id` says which captured values are sequence numbers; without, order and time must do.
+    pub fn new(id: Option<PacketId>) -> Joiner {
+        Joiner {
+            packets: Vec::new(),
+            spans: Vec::new(),
+            captures: id.map(Captures::new),
+        }
+    }
+
+    /// # Errors
+    /// When there are too many.
+    pub fn packet(&mut self, stream: StreamIx, stamp: Stamp) -> Result<(), JoinError> {
+        if self.packets.len() == PACKETS_MAX {
+            return Err(JoinError::Packets);
+        }
+        self.packets.push(Packet {
+            stream,
+            stamp,
+            run: None,
+            matched: Match::None(NoMatch::NoRunMeanwhile),
+        });
+        Ok(())
+    }
+
+    /// Takes the next run, in the order of [`RunIx`].
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn run(&mut self, run: &Run) -> Result<(), JoinError> {
+        if self.spans.len() == RUNS_MAX {
+            return Err(JoinError::Runs);
+        }
+        self.spans.push(RunSpan {
+            start: run.start,
+            end: run.end,
+            thread: run.thread,
+            complete: run.complete,
+        });
+        match &mut self.captures {
+            Some(captures) => captures.add(run),
+            None => Ok(()),
+        }
+    }
+
+    /// `losses`: where records are missing.
+    pub fn finish(mut self, losses: &[Loss]) -> Joined {
+        let key = |p: &Packet| (p.stream, p.stamp.sent, p.stamp.seq);
+        self.packets.sort_unstable_by_key(key);
+        let spans = Spans::new(&self.spans, losses);
+        let fifo_assumed = match self.captures {
+            Some(mut captures) => {
+                captures.join(&mut self.packets, &self.spans, &spans);
+                false
+            }
+            None => order::join(&mut self.packets, &self.spans, &spans),
+        };
+        Joined {
+            counts: JoinCounts::of(&self.packets, fifo_assumed),
+            packets: self.packets,
+            spans: self.spans,
+        }
+    }
+}
+
+/// Why no run can be looked for, if so.
+fn hopeless(packet: &Packet) -> Option<NoMatch> {
+    packet
+        .stamp
+        .flags
+        .contains(StampFlags::DUPLICATE)
+        .then_some(NoMatch::Duplicate)
+}
+
+/// Why no run was found for a packet that was under way in this span.
+fn none_found(spans: &Spans, sent: Tsc, received: Tsc, otherwise: NoMatch) -> Match {
+    Match::None(match spans.ends() {
+        _ if spans.losses(sent, received) > 0 => NoMatch::RecordsLost,
+        None => NoMatch::OutsideRecording,
+        Some((first, last)) if received < first || sent > last => NoMatch::OutsideRecording,
+        Some(_) => otherwise,
+    })
+}
+
+impl Packet {
+    fn take(&mut self, run: usize, matched: Match) {
+        self.run = Some(RunIx(run as u64));
+        self.matched = matched;
+    }
+}

@@ -1,0 +1,238 @@
+//! Which function a run begins with, when the user does not say.
+//!
+//! Looked at is the begin of the recording. A function that is called again and again and beneath
+//! which most other calls lie encloses the data path: it is the root. Where nothing encloses the
+//! others, the polling loop that calls them is not measured; a pass then begins with the function
+//! before which the longest pause lies, in which the loop polls. A pause that is not clearly the
+//! longest is no reason: then nothing is suggested.
+use crate::analysis::{Batch, Thread};
+use crate::balance::{Fate, Orphan};
+use crate::pair::{Call, Enter, Mark, Sink};
+use crate::run::{Root, RootChoice};
+use crate::tree::{NodeIx, Parent, Tree};
+use crate::{Index, Window};
+use hopscope_event::{FunctionId, ThreadIx};
+use std::collections::{BTreeMap, HashMap};
+use thiserror::Error;
+
+/// So many records are looked at: enough for thousands of passes.
+pub const SEARCHED_RECORDS: u64 = 1 << 20;
+
+/// The pause before a pass is so many times the next longest, at least.
+const CLEARLY: i128 = 2;
+
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum RootError {
+    #[error("the recording holds no call")]
+    NoCalls,
+    #[error(
+        "no function encloses the others, and before none of them lies a pause that is clearly longer"
+    )]
+    /// Functions that a pass could begin with, the likeliest first.
+    Ambiguous(Vec<FunctionId>),
+}
+
+impl RootError {
+    pub fn candidates(&self) -> &[FunctionId] {
+        match self {
+            RootError::NoCalls => &[],
+            RootError::Ambiguous(functions) => functions,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct RootSearch {
+    threads: HashMap<ThreadIx, Thread>,
+    seen: Seen,
+    records: u64,
+}
+
+#[derive(Debug)]
+struct Seen {
+    index: Index,
+    window: Window,
+    tree: Tree,
+    /// Of each node: the sum of the pauses since the caller's last call ended, and their number.
+    pauses: Vec<(i128, u64)>,
+    /// Latest end of a call by thread and caller.
+    ends: BTreeMap<(ThreadIx, Parent), u64>,
+    thread: ThreadIx,
+}
+
+impl RootSearch {
+    pub fn new(index: Index, window: Window) -> RootSearch {
+        RootSearch {
+            threads: HashMap::new(),
+            seen: Seen {
+                index,
+                window,
+                tree: Tree::default(),
+                pauses: Vec::new(),
+                ends: BTreeMap::new(),
+                thread: ThreadIx(0),
+            },
+            records: 0,
+        }
+    }
+
+    /// Takes the next records; false when enough were seen.
+    pub fn feed(&mut self, batch: &Batch<'_>) -> bool {
+        let thread = self.threads.entry(batch.thread).or_default();
+        self.seen.thread = batch.thread;
+        let gap = thread.continues(batch);
+        thread.pairer.gap(gap, &mut self.seen);
+        for record in batch.records {
+            thread.pairer.feed(*record, &mut self.seen);
+        }
+        self.records += batch.records.len() as u64;
+        self.records < SEARCHED_RECORDS
+    }
+
+    /// What the polling loop calls first in a pass.
+    ///
+    /// # Errors
+    /// As for [`RootSearch::suggest`].
+    pub fn suggest_loop(mut self) -> Result<Root, RootError> {
+        self.seen.tree.settle();
+        let threads = self.threads.len() as u64;
+        let mut level = self.seen.level(Parent::Root);
+        while let [only] = level[..]
+            && self.seen.tree.node(only).entries <= threads
+        {
+            level = self.seen.level(Parent::Node(only));
+        }
+        match level.is_empty() {
+            true => Err(RootError::NoCalls),
+            false => self.seen.first_of_loop(&level),
+        }
+    }
+
+    /// # Errors
+    /// When there is nothing to begin a run with, or nothing speaks for one function more than for
+    /// others.
+    pub fn suggest(mut self) -> Result<Root, RootError> {
+        self.seen.tree.settle();
+        let threads = self.threads.len() as u64;
+        let beneath = self.seen.beneath();
+        let mut level = self.seen.level(Parent::Root);
+        loop {
+            let enclosing = level.iter().copied().max_by_key(|n| beneath[n.0 as usize]);
+            let Some(best) = enclosing else {
+                return Err(RootError::NoCalls);
+            };
+            let all: u64 = level.iter().map(|n| beneath[n.0 as usize]).sum();
+            let its = beneath[best.0 as usize];
+            if its * 2 < all || its == 0 {
+                return self.seen.first_of_loop(&level);
+            }
+            let node = self.seen.tree.node(best);
+            // A loop that is measured itself is entered once a thread and never left.
+            if node.entries <= threads || node.calls == 0 {
+                level = self.seen.level(Parent::Node(best));
+                continue;
+            }
+            let share = (its * 1000 / all) as f64 / 10.0;
+            return Ok(Root {
+                choice: RootChoice::Function(node.function),
+                suggested_because: Some(format!(
+                    "{share} % of the calls that have a measured caller lie beneath it, in {} calls of it",
+                    node.entries
+                )),
+            });
+        }
+    }
+}
+
+impl Seen {
+    fn level(&self, parent: Parent) -> Vec<NodeIx> {
+        let nodes = self.tree.nodes().iter().enumerate();
+        let of = nodes.filter(|(_, n)| n.parent == parent && n.entries > 0);
+        of.map(|(ix, _)| NodeIx(ix as u32)).collect()
+    }
+
+    /// Calls beneath each node, at any depth.
+    fn beneath(&self) -> Vec<u64> {
+        let nodes = self.tree.nodes();
+        let mut beneath = vec![0; nodes.len()];
+        // Callees come after their caller.
+        for (ix, node) in nodes.iter().enumerate().rev() {
+            if let Parent::Node(parent) = node.parent {
+                beneath[parent.0 as usize] += beneath[ix] + node.entries;
+            }
+        }
+        beneath
+    }
+
+    fn first_of_loop(&self, level: &[NodeIx]) -> Result<Root, RootError> {
+        let nodes = level.iter().map(|ix| (*ix, self.tree.node(*ix)));
+        if let [only] = level {
+            return Ok(Root {
+                choice: RootChoice::Function(self.tree.node(*only).function),
+                suggested_because: Some("no other function was called".to_owned()),
+            });
+        }
+        let most = nodes.clone().map(|(_, n)| n.entries).max().unwrap_or(0);
+        // What is called far more rarely belongs to some passes only.
+        let often = nodes.filter(|(_, n)| n.entries * 2 > most);
+        let mut pauses: Vec<_> = often
+            .map(|(ix, n)| {
+                let (ticks, count) = self.pauses.get(ix.0 as usize).copied().unwrap_or_default();
+                (ticks / i128::from(count.max(1)), n.function)
+            })
+            .collect();
+        pauses.sort_by_key(|(ticks, function)| (std::cmp::Reverse(*ticks), *function));
+        match pauses[..] {
+            [(longest, first), (next, _), ..] if longest > 0 && longest >= next * CLEARLY => {
+                Ok(Root {
+                    choice: RootChoice::PollingLoop(first),
+                    suggested_because: Some(format!(
+                        "no function encloses the others, and the pause before it is the longest: \
+                         {longest} ticks on average, then {next}"
+                    )),
+                })
+            }
+            _ => Err(RootError::Ambiguous(
+                pauses.into_iter().map(|(_, function)| function).collect(),
+            )),
+        }
+    }
+}
+
+impl Sink for Seen {
+    fn enter(&mut self, enter: Enter<'_>) -> Mark {
+        let counted = self.window.contains(enter.tsc);
+        let mark = self.tree.enter(&enter, &self.index, counted);
+        let at = mark.node as usize;
+        if self.pauses.len() <= at {
+            self.pauses.resize(at + 1, (0, 0));
+        }
+        let parent = self.tree.node(NodeIx(mark.node)).parent;
+        if let Some(end) = self.ends.get(&(self.thread, parent))
+            && counted
+        {
+            self.pauses[at].0 += i128::from(enter.tsc) - i128::from(*end);
+            self.pauses[at].1 += 1;
+        }
+        mark
+    }
+
+    fn call(&mut self, call: &Call) {
+        if call.inclusive < 0 {
+            return;
+        }
+        if self.window.contains(call.entry) {
+            self.tree.call(call);
+        }
+        let parent = self.tree.node(NodeIx(call.mark.node)).parent;
+        let end = call.entry.wrapping_add_signed(call.inclusive);
+        self.ends.insert((self.thread, parent), end);
+    }
+
+    fn fate(&mut self, _: FunctionId, _: Mark, _: u64, _: Fate) {}
+    fn orphan(&mut self, _: FunctionId, _: u64, _: Orphan) {}
+
+    fn known(&self, function: FunctionId) -> bool {
+        self.index.module(function).is_some()
+    }
+}
