@@ -8,6 +8,7 @@ pub mod compare;
 pub mod density;
 pub mod envelope;
 pub mod error;
+mod goal;
 pub mod hopscope;
 pub mod host;
 pub mod interleave;

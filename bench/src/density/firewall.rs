@@ -10,7 +10,7 @@ use crate::program::run;
 use std::fs;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 const WORKER: &str = "worker-0";
 
@@ -19,10 +19,7 @@ pub(super) fn start(
     processors: &Processors,
     demo: Option<&PathBuf>,
 ) -> Result<Running> {
-    let program = match demo {
-        Some(program) => program.clone(),
-        None => built(settings)?,
-    };
+    let program = program(settings, demo)?;
     let dir = settings.build_dir.join("density");
     fs::create_dir_all(&dir).map_err(Error::file("create", &dir))?;
     let ready = dir.join("firewall.ready");
@@ -42,6 +39,54 @@ pub(super) fn start(
         answers: BufReader::new(stdout),
     };
     Ok(Running::new("firewall", child, WORKER, counter))
+}
+
+/// The firewall with two ports, `nf0` and `nf1`; `taskset` is the command that starts it there.
+pub(super) fn between_ports(
+    settings: &Settings,
+    taskset: &mut Command,
+    processors: &Processors,
+    demo: Option<&PathBuf>,
+    rules: &Path,
+) -> Result<Killed> {
+    let program = std::path::absolute(program(settings, demo)?);
+    let dir = settings.build_dir.join("density");
+    let ready = dir.join("ports.ready");
+    let _ = fs::remove_file(&ready);
+    taskset.args(["-c", &processors.worker.to_string()]);
+    taskset.arg(program.map_err(Error::file("find", &dir))?);
+    taskset
+        .args(["--port", "nf0", "--port", "nf1", "--rules"])
+        .arg(rules);
+    taskset
+        .arg("--ready-file")
+        .arg(&ready)
+        .stdout(Stdio::null());
+    let log = dir.join("ports.log");
+    start_program(taskset, &log, || ready.exists()).map(Killed)
+}
+
+/// Dropping it ends the program.
+pub(super) struct Killed(Child);
+
+impl Killed {
+    pub(super) fn pid(&self) -> i32 {
+        self.0.id() as i32
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn program(settings: &Settings, demo: Option<&PathBuf>) -> Result<PathBuf> {
+    match demo {
+        Some(program) => Ok(program.clone()),
+        None => built(settings),
+    }
 }
 
 fn built(settings: &Settings) -> Result<PathBuf> {

@@ -4,6 +4,7 @@ mod choose;
 mod counter;
 mod dpdk;
 mod firewall;
+mod latency;
 mod processors;
 mod report;
 mod running;
@@ -60,10 +61,19 @@ pub fn run(settings: &Settings, demo: Option<&PathBuf>, mut output: Output<'_>) 
         }
     }
     floor.push(two_rdtsc(&mut floors)?);
+    let latency = latency::measure(settings, &hopscope, &processors, demo)
+        .map_err(|error| {
+            not_measured.push(NotMeasured {
+                what: "latency through the firewall".into(),
+                reason: error.to_string(),
+            });
+        })
+        .ok();
     let figures = Figures {
         tsc_hz: floors.tsc_hz,
         floor: Spread::of(&floor),
         levels,
+        latency,
         not_measured,
     };
     let summary = figures.summary();

@@ -1,7 +1,9 @@
 //! What the probes cost at each density, beside the model.
 use super::choose::Density;
+use super::latency::Latency;
 use super::window::Pair;
 use crate::envelope::Summary;
+use crate::goal::Goal;
 use crate::rows::NotMeasured;
 use crate::stats::{Difference, Spread};
 use serde::Serialize;
@@ -66,11 +68,14 @@ pub(super) struct Figures {
     /// Ticks of a pair of bare stamps.
     pub(super) floor: Option<Spread>,
     pub(super) levels: Vec<Level>,
+    pub(super) latency: Option<Latency>,
     pub(super) not_measured: Vec<NotMeasured>,
 }
 
 const LOSS_VS_MODEL_GOAL: f64 = 1.3;
 const LOST_PERCENT_GOAL: f64 = 10.0;
+const LATENCY_PERCENT_GOAL: f64 = 10.0;
+const RANK_CORRELATION_GOAL: f64 = 0.95;
 
 impl Figures {
     fn floor_ns(&self) -> f64 {
@@ -108,32 +113,47 @@ impl Figures {
                 row
             })
             .collect();
-        let goals = json!([
-            {"name": "loss_vs_model", "measured": loss_vs_model, "at_most": LOSS_VS_MODEL_GOAL,
-             "met": loss_vs_model.map(|l| l <= LOSS_VS_MODEL_GOAL)},
-            {"name": "throughput_lost_percent", "measured": lost_percent,
-             "at_most": LOST_PERCENT_GOAL, "met": lost_percent.map(|l| l <= LOST_PERCENT_GOAL)},
-        ]);
-        let table = self.table(loss_vs_model, lost_percent);
+        let latency = self.latency.as_ref();
+        let off_percent = latency.map(|l| 100.0 * (l.corrected_ratio - 1.0).abs());
+        let correlation = latency.map(|l| l.rank_correlation);
+        let goals = [
+            Goal::at_most("loss_vs_model", loss_vs_model, LOSS_VS_MODEL_GOAL),
+            Goal::at_most("throughput_lost_percent", lost_percent, LOST_PERCENT_GOAL),
+            Goal::at_most(
+                "latency_mean_off_percent",
+                off_percent,
+                LATENCY_PERCENT_GOAL,
+            ),
+            Goal::at_least(
+                "latency_rank_correlation",
+                correlation,
+                RANK_CORRELATION_GOAL,
+            ),
+        ];
+        let table = self.table(&goals);
         let fields = Map::from_iter([
             ("loss_vs_model".into(), json!(loss_vs_model)),
             ("loss_vs_model_by_network_function".into(), json!(by_name)),
             ("throughput_lost_percent".into(), json!(lost_percent)),
             ("floor_ticks".into(), json!(self.floor)),
             ("levels".into(), json!(levels)),
-            ("goals".into(), goals),
+            ("latency_mean_off_percent".into(), json!(off_percent)),
+            ("latency_rank_correlation".into(), json!(correlation)),
+            ("latency".into(), json!(self.latency)),
+            ("goals".into(), json!(goals)),
             ("not_measured".into(), json!(self.not_measured)),
         ]);
         Summary {
             unit: json!({"loss_vs_model": "ratio", "throughput_lost_percent": "%",
+                         "latency_mean_off_percent": "%", "latency_rank_correlation": "Spearman",
                          "floor_ticks": "tsc", "levels": "ns"}),
             fields,
             table,
-            complete: names.len() == super::NETWORK_FUNCTIONS.len(),
+            complete: names.len() == super::NETWORK_FUNCTIONS.len() && latency.is_some(),
         }
     }
 
-    fn table(&self, loss_vs_model: Option<f64>, lost_percent: Option<f64>) -> String {
+    fn table(&self, goals: &[Goal]) -> String {
         let mut out = format!(
             "processor time of the worker for each packet, batches of {}; medians of rounds\n\
              model: probe pairs a packet x {:.1} ns (two bare rdtsc)\n\n\
@@ -174,23 +194,16 @@ impl Figures {
             );
         }
         out.push('\n');
-        for (name, measured, goal) in [
-            ("loss_vs_model", loss_vs_model, LOSS_VS_MODEL_GOAL),
-            (
-                "throughput lost at densities a batch gives, %",
-                lost_percent,
-                LOST_PERCENT_GOAL,
-            ),
-        ] {
-            let verdict = match measured {
-                Some(m) if m <= goal => "met",
-                Some(_) => "missed",
-                None => "not measured",
-            };
-            let measured = measured.map_or("-".into(), |m| format!("{m:.2}"));
+        if let Some(latency) = &self.latency {
+            let _ = writeln!(out, "{}", latency.text());
+        }
+        for goal in goals {
+            let measured = goal.measured.map_or("-".into(), |m| format!("{m:.2}"));
+            let (sign, bound, verdict) = (goal.sign(), goal.bound(), goal.verdict());
             let _ = writeln!(
                 out,
-                "{name}, the worst: {measured}, goal <= {goal}: {verdict}"
+                "{}: {measured}, goal {sign} {bound}: {verdict}",
+                goal.name
             );
         }
         for missing in &self.not_measured {

@@ -3,7 +3,7 @@
 //! delay of a forwarder whose delay is known.
 mod commands;
 mod delay;
-mod network;
+pub(crate) mod network;
 mod others;
 mod packets;
 mod programs;

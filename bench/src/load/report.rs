@@ -5,6 +5,7 @@ use super::packets::Rate;
 use super::round_trips::RoundTrips;
 use crate::compare::TEST;
 use crate::envelope::Summary;
+use crate::goal::Goal;
 use crate::rows::NotMeasured;
 use serde::Serialize;
 use serde_json::{Map, json};
@@ -25,37 +26,6 @@ struct Best {
     way: &'static str,
     pps: f64,
     per_cpu_s: f64,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct Goal {
-    name: &'static str,
-    measured: Option<f64>,
-    at_least: Option<f64>,
-    at_most: Option<f64>,
-    met: Option<bool>,
-}
-
-impl Goal {
-    fn at_least(name: &'static str, measured: Option<f64>, goal: f64) -> Goal {
-        Goal {
-            name,
-            measured,
-            at_least: Some(goal),
-            at_most: None,
-            met: measured.map(|m| m >= goal),
-        }
-    }
-
-    fn at_most(name: &'static str, measured: Option<f64>, goal: f64) -> Goal {
-        Goal {
-            name,
-            measured,
-            at_least: None,
-            at_most: Some(goal),
-            met: measured.map(|m| m <= goal),
-        }
-    }
 }
 
 const DELAY_GOAL_NS: f64 = 2_000.0;
@@ -181,15 +151,7 @@ impl Figures {
         }
         out.push('\n');
         for goal in goals {
-            let (sign, bound) = match (goal.at_least, goal.at_most) {
-                (Some(bound), _) => (">=", bound),
-                (_, bound) => ("<=", bound.unwrap_or_default()),
-            };
-            let verdict = match goal.met {
-                Some(true) => "met",
-                Some(false) => "missed",
-                None => "not measured",
-            };
+            let (sign, bound, verdict) = (goal.sign(), goal.bound(), goal.verdict());
             let number = |value: f64| match goal.name {
                 name if name.ends_with("_pps") => format!("{:.2} M/s", value / 1e6),
                 name if name.ends_with("_ns") => format!("{value:.0} ns"),

@@ -6,11 +6,11 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 pub(super) fn register(suite: &mut Suite) {
-    use Requirement::{Dpdk, Fsgsbase, Gcc, Root};
+    use Requirement::{Dpdk, Fsgsbase, Gcc, Netns, Root};
     suite
         .case(
             "bench_harness::case_density_gives_its_figures",
-            &[Root, Fsgsbase, Gcc, Dpdk],
+            &[Root, Netns, Fsgsbase, Gcc, Dpdk],
             figures,
         )
         .alone();
@@ -40,7 +40,12 @@ fn figures() -> Result<()> {
     let last = out.stdout.lines().last().context("nothing was printed")?;
     let summary: Value = serde_json::from_str(last)?;
     ensure!(summary["type"] == "summary" && summary["bench"] == "case-density");
-    for field in ["loss_vs_model", "throughput_lost_percent"] {
+    for field in [
+        "loss_vs_model",
+        "throughput_lost_percent",
+        "latency_mean_off_percent",
+        "latency_rank_correlation",
+    ] {
         ensure!(summary[field].is_number(), "no {field} in {summary}");
     }
     let levels = summary["levels"].as_array().context("no levels")?;
