@@ -1,18 +1,19 @@
-//! The recorder: drains the rings of all targets into one trace file until told to stop, then
-//! detaches. It never makes a target wait.
+//! The recorder: drains the rings of all targets into one sink (a trace file, or who looks at them
+//! live) until told to stop, then detaches. It never makes a target wait.
 mod overhead;
 mod pace;
 pub mod salvage;
+mod sink;
 mod target;
 
+pub use sink::Sink;
 pub use target::{Counts, Target, ThreadNumbers};
 
 use crate::live::remove::{self, Detached};
 use crate::live::table::State;
 use hopscope_event::ring::Visit;
 use hopscope_event::{ClockSync, ProbeCost, Record, TscFrequency};
-use hopscope_trace::{TraceError, TraceWriter};
-use std::io::Write;
+use hopscope_trace::TraceError;
 use std::time::{Duration, Instant};
 
 /// When to stop without being told.
@@ -58,12 +59,13 @@ pub struct Status {
     pub elapsed: Duration,
     pub records_per_s: f64,
     pub lost: u64,
+    pub calls_unmeasured: u64,
     pub slowdown_percent: Option<f64>,
 }
 
-pub struct Recorder<'a, W: Write> {
+pub struct Recorder<'a, S: Sink> {
     pub targets: Vec<Target>,
-    pub writer: &'a mut TraceWriter<W>,
+    pub writer: &'a mut S,
     pub limits: Limits,
     pub frequency: TscFrequency,
     pub cost: Option<ProbeCost>,
@@ -86,7 +88,7 @@ pub struct Outcome {
 /// A pair costs at least two time stamps; used when nothing was measured.
 const PAIR_TICKS_GUESS: u64 = 60;
 
-impl<W: Write> Recorder<'_, W> {
+impl<S: Sink> Recorder<'_, S> {
     /// Records until `stop` says so or a limit is reached, then detaches from every target.
     pub fn run(mut self, stop: &dyn Fn() -> bool, status: &mut dyn FnMut(Status)) -> Outcome {
         let mut ended = self.record(stop, status);
@@ -251,6 +253,7 @@ impl<W: Write> Recorder<'_, W> {
             elapsed,
             records_per_s: written as f64 / span.as_secs_f64(),
             lost,
+            calls_unmeasured: self.targets.iter().map(Target::calls_unmeasured).sum(),
             slowdown_percent: slowdown,
         }
     }

@@ -1,11 +1,11 @@
 //! One measured process as the recorder sees it: its rings and whose they are.
+use super::sink::Sink;
 use crate::live::install::Installed;
 use hopscope_event::layout::Context;
 use hopscope_event::ring::{Position, Ring, Visit};
 use hopscope_event::{Kind, ProcessIx, Record, ThreadEntry, ThreadIx};
-use hopscope_trace::{Batch, TraceError, TraceWriter};
+use hopscope_trace::{Batch, TraceError};
 use std::fs;
-use std::io::Write;
 
 /// Records copied out of a ring at a time.
 const BATCH: usize = 1 << 16;
@@ -70,12 +70,12 @@ impl Target {
     }
 
     /// Visits every ring; returns what the busiest one gained.
-    pub fn drain<W: Write>(
+    pub fn drain<S: Sink>(
         &mut self,
         visit: Visit,
         numbers: &mut ThreadNumbers,
         buffer: &mut Vec<Record>,
-        writer: &mut TraceWriter<W>,
+        writer: &mut S,
     ) -> Result<u64, TraceError> {
         self.learn_claims();
         let mut most = 0;
@@ -102,13 +102,13 @@ impl Target {
         self.claims_seen = taken;
     }
 
-    fn drain_ring<W: Write>(
+    fn drain_ring<S: Sink>(
         &mut self,
         context: usize,
         visit: Visit,
         numbers: &mut ThreadNumbers,
         buffer: &mut Vec<Record>,
-        writer: &mut TraceWriter<W>,
+        writer: &mut S,
     ) -> Result<u64, TraceError> {
         let state = &mut self.rings[context];
         let pool = self.installed.pool();
@@ -123,7 +123,7 @@ impl Target {
         let mut tid = state.thread.map_or(0, |(_, tid)| tid);
         let mut thread = state.thread.map(|(thread, _)| thread);
         let threads = &mut self.threads;
-        let mut name = |writer: &mut TraceWriter<W>| {
+        let mut name = |writer: &mut S| {
             let ix = numbers.next();
             tid = ring.tid();
             *threads += 1;
@@ -143,11 +143,11 @@ impl Target {
     }
 
     /// Gives the rings of threads that are gone to new ones.
-    pub fn recycle<W: Write>(
+    pub fn recycle<S: Sink>(
         &mut self,
         numbers: &mut ThreadNumbers,
         buffer: &mut Vec<Record>,
-        writer: &mut TraceWriter<W>,
+        writer: &mut S,
     ) -> Result<(), TraceError> {
         for context in 0..self.rings.len() {
             let tid = self.rings[context].thread.map_or(0, |(_, tid)| tid);
@@ -199,14 +199,14 @@ impl Target {
 }
 
 /// Where the records of a ring go.
-pub(super) struct Drain<'a, W: Write> {
-    pub writer: &'a mut TraceWriter<W>,
+pub(super) struct Drain<'a, S: Sink> {
+    pub writer: &'a mut S,
     pub buffer: &'a mut Vec<Record>,
     pub counts: &'a mut Counts,
     pub count_calls: bool,
 }
 
-impl<W: Write> Drain<'_, W> {
+impl<S: Sink> Drain<'_, S> {
     /// Writes what is new in a ring; `name` introduces its thread before the first record.
     /// Returns how many records the ring gained.
     pub(super) fn ring(
@@ -215,7 +215,7 @@ impl<W: Write> Drain<'_, W> {
         position: &mut Position,
         visit: Visit,
         thread: &mut Option<ThreadIx>,
-        name: &mut dyn FnMut(&mut TraceWriter<W>) -> Result<ThreadIx, TraceError>,
+        name: &mut dyn FnMut(&mut S) -> Result<ThreadIx, TraceError>,
     ) -> Result<u64, TraceError> {
         let mut gained = 0;
         loop {

@@ -1,0 +1,45 @@
+//! Where records go: a trace file, or whoever looks at them live.
+use hopscope_event::{ClockSync, ThreadEntry};
+use hopscope_trace::{Batch, TraceError, TraceWriter};
+use std::io::Write;
+
+/// What the recorder drains into. An error ends the recording; the targets are restored then.
+pub trait Sink {
+    /// # Errors
+    /// As all here: when the sink can take no more.
+    fn thread(&mut self, entry: &ThreadEntry) -> Result<(), TraceError>;
+
+    /// Records of one thread, in ring order; its `thread` came before.
+    ///
+    /// # Errors
+    /// See [`Sink::thread`].
+    fn records(&mut self, batch: Batch<'_>) -> Result<(), TraceError>;
+
+    /// Once a second.
+    ///
+    /// # Errors
+    /// See [`Sink::thread`].
+    fn clock(&mut self, sync: ClockSync) -> Result<(), TraceError>;
+
+    /// # Errors
+    /// See [`Sink::thread`].
+    fn flush(&mut self) -> Result<(), TraceError>;
+}
+
+impl<W: Write> Sink for TraceWriter<W> {
+    fn thread(&mut self, entry: &ThreadEntry) -> Result<(), TraceError> {
+        TraceWriter::thread(self, entry)
+    }
+
+    fn records(&mut self, batch: Batch<'_>) -> Result<(), TraceError> {
+        TraceWriter::records(self, batch)
+    }
+
+    fn clock(&mut self, sync: ClockSync) -> Result<(), TraceError> {
+        TraceWriter::clock(self, sync)
+    }
+
+    fn flush(&mut self) -> Result<(), TraceError> {
+        TraceWriter::flush(self)
+    }
+}
