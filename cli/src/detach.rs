@@ -98,11 +98,11 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The guardian's call: cleans what the recorder with this pid left in `targets` and their children.
-pub fn after_recorder(recorder: i32, targets: &[i32], output: &Path) -> anyhow::Result<()> {
+pub fn after_recorder(recorder: i32, targets: &[i32], output: Option<&Path>) -> anyhow::Result<()> {
     finish_calls(targets);
     let mut found = found::everywhere();
     found.retain(|f| f.header.is_some());
-    clean(&found, Some(recorder), Some(output), &How::default())?;
+    clean(&found, Some(recorder), output, &How::default())?;
     close_descriptors(None).map(drop)
 }
 

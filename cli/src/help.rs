@@ -13,7 +13,10 @@ hold, 2 usage or environment; with `-- COMMAND` the command's own code, and 125 
 hopscope itself.";
 
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure", &["record", "functions", "detach", "check"]),
+    (
+        "Measure",
+        &["record", "top", "functions", "detach", "check"],
+    ),
     ("Explain", &["report", "info"]),
     ("Load", &["load", "bench"]),
 ];
@@ -43,6 +46,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "top",
+        &[
+            "hopscope top -p 1234 -f 'acl_*'",
+            "hopscope top -p 1234 -f 'acl_*' --raw --json -d 10s",
+        ],
+    ),
+    (
         "detach",
         &[
             "hopscope detach -p 1234",
@@ -54,6 +64,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "hopscope report hopscope.hop",
             "hopscope report hopscope.hop --by tree",
+            "hopscope report hopscope.hop --html report.html",
         ],
     ),
     ("info", &["hopscope info hopscope.hop"]),

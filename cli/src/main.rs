@@ -18,6 +18,7 @@ mod record;
 mod report;
 mod runs;
 mod status;
+mod top;
 mod units;
 
 #[derive(clap::Parser)]
@@ -33,6 +34,8 @@ struct Cli {
 enum Command {
     /// Time functions of running processes, or of a command
     Record(record::RecordArgs),
+    /// What chosen functions do now: calls, times, losses, each second, until q
+    Top(top::TopArgs),
     /// List what can be measured, and what cannot, with the reason
     Functions(functions::FunctionsArgs),
     /// Remove what a killed recorder left behind, and save its records
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
     logger::start(&cli.verbosity);
     let done = match cli.command {
         Command::Record(args) => record::run(args),
+        Command::Top(args) => top::run(args),
         Command::Functions(args) => functions::run(args),
         Command::Detach(args) => detach::run(args),
         Command::Check(args) => check::run(args),

@@ -1,12 +1,12 @@
 //! `hopscope record`: attach, record, detach, say what happened.
 mod args;
 mod calibrate;
-mod guard;
-mod session;
-mod summary;
-mod targets;
+pub(crate) mod guard;
+pub(crate) mod session;
+pub(crate) mod summary;
+pub(crate) mod targets;
 
-pub(crate) use args::RecordArgs;
+pub(crate) use args::{RecordArgs, parse_size_log2};
 pub(crate) use calibrate::run_child as calibration_child;
 
 use std::process::ExitCode;
@@ -16,5 +16,5 @@ pub(crate) fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
     if args.dry_run || guard::is_guarded() {
         return session::run(&args);
     }
-    guard::run(&args)
+    guard::run(&args, guard::Salvage::BesideOutput)
 }

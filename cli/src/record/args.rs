@@ -57,7 +57,7 @@ pub struct RecordArgs {
 }
 
 /// log2 of the records in a ring of the given size in bytes.
-fn parse_size_log2(text: &str) -> Result<u32, String> {
+pub fn parse_size_log2(text: &str) -> Result<u32, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match &text[digits.len()..] {
         "" => 0,

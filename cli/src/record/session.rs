@@ -33,9 +33,7 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
 fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode> {
     attach::fault::arm();
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
-    }
+    take_signals(&stop)?;
     let patterns: Vec<Pattern> = args
         .functions
         .iter()
@@ -133,6 +131,15 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     }
 }
 
+/// Ctrl-C, SIGTERM, and the end of the terminal stop in order.
+pub fn take_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
+    }
+    Ok(())
+}
+
 /// Waits for the command; a signal that ended it counts as 128 + its number, as in shells.
 fn exit_code_of(command: &mut Child) -> anyhow::Result<ExitCode> {
     let status = command.wait().context("waiting for the command")?;
@@ -160,7 +167,7 @@ fn dry_stop(args: &RecordArgs, pids: &[i32], stop: &AtomicBool) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_ready(args: &RecordArgs, pids: &[i32]) -> anyhow::Result<()> {
+pub fn write_ready(args: &RecordArgs, pids: &[i32]) -> anyhow::Result<()> {
     let Some(path) = &args.ready_file else {
         return Ok(());
     };
@@ -168,7 +175,7 @@ fn write_ready(args: &RecordArgs, pids: &[i32]) -> anyhow::Result<()> {
     fs::write(path, pids.join("\n") + "\n").with_context(|| format!("writing {}", path.display()))
 }
 
-fn prepare(pid: i32, patterns: &[Pattern], plan: &mut Plan) -> anyhow::Result<Vec<Item>> {
+pub fn prepare(pid: i32, patterns: &[Pattern], plan: &mut Plan) -> anyhow::Result<Vec<Item>> {
     let preflight = attach::preflight(pid)?;
     if preflight.shadow_stack {
         bail!(
@@ -179,7 +186,7 @@ fn prepare(pid: i32, patterns: &[Pattern], plan: &mut Plan) -> anyhow::Result<Ve
     Ok(plan.add_process(pid, patterns, preflight.shadow_stack)?)
 }
 
-fn attach(
+pub fn attach(
     process: &ProcessEntry,
     items: &[Item],
     plan: &Plan,
@@ -202,7 +209,7 @@ fn attach(
     Ok(install(process.pid, selected, options, table)?)
 }
 
-fn note_late_refusals(installed: &Installed, plan: &mut Plan) {
+pub fn note_late_refusals(installed: &Installed, plan: &mut Plan) {
     for (id, why) in &installed.refused {
         let f = plan.functions[id.0 as usize].clone();
         let module = plan.modules[f.module.0 as usize].path.clone();
@@ -216,7 +223,10 @@ fn note_late_refusals(installed: &Installed, plan: &mut Plan) {
 }
 
 /// Prints every failure but returns the last one when nothing is left to do.
-fn report_failures(failures: &mut Vec<anyhow::Error>, nothing_left: bool) -> anyhow::Result<()> {
+pub fn report_failures(
+    failures: &mut Vec<anyhow::Error>,
+    nothing_left: bool,
+) -> anyhow::Result<()> {
     let last = if nothing_left { failures.pop() } else { None };
     for e in failures.drain(..) {
         eprintln!("hopscope: {e:#}");
@@ -233,7 +243,7 @@ fn create(args: &RecordArgs, meta: &RecordingMeta) -> anyhow::Result<TraceWriter
     )?)
 }
 
-fn meta(args: &RecordArgs, options: &InstallOptions) -> RecordingMeta {
+pub fn meta(args: &RecordArgs, options: &InstallOptions) -> RecordingMeta {
     let uname = nix::sys::utsname::uname();
     let text = |f: &dyn Fn(&nix::sys::utsname::UtsName) -> String| {
         uname.as_ref().map(f).unwrap_or_default()

@@ -31,7 +31,7 @@ fn reasons(plan: &Plan) -> BTreeMap<&str, usize> {
     })
 }
 
-pub(super) fn dry_run(plan: &Plan, json: bool) -> anyhow::Result<()> {
+pub fn dry_run(plan: &Plan, json: bool) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     for f in &plan.functions {
         let module = basename(plan.modules[f.module.0 as usize].path.as_ref());

@@ -5,7 +5,7 @@ use hopscope_event::{ProcessEntry, ProcessIx};
 use std::fs;
 
 /// Process ids in the order given, then those found by name, each once.
-pub(super) fn pids(args: &RecordArgs) -> anyhow::Result<Vec<i32>> {
+pub fn pids(args: &RecordArgs) -> anyhow::Result<Vec<i32>> {
     let mut pids = args.pid.clone();
     if let Some(name) = &args.comm {
         let named = with_comm(name)?;
@@ -45,7 +45,7 @@ fn comm(pid: i32) -> String {
         .to_owned()
 }
 
-pub(super) fn entry(ix: ProcessIx, pid: i32) -> ProcessEntry {
+pub fn entry(ix: ProcessIx, pid: i32) -> ProcessEntry {
     let command_line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let command_line = command_line
         .split(|b| *b == 0)

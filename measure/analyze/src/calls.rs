@@ -16,6 +16,11 @@ pub struct PlacedCall {
     pub entry: Tsc,
     /// Exit stamp minus entry stamp, as measured; negative when the clock ran backwards.
     pub ticks: i64,
+    /// Sum of the times of the measured calls made by it.
+    pub callee_ticks: i64,
+    /// Measured calls made by it, and by those in turn.
+    pub callees: u64,
+    pub descendants: u64,
     pub tail: bool,
 }
 
@@ -71,6 +76,9 @@ impl Sink for Placing<'_> {
             depth: call.mark.node,
             entry: Tsc(call.entry),
             ticks: call.inclusive,
+            callee_ticks: call.callee_ticks,
+            callees: call.callees,
+            descendants: call.descendants,
             tail: call.tail,
         });
     }

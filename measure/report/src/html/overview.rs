@@ -273,6 +273,9 @@ mod tests {
                 depth,
                 entry: Tsc(5),
                 ticks,
+                callee_ticks: 0,
+                callees: 0,
+                descendants: 0,
                 tail: false,
             });
         }

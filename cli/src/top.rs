@@ -1,0 +1,24 @@
+//! `hopscope top`: what the chosen functions do now, a line each, until q. The records go into this
+//! process instead of a file; the targets are attached to and left as by `record`.
+mod args;
+mod keys;
+mod lines;
+mod live;
+mod save;
+mod screen;
+mod session;
+mod table;
+mod view;
+
+pub use args::TopArgs;
+
+use crate::record::guard;
+use std::process::ExitCode;
+
+pub fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
+    args.check()?;
+    if guard::is_guarded() {
+        return session::run(&args);
+    }
+    guard::run(&args.as_record(), guard::Salvage::Nothing)
+}

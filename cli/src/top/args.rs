@@ -1,0 +1,108 @@
+//! `hopscope top`: what can be asked.
+use crate::record::{RecordArgs, parse_size_log2};
+use crate::units::parse_time;
+use anyhow::bail;
+use clap::{Args, Parser, ValueEnum};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+#[derive(Debug, Clone, Args)]
+pub struct TopArgs {
+    /// Process to look at; may be repeated or a comma-separated list
+    #[arg(short, long, value_name = "PID", value_delimiter = ',')]
+    pid: Vec<i32>,
+    /// Every process with this command name (as in /proc/PID/comm)
+    #[arg(long, value_name = "NAME")]
+    comm: Option<String>,
+    /// Functions to time: name, module!name, glob, or /regex/; may be repeated
+    #[arg(short, long = "function", value_name = "PATTERN", required = true)]
+    functions: Vec<String>,
+    /// Time between two pictures or sets of lines (100ms …)
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    pub interval: Duration,
+    /// Stop after this time (500ms, 5s, 2m; a bare number is seconds)
+    #[arg(short, long, value_name = "TIME", value_parser = parse_time)]
+    pub duration: Option<Duration>,
+    /// Largest first by this; names ascending
+    #[arg(long, value_enum, default_value_t = By::Share)]
+    pub sort: By,
+    /// Lines for programs instead of a screen: a line for each function that was called, each interval
+    #[arg(long)]
+    pub raw: bool,
+    /// With --raw: one JSON object a line
+    #[arg(long, requires = "raw")]
+    pub json: bool,
+    /// Ring size of each thread (64K … 1G, a power of two; 16 bytes a record)
+    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = parse_size_log2)]
+    buffer: u32,
+    /// Detach when the estimated slowdown exceeds this many per cent
+    #[arg(long, value_name = "PCT", default_value_t = 50.0)]
+    max_overhead: f64,
+    /// Do not measure the probe's cost first; times are then not corrected
+    #[arg(long)]
+    no_calibration: bool,
+    /// Create this file once every target is being measured
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<std::path::PathBuf>,
+}
+
+/// What the lines are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    Share,
+    Calls,
+    P50,
+    P99,
+    Max,
+    Name,
+}
+
+impl By {
+    pub const ALL: [By; 6] = [By::Share, By::Calls, By::P50, By::P99, By::Max, By::Name];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            By::Share => "share",
+            By::Calls => "calls",
+            By::P50 => "p50",
+            By::P99 => "p99",
+            By::Max => "max",
+            By::Name => "name",
+        }
+    }
+}
+
+impl TopArgs {
+    pub fn check(&self) -> anyhow::Result<()> {
+        if self.interval < Duration::from_millis(100) {
+            bail!("--interval: at least 100ms; shorter ones hold too few calls to be read");
+        }
+        let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+        if !(self.raw || terminal) {
+            bail!("top needs a terminal; --raw writes lines for a pipe or a file");
+        }
+        Ok(())
+    }
+
+    pub fn max_overhead(&self) -> f64 {
+        self.max_overhead
+    }
+
+    /// The attach is that of `record`, with its defaults for what `top` does not offer.
+    pub fn as_record(&self) -> RecordArgs {
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: RecordArgs,
+        }
+        let mut args = Line::parse_from(["record", "-f", "none"]).args;
+        args.pid.clone_from(&self.pid);
+        args.comm.clone_from(&self.comm);
+        args.functions.clone_from(&self.functions);
+        args.buffer = self.buffer;
+        args.max_overhead = self.max_overhead;
+        args.no_calibration = self.no_calibration;
+        args.ready_file.clone_from(&self.ready_file);
+        args
+    }
+}

@@ -1,0 +1,233 @@
+//! From records to what each function did in the last interval and since the start.
+use hopscope_analyze::{Batch, Calls, Correction, Distribution, Index, PlacedCall, Quantile};
+use hopscope_event::{ClockSync, ThreadEntry};
+use hopscope_probe::recorder::Sink;
+use hopscope_trace::TraceError;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Bounded by the number of functions.
+#[derive(Debug)]
+pub struct Live {
+    calls: Calls,
+    correction: Option<Correction>,
+    now: Vec<Tally>,
+    whole: Vec<Tally>,
+    lost: u64,
+    torn: u64,
+    records: u64,
+    threads: u64,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    calls: u64,
+    own_ticks: i128,
+    inclusive: Distribution,
+}
+
+/// What one function did. Times are ticks, corrected where the probe's cost is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbers {
+    pub calls: u64,
+    pub own_ticks: i128,
+    pub p50: Quantile,
+    pub p99: Quantile,
+    pub max: Quantile,
+}
+
+impl Default for Numbers {
+    fn default() -> Numbers {
+        Numbers {
+            calls: 0,
+            own_ticks: 0,
+            p50: Quantile::Empty,
+            p99: Quantile::Empty,
+            max: Quantile::Empty,
+        }
+    }
+}
+
+/// Of one interval, and of all since the start; functions in the order of the plan.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    pub now: Vec<Numbers>,
+    pub whole: Vec<Numbers>,
+    pub span_s: f64,
+    pub since_start_s: f64,
+    /// In this interval.
+    pub records: u64,
+    pub lost: u64,
+    pub lost_whole: u64,
+    pub torn_whole: u64,
+    pub calls_unmeasured: u64,
+    pub threads: u64,
+    pub slowdown_percent: Option<f64>,
+}
+
+impl Live {
+    pub fn new(index: Index, correction: Option<Correction>) -> Live {
+        let functions = index.functions();
+        let tallies = || (0..functions).map(|_| Tally::default()).collect();
+        Live {
+            calls: Calls::new(index),
+            correction,
+            now: tallies(),
+            whole: tallies(),
+            lost: 0,
+            torn: 0,
+            records: 0,
+            threads: 0,
+        }
+    }
+
+    /// What happened since the last one; a new interval begins. Losses are counted up by the
+    /// caller's own counters.
+    pub fn snapshot(&mut self) -> Snapshot {
+        for (now, whole) in self.now.iter().zip(&mut self.whole) {
+            whole.calls += now.calls;
+            whole.own_ticks += now.own_ticks;
+            whole.inclusive.add(&now.inclusive);
+        }
+        let snapshot = Snapshot {
+            now: self.now.iter().map(Tally::numbers).collect(),
+            whole: self.whole.iter().map(Tally::numbers).collect(),
+            records: std::mem::take(&mut self.records),
+            lost_whole: self.lost,
+            torn_whole: self.torn,
+            threads: self.threads,
+            ..Snapshot::default()
+        };
+        let used = self.now.iter_mut().filter(|t| t.calls > 0);
+        used.for_each(|t| *t = Tally::default());
+        snapshot
+    }
+}
+
+impl Tally {
+    fn add(&mut self, call: &PlacedCall, correction: Option<&Correction>) {
+        self.calls += 1;
+        // The clock ran backwards: that it was called is all that is known.
+        if call.ticks < 0 {
+            return;
+        }
+        let own = call.ticks - call.callee_ticks;
+        let (own, all) = match correction {
+            Some(c) => (
+                c.own(own, call.callees),
+                c.inclusive(call.ticks, call.descendants),
+            ),
+            None => (own, call.ticks),
+        };
+        self.own_ticks += i128::from(own);
+        self.inclusive.record(all);
+    }
+
+    fn numbers(&self) -> Numbers {
+        Numbers {
+            calls: self.calls,
+            own_ticks: self.own_ticks,
+            p50: self.inclusive.quantile(500),
+            p99: self.inclusive.quantile(990),
+            max: self.inclusive.max(),
+        }
+    }
+}
+
+/// The recorder writes into it while the session reads from it, in one thread.
+#[derive(Clone)]
+pub struct Shared(pub Rc<RefCell<Live>>);
+
+impl Sink for Shared {
+    fn thread(&mut self, _: &ThreadEntry) -> Result<(), TraceError> {
+        self.0.borrow_mut().threads += 1;
+        Ok(())
+    }
+
+    fn records(&mut self, batch: hopscope_trace::Batch<'_>) -> Result<(), TraceError> {
+        let live = &mut *self.0.borrow_mut();
+        live.lost += batch.lost_before;
+        live.torn += batch.torn_before;
+        live.records += batch.records.len() as u64;
+        let (now, correction) = (&mut live.now, live.correction.as_ref());
+        let batch = Batch {
+            thread: batch.thread,
+            first_index: batch.first_index,
+            lost: batch.lost_before,
+            torn: batch.torn_before,
+            records: batch.records,
+        };
+        live.calls.feed(&batch, &mut |call| {
+            if let Some(tally) = now.get_mut(call.function.0 as usize) {
+                tally.add(&call, correction);
+            }
+        });
+        Ok(())
+    }
+
+    fn clock(&mut self, _: ClockSync) -> Result<(), TraceError> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), TraceError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopscope_event::table::ModuleIx;
+    use hopscope_event::{FunctionEntry, FunctionId, Kind, Record, ThreadIx};
+
+    fn live() -> Shared {
+        let function = |id| FunctionEntry {
+            id: FunctionId(id),
+            module: ModuleIx(0),
+            name: format!("f{id}"),
+            svma: 0,
+            size: 1,
+            file: None,
+            line: None,
+        };
+        let index = Index::new(&[function(0), function(1)], &[]);
+        Shared(Rc::new(RefCell::new(Live::new(index, None))))
+    }
+
+    fn feed(live: &mut Shared, first_index: u64, lost_before: u64, records: &[Record]) {
+        let batch = hopscope_trace::Batch {
+            thread: ThreadIx(0),
+            first_index,
+            lost_before,
+            torn_before: 0,
+            records,
+        };
+        live.records(batch).expect("a sink in memory takes all");
+    }
+
+    #[test]
+    fn an_interval_holds_what_came_in_it_and_the_whole_all() {
+        let mut live = live();
+        let at =
+            |tsc, f, kind, depth: u32| Record::new(tsc, FunctionId(f), kind, 0x7000 - depth * 64);
+        let calls = [
+            at(100, 0, Kind::Entry, 0),
+            at(110, 1, Kind::Entry, 1),
+            at(140, 1, Kind::Exit, 1),
+            at(200, 0, Kind::Exit, 0),
+        ];
+        feed(&mut live, 0, 0, &calls);
+        let first = live.0.borrow_mut().snapshot();
+        assert_eq!((first.now[0].calls, first.now[0].own_ticks), (1, 70));
+        assert_eq!((first.now[1].calls, first.now[1].own_ticks), (1, 30));
+        assert_eq!(first.now[0].max, Quantile::Ticks(100));
+        feed(&mut live, 4 + 7, 7, &calls);
+        feed(&mut live, 15, 0, &[]);
+        let second = live.0.borrow_mut().snapshot();
+        assert_eq!((second.now[0].calls, second.whole[0].calls), (1, 2));
+        assert_eq!((second.lost_whole, second.records), (7, 4));
+        let third = live.0.borrow_mut().snapshot();
+        assert_eq!((third.now[0].calls, third.whole[0].calls), (0, 2));
+        assert_eq!(third.now[0].p50, Quantile::Empty);
+    }
+}

@@ -1,0 +1,310 @@
+//! One look at running processes: attach as `record` does, drain into memory, detach.
+use super::args::{By, TopArgs};
+use super::lines::Lines;
+use super::live::{Live, Shared, Snapshot};
+use super::screen;
+use super::table::{Choice, Name};
+use crate::record::session::{
+    attach, meta, note_late_refusals, prepare, report_failures, take_signals, write_ready,
+};
+use crate::record::{summary, targets};
+use anyhow::{Context, bail};
+use hopscope_analyze::{Correction, Index};
+use hopscope_event::{ProcessIx, RecordingMeta};
+use hopscope_probe::counters::clock_sync;
+use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2};
+use hopscope_probe::locate::pattern::Pattern;
+use hopscope_probe::plan::{Plan, basename};
+use hopscope_probe::recorder::{Ended, Limits, Outcome, Recorder, Target, ThreadNumbers};
+use hopscope_report::{Scale, TimeUnit, printable};
+use std::cell::{Cell, RefCell};
+use std::io::{BufWriter, Write};
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What the picture or the lines need besides the numbers.
+pub struct Shown {
+    pub title: String,
+    pub names: Vec<Name>,
+    pub scale: Scale,
+    pub corrected: bool,
+    pub by: By,
+    raw: bool,
+    json: bool,
+}
+
+/// How long a screen or pipe that takes nothing is waited for at the end, when the targets are
+/// restored already.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
+    hopscope_probe::attach::fault::arm();
+    let stop = Arc::new(AtomicBool::new(false));
+    take_signals(&stop)?;
+    let (installed, plan, meta) = begin(args)?;
+    let shown = shown(args, &installed, &plan, &meta);
+    let live = Rc::new(RefCell::new(Live::new(
+        Index::new(&plan.functions, &[]),
+        meta.probe_cost.map(Correction::new),
+    )));
+    let (sender, receiver) = sync_channel(4);
+    let output = output(shown, receiver, &stop);
+    let intervals = Intervals::new(args.interval, live.clone(), sender);
+    let outcome = look(args, installed, &meta, live, &stop, &intervals);
+    intervals.calls_unmeasured.set(outcome.calls_unmeasured);
+    intervals.send();
+    let missed = intervals.missed.get();
+    drop(intervals);
+    end(&outcome, missed, output)
+}
+
+type Begun = (Vec<(ProcessIx, Installed)>, Plan, RecordingMeta);
+
+fn begin(args: &TopArgs) -> anyhow::Result<Begun> {
+    let record = args.as_record();
+    let parsed = record.functions.iter().map(|p| Pattern::parse(p));
+    let patterns: Vec<Pattern> = parsed.collect::<Result<_, _>>()?;
+    let mut plan = Plan::default();
+    let mut wanted = Vec::new();
+    let mut failures = Vec::new();
+    for (n, pid) in targets::pids(&record)?.into_iter().enumerate() {
+        match prepare(pid, &patterns, &mut plan) {
+            Ok(items) => wanted.push((targets::entry(ProcessIx(n as u32), pid), items)),
+            Err(e) => failures.push(e),
+        }
+    }
+    report_failures(&mut failures, wanted.is_empty())?;
+    if plan.functions.is_empty() {
+        summary::dry_run(&plan, args.json)?;
+        bail!("every matching function is refused; the reasons are above");
+    }
+    let options = InstallOptions {
+        contexts: record.threads,
+        ring_records_log2: record.buffer,
+        bmi2: host_has_bmi2(),
+        empty_probes: false,
+    };
+    let meta = meta(&record, &options);
+    let mut installed = Vec::new();
+    for (process, items) in wanted {
+        match attach(&process, &items, &plan, &meta, &options) {
+            Ok(done) => {
+                note_late_refusals(&done, &mut plan);
+                installed.push((process.ix, done));
+            }
+            Err(e) => failures.push(e),
+        }
+    }
+    report_failures(&mut failures, installed.is_empty())?;
+    let pids: Vec<i32> = installed.iter().map(|(_, i)| i.pid).collect();
+    if let Err(e) = write_ready(&record, &pids) {
+        // Whoever waits for the file will see that there is none; the targets are measured.
+        eprintln!("hopscope: {e:#}");
+    }
+    if !plan.refusals.is_empty() {
+        let n = plan.refusals.len();
+        eprintln!("hopscope: {n} matching functions are refused; hopscope functions says why");
+    }
+    Ok((installed, plan, meta))
+}
+
+fn shown(
+    args: &TopArgs,
+    installed: &[(ProcessIx, Installed)],
+    plan: &Plan,
+    meta: &RecordingMeta,
+) -> Shown {
+    let pids: Vec<_> = installed.iter().map(|(_, i)| i.pid.to_string()).collect();
+    let names = plan.functions.iter().map(|f| Name {
+        function: printable(&f.name),
+        module: printable(basename(plan.modules[f.module.0 as usize].path.as_ref())),
+    });
+    Shown {
+        title: format!(
+            "pid {}, {} functions",
+            pids.join(", "),
+            plan.functions.len()
+        ),
+        names: names.collect(),
+        scale: Scale::new(TimeUnit::Ns, meta.tsc_frequency),
+        corrected: meta.probe_cost.is_some(),
+        by: args.sort,
+        raw: args.raw,
+        json: args.json,
+    }
+}
+
+/// The thread that shows. However it ends, the recorder stops, because nobody looks any more.
+fn output(
+    shown: Shown,
+    snapshots: Receiver<Snapshot>,
+    stop: &Arc<AtomicBool>,
+) -> JoinHandle<std::io::Result<()>> {
+    struct StopAtEnd(Arc<AtomicBool>);
+    impl Drop for StopAtEnd {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let stop = StopAtEnd(stop.clone());
+    std::thread::spawn(move || match shown.raw {
+        true => lines(&shown, &snapshots),
+        false => screen::run(&shown, &snapshots, &stop.0),
+    })
+}
+
+fn lines(shown: &Shown, snapshots: &Receiver<Snapshot>) -> std::io::Result<()> {
+    let lines = Lines {
+        names: &shown.names,
+        scale: shown.scale,
+        json: shown.json,
+        corrected: shown.corrected,
+    };
+    let choice = Choice {
+        by: shown.by,
+        filter: String::new(),
+        whole: false,
+    };
+    let mut out = BufWriter::new(std::io::stdout());
+    lines.titles(&mut out)?;
+    out.flush()?;
+    for snapshot in snapshots {
+        lines.interval(&mut out, &snapshot, &choice)?;
+    }
+    Ok(())
+}
+
+/// Cuts the time into intervals and hands each to whoever shows it.
+struct Intervals {
+    every: Duration,
+    started: Instant,
+    last: Cell<Instant>,
+    lost_before: Cell<u64>,
+    live: Rc<RefCell<Live>>,
+    sender: SyncSender<Snapshot>,
+    /// As the recorder said it last, once a second.
+    slowdown: Cell<Option<f64>>,
+    calls_unmeasured: Cell<u64>,
+    /// Intervals that were not shown because the output did not keep up.
+    missed: Cell<u64>,
+}
+
+impl Intervals {
+    fn new(every: Duration, live: Rc<RefCell<Live>>, sender: SyncSender<Snapshot>) -> Intervals {
+        let now = Instant::now();
+        Intervals {
+            every,
+            started: now,
+            last: Cell::new(now),
+            lost_before: Cell::new(0),
+            live,
+            sender,
+            slowdown: Cell::new(None),
+            calls_unmeasured: Cell::new(0),
+            missed: Cell::new(0),
+        }
+    }
+
+    fn tick(&self) {
+        if self.last.get().elapsed() >= self.every {
+            self.send();
+        }
+    }
+
+    fn send(&self) {
+        let now = Instant::now();
+        let span = now - self.last.replace(now);
+        let mut snapshot = self.live.borrow_mut().snapshot();
+        snapshot.span_s = span.as_secs_f64();
+        snapshot.since_start_s = (now - self.started).as_secs_f64();
+        snapshot.lost = snapshot.lost_whole - self.lost_before.replace(snapshot.lost_whole);
+        snapshot.calls_unmeasured = self.calls_unmeasured.get();
+        snapshot.slowdown_percent = self.slowdown.get();
+        // Disconnected: whoever looked is gone, and the recorder is about to stop.
+        if let Err(TrySendError::Full(_)) = self.sender.try_send(snapshot) {
+            self.missed.set(self.missed.get() + 1);
+        }
+    }
+}
+
+fn look(
+    args: &TopArgs,
+    installed: Vec<(ProcessIx, Installed)>,
+    meta: &RecordingMeta,
+    live: Rc<RefCell<Live>>,
+    stop: &AtomicBool,
+    intervals: &Intervals,
+) -> Outcome {
+    let targets = installed.into_iter().map(|(ix, i)| Target::new(i, ix));
+    let recorder = Recorder {
+        targets: targets.collect(),
+        writer: &mut Shared(live),
+        limits: Limits {
+            duration: args.duration,
+            calls: None,
+            max_overhead_percent: args.max_overhead(),
+        },
+        frequency: meta.tsc_frequency,
+        cost: meta.probe_cost,
+        numbers: ThreadNumbers::default(),
+        clock: &clock_sync,
+    };
+    recorder.run(
+        &|| {
+            intervals.tick();
+            stop.load(Ordering::Relaxed)
+        },
+        &mut |status| {
+            intervals.slowdown.set(status.slowdown_percent);
+            intervals.calls_unmeasured.set(status.calls_unmeasured);
+        },
+    )
+}
+
+/// The targets are restored; says so, and what the output could not.
+fn end(
+    outcome: &Outcome,
+    missed: u64,
+    output: JoinHandle<std::io::Result<()>>,
+) -> anyhow::Result<ExitCode> {
+    let waiting = Instant::now();
+    while !output.is_finished() && waiting.elapsed() < LAST_WORDS {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let shown = match output.is_finished() {
+        true => output
+            .join()
+            .unwrap_or_else(|_| Err(std::io::Error::other("the screen failed"))),
+        false => Err(std::io::Error::other("the output takes nothing")),
+    };
+    let mut err = std::io::stderr();
+    let c = &outcome.counts;
+    // When stderr is gone too there is nobody left to tell.
+    let _ = writeln!(
+        err,
+        "hopscope: detached: {}; {} records seen, {} lost, {} torn, {} calls unmeasured",
+        outcome.ended, c.recorded, c.lost, c.torn, outcome.calls_unmeasured
+    );
+    if missed > 0 {
+        let _ = writeln!(
+            err,
+            "hopscope: {missed} intervals were not shown: the output was too slow"
+        );
+    }
+    for note in &outcome.notes {
+        let _ = writeln!(err, "hopscope: note: {note}");
+    }
+    if let Ended::WriteFailed(_) = outcome.ended {
+        bail!("{}", outcome.ended);
+    }
+    shown.context("showing what was measured")?;
+    match outcome.ended {
+        Ended::Overhead { .. } => Ok(ExitCode::from(1)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
