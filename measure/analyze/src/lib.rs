@@ -25,6 +25,7 @@ pub mod runs;
 mod sink;
 mod stacks;
 mod stats;
+pub mod tail;
 pub mod tree;
 mod values;
 mod window;
