@@ -17,7 +17,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Measure",
         &["record", "top", "functions", "detach", "check"],
     ),
-    ("Explain", &["report", "info"]),
+    ("Explain", &["report", "export", "info"]),
     ("Load", &["load", "bench"]),
 ];
 
@@ -65,6 +65,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "hopscope report hopscope.hop",
             "hopscope report hopscope.hop --by tree",
             "hopscope report hopscope.hop --html report.html",
+        ],
+    ),
+    (
+        "export",
+        &[
+            "hopscope export hopscope.hop --format folded -o calls.folded",
+            "hopscope export hopscope.hop --format parquet -o calls.parquet",
+            "hopscope export hopscope.hop --format csv --what functions",
         ],
     ),
     ("info", &["hopscope info hopscope.hop"]),

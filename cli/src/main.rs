@@ -9,6 +9,7 @@ use std::process::ExitCode;
 mod bench;
 mod check;
 mod detach;
+mod export;
 mod functions;
 mod help;
 mod info;
@@ -44,6 +45,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Calls, times and call trees of a recording
     Report(report::ReportArgs),
+    /// A recording in the formats of other tools: flame graphs, tables, time lines
+    Export(export::ExportArgs),
     /// What a recording holds, and how it was made
     Info(info::InfoArgs),
     /// Requests or packets at intended times, with the latency of each
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Detach(args) => detach::run(args),
         Command::Check(args) => check::run(args),
         Command::Report(args) => report::run(args),
+        Command::Export(args) => export::run(args),
         Command::Info(args) => info::run(args),
         Command::Load(args) => load::run(args),
         Command::Bench(args) => bench::run(args),

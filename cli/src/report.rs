@@ -139,7 +139,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn damage_text(damage: &Damage) -> String {
+pub(crate) fn damage_text(damage: &Damage) -> String {
     let Damage {
         at,
         bytes_lost,

@@ -11,6 +11,7 @@ mod clobber;
 mod command_line;
 mod demo;
 mod execution;
+mod export;
 mod guards;
 mod house;
 mod load_connections;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     command_line::register(&mut suite);
     demo::register(&mut suite);
     execution::register(&mut suite);
+    export::register(&mut suite);
     guards::register(&mut suite);
     house::register(&mut suite);
     load_connections::register(&mut suite);

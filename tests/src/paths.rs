@@ -17,6 +17,14 @@ pub fn target_dir() -> PathBuf {
     }
 }
 
+/// The Python that `scripts/install-readers` makes (or `HOPSCOPE_READERS`).
+pub fn readers_python() -> PathBuf {
+    match std::env::var_os("HOPSCOPE_READERS") {
+        Some(path) => path.into(),
+        None => target_dir().join("readers/bin/python"),
+    }
+}
+
 /// The release binary (or `HOPSCOPE_BIN`); the runner has built it before the first case.
 pub fn hopscope_bin() -> PathBuf {
     match std::env::var_os("HOPSCOPE_BIN") {

@@ -20,6 +20,8 @@ pub enum Requirement {
     Python3,
     /// The interpreter's own tests.
     PythonTests,
+    /// Readers of what `export` writes, in a Python of their own: `scripts/install-readers`.
+    Readers,
     Openssl,
     Gdb,
     Objdump,
@@ -54,6 +56,7 @@ impl Requirement {
             Dpdk => "dpdk",
             Python3 => "python3",
             PythonTests => "python3-tests",
+            Readers => "readers",
             Openssl => "openssl",
             Gdb => "gdb",
             Objdump => "objdump",
@@ -87,6 +90,7 @@ impl Requirement {
             Dpdk => dpdk(),
             Python3 => program("python3", "python3"),
             PythonTests => python_tests(),
+            Readers => readers(),
             Openssl => program("openssl", "openssl"),
             Gdb => program("gdb", "gdb"),
             Objdump => program("objdump", "binutils"),
@@ -167,6 +171,24 @@ fn python_tests() -> Result<(), String> {
     match found {
         true => Ok(()),
         false => Err("python3 has no tests (package libpython3-testsuite)".into()),
+    }
+}
+
+fn readers() -> Result<(), String> {
+    let python = crate::paths::readers_python();
+    let found = Command::new(&python)
+        .args([
+            "-c",
+            "import duckdb, hdrh, pandas, pyarrow, perfetto.protos.perfetto.trace.perfetto_trace_pb2",
+        ])
+        .output()
+        .is_ok_and(|out| out.status.success());
+    match found {
+        true => Ok(()),
+        false => Err(format!(
+            "no {} with perfetto, duckdb, pandas, pyarrow and hdrhistogram (scripts/install-readers)",
+            python.display()
+        )),
     }
 }
 

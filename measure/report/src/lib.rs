@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod events;
+pub mod export;
 mod header;
 mod html;
 mod json;
@@ -12,6 +13,7 @@ mod packets;
 mod recording;
 mod runs;
 mod table;
+mod timeline;
 mod tree;
 mod units;
 mod values;
@@ -24,6 +26,7 @@ pub use order::Sort;
 pub use packets::{PacketWriter, Streams};
 pub use recording::{Names, Recording};
 pub use runs::{RunReport, write_runs, write_runs_json};
+pub use timeline::Timeline;
 pub use units::{Scale, TimeUnit};
 pub use words::{printable, utc};
 

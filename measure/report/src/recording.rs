@@ -65,6 +65,17 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// As it stands in the file: only for formats that no terminal shows.
+    pub fn raw_function(&self, id: FunctionId) -> Option<&'a str> {
+        self.functions.get(&id).map(|f| f.name.as_str())
+    }
+
+    /// Path of the module of a function, as it stands in the file.
+    pub fn raw_module_of(&self, id: FunctionId) -> Option<&'a str> {
+        let module = self.functions.get(&id)?.module;
+        self.modules.get(&module).map(|m| m.path.as_str())
+    }
+
     pub fn function_entry(&self, id: FunctionId) -> Option<&'a FunctionEntry> {
         self.functions.get(&id).copied()
     }

@@ -1,0 +1,97 @@
+//! `hopscope export`: a recording in the formats of other tools.
+mod output;
+mod source;
+mod write;
+
+use clap::ValueEnum;
+use hopscope_analyze::parse_span_ns;
+use hopscope_event::Ns;
+use output::Output;
+use source::Source;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub struct ExportArgs {
+    /// Recording to read
+    #[arg(default_value = "hopscope.hop")]
+    file: PathBuf,
+    /// What to write; docs/export.md says what opens it
+    #[arg(long, value_enum)]
+    format: Format,
+    /// File to write; stdout without it
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// What a row is, for csv, json and parquet [default: calls; packets where nothing else is recorded]
+    #[arg(long, value_enum)]
+    what: Option<What>,
+    /// folded: numbers of calls instead of nanoseconds
+    #[arg(long)]
+    count: bool,
+    /// Only calls that began, and packets due, at this time after the start or later: 1.5s, 20ms
+    #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
+    from: Option<Ns>,
+    /// Only what began before this time after the start
+    #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
+    to: Option<Ns>,
+    /// Only this thread (may be given several times)
+    #[arg(long, value_name = "TID")]
+    thread: Vec<i32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Folded stacks, for flame graphs
+    Folded,
+    /// Comma-separated values
+    Csv,
+    /// One object a line
+    Json,
+    /// Apache Parquet
+    Parquet,
+    /// Perfetto trace: open it at ui.perfetto.dev
+    Perfetto,
+}
+
+impl Format {
+    fn is_binary(self) -> bool {
+        matches!(self, Format::Parquet | Format::Perfetto)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Each call, with its caller and its times
+    Calls,
+    /// Each function, with percentiles
+    Functions,
+    /// Each generated packet
+    Packets,
+}
+
+pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
+    args.check()?;
+    let source = Source::open(&args)?;
+    let output = Output::open(&args)?;
+    let matters = write::write(&args, &source, output)?;
+    if !matters.is_empty() {
+        let all = hopscope_report::printable(&matters.join("; "));
+        log::warn!("missing or doubtful in this recording: {all}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl ExportArgs {
+    fn check(&self) -> anyhow::Result<()> {
+        let name = self.format.to_possible_value();
+        let name = name.as_ref().map_or("", |v| v.get_name());
+        let rows = matches!(self.format, Format::Csv | Format::Json | Format::Parquet);
+        if self.what.is_some() && !rows {
+            anyhow::bail!("--what chooses rows of csv, json and parquet; {name} has none");
+        }
+        if self.count && self.format != Format::Folded {
+            anyhow::bail!("--count goes with --format folded, not with {name}");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! The recording that is exported, and the part of it that was asked for.
+use super::ExportArgs;
+use anyhow::Context;
+use hopscope_analyze::{Batch, Index, Packets, Window};
+use hopscope_event::{StreamIx, ThreadIx};
+use hopscope_report::{Recording, Streams, Timeline};
+use hopscope_trace::{OwnedBatch, OwnedStamps, TraceError, TraceReader};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) struct Source {
+    pub(super) reader: TraceReader,
+    pub(super) window: Window,
+    name: String,
+    /// `None` is all of them.
+    threads: Option<BTreeSet<ThreadIx>>,
+    damage: Option<String>,
+    filter: String,
+}
+
+impl Source {
+    pub(super) fn open(args: &ExportArgs) -> anyhow::Result<Source> {
+        let name = args.file.display().to_string();
+        let reader = TraceReader::open(&args.file).map_err(|error| match error {
+            TraceError::Open { .. } => anyhow::Error::from(error),
+            _ => anyhow::Error::from(error).context(name.clone()),
+        })?;
+        let tables = reader.tables();
+        let meta = &tables.meta;
+        let window = Window::relative(meta.start.tsc, meta.tsc_frequency, args.from, args.to)?;
+        let mut chosen = BTreeSet::new();
+        for tid in &args.thread {
+            let its: Vec<_> = tables.threads.iter().filter(|t| t.tid == *tid).collect();
+            anyhow::ensure!(
+                !its.is_empty(),
+                "no thread {tid} in the recording; `hopscope info {name}` lists them"
+            );
+            chosen.extend(its.iter().map(|t| t.ix));
+        }
+        let damage = tables.damage.as_ref().map(crate::report::damage_text);
+        Ok(Source {
+            window,
+            name,
+            threads: (!args.thread.is_empty()).then_some(chosen),
+            damage,
+            filter: filter_text(args),
+            reader,
+        })
+    }
+
+    /// With the statistics of its streams of packets.
+    pub(super) fn recording<'a>(&'a self, packets: &'a [Packets]) -> Recording<'a> {
+        let tables = self.reader.tables();
+        Recording {
+            meta: &tables.meta,
+            processes: &tables.processes,
+            threads: &tables.threads,
+            modules: &tables.modules,
+            functions: &tables.functions,
+            captures: &tables.captures,
+            refusals: &tables.refusals,
+            summary: tables.summary.as_ref(),
+            damage: self.damage.as_deref(),
+            filter: &self.filter,
+            streams: Streams {
+                entries: &tables.streams,
+                packets,
+            },
+        }
+    }
+
+    pub(super) fn timeline(&self) -> Timeline {
+        let tables = self.reader.tables();
+        let end = tables.summary.as_ref().map(|s| s.end);
+        Timeline::new(&tables.meta, &tables.clocks, end)
+    }
+
+    pub(super) fn index(&self) -> Index {
+        let tables = self.reader.tables();
+        Index::new(&tables.functions, &tables.threads)
+    }
+
+    pub(super) fn is_of_packets_only(&self) -> bool {
+        let tables = self.reader.tables();
+        let packets = !tables.streams.is_empty() || self.reader.stamp_heads().next().is_some();
+        packets && tables.functions.is_empty() && self.reader.heads().next().is_none()
+    }
+
+    /// Records of the chosen threads, in the order of the file.
+    pub(super) fn batches(&self) -> impl Iterator<Item = anyhow::Result<OwnedBatch>> {
+        let reading = || format!("reading {}", self.name);
+        let batches = self.reader.batches().map(move |b| b.with_context(reading));
+        batches.filter(|batch| match (batch, &self.threads) {
+            (Ok(batch), Some(threads)) => threads.contains(&batch.thread),
+            _ => true,
+        })
+    }
+
+    pub(super) fn stamps(&self) -> impl Iterator<Item = anyhow::Result<OwnedStamps>> {
+        let reading = || format!("reading {}", self.name);
+        self.reader.stamps().map(move |b| b.with_context(reading))
+    }
+
+    /// Statistics of each stream over the packets due within the window.
+    pub(super) fn packets(&self) -> anyhow::Result<Vec<Packets>> {
+        let mut streams: BTreeMap<StreamIx, Packets> = BTreeMap::new();
+        for batch in self.stamps() {
+            let batch = batch?;
+            let stream = batch.stream;
+            let packets = streams
+                .entry(stream)
+                .or_insert_with(|| Packets::new(stream));
+            packets.unwritten = packets.unwritten.saturating_add(batch.unwritten_before);
+            let due = batch
+                .stamps
+                .iter()
+                .filter(|s| self.window.contains(s.intended.0));
+            due.for_each(|stamp| packets.add(stamp));
+        }
+        Ok(streams.into_values().collect())
+    }
+}
+
+pub(super) fn batch(owned: &OwnedBatch) -> Batch<'_> {
+    Batch {
+        thread: owned.thread,
+        first_index: owned.first_index,
+        lost: owned.lost_before,
+        torn: owned.torn_before,
+        records: &owned.records,
+    }
+}
+
+fn filter_text(args: &ExportArgs) -> String {
+    let ms = |ns: hopscope_event::Ns| format!("{} ms", ns.0 as f64 / 1e6);
+    let mut parts = Vec::new();
+    parts.extend(args.from.map(|ns| format!("what began from {}", ms(ns))));
+    parts.extend(args.to.map(|ns| format!("what began before {}", ms(ns))));
+    if !args.thread.is_empty() {
+        let tids: Vec<_> = args.thread.iter().map(ToString::to_string).collect();
+        parts.push(format!("only thread {}", tids.join(", ")));
+    }
+    parts.join("; ")
+}

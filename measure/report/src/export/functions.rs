@@ -1,0 +1,171 @@
+//! A row for each function: counts and percentiles.
+use super::calls::tenths_ns;
+use super::table::Kind::{F64, I64, Text, U64};
+use super::{Column, Facts, Rows, Schema, Value};
+use crate::order::{Sort, own, sorted, total};
+use crate::recording::Names;
+use hopscope_analyze::{Distribution, Outcome, Quantile};
+use hopscope_event::TscFrequency;
+use std::io;
+
+const fn column(name: &'static str, kind: super::Kind, what: &'static str) -> Column {
+    Column { name, kind, what }
+}
+
+/// Corrected times have the median probe cost taken out; they are absent where it is not known.
+pub static FUNCTIONS: Schema = Schema {
+    name: "functions",
+    columns: &[
+        column("row", Text, "function; note"),
+        column("module", Text, "path of the file that the function is in"),
+        column("function", Text, "demangled name"),
+        column("function_id", U64, "row of the function in the recording"),
+        column("entries", U64, "calls that began"),
+        column("exits", U64, "of these: returned"),
+        column("tail_exits", U64, "left by a jump to another function"),
+        column("open_at_end", U64, "still open when the recording ended"),
+        column("declared_lost", U64, "went on in the unmeasured original"),
+        column("cut_by_loss", U64, "their end may be among lost records"),
+        column(
+            "unwound",
+            U64,
+            "left without an exit: longjmp, exception, end of the thread",
+        ),
+        column(
+            "ends_without_begin",
+            U64,
+            "ends whose begin is not recorded",
+        ),
+        column("total_raw_ns", F64, "sum over outermost calls, as measured"),
+        column(
+            "own_raw_ns",
+            F64,
+            "sum without measured callees, as measured",
+        ),
+        column(
+            "total_ns",
+            F64,
+            "total_raw_ns, corrected where the probe cost is known",
+        ),
+        column(
+            "own_ns",
+            F64,
+            "own_raw_ns, corrected where the probe cost is known",
+        ),
+        column(
+            "corrected",
+            U64,
+            "1: total_ns, own_ns and percentiles are corrected",
+        ),
+        column(
+            "call_p50_ns",
+            F64,
+            "percentiles of one call; absent when negative",
+        ),
+        column("call_p90_ns", F64, ""),
+        column("call_p99_ns", F64, ""),
+        column("call_p99_9_ns", F64, ""),
+        column("call_max_ns", F64, ""),
+        column("own_p50_ns", F64, "the same of own times"),
+        column("own_p90_ns", F64, ""),
+        column("own_p99_ns", F64, ""),
+        column("own_p99_9_ns", F64, ""),
+        column("own_max_ns", F64, ""),
+        column(
+            "negative_calls",
+            U64,
+            "calls whose time is negative after correction",
+        ),
+        column("negative_own", U64, "calls whose own time is negative"),
+        column(
+            "line",
+            I64,
+            "line of the function's begin, where debug information has it",
+        ),
+        column("file", Text, "its source file"),
+        column("note", Text, "what else must be known"),
+    ],
+};
+
+fn quantiles(d: &Distribution, frequency: TscFrequency) -> [Value<'static>; 5] {
+    let ns = |q| match q {
+        Quantile::Ticks(t) => {
+            Value::F64(tenths_ns(frequency, i64::try_from(t).unwrap_or(i64::MAX)))
+        }
+        Quantile::Empty | Quantile::Negative => Value::None,
+    };
+    [
+        ns(d.quantile(500)),
+        ns(d.quantile(900)),
+        ns(d.quantile(990)),
+        ns(d.quantile(999)),
+        ns(d.max()),
+    ]
+}
+
+/// By total time, largest first.
+///
+/// # Errors
+/// Those of the output.
+pub fn write_functions(
+    rows: &mut impl Rows,
+    names: &Names<'_>,
+    outcome: &Outcome,
+    frequency: TscFrequency,
+    facts: &Facts,
+) -> io::Result<()> {
+    let correction = outcome.correction.as_ref();
+    let ns = |ticks: i128| {
+        let ns = ticks as f64 * 1e9 / frequency.0.max(1) as f64;
+        Value::F64((ns * 10.0).round() / 10.0)
+    };
+    for row in sorted(names, outcome, Sort::Total) {
+        let Some(function) = row.key.function else {
+            continue;
+        };
+        let (s, b) = (&row.stats, row.stats.balance);
+        let entry = names.function_entry(function);
+        let (call_times, own_times) = match correction {
+            Some(_) => (&s.inclusive_corrected, &s.own_corrected),
+            None => (&s.inclusive, &s.own),
+        };
+        let mut values: Vec<Value<'_>> = vec![
+            "function".into(),
+            names.raw_module_of(function).into(),
+            names.raw_function(function).into(),
+            function.0.into(),
+        ];
+        values.extend(
+            [
+                b.entries,
+                b.exits,
+                b.tail_exits,
+                b.open_at_end,
+                b.escaped,
+                b.cut,
+                b.unwound,
+                b.ends_open_at_start + b.ends_cut,
+            ]
+            .map(Value::U64),
+        );
+        values.extend(
+            [
+                s.outer_ticks,
+                s.self_ticks,
+                total(s, correction),
+                own(s, correction),
+            ]
+            .map(ns),
+        );
+        values.push(u64::from(correction.is_some()).into());
+        values.extend(quantiles(call_times, frequency));
+        values.extend(quantiles(own_times, frequency));
+        values.push(call_times.negative().into());
+        values.push(own_times.negative().into());
+        values.push(entry.and_then(|e| e.line).map(i64::from).into());
+        values.push(entry.and_then(|e| e.file.as_deref()).into());
+        values.push(Value::None);
+        rows.row(&values)?;
+    }
+    rows.finish(facts)
+}

@@ -1,0 +1,26 @@
+//! A recording in the formats of other tools. Each writer takes rows or calls one by one and
+//! writes to an `impl Write`; memory does not grow with the recording. What the recording lacks
+//! (losses, gaps, calls without an end) is in every format: as rows, events or metadata.
+mod calls;
+mod csv;
+mod facts;
+mod folded;
+mod functions;
+mod json;
+#[cfg(feature = "parquet")]
+mod parquet;
+pub mod perfetto;
+mod stamps;
+mod table;
+
+pub use calls::{CALLS, CallRows};
+pub use csv::CsvRows;
+pub use facts::{Fact, Facts};
+pub use folded::{FoldedValue, write_folded};
+pub use functions::{FUNCTIONS, write_functions};
+pub use json::JsonRows;
+#[cfg(feature = "parquet")]
+pub use parquet::ParquetRows;
+pub use perfetto::Perfetto;
+pub use stamps::{PACKETS, PacketRows};
+pub use table::{Column, Kind, Rows, Schema, Value};

@@ -1,0 +1,157 @@
+//! A row for each generated packet, and for each further arrival of one.
+use super::calls::tenths_ns;
+use super::table::Kind::{F64, I64, Instant, Text, U64};
+use super::{Column, Facts, Rows, Schema, Value};
+use crate::timeline::Timeline;
+use hopscope_event::{Stamp, StampFlags, StreamEntry, StreamIx, Tsc, TscFrequency};
+use std::io;
+
+const fn column(name: &'static str, kind: super::Kind, what: &'static str) -> Column {
+    Column { name, kind, what }
+}
+
+/// In the order in which the fate of each packet was known.
+pub static PACKETS: Schema = Schema {
+    name: "packets",
+    columns: &[
+        column(
+            "row",
+            Text,
+            "packet; duplicate: a further arrival; gap: rows that were not written; note",
+        ),
+        column(
+            "stream",
+            U64,
+            "sender and receiver that the packet is matched at",
+        ),
+        column("sender", Text, "where it left"),
+        column("receiver", Text, "where it arrived"),
+        column("seq", U64, "sequence number in the stream"),
+        column("flow", U64, "index of the flow in the stream"),
+        column("frame_bytes", U64, "Ethernet frame without FCS"),
+        column(
+            "intended_realtime_ns",
+            Instant,
+            "when it should have left, CLOCK_REALTIME",
+        ),
+        column(
+            "intended_ns",
+            I64,
+            "the same since the start of the recording",
+        ),
+        column(
+            "late_ns",
+            F64,
+            "from when it should have left until it left",
+        ),
+        column(
+            "latency_ns",
+            F64,
+            "from when it should have left to arrival; absent: lost",
+        ),
+        column("transit_ns", F64, "from leaving to arrival; absent: lost"),
+        column(
+            "lost",
+            U64,
+            "1: it did not arrive before the receiver gave up",
+        ),
+        column("late", U64, "1: the generator was behind its schedule"),
+        column(
+            "reordered",
+            U64,
+            "1: a later packet of its flow arrived before it",
+        ),
+        column("corrupted", U64, "1: it arrived with another payload"),
+        column(
+            "intended_tsc",
+            U64,
+            "stamps in ticks of the time-stamp counter",
+        ),
+        column("sent_tsc", U64, ""),
+        column("received_tsc", U64, ""),
+        column(
+            "unwritten_rows",
+            U64,
+            "of a gap: rows that the generator had to drop",
+        ),
+        column("note", Text, "what else must be known"),
+    ],
+};
+
+const COLUMNS: usize = 21;
+const _: () = assert!(PACKETS.columns.len() == COLUMNS);
+
+pub struct PacketRows<'a, R> {
+    streams: &'a [StreamEntry],
+    timeline: &'a Timeline,
+    frequency: TscFrequency,
+    rows: R,
+}
+
+impl<'a, R: Rows> PacketRows<'a, R> {
+    pub fn new(
+        streams: &'a [StreamEntry],
+        timeline: &'a Timeline,
+        frequency: TscFrequency,
+        rows: R,
+    ) -> PacketRows<'a, R> {
+        PacketRows {
+            streams,
+            timeline,
+            frequency,
+            rows,
+        }
+    }
+
+    fn stream(&self, values: &mut [Value<'a>; COLUMNS], stream: StreamIx) {
+        values[1] = stream.0.into();
+        let entry = self.streams.iter().find(|s| s.ix == stream);
+        values[2] = entry.map(|s| s.sender.as_str()).into();
+        values[3] = entry.map(|s| s.receiver.as_str()).into();
+    }
+
+    /// # Errors
+    /// Those of the output.
+    pub fn packet(&mut self, stream: StreamIx, stamp: &Stamp) -> io::Result<()> {
+        let has = |flag| Value::U64(stamp.flags.contains(flag).into());
+        let again = stamp.flags.contains(StampFlags::DUPLICATE);
+        let ns = |ticks| tenths_ns(self.frequency, ticks);
+        let mut values = [Value::None; COLUMNS];
+        values[0] = if again { "duplicate" } else { "packet" }.into();
+        self.stream(&mut values, stream);
+        values[4] = stamp.seq.into();
+        values[5] = stamp.flow.into();
+        values[6] = stamp.len.into();
+        values[7] = self.timeline.realtime_ns(stamp.intended).into();
+        values[8] = self.timeline.since_start_ns(stamp.intended).into();
+        values[9] = ns(stamp.sent - stamp.intended).into();
+        values[10] = stamp.latency_ticks().map(ns).into();
+        values[11] = stamp.transit_ticks().map(ns).into();
+        values[12] = u64::from(stamp.received.is_none()).into();
+        values[13] = has(StampFlags::LATE);
+        values[14] = has(StampFlags::REORDERED);
+        values[15] = has(StampFlags::CORRUPTED);
+        values[16] = stamp.intended.0.into();
+        values[17] = stamp.sent.0.into();
+        values[18] = stamp.received.map(|Tsc(t)| t).into();
+        self.rows.row(&values)
+    }
+
+    /// Rows that the generator had to drop come before the next one.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn gap(&mut self, stream: StreamIx, unwritten: u64) -> io::Result<()> {
+        let mut values = [Value::None; COLUMNS];
+        values[0] = "gap".into();
+        self.stream(&mut values, stream);
+        values[19] = unwritten.into();
+        self.rows.row(&values)
+    }
+
+    /// # Errors
+    /// Those of the output.
+    pub fn finish(mut self, facts: &Facts) -> io::Result<()> {
+        self.rows.finish(facts)
+    }
+}

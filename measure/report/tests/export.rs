@@ -1,0 +1,240 @@
+//! Exports of a small recording, byte for byte (Parquet: as read back). `GOLDEN=write cargo test
+//! -p hopscope-report` writes them anew; the difference is then read in the commit.
+mod sample;
+
+use hopscope_analyze::trail::{Observer, Trail};
+use hopscope_analyze::{Batch, Group, Index, Packets, Window};
+use hopscope_event::{Stamp, StampFlags, StreamEntry, StreamIx, Tsc};
+use hopscope_report::export::{CALLS, CallRows, CsvRows, FUNCTIONS, Facts, FoldedValue};
+use hopscope_report::export::{
+    JsonRows, PACKETS, PacketRows, Perfetto, Rows, write_folded, write_functions,
+};
+use hopscope_report::{Names, Timeline};
+use sample::Sample;
+use std::path::Path;
+
+fn check(name: &str, got: Vec<u8>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden/export")
+        .join(name);
+    if std::env::var_os("GOLDEN").is_some_and(|v| v == "write") {
+        std::fs::write(&path, &got).expect("the golden directory is writable");
+    }
+    let expected = std::fs::read(&path).unwrap_or_default();
+    let shown = String::from_utf8_lossy(&got);
+    assert!(got == expected, "{name} differs; it is now:\n{shown}");
+}
+
+/// Three rounds instead of a hundred, and a name for every trap.
+fn sample() -> Sample {
+    let mut sample = Sample::new();
+    sample.batches[0].3.truncate(31);
+    sample.functions[1].name = "=acl;input<\"a\", b>\n#1".into();
+    sample.functions[2].name = "acl_match(rule const&)".into();
+    sample
+}
+
+fn observe(sample: &Sample, observer: &mut impl Observer) -> Facts {
+    let index = Index::new(&sample.functions, &sample.threads);
+    let mut calls = Trail::new(index, Window::default(), sample.meta.probe_cost);
+    for (thread, first_index, lost, records) in &sample.batches {
+        let batch = Batch {
+            thread: *thread,
+            first_index: *first_index,
+            lost: *lost,
+            torn: 0,
+            records,
+        };
+        calls.feed(&batch, observer);
+    }
+    let totals = calls.finish(observer);
+    assert!(totals.balance.holds(), "{:?}", totals.balance);
+    let mut facts = Facts::of(&sample.recording());
+    facts.calls(&totals.balance, &totals.oddities);
+    facts
+}
+
+fn timeline(sample: &Sample) -> Timeline {
+    Timeline::new(&sample.meta, &[], sample.summary.as_ref().map(|s| s.end))
+}
+
+fn calls(sample: &Sample, rows: impl Rows) {
+    let recording = sample.recording();
+    let names = Names::new(&recording);
+    let timeline = timeline(sample);
+    let mut calls = CallRows::new(&names, &timeline, sample.meta.tsc_frequency, rows);
+    let facts = observe(sample, &mut calls);
+    calls.finish(&facts).expect("to memory");
+}
+
+#[test]
+fn csv_of_calls() {
+    let mut out = Vec::new();
+    let rows = CsvRows::new(&mut out, &CALLS).expect("to memory");
+    calls(&sample(), rows);
+    check("calls.csv", out);
+}
+
+#[test]
+fn json_of_calls() {
+    let mut out = Vec::new();
+    calls(&sample(), JsonRows::new(&mut out, &CALLS));
+    check("calls.jsonl", out);
+}
+
+#[test]
+fn a_damaged_recording_of_a_killed_recorder_says_so_in_every_row_format() {
+    let mut sample = sample();
+    sample.summary = None;
+    sample.damage = Some("at byte 4096: the checksum of a chunk is wrong".into());
+    let mut out = Vec::new();
+    calls(&sample, CsvRows::new(&mut out, &CALLS).expect("to memory"));
+    let text = String::from_utf8(out).expect("UTF-8");
+    assert!(text.contains("damage: at byte 4096"), "{text}");
+    assert!(text.contains("ended: not in order"), "{text}");
+    let mut out = Vec::new();
+    calls(&sample, JsonRows::new(&mut out, &CALLS));
+    let text = String::from_utf8(out).expect("UTF-8");
+    let summary = text.lines().last().expect("lines");
+    assert!(summary.contains("\"damage\":\"at byte 4096"), "{summary}");
+}
+
+#[test]
+fn functions() {
+    let sample = sample();
+    let outcome = sample.analyzed(Group::Function);
+    let recording = sample.recording();
+    let mut facts = Facts::of(&recording);
+    facts.calls(&outcome.balance, &outcome.oddities);
+    let mut out = Vec::new();
+    let mut rows = CsvRows::new(&mut out, &FUNCTIONS).expect("to memory");
+    let frequency = sample.meta.tsc_frequency;
+    write_functions(
+        &mut rows,
+        &Names::new(&recording),
+        &outcome,
+        frequency,
+        &facts,
+    )
+    .expect("to memory");
+    check("functions.csv", out);
+}
+
+#[test]
+fn folded() {
+    let sample = sample();
+    let outcome = sample.analyzed(Group::Function);
+    let recording = sample.recording();
+    let mut facts = Facts::of(&recording);
+    facts.calls(&outcome.balance, &outcome.oddities);
+    for (name, value) in [
+        ("own.folded", FoldedValue::OwnNs),
+        ("calls.folded", FoldedValue::Calls),
+    ] {
+        let mut out = Vec::new();
+        let names = Names::new(&recording);
+        let frequency = sample.meta.tsc_frequency;
+        write_folded(&mut out, &names, &outcome, frequency, value, &facts).expect("to memory");
+        check(name, out);
+    }
+}
+
+fn stamps() -> Vec<Stamp> {
+    let row = |n: u64| Stamp {
+        seq: n,
+        flow: (n % 2) as u32,
+        len: 64,
+        intended: Tsc(1_002_000 + 10_000 * n),
+        sent: Tsc(1_002_040 + 10_000 * n),
+        received: (n != 2).then_some(Tsc(1_013_000 + 10_000 * n)),
+        flags: match n {
+            1 => StampFlags::LATE | StampFlags::CORRUPTED,
+            3 => StampFlags::REORDERED,
+            _ => StampFlags::NONE,
+        },
+    };
+    let again = Stamp {
+        flags: StampFlags::DUPLICATE,
+        received: Some(Tsc(1_040_000)),
+        ..row(1)
+    };
+    vec![row(0), row(1), again, row(3), row(2)]
+}
+
+fn streams() -> [StreamEntry; 1] {
+    [StreamEntry {
+        ix: StreamIx(0),
+        sender: "af_packet:veth0".into(),
+        receiver: "af_packet:veth1".into(),
+        traffic: "64 B UDP, 2 flows".into(),
+    }]
+}
+
+#[test]
+fn packets() {
+    let sample = sample();
+    let (streams, timeline) = (streams(), timeline(&sample));
+    let mut of = Packets::new(StreamIx(0));
+    stamps().iter().for_each(|s| of.add(s));
+    of.unwritten = 3;
+    let mut facts = Facts::of(&sample.recording());
+    facts.packets(&[of]);
+    let mut out = Vec::new();
+    let rows = CsvRows::new(&mut out, &PACKETS).expect("to memory");
+    let mut packets = PacketRows::new(&streams, &timeline, sample.meta.tsc_frequency, rows);
+    packets.gap(StreamIx(0), 3).expect("to memory");
+    for stamp in stamps() {
+        packets.packet(StreamIx(0), &stamp).expect("to memory");
+    }
+    packets.finish(&facts).expect("to memory");
+    check("packets.csv", out);
+}
+
+/// As another reader of the format sees it: its schema, its metadata and its rows.
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_of_calls() {
+    use hopscope_report::export::ParquetRows;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use std::fmt::Write;
+    let mut out = Vec::new();
+    calls(
+        &sample(),
+        ParquetRows::new(&mut out, &CALLS).expect("to memory"),
+    );
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("calls.parquet");
+    std::fs::write(&path, out).expect("the directory is writable");
+    let file = std::fs::File::open(&path).expect("just written");
+    let reader = SerializedFileReader::new(file).expect("it reads what it wrote");
+    let metadata = reader.metadata().file_metadata();
+    let mut text = Vec::new();
+    parquet::schema::printer::print_schema(&mut text, metadata.schema());
+    let mut text = String::from_utf8(text).expect("UTF-8");
+    for pair in metadata.key_value_metadata().into_iter().flatten() {
+        let value = pair.value.as_deref().unwrap_or_default();
+        writeln!(text, "{} = {value}", pair.key).expect("to memory");
+    }
+    for row in reader.get_row_iter(None).expect("rows") {
+        writeln!(text, "{}", row.expect("a row")).expect("to memory");
+    }
+    check("calls.parquet.txt", text.into_bytes());
+}
+
+/// What it means, the proof `export::perfetto` asks the official descriptors.
+#[test]
+fn perfetto() {
+    let sample = sample();
+    let streams = streams();
+    let mut recording = sample.recording();
+    recording.streams.entries = &streams;
+    let (names, timeline) = (Names::new(&recording), timeline(&sample));
+    let mut out = Vec::new();
+    let mut trace = Perfetto::new(&mut out, recording, &names, &timeline).expect("to memory");
+    let mut facts = observe(&sample, &mut trace);
+    for stamp in stamps() {
+        trace.packet(StreamIx(0), &stamp).expect("to memory");
+    }
+    trace.facts(&mut facts);
+    trace.finish(&facts).expect("to memory");
+    check("trace.perfetto", out);
+}
