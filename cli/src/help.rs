@@ -17,7 +17,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Measure",
         &["record", "top", "functions", "detach", "check"],
     ),
-    ("Explain", &["report", "export", "info"]),
+    ("Explain", &["report", "diff", "export", "info"]),
     ("Load", &["load", "bench"]),
 ];
 
@@ -65,6 +65,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "hopscope report hopscope.hop",
             "hopscope report hopscope.hop --by tree",
             "hopscope report hopscope.hop --html report.html",
+        ],
+    ),
+    (
+        "diff",
+        &[
+            "hopscope diff before.hop after.hop",
+            "hopscope diff before.hop after.hop --by module --fail-above 10",
         ],
     ),
     (

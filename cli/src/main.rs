@@ -9,6 +9,7 @@ use std::process::ExitCode;
 mod bench;
 mod check;
 mod detach;
+mod diff;
 mod export;
 mod functions;
 mod help;
@@ -45,6 +46,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Calls, times and call trees of a recording
     Report(report::ReportArgs),
+    /// Whether two recordings differ beyond noise, and by how much
+    Diff(diff::DiffArgs),
     /// A recording in the formats of other tools: flame graphs, tables, time lines
     Export(export::ExportArgs),
     /// What a recording holds, and how it was made
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Detach(args) => detach::run(args),
         Command::Check(args) => check::run(args),
         Command::Report(args) => report::run(args),
+        Command::Diff(args) => diff::run(args),
         Command::Export(args) => export::run(args),
         Command::Info(args) => info::run(args),
         Command::Load(args) => load::run(args),

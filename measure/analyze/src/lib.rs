@@ -11,6 +11,7 @@ pub mod balance;
 mod calls;
 mod clocks;
 mod correct;
+pub mod diff;
 mod distribution;
 mod index;
 pub mod join;

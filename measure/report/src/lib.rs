@@ -2,6 +2,7 @@
 //! writer takes a [`Recording`] and an [`hopscope_analyze::Outcome`] and writes to an `impl Write`.
 #![forbid(unsafe_code)]
 
+mod diff;
 mod events;
 pub mod export;
 mod header;
@@ -19,6 +20,7 @@ mod units;
 mod values;
 mod words;
 
+pub use diff::{DiffHead, DiffRow, sort_diff, write_diff, write_diff_json};
 pub use events::{Event, EventWriter};
 pub use html::{Budget, Detail, Overview, Page, Windows, write_html};
 pub use json::{write_header_json, write_json};

@@ -1,0 +1,108 @@
+//! `hopscope diff`: by how much the calls of two recordings differ, and whether that is noise.
+mod sides;
+
+use hopscope_analyze::diff::{Settings, compare, is_enough};
+use hopscope_report::{DiffHead, DiffRow, sort_diff, write_diff, write_diff_json};
+use sides::{Rows, Side};
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub struct DiffArgs {
+    /// Recording to compare with
+    a: PathBuf,
+    /// Recording that may differ
+    b: PathBuf,
+    /// What one row is about
+    #[arg(long, value_enum, default_value_t = By::Function)]
+    by: By,
+    /// Time of a call without measured callees, or with them
+    #[arg(long, value_enum, default_value_t = Time::Own)]
+    time: Time,
+    /// Take the median probe cost out, or not [default: only where the recordings were not made alike]
+    #[arg(long, value_name = "WHETHER")]
+    corrected: Option<bool>,
+    /// Shifts of less than this are noise, whatever the intervals say; compare two recordings of one program to see yours
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
+    floor: f64,
+    /// End with 1 when a row is slower by more than this, beyond noise
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    fail_above: Option<f64>,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum By {
+    Function,
+    Module,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Time {
+    Own,
+    Total,
+}
+
+/// As a part of one.
+fn percent(text: &str) -> Result<f64, String> {
+    let number: f64 = text
+        .trim_end_matches('%')
+        .parse()
+        .map_err(|_| format!("{text:?} is not a number of percent"))?;
+    match number.is_finite() && number >= 0.0 {
+        true => Ok(number / 100.0),
+        false => Err("must be 0 or more".into()),
+    }
+}
+
+pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
+    let sides = [Side::open(&args.a)?, Side::open(&args.b)?];
+    let rows = Rows::of(&sides, args.by);
+    let times = sides::times(&sides, &args)?;
+    let pass = |i: usize| sides[i].spreads(&rows, i, &times);
+    let (a, b) = (pass(0)?, pass(1)?);
+    let blocks_a = sides[0].blocks(&rows, 0, &times, &a, &b)?;
+    let blocks_b = sides[1].blocks(&rows, 1, &times, &b, &a)?;
+    let settings = Settings {
+        floor: args.floor,
+        ..Settings::default()
+    };
+    let pair = |i: usize| ([&a.rows[i], &b.rows[i]], [&blocks_a[i], &blocks_b[i]]);
+    let enough = |i: &usize| {
+        let (spreads, blocks) = pair(*i);
+        is_enough(spreads, blocks)
+    };
+    let tested = (0..rows.names.len()).filter(enough).count();
+    let row = |(i, name): (usize, &String)| {
+        let (spreads, blocks) = pair(i);
+        DiffRow {
+            name: name.clone(),
+            compared: compare(spreads, blocks, tested, settings),
+        }
+    };
+    let mut compared: Vec<DiffRow> = rows.names.iter().enumerate().map(row).collect();
+    // What neither of them called has nothing to compare.
+    compared.retain(|row| row.compared.n != [0, 0]);
+    sort_diff(&mut compared, settings.floor);
+    let head = DiffHead {
+        files: [&args.a, &args.b].map(|path| path.display().to_string()),
+        doubts: [a.doubts, b.doubts],
+        only: rows.only,
+        times: times.said,
+        settings,
+        fail_above: args.fail_above,
+    };
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    match args.json {
+        true => write_diff_json(&mut out, &head, &compared)?,
+        false => write_diff(&mut out, &head, &compared)?,
+    }
+    out.flush()?;
+    Ok(match head.failing(&compared).is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(1),
+    })
+}

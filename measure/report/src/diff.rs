@@ -1,0 +1,260 @@
+//! Two recordings side by side, for people and for programs.
+use crate::json::line;
+use crate::units::{grouped, ns_text};
+use crate::words::printable;
+use hopscope_analyze::diff::{Compared, Estimate, Settings, Shift, Verdict};
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+
+/// A row of both.
+#[derive(Debug, Clone)]
+pub struct DiffRow {
+    pub name: String,
+    pub compared: Compared,
+}
+
+/// Everything but the rows.
+#[derive(Debug, Clone)]
+pub struct DiffHead {
+    pub files: [String; 2],
+    /// What of each recording is missing or doubtful, in words.
+    pub doubts: [Vec<String>; 2],
+    /// Rows that only one of them has.
+    pub only: [Vec<String>; 2],
+    /// Whose times, and why these: `own time of a call, as measured (…)`.
+    pub times: String,
+    pub settings: Settings,
+    pub fail_above: Option<f64>,
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Same => "same",
+        Verdict::Slower => "slower",
+        Verdict::Faster => "faster",
+        Verdict::Both => "both",
+        Verdict::TooFew => "too few",
+    }
+}
+
+fn differs(row: &DiffRow) -> bool {
+    matches!(
+        row.compared.verdict,
+        Verdict::Slower | Verdict::Faster | Verdict::Both
+    )
+}
+
+/// Largest shift that differs, as a part of A; the sign is lost.
+fn largest(row: &DiffRow, floor: f64) -> f64 {
+    let shifts = row.compared.beyond(floor).map(|(_, s)| s.part().abs());
+    shifts.fold(0.0, f64::max)
+}
+
+impl DiffHead {
+    /// Rows with a figure that is slower beyond noise and by more than was asked for.
+    pub fn failing<'a>(&self, rows: &'a [DiffRow]) -> Vec<&'a DiffRow> {
+        let Some(limit) = self.fail_above else {
+            return Vec::new();
+        };
+        let floor = self.settings.floor;
+        let fails = |row: &&DiffRow| {
+            let mut beyond = row.compared.beyond(floor);
+            beyond.any(|(_, s)| s.part() > limit)
+        };
+        rows.iter().filter(fails).collect()
+    }
+}
+
+/// What differs first, by size; then by name.
+pub fn sort_diff(rows: &mut [DiffRow], floor: f64) {
+    rows.sort_by(|x, y| {
+        let key = |row: &DiffRow| (differs(row), largest(row, floor));
+        let ((dx, sx), (dy, sy)) = (key(x), key(y));
+        dy.cmp(&dx)
+            .then(sy.total_cmp(&sx))
+            .then_with(|| x.name.cmp(&y.name))
+    });
+}
+
+fn percent(part: f64) -> String {
+    match part {
+        p if p.is_nan() => "-".to_owned(),
+        p if p == f64::INFINITY => "+∞".to_owned(),
+        p => format!("{:+.1} %", p * 100.0),
+    }
+}
+
+fn shift_text(shift: &Shift) -> String {
+    let Estimate { low, high, .. } = shift.ratio;
+    format!(
+        "{:>9} -> {:<9} {:>9} ({} .. {})",
+        ns_text(shift.a.value / 10.0),
+        ns_text(shift.b.value / 10.0),
+        percent(shift.part()),
+        percent(low - 1.0),
+        percent(high - 1.0)
+    )
+}
+
+/// # Errors
+/// Those of `out`.
+pub fn write_diff(out: &mut impl Write, head: &DiffHead, rows: &[DiffRow]) -> io::Result<()> {
+    for (letter, (file, doubts)) in ["A", "B"].iter().zip(head.files.iter().zip(&head.doubts)) {
+        writeln!(out, "{letter}          {}", printable(file))?;
+        for doubt in doubts {
+            writeln!(out, "           {}", printable(doubt))?;
+        }
+    }
+    let confidence = 100.0 * (1.0 - head.settings.alpha);
+    writeln!(out, "times      {}", printable(&head.times))?;
+    writeln!(
+        out,
+        "noise      shifts below {:.1} % are noise; the intervals hold all together at {confidence:.0} %\n",
+        head.settings.floor * 100.0
+    )?;
+    for row in rows {
+        let c = &row.compared;
+        writeln!(
+            out,
+            "{:<8} {}: {} and {} calls",
+            word(c.verdict),
+            printable(&row.name),
+            grouped(c.n[0]),
+            grouped(c.n[1])
+        )?;
+        if c.verdict == Verdict::TooFew {
+            continue;
+        }
+        for (name, shift) in c.figures() {
+            let mark = if shift.is_beyond(head.settings.floor) {
+                "*"
+            } else {
+                " "
+            };
+            writeln!(out, "       {mark} {name:<5} {}", shift_text(shift))?;
+        }
+        let s = c.superiority;
+        writeln!(
+            out,
+            "         of one call of each, B's is the longer in {:.1} % ({:.1} .. {:.1})",
+            s.value * 100.0,
+            s.low * 100.0,
+            s.high * 100.0
+        )?;
+        if c.negative != [0, 0] {
+            let [a, b] = c.negative.map(grouped);
+            writeln!(out, "         below zero, taken for 0: {a} and {b} calls")?;
+        }
+    }
+    for (letter, only) in ["A", "B"].iter().zip(&head.only) {
+        for name in only {
+            writeln!(out, "only {letter}   {}", printable(name))?;
+        }
+    }
+    closing(out, head, rows)
+}
+
+fn closing(out: &mut impl Write, head: &DiffHead, rows: &[DiffRow]) -> io::Result<()> {
+    let differing = rows.iter().filter(|r| differs(r)).count();
+    let few = rows
+        .iter()
+        .filter(|r| r.compared.verdict == Verdict::TooFew);
+    let few = few.count();
+    let judged = rows.len() - few;
+    match (judged, differing) {
+        (0, _) => writeln!(out, "\nnothing to judge: no row has enough calls in both")?,
+        (_, 0) => writeln!(out, "\nno difference beyond noise in {judged} rows")?,
+        (_, n) => writeln!(out, "\n{n} of {judged} rows differ beyond noise")?,
+    }
+    if few > 0 {
+        writeln!(out, "{few} rows have too few calls for a verdict")?;
+    }
+    let Some(limit) = head.fail_above else {
+        return Ok(());
+    };
+    let failing: Vec<_> = head
+        .failing(rows)
+        .iter()
+        .map(|r| printable(&r.name))
+        .collect();
+    match failing.is_empty() {
+        true => writeln!(out, "none is slower by more than {:.1} %", limit * 100.0),
+        false => writeln!(
+            out,
+            "slower by more than {:.1} %: {}",
+            limit * 100.0,
+            failing.join(", ")
+        ),
+    }
+}
+
+fn number(value: f64) -> Value {
+    // JSON has neither infinity nor NaN: absent.
+    serde_json::Number::from_f64((value * 1e6).round() / 1e6).map_or(Value::Null, Value::Number)
+}
+
+fn figure(object: &mut Map<String, Value>, name: &str, shift: &Shift, floor: f64) {
+    let mut put = |field: &str, value: Value| {
+        object.insert(format!("{name}_{field}"), value);
+    };
+    for (side, e) in [("a", shift.a), ("b", shift.b)] {
+        put(&format!("{side}_ns"), number(e.value / 10.0));
+        put(&format!("{side}_low_ns"), number(e.low / 10.0));
+        put(&format!("{side}_high_ns"), number(e.high / 10.0));
+    }
+    put("shift_percent", number(shift.part() * 100.0));
+    put("shift_low_percent", number((shift.ratio.low - 1.0) * 100.0));
+    put(
+        "shift_high_percent",
+        number((shift.ratio.high - 1.0) * 100.0),
+    );
+    put("differs", shift.is_beyond(floor).into());
+}
+
+/// One object a line; bounds that nothing bounds are `null`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_diff_json(out: &mut impl Write, head: &DiffHead, rows: &[DiffRow]) -> io::Result<()> {
+    for row in rows {
+        let c = &row.compared;
+        let mut o = Map::new();
+        o.insert("type".into(), "row".into());
+        o.insert("schema".into(), 1.into());
+        o.insert("name".into(), row.name.as_str().into());
+        o.insert("verdict".into(), word(c.verdict).replace(' ', "_").into());
+        for (i, side) in ["a", "b"].iter().enumerate() {
+            o.insert(format!("calls_{side}"), c.n[i].into());
+            o.insert(format!("negative_{side}"), c.negative[i].into());
+        }
+        if c.verdict != Verdict::TooFew {
+            for (name, shift) in c.figures() {
+                figure(&mut o, name, shift, head.settings.floor);
+            }
+            o.insert("superiority".into(), number(c.superiority.value));
+            o.insert("superiority_low".into(), number(c.superiority.low));
+            o.insert("superiority_high".into(), number(c.superiority.high));
+        }
+        line(out, &o)?;
+    }
+    let failing: Vec<_> = head.failing(rows).iter().map(|r| r.name.as_str()).collect();
+    let summary = json!({
+        "type": "summary",
+        "schema": 1,
+        "a": head.files[0],
+        "b": head.files[1],
+        "a_missing_or_doubtful": head.doubts[0],
+        "b_missing_or_doubtful": head.doubts[1],
+        "only_a": head.only[0],
+        "only_b": head.only[1],
+        "times": head.times,
+        "floor_percent": number(head.settings.floor * 100.0),
+        "alpha": head.settings.alpha,
+        "rows": rows.len(),
+        "too_few": rows.iter().filter(|r| r.compared.verdict == Verdict::TooFew).count(),
+        "differing": rows.iter().filter(|r| differs(r)).count(),
+        "fail_above_percent": head.fail_above.map(|l| l * 100.0),
+        "failing": failing,
+    });
+    line(out, &summary)
+}
