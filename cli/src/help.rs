@@ -64,6 +64,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "hopscope report hopscope.hop",
             "hopscope report hopscope.hop --by tree",
+            "hopscope report hopscope.hop --by run --root pipeline_run",
+            "hopscope report hopscope.hop --by packet --packets packets.hop",
             "hopscope report hopscope.hop --html report.html",
         ],
     ),

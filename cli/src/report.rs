@@ -1,5 +1,7 @@
 //! `hopscope report`: how long each call took, and each generated packet.
 mod html;
+mod joined;
+mod packet_id;
 mod packets;
 mod runs;
 
@@ -28,7 +30,14 @@ pub struct ReportArgs {
     /// or loop to look for it). Default: suggested from the recorded calls
     #[arg(long, value_name = "FUNCTION")]
     root: Option<String>,
-    /// How many of the longest runs are listed
+    /// Recording with the generated packets, if not in this one (hopscope load packets -o FILE)
+    #[arg(long, value_name = "FILE")]
+    packets: Option<PathBuf>,
+    /// Captured value that is a packet's sequence number (NAME, or first=NAME,last=NAME,count=NAME
+    /// of a queue; :be behind it for network order). Default: those whose name has seq in it
+    #[arg(long, value_name = "CAPTURE")]
+    packet_id: Option<String>,
+    /// How many of the longest runs, slowest packets or flows are listed
     #[arg(short, value_name = "N")]
     number: Option<usize>,
     /// Largest first by this; names ascending. Corrected times where the probe cost is known
@@ -69,6 +78,10 @@ enum By {
     Tree,
     /// Passes of the data path, and what their time goes to
     Run,
+    /// Each generated packet with the run that handled it, slowest first
+    Packet,
+    /// Flows of generated packets
+    Flow,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -124,14 +137,17 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     match args.events {
         true => events(&mut out, &args, &reader, &recording, &threads, window)?,
-        false if matches!(args.by, By::Run) => {
+        false if matches!(args.by, By::Run | By::Packet | By::Flow) => {
             let source = RunSource {
                 reader: &reader,
                 threads: &threads,
                 window,
                 root: args.root.as_deref(),
             };
-            runs::write(&mut out, &args, &source, &recording)?;
+            match args.by {
+                By::Run => runs::write(&mut out, &args, &source, &recording)?,
+                _ => joined::write(&mut out, &args, &source, &recording)?,
+            }
         }
         false => statistics(&mut out, &args, &reader, &recording, &threads, window)?,
     }
@@ -217,7 +233,8 @@ fn statistics(
         By::Module => (Group::Module, Layout::Rows(Group::Module)),
         By::Thread => (Group::Thread, Layout::Rows(Group::Thread)),
         By::Process => (Group::Process, Layout::Rows(Group::Process)),
-        By::Tree | By::Run => (Group::Function, Layout::Tree),
+        // The others are no statistics of calls, and were written before.
+        By::Tree | By::Run | By::Packet | By::Flow => (Group::Function, Layout::Tree),
     };
     let options = Options {
         group,

@@ -45,6 +45,10 @@ impl RunSource<'_> {
             probe_cost: tables.meta.probe_cost,
         };
         let mut runs = Runs::new(Index::new(&tables.functions, &tables.threads), options);
+        for next in self.reader.off_cpu() {
+            let next = next.context("reading the context switches")?;
+            runs.off_cpu(next.thread, next.rows.iter().map(|row| (row.out, row.back)));
+        }
         for next in self.batches() {
             runs.feed(&batch(&next?));
             while let Some(run) = runs.ready() {

@@ -9,6 +9,7 @@ mod build;
 mod forwarding;
 mod measured;
 mod network;
+mod runs;
 
 pub(crate) use network::Network;
 
@@ -16,6 +17,7 @@ pub(crate) fn register(suite: &mut Suite) {
     alone::register(suite);
     forwarding::register(suite);
     measured::register(suite);
+    runs::register(suite);
 }
 
 fn parse(stdout: &str) -> Result<Value> {

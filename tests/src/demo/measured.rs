@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const MODULES: [&str; 10] = [
+pub(super) const MODULES: [&str; 10] = [
     "ethernet_input",
     "l2_input",
     "feature_arc_in",

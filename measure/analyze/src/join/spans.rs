@@ -17,7 +17,9 @@ pub(super) struct OfThread {
 #[derive(Debug)]
 pub(super) struct Spans {
     threads: Vec<OfThread>,
-    losses: Vec<Loss>,
+    /// Where losses begin, and where they end: both ascending.
+    lost_from: Vec<Tsc>,
+    lost_to: Vec<Tsc>,
     ends: Option<(Tsc, Tsc)>,
 }
 
@@ -52,7 +54,8 @@ impl Spans {
         let first = runs.iter().map(|r| r.start).min();
         Spans {
             threads: threads.into_values().collect(),
-            losses: losses.to_vec(),
+            lost_from: sorted(losses.iter().map(|l| l.from)),
+            lost_to: sorted(losses.iter().map(|l| l.to)),
             ends: first.zip(runs.iter().map(|r| r.end).max()),
         }
     }
@@ -68,7 +71,14 @@ impl Spans {
 
     /// Losses between these two, each of which may hide a run.
     pub(super) fn losses(&self, from: Tsc, to: Tsc) -> u32 {
-        let hit = |l: &&Loss| l.from <= to && l.to >= from;
-        self.losses.iter().filter(hit).count() as u32
+        let begun = self.lost_from.partition_point(|begin| *begin <= to);
+        let over = self.lost_to.partition_point(|end| *end < from);
+        (begun - over.min(begun)) as u32
     }
+}
+
+fn sorted(times: impl Iterator<Item = Tsc>) -> Vec<Tsc> {
+    let mut times: Vec<_> = times.collect();
+    times.sort_unstable();
+    times
 }

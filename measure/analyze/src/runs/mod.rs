@@ -1,6 +1,7 @@
 //! Runs of all threads, in the order of their ends, in bounded memory.
 mod build;
 mod counts;
+mod losses;
 mod merge;
 mod off_cpu;
 mod open;
@@ -10,10 +11,12 @@ pub use merge::WAITING_CALLS_MAX;
 pub use open::CALLS_MAX;
 
 use crate::analysis::{Batch, Thread};
+use crate::join::Loss;
 use crate::run::{Root, Run};
 use crate::{Correction, Index, Window};
 use build::Builder;
 use hopscope_event::{ProbeCost, ThreadIx, Tsc};
+use losses::Losses;
 use merge::Merge;
 use off_cpu::OffCpuSpans;
 use open::Building;
@@ -42,6 +45,7 @@ pub struct Runs {
     window: Window,
     correction: Option<Correction>,
     threads: HashMap<ThreadIx, OfThread>,
+    losses: Losses,
     shared: Shared,
 }
 
@@ -68,6 +72,7 @@ impl Runs {
             window: options.window,
             correction: options.probe_cost.map(Correction::new),
             threads: HashMap::new(),
+            losses: Losses::default(),
             shared: Shared::default(),
         }
     }
@@ -79,6 +84,11 @@ impl Runs {
     /// What was found so far; complete after [`Runs::finish`].
     pub fn counts(&self) -> &RunCounts {
         &self.shared.counts
+    }
+
+    /// Where records are missing; complete after [`Runs::finish`].
+    pub fn losses(&self) -> &[Loss] {
+        self.losses.found()
     }
 
     /// When a thread did not run: half-open spans, ascending. To be told before the records.
@@ -104,6 +114,7 @@ impl Runs {
             shared: &mut self.shared,
         };
         if gap.lost > 0 || gap.torn > 0 || gap.discontinuous {
+            self.losses.begin(batch.thread);
             builder.before_gap();
             pairer.gap(gap, &mut builder);
             builder.after_gap();
@@ -113,6 +124,7 @@ impl Runs {
         for record in batch.records {
             pairer.feed(*record, &mut builder);
         }
+        self.losses.seen(batch);
     }
 
     /// No batch comes any more: what is open ends as incomplete, and all runs are ready.
@@ -135,6 +147,7 @@ impl Runs {
             self.shared.counts.oddities += oddities;
         }
         self.shared.merge.no_more();
+        self.losses.finish();
     }
 
     /// The next run, by end, when no earlier one can come.

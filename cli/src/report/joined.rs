@@ -1,0 +1,106 @@
+//! `hopscope report --by packet` and `--by flow`.
+use super::packet_id::packet_id;
+use super::{By, ReportArgs, unit};
+use crate::runs::RunSource;
+use anyhow::{Context, bail};
+use hopscope_analyze::join::Joiner;
+use hopscope_analyze::{Window, same_clock};
+use hopscope_event::StreamEntry;
+use hopscope_report::{Names, PacketReport, Recording, Scale};
+use hopscope_trace::TraceReader;
+use std::io::Write;
+
+pub fn write(
+    out: &mut impl Write,
+    args: &ReportArgs,
+    source: &RunSource<'_>,
+    recording: &Recording<'_>,
+) -> anyhow::Result<()> {
+    let other = args.packets.as_ref().map(TraceReader::open).transpose();
+    let other = other.context("--packets")?;
+    if let Some(other) = &other {
+        same_clock(recording.meta, &other.tables().meta).with_context(|| {
+            format!(
+                "{} and {} cannot be laid side by side; make both on one host, between two boots",
+                args.file.display(),
+                args.packets.as_deref().unwrap_or(&args.file).display()
+            )
+        })?;
+    }
+    let stamps = other.as_ref().unwrap_or(source.reader);
+    let id = packet_id(args.packet_id.as_deref(), recording.captures)?;
+    let mut joiner = Joiner::new(id.as_ref().map(|(id, _)| id.clone()));
+    let packets = add_packets(&mut joiner, stamps, source.window)?;
+    let streams: &[StreamEntry] = &stamps.tables().streams;
+    if packets == 0 {
+        bail!("{}", no_packets(stamps, other.is_some()));
+    }
+    let runs = match recording.functions.is_empty() && source.reader.heads().next().is_none() {
+        true => None,
+        false => Some(source.each(|run, runs| {
+            joiner
+                .run(&run)
+                .context("narrow it down with --from and --to")?;
+            runs.recycle(run);
+            Ok(())
+        })?),
+    };
+    let joined = joiner.finish(runs.as_ref().map_or(&[], |r| r.losses()));
+    let names = Names::new(recording);
+    let report = PacketReport {
+        names: &names,
+        scale: Scale::new(unit(args.time), recording.meta.tsc_frequency),
+        start: recording.meta.start.tsc,
+        streams,
+        joined: &joined,
+        runs: runs.as_ref().map(|r| (r.root(), r.counts())),
+        packet_id: id.as_ref().map(|(_, name)| name.as_str()),
+        number: args.number,
+    };
+    let by_flow = matches!(args.by, By::Flow);
+    if args.json {
+        hopscope_report::write_header_json(out, recording, unit(args.time))?;
+        match by_flow {
+            true => hopscope_report::write_flows_json(out, &report)?,
+            false => hopscope_report::write_packets_json(out, &report)?,
+        }
+        return Ok(());
+    }
+    hopscope_report::write_header(out, recording, unit(args.time))?;
+    match by_flow {
+        true => hopscope_report::write_flows(out, &report)?,
+        false => hopscope_report::write_packets(out, &report)?,
+    }
+    Ok(())
+}
+
+fn add_packets(joiner: &mut Joiner, stamps: &TraceReader, window: Window) -> anyhow::Result<u64> {
+    let mut packets = 0;
+    for batch in stamps.stamps() {
+        let batch = batch.context("reading the packets")?;
+        let within = batch
+            .stamps
+            .iter()
+            .filter(|s| window.contains(s.intended.0));
+        for stamp in within {
+            let taken = joiner.packet(batch.stream, *stamp);
+            taken.context("narrow it down with --from and --to")?;
+            packets += 1;
+        }
+    }
+    Ok(packets)
+}
+
+fn no_packets(stamps: &TraceReader, other: bool) -> String {
+    let some = stamps.stamp_heads().any(|head| head.rows > 0);
+    match (some, other) {
+        (true, _) => "no packet was due in the time asked for; widen --from and --to".to_owned(),
+        (false, true) => {
+            "--packets: the file holds no packet; it is to be one that hopscope load packets -o wrote"
+                .to_owned()
+        }
+        (false, false) => "the recording holds no packet; give the file that hopscope load packets \
+                           -o wrote meanwhile: --packets FILE"
+            .to_owned(),
+    }
+}
