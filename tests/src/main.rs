@@ -7,6 +7,7 @@ use std::process::ExitCode;
 mod awkward;
 mod bad_input;
 mod bench_harness;
+mod browser;
 mod clobber;
 mod command_line;
 mod demo;
@@ -19,6 +20,7 @@ mod load_packets;
 mod netio;
 mod nf;
 mod recording;
+mod top;
 mod torture;
 mod traps;
 
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
     awkward::register(&mut suite);
     bad_input::register(&mut suite);
     bench_harness::register(&mut suite);
+    browser::register(&mut suite);
     clobber::register(&mut suite);
     command_line::register(&mut suite);
     demo::register(&mut suite);
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
     load_packets::register(&mut suite);
     netio::register(&mut suite);
     nf::register(&mut suite);
+    top::register(&mut suite);
     torture::register(&mut suite);
     traps::register(&mut suite);
     runner::main(suite)

@@ -28,6 +28,9 @@ pub enum Requirement {
     Valgrind,
     Uftrace,
     Tshark,
+    /// With chromedriver, which drives it.
+    Chromium,
+    Tmux,
     Rustc,
     /// `CLONE_NEWNET`-free virtual machine: qemu and /dev/kvm.
     Vm,
@@ -63,6 +66,8 @@ impl Requirement {
             Valgrind => "valgrind",
             Uftrace => "uftrace",
             Tshark => "tshark",
+            Chromium => "chromium",
+            Tmux => "tmux",
             Rustc => "rustc",
             Vm => "vm",
             Pmu => "pmu",
@@ -97,6 +102,9 @@ impl Requirement {
             Valgrind => program("valgrind", "valgrind"),
             Uftrace => program("uftrace", "uftrace"),
             Tshark => program("tshark", "tshark"),
+            Chromium => program("chromium", "chromium")
+                .and_then(|()| program("chromedriver", "chromium-driver")),
+            Tmux => program("tmux", "tmux"),
             Rustc => program("rustc", "rustup (https://rustup.rs)"),
             Vm => program("qemu-system-x86_64", "qemu-system-x86")
                 .and_then(|()| exists("/dev/kvm", "KVM")),

@@ -94,6 +94,15 @@ export function drawRuns(ctx, block, frame, model, colours) {
 export function drawPackets(ctx, block, frame, model, colours) {
   const { lane, y, h } = block;
   const p = model.packets;
+  // Neighbours of one colour become one rectangle: most of a long recording is.
+  let colour = null;
+  let from = 0;
+  let to = 0;
+  const flush = () => {
+    if (colour === null) return;
+    ctx.fillStyle = colour;
+    ctx.fillRect(from, y + 1, to - from, h - 3);
+  };
   forEachShown(lane, frame, (x0, x1, place) => {
     const id = model.id(lane, place);
     if (p.flags[id] & LOST) {
@@ -101,18 +110,26 @@ export function drawPackets(ctx, block, frame, model, colours) {
       ctx.fillRect(x0 - 1.5, y, 4, h - 1);
       return;
     }
-    ctx.fillStyle = colours.latency(model.lateness(p.latency[id]));
-    const width = Math.max(1, x1 - x0);
-    ctx.fillRect(x0, y + 1, width, h - 3);
-    if (width > 12) {
-      ctx.fillRect(x0, y, 1, h - 1);
-      ctx.fillRect(x1 - 2, y, 2, h - 1);
+    const own = colours.latency(model.lateness(p.latency[id]));
+    const end = Math.max(x0 + 1, x1);
+    if (own === colour && x0 <= to + 0.01) to = Math.max(to, end);
+    else {
+      flush();
+      [colour, from, to] = [own, x0, end];
     }
-    if (p.flags[id] & (LATE | DUPLICATE)) {
-      ctx.fillStyle = colours.text;
-      ctx.fillRect(x0, y + h / 2 - 0.5, width, 1);
+    if (end - x0 > 12) {
+      ctx.fillStyle = own;
+      ctx.fillRect(x0, y, 1, h - 1);
+      ctx.fillRect(end - 2, y, 2, h - 1);
+      if (p.flags[id] & (LATE | DUPLICATE)) {
+        flush();
+        ctx.fillStyle = colours.text;
+        ctx.fillRect(x0, y + h / 2 - 0.5, end - x0, 1);
+        colour = null;
+      }
     }
   });
+  flush();
 }
 
 /// Where a latency lies on the plot's logarithmic axis.
@@ -167,22 +184,26 @@ function plotGrid(ctx, block, frame, model, colours) {
   ctx.textBaseline = 'middle';
   const { low, high } = model.latency;
   let above = Infinity;
+  const line = (ns) => {
+    const y = plotY(model, block, ns / model.nsPerTick);
+    if (above - y < 13) return;
+    above = y;
+    ctx.fillStyle = colours.grid;
+    ctx.fillRect(frame.left, Math.round(y), frame.width, 1);
+    ctx.fillStyle = colours.dim;
+    ctx.textAlign = 'right';
+    ctx.fillText(timeText(ns).replace(/\.0+ /, ' '), frame.left - 6, y);
+    ctx.textAlign = 'left';
+  };
+  const round = [];
   for (let power = Math.floor(Math.log10(model.ns(low)) - 1); power <= Math.log10(model.ns(high)) + 1; power++) {
     for (const times of [1, 3]) {
-      const ns = times * 10 ** power;
-      const ticks = ns / model.nsPerTick;
-      if (ticks < low / 1.2 || ticks > high * 1.2) continue;
-      const y = plotY(model, block, ticks);
-      if (above - y < 13) continue;
-      above = y;
-      ctx.fillStyle = colours.grid;
-      ctx.fillRect(frame.left, Math.round(y), frame.width, 1);
-      ctx.fillStyle = colours.dim;
-      ctx.textAlign = 'right';
-      ctx.fillText(timeText(ns).replace(/\.0+ /, ' '), frame.left - 6, y);
-      ctx.textAlign = 'left';
+      const ticks = (times * 10 ** power) / model.nsPerTick;
+      if (ticks >= low / 1.2 && ticks <= high * 1.2) round.push(times * 10 ** power);
     }
   }
+  // Where there is no round number, the ends themselves.
+  (round.length > 1 ? round : [model.ns(low), model.ns(high)]).forEach(line);
 }
 
 /// The ruler counts from a round moment that its left end names.
@@ -190,7 +211,7 @@ export function drawRuler(ctx, frame, height, model, colours) {
   const from = model.ns(frame.from);
   const to = model.ns(frame.to);
   const step = roundStep((to - from) / Math.max(2, frame.width / 110));
-  const origin = Math.floor(from / (step * 100)) * step * 100;
+  const origin = from < 0 ? 0 : Math.floor(from / (step * 100)) * step * 100;
   ctx.textBaseline = 'middle';
   ctx.font = colours.font;
   for (let ns = Math.ceil(from / step) * step; ns <= to; ns += step) {
@@ -198,7 +219,7 @@ export function drawRuler(ctx, frame, height, model, colours) {
     ctx.fillStyle = colours.grid;
     ctx.fillRect(x, RULER - 5, 1, height - RULER + 5);
     ctx.fillStyle = colours.dim;
-    ctx.fillText(`+${offsetText(ns - origin, step)}`, x + 3, RULER / 2);
+    ctx.fillText(`${ns < origin ? '' : '+'}${offsetText(ns - origin, step)}`, x + 3, RULER / 2);
   }
   ctx.fillStyle = colours.back;
   ctx.fillRect(0, 0, frame.left, RULER);

@@ -123,10 +123,10 @@ export class Model {
     this.latency = values.length ? { low: at(0), p50: at(0.5), high: at(1) } : null;
   }
 
-  /// 0 for a latency as most have, 1 for the largest.
+  /// 0 for a latency as most have, 1 for the largest; twice the median at least makes a 1.
   lateness(ticks) {
     const { p50, high } = this.latency ?? { p50: 1, high: 1 };
-    return ticks <= p50 || high <= p50 ? 0 : Math.log(ticks / p50) / Math.log(high / p50);
+    return ticks <= p50 ? 0 : Math.min(1, Math.log(ticks / p50) / Math.log(Math.max(2, high / p50)));
   }
 
   /// Number in the model of a thing in a lane.

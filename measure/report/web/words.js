@@ -28,8 +28,8 @@ export function roundStep(rough) {
 
 /// Labels of a ruler: offsets, in the unit of the step.
 export function offsetText(ns, step) {
-  const [scale, unit] = step < 1e3 ? [1, 'ns'] : step < 1e6 ? [1e3, 'µs']
-    : step < 1e9 ? [1e6, 'ms'] : [1e9, 's'];
+  const [scale, unit] = step < 100 ? [1, 'ns'] : step < 100e3 ? [1e3, 'µs']
+    : step < 100e6 ? [1e6, 'ms'] : [1e9, 's'];
   const digits = Math.max(0, -Math.floor(Math.log10(step / scale) + 1e-9));
   return `${(ns / scale).toFixed(Math.min(digits, 3))} ${unit}`;
 }

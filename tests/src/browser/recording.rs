@@ -1,0 +1,213 @@
+//! A recording made by hand: 100,000 packets and the calls that handled them, of which everything is
+//! known. Some names are what a hostile file would hold.
+use anyhow::Result;
+use hopscope_event::table::{ModuleEntry, ModuleIx};
+use hopscope_event::*;
+use hopscope_trace::{Batch, Stamps, TraceWriter};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+pub(crate) const PACKETS: u64 = 100_000;
+/// The one whose own handling was slow.
+pub(crate) const SLOW: u64 = 61_803;
+/// Each packet with this remainder never comes back.
+const LOST_EVERY: u64 = 9_973;
+const START: u64 = 5_000_000_000;
+/// 2 GHz: half a nanosecond a tick.
+const HZ: u64 = 2_000_000_000;
+/// Between two packets, in ticks.
+const GAP: u64 = 20_000;
+pub(crate) const HOSTILE: &str =
+    "</script><img src=x onerror=\"document.title='taken'\">'\u{2028}\u{202e}&amp;<!--";
+const MODULES: [&str; 4] = ["/opt/nf/nf", "/opt/nf/acl.so", "/opt/nf/nat.so", HOSTILE];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    Both,
+    Calls,
+    Packets,
+}
+
+pub(crate) fn lost(seq: u64) -> bool {
+    seq % LOST_EVERY == 5
+}
+
+/// Ticks from sending to the begin of its run, of its run, and from there to arrival: as irregular
+/// as measured ones, because what is regular packs into nothing.
+fn parts(seq: u64) -> (u64, u64, u64) {
+    let mixed = (seq + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let part = |shift: u32, below: u64| (mixed >> shift & 0xffff) % below;
+    let run = 6_000 + part(16, 3_000) + if seq == SLOW { 900_000 } else { 0 };
+    (1_000 + part(0, 2_000), run, 1_500 + part(32, 1_000))
+}
+
+/// When the run of a packet began and ended: one after the other on one thread.
+fn runs() -> impl Iterator<Item = (u64, u64, u64)> {
+    let mut free_at = 0;
+    (0..PACKETS).map(move |seq| {
+        let (wait, ticks, _) = parts(seq);
+        let start = (START + seq * GAP + wait).max(free_at + 40);
+        free_at = start + ticks;
+        (seq, start, free_at)
+    })
+}
+
+pub(crate) fn latency_ns(seq: u64) -> f64 {
+    let (_, _, end) = runs().nth(seq as usize).expect("one of the packets");
+    (end + parts(seq).2 - (START + seq * GAP)) as f64 / 2.0
+}
+
+fn sync(tsc: u64) -> ClockSync {
+    ClockSync {
+        tsc: Tsc(tsc),
+        monotonic_ns: tsc / 2,
+        realtime_ns: 1_763_701_929_000_000_000 + tsc / 2,
+        window_ticks: 3,
+    }
+}
+
+pub(crate) fn write(to: &Path, what: What) -> Result<()> {
+    let mut writer = TraceWriter::new(BufWriter::new(File::create(to)?), &meta())?;
+    let mut recorded = 0;
+    if what != What::Packets {
+        recorded = calls(&mut writer)?;
+    }
+    if what != What::Calls {
+        stamps(&mut writer)?;
+    }
+    writer.finish(&Summary {
+        end: sync(START + PACKETS * GAP + 2_000_000),
+        ended_because: HOSTILE.into(),
+        recorded,
+        lost: 0,
+        torn: 0,
+        threads_measured: 1,
+        calls_unmeasured: 0,
+        attach_pause_ns: vec![],
+        detach_pause_ns: vec![],
+        recorder_cpu_ns: 0,
+        notes: vec![HOSTILE.into()],
+    })?;
+    Ok(())
+}
+
+fn meta() -> RecordingMeta {
+    RecordingMeta {
+        hopscope_version: "0.1.0".into(),
+        command_line: ["hopscope", "record", HOSTILE].map(String::from).into(),
+        host: HOSTILE.into(),
+        kernel: "6.1".into(),
+        cpu: "A CPU".into(),
+        cpus_online: 2,
+        tsc_frequency: TscFrequency(HZ),
+        tsc_invariant: true,
+        start: sync(START - 1_000_000),
+        stride: 16,
+        ring_records: 1 << 18,
+        probe_cost: None,
+    }
+}
+
+/// `run` calls `acl` and `nat`, and `acl` calls the one with the hostile name.
+fn calls(writer: &mut TraceWriter<BufWriter<File>>) -> Result<u64> {
+    writer.process(&ProcessEntry {
+        ix: ProcessIx(0),
+        pid: 7,
+        comm: "nf".into(),
+        command_line: vec!["./nf".into(), HOSTILE.into()],
+    })?;
+    let modules: Vec<_> = MODULES
+        .iter()
+        .zip(0..)
+        .map(|(path, ix)| ModuleEntry {
+            ix: ModuleIx(ix),
+            path: (*path).into(),
+            build_id: String::new(),
+        })
+        .collect();
+    writer.modules(&modules)?;
+    let functions: Vec<_> = ["run", "acl", "nat", HOSTILE]
+        .iter()
+        .zip(0..)
+        .map(|(name, id)| FunctionEntry {
+            id: FunctionId(id),
+            module: ModuleIx(id),
+            name: (*name).into(),
+            svma: 0x1000 + u64::from(id) * 64,
+            size: 64,
+            file: Some("nf.c".into()),
+            line: Some(id + 1),
+        })
+        .collect();
+    writer.functions(&functions)?;
+    writer.thread(&ThreadEntry {
+        ix: ThreadIx(0),
+        process: ProcessIx(0),
+        tid: 8,
+        comm: HOSTILE.into(),
+    })?;
+    let mut records = Vec::with_capacity(PACKETS as usize * 8);
+    for (_, start, end) in runs() {
+        let mut add = |tsc, f, kind, depth: u32| {
+            records.push(Record::new(
+                tsc,
+                FunctionId(f),
+                kind,
+                0x7fff_0000 - depth * 64,
+            ));
+        };
+        // Not thirds exactly, for the same reason.
+        let third = (end - start) * (28 + start % 9) / 100;
+        add(start, 0, Kind::Entry, 0);
+        add(start + 200, 1, Kind::Entry, 1);
+        add(start + 300, 3, Kind::Entry, 2);
+        add(start + third, 3, Kind::Exit, 2);
+        add(start + 2 * third, 1, Kind::Exit, 1);
+        add(start + 2 * third + 50, 2, Kind::Entry, 1);
+        add(end - 100, 2, Kind::Exit, 1);
+        add(end, 0, Kind::Exit, 0);
+    }
+    let mut first_index = 0;
+    for part in records.chunks(1 << 15) {
+        writer.records(Batch {
+            thread: ThreadIx(0),
+            first_index,
+            lost_before: 0,
+            torn_before: 0,
+            records: part,
+        })?;
+        first_index += part.len() as u64;
+    }
+    Ok(first_index)
+}
+
+fn stamps(writer: &mut TraceWriter<BufWriter<File>>) -> Result<()> {
+    let stream = StreamIx(0);
+    writer.stream(&StreamEntry {
+        ix: stream,
+        sender: HOSTILE.into(),
+        receiver: "packet:b".into(),
+        traffic: "64 B UDP".into(),
+    })?;
+    let stamps: Vec<Stamp> = runs()
+        .map(|(seq, _, end)| Stamp {
+            seq,
+            flow: (seq % 16) as u32,
+            len: 60,
+            intended: Tsc(START + seq * GAP),
+            sent: Tsc(START + seq * GAP),
+            received: (!lost(seq)).then_some(Tsc(end + parts(seq).2)),
+            flags: StampFlags::NONE,
+        })
+        .collect();
+    for stamps in stamps.chunks(1 << 15) {
+        writer.stamps(Stamps {
+            stream,
+            unwritten_before: 0,
+            stamps,
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,301 @@
+//! `hopscope top`: what it counts, its screen, and that it leaves the target as it was however it ends.
+mod terminal;
+
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin, scratch};
+use nix::poll::poll;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use terminal::Terminal;
+
+const WATCHDOG: Duration = Duration::from_secs(60);
+
+pub(crate) fn register(suite: &mut Suite) {
+    let needs = &[Requirement::Gcc, Requirement::Fsgsbase];
+    let screen = &[Requirement::Gcc, Requirement::Fsgsbase, Requirement::Tmux];
+    suite.case("top::lines_balance", needs, lines);
+    suite.case("top::refuses_a_pipe_without_raw", needs, no_terminal);
+    suite.case("top::a_closed_pipe_detaches", needs, closed_pipe);
+    suite.case("top::killed_recorder", needs, killed);
+    suite.case("top::screen_filter_pause_save_quit", screen, screen_keys);
+    suite.case("top::closed_terminal_detaches", screen, closed_terminal);
+    suite.case(
+        "top::killed_recorder_leaves_the_terminal_as_it_was",
+        screen,
+        killed_screen,
+    );
+}
+
+/// Checks its own arithmetic.
+struct Paced(Target);
+
+impl Paced {
+    fn start() -> Result<Paced> {
+        let mut command = Command::new(compile_c(&["paced.c"], &["-O2"])?);
+        Ok(Paced(Target::spawn(command.stdout(Stdio::piped()))?))
+    }
+
+    fn pid(&self) -> String {
+        self.0.pid().to_string()
+    }
+
+    /// Nothing of ours is left in it, and it found every sum right.
+    fn unharmed(self) -> Result<()> {
+        let started = Instant::now();
+        // Whoever detaches may be no child of ours: its end is seen in the target only.
+        while self.maps()?.contains("hopscope") {
+            ensure!(
+                started.elapsed() < WATCHDOG,
+                "left behind:\n{}",
+                self.maps()?
+            );
+            poll(&mut [], 20u8)?;
+        }
+        let said = hopscope(&["detach", "-p", &self.pid()])?.expect_code(0)?;
+        ensure!(said.stderr.contains("carries no probes"), "{}", said.stderr);
+        self.0.signal(Signal::SIGTERM)?;
+        let out = self.0.output()?;
+        let said = String::from_utf8_lossy(&out.stdout);
+        ensure!(
+            out.status.success() && said.contains("paced: 0 wrong"),
+            "{} {said}",
+            out.status
+        );
+        Ok(())
+    }
+
+    fn maps(&self) -> Result<String> {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid()))?;
+        let ours: Vec<&str> = maps
+            .lines()
+            .filter(|line| line.contains("hopscope"))
+            .collect();
+        Ok(ours.join("\n"))
+    }
+
+    fn top(&self, more: &[&str]) -> Command {
+        let mut command = Command::new(hopscope_bin());
+        command.args([
+            "top",
+            "-p",
+            &self.pid(),
+            "-f",
+            "/^paced_/",
+            "--no-calibration",
+        ]);
+        command.args(["--max-overhead", "1e9"]).args(more);
+        command
+    }
+
+    fn top_line(&self, ready: &Path) -> String {
+        format!(
+            "exec {} top -p {} -f '/^paced_/' --no-calibration --max-overhead 1e9 -i 200ms --ready-file '{}'",
+            hopscope_bin().display(),
+            self.pid(),
+            ready.display()
+        )
+    }
+}
+
+/// Each outer call made one inner call, and nothing is counted that was not there.
+fn lines() -> Result<()> {
+    let target = Paced::start()?;
+    let out = target
+        .top(&["--raw", "--json", "-i", "200ms", "-d", "1s"])
+        .output()?;
+    let said = String::from_utf8_lossy(&out.stdout);
+    ensure!(
+        out.status.success(),
+        "{}: {}",
+        out.status,
+        String::from_utf8_lossy(&out.stderr)
+    );
+    let (mut outer, mut inner, mut records, mut lost) = (0, 0, 0, 0);
+    for line in said.lines() {
+        let value: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
+        let number = |field: &str| {
+            value[field]
+                .as_u64()
+                .with_context(|| format!("{field} in {line}"))
+        };
+        if value["type"] == "interval" {
+            records += number("records")?;
+            lost = number("lost_whole")?;
+            continue;
+        }
+        let ns = |field: &str| {
+            value[field]
+                .as_f64()
+                .with_context(|| format!("{field} in {line}"))
+        };
+        ensure!(
+            ns("p50_ns")? <= ns("p99_ns")? && ns("p99_ns")? <= ns("max_ns")?,
+            "{line}"
+        );
+        match value["function"].as_str() {
+            Some("paced_outer") => outer += number("calls")?,
+            Some("paced_inner") => inner += number("calls")?,
+            other => anyhow::bail!("{other:?} was not asked for"),
+        }
+    }
+    ensure!(lost == 0, "{lost} records lost by a target that rests");
+    // The call that is open at either end has one record here.
+    ensure!(
+        outer > 100 && inner.abs_diff(outer) <= 1,
+        "{outer} outer, {inner} inner calls"
+    );
+    ensure!(
+        records.abs_diff(2 * (outer + inner)) <= 4,
+        "{records} records of {outer} + {inner} calls"
+    );
+    target.unharmed()
+}
+
+fn no_terminal() -> Result<()> {
+    let target = Paced::start()?;
+    hopscope(&["top", "-p", &target.pid(), "-f", "paced_outer"])?
+        .expect_refusal(&["terminal", "--raw"])?;
+    target.unharmed()
+}
+
+fn closed_pipe() -> Result<()> {
+    let target = Paced::start()?;
+    let mut top = target
+        .top(&["--raw", "-i", "100ms"])
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let out = top.stdout.take().context("its output")?;
+    let mut first = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut first)?;
+    ensure!(first.starts_with("# seconds"), "{first}");
+    let status = top.wait()?;
+    ensure!(status.success(), "a reader that went away: {status}");
+    target.unharmed()
+}
+
+/// The recorder below a guardian.
+fn recorder_of(guardian: i32) -> Result<Pid> {
+    let path = format!("/proc/{guardian}/task/{guardian}/children");
+    let children = std::fs::read_to_string(&path)?;
+    let first = children.split_whitespace().next();
+    Ok(Pid::from_raw(
+        first.context("the guardian has no child")?.parse()?,
+    ))
+}
+
+fn killed() -> Result<()> {
+    let target = Paced::start()?;
+    let ready = scratch().join("ready");
+    let mut command = target.top(&["--raw", "--ready-file"]);
+    command
+        .arg(&ready)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let top = Target::spawn_with_ready_file(&mut command, &ready)?;
+    kill(recorder_of(top.pid())?, Signal::SIGKILL)?;
+    let out = top.output()?;
+    let said = String::from_utf8_lossy(&out.stderr);
+    ensure!(
+        out.status.code() == Some(2) && said.contains("restoring its targets"),
+        "{} {said}",
+        out.status
+    );
+    target.unharmed()
+}
+
+/// A row of the screen with a rate in it: something was measured.
+fn measures(screen: &str, function: &str) -> bool {
+    let row = screen.lines().find(|line| line.starts_with(function));
+    row.is_some_and(|row| row.contains(" k ") && row.contains('%') && row.contains("ns"))
+}
+
+fn start_screen(dir: &Path, target: &Paced) -> Result<Terminal> {
+    let line = target.top_line(&dir.join("ready"));
+    let terminal = Terminal::run(dir, &format!("({line}); echo ended $?"))?;
+    terminal.until("measured", |s| {
+        measures(s, "paced_outer") && measures(s, "paced_inner")
+    })?;
+    Ok(terminal)
+}
+
+fn screen_keys() -> Result<()> {
+    let (target, dir) = (Paced::start()?, scratch());
+    let terminal = start_screen(&dir, &target)?;
+    println!("{}", terminal.screen()?);
+    for key in ["/", "i", "n", "n", "Enter"] {
+        terminal.key(key)?;
+    }
+    terminal.until("filtered", |s| {
+        !s.contains("paced_outer") && measures(s, "paced_inner")
+    })?;
+    terminal.key("Escape")?;
+    terminal.until("unfiltered", |s| s.contains("paced_outer"))?;
+    terminal.key("Space")?;
+    let still = terminal.until("paused", |s| s.contains("PAUSED"))?;
+    terminal.key("s")?;
+    terminal.until("saved", |s| s.contains("saved to hopscope-top-1.csv"))?;
+    // Paused means that the numbers stand still while further intervals come.
+    let number = |s: &str| s.lines().nth(1).map(str::to_owned);
+    ensure!(
+        number(&terminal.screen()?) == number(&still),
+        "it moves while paused"
+    );
+    let csv = std::fs::read_to_string(dir.join("hopscope-top-1.csv"))?;
+    for function in ["paced_outer", "paced_inner"] {
+        ensure!(
+            csv.contains(&format!("\"{function}\"")),
+            "no {function} in {csv}"
+        );
+    }
+    terminal.key("Space")?;
+    terminal.until("going on", |s| !s.contains("PAUSED"))?;
+    terminal.key("q")?;
+    let left = terminal.until("ended", |s| s.contains("ended 0"))?;
+    ensure!(
+        left.contains("hopscope: detached: stopped by the user"),
+        "{left}"
+    );
+    ensure!(
+        !left.contains("calls/s over time"),
+        "the screen was not put back:\n{left}"
+    );
+    target.unharmed()
+}
+
+fn closed_terminal() -> Result<()> {
+    let (target, dir) = (Paced::start()?, scratch());
+    let terminal = start_screen(&dir, &target)?;
+    ensure!(
+        !target.maps()?.is_empty(),
+        "nothing is attached: nothing would be proved"
+    );
+    terminal.close()?;
+    target.unharmed()
+}
+
+fn killed_screen() -> Result<()> {
+    let (target, dir) = (Paced::start()?, scratch());
+    let line = target.top_line(&dir.join("ready"));
+    let line = format!(
+        "stty -a >before; (echo $$ >/dev/null; {line}) & echo $! >guardian; fg; stty -a >after; echo ended"
+    );
+    let terminal = Terminal::run(&dir, &format!("set -m; {line}"))?;
+    terminal.until("measured", |s| measures(s, "paced_outer"))?;
+    let guardian: i32 = std::fs::read_to_string(dir.join("guardian"))?
+        .trim()
+        .parse()?;
+    kill(recorder_of(guardian)?, Signal::SIGKILL)?;
+    let left = terminal.until("ended", |s| s.lines().any(|l| l == "ended"))?;
+    ensure!(left.contains("restoring its targets"), "{left}");
+    ensure!(
+        !left.contains("calls/s over time"),
+        "the screen was not put back:\n{left}"
+    );
+    let [before, after] = ["before", "after"].map(|name| std::fs::read_to_string(dir.join(name)));
+    ensure!(before? == after?, "the terminal's settings changed");
+    target.unharmed()
+}
