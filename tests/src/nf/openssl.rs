@@ -37,12 +37,13 @@ fn encrypts() -> Result<()> {
     measured.expect_whole(10_000, 10_000)
 }
 
+/// Not of ecdhx25519: its functions share an end, so theirs are not seen (KNOWN_ISSUES).
 /// How much it did depends on the machine; which lines it says, and that it found all its
 /// signatures right, does not.
 fn speed() -> Result<()> {
     let algorithms = counts().pick(
         "sha256 rsa1024 ecdsap256",
-        "sha256 sha512 aes-128-cbc camellia-128-cbc rsa1024 rsa2048 dsa1024 ecdsap256 ecdhx25519 ed25519",
+        "sha256 sha512 aes-128-cbc camellia-128-cbc rsa1024 rsa2048 dsa1024 ecdsap256 ed25519",
     );
     let words = format!("openssl speed -seconds 1 -bytes 1024 -mr {algorithms}");
     let command: Vec<&str> = words.split(' ').collect();
@@ -56,6 +57,9 @@ fn speed() -> Result<()> {
         "different lines when measured: {bare}\n{output}"
     );
     ensure!(bare.lines().count() >= 3, "{bare}");
-    ensure!(!output.contains(":0.00"), "did nothing: {output}");
+    // "+F2:0:2048:2361.5:43666.7": how often a second, or how long each took; never 0.
+    let mut fields = output.lines().flat_map(|line| line.split(':').skip(1));
+    let nothing = |field: &str| field.contains('.') && field.parse() == Ok(0.0);
+    ensure!(!fields.any(nothing), "did nothing: {output}");
     measured.expect_sound(10_000, 100_000)
 }

@@ -28,7 +28,7 @@ pub enum LiveError {
     #[error("process {pid} is being recorded by hopscope, pid {recorder}; stop that one first")]
     AlreadyRecorded { pid: i32, recorder: i32 },
     #[error(
-        "process {pid} still carries what a killed hopscope left; run: hopscope detach -p {pid}"
+        "process {pid} still carries what an earlier recording left; run: hopscope detach -p {pid}"
     )]
     Orphan { pid: i32 },
     #[error("process {pid}, thread {tid}: its gs base is in use ({gs_base:#x}); probes need it")]

@@ -75,6 +75,23 @@ pub fn set_state(pid: i32, arena: &File, state: State) -> Result<(), LiveError> 
 /// Offsets of the kernel thread id from the fs base: glibc (`struct pthread.tid`), musl.
 const TID_OFFSETS: [u32; 2] = [0x2d0, 0x30];
 
+/// A gs base may be in use by what an earlier recording had to leave.
+fn earlier_recording(pid: i32, memory: &TargetMemory, error: LiveError) -> LiveError {
+    let LiveError::GsInUse { gs_base, .. } = error else {
+        return error;
+    };
+    let tables = super::found::in_process(pid)
+        .into_iter()
+        .filter_map(|f| f.table(memory).ok());
+    match tables
+        .into_iter()
+        .any(|(t, _)| t.contexts.contains(gs_base))
+    {
+        true => LiveError::Orphan { pid },
+        false => error,
+    }
+}
+
 /// Instruments `pid`. `table` holds everything but addresses and patches.
 pub fn install(
     pid: i32,
@@ -150,7 +167,8 @@ pub fn install(
             mappings: &mappings,
             contexts: options.contexts as usize,
         };
-        let on = batch.switch_on(pid, &mut table)?;
+        let on = batch.switch_on(pid, &mut table);
+        let on = on.map_err(|e| earlier_recording(pid, &memory, e))?;
         Ok((words, on))
     });
     let (words, on) = match prepared {

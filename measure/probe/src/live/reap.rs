@@ -158,7 +158,8 @@ fn stop_children(pid: i32, table: &PatchTable) -> Option<Vec<StoppedProcess>> {
         for child in new {
             match attach::stop_all(child) {
                 Ok(stopped) => children.push(stopped),
-                Err(_) if !std::path::Path::new(&format!("/proc/{child}")).exists() => {}
+                // Its parent stands still and cannot take note of its end.
+                Err(_) if super::found::start_time(child).is_none() => {}
                 Err(_) => return None,
             }
         }
@@ -213,7 +214,9 @@ fn is_ours(pid: i32, area: Area) -> Result<bool, LiveError> {
 }
 
 /// Pauses between attempts: a thread inside a copy usually leaves it soon.
-pub(super) const ATTEMPTS_MS: [u64; 6] = [0, 1, 4, 16, 64, 256];
+pub(super) const ATTEMPTS_MS: [u64; 9] = [0, 1, 4, 16, 64, 64, 64, 256, 256];
+/// From this attempt on copies that must stay lose their probes, which is for good.
+const RETIRE_FROM: usize = 4;
 
 /// Unmaps what can be, of earlier recordings too; says what could not. The longest pause.
 pub fn reap_noted(
@@ -229,7 +232,7 @@ pub fn reap_noted(
     let mut last = String::new();
     for (n, wait) in ATTEMPTS_MS.into_iter().enumerate() {
         std::thread::sleep(Duration::from_millis(wait));
-        let retire = n + 3 > ATTEMPTS_MS.len();
+        let retire = n >= RETIRE_FROM;
         let tables: Vec<_> = std::iter::once(table)
             .chain(earlier.iter().map(|e| &e.table))
             .collect();
