@@ -24,7 +24,9 @@ enum What {
     /// The generator: packets a second, round trips beside a C client, a known delay
     Load(Common),
     /// Three network functions at growing numbers of probes a packet, beside what the floor costs
-    CaseDensity(Density),
+    CaseDensity(WithDemo),
+    /// A filter of 3,000 rules on the same packets in another order
+    CaseLocality(WithDemo),
     /// Any two commands in turn, by wall time or a number they print, with a verdict
     Compare(Compare),
 }
@@ -54,7 +56,7 @@ struct Compare {
 }
 
 #[derive(Args)]
-struct Density {
+struct WithDemo {
     /// The demo firewall, built [default: it is built from ./demo]
     #[arg(long, value_name = "PROGRAM")]
     demo: Option<PathBuf>,
@@ -173,6 +175,13 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
                 hopscope_bench::density::run(settings, demo, output)
             };
             ("case-density", &density.common, Box::new(bench))
+        }
+        What::CaseLocality(locality) => {
+            let demo = locality.demo.as_ref();
+            let bench = move |settings: &Settings, output: Output<'_>| {
+                hopscope_bench::locality::run(settings, demo, output)
+            };
+            ("case-locality", &locality.common, Box::new(bench))
         }
         What::Compare(compare) => {
             let compared = compare.compared();

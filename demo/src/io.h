@@ -48,6 +48,7 @@ struct memory_options {
 	uint64_t seed;
 	uint32_t packet_bytes;
 	uint32_t denied_percent;
+	uint32_t locality;
 };
 
 /* These return 0, or -1 after a line on stderr. */

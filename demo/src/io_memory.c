@@ -22,6 +22,7 @@ struct memory_queue {
 	struct io_queue base;
 	struct budget *budget;
 	uint32_t packet_bytes;
+	uint32_t locality;      /* packets of a flow back to back: 1 ABCABC, 2 AABBCC */
 	uint32_t expected;      /* permitted packets of the current frame that are still to come */
 	uint64_t first;         /* number of the current frame's first packet */
 	struct io_counts counts;
@@ -35,6 +36,11 @@ static uint32_t stamp_at(const struct memory_queue *queue)
 	return queue->packet_bytes - 8;
 }
 
+static const struct template *template_of(const struct memory_queue *queue, uint64_t number)
+{
+	return &queue->templates[number / queue->locality % TEMPLATES];
+}
+
 static uint32_t memory_receive(struct io_queue *base, struct frame *frame, uint32_t burst)
 {
 	struct memory_queue *queue = (struct memory_queue *)base;
@@ -42,7 +48,7 @@ static uint32_t memory_receive(struct io_queue *base, struct frame *frame, uint3
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t number = queue->first + i;
-		const struct template *template = &queue->templates[number % TEMPLATES];
+		const struct template *template = template_of(queue, number);
 		memcpy(queue->buffers[i], template->data, queue->packet_bytes);
 		memcpy(queue->buffers[i] + stamp_at(queue), &number, sizeof number);
 		frame->packets[i].data = queue->buffers[i];
@@ -57,7 +63,7 @@ static uint32_t memory_receive(struct io_queue *base, struct frame *frame, uint3
 static bool is_right(struct memory_queue *queue, uint32_t port, uint32_t slot, const struct packet *packet)
 {
 	uint64_t number;
-	const struct template *template = &queue->templates[(queue->first + slot) % TEMPLATES];
+	const struct template *template = template_of(queue, queue->first + slot);
 
 	if (packet->length != queue->packet_bytes || queue->sent[slot])
 		return false;
@@ -150,6 +156,7 @@ int io_memory_open(struct io_queue **out, const struct memory_options *options)
 	queue->base.io = &memory_io;
 	queue->budget = options->budget;
 	queue->packet_bytes = options->packet_bytes;
+	queue->locality = options->locality;
 	for (uint32_t i = 0; i < TEMPLATES; i++)
 		build_template(&queue->templates[i], &flows[i], &state, options->packet_bytes);
 	*out = &queue->base;

@@ -16,7 +16,8 @@ static int open_queues(struct run *run, const struct rule_set *rules)
 				      run->stop.fd);
 	struct memory_options memory = { .rules = rules, .budget = &run->budget, .seed = options->seed,
 					 .packet_bytes = options->packet_bytes,
-					 .denied_percent = options->denied_percent };
+					 .denied_percent = options->denied_percent,
+					 .locality = options->locality };
 	for (uint32_t i = 0; i < options->workers; i++)
 		if ((options->source == SOURCE_FUZZ ? io_fuzz_open : io_memory_open)(&run->queues[i], &memory) != 0)
 			return -1;

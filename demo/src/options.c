@@ -25,6 +25,7 @@ static const char usage[] =
 	"  --seed N                of the generated packets (1)\n"
 	"  --size BYTES            of a packet of the memory source, 64 to 1514 (64)\n"
 	"  --denied PERCENT        of its flows (25)\n"
+	"  --slf N                 spatial locality: packets of a flow back to back (1: ABCABC, 2: AABBCC)\n"
 	"Modules\n"
 	"  --rules FILE            access list, see --print-rules for the format\n"
 	"  --rules-seed N          of the generated access list (1)\n"
@@ -38,7 +39,7 @@ static const char usage[] =
 	"Stops cleanly on SIGINT and SIGTERM; counters go to stdout as JSON. SIGUSR1: packets so far.\n"
 	"Exit codes: 0 ok, 1 the check of the packets failed, 2 usage or environment.\n";
 
-enum { SOURCE = 256, PORT, WORKERS, BURST, PACKETS, SECONDS, SEED, SIZE, DENIED, RULES, RULES_SEED, RULES_COUNT,
+enum { SOURCE = 256, PORT, WORKERS, BURST, PACKETS, SECONDS, SEED, SIZE, DENIED, SLF, RULES, RULES_SEED, RULES_COUNT,
        PRINT_RULES, MAC_AGE, PLUGINS, READY_FILE, HELP };
 
 static const struct option table[] = {
@@ -51,6 +52,7 @@ static const struct option table[] = {
 	{ "seed", required_argument, NULL, SEED },
 	{ "size", required_argument, NULL, SIZE },
 	{ "denied", required_argument, NULL, DENIED },
+	{ "slf", required_argument, NULL, SLF },
 	{ "rules", required_argument, NULL, RULES },
 	{ "rules-seed", required_argument, NULL, RULES_SEED },
 	{ "rules-count", required_argument, NULL, RULES_COUNT },
@@ -93,7 +95,8 @@ void options_parse(struct options *options, int argc, char **argv)
 	int index;
 
 	*options = (struct options){ .workers = 1, .burst = FRAME_PACKETS_MAX, .rules_seed = 1, .rules_count = 1000,
-				     .seed = 1, .packet_bytes = 64, .denied_percent = 25, .mac_age_s = 300 };
+				     .seed = 1, .packet_bytes = 64, .denied_percent = 25, .locality = 1,
+				     .mac_age_s = 300 };
 	while ((which = getopt_long(argc, argv, "", table, &index)) != -1) {
 		const char *name = which == '?' ? "" : table[index].name;
 		switch (which) {
@@ -110,6 +113,7 @@ void options_parse(struct options *options, int argc, char **argv)
 		case SEED: options->seed = option_number(name, optarg, 0, UINT64_MAX); break;
 		case SIZE: options->packet_bytes = (uint32_t)option_number(name, optarg, BUILD_BYTES_MIN, 1514); break;
 		case DENIED: options->denied_percent = (uint32_t)option_number(name, optarg, 0, 100); break;
+		case SLF: options->locality = (uint32_t)option_number(name, optarg, 1, LOCALITY_MAX); break;
 		case RULES: options->rules_file = optarg; break;
 		case RULES_SEED: options->rules_seed = option_number(name, optarg, 0, UINT64_MAX); break;
 		case RULES_COUNT: options->rules_count = (uint32_t)option_number(name, optarg, 0, RULES_MAX); break;

@@ -8,6 +8,7 @@
 
 #define WORKERS_MAX 2
 #define EXIT_USAGE 2
+#define LOCALITY_MAX 1024
 
 enum source { SOURCE_PACKET, SOURCE_MEMORY, SOURCE_FUZZ };
 
@@ -26,6 +27,7 @@ struct options {
 	uint64_t seed;
 	uint32_t packet_bytes;
 	uint32_t denied_percent;
+	uint32_t locality;
 	uint64_t mac_age_s;
 	const char *plugins;    /* NULL: beside the executable */
 	const char *ready_file; /* NULL: none */

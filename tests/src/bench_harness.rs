@@ -2,11 +2,24 @@
 mod compare;
 mod density;
 mod load;
+mod locality;
 
-use hopscope_tests::Suite;
+use anyhow::Result;
+use hopscope_tests::{Suite, command, scratch};
+use std::process::Command;
 
 pub(crate) fn register(suite: &mut Suite) {
     compare::register(suite);
     density::register(suite);
     load::register(suite);
+    locality::register(suite);
+}
+
+/// The demo firewall, built.
+fn demo() -> Result<String> {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../demo");
+    let out = scratch().join("demo");
+    let build = format!("BUILD={}", out.display());
+    command::run(Command::new("make").args(["-s", "-C", source, &build]))?.expect_code(0)?;
+    Ok(out.join("hopscope-demo").display().to_string())
 }

@@ -1,8 +1,7 @@
 //! Which functions to measure, so that a packet meets as many probes as asked.
-use super::BATCH;
-use super::running::Running;
 use super::window;
 use crate::error::{Error, Result};
+use crate::function::{BATCH, Running};
 use crate::hopscope::Hopscope;
 use serde_json::Value;
 use std::collections::HashMap;

@@ -1,11 +1,10 @@
 //! What measuring does to the latency of each packet: the firewall between two cables, bursts at low
 //! load, bare and with its ten modules measured, in turn. A packet's place in its burst decides how
 //! long it waits for those before it: that shape must stay.
-use super::firewall;
-use super::processors::Processors;
 use crate::Settings;
 use crate::compare::Comparison;
 use crate::error::{Error, Result};
+use crate::function::{Processors, firewall};
 use crate::hopscope::Hopscope;
 use crate::interleave::{Runs, Side, interleave};
 use crate::load::network::Namespace;

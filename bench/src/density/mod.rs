@@ -1,27 +1,21 @@
 //! `bench case-density`: what three network functions lose as more of their functions are measured,
 //! beside what the probes' floor alone would cost. After Figs. 8 and 12 of the source paper.
 mod choose;
-mod counter;
-mod dpdk;
-mod firewall;
 mod latency;
-mod processors;
 mod report;
-mod running;
 mod window;
 
 use crate::Settings;
 use crate::envelope::Output;
 use crate::error::Result;
+use crate::function::{Processors, Running, dpdk, firewall};
 use crate::hopscope::{Hopscope, beside_short_functions};
 use crate::host::Host;
 use crate::program::Target;
 use crate::rows::NotMeasured;
 use crate::stats::Spread;
 use choose::Density;
-use processors::Processors;
 use report::{Figures, Level};
-use running::Running;
 use std::path::PathBuf;
 
 /// One of the network functions: its name and how it is built and started.
@@ -31,10 +25,6 @@ const NETWORK_FUNCTIONS: [(&str, Start); 3] = [
     ("nat", dpdk::nat),
     ("ipsec", dpdk::ipsec),
 ];
-
-/// Packets that the network functions take at once: probes of functions that are called once a
-/// batch are shared by so many.
-const BATCH: u32 = 32;
 
 pub fn run(settings: &Settings, demo: Option<&PathBuf>, mut output: Output<'_>) -> Result<bool> {
     let (hopscope, program) = beside_short_functions(settings)?;

@@ -158,7 +158,7 @@ impl Figures {
             "processor time of the worker for each packet, batches of {}; medians of rounds\n\
              model: probe pairs a packet x {:.1} ns (two bare rdtsc)\n\n\
              {:<9} {:<24} {:>5} {:>8} {:>8} {:>21} {:>8} {:>6} {:>6}\n",
-            super::BATCH,
+            crate::function::BATCH,
             self.floor_ns(),
             "",
             "",

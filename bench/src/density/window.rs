@@ -1,7 +1,7 @@
 //! One round: bare, measured, bare, in one process.
 use super::choose::Chosen;
-use super::running::Running;
 use crate::error::{Error, Result};
+use crate::function::Running;
 use crate::hopscope::Hopscope;
 use serde::Serialize;
 use std::time::Duration;
@@ -25,12 +25,12 @@ pub(super) fn pair(
     milliseconds: u64,
 ) -> Result<Pair> {
     let patterns: Vec<&str> = chosen.patterns.iter().map(String::as_str).collect();
-    let before_ns = ns_per_packet(nf, milliseconds)?;
+    let before_ns = nf.ns_per_packet(milliseconds)?;
     let recording = hopscope.record(nf.pid(), &patterns, &["--no-calibration"])?;
     let at_begin = nf.counter.packets()?;
     // The first lap of a ring takes a page fault every 256 records.
     std::thread::sleep(Duration::from_millis(milliseconds / 5));
-    let measured_ns = ns_per_packet(nf, milliseconds)?;
+    let measured_ns = nf.ns_per_packet(milliseconds)?;
     let packets = (nf.counter.packets()? - at_begin) as f64;
     let recorded = recording.stop()?;
     recorded.discard()?;
@@ -43,7 +43,7 @@ pub(super) fn pair(
             refused,
         });
     }
-    let after_ns = ns_per_packet(nf, milliseconds)?;
+    let after_ns = nf.ns_per_packet(milliseconds)?;
     let lost = recorded.number("lost")?;
     let stored = recorded.number("recorded")? + lost + recorded.number("torn")?;
     Ok(Pair {
@@ -53,16 +53,4 @@ pub(super) fn pair(
         probe_pairs_per_packet: stored / 2.0 / packets,
         lost_percent: 100.0 * lost / stored.max(1.0),
     })
-}
-
-fn ns_per_packet(nf: &mut Running, milliseconds: u64) -> Result<f64> {
-    let (packets, ns) = (nf.counter.packets()?, nf.worker_ns()?);
-    std::thread::sleep(Duration::from_millis(milliseconds));
-    let (packets, ns) = (nf.counter.packets()? - packets, nf.worker_ns()? - ns);
-    match packets {
-        0 => Err(Error::Nothing {
-            what: "a network function at work",
-        }),
-        _ => Ok(ns as f64 / packets as f64),
-    }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::ChildStdout;
 
 #[derive(Debug)]
-pub(super) enum Counter {
+pub(crate) enum Counter {
     /// SIGUSR1 makes it print a line.
     Lines {
         pid: i32,
@@ -23,7 +23,7 @@ pub(super) enum Counter {
 
 impl Counter {
     /// Packets sent by `port` of the DPDK program with the run-time directory `directory`.
-    pub(super) fn telemetry(directory: &Path, port: u32) -> Result<Counter> {
+    pub(crate) fn telemetry(directory: &Path, port: u32) -> Result<Counter> {
         let failed = |source| Error::System {
             doing: "use the telemetry socket of the DPDK program",
             source,
@@ -43,7 +43,7 @@ impl Counter {
         Ok(Counter::Telemetry { socket, question })
     }
 
-    pub(super) fn packets(&mut self) -> Result<u64> {
+    pub(crate) fn packets(&mut self) -> Result<u64> {
         let answer = match self {
             Counter::Lines { pid, answers } => {
                 kill(Pid::from_raw(*pid), Signal::SIGUSR1).map_err(|source| Error::System {

@@ -1,9 +1,10 @@
 //! NAT and IPsec from DPDK's example programs, built from the sources that the system's packages
 //! bring. Packets are replayed from memory by one port and discarded by another: no device, no system
 //! call, no second process is in what is measured.
+use super::Processors;
+use super::Running;
 use super::counter::Counter;
-use super::processors::Processors;
-use super::running::{Running, start as start_program};
+use super::running::start as start_program;
 use crate::Settings;
 use crate::error::{Error, Result};
 use crate::program::run;
@@ -31,7 +32,7 @@ const TRAFFIC: [&str; 12] = [
 ];
 
 /// `ip_pipeline` with one translating rule.
-pub(super) fn nat(
+pub(crate) fn nat(
     settings: &Settings,
     processors: &Processors,
     _: Option<&PathBuf>,
@@ -52,7 +53,7 @@ pub(super) fn nat(
 }
 
 /// `ipsec-secgw`: AES-128-CBC and SHA-1 by the multi-buffer library, tunnel mode.
-pub(super) fn ipsec(
+pub(crate) fn ipsec(
     settings: &Settings,
     processors: &Processors,
     _: Option<&PathBuf>,
@@ -86,7 +87,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
 }
 
 fn directory(settings: &Settings, name: &str) -> Result<PathBuf> {
-    let dir = settings.build_dir.join("density").join(name);
+    let dir = settings.build_dir.join("network-functions").join(name);
     fs::create_dir_all(&dir).map_err(Error::file("create", &dir))?;
     let input = dir.join("in.pcap");
     let mut generate = Command::new(&settings.hopscope);
@@ -100,7 +101,7 @@ fn directory(settings: &Settings, name: &str) -> Result<PathBuf> {
 
 /// The command of an example, built when it is not yet there, to be run in `dir`.
 fn program(settings: &Settings, example: &str, dir: &Path) -> Result<Command> {
-    let program = settings.build_dir.join("density").join(example);
+    let program = settings.build_dir.join("network-functions").join(example);
     if !program.exists() {
         let header = dir.join("no_offload.h");
         write(&header, include_str!("no_offload.h"))?;

@@ -1,9 +1,10 @@
 //! The demo firewall on packets from memory. It is part of the source tree, so the bench has it only
 //! there, or where `--demo` says.
 use super::BATCH;
+use super::Processors;
+use super::Running;
 use super::counter::Counter;
-use super::processors::Processors;
-use super::running::{Running, start as start_program};
+use super::running::start as start_program;
 use crate::Settings;
 use crate::error::{Error, Result};
 use crate::program::run;
@@ -14,22 +15,35 @@ use std::process::{Child, Command, Stdio};
 
 const WORKER: &str = "worker-0";
 
-pub(super) fn start(
+pub(crate) fn start(
     settings: &Settings,
     processors: &Processors,
     demo: Option<&PathBuf>,
 ) -> Result<Running> {
+    on_packets_from_memory(settings, processors, demo, "firewall", &[])
+}
+
+/// With more options, under a name of its own.
+pub(crate) fn on_packets_from_memory(
+    settings: &Settings,
+    processors: &Processors,
+    demo: Option<&PathBuf>,
+    name: &'static str,
+    options: &[&str],
+) -> Result<Running> {
     let program = program(settings, demo)?;
-    let dir = settings.build_dir.join("density");
-    fs::create_dir_all(&dir).map_err(Error::file("create", &dir))?;
-    let ready = dir.join("firewall.ready");
+    let dir = folder(settings)?;
+    let ready = dir.join(format!("{name}.ready"));
     let _ = fs::remove_file(&ready);
     let mut command = Command::new("taskset");
     command.args(["-c", &processors.worker.to_string()]);
-    command.arg(&program).args(["--source", "memory"]);
+    command
+        .arg(&program)
+        .args(["--source", "memory"])
+        .args(options);
     command.args(["--burst", &BATCH.to_string(), "--ready-file"]);
     command.arg(&ready).stdout(Stdio::piped());
-    let log = dir.join("firewall.log");
+    let log = dir.join(format!("{name}.log"));
     let mut child = start_program(&mut command, &log, || ready.exists())?;
     let Some(stdout) = child.stdout.take() else {
         unreachable!("asked for as a pipe")
@@ -38,11 +52,17 @@ pub(super) fn start(
         pid: child.id() as i32,
         answers: BufReader::new(stdout),
     };
-    Ok(Running::new("firewall", child, WORKER, counter))
+    Ok(Running::new(name, child, WORKER, counter))
+}
+
+fn folder(settings: &Settings) -> Result<PathBuf> {
+    let dir = settings.build_dir.join("network-functions");
+    fs::create_dir_all(&dir).map_err(Error::file("create", &dir))?;
+    Ok(dir)
 }
 
 /// The firewall with two ports, `nf0` and `nf1`; `taskset` is the command that starts it there.
-pub(super) fn between_ports(
+pub(crate) fn between_ports(
     settings: &Settings,
     taskset: &mut Command,
     processors: &Processors,
@@ -50,7 +70,7 @@ pub(super) fn between_ports(
     rules: &Path,
 ) -> Result<Killed> {
     let program = std::path::absolute(program(settings, demo)?);
-    let dir = settings.build_dir.join("density");
+    let dir = folder(settings)?;
     let ready = dir.join("ports.ready");
     let _ = fs::remove_file(&ready);
     taskset.args(["-c", &processors.worker.to_string()]);
@@ -67,10 +87,10 @@ pub(super) fn between_ports(
 }
 
 /// Dropping it ends the program.
-pub(super) struct Killed(Child);
+pub(crate) struct Killed(Child);
 
 impl Killed {
-    pub(super) fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         self.0.id() as i32
     }
 }
@@ -82,7 +102,7 @@ impl Drop for Killed {
     }
 }
 
-fn program(settings: &Settings, demo: Option<&PathBuf>) -> Result<PathBuf> {
+pub(crate) fn program(settings: &Settings, demo: Option<&PathBuf>) -> Result<PathBuf> {
     match demo {
         Some(program) => Ok(program.clone()),
         None => built(settings),

@@ -4,16 +4,16 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Processors {
+pub(crate) struct Processors {
     /// For this process and all it starts.
-    pub(super) others: usize,
-    pub(super) worker: usize,
+    pub(crate) others: usize,
+    pub(crate) worker: usize,
 }
 
 impl Processors {
     /// Takes the last processor away from this process, its recorders and its programs; a worker
     /// is put there by its own means. With a single processor all share it.
-    pub(super) fn divide() -> Result<Processors> {
+    pub(crate) fn divide() -> Result<Processors> {
         let system = |doing| move |source| Error::System { doing, source };
         let own = sched_getaffinity(Pid::from_raw(0)).map_err(system("ask for the processors"))?;
         let allowed: Vec<usize> = (0..CpuSet::count())

@@ -1,6 +1,8 @@
 //! A network function at work on an endless supply of packets from memory.
 use super::counter::Counter;
 use crate::error::{Error, Result};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,18 +12,18 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Dropping it ends the program.
 #[derive(Debug)]
-pub(super) struct Running {
-    pub(super) name: &'static str,
+pub(crate) struct Running {
+    pub(crate) name: &'static str,
     child: Child,
     /// The thread that handles the packets, by the name it has.
     worker: String,
-    pub(super) counter: Counter,
+    pub(crate) counter: Counter,
     /// Left behind by a program that ends without tidying up.
     leaves: Option<PathBuf>,
 }
 
 impl Running {
-    pub(super) fn new(name: &'static str, child: Child, worker: &str, counter: Counter) -> Running {
+    pub(crate) fn new(name: &'static str, child: Child, worker: &str, counter: Counter) -> Running {
         Running {
             name,
             child,
@@ -31,17 +33,17 @@ impl Running {
         }
     }
 
-    pub(super) fn with_directory(mut self, directory: PathBuf) -> Running {
+    pub(crate) fn with_directory(mut self, directory: PathBuf) -> Running {
         self.leaves = Some(directory);
         self
     }
 
-    pub(super) fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         self.child.id() as i32
     }
 
     /// Thread id of the worker.
-    pub(super) fn worker(&self) -> Result<u32> {
+    pub(crate) fn worker(&self) -> Result<u32> {
         let tasks = PathBuf::from(format!("/proc/{}/task", self.pid()));
         let listed = fs::read_dir(&tasks).map_err(Error::file("list", &tasks))?;
         for task in listed.flatten() {
@@ -59,13 +61,41 @@ impl Running {
 
     /// What its worker has run so far (Documentation/scheduler/sched-stats.rst): what others do on
     /// the same processor is not in it.
-    pub(super) fn worker_ns(&self) -> Result<u64> {
+    pub(crate) fn worker_ns(&self) -> Result<u64> {
         let path = PathBuf::from(format!("/proc/{}/schedstat", self.worker()?));
         let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
         let ran = text.split_whitespace().next().and_then(|n| n.parse().ok());
         ran.ok_or_else(|| Error::Answer {
             asked: path.display().to_string(),
             answer: text,
+        })
+    }
+}
+
+impl Running {
+    /// Processor time of the worker for each packet, over a window of so many milliseconds.
+    pub(crate) fn ns_per_packet(&mut self, milliseconds: u64) -> Result<f64> {
+        let (packets, ns) = (self.counter.packets()?, self.worker_ns()?);
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        let (packets, ns) = (self.counter.packets()? - packets, self.worker_ns()? - ns);
+        match packets {
+            0 => Err(Error::Nothing {
+                what: "a network function at work",
+            }),
+            _ => Ok(ns as f64 / packets as f64),
+        }
+    }
+
+    /// Stands still, or goes on.
+    pub(crate) fn hold(&self, held: bool) -> Result<()> {
+        let signal = if held {
+            Signal::SIGSTOP
+        } else {
+            Signal::SIGCONT
+        };
+        kill(Pid::from_raw(self.pid()), signal).map_err(|source| Error::System {
+            doing: "stop a network function for a while",
+            source,
         })
     }
 }
@@ -82,7 +112,7 @@ impl Drop for Running {
 }
 
 /// Starts `command` and waits until `is_ready` says so. The program's words go to a file.
-pub(super) fn start(
+pub(crate) fn start(
     command: &mut Command,
     log: &Path,
     mut is_ready: impl FnMut() -> bool,

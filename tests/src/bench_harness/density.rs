@@ -1,5 +1,6 @@
 //! `bench case-density` from outside: three network functions at work, measured at the densities that
 //! were asked for, and gone afterwards.
+use super::demo;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, hopscope, scratch};
 use serde_json::Value;
@@ -19,13 +20,7 @@ pub(super) fn register(suite: &mut Suite) {
 fn figures() -> Result<()> {
     let dir = scratch().join("results");
     let saved = dir.display().to_string();
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let demo = scratch().join("demo");
-    let build = format!("BUILD={}", demo.display());
-    let mut make = std::process::Command::new("make");
-    hopscope_tests::command::run(make.args(["-s", "-C", &format!("{root}/demo"), &build]))?
-        .expect_code(0)?;
-    let demo = demo.join("hopscope-demo").display().to_string();
+    let demo = demo()?;
     let out = hopscope(&[
         "bench",
         "case-density",

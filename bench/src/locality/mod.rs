@@ -1,0 +1,138 @@
+//! `bench case-locality`: the same packets in another order. Five-tuple filter, 3,000 rules, packets of
+//! a flow back to back in ever longer rows (spatial locality factor). After Fig. 14 of the source
+//! paper: what a packet costs falls with it, and so do the misses of the first-level data cache;
+//! instructions and loads do not.
+mod cachegrind;
+mod report;
+
+use crate::Settings;
+use crate::envelope::Output;
+use crate::error::{Error, Result};
+use crate::function::{BATCH, Processors, Running, firewall};
+use crate::hopscope::Hopscope;
+use crate::host::Host;
+use crate::rows::NotMeasured;
+use report::{Figures, Order, Round};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Packets of a flow back to back.
+const FACTORS: [&str; 7] = ["1", "2", "4", "8", "16", "32", "64"];
+/// 1,024 flows, each decided by one of so many rules.
+const RULES: [&str; 2] = ["--rules-count", "3000"];
+/// The module that looks packets up in the rules, and the whole pass of a batch.
+const MEASURED: [&str; 2] = ["acl_match", "pipeline_run"];
+
+pub fn run(settings: &Settings, demo: Option<&PathBuf>, mut output: Output<'_>) -> Result<bool> {
+    let host = Host::look(None);
+    let processors = Processors::divide()?;
+    let hopscope = Hopscope {
+        binary: settings.hopscope.clone(),
+        files: settings.build_dir.join("recordings"),
+    };
+    let start = |factor: &'static str| {
+        let options = [&RULES[..], &["--slf", factor]].concat();
+        let nf = firewall::on_packets_from_memory(settings, &processors, demo, factor, &options)?;
+        nf.hold(true)?;
+        Ok::<_, Error>(nf)
+    };
+    let mut all = FACTORS
+        .iter()
+        .map(|f| start(f))
+        .collect::<Result<Vec<_>>>()?;
+    let (rounds, milliseconds) = if settings.quick { (5, 100) } else { (21, 300) };
+    let mut orders: Vec<Order> = FACTORS.iter().map(|factor| Order::new(factor)).collect();
+    for round in 0..rounds {
+        settings.say(&format!("round {} of {rounds}", round + 1));
+        // Upwards, then downwards: a drift of the machine meets all alike.
+        for step in 0..all.len() {
+            let at = if round % 2 == 0 {
+                step
+            } else {
+                all.len() - 1 - step
+            };
+            let measured = measure(&hopscope, &mut all[at], milliseconds)?;
+            output.sample(json!({"slf": FACTORS[at], "round": round, "measured": measured}))?;
+            orders[at].rounds.push(measured);
+        }
+    }
+    drop(all);
+    let mut not_measured = vec![counters(&hopscope)?];
+    for order in &mut orders {
+        settings.say(&format!(
+            "instructions and misses by cachegrind, SLF {}",
+            order.slf
+        ));
+        match cachegrind::count(
+            settings,
+            demo,
+            &[&RULES[..], &["--slf", order.slf]].concat(),
+        ) {
+            Ok(counts) => order.counts = Some(counts),
+            Err(error) => not_measured.push(NotMeasured {
+                what: format!("cachegrind's counts at SLF {}", order.slf),
+                reason: error.to_string(),
+            }),
+        }
+    }
+    let summary = Figures {
+        orders,
+        not_measured,
+    }
+    .summary();
+    let complete = summary.complete;
+    output.summary(&host, summary)?;
+    Ok(complete)
+}
+
+/// Bare first, then with two functions measured.
+fn measure(hopscope: &Hopscope, nf: &mut Running, milliseconds: u64) -> Result<Round> {
+    nf.hold(false)?;
+    let bare_ns = nf.ns_per_packet(milliseconds)?;
+    let patterns = MEASURED.map(|function| format!("*!{function}"));
+    let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+    let recording = hopscope.record(nf.pid(), &patterns, &[])?;
+    std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+    let recorded = recording.stop()?;
+    nf.hold(true)?;
+    let path = recorded.file.display().to_string();
+    let rows = hopscope.ask(&["report", &path, "--by", "function", "--json"])?;
+    recorded.discard()?;
+    let p50 = |function: &str| {
+        let row = rows
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .find(|row| row["function"] == function);
+        let corrected = |row: &Value| row["total_corrected_p50_ns"].as_f64();
+        row.as_ref()
+            .and_then(corrected)
+            .ok_or_else(|| Error::NoField {
+                program: "hopscope report --json".into(),
+                field: format!("total_corrected_p50_ns of {function}"),
+                line: rows.lines().next().unwrap_or_default().into(),
+            })
+    };
+    Ok(Round {
+        bare_ns,
+        lookup_ns: p50(MEASURED[0])? / f64::from(BATCH),
+        batch_ns: p50(MEASURED[1])?,
+    })
+}
+
+/// The counters of the processor, which no recording holds: why not.
+fn counters(hopscope: &Hopscope) -> Result<NotMeasured> {
+    let said = hopscope.ask(&["check", "--json"])?;
+    let pmu = said
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .find(|line| line["name"] == "pmu");
+    let reason = match pmu {
+        Some(pmu) if pmu["state"] == "ok" => "recordings hold no counters yet".to_owned(),
+        Some(pmu) => format!("{}", pmu["found"].as_str().unwrap_or("no PMU")),
+        None => "hopscope check does not say whether there is a PMU".to_owned(),
+    };
+    Ok(NotMeasured {
+        what: "instructions, loads and misses of the processor itself".into(),
+        reason,
+    })
+}

@@ -1,0 +1,148 @@
+//! What the order of packets changes, and what not.
+use super::cachegrind::Counts;
+use crate::envelope::Summary;
+use crate::rows::NotMeasured;
+use crate::stats::Spread;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Round {
+    /// Processor time of the worker for each packet, nothing measured.
+    pub(super) bare_ns: f64,
+    /// Median of the lookup for each packet of a batch.
+    pub(super) lookup_ns: f64,
+    /// Median of the pass of a batch through all modules: what each of its packets waits.
+    pub(super) batch_ns: f64,
+}
+
+/// One order of the packets.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Order {
+    pub(super) slf: &'static str,
+    pub(super) rounds: Vec<Round>,
+    pub(super) counts: Option<Counts>,
+}
+
+impl Order {
+    pub(super) fn new(slf: &'static str) -> Order {
+        Order {
+            slf,
+            rounds: Vec::new(),
+            counts: None,
+        }
+    }
+
+    fn spread(&self, of: fn(&Round) -> f64) -> Option<Spread> {
+        Spread::of(&self.rounds.iter().map(of).collect::<Vec<_>>())
+    }
+
+    fn row(&self) -> Value {
+        json!({
+            "slf": self.slf.parse::<u32>().ok(),
+            "bare_ns": self.spread(|r| r.bare_ns),
+            "lookup_ns": self.spread(|r| r.lookup_ns),
+            "batch_ns": self.spread(|r| r.batch_ns),
+            "simulated": self.counts,
+        })
+    }
+}
+
+pub(super) struct Figures {
+    pub(super) orders: Vec<Order>,
+    pub(super) not_measured: Vec<NotMeasured>,
+}
+
+impl Figures {
+    /// The last order's over the first one's.
+    fn last_over_first(&self, of: impl Fn(&Order) -> Option<f64>) -> Option<f64> {
+        Some(of(self.orders.last()?)? / of(self.orders.first()?)?)
+    }
+
+    pub(super) fn summary(self) -> Summary {
+        let median = |of: fn(&Round) -> f64| move |order: &Order| Some(order.spread(of)?.median);
+        let counted = |of: fn(&Counts) -> f64| move |order: &Order| order.counts.as_ref().map(of);
+        let headline = [
+            (
+                "lookup_ratio",
+                self.last_over_first(median(|r| r.lookup_ns)),
+            ),
+            ("batch_ratio", self.last_over_first(median(|r| r.batch_ns))),
+            ("bare_ratio", self.last_over_first(median(|r| r.bare_ns))),
+            (
+                "simulated_load_misses_ratio",
+                self.last_over_first(counted(|c| c.load_misses)),
+            ),
+            (
+                "simulated_loads_ratio",
+                self.last_over_first(counted(|c| c.loads)),
+            ),
+            (
+                "simulated_instructions_ratio",
+                self.last_over_first(counted(|c| c.instructions)),
+            ),
+        ];
+        let mut fields: Map<_, _> = headline
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), json!(value)))
+            .collect();
+        let rows: Vec<Value> = self.orders.iter().map(Order::row).collect();
+        fields.insert("orders".into(), json!(rows));
+        fields.insert("not_measured".into(), json!(self.not_measured));
+        Summary {
+            unit: json!({"*_ratio": "SLF 64 over SLF 1", "orders": "ns; simulated: a packet"}),
+            fields,
+            table: self.table(&headline),
+            complete: headline.iter().all(|(_, value)| value.is_some()),
+        }
+    }
+
+    fn table(&self, headline: &[(&str, Option<f64>)]) -> String {
+        let mut out = format!(
+            "five-tuple filter, 3,000 rules, 1,024 flows; medians of rounds (10th .. 90th percentile)\n\n\
+             {:>4} {:>26} {:>26} {:>28} {:>14} {:>10} {:>10}\n",
+            "SLF",
+            "lookup ns a packet",
+            "batch of 32, ns",
+            "bare ns a packet",
+            "instructions",
+            "loads",
+            "misses"
+        );
+        for order in &self.orders {
+            let text = |of: fn(&Round) -> f64| {
+                order.spread(of).map_or("-".into(), |s| {
+                    format!("{:.1} ({:.1} .. {:.1})", s.median, s.p10, s.p90)
+                })
+            };
+            let _ = write!(
+                out,
+                "{:>4} {:>26} {:>26} {:>28}",
+                order.slf,
+                text(|r| r.lookup_ns),
+                text(|r| r.batch_ns),
+                text(|r| r.bare_ns)
+            );
+            let _ = match order.counts {
+                Some(c) => writeln!(
+                    out,
+                    " {:>14.1} {:>10.1} {:>10.2}",
+                    c.instructions, c.loads, c.load_misses
+                ),
+                None => writeln!(out),
+            };
+        }
+        out.push_str(
+            "\ninstructions, loads and misses: the lookup of a packet in simulated caches\n\n",
+        );
+        for (name, value) in headline {
+            let value = value.map_or("not measured".into(), |v| format!("{v:.3}"));
+            let _ = writeln!(out, "{name} (SLF 64 over SLF 1): {value}");
+        }
+        for missing in &self.not_measured {
+            let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
+        }
+        out
+    }
+}
