@@ -128,7 +128,7 @@ fn counters(hopscope: &Hopscope) -> Result<NotMeasured> {
         .find(|line| line["name"] == "pmu");
     let reason = match pmu {
         Some(pmu) if pmu["state"] == "ok" => "recordings hold no counters yet".to_owned(),
-        Some(pmu) => format!("{}", pmu["found"].as_str().unwrap_or("no PMU")),
+        Some(pmu) => pmu["found"].as_str().unwrap_or("no PMU").to_owned(),
         None => "hopscope check does not say whether there is a PMU".to_owned(),
     };
     Ok(NotMeasured {
