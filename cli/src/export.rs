@@ -1,5 +1,6 @@
 //! `hopscope export`: a recording in the formats of other tools.
 mod output;
+mod pcapng;
 mod source;
 mod write;
 
@@ -28,6 +29,9 @@ pub struct ExportArgs {
     /// folded: numbers of calls instead of nanoseconds
     #[arg(long)]
     count: bool,
+    /// hdr: length of an interval
+    #[arg(long, value_name = "TIME", value_parser = parse_span_ns, default_value = "1s")]
+    interval: Ns,
     /// Only calls that began, and packets due, at this time after the start or later: 1.5s, 20ms
     #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
     from: Option<Ns>,
@@ -51,11 +55,15 @@ enum Format {
     Parquet,
     /// Perfetto trace: open it at ui.perfetto.dev
     Perfetto,
+    /// Generated packets for Wireshark, what is known of each as its comment
+    Pcapng,
+    /// HdrHistogram interval log: latencies over time
+    Hdr,
 }
 
 impl Format {
     fn is_binary(self) -> bool {
-        matches!(self, Format::Parquet | Format::Perfetto)
+        matches!(self, Format::Parquet | Format::Perfetto | Format::Pcapng)
     }
 }
 

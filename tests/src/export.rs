@@ -4,11 +4,15 @@ use hopscope_tests::{Suite, hopscope, repository};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
+mod hdr;
+mod pcapng;
 mod perfetto;
 mod refused;
 mod tables;
 
 pub(crate) fn register(suite: &mut Suite) {
+    hdr::register(suite);
+    pcapng::register(suite);
     perfetto::register(suite);
     refused::register(suite);
     tables::register(suite);

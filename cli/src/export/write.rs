@@ -1,12 +1,15 @@
 //! From the recording to each format.
 use super::source::batch;
 use super::{ExportArgs, Format, Output, Source, What};
-use hopscope_analyze::trail::Observer;
+use hopscope_analyze::trail::{Begun, End, Observer};
 use hopscope_analyze::{Analysis, Group, Options, Outcome, Trail};
+use hopscope_event::{FunctionId, StampFlags};
 use hopscope_report::Names;
 use hopscope_report::export::{CALLS, FUNCTIONS, PACKETS, Perfetto, Rows};
 use hopscope_report::export::{CallRows, CsvRows, JsonRows, PacketRows, ParquetRows};
-use hopscope_report::export::{Facts, FoldedValue, write_folded, write_functions};
+use hopscope_report::export::{Facts, FoldedValue, HdrLog, write_folded, write_functions};
+use std::collections::HashMap;
+use std::io::Write;
 
 /// Gives, in words, what of the recording is missing or doubtful.
 pub(super) fn write(
@@ -29,6 +32,8 @@ pub(super) fn write(
         Format::Json => table(source, what, &mut JsonRows::new(&mut out, schema))?,
         Format::Parquet => table(source, what, &mut ParquetRows::new(&mut out, schema)?)?,
         Format::Perfetto => perfetto(source, &mut out)?,
+        Format::Pcapng => super::pcapng::write(source, &mut out)?,
+        Format::Hdr => hdr(args, source, &mut out)?,
     };
     out.keep()?;
     let text = |f: &hopscope_report::export::Fact| format!("{}: {}", f.name, f.text());
@@ -143,5 +148,71 @@ fn perfetto(source: &Source, out: &mut Output) -> anyhow::Result<Facts> {
     facts.packets(&packets);
     trace.facts(&mut facts);
     trace.finish(&facts)?;
+    Ok(facts)
+}
+
+/// Own times of calls, corrected where the probe cost is known, and latencies of packets.
+struct OwnTimes<'a, W: Write> {
+    names: &'a Names<'a>,
+    tags: HashMap<FunctionId, String>,
+    log: HdrLog<W>,
+    failed: Option<std::io::Error>,
+}
+
+impl<W: Write> Observer for OwnTimes<'_, W> {
+    fn ended(&mut self, call: &Begun, end: &End) {
+        let End::Exit(times) = end else {
+            return;
+        };
+        // A call whose clock ran backwards has no time; the facts count it.
+        if times.total < 0 || self.failed.is_some() {
+            return;
+        }
+        let name = || self.names.qualified(call.function);
+        let tag = self.tags.entry(call.function).or_insert_with(name);
+        let own = times.own_corrected.unwrap_or(times.own);
+        self.failed = self.log.add(tag, call.entry, own).err();
+    }
+}
+
+fn hdr(args: &ExportArgs, source: &Source, out: &mut Output) -> anyhow::Result<Facts> {
+    let packets = source.packets()?;
+    let recording = source.recording(&packets);
+    let (names, meta) = (Names::new(&recording), recording.meta);
+    let mut facts = Facts::of(&recording);
+    let log = HdrLog::new(
+        out,
+        meta.start.tsc,
+        meta.start.realtime_ns,
+        meta.tsc_frequency,
+        args.interval,
+    )?;
+    let mut own = OwnTimes {
+        names: &names,
+        tags: HashMap::new(),
+        log,
+        failed: None,
+    };
+    observe(
+        source,
+        &mut own,
+        |own| Ok(own.failed.take().map_or(Ok(()), Err)?),
+        &mut facts,
+    )?;
+    let mut log = own.log;
+    log.settle()?;
+    for batch in source.stamps() {
+        let batch = batch?;
+        let tag = format!("packets_of_stream_{}", batch.stream.0);
+        for stamp in &batch.stamps {
+            let counts = source.window.contains(stamp.intended.0)
+                && !stamp.flags.contains(StampFlags::DUPLICATE);
+            if let (true, Some(latency)) = (counts, stamp.latency_ticks()) {
+                log.add(&tag, stamp.intended, latency)?;
+            }
+        }
+    }
+    facts.packets(&packets);
+    log.finish(&mut facts)?;
     Ok(facts)
 }

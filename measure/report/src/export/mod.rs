@@ -6,6 +6,7 @@ mod csv;
 mod facts;
 mod folded;
 mod functions;
+mod hdr;
 mod json;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -18,6 +19,7 @@ pub use csv::CsvRows;
 pub use facts::{Fact, Facts};
 pub use folded::{FoldedValue, write_folded};
 pub use functions::{FUNCTIONS, write_functions};
+pub use hdr::HdrLog;
 pub use json::JsonRows;
 #[cfg(feature = "parquet")]
 pub use parquet::ParquetRows;
