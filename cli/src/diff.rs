@@ -26,6 +26,9 @@ pub struct DiffArgs {
     /// Shifts of less than this are noise, whatever the intervals say; compare two recordings of one program to see yours
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
     floor: f64,
+    /// Figures that make a verdict; p99 and mean follow what else the machine does (may be given several times)
+    #[arg(long, value_enum, value_name = "FIGURE", default_values_t = [Figure::P50])]
+    judge: Vec<Figure>,
     /// End with 1 when a row is slower by more than this, beyond noise
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_above: Option<f64>,
@@ -44,6 +47,13 @@ enum By {
 enum Time {
     Own,
     Total,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Figure {
+    P50,
+    P99,
+    Mean,
 }
 
 /// As a part of one.
@@ -68,6 +78,7 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
     let blocks_b = sides[1].blocks(&rows, 1, &times, &b, &a)?;
     let settings = Settings {
         floor: args.floor,
+        judged: [Figure::P50, Figure::P99, Figure::Mean].map(|f| args.judge.contains(&f)),
         ..Settings::default()
     };
     let pair = |i: usize| ([&a.rows[i], &b.rows[i]], [&blocks_a[i], &blocks_b[i]]);
@@ -86,7 +97,7 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
     let mut compared: Vec<DiffRow> = rows.names.iter().enumerate().map(row).collect();
     // What neither of them called has nothing to compare.
     compared.retain(|row| row.compared.n != [0, 0]);
-    sort_diff(&mut compared, settings.floor);
+    sort_diff(&mut compared, settings);
     let head = DiffHead {
         files: [&args.a, &args.b].map(|path| path.display().to_string()),
         doubts: [a.doubts, b.doubts],

@@ -97,6 +97,7 @@ fn compared(a: &Recording, b: &Recording, settings: Settings) -> Vec<Compared> {
 const NO_FLOOR: Settings = Settings {
     alpha: 0.05,
     floor: 0.0,
+    judged: [true; 3],
 };
 
 fn differing(compared: &[Compared]) -> Vec<usize> {
@@ -204,9 +205,26 @@ fn few_calls_or_blocks_get_no_verdict() {
     for few in [calls(99, end / 100), calls(5_000, 1)] {
         let rows = compared(&few, &recording(1, None)[..1].to_vec(), NO_FLOOR);
         assert_eq!(rows[0].verdict, Verdict::TooFew);
-        assert!(rows[0].beyond(0.0).next().is_none());
+        assert!(rows[0].beyond(NO_FLOOR).next().is_none());
     }
     let spreads = Spread::default();
     let blocks = Blocks::new(&spreads, &spreads, Tsc(0), Tsc(10));
     assert!(!is_enough([&spreads; 2], [&blocks; 2]));
+}
+
+/// A figure that is not judged is measured all the same.
+#[test]
+fn only_judged_figures_make_a_verdict() {
+    let a = made(2_000, None, 0.0);
+    let b = made(2_001, Some((4, 0.05, 10.0)), 0.0);
+    let settings = Settings {
+        judged: [true, false, false],
+        ..Settings::default()
+    };
+    let row = &compared(&a, &b, settings)[4];
+    assert!(
+        row.verdict == Verdict::Same && row.p99.is_beyond(0.05),
+        "{row:?}"
+    );
+    assert!(row.beyond(settings).next().is_none());
 }

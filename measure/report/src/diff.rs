@@ -45,8 +45,8 @@ fn differs(row: &DiffRow) -> bool {
 }
 
 /// Largest shift that differs, as a part of A; the sign is lost.
-fn largest(row: &DiffRow, floor: f64) -> f64 {
-    let shifts = row.compared.beyond(floor).map(|(_, s)| s.part().abs());
+fn largest(row: &DiffRow, settings: Settings) -> f64 {
+    let shifts = row.compared.beyond(settings).map(|(_, s)| s.part().abs());
     shifts.fold(0.0, f64::max)
 }
 
@@ -56,9 +56,8 @@ impl DiffHead {
         let Some(limit) = self.fail_above else {
             return Vec::new();
         };
-        let floor = self.settings.floor;
         let fails = |row: &&DiffRow| {
-            let mut beyond = row.compared.beyond(floor);
+            let mut beyond = row.compared.beyond(self.settings);
             beyond.any(|(_, s)| s.part() > limit)
         };
         rows.iter().filter(fails).collect()
@@ -66,9 +65,9 @@ impl DiffHead {
 }
 
 /// What differs first, by size; then by name.
-pub fn sort_diff(rows: &mut [DiffRow], floor: f64) {
+pub fn sort_diff(rows: &mut [DiffRow], settings: Settings) {
     rows.sort_by(|x, y| {
-        let key = |row: &DiffRow| (differs(row), largest(row, floor));
+        let key = |row: &DiffRow| (differs(row), largest(row, settings));
         let ((dx, sx), (dy, sy)) = (key(x), key(y));
         dy.cmp(&dx)
             .then(sy.total_cmp(&sx))
@@ -109,7 +108,7 @@ pub fn write_diff(out: &mut impl Write, head: &DiffHead, rows: &[DiffRow]) -> io
     writeln!(out, "times      {}", printable(&head.times))?;
     writeln!(
         out,
-        "noise      shifts below {:.1} % are noise; the intervals hold all together at {confidence:.0} %\n",
+        "noise      shifts below {:.1} % are noise; the intervals hold all together at {confidence:.0} %; * beyond noise, ~ the same but not judged\n",
         head.settings.floor * 100.0
     )?;
     for row in rows {
@@ -125,11 +124,11 @@ pub fn write_diff(out: &mut impl Write, head: &DiffHead, rows: &[DiffRow]) -> io
         if c.verdict == Verdict::TooFew {
             continue;
         }
-        for (name, shift) in c.figures() {
-            let mark = if shift.is_beyond(head.settings.floor) {
-                "*"
-            } else {
-                " "
+        for ((name, shift), judged) in c.figures().into_iter().zip(head.settings.judged) {
+            let mark = match (shift.is_beyond(head.settings.floor), judged) {
+                (true, true) => "*",
+                (true, false) => "~",
+                (false, _) => " ",
             };
             writeln!(out, "       {mark} {name:<5} {}", shift_text(shift))?;
         }
@@ -208,7 +207,7 @@ fn figure(object: &mut Map<String, Value>, name: &str, shift: &Shift, floor: f64
         "shift_high_percent",
         number((shift.ratio.high - 1.0) * 100.0),
     );
-    put("differs", shift.is_beyond(floor).into());
+    put("beyond_noise", shift.is_beyond(floor).into());
 }
 
 /// One object a line; bounds that nothing bounds are `null`.
@@ -228,8 +227,9 @@ pub fn write_diff_json(out: &mut impl Write, head: &DiffHead, rows: &[DiffRow]) 
             o.insert(format!("negative_{side}"), c.negative[i].into());
         }
         if c.verdict != Verdict::TooFew {
-            for (name, shift) in c.figures() {
+            for ((name, shift), judged) in c.figures().into_iter().zip(head.settings.judged) {
                 figure(&mut o, name, shift, head.settings.floor);
+                o.insert(format!("{name}_judged"), judged.into());
             }
             o.insert("superiority".into(), number(c.superiority.value));
             o.insert("superiority_low".into(), number(c.superiority.low));

@@ -33,7 +33,7 @@ pub use spread::Spread;
 /// Fewest calls of each side, and blocks with calls, for a verdict.
 pub const CALLS_MIN: u64 = 100;
 pub const BLOCKS_MIN: usize = 8;
-/// Figures of a row that are tested: p50, p99, mean.
+/// Figures of a row: p50, p99, mean.
 pub const FIGURES: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,6 +42,8 @@ pub struct Settings {
     pub alpha: f64,
     /// Shifts of less than this part are noise whatever the intervals say.
     pub floor: f64,
+    /// Which figures make a verdict: p50, p99, mean.
+    pub judged: [bool; FIGURES],
 }
 
 impl Default for Settings {
@@ -49,6 +51,7 @@ impl Default for Settings {
         Settings {
             alpha: 0.05,
             floor: 0.05,
+            judged: [true; FIGURES],
         }
     }
 }
@@ -83,11 +86,13 @@ impl Compared {
         [("p50", &self.p50), ("p99", &self.p99), ("mean", &self.mean)]
     }
 
-    /// The figures whose interval lies beyond the floor.
-    pub fn beyond(&self, floor: f64) -> impl Iterator<Item = (&'static str, &Shift)> {
-        let judged = self.verdict != Verdict::TooFew;
-        let figures = self.figures().into_iter();
-        figures.filter(move |(_, s)| judged && s.is_beyond(floor))
+    /// The judged figures whose interval lies beyond the floor.
+    pub fn beyond(&self, settings: Settings) -> impl Iterator<Item = (&'static str, &Shift)> {
+        let enough = self.verdict != Verdict::TooFew;
+        let figures = self.figures().into_iter().zip(settings.judged);
+        figures
+            .filter(move |((_, s), judged)| enough && *judged && s.is_beyond(settings.floor))
+            .map(|(figure, _)| figure)
     }
 }
 
@@ -98,7 +103,8 @@ pub fn compare(
     tested: usize,
     settings: Settings,
 ) -> Compared {
-    let level = settings.alpha / (tested.max(1) * FIGURES) as f64;
+    let judged = settings.judged.iter().filter(|j| **j).count();
+    let level = settings.alpha / (tested * judged).max(1) as f64;
     let quantile = |parts: u64| {
         let side =
             |spread: &Spread, blocks: &Blocks| spread.interval(parts, blocks.share(parts), level);
@@ -119,10 +125,10 @@ pub fn compare(
     if !is_enough([a, b], [blocks_a, blocks_b]) {
         return compared;
     }
+    compared.verdict = Verdict::Same;
     let beyond = |sign: f64| {
-        let figures = compared.figures();
-        let its = |s: &Shift| s.is_beyond(settings.floor) && s.part() * sign > 0.0;
-        figures.iter().any(|(_, s)| its(s))
+        let mut figures = compared.beyond(settings);
+        figures.any(|(_, s)| s.part() * sign > 0.0)
     };
     compared.verdict = match (beyond(1.0), beyond(-1.0)) {
         (false, false) => Verdict::Same,
