@@ -129,6 +129,9 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
             entries: &tables.streams,
             packets: &packets,
         },
+        off_cpu: tables.off_cpu.as_ref(),
+        thin: tables.thin.as_ref(),
+        triggers: &tables.triggers,
     };
     if let Some(to) = &args.html {
         html::write(&args, to, &reader, &recording, &threads, window)?;
@@ -243,6 +246,7 @@ fn statistics(
     };
     let index = Index::new(recording.functions, recording.threads);
     let mut analysis = Analysis::new(index, options);
+    analysis.off_cpu(crate::runs::off_cpu(reader)?);
     for batch in reader.batches() {
         let batch = batch.with_context(|| format!("reading {}", args.file.display()))?;
         if threads.as_ref().is_none_or(|t| t.contains(&batch.thread)) {

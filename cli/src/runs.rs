@@ -1,6 +1,6 @@
 //! Runs of a recording, for every subcommand that looks at passes of the data path.
 use anyhow::{Context, bail};
-use hopscope_analyze::{Batch, Index, Root, RootChoice, RootError, RootSearch, Run};
+use hopscope_analyze::{Batch, Index, OffCpuTimes, Root, RootChoice, RootError, RootSearch, Run};
 use hopscope_analyze::{RunOptions, Runs, Window};
 use hopscope_event::{FunctionEntry, FunctionId, ThreadIx};
 use hopscope_trace::{OwnedBatch, Tables, TraceReader};
@@ -28,6 +28,19 @@ pub fn batch(batch: &OwnedBatch) -> Batch<'_> {
     }
 }
 
+/// When threads did not run; empty when context switches were not recorded.
+///
+/// # Errors
+/// Switches that do not decode.
+pub fn off_cpu(reader: &TraceReader) -> anyhow::Result<OffCpuTimes> {
+    let mut times = OffCpuTimes::default();
+    for batch in reader.off_cpu() {
+        let batch = batch.context("reading the context switches of the recording")?;
+        times.extend(batch.thread, batch.lost_before, &batch.rows);
+    }
+    Ok(times)
+}
+
 impl RunSource<'_> {
     /// Gives each run to `take`, in the order of their ends; the builder then knows the counts.
     ///
@@ -45,10 +58,7 @@ impl RunSource<'_> {
             probe_cost: tables.meta.probe_cost,
         };
         let mut runs = Runs::new(Index::new(&tables.functions, &tables.threads), options);
-        for next in self.reader.off_cpu() {
-            let next = next.context("reading the context switches")?;
-            runs.off_cpu(next.thread, next.rows.iter().map(|row| (row.out, row.back)));
-        }
+        runs.off_cpu(off_cpu(self.reader)?);
         for next in self.batches() {
             runs.feed(&batch(&next?));
             while let Some(run) = runs.ready() {

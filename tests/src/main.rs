@@ -19,6 +19,7 @@ mod load_connections;
 mod load_packets;
 mod netio;
 mod nf;
+mod off_cpu;
 mod recording;
 mod top;
 mod torture;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     load_packets::register(&mut suite);
     netio::register(&mut suite);
     nf::register(&mut suite);
+    off_cpu::register(&mut suite);
     top::register(&mut suite);
     torture::register(&mut suite);
     traps::register(&mut suite);

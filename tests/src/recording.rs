@@ -27,7 +27,7 @@ impl Recording {
         Recording::start_command(command_with_buffer(pid, patterns, output, buffer), output)
     }
 
-    fn start_command(mut command: Command, output: &Path) -> Result<Recording> {
+    pub(crate) fn start_command(mut command: Command, output: &Path) -> Result<Recording> {
         let ready = output.with_extension("ready");
         command
             .arg("--ready-file")

@@ -168,6 +168,9 @@ impl Side {
             damage: damage.as_deref(),
             filter: "",
             streams: Streams::default(),
+            off_cpu: tables.off_cpu.as_ref(),
+            thin: tables.thin.as_ref(),
+            triggers: &tables.triggers,
         });
         facts.calls(&totals.balance, &totals.oddities);
         let text = |f: &hopscope_report::export::Fact| format!("{}: {}", f.name, f.text());

@@ -65,6 +65,9 @@ impl Source {
                 entries: &tables.streams,
                 packets,
             },
+            off_cpu: tables.off_cpu.as_ref(),
+            thin: tables.thin.as_ref(),
+            triggers: &tables.triggers,
         }
     }
 

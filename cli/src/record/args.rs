@@ -51,6 +51,9 @@ pub struct RecordArgs {
     /// Do not measure the probe's cost first; the report is then not corrected
     #[arg(long)]
     pub no_calibration: bool,
+    /// Do not record when threads were off the processor
+    #[arg(long)]
+    pub no_off_cpu: bool,
     /// Command to start and record from its first instruction
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,

@@ -1,15 +1,16 @@
 //! One recording from start to end, in the recorder process.
 use super::{RecordArgs, calibrate, summary, targets};
 use anyhow::{Context, bail};
-use hopscope_event::{ProcessEntry, ProcessIx, RecordingMeta, Summary, record};
+use hopscope_event::{OffCpuEntry, ProcessEntry, ProcessIx, RecordingMeta, Summary, record};
 use hopscope_probe::attach::{self, Held, launch};
-use hopscope_probe::counters::{clock_sync, measure_frequency, tsc_is_invariant};
+use hopscope_probe::counters::{Switches, clock_sync, measure_frequency, tsc_is_invariant};
 use hopscope_probe::live::found;
 use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2, install};
 use hopscope_probe::live::table::PatchTable;
 use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan;
 use hopscope_probe::plan::{Item, Plan};
+use hopscope_probe::recorder::off_cpu::OffCpuRecorder;
 use hopscope_probe::recorder::{Ended, Limits, Outcome, Recorder, Target, ThreadNumbers};
 use hopscope_trace::TraceWriter;
 use std::fs::{self, File};
@@ -78,6 +79,8 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     let mut writer = create(args, &meta)?;
     writer.modules(&plan.modules)?;
     writer.functions(&plan.functions)?;
+    // Before the first probe: every call is to lie within what is known of switches.
+    let switches = open_switches(args, &wanted);
     let mut installed = Vec::new();
     for (process, items) in wanted {
         match attach(&process, &items, &plan, &meta, &options) {
@@ -96,6 +99,10 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         return Err(e);
     }
     writer.refusals(&plan.refusals)?;
+    writer.off_cpu(&OffCpuEntry {
+        why_not: switches.as_ref().err().cloned(),
+        ..OffCpuEntry::default()
+    })?;
     writer.flush()?;
     let attach_pauses: Vec<u64> = installed
         .iter()
@@ -118,6 +125,9 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         frequency: meta.tsc_frequency,
         cost: meta.probe_cost,
         numbers: ThreadNumbers::default(),
+        off_cpu: switches
+            .ok()
+            .map(|s| OffCpuRecorder::new(s, meta.tsc_frequency)),
         clock: &clock_sync,
     };
     let tty = std::io::stderr().is_terminal();
@@ -138,6 +148,21 @@ pub fn take_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
     }
     Ok(())
+}
+
+/// Context switches of the targets, or why there are none.
+fn open_switches(
+    args: &RecordArgs,
+    wanted: &[(ProcessEntry, Vec<Item>)],
+) -> Result<Switches, String> {
+    if args.no_off_cpu {
+        return Err("not asked for (--no-off-cpu)".into());
+    }
+    let pids: Vec<i32> = wanted.iter().map(|(process, _)| process.pid).collect();
+    Switches::of(&pids).map_err(|e| {
+        eprintln!("hopscope: off-CPU time is not recorded: {e}");
+        e.to_string()
+    })
 }
 
 /// Waits for the command; a signal that ended it counts as 128 + its number, as in shells.
@@ -281,7 +306,7 @@ pub fn meta(args: &RecordArgs, options: &InstallOptions) -> RecordingMeta {
 
 fn finish(
     args: &RecordArgs,
-    writer: TraceWriter<BufWriter<File>>,
+    mut writer: TraceWriter<BufWriter<File>>,
     outcome: Outcome,
     attach_pause_ns: Vec<u64>,
     plan: &Plan,
@@ -307,12 +332,15 @@ fn finish(
         recorder_cpu_ns: ns(cpu.user_time()) + ns(cpu.system_time()),
         notes: outcome.notes,
     };
+    let off_cpu = outcome.off_cpu.as_ref();
+    let noted = off_cpu.map_or(Ok(()), |entry| writer.off_cpu(entry));
     let bytes = writer.bytes_written();
     let written = close(args, writer, &summary);
-    summary::print(args, &summary, plan, meta, bytes)?;
+    summary::print(args, &summary, off_cpu, plan, meta, bytes)?;
     if let Ended::WriteFailed(_) = outcome.ended {
         bail!("{}; the targets were restored", outcome.ended);
     }
+    noted?;
     written?;
     match outcome.ended {
         Ended::Overhead { .. } => Ok(ExitCode::from(1)),

@@ -1,6 +1,6 @@
 //! What `record` says: a line each second, the closing numbers, the dry run.
 use super::RecordArgs;
-use hopscope_event::{RecordingMeta, Summary};
+use hopscope_event::{OffCpuEntry, RecordingMeta, Summary};
 use hopscope_probe::plan::{Plan, basename};
 use hopscope_probe::recorder::Status;
 use std::collections::BTreeMap;
@@ -68,6 +68,7 @@ pub fn dry_run(plan: &Plan, json: bool) -> anyhow::Result<()> {
 pub(super) fn print(
     args: &RecordArgs,
     s: &Summary,
+    off_cpu: Option<&OffCpuEntry>,
     plan: &Plan,
     meta: &RecordingMeta,
     bytes: u64,
@@ -80,6 +81,7 @@ pub(super) fn print(
             "type": "summary", "schema": 1, "file": args.output, "functions": functions,
             "refused": plan.refusals.len(), "refused_by_reason": reasons(plan),
             "bytes": bytes, "probe_cost": meta.probe_cost, "tsc_hz": meta.tsc_frequency,
+            "off_cpu": off_cpu,
         });
         if let (Some(line), serde_json::Value::Object(extra)) = (line.as_object_mut(), extra) {
             line.extend(extra);
@@ -102,6 +104,14 @@ pub(super) fn print(
         "lost {}, torn {}, calls of threads without a ring {}",
         s.lost, s.torn, s.calls_unmeasured
     )?;
+    match off_cpu {
+        Some(o) => writeln!(
+            out,
+            "off CPU {} times, to {} ns; {} switches lost, {} without their other half",
+            o.intervals, o.clock_error_ns, o.lost, o.unpaired
+        )?,
+        None => writeln!(out, "off-CPU time not recorded")?,
+    }
     for (reason, n) in reasons(plan) {
         writeln!(out, "refused {n}: {reason}")?;
     }

@@ -252,6 +252,7 @@ fn look(
         frequency: meta.tsc_frequency,
         cost: meta.probe_cost,
         numbers: ThreadNumbers::default(),
+        off_cpu: None,
         clock: &clock_sync,
     };
     recorder.run(

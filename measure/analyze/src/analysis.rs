@@ -4,8 +4,9 @@ use crate::pair::{Call, Enter, Gap, Mark, Pairer, Sink};
 use crate::stats::{Inclusive, Stats};
 use crate::tree::Tree;
 use crate::{Correction, Index, Window};
+use crate::{OffCpuIndex, OffCpuShare, OffCpuTimes};
 use hopscope_event::table::ModuleIx;
-use hopscope_event::{FunctionId, ProbeCost, ProcessIx, Record, ThreadIx};
+use hopscope_event::{FunctionId, ProbeCost, ProcessIx, Record, ThreadIx, Tsc};
 use std::collections::{BTreeMap, HashMap};
 
 /// What one row of statistics is about.
@@ -122,6 +123,10 @@ struct Aggregate {
     cache: HashMap<(Option<ProcessIx>, Option<ThreadIx>), Vec<u32>>,
     current: Vec<u32>,
     current_of: (Option<ProcessIx>, Option<ThreadIx>),
+    off_cpu: OffCpuTimes,
+    thread: Option<ThreadIx>,
+    /// Through this span `thread` ran without a break.
+    ran: (u64, u64),
     balance: Balance,
 }
 
@@ -139,9 +144,17 @@ impl Analysis {
                 row_of: HashMap::new(),
                 cache: HashMap::new(),
                 current_of: (None, None),
+                off_cpu: OffCpuTimes::default(),
+                thread: None,
+                ran: (0, 0),
                 balance: Balance::default(),
             },
         }
+    }
+
+    /// When threads did not run; to be told before the records.
+    pub fn off_cpu(&mut self, times: OffCpuTimes) {
+        self.aggregate.off_cpu = times;
     }
 
     /// Takes the next records of a thread.
@@ -179,6 +192,16 @@ impl Analysis {
 
 impl Aggregate {
     fn turn_to(&mut self, thread: ThreadIx) {
+        if self.thread != Some(thread) {
+            (self.thread, self.ran) = (Some(thread), (0, 0));
+            if self
+                .off_cpu
+                .thread(thread)
+                .is_none_or(OffCpuIndex::is_empty)
+            {
+                self.ran = (0, u64::MAX);
+            }
+        }
         let of = match self.options.group {
             Group::Function | Group::Module => return,
             Group::Process => (self.index.process(thread), None),
@@ -223,6 +246,23 @@ impl Aggregate {
         at
     }
 
+    /// `None`: the thread ran all the time.
+    #[inline]
+    fn off_cpu_of(&mut self, call: &Call) -> Option<OffCpuShare> {
+        let end = call.entry.wrapping_add(call.inclusive as u64);
+        match self.ran.0 <= call.entry && end <= self.ran.1 {
+            true => None,
+            false => self.look_up(call.entry, end),
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, start: u64, end: u64) -> Option<OffCpuShare> {
+        let index = self.off_cpu.thread(self.thread?)?;
+        self.ran = index.ran_around(end);
+        Some(index.within(Tsc(start), Tsc(end)))
+    }
+
     fn in_window(&self, tsc: u64) -> bool {
         self.options.window.contains(tsc)
     }
@@ -259,7 +299,13 @@ impl Sink for Aggregate {
             _ => (!call.mark.recursive, Inclusive::EveryCall),
         };
         let correction = self.correction;
+        let off_cpu = self.off_cpu_of(call);
         let stats = &mut self.row(call.function).stats;
+        if let Some(off_cpu) = off_cpu
+            && outermost
+        {
+            stats.off_cpu.add(off_cpu);
+        }
         stats.add(call, outermost, inclusive, correction.as_ref());
     }
 

@@ -2,6 +2,7 @@
 use crate::balance::Balance;
 use crate::correct::{Corrected, Correction};
 use crate::distribution::Distribution;
+use crate::off_cpu::OffCpuShare;
 use crate::pair::Call;
 
 /// Bounded statistics over calls. Ticks, as measured unless "corrected" is said.
@@ -16,6 +17,8 @@ pub struct Stats {
     pub outer_descendants: u128,
     pub self_ticks: i128,
     pub callees: u64,
+    /// Of the outermost calls.
+    pub off_cpu: OffCpuSum,
     pub inclusive: Distribution,
     pub own: Distribution,
     /// With the median probe cost taken out; empty when the cost is not known.
@@ -24,6 +27,26 @@ pub struct Stats {
     /// Calls without measured callees: both times are one, and recorded once.
     leaf: Distribution,
     leaf_corrected: Distribution,
+}
+
+/// What calls were without a processor, in ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OffCpuSum {
+    pub calls: u64,
+    pub ticks: u128,
+    /// Of these: another task was put in its place.
+    pub preempted_ticks: u128,
+    /// Calls of which not all switches are known.
+    pub incomplete_calls: u64,
+}
+
+impl OffCpuSum {
+    pub(crate) fn add(&mut self, share: OffCpuShare) {
+        self.calls += u64::from(share.ticks > 0);
+        self.ticks += u128::from(share.ticks);
+        self.preempted_ticks += u128::from(share.preempted_ticks);
+        self.incomplete_calls += u64::from(share.incomplete);
+    }
 }
 
 /// Which inclusive times make the distribution.

@@ -65,6 +65,16 @@ pub struct ClockSync {
     pub window_ticks: u64,
 }
 
+/// The same instant on the probes' clock and on `CLOCK_MONOTONIC_RAW`, which no time service slews
+/// and which the kernel stamps its own events with when asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawSync {
+    pub tsc: Tsc,
+    pub raw_ns: u64,
+    /// As in [`ClockSync`].
+    pub window_ticks: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

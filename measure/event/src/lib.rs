@@ -16,7 +16,7 @@ pub mod stamp;
 pub mod table;
 pub mod value;
 
-pub use clock::{ClockSync, Ns, Tsc, TscFrequency};
+pub use clock::{ClockSync, Ns, RawSync, Tsc, TscFrequency};
 pub use kept::{ThinEntry, TriggerEntry};
 pub use off_cpu::{OffCpu, OffCpuEntry};
 pub use record::{FunctionId, Kind, Record};

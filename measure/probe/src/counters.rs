@@ -1,5 +1,12 @@
-//! The machine's clocks, and whether they can be trusted.
-pub use hopscope_event::clock::read::{clock_sync, measure_frequency, read_tsc};
+//! The machine's clocks and whether they can be trusted, and the kernel's own events.
+#[allow(unsafe_code)]
+mod perf_event;
+mod switches;
+
+pub use perf_event::{Said, Switch};
+pub use switches::{Switches, SwitchesError};
+
+pub use hopscope_event::clock::read::{clock_sync, measure_frequency, raw_sync, read_tsc};
 use std::fs;
 
 /// Whether the kernel says that the TSC runs evenly through all states of the CPU.

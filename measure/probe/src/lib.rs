@@ -5,7 +5,6 @@
 #[allow(unsafe_code)]
 pub mod attach;
 pub mod codegen;
-#[allow(unsafe_code)]
 pub mod counters;
 pub mod listing;
 pub mod live;

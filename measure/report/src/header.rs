@@ -37,6 +37,7 @@ pub(crate) fn write(
         None => writeln!(out, "probes     cost not measured: times are not corrected")?,
     }
     summary(out, recording)?;
+    crate::choices::write(out, recording, scale)?;
     if !recording.filter.is_empty() {
         writeln!(out, "shown      {}", recording.filter)?;
     }

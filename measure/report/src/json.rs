@@ -56,8 +56,10 @@ pub fn write_json(
     crate::packets::write_json(out, recording, &scale)?;
     match view.layout {
         Layout::Rows(group) => {
+            let off_cpu = recording.has_off_cpu();
             for row in sorted(&names, outcome, view.sort) {
-                line(out, &row_object(&names, outcome, &scale, group, row))?;
+                let object = row_object(&names, outcome, &scale, group, off_cpu, row);
+                line(out, &object)?;
             }
         }
         Layout::Tree => paths(out, &names, outcome, &scale, view)?,
@@ -147,6 +149,7 @@ fn row_object<'a>(
     outcome: &Outcome,
     scale: &'a Scale,
     group: Group,
+    off_cpu: bool,
     row: &Row,
 ) -> Object<'a> {
     let kind = match group {
@@ -183,6 +186,12 @@ fn row_object<'a>(
     o.put("outermost_calls", s.outer_calls);
     o.distribution("total_raw", &s.inclusive);
     o.distribution("self_raw", &s.own);
+    if off_cpu {
+        o.time("off_cpu", narrow(s.off_cpu.ticks));
+        o.time("preempted", narrow(s.off_cpu.preempted_ticks));
+        o.put("off_cpu_calls", s.off_cpu.calls);
+        o.put("off_cpu_incomplete_calls", s.off_cpu.incomplete_calls);
+    }
     if let Some(c) = &outcome.correction {
         o.corrected("total", s.corrected_total(c));
         o.corrected("self", s.corrected_self(c));
@@ -190,6 +199,10 @@ fn row_object<'a>(
         o.distribution("self_corrected", &s.own_corrected);
     }
     o
+}
+
+fn narrow(ticks: u128) -> i128 {
+    i128::try_from(ticks).unwrap_or(i128::MAX)
 }
 
 fn balance(b: hopscope_analyze::Balance) -> Value {
@@ -284,5 +297,8 @@ fn summary(
     s.put("threads", threads);
     s.put("recorder", serde_json::to_value(recording.summary)?);
     s.put("damage", recording.damage);
+    for (name, value) in crate::choices::values(recording) {
+        s.put(name, value);
+    }
     line(out, &s)
 }

@@ -2,6 +2,7 @@
 //! writer takes a [`Recording`] and an [`hopscope_analyze::Outcome`] and writes to an `impl Write`.
 #![forbid(unsafe_code)]
 
+mod choices;
 mod diff;
 mod events;
 pub mod export;
@@ -81,7 +82,14 @@ pub fn write_text(
         return Ok(());
     }
     match view.layout {
-        Layout::Rows(group) => table::write(out, &names, outcome, &scale, group, view.sort)?,
+        Layout::Rows(group) => {
+            let shown = table::Shown {
+                group,
+                sort: view.sort,
+                off_cpu: recording.has_off_cpu(),
+            };
+            table::write(out, &names, outcome, &scale, shown)?;
+        }
         Layout::Tree => tree::write(out, &names, outcome, &scale, view.sort)?,
     }
     losses::write(out, recording, &names, outcome)

@@ -96,6 +96,14 @@ pub(crate) fn write(
             o.stacks_given_up,
             "stacks were given up: too many at once in one thread",
         ),
+        (
+            outcome
+                .rows
+                .iter()
+                .map(|r| r.stats.off_cpu.incomplete_calls)
+                .sum(),
+            "calls in whose time context switches were lost: more of it may be off CPU",
+        ),
         (negative(|s| &s.own), "own times are negative as measured"),
         (
             negative(|s| &s.inclusive_corrected),

@@ -5,7 +5,9 @@ use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{
     CaptureEntry, FunctionEntry, FunctionId, ProcessEntry, ProcessIx, RecordingMeta,
 };
-use hopscope_event::{Refusal, Summary, ThreadEntry, ThreadIx};
+use hopscope_event::{
+    OffCpuEntry, Refusal, Summary, ThinEntry, ThreadEntry, ThreadIx, TriggerEntry,
+};
 use std::collections::HashMap;
 
 /// Everything of a recording but its records.
@@ -27,9 +29,20 @@ pub struct Recording<'a> {
     pub filter: &'a str,
     /// Generated packets; empty in most recordings.
     pub streams: Streams<'a>,
+    /// Whether context switches were recorded; `None`: the recorder did not say.
+    pub off_cpu: Option<&'a OffCpuEntry>,
+    /// Only each Nth run was kept.
+    pub thin: Option<&'a ThinEntry>,
+    /// Why a flight recorder saved this.
+    pub triggers: &'a [TriggerEntry],
 }
 
 impl Recording<'_> {
+    /// Off-CPU times of calls are known.
+    pub(crate) fn has_off_cpu(&self) -> bool {
+        self.off_cpu.is_some_and(|o| o.why_not.is_none())
+    }
+
     /// No process was measured: there is nothing to say of calls.
     pub(crate) fn is_of_packets_only(&self) -> bool {
         !self.streams.is_empty() && self.functions.is_empty() && self.processes.is_empty()

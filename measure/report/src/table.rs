@@ -6,22 +6,30 @@ use hopscope_analyze::{Corrected, Distribution, Group, Outcome, Row};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+/// What the table is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown {
+    pub group: Group,
+    pub sort: Sort,
+    /// Times without a processor are known.
+    pub off_cpu: bool,
+}
+
 pub(crate) fn write(
     out: &mut impl Write,
     names: &Names<'_>,
     outcome: &Outcome,
     scale: &Scale,
-    group: Group,
-    sort: Sort,
+    shown: Shown,
 ) -> io::Result<()> {
-    if group == Group::Module {
+    if shown.group == Group::Module {
         writeln!(
             out,
             "total: calls into the module from outside; self: each of its calls\n"
         )?;
     }
     let mut parts: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
-    for row in sorted(names, outcome, sort) {
+    for row in sorted(names, outcome, shown.sort) {
         let part = (row.key.process, row.key.thread);
         parts.entry(part).or_default().push(row);
     }
@@ -39,7 +47,7 @@ pub(crate) fn write(
             let gap = if place > 0 { "\n" } else { "" };
             writeln!(out, "{gap}{}", heading.join(" of "))?;
         }
-        part(out, names, outcome, scale, &rows)?;
+        part(out, names, outcome, scale, &rows, shown.off_cpu)?;
     }
     Ok(())
 }
@@ -50,6 +58,7 @@ fn part(
     outcome: &Outcome,
     scale: &Scale,
     rows: &[&Row],
+    off_cpu: bool,
 ) -> io::Result<()> {
     let correction = outcome.correction.as_ref();
     let whole: i128 = rows.iter().map(|r| own(&r.stats, correction)).sum();
@@ -87,21 +96,50 @@ fn part(
             ],
         };
         block[0][0] = calls;
-        block[0][10] = name;
+        block[0][NAME] = name;
+        if off_cpu {
+            // Beside the times as measured, of which it is a part.
+            let raw = usize::from(correction.is_some());
+            let off = |ticks: u128| i128::try_from(ticks).unwrap_or(i128::MAX);
+            let (ticks, preempted) = (s.off_cpu.ticks, s.off_cpu.preempted_ticks);
+            block[raw][OFF_CPU] = share(off(ticks), s.outer_ticks);
+            block[raw][OFF_CPU + 1] = share(off(preempted), s.outer_ticks);
+        }
         lines.append(&mut block);
     }
     if correction.is_none() {
         lines.iter_mut().for_each(|l| l[4].clear());
     }
+    if !off_cpu {
+        let clear = |l: &mut Cells| l[OFF_CPU..OFF_CPU + 2].iter_mut().for_each(String::clear);
+        lines.iter_mut().for_each(clear);
+    }
     aligned(out, &lines)
 }
 
-type Cells = [String; 11];
+const COLUMNS: usize = 13;
+/// And, in the next column, what of it was against the thread's will.
+const OFF_CPU: usize = 5;
+const NAME: usize = 12;
+
+type Cells = [String; COLUMNS];
 
 fn titles(corrected: bool) -> Cells {
     let range = if corrected { "lowest..highest" } else { "" };
     [
-        "calls", "time", "sum", "of self", range, "p50", "p90", "p99", "p99.9", "max", "name",
+        "calls",
+        "time",
+        "sum",
+        "of self",
+        range,
+        "off CPU",
+        "preempted",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "max",
+        "name",
     ]
     .map(str::to_owned)
 }
@@ -126,6 +164,8 @@ fn cells(
         scale.text(sum),
         part,
         range.unwrap_or_default(),
+        String::new(),
+        String::new(),
         q(500),
         q(900),
         q(990),
@@ -138,13 +178,13 @@ fn cells(
 /// Numbers to the right, words to the left, names last so that long ones disturb nothing.
 fn aligned(out: &mut impl Write, lines: &[Cells]) -> io::Result<()> {
     let width = |column: usize| lines.iter().map(|l| l[column].chars().count()).max();
-    let widths: [usize; 11] = std::array::from_fn(|c| width(c).unwrap_or(0));
+    let widths: [usize; COLUMNS] = std::array::from_fn(|c| width(c).unwrap_or(0));
     for line in lines {
         let mut text = String::new();
         for (column, cell) in line.iter().enumerate() {
             let width = widths[column];
             match column {
-                10 => text.push_str(&format!("  {cell}")),
+                NAME => text.push_str(&format!("  {cell}")),
                 _ if width == 0 => {}
                 1 => text.push_str(&format!("  {cell:<width$}")),
                 _ => text.push_str(&format!("  {cell:>width$}")),

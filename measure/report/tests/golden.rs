@@ -5,7 +5,8 @@ mod sample;
 use hopscope_analyze::{Group, Packets};
 use hopscope_event::value::number;
 use hopscope_event::{
-    CaptureEntry, CaptureMethod, CapturePlace, Content, FunctionId, Kind, Record,
+    CaptureEntry, CaptureMethod, CapturePlace, Content, FunctionId, Kind, OffCpu, OffCpuEntry,
+    Record, ThinEntry, TriggerEntry,
 };
 use hopscope_event::{
     RecordingMeta, Stamp, StampFlags, StreamEntry, StreamIx, ThreadIx, Tsc, Value,
@@ -104,6 +105,62 @@ fn killed_recorder_damaged_file_no_probe_cost() {
     sample.damage = Some("chunk 9 at byte 4096: checksum differs; read up to there".into());
     let layout = Layout::Rows(Group::Function);
     check("killed.txt", text(&sample, Group::Function, view(layout)));
+}
+
+/// Rounds are 5,000 ticks apart from 1,010,000 on (see the sample): each row says what it falls in.
+#[test]
+fn off_cpu_times_and_what_was_left_out() {
+    let mut sample = Sample::new();
+    let begin = sample.batches[0].3[0].tsc;
+    let row = |out: u64, back: u64, preempted| OffCpu {
+        out: Tsc(begin + out),
+        back: Tsc(begin + back),
+        preempted,
+    };
+    sample.off_cpu = Some(OffCpuEntry {
+        why_not: None,
+        clock_error_ns: 31,
+        intervals: 3,
+        lost: 4,
+        unpaired: 0,
+    });
+    // In the rule match of the first round; in the input, not the match; between two rounds.
+    let rows = vec![
+        row(200, 300, true),
+        row(1_000, 1_500, false),
+        row(3_000, 3_200, true),
+    ];
+    sample.switches = vec![(ThreadIx(0), 0, rows), (ThreadIx(1), 4, vec![])];
+    sample.thin = Some(ThinEntry {
+        roots: vec![FunctionId(0)],
+        every: 10,
+        runs_seen: 1_012,
+        runs_kept: 101,
+        runs_cut: 0,
+        records_left_out: 9_110,
+    });
+    let fired = |at: u64, took| TriggerEntry {
+        trigger: "acl_match > 300ns".into(),
+        at: Tsc(begin + at),
+        thread: Some(ThreadIx(0)),
+        function: Some(FunctionId(2)),
+        took_ticks: took,
+    };
+    sample.triggers = (0..12)
+        .map(|n| fired(5_000 * n, (n > 0).then_some(700)))
+        .collect();
+    let layout = Layout::Rows(Group::Function);
+    check("off_cpu.txt", text(&sample, Group::Function, view(layout)));
+    check(
+        "off_cpu.jsonl",
+        json(&sample, Group::Function, view(layout)),
+    );
+    sample.off_cpu = Some(OffCpuEntry {
+        why_not: Some("not asked for (--no-off-cpu)".into()),
+        ..OffCpuEntry::default()
+    });
+    let layout = Layout::Rows(Group::Module);
+    check("no_off_cpu.txt", text(&sample, Group::Module, view(layout)));
 }
 
 #[test]

@@ -8,6 +8,7 @@ const FENCED_IN: &[&str] = &[
     "measure/event/src/clock",
     "measure/event/src/ring",
     "measure/probe/src/attach",
+    "measure/probe/src/counters/perf_event",
     "measure/probe/src/memory",
     "measure/probe/src/patch",
     "measure/trace/src/map",

@@ -1,11 +1,10 @@
 //! From calls to runs.
 use super::Shared;
-use super::off_cpu::OffCpuSpans;
 use super::open::{Building, Jumped, NOWHERE, OPEN_MAX, Place};
 use crate::balance::{Fate, Orphan};
 use crate::pair::{Call, Enter, Mark, Sink};
 use crate::run::RootChoice;
-use crate::{Correction, Index, Window};
+use crate::{Correction, Index, OffCpuIndex, Window};
 use hopscope_event::{Content, FunctionId, ThreadIx, Tsc, Value};
 
 pub(super) struct Builder<'a> {
@@ -15,7 +14,7 @@ pub(super) struct Builder<'a> {
     pub(super) correction: Option<&'a Correction>,
     pub(super) index: &'a Index,
     pub(super) building: &'a mut Building,
-    pub(super) off_cpu: &'a OffCpuSpans,
+    pub(super) off_cpu: Option<&'a OffCpuIndex>,
     pub(super) shared: &'a mut Shared,
 }
 
@@ -176,11 +175,11 @@ impl Builder<'_> {
             How::OpenAtEnd => &mut counts.open_at_end,
         } += 1;
         run.complete = how == How::Complete && run.calls_left_out == 0;
-        if !self.off_cpu.is_empty() {
-            run.off_cpu_ticks = self.off_cpu.within(run.start, run.end);
+        if let Some(off_cpu) = self.off_cpu {
+            run.off_cpu_ticks = off_cpu.within(run.start, run.end).ticks;
             if run.off_cpu_ticks > 0 {
                 for call in &mut run.calls {
-                    call.off_cpu_ticks = self.off_cpu.within(call.entry, call.exit);
+                    call.off_cpu_ticks = off_cpu.within(call.entry, call.exit).ticks;
                 }
             }
         }

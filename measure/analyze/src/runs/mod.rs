@@ -3,7 +3,6 @@ mod build;
 mod counts;
 mod losses;
 mod merge;
-mod off_cpu;
 mod open;
 
 pub use counts::RunCounts;
@@ -13,12 +12,11 @@ pub use open::CALLS_MAX;
 use crate::analysis::{Batch, Thread};
 use crate::join::Loss;
 use crate::run::{Root, Run};
-use crate::{Correction, Index, Window};
+use crate::{Correction, Index, OffCpuTimes, Window};
 use build::Builder;
-use hopscope_event::{ProbeCost, ThreadIx, Tsc};
+use hopscope_event::{ProbeCost, ThreadIx};
 use losses::Losses;
 use merge::Merge;
-use off_cpu::OffCpuSpans;
 use open::Building;
 use std::collections::HashMap;
 
@@ -46,6 +44,7 @@ pub struct Runs {
     correction: Option<Correction>,
     threads: HashMap<ThreadIx, OfThread>,
     losses: Losses,
+    off_cpu: OffCpuTimes,
     shared: Shared,
 }
 
@@ -53,7 +52,6 @@ pub struct Runs {
 struct OfThread {
     thread: Thread,
     building: Building,
-    off_cpu: OffCpuSpans,
 }
 
 #[derive(Debug, Default)]
@@ -73,6 +71,7 @@ impl Runs {
             correction: options.probe_cost.map(Correction::new),
             threads: HashMap::new(),
             losses: Losses::default(),
+            off_cpu: OffCpuTimes::default(),
             shared: Shared::default(),
         }
     }
@@ -91,10 +90,9 @@ impl Runs {
         self.losses.found()
     }
 
-    /// When a thread did not run: half-open spans, ascending. To be told before the records.
-    pub fn off_cpu(&mut self, thread: ThreadIx, spans: impl IntoIterator<Item = (Tsc, Tsc)>) {
-        let of = self.threads.entry(thread).or_default();
-        of.off_cpu.extend(spans);
+    /// When threads did not run; to be told before the records.
+    pub fn off_cpu(&mut self, times: OffCpuTimes) {
+        self.off_cpu = times;
     }
 
     /// Takes the next records of a thread.
@@ -110,7 +108,7 @@ impl Runs {
             correction: self.correction.as_ref(),
             index: &self.index,
             building: &mut of.building,
-            off_cpu: &of.off_cpu,
+            off_cpu: self.off_cpu.thread(batch.thread),
             shared: &mut self.shared,
         };
         if gap.lost > 0 || gap.torn > 0 || gap.discontinuous {
@@ -139,7 +137,7 @@ impl Runs {
                 correction: self.correction.as_ref(),
                 index: &self.index,
                 building: &mut of.building,
-                off_cpu: &of.off_cpu,
+                off_cpu: self.off_cpu.thread(ix),
                 shared: &mut self.shared,
             };
             let oddities = of.thread.pairer.finish(&mut builder);

@@ -1,5 +1,6 @@
 //! The recorder: drains the rings of all targets into one sink (a trace file, or who looks at them
 //! live) until told to stop, then detaches. It never makes a target wait.
+pub mod off_cpu;
 mod overhead;
 mod pace;
 pub mod salvage;
@@ -12,8 +13,9 @@ pub use target::{Counts, Target, ThreadNumbers};
 use crate::live::remove::{self, Detached};
 use crate::live::table::State;
 use hopscope_event::ring::Visit;
-use hopscope_event::{ClockSync, ProbeCost, Record, TscFrequency};
+use hopscope_event::{ClockSync, OffCpuEntry, ProbeCost, Record, ThreadIx, TscFrequency};
 use hopscope_trace::TraceError;
+use off_cpu::OffCpuRecorder;
 use std::time::{Duration, Instant};
 
 /// When to stop without being told.
@@ -70,6 +72,8 @@ pub struct Recorder<'a, S: Sink> {
     pub frequency: TscFrequency,
     pub cost: Option<ProbeCost>,
     pub numbers: ThreadNumbers,
+    /// `None`: context switches are not recorded.
+    pub off_cpu: Option<OffCpuRecorder>,
     /// Reads the clocks (time is an argument).
     pub clock: &'a dyn Fn() -> ClockSync,
 }
@@ -82,6 +86,8 @@ pub struct Outcome {
     pub threads: u64,
     pub calls_unmeasured: u64,
     pub detach_pauses: Vec<Duration>,
+    /// `None` when context switches were not recorded.
+    pub off_cpu: Option<OffCpuEntry>,
     pub notes: Vec<String>,
 }
 
@@ -98,6 +104,7 @@ impl<S: Sink> Recorder<'_, S> {
             threads: 0,
             calls_unmeasured: 0,
             detach_pauses: Vec::new(),
+            off_cpu: None,
             notes: Vec::new(),
         };
         let mut buffer = Vec::new();
@@ -152,8 +159,34 @@ impl<S: Sink> Recorder<'_, S> {
                 outcome.counts.damaged
             ));
         }
+        match self.last_switches() {
+            Ok(entry) => outcome.off_cpu = entry,
+            Err(e) if !matches!(ended, Ended::WriteFailed(_)) => {
+                ended = Ended::WriteFailed(e.to_string());
+            }
+            Err(_) => {}
+        }
         outcome.ended = ended;
         outcome
+    }
+
+    fn measured_threads(&self) -> Vec<(i32, ThreadIx)> {
+        self.targets.iter().flat_map(Target::named).collect()
+    }
+
+    /// `all`: also those that are too few yet to make a chunk.
+    fn visit_switches(&mut self, all: bool) -> Result<(), TraceError> {
+        let threads = self.measured_threads();
+        match &mut self.off_cpu {
+            Some(off_cpu) => off_cpu.visit(&threads, self.writer, all),
+            None => Ok(()),
+        }
+    }
+
+    fn last_switches(&mut self) -> Result<Option<OffCpuEntry>, TraceError> {
+        self.visit_switches(true)?;
+        let off_cpu = self.off_cpu.as_mut();
+        off_cpu.map(|o| o.finish(self.writer)).transpose()
     }
 
     fn record(&mut self, stop: &dyn Fn() -> bool, status: &mut dyn FnMut(Status)) -> Ended {
@@ -195,6 +228,9 @@ impl<S: Sink> Recorder<'_, S> {
                 )?);
             }
             let now = Instant::now();
+            if seconds.switches_due(now) {
+                self.visit_switches(false)?;
+            }
             let calls: u64 = self.targets.iter().map(|t| t.counts.calls).sum();
             if self.limits.calls.is_some_and(|limit| calls >= limit) {
                 return Ok(Ended::Calls);
@@ -211,6 +247,7 @@ impl<S: Sink> Recorder<'_, S> {
                 }
             }
             if let Some(span) = seconds.status_due(now) {
+                self.visit_switches(true)?;
                 self.writer.clock((self.clock)())?;
                 self.writer.flush()?;
                 let line = self.status(&mut seconds, span, now - started);
@@ -262,6 +299,7 @@ impl<S: Sink> Recorder<'_, S> {
 /// What happens at intervals.
 struct Seconds {
     last_status: Instant,
+    last_switches: Instant,
     last_housekeeping: Instant,
     targets: Vec<(overhead::Overhead, u64)>,
 }
@@ -270,6 +308,7 @@ impl Seconds {
     fn new(now: Instant) -> Seconds {
         Seconds {
             last_status: now,
+            last_switches: now,
             last_housekeeping: now,
             targets: Vec::new(),
         }
@@ -287,6 +326,15 @@ impl Seconds {
         let due = now - self.last_housekeeping >= Duration::from_millis(50);
         if due {
             self.last_housekeeping = now;
+        }
+        due
+    }
+
+    /// Often enough for two million switches a second on a processor.
+    fn switches_due(&mut self, now: Instant) -> bool {
+        let due = now - self.last_switches >= Duration::from_millis(5);
+        if due {
+            self.last_switches = now;
         }
         due
     }

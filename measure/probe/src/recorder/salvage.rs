@@ -6,7 +6,7 @@ use crate::live::LiveError;
 use crate::live::table::PatchTable;
 use hopscope_event::layout::{RING_HEADER_BYTES, ring_bytes, ring_offset};
 use hopscope_event::ring::{Position, Ring, Visit};
-use hopscope_event::{Summary, ThreadIx};
+use hopscope_event::{OffCpuEntry, Summary, ThreadIx};
 use hopscope_trace::{TraceError, TraceWriter};
 use std::io::Write;
 use std::sync::atomic::AtomicU64;
@@ -29,6 +29,10 @@ pub fn salvage<W: Write>(
     writer.process(&table.process)?;
     writer.modules(&table.modules)?;
     writer.functions(&table.functions)?;
+    writer.off_cpu(&OffCpuEntry {
+        why_not: Some("the recorder was killed; its own file holds those until then".into()),
+        ..OffCpuEntry::default()
+    })?;
     let mut counts = Counts::default();
     let mut numbers = ThreadNumbers::default();
     let mut threads = 0;

@@ -1,6 +1,6 @@
 //! Where records go: a trace file, or whoever looks at them live.
 use hopscope_event::{ClockSync, ThreadEntry};
-use hopscope_trace::{Batch, TraceError, TraceWriter};
+use hopscope_trace::{Batch, Switches, TraceError, TraceWriter};
 use std::io::Write;
 
 /// What the recorder drains into. An error ends the recording; the targets are restored then.
@@ -14,6 +14,15 @@ pub trait Sink {
     /// # Errors
     /// See [`Sink::thread`].
     fn records(&mut self, batch: Batch<'_>) -> Result<(), TraceError>;
+
+    /// When a thread did not run, in order of time; its `thread` came before. Whoever shows calls
+    /// only has no use for it.
+    ///
+    /// # Errors
+    /// See [`Sink::thread`].
+    fn switches(&mut self, _: Switches<'_>) -> Result<(), TraceError> {
+        Ok(())
+    }
 
     /// Once a second.
     ///
@@ -33,6 +42,10 @@ impl<W: Write> Sink for TraceWriter<W> {
 
     fn records(&mut self, batch: Batch<'_>) -> Result<(), TraceError> {
         TraceWriter::records(self, batch)
+    }
+
+    fn switches(&mut self, batch: Switches<'_>) -> Result<(), TraceError> {
+        TraceWriter::switches(self, batch)
     }
 
     fn clock(&mut self, sync: ClockSync) -> Result<(), TraceError> {

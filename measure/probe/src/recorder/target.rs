@@ -191,10 +191,15 @@ impl Target {
 
     /// Thread ids with rings now.
     pub fn tids(&self) -> impl Iterator<Item = i32> {
-        self.rings
-            .iter()
-            .filter_map(|r| r.thread.map(|(_, tid)| tid))
-            .filter(|tid| *tid != 0)
+        self.named().map(|(tid, _)| tid)
+    }
+
+    /// Threads that have records, with their numbers.
+    pub fn named(&self) -> impl Iterator<Item = (i32, ThreadIx)> {
+        let named = self.rings.iter().filter_map(|r| r.thread);
+        named
+            .map(|(ix, tid)| (tid, ix))
+            .filter(|(tid, _)| *tid != 0)
     }
 }
 

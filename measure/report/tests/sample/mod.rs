@@ -1,9 +1,10 @@
 //! A small recording made by hand: two threads, a tail call, an escape, a loss, a refusal.
-use hopscope_analyze::{Analysis, Batch, Group, Index, Options, Outcome, Window};
+use hopscope_analyze::{Analysis, Batch, Group, Index, OffCpuTimes, Options, Outcome, Window};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
-use hopscope_event::{CaptureEntry, ClockSync, Tsc, TscFrequency};
+use hopscope_event::{CaptureEntry, ClockSync, OffCpu, OffCpuEntry, ThinEntry};
 use hopscope_event::{FunctionEntry, FunctionId, Kind, ProbeCost, ProcessEntry, ProcessIx};
 use hopscope_event::{Record, RecordingMeta, Refusal, Summary, ThreadEntry, ThreadIx};
+use hopscope_event::{TriggerEntry, Tsc, TscFrequency};
 use hopscope_report::{Recording, Streams};
 
 pub struct Sample {
@@ -16,6 +17,11 @@ pub struct Sample {
     pub captures: Vec<CaptureEntry>,
     pub summary: Option<Summary>,
     pub damage: Option<String>,
+    pub off_cpu: Option<OffCpuEntry>,
+    /// Thread, switches lost before, rows.
+    pub switches: Vec<(ThreadIx, u64, Vec<OffCpu>)>,
+    pub thin: Option<ThinEntry>,
+    pub triggers: Vec<TriggerEntry>,
     /// Thread, index of the first record, lost before it.
     pub batches: Vec<(ThreadIx, u64, u64, Vec<Record>)>,
 }
@@ -153,6 +159,10 @@ impl Sample {
                 notes: vec![],
             }),
             damage: None,
+            off_cpu: None,
+            switches: Vec::new(),
+            thin: None,
+            triggers: Vec::new(),
             batches: vec![
                 (ThreadIx(0), 0, 0, records(&first)),
                 (ThreadIx(1), 0, 0, records(&second)),
@@ -174,6 +184,9 @@ impl Sample {
             damage: self.damage.as_deref(),
             filter: "",
             streams: Streams::default(),
+            off_cpu: self.off_cpu.as_ref(),
+            thin: self.thin.as_ref(),
+            triggers: &self.triggers,
         }
     }
 
@@ -184,6 +197,11 @@ impl Sample {
             probe_cost: self.meta.probe_cost,
         };
         let mut analysis = Analysis::new(Index::new(&self.functions, &self.threads), options);
+        let mut times = OffCpuTimes::default();
+        for (thread, lost, rows) in &self.switches {
+            times.extend(*thread, *lost, rows);
+        }
+        analysis.off_cpu(times);
         for (thread, first_index, lost, records) in &self.batches {
             analysis.feed(&Batch {
                 thread: *thread,

@@ -1,0 +1,220 @@
+//! When a call's thread did not run, against the kernel's own account of the thread.
+use crate::recording::{Recording, command};
+use anyhow::{Context, Result, ensure};
+use hopscope_event::{Kind, OffCpu, ThreadIx};
+use hopscope_tests::Requirement::{Fsgsbase, Gcc, Root};
+use hopscope_tests::{Suite, Target, compile_c, counts, hopscope, scratch};
+use hopscope_trace::TraceReader;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+pub(crate) fn register(suite: &mut Suite) {
+    let needs = &[Root, Gcc, Fsgsbase];
+    suite
+        .case("off_cpu::a_busy_neighbour_preempts", needs, || {
+            against_the_kernel("preempted", true, false)
+        })
+        .alone();
+    suite.case("off_cpu::sleep_is_no_preemption", needs, || {
+        against_the_kernel("asleep", false, false)
+    });
+    suite.case("off_cpu::threads_started_later", needs, || {
+        against_the_kernel("thread", false, true)
+    });
+    suite.case("off_cpu::left_out_when_asked", needs, left_out);
+}
+
+/// What the program says of each call, in order: time by the clock, of it without a processor.
+struct Truth {
+    calls: HashMap<String, Vec<(u64, u64)>>,
+}
+
+fn run_program(name: &str, busy: bool, thread: bool, record: &[&str]) -> Result<(Truth, PathBuf)> {
+    let program = compile_c(&["off_cpu.c"], &["-O2", "-lpthread"])?;
+    let dir = scratch().join(format!("off_cpu-{name}"));
+    std::fs::create_dir_all(&dir)?;
+    let (said, file) = (dir.join("calls.txt"), dir.join("calls.hop"));
+    let calls = counts().pick("150", "1500");
+    let mut target = Command::new(program);
+    target.args(["0", calls]).arg(&said).stdout(Stdio::piped());
+    if thread {
+        target.arg("thread");
+    }
+    let mut target = Target::spawn(&mut target)?;
+    let neighbour = match busy {
+        true => {
+            let mut spin = Command::new("taskset");
+            spin.args(["-c", "0", "sh", "-c", "while :; do :; done"]);
+            Some(Target::spawn_now(&mut spin)?)
+        }
+        false => None,
+    };
+    let mut command = command(target.pid(), &["compute", "doze"], &file);
+    command.args(record);
+    let recording = Recording::start_command(command, &file)?;
+    target.signal(Signal::SIGUSR1)?;
+    let out = target.child().stdout.take().context("a pipe")?;
+    let mut line = String::new();
+    BufReader::new(out).read_line(&mut line)?;
+    ensure!(line == "done\n", "the program said {line:?}");
+    recording.stop()?;
+    drop(neighbour);
+    Ok((truth(&said)?, file))
+}
+
+fn truth(said: &Path) -> Result<Truth> {
+    let mut calls: HashMap<String, Vec<(u64, u64)>> = HashMap::new();
+    for line in std::fs::read_to_string(said)?.lines() {
+        let words: Vec<_> = line.split(' ').collect();
+        let [name, wall, off] = words[..] else {
+            anyhow::bail!("{line:?}");
+        };
+        // The two clocks are read one after the other: less than nothing is nothing.
+        let off: i64 = off.parse()?;
+        let call = (wall.parse()?, off.max(0) as u64);
+        calls.entry(name.into()).or_default().push(call);
+    }
+    Ok(Truth { calls })
+}
+
+/// Of one call as recorded, in ns: off CPU, preempted.
+type Found = (u64, u64);
+
+/// By looking at every interval, which the analysis does not do.
+fn found(file: &Path) -> Result<HashMap<String, Vec<Found>>> {
+    let reader = TraceReader::open(file)?;
+    let tables = reader.tables();
+    let mut rows: HashMap<ThreadIx, Vec<OffCpu>> = HashMap::new();
+    for batch in reader.off_cpu() {
+        let batch = batch?;
+        ensure!(batch.lost_before == 0, "switches were lost");
+        rows.entry(batch.thread).or_default().extend(batch.rows);
+    }
+    let mut calls: HashMap<String, Vec<Found>> = HashMap::new();
+    let mut entry = HashMap::new();
+    for batch in reader.batches() {
+        let batch = batch?;
+        for r in &batch.records {
+            let key = (batch.thread, r.function());
+            match r.kind() {
+                Some(Kind::Entry) => drop(entry.insert(key, r.tsc)),
+                Some(Kind::Exit) => {
+                    let from = entry.remove(&key).context("an exit without an entry")?;
+                    let name = &tables.functions[r.function().0 as usize].name;
+                    let rows = rows.get(&batch.thread).map_or(&[][..], Vec::as_slice);
+                    let frequency = tables.meta.tsc_frequency;
+                    let ns = |ticks: u64| frequency.ns(ticks as i64) as u64;
+                    let (off, preempted) = overlap(rows, from, r.tsc);
+                    calls
+                        .entry(name.clone())
+                        .or_default()
+                        .push((ns(off), ns(preempted)));
+                }
+                other => anyhow::bail!("a record of kind {other:?}"),
+            }
+        }
+    }
+    Ok(calls)
+}
+
+fn overlap(rows: &[OffCpu], from: u64, to: u64) -> (u64, u64) {
+    let part = |r: &&OffCpu| r.back.0.min(to).saturating_sub(r.out.0.max(from));
+    let preempted = rows.iter().filter(|r| r.preempted);
+    (
+        rows.iter().map(|r| part(&r)).sum(),
+        preempted.map(|r| part(&r)).sum(),
+    )
+}
+
+/// The program's readings enclose more than the call: two system calls, and what happens between
+/// them. So a call may have been off longer by the program's account, and never shorter, but for
+/// what a switch itself takes, which the kernel books on either side.
+fn against_the_kernel(name: &str, busy: bool, thread: bool) -> Result<()> {
+    const SWITCH_NS: u64 = 30_000;
+    let (truth, file) = run_program(name, busy, thread, &[])?;
+    let found = found(&file)?;
+    for (function, said) in &truth.calls {
+        let recorded = found.get(function).context("calls of each function")?;
+        ensure!(
+            recorded.len() == said.len(),
+            "{function}: calls are missing"
+        );
+        let agrees =
+            |((_, said), (off, _)): &(&(u64, u64), &Found)| said.abs_diff(*off) < SWITCH_NS;
+        let agreeing = said.iter().zip(recorded).filter(agrees).count();
+        let sum = |values: Vec<u64>| values.iter().sum::<u64>();
+        let (said_ns, off_ns) = (
+            sum(said.iter().map(|(_, off)| *off).collect()),
+            sum(recorded.iter().map(|(off, _)| *off).collect()),
+        );
+        let preempted_ns = sum(recorded.iter().map(|(_, p)| *p).collect());
+        println!(
+            "{name} {function}: {agreeing} of {} agree to {SWITCH_NS} ns; off by the kernel \
+             {said_ns} ns, recorded {off_ns} ns, of it preempted {preempted_ns} ns",
+            said.len()
+        );
+        ensure!(
+            agreeing * 100 >= said.len() * 95,
+            "{function}: only {agreeing} of {} calls agree with the kernel",
+            said.len()
+        );
+        match function.as_str() {
+            // Sleep is what it does; being woken late is not being taken off.
+            "doze" => {
+                ensure!(off_ns >= 700_000 * said.len() as u64, "it slept longer");
+                ensure!(preempted_ns * 10 < off_ns, "sleep was taken for preemption");
+            }
+            _ if busy => {
+                ensure!(off_ns > 0, "the neighbour never had the processor");
+                ensure!(preempted_ns == off_ns, "it never sleeps by itself");
+            }
+            _ => ensure!(preempted_ns == off_ns, "it never sleeps by itself"),
+        }
+    }
+    reported(&file, &found)
+}
+
+/// The report's sums, computed in another way, are the same to the rounding of each call.
+fn reported(file: &Path, found: &HashMap<String, Vec<Found>>) -> Result<()> {
+    let path = file.to_str().context("path")?;
+    let out = hopscope(&["report", path, "--json"])?.expect_code(0)?;
+    let mut seen = 0;
+    for line in out.stdout.lines() {
+        let line: Value = serde_json::from_str(line)?;
+        let Some(calls) = line["function"].as_str().and_then(|name| found.get(name)) else {
+            continue;
+        };
+        seen += 1;
+        let of = |field: &str| line[field].as_f64().context("times of each function");
+        let (off, preempted) = (of("off_cpu_ns")?, of("preempted_ns")?);
+        let sums = calls
+            .iter()
+            .fold((0, 0), |sum, c| (sum.0 + c.0, sum.1 + c.1));
+        let near = |a: f64, b: u64| (a - b as f64).abs() <= calls.len() as f64 + 1.0;
+        ensure!(near(off, sums.0) && near(preempted, sums.1), "{line}");
+    }
+    ensure!(seen == found.len(), "functions are missing: {}", out.stdout);
+    Ok(())
+}
+
+fn left_out() -> Result<()> {
+    let (_, file) = run_program("left_out", false, false, &["--no-off-cpu"])?;
+    let reader = TraceReader::open(&file)?;
+    let entry = reader.tables().off_cpu.clone().context("it is said")?;
+    let why_not = entry.why_not.context("a reason")?;
+    ensure!(why_not.contains("--no-off-cpu"), "{why_not}");
+    ensure!(reader.off_cpu().next().is_none(), "switches were recorded");
+    let path = file.to_str().context("path")?;
+    let out = hopscope(&["report", path])?.expect_code(0)?;
+    ensure!(
+        out.stdout
+            .contains("off CPU    not recorded: not asked for"),
+        "{}",
+        out.stdout
+    );
+    Ok(())
+}
