@@ -130,9 +130,7 @@ fn overlap(rows: &[OffCpu], from: u64, to: u64) -> (u64, u64) {
     )
 }
 
-/// The program's readings enclose more than the call: two system calls, and what happens between
-/// them. So a call may have been off longer by the program's account, and never shorter, but for
-/// what a switch itself takes, which the kernel books on either side.
+/// What a switch itself takes, the kernel books on either side of it.
 fn against_the_kernel(name: &str, busy: bool, thread: bool) -> Result<()> {
     const SWITCH_NS: u64 = 30_000;
     let (truth, file) = run_program(name, busy, thread, &[])?;
