@@ -4,10 +4,12 @@ mod joined;
 mod packet_id;
 mod packets;
 mod runs;
+mod tail;
 
 use crate::runs::RunSource;
 use anyhow::Context;
 use clap::ValueEnum;
+use hopscope_analyze::tail::Threshold;
 use hopscope_analyze::{Analysis, Batch, Group, Index, Options, Window, parse_span_ns};
 use hopscope_event::{Ns, ThreadIx};
 use hopscope_report::{Event, EventWriter, Layout, Names, PacketWriter, Recording};
@@ -37,6 +39,10 @@ pub struct ReportArgs {
     /// of a queue; :be behind it for network order). Default: those whose name has seq in it
     #[arg(long, value_name = "CAPTURE")]
     packet_id: Option<String>,
+    /// Why packets were late: those above a percentile (p99.9) or a time (500us), by cause
+    #[arg(long, value_name = "pP|TIME", value_parser = tail::parse_tail,
+          conflicts_with_all = ["by", "sort", "events"])]
+    tail: Option<(Threshold, String)>,
     /// How many of the longest runs, slowest packets or flows are listed
     #[arg(short, value_name = "N")]
     number: Option<usize>,
@@ -140,6 +146,15 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     match args.events {
         true => events(&mut out, &args, &reader, &recording, &threads, window)?,
+        false if let Some(asked) = &args.tail => {
+            let source = RunSource {
+                reader: &reader,
+                threads: &threads,
+                window,
+                root: args.root.as_deref(),
+            };
+            tail::write(&mut out, &args, &source, &recording, asked)?;
+        }
         false if matches!(args.by, By::Run | By::Packet | By::Flow) => {
             let source = RunSource {
                 reader: &reader,

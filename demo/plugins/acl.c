@@ -2,12 +2,17 @@
 #include <stdio.h>
 
 #include "../src/module.h"
+#include "spin.h"
 #include "tuple_space.h"
 
 static struct tuple_space *space;
+static uint32_t spin_port;
+static uint64_t spin_us;
 
 static HELPER bool acl_lookup(const struct five_tuple *flow)
 {
+	if (spin_port && flow->destination_port == spin_port)
+		spin(spin_us);
 	return tuple_space_permit(space, flow);
 }
 
@@ -23,6 +28,8 @@ static MODULE void acl_match(struct worker *worker, struct frame *frame)
 
 static int acl_open(const struct settings *settings)
 {
+	spin_port = settings->spin_port;
+	spin_us = settings->spin_us;
 	space = tuple_space_build(settings->rules);
 	if (!space)
 		fprintf(stderr, "hopscope-demo: no memory for the access list\n");

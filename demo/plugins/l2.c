@@ -3,10 +3,13 @@
 
 #include "../src/module.h"
 #include "mac_table.h"
+#include "spin.h"
 
 #define GROUP_BIT (1ull << 40) /* lowest bit of the first octet, in a MAC key */
 
 static struct mac_table *table;
+static uint64_t spin_every;
+static uint64_t spin_us;
 
 static MODULE void l2_learn(struct worker *worker, struct frame *frame)
 {
@@ -18,6 +21,7 @@ static MODULE void l2_learn(struct worker *worker, struct frame *frame)
 
 static MODULE void l2_forward(struct worker *worker, struct frame *frame)
 {
+	static _Thread_local uint64_t since_spin;
 	uint32_t all_ports = (1u << worker->ports) - 1;
 	for (uint32_t i = 0; i < frame->count; i++) {
 		struct packet *packet = &frame->packets[frame->alive[i]];
@@ -30,11 +34,17 @@ static MODULE void l2_forward(struct worker *worker, struct frame *frame)
 		} else {
 			packet->out_ports = 1u << port;
 		}
+		if (spin_every && ++since_spin == spin_every) {
+			since_spin = 0;
+			spin(spin_us);
+		}
 	}
 }
 
 static int l2_open(const struct settings *settings)
 {
+	spin_every = settings->spin_every;
+	spin_us = settings->spin_us;
 	table = mac_table_new(settings->mac_age_s);
 	if (!table)
 		fprintf(stderr, "hopscope-demo: no memory for the MAC table\n");

@@ -50,7 +50,9 @@ int main(int argc, char **argv)
 		rules_free(&rules);
 		return 0;
 	}
-	struct settings settings = { .rules = &rules, .mac_age_s = options.mac_age_s };
+	struct settings settings = { .rules = &rules, .mac_age_s = options.mac_age_s,
+				     .spin_us = options.spin_us, .spin_every = options.spin_every,
+				     .spin_port = options.spin_port };
 	int signals = stop_signals();
 	if (signals < 0 || stop_open(&run.stop) != 0 || pipeline_open(&run.pipeline, options.plugins, &settings) != 0 ||
 	    open_queues(&run, &rules) != 0 || run_workers(&run, threads, signals) != 0) {

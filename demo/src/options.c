@@ -33,6 +33,10 @@ static const char usage[] =
 	"  --print-rules           print the access list and stop\n"
 	"  --mac-age SECONDS       until a silent address is forgotten (300)\n"
 	"  --plugins DIRECTORY     (beside the executable)\n"
+	"Planted faults, for proofs of what finds them\n"
+	"  --spin-every N          each Nth packet, whatever it is, makes l2_forward spin\n"
+	"  --spin-port PORT        each packet to this port makes acl_lookup spin\n"
+	"  --spin-us U             for so many microseconds (500)\n"
 	"Scripts\n"
 	"  --ready-file FILE       written with our pid when packets may come\n"
 	"\n"
@@ -40,7 +44,7 @@ static const char usage[] =
 	"Exit codes: 0 ok, 1 the check of the packets failed, 2 usage or environment.\n";
 
 enum { SOURCE = 256, PORT, WORKERS, BURST, PACKETS, SECONDS, SEED, SIZE, DENIED, SLF, RULES, RULES_SEED, RULES_COUNT,
-       PRINT_RULES, MAC_AGE, PLUGINS, READY_FILE, HELP };
+       PRINT_RULES, MAC_AGE, PLUGINS, SPIN_EVERY, SPIN_PORT, SPIN_US, READY_FILE, HELP };
 
 static const struct option table[] = {
 	{ "source", required_argument, NULL, SOURCE },
@@ -59,6 +63,9 @@ static const struct option table[] = {
 	{ "print-rules", no_argument, NULL, PRINT_RULES },
 	{ "mac-age", required_argument, NULL, MAC_AGE },
 	{ "plugins", required_argument, NULL, PLUGINS },
+	{ "spin-every", required_argument, NULL, SPIN_EVERY },
+	{ "spin-port", required_argument, NULL, SPIN_PORT },
+	{ "spin-us", required_argument, NULL, SPIN_US },
 	{ "ready-file", required_argument, NULL, READY_FILE },
 	{ "help", no_argument, NULL, HELP },
 	{ NULL, 0, NULL, 0 },
@@ -96,7 +103,7 @@ void options_parse(struct options *options, int argc, char **argv)
 
 	*options = (struct options){ .workers = 1, .burst = FRAME_PACKETS_MAX, .rules_seed = 1, .rules_count = 1000,
 				     .seed = 1, .packet_bytes = 64, .denied_percent = 25, .locality = 1,
-				     .mac_age_s = 300 };
+				     .mac_age_s = 300, .spin_us = 500 };
 	while ((which = getopt_long(argc, argv, "", table, &index)) != -1) {
 		const char *name = which == '?' ? "" : table[index].name;
 		switch (which) {
@@ -119,6 +126,9 @@ void options_parse(struct options *options, int argc, char **argv)
 		case RULES_COUNT: options->rules_count = (uint32_t)option_number(name, optarg, 0, RULES_MAX); break;
 		case PRINT_RULES: options->print_rules = true; break;
 		case MAC_AGE: options->mac_age_s = option_number(name, optarg, 1, UINT32_MAX); break;
+		case SPIN_EVERY: options->spin_every = option_number(name, optarg, 1, UINT64_MAX); break;
+		case SPIN_PORT: options->spin_port = (uint32_t)option_number(name, optarg, 1, UINT16_MAX); break;
+		case SPIN_US: options->spin_us = option_number(name, optarg, 1, 1000000); break;
 		case PLUGINS: options->plugins = optarg; break;
 		case READY_FILE: options->ready_file = optarg; break;
 		case HELP: fputs(usage, stdout); exit(0);

@@ -29,6 +29,9 @@ struct options {
 	uint32_t denied_percent;
 	uint32_t locality;
 	uint64_t mac_age_s;
+	uint64_t spin_us;       /* planted faults: how long */
+	uint64_t spin_every;    /* 0: no packet makes l2_forward spin */
+	uint32_t spin_port;     /* 0: no destination port makes acl_lookup spin */
 	const char *plugins;    /* NULL: beside the executable */
 	const char *ready_file; /* NULL: none */
 };

@@ -16,17 +16,7 @@ pub fn write(
     source: &RunSource<'_>,
     recording: &Recording<'_>,
 ) -> anyhow::Result<()> {
-    let other = args.packets.as_ref().map(TraceReader::open).transpose();
-    let other = other.context("--packets")?;
-    if let Some(other) = &other {
-        same_clock(recording.meta, &other.tables().meta).with_context(|| {
-            format!(
-                "{} and {} cannot be laid side by side; make both on one host, between two boots",
-                args.file.display(),
-                args.packets.as_deref().unwrap_or(&args.file).display()
-            )
-        })?;
-    }
+    let other = stamps_beside(args, recording)?;
     let stamps = other.as_ref().unwrap_or(source.reader);
     let id = packet_id(args.packet_id.as_deref(), recording.captures)?;
     let mut joiner = Joiner::new(id.as_ref().map(|(id, _)| id.clone()));
@@ -74,7 +64,30 @@ pub fn write(
     Ok(())
 }
 
-fn add_packets(joiner: &mut Joiner, stamps: &TraceReader, window: Window) -> anyhow::Result<u64> {
+/// The other file that the packets are in, if they are; of the same clock.
+pub(super) fn stamps_beside(
+    args: &ReportArgs,
+    recording: &Recording<'_>,
+) -> anyhow::Result<Option<TraceReader>> {
+    let other = args.packets.as_ref().map(TraceReader::open).transpose();
+    let other = other.context("--packets")?;
+    if let Some(other) = &other {
+        same_clock(recording.meta, &other.tables().meta).with_context(|| {
+            format!(
+                "{} and {} cannot be laid side by side; make both on one host, between two boots",
+                args.file.display(),
+                args.packets.as_deref().unwrap_or(&args.file).display()
+            )
+        })?;
+    }
+    Ok(other)
+}
+
+pub(super) fn add_packets(
+    joiner: &mut Joiner,
+    stamps: &TraceReader,
+    window: Window,
+) -> anyhow::Result<u64> {
     let mut packets = 0;
     for batch in stamps.stamps() {
         let batch = batch.context("reading the packets")?;
@@ -91,7 +104,7 @@ fn add_packets(joiner: &mut Joiner, stamps: &TraceReader, window: Window) -> any
     Ok(packets)
 }
 
-fn no_packets(stamps: &TraceReader, other: bool) -> String {
+pub(super) fn no_packets(stamps: &TraceReader, other: bool) -> String {
     let some = stamps.stamp_heads().any(|head| head.rows > 0);
     match (some, other) {
         (true, _) => "no packet was due in the time asked for; widen --from and --to".to_owned(),

@@ -240,26 +240,28 @@ pub(super) fn batch_size(run: &Brief, from: BatchSize) -> u32 {
 /// The function whose calls in a run come nearest to the number of its packets, and are hardly
 /// ever fewer: packets that are dropped are handled too.
 fn per_packet_function(history: &History) -> BatchSize {
-    let mut seen: HashMap<FunctionId, (u64, u64)> = HashMap::new();
+    let mut seen: HashMap<FunctionId, (u64, u64, u32)> = HashMap::new();
     let (mut runs, mut packets) = (0u64, 0u64);
     for run in history.all().filter(|r| r.complete && r.packets > 0) {
         runs += 1;
         packets += u64::from(run.packets);
         for spent in &run.spent {
             if let Place::Function(f) = spent.place {
-                let (calls, enough) = seen.entry(f).or_default();
+                let (calls, enough, most) = seen.entry(f).or_default();
                 *calls += u64::from(spent.calls);
                 *enough += u64::from(spent.calls >= run.packets);
+                *most = (*most).max(spent.calls);
             }
         }
     }
-    let fits = |(_, (calls, enough)): &(FunctionId, (u64, u64))| {
-        *enough * 20 >= runs * 19 && *calls <= packets * 4 && packets > runs
+    // One that is never called twice in a run is called for each batch.
+    let fits = |(_, (calls, enough, most)): &(FunctionId, (u64, u64, u32))| {
+        *enough * 20 >= runs * 19 && *calls <= packets * 4 && *most > 1
     };
     let nearest = seen
         .into_iter()
         .filter(fits)
-        .min_by_key(|(f, (calls, _))| (*calls, *f));
+        .min_by_key(|(f, (calls, ..))| (*calls, *f));
     nearest.map_or(BatchSize::Matched, |(f, _)| BatchSize::CallsOf(f))
 }
 

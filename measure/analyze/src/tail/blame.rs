@@ -8,6 +8,8 @@ use crate::run::RunIx;
 const AROUND: usize = 16;
 /// So many times the ordinary, at the median of the runs around, is a slow stretch.
 const SLOWER: f64 = 1.2;
+/// So many times what the runs around took longer is no part of a slow stretch.
+const OWN_BEYOND: i64 = 4;
 
 /// What a part of a packet's latency leads back to. Equal ones are one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,10 +75,22 @@ pub(super) fn excess(run: &Brief, history: &History, ordinary: &Ordinary) -> Vec
         blames.push((Blame::NotWhole(run.ix), over));
         return blames;
     }
-    if over as f64 > expected * (SLOWER - 1.0) && slow_stretch(run, history, ordinary).is_some() {
+    let stretch = match over as f64 > expected * (SLOWER - 1.0) {
+        true => slow_stretch(run, history, ordinary),
+        false => None,
+    };
+    // What the runs around took longer as well; what goes far beyond it is this run's own.
+    let shared = stretch
+        .map_or(0, |s| ((s.ratio - 1.0) * expected) as i64)
+        .min(over);
+    if shared > 0 && over <= shared * OWN_BEYOND {
         blames.push((Blame::Slower(run.ix), over));
         return blames;
     }
+    if shared > 0 {
+        blames.push((Blame::Slower(run.ix), shared));
+    }
+    let over = over - shared;
     // Each place its own excess, but no more in all than the run's: what one took longer another
     // may have taken less.
     let of = |s: &super::brief::Spent| s.ticks - ordinary.expected(s.place, batch).median as i64;

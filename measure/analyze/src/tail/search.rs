@@ -324,7 +324,7 @@ impl Tail {
                 event.evidence = Evidence::Batch {
                     run: ix,
                     packets: batch,
-                    ordinary: typical.round() as u32,
+                    ordinary: typical.floor() as u32,
                     gathered_ticks: gathered,
                 };
                 event.at = root.start;

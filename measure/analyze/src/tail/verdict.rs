@@ -27,7 +27,7 @@ const FLOWS_LISTED: usize = 8;
 /// What explains late packets.
 #[derive(Debug)]
 pub struct TailReport {
-    /// Largest share first; what is unknown takes its place among them.
+    /// Largest share of the late packets' time first; what is unknown takes its place among them.
     pub rows: Vec<TailRow>,
     pub counts: TailCounts,
     pub threshold_ticks: u64,
@@ -288,12 +288,7 @@ impl Rows {
             row.more_flows = row.flows.len().saturating_sub(FLOWS_LISTED) as u64;
             row.flows.truncate(FLOWS_LISTED);
         }
-        // What a row explains; of what is unknown, all of the latency is open.
-        let weight = |row: &TailRow| match row.cause.is_known() {
-            true => row.explained_ticks,
-            false => row.latency_ticks,
-        };
-        rows.sort_by_key(|row| (std::cmp::Reverse(weight(row)), row.cause));
+        rows.sort_by_key(|row| (std::cmp::Reverse(row.latency_ticks), row.cause));
         rows
     }
 }

@@ -133,7 +133,7 @@ impl Walk<'_> {
             self.blame(blame, ticks);
         }
         let (batch, typical) = (self.ordinary.batch_of(run), self.ordinary.batch.median);
-        let typical = typical.round().max(1.0) as u32;
+        let typical = typical.floor().max(1.0) as u32;
         if batch <= typical {
             return;
         }
