@@ -41,6 +41,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "record",
         &[
             "hopscope record -p 1234 -f 'acl_*' -d 5s",
+            "hopscope record -p 1234 -f 'acl_in(frame->n, frame->pkts[0..n].seq, return)'",
             "hopscope record --comm nginx -f 'nginx!ngx_http_*' -o nginx.hop",
             "hopscope record -f '/^md5_/' -- openssl speed md5",
         ],

@@ -1,6 +1,7 @@
 //! `hopscope record`: attach, record, detach, say what happened.
 mod args;
 mod calibrate;
+mod captures;
 pub(crate) mod guard;
 pub(crate) mod session;
 pub(crate) mod summary;

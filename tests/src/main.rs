@@ -8,6 +8,7 @@ mod awkward;
 mod bad_input;
 mod bench_harness;
 mod browser;
+mod captured;
 mod clobber;
 mod command_line;
 mod demo;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     bad_input::register(&mut suite);
     bench_harness::register(&mut suite);
     browser::register(&mut suite);
+    captured::register(&mut suite);
     clobber::register(&mut suite);
     command_line::register(&mut suite);
     demo::register(&mut suite);

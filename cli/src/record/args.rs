@@ -12,7 +12,8 @@ pub struct RecordArgs {
     /// Record every process with this command name (as in /proc/PID/comm)
     #[arg(long, value_name = "NAME")]
     pub comm: Option<String>,
-    /// Functions to time: name, module!name, glob, or /regex/; may be repeated
+    /// Functions to time: name, module!name, glob, or /regex/; may be repeated. In parentheses what
+    /// their probes take along: 'acl_in(frame->n, frame->pkts[0..n].seq, return)'
     #[arg(short, long = "function", value_name = "PATTERN", required = true)]
     pub functions: Vec<String>,
     /// Trace file
@@ -36,6 +37,9 @@ pub struct RecordArgs {
     /// Create this file once every target is being recorded
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
+    /// Read captured values behind pointers by plain loads: a wrong pointer ends the program
+    #[arg(long)]
+    pub trust_pointers: bool,
     /// Say what would be measured or refused, and touch nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -3,11 +3,12 @@ use super::{RecordArgs, calibrate, summary, targets};
 use anyhow::{Context, bail};
 use hopscope_event::{OffCpuEntry, ProcessEntry, ProcessIx, RecordingMeta, Summary, record};
 use hopscope_probe::attach::{self, Held, launch};
+use hopscope_probe::capture::parse::Selection;
+use hopscope_probe::capture::resolve::Policy;
 use hopscope_probe::counters::{Switches, clock_sync, measure_frequency, tsc_is_invariant};
 use hopscope_probe::live::found;
 use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2, install};
 use hopscope_probe::live::table::PatchTable;
-use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan;
 use hopscope_probe::plan::{Item, Plan};
 use hopscope_probe::recorder::off_cpu::OffCpuRecorder;
@@ -35,10 +36,10 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     attach::fault::arm();
     let stop = Arc::new(AtomicBool::new(false));
     take_signals(&stop)?;
-    let patterns: Vec<Pattern> = args
+    let selections: Vec<Selection> = args
         .functions
         .iter()
-        .map(|p| Pattern::parse(p))
+        .map(|p| Selection::parse(p))
         .collect::<Result<_, _>>()?;
     let pids = match &held {
         Some(held) => vec![held.pid()],
@@ -52,7 +53,7 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     let mut wanted = Vec::new();
     let mut failures = Vec::new();
     for (n, pid) in pids.iter().enumerate() {
-        match prepare(*pid, &patterns, &mut plan) {
+        match prepare(*pid, &selections, args, &mut plan) {
             Ok(items) => wanted.push((targets::entry(ProcessIx(n as u32), *pid), items)),
             Err(e) => failures.push(e),
         }
@@ -79,6 +80,7 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     let mut writer = create(args, &meta)?;
     writer.modules(&plan.modules)?;
     writer.functions(&plan.functions)?;
+    writer.captures(&plan.captures)?;
     // Before the first probe: every call is to lie within what is known of switches.
     let switches = open_switches(args, &wanted);
     let mut installed = Vec::new();
@@ -200,7 +202,12 @@ pub fn write_ready(args: &RecordArgs, pids: &[i32]) -> anyhow::Result<()> {
     fs::write(path, pids.join("\n") + "\n").with_context(|| format!("writing {}", path.display()))
 }
 
-pub fn prepare(pid: i32, patterns: &[Pattern], plan: &mut Plan) -> anyhow::Result<Vec<Item>> {
+pub fn prepare(
+    pid: i32,
+    selections: &[Selection],
+    args: &RecordArgs,
+    plan: &mut Plan,
+) -> anyhow::Result<Vec<Item>> {
     let preflight = attach::preflight(pid)?;
     if preflight.shadow_stack {
         bail!(
@@ -208,7 +215,16 @@ pub fn prepare(pid: i32, patterns: &[Pattern], plan: &mut Plan) -> anyhow::Resul
         );
     }
     found::check_free(pid)?;
-    Ok(plan.add_process(pid, patterns, preflight.shadow_stack)?)
+    let captures = selections.iter().any(|s| !s.captures.is_empty());
+    let no_checked_copy = match captures && !args.trust_pointers {
+        true => attach::seccomp::forbids_copies(pid, !args.dry_run)?,
+        false => None,
+    };
+    let policy = Policy {
+        trust_pointers: args.trust_pointers,
+        no_checked_copy,
+    };
+    Ok(plan.add_selected(pid, selections, preflight.shadow_stack, &policy)?)
 }
 
 pub fn attach(
@@ -224,12 +240,13 @@ pub fn attach(
             process.pid
         );
     }
-    let table = PatchTable::new(
+    let mut table = PatchTable::new(
         meta.clone(),
         process.clone(),
         plan.modules.clone(),
         plan.functions.clone(),
     );
+    table.captures = plan.captures.clone();
     let selected: Vec<_> = items.iter().map(Item::selected).collect();
     Ok(install(process.pid, selected, options, table)?)
 }

@@ -1,6 +1,6 @@
 //! What `record` says: a line each second, the closing numbers, the dry run.
-use super::RecordArgs;
-use hopscope_event::{OffCpuEntry, RecordingMeta, Summary};
+use super::{RecordArgs, captures};
+use hopscope_event::{CaptureEntry, FunctionId, OffCpuEntry, RecordingMeta, Summary};
 use hopscope_probe::plan::{Plan, basename};
 use hopscope_probe::recorder::Status;
 use std::collections::BTreeMap;
@@ -31,16 +31,33 @@ fn reasons(plan: &Plan) -> BTreeMap<&str, usize> {
     })
 }
 
+fn captures_of(plan: &Plan, id: FunctionId) -> impl Iterator<Item = &CaptureEntry> {
+    plan.captures.iter().filter(move |c| c.function == id)
+}
+
+fn not_captured_of(plan: &Plan, id: FunctionId) -> impl Iterator<Item = String> {
+    let of = plan.not_captured.iter().filter(move |(f, _)| *f == id);
+    of.map(|(_, why)| why.to_string())
+}
+
 pub fn dry_run(plan: &Plan, json: bool) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     for f in &plan.functions {
         let module = basename(plan.modules[f.module.0 as usize].path.as_ref());
         if json {
             let line = serde_json::json!({"type": "function", "schema": 1, "module": module, "name": f.name,
-                "svma": f.svma, "size": f.size, "verdict": "relocate"});
+                "svma": f.svma, "size": f.size, "verdict": "relocate",
+                "captures": captures_of(plan, f.id).collect::<Vec<_>>(),
+                "not_captured": not_captured_of(plan, f.id).collect::<Vec<_>>()});
             writeln!(out, "{line}")?;
         } else {
             writeln!(out, "measure  {module}!{}", f.name)?;
+            for capture in captures_of(plan, f.id) {
+                writeln!(out, "         {}", captures::described(capture))?;
+            }
+            for why in not_captured_of(plan, f.id) {
+                writeln!(out, "         not captured: {why}")?;
+            }
         }
     }
     for r in &plan.refusals {
@@ -80,6 +97,8 @@ pub(super) fn print(
         let extra = serde_json::json!({
             "type": "summary", "schema": 1, "file": args.output, "functions": functions,
             "refused": plan.refusals.len(), "refused_by_reason": reasons(plan),
+            "captures": plan.captures, "not_captured": plan.not_captured.len(),
+            "checked_copy_tsc": captures::copy_cost_ticks(plan),
             "bytes": bytes, "probe_cost": meta.probe_cost, "tsc_hz": meta.tsc_frequency,
             "off_cpu": off_cpu,
         });
@@ -115,6 +134,7 @@ pub(super) fn print(
     for (reason, n) in reasons(plan) {
         writeln!(out, "refused {n}: {reason}")?;
     }
+    captures::print(&mut out, plan)?;
     writeln!(
         out,
         "target stood still {} at attach, {} at detach",

@@ -11,6 +11,7 @@ use crate::record::{summary, targets};
 use anyhow::{Context, bail};
 use hopscope_analyze::{Correction, Index};
 use hopscope_event::{ProcessIx, RecordingMeta};
+use hopscope_probe::capture::parse::Selection;
 use hopscope_probe::counters::clock_sync;
 use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2};
 use hopscope_probe::locate::pattern::Pattern;
@@ -69,11 +70,12 @@ fn begin(args: &TopArgs) -> anyhow::Result<Begun> {
     let record = args.as_record();
     let parsed = record.functions.iter().map(|p| Pattern::parse(p));
     let patterns: Vec<Pattern> = parsed.collect::<Result<_, _>>()?;
+    let selections: Vec<_> = patterns.into_iter().map(Selection::of_pattern).collect();
     let mut plan = Plan::default();
     let mut wanted = Vec::new();
     let mut failures = Vec::new();
     for (n, pid) in targets::pids(&record)?.into_iter().enumerate() {
-        match prepare(pid, &patterns, &mut plan) {
+        match prepare(pid, &selections, &record, &mut plan) {
             Ok(items) => wanted.push((targets::entry(ProcessIx(n as u32), pid), items)),
             Err(e) => failures.push(e),
         }

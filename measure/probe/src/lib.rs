@@ -4,6 +4,7 @@
 
 #[allow(unsafe_code)]
 pub mod attach;
+pub mod capture;
 pub mod codegen;
 pub mod counters;
 pub mod listing;

@@ -1,13 +1,17 @@
 //! From patterns to what will be measured: one table of functions for the whole recording, and
 //! for each process the units to be moved.
+use crate::capture::Capture;
+use crate::capture::parse::{Selection, Wanted};
+use crate::capture::resolve::{CannotCapture, Policy, Subject, resolve};
 use crate::live::build::Selected;
 use crate::locate::pattern::Pattern;
+use crate::locate::signature::Debug;
 use crate::locate::{self, Image, Lines, LocateError, MappedModule};
 use crate::relocate::Refusal as WhyNot;
 use crate::relocate::unit::{Piece, Unit};
 use crate::relocate::verdict::{self, ProcessTraits};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
-use hopscope_event::{FunctionEntry, FunctionId, Refusal};
+use hopscope_event::{CaptureEntry, FunctionEntry, FunctionId, Refusal};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -19,9 +23,13 @@ pub struct Plan {
     pub modules: Vec<ModuleEntry>,
     pub functions: Vec<FunctionEntry>,
     pub refusals: Vec<Refusal>,
+    pub captures: Vec<CaptureEntry>,
+    /// What was asked for of functions that are measured without it.
+    pub not_captured: Vec<(FunctionId, CannotCapture)>,
     images: HashMap<PathBuf, (Arc<Image>, ModuleIx)>,
     ids: HashMap<(ModuleIx, u64), FunctionId>,
     lines: HashMap<ModuleIx, Option<Lines>>,
+    debug: HashMap<ModuleIx, Option<Debug>>,
     refused: HashSet<(String, u64)>,
 }
 
@@ -32,6 +40,7 @@ pub struct Item {
     unit: Unit,
     bias: u64,
     module: Range<u64>,
+    captures: Vec<Capture>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +52,12 @@ pub enum PlanError {
         pid: i32,
         patterns: String,
         nearest: String,
+    },
+    #[error("process {pid}: {function}: cannot capture {why}")]
+    NothingCaptured {
+        pid: i32,
+        function: String,
+        why: CannotCapture,
     },
 }
 
@@ -64,17 +79,34 @@ impl Item {
             pieces: pieces.collect(),
             bias: self.bias,
             module: self.module.clone(),
+            captures: &self.captures,
         }
     }
 }
 
 impl Plan {
-    /// Selects what `patterns` match in `pid`.
+    /// Selects what `patterns` match in `pid`, with no captures.
     pub fn add_process(
         &mut self,
         pid: i32,
         patterns: &[Pattern],
         shadow_stack: bool,
+    ) -> Result<Vec<Item>, PlanError> {
+        let bare = |p: &Pattern| Selection::of_pattern(p.clone());
+        let selections: Vec<_> = patterns.iter().map(bare).collect();
+        self.add_selected(pid, &selections, shadow_stack, &Policy::default())
+    }
+
+    /// Selects functions in `pid`, and what is taken along from them.
+    ///
+    /// # Errors
+    /// Also when a capture can be taken from none of the functions that it was asked of.
+    pub fn add_selected(
+        &mut self,
+        pid: i32,
+        selections: &[Selection],
+        shadow_stack: bool,
+        policy: &Policy,
     ) -> Result<Vec<Item>, PlanError> {
         let modules = locate::mapped_modules(pid)?;
         let mut opened = Vec::new();
@@ -93,14 +125,30 @@ impl Plan {
         for (module, image, ix) in &opened {
             let base = basename(&module.path);
             for function in image.functions() {
-                if !patterns.iter().any(|p| p.matches(base, function)) {
+                let Some(wanted) = wanted(selections, base, function) else {
                     continue;
-                }
+                };
                 matched += 1;
-                match accept(module, image, function, process).map(|(unit, _)| unit) {
-                    Ok(unit) => {
+                match accept(module, image, function, process) {
+                    Ok((unit, pieces)) => {
                         let id = self.id(image, *ix, function);
+                        let captures = match wanted.is_empty() {
+                            true => Vec::new(),
+                            false => {
+                                let debug = self.debug(image, *ix);
+                                let (unit, pieces) = (&unit, &pieces[..]);
+                                let subject = Subject {
+                                    unit,
+                                    pieces,
+                                    debug: debug.as_ref(),
+                                };
+                                let resolved = resolve(subject, &wanted, policy);
+                                self.debug.insert(*ix, debug);
+                                self.captured(id, resolved)
+                            }
+                        };
                         items.push(Item {
+                            captures,
                             id,
                             image: image.clone(),
                             unit,
@@ -113,9 +161,69 @@ impl Plan {
             }
         }
         if matched == 0 {
-            return Err(self.nothing(pid, patterns, &opened));
+            return Err(self.nothing(pid, selections, &opened));
         }
+        self.check_captured(pid, selections)?;
         Ok(items)
+    }
+
+    /// Taken out, to be put back: reading it borrows nothing of the plan.
+    fn debug(&mut self, image: &Image, module: ModuleIx) -> Option<Debug> {
+        match self.debug.remove(&module) {
+            Some(known) => known,
+            None => image.debug(),
+        }
+    }
+
+    /// Notes the captures of a function once, however many processes share it: where another process
+    /// can only be captured from in another way, it is not.
+    fn captured(
+        &mut self,
+        id: FunctionId,
+        (captures, refused): (Vec<Capture>, Vec<CannotCapture>),
+    ) -> Vec<Capture> {
+        let known = self.captures.iter().any(|row| row.function == id);
+        let mut taken = Vec::new();
+        let mut refused: Vec<_> = refused;
+        for capture in captures.into_iter().map(|c| c.of(id)) {
+            match known && !self.captures.contains(&capture.entry) {
+                true => refused.push(CannotCapture {
+                    capture: capture.entry.name,
+                    why: "in another process it is captured in another way".into(),
+                }),
+                false => taken.push(capture),
+            }
+        }
+        if !known {
+            self.captures.extend(taken.iter().map(|c| c.entry.clone()));
+        }
+        for why in refused {
+            if !self.not_captured.contains(&(id, why.clone())) {
+                self.not_captured.push((id, why));
+            }
+        }
+        taken
+    }
+
+    fn check_captured(&self, pid: i32, selections: &[Selection]) -> Result<(), PlanError> {
+        for wanted in selections.iter().flat_map(|s| &s.captures) {
+            let name = wanted.name();
+            if self.captures.iter().any(|row| row.name == name) {
+                continue;
+            }
+            let refused = self
+                .not_captured
+                .iter()
+                .find(|(_, w)| w.capture == wanted.text);
+            if let Some((function, why)) = refused {
+                return Err(PlanError::NothingCaptured {
+                    pid,
+                    function: self.functions[function.0 as usize].name.clone(),
+                    why: why.clone(),
+                });
+            }
+        }
+        Ok(())
     }
 
     fn image(
@@ -175,7 +283,8 @@ impl Plan {
         }
     }
 
-    fn nothing(&self, pid: i32, patterns: &[Pattern], opened: &[Opened]) -> PlanError {
+    fn nothing(&self, pid: i32, selections: &[Selection], opened: &[Opened]) -> PlanError {
+        let patterns: Vec<Pattern> = selections.iter().map(|s| s.pattern.clone()).collect();
         let modules = opened
             .iter()
             .map(|(module, image, _)| (basename(&module.path), image.functions()));
@@ -186,9 +295,26 @@ impl Plan {
                 .map(ToString::to_string)
                 .collect::<Vec<_>>()
                 .join(", "),
-            nearest: locate::pattern::hint(patterns, modules),
+            nearest: locate::pattern::hint(&patterns, modules),
         }
     }
+}
+
+/// What is to be captured of a function that some selection matches, each once.
+fn wanted(
+    selections: &[Selection],
+    module: &str,
+    function: &locate::Function,
+) -> Option<Vec<Wanted>> {
+    let matching = || selections.iter().filter_map(|s| s.of(module, function));
+    matching().next()?;
+    let mut wanted: Vec<Wanted> = Vec::new();
+    for one in matching().flatten() {
+        if !wanted.iter().any(|w| w.what == one.what) {
+            wanted.push(one.clone());
+        }
+    }
+    Some(wanted)
 }
 
 /// The verdict on a function of a mapped file, for a recording and for a listing alike.

@@ -166,9 +166,10 @@ fn check_copy(unit: &Unit, pieces: &[Piece], bias: u64) {
         asm: &mut asm,
         config: &CONFIG,
         slow,
+        copy: None,
     };
     let copied: Copied = copier
-        .copy(unit, pieces, bias, id, Live::ALL)
+        .copy(unit, pieces, bias, id, Live::ALL, &[])
         .expect("was accepted");
     let base = bias + 0x4000_0000;
     let code = asm.link(base).expect("in reach");

@@ -285,6 +285,12 @@ fn summary(
     s.put("torn", o.torn);
     s.put("missing", o.missing);
     s.put("gaps", o.gaps);
+    s.put("values", o.values);
+    s.put("values_unreadable", o.values_unreadable);
+    s.put("values_left_out", o.values_left_out);
+    s.put("values_homeless", o.values_homeless);
+    s.put("values_ambiguous", o.values_ambiguous);
+    s.put("values_unknown", o.values_unknown);
     s.put("unknown_records", o.unknown);
     s.put("inversions", o.inversions);
     s.put("negative_durations", o.negative);

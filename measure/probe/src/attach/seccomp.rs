@@ -63,6 +63,51 @@ impl Filters {
     }
 }
 
+/// Why probes in this process may not call `process_vm_readv`: some thread's filter forbids it.
+/// Unless `may_stop`, filters are not read, for which all threads are stopped once, and their being
+/// there is reason enough.
+pub fn forbids_copies(pid: i32, may_stop: bool) -> Result<Option<String>, AttachError> {
+    let proc = |source| AttachError::Proc { pid, source };
+    let mut filtered = false;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).map_err(proc)? {
+        let tid = task.map_err(proc)?.file_name();
+        let tid = tid.to_str().and_then(|t| t.parse().ok()).unwrap_or(pid);
+        // A thread that is gone by now makes no calls.
+        let Ok(status) = Status::read(pid, tid) else {
+            continue;
+        };
+        filtered |= !matches!(status.field("Seccomp"), None | Some("0"));
+    }
+    if !filtered {
+        return Ok(None);
+    }
+    if !may_stop {
+        let why = "a seccomp filter is there, and it is not read without stopping the target";
+        return Ok(Some(why.into()));
+    }
+    let stopped = super::stop_all(pid)?;
+    let mut why = None;
+    for tid in stopped.tids() {
+        // Of the arguments only the addresses are not known, which no filter can look behind.
+        let call = libc::SYS_process_vm_readv;
+        let args = [pid_inside(pid).unwrap_or(pid) as u64, 0, 1, 0, 1, 0];
+        if !Filters::of(pid, tid)?.allow(call, 0, args) {
+            why = Some(format!("the seccomp filter of thread {tid} forbids it"));
+        }
+    }
+    stopped.resume()?;
+    Ok(why)
+}
+
+/// The number of a process where it lives: the last of those in its nested pid namespaces.
+pub fn pid_inside(pid: i32) -> std::io::Result<i32> {
+    let status = Status::read(pid, pid)?;
+    let last = status
+        .field("NSpid")
+        .and_then(|l| l.split_whitespace().last());
+    Ok(last.and_then(|n| n.parse().ok()).unwrap_or(pid))
+}
+
 /// Runs a filter; `None` when it is not one that the kernel would have accepted.
 pub fn run(filter: &[Instruction], data: &[u8; 64]) -> Option<u32> {
     let (mut a, mut x, mut memory) = (0u32, 0u32, [0u32; MEMORY_WORDS]);

@@ -96,7 +96,16 @@ pub fn record(
     kind: Kind,
     depth: u32,
 ) {
-    let (cold, have_ring, done) = (asm.label(), asm.label(), asm.label());
+    let done = asm.label();
+    ring(asm, zone, slow, done);
+    store(asm, zone, config, id_kind(function, kind), depth);
+    asm.bind(zone, done);
+}
+
+/// Loads the ring of this thread into rcx, or goes to `done` where it has none; rcx and the flags
+/// are free.
+pub fn ring(asm: &mut Asm, zone: Zone, slow: Label, done: Label) {
+    let (cold, have_ring) = (asm.label(), asm.label());
     // mov rcx, fs:[0]: the thread's self pointer on glibc and musl
     asm.bytes(zone, &[0x64, 0x48, 0x8b, 0x0c, 0x25, 0, 0, 0, 0]);
     // cmp rcx, gs:[owner]; jne cold
@@ -105,9 +114,6 @@ pub fn record(
     // mov rcx, gs:[ring]
     asm.bytes(zone, &gs_load(0x8b, offset_of!(Context, ring)));
     asm.bind(zone, have_ring);
-    store(asm, zone, config, id_kind(function, kind), depth);
-    asm.bind(zone, done);
-
     asm.bind(Zone::Stub, cold);
     asm.rel32(Zone::Stub, &[0xe8], slow, &[]);
     asm.bytes(Zone::Stub, &[0x48, 0x85, 0xc9]); // test rcx, rcx

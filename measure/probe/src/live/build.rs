@@ -1,6 +1,8 @@
 //! Copies of all selected functions, laid out in segments near the modules they come from.
 use super::maps::{Mapping, find_gap};
+use crate::capture::Capture;
 use crate::codegen::asm::{Asm, Label, LinkError};
+use crate::codegen::copy;
 use crate::codegen::probe::ProbeConfig;
 use crate::codegen::slow::{self, SlowConfig};
 use crate::relocate::copy::{Copied, Copier};
@@ -19,6 +21,7 @@ pub struct Selected<'a> {
     pub bias: u64,
     /// Where its module is mapped, data included.
     pub module: Range<u64>,
+    pub captures: &'a [Capture],
 }
 
 /// Copies that lie together, with their slow path.
@@ -67,20 +70,30 @@ pub fn emit(
     selected: &[Selected],
     config: &ProbeConfig,
     slow: &SlowConfig,
+    pid_inside: i32,
 ) -> (Vec<Segment>, Vec<(FunctionId, Refusal)>) {
+    let copies = selected
+        .iter()
+        .flat_map(|s| s.captures)
+        .any(Capture::copies);
     let mut order: Vec<usize> = (0..selected.len()).collect();
     order.sort_by_key(|i| selected[*i].module.start);
     let mut refused = Vec::new();
-    let mut segments: Vec<(Segment, Label)> = Vec::new();
+    let mut segments: Vec<(Segment, Label, Option<Label>)> = Vec::new();
     for i in order {
         let s = &selected[i];
-        let fits = segments.last().is_some_and(|(seg, _)| {
+        let fits = segments.last().is_some_and(|(seg, ..)| {
             s.module.end.max(seg.reach.end) - seg.reach.start.min(s.module.start) <= CLUSTER_SPAN
         });
         if !fits {
             let mut asm = Asm::new();
             let entry = asm.label();
             slow::claim(&mut asm, slow, entry);
+            let copy = copies.then(|| {
+                let entry = asm.label();
+                copy::routine(&mut asm, entry, pid_inside);
+                entry
+            });
             segments.push((
                 Segment {
                     asm,
@@ -88,16 +101,18 @@ pub fn emit(
                     reach: s.module.clone(),
                 },
                 entry,
+                copy,
             ));
         }
-        let (segment, slow_entry) = segments.last_mut().expect("one was just pushed");
+        let (segment, slow_entry, copy) = segments.last_mut().expect("one was just pushed");
         let live = liveness::at_entry(s.pieces[0].bytes, s.unit.entry);
         let mut copier = Copier {
             asm: &mut segment.asm,
             config,
             slow: *slow_entry,
+            copy: *copy,
         };
-        match copier.copy(s.unit, &s.pieces, s.bias, s.id, live) {
+        match copier.copy(s.unit, &s.pieces, s.bias, s.id, live, s.captures) {
             Ok(copied) => {
                 let patch_at = s.unit.patch_at.wrapping_add(s.bias);
                 segment.entries.push((s.id, patch_at, copied, s.bias));
@@ -109,7 +124,7 @@ pub fn emit(
     }
     let segments = segments
         .into_iter()
-        .map(|(s, _)| s)
+        .map(|(s, ..)| s)
         .filter(|s| !s.entries.is_empty())
         .collect();
     (segments, refused)

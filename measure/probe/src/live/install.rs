@@ -120,8 +120,10 @@ pub fn install(
         tid_at_fs: Some(TID_OFFSETS[0]),
     };
     let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
+    let pid_inside =
+        attach::seccomp::pid_inside(pid).map_err(LiveError::io(pid, "reading its status"))?;
     let mut refused = standing::keep(pid, &memory, &mut selected)?;
-    let (segments, _) = build::emit(&selected, &config, &slow);
+    let (segments, _) = build::emit(&selected, &config, &slow, pid_inside);
     let places = place::choose(&mappings, &segments, &sizes)?;
 
     let mut one = attach::stop_one(pid)?;
@@ -138,7 +140,7 @@ pub fn install(
 
     slow.contexts_at = places.contexts.at;
     slow.pool_at = places.pool.at;
-    let (segments, not_movable) = build::emit(&selected, &config, &slow);
+    let (segments, not_movable) = build::emit(&selected, &config, &slow, pid_inside);
     refused.extend(
         not_movable
             .into_iter()

@@ -10,7 +10,7 @@
 //! | 12 | 4 | [`State`] |
 //! | 16 | 8 | length of the JSON that follows at 64 |
 use hopscope_event::table::ModuleEntry;
-use hopscope_event::{FunctionEntry, ProcessEntry, RecordingMeta};
+use hopscope_event::{CaptureEntry, FunctionEntry, ProcessEntry, RecordingMeta};
 use serde::{Deserialize, Serialize};
 
 pub const ARENA_NAME: &str = "hopscope-code";
@@ -49,6 +49,8 @@ pub struct PatchTable {
     pub process: ProcessEntry,
     pub modules: Vec<ModuleEntry>,
     pub functions: Vec<FunctionEntry>,
+    #[serde(default)]
+    pub captures: Vec<CaptureEntry>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +109,7 @@ impl PatchTable {
             process,
             modules,
             functions,
+            captures: Vec::new(),
         }
     }
 

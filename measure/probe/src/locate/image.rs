@@ -6,6 +6,7 @@ use super::fragments;
 use super::functions::{Function, Symbols};
 use super::mapped::{self, MappedModule};
 use super::plt::Imports;
+use super::signature::Debug;
 use super::source::{self, Lines};
 use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, elf};
 use std::collections::HashMap;
@@ -260,6 +261,16 @@ impl Image {
         }
         let debug = std::fs::read(self.debug_file.as_ref()?).ok()?;
         Lines::load(&object::File::parse(&*debug).ok()?)
+    }
+
+    /// Parameters and types; `None` without debugging information.
+    pub fn debug(&self) -> Option<Debug> {
+        let file = object::File::parse(&*self.data).ok()?;
+        if file.section_by_name(".debug_info").is_some() {
+            return Debug::load(&file);
+        }
+        let debug = std::fs::read(self.debug_file.as_ref()?).ok()?;
+        Debug::load(&object::File::parse(&*debug).ok()?)
     }
 
     /// Whether this is the very file that a process has mapped.

@@ -10,6 +10,7 @@ mod mapped;
 mod names;
 pub mod pattern;
 mod plt;
+pub mod signature;
 mod source;
 
 pub use branches::BranchTargets;

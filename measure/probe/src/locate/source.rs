@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-type Reader = EndianRcSlice<LittleEndian>;
+pub(super) type Reader = EndianRcSlice<LittleEndian>;
 
 /// DWARF of one file. Not shared between threads.
 pub struct Lines {
@@ -14,16 +14,7 @@ pub struct Lines {
 
 impl Lines {
     pub fn load(file: &object::File) -> Option<Lines> {
-        let load = |id: gimli::SectionId| -> Result<Reader, gimli::Error> {
-            let data = file.section_by_name(id.name()).and_then(|s| content(&s));
-            Ok(EndianRcSlice::new(
-                Rc::from(data.unwrap_or_default()),
-                LittleEndian,
-            ))
-        };
-        let lines = file.section_by_name(".debug_line");
-        lines.and_then(|s| content(&s))?;
-        let dwarf = gimli::Dwarf::load(load).ok()?;
+        let dwarf = dwarf(file, ".debug_line")?;
         let context = addr2line::Context::from_dwarf(dwarf).ok()?;
         Some(Lines { context })
     }
@@ -32,6 +23,20 @@ impl Lines {
         let location = self.context.find_location(svma).ok()??;
         Some((location.file?.to_owned(), location.line?))
     }
+}
+
+/// The DWARF of a file that has this section.
+pub(super) fn dwarf(file: &object::File, needed: &str) -> Option<gimli::Dwarf<Reader>> {
+    let load = |id: gimli::SectionId| -> Result<Reader, gimli::Error> {
+        let data = file.section_by_name(id.name()).and_then(|s| content(&s));
+        Ok(EndianRcSlice::new(
+            Rc::from(data.unwrap_or_default()),
+            LittleEndian,
+        ))
+    };
+    let lines = file.section_by_name(needed);
+    lines.and_then(|s| content(&s))?;
+    gimli::Dwarf::load(load).ok()
 }
 
 /// Most debug files of distributions are compressed with zlib; zstd is not read.

@@ -33,6 +33,7 @@ pub fn salvage<W: Write>(
         why_not: Some("the recorder was killed; its own file holds those until then".into()),
         ..OffCpuEntry::default()
     })?;
+    writer.captures(&table.captures)?;
     let mut counts = Counts::default();
     let mut numbers = ThreadNumbers::default();
     let mut threads = 0;

@@ -6,9 +6,12 @@
 use super::push;
 use super::refusal::Refusal;
 use super::unit::{Insn, Op, Piece, Unit};
+use crate::capture::Capture;
 use crate::codegen::asm::{Asm, Label, Zone};
+use crate::codegen::capture::{self, Captured};
 use crate::codegen::dispatch::{self, Translated};
 use crate::codegen::probe::{self, Live, ProbeConfig, Site};
+use hopscope_event::CapturePlace;
 use hopscope_event::record::{FunctionId, Kind};
 use std::collections::HashMap;
 
@@ -17,6 +20,39 @@ pub struct Copier<'a> {
     pub asm: &'a mut Asm,
     pub config: &'a ProbeConfig,
     pub slow: Label,
+    /// Reads memory that may not be there; there when a capture needs it.
+    pub copy: Option<Label>,
+}
+
+/// Captures of one function, by place.
+#[derive(Default)]
+struct Captures {
+    entry: Vec<Capture>,
+    exit: Vec<Capture>,
+    body: Vec<Capture>,
+}
+
+impl Captures {
+    fn sorted(all: &[Capture], config: &ProbeConfig) -> Captures {
+        let mut sorted = Captures::default();
+        // Probes that store nothing take nothing along.
+        for capture in all.iter().filter(|_| !config.empty) {
+            match capture.entry.at {
+                CapturePlace::Entry => sorted.entry.push(capture.clone()),
+                CapturePlace::Body => sorted.body.push(capture.clone()),
+                CapturePlace::Return => sorted.exit.push(capture.clone()),
+            }
+        }
+        sorted
+    }
+
+    /// What the instruction at `svma` has loaded.
+    fn loaded_at(&self, svma: u64) -> impl Iterator<Item = (&Capture, crate::capture::Reg)> {
+        self.body.iter().flat_map(move |capture| {
+            let here = capture.loads.iter().filter(move |load| load.0 == svma);
+            here.map(move |load| (capture, load.1))
+        })
+    }
 }
 
 /// Where things are in the copy.
@@ -38,6 +74,7 @@ struct Body<'a> {
     function: FunctionId,
     starts: HashMap<u64, Label>,
     dispatcher: Option<Label>,
+    captures: Captures,
 }
 
 impl Copier<'_> {
@@ -49,6 +86,7 @@ impl Copier<'_> {
         bias: u64,
         function: FunctionId,
         live_at_entry: Live,
+        captures: &[Capture],
     ) -> Result<Copied, Refusal> {
         let mut starts = HashMap::new();
         for insn in unit.insns() {
@@ -74,6 +112,7 @@ impl Copier<'_> {
             function,
             starts,
             dispatcher,
+            captures: Captures::sorted(captures, self.config),
         };
 
         let mut map = Vec::new();
@@ -94,7 +133,10 @@ impl Copier<'_> {
                     live: live_at_entry,
                     red_zone: false,
                 };
-                probe::probe(self.asm, zone, self.config, self.slow, site);
+                match body.captures.entry.is_empty() {
+                    true => probe::probe(self.asm, zone, self.config, self.slow, site),
+                    false => self.entry_capturing(zone, site, &body.captures.entry),
+                }
             }
             let before = map.len();
             self.piece(&body, i, zone, &mut map)?;
@@ -122,6 +164,14 @@ impl Copier<'_> {
         Ok(Copied { entry, moved, map })
     }
 
+    fn entry_capturing(&mut self, zone: Zone, site: Site, captures: &[Capture]) {
+        let captured = Captured {
+            captures,
+            copy: self.copy,
+        };
+        capture::entry(self.asm, zone, self.config, self.slow, site, captured);
+    }
+
     fn piece(
         &mut self,
         body: &Body,
@@ -137,6 +187,10 @@ impl Copier<'_> {
             }
             map.push((insn.svma, zone, self.asm.position(zone)));
             self.insn(body, piece, zone, insn, long)?;
+            for (captured, reg) in body.captures.loaded_at(insn.svma) {
+                let (config, function) = (self.config, body.function);
+                capture::body(self.asm, zone, config, self.slow, function, captured, reg);
+            }
         }
         if decoded.falls_through {
             let out = self.asm.label();
@@ -240,7 +294,14 @@ impl Copier<'_> {
                     live: Live::ALL,
                     red_zone: false,
                 };
-                probe::probe(self.asm, zone, self.config, self.slow, site);
+                exit(
+                    self.asm,
+                    zone,
+                    self.config,
+                    self.slow,
+                    site,
+                    &body.captures.exit,
+                );
                 self.asm.bytes(zone, bytes);
             }
         }
@@ -251,7 +312,7 @@ impl Copier<'_> {
     fn relax(&self, body: &Body, piece: usize) -> Vec<bool> {
         let decoded = &body.unit.pieces[piece];
         let insns = &decoded.insns;
-        let sizes = Sizes::measure(self.config);
+        let sizes = Sizes::measure(self.config, &body.captures);
         let near = |target: u64| decoded.range.contains(&target);
         let mut long: Vec<bool> = insns
             .iter()
@@ -289,29 +350,70 @@ impl Copier<'_> {
     }
 }
 
+fn exit(
+    asm: &mut Asm,
+    zone: Zone,
+    config: &ProbeConfig,
+    slow: Label,
+    site: Site,
+    captures: &[Capture],
+) {
+    if captures.is_empty() {
+        return probe::probe(asm, zone, config, slow, site);
+    }
+    let captured = Captured {
+        captures,
+        copy: None,
+    };
+    capture::exit(asm, zone, config, slow, site, captured);
+}
+
 /// Lengths of what the copy inserts.
 struct Sizes {
     exit: u32,
     tail: u32,
+    /// Behind instructions at these addresses.
+    loads: HashMap<u64, u32>,
 }
 
 impl Sizes {
-    fn measure(config: &ProbeConfig) -> Sizes {
-        let length = |kind, red_zone| {
+    fn measure(config: &ProbeConfig, captures: &Captures) -> Sizes {
+        let length = |emit: &dyn Fn(&mut Asm, Label)| {
             let mut asm = Asm::new();
             let slow = asm.label();
-            let site = Site {
-                function: FunctionId(0),
-                kind,
-                live: Live::ALL,
-                red_zone,
-            };
-            probe::probe(&mut asm, Zone::Hot, config, slow, site);
+            emit(&mut asm, slow);
             asm.position(Zone::Hot)
         };
+        let site = |kind, red_zone| Site {
+            function: FunctionId(0),
+            kind,
+            live: Live::ALL,
+            red_zone,
+        };
+        let (z, function) = (Zone::Hot, FunctionId(0));
+        let mut loads: HashMap<u64, u32> = HashMap::new();
+        for captured in &captures.body {
+            for (svma, reg) in &captured.loads {
+                *loads.entry(*svma).or_default() += length(&|asm, slow| {
+                    capture::body(asm, z, config, slow, function, captured, *reg);
+                });
+            }
+        }
         Sizes {
-            exit: length(Kind::Exit, false),
-            tail: length(Kind::TailExit, true),
+            exit: length(&|asm, slow| {
+                exit(
+                    asm,
+                    z,
+                    config,
+                    slow,
+                    site(Kind::Exit, false),
+                    &captures.exit,
+                );
+            }),
+            tail: length(&|asm, slow| {
+                probe::probe(asm, z, config, slow, site(Kind::TailExit, true));
+            }),
+            loads,
         }
     }
 
@@ -319,7 +421,8 @@ impl Sizes {
         let len = insn.len as u32;
         let inside = |target: u64| body.unit.contains(target);
         match insn.op {
-            Op::Plain | Op::RipRelative { .. } | Op::Call { .. } => len,
+            Op::Plain => len + self.loads.get(&insn.svma).copied().unwrap_or(0),
+            Op::RipRelative { .. } | Op::Call { .. } => len,
             Op::Jump { target } if !inside(target) => self.tail + 5,
             Op::Jump { .. } => {
                 if long {

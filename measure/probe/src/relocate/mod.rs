@@ -2,6 +2,7 @@
 pub mod copy;
 pub mod liveness;
 pub mod never;
+pub mod own_load;
 mod push;
 pub mod refusal;
 pub mod unit;

@@ -1,0 +1,492 @@
+//! What to time and what to take along: `acl_in(frame->n, frame->pkts[0..n].seq, return)`.
+use super::Scalar;
+use crate::locate::pattern::Pattern;
+use crate::locate::{Function, LocateError};
+use std::fmt;
+
+/// Functions, and what their probes take along.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    pub pattern: Pattern,
+    /// The text as one pattern: `foo(int)` may be a name as demangled.
+    whole: Option<Pattern>,
+    pub captures: Vec<Wanted>,
+}
+
+/// One capture, as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    pub text: String,
+    pub what: Expr,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expr {
+    Return,
+    /// By names: a parameter, then members and elements.
+    Path {
+        root: String,
+        steps: Vec<Step>,
+    },
+    /// By register and offset.
+    Raw(Raw),
+    /// `be32(frame->packets[0..n].data+44)`: what lies behind a pointer, whatever its type.
+    Cast {
+        scalar: Scalar,
+        root: String,
+        steps: Vec<Step>,
+        offset: i32,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    Arrow(String),
+    Dot(String),
+    Index(u32),
+    /// `[0..to]`
+    Slice(Box<Limit>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Limit {
+    Number(u64),
+    Value(Expr),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Raw {
+    /// `arg1` … `arg6`, from 0.
+    Argument(usize),
+    /// `u32(arg1+0x10)`, and with `[0..arg2]` that many behind one another.
+    Load {
+        scalar: Scalar,
+        at: Box<Raw>,
+        offset: i32,
+        elements: Option<Box<Limit>>,
+    },
+}
+
+impl Selection {
+    pub fn of_pattern(pattern: Pattern) -> Selection {
+        Selection {
+            pattern,
+            whole: None,
+            captures: Vec::new(),
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Selection, LocateError> {
+        let Some((head, inside)) = split(text) else {
+            return Ok(Selection::of_pattern(Pattern::parse(text)?));
+        };
+        let failed = |why: String| LocateError::Pattern {
+            pattern: text.to_owned(),
+            why,
+        };
+        let captures = parts(inside)
+            .map(|part| Wanted::parse(part.trim()).map_err(failed))
+            .collect::<Result<Vec<_>, _>>();
+        let whole = Pattern::parse(text).ok();
+        let captures = match (captures, &whole) {
+            (Ok(captures), _) => captures,
+            // No capture, then: a name as C++ has them, or an error that shows.
+            (Err(e), _) if !inside.contains(['*', '&', ':', '<']) => return Err(e),
+            (Err(_), _) => {
+                return Ok(Selection::of_pattern(Pattern::parse(text)?));
+            }
+        };
+        Ok(Selection {
+            pattern: Pattern::parse(head)?,
+            whole,
+            captures,
+        })
+    }
+
+    /// The captures of a function that this selects.
+    pub fn of(&self, module: &str, function: &Function) -> Option<&[Wanted]> {
+        let is_a_name = |whole: &Pattern| whole.matches(module, function);
+        if self.whole.as_ref().is_some_and(is_a_name) {
+            return Some(&[]);
+        }
+        let selected = self.pattern.matches(module, function);
+        selected.then_some(self.captures.as_slice())
+    }
+}
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pattern.fmt(f)
+    }
+}
+
+/// The pattern and what stands in its parentheses.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let inside = text.strip_suffix(')')?;
+    let open = match text.starts_with('/') {
+        true => inside.rfind("/(")? + 1,
+        false => inside.find('(')?,
+    };
+    (open > 0).then(|| (&text[..open], &inside[open + 1..]))
+}
+
+/// Between commas that stand in no parentheses.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0;
+    text.split(move |c| {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
+}
+
+impl Wanted {
+    /// As it is shown: an array without its bounds.
+    pub fn name(&self) -> String {
+        let text = &self.text;
+        let Some(dots) = text.find("..") else {
+            return match self.what {
+                Expr::Return => "return".into(),
+                _ => text.clone(),
+            };
+        };
+        let open = text[..dots].rfind('[').unwrap_or(dots);
+        // A bound may hold brackets itself.
+        let mut depth = 0;
+        let close = text[open..].find(|c| {
+            match c {
+                '[' => depth += 1,
+                ']' => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        });
+        match close {
+            Some(close) => format!("{}[]{}", &text[..open], &text[open + close + 1..]),
+            None => text.clone(),
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Wanted, String> {
+        let mut rest = Rest { text };
+        let what = rest.expression()?;
+        if !rest.text.is_empty() {
+            return Err(format!("{text:?}: what is {:?}?", rest.text));
+        }
+        Ok(Wanted {
+            text: text.to_owned(),
+            what,
+        })
+    }
+}
+
+struct Rest<'a> {
+    text: &'a str,
+}
+
+impl<'a> Rest<'a> {
+    fn take(&mut self, token: &str) -> bool {
+        let text = self.text.trim_start();
+        match text.strip_prefix(token) {
+            Some(rest) => {
+                self.text = rest.trim_start();
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn expect(&mut self, token: &str) -> Result<(), String> {
+        match self.take(token) {
+            true => Ok(()),
+            false => Err(format!("{token:?} is missing before {:?}", self.text)),
+        }
+    }
+
+    fn word(&mut self) -> Result<&'a str, String> {
+        let text = self.text.trim_start();
+        let end = text
+            .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        if word.is_empty() {
+            return Err(match text.is_empty() {
+                true => "a name is missing at the end; write PARAMETER, PARAMETER->MEMBER, \
+                         ARRAY[0..N], return, arg1 or u32(arg1+0x10)"
+                    .into(),
+                false => format!("a name is missing before {text:?}"),
+            });
+        }
+        self.text = rest.trim_start();
+        Ok(word)
+    }
+
+    fn number(&mut self) -> Result<u64, String> {
+        let word = self.word()?;
+        let parsed = match word.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16),
+            None => word.parse(),
+        };
+        parsed.map_err(|_| format!("{word:?} is not a number"))
+    }
+
+    fn expression(&mut self) -> Result<Expr, String> {
+        let word = self.word()?;
+        if word == "return" || word == "ret" {
+            return Ok(Expr::Return);
+        }
+        if let Some(scalar) = scalar(word)
+            && self.take("(")
+        {
+            return self.load(scalar);
+        }
+        if let Some(argument) = argument(word)? {
+            return Ok(Expr::Raw(argument));
+        }
+        let (root, steps) = self.path(word)?;
+        Ok(Expr::Path { root, steps })
+    }
+
+    fn path(&mut self, word: &str) -> Result<(String, Vec<Step>), String> {
+        if word.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(format!("{word:?} is no name"));
+        }
+        let mut steps = Vec::new();
+        loop {
+            if self.take("->") {
+                steps.push(Step::Arrow(self.word()?.to_owned()));
+            } else if !self.text.starts_with("..") && self.take(".") {
+                steps.push(Step::Dot(self.word()?.to_owned()));
+            } else if self.take("[") {
+                steps.push(self.index()?);
+                self.expect("]")?;
+            } else {
+                break;
+            }
+        }
+        if steps.iter().filter(|s| matches!(s, Step::Slice(_))).count() > 1 {
+            return Err("only one [0..N] is taken along".into());
+        }
+        Ok((word.to_owned(), steps))
+    }
+
+    fn index(&mut self) -> Result<Step, String> {
+        let index = self.number()?;
+        if !self.take("..") {
+            let index = u32::try_from(index).map_err(|_| format!("[{index}] is too far"))?;
+            return Ok(Step::Index(index));
+        }
+        if index != 0 {
+            return Err(format!("[{index}..]: ranges begin at 0"));
+        }
+        Ok(Step::Slice(Box::new(self.limit()?)))
+    }
+
+    fn limit(&mut self) -> Result<Limit, String> {
+        match self.text.starts_with(|c: char| c.is_ascii_digit()) {
+            true => Ok(Limit::Number(self.number()?)),
+            false => match self.expression()? {
+                Expr::Return => Err("the returned value is not known at the entry".into()),
+                value => Ok(Limit::Value(value)),
+            },
+        }
+    }
+
+    /// Behind the `(` of a type.
+    fn load(&mut self, scalar: Scalar) -> Result<Expr, String> {
+        let word = self.word()?;
+        let inner = match self::scalar(word) {
+            Some(inner) if self.take("(") => match self.load(inner)? {
+                Expr::Raw(raw) => Some(raw),
+                _ => return Err("only arg1 to arg6 take more than one u64(…) around them".into()),
+            },
+            _ => argument(word)?,
+        };
+        let Some(at) = inner else {
+            let (root, steps) = self.path(word)?;
+            let offset = self.offset()?;
+            return Ok(Expr::Cast {
+                scalar,
+                root,
+                steps,
+                offset,
+            });
+        };
+        let offset = self.offset()?;
+        let elements = match self.take("[") {
+            false => None,
+            true => {
+                let range = self.index()?;
+                self.expect("]")?;
+                let Step::Slice(limit) = range else {
+                    return Err("of registers and offsets only ranges [0..N] are taken".into());
+                };
+                Some(limit)
+            }
+        };
+        Ok(Expr::Raw(Raw::Load {
+            scalar,
+            at: Box::new(at),
+            offset,
+            elements,
+        }))
+    }
+
+    /// `+0x10)`, `-8)` or `)`
+    fn offset(&mut self) -> Result<i32, String> {
+        let offset = if self.take("+") {
+            self.number()? as i64
+        } else if self.take("-") {
+            (self.number()? as i64).wrapping_neg()
+        } else {
+            0
+        };
+        self.expect(")")?;
+        i32::try_from(offset).map_err(|_| format!("{offset} is too far"))
+    }
+}
+
+fn argument(word: &str) -> Result<Option<Raw>, String> {
+    let Some(Ok(n)) = word.strip_prefix("arg").map(str::parse::<usize>) else {
+        return Ok(None);
+    };
+    match n {
+        1..=6 => Ok(Some(Raw::Argument(n - 1))),
+        _ => Err(format!(
+            "{word}: there are arg1 to arg6, those in registers"
+        )),
+    }
+}
+
+/// `u8` to `i64`, and in network byte order `be16`, `be32`, `be64`.
+fn scalar(word: &str) -> Option<Scalar> {
+    let network = |bytes| Scalar {
+        swapped: true,
+        ..Scalar::unsigned(bytes)
+    };
+    Some(match word {
+        "u8" => Scalar::unsigned(1),
+        "u16" => Scalar::unsigned(2),
+        "u32" => Scalar::unsigned(4),
+        "u64" => Scalar::unsigned(8),
+        "i8" => Scalar::native(1, true),
+        "i16" => Scalar::native(2, true),
+        "i32" => Scalar::native(4, true),
+        "i64" => Scalar::native(8, true),
+        "be16" => network(2),
+        "be32" => network(4),
+        "be64" => network(8),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expr(text: &str) -> Expr {
+        Wanted::parse(text).unwrap().what
+    }
+
+    fn path(root: &str, steps: Vec<Step>) -> Expr {
+        let root = root.into();
+        Expr::Path { root, steps }
+    }
+
+    #[test]
+    fn names_members_and_elements() {
+        assert_eq!(expr("n"), path("n", vec![]));
+        assert_eq!(expr("return"), Expr::Return);
+        let steps = vec![
+            Step::Arrow("pkts".into()),
+            Step::Slice(Box::new(Limit::Value(expr("frame->n")))),
+            Step::Dot("seq".into()),
+        ];
+        assert_eq!(expr("frame->pkts[0..frame->n].seq"), path("frame", steps));
+        assert_eq!(expr("a[3]"), path("a", vec![Step::Index(3)]));
+        let four = Step::Slice(Box::new(Limit::Number(4)));
+        assert_eq!(expr(" a [ 0 .. 4 ] "), path("a", vec![four]));
+    }
+
+    #[test]
+    fn registers_and_offsets() {
+        let load = |scalar, at, offset| {
+            let (at, elements) = (Box::new(at), None);
+            Raw::Load {
+                scalar,
+                at,
+                offset,
+                elements,
+            }
+        };
+        assert_eq!(expr("arg6"), Expr::Raw(Raw::Argument(5)));
+        let inner = load(Scalar::WORD, Raw::Argument(0), 8);
+        let outer = load(Scalar::native(2, true), inner, -16);
+        assert_eq!(expr("i16(u64(arg1 + 8) - 0x10)"), Expr::Raw(outer));
+        let Expr::Raw(Raw::Load { elements, .. }) = expr("u32(arg1+4)[0..arg2]") else {
+            panic!("a load");
+        };
+        let limit = Limit::Value(Expr::Raw(Raw::Argument(1)));
+        assert_eq!(elements, Some(Box::new(limit)));
+    }
+
+    #[test]
+    fn bytes_behind_a_named_pointer() {
+        let cast = expr("be32(frame->pkts[0..n].data + 44)");
+        let Expr::Cast {
+            scalar,
+            root,
+            steps,
+            offset,
+        } = cast
+        else {
+            panic!("a cast");
+        };
+        assert!(scalar.swapped && scalar.bytes == 4);
+        assert_eq!((root.as_str(), steps.len(), offset), ("frame", 3, 44));
+        let name = Wanted::parse("be32(frame->pkts[0..n].data+44)")
+            .unwrap()
+            .name();
+        assert_eq!(name, "be32(frame->pkts[].data+44)");
+    }
+
+    #[test]
+    fn a_selection_is_a_pattern_and_captures() {
+        let s = Selection::parse("nf!acl_*(frame->n, frame->pkts[0..n].seq, u32(arg2+4), ret)");
+        let s = s.unwrap();
+        assert_eq!(s.pattern.to_string(), "nf!acl_*");
+        let texts: Vec<_> = s.captures.iter().map(|c| c.text.as_str()).collect();
+        let wanted = ["frame->n", "frame->pkts[0..n].seq", "u32(arg2+4)", "ret"];
+        assert_eq!(texts, wanted);
+        let regex = Selection::parse("/^(acl|nat)_in$/(n)").unwrap();
+        assert_eq!(regex.pattern.to_string(), "/^(acl|nat)_in$/");
+        assert_eq!(regex.captures.len(), 1);
+        let group = Selection::parse("/^acl_(in|out)$/").unwrap();
+        assert_eq!(group.captures, []);
+        assert_eq!(Selection::parse("foo(char const*)").unwrap().captures, []);
+        assert_eq!(Selection::parse("foo").unwrap().captures, []);
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let why = |text: &str| Selection::parse(text).unwrap_err().to_string();
+        assert!(
+            why("f(a->)").contains("a name is missing"),
+            "{}",
+            why("f(a->)")
+        );
+        assert!(why("f()").contains("a name is missing"));
+        assert!(why("f(a[0..n].b[0..n])").contains("only one"));
+        assert!(why("f(a[1..4])").contains("begin at 0"));
+        assert!(why("f(arg7)").contains("arg1 to arg6"));
+        assert!(why("f(a b)").contains("what is \"b\""));
+        assert!(why("f(a[0..return])").contains("not known at the entry"));
+        assert!(why("f(u32(arg9))").contains("arg1 to arg6"));
+        assert!(why("f(u32(a)").contains("\")\" is missing"));
+        assert!(why("f(3)").contains("no name"));
+        assert!(why("f(a[x])").contains("not a number"));
+    }
+}
