@@ -64,7 +64,10 @@ fn tshark() -> Result<()> {
         "{its:?}"
     );
     for frame in &fields {
-        ensure!(frame[1] == packet["frame_bytes"].to_string(), "{its:?}");
+        ensure!(
+            frame[1].parse().ok() == packet["frame_bytes"].as_u64(),
+            "{its:?}"
+        );
         ensure!(frame[2] == "0", "bytes that nobody recorded: {its:?}");
         ensure!(
             frame[4].contains("left to arrived") && frame[4].contains(" ns"),

@@ -126,6 +126,9 @@ impl Walk {
 
 const TOO_FAR: &str = "it lies further than 2 GiB behind the pointer";
 
+/// Where a value is taken and how; of the body's own loads, behind which instruction in which register.
+type Way = (CapturePlace, CaptureMethod, Vec<(u64, Reg)>);
+
 impl Resolver<'_> {
     fn capture(&self, wanted: &Wanted) -> Result<Capture, String> {
         let (source, scalar) = match &wanted.what {
@@ -158,11 +161,7 @@ impl Resolver<'_> {
         })
     }
 
-    fn method(
-        &self,
-        source: &Source,
-        scalar: Scalar,
-    ) -> Result<(CapturePlace, CaptureMethod, Vec<(u64, Reg)>), String> {
+    fn method(&self, source: &Source, scalar: Scalar) -> Result<Way, String> {
         use {CaptureMethod as How, CapturePlace as At};
         let chain = match source {
             Source::Return => return Ok((At::Return, How::Register, Vec::new())),

@@ -106,11 +106,10 @@ impl Debug {
         match die.attr_value(attribute).ok()?? {
             AttributeValue::UnitRef(offset) => Some(At { unit, offset }),
             AttributeValue::DebugInfoRef(offset) => {
-                let found = self.units.iter().enumerate().find_map(|(unit, u)| {
+                self.units.iter().enumerate().find_map(|(unit, u)| {
                     let offset = offset.to_unit_offset(&u.header)?;
                     Some(At { unit, offset })
-                });
-                found
+                })
             }
             _ => None,
         }

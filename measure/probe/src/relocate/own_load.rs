@@ -99,18 +99,18 @@ fn flow(unit: &Unit, pieces: &[Piece]) -> Vec<Step> {
             });
         }
     }
-    for n in 0..code.len() {
-        let after = at.get(&code[n].instruction.next_ip());
+    for step in &mut code {
+        let after = at.get(&step.instruction.next_ip());
         let to = |target: u64| at.get(&target);
-        let (next, other) = match code[n].op {
+        let (next, other) = match step.op {
             Op::Ret | Op::IndirectTail { .. } | Op::IndirectJump => (None, None),
             Op::Jump { target } => (to(target), None),
             Op::JumpIf { target, .. } | Op::ShortOnly { target } => (after, to(target)),
             Op::Plain | Op::RipRelative { .. } | Op::Call { .. } => (after, None),
         };
-        let conditional = matches!(code[n].op, Op::JumpIf { .. } | Op::ShortOnly { .. });
-        code[n].leaves = next.is_none() || conditional && other.is_none();
-        code[n].next = [next, other].into_iter().flatten().copied().collect();
+        let conditional = matches!(step.op, Op::JumpIf { .. } | Op::ShortOnly { .. });
+        step.leaves = next.is_none() || conditional && other.is_none();
+        step.next = [next, other].into_iter().flatten().copied().collect();
     }
     code
 }

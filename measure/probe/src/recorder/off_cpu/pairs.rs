@@ -132,7 +132,10 @@ mod tests {
         Said::Out { tid, preempted }
     }
 
-    fn told(pairs: &mut Pairs) -> Vec<(u32, u64, Vec<(u64, u64, bool)>)> {
+    /// Thread, how many were dropped, and each interval: its two ends, preempted.
+    type Told = (u32, u64, Vec<(u64, u64, bool)>);
+
+    fn told(pairs: &mut Pairs) -> Vec<Told> {
         let mut all = Vec::new();
         let done: Result<(), ()> = pairs.tell(0, |ix, lost, rows| {
             let rows = rows.iter().map(|r| (r.out.0, r.back.0, r.preempted));
