@@ -156,7 +156,18 @@ mod tests {
     /// Split as a shell would, as far as the examples need it.
     fn words(line: &str) -> Vec<String> {
         let line = line.split(" | ").next().unwrap_or(line);
-        line.split(' ').map(|word| word.replace('\'', "")).collect()
+        let mut words = vec![String::new()];
+        for (n, part) in line.split('\'').enumerate() {
+            for (k, word) in part.split(' ').enumerate() {
+                match (n % 2, k, words.last_mut()) {
+                    // Within quotes a space is a space.
+                    (1, 1.., Some(last)) => *last += &format!(" {word}"),
+                    (_, 0, Some(last)) => *last += word,
+                    _ => words.push(word.to_owned()),
+                }
+            }
+        }
+        words
     }
 
     #[test]

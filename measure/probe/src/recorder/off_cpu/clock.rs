@@ -44,7 +44,8 @@ impl SwitchClock {
     /// `None` before there are two readings.
     pub fn tsc(&self, raw_ns: u64) -> Option<Tsc> {
         let after = self.readings.partition_point(|r| r.raw_ns < raw_ns);
-        let at = after.clamp(1, self.readings.len().checked_sub(1)?);
+        let last = self.readings.len().checked_sub(1).filter(|n| *n > 0)?;
+        let at = after.clamp(1, last);
         let (from, to) = (self.readings.get(at - 1)?, self.readings.get(at)?);
         Some(between(*from, *to, raw_ns))
     }
