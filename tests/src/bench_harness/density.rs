@@ -2,7 +2,7 @@
 //! were asked for, and gone afterwards.
 use super::demo;
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, hopscope, scratch};
+use hopscope_tests::{Requirement, Suite, counts, hopscope, scratch};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -30,8 +30,7 @@ fn figures() -> Result<()> {
         &demo,
         "--save",
         &saved,
-    ])?
-    .expect_code(0)?;
+    ])?;
     let last = out.stdout.lines().last().context("nothing was printed")?;
     let summary: Value = serde_json::from_str(last)?;
     ensure!(summary["type"] == "summary" && summary["bench"] == "case-density");
@@ -46,13 +45,28 @@ fn figures() -> Result<()> {
     let levels = summary["levels"].as_array().context("no levels")?;
     let names: BTreeSet<_> = levels
         .iter()
-        .map(|l| l["network_function"].as_str())
+        .filter_map(|l| l["network_function"].as_str())
         .collect();
-    let expected = ["firewall", "ipsec", "nat"].map(Some);
+    let missing: Vec<_> = ["firewall", "ipsec", "nat"]
+        .into_iter()
+        .filter(|name| !names.contains(name))
+        .collect();
+    let why = &summary["not_measured"];
+    // IPsec is sometimes not measured, see KNOWN_ISSUES: then the bench must say so and why.
+    let is_said = |name: &&str| {
+        why.as_array()
+            .is_some_and(|a| a.iter().any(|m| m["what"] == **name))
+    };
+    ensure!(missing.iter().all(is_said), "{missing:?} missing: {why}");
     ensure!(
-        names == BTreeSet::from(expected),
-        "{names:?}: {}",
-        out.stderr
+        out.code == Some(i32::from(!missing.is_empty())),
+        "{:?}: {why}",
+        out.code
+    );
+    let allowed: &[&str] = counts().pick(&["ipsec"], &[]);
+    ensure!(
+        missing.iter().all(|name| allowed.contains(name)),
+        "{missing:?} missing: {why}"
     );
     for level in levels {
         let number = |key: &str| level[key].as_f64().context(key.to_owned());
