@@ -1,8 +1,10 @@
 //! Where things lie.
 use std::path::{Path, PathBuf};
 
+/// Without `..` in it: chromedriver reads no file below such a path (`base::ReadFileToString`).
 pub fn repository() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().unwrap_or(tests)
 }
 
 /// Sources of target programs.
