@@ -2,6 +2,7 @@
 use crate::paths::{programs, target_dir};
 use anyhow::{Context, Result, bail};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -37,7 +38,8 @@ pub fn compile(compiler: &str, sources: &[&str], flags: &[&str]) -> Result<PathB
     if out.exists() {
         return Ok(out);
     }
-    // Cases run in parallel: build aside, then rename, so that none sees half a program.
+    // Cases run in parallel: build aside, so that none sees half a program. Whoever comes second
+    // leaves what is there: it may run already, and its file's name is looked up.
     let aside = out.with_extension(std::process::id().to_string());
     let mut command = Command::new(compiler);
     command.args(&paths).args(flags).arg("-o").arg(&aside);
@@ -51,8 +53,14 @@ pub fn compile(compiler: &str, sources: &[&str], flags: &[&str]) -> Result<PathB
             String::from_utf8_lossy(&done.stderr)
         );
     }
-    std::fs::rename(&aside, &out)?;
-    Ok(out)
+    let linked = std::fs::hard_link(&aside, &out);
+    std::fs::remove_file(&aside)?;
+    match linked {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(error).with_context(|| format!("naming {}", out.display()))
+        }
+        _ => Ok(out),
+    }
 }
 
 fn compiler_version(compiler: &str) -> Result<Vec<u8>> {

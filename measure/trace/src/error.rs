@@ -5,6 +5,8 @@ use std::path::PathBuf;
 pub enum TraceError {
     #[error("{path}: {source}")]
     Open { path: PathBuf, source: io::Error },
+    #[error("reading the trace at byte {at}: {source}")]
+    Read { at: u64, source: io::Error },
     #[error("writing the trace: {0}")]
     Write(#[from] io::Error),
     #[error("not a hopscope trace (it does not start with HOPTRACE)")]

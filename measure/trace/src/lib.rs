@@ -1,14 +1,13 @@
 //! The `.hop` trace file: checksummed chunks, readable up to the last whole one after any crash.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod batch;
 mod chunks;
 pub mod codec;
 mod error;
 pub mod format;
-#[allow(unsafe_code)]
-mod map;
 mod read;
+mod source;
 pub mod stamps;
 pub mod switches;
 mod tables;

@@ -3,48 +3,54 @@
 use crate::batch::{BatchHead, OwnedBatch};
 use crate::error::TraceError;
 use crate::format::*;
-use crate::map::Bytes;
+use crate::source::Source;
 use crate::stamps::{OwnedStamps, StampsHead};
 use crate::switches::{OwnedSwitches, SwitchesHead};
-use crate::tables::{Scan, Tables};
-use std::ops::Range;
+use crate::tables::{Placed, Scan, Tables};
+use std::io;
 use std::path::Path;
 
 pub struct TraceReader {
-    bytes: Bytes,
+    source: Source,
     tables: Tables,
-    /// Payloads of the record chunks.
-    batches: Vec<Range<usize>>,
-    /// Payloads of the stamp chunks.
-    stamps: Vec<Range<usize>>,
-    /// Payloads of the chunks with context switches.
-    switches: Vec<Range<usize>>,
+    batches: Vec<Placed<BatchHead>>,
+    stamps: Vec<Placed<StampsHead>>,
+    switches: Vec<Placed<SwitchesHead>>,
 }
 
 impl TraceReader {
-    /// Maps the file and reads its tables; checksums of all chunks are verified here.
+    /// Reads the whole file once: its tables, and the checksums of all chunks. Of records, stamps
+    /// and switches only the places are kept.
     pub fn open(path: impl AsRef<Path>) -> Result<TraceReader, TraceError> {
         let path = path.as_ref();
-        let bytes = Bytes::of(path).map_err(|source| TraceError::Open {
+        let failed = |source| TraceError::Open {
             path: path.to_owned(),
             source,
-        })?;
-        TraceReader::new(bytes)
+        };
+        TraceReader::new(Source::of(path).map_err(failed)?, failed)
     }
 
     pub fn from_bytes(bytes: Vec<u8>) -> Result<TraceReader, TraceError> {
-        TraceReader::new(Bytes::Owned(bytes))
+        TraceReader::new(Source::Memory(bytes), |source| TraceError::Read {
+            at: 0,
+            source,
+        })
     }
 
-    fn new(bytes: Bytes) -> Result<TraceReader, TraceError> {
-        let format = file_header(&bytes)?;
-        let mut scan = Scan::of(&bytes);
+    fn new(
+        source: Source,
+        failed: impl Fn(io::Error) -> TraceError,
+    ) -> Result<TraceReader, TraceError> {
+        let header = 0..source.len().min(FILE_HEADER_BYTES as u64);
+        let mut room = Vec::new();
+        let format = file_header(source.bytes(header, &mut room).map_err(&failed)?)?;
+        let mut scan = Scan::of(&source).map_err(&failed)?;
         let batches = std::mem::take(&mut scan.batches);
         let stamps = std::mem::take(&mut scan.stamps);
         let switches = std::mem::take(&mut scan.switches);
-        let tables = scan.finish(bytes.len() as u64, format)?;
+        let tables = scan.finish(source.len(), format)?;
         Ok(TraceReader {
-            bytes,
+            source,
             tables,
             batches,
             stamps,
@@ -59,21 +65,15 @@ impl TraceReader {
     /// Decodes lazily, in file order; batches of one thread are in ring order.
     ///
     /// # Errors
-    /// A batch whose checksum is right and whose records do not decode: the file was made by
-    /// something else than a [`crate::TraceWriter`].
+    /// The file can no longer be read, or a batch whose checksum is right has records that do not
+    /// decode: the file was made by something else than a [`crate::TraceWriter`].
     pub fn batches(&self) -> impl Iterator<Item = Result<OwnedBatch, TraceError>> {
-        self.batches.iter().map(|range| {
-            OwnedBatch::of_payload(&self.bytes[range.clone()]).ok_or_else(|| TraceError::Chunk {
-                at: (range.start - CHUNK_HEADER_BYTES) as u64,
-                what: "records do not decode".into(),
-            })
-        })
+        self.decoded(&self.batches, OwnedBatch::of_payload, "records")
     }
 
     /// What the batches say of themselves, in file order, without decoding records.
     pub fn heads(&self) -> impl Iterator<Item = BatchHead> {
-        let head = |range: &Range<usize>| BatchHead::of_payload(&self.bytes[range.clone()]);
-        self.batches.iter().filter_map(head)
+        self.batches.iter().map(|placed| placed.head)
     }
 
     /// Stamps of packets, decoded lazily, in file order.
@@ -81,18 +81,12 @@ impl TraceReader {
     /// # Errors
     /// As for [`TraceReader::batches`].
     pub fn stamps(&self) -> impl Iterator<Item = Result<OwnedStamps, TraceError>> {
-        self.stamps.iter().map(|range| {
-            OwnedStamps::of_payload(&self.bytes[range.clone()]).ok_or_else(|| TraceError::Chunk {
-                at: (range.start - CHUNK_HEADER_BYTES) as u64,
-                what: "stamps of packets do not decode".into(),
-            })
-        })
+        self.decoded(&self.stamps, OwnedStamps::of_payload, "stamps of packets")
     }
 
     /// What the batches of stamps say of themselves, in file order, without decoding rows.
     pub fn stamp_heads(&self) -> impl Iterator<Item = StampsHead> {
-        let head = |range: &Range<usize>| StampsHead::of_payload(&self.bytes[range.clone()]);
-        self.stamps.iter().filter_map(head)
+        self.stamps.iter().map(|placed| placed.head)
     }
 
     /// When threads did not run, decoded lazily, in file order; rows of one thread are in order of
@@ -101,18 +95,34 @@ impl TraceReader {
     /// # Errors
     /// As for [`TraceReader::batches`].
     pub fn off_cpu(&self) -> impl Iterator<Item = Result<OwnedSwitches, TraceError>> {
-        self.switches.iter().map(|range| {
-            OwnedSwitches::of_payload(&self.bytes[range.clone()]).ok_or_else(|| TraceError::Chunk {
-                at: (range.start - CHUNK_HEADER_BYTES) as u64,
-                what: "context switches do not decode".into(),
-            })
-        })
+        self.decoded(
+            &self.switches,
+            OwnedSwitches::of_payload,
+            "context switches",
+        )
     }
 
     /// What the batches of context switches say of themselves, in file order.
     pub fn off_cpu_heads(&self) -> impl Iterator<Item = SwitchesHead> {
-        let head = |range: &Range<usize>| SwitchesHead::of_payload(&self.bytes[range.clone()]);
-        self.switches.iter().filter_map(head)
+        self.switches.iter().map(|placed| placed.head)
+    }
+
+    fn decoded<'a, H, T>(
+        &'a self,
+        places: &'a [Placed<H>],
+        decode: impl Fn(&[u8]) -> Option<T> + 'a,
+        rows: &'static str,
+    ) -> impl Iterator<Item = Result<T, TraceError>> + 'a {
+        let mut room = Vec::new();
+        places.iter().map(move |placed| {
+            let at = placed.start - CHUNK_HEADER_BYTES as u64;
+            let payload = self.source.bytes(placed.start..placed.end, &mut room);
+            let payload = payload.map_err(|source| TraceError::Read { at, source })?;
+            decode(payload).ok_or_else(|| TraceError::Chunk {
+                at,
+                what: format!("{rows} do not decode"),
+            })
+        })
     }
 }
 

@@ -3,6 +3,7 @@ use crate::batch::BatchHead;
 use crate::chunks::{Chunks, Step};
 use crate::error::TraceError;
 use crate::format::*;
+use crate::source::Source;
 use crate::stamps::StampsHead;
 use crate::switches::SwitchesHead;
 use hopscope_event::table::ModuleEntry;
@@ -11,7 +12,7 @@ use hopscope_event::{
     StreamEntry, Summary, ThinEntry, ThreadEntry, TriggerEntry,
 };
 use serde::de::DeserializeOwned;
-use std::ops::Range;
+use std::io;
 
 #[derive(Debug, Clone)]
 pub struct Tables {
@@ -63,6 +64,14 @@ pub struct Damage {
     pub what: String,
 }
 
+/// The payload of a chunk: where it lies, and what its first bytes say.
+#[derive(Clone, Copy)]
+pub(crate) struct Placed<H> {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) head: H,
+}
+
 #[derive(Default)]
 pub(crate) struct Scan {
     meta: Option<RecordingMeta>,
@@ -78,10 +87,9 @@ pub(crate) struct Scan {
     thin: Option<ThinEntry>,
     triggers: Vec<TriggerEntry>,
     summary: Option<Summary>,
-    /// Payloads.
-    pub(crate) batches: Vec<Range<usize>>,
-    pub(crate) stamps: Vec<Range<usize>>,
-    pub(crate) switches: Vec<Range<usize>>,
+    pub(crate) batches: Vec<Placed<BatchHead>>,
+    pub(crate) stamps: Vec<Placed<StampsHead>>,
+    pub(crate) switches: Vec<Placed<SwitchesHead>>,
     record_bytes: u64,
     stamp_bytes: u64,
     switch_bytes: u64,
@@ -91,32 +99,40 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    pub(crate) fn of(bytes: &[u8]) -> Scan {
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn of(source: &Source) -> io::Result<Scan> {
         let mut scan = Scan::default();
-        for step in Chunks::new(bytes, FILE_HEADER_BYTES) {
+        let mut chunks = Chunks::new(source, FILE_HEADER_BYTES as u64);
+        while let Some(step) = chunks.step()? {
             match step {
-                Step::Chunk { kind, payload } => scan.take(kind, bytes, payload),
+                Step::Chunk {
+                    kind,
+                    start,
+                    payload,
+                } => scan.take(kind, start, payload),
                 Step::Skipped { at, what } => scan.damage(at, what.into()).chunks_skipped += 1,
                 Step::Ended { at, what } => {
-                    scan.damage(at, what.into()).bytes_lost = (bytes.len() - at) as u64;
+                    scan.damage(at, what.into()).bytes_lost = source.len() - at;
                 }
             }
         }
-        scan
+        Ok(scan)
     }
 
-    fn damage(&mut self, at: usize, what: String) -> &mut Damage {
+    fn damage(&mut self, at: u64, what: String) -> &mut Damage {
         self.damage.get_or_insert(Damage {
-            at: at as u64,
+            at,
             bytes_lost: 0,
             chunks_skipped: 0,
             what,
         })
     }
 
-    fn take(&mut self, kind: u32, bytes: &[u8], range: Range<usize>) {
+    fn take(&mut self, kind: u32, start: u64, payload: &[u8]) {
         self.chunks += 1;
-        let payload = &bytes[range.clone()];
+        let whole = (CHUNK_HEADER_BYTES + payload.len()) as u64;
+        let end = start + payload.len() as u64;
         let done = match kind {
             META => json(payload).map(|meta| self.meta = Some(meta)),
             PROCESS => json(payload).map(|p| self.processes.push(p)),
@@ -128,9 +144,9 @@ impl Scan {
             CLOCK => json(payload).map(|c| self.clocks.push(c)),
             STREAM => json(payload).map(|s| self.streams.push(s)),
             STAMPS => match StampsHead::of_payload(payload) {
-                Some(_) => {
-                    self.stamp_bytes += (CHUNK_HEADER_BYTES + payload.len()) as u64;
-                    self.stamps.push(range.clone());
+                Some(head) => {
+                    self.stamp_bytes += whole;
+                    self.stamps.push(Placed { start, end, head });
                     Ok(())
                 }
                 None => Err("a batch claims more stamps than it has bytes for".into()),
@@ -139,18 +155,18 @@ impl Scan {
             THIN => json(payload).map(|t| self.thin = Some(t)),
             TRIGGER => json(payload).map(|t| self.triggers.push(t)),
             SWITCHES => match SwitchesHead::of_payload(payload) {
-                Some(_) => {
-                    self.switch_bytes += (CHUNK_HEADER_BYTES + payload.len()) as u64;
-                    self.switches.push(range.clone());
+                Some(head) => {
+                    self.switch_bytes += whole;
+                    self.switches.push(Placed { start, end, head });
                     Ok(())
                 }
                 None => Err("a batch claims more switches than it has bytes for".into()),
             },
             SUMMARY => json(payload).map(|s| self.summary = Some(s)),
             RECORDS => match BatchHead::of_payload(payload) {
-                Some(_) => {
-                    self.record_bytes += (CHUNK_HEADER_BYTES + payload.len()) as u64;
-                    self.batches.push(range.clone());
+                Some(head) => {
+                    self.record_bytes += whole;
+                    self.batches.push(Placed { start, end, head });
                     Ok(())
                 }
                 None => Err("a batch claims more records than it has bytes for".into()),
@@ -161,7 +177,7 @@ impl Scan {
             }
         };
         if let Err(what) = done {
-            let at = range.start - CHUNK_HEADER_BYTES;
+            let at = start - CHUNK_HEADER_BYTES as u64;
             self.damage(at, what).chunks_skipped += 1;
         }
     }

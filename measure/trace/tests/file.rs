@@ -136,6 +136,35 @@ fn a_hole_of_zeros_in_the_middle_costs_what_it_covers() {
     assert_eq!(reader.tables().summary, Some(summary()));
 }
 
+/// Looking for the next header reads the file in windows of 1 MiB.
+#[test]
+fn the_next_header_is_found_wherever_a_window_ends() {
+    let File { bytes, ends } = file(&records());
+    let damaged = ends[0];
+    for before in 0..2 * CHUNK_HEADER_BYTES {
+        let after_the_damage = (1 << 20) + CHUNK_HEADER_BYTES - before;
+        let hole = vec![0xff; after_the_damage];
+        let bytes = [&bytes[..damaged], &hole, &bytes[damaged..]].concat();
+        let reader = TraceReader::from_bytes(bytes).unwrap();
+        assert_eq!(all(&reader), records(), "{before}");
+        let damage = reader.tables().damage.clone().expect("noticed");
+        assert_eq!((damage.at, damage.chunks_skipped), (damaged as u64, 1));
+    }
+}
+
+#[test]
+fn a_file_that_becomes_shorter_while_it_is_read_is_an_error() {
+    let bytes = file(&records()).bytes;
+    let path = std::env::temp_dir().join(format!("hopscope-shorter-{}.hop", std::process::id()));
+    std::fs::write(&path, &bytes).unwrap();
+    let reader = TraceReader::open(&path).unwrap();
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(FILE_HEADER_BYTES as u64).unwrap();
+    let read = reader.batches().next().expect("a batch");
+    std::fs::remove_file(&path).unwrap();
+    assert!(matches!(read, Err(TraceError::Read { .. })), "{read:?}");
+}
+
 #[test]
 fn an_unknown_chunk_is_passed_over() {
     let mut bytes = file(&records()).bytes;
