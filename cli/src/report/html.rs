@@ -1,11 +1,13 @@
 //! The report as a page: one pass over the recording for all that is bounded, a second one for the
 //! calls and packets that are shown one by one.
+mod joined;
+
+use super::joined::stamps_beside;
 use super::{ReportArgs, packets};
 use anyhow::{Context, bail};
-use hopscope_analyze::{Analysis, Batch, Calls, Group, Index, Match, NoMatch, Options, Outcome};
-use hopscope_analyze::{Packet, Window};
+use hopscope_analyze::{Analysis, Batch, Calls, Group, Index, Options, Outcome, Root, Window};
 use hopscope_event::{Stamp, StampFlags, StreamIx, ThreadIx, Tsc};
-use hopscope_report::{Budget, Detail, Overview, Page, Recording, Windows, write_html};
+use hopscope_report::{Budget, Detail, Overview, Page, Recording, Streams, Windows, write_html};
 use hopscope_trace::{OwnedBatch, TraceReader};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -39,6 +41,8 @@ pub fn parse_around(text: &str) -> Result<Around, String> {
 struct Source<'a> {
     args: &'a ReportArgs,
     reader: &'a TraceReader,
+    /// Where the packets are: here, or in the file beside.
+    stamps: &'a TraceReader,
     threads: &'a Option<BTreeSet<ThreadIx>>,
     window: Window,
     index: Index,
@@ -67,7 +71,7 @@ impl Source<'_> {
     }
 
     fn stamps(&self, mut each: impl FnMut(StreamIx, &Stamp)) -> anyhow::Result<()> {
-        for batch in packets::batches(self.args, self.reader) {
+        for batch in packets::batches(self.args, self.stamps) {
             let batch = batch?;
             let inside = |s: &&Stamp| self.window.contains(s.intended.0);
             batch
@@ -88,9 +92,19 @@ pub fn write(
     threads: &Option<BTreeSet<ThreadIx>>,
     window: Window,
 ) -> anyhow::Result<()> {
+    let other = stamps_beside(args, recording)?;
+    let stamps = other.as_ref().unwrap_or(reader);
+    let packets = packets::of(args, stamps, window)?;
+    let mut recording = *recording;
+    recording.streams = Streams {
+        entries: &stamps.tables().streams,
+        packets: &packets,
+    };
+    let recording = &recording;
     let source = Source {
         args,
         reader,
+        stamps,
         threads,
         window,
         index: Index::new(recording.functions, recording.threads),
@@ -105,7 +119,8 @@ pub fn write(
         Some(at) => Windows::around(&overview, at, Budget::AROUND),
         None => Windows::choose(&overview, Budget::WHOLE),
     };
-    let mut detail = closely(&source, windows)?;
+    let mut notes = Vec::new();
+    let (mut detail, root) = closely(&source, recording, windows, &mut notes)?;
     let file = args
         .file
         .file_name()
@@ -118,8 +133,8 @@ pub fn write(
         modules: &modules,
         overview: &overview,
         detail: &mut detail,
-        root: None,
-        notes: &[],
+        root: root.as_ref(),
+        notes: &notes,
         focus,
     };
     let writing = || format!("writing {}", to.display());
@@ -163,7 +178,12 @@ fn whole(
     Ok((functions.finish(), modules.finish()))
 }
 
-fn closely(source: &Source<'_>, windows: Windows) -> anyhow::Result<Detail> {
+fn closely(
+    source: &Source<'_>,
+    recording: &Recording<'_>,
+    windows: Windows,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<(Detail, Option<Root>)> {
     let mut detail = Detail::new(windows);
     let mut calls = Calls::new(source.index.clone());
     source.batches(|batch| {
@@ -173,15 +193,8 @@ fn closely(source: &Source<'_>, windows: Windows) -> anyhow::Result<Detail> {
             }
         });
     })?;
-    source.stamps(|stream, stamp| {
-        detail.packet(&Packet {
-            stream,
-            stamp: *stamp,
-            run: None,
-            matched: Match::None(NoMatch::NoRunMeanwhile),
-        });
-    })?;
-    Ok(detail)
+    let root = joined::runs_and_packets(source, recording, &mut detail, notes)?;
+    Ok((detail, root))
 }
 
 fn place(

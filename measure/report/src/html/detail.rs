@@ -75,8 +75,13 @@ impl Detail {
         }
     }
 
+    /// Whether a run lies in what is shown.
+    pub fn wants(&self, run: &Run) -> bool {
+        self.windows.touches(run.start, run.end)
+    }
+
     pub fn run(&mut self, run: &Run) {
-        if !self.windows.touches(run.start, run.end) {
+        if !self.wants(run) {
             return;
         }
         match (self.runs.len() as u64) < self.windows.budget.calls {

@@ -2,6 +2,7 @@
 use super::{Page, charts, flame, text, text::Text};
 use crate::header;
 use crate::recording::Names;
+use crate::runs::root_text;
 use crate::units::Scale;
 use hopscope_event::Tsc;
 use serde_json::{Value, json};
@@ -40,17 +41,7 @@ pub(crate) fn write(
         )?;
     }
     if let Some(root) = page.root {
-        let name = names.qualified(root.choice.function());
-        let why = match &root.suggested_because {
-            Some(why) => format!("suggested: {why}"),
-            None => "as asked".to_owned(),
-        };
-        writeln!(
-            out,
-            "<dt>run<dd>each call of {} ({})",
-            Text(&name),
-            Text(&why)
-        )?;
+        writeln!(out, "<dt>run<dd>{}", Text(&root_text(names, root).replace("\n           ", "; ")))?;
     }
     for note in page.notes {
         writeln!(out, "<dt>note<dd>{}", Text(note))?;
