@@ -48,6 +48,13 @@ pub enum Error {
         field: String,
         line: String,
     },
+    #[error("the browser could not {doing}: {said}")]
+    Browser { doing: &'static str, said: String },
+    #[error("cannot write {path}: {source}")]
+    Recording {
+        path: PathBuf,
+        source: hopscope_trace::TraceError,
+    },
     #[error("nothing was measured of {what}: not one packet or round trip came back")]
     Nothing { what: &'static str },
     #[error(transparent)]

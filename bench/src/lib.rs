@@ -12,6 +12,7 @@ mod function;
 mod goal;
 pub mod hopscope;
 pub mod host;
+pub mod html;
 pub mod interleave;
 mod listing;
 pub mod load;

@@ -27,6 +27,8 @@ enum What {
     CaseDensity(WithDemo),
     /// A filter of 3,000 rules on the same packets in another order
     CaseLocality(WithDemo),
+    /// How long a browser takes to show the page of 100,000 packets
+    Html(Common),
     /// Any two commands in turn, by wall time or a number they print, with a verdict
     Compare(Compare),
 }
@@ -169,6 +171,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         What::Attach(common) => ("attach", common, Box::new(hopscope_bench::attach::run)),
         What::Recorder(common) => ("recorder", common, Box::new(hopscope_bench::recorder::run)),
         What::Load(common) => ("load", common, Box::new(hopscope_bench::load::run)),
+        What::Html(common) => ("html", common, Box::new(hopscope_bench::html::run)),
         What::CaseDensity(density) => {
             let demo = density.demo.as_ref();
             let bench = move |settings: &Settings, output: Output<'_>| {

@@ -1,6 +1,7 @@
 //! `hopscope bench` as a user runs it: what order, what verdict, what is printed and kept.
 mod compare;
 mod density;
+mod html;
 mod load;
 mod locality;
 
@@ -11,6 +12,7 @@ use std::process::Command;
 pub(crate) fn register(suite: &mut Suite) {
     compare::register(suite);
     density::register(suite);
+    html::register(suite);
     load::register(suite);
     locality::register(suite);
 }

@@ -32,7 +32,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["hopscope-event", "hopscope-trace", "hopscope-netio"],
     ),
     // Starts the programs that it compares.
-    ("hopscope-bench", &["hopscope-event"]),
+    ("hopscope-bench", &["hopscope-event", "hopscope-trace"]),
     // The proofs look from outside, at processes and files.
     (
         "hopscope-tests",

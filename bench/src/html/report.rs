@@ -1,0 +1,103 @@
+//! What a browser takes for the page, against the goals.
+use super::recording::PACKETS;
+use crate::envelope::Summary;
+use crate::goal::Goal;
+use crate::stats::Spread;
+use serde::Serialize;
+use serde_json::{Map, json};
+use std::fmt::Write;
+
+const FIRST_PAINT_MS: f64 = 2_000.0;
+const PAGE_BYTES: f64 = 8e6;
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Round {
+    /// Something of the page is to be seen.
+    pub(super) first_paint_ms: f64,
+    /// All is drawn and can be used.
+    pub(super) ready_ms: f64,
+    /// The timeline drawn anew, over 60 widths of the view.
+    pub(super) frame_p50_ms: f64,
+    pub(super) frame_max_ms: f64,
+    /// That the page holds one by one.
+    pub(super) packets: u64,
+    pub(super) runs: u64,
+}
+
+pub(super) struct Figures {
+    pub(super) rounds: Vec<Round>,
+    pub(super) calls: u64,
+    pub(super) page_bytes: u64,
+    /// What `hopscope report --html` took.
+    pub(super) made_s: f64,
+    pub(super) browser: String,
+}
+
+impl Figures {
+    fn spread(&self, of: fn(&Round) -> f64) -> Option<Spread> {
+        Spread::of(&self.rounds.iter().map(of).collect::<Vec<_>>())
+    }
+
+    pub(super) fn summary(self) -> Summary {
+        let times = [
+            ("first_paint_ms", self.spread(|r| r.first_paint_ms)),
+            ("ready_ms", self.spread(|r| r.ready_ms)),
+            ("frame_p50_ms", self.spread(|r| r.frame_p50_ms)),
+            ("frame_max_ms", self.spread(|r| r.frame_max_ms)),
+        ];
+        let packets = self.rounds.iter().map(|r| r.packets).min().unwrap_or(0);
+        let runs = self.rounds.iter().map(|r| r.runs).min().unwrap_or(0);
+        let first_paint = times[0].1.map(|s| s.median);
+        let goals = [
+            Goal::at_most("first_paint_ms", first_paint, FIRST_PAINT_MS),
+            Goal::at_most("page_bytes", Some(self.page_bytes as f64), PAGE_BYTES),
+            Goal::at_least("packets", Some(packets as f64), PACKETS as f64),
+        ];
+        let mut fields: Map<_, _> = times
+            .iter()
+            .map(|(name, spread)| ((*name).to_owned(), json!(spread)))
+            .collect();
+        fields.insert("page_bytes".into(), json!(self.page_bytes));
+        fields.insert("packets".into(), json!(packets));
+        fields.insert("runs".into(), json!(runs));
+        fields.insert("calls".into(), json!(self.calls));
+        fields.insert("made_s".into(), json!(self.made_s));
+        fields.insert("browser".into(), json!(self.browser));
+        fields.insert("goals".into(), json!(goals));
+        let mut table = format!(
+            "a page of {packets} packets, {runs} runs and {} calls (made up): {:.2} MB, written in {:.1} s\n\
+             {} without a window, started anew for each of {} rounds; medians (10th .. 90th percentile)\n\n",
+            self.calls,
+            self.page_bytes as f64 / 1e6,
+            self.made_s,
+            self.browser,
+            self.rounds.len()
+        );
+        for (name, spread) in times {
+            let _ = match spread {
+                Some(s) => writeln!(
+                    table,
+                    "{name:<16} {:>9.1} ({:.1} .. {:.1})",
+                    s.median, s.p10, s.p90
+                ),
+                None => writeln!(table, "{name:<16} not measured"),
+            };
+        }
+        table.push('\n');
+        for goal in &goals {
+            let value = goal.measured.map_or("-".into(), |m| format!("{m:.0}"));
+            let (sign, bound, verdict) = (goal.sign(), goal.bound(), goal.verdict());
+            let _ = writeln!(
+                table,
+                "goal {} {sign} {bound}: {value}, {verdict}",
+                goal.name
+            );
+        }
+        Summary {
+            unit: json!({"*_ms": "from the begin of the navigation; frame: for one drawing", "made_s": "s"}),
+            fields,
+            table,
+            complete: times.iter().all(|(_, spread)| spread.is_some()),
+        }
+    }
+}
