@@ -39,7 +39,8 @@ pub struct ReportArgs {
     /// of a queue; :be behind it for network order). Default: those whose name has seq in it
     #[arg(long, value_name = "CAPTURE")]
     packet_id: Option<String>,
-    /// Why packets were late: those above a percentile (p99.9) or a time (500us), by cause
+    /// Why packets were late: those above a percentile (p99.9) or a time (500us), by cause; with --html
+    /// p99.9 unless said
     #[arg(long, value_name = "pP|TIME", value_parser = tail::parse_tail,
           conflicts_with_all = ["by", "sort", "events"])]
     tail: Option<(Threshold, String)>,

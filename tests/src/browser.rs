@@ -1,6 +1,8 @@
 //! `hopscope report --html`, opened, driven and looked at in a real browser.
 mod driver;
 mod recording;
+mod runs;
+mod tails;
 
 use anyhow::{Context, Result, ensure};
 use driver::Browser;
@@ -14,6 +16,7 @@ pub(crate) fn register(suite: &mut Suite) {
     suite
         .case("browser::a_page_of_100000_packets", NEEDS, whole)
         .alone();
+    suite.case("browser::causes_of_late_packets", NEEDS, tails::causes);
     suite.case("browser::around_one_packet", NEEDS, around);
     suite.case("browser::calls_only_and_packets_only", NEEDS, one_kind);
 }
@@ -82,9 +85,10 @@ fn search(browser: &Browser, text: &str) -> Result<()> {
 
 /// As the report writes times: three digits or so, and a unit.
 fn text_of(ns: f64) -> String {
-    let (value, unit) = match ns < 999_500.0 {
-        true => (ns / 1e3, "µs"),
-        false => (ns / 1e6, "ms"),
+    let (value, unit) = match ns {
+        ns if ns < 999.5 => return format!("{ns:.0} ns"),
+        ns if ns < 999_500.0 => (ns / 1e3, "µs"),
+        ns => (ns / 1e6, "ms"),
     };
     let digits = match value {
         v if v < 9.995 => 2,
@@ -110,6 +114,8 @@ fn whole() -> Result<()> {
     keyboard(&browser)?;
     browser.screenshot(&dir.join("whole.png"))?;
     finding(&browser)?;
+    runs::linked(&browser)?;
+    browser.screenshot(&dir.join("runs.png"))?;
     hovering(&browser)?;
     browser.screenshot(&dir.join("hover.png"))?;
     flame(&browser)?;

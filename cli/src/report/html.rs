@@ -7,8 +7,10 @@ use super::{ReportArgs, packets};
 use anyhow::{Context, bail};
 use hopscope_analyze::{Analysis, Batch, Calls, Group, Index, Options, Outcome, Root, Window};
 use hopscope_event::{Stamp, StampFlags, StreamIx, ThreadIx, Tsc};
-use hopscope_report::{Budget, Detail, Overview, Page, Recording, Streams, Windows, write_html};
+use hopscope_report::{Budget, Detail, LateReport, Names, Overview, Page, Recording, Scale};
+use hopscope_report::{Streams, TimeUnit, Windows, write_html};
 use hopscope_trace::{OwnedBatch, TraceReader};
+use joined::Handled;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -49,6 +51,10 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
+    fn has_calls(&self) -> bool {
+        self.reader.heads().any(|head| head.records > 0)
+    }
+
     fn batches(&self, mut each: impl FnMut(&Batch<'_>)) -> anyhow::Result<()> {
         for batch in self.reader.batches() {
             let batch: OwnedBatch =
@@ -115,12 +121,25 @@ pub fn write(
         .around
         .map(|around| place(&source, recording, around))
         .transpose()?;
+    let mut notes = Vec::new();
+    let handled = joined::handled(&source, recording, &mut notes)?;
+    let examples = handled.as_ref().map_or(Vec::new(), |h| h.places());
     let windows = match focus {
         Some(at) => Windows::around(&overview, at, Budget::AROUND),
-        None => Windows::choose(&overview, Budget::WHOLE),
+        None => Windows::choose(&overview, &examples, Budget::WHOLE),
     };
-    let mut notes = Vec::new();
-    let (mut detail, root) = closely(&source, recording, windows, &mut notes)?;
+    let (mut detail, root) = closely(&source, handled.as_ref(), windows, &mut notes)?;
+    let names = Names::new(recording);
+    let late = handled.as_ref().map(|h| LateReport {
+        names: &names,
+        scale: Scale::new(TimeUnit::Ns, recording.meta.tsc_frequency),
+        root: &h.root,
+        tail: &h.late.report,
+        joined: &h.joined.counts,
+        asked: &h.asked,
+        off_cpu: &h.late.off_cpu,
+        number: args.number,
+    });
     let file = args
         .file
         .file_name()
@@ -134,6 +153,7 @@ pub fn write(
         overview: &overview,
         detail: &mut detail,
         root: root.as_ref(),
+        late: late.as_ref(),
         notes: &notes,
         focus,
     };
@@ -180,7 +200,7 @@ fn whole(
 
 fn closely(
     source: &Source<'_>,
-    recording: &Recording<'_>,
+    handled: Option<&Handled>,
     windows: Windows,
     notes: &mut Vec<String>,
 ) -> anyhow::Result<(Detail, Option<Root>)> {
@@ -193,7 +213,7 @@ fn closely(
             }
         });
     })?;
-    let root = joined::runs_and_packets(source, recording, &mut detail, notes)?;
+    let root = joined::show(source, handled, &mut detail, notes)?;
     Ok((detail, root))
 }
 

@@ -5,7 +5,7 @@ use super::{ReportArgs, unit};
 use crate::runs::RunSource;
 use anyhow::{Context, bail};
 use hopscope_analyze::join::{Joined, Joiner};
-use hopscope_analyze::tail::{Baseline, Tail, Threshold};
+use hopscope_analyze::tail::{Baseline, Tail, TailReport, Threshold};
 use hopscope_analyze::{Packet, Run, RunIx, parse_span_ns};
 use hopscope_event::{CaptureEntry, CapturePlace, FunctionId, OffCpu, ThreadIx};
 use hopscope_report::{LateReport, Names, Recording, Scale};
@@ -49,30 +49,16 @@ pub fn write(
         Ok(())
     })?;
     let mut joined = joiner.finish(runs.losses());
-    let when = order(&mut joined);
-
-    let off_cpu = off_cpu(source.reader)?;
-    let mut baseline = Baseline::new(batch_capture(recording.captures));
-    for (thread, rows) in &off_cpu {
-        baseline.off_cpu(*thread, rows.iter().copied());
-    }
-    let step = Step::new(&joined.packets, &when);
-    step.each(source, &mut baseline, Baseline::run, Baseline::packet)?;
-    let ordinary = baseline.finish();
-    let threshold = asked.0.ticks(&ordinary, recording.meta.tsc_frequency);
-    let mut tail = Tail::new(ordinary, threshold);
-    let step = Step::new(&joined.packets, &when);
-    step.each(source, &mut tail, Tail::run, Tail::packet)?;
-
+    let found = search(source, recording, &mut joined, asked.0)?;
     let names = Names::new(recording);
     let report = LateReport {
         names: &names,
         scale: Scale::new(unit(args.time), recording.meta.tsc_frequency),
         root: runs.root(),
-        tail: &tail.finish(),
+        tail: &found.report,
         joined: &joined.counts,
         asked: &asked.1,
-        off_cpu: &off_cpu_text(source.reader, &off_cpu),
+        off_cpu: &found.off_cpu,
         number: args.number,
     };
     match args.json {
@@ -86,6 +72,38 @@ pub fn write(
         }
     }
     Ok(())
+}
+
+/// Causes, and what is known of context switches in words.
+pub(super) struct Found {
+    pub report: TailReport,
+    pub off_cpu: String,
+}
+
+/// Two passes over the runs; leaves the packets sorted as they were looked at.
+pub(super) fn search(
+    source: &RunSource<'_>,
+    recording: &Recording<'_>,
+    joined: &mut Joined,
+    threshold: Threshold,
+) -> anyhow::Result<Found> {
+    let when = order(joined);
+    let off_cpu = off_cpu(source.reader)?;
+    let mut baseline = Baseline::new(batch_capture(recording.captures));
+    for (thread, rows) in &off_cpu {
+        baseline.off_cpu(*thread, rows.iter().copied());
+    }
+    let step = Step::new(&joined.packets, &when);
+    step.each(source, &mut baseline, Baseline::run, Baseline::packet)?;
+    let ordinary = baseline.finish();
+    let threshold = threshold.ticks(&ordinary, recording.meta.tsc_frequency);
+    let mut tail = Tail::new(ordinary, threshold);
+    let step = Step::new(&joined.packets, &when);
+    step.each(source, &mut tail, Tail::run, Tail::packet)?;
+    Ok(Found {
+        report: tail.finish(),
+        off_cpu: off_cpu_text(source.reader, &off_cpu),
+    })
 }
 
 /// Sorts packets so that each comes with its run, or, without one, when it was sent; and says with

@@ -25,22 +25,23 @@ pub struct LateReport<'a> {
     pub number: Option<usize>,
 }
 
-const LISTED: usize = 10;
-const BOUNDARY: &str = "from the time a packet was due (intended) to taken at the receiver";
+pub(crate) const LISTED: usize = 10;
+pub(crate) const BOUNDARY: &str =
+    "from the time a packet was due (intended) to taken at the receiver";
 
 impl LateReport<'_> {
-    fn words(&self) -> Words<'_> {
+    pub(crate) fn words(&self) -> Words<'_> {
         Words {
             names: self.names,
             scale: self.scale,
         }
     }
 
-    fn share(&self, row: &TailRow) -> String {
+    pub(crate) fn share(&self, row: &TailRow) -> String {
         share(row.latency_ticks, self.tail.latency_ticks)
     }
 
-    fn batch_from(&self) -> String {
+    pub(crate) fn batch_from(&self) -> String {
         match self.tail.batch_from {
             BatchSize::Captured(f, _) => format!("captured by {}", self.names.qualified(f)),
             BatchSize::CallsOf(f) => format!(
@@ -54,7 +55,7 @@ impl LateReport<'_> {
     }
 
     /// Late packets that are in no row, with the reason.
-    fn left_out(&self) -> Vec<(u64, String)> {
+    pub(crate) fn left_out(&self) -> Vec<(u64, String)> {
         let c = &self.tail.counts;
         let mut out: Vec<_> = c
             .no_run

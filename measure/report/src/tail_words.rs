@@ -73,38 +73,32 @@ impl Words<'_> {
     }
 
     fn example(&self, out: &mut impl Write, e: &Example) -> io::Result<()> {
+        writeln!(out, "   {}", self.headline(e))?;
+        let story = self.story(e);
+        match story.is_empty() {
+            true => Ok(()),
+            false => writeln!(out, "      {}", story.join("; ")),
+        }
+    }
+
+    /// Which packet, and what its time went to.
+    pub(crate) fn headline(&self, e: &Example) -> String {
         let stamp = &e.late.packet.stamp;
-        let run = e
-            .late
-            .packet
-            .run
-            .map_or("none".to_owned(), |ix| ix.0.to_string());
-        writeln!(
-            out,
-            "   packet {} (flow {}, run {run}) took {}: {}",
+        let run = e.late.packet.run;
+        format!(
+            "packet {} (flow {}, run {}) took {}: {}",
             stamp.seq,
             stamp.flow,
+            run.map_or("none".to_owned(), |ix| ix.0.to_string()),
             self.time(e.late.parts.latency_ticks),
             self.parts(&e.late.parts.segments)
-        )?;
-        let mut said = Vec::new();
-        for link in e.late.links.iter().take(LINKS_TOLD) {
-            said.push(match link {
-                Link::WaitedBehind {
-                    run,
-                    packets,
-                    ticks,
-                } => format!(
-                    "it waited {} behind run {} ({})",
-                    self.time(*ticks),
-                    run.0,
-                    of_packets(*packets)
-                ),
-                Link::InBatch { run, packets } => {
-                    format!("it was one of {packets} packets in run {}", run.0)
-                }
-            });
-        }
+        )
+    }
+
+    /// From the packet back to what made it late.
+    pub(crate) fn story(&self, e: &Example) -> Vec<String> {
+        let links = e.late.links.iter().take(LINKS_TOLD);
+        let mut said: Vec<String> = links.map(|link| self.link(link)).collect();
         let more = e.late.links.len().saturating_sub(LINKS_TOLD) as u32 + e.late.more_links;
         if more > 0 {
             said.push(format!("and {more} runs farther back"));
@@ -117,9 +111,24 @@ impl Words<'_> {
         if e.late.parts.history_cut {
             said.push("what was before that is no longer known".to_owned());
         }
-        match said.is_empty() {
-            true => Ok(()),
-            false => writeln!(out, "      {}", said.join("; ")),
+        said
+    }
+
+    fn link(&self, link: &Link) -> String {
+        match link {
+            Link::WaitedBehind {
+                run,
+                packets,
+                ticks,
+            } => format!(
+                "it waited {} behind run {} ({})",
+                self.time(*ticks),
+                run.0,
+                of_packets(*packets)
+            ),
+            Link::InBatch { run, packets } => {
+                format!("it was one of {packets} packets in run {}", run.0)
+            }
         }
     }
 

@@ -4,6 +4,7 @@ import { Timeline } from './timeline.js';
 import { Flame } from './flame.js';
 import { factsOf, tell } from './facts.js';
 import { searchBox } from './search.js';
+import { chainFacts, tailList } from './tails.js';
 import { hue } from './colours.js';
 import { element, timeText } from './words.js';
 
@@ -118,10 +119,15 @@ async function start() {
       boxes.tip.style.top = `${y - room.top + 18}px`;
     };
     const nothing = [['picked', 'nothing yet: point at something, or click it to keep it here']];
-    const pick = (item) => tell(list, item ? factsOf(model, item) : nothing, (to) => timeline.pick(to));
+    const pick = (item) => {
+      const { chain } = timeline;
+      const why = chain && item?.kind === 'packet' ? chainFacts(model, chain) : [];
+      tell(list, item ? [...factsOf(model, item), ...why] : nothing, (to) => timeline.pick(to));
+    };
     const timeline = new Timeline(model, byId('lanes'), byId('map'), hover, pick);
     const slowest = slowestItems(model);
-    pick(null);
+    tell(list, nothing);
+    if (byId('tails')) tailList(model, timeline, byId('tails'));
     tools(model, timeline, slowest);
     legend(model);
     open(model, timeline, slowest);

@@ -15,6 +15,8 @@ export class Timeline {
     this.end = Math.max(1, model.data.end);
     this.view = { from: 0, to: this.end };
     this.picked = null;
+    this.chain = null;
+    this.onChain = () => {};
     this.hovered = null;
     this.layout = layout(model);
     this.listen();
@@ -67,6 +69,7 @@ export class Timeline {
     }
     this.drawGutter();
     drawAbsent(ctx, frame, RULER, this.layout.height, model.data.windows, colours);
+    this.drawChain();
     this.drawPicked();
     this.drawMap();
     this.frameMs = performance.now() - started;
@@ -86,6 +89,26 @@ export class Timeline {
         ctx.fillStyle = colours.dim;
         ctx.fillText(block.text, 4, block.y + Math.min(block.h / 2, 9));
       }
+    }
+  }
+
+  /// The runs that lead from a late packet back to what made it late; that one filled.
+  drawChain() {
+    if (!this.chain) return;
+    const { ctx, colours, frame } = this;
+    const right = frame.left + frame.width;
+    for (const id of this.chain.runs) {
+      const { from, to, y, h } = this.placeOf({ kind: 'run', id });
+      const [x0, x1] = [Math.max(frame.left, this.x(from)), Math.min(right, this.x(to))];
+      if (y === undefined || x1 < frame.left || x0 > right) continue;
+      const width = Math.max(2, x1 - x0);
+      if (id === this.chain.culprit) {
+        ctx.fillStyle = colours.bad;
+        ctx.fillRect(x0, y, width, h - 1);
+      }
+      ctx.strokeStyle = colours.pick;
+      ctx.lineWidth = 2;
+      ctx.strokeRect(x0, y, width, h - 1);
     }
   }
 
@@ -182,8 +205,23 @@ export class Timeline {
     this.show(-this.end * 0.01, this.end * 1.01);
   }
 
+  /// A late packet with what made it late; seen from the first of its runs to its arrival.
+  pickChain(chain) {
+    const packet = { kind: 'packet', id: chain.packet };
+    this.chain = chain;
+    this.pick(packet, false);
+    const places = [packet, ...chain.runs.map((id) => ({ kind: 'run', id }))].map((item) => this.placeOf(item));
+    const from = Math.min(...places.map((p) => p.from));
+    const to = Math.max(...places.map((p) => p.to));
+    this.show(from - (to - from) * 0.15, to + (to - from) * 0.15);
+    this.canvas.scrollIntoView({ block: 'nearest' });
+  }
+
   pick(item, look = true) {
     this.picked = item;
+    // Its runs and calls may be looked at one by one; another packet has another chain.
+    if (!item || (item.kind === 'packet' && item.id !== this.chain?.packet)) this.chain = null;
+    this.onChain(this.chain);
     if (item && look) this.lookAt(item);
     this.onPick(item);
     this.draw();

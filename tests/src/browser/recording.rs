@@ -27,6 +27,16 @@ pub(crate) enum What {
     Both,
     Calls,
     Packets,
+    /// Both, with a function that is slow now and then.
+    Tails,
+}
+
+/// Each packet with this remainder meets the function with the hostile name when it is slow.
+const SLOW_EVERY: u64 = 8_117;
+const SLOW_TICKS: u64 = 130_000;
+
+pub(crate) fn meets_slow(seq: u64) -> bool {
+    seq % SLOW_EVERY == 4_000
 }
 
 pub(crate) fn lost(seq: u64) -> bool {
@@ -39,24 +49,56 @@ fn parts(seq: u64) -> (u64, u64, u64) {
     let mixed = (seq + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let part = |shift: u32, below: u64| (mixed >> shift & 0xffff) % below;
-    let run = 6_000 + part(16, 3_000) + if seq == SLOW { 900_000 } else { 0 };
+    let run = 6_000 + part(16, 3_000);
     (1_000 + part(0, 2_000), run, 1_500 + part(32, 1_000))
 }
 
 /// When the run of a packet began and ended: one after the other on one thread.
-fn runs() -> impl Iterator<Item = (u64, u64, u64)> {
+fn runs(what: What) -> impl Iterator<Item = (u64, u64, u64)> {
     let mut free_at = 0;
     (0..PACKETS).map(move |seq| {
         let (wait, ticks, _) = parts(seq);
         let start = (START + seq * GAP + wait).max(free_at + 40);
-        free_at = start + ticks;
+        free_at = start + ticks + all_slow_ticks(what, seq) + slow_ticks(what, seq);
         (seq, start, free_at)
     })
 }
 
+/// All functions of that run share it.
+fn all_slow_ticks(what: What, seq: u64) -> u64 {
+    match what != What::Tails && seq == SLOW {
+        true => 900_000,
+        false => 0,
+    }
+}
+
+fn slow_ticks(what: What, seq: u64) -> u64 {
+    match what == What::Tails && meets_slow(seq) {
+        true => SLOW_TICKS,
+        false => 0,
+    }
+}
+
+fn run(seq: u64) -> (u64, u64) {
+    let (_, start, end) = runs(What::Both)
+        .nth(seq as usize)
+        .expect("one of the packets");
+    (start, end)
+}
+
 pub(crate) fn latency_ns(seq: u64) -> f64 {
-    let (_, _, end) = runs().nth(seq as usize).expect("one of the packets");
-    (end + parts(seq).2 - (START + seq * GAP)) as f64 / 2.0
+    (run(seq).1 + parts(seq).2 - (START + seq * GAP)) as f64 / 2.0
+}
+
+/// From when a packet left to the begin of its run.
+pub(crate) fn waited_ns(seq: u64) -> f64 {
+    (run(seq).0 - (START + seq * GAP)) as f64 / 2.0
+}
+
+/// How long its run took.
+pub(crate) fn ran_ns(seq: u64) -> f64 {
+    let (start, end) = run(seq);
+    (end - start) as f64 / 2.0
 }
 
 fn sync(tsc: u64) -> ClockSync {
@@ -72,10 +114,10 @@ pub(crate) fn write(to: &Path, what: What) -> Result<()> {
     let mut writer = TraceWriter::new(BufWriter::new(File::create(to)?), &meta())?;
     let mut recorded = 0;
     if what != What::Packets {
-        recorded = calls(&mut writer)?;
+        recorded = calls(&mut writer, what)?;
     }
     if what != What::Calls {
-        stamps(&mut writer)?;
+        stamps(&mut writer, what)?;
     }
     writer.finish(&Summary {
         end: sync(START + PACKETS * GAP + 2_000_000),
@@ -111,7 +153,7 @@ fn meta() -> RecordingMeta {
 }
 
 /// `run` calls `acl` and `nat`, and `acl` calls the one with the hostile name.
-fn calls(writer: &mut TraceWriter<BufWriter<File>>) -> Result<u64> {
+fn calls(writer: &mut TraceWriter<BufWriter<File>>, what: What) -> Result<u64> {
     writer.process(&ProcessEntry {
         ix: ProcessIx(0),
         pid: 7,
@@ -149,7 +191,8 @@ fn calls(writer: &mut TraceWriter<BufWriter<File>>) -> Result<u64> {
         comm: HOSTILE.into(),
     })?;
     let mut records = Vec::with_capacity(PACKETS as usize * 8);
-    for (_, start, end) in runs() {
+    for (seq, start, end) in runs(what) {
+        let slow = slow_ticks(what, seq);
         let mut add = |tsc, f, kind, depth: u32| {
             records.push(Record::new(
                 tsc,
@@ -159,13 +202,13 @@ fn calls(writer: &mut TraceWriter<BufWriter<File>>) -> Result<u64> {
             ));
         };
         // Not thirds exactly, for the same reason.
-        let third = (end - start) * (28 + start % 9) / 100;
+        let third = (end - start - slow) * (28 + start % 9) / 100;
         add(start, 0, Kind::Entry, 0);
         add(start + 200, 1, Kind::Entry, 1);
         add(start + 300, 3, Kind::Entry, 2);
-        add(start + third, 3, Kind::Exit, 2);
-        add(start + 2 * third, 1, Kind::Exit, 1);
-        add(start + 2 * third + 50, 2, Kind::Entry, 1);
+        add(start + third + slow, 3, Kind::Exit, 2);
+        add(start + 2 * third + slow, 1, Kind::Exit, 1);
+        add(start + 2 * third + slow + 50, 2, Kind::Entry, 1);
         add(end - 100, 2, Kind::Exit, 1);
         add(end, 0, Kind::Exit, 0);
     }
@@ -183,7 +226,7 @@ fn calls(writer: &mut TraceWriter<BufWriter<File>>) -> Result<u64> {
     Ok(first_index)
 }
 
-fn stamps(writer: &mut TraceWriter<BufWriter<File>>) -> Result<()> {
+fn stamps(writer: &mut TraceWriter<BufWriter<File>>, what: What) -> Result<()> {
     let stream = StreamIx(0);
     writer.stream(&StreamEntry {
         ix: stream,
@@ -191,7 +234,7 @@ fn stamps(writer: &mut TraceWriter<BufWriter<File>>) -> Result<()> {
         receiver: "packet:b".into(),
         traffic: "64 B UDP".into(),
     })?;
-    let stamps: Vec<Stamp> = runs()
+    let stamps: Vec<Stamp> = runs(what)
         .map(|(seq, _, end)| Stamp {
             seq,
             flow: (seq % 16) as u32,

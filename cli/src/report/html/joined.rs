@@ -1,47 +1,88 @@
-//! Runs, and packets with the run that handled each, for the page; what is ambiguous, in words.
+//! Packets with the run that handled each, why the late ones were late, and the runs of the page.
 use super::Source;
 use crate::report::packet_id::packet_id;
+use crate::report::tail::{self, Found};
 use crate::runs::RunSource;
+use hopscope_analyze::join::Joined;
+use hopscope_analyze::tail::Threshold;
 use hopscope_analyze::{JoinCounts, Joiner, Match, NoMatch, Packet, Root};
+use hopscope_event::{StreamIx, Tsc};
 use hopscope_report::{Detail, Recording};
 
-/// Gives the page its runs and packets. Without runs it has packets alone, and `notes` says why.
-pub fn runs_and_packets(
-    source: &Source<'_>,
-    recording: &Recording<'_>,
-    detail: &mut Detail,
-    notes: &mut Vec<String>,
-) -> anyhow::Result<Option<Root>> {
-    let mut root = None;
-    if source.reader.heads().any(|head| head.records > 0) {
-        match joined(source, recording, detail, notes) {
-            Ok(found) => root = Some(found),
-            // Asked for by name: then it is an error that there is none.
-            Err(error) if source.args.root.is_some() => return Err(error),
-            Err(error) => notes.push(format!("no runs are shown: {error:#}")),
-        }
-    }
-    if root.is_none() {
-        source.stamps(|stream, stamp| {
-            detail.packet(&Packet {
-                stream,
-                stamp: *stamp,
-                run: None,
-                matched: Match::None(NoMatch::NoRunMeanwhile),
-            });
-        })?;
-    }
-    Ok(root)
+/// What is looked for when packets are there and nothing was asked.
+const TAIL: Threshold = Threshold::Percentile(99.9);
+const TAIL_TEXT: &str = "p99.9";
+
+/// What runs say of packets.
+pub(super) struct Handled {
+    pub(super) joined: Joined,
+    pub(super) root: Root,
+    pub(super) late: Found,
+    /// As the user wrote it.
+    pub(super) asked: String,
 }
 
-fn joined(
+impl Handled {
+    /// Where the first example of each cause lies.
+    pub(super) fn places(&self) -> Vec<(Tsc, Tsc, StreamIx, u64)> {
+        let first = |row: &hopscope_analyze::tail::TailRow| {
+            let packet = row.examples.first()?.late.packet;
+            let stamp = packet.stamp;
+            let begin = stamp.intended.min(stamp.sent);
+            Some((begin, stamp.received?, packet.stream, stamp.seq))
+        };
+        self.late.report.rows.iter().filter_map(first).collect()
+    }
+}
+
+fn runs_of<'a>(source: &Source<'a>) -> RunSource<'a> {
+    RunSource {
+        reader: source.reader,
+        threads: source.threads,
+        window: source.window,
+        root: source.args.root.as_deref(),
+    }
+}
+
+/// `None` when there are no packets or no calls, or no runs; then `notes` says why, unless a root or
+/// a tail was asked for: that is an error.
+pub(super) fn handled(
     source: &Source<'_>,
     recording: &Recording<'_>,
-    detail: &mut Detail,
     notes: &mut Vec<String>,
-) -> anyhow::Result<Root> {
+) -> anyhow::Result<Option<Handled>> {
+    let packets = recording.streams.packets.iter();
+    let asked = source.args.tail.is_some();
+    if packets.map(|p| p.counts.sent).sum::<u64>() == 0 || !source.has_calls() {
+        return match asked {
+            true => anyhow::bail!(
+                "--tail asks for late packets and their runs, and there are no {} in what is looked at",
+                if source.has_calls() {
+                    "packets"
+                } else {
+                    "calls"
+                }
+            ),
+            false => Ok(None),
+        };
+    }
+    match join(source, recording) {
+        Ok(found) => {
+            notes.push(words(&found.joined.counts));
+            Ok(Some(found))
+        }
+        // Asked for by name: then it is an error that there is none.
+        Err(error) if asked || source.args.root.is_some() => Err(error),
+        Err(error) => {
+            notes.push(format!("packets are shown without runs: {error:#}"));
+            Ok(None)
+        }
+    }
+}
+
+fn join(source: &Source<'_>, recording: &Recording<'_>) -> anyhow::Result<Handled> {
     let id = packet_id(source.args.packet_id.as_deref(), recording.captures)?;
-    let mut joiner = Joiner::new(id.as_ref().map(|(id, _)| id.clone()));
+    let mut joiner = Joiner::new(id.map(|(id, _)| id));
     let mut full = None;
     source.stamps(|stream, stamp| {
         if full.is_none() {
@@ -51,30 +92,60 @@ fn joined(
     if let Some(error) = full {
         anyhow::bail!("{error}; narrow it down with --from and --to");
     }
-    let runs = RunSource {
-        reader: source.reader,
-        threads: source.threads,
-        window: source.window,
-        root: source.args.root.as_deref(),
-    };
-    let mut shown = Vec::new();
-    let runs = runs.each(|run, runs| {
+    let from = runs_of(source);
+    let runs = from.each(|run, runs| {
         joiner.run(&run)?;
-        if detail.wants(&run) {
-            shown.push(run);
-        } else {
-            runs.recycle(run);
-        }
+        runs.recycle(run);
         Ok(())
     })?;
-    // Only now it is certain that there are runs to be shown.
-    shown.iter().for_each(|run| detail.run(run));
-    let joined = joiner.finish(runs.losses());
-    joined.packets.iter().for_each(|p| detail.packet(p));
-    if joined.counts.packets > 0 {
-        notes.push(words(&joined.counts));
+    let mut joined = joiner.finish(runs.losses());
+    let (threshold, asked) = match &source.args.tail {
+        Some((threshold, text)) => (*threshold, text.clone()),
+        None => (TAIL, TAIL_TEXT.to_owned()),
+    };
+    let late = tail::search(&from, recording, &mut joined, threshold)?;
+    Ok(Handled {
+        joined,
+        root: runs.root().clone(),
+        late,
+        asked,
+    })
+}
+
+/// Gives the page its runs and packets.
+pub(super) fn show(
+    source: &Source<'_>,
+    handled: Option<&Handled>,
+    detail: &mut Detail,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Option<Root>> {
+    match handled {
+        Some(handled) => handled.joined.packets.iter().for_each(|p| detail.packet(p)),
+        None => source.stamps(|stream, stamp| {
+            detail.packet(&Packet {
+                stream,
+                stamp: *stamp,
+                run: None,
+                matched: Match::None(NoMatch::NoRunMeanwhile),
+            });
+        })?,
     }
-    Ok(runs.root().clone())
+    if !source.has_calls() {
+        return Ok(None);
+    }
+    let runs = runs_of(source).each(|run, runs| {
+        detail.run(&run);
+        runs.recycle(run);
+        Ok(())
+    });
+    match runs {
+        Ok(runs) => Ok(Some(runs.root().clone())),
+        Err(error) if source.args.root.is_some() => Err(error),
+        Err(error) => {
+            notes.push(format!("no runs are shown: {error:#}"));
+            Ok(None)
+        }
+    }
 }
 
 fn words(c: &JoinCounts) -> String {

@@ -14,6 +14,7 @@ const MODULES: &[&str] = &[
     include_str!("../../web/timeline.js"),
     include_str!("../../web/facts.js"),
     include_str!("../../web/search.js"),
+    include_str!("../../web/tails.js"),
     include_str!("../../web/flame.js"),
     include_str!("../../web/main.js"),
 ];

@@ -1,5 +1,5 @@
 //! The top of the page, which is to be read first, and the data that its script draws.
-use super::{Page, charts, flame, text, text::Text};
+use super::{Page, charts, flame, tails, text, text::Text};
 use crate::header;
 use crate::recording::Names;
 use crate::runs::root_text;
@@ -41,7 +41,11 @@ pub(crate) fn write(
         )?;
     }
     if let Some(root) = page.root {
-        writeln!(out, "<dt>run<dd>{}", Text(&root_text(names, root).replace("\n           ", "; ")))?;
+        writeln!(
+            out,
+            "<dt>run<dd>{}",
+            Text(&root_text(names, root).replace("\n           ", "; "))
+        )?;
     }
     for note in page.notes {
         writeln!(out, "<dt>note<dd>{}", Text(note))?;
@@ -199,6 +203,7 @@ pub(crate) fn data(page: &mut Page<'_>, names: &Names<'_>) -> Value {
         "windows": windows,
         "focus": page.focus.map(|(from, to)| [at(from), at(to)]),
         "slowest": slowest,
+        "tails": page.late.map(tails::json),
         "calls": page.detail.calls_json(base, &functions),
         "packets": page.detail.packets_json(base),
         "runs": page.detail.runs_json(base),

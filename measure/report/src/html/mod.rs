@@ -12,6 +12,7 @@ mod overview;
 mod sha256;
 mod svg;
 mod tables;
+mod tails;
 mod text;
 mod windows;
 
@@ -21,6 +22,7 @@ pub use windows::{Budget, Windows};
 
 use crate::losses;
 use crate::recording::{Names, Recording};
+use crate::tail::LateReport;
 use crate::units::{Scale, TimeUnit};
 use column::base64;
 use hopscope_analyze::{Outcome, Root};
@@ -39,6 +41,8 @@ pub struct Page<'a> {
     pub detail: &'a mut Detail,
     /// What makes a run; `None` when runs were not looked for, or nothing can be one.
     pub root: Option<&'a Root>,
+    /// Why packets were late; `None` when that was not looked for.
+    pub late: Option<&'a LateReport<'a>>,
     /// Why there are no runs, or what is ambiguous about them, in words.
     pub notes: &'a [String],
     /// What the page opens at, when something was asked for.
@@ -70,6 +74,9 @@ pub fn write_html(out: &mut impl Write, page: &mut Page<'_>) -> io::Result<()> {
     )?;
     head::write(out, page, &names, &scale)?;
     timeline(out, page)?;
+    if let Some(late) = page.late {
+        tails::write(out, late)?;
+    }
     if !recording.streams.packets.is_empty() {
         packets(out, page, &scale)?;
     }

@@ -1,7 +1,12 @@
 //! Which parts of a recording the page shows call by call and packet by packet: all of it when it
 //! is small enough to be mailed, else the surroundings of its slowest packets, or of what was asked.
 use super::overview::{Overview, Slow};
-use hopscope_event::Tsc;
+use hopscope_event::{StreamIx, Tsc};
+
+/// A part for each of the slowest would leave each too small to show what came before.
+const PLACES_MAX: usize = 16;
+/// Of these places, those that were asked for; the others are the slowest.
+const WANTED_MAX: usize = 10;
 
 /// How much is shown in detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,14 +45,31 @@ impl Windows {
         }
     }
 
-    /// The whole when it fits into the budget.
-    pub fn choose(overview: &Overview, budget: Budget) -> Windows {
+    /// The whole when it fits into the budget; else around `wanted` packets (when each was due and
+    /// arrived, its stream and number), most wanted first, and around the slowest.
+    pub fn choose(
+        overview: &Overview,
+        wanted: &[(Tsc, Tsc, StreamIx, u64)],
+        budget: Budget,
+    ) -> Windows {
         if overview.calls <= budget.calls && overview.packets <= budget.packets {
             return Windows::whole(budget);
         }
-        let slowest = overview.slowest();
-        // A part for each of the slowest would leave each too small to show what came before.
-        let places = &slowest[..slowest.len().min(16)];
+        let wanted = wanted.iter().take(WANTED_MAX);
+        let mut places: Vec<Slow> = wanted
+            .map(|(begin, end, stream, seq)| Slow {
+                ticks: *end - *begin,
+                begin: *begin,
+                end: *end,
+                packet: Some((*stream, *seq)),
+            })
+            .collect();
+        for slow in overview.slowest() {
+            let there = |p: &Slow| slow.packet.is_some() && p.packet == slow.packet;
+            if places.len() < PLACES_MAX && !places.iter().any(there) {
+                places.push(slow);
+            }
+        }
         let share = Budget {
             calls: budget.calls / places.len().max(1) as u64,
             packets: budget.packets / places.len().max(1) as u64,
@@ -137,7 +159,7 @@ fn grow(overview: &Overview, place: &Slow, budget: Budget) -> (Tsc, Tsc) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hopscope_event::{Stamp, StreamIx};
+    use hopscope_event::Stamp;
 
     fn overview(packets: u64, slow: u64) -> Overview {
         let mut overview = Overview::new(Tsc(0));
@@ -165,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_small_recording_is_shown_whole() {
-        let windows = Windows::choose(&overview(1_000, 5), Budget::AROUND);
+        let windows = Windows::choose(&overview(1_000, 5), &[], Budget::AROUND);
         assert!(windows.whole);
         assert_eq!(shown(&windows, 1_000).len(), 1_000);
     }
@@ -178,9 +200,12 @@ mod tests {
             packets: 20_000,
         };
         let overview = overview(packets, slow);
-        let windows = Windows::choose(&overview, budget);
+        let wanted = 300_000;
+        let due = Tsc(wanted * 10_000);
+        let asked = [(due, due + 5_000, StreamIx(0), wanted)];
+        let windows = Windows::choose(&overview, &asked, budget);
         let seen = shown(&windows, packets);
-        assert!(!windows.whole && seen.contains(&slow));
+        assert!(!windows.whole && seen.contains(&slow) && seen.contains(&wanted));
         assert!((1_000..=21_000).contains(&seen.len()), "{}", seen.len());
     }
 
