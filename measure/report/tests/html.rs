@@ -57,6 +57,7 @@ fn page(sample: &Sample, streams: &[StreamEntry], stamps: &[Stamp]) -> String {
         overview: &overview,
         detail: &mut detail,
         root: None,
+        late: None,
         notes: &[HOSTILE.to_owned()],
         focus: None,
     };

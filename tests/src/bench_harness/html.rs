@@ -14,8 +14,9 @@ pub(super) fn register(suite: &mut Suite) {
 }
 
 fn figures() -> Result<()> {
-    let dir = scratch().join("build").display().to_string();
-    let arguments = ["bench", "html", "--quick", "--json", "--build-dir", &dir];
+    let dir = scratch();
+    let name = dir.display().to_string();
+    let arguments = ["bench", "html", "--quick", "--json", "--build-dir", &name];
     let out = hopscope(&arguments)?.expect_code(0)?;
     let lines: Vec<Value> = (out.stdout.lines())
         .map(serde_json::from_str)
@@ -41,7 +42,10 @@ fn figures() -> Result<()> {
     let paints = samples.iter().map(|s| &s["measured"]["first_paint_ms"]);
     let median = &summary["first_paint_ms"]["median"];
     ensure!(paints.into_iter().any(|p| p == median), "{summary}");
-    let page = std::fs::metadata(scratch().join("build/html/page.html"))?.len();
+    let page = dir.join("html/page.html");
+    let page = std::fs::metadata(&page)
+        .with_context(|| page.display().to_string())?
+        .len();
     ensure!(
         summary["page_bytes"] == page && page > 1_000_000,
         "the page has {page} bytes: {summary}"
