@@ -2,6 +2,7 @@
 //! those print; nothing that is measured is linked in here.
 #![forbid(unsafe_code)]
 
+pub mod analyze;
 pub mod attach;
 pub mod command;
 pub mod compare;
@@ -21,6 +22,7 @@ mod median;
 pub mod peers;
 pub mod probe;
 pub mod program;
+pub mod propagation;
 pub mod recorder;
 pub mod rows;
 pub mod stats;

@@ -21,10 +21,14 @@ enum What {
     Attach(Common),
     /// Records a second that reach the disk, beside a plain write of the same bytes
     Recorder(Common),
+    /// How fast a large recording becomes a report, and in how much memory
+    Analyze(Common),
     /// The generator: packets a second, round trips beside a C client, a known delay
     Load(Common),
     /// Three network functions at growing numbers of probes a packet, beside what the floor costs
     CaseDensity(WithDemo),
+    /// What the packets behind a slow one lose, and what the firewall's modules take
+    CasePropagation(WithDemo),
     /// A filter of 3,000 rules on the same packets in another order
     CaseLocality(WithDemo),
     /// How long a browser takes to show the page of 100,000 packets
@@ -170,6 +174,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         What::Probe(common) => ("probe", common, Box::new(hopscope_bench::probe::run)),
         What::Attach(common) => ("attach", common, Box::new(hopscope_bench::attach::run)),
         What::Recorder(common) => ("recorder", common, Box::new(hopscope_bench::recorder::run)),
+        What::Analyze(common) => ("analyze", common, Box::new(hopscope_bench::analyze::run)),
         What::Load(common) => ("load", common, Box::new(hopscope_bench::load::run)),
         What::Html(common) => ("html", common, Box::new(hopscope_bench::html::run)),
         What::CaseDensity(density) => {
@@ -178,6 +183,13 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
                 hopscope_bench::density::run(settings, demo, output)
             };
             ("case-density", &density.common, Box::new(bench))
+        }
+        What::CasePropagation(propagation) => {
+            let demo = propagation.demo.as_ref();
+            let bench = move |settings: &Settings, output: Output<'_>| {
+                hopscope_bench::propagation::run(settings, demo, output)
+            };
+            ("case-propagation", &propagation.common, Box::new(bench))
         }
         What::CaseLocality(locality) => {
             let demo = locality.demo.as_ref();

@@ -1,20 +1,24 @@
 //! `hopscope bench` as a user runs it: what order, what verdict, what is printed and kept.
+mod analyze;
 mod compare;
 mod density;
 mod html;
 mod load;
 mod locality;
+mod propagation;
 
 use anyhow::Result;
 use hopscope_tests::{Suite, command, scratch};
 use std::process::Command;
 
 pub(crate) fn register(suite: &mut Suite) {
+    analyze::register(suite);
     compare::register(suite);
     density::register(suite);
     html::register(suite);
     load::register(suite);
     locality::register(suite);
+    propagation::register(suite);
 }
 
 /// The demo firewall, built.

@@ -4,11 +4,9 @@
 use crate::Settings;
 use crate::compare::Comparison;
 use crate::error::{Error, Result};
-use crate::function::{Processors, firewall};
+use crate::function::{Cabled, MODULES, Processors};
 use crate::hopscope::Hopscope;
 use crate::interleave::{Runs, Side, interleave};
-use crate::load::network::Namespace;
-use crate::program::run;
 use crate::stats::Spread;
 use serde::Serialize;
 use std::fs;
@@ -17,18 +15,6 @@ use std::path::{Path, PathBuf};
 /// Sent together, and as many as the firewall takes at once.
 const BURST: usize = 32;
 const PER_SECOND: &str = "20k";
-const MODULES: [&str; 10] = [
-    "ethernet_input",
-    "l2_input",
-    "feature_arc_in",
-    "acl_match",
-    "feature_arc_out",
-    "l2_learn",
-    "l2_forward",
-    "l2_output",
-    "interface_output",
-    "device_output",
-];
 
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Latency {
@@ -73,17 +59,7 @@ pub(super) fn measure(
     processors: &Processors,
     demo: Option<&PathBuf>,
 ) -> Result<Latency> {
-    let dir = settings.build_dir.join("density");
-    fs::create_dir_all(&dir).map_err(Error::file("create", &dir))?;
-    let network = Namespace::new()?;
-    network.cable("p0", &network, "nf0")?;
-    network.cable("nf1", &network, "p1")?;
-    let rules = dir.join("rules");
-    let mut write = std::process::Command::new(&settings.hopscope);
-    write.args(["load", "packets", "--rules", "1000", "--write-rules"]);
-    run(write.arg(&rules))?;
-    let mut command = network.urgent("taskset");
-    let nf = firewall::between_ports(settings, &mut command, processors, demo, &rules)?;
+    let nf = Cabled::start(settings, processors, demo, "density", &[])?;
     let rounds = if settings.quick { 6 } else { 15 };
     let packets = if settings.quick { 10_000 } else { 40_000 };
     let mut places: [Vec<Vec<f64>>; 3] = Default::default();
@@ -97,7 +73,7 @@ pub(super) fn measure(
             Side::B => Some(hopscope.record(nf.pid(), &patterns, &[])?),
             Side::A | Side::Control => None,
         };
-        let transit = one(settings, &network, &rules, &dir, processors, packets)?;
+        let transit = one(&nf, packets)?;
         if let Some(recording) = recording {
             let recorded = recording.stop()?;
             corrections.push(probes_of_a_run_ns(hopscope, &recorded.file)?);
@@ -124,25 +100,19 @@ pub(super) fn measure(
     })
 }
 
-fn one(
-    settings: &Settings,
-    network: &Namespace,
-    rules: &Path,
-    dir: &Path,
-    processors: &Processors,
-    packets: u32,
-) -> Result<Transit> {
-    let rows = dir.join("rows.csv");
-    let mut load = network.urgent("taskset");
-    let binary = std::path::absolute(&settings.hopscope);
-    load.args(["-c", &processors.others.to_string()])
-        .arg(binary.map_err(Error::file("find", &settings.hopscope))?)
-        .args(["load", "packets", "--tx", "packet:p0", "--rx", "packet:p1"])
-        .args(["--size", "128", "--rate", PER_SECOND, "--quiet", "--rules"])
-        .arg(rules)
-        .args(["--arrivals", &format!("burst:{BURST}")])
-        .args(["--count", &packets.to_string(), "--packets"]);
-    run(load.arg(&rows))?;
+fn one(nf: &Cabled, packets: u32) -> Result<Transit> {
+    let rows = nf.dir.join("rows.csv");
+    let path = rows.display().to_string();
+    nf.load(&[
+        "--rate",
+        PER_SECOND,
+        "--arrivals",
+        &format!("burst:{BURST}"),
+        "--count",
+        &packets.to_string(),
+        "--packets",
+        &path,
+    ])?;
     let text = fs::read_to_string(&rows).map_err(Error::file("read", &rows))?;
     transit(&text).ok_or(Error::Nothing {
         what: "the firewall between two cables",

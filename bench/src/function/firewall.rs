@@ -68,6 +68,7 @@ pub(crate) fn between_ports(
     processors: &Processors,
     demo: Option<&PathBuf>,
     rules: &Path,
+    options: &[&str],
 ) -> Result<Killed> {
     let program = std::path::absolute(program(settings, demo)?);
     let dir = folder(settings)?;
@@ -79,6 +80,7 @@ pub(crate) fn between_ports(
         .args(["--port", "nf0", "--port", "nf1", "--rules"])
         .arg(rules);
     taskset
+        .args(options)
         .arg("--ready-file")
         .arg(&ready)
         .stdout(Stdio::null());

@@ -1,11 +1,13 @@
 //! Network functions at work, for benches that measure them: the demo firewall, and NAT and IPsec from
 //! DPDK's example programs.
+mod cabled;
 mod counter;
 pub(crate) mod dpdk;
 pub(crate) mod firewall;
 mod processors;
 mod running;
 
+pub(crate) use cabled::{Cabled, MODULES};
 pub(crate) use processors::Processors;
 pub(crate) use running::Running;
 
