@@ -8,7 +8,7 @@ mod locality;
 mod propagation;
 
 use anyhow::Result;
-use hopscope_tests::{Suite, command, scratch};
+use hopscope_tests::{Output, Suite, command, hopscope, repository, scratch, target_dir};
 use std::process::Command;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -21,11 +21,24 @@ pub(crate) fn register(suite: &mut Suite) {
     propagation::register(suite);
 }
 
+/// `hopscope bench NAME --quick --json …`, which builds beside everything else that proofs build.
+fn bench(name: &str, more: &[&str]) -> Result<Output> {
+    let builds = build_dir();
+    let fixed = ["bench", name, "--quick", "--json", "--build-dir", &builds];
+    hopscope(&[&fixed[..], more].concat())
+}
+
+fn build_dir() -> String {
+    target_dir().join("bench").display().to_string()
+}
+
 /// The demo firewall, built.
 fn demo() -> Result<String> {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../demo");
+    let source = repository().join("demo");
     let out = scratch().join("demo");
     let build = format!("BUILD={}", out.display());
-    command::run(Command::new("make").args(["-s", "-C", source, &build]))?.expect_code(0)?;
+    let mut make = Command::new("make");
+    make.args(["-s", "-C"]).arg(source).arg(build);
+    command::run(&mut make)?.expect_code(0)?;
     Ok(out.join("hopscope-demo").display().to_string())
 }

@@ -1,6 +1,7 @@
 //! `bench analyze` from outside, on a small recording.
+use super::bench;
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, hopscope};
+use hopscope_tests::{Requirement, Suite};
 use serde_json::Value;
 
 pub(super) fn register(suite: &mut Suite) {
@@ -15,7 +16,7 @@ pub(super) fn register(suite: &mut Suite) {
 }
 
 fn figures() -> Result<()> {
-    let out = hopscope(&["bench", "analyze", "--quick", "--json"])?.expect_code(0)?;
+    let out = bench("analyze", &[])?.expect_code(0)?;
     let last = out.stdout.lines().last().context("nothing was printed")?;
     let summary: Value = serde_json::from_str(last)?;
     let bytes = summary["recording"]["bytes"].as_f64().context("bytes")?;

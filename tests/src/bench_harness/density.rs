@@ -1,8 +1,8 @@
 //! `bench case-density` from outside: three network functions at work, measured at the densities that
 //! were asked for, and gone afterwards.
-use super::demo;
+use super::{bench, demo};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, counts, hopscope, scratch};
+use hopscope_tests::{Requirement, Suite, counts, scratch};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -21,16 +21,7 @@ fn figures() -> Result<()> {
     let dir = scratch().join("results");
     let saved = dir.display().to_string();
     let demo = demo()?;
-    let out = hopscope(&[
-        "bench",
-        "case-density",
-        "--quick",
-        "--json",
-        "--demo",
-        &demo,
-        "--save",
-        &saved,
-    ])?;
+    let out = bench("case-density", &["--demo", &demo, "--save", &saved])?;
     let last = out.stdout.lines().last().context("nothing was printed")?;
     let summary: Value = serde_json::from_str(last)?;
     ensure!(summary["type"] == "summary" && summary["bench"] == "case-density");

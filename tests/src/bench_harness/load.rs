@@ -1,6 +1,7 @@
 //! `bench load` from outside: which figures it gives, and that it leaves nothing behind.
+use super::{bench, build_dir};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, hopscope, hopscope_bin, scratch};
+use hopscope_tests::{Requirement, Suite, hopscope_bin, scratch};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -27,7 +28,7 @@ fn figures() -> Result<()> {
     let dir = scratch().join("results");
     let saved = dir.display().to_string();
     let before = devices()?;
-    let out = hopscope(&["bench", "load", "--quick", "--json", "--save", &saved])?;
+    let out = bench("load", &["--save", &saved])?;
     let last = out.stdout.lines().last().context("nothing was printed")?;
     let summary: Value = serde_json::from_str(last)?;
     // Times are the machine's own affair; that there are figures, and of what, is not.
@@ -78,7 +79,8 @@ fn devices() -> Result<Vec<String>> {
 /// Every namespace hangs on a process that reads from the bench: when that is gone, so are they.
 fn killed() -> Result<()> {
     let mut bench = Command::new(hopscope_bin())
-        .args(["bench", "load", "--quick", "--json"])
+        .args(["bench", "load", "--quick", "--json", "--build-dir"])
+        .arg(build_dir())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

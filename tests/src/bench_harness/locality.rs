@@ -1,8 +1,8 @@
 //! `bench case-locality` from outside. What the caches are asked and miss is simulated and the same on
 //! every machine; times are the machine's own affair.
-use super::demo;
+use super::{bench, demo};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, hopscope};
+use hopscope_tests::{Requirement, Suite};
 use serde_json::Value;
 
 pub(super) fn register(suite: &mut Suite) {
@@ -18,15 +18,7 @@ pub(super) fn register(suite: &mut Suite) {
 
 fn figures() -> Result<()> {
     let demo = demo()?;
-    let arguments = [
-        "bench",
-        "case-locality",
-        "--quick",
-        "--json",
-        "--demo",
-        &demo,
-    ];
-    let out = hopscope(&arguments)?.expect_code(0)?;
+    let out = bench("case-locality", &["--demo", &demo])?.expect_code(0)?;
     let last = out.stdout.lines().last().context("nothing was printed")?;
     let summary: Value = serde_json::from_str(last)?;
     let number = |key: &str| {

@@ -1,7 +1,7 @@
 //! `bench case-propagation` from outside: who waited for a planted slow packet is found.
-use super::demo;
+use super::{bench, demo};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, hopscope};
+use hopscope_tests::{Requirement, Suite};
 use serde_json::Value;
 
 pub(super) fn register(suite: &mut Suite) {
@@ -17,15 +17,7 @@ pub(super) fn register(suite: &mut Suite) {
 
 fn figures() -> Result<()> {
     let demo = demo()?;
-    let arguments = [
-        "bench",
-        "case-propagation",
-        "--quick",
-        "--json",
-        "--demo",
-        &demo,
-    ];
-    let out = hopscope(&arguments)?.expect_code(0)?;
+    let out = bench("case-propagation", &["--demo", &demo])?.expect_code(0)?;
     let last = out.stdout.lines().last().context("nothing was printed")?;
     let summary: Value = serde_json::from_str(last)?;
     let (natural, planted) = (&summary["unplanted"], &summary["planted"]);
