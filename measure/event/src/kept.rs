@@ -1,5 +1,5 @@
 //! Recordings that hold a choice of what happened: what was kept, and why.
-use crate::{FunctionId, ThreadIx, Tsc};
+use crate::{ClockSync, FunctionId, Ns, ThreadIx, Tsc};
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
@@ -38,4 +38,61 @@ pub struct TriggerEntry {
     /// What it took as measured, in ticks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_ticks: Option<u64>,
+}
+
+/// Which part of time a file of a flight recorder holds, and what became of the rest. Written when
+/// the file begins and again, with the counts, when it ends; the last one counts.
+///
+/// The file's `meta` starts and its `summ` ends with this window, so that rates and times are the
+/// window's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlightEntry {
+    /// What was asked for: so much before a trigger and after it, within so much memory.
+    pub before_ns: Ns,
+    pub after_ns: Ns,
+    pub bytes_max: u64,
+    /// When the flight recorder began to record: before, by days perhaps, this file begins.
+    pub recording: ClockSync,
+    /// All that was recorded from here on …
+    pub from: Tsc,
+    /// … to here is in the file, but for what it declares as lost.
+    pub until: Tsc,
+    /// Why the window is shorter than asked for before its first trigger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins_late: Option<BeginsLate>,
+    /// Why the window is shorter than asked for after its last trigger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_early: Option<EndsEarly>,
+    /// Triggers that fired in the window, also those that have no entry of their own.
+    #[serde(default)]
+    pub fired: u64,
+    /// Triggers since the recording began that fired in the cool-down after a file: no file has them.
+    #[serde(default)]
+    pub fired_in_cool_down: u64,
+    /// Records since the recording began that are in no window. None of these is *lost*.
+    #[serde(default)]
+    pub records_left_out: u64,
+    /// Of those: what was younger than the window when the memory was full.
+    #[serde(default)]
+    pub records_left_out_for_room: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BeginsLate {
+    /// The recording itself began only then.
+    RecordingBegan,
+    /// The memory held no more.
+    MemoryFull,
+    /// What lies before is in the previous file.
+    PreviousFile,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndsEarly {
+    /// The recording itself ended.
+    RecordingEnded,
+    /// The file had grown to its bound; the next file goes on where it ends.
+    FileFull,
 }

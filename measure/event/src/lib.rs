@@ -17,7 +17,7 @@ pub mod table;
 pub mod value;
 
 pub use clock::{ClockSync, Ns, RawSync, Tsc, TscFrequency};
-pub use kept::{ThinEntry, TriggerEntry};
+pub use kept::{BeginsLate, EndsEarly, FlightEntry, ThinEntry, TriggerEntry};
 pub use off_cpu::{OffCpu, OffCpuEntry};
 pub use record::{FunctionId, Kind, Record};
 pub use stamp::{Stamp, StampCounts, StampFlags, StreamEntry, StreamIx};

@@ -47,6 +47,7 @@ chunk_types! {
     SWITCHES = b"swit",
     THIN = b"thin",
     TRIGGER = b"trig",
+    FLIGHT = b"flig",
     SUMMARY = b"summ",
 }
 

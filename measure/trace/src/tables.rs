@@ -8,8 +8,8 @@ use crate::stamps::StampsHead;
 use crate::switches::SwitchesHead;
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    CaptureEntry, ClockSync, FunctionEntry, OffCpuEntry, ProcessEntry, RecordingMeta, Refusal,
-    StreamEntry, Summary, ThinEntry, ThreadEntry, TriggerEntry,
+    CaptureEntry, ClockSync, FlightEntry, FunctionEntry, OffCpuEntry, ProcessEntry, RecordingMeta,
+    Refusal, StreamEntry, Summary, ThinEntry, ThreadEntry, TriggerEntry,
 };
 use serde::de::DeserializeOwned;
 use std::io;
@@ -33,6 +33,8 @@ pub struct Tables {
     pub thin: Option<ThinEntry>,
     /// Why a flight recorder saved this file.
     pub triggers: Vec<TriggerEntry>,
+    /// Which part of time it saved.
+    pub flight: Option<FlightEntry>,
     /// `None`: the recorder was killed, or the end of the file is lost.
     pub summary: Option<Summary>,
     pub damage: Option<Damage>,
@@ -86,6 +88,7 @@ pub(crate) struct Scan {
     off_cpu: Option<OffCpuEntry>,
     thin: Option<ThinEntry>,
     triggers: Vec<TriggerEntry>,
+    flight: Option<FlightEntry>,
     summary: Option<Summary>,
     pub(crate) batches: Vec<Placed<BatchHead>>,
     pub(crate) stamps: Vec<Placed<StampsHead>>,
@@ -154,6 +157,7 @@ impl Scan {
             OFF_CPU => json(payload).map(|o| self.off_cpu = Some(o)),
             THIN => json(payload).map(|t| self.thin = Some(t)),
             TRIGGER => json(payload).map(|t| self.triggers.push(t)),
+            FLIGHT => json(payload).map(|f| self.flight = Some(f)),
             SWITCHES => match SwitchesHead::of_payload(payload) {
                 Some(head) => {
                     self.switch_bytes += whole;
@@ -200,6 +204,7 @@ impl Scan {
             off_cpu: self.off_cpu,
             thin: self.thin,
             triggers: self.triggers,
+            flight: self.flight,
             summary: self.summary,
             damage: self.damage,
             unknown_chunks: self.unknown,

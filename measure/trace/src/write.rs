@@ -7,7 +7,7 @@ use crate::stamps::{self, StampsHead};
 use crate::switches::{self, SwitchesHead};
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    CaptureEntry, ClockSync, FunctionEntry, OffCpu, OffCpuEntry, ProcessEntry, Record,
+    CaptureEntry, ClockSync, FlightEntry, FunctionEntry, OffCpu, OffCpuEntry, ProcessEntry, Record,
     RecordingMeta, Refusal, Stamp, StreamEntry, StreamIx, Summary, ThinEntry, ThreadEntry,
     ThreadIx, TriggerEntry,
 };
@@ -207,6 +207,10 @@ impl<W: Write> TraceWriter<W> {
 
     pub fn trigger(&mut self, entry: &TriggerEntry) -> Result<(), TraceError> {
         self.json(TRIGGER, entry)
+    }
+
+    pub fn flight(&mut self, entry: &FlightEntry) -> Result<(), TraceError> {
+        self.json(FLIGHT, entry)
     }
 
     pub fn flush(&mut self) -> Result<(), TraceError> {

@@ -1,7 +1,7 @@
 //! When threads did not run: exact for any order, short for usual ones, found however a file ended.
 mod sample;
 
-use hopscope_event::{OffCpu, ThreadIx, Tsc};
+use hopscope_event::{BeginsLate, EndsEarly, FlightEntry, Ns, OffCpu, ThreadIx, Tsc};
 use hopscope_trace::format::{BATCH_SWITCHES_MAX, CHUNK_HEADER_BYTES, ChunkHeader};
 use hopscope_trace::{Switches, TraceReader, TraceWriter, fuzz_reader, switches};
 use proptest::prelude::*;
@@ -29,6 +29,39 @@ fn row(out: u64, back: u64, preempted: bool) -> OffCpu {
 #[test]
 fn everything_comes_back() {
     assert_switches(&TraceReader::from_bytes(switched_file().bytes).unwrap());
+}
+
+/// The last word of a flight recorder's file is the one that counts.
+#[test]
+fn the_window_of_a_flight_recorder() {
+    let begin = FlightEntry {
+        before_ns: Ns(5_000_000_000),
+        after_ns: Ns(1_000_000_000),
+        bytes_max: 1 << 28,
+        recording: meta().start,
+        from: Tsc(1_000),
+        until: Tsc(7_000),
+        begins_late: Some(BeginsLate::MemoryFull),
+        ends_early: None,
+        fired: 0,
+        fired_in_cool_down: 0,
+        records_left_out: 70,
+        records_left_out_for_room: 50,
+    };
+    let end = FlightEntry {
+        until: Tsc(6_000),
+        ends_early: Some(EndsEarly::RecordingEnded),
+        fired: 2,
+        records_left_out: 90,
+        ..begin.clone()
+    };
+    let mut writer = TraceWriter::new(Vec::new(), &meta()).unwrap();
+    writer.flight(&begin).unwrap();
+    writer.flight(&end).unwrap();
+    let bytes = writer.finish(&summary()).unwrap();
+    let reader = TraceReader::from_bytes(bytes).unwrap();
+    assert_eq!(reader.tables().flight, Some(end));
+    assert_eq!(reader.tables().unknown_chunks, 0);
 }
 
 /// Every byte of the model is part of the format: what version 1.2 wrote must decode for ever.
@@ -119,7 +152,7 @@ proptest! {
     /// The checksum keeps random bytes from the decoder; here they get there.
     #[test]
     fn any_payload_is_survived(
-        kind in proptest::sample::select(vec![*b"swit", *b"offc", *b"thin", *b"trig"]),
+        kind in proptest::sample::select(vec![*b"swit", *b"offc", *b"thin", *b"trig", *b"flig"]),
         payload in proptest::collection::vec(any::<u8>(), 0..400),
     ) {
         let mut whole = switched_file().bytes;
