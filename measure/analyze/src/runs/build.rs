@@ -192,7 +192,9 @@ impl Sink for Builder<'_> {
     fn enter(&mut self, enter: Enter<'_>) -> Mark {
         let at = Tsc(enter.tsc);
         let jump = self.building.jumped;
-        let goes_on = |j: &Jumped| enter.tail_of.is_some_and(|mark| mark.node == j.node);
+        // A root that comes next, when what it jumped to is not measured, begins a run of its own.
+        let root = self.choice == RootChoice::Function(enter.function);
+        let goes_on = |j: &Jumped| !root && enter.tail_of.is_some_and(|mark| mark.node == j.node);
         let node = if let Some(jumped) = jump.filter(goes_on) {
             self.building.jumped = None;
             let function = enter.function;
