@@ -1,15 +1,19 @@
 //! The recorder: drains the rings of all targets into one sink (a trace file, or who looks at them
 //! live) until told to stop, then detaches. It never makes a target wait.
+pub mod flight;
 pub mod off_cpu;
 mod overhead;
 mod pace;
 pub mod salvage;
 mod sink;
 mod target;
+pub mod thin;
+pub mod trigger;
 
 pub use sink::Sink;
 pub use target::{Counts, Target, ThreadNumbers};
 
+use crate::counters::read_tsc;
 use crate::live::remove::{self, Detached};
 use crate::live::table::State;
 use hopscope_event::ring::Visit;
@@ -218,6 +222,7 @@ impl<S: Sink> Recorder<'_, S> {
             if stop() {
                 return Ok(Ended::Asked);
             }
+            let began = read_tsc();
             let mut most = 0;
             for target in &mut self.targets {
                 most = most.max(target.drain(
@@ -231,6 +236,7 @@ impl<S: Sink> Recorder<'_, S> {
             if seconds.switches_due(now) {
                 self.visit_switches(false)?;
             }
+            self.writer.visited(began)?;
             let calls: u64 = self.targets.iter().map(|t| t.counts.calls).sum();
             if self.limits.calls.is_some_and(|limit| calls >= limit) {
                 return Ok(Ended::Calls);
@@ -248,6 +254,9 @@ impl<S: Sink> Recorder<'_, S> {
             }
             if let Some(span) = seconds.status_due(now) {
                 self.visit_switches(true)?;
+                if let Some(off_cpu) = &self.off_cpu {
+                    self.writer.off_cpu(&off_cpu.so_far());
+                }
                 self.writer.clock((self.clock)())?;
                 self.writer.flush()?;
                 let line = self.status(&mut seconds, span, now - started);

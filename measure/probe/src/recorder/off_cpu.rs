@@ -67,13 +67,17 @@ impl OffCpuRecorder {
         self.take(u64::MAX, sink)?;
         self.pairs.end(raw_sync().tsc);
         self.tell(0, sink)?;
-        Ok(OffCpuEntry {
+        Ok(self.so_far())
+    }
+
+    pub fn so_far(&self) -> OffCpuEntry {
+        OffCpuEntry {
             why_not: None,
             clock_error_ns: self.clock.error_ns(self.frequency),
             intervals: self.pairs.intervals,
             lost: self.pairs.lost,
             unpaired: self.pairs.unpaired,
-        })
+        }
     }
 
     fn take(&mut self, until_ns: u64, sink: &mut impl Sink) -> Result<(), TraceError> {

@@ -1,5 +1,5 @@
 //! Where records go: a trace file, or whoever looks at them live.
-use hopscope_event::{ClockSync, ThreadEntry};
+use hopscope_event::{ClockSync, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
 use hopscope_trace::{Batch, Switches, TraceError, TraceWriter};
 use std::io::Write;
 
@@ -21,6 +21,25 @@ pub trait Sink {
     /// # Errors
     /// See [`Sink::thread`].
     fn switches(&mut self, _: Switches<'_>) -> Result<(), TraceError> {
+        Ok(())
+    }
+
+    /// Before all records: only a choice of the runs will come.
+    ///
+    /// # Errors
+    /// See [`Sink::thread`].
+    fn thin(&mut self, _: &ThinEntry) -> Result<(), TraceError> {
+        Ok(())
+    }
+
+    /// Once a second: what is known of the recording of switches.
+    fn off_cpu(&mut self, _: &OffCpuEntry) {}
+
+    /// All rings have been visited; what was recorded before `began` has come.
+    ///
+    /// # Errors
+    /// See [`Sink::thread`].
+    fn visited(&mut self, _began: Tsc) -> Result<(), TraceError> {
         Ok(())
     }
 
@@ -46,6 +65,10 @@ impl<W: Write> Sink for TraceWriter<W> {
 
     fn switches(&mut self, batch: Switches<'_>) -> Result<(), TraceError> {
         TraceWriter::switches(self, batch)
+    }
+
+    fn thin(&mut self, entry: &ThinEntry) -> Result<(), TraceError> {
+        TraceWriter::thin(self, entry)
     }
 
     fn clock(&mut self, sync: ClockSync) -> Result<(), TraceError> {
