@@ -1,14 +1,18 @@
 //! What a recording says of itself beyond its calls: context switches, and what was left out on
 //! purpose.
 use crate::recording::Recording;
-use crate::units::{Scale, grouped, ns_text};
+use crate::units::{Scale, TimeUnit, grouped, ns_text};
 use crate::words::printable;
-use hopscope_event::{OffCpuEntry, ThinEntry, TriggerEntry};
+use hopscope_event::{
+    BeginsLate, EndsEarly, FlightEntry, OffCpuEntry, RecordingMeta, ThinEntry, TriggerEntry,
+};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// Most triggers that are listed one by one.
 const TRIGGERS_MAX: usize = 10;
+/// What is shown around a call that fired, on either side.
+const AROUND_NS: f64 = 1e6;
 
 pub(crate) fn write(
     out: &mut impl Write,
@@ -18,14 +22,45 @@ pub(crate) fn write(
     if let Some(off_cpu) = recording.off_cpu {
         switches(out, off_cpu)?;
     }
-    if let Some(thin) = recording.thin {
-        kept(out, thin)?;
+    left_out(out, recording.thin, recording.flight)?;
+    triggers(out, recording.meta, recording.triggers, scale)
+}
+
+/// What a recording leaves out on purpose, and what fired in it: for who shows nothing else of it.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_choices(
+    out: &mut impl Write,
+    meta: &RecordingMeta,
+    thin: Option<&ThinEntry>,
+    flight: Option<&FlightEntry>,
+    fired: &[TriggerEntry],
+) -> io::Result<()> {
+    left_out(out, thin, flight)?;
+    let scale = Scale::new(TimeUnit::Ns, meta.tsc_frequency);
+    triggers(out, meta, fired, &scale)
+}
+
+fn left_out(
+    out: &mut impl Write,
+    thin: Option<&ThinEntry>,
+    flight: Option<&FlightEntry>,
+) -> io::Result<()> {
+    thin.map_or(Ok(()), |thin| kept(out, thin))?;
+    flight.map_or(Ok(()), |flight| window(out, flight))
+}
+
+fn triggers(
+    out: &mut impl Write,
+    meta: &RecordingMeta,
+    triggers: &[TriggerEntry],
+    scale: &Scale,
+) -> io::Result<()> {
+    for trigger in triggers.iter().take(TRIGGERS_MAX) {
+        fired(out, trigger, (trigger.at - meta.start.tsc).into(), scale)?;
     }
-    let start = recording.meta.start.tsc;
-    for trigger in recording.triggers.iter().take(TRIGGERS_MAX) {
-        fired(out, trigger, (trigger.at - start).into(), scale)?;
-    }
-    match recording.triggers.len().saturating_sub(TRIGGERS_MAX) {
+    match triggers.len().saturating_sub(TRIGGERS_MAX) {
         0 => Ok(()),
         more => writeln!(out, "trigger    and {more} more times"),
     }
@@ -57,19 +92,75 @@ fn kept(out: &mut impl Write, t: &ThinEntry) -> io::Result<()> {
     )
 }
 
+fn window(out: &mut impl Write, f: &FlightEntry) -> io::Result<()> {
+    writeln!(
+        out,
+        "flight     {} before each of {} triggers to {} after it; {} records outside of such times \
+         were left out on purpose so far",
+        ns_text(f.before_ns.0 as f64),
+        grouped(f.fired),
+        ns_text(f.after_ns.0 as f64),
+        grouped(f.records_left_out)
+    )?;
+    let late = f.begins_late.map(|why| match why {
+        BeginsLate::RecordingBegan => "begins late: the recording itself began then",
+        BeginsLate::MemoryFull => {
+            "BEGINS LATE: the memory held no more before the trigger; raise --flight-memory"
+        }
+        BeginsLate::PreviousFile => "begins late: what lies before is in the file before this one",
+    });
+    let early = f.ends_early.map(|why| match why {
+        EndsEarly::RecordingEnded => "ends early: the recording itself ended then",
+        EndsEarly::FileFull => "ends early: the file was full; the one after it goes on",
+    });
+    for text in late.into_iter().chain(early) {
+        writeln!(out, "           {text}")?;
+    }
+    if f.records_left_out_for_room > 0 {
+        writeln!(
+            out,
+            "           of the records left out, {} for lack of memory",
+            grouped(f.records_left_out_for_room)
+        )?;
+    }
+    if f.fired_in_cool_down > 0 {
+        writeln!(
+            out,
+            "           fired {} times more in the cool-down after a file; that is in none",
+            grouped(f.fired_in_cool_down)
+        )?;
+    }
+    Ok(())
+}
+
 fn fired(out: &mut impl Write, t: &TriggerEntry, at: i128, scale: &Scale) -> io::Result<()> {
     let took = t.took_ticks.map_or(String::new(), |ticks| {
         format!(": {}", scale.text(ticks.into()))
     });
-    let (trigger, at) = (printable(&t.trigger), scale.text(at));
-    writeln!(out, "trigger    {trigger}{took}, {at} after the start")
+    let trigger = printable(&t.trigger);
+    write!(
+        out,
+        "trigger    {trigger}{took}, {} after the start",
+        scale.text(at)
+    )?;
+    let Some(ticks) = t.took_ticks else {
+        return writeln!(out);
+    };
+    let ms = |ticks: i128, more: f64| ((scale.ns(ticks) + more) / 1e6).max(0.0);
+    writeln!(
+        out,
+        ": --from {:.3}ms --to {:.3}ms",
+        ms(at - i128::from(ticks), -AROUND_NS),
+        ms(at, AROUND_NS)
+    )
 }
 
 /// For the summary of the report for programs.
-pub(crate) fn values(recording: &Recording<'_>) -> [(&'static str, Value); 3] {
+pub(crate) fn values(recording: &Recording<'_>) -> [(&'static str, Value); 4] {
     [
         ("off_cpu", json!(recording.off_cpu)),
         ("thin", json!(recording.thin)),
         ("triggers", json!(recording.triggers)),
+        ("flight", json!(recording.flight)),
     ]
 }

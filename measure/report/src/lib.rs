@@ -24,6 +24,7 @@ mod units;
 mod values;
 mod words;
 
+pub use choices::write_choices;
 pub use diff::{DiffHead, DiffRow, sort_diff, write_diff, write_diff_json};
 pub use events::{Event, EventWriter};
 pub use html::{Budget, Detail, Overview, Page, Windows, write_html};

@@ -3,7 +3,7 @@ use crate::packets::Streams;
 use crate::words::printable;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{
-    CaptureEntry, FunctionEntry, FunctionId, ProcessEntry, ProcessIx, RecordingMeta,
+    CaptureEntry, FlightEntry, FunctionEntry, FunctionId, ProcessEntry, ProcessIx, RecordingMeta,
 };
 use hopscope_event::{
     OffCpuEntry, Refusal, Summary, ThinEntry, ThreadEntry, ThreadIx, TriggerEntry,
@@ -35,6 +35,8 @@ pub struct Recording<'a> {
     pub thin: Option<&'a ThinEntry>,
     /// Why a flight recorder saved this.
     pub triggers: &'a [TriggerEntry],
+    /// Which part of time it saved.
+    pub flight: Option<&'a FlightEntry>,
 }
 
 impl Recording<'_> {

@@ -37,7 +37,7 @@ impl Scale {
         }
     }
 
-    fn ns(&self, ticks: i128) -> f64 {
+    pub(crate) fn ns(&self, ticks: i128) -> f64 {
         ticks as f64 * 1e9 / self.frequency.0.max(1) as f64
     }
 

@@ -5,8 +5,8 @@ mod sample;
 use hopscope_analyze::{Group, Packets};
 use hopscope_event::value::number;
 use hopscope_event::{
-    CaptureEntry, CaptureMethod, CapturePlace, Content, FunctionId, Kind, OffCpu, OffCpuEntry,
-    Record, ThinEntry, TriggerEntry,
+    BeginsLate, CaptureEntry, CaptureMethod, CapturePlace, Content, EndsEarly, FlightEntry,
+    FunctionId, Kind, Ns, OffCpu, OffCpuEntry, Record, ThinEntry, TriggerEntry,
 };
 use hopscope_event::{
     RecordingMeta, Stamp, StampFlags, StreamEntry, StreamIx, ThreadIx, Tsc, Value,
@@ -149,6 +149,20 @@ fn off_cpu_times_and_what_was_left_out() {
     sample.triggers = (0..12)
         .map(|n| fired(5_000 * n, (n > 0).then_some(700)))
         .collect();
+    sample.flight = Some(FlightEntry {
+        before_ns: Ns(5_000_000_000),
+        after_ns: Ns(1_000_000_000),
+        bytes_max: 256 << 20,
+        recording: sample.meta.start,
+        from: Tsc(begin),
+        until: Tsc(begin + 100_000),
+        begins_late: Some(BeginsLate::MemoryFull),
+        ends_early: Some(EndsEarly::RecordingEnded),
+        fired: 12,
+        fired_in_cool_down: 3,
+        records_left_out: 1_234_567,
+        records_left_out_for_room: 89_012,
+    });
     let layout = Layout::Rows(Group::Function);
     check("off_cpu.txt", text(&sample, Group::Function, view(layout)));
     check(
@@ -159,6 +173,10 @@ fn off_cpu_times_and_what_was_left_out() {
         why_not: Some("not asked for (--no-off-cpu)".into()),
         ..OffCpuEntry::default()
     });
+    if let Some(flight) = &mut sample.flight {
+        (flight.begins_late, flight.ends_early) = (None, None);
+        (flight.fired_in_cool_down, flight.records_left_out_for_room) = (0, 0);
+    }
     let layout = Layout::Rows(Group::Module);
     check("no_off_cpu.txt", text(&sample, Group::Module, view(layout)));
 }

@@ -2,9 +2,9 @@
 use hopscope_analyze::{Analysis, Batch, Group, Index, OffCpuTimes, Options, Outcome, Window};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{CaptureEntry, ClockSync, OffCpu, OffCpuEntry, ThinEntry};
+use hopscope_event::{FlightEntry, TriggerEntry, Tsc, TscFrequency};
 use hopscope_event::{FunctionEntry, FunctionId, Kind, ProbeCost, ProcessEntry, ProcessIx};
 use hopscope_event::{Record, RecordingMeta, Refusal, Summary, ThreadEntry, ThreadIx};
-use hopscope_event::{TriggerEntry, Tsc, TscFrequency};
 use hopscope_report::{Recording, Streams};
 
 pub struct Sample {
@@ -22,6 +22,7 @@ pub struct Sample {
     pub switches: Vec<(ThreadIx, u64, Vec<OffCpu>)>,
     pub thin: Option<ThinEntry>,
     pub triggers: Vec<TriggerEntry>,
+    pub flight: Option<FlightEntry>,
     /// Thread, index of the first record, lost before it.
     pub batches: Vec<(ThreadIx, u64, u64, Vec<Record>)>,
 }
@@ -163,6 +164,7 @@ impl Sample {
             switches: Vec::new(),
             thin: None,
             triggers: Vec::new(),
+            flight: None,
             batches: vec![
                 (ThreadIx(0), 0, 0, records(&first)),
                 (ThreadIx(1), 0, 0, records(&second)),
@@ -187,6 +189,7 @@ impl Sample {
             off_cpu: self.off_cpu.as_ref(),
             thin: self.thin.as_ref(),
             triggers: &self.triggers,
+            flight: self.flight.as_ref(),
         }
     }
 
