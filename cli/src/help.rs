@@ -42,6 +42,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "hopscope record -p 1234 -f 'acl_*' -d 5s",
             "hopscope record -p 1234 -f 'acl_in(frame->n, frame->pkts[0..n].seq, return)'",
+            "hopscope record -p 1234 -f 'acl_*' --flight 5s --trigger 'acl_in > 50us' --trigger SIGUSR1",
+            "hopscope record -p 1234 -f 'acl_*' --root acl_in --every 100",
             "hopscope record --comm nginx -f 'nginx!ngx_http_*' -o nginx.hop",
             "hopscope record -f '/^md5_/' -- openssl speed md5",
         ],

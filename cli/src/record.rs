@@ -2,10 +2,14 @@
 mod args;
 mod calibrate;
 mod captures;
+mod choice;
+mod end;
+mod flight;
 pub(crate) mod guard;
 pub(crate) mod session;
 pub(crate) mod summary;
 pub(crate) mod targets;
+mod when;
 
 pub(crate) use args::{RecordArgs, parse_size_log2};
 pub(crate) use calibrate::run_child as calibration_child;

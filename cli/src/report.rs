@@ -139,6 +139,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         off_cpu: tables.off_cpu.as_ref(),
         thin: tables.thin.as_ref(),
         triggers: &tables.triggers,
+        flight: tables.flight.as_ref(),
     };
     if let Some(to) = &args.html {
         html::write(&args, to, &reader, &recording, &threads, window)?;

@@ -91,6 +91,9 @@ impl RunSource<'_> {
             choice,
             suggested_because: None,
         };
+        if let (None, Some(root)) = (self.root, kept(tables)) {
+            return Ok(root);
+        }
         match self
             .root
             .map(|text| text.split_once(':').unwrap_or((text, "")))
@@ -156,6 +159,18 @@ impl RunSource<'_> {
             counts.calls_outside
         )
     }
+}
+
+/// What the runs begin with that alone were kept.
+fn kept(tables: &Tables) -> Option<Root> {
+    let thin = tables.thin.as_ref()?;
+    let [root] = thin.roots[..] else {
+        return None;
+    };
+    Some(Root {
+        choice: RootChoice::Function(root),
+        suggested_because: Some("only runs of it were kept (--every)".to_owned()),
+    })
 }
 
 fn no_records(tables: &Tables) -> String {

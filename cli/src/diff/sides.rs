@@ -171,6 +171,7 @@ impl Side {
             off_cpu: tables.off_cpu.as_ref(),
             thin: tables.thin.as_ref(),
             triggers: &tables.triggers,
+            flight: tables.flight.as_ref(),
         });
         facts.calls(&totals.balance, &totals.oddities);
         let text = |f: &hopscope_report::export::Fact| format!("{}: {}", f.name, f.text());

@@ -68,6 +68,7 @@ impl Source {
             off_cpu: tables.off_cpu.as_ref(),
             thin: tables.thin.as_ref(),
             triggers: &tables.triggers,
+            flight: tables.flight.as_ref(),
         }
     }
 

@@ -1,5 +1,8 @@
 //! What a trace says of itself.
-use hopscope_event::{ProcessEntry, ProcessIx, RecordingMeta, StreamEntry, Summary, ThreadIx};
+use hopscope_event::{
+    FlightEntry, ProcessEntry, ProcessIx, RecordingMeta, StreamEntry, Summary, ThinEntry, ThreadIx,
+    TriggerEntry,
+};
 use hopscope_trace::TraceReader;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -65,6 +68,11 @@ pub struct Info<'a> {
     pub bytes_per_record: Option<f64>,
     pub streams: &'a [StreamEntry],
     pub stamps: Stamped,
+    /// Only each Nth run was kept.
+    pub thin: Option<&'a ThinEntry>,
+    /// Which part of time a flight recorder saved here, and why.
+    pub flight: Option<&'a FlightEntry>,
+    pub triggers: &'a [TriggerEntry],
     /// `None` when the recorder was killed, or the end of the file is lost.
     pub summary: Option<&'a Summary>,
 }
@@ -121,6 +129,9 @@ impl<'a> Info<'a> {
                 .then(|| t.record_bytes as f64 / held.records as f64),
             streams: &t.streams,
             stamps: stamped(reader),
+            thin: t.thin.as_ref(),
+            flight: t.flight.as_ref(),
+            triggers: &t.triggers,
             summary: t.summary.as_ref(),
         }
     }

@@ -19,6 +19,7 @@ pub fn write(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
         };
     }
     records(out, info)?;
+    hopscope_report::write_choices(out, info.meta, info.thin, info.flight, info.triggers)?;
     let Some(summary) = info.summary else {
         return Ok(());
     };

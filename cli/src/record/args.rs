@@ -1,5 +1,5 @@
 //! `hopscope record`: what can be asked.
-use crate::units::parse_time;
+use crate::units::{parse_size, parse_time};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -55,12 +55,45 @@ pub struct RecordArgs {
     /// Do not measure the probe's cost first; the report is then not corrected
     #[arg(long)]
     pub no_calibration: bool,
+    /// What a run begins with: a measured function (for --every, and 'packet > TIME' of --trigger)
+    #[arg(long, value_name = "FUNCTION")]
+    pub root: Option<String>,
+    /// Keep each Nth run of a thread whole, and nothing else; the probes cost what they always do
+    #[arg(long, value_name = "N", requires = "root", conflicts_with = "flight", value_parser = clap::value_parser!(u64).range(1..))]
+    pub every: Option<u64>,
+    /// Keep this much in memory, and save it only around triggers
+    #[arg(long, value_name = "TIME", value_parser = parse_time, requires = "trigger")]
+    pub flight: Option<Duration>,
+    /// What is worth saving: 'FUNCTION > 50us', 'packet > 1ms' (with --root), SIGUSR1 (sent to hopscope),
+    /// exit (of the last process); may be repeated
+    #[arg(long, value_name = "WHEN", requires = "flight")]
+    pub trigger: Vec<String>,
+    /// How much after a trigger is saved too; triggers that come until then go into the same file
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "1s", requires = "flight")]
+    pub after: Duration,
+    /// After a file was saved, triggers save nothing for so long; they are counted
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "0s", requires = "flight")]
+    pub cool_down: Duration,
+    /// Files of this recording that stay; the oldest is taken away for a new one
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "flight", value_parser = parse_keep)]
+    pub keep: usize,
+    /// Most memory for what is kept; a file is ended, and the next begun, at twice that
+    #[arg(long, value_name = "SIZE", default_value = "256M", requires = "flight", value_parser = parse_size)]
+    pub flight_memory: usize,
     /// Do not record when threads were off the processor
     #[arg(long)]
     pub no_off_cpu: bool,
     /// Command to start and record from its first instruction
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+fn parse_keep(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("must be at least 1".into()),
+        Ok(n) => Ok(n),
+        Err(_) => Err(format!("{text:?} is not a whole number")),
+    }
 }
 
 /// log2 of the records in a ring of the given size in bytes.

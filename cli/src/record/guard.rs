@@ -6,7 +6,7 @@ use anyhow::Context;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 use nix::unistd::Pid;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -42,7 +42,11 @@ pub enum Salvage {
 /// Starts the recorder as a child and waits for it. Leaves the terminal as it found it, also when
 /// the recorder cannot.
 pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("taking over signals")?;
+    let mut followed = vec![SIGINT, SIGTERM, SIGHUP];
+    if super::choice::wants_signal(args) {
+        followed.push(SIGUSR1);
+    }
+    let mut signals = Signals::new(followed).context("taking over signals")?;
     let terminal = tcgetattr(std::io::stdin()).ok();
     let exe = std::env::current_exe().context("finding this program's own file")?;
     let mut child = Command::new(exe)
@@ -58,6 +62,7 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
             let signal = match signal {
                 SIGINT => Signal::SIGINT,
                 SIGHUP => Signal::SIGHUP,
+                SIGUSR1 => Signal::SIGUSR1,
                 _ => Signal::SIGTERM,
             };
             if kill(pid, signal).is_err() {
@@ -86,6 +91,12 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
         std::io::stderr(),
         "hopscope: the recorder {why}; restoring its targets"
     );
+    if args.flight.is_some() {
+        let _ = writeln!(
+            std::io::stderr(),
+            "hopscope: what it held in memory is gone; files that are saved stay"
+        );
+    }
     let file = args.output.with_extension("salvaged.hop");
     let file = (salvage == Salvage::BesideOutput).then_some(file);
     // Those that are gone meanwhile need nothing.

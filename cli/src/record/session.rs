@@ -1,7 +1,10 @@
 //! One recording from start to end, in the recorder process.
-use super::{RecordArgs, calibrate, summary, targets};
+use super::choice::Asked;
+use super::flight::Tables;
+use super::{RecordArgs, calibrate, choice, end, flight, summary, targets};
 use anyhow::{Context, bail};
-use hopscope_event::{OffCpuEntry, ProcessEntry, ProcessIx, RecordingMeta, Summary, record};
+use hopscope_event::record;
+use hopscope_event::{OffCpuEntry, ProcessEntry, ProcessIx, RecordingMeta};
 use hopscope_probe::attach::{self, Held, launch};
 use hopscope_probe::capture::parse::Selection;
 use hopscope_probe::capture::resolve::Policy;
@@ -12,10 +15,11 @@ use hopscope_probe::live::table::PatchTable;
 use hopscope_probe::plan;
 use hopscope_probe::plan::{Item, Plan};
 use hopscope_probe::recorder::off_cpu::OffCpuRecorder;
-use hopscope_probe::recorder::{Ended, Limits, Outcome, Recorder, Target, ThreadNumbers};
+use hopscope_probe::recorder::thin::Thin;
+use hopscope_probe::recorder::{Limits, Outcome, Recorder, Sink, Target, ThreadNumbers};
 use hopscope_trace::TraceWriter;
 use std::fs::{self, File};
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitCode};
 use std::sync::Arc;
@@ -36,6 +40,7 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     attach::fault::arm();
     let stop = Arc::new(AtomicBool::new(false));
     take_signals(&stop)?;
+    let asked = Asked::of(args)?;
     let selections: Vec<Selection> = args
         .functions
         .iter()
@@ -76,36 +81,46 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         bmi2: host_has_bmi2(),
         empty_probes: args.empty_probes,
     };
+    let roots = choice::roots(args, &plan)?;
     let meta = meta(args, &options);
-    let mut writer = create(args, &meta)?;
-    writer.modules(&plan.modules)?;
-    writer.functions(&plan.functions)?;
-    writer.captures(&plan.captures)?;
+    let triggers = asked.calls(args, &plan, &roots, meta.tsc_frequency)?;
+    let mut writer = match args.flight {
+        Some(_) => None,
+        None => Some(create(args, &meta)?),
+    };
     // Before the first probe: every call is to lie within what is known of switches.
     let switches = open_switches(args, &wanted);
-    let mut installed = Vec::new();
+    let (mut installed, mut processes) = (Vec::new(), Vec::new());
     for (process, items) in wanted {
         match attach(&process, &items, &plan, &meta, &options) {
             Ok(done) => {
                 note_late_refusals(&done, &mut plan);
-                writer.process(&process)?;
                 installed.push((process.ix, done));
+                processes.push(process);
             }
             Err(e) => failures.push(e),
         }
     }
     if let Err(e) = report_failures(&mut failures, installed.is_empty()) {
-        drop(writer);
-        // A file without a recording would only mislead.
-        let _ = fs::remove_file(&args.output);
+        if writer.is_some() {
+            // A file without a recording would only mislead.
+            let _ = fs::remove_file(&args.output);
+        }
         return Err(e);
     }
-    writer.refusals(&plan.refusals)?;
-    writer.off_cpu(&OffCpuEntry {
+    let off_cpu = OffCpuEntry {
         why_not: switches.as_ref().err().cloned(),
         ..OffCpuEntry::default()
-    })?;
-    writer.flush()?;
+    };
+    let tables = Tables {
+        meta: &meta,
+        plan: &plan,
+        processes: &processes,
+        off_cpu: &off_cpu,
+    };
+    if let Some(writer) = &mut writer {
+        tables.write(writer)?;
+    }
     let attach_pauses: Vec<u64> = installed
         .iter()
         .map(|(_, i)| i.pause.as_nanos() as u64)
@@ -113,33 +128,83 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     let pids: Vec<i32> = installed.iter().map(|(_, i)| i.pid).collect();
     write_ready(args, &pids)?;
     let mut command = held.take().map(Held::start).transpose()?;
-    let recorder = Recorder {
+    let parts = Parts {
+        args,
         targets: installed
             .into_iter()
             .map(|(ix, i)| Target::new(i, ix))
             .collect(),
-        writer: &mut writer,
-        limits: Limits {
-            duration: args.duration,
-            calls: args.count,
-            max_overhead_percent: args.max_overhead,
-        },
-        frequency: meta.tsc_frequency,
-        cost: meta.probe_cost,
-        numbers: ThreadNumbers::default(),
-        off_cpu: switches
-            .ok()
-            .map(|s| OffCpuRecorder::new(s, meta.tsc_frequency)),
-        clock: &clock_sync,
+        meta: &meta,
+        switches: switches.ok(),
+        stop: &stop,
     };
-    let tty = std::io::stderr().is_terminal();
-    let outcome = recorder.run(&|| stop.load(Ordering::Relaxed), &mut |s| {
-        summary::status(&s, tty)
-    });
-    let done = finish(args, writer, outcome, attach_pauses, &plan, &meta)?;
+    let recorded = match writer {
+        None => {
+            let (outcome, counts, saved) =
+                flight::run(args, &tables, &asked, triggers, |f| parts.drive(f))?;
+            end::Recorded {
+                outcome,
+                file: None,
+                thin: None,
+                flight: Some((counts, saved)),
+            }
+        }
+        Some(mut writer) => {
+            let (outcome, thin) = match args.every {
+                None => (parts.drive(&mut writer), None),
+                Some(every) => {
+                    let mut thin = Thin::new(&mut writer, roots, every);
+                    thin.begin()?;
+                    let outcome = parts.drive(&mut thin);
+                    (outcome, Some(thin.finish()))
+                }
+            };
+            end::Recorded {
+                outcome,
+                file: Some(writer),
+                thin,
+                flight: None,
+            }
+        }
+    };
+    let done = end::finish(args, recorded, attach_pauses, &plan, &meta)?;
     match &mut command {
         Some(command) => exit_code_of(command),
         None => Ok(done),
+    }
+}
+
+/// What the recorder needs, whatever it drains into.
+struct Parts<'a> {
+    args: &'a RecordArgs,
+    targets: Vec<Target>,
+    meta: &'a RecordingMeta,
+    switches: Option<Switches>,
+    stop: &'a AtomicBool,
+}
+
+impl Parts<'_> {
+    fn drive<S: Sink>(self, sink: &mut S) -> Outcome {
+        let frequency = self.meta.tsc_frequency;
+        let recorder = Recorder {
+            targets: self.targets,
+            writer: sink,
+            limits: Limits {
+                duration: self.args.duration,
+                calls: self.args.count,
+                max_overhead_percent: self.args.max_overhead,
+            },
+            frequency,
+            cost: self.meta.probe_cost,
+            numbers: ThreadNumbers::default(),
+            off_cpu: self.switches.map(|s| OffCpuRecorder::new(s, frequency)),
+            clock: &clock_sync,
+        };
+        let tty = std::io::stderr().is_terminal();
+        let stop = self.stop;
+        recorder.run(&|| stop.load(Ordering::Relaxed), &mut |s| {
+            summary::status(&s, tty)
+        })
     }
 }
 
@@ -319,59 +384,4 @@ pub fn meta(args: &RecordArgs, options: &InstallOptions) -> RecordingMeta {
     }
     meta.start = clock_sync();
     meta
-}
-
-fn finish(
-    args: &RecordArgs,
-    mut writer: TraceWriter<BufWriter<File>>,
-    outcome: Outcome,
-    attach_pause_ns: Vec<u64>,
-    plan: &Plan,
-    meta: &RecordingMeta,
-) -> anyhow::Result<ExitCode> {
-    let cpu = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF)?;
-    let ns =
-        |t: nix::sys::time::TimeVal| t.tv_sec() as u64 * 1_000_000_000 + t.tv_usec() as u64 * 1_000;
-    let summary = Summary {
-        end: clock_sync(),
-        ended_because: outcome.ended.to_string(),
-        recorded: outcome.counts.recorded,
-        lost: outcome.counts.lost,
-        torn: outcome.counts.torn,
-        threads_measured: outcome.threads,
-        calls_unmeasured: outcome.calls_unmeasured,
-        attach_pause_ns,
-        detach_pause_ns: outcome
-            .detach_pauses
-            .iter()
-            .map(|d| d.as_nanos() as u64)
-            .collect(),
-        recorder_cpu_ns: ns(cpu.user_time()) + ns(cpu.system_time()),
-        notes: outcome.notes,
-    };
-    let off_cpu = outcome.off_cpu.as_ref();
-    let noted = off_cpu.map_or(Ok(()), |entry| writer.off_cpu(entry));
-    let bytes = writer.bytes_written();
-    let written = close(args, writer, &summary);
-    summary::print(args, &summary, off_cpu, plan, meta, bytes)?;
-    if let Ended::WriteFailed(_) = outcome.ended {
-        bail!("{}; the targets were restored", outcome.ended);
-    }
-    noted?;
-    written?;
-    match outcome.ended {
-        Ended::Overhead { .. } => Ok(ExitCode::from(1)),
-        _ => Ok(ExitCode::SUCCESS),
-    }
-}
-
-fn close(
-    args: &RecordArgs,
-    writer: TraceWriter<BufWriter<File>>,
-    summary: &Summary,
-) -> anyhow::Result<()> {
-    let writing = || format!("writing {}", args.output.display());
-    let mut buffered = writer.finish(summary).with_context(writing)?;
-    buffered.flush().with_context(writing)?;
-    buffered.get_ref().sync_data().with_context(writing)
 }

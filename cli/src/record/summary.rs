@@ -1,8 +1,10 @@
 //! What `record` says: a line each second, the closing numbers, the dry run.
+use super::flight::Saved;
 use super::{RecordArgs, captures};
-use hopscope_event::{CaptureEntry, FunctionId, OffCpuEntry, RecordingMeta, Summary};
+use hopscope_event::{CaptureEntry, FunctionId, OffCpuEntry, RecordingMeta, Summary, ThinEntry};
 use hopscope_probe::plan::{Plan, basename};
 use hopscope_probe::recorder::Status;
+use hopscope_probe::recorder::flight::FlightCounts;
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -82,10 +84,61 @@ pub fn dry_run(plan: &Plan, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What was kept of everything; nothing is set when all of it was.
+#[derive(Clone, Copy)]
+pub(super) struct Choice<'a> {
+    pub thin: Option<&'a ThinEntry>,
+    pub flight: Option<&'a (FlightCounts, Saved)>,
+}
+
+impl Choice<'_> {
+    fn value(&self) -> serde_json::Value {
+        let flight = self.flight.map(|(c, saved)| {
+            serde_json::json!({
+                "files": saved.files, "files_saved": c.files, "files_removed": saved.removed,
+                "files_short_of_room": c.files_short_of_room, "fired": c.fired,
+                "fired_in_cool_down": c.fired_in_cool_down, "records_saved": c.saved.records,
+                "records_left_out": c.left_out, "records_left_out_for_room": c.left_out_for_room,
+                "switches_left_out_for_room": c.switches_left_out_for_room,
+            })
+        });
+        serde_json::json!({"thin": self.thin, "flight": flight})
+    }
+
+    fn text(&self, out: &mut impl Write) -> std::io::Result<()> {
+        if let Some(t) = self.thin {
+            writeln!(
+                out,
+                "1 of {} runs kept: {} of {}, {} cut; {} records left out on purpose",
+                t.every, t.runs_kept, t.runs_seen, t.runs_cut, t.records_left_out
+            )?;
+        }
+        let Some((c, saved)) = self.flight else {
+            return Ok(());
+        };
+        writeln!(
+            out,
+            "fired {} times, {} of these in the cool-down and not saved; {} records in {} files, \
+             {} of them taken away again; {} records left out on purpose",
+            c.fired, c.fired_in_cool_down, c.saved.records, c.files, saved.removed, c.left_out
+        )?;
+        if c.left_out_for_room + c.switches_left_out_for_room > 0 {
+            writeln!(
+                out,
+                "the memory was full before its time: {} records and {} context switches went, \
+                 {} files hold less time before their trigger; raise --flight-memory",
+                c.left_out_for_room, c.switches_left_out_for_room, c.files_short_of_room
+            )?;
+        }
+        Ok(())
+    }
+}
+
 pub(super) fn print(
     args: &RecordArgs,
     s: &Summary,
     off_cpu: Option<&OffCpuEntry>,
+    choice: Choice<'_>,
     plan: &Plan,
     meta: &RecordingMeta,
     bytes: u64,
@@ -95,12 +148,12 @@ pub(super) fn print(
     if args.json {
         let mut line = serde_json::to_value(s)?;
         let extra = serde_json::json!({
-            "type": "summary", "schema": 1, "file": args.output, "functions": functions,
+            "type": "summary", "schema": 1, "file": choice.flight.is_none().then_some(&args.output), "functions": functions,
             "refused": plan.refusals.len(), "refused_by_reason": reasons(plan),
             "captures": plan.captures, "not_captured": plan.not_captured.len(),
             "checked_copy_tsc": captures::copy_cost_ticks(plan),
             "bytes": bytes, "probe_cost": meta.probe_cost, "tsc_hz": meta.tsc_frequency,
-            "off_cpu": off_cpu,
+            "off_cpu": off_cpu, "choice": choice.value(),
         });
         if let (Some(line), serde_json::Value::Object(extra)) = (line.as_object_mut(), extra) {
             line.extend(extra);
@@ -123,6 +176,7 @@ pub(super) fn print(
         "lost {}, torn {}, calls of threads without a ring {}",
         s.lost, s.torn, s.calls_unmeasured
     )?;
+    choice.text(&mut out)?;
     match off_cpu {
         Some(o) => writeln!(
             out,
@@ -155,6 +209,13 @@ pub(super) fn print(
     }
     for note in &s.notes {
         writeln!(out, "note: {note}")?;
+    }
+    if let Some((_, saved)) = choice.flight {
+        match saved.files.back() {
+            Some(last) => writeln!(out, "next: hopscope report {}", last.display())?,
+            None => writeln!(out, "nothing fired, so there is no file")?,
+        }
+        return Ok(());
     }
     writeln!(
         out,

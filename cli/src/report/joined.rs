@@ -19,6 +19,13 @@ pub fn write(
     let other = stamps_beside(args, recording)?;
     let stamps = other.as_ref().unwrap_or(source.reader);
     let id = packet_id(args.packet_id.as_deref(), recording.captures)?;
+    if let (Some(thin), None) = (recording.thin.filter(|t| t.every > 1), &id) {
+        bail!(
+            "only 1 of {} runs was kept, so packets cannot be matched with runs by their order; \
+             capture their numbers: record -f 'FUNCTION(pkt->seq)'",
+            thin.every
+        );
+    }
     let mut joiner = Joiner::new(id.as_ref().map(|(id, _)| id.clone()));
     let packets = add_packets(&mut joiner, stamps, source.window)?;
     let streams: &[StreamEntry] = &stamps.tables().streams;

@@ -37,6 +37,13 @@ pub fn write(
 ) -> anyhow::Result<()> {
     let other = stamps_beside(args, recording)?;
     let stamps = other.as_ref().unwrap_or(source.reader);
+    if let Some(thin) = recording.thin.filter(|t| t.every > 1) {
+        bail!(
+            "only 1 of {} runs was kept: what a packet waited behind is not in the recording; \
+             record without --every",
+            thin.every
+        );
+    }
     let id = packet_id(args.packet_id.as_deref(), recording.captures)?;
     let mut joiner = Joiner::new(id.map(|(id, _)| id));
     if add_packets(&mut joiner, stamps, source.window)? == 0 {

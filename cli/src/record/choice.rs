@@ -1,0 +1,147 @@
+//! Recordings of a choice: each Nth run (`--every`), or only what lies around a trigger (`--flight`).
+use super::RecordArgs;
+use super::when::{EXIT, SIGNAL, When};
+use anyhow::{Context, bail};
+use hopscope_event::{FunctionEntry, FunctionId, Ns, TscFrequency};
+use hopscope_probe::plan::{Plan, basename};
+use hopscope_probe::recorder::trigger::Trigger;
+use nix::unistd::{AccessFlags, access};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What fires, as asked for.
+pub(super) struct Asked {
+    whens: Vec<(String, When)>,
+    before: Duration,
+    signalled: Arc<AtomicBool>,
+}
+
+/// Functions of this name: `NAME` or `MODULE!NAME`. In several processes they may be several.
+fn named(plan: &Plan, text: &str) -> anyhow::Result<Vec<FunctionId>> {
+    let is_it = |f: &&FunctionEntry| {
+        let module = &plan.modules[f.module.0 as usize].path;
+        f.name == text || format!("{}!{}", basename(module.as_ref()), f.name) == text
+    };
+    let found: Vec<_> = plan.functions.iter().filter(is_it).map(|f| f.id).collect();
+    if found.is_empty() {
+        bail!(
+            "{text} is not among the {} functions that will be measured; give it with -f too \
+             (--dry-run lists them)",
+            plan.functions.len()
+        );
+    }
+    Ok(found)
+}
+
+/// What a run begins with. Empty when none was named.
+pub(super) fn roots(args: &RecordArgs, plan: &Plan) -> anyhow::Result<Vec<FunctionId>> {
+    match &args.root {
+        Some(root) => named(plan, root).context("--root"),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Whether a signal is a trigger: the recorder's parent passes it on then.
+pub(super) fn wants_signal(args: &RecordArgs) -> bool {
+    args.trigger.iter().any(|t| t.trim() == SIGNAL)
+}
+
+impl Asked {
+    /// Reads the triggers, and takes the signal over before anybody is told to send it.
+    pub(super) fn of(args: &RecordArgs) -> anyhow::Result<Asked> {
+        let whens = args
+            .trigger
+            .iter()
+            .map(|t| Ok((t.clone(), When::parse(t)?)));
+        let asked = Asked {
+            whens: whens.collect::<anyhow::Result<_>>()?,
+            before: args.flight.unwrap_or_default(),
+            signalled: Arc::new(AtomicBool::new(false)),
+        };
+        if asked.has(&When::Signal) {
+            let signalled = asked.signalled.clone();
+            signal_hook::flag::register(signal_hook::consts::SIGUSR1, signalled)
+                .context("taking over SIGUSR1")?;
+        }
+        if args.flight.is_some() {
+            asked.could_be_saved(&args.output)?;
+        }
+        Ok(asked)
+    }
+
+    fn has(&self, when: &When) -> bool {
+        self.whens.iter().any(|(_, w)| w == when)
+    }
+
+    /// The first file is opened when something fires, which may be days from now.
+    fn could_be_saved(&self, output: &Path) -> anyhow::Result<()> {
+        let dir = match output.parent() {
+            Some(dir) if !dir.as_os_str().is_empty() => dir,
+            _ => Path::new("."),
+        };
+        access(dir, AccessFlags::W_OK | AccessFlags::X_OK).with_context(|| {
+            let dir = dir.display();
+            format!("files could not be made in {dir} when something fires; give another -o")
+        })
+    }
+
+    pub(super) fn at_exit(&self) -> Option<String> {
+        self.has(&When::Exit).then(|| EXIT.to_owned())
+    }
+
+    /// The trigger that came since this was asked.
+    pub(super) fn signalled(&self) -> Option<String> {
+        let fired = self.signalled.swap(false, Ordering::Relaxed);
+        fired.then(|| SIGNAL.to_owned())
+    }
+
+    /// The triggers that are calls.
+    pub(super) fn calls(
+        &self,
+        args: &RecordArgs,
+        plan: &Plan,
+        roots: &[FunctionId],
+        frequency: TscFrequency,
+    ) -> anyhow::Result<Vec<Trigger>> {
+        let mut calls = Vec::new();
+        for (text, when) in &self.whens {
+            let (text, functions, over) = match when {
+                When::Signal | When::Exit => continue,
+                When::Packet { .. } if roots.is_empty() => bail!(
+                    "--trigger {text:?}: while recording, a packet's time is that of the run that \
+                     handles it; say what a run begins with: --root FUNCTION"
+                ),
+                When::Packet { over } => {
+                    let root = args.root.as_deref().unwrap_or_default();
+                    (format!("{text} (run of {root})"), roots.to_vec(), *over)
+                }
+                When::Call { function, over } => {
+                    let functions = named(plan, function);
+                    let functions = functions.with_context(|| format!("--trigger {text:?}"))?;
+                    (text.clone(), functions, *over)
+                }
+            };
+            self.would_be_held(&text, over)?;
+            calls.push(Trigger {
+                text,
+                functions,
+                ticks: frequency.ticks(over),
+            });
+        }
+        Ok(calls)
+    }
+
+    /// The begin of a call that takes longer than the memory reaches back could not be saved.
+    fn would_be_held(&self, text: &str, over: Ns) -> anyhow::Result<()> {
+        if u128::from(over.0) < self.before.as_nanos() {
+            return Ok(());
+        }
+        let before = self.before;
+        bail!(
+            "--trigger {text:?}: its calls begin before the {before:?} that are kept; \
+             give a longer --flight"
+        )
+    }
+}

@@ -1,0 +1,91 @@
+//! How a recording ends: its file, its closing words, its exit code.
+use super::flight::Saved;
+use super::{RecordArgs, summary};
+use anyhow::{Context, bail};
+use hopscope_event::{RecordingMeta, Summary, ThinEntry};
+use hopscope_probe::counters::clock_sync;
+use hopscope_probe::plan::Plan;
+use hopscope_probe::recorder::flight::FlightCounts;
+use hopscope_probe::recorder::{Ended, Outcome};
+use hopscope_trace::TraceWriter;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::process::ExitCode;
+
+/// What came of a recording.
+pub(super) struct Recorded {
+    pub outcome: Outcome,
+    /// `None` of a flight recorder, which has written its own.
+    pub file: Option<TraceWriter<BufWriter<File>>>,
+    pub thin: Option<ThinEntry>,
+    pub flight: Option<(FlightCounts, Saved)>,
+}
+
+/// Writes the end of the file and says what happened.
+pub(super) fn finish(
+    args: &RecordArgs,
+    recorded: Recorded,
+    attach_pause_ns: Vec<u64>,
+    plan: &Plan,
+    meta: &RecordingMeta,
+) -> anyhow::Result<ExitCode> {
+    let Recorded {
+        outcome,
+        file,
+        thin,
+        flight,
+    } = recorded;
+    let left_out = thin.as_ref().map_or(0, |t| t.records_left_out);
+    let cpu = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF)?;
+    let ns =
+        |t: nix::sys::time::TimeVal| t.tv_sec() as u64 * 1_000_000_000 + t.tv_usec() as u64 * 1_000;
+    let summary = Summary {
+        end: clock_sync(),
+        ended_because: outcome.ended.to_string(),
+        recorded: outcome.counts.recorded - left_out,
+        lost: outcome.counts.lost,
+        torn: outcome.counts.torn,
+        threads_measured: outcome.threads,
+        calls_unmeasured: outcome.calls_unmeasured,
+        attach_pause_ns,
+        detach_pause_ns: outcome
+            .detach_pauses
+            .iter()
+            .map(|d| d.as_nanos() as u64)
+            .collect(),
+        recorder_cpu_ns: ns(cpu.user_time()) + ns(cpu.system_time()),
+        notes: outcome.notes,
+    };
+    let off_cpu = outcome.off_cpu.as_ref();
+    let (mut bytes, mut written) = (0, Ok(()));
+    if let Some(mut writer) = file {
+        let noted = off_cpu.map_or(Ok(()), |entry| writer.off_cpu(entry));
+        let noted = noted.and(thin.as_ref().map_or(Ok(()), |entry| writer.thin(entry)));
+        bytes = writer.bytes_written();
+        written = noted.map_err(Into::into).and(close(args, writer, &summary));
+    }
+    let choice = summary::Choice {
+        thin: thin.as_ref(),
+        flight: flight.as_ref(),
+    };
+    summary::print(args, &summary, off_cpu, choice, plan, meta, bytes)?;
+    if let Ended::WriteFailed(_) = outcome.ended {
+        bail!("{}; the targets were restored", outcome.ended);
+    }
+    written?;
+    match outcome.ended {
+        Ended::Overhead { .. } => Ok(ExitCode::from(1)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn close(
+    args: &RecordArgs,
+    writer: TraceWriter<BufWriter<File>>,
+    summary: &Summary,
+) -> anyhow::Result<()> {
+    let writing = || format!("writing {}", args.output.display());
+    let mut buffered = writer.finish(summary).with_context(writing)?;
+    buffered.flush().with_context(writing)?;
+    buffered.get_ref().sync_data().with_context(writing)
+}
