@@ -14,6 +14,7 @@ mod command_line;
 mod demo;
 mod execution;
 mod export;
+mod flight;
 mod guards;
 mod house;
 mod load_connections;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     demo::register(&mut suite);
     execution::register(&mut suite);
     export::register(&mut suite);
+    flight::register(&mut suite);
     guards::register(&mut suite);
     house::register(&mut suite);
     load_connections::register(&mut suite);

@@ -43,6 +43,21 @@ impl Recording {
         self.finished()
     }
 
+    pub(crate) fn pid(&self) -> i32 {
+        self.recorder.pid()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        self.recorder.signal(signal)
+    }
+
+    /// Waits for its own end, whatever it is; what it said on a piped stderr.
+    pub(crate) fn ended(self) -> Result<(Option<i32>, String)> {
+        let out = self.recorder.output()?;
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        Ok((out.status.code(), said))
+    }
+
     /// Waits for its own end.
     pub(crate) fn finished(self) -> Result<Value> {
         let out = self.recorder.output()?;
@@ -62,7 +77,12 @@ pub(crate) fn command(pid: i32, patterns: &[&str], output: &Path) -> Command {
     command_with_buffer(pid, patterns, output, "16M")
 }
 
-fn command_with_buffer(pid: i32, patterns: &[&str], output: &Path, buffer: &str) -> Command {
+pub(crate) fn command_with_buffer(
+    pid: i32,
+    patterns: &[&str],
+    output: &Path,
+    buffer: &str,
+) -> Command {
     let mut command = Command::new(hopscope_bin());
     command.args([
         "record",
