@@ -71,6 +71,12 @@ fn percent(text: &str) -> Result<f64, String> {
 pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
     let sides = [Side::open(&args.a)?, Side::open(&args.b)?];
     let rows = Rows::of(&sides, args.by);
+    anyhow::ensure!(
+        !rows.names.is_empty(),
+        "{} and {} have no function in common, so nothing can be compared: they are recordings of other programs, or of other functions of one",
+        args.a.display(),
+        args.b.display()
+    );
     let times = sides::times(&sides, &args)?;
     let pass = |i: usize| sides[i].spreads(&rows, i, &times);
     let (a, b) = (pass(0)?, pass(1)?);

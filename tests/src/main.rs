@@ -12,6 +12,7 @@ mod captured;
 mod clobber;
 mod command_line;
 mod demo;
+mod diff;
 mod execution;
 mod export;
 mod flight;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
     clobber::register(&mut suite);
     command_line::register(&mut suite);
     demo::register(&mut suite);
+    diff::register(&mut suite);
     execution::register(&mut suite);
     export::register(&mut suite);
     flight::register(&mut suite);
