@@ -1,4 +1,6 @@
 //! `hopscope export`: a recording in the formats of other tools.
+mod handled;
+mod hdr;
 mod output;
 mod pcapng;
 mod source;
@@ -23,6 +25,18 @@ pub struct ExportArgs {
     /// File to write; stdout without it
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Recording with the generated packets, if not in this one (hopscope load packets -o FILE)
+    #[arg(long, value_name = "FILE")]
+    packets: Option<PathBuf>,
+    /// What begins a run, as for report; default: suggested from the recorded calls
+    #[arg(long, value_name = "FUNCTION")]
+    root: Option<String>,
+    /// Captured value that is a packet's sequence number, as for report
+    #[arg(long, value_name = "CAPTURE")]
+    packet_id: Option<String>,
+    /// hgrm: the table of one tag alone, as the HdrHistogram plotter wants it
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
     /// What a row is, for csv, json and parquet [default: calls; packets where nothing else is recorded]
     #[arg(long, value_enum)]
     what: Option<What>,
@@ -59,6 +73,8 @@ enum Format {
     Pcapng,
     /// HdrHistogram interval log: latencies over time
     Hdr,
+    /// HdrHistogram percentile tables: the distribution of the whole recording
+    Hgrm,
 }
 
 impl Format {
@@ -73,8 +89,12 @@ enum What {
     Calls,
     /// Each function, with percentiles
     Functions,
-    /// Each generated packet
+    /// Each generated packet, with the run that handled it
     Packets,
+    /// Each run: a pass of the data path over a batch
+    Runs,
+    /// Each captured value
+    Values,
 }
 
 pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
@@ -96,6 +116,9 @@ impl ExportArgs {
         let rows = matches!(self.format, Format::Csv | Format::Json | Format::Parquet);
         if self.what.is_some() && !rows {
             anyhow::bail!("--what chooses rows of csv, json and parquet; {name} has none");
+        }
+        if self.tag.is_some() && self.format != Format::Hgrm {
+            anyhow::bail!("--tag goes with --format hgrm, not with {name}");
         }
         if self.count && self.format != Format::Folded {
             anyhow::bail!("--count goes with --format folded, not with {name}");

@@ -6,6 +6,8 @@ mod packets;
 mod runs;
 mod tail;
 
+pub(crate) use packet_id::packet_id;
+
 use crate::runs::RunSource;
 use anyhow::Context;
 use clap::ValueEnum;

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 mod hdr;
 mod pcapng;
 mod perfetto;
+mod recording;
 mod refused;
+mod runs;
 mod tables;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -15,6 +17,7 @@ pub(crate) fn register(suite: &mut Suite) {
     pcapng::register(suite);
     perfetto::register(suite);
     refused::register(suite);
+    runs::register(suite);
     tables::register(suite);
 }
 

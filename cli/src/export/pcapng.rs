@@ -1,10 +1,12 @@
 //! Packets for Wireshark: each twice, as it left and as it arrived, with what is known of it as its
 //! comment. A recording holds no bytes of packets, so none are written: captured length 0.
+use super::handled::{Brief, Handled};
 use super::{Output, Source};
+use hopscope_analyze::Match;
 use hopscope_event::{Stamp, StampFlags, StreamIx};
 use hopscope_netio::capture::{InterfaceCounts, PcapngWriter};
 use hopscope_report::export::Facts;
-use hopscope_report::{Timeline, printable};
+use hopscope_report::{Names, Timeline, printable};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -64,7 +66,7 @@ fn interfaces(
     if let Some(pair) = known.get(&stream) {
         return Ok(*pair);
     }
-    let streams = &source.reader.tables().streams;
+    let streams = &source.stamps_reader().tables().streams;
     let entry = streams.iter().find(|s| s.ix == stream);
     let name = |way: &str, port: Option<&String>| match port {
         Some(port) => format!("{way} {}", printable(port)),
@@ -100,6 +102,42 @@ fn comment(source: &Source, stamp: &Stamp) -> String {
     text
 }
 
+/// The run that handled a packet, and what most of its time went to.
+struct Runs<'a> {
+    handled: Handled,
+    briefs: Vec<Option<Brief>>,
+    names: Names<'a>,
+}
+
+impl Runs<'_> {
+    fn comment(&self, source: &Source, stream: StreamIx, stamp: &Stamp) -> String {
+        let ns = |ticks| source.reader.tables().meta.tsc_frequency.ns(ticks);
+        let Some(packet) = self.handled.of(stream, stamp) else {
+            return String::new();
+        };
+        let how = match packet.matched {
+            Match::Sequence => "by captured sequence number".to_owned(),
+            Match::Order { ambiguous_among: 1 } => "by order".to_owned(),
+            Match::Order { ambiguous_among } => format!("by order, one of {ambiguous_among}"),
+            Match::None(why) => return format!("; no run: {why}"),
+        };
+        let ix = packet.run.map_or(0, |run| run.0);
+        let mut text = format!("; run {ix} ({how})");
+        let Some(Some(brief)) = self.briefs.get(ix as usize) else {
+            return text;
+        };
+        text += &format!(" of {} packets took {} ns", brief.packets, ns(brief.ticks));
+        if !brief.complete {
+            text += ", not known whole";
+        }
+        for (function, ticks) in &brief.slowest {
+            let name = self.names.qualified(*function);
+            text += &format!(", {name} {} ns", ns(*ticks));
+        }
+        text
+    }
+}
+
 pub(super) fn write(source: &Source, out: &mut Output) -> anyhow::Result<Facts> {
     let packets = source.packets()?;
     let recording = source.recording(&packets);
@@ -110,6 +148,17 @@ pub(super) fn write(source: &Source, out: &mut Output) -> anyhow::Result<Facts> 
     let timeline: Timeline = source.timeline();
     let mut facts = Facts::of(&recording);
     facts.packets(&packets);
+    let handled = Handled::find(source, &mut facts)?;
+    let runs = handled.map(|handled| {
+        let briefs = handled.briefs(source)?;
+        let names = Names::new(&recording);
+        Ok::<_, anyhow::Error>(Runs {
+            handled,
+            briefs,
+            names,
+        })
+    });
+    let runs = runs.transpose()?;
     let mut capture = Capture {
         writer: PcapngWriter::new(out)?,
         held: BinaryHeap::new(),
@@ -129,12 +178,16 @@ pub(super) fn write(source: &Source, out: &mut Output) -> anyhow::Result<Facts> 
             if !source.window.contains(stamp.intended.0) {
                 continue;
             }
+            let mut comment = comment(source, stamp);
+            if let Some(runs) = &runs {
+                comment += &runs.comment(source, batch.stream, stamp);
+            }
             let frame = |interface, at| Held {
                 at_ns: timeline.realtime_ns(at),
                 number: 0,
                 interface,
                 frame_bytes: stamp.len,
-                comment: comment(source, stamp),
+                comment: comment.clone(),
             };
             if !stamp.flags.contains(StampFlags::DUPLICATE) {
                 capture.hold(frame(sent, stamp.sent))?;

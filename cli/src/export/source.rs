@@ -1,7 +1,8 @@
 //! The recording that is exported, and the part of it that was asked for.
 use super::ExportArgs;
+use crate::runs::RunSource;
 use anyhow::Context;
-use hopscope_analyze::{Batch, Index, Packets, Window};
+use hopscope_analyze::{Batch, Index, Packets, Window, same_clock};
 use hopscope_event::{StreamIx, ThreadIx};
 use hopscope_report::{Recording, Streams, Timeline};
 use hopscope_trace::{OwnedBatch, OwnedStamps, TraceError, TraceReader};
@@ -13,6 +14,10 @@ pub(super) struct Source {
     name: String,
     /// `None` is all of them.
     threads: Option<BTreeSet<ThreadIx>>,
+    /// With the packets, when they are in another file.
+    beside: Option<TraceReader>,
+    root: Option<String>,
+    pub(super) packet_id: Option<String>,
     damage: Option<String>,
     filter: String,
 }
@@ -36,10 +41,14 @@ impl Source {
             );
             chosen.extend(its.iter().map(|t| t.ix));
         }
+        let beside = beside(args, &reader)?;
         let damage = tables.damage.as_ref().map(crate::report::damage_text);
         Ok(Source {
             window,
             name,
+            beside,
+            root: args.root.clone(),
+            packet_id: args.packet_id.clone(),
             threads: (!args.thread.is_empty()).then_some(chosen),
             damage,
             filter: filter_text(args),
@@ -62,7 +71,7 @@ impl Source {
             damage: self.damage.as_deref(),
             filter: &self.filter,
             streams: Streams {
-                entries: &tables.streams,
+                entries: &self.stamps_reader().tables().streams,
                 packets,
             },
             off_cpu: tables.off_cpu.as_ref(),
@@ -85,7 +94,8 @@ impl Source {
 
     pub(super) fn is_of_packets_only(&self) -> bool {
         let tables = self.reader.tables();
-        let packets = !tables.streams.is_empty() || self.reader.stamp_heads().next().is_some();
+        let stamps = self.stamps_reader();
+        let packets = !stamps.tables().streams.is_empty() || stamps.stamp_heads().next().is_some();
         packets && tables.functions.is_empty() && self.reader.heads().next().is_none()
     }
 
@@ -101,7 +111,30 @@ impl Source {
 
     pub(super) fn stamps(&self) -> impl Iterator<Item = anyhow::Result<OwnedStamps>> {
         let reading = || format!("reading {}", self.name);
-        self.reader.stamps().map(move |b| b.with_context(reading))
+        let stamps = self.stamps_reader().stamps();
+        stamps.map(move |b| b.with_context(reading))
+    }
+
+    /// Where the packets are: here, or in the file beside.
+    pub(super) fn stamps_reader(&self) -> &TraceReader {
+        self.beside.as_ref().unwrap_or(&self.reader)
+    }
+
+    pub(super) fn has_calls(&self) -> bool {
+        self.reader.heads().any(|head| head.records > 0)
+    }
+
+    pub(super) fn root_is_named(&self) -> bool {
+        self.root.is_some()
+    }
+
+    pub(super) fn runs(&self) -> RunSource<'_> {
+        RunSource {
+            reader: &self.reader,
+            threads: &self.threads,
+            window: self.window,
+            root: self.root.as_deref(),
+        }
     }
 
     /// Statistics of each stream over the packets due within the window.
@@ -122,6 +155,27 @@ impl Source {
         }
         Ok(streams.into_values().collect())
     }
+}
+
+/// The file that `--packets` names, of the same clock.
+fn beside(args: &ExportArgs, reader: &TraceReader) -> anyhow::Result<Option<TraceReader>> {
+    let Some(path) = &args.packets else {
+        return Ok(None);
+    };
+    let beside = TraceReader::open(path).context("--packets")?;
+    same_clock(&reader.tables().meta, &beside.tables().meta).with_context(|| {
+        format!(
+            "{} and {} cannot be laid side by side; make both on one host, between two boots",
+            args.file.display(),
+            path.display()
+        )
+    })?;
+    anyhow::ensure!(
+        beside.stamp_heads().any(|head| head.rows > 0),
+        "--packets: {} holds no packet; it is to be one that hopscope load packets -o wrote",
+        path.display()
+    );
+    Ok(Some(beside))
 }
 
 pub(super) fn batch(owned: &OwnedBatch) -> Batch<'_> {

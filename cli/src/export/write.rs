@@ -1,15 +1,15 @@
 //! From the recording to each format.
+use super::handled::Handled;
+use super::hdr;
 use super::source::batch;
 use super::{ExportArgs, Format, Output, Source, What};
-use hopscope_analyze::trail::{Begun, End, Observer};
-use hopscope_analyze::{Analysis, Group, Options, Outcome, Trail};
-use hopscope_event::{FunctionId, StampFlags};
+use hopscope_analyze::trail::Observer;
+use hopscope_analyze::{Analysis, Group, Options, Outcome, Runs, Trail};
 use hopscope_report::Names;
-use hopscope_report::export::{CALLS, FUNCTIONS, PACKETS, Perfetto, Rows};
-use hopscope_report::export::{CallRows, CsvRows, JsonRows, PacketRows, ParquetRows};
-use hopscope_report::export::{Facts, FoldedValue, HdrLog, write_folded, write_functions};
-use std::collections::HashMap;
-use std::io::Write;
+use hopscope_report::export::{CALLS, FUNCTIONS, PACKETS, Perfetto, RUNS, Rows, VALUES};
+use hopscope_report::export::{CallRows, CsvRows, JsonRows, PacketRows, ParquetRows, RunRows};
+use hopscope_report::export::{Facts, FoldedValue, ValueRows};
+use hopscope_report::export::{write_folded, write_functions};
 
 /// Gives, in words, what of the recording is missing or doubtful.
 pub(super) fn write(
@@ -25,7 +25,13 @@ pub(super) fn write(
         What::Calls => &CALLS,
         What::Functions => &FUNCTIONS,
         What::Packets => &PACKETS,
+        What::Runs => &RUNS,
+        What::Values => &VALUES,
     };
+    anyhow::ensure!(
+        what != What::Values || !source.reader.tables().captures.is_empty(),
+        "the recording holds no captured values (record with -f 'FUNCTION(ARGUMENT)')"
+    );
     let facts = match args.format {
         Format::Folded => folded(args, source, &mut out)?,
         Format::Csv => table(source, what, &mut CsvRows::new(&mut out, schema)?)?,
@@ -33,7 +39,8 @@ pub(super) fn write(
         Format::Parquet => table(source, what, &mut ParquetRows::new(&mut out, schema)?)?,
         Format::Perfetto => perfetto(source, &mut out)?,
         Format::Pcapng => super::pcapng::write(source, &mut out)?,
-        Format::Hdr => hdr(args, source, &mut out)?,
+        Format::Hdr => hdr::log(args, source, &mut out)?,
+        Format::Hgrm => hdr::tables(args, source, &mut out)?,
     };
     out.keep()?;
     let text = |f: &hopscope_report::export::Fact| format!("{}: {}", f.name, f.text());
@@ -60,7 +67,9 @@ fn table(source: &Source, what: What, rows: &mut impl Rows) -> anyhow::Result<Fa
         }
         What::Packets => {
             facts.packets(&source.packets()?);
-            let mut packets = PacketRows::new(&tables.streams, &timeline, frequency, rows);
+            let handled = Handled::find(source, &mut facts)?;
+            let streams = &source.stamps_reader().tables().streams;
+            let mut packets = PacketRows::new(streams, &timeline, frequency, rows);
             for batch in source.stamps() {
                 let batch = batch?;
                 if batch.unwritten_before > 0 {
@@ -68,17 +77,59 @@ fn table(source: &Source, what: What, rows: &mut impl Rows) -> anyhow::Result<Fa
                 }
                 let due = batch.stamps.iter();
                 for stamp in due.filter(|s| source.window.contains(s.intended.0)) {
-                    packets.packet(batch.stream, stamp)?;
+                    let handled = handled.as_ref().and_then(|h| h.of(batch.stream, stamp));
+                    packets.packet(batch.stream, stamp, handled)?;
                 }
             }
             packets.finish(&facts)?;
+        }
+        What::Runs => {
+            let handled = Handled::find(source, &mut facts)?;
+            let mut rows = RunRows::new(&names, &timeline, frequency, rows);
+            let runs = source.runs().each(|run, runs| {
+                let packets = handled.as_ref().map(|h| h.packets_of(run.ix).len() as u64);
+                rows.run(&run, packets)?;
+                runs.recycle(run);
+                Ok(())
+            })?;
+            runs_facts(&mut facts, &names, &runs);
+            rows.finish(&facts)?;
+        }
+        What::Values => {
+            let mut values = ValueRows::new(&names, &timeline, rows);
+            observe(
+                source,
+                &mut values,
+                |values| Ok(values.check()?),
+                &mut facts,
+            )?;
+            values.finish(&facts)?;
         }
     }
     Ok(facts)
 }
 
+/// What a run is, and what became of runs.
+fn runs_facts(facts: &mut Facts, names: &Names<'_>, runs: &Runs) {
+    let (root, counts) = (runs.root(), runs.counts());
+    facts.put("run_begins_with", names.qualified(root.choice.function()));
+    if let Some(because) = &root.suggested_because {
+        facts.put("run_begins_there_because", because.as_str());
+    }
+    facts.put("runs", counts.runs);
+    for (name, count) in [
+        ("runs_cut_by_loss", counts.cut),
+        ("runs_left_without_exit", counts.left),
+        ("runs_open_at_end", counts.open_at_end),
+        ("runs_beyond_what_is_kept", counts.overfull),
+        ("runs_out_of_order", counts.out_of_order),
+    ] {
+        facts.doubt(name, count);
+    }
+}
+
 /// Leads every call past the observer, asking it after each batch whether all is well.
-fn observe<O: Observer>(
+pub(super) fn observe<O: Observer>(
     source: &Source,
     observer: &mut O,
     mut check: impl FnMut(&mut O) -> anyhow::Result<()>,
@@ -130,7 +181,7 @@ fn folded(args: &ExportArgs, source: &Source, out: &mut Output) -> anyhow::Resul
     Ok(facts)
 }
 
-/// Calls, then packets: the reader of a trace sorts by time.
+/// Calls, then packets, then runs: the reader of a trace sorts by time.
 fn perfetto(source: &Source, out: &mut Output) -> anyhow::Result<Facts> {
     let packets = source.packets()?;
     let recording = source.recording(&packets);
@@ -145,74 +196,23 @@ fn perfetto(source: &Source, out: &mut Output) -> anyhow::Result<Facts> {
             trace.packet(batch.stream, stamp)?;
         }
     }
+    let handled = Handled::find(source, &mut facts)?;
+    if source.has_calls() {
+        let runs = source.runs().each(|run, runs| {
+            let packets = handled.as_ref().map(|h| h.packets_of(run.ix));
+            trace.run(&run, &packets.unwrap_or_default())?;
+            runs.recycle(run);
+            Ok(())
+        });
+        match runs {
+            Ok(runs) => runs_facts(&mut facts, &names, &runs),
+            Err(error) if source.root_is_named() => return Err(error),
+            // Calls and packets are shown all the same.
+            Err(error) => facts.put("runs_not_shown", format!("{error:#}")),
+        }
+    }
     facts.packets(&packets);
     trace.facts(&mut facts);
     trace.finish(&facts)?;
-    Ok(facts)
-}
-
-/// Own times of calls, corrected where the probe cost is known, and latencies of packets.
-struct OwnTimes<'a, W: Write> {
-    names: &'a Names<'a>,
-    tags: HashMap<FunctionId, String>,
-    log: HdrLog<W>,
-    failed: Option<std::io::Error>,
-}
-
-impl<W: Write> Observer for OwnTimes<'_, W> {
-    fn ended(&mut self, call: &Begun, end: &End) {
-        let End::Exit(times) = end else {
-            return;
-        };
-        // A call whose clock ran backwards has no time; the facts count it.
-        if times.total < 0 || self.failed.is_some() {
-            return;
-        }
-        let name = || self.names.qualified(call.function);
-        let tag = self.tags.entry(call.function).or_insert_with(name);
-        let own = times.own_corrected.unwrap_or(times.own);
-        self.failed = self.log.add(tag, call.entry, own).err();
-    }
-}
-
-fn hdr(args: &ExportArgs, source: &Source, out: &mut Output) -> anyhow::Result<Facts> {
-    let packets = source.packets()?;
-    let recording = source.recording(&packets);
-    let (names, meta) = (Names::new(&recording), recording.meta);
-    let mut facts = Facts::of(&recording);
-    let log = HdrLog::new(
-        out,
-        meta.start.tsc,
-        meta.start.realtime_ns,
-        meta.tsc_frequency,
-        args.interval,
-    )?;
-    let mut own = OwnTimes {
-        names: &names,
-        tags: HashMap::new(),
-        log,
-        failed: None,
-    };
-    observe(
-        source,
-        &mut own,
-        |own| Ok(own.failed.take().map_or(Ok(()), Err)?),
-        &mut facts,
-    )?;
-    let mut log = own.log;
-    log.settle()?;
-    for batch in source.stamps() {
-        let batch = batch?;
-        let tag = format!("packets_of_stream_{}", batch.stream.0);
-        for stamp in &batch.stamps {
-            let counts = source.window.contains(stamp.intended.0)
-                && !stamp.flags.contains(StampFlags::DUPLICATE);
-            if let (true, Some(latency)) = (counts, stamp.latency_ticks()) {
-                log.add(&tag, stamp.intended, latency)?;
-            }
-        }
-    }
-    facts.packets(&packets);
-    log.finish(&mut facts)?;
     Ok(facts)
 }

@@ -4,7 +4,7 @@ use crate::analysis::{Batch, Thread};
 use crate::balance::{Balance, Fate, Oddities, Orphan};
 use crate::pair::{Call, Enter, Gap, Mark, Sink};
 use crate::{Correction, Index, Window};
-use hopscope_event::{FunctionId, ProbeCost, ThreadIx, Tsc};
+use hopscope_event::{FunctionId, ProbeCost, ThreadIx, Tsc, Value};
 use std::collections::{BTreeMap, HashMap};
 
 /// A call that has begun.
@@ -57,6 +57,8 @@ pub enum End {
 pub trait Observer {
     fn begun(&mut self, _: &Begun) {}
     fn ended(&mut self, call: &Begun, end: &End);
+    /// What an open call captured, or why there is no value.
+    fn value(&mut self, _call: &Begun, _: &Value) {}
     /// An end whose begin is not recorded.
     fn orphan(&mut self, _thread: ThreadIx, _function: FunctionId, _at: Tsc, _: Orphan) {}
     /// Records of the thread are missing between its last stamp and its next one. Comes after the
@@ -281,6 +283,13 @@ impl<O: Observer> Sink for Watch<'_, O> {
             self.balance.add_orphan(orphan);
             self.observer
                 .orphan(self.thread, function, Tsc(tsc), orphan);
+        }
+    }
+
+    fn value(&mut self, _: FunctionId, mark: Mark, _: u64, value: &Value) {
+        let call = self.open.places[mark.node as usize];
+        if self.window.contains(call.entry.0) {
+            self.observer.value(&call, value);
         }
     }
 

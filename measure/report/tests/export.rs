@@ -184,7 +184,9 @@ fn packets() {
     let mut packets = PacketRows::new(&streams, &timeline, sample.meta.tsc_frequency, rows);
     packets.gap(StreamIx(0), 3).expect("to memory");
     for stamp in stamps() {
-        packets.packet(StreamIx(0), &stamp).expect("to memory");
+        packets
+            .packet(StreamIx(0), &stamp, None)
+            .expect("to memory");
     }
     packets.finish(&facts).expect("to memory");
     check("packets.csv", out);
@@ -237,4 +239,38 @@ fn perfetto() {
     trace.facts(&mut facts);
     trace.finish(&facts).expect("to memory");
     check("trace.perfetto", out);
+}
+
+/// Own times of calls, as the log and as the percentile tables of HdrHistogram.
+#[test]
+fn hdr() {
+    use hopscope_analyze::trail::{Begun, End};
+    use hopscope_report::export::{HdrLog, HdrTables};
+    struct Own(Vec<(String, Tsc, i64)>);
+    impl Observer for Own {
+        fn ended(&mut self, call: &Begun, end: &End) {
+            if let End::Exit(times) = end {
+                let tag = format!("f{} of, nf", call.function.0);
+                self.0.push((tag, call.entry, times.own));
+            }
+        }
+    }
+    let sample = sample();
+    let mut own = Own(Vec::new());
+    let mut facts = observe(&sample, &mut own);
+    let (start, frequency) = (sample.meta.start, sample.meta.tsc_frequency);
+    let second = hopscope_event::Ns(1_000_000_000);
+    let mut out = Vec::new();
+    let mut log =
+        HdrLog::new(&mut out, start.tsc, start.realtime_ns, frequency, second).expect("to memory");
+    let mut tables = HdrTables::new(frequency);
+    for (tag, at, ticks) in &own.0 {
+        log.add(tag, *at, *ticks).expect("to memory");
+        tables.add(tag, *ticks);
+    }
+    log.finish(&mut facts.clone()).expect("to memory");
+    check("own.hlog", out);
+    let mut out = Vec::new();
+    tables.write(&mut out, None, &mut facts).expect("to memory");
+    check("own.hgrm", out);
 }

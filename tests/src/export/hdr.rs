@@ -3,7 +3,7 @@ use super::{export, of_kind, packets, rows, tricky};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::paths::{programs, readers_python};
-use hopscope_tests::{Requirement, Suite, scratch};
+use hopscope_tests::{Requirement, Suite, hopscope, scratch};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -12,6 +12,12 @@ pub(super) fn register(suite: &mut Suite) {
     let needs = &[Requirement::Readers];
     suite.case("export::hdr_log_holds_every_call", needs, calls);
     suite.case("export::hdr_log_holds_every_packet", needs, latencies);
+    suite.case(
+        "export::hgrm_is_what_the_official_library_says",
+        needs,
+        table,
+    );
+    suite.case("export::hgrm_of_no_such_tag_is_refused", &[], no_tag);
 }
 
 fn read(file: &Path) -> Result<Value> {
@@ -65,4 +71,66 @@ fn latencies() -> Result<()> {
     let (negative, rest): (Vec<f64>, Vec<f64>) = times.iter().partition(|t| **t < 0.0);
     ensure!(negative.is_empty(), "{negative:?}");
     check(&tags["packets_of_stream_0"], &rest)
+}
+
+/// Values, percentiles and counts of each row, without the lines that are comments.
+fn numbers(text: &str) -> Vec<Vec<f64>> {
+    let rows = text.lines().filter(|l| !l.starts_with('#'));
+    let cells = rows.map(|l| l.split_whitespace().map_while(|c| c.parse().ok()).collect());
+    cells.filter(|row: &Vec<f64>| row.len() >= 3).collect()
+}
+
+/// Each row, looked up by the official library in the histogram that the log holds.
+fn table() -> Result<()> {
+    let tag = "packets_of_stream_0";
+    let dir = scratch();
+    let path = |name: &str| dir.join(name).display().to_string();
+    let (log, table) = (path("out.hlog"), path("out.hgrm"));
+    export(&packets(), &["--format", "hdr", "-o", &log])?;
+    export(
+        &packets(),
+        &["--format", "hgrm", "--tag", tag, "-o", &table],
+    )?;
+    let out = run(Command::new(readers_python())
+        .arg(programs().join("readers/hdr_table.py"))
+        .args([&log, tag, &table]))?
+    .expect_code(0)?;
+    let theirs: Value = serde_json::from_str(&out.stdout)?;
+    let text = std::fs::read_to_string(&table)?;
+    let ours = numbers(&text);
+    let rows = theirs["rows"].as_array().context("rows")?;
+    ensure!(ours.len() == rows.len() && rows.len() > 10, "{text}");
+    for (row, own) in rows.iter().zip(&ours) {
+        let [value, percentile, count] = [own[0], own[1], own[2]];
+        let same = |v: &Value| v.as_f64() == Some(value);
+        let values = row["values"].as_array().context("values")?;
+        ensure!(
+            values.iter().any(same) && row["count"].as_f64() == Some(count),
+            "at {percentile}: {value} of {count}, and by the library {row}"
+        );
+    }
+    // Five steps to each halving of what is left.
+    let steps: Vec<f64> = ours.iter().take(8).map(|row| row[1]).collect();
+    ensure!(
+        steps == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6],
+        "{steps:?}"
+    );
+    let number = |key: &str| theirs[key].as_f64().with_context(|| key.to_owned());
+    let (mean, deviation, max) = (number("mean")?, number("deviation")?, number("max")?);
+    for line in [
+        format!("#[Mean    = {mean:>12.3}, StdDeviation   = {deviation:>12.3}]"),
+        format!(
+            "#[Max     = {max:>12.3}, Total count    = {:>12}]",
+            ours[ours.len() - 1][2]
+        ),
+    ] {
+        ensure!(text.lines().any(|l| l == line), "no {line} in\n{text}");
+    }
+    Ok(())
+}
+
+fn no_tag() -> Result<()> {
+    let file = packets().display().to_string();
+    hopscope(&["export", &file, "--format", "hgrm", "--tag", "none"])?
+        .expect_refusal(&["no tag", "packets_of_stream_0"])
 }

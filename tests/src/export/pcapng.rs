@@ -2,13 +2,14 @@
 use super::{export, of_kind, packets, rows, tricky};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
-use hopscope_tests::{Requirement, Suite, hopscope, scratch};
+use hopscope_tests::{Requirement, Suite, hopscope, repository, scratch};
 use serde_json::Value;
 use std::process::Command;
 
 pub(super) fn register(suite: &mut Suite) {
     let needs = &[Requirement::Tshark];
     suite.case("export::pcapng_is_read_by_tshark", needs, tshark);
+    suite.case("export::pcapng_is_the_golden_file", &[], golden);
     suite.case("export::pcapng_of_calls_is_refused", &[], no_packets);
 }
 
@@ -81,4 +82,27 @@ fn no_packets() -> Result<()> {
     let recording = tricky().display().to_string();
     hopscope(&["export", &recording, "--format", "pcapng"])?
         .expect_refusal(&["no generated packets", "hopscope load packets"])
+}
+
+/// Byte for byte. `GOLDEN=write` writes it anew; what changed is then read in the commit.
+fn golden() -> Result<()> {
+    let path = repository().join("tests/golden/stamps.pcapng");
+    let file = scratch().join("out.pcapng");
+    export(
+        &packets(),
+        &["--format", "pcapng", "-o", &file.display().to_string()],
+    )?;
+    let got = std::fs::read(&file)?;
+    if std::env::var_os("GOLDEN").is_some_and(|v| v == "write") {
+        std::fs::write(&path, &got)?;
+    }
+    let expected = std::fs::read(&path).with_context(|| path.display().to_string())?;
+    let first = got.iter().zip(&expected).position(|(a, b)| a != b);
+    ensure!(
+        got == expected,
+        "{} bytes instead of {}; the first other one: {first:?}",
+        got.len(),
+        expected.len()
+    );
+    Ok(())
 }

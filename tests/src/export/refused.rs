@@ -73,6 +73,9 @@ fn failed() -> Result<()> {
     hopscope(&full)?.expect_refusal(&["No space left"])?;
 
     std::fs::write(&out, "what was there")?;
+    // It has begun to write when it finds that there are no packets.
+    let late = ["export", &name, "--format", "pcapng", "-o", &out_name];
+    hopscope(&late)?.expect_refusal(&["no generated packets"])?;
     bytes.truncate(8);
     std::fs::write(&recording, &bytes)?;
     hopscope(&["export", &name, "--format", "csv", "-o", &out_name])?.expect_refusal(&["r.hop"])?;

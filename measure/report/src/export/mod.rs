@@ -11,18 +11,22 @@ mod json;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub mod perfetto;
+mod runs;
 mod stamps;
 mod table;
+mod values;
 
 pub use calls::{CALLS, CallRows};
 pub use csv::CsvRows;
 pub use facts::{Fact, Facts};
 pub use folded::{FoldedValue, write_folded};
 pub use functions::{FUNCTIONS, write_functions};
-pub use hdr::HdrLog;
+pub use hdr::{HdrLog, HdrTables};
 pub use json::JsonRows;
 #[cfg(feature = "parquet")]
 pub use parquet::ParquetRows;
 pub use perfetto::Perfetto;
+pub use runs::{RUNS, RunRows, slowest};
 pub use stamps::{PACKETS, PacketRows};
 pub use table::{Column, Kind, Rows, Schema, Value};
+pub use values::{VALUES, ValueRows};

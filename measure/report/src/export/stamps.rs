@@ -3,6 +3,7 @@ use super::calls::tenths_ns;
 use super::table::Kind::{F64, I64, Instant, Text, U64};
 use super::{Column, Facts, Rows, Schema, Value};
 use crate::timeline::Timeline;
+use hopscope_analyze::{Match, Packet};
 use hopscope_event::{Stamp, StampFlags, StreamEntry, StreamIx, Tsc, TscFrequency};
 use std::io;
 
@@ -70,6 +71,21 @@ pub static PACKETS: Schema = Schema {
         column("sent_tsc", U64, ""),
         column("received_tsc", U64, ""),
         column(
+            "run",
+            U64,
+            "run that handled it, as numbered in the table of runs",
+        ),
+        column(
+            "matched",
+            Text,
+            "how packet and run were matched: sequence, order, or why there is no run",
+        ),
+        column(
+            "possible_runs",
+            U64,
+            "runs that could have handled it; more than 1: ambiguous",
+        ),
+        column(
             "unwritten_rows",
             U64,
             "of a gap: rows that the generator had to drop",
@@ -78,7 +94,7 @@ pub static PACKETS: Schema = Schema {
     ],
 };
 
-const COLUMNS: usize = 21;
+const COLUMNS: usize = 24;
 const _: () = assert!(PACKETS.columns.len() == COLUMNS);
 
 pub struct PacketRows<'a, R> {
@@ -110,9 +126,16 @@ impl<'a, R: Rows> PacketRows<'a, R> {
         values[3] = entry.map(|s| s.receiver.as_str()).into();
     }
 
+    /// `handled`: the same packet with its run, where that was looked for.
+    ///
     /// # Errors
     /// Those of the output.
-    pub fn packet(&mut self, stream: StreamIx, stamp: &Stamp) -> io::Result<()> {
+    pub fn packet(
+        &mut self,
+        stream: StreamIx,
+        stamp: &Stamp,
+        handled: Option<&Packet>,
+    ) -> io::Result<()> {
         let has = |flag| Value::U64(stamp.flags.contains(flag).into());
         let again = stamp.flags.contains(StampFlags::DUPLICATE);
         let ns = |ticks| tenths_ns(self.frequency, ticks);
@@ -134,6 +157,16 @@ impl<'a, R: Rows> PacketRows<'a, R> {
         values[16] = stamp.intended.0.into();
         values[17] = stamp.sent.0.into();
         values[18] = stamp.received.map(|Tsc(t)| t).into();
+        if let Some(packet) = handled {
+            values[19] = packet.run.map(|ix| ix.0).into();
+            let (matched, possible) = match packet.matched {
+                Match::Sequence => ("sequence", Some(1)),
+                Match::Order { ambiguous_among } => ("order", Some(ambiguous_among)),
+                Match::None(why) => (why.name(), None),
+            };
+            values[20] = matched.into();
+            values[21] = possible.into();
+        }
         self.rows.row(&values)
     }
 
@@ -145,7 +178,7 @@ impl<'a, R: Rows> PacketRows<'a, R> {
         let mut values = [Value::None; COLUMNS];
         values[0] = "gap".into();
         self.stream(&mut values, stream);
-        values[19] = unwritten.into();
+        values[22] = unwritten.into();
         self.rows.row(&values)
     }
 

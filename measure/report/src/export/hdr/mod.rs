@@ -1,7 +1,10 @@
 //! HdrHistogram's interval log (version 1.2 with V2 histograms): latency over time, for
 //! HistogramLogAnalyzer, HdrHistogramVisualizer and the readers of all languages. One tag for each
 //! function (own time of a call) and each stream (latency of its packets). Nanoseconds.
+mod table;
 mod v2;
+
+pub use table::HdrTables;
 
 use super::Facts;
 use crate::words::printable;

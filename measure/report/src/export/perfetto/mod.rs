@@ -7,6 +7,7 @@ mod calls;
 mod lanes;
 mod packets;
 mod proto;
+mod runs;
 mod trace;
 
 use super::Facts;
@@ -26,6 +27,7 @@ const STACK: u64 = 3 << 56;
 const RECORDING: u64 = 4 << 56;
 const STREAM: u64 = 5 << 56;
 const LANE: u64 = 6 << 56;
+const RUN: u64 = 7 << 56;
 
 /// What could not be drawn as it was.
 #[derive(Debug, Default, Clone, Copy)]
@@ -33,6 +35,7 @@ struct Counts {
     moved: u64,
     closed_early: u64,
     without_lane: u64,
+    runs_without_lane: u64,
 }
 
 pub struct Perfetto<'a, W: Write> {
@@ -44,6 +47,7 @@ pub struct Perfetto<'a, W: Write> {
     interned: HashSet<FunctionId>,
     stacks: HashMap<(ThreadIx, u32), Stack>,
     streams: HashMap<StreamIx, Lanes>,
+    runs: HashMap<ThreadIx, Lanes>,
     counts: Counts,
     failed: Option<io::Error>,
 }
@@ -84,6 +88,7 @@ impl<'a, W: Write> Perfetto<'a, W> {
             interned: HashSet::new(),
             stacks: HashMap::new(),
             streams: HashMap::new(),
+            runs: HashMap::new(),
             counts: Counts::default(),
             failed: None,
         })
@@ -100,6 +105,7 @@ impl<'a, W: Write> Perfetto<'a, W> {
         facts.doubt("stamps_moved_to_keep_order", self.counts.moved);
         facts.doubt("calls_drawn_too_short", self.counts.closed_early);
         facts.doubt("packets_without_a_lane", self.counts.without_lane);
+        facts.doubt("runs_without_a_lane", self.counts.runs_without_lane);
     }
 
     /// The facts become arguments of one event at the start of the recording.

@@ -90,7 +90,12 @@ impl<W: Write> Perfetto<'_, W> {
             last_of_flows,
         };
         let Some(received) = received else {
-            return self.file.event(&instant(losses(stream), sent, &notes, &[]));
+            // The run that handled it may still be known.
+            let lost = Event {
+                flows: &flow,
+                ..instant(losses(stream), sent, &notes, &[])
+            };
+            return self.file.event(&lost);
         };
         if stamp.flags.contains(StampFlags::DUPLICATE) {
             let again = instant(arrivals(stream), received, &notes, &[]);

@@ -1,0 +1,144 @@
+//! A row for each captured value, and for each that is absent.
+use super::table::Kind::{I64, Instant, Text, U64};
+use super::{Column, Facts, Rows, Schema, Value};
+use crate::recording::Names;
+use crate::timeline::Timeline;
+use hopscope_analyze::trail::{Begun, End, Observer};
+use hopscope_event::{Content, Value as Captured};
+use std::io;
+
+const fn column(name: &'static str, kind: super::Kind, what: &'static str) -> Column {
+    Column { name, kind, what }
+}
+
+/// In the order in which each thread captured them.
+pub static VALUES: Schema = Schema {
+    name: "values",
+    columns: &[
+        column("row", Text, "value; note"),
+        column(
+            "call",
+            U64,
+            "number of the call that it belongs to, as in the table of calls",
+        ),
+        column("thread", U64, "row of the thread in the recording"),
+        column("tid", I64, "thread id"),
+        column("module", Text, "path of the file that the function is in"),
+        column("function", Text, "demangled name"),
+        column("function_id", U64, "row of the function in the recording"),
+        column(
+            "capture",
+            Text,
+            "as the user wrote it, an array without its bounds",
+        ),
+        column("element", U64, "index in a captured array; 0 otherwise"),
+        column(
+            "value",
+            I64,
+            "as captured; absent where it is above 2^63 - 1 (then value_bits has it) or was not read",
+        ),
+        column(
+            "value_bits",
+            U64,
+            "its 64 bits; a signed value is extended by its sign",
+        ),
+        column(
+            "absent",
+            Text,
+            "why there is no value: unreadable, left_out, unknown",
+        ),
+        column(
+            "left_out_elements",
+            U64,
+            "of left_out: elements of the array that are not recorded, from this one on",
+        ),
+        column(
+            "entry_realtime_ns",
+            Instant,
+            "begin of its call, CLOCK_REALTIME",
+        ),
+        column("start_ns", I64, "the same since the start of the recording"),
+        column(
+            "entry_tsc",
+            U64,
+            "the same in ticks of the time-stamp counter",
+        ),
+        column("note", Text, "what else must be known"),
+    ],
+};
+
+const COLUMNS: usize = 17;
+const _: () = assert!(VALUES.columns.len() == COLUMNS);
+
+/// An observer of calls that makes rows of what they captured.
+pub struct ValueRows<'a, R> {
+    names: &'a Names<'a>,
+    timeline: &'a Timeline,
+    rows: R,
+    failed: Option<io::Error>,
+}
+
+impl<'a, R: Rows> ValueRows<'a, R> {
+    pub fn new(names: &'a Names<'a>, timeline: &'a Timeline, rows: R) -> ValueRows<'a, R> {
+        ValueRows {
+            names,
+            timeline,
+            rows,
+            failed: None,
+        }
+    }
+
+    /// # Errors
+    /// The first error of the output; after it nothing is written.
+    pub fn check(&mut self) -> io::Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// # Errors
+    /// Those of the output.
+    pub fn finish(mut self, facts: &Facts) -> io::Result<()> {
+        self.check()?;
+        self.rows.finish(facts)
+    }
+}
+
+impl<R: Rows> Observer for ValueRows<'_, R> {
+    fn ended(&mut self, _: &Begun, _: &End) {}
+
+    fn value(&mut self, call: &Begun, captured: &Captured) {
+        let capture = self.names.capture(call.function, captured.capture);
+        let thread = self.names.thread_entry(call.thread);
+        let mut values = [Value::None; COLUMNS];
+        values[0] = "value".into();
+        values[1] = call.call.into();
+        values[2] = call.thread.0.into();
+        values[3] = thread.map(|t| t.tid).into();
+        values[4] = self.names.raw_module_of(call.function).into();
+        values[5] = self.names.raw_function(call.function).into();
+        values[6] = call.function.0.into();
+        values[7] = capture.map(|c| c.name.as_str()).into();
+        values[8] = u64::from(captured.element).into();
+        match captured.content {
+            Content::Value(bits) => {
+                let value = match capture.is_some_and(|c| c.signed) {
+                    true => Some(bits as i64),
+                    false => i64::try_from(bits).ok(),
+                };
+                values[9] = value.into();
+                values[10] = bits.into();
+            }
+            Content::Unreadable => values[11] = "unreadable".into(),
+            Content::LeftOut { elements } => {
+                values[11] = "left_out".into();
+                values[12] = elements.into();
+            }
+            Content::Unknown(_) => values[11] = "unknown".into(),
+        }
+        values[13] = self.timeline.realtime_ns(call.entry).into();
+        values[14] = self.timeline.since_start_ns(call.entry).into();
+        values[15] = call.entry.0.into();
+        if self.failed.is_none() {
+            self.failed = self.rows.row(&values).err();
+        }
+    }
+}
