@@ -10,9 +10,9 @@ use std::path::Path;
 
 const EVERY: u64 = 7;
 
-fn start(program: &Program, file: &Path, buffer: &str) -> Result<Recording> {
+fn start(program: &Program, file: &Path, buffer: &str, every: u64) -> Result<Recording> {
     let mut command = command_with_buffer(program.pid(), FUNCTIONS, file, buffer);
-    command.args(["--root", "pass", "--every", &EVERY.to_string()]);
+    command.args(["--root", "pass", "--every", &every.to_string()]);
     Recording::start_command(command, file)
 }
 
@@ -20,7 +20,7 @@ pub(super) fn whole_runs() -> Result<()> {
     let file = scratch().join("every.hop");
     let mut program = Program::start()?;
     // Nothing may be lost, however late the recorder gets a processor.
-    let recording = start(&program, &file, "256M")?;
+    let recording = start(&program, &file, "256M", EVERY)?;
     program.command(&format!("run {}", counts().pick(100_000, 1_000_000)))?;
     let summary = recording.stop()?;
     program.terminate()?;
@@ -47,11 +47,12 @@ pub(super) fn whole_runs() -> Result<()> {
     reported(&file, &thin)
 }
 
-/// Rings that are far too small: runs with a loss in them are left out, none is torn.
+/// Rings that are far too small: runs with a loss in them are left out, none is torn. Each run is
+/// to be kept, so that nearly each loss hits one.
 pub(super) fn under_loss() -> Result<()> {
     let file = scratch().join("every.hop");
     let mut program = Program::start()?;
-    let recording = start(&program, &file, "64K")?;
+    let recording = start(&program, &file, "64K", 1)?;
     program.command(&format!("run {}", counts().pick(1_000_000, 10_000_000)))?;
     let summary = recording.stop()?;
     program.terminate()?;
