@@ -1,5 +1,11 @@
 /* Plug-in: modules 3 and 5, the way into and out of the optional features. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "../src/module.h"
+#include "sessions.h"
+
+static struct sessions sessions_in, sessions_out;
 
 enum { IPV4_HEADER_MIN = 20, PROTOCOL_TCP = 6, PROTOCOL_UDP = 17 };
 #define PARSED DROP_REASON_COUNT
@@ -47,6 +53,7 @@ static MODULE void feature_arc_in(struct worker *worker, struct frame *frame)
 				continue;
 			}
 			packet->has_flow = true;
+			sessions_update(&sessions_in, &packet->flow, packet->length);
 		} else if (packet->ether_type != ETHER_ARP) {
 			packet_drop(worker, DROP_ETHER_TYPE);
 			continue;
@@ -60,13 +67,31 @@ static MODULE void feature_arc_out(struct worker *worker, struct frame *frame)
 {
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < frame->count; i++) {
-		if (!frame->packets[frame->alive[i]].permitted) {
+		const struct packet *packet = &frame->packets[frame->alive[i]];
+		if (!packet->permitted) {
 			packet_drop(worker, DROP_ACL_DENY);
 			continue;
 		}
+		if (packet->has_flow)
+			sessions_update(&sessions_out, &packet->flow, packet->length);
 		frame->alive[kept++] = frame->alive[i];
 	}
 	frame->count = kept;
+}
+
+static int feature_open(const struct settings *settings)
+{
+	if (sessions_open(&sessions_in, settings->session_bytes) == 0 &&
+	    sessions_open(&sessions_out, settings->session_bytes) == 0)
+		return 0;
+	fprintf(stderr, "hopscope-demo: no memory for the sessions\n");
+	return -1;
+}
+
+static void feature_close(void)
+{
+	sessions_close(&sessions_in);
+	sessions_close(&sessions_out);
 }
 
 static const struct module modules[] = {
@@ -78,4 +103,6 @@ EXPORT const struct plugin demo_plugin = {
 	.abi = PLUGIN_ABI,
 	.module_count = 2,
 	.modules = modules,
+	.open = feature_open,
+	.close = feature_close,
 };

@@ -17,6 +17,7 @@ struct packet_queue {
 	uint32_t port_count;
 	uint32_t port;            /* asked next, in turn */
 	bool out_of_budget;
+	bool poll;
 	struct packet_view outgoing[FRAME_PACKETS_MAX];
 	struct packet_socket sockets[PORTS_MAX];
 };
@@ -76,7 +77,7 @@ static enum io_wait packet_wait(struct io_queue *base)
 	/* Out of budget: the rings may be full of packets we mustn't take, so only time and the
 	 * end of the run can wake us (another worker may still give back what it claimed). */
 	nfds_t count = queue->out_of_budget ? 0 : queue->port_count;
-	int timeout_ms = queue->out_of_budget ? 10 : -1;
+	int timeout_ms = queue->out_of_budget ? 10 : queue->poll ? 0 : -1;
 
 	for (nfds_t i = 0; i < count; i++)
 		fds[i] = (struct pollfd){ .fd = queue->sockets[i].fd, .events = POLLIN };
@@ -141,7 +142,7 @@ static void forget_early_packets(struct packet_queue *queue)
 }
 
 int io_packet_open(struct io_queue **queues, uint32_t workers, const char *const *ports, uint32_t port_count,
-		   struct budget *budget, int stop_fd)
+		   bool poll, struct budget *budget, int stop_fd)
 {
 	int fanout[PORTS_MAX];
 	uint32_t worker;
@@ -157,6 +158,7 @@ int io_packet_open(struct io_queue **queues, uint32_t workers, const char *const
 		queues[worker] = &queue->base;
 		queue->base.io = &packet_io;
 		queue->budget = budget;
+		queue->poll = poll;
 		queue->stop_fd = stop_fd;
 		for (uint32_t port = 0; port < port_count; port++) {
 			if (packet_socket_open(&queue->sockets[port], ports[port], workers > 1 ? &fanout[port] : NULL) != 0)

@@ -12,8 +12,8 @@ static int open_queues(struct run *run, const struct rule_set *rules)
 	run->budget.limit = options->packets ? options->packets : UINT64_MAX;
 	run->ports = options->source == SOURCE_PACKET ? options->port_count : 2;
 	if (options->source == SOURCE_PACKET)
-		return io_packet_open(run->queues, options->workers, options->ports, options->port_count, &run->budget,
-				      run->stop.fd);
+		return io_packet_open(run->queues, options->workers, options->ports, options->port_count, options->poll,
+				      &run->budget, run->stop.fd);
 	struct memory_options memory = { .rules = rules, .budget = &run->budget, .seed = options->seed,
 					 .packet_bytes = options->packet_bytes,
 					 .denied_percent = options->denied_percent,
@@ -51,6 +51,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	struct settings settings = { .rules = &rules, .mac_age_s = options.mac_age_s,
+				     .session_bytes = options.session_bytes,
 				     .spin_us = options.spin_us, .spin_every = options.spin_every,
 				     .spin_port = options.spin_port };
 	int signals = stop_signals();

@@ -9,7 +9,7 @@
 #include "frame.h"
 #include "rules.h"
 
-#define PLUGIN_ABI 2
+#define PLUGIN_ABI 3
 #define PLUGIN_SYMBOL "demo_plugin"
 
 /* A module must stay one function under one name, so that it can be measured as one. */
@@ -39,6 +39,7 @@ struct module {
 struct settings {
 	const struct rule_set *rules;
 	uint64_t mac_age_s;
+	uint64_t session_bytes; /* 0: none */
 	uint64_t spin_us;
 	uint64_t spin_every; /* 0: never */
 	uint32_t spin_port;  /* 0: none */

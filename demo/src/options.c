@@ -20,6 +20,7 @@ static const char usage[] =
 	"  --port INTERFACE        2 to 4 times; needs root\n"
 	"  --workers N             1 or 2 threads (1)\n"
 	"  --burst N               most packets a frame, 1 to 256 (256)\n"
+	"  --poll                  ask for packets again and again instead of sleeping\n"
 	"  --packets N             stop after N packets\n"
 	"  --seconds S             stop after S seconds\n"
 	"  --seed N                of the generated packets (1)\n"
@@ -32,25 +33,30 @@ static const char usage[] =
 	"  --rules-count N         rules to generate (1000)\n"
 	"  --print-rules           print the access list and stop\n"
 	"  --mac-age SECONDS       until a silent address is forgotten (300)\n"
+	"  --session-bytes N       a record for each flow in both feature arcs, all of it updated by each packet (0)\n"
 	"  --plugins DIRECTORY     (beside the executable)\n"
 	"Planted faults, for proofs of what finds them\n"
 	"  --spin-every N          each Nth packet, whatever it is, makes l2_forward spin\n"
 	"  --spin-port PORT        each packet to this port makes acl_lookup spin\n"
 	"  --spin-us U             for so many microseconds (500)\n"
+	"  --hold-every N          each Nth time that packets wait, they are let wait\n"
+	"  --hold-us U             for so many microseconds (500)\n"
 	"Scripts\n"
 	"  --ready-file FILE       written with our pid when packets may come\n"
 	"\n"
 	"Stops cleanly on SIGINT and SIGTERM; counters go to stdout as JSON. SIGUSR1: packets so far.\n"
 	"Exit codes: 0 ok, 1 the check of the packets failed, 2 usage or environment.\n";
 
-enum { SOURCE = 256, PORT, WORKERS, BURST, PACKETS, SECONDS, SEED, SIZE, DENIED, SLF, RULES, RULES_SEED, RULES_COUNT,
-       PRINT_RULES, MAC_AGE, PLUGINS, SPIN_EVERY, SPIN_PORT, SPIN_US, READY_FILE, HELP };
+enum { SOURCE = 256, PORT, WORKERS, BURST, POLL, PACKETS, SECONDS, SEED, SIZE, DENIED, SLF, RULES,
+       RULES_SEED, RULES_COUNT, PRINT_RULES, MAC_AGE, SESSION_BYTES, PLUGINS, SPIN_EVERY, SPIN_PORT,
+       SPIN_US, HOLD_EVERY, HOLD_US, READY_FILE, HELP };
 
 static const struct option table[] = {
 	{ "source", required_argument, NULL, SOURCE },
 	{ "port", required_argument, NULL, PORT },
 	{ "workers", required_argument, NULL, WORKERS },
 	{ "burst", required_argument, NULL, BURST },
+	{ "poll", no_argument, NULL, POLL },
 	{ "packets", required_argument, NULL, PACKETS },
 	{ "seconds", required_argument, NULL, SECONDS },
 	{ "seed", required_argument, NULL, SEED },
@@ -62,10 +68,13 @@ static const struct option table[] = {
 	{ "rules-count", required_argument, NULL, RULES_COUNT },
 	{ "print-rules", no_argument, NULL, PRINT_RULES },
 	{ "mac-age", required_argument, NULL, MAC_AGE },
+	{ "session-bytes", required_argument, NULL, SESSION_BYTES },
 	{ "plugins", required_argument, NULL, PLUGINS },
 	{ "spin-every", required_argument, NULL, SPIN_EVERY },
 	{ "spin-port", required_argument, NULL, SPIN_PORT },
 	{ "spin-us", required_argument, NULL, SPIN_US },
+	{ "hold-every", required_argument, NULL, HOLD_EVERY },
+	{ "hold-us", required_argument, NULL, HOLD_US },
 	{ "ready-file", required_argument, NULL, READY_FILE },
 	{ "help", no_argument, NULL, HELP },
 	{ NULL, 0, NULL, 0 },
@@ -103,7 +112,7 @@ void options_parse(struct options *options, int argc, char **argv)
 
 	*options = (struct options){ .workers = 1, .burst = FRAME_PACKETS_MAX, .rules_seed = 1, .rules_count = 1000,
 				     .seed = 1, .packet_bytes = 64, .denied_percent = 25, .locality = 1,
-				     .mac_age_s = 300, .spin_us = 500 };
+				     .mac_age_s = 300, .spin_us = 500, .hold_us = 500 };
 	while ((which = getopt_long(argc, argv, "", table, &index)) != -1) {
 		const char *name = which == '?' ? "" : table[index].name;
 		switch (which) {
@@ -115,6 +124,7 @@ void options_parse(struct options *options, int argc, char **argv)
 			break;
 		case WORKERS: options->workers = (uint32_t)option_number(name, optarg, 1, WORKERS_MAX); break;
 		case BURST: options->burst = (uint32_t)option_number(name, optarg, 1, FRAME_PACKETS_MAX); break;
+		case POLL: options->poll = true; break;
 		case PACKETS: options->packets = option_number(name, optarg, 1, UINT64_MAX - 1); break;
 		case SECONDS: options->seconds = option_number(name, optarg, 1, 86400); break;
 		case SEED: options->seed = option_number(name, optarg, 0, UINT64_MAX); break;
@@ -126,9 +136,12 @@ void options_parse(struct options *options, int argc, char **argv)
 		case RULES_COUNT: options->rules_count = (uint32_t)option_number(name, optarg, 0, RULES_MAX); break;
 		case PRINT_RULES: options->print_rules = true; break;
 		case MAC_AGE: options->mac_age_s = option_number(name, optarg, 1, UINT32_MAX); break;
+		case SESSION_BYTES: options->session_bytes = option_number(name, optarg, 0, SESSION_BYTES_MAX); break;
 		case SPIN_EVERY: options->spin_every = option_number(name, optarg, 1, UINT64_MAX); break;
 		case SPIN_PORT: options->spin_port = (uint32_t)option_number(name, optarg, 1, UINT16_MAX); break;
 		case SPIN_US: options->spin_us = option_number(name, optarg, 1, 1000000); break;
+		case HOLD_EVERY: options->hold_every = option_number(name, optarg, 1, UINT64_MAX); break;
+		case HOLD_US: options->hold_us = option_number(name, optarg, 1, 1000000); break;
 		case PLUGINS: options->plugins = optarg; break;
 		case READY_FILE: options->ready_file = optarg; break;
 		case HELP: fputs(usage, stdout); exit(0);

@@ -9,6 +9,7 @@
 #define WORKERS_MAX 2
 #define EXIT_USAGE 2
 #define LOCALITY_MAX 1024
+#define SESSION_BYTES_MAX (1 << 20)
 
 enum source { SOURCE_PACKET, SOURCE_MEMORY, SOURCE_FUZZ };
 
@@ -18,6 +19,7 @@ struct options {
 	enum source source;
 	uint32_t workers;
 	uint32_t burst;
+	bool poll;
 	uint64_t packets;       /* 0: no limit */
 	uint64_t seconds;       /* 0: no limit */
 	const char *rules_file; /* NULL: generate */
@@ -29,9 +31,12 @@ struct options {
 	uint32_t denied_percent;
 	uint32_t locality;
 	uint64_t mac_age_s;
+	uint64_t session_bytes; /* 0: no state of flows */
 	uint64_t spin_us;       /* planted faults: how long */
 	uint64_t spin_every;    /* 0: no packet makes l2_forward spin */
 	uint32_t spin_port;     /* 0: no destination port makes acl_lookup spin */
+	uint64_t hold_us;       /* planted: packets are let gather for so long */
+	uint64_t hold_every;    /* 0: never */
 	const char *plugins;    /* NULL: beside the executable */
 	const char *ready_file; /* NULL: none */
 };

@@ -33,6 +33,14 @@ static void name_thread(pthread_t thread, uint32_t id)
 	(void)pthread_setname_np(thread, name);
 }
 
+/* A planted fault: packets are there, and nobody takes them. Sleeping, as a thread does that is busy elsewhere. */
+static void hold(uint64_t us)
+{
+	struct timespec left = { .tv_sec = (time_t)(us / 1000000), .tv_nsec = (long)(us % 1000000) * 1000 };
+	while (nanosleep(&left, &left) != 0 && errno == EINTR)
+		;
+}
+
 static void *work(void *argument)
 {
 	struct worker_thread *self = argument;
@@ -40,12 +48,17 @@ static void *work(void *argument)
 	struct worker *worker = &self->worker;
 	struct io_queue *queue = worker->queue;
 	struct frame *frame = calloc(1, sizeof *frame);
+	uint64_t since_hold = 0;
 	enum io_wait state = frame ? IO_AGAIN : IO_FAILED;
 
 	while (state == IO_AGAIN && !atomic_load_explicit(&run->stop.requested, memory_order_relaxed)) {
 		frame->received = queue->io->receive(queue, frame, run->options->burst);
 		if (frame->received == 0) {
 			state = queue->io->wait(queue);
+			if (run->options->hold_every && ++since_hold == run->options->hold_every) {
+				since_hold = 0;
+				hold(run->options->hold_us);
+			}
 			continue;
 		}
 		worker->now_s = now_s();

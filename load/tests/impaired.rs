@@ -41,6 +41,7 @@ fn plan(frequency: TscFrequency) -> Plan {
             sizes,
             link,
             locality: 1,
+            scatter: None,
             zipf: None,
         },
         arrivals: Arrivals::Constant,

@@ -12,6 +12,9 @@ pub enum Arrivals {
     Poisson,
     /// This many at the same time, bursts evenly apart.
     Burst(u32),
+    /// Independent arrivals at exponentially distributed times, each `every`th of them a burst of
+    /// `size` packets at once, the others a packet each.
+    PoissonBursts { size: u32, every: u32 },
 }
 
 /// Times of one run in ticks since its start, never falling.
@@ -28,6 +31,10 @@ pub struct Schedule {
     /// Number of the next packet, and for Poisson the time so far at the full rate.
     next: u64,
     passed: f64,
+    /// Packets of the present burst that are still to come.
+    of_burst: u32,
+    /// Arrivals since the last burst.
+    single: u32,
 }
 
 impl Schedule {
@@ -40,6 +47,8 @@ impl Schedule {
             ramp: ramp.as_secs_f64() * ticks as f64,
             next: 0,
             passed: 0.0,
+            of_burst: 0,
+            single: 0,
         }
     }
 
@@ -57,9 +66,27 @@ impl Schedule {
                 self.passed -= self.random.next_unit().ln() * self.gap;
                 self.passed
             }
+            Arrivals::PoissonBursts { size, every } => {
+                self.burst_or_single(size, every);
+                self.passed
+            }
         };
         self.next += 1;
         self.stretched(at_full_rate) as u64
+    }
+
+    /// The mean rate is that of packets: arrivals come as much more seldom as bursts bring more.
+    fn burst_or_single(&mut self, size: u32, every: u32) {
+        if self.of_burst > 0 {
+            self.of_burst -= 1;
+            return;
+        }
+        let packets_per_arrival = (f64::from(every - 1) + f64::from(size)) / f64::from(every);
+        self.passed -= self.random.next_unit().ln() * self.gap * packets_per_arrival;
+        self.single += 1;
+        if self.single == every {
+            (self.single, self.of_burst) = (0, size - 1);
+        }
     }
 
     /// With a rate of t/ramp, t²/(2·ramp) of full-rate time has passed at t.
@@ -108,6 +135,20 @@ mod tests {
             assert!(burst.iter().all(|at| *at == burst[0]));
         }
         assert_eq!(times[4000], 4 * TICKS);
+    }
+
+    #[test]
+    fn bursts_among_poisson_arrivals_keep_the_mean_rate() {
+        let bursty = Arrivals::PoissonBursts {
+            size: 50,
+            every: 100,
+        };
+        // 1,000 bursts and 99,000 single packets.
+        let times = times(bursty, 1e5, 0, 3, 149_000);
+        let bursts = times.chunk_by(|a, b| a == b).filter(|at| at.len() >= 50);
+        assert_eq!(bursts.count(), 1000);
+        let seconds = *times.last().expect("some") as f64 / TICKS as f64;
+        assert!((seconds - 1.49).abs() < 0.02, "{seconds}");
     }
 
     /// Kolmogorov–Smirnov against the exponential distribution: 1.63/√n is passed by 99 % of true

@@ -3,6 +3,13 @@
 use super::draw::{Weighted, seeded};
 use crate::random::SplitMix64;
 
+/// The last packets of every so many, in which flows come in turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scatter {
+    pub last: u32,
+    pub of: u32,
+}
+
 #[derive(Debug, Clone)]
 pub struct FlowOrder {
     flows: u32,
@@ -14,6 +21,10 @@ pub struct FlowOrder {
     /// Of the current group; 0: a new flow is due.
     left: u32,
     started: bool,
+    scatter: Option<Scatter>,
+    /// Of `scatter.of` packets, and the flow of the last scattered one.
+    number: u32,
+    scattered: u32,
 }
 
 impl FlowOrder {
@@ -29,11 +40,27 @@ impl FlowOrder {
             current: 0,
             left: 0,
             started: false,
+            scatter: None,
+            number: 0,
+            scattered: flows - 1,
         }
+    }
+
+    /// What is scattered leaves the order of the others as it is.
+    pub fn scattered(self, scatter: Option<Scatter>) -> FlowOrder {
+        FlowOrder { scatter, ..self }
     }
 
     #[inline]
     pub fn next_flow(&mut self) -> u32 {
+        if let Some(Scatter { last, of }) = self.scatter {
+            let number = self.number;
+            self.number = (number + 1) % of;
+            if number >= of - last {
+                self.scattered = (self.scattered + 1) % self.flows;
+                return self.scattered;
+            }
+        }
         if self.left == 0 {
             self.left = self.locality;
             self.current = match &self.zipf {
@@ -65,6 +92,16 @@ mod tests {
         assert_eq!(letters(3, 2, 12), "AABBCCAABBCC");
         assert_eq!(letters(2, 3, 8), "AAABBBAA");
         assert_eq!(letters(1, 1, 3), "AAA");
+    }
+
+    #[test]
+    fn scattered_packets_come_in_turn_and_the_others_go_on() {
+        let scatter = Some(Scatter { last: 4, of: 10 });
+        let mut order = FlowOrder::new(3, 4, None, 1).scattered(scatter);
+        let flows: String = (0..30)
+            .map(|_| (b'A' + order.next_flow() as u8) as char)
+            .collect();
+        assert_eq!(flows, "AAAABBABCABBCCCCBCABAAAABBCABC");
     }
 
     /// Chi-square of 200,000 draws over 50 flows against k^-1.1, 49 degrees of freedom, 99 %.

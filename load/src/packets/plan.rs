@@ -5,7 +5,7 @@ use super::arrivals::{Arrivals, Schedule};
 use super::due::{Due, Recorded};
 use super::frame::{Frames, Link};
 use super::matcher::{ByContent, Recognition, RowSink};
-use super::order::FlowOrder;
+use super::order::{FlowOrder, Scatter};
 use super::recognize::Recognizer;
 use super::replay::{Capture, Replay};
 use super::run::{OnInterval, Outcome, Ports, Run, Timing};
@@ -24,6 +24,7 @@ pub enum Traffic {
         link: Link,
         /// Packets of a flow back to back.
         locality: u32,
+        scatter: Option<Scatter>,
         zipf: Option<f64>,
     },
     Replay {
@@ -84,11 +85,13 @@ impl Plan {
                 sizes,
                 link,
                 locality,
+                scatter,
                 zipf,
             } => (
                 Source::Generated(Generated {
                     frames: Arc::clone(frames),
-                    order: FlowOrder::new(frames.flows().len(), *locality, *zipf, self.seed),
+                    order: FlowOrder::new(frames.flows().len(), *locality, *zipf, self.seed)
+                        .scattered(*scatter),
                     sizes: SizeDraw::new(sizes, self.seed),
                 }),
                 Recognition::Stamped(Recognizer::new(frames, sizes.lengths(), *link, number)),

@@ -3,6 +3,7 @@ use crate::units::{parse_rate, parse_time};
 use clap::Args;
 use hopscope_load::packets::arrivals::Arrivals;
 use hopscope_load::packets::flow::Protocol;
+use hopscope_load::packets::order::Scatter;
 use hopscope_load::packets::sizes::Sizes;
 use hopscope_netio::PortName;
 use std::net::IpAddr;
@@ -35,7 +36,7 @@ pub(crate) struct PacketsArgs {
     /// Raise the rate evenly from nothing over this time
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_time)]
     pub ramp: Duration,
-    /// constant, poisson, or burst:N (N back to back)
+    /// constant, poisson, burst:N (N back to back), or poisson+burst:N/K (each Kth arrival is N)
     #[arg(long, value_name = "MODEL", default_value = "constant", value_parser = arrivals)]
     pub arrivals: ArrivalsArg,
     /// Frame size with FCS: 64, 1500, imix (64:7,594:4,1518:1), or SIZE:WEIGHT,…
@@ -53,6 +54,9 @@ pub(crate) struct PacketsArgs {
     /// Spatial locality: packets of a flow back to back (1: ABCABC, 2: AABBCC)
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub slf: u32,
+    /// The last N of every K packets with an SLF of 1, whatever --slf says: flows in turn
+    #[arg(long, value_name = "N/K", value_parser = scatter)]
+    pub scatter: Option<Scatter>,
     /// First source address [default: 198.18.0.1, with --ipv6: 2001:2::1]
     #[arg(long, value_name = "IP")]
     pub src: Option<IpAddr>,
@@ -85,7 +89,7 @@ pub(crate) struct PacketsArgs {
     #[arg(long, value_name = "FILE", requires = "rules")]
     pub write_rules: Option<PathBuf>,
     /// Send the frames of a capture as they are; they are matched by content, not by stamp
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["rules", "flows", "zipf", "slf", "size", "protocol"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rules", "flows", "zipf", "slf", "scatter", "size", "protocol"])]
     pub replay: Option<PathBuf>,
     /// Of everything that is random
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -152,10 +156,30 @@ fn arrivals(text: &str) -> Result<ArrivalsArg, String> {
             Ok(size @ 1..) => Some(Arrivals::Burst(size)),
             _ => None,
         },
+        Some(("poisson+burst", both)) => poisson_bursts(both),
         _ => None,
     };
-    let model = model.ok_or("give constant, poisson, or burst:N with N from 1 on")?;
+    let model = model.ok_or(
+        "give constant, poisson, burst:N, or poisson+burst:N/K (each Kth arrival is N packets), \
+         with N and K from 1 on",
+    )?;
     Ok(ArrivalsArg(model))
+}
+
+fn poisson_bursts(text: &str) -> Option<Arrivals> {
+    let (size, every) = text.split_once('/')?;
+    match (size.parse().ok()?, every.parse().ok()?) {
+        (size @ 1.., every @ 1..) => Some(Arrivals::PoissonBursts { size, every }),
+        _ => None,
+    }
+}
+
+fn scatter(text: &str) -> Result<Scatter, String> {
+    let parsed = text.split_once('/').and_then(|(last, of)| {
+        let (last, of) = (last.parse().ok()?, of.parse().ok()?);
+        (1 <= last && last < of).then_some(Scatter { last, of })
+    });
+    parsed.ok_or_else(|| "give N/K with N from 1 on and below K".into())
 }
 
 fn zipf(text: &str) -> Result<f64, String> {

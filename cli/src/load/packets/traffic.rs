@@ -79,6 +79,7 @@ pub(super) fn build(
         sizes: args.size.clone(),
         link,
         locality: args.slf,
+        scatter: args.scatter,
         zipf: args.zipf,
     })
 }
