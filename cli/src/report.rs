@@ -1,4 +1,5 @@
 //! `hopscope report`: how long each call took, and each generated packet.
+mod between;
 mod html;
 mod joined;
 mod packet_id;
@@ -34,13 +35,17 @@ pub struct ReportArgs {
     /// or loop to look for it). Default: suggested from the recorded calls
     #[arg(long, value_name = "FUNCTION")]
     root: Option<String>,
-    /// Recording with the generated packets, if not in this one (hopscope load packets -o FILE)
+    /// Recording with the generated packets, if not in this one (hopscope load packets -w FILE)
     #[arg(long, value_name = "FILE")]
     packets: Option<PathBuf>,
     /// Captured value that is a packet's sequence number (NAME, or first=NAME,last=NAME,count=NAME
     /// of a queue; :be behind it for network order). Default: those whose name has seq in it
     #[arg(long, value_name = "CAPTURE")]
     packet_id: Option<String>,
+    /// Without stamps of generated packets: a packet's time lies between these two functions, in
+    /// both of which its --packet-id was captured. Default: where most were seen first and last
+    #[arg(long, value_name = "FUNCTION,FUNCTION", conflicts_with_all = ["html", "events"])]
+    between: Option<String>,
     /// Why packets were late: those above a percentile (p99.9) or a time (500us), by cause; with --html
     /// p99.9 unless said
     #[arg(long, value_name = "pP|TIME", value_parser = tail::parse_tail,

@@ -185,7 +185,7 @@ fn no_records(tables: &Tables) -> String {
 }
 
 /// The function of this name, or `MODULE!NAME` with the file name of the module.
-fn function(tables: &Tables, text: &str) -> anyhow::Result<FunctionId> {
+pub fn function(tables: &Tables, text: &str) -> anyhow::Result<FunctionId> {
     let is_it = |f: &&FunctionEntry| f.name == text || qualified(tables, f) == text;
     let found: Vec<_> = tables.functions.iter().filter(is_it).collect();
     match found[..] {

@@ -9,7 +9,10 @@ mod build;
 mod forwarding;
 mod measured;
 mod network;
+mod packet_numbers;
+mod planted;
 mod runs;
+mod tails;
 
 pub(crate) use network::Network;
 
@@ -18,6 +21,8 @@ pub(crate) fn register(suite: &mut Suite) {
     forwarding::register(suite);
     measured::register(suite);
     runs::register(suite);
+    tails::register(suite);
+    packet_numbers::register(suite);
 }
 
 fn parse(stdout: &str) -> Result<Value> {

@@ -134,6 +134,7 @@ pub fn write(
         names: &names,
         scale: Scale::new(TimeUnit::Ns, recording.meta.tsc_frequency),
         root: &h.root,
+        between: None,
         tail: &h.late.report,
         joined: &h.joined.counts,
         asked: &h.asked,

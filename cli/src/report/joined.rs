@@ -1,12 +1,14 @@
 //! `hopscope report --by packet` and `--by flow`.
+use super::between::{self, WithoutStamps};
 use super::packet_id::packet_id;
+use super::tail::batch_capture;
 use super::{By, ReportArgs, unit};
 use crate::runs::RunSource;
 use anyhow::{Context, bail};
-use hopscope_analyze::join::Joiner;
-use hopscope_analyze::{Window, same_clock};
+use hopscope_analyze::join::{Joined, Joiner};
+use hopscope_analyze::{Runs, Window, same_clock};
 use hopscope_event::StreamEntry;
-use hopscope_report::{Names, PacketReport, Recording, Scale};
+use hopscope_report::{Between, Names, PacketReport, Recording, Scale};
 use hopscope_trace::TraceReader;
 use std::io::Write;
 
@@ -26,7 +28,23 @@ pub fn write(
             thin.every
         );
     }
-    let mut joiner = Joiner::new(id.as_ref().map(|(id, _)| id.clone()));
+    if let Some(without) = between::without_stamps(args, source, recording, stamps, id.as_ref())? {
+        let WithoutStamps {
+            joined,
+            runs,
+            between,
+        } = &without;
+        let found = Found {
+            joined,
+            runs: Some(runs),
+            packet_id: id.as_ref().map(|(_, name)| name.as_str()),
+            between: Some(between),
+            streams: &[],
+        };
+        return found.write(out, args, recording);
+    }
+    let mut joiner = Joiner::new(id.as_ref().map(|(id, _)| id.clone()))
+        .counted_by(batch_capture(recording.captures));
     let packets = add_packets(&mut joiner, stamps, source.window)?;
     let streams: &[StreamEntry] = &stamps.tables().streams;
     if packets == 0 {
@@ -43,32 +61,60 @@ pub fn write(
         })?),
     };
     let joined = joiner.finish(runs.as_ref().map_or(&[], |r| r.losses()));
-    let names = Names::new(recording);
-    let report = PacketReport {
-        names: &names,
-        scale: Scale::new(unit(args.time), recording.meta.tsc_frequency),
-        start: recording.meta.start.tsc,
-        streams,
+    let found = Found {
         joined: &joined,
-        runs: runs.as_ref().map(|r| (r.root(), r.counts())),
+        runs: runs.as_ref(),
         packet_id: id.as_ref().map(|(_, name)| name.as_str()),
-        number: args.number,
+        between: None,
+        streams,
     };
-    let by_flow = matches!(args.by, By::Flow);
-    if args.json {
-        hopscope_report::write_header_json(out, recording, unit(args.time))?;
-        match by_flow {
-            true => hopscope_report::write_flows_json(out, &report)?,
-            false => hopscope_report::write_packets_json(out, &report)?,
+    found.write(out, args, recording)
+}
+
+/// Packets with their runs, however they were joined.
+struct Found<'a> {
+    joined: &'a Joined,
+    runs: Option<&'a Runs>,
+    packet_id: Option<&'a str>,
+    between: Option<&'a Between>,
+    streams: &'a [StreamEntry],
+}
+
+impl Found<'_> {
+    fn write(
+        &self,
+        out: &mut impl Write,
+        args: &ReportArgs,
+        recording: &Recording<'_>,
+    ) -> anyhow::Result<()> {
+        let names = Names::new(recording);
+        let report = PacketReport {
+            names: &names,
+            scale: Scale::new(unit(args.time), recording.meta.tsc_frequency),
+            start: recording.meta.start.tsc,
+            streams: self.streams,
+            between: self.between,
+            joined: self.joined,
+            runs: self.runs.map(|r| (r.root(), r.counts())),
+            packet_id: self.packet_id,
+            number: args.number,
+        };
+        let by_flow = matches!(args.by, By::Flow);
+        if args.json {
+            hopscope_report::write_header_json(out, recording, unit(args.time))?;
+            match by_flow {
+                true => hopscope_report::write_flows_json(out, &report)?,
+                false => hopscope_report::write_packets_json(out, &report)?,
+            }
+            return Ok(());
         }
-        return Ok(());
+        hopscope_report::write_header(out, recording, unit(args.time))?;
+        match by_flow {
+            true => hopscope_report::write_flows(out, &report)?,
+            false => hopscope_report::write_packets(out, &report)?,
+        }
+        Ok(())
     }
-    hopscope_report::write_header(out, recording, unit(args.time))?;
-    match by_flow {
-        true => hopscope_report::write_flows(out, &report)?,
-        false => hopscope_report::write_packets(out, &report)?,
-    }
-    Ok(())
 }
 
 /// The other file that the packets are in, if they are; of the same clock.
@@ -116,11 +162,12 @@ pub(super) fn no_packets(stamps: &TraceReader, other: bool) -> String {
     match (some, other) {
         (true, _) => "no packet was due in the time asked for; widen --from and --to".to_owned(),
         (false, true) => {
-            "--packets: the file holds no packet; it is to be one that hopscope load packets -o wrote"
+            "--packets: the file holds no packet; it is to be one that hopscope load packets -w wrote"
                 .to_owned()
         }
         (false, false) => "the recording holds no packet; give the file that hopscope load packets \
-                           -o wrote meanwhile: --packets FILE"
+                           -w wrote meanwhile: --packets FILE; or, without stamps, name what two \
+                           functions captured of packets' numbers: --packet-id NAME"
             .to_owned(),
     }
 }

@@ -4,8 +4,8 @@ use hopscope_analyze::PacketId;
 use hopscope_analyze::join::PacketIdCaptures;
 use hopscope_event::{CaptureEntry, FunctionId};
 
-/// What joins packets and runs, and how the user wrote it. `text` is `NAME`, or
-/// `first=NAME,last=NAME,count=NAME`, each with `:be` behind it for bytes in network order;
+/// What joins packets and runs, and how the user wrote it. `text` is `NAME` (or
+/// several, `NAME,NAME`), or `first=NAME,last=NAME,count=NAME`, each with `:be` behind it for bytes in network order;
 /// `None` takes the captures whose name says so. No such capture is no error then.
 ///
 /// # Errors
@@ -53,7 +53,13 @@ pub fn packet_id(
                 },
             }
         }
-        _ => each(&named(name, captures)?, swapped)?,
+        _ => {
+            let mut found = Vec::new();
+            for name in name.split(',') {
+                found.extend(named(name, captures)?);
+            }
+            each(&found, swapped)?
+        }
     };
     Ok(Some((id, text.to_owned())))
 }

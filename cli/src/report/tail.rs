@@ -1,4 +1,5 @@
 //! `hopscope report --tail p99.9|500us`.
+use super::between;
 use super::joined::{add_packets, no_packets, stamps_beside};
 use super::packet_id::packet_id;
 use super::{ReportArgs, unit};
@@ -45,23 +46,35 @@ pub fn write(
         );
     }
     let id = packet_id(args.packet_id.as_deref(), recording.captures)?;
-    let mut joiner = Joiner::new(id.map(|(id, _)| id));
-    if add_packets(&mut joiner, stamps, source.window)? == 0 {
-        bail!("{}", no_packets(stamps, other.is_some()));
-    }
-    let runs = source.each(|run, runs| {
-        let taken = joiner.run(&run);
-        taken.context("narrow it down with --from and --to")?;
-        runs.recycle(run);
-        Ok(())
-    })?;
-    let mut joined = joiner.finish(runs.losses());
-    let found = search(source, recording, &mut joined, asked.0)?;
+    let without = between::without_stamps(args, source, recording, stamps, id.as_ref())?;
+    let (mut joined, runs, between) = match without {
+        Some(found) => (found.joined, found.runs, Some(found.between)),
+        None => {
+            let counts = batch_capture(recording.captures);
+            let mut joiner = Joiner::new(id.map(|(id, _)| id)).counted_by(counts);
+            if add_packets(&mut joiner, stamps, source.window)? == 0 {
+                bail!("{}", no_packets(stamps, other.is_some()));
+            }
+            let runs = source.each(|run, runs| {
+                let taken = joiner.run(&run);
+                taken.context("narrow it down with --from and --to")?;
+                runs.recycle(run);
+                Ok(())
+            })?;
+            (joiner.finish(runs.losses()), runs, None)
+        }
+    };
+    let arrivals = match &between {
+        Some(_) => Arrivals::NotSeen,
+        None => Arrivals::Stamped,
+    };
+    let found = search(source, recording, &mut joined, asked.0, arrivals)?;
     let names = Names::new(recording);
     let report = LateReport {
         names: &names,
         scale: Scale::new(unit(args.time), recording.meta.tsc_frequency),
         root: runs.root(),
+        between: between.as_ref(),
         tail: &found.report,
         joined: &joined.counts,
         asked: &asked.1,
@@ -87,12 +100,20 @@ pub(super) struct Found {
     pub off_cpu: String,
 }
 
+/// Whether packets' times tell when they arrived.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Arrivals {
+    Stamped,
+    NotSeen,
+}
+
 /// Two passes over the runs; leaves the packets sorted as they were looked at.
 pub(super) fn search(
     source: &RunSource<'_>,
     recording: &Recording<'_>,
     joined: &mut Joined,
     threshold: Threshold,
+    arrivals: Arrivals,
 ) -> anyhow::Result<Found> {
     let when = order(joined);
     let off_cpu = off_cpu(source.reader)?;
@@ -102,7 +123,10 @@ pub(super) fn search(
     }
     let step = Step::new(&joined.packets, &when);
     step.each(source, &mut baseline, Baseline::run, Baseline::packet)?;
-    let ordinary = baseline.finish();
+    let ordinary = match arrivals {
+        Arrivals::NotSeen => baseline.finish().without_arrivals(),
+        Arrivals::Stamped => baseline.finish(),
+    };
     let threshold = threshold.ticks(&ordinary, recording.meta.tsc_frequency);
     let mut tail = Tail::new(ordinary, threshold);
     let step = Step::new(&joined.packets, &when);
@@ -154,7 +178,7 @@ fn off_cpu_text(reader: &TraceReader, found: &Switches) -> String {
 }
 
 /// A captured number of packets: the first that is named so and is read once a call.
-fn batch_capture(captures: &[CaptureEntry]) -> Option<(FunctionId, u16)> {
+pub fn batch_capture(captures: &[CaptureEntry]) -> Option<(FunctionId, u16)> {
     let last = |name: &str| {
         let at = name.rfind(['.', '>']).map_or(0, |at| at + 1);
         name[at..].to_lowercase()

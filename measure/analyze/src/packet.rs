@@ -42,10 +42,12 @@ pub enum NoMatch {
     SequenceAmbiguous,
     /// Records were lost while it was under way: its run may be among them.
     RecordsLost,
+    /// Without stamps: it was captured at the first of two places and not at the second.
+    NotSeenAgain,
 }
 
 impl NoMatch {
-    pub const ALL: [NoMatch; 7] = [
+    pub const ALL: [NoMatch; 8] = [
         NoMatch::NeverCameBack,
         NoMatch::Duplicate,
         NoMatch::OutsideRecording,
@@ -53,6 +55,7 @@ impl NoMatch {
         NoMatch::SequenceNotCaptured,
         NoMatch::SequenceAmbiguous,
         NoMatch::RecordsLost,
+        NoMatch::NotSeenAgain,
     ];
 
     /// Name for programs.
@@ -65,6 +68,7 @@ impl NoMatch {
             NoMatch::SequenceNotCaptured => "sequence_not_captured",
             NoMatch::SequenceAmbiguous => "sequence_ambiguous",
             NoMatch::RecordsLost => "records_lost",
+            NoMatch::NotSeenAgain => "not_seen_again",
         }
     }
 }
@@ -83,6 +87,10 @@ impl fmt::Display for NoMatch {
                 "have the sequence number of another packet that the same run handled"
             }
             NoMatch::RecordsLost => "were under way while records were lost",
+            NoMatch::NotSeenAgain => {
+                "passed the first place and were not seen at the second: dropped, still under way \
+                 at the end, or lost with records"
+            }
         })
     }
 }

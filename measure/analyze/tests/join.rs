@@ -133,6 +133,37 @@ fn by_order_a_wrong_run_is_never_called_the_only_one_possible() {
 }
 
 #[test]
+fn counts_of_a_queue_tell_every_run_or_nothing_wrong() {
+    for seed in 1..=40 {
+        for base in [QUIET, BUSY] {
+            for (lost_runs, lost_before) in [(0, 0), (0, 4), (10, 0), (10, 4)] {
+                let s = Setting {
+                    seed,
+                    ends: true,
+                    lost_runs,
+                    lost_before,
+                    ..base
+                };
+                let world = World::new(s);
+                let (joined, by_order) = (world.joined_by_count(), world.joined(None));
+                for packet in &joined.packets {
+                    if packet.matched == (Match::Order { ambiguous_among: 1 }) {
+                        assert_eq!(packet.run, world.truth_of(packet), "{packet:?}");
+                    }
+                }
+                let c = &joined.counts;
+                assert_eq!(c.without, by_order.counts.without);
+                match (lost_runs, lost_before) {
+                    (0, 0) => assert_eq!((c.ambiguous, c.by_count), (0, c.by_order), "{c:?}"),
+                    // A stretch without a pause may be all of a busy recording.
+                    _ => assert!(c.ambiguous <= by_order.counts.ambiguous, "{c:?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn what_was_not_under_way_with_any_run_is_said() {
     let mut world = World::new(QUIET);
     let before = Stamp {

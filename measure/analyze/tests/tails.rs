@@ -11,10 +11,14 @@ use std::collections::BTreeMap;
 
 const PACKETS: usize = 20_000;
 
+/// The analysis was tuned on seeds from 0 on; these have never been looked at before a change.
+const FIRST_SEED: u64 = 90_000;
+
 /// Seeds for each cause; `HOPSCOPE_COUNTS=full` for the long run.
 fn seeds() -> u64 {
     match std::env::var("HOPSCOPE_COUNTS").as_deref() {
         Ok("full") => 400,
+        Ok("some") => 60,
         _ => 20,
     }
 }
@@ -90,7 +94,7 @@ fn said(report: &TailReport) -> String {
 fn planted_causes_come_first_and_a_control_names_none() {
     let mut matrix: BTreeMap<(usize, &str), BTreeMap<String, u64>> = BTreeMap::new();
     let (mut right, mut named) = (BTreeMap::<&str, u64>::new(), 0u64);
-    for seed in 0..seeds() {
+    for seed in FIRST_SEED..FIRST_SEED + seeds() {
         for (at, (name, planted)) in all(seed).into_iter().enumerate() {
             let recording = simulate(seed * 7 + at as u64, planted, PACKETS);
             assert_eq!(recording.touched == 0, planted == Planted::Nothing);

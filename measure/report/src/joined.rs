@@ -21,6 +21,8 @@ pub struct PacketReport<'a> {
     /// Of the recording that the runs are of.
     pub start: Tsc,
     pub streams: &'a [StreamEntry],
+    /// Without stamps: where numbers were captured that latency lies between.
+    pub between: Option<&'a Between>,
     pub joined: &'a Joined,
     /// `None`: there are no runs to join the packets to.
     pub runs: Option<(&'a Root, &'a RunCounts)>,
@@ -28,6 +30,13 @@ pub struct PacketReport<'a> {
     pub packet_id: Option<&'a str>,
     /// Rows that are listed; `None` is all of them in JSON, and 20 for people.
     pub number: Option<usize>,
+}
+
+/// Of packets without stamps: what their times lie between, and what was seen beside that.
+pub struct Between {
+    pub boundary: String,
+    /// Counts that are not 0, in words.
+    pub notes: Vec<(u64, String)>,
 }
 
 /// Rows for people, if they do not say.
@@ -77,6 +86,9 @@ impl PacketReport<'_> {
 
     /// Between what and what the time of a packet lies.
     fn boundary(&self) -> String {
+        if let Some(between) = self.between {
+            return between.boundary.clone();
+        }
         let [from, to] = match self.streams {
             [one] => [&one.sender, &one.receiver].map(|name| printable(name)),
             _ => ["the sender of its stream", "its receiver"].map(str::to_owned),
@@ -96,6 +108,9 @@ fn matched_text(matched: Match) -> String {
 
 fn header(out: &mut impl Write, r: &PacketReport<'_>) -> io::Result<()> {
     writeln!(out, "latency    {}", r.boundary())?;
+    for (n, what) in r.between.map_or(&[][..], |b| &b.notes) {
+        writeln!(out, "{:>14}  {what}", grouped(*n))?;
+    }
     let Some((root, counts)) = r.runs else {
         return writeln!(
             out,
@@ -121,7 +136,14 @@ fn header(out: &mut impl Write, r: &PacketReport<'_>) -> io::Result<()> {
         ),
         (
             c.by_order,
-            "packets by order and time, one run possible".to_owned(),
+            match c.by_count {
+                0 => "packets by order and time, one run possible".to_owned(),
+                n => format!(
+                    "packets by order and time, one run possible; {} of them by the number of \
+                     packets that runs captured",
+                    grouped(n)
+                ),
+            },
         ),
         (
             c.ambiguous,

@@ -1,4 +1,5 @@
 //! Why packets were late: causes, how much of the late packets' time each explains, examples.
+use crate::joined::Between;
 use crate::json::{Object, line};
 use crate::recording::Names;
 use crate::runs::root_text;
@@ -15,6 +16,8 @@ pub struct LateReport<'a> {
     pub names: &'a Names<'a>,
     pub scale: Scale,
     pub root: &'a Root,
+    /// Without stamps: where numbers were captured that latency lies between.
+    pub between: Option<&'a Between>,
     pub tail: &'a TailReport,
     pub joined: &'a JoinCounts,
     /// As the user wrote it: `p99.9`, `500us`.
@@ -35,6 +38,10 @@ impl LateReport<'_> {
             names: self.names,
             scale: self.scale,
         }
+    }
+
+    pub(crate) fn boundary(&self) -> &str {
+        self.between.map_or(BOUNDARY, |b| &b.boundary)
     }
 
     pub(crate) fn share(&self, row: &TailRow) -> String {
@@ -85,7 +92,10 @@ pub fn write_tail(out: &mut impl Write, r: &LateReport<'_>) -> io::Result<()> {
         r.scale.text(tail.threshold_ticks.into()),
         r.asked
     )?;
-    writeln!(out, "latency    {BOUNDARY}")?;
+    writeln!(out, "latency    {}", r.boundary())?;
+    for (n, what) in r.between.map_or(&[][..], |b| &b.notes) {
+        writeln!(out, "{:>14}  {what}", grouped(*n))?;
+    }
     writeln!(out, "run        {}", root_text(r.names, r.root))?;
     writeln!(out, "batch      {}", r.batch_from())?;
     writeln!(out, "off CPU    {}", r.off_cpu)?;
@@ -110,7 +120,10 @@ pub fn write_tail(out: &mut impl Write, r: &LateReport<'_>) -> io::Result<()> {
     for (n, what) in [
         (
             c.never_came_back,
-            "packets never came back and have no latency",
+            match r.between {
+                None => "packets never came back and have no latency",
+                Some(_) => "packets were not seen at the second place and have no latency",
+            },
         ),
         (
             c.looked_at_early,
@@ -228,7 +241,8 @@ pub fn write_tail_json(out: &mut impl Write, r: &LateReport<'_>) -> io::Result<(
     let mut o = Object::new("summary", &r.scale);
     o.put("report", "tail");
     o.put("asked", r.asked);
-    o.put("boundary", BOUNDARY);
+    o.put("boundary", r.boundary());
+    o.put("without_stamps", r.between.is_some());
     o.time("threshold", tail.threshold_ticks.into());
     for (name, n) in [
         ("packets", c.packets),

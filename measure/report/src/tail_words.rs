@@ -37,6 +37,8 @@ fn reason_text(reason: Reason) -> &'static str {
         Reason::NothingStandsOut => "no part stands out",
         Reason::OrdinarySpread => "within the ordinary spread",
         Reason::OrdinaryQueueing => "ordinary queueing at this rate",
+        Reason::ArrivalsNotSeen => "queueing, or large batches; arrivals are not seen here",
+        Reason::WokenLate => "its thread slept and was woken late",
         Reason::Hiccups => "interruptions that hit anything",
         Reason::SlowerForAWhile => "all was slower for a while",
         Reason::RunNotWhole => "records of a run are missing",

@@ -94,7 +94,8 @@ fn record(count: u64) -> Result<Recorded> {
     })
 }
 
-fn report(file: &Path, arguments: &[&str]) -> Result<HashMap<String, Vec<Value>>> {
+/// Lines of `hopscope report --json`, by type.
+pub(super) fn report(file: &Path, arguments: &[&str]) -> Result<HashMap<String, Vec<Value>>> {
     let file = file.to_str().context("a path in UTF-8")?;
     let out = hopscope(&[&["report", file, "--json"], arguments].concat())?.expect_code(0)?;
     let mut lines: HashMap<String, Vec<Value>> = HashMap::new();
@@ -106,7 +107,7 @@ fn report(file: &Path, arguments: &[&str]) -> Result<HashMap<String, Vec<Value>>
     Ok(lines)
 }
 
-fn one<'a>(lines: &'a HashMap<String, Vec<Value>>, kind: &str) -> Result<&'a Value> {
+pub(super) fn one<'a>(lines: &'a HashMap<String, Vec<Value>>, kind: &str) -> Result<&'a Value> {
     let of = lines.get(kind).and_then(|of| of.first());
     of.with_context(|| format!("no line of type {kind}"))
 }

@@ -1,7 +1,7 @@
 //! Packets with the run that handled each, why the late ones were late, and the runs of the page.
 use super::Source;
 use crate::report::packet_id::packet_id;
-use crate::report::tail::{self, Found};
+use crate::report::tail::{self, Arrivals, Found};
 use crate::runs::RunSource;
 use hopscope_analyze::join::Joined;
 use hopscope_analyze::tail::Threshold;
@@ -82,7 +82,8 @@ pub(super) fn handled(
 
 fn join(source: &Source<'_>, recording: &Recording<'_>) -> anyhow::Result<Handled> {
     let id = packet_id(source.args.packet_id.as_deref(), recording.captures)?;
-    let mut joiner = Joiner::new(id.map(|(id, _)| id));
+    let counts = tail::batch_capture(recording.captures);
+    let mut joiner = Joiner::new(id.map(|(id, _)| id)).counted_by(counts);
     let mut full = None;
     source.stamps(|stream, stamp| {
         if full.is_none() {
@@ -103,7 +104,7 @@ fn join(source: &Source<'_>, recording: &Recording<'_>) -> anyhow::Result<Handle
         Some((threshold, text)) => (*threshold, text.clone()),
         None => (TAIL, TAIL_TEXT.to_owned()),
     };
-    let late = tail::search(&from, recording, &mut joined, threshold)?;
+    let late = tail::search(&from, recording, &mut joined, threshold, Arrivals::Stamped)?;
     Ok(Handled {
         joined,
         root: runs.root().clone(),

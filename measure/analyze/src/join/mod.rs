@@ -3,15 +3,18 @@
 //! A run handled a packet only if it was under way while the packet was: it ended after the packet
 //! left and began before the packet arrived. All that is known beyond that is what runs captured
 //! of the packets' sequence numbers, or the order of both.
+mod counted;
 mod order;
 mod sequence;
+mod sightings;
 mod spans;
 
 pub use sequence::{PacketId, PacketIdCaptures};
+pub use sightings::{Place, Seen, Sightings, SightingsError};
 
 use crate::packet::{Match, NoMatch, Packet};
 use crate::run::{Run, RunIx};
-use hopscope_event::{Stamp, StampFlags, StreamIx, ThreadIx, Tsc};
+use hopscope_event::{FunctionId, Stamp, StampFlags, StreamIx, ThreadIx, Tsc};
 use sequence::Captures;
 use spans::Spans;
 use thiserror::Error;
@@ -55,6 +58,9 @@ pub struct Joiner {
     packets: Vec<Packet>,
     spans: Vec<RunSpan>,
     captures: Option<Captures>,
+    /// Where the number of packets of a run was captured, and what it was, by run.
+    counts: Option<(FunctionId, u16)>,
+    taken: Vec<Option<u32>>,
 }
 
 /// Packets in the order in which they left, stream by stream, with their runs.
@@ -73,6 +79,9 @@ pub struct JoinCounts {
     pub by_sequence: u64,
     /// By order and time, with a single run possible.
     pub by_order: u64,
+    /// Of these, so many by the number of packets that runs captured: several runs were under way
+    /// while the packet was, or one.
+    pub by_count: u64,
     /// By order and time, with several runs possible; one of them was taken.
     pub ambiguous: u64,
     /// The most runs that were possible for one packet.
@@ -116,7 +125,14 @@ impl Joiner {
             packets: Vec::new(),
             spans: Vec::new(),
             captures: id.map(Captures::new),
+            counts: None,
+            taken: Vec::new(),
         }
+    }
+
+    /// Where runs captured how many packets they took.
+    pub fn counted_by(self, counts: Option<(FunctionId, u16)>) -> Joiner {
+        Joiner { counts, ..self }
     }
 
     /// # Errors
@@ -148,6 +164,9 @@ impl Joiner {
             thread: run.thread,
             complete: run.complete,
         });
+        if let Some(counts) = self.counts {
+            self.taken.push(captured_count(run, counts));
+        }
         match &mut self.captures {
             Some(captures) => captures.add(run),
             None => Ok(()),
@@ -159,19 +178,32 @@ impl Joiner {
         let key = |p: &Packet| (p.stream, p.stamp.sent, p.stamp.seq);
         self.packets.sort_unstable_by_key(key);
         let spans = Spans::new(&self.spans, losses);
-        let fifo_assumed = match self.captures {
+        let (fifo_assumed, by_count) = match self.captures {
             Some(mut captures) => {
                 captures.join(&mut self.packets, &self.spans, &spans);
-                false
+                (false, 0)
             }
-            None => order::join(&mut self.packets, &self.spans, &spans),
+            None => order::join(&mut self.packets, &self.spans, &self.taken, &spans),
         };
         Joined {
-            counts: JoinCounts::of(&self.packets, fifo_assumed),
+            counts: JoinCounts {
+                by_count,
+                ..JoinCounts::of(&self.packets, fifo_assumed)
+            },
             packets: self.packets,
             spans: self.spans,
         }
     }
+}
+
+/// The first such value in a run: how many packets it took.
+pub(crate) fn captured_count(run: &Run, (function, number): (FunctionId, u16)) -> Option<u32> {
+    let its = |c: &&crate::run::Captured| {
+        let call = run.calls.get(c.call as usize);
+        c.capture == number && call.is_some_and(|call| call.function == function)
+    };
+    let value = run.values.iter().find(its)?.value;
+    u32::try_from(value).ok()
 }
 
 /// Why no run can be looked for, if so.

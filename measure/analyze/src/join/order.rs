@@ -11,8 +11,14 @@ use crate::packet::{Match, NoMatch, Packet};
 use hopscope_event::StampFlags;
 use std::ops::Range;
 
-/// Whether the order was used.
-pub(super) fn join(packets: &mut [Packet], runs: &[RunSpan], spans: &Spans) -> bool {
+/// Whether the order was used, and how many packets have their run from the number of packets
+/// that runs took (`taken`, by run, where known).
+pub(super) fn join(
+    packets: &mut [Packet],
+    runs: &[RunSpan],
+    taken: &[Option<u32>],
+    spans: &Spans,
+) -> (bool, u64) {
     let fifo = spans.threads().len() == 1;
     for stream in packets.chunk_by_mut(|a, b| a.stream == b.stream) {
         match (fifo, spans.threads()) {
@@ -37,11 +43,19 @@ pub(super) fn join(packets: &mut [Packet], runs: &[RunSpan], spans: &Spans) -> b
             }
         }
     }
-    fifo
+    let one_stream = packets.first().map(|p| p.stream) == packets.last().map(|p| p.stream);
+    let counted = match spans.threads() {
+        // Of several streams nobody knows how many of each a run took.
+        [only] if one_stream && !taken.is_empty() => {
+            super::counted::settle(packets, &only.runs, runs, taken, spans)
+        }
+        _ => 0,
+    };
+    (fifo, counted)
 }
 
 /// When the packet left and arrived, if it did.
-fn under_way(packet: &Packet) -> Option<(hopscope_event::Tsc, hopscope_event::Tsc)> {
+pub(super) fn under_way(packet: &Packet) -> Option<(hopscope_event::Tsc, hopscope_event::Tsc)> {
     match hopeless(packet) {
         Some(_) => None,
         None => Some((packet.stamp.sent, packet.stamp.received?)),

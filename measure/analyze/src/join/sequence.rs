@@ -33,7 +33,7 @@ impl PacketId {
         u64::MAX >> (64 - u32::from(self.bits.clamp(1, 64)))
     }
 
-    fn number(&self, value: u64) -> u64 {
+    pub(super) fn number(&self, value: u64) -> u64 {
         let unused = 64 - u32::from(self.bits.clamp(1, 64));
         match self.swapped {
             true => value.swap_bytes() >> unused,

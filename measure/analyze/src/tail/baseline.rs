@@ -2,6 +2,7 @@
 use super::bins::{Bins, Shape};
 use super::brief::{Brief, Place};
 use super::history::History;
+use crate::join::captured_count;
 use crate::packet::Packet;
 use crate::run::Run;
 use hdrhistogram::Histogram;
@@ -34,20 +35,11 @@ pub struct Baseline {
     way_out: Bins,
     latency: Histogram<u64>,
     reuse: (f64, u64),
-    ticks: Ticks,
     pub(super) runs: u64,
 }
 
 #[derive(Debug, Default)]
-struct Ticks {
-    runs: i128,
-    pickup: i128,
-    way_out: i128,
-}
-
-#[derive(Debug, Default)]
 struct OfPlace {
-    ticks: i128,
     sizes: HashMap<u32, OfSize>,
 }
 
@@ -79,7 +71,6 @@ impl Baseline {
             way_out: Bins::default(),
             latency: Histogram::new(3).expect("3 digits is in the allowed 0..=5"),
             reuse: (0.0, 0),
-            ticks: Ticks::default(),
             runs: 0,
         }
     }
@@ -107,7 +98,6 @@ impl Baseline {
         let run = packet.run.and_then(|ix| self.history.get(ix));
         if let Some(run) = run.filter(|r| r.complete && received > r.end) {
             self.way_out.record(received - run.end);
-            self.ticks.way_out += i128::from(received - run.end);
         }
     }
 
@@ -133,11 +123,14 @@ impl Baseline {
                 // Too few of any size: all that there is.
                 false => sizes.iter().map(OfSize::shape).collect(),
             };
-            (place, (of.ticks, amortized(known)))
+            let ticks = sizes.iter().map(|s| s.bins.ordinary_ticks()).sum();
+            (place, (ticks, amortized(known)))
         });
-        let all = self.ticks.runs + self.ticks.pickup + self.ticks.way_out;
+        let places: HashMap<Place, (i128, _)> = places.collect();
+        let (pickup, way_out) = (self.pickup.ordinary_ticks(), self.way_out.ordinary_ticks());
+        let of_places: i128 = places.values().map(|(ticks, _)| ticks).sum();
         Ordinary {
-            places: places.collect(),
+            places,
             batch_from: self.batch_from.unwrap_or(BatchSize::Matched),
             capture: self.capture,
             batch: self.batches.shape(),
@@ -148,13 +141,14 @@ impl Baseline {
             way_outs: self.way_out.len,
             latency: self.latency,
             reuse_log: self.reuse.0 / self.reuse.1.max(1) as f64,
-            ticks: all,
-            pickup_ticks: self.ticks.pickup,
-            way_out_ticks: self.ticks.way_out,
+            ticks: of_places + pickup + way_out,
+            pickup_ticks: pickup,
+            way_out_ticks: way_out,
             runs: self.runs,
             packets,
             packets_per_tick: packets as f64 / span.max(1) as f64,
             off,
+            arrivals_known: true,
         }
     }
 
@@ -174,11 +168,9 @@ impl Baseline {
         self.batches.record(i64::from(batch));
         for spent in &run.spent {
             let of = self.by_place.entry(spent.place).or_default();
-            of.ticks += i128::from(spent.ticks);
             let size = of.sizes.entry(size_class(batch)).or_default();
             size.bins.record(spent.ticks);
             size.batches += u64::from(batch);
-            self.ticks.runs += i128::from(spent.ticks);
         }
         self.reuse.0 += run.reuse_log;
         self.reuse.1 += u64::from(run.reused);
@@ -192,7 +184,6 @@ impl Baseline {
                 .preempted_ticks(run.thread, sent, run.start);
             let pickup = run.start - sent - off;
             self.pickup.record(pickup);
-            self.ticks.pickup += i128::from(pickup);
         }
     }
 }
@@ -219,13 +210,7 @@ impl OfSize {
 }
 
 pub(super) fn captured(run: &Run, capture: Option<(FunctionId, u16)>) -> Option<u32> {
-    let (function, number) = capture?;
-    let its = |c: &&crate::run::Captured| {
-        let call = run.calls.get(c.call as usize);
-        c.capture == number && call.is_some_and(|call| call.function == function)
-    };
-    let value = run.values.iter().find(its)?.value;
-    u32::try_from(value).ok()
+    captured_count(run, capture?)
 }
 
 pub(super) fn batch_size(run: &Brief, from: BatchSize) -> u32 {
@@ -287,9 +272,19 @@ pub struct Ordinary {
     pub(super) packets: u64,
     pub(super) packets_per_tick: f64,
     pub(super) off: super::off_cpu::OffCpuSpans,
+    pub(super) arrivals_known: bool,
 }
 
 impl Ordinary {
+    /// Packets have no stamps: their times are of the places where runs captured their numbers, and
+    /// nothing is known of when they arrived.
+    pub fn without_arrivals(self) -> Ordinary {
+        Ordinary {
+            arrivals_known: false,
+            ..self
+        }
+    }
+
     pub fn batch_from(&self) -> BatchSize {
         self.batch_from
     }

@@ -24,6 +24,10 @@ pub(super) enum Blame {
     PreemptedBefore(RunIx),
     /// Nothing was under way, the packets of this run were there, and it did not begin.
     Gathered(RunIx),
+    /// The same, and meanwhile its thread slept although it had been awake with packets there.
+    Held(RunIx),
+    /// The same, and its thread had been asleep since before its packets came.
+    WokenLate(RunIx),
     /// Ordinary runs were under way; the first of the busy period is named.
     Ordinary(RunIx),
     /// After this run.
@@ -41,6 +45,8 @@ impl Blame {
             Blame::Slower(_) => (1, None),
             Blame::PreemptedIn(_) | Blame::PreemptedBefore(_) => (2, None),
             Blame::Gathered(_) => (3, None),
+            Blame::Held(_) => (9, None),
+            Blame::WokenLate(_) => (10, None),
             Blame::Ordinary(_) => (4, None),
             Blame::WayOut(_) => (5, None),
             Blame::Generator => (6, None),

@@ -38,9 +38,15 @@ pub enum Reason {
     OrdinarySpread,
     /// Waiting behind ordinary runs, with arrivals as dense as chance brings them at this rate.
     OrdinaryQueueing,
+    /// Waiting behind ordinary runs, or a batch larger than others; when packets arrived is not
+    /// known, so neither is whether they came thick.
+    ArrivalsNotSeen,
     /// Single runs were interrupted here and there, in proportion to the time spent there: of the
     /// machine, not of a function. Also when there are too few to tell.
     Hiccups,
+    /// The thread was asleep when packets came, and woke later than ordinarily: another process, the
+    /// machine, or whoever should have woken it.
+    WokenLate,
     /// Everything was slower for a while and the order of the packets was no different: a slower
     /// clock, or a neighbour on the same core.
     SlowerForAWhile,
@@ -86,7 +92,9 @@ impl Reason {
             Reason::NothingStandsOut => "nothing_stands_out",
             Reason::OrdinarySpread => "ordinary_spread",
             Reason::OrdinaryQueueing => "ordinary_queueing",
+            Reason::ArrivalsNotSeen => "arrivals_not_seen",
             Reason::Hiccups => "hiccups",
+            Reason::WokenLate => "woken_late",
             Reason::SlowerForAWhile => "slower_for_a_while",
             Reason::RunNotWhole => "run_not_whole",
             Reason::HistoryCut => "history_cut",

@@ -311,7 +311,7 @@ impl Tail {
                 };
                 event.at = root.start;
             }
-            Blame::Gathered(ix) => {
+            Blame::Gathered(ix) | Blame::Held(ix) | Blame::WokenLate(ix) => {
                 let Some(root) = known(ix) else { return event };
                 let batch = ordinary.batch_of(root);
                 let first = root.first_sent.unwrap_or(root.start);
@@ -329,6 +329,7 @@ impl Tail {
                 };
                 event.at = root.start;
             }
+            Blame::Ordinary(_) if !ordinary.arrivals_known => {}
             Blame::Ordinary(_) => {
                 let last = stamp.sent.max(walk.earliest);
                 let first = run

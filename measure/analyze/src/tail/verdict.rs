@@ -75,7 +75,7 @@ fn place_of(event: &Event) -> Where {
 
 fn is_outlier(event: &Event, ordinary: &Ordinary) -> bool {
     let tries = match event.blame {
-        Blame::Gathered(_) => ordinary.pickups as f64,
+        Blame::Gathered(_) | Blame::WokenLate(_) => ordinary.pickups as f64,
         Blame::WayOut(_) => ordinary.way_outs as f64,
         _ => ordinary.runs as f64 * ordinary.places() as f64,
     };
@@ -175,6 +175,13 @@ fn first_cause(event: &Event, ordinary: &Ordinary, flows: &Flows) -> (Option<Cau
             true => (None, Evidence::None),
             false => unknown(Reason::OrdinarySpread),
         },
+        // Neither chance nor an interruption makes a thread sleep that is awake: its own doing.
+        Blame::Held(_) => (Some(named(event)), Evidence::None),
+        // Of a sleeping processor and of those that share it, so no place gathers these either.
+        Blame::WokenLate(_) => match is_outlier(event, ordinary) {
+            true => unknown(Reason::WokenLate),
+            false => unknown(Reason::OrdinarySpread),
+        },
         Blame::Slower(_) => match event.evidence {
             Evidence::Slower {
                 reuse,
@@ -188,6 +195,7 @@ fn first_cause(event: &Event, ordinary: &Ordinary, flows: &Flows) -> (Option<Cau
         Blame::PreemptedIn(_) | Blame::PreemptedBefore(_) => {
             (Some(Cause::Preempted), Evidence::None)
         }
+        Blame::Ordinary(_) if !ordinary.arrivals_known => unknown(Reason::ArrivalsNotSeen),
         Blame::Ordinary(_) => {
             // A stretch may begin at any packet, and its length was chosen to fit.
             let tries = (ordinary.packets.max(1) as f64).ln() + STRETCHES_LN;
@@ -217,8 +225,8 @@ fn gathers(at: Where, events: u64, all: u64, ordinary: &Ordinary) -> bool {
 fn named(event: &Event) -> Cause {
     match event.blame {
         Blame::Slow(_, place) => Cause::SlowFunction(place),
-        Blame::Gathered(_) if event.large_batch => Cause::BigBatch,
-        Blame::Gathered(_) => Cause::BeforeNf,
+        Blame::Gathered(_) | Blame::Held(_) if event.large_batch => Cause::BigBatch,
+        Blame::Gathered(_) | Blame::Held(_) => Cause::BeforeNf,
         _ => Cause::WayOut,
     }
 }

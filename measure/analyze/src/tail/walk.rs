@@ -121,10 +121,27 @@ impl Walk<'_> {
             .off
             .preempted_ticks(run.thread, from, run.start);
         self.blame(Blame::PreemptedBefore(run.ix), off.min(need));
-        let awake = idle - off;
-        let over = awake - self.ordinary.pickup.median as i64;
-        self.blame(Blame::Gathered(run.ix), over.min(need - off.min(need)));
+        let left = need - off.min(need);
+        let held = self.held(run, from).min(left);
+        self.blame(Blame::Held(run.ix), held);
+        let over = idle - off - held - self.ordinary.pickup.median as i64;
+        let over = over.clamp(0, left - held);
+        let slept = self.history.off.slept_ticks(run.thread, from, run.start);
+        let late = over.min((slept - held).max(0));
+        self.blame(Blame::WokenLate(run.ix), late);
+        self.blame(Blame::Gathered(run.ix), over - late);
         idle.min(need)
+    }
+
+    /// How long after `from` its thread slept with packets of this run there, beyond what it
+    /// ordinarily takes to notice them.
+    fn held(&self, run: &Brief, from: Tsc) -> i64 {
+        let first = run.first_sent.unwrap_or(from).min(from);
+        let waiting = run.previous_end.map_or(first, |end| end.max(first));
+        let soon = self.ordinary.pickup.median as i64;
+        let off = &self.history.off;
+        let slept = off.slept_again(run.thread, waiting, soon, from, run.start);
+        (slept - soon).max(0)
     }
 
     /// The packet's own run: its excess, and that its batch was larger than others.

@@ -30,6 +30,8 @@ pub struct Setting {
     pub ends: bool,
     /// In 100 runs so many are missing from the recording.
     pub lost_runs: u64,
+    /// Of 100 packets so many are lost before they come to a queue.
+    pub lost_before: u64,
     pub swapped: bool,
     pub bits: u8,
     pub first_seq: u64,
@@ -42,6 +44,7 @@ pub const QUIET: Setting = Setting {
     apart: 5_000,
     ends: false,
     lost_runs: 0,
+    lost_before: 0,
     swapped: false,
     bits: 32,
     first_seq: 0,
@@ -76,7 +79,9 @@ impl World {
                 received: None,
                 flags: StampFlags::NONE,
             });
-            queues[random.below(s.threads as u64) as usize].push(at);
+            if s.lost_before == 0 || random.below(100) >= s.lost_before {
+                queues[random.below(s.threads as u64) as usize].push(at);
+            }
         }
         let mut world = World {
             runs: Vec::new(),
@@ -147,7 +152,15 @@ impl World {
     }
 
     pub fn joined(&self, id: Option<PacketId>) -> Joined {
-        let mut joiner = Joiner::new(id);
+        self.joined_by(Joiner::new(id))
+    }
+
+    /// By the number of packets that each run took; `ends` must have been captured.
+    pub fn joined_by_count(&self) -> Joined {
+        self.joined_by(Joiner::new(None).counted_by(Some((NF, ENDS[2]))))
+    }
+
+    fn joined_by(&self, mut joiner: Joiner) -> Joined {
         for stamp in &self.stamps {
             joiner.packet(StreamIx(0), *stamp).expect("a few packets");
         }

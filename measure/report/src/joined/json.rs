@@ -17,9 +17,11 @@ pub(super) fn head_json(out: &mut impl Write, r: &PacketReport<'_>) -> io::Resul
     let mut o = Object::new("matched", &r.scale);
     o.put("boundary", r.boundary());
     o.put("packet_id", r.packet_id);
+    o.put("without_stamps", r.between.is_some());
     o.put("packets", c.packets);
     o.put("by_sequence", c.by_sequence);
     o.put("by_order", c.by_order);
+    o.put("by_count", c.by_count);
     o.put("ambiguous", c.ambiguous);
     o.put("ambiguous_among_max", c.ambiguous_among_max);
     o.put("fifo_assumed", c.fifo_assumed);
