@@ -13,7 +13,7 @@ use values::{Calls, expect_calls};
 const BUFFER: &str = "512M";
 
 const TAKE: &str = "take(frame->n, queue, id, small, five, six, frame->when, frame->next->port, \
-                    frame->packets[3].seq, frame->packets[0..n].seq, frame->first[0..2].seq, return)";
+                    frame->packets[3].seq, frame->packets[0..n].seq, frame->first[0..2].seq, i8(frame+8), return)";
 const LOOK: &str = "look(id, frame->port, return)";
 
 pub(crate) fn register(suite: &mut Suite) {

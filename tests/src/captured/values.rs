@@ -126,6 +126,7 @@ fn expect_take(call: &Call) -> Result<u64> {
     let id = call.get("id", 0).context("a call without its id")?;
     let signed = id as i64;
     let n = id % 33;
+    let when = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let seq = |i: u64| value(i64::from((id * 64 + i) as u32));
     let mut expected = vec![
         ("id", 0, value(signed)),
@@ -134,11 +135,9 @@ fn expect_take(call: &Call) -> Result<u64> {
         ("small", 0, value(i64::from(id as u8))),
         ("five", 0, value(i64::from((-signed) as i16))),
         ("six", 0, value(3 * signed)),
-        (
-            "frame->when",
-            0,
-            Content::Value(id.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-        ),
+        ("frame->when", 0, Content::Value(when)),
+        // The lowest byte of `when`.
+        ("i8(frame+8)", 0, value(i64::from(when as i8))),
         ("frame->next->port", 0, value(-((id % 1000) as i64))),
         ("return", 0, value(-signed)),
     ];
