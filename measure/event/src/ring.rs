@@ -217,7 +217,14 @@ impl<'a> Ring<'a> {
             return drained;
         }
         if reserved - position.next > ring_records {
-            drained.lost = reserved - ring_records - position.next;
+            // The oldest slot is the one that a running producer takes next: who begins there is
+            // overtaken at once, at each visit again, and never reads anything more. An eighth of
+            // the ring is the lead that lets the reader go on.
+            let lead = match visit {
+                Visit::Live => ring_records / 8,
+                Visit::Final => 0,
+            };
+            drained.lost = reserved - (ring_records - lead) - position.next;
         }
         let first = position.next + drained.lost;
         let begin = out.len();

@@ -66,9 +66,21 @@ fn overwritten_records_are_counted_exactly() {
     let ring = Pool::new(&words, 1, LOG2).unwrap().ring(0).unwrap();
     let (p, mut at) = (Producer(ring), Position::default());
     p.write(16 * 9 + 3);
-    let (d, got) = drain(&ring, &mut at, Visit::Live);
+    let (d, got) = drain(&ring, &mut at, Visit::Final);
     assert_eq!((d.lost, d.first_index), (16 * 8 + 3, 16 * 8 + 3));
     assert_eq!(got, (16 * 8 + 3..16 * 9 + 3).collect::<Vec<_>>());
+}
+
+/// At the oldest slot a producer that goes on would overtake the reader at each visit.
+#[test]
+fn who_was_overtaken_goes_on_with_a_lead() {
+    let words = memory(1);
+    let ring = Pool::new(&words, 1, LOG2).unwrap().ring(0).unwrap();
+    let (p, mut at) = (Producer(ring), Position::default());
+    p.write(16 * 9 + 3);
+    let (d, got) = drain(&ring, &mut at, Visit::Live);
+    assert_eq!((d.lost, d.first_index), (16 * 8 + 5, 16 * 8 + 5));
+    assert_eq!(got, (16 * 8 + 5..16 * 9 + 3).collect::<Vec<_>>());
 }
 
 #[test]
