@@ -82,7 +82,7 @@ counts! {
     datagrams,
     bytes_received,
     bytes_sent,
-    /// Answers sent whole, where the service knows the size of a request.
+    /// Requests that came whole and are being answered, where the service knows the size of a request.
     answered,
     /// Connections whose bytes were not those of the seed.
     corrupt,
@@ -91,6 +91,11 @@ counts! {
 impl Counters {
     fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Of what was counted before it happened, and then did not.
+    fn take_back(counter: &AtomicU64, n: u64) {
+        counter.fetch_sub(n, Ordering::Relaxed);
     }
 }
 

@@ -32,9 +32,11 @@ pub(super) fn run(
         Counters::add(&counters.datagrams, 1);
         Counters::add(&counters.bytes_received, n as u64);
         if service == Service::Echo {
-            match socket.send_to(&buffer[..n], from) {
-                Ok(n) => Counters::add(&counters.bytes_sent, n as u64),
-                Err(_) => Counters::add(&counters.failed, 1),
+            // Before it leaves: who has the answer finds it counted.
+            Counters::add(&counters.bytes_sent, n as u64);
+            if socket.send_to(&buffer[..n], from).is_err() {
+                Counters::take_back(&counters.bytes_sent, n as u64);
+                Counters::add(&counters.failed, 1);
             }
         }
     }
