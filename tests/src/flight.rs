@@ -2,16 +2,17 @@
 //! are kept are kept whole.
 mod every;
 mod memory;
-mod program;
 mod refused;
+mod saved;
 
+use crate::passes::{FUNCTIONS, Program, binary, expect_contiguous};
 use crate::recording::{Recording, command};
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_event::{EndsEarly, Ns, TriggerEntry};
 use hopscope_tests::{Requirement, Suite, Target, hopscope, hopscope_bin, scratch};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use program::{FUNCTIONS, Program, Saved, expect_contiguous};
+use saved::Saved;
 use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -159,9 +160,13 @@ fn with_pass(saved: &[Saved], pass: u64) -> Result<&Saved> {
 
 fn said_in_reports(file: &Saved, trigger: &str) -> Result<()> {
     let path = file.path.to_str().context("path")?;
-    for command in ["report", "info"] {
+    for (command, unknown) in [
+        ("report", "an unknown number of calls unmeasured"),
+        ("info", "unmeasured not known of a part of a recording"),
+    ] {
         let out = hopscope(&[command, path])?.expect_code(0)?;
         for words in [
+            unknown,
             &format!("trigger    {trigger}") as &str,
             "flight     1.00 s before each of",
             "records outside of such times were left out on purpose",
@@ -239,9 +244,7 @@ fn command_exits() -> Result<()> {
         command.args(["-f", function]);
     }
     flight(&mut command, "1s", &["--trigger", "exit", "--"]);
-    command
-        .arg(program::binary()?)
-        .env("READY_FILE", dir.join("ready"));
+    command.arg(binary()?).env("READY_FILE", dir.join("ready"));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut recorder = Target::spawn_with_ready_file(&mut command, &dir.join("ready"))?;
     let mut input = recorder.child().stdin.take().context("its input")?;

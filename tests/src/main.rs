@@ -23,6 +23,7 @@ mod load_packets;
 mod netio;
 mod nf;
 mod off_cpu;
+mod passes;
 mod recording;
 mod top;
 mod torture;

@@ -145,10 +145,10 @@ fn write_to(out: BufWriter<File>) -> std::result::Result<u64, TraceError> {
         lost: 0,
         torn: 0,
         threads_measured: 1,
-        calls_unmeasured: 0,
+        calls_unmeasured: Some(0),
         attach_pause_ns: vec![],
         detach_pause_ns: vec![],
-        recorder_cpu_ns: 0,
+        recorder_cpu_ns: Some(0),
         notes: vec!["this recording is made up".into()],
     })?;
     Ok(first_index / 2)

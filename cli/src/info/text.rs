@@ -151,11 +151,10 @@ fn counted_by_the_recorder(out: &mut impl Write, held: Held, summary: &Summary) 
             s.recorded, s.lost, s.torn
         )?;
     }
-    writeln!(
-        out,
-        "unmeasured {} calls of threads that had no ring",
-        s.calls_unmeasured
-    )?;
+    match s.calls_unmeasured {
+        Some(calls) => writeln!(out, "unmeasured {calls} calls of threads that had no ring")?,
+        None => writeln!(out, "unmeasured not known of a part of a recording")?,
+    }
     notes(out, s)
 }
 

@@ -46,14 +46,14 @@ pub(super) fn finish(
         lost: outcome.counts.lost,
         torn: outcome.counts.torn,
         threads_measured: outcome.threads,
-        calls_unmeasured: outcome.calls_unmeasured,
+        calls_unmeasured: Some(outcome.calls_unmeasured),
         attach_pause_ns,
         detach_pause_ns: outcome
             .detach_pauses
             .iter()
             .map(|d| d.as_nanos() as u64)
             .collect(),
-        recorder_cpu_ns: ns(cpu.user_time()) + ns(cpu.system_time()),
+        recorder_cpu_ns: Some(ns(cpu.user_time()) + ns(cpu.system_time())),
         notes: outcome.notes,
     };
     let off_cpu = outcome.off_cpu.as_ref();

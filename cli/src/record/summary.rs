@@ -174,7 +174,10 @@ pub(super) fn print(
     writeln!(
         out,
         "lost {}, torn {}, calls of threads without a ring {}",
-        s.lost, s.torn, s.calls_unmeasured
+        s.lost,
+        s.torn,
+        s.calls_unmeasured
+            .map_or("unknown".into(), |calls| calls.to_string())
     )?;
     choice.text(&mut out)?;
     match off_cpu {

@@ -261,10 +261,10 @@ fn summary(ended_because: &str, notes: Vec<String>) -> Summary {
         lost: 0,
         torn: 0,
         threads_measured: 0,
-        calls_unmeasured: 0,
+        calls_unmeasured: Some(0),
         attach_pause_ns: Vec::new(),
         detach_pause_ns: Vec::new(),
-        recorder_cpu_ns: 0,
+        recorder_cpu_ns: None,
         notes,
     }
 }

@@ -151,12 +151,14 @@ pub struct Summary {
     /// Reserved by a probe and never stored (thread killed inside the probe).
     pub torn: u64,
     pub threads_measured: u64,
-    /// Calls made by threads that found no free context.
-    pub calls_unmeasured: u64,
+    /// Calls made by threads that found no free context. `None` where only a part of the recording
+    /// is in the file: of which part they were is not known.
+    pub calls_unmeasured: Option<u64>,
     /// Longest time all threads of one target stood still, per target, at attach and detach.
     pub attach_pause_ns: Vec<u64>,
     pub detach_pause_ns: Vec<u64>,
-    pub recorder_cpu_ns: u64,
+    /// `None` likewise.
+    pub recorder_cpu_ns: Option<u64>,
     /// Anything the user must know: what was left mapped, what could not be restored.
     pub notes: Vec<String>,
 }

@@ -81,7 +81,8 @@ fn summary(out: &mut impl Write, recording: &Recording<'_>) -> io::Result<()> {
         grouped(s.recorded),
         grouped(s.lost),
         grouped(s.torn),
-        grouped(s.calls_unmeasured),
+        s.calls_unmeasured
+            .map_or("an unknown number of".to_owned(), grouped),
         grouped(recording.refusals.len() as u64),
     )?;
     let pauses = |ns: &[u64]| {
@@ -96,7 +97,8 @@ fn summary(out: &mut impl Write, recording: &Recording<'_>) -> io::Result<()> {
         "pauses     attach {}, detach {}; recorder used {} of CPU; threads measured: {}",
         pauses(&s.attach_pause_ns),
         pauses(&s.detach_pause_ns),
-        ns_text(s.recorder_cpu_ns as f64),
+        s.recorder_cpu_ns
+            .map_or("an unknown time".to_owned(), |ns| ns_text(ns as f64)),
         grouped(s.threads_measured),
     )?;
     notes(out, s)

@@ -170,10 +170,10 @@ fn write(records: &[Record]) -> Result<Vec<u8>, Box<dyn Error>> {
         lost: 0,
         torn: 0,
         threads_measured: 1,
-        calls_unmeasured: 0,
+        calls_unmeasured: Some(0),
         attach_pause_ns: Vec::new(),
         detach_pause_ns: Vec::new(),
-        recorder_cpu_ns: 0,
+        recorder_cpu_ns: Some(0),
         notes: Vec::new(),
     };
     Ok(writer.finish(&summary)?)

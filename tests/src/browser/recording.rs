@@ -126,10 +126,10 @@ pub(crate) fn write(to: &Path, what: What) -> Result<()> {
         lost: 0,
         torn: 0,
         threads_measured: 1,
-        calls_unmeasured: 0,
+        calls_unmeasured: Some(0),
         attach_pause_ns: vec![],
         detach_pause_ns: vec![],
-        recorder_cpu_ns: 0,
+        recorder_cpu_ns: Some(0),
         notes: vec![HOSTILE.into()],
     })?;
     Ok(())

@@ -1,5 +1,5 @@
 //! What cannot be done is refused before anything is touched, with the reason and what to do.
-use super::program::Program;
+use crate::passes::Program;
 use anyhow::Result;
 use hopscope_tests::{hopscope, scratch};
 

@@ -75,10 +75,10 @@ pub fn salvage<W: Write>(
         lost: counts.lost,
         torn: counts.torn,
         threads_measured: threads,
-        calls_unmeasured: 0,
+        calls_unmeasured: None,
         attach_pause_ns: Vec::new(),
         detach_pause_ns: Vec::new(),
-        recorder_cpu_ns: 0,
+        recorder_cpu_ns: None,
         notes: vec!["records that the recorder had already written are in its own file".into()],
     })?;
     Ok(counts)

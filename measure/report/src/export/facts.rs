@@ -42,7 +42,10 @@ impl Facts {
         match recording.summary {
             Some(s) => {
                 facts.put("ended_because", s.ended_because.as_str());
-                facts.doubt("calls_unmeasured", s.calls_unmeasured);
+                match s.calls_unmeasured {
+                    Some(calls) => facts.doubt("calls_unmeasured", calls),
+                    None => facts.matter("calls_unmeasured", "not known of a part of a recording"),
+                }
                 for note in &s.notes {
                     facts.matter("note", note.as_str());
                 }

@@ -59,11 +59,13 @@ fn losses(out: &mut impl Write, page: &Page<'_>) -> io::Result<()> {
     let recording = page.recording;
     let o = &page.functions.oddities;
     let mut parts: Vec<(u64, &str)> = Vec::new();
+    let unmeasured = recording.summary.map_or(Some(0), |s| s.calls_unmeasured);
     if !recording.is_of_packets_only() {
         parts.push((o.lost + o.torn + o.missing, "records lost, torn or missing"));
         parts.push((page.functions.balance.cut, "calls cut by loss"));
-        let unmeasured = recording.summary.map_or(0, |s| s.calls_unmeasured);
-        parts.push((unmeasured, "calls unmeasured"));
+        if let Some(unmeasured) = unmeasured {
+            parts.push((unmeasured, "calls unmeasured"));
+        }
         parts.push((recording.refusals.len() as u64, "functions refused"));
     }
     let sum = |of: &dyn Fn(&hopscope_analyze::Packets) -> u64| {
@@ -82,7 +84,11 @@ fn losses(out: &mut impl Write, page: &Page<'_>) -> io::Result<()> {
         (None, None) => "<li class=bad>the recording did not end in order",
         (None, Some(_)) => "",
     };
-    write!(out, "<ul id=losses>{ended}")?;
+    let unknown = match unmeasured {
+        Some(_) => "",
+        None => "<li class=bad>calls unmeasured: not known of a part of a recording",
+    };
+    write!(out, "<ul id=losses>{ended}{unknown}")?;
     for (n, what) in parts {
         let class = if n > 0 { " class=bad" } else { "" };
         write!(out, "<li{class}><b>{}</b> {what}", charts::count(n))?;

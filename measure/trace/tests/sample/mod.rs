@@ -93,10 +93,10 @@ pub fn summary() -> Summary {
         lost: 5,
         torn: 2,
         threads_measured: 1,
-        calls_unmeasured: 3,
+        calls_unmeasured: Some(3),
         attach_pause_ns: vec![100_000],
         detach_pause_ns: vec![90_000],
-        recorder_cpu_ns: 5_000,
+        recorder_cpu_ns: Some(5_000),
         notes: vec!["note".into()],
     }
 }

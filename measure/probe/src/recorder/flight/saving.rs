@@ -110,10 +110,10 @@ impl<W: Write> Saving<W> {
             lost: kept.lost,
             torn: kept.torn,
             threads_measured: self.threads.len() as u64,
-            calls_unmeasured: 0,
+            calls_unmeasured: None,
             attach_pause_ns: Vec::new(),
             detach_pause_ns: Vec::new(),
-            recorder_cpu_ns: 0,
+            recorder_cpu_ns: None,
             notes,
         };
         let out = self.writer.finish(&summary)?;
