@@ -2,7 +2,7 @@
 use crate::recording::{Recording, command};
 use anyhow::{Context, Result, ensure};
 use hopscope_event::{Kind, OffCpu, ThreadIx};
-use hopscope_tests::Requirement::{Fsgsbase, Gcc, Root};
+use hopscope_tests::Requirement::{Fsgsbase, Gcc, Root, Schedstat};
 use hopscope_tests::{Suite, Target, compile_c, counts, hopscope, scratch};
 use hopscope_trace::TraceReader;
 use nix::sys::signal::Signal;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub(crate) fn register(suite: &mut Suite) {
-    let needs = &[Root, Gcc, Fsgsbase];
+    let needs = &[Root, Gcc, Fsgsbase, Schedstat];
     suite
         .case("off_cpu::a_busy_neighbour_preempts", needs, || {
             against_the_kernel("preempted", true, false)
@@ -28,7 +28,8 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("off_cpu::left_out_when_asked", needs, left_out);
 }
 
-/// What the program says of each call, in order: time by the clock, of it without a processor.
+/// What the program says of each call, in order: time by the clock, and of it what it waited for a
+/// processor.
 struct Truth {
     calls: HashMap<String, Vec<(u64, u64)>>,
 }
@@ -70,12 +71,10 @@ fn truth(said: &Path) -> Result<Truth> {
     let mut calls: HashMap<String, Vec<(u64, u64)>> = HashMap::new();
     for line in std::fs::read_to_string(said)?.lines() {
         let words: Vec<_> = line.split(' ').collect();
-        let [name, wall, off] = words[..] else {
+        let [name, wall, waited] = words[..] else {
             anyhow::bail!("{line:?}");
         };
-        // The two clocks are read one after the other: less than nothing is nothing.
-        let off: i64 = off.parse()?;
-        let call = (wall.parse()?, off.max(0) as u64);
+        let call = (wall.parse()?, waited.parse()?);
         calls.entry(name.into()).or_default().push(call);
     }
     Ok(Truth { calls })
@@ -130,11 +129,12 @@ fn overlap(rows: &[OffCpu], from: u64, to: u64) -> (u64, u64) {
     )
 }
 
-/// What a switch itself takes, the kernel books on either side of it: alone on the machine single
-/// microseconds, beside other work 25 us a call, and where the host takes the processor away in the
-/// middle of it a millisecond (9 of 150 calls seen). So most calls must agree, and the sums roughly.
+/// A call that computes is off the processor while it waits for one; one that sleeps, while it
+/// sleeps and then waits. What a switch itself takes, the kernel books on either side of it, and what
+/// is taken off between reading an account and the call is in one of them only: rare, and short.
 fn against_the_kernel(name: &str, busy: bool, thread: bool) -> Result<()> {
-    const SWITCH_NS: u64 = 300_000;
+    const SWITCH_NS: u64 = 60_000;
+    const SLEPT_NS: u64 = 700_000;
     let (truth, file) = run_program(name, busy, thread, &[])?;
     let found = found(&file)?;
     for (function, said) in &truth.calls {
@@ -143,42 +143,38 @@ fn against_the_kernel(name: &str, busy: bool, thread: bool) -> Result<()> {
             recorded.len() == said.len(),
             "{function}: calls are missing"
         );
-        let agrees =
-            |((_, said), (off, _)): &(&(u64, u64), &Found)| said.abs_diff(*off) < SWITCH_NS;
-        let agreeing = said.iter().zip(recorded).filter(agrees).count();
+        let sleeps = function == "doze";
+        let agrees = |((wall, waited), (off, _)): &(&(u64, u64), &Found)| match sleeps {
+            true => (SLEPT_NS + waited..wall + SWITCH_NS).contains(&(off + SWITCH_NS)),
+            false => waited.abs_diff(*off) < SWITCH_NS,
+        };
+        let calls = said.iter().zip(recorded);
+        let odd: Vec<_> = calls.filter(|call| !agrees(call)).collect();
         let sum = |values: Vec<u64>| values.iter().sum::<u64>();
-        let (said_ns, off_ns) = (
-            sum(said.iter().map(|(_, off)| *off).collect()),
+        let (waited_ns, off_ns) = (
+            sum(said.iter().map(|(_, waited)| *waited).collect()),
             sum(recorded.iter().map(|(off, _)| *off).collect()),
         );
         let preempted_ns = sum(recorded.iter().map(|(_, p)| *p).collect());
         println!(
-            "{name} {function}: {agreeing} of {} agree to {SWITCH_NS} ns; off by the kernel \
-             {said_ns} ns, recorded {off_ns} ns, of it preempted {preempted_ns} ns",
+            "{name} {function}: {} of {} calls off by {SWITCH_NS} ns; waited by the kernel \
+             {waited_ns} ns, recorded {off_ns} ns, of it preempted {preempted_ns} ns",
+            odd.len(),
             said.len()
         );
         ensure!(
-            agreeing * 2 > said.len(),
-            "{function}: only {agreeing} of {} calls agree with the kernel",
-            said.len()
+            odd.len() * 20 <= said.len(),
+            "{function}, wall, waited, off CPU, preempted: {odd:?}"
         );
-        let slack_ns = said_ns / 4 + SWITCH_NS * 10;
-        ensure!(
-            said_ns.abs_diff(off_ns) < slack_ns,
-            "{function}: the sums are {said_ns} and {off_ns} ns"
-        );
-        match function.as_str() {
-            // Sleep is what it does; being woken late is not being taken off.
-            "doze" => {
-                ensure!(off_ns >= 700_000 * said.len() as u64, "it slept longer");
-                ensure!(preempted_ns * 10 < off_ns, "sleep was taken for preemption");
-            }
-            _ if busy => {
-                ensure!(off_ns > 0, "the neighbour never had the processor");
-                ensure!(preempted_ns == off_ns, "it never sleeps by itself");
-            }
-            _ => ensure!(preempted_ns == off_ns, "it never sleeps by itself"),
+        match sleeps {
+            // Being woken late is not being taken off.
+            true => ensure!(preempted_ns * 10 < off_ns, "sleep was taken for preemption"),
+            false => ensure!(preempted_ns == off_ns, "it never sleeps by itself"),
         }
+        ensure!(
+            !busy || sleeps || off_ns > 0,
+            "the neighbour never had the processor"
+        );
     }
     reported(&file, &found)
 }

@@ -40,6 +40,8 @@ pub enum Requirement {
     Avx512,
     /// 32-bit programs run.
     Ia32,
+    /// The kernel says how long each thread waited for a processor.
+    Schedstat,
 }
 
 impl Requirement {
@@ -74,6 +76,7 @@ impl Requirement {
             Fsgsbase => "fsgsbase",
             Avx512 => "avx512",
             Ia32 => "ia32",
+            Schedstat => "schedstat",
         }
     }
 
@@ -115,6 +118,7 @@ impl Requirement {
             Fsgsbase => cpu_flag("fsgsbase"),
             Avx512 => cpu_flag("avx512f"),
             Ia32 => ia32(),
+            Schedstat => exists("/proc/self/schedstat", "CONFIG_SCHED_INFO"),
         }
     }
 }
