@@ -1,13 +1,10 @@
 //! `hopscope diff` as a user runs it, on recordings of which the truth is known.
+use crate::made::{Made, record};
 use anyhow::{Context, Result, ensure};
-use hopscope_event::table::{ModuleEntry, ModuleIx};
-use hopscope_event::*;
+use hopscope_event::Kind;
 use hopscope_tests::command::Output;
 use hopscope_tests::{Suite, hopscope, scratch};
-use hopscope_trace::{Batch, TraceWriter};
 use serde_json::Value;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::Path;
 
 const CALLS: u64 = 20_000;
@@ -27,63 +24,15 @@ fn mixed(n: u64) -> u64 {
     n ^ n >> 27
 }
 
-fn sync(tsc: u64) -> ClockSync {
-    ClockSync {
-        tsc: Tsc(tsc),
-        monotonic_ns: tsc,
-        realtime_ns: 1_763_701_929_000_000_000 + tsc,
-        window_ticks: 3,
-    }
-}
-
 /// Calls of each function in turn: its length in ticks of 1 ns, with noise of 20 % and a slow
 /// wandering of 3 %.
 fn write(to: &Path, functions: &[(&str, u64)], seed: u64) -> Result<()> {
-    let meta = RecordingMeta {
-        hopscope_version: "0.1.0".into(),
-        command_line: vec!["hopscope".into()],
-        host: "here".into(),
-        kernel: "6.1".into(),
-        cpu: "A CPU".into(),
-        cpus_online: 2,
-        tsc_frequency: TscFrequency(1_000_000_000),
-        tsc_invariant: true,
-        start: sync(START - 1_000),
-        stride: 16,
-        ring_records: 1 << 18,
-        probe_cost: None,
-    };
-    let mut writer = TraceWriter::new(BufWriter::new(File::create(to)?), &meta)?;
-    writer.process(&ProcessEntry {
-        ix: ProcessIx(0),
-        pid: 7,
-        comm: "nf".into(),
-        command_line: vec!["./nf".into()],
-    })?;
-    writer.modules(&[ModuleEntry {
-        ix: ModuleIx(0),
-        path: "/opt/nf".into(),
-        build_id: String::new(),
-    }])?;
-    let rows = functions
+    let mut made = Made::begin(to, 1_000_000_000, START - 1_000, "nf")?;
+    let in_module: Vec<_> = functions
         .iter()
-        .zip(0..)
-        .map(|((name, _), id)| FunctionEntry {
-            id: FunctionId(id),
-            module: ModuleIx(0),
-            name: (*name).into(),
-            svma: 0x1000 + u64::from(id) * 64,
-            size: 64,
-            file: None,
-            line: None,
-        });
-    writer.functions(&rows.collect::<Vec<_>>())?;
-    writer.thread(&ThreadEntry {
-        ix: ThreadIx(0),
-        process: ProcessIx(0),
-        tid: 8,
-        comm: "nf".into(),
-    })?;
+        .map(|(name, _)| (*name, "/opt/nf"))
+        .collect();
+    made.process(&in_module)?;
     let mut records = Vec::new();
     let mut at = START;
     for n in 0..CALLS {
@@ -92,41 +41,13 @@ fn write(to: &Path, functions: &[(&str, u64)], seed: u64) -> Result<()> {
             let noise =
                 0.9 + 0.2 * (mixed(seed << 40 ^ n << 4 ^ u64::from(id)) % 1_000) as f64 / 1e3;
             let took = (*ticks as f64 * wander * noise) as u64;
-            records.push(Record::new(at, FunctionId(id), Kind::Entry, 0x7fff_0000));
-            records.push(Record::new(
-                at + took,
-                FunctionId(id),
-                Kind::Exit,
-                0x7fff_0000,
-            ));
+            records.push(record(at, id, Kind::Entry, 0));
+            records.push(record(at + took, id, Kind::Exit, 0));
             at += took + 500;
         }
     }
-    let mut first_index = 0;
-    for part in records.chunks(1 << 15) {
-        writer.records(Batch {
-            thread: ThreadIx(0),
-            first_index,
-            lost_before: 0,
-            torn_before: 0,
-            records: part,
-        })?;
-        first_index += part.len() as u64;
-    }
-    writer.finish(&Summary {
-        end: sync(at),
-        ended_because: "duration reached".into(),
-        recorded: first_index,
-        lost: 0,
-        torn: 0,
-        threads_measured: 1,
-        calls_unmeasured: Some(0),
-        attach_pause_ns: vec![],
-        detach_pause_ns: vec![],
-        recorder_cpu_ns: Some(0),
-        notes: vec![],
-    })?;
-    Ok(())
+    made.records(&records)?;
+    made.finish(at)
 }
 
 fn compare(a: &[(&str, u64)], b: &[(&str, u64)], more: &[&str]) -> Result<Output> {

@@ -20,6 +20,7 @@ mod guards;
 mod house;
 mod load_connections;
 mod load_packets;
+mod made;
 mod netio;
 mod nf;
 mod off_cpu;

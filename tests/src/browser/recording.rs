@@ -1,11 +1,8 @@
 //! A recording made by hand: 100,000 packets and the calls that handled them, of which everything is
 //! known. Some names are what a hostile file would hold.
+use crate::made::{Made, Packet, record};
 use anyhow::Result;
-use hopscope_event::table::{ModuleEntry, ModuleIx};
-use hopscope_event::*;
-use hopscope_trace::{Batch, Stamps, TraceWriter};
-use std::fs::File;
-use std::io::BufWriter;
+use hopscope_event::{Kind, Record};
 use std::path::Path;
 
 pub(crate) const PACKETS: u64 = 100_000;
@@ -101,156 +98,42 @@ pub(crate) fn ran_ns(seq: u64) -> f64 {
     (end - start) as f64 / 2.0
 }
 
-fn sync(tsc: u64) -> ClockSync {
-    ClockSync {
-        tsc: Tsc(tsc),
-        monotonic_ns: tsc / 2,
-        realtime_ns: 1_763_701_929_000_000_000 + tsc / 2,
-        window_ticks: 3,
-    }
-}
-
 pub(crate) fn write(to: &Path, what: What) -> Result<()> {
-    let mut writer = TraceWriter::new(BufWriter::new(File::create(to)?), &meta())?;
-    let mut recorded = 0;
+    let mut made = Made::begin(to, HZ, START - 1_000_000, HOSTILE)?;
     if what != What::Packets {
-        recorded = calls(&mut writer, what)?;
+        let functions = ["run", "acl", "nat", HOSTILE];
+        let functions: Vec<_> = functions.into_iter().zip(MODULES).collect();
+        made.process(&functions)?;
+        made.records(&calls(what))?;
     }
     if what != What::Calls {
-        stamps(&mut writer, what)?;
+        made.stamps(runs(what).map(|(seq, _, end)| Packet {
+            seq,
+            flow: (seq % 16) as u32,
+            sent: START + seq * GAP,
+            received: (!lost(seq)).then_some(end + parts(seq).2),
+        }))?;
     }
-    writer.finish(&Summary {
-        end: sync(START + PACKETS * GAP + 2_000_000),
-        ended_because: HOSTILE.into(),
-        recorded,
-        lost: 0,
-        torn: 0,
-        threads_measured: 1,
-        calls_unmeasured: Some(0),
-        attach_pause_ns: vec![],
-        detach_pause_ns: vec![],
-        recorder_cpu_ns: Some(0),
-        notes: vec![HOSTILE.into()],
-    })?;
-    Ok(())
-}
-
-fn meta() -> RecordingMeta {
-    RecordingMeta {
-        hopscope_version: "0.1.0".into(),
-        command_line: ["hopscope", "record", HOSTILE].map(String::from).into(),
-        host: HOSTILE.into(),
-        kernel: "6.1".into(),
-        cpu: "A CPU".into(),
-        cpus_online: 2,
-        tsc_frequency: TscFrequency(HZ),
-        tsc_invariant: true,
-        start: sync(START - 1_000_000),
-        stride: 16,
-        ring_records: 1 << 18,
-        probe_cost: None,
-    }
+    made.finish(START + PACKETS * GAP + 2_000_000)
 }
 
 /// `run` calls `acl` and `nat`, and `acl` calls the one with the hostile name.
-fn calls(writer: &mut TraceWriter<BufWriter<File>>, what: What) -> Result<u64> {
-    writer.process(&ProcessEntry {
-        ix: ProcessIx(0),
-        pid: 7,
-        comm: "nf".into(),
-        command_line: vec!["./nf".into(), HOSTILE.into()],
-    })?;
-    let modules: Vec<_> = MODULES
-        .iter()
-        .zip(0..)
-        .map(|(path, ix)| ModuleEntry {
-            ix: ModuleIx(ix),
-            path: (*path).into(),
-            build_id: String::new(),
-        })
-        .collect();
-    writer.modules(&modules)?;
-    let functions: Vec<_> = ["run", "acl", "nat", HOSTILE]
-        .iter()
-        .zip(0..)
-        .map(|(name, id)| FunctionEntry {
-            id: FunctionId(id),
-            module: ModuleIx(id),
-            name: (*name).into(),
-            svma: 0x1000 + u64::from(id) * 64,
-            size: 64,
-            file: Some("nf.c".into()),
-            line: Some(id + 1),
-        })
-        .collect();
-    writer.functions(&functions)?;
-    writer.thread(&ThreadEntry {
-        ix: ThreadIx(0),
-        process: ProcessIx(0),
-        tid: 8,
-        comm: HOSTILE.into(),
-    })?;
+fn calls(what: What) -> Vec<Record> {
     let mut records = Vec::with_capacity(PACKETS as usize * 8);
     for (seq, start, end) in runs(what) {
         let slow = slow_ticks(what, seq);
-        let mut add = |tsc, f, kind, depth: u32| {
-            records.push(Record::new(
-                tsc,
-                FunctionId(f),
-                kind,
-                0x7fff_0000 - depth * 64,
-            ));
-        };
         // Not thirds exactly, for the same reason.
         let third = (end - start - slow) * (28 + start % 9) / 100;
-        add(start, 0, Kind::Entry, 0);
-        add(start + 200, 1, Kind::Entry, 1);
-        add(start + 300, 3, Kind::Entry, 2);
-        add(start + third + slow, 3, Kind::Exit, 2);
-        add(start + 2 * third + slow, 1, Kind::Exit, 1);
-        add(start + 2 * third + slow + 50, 2, Kind::Entry, 1);
-        add(end - 100, 2, Kind::Exit, 1);
-        add(end, 0, Kind::Exit, 0);
+        records.extend([
+            record(start, 0, Kind::Entry, 0),
+            record(start + 200, 1, Kind::Entry, 1),
+            record(start + 300, 3, Kind::Entry, 2),
+            record(start + third + slow, 3, Kind::Exit, 2),
+            record(start + 2 * third + slow, 1, Kind::Exit, 1),
+            record(start + 2 * third + slow + 50, 2, Kind::Entry, 1),
+            record(end - 100, 2, Kind::Exit, 1),
+            record(end, 0, Kind::Exit, 0),
+        ]);
     }
-    let mut first_index = 0;
-    for part in records.chunks(1 << 15) {
-        writer.records(Batch {
-            thread: ThreadIx(0),
-            first_index,
-            lost_before: 0,
-            torn_before: 0,
-            records: part,
-        })?;
-        first_index += part.len() as u64;
-    }
-    Ok(first_index)
-}
-
-fn stamps(writer: &mut TraceWriter<BufWriter<File>>, what: What) -> Result<()> {
-    let stream = StreamIx(0);
-    writer.stream(&StreamEntry {
-        ix: stream,
-        sender: HOSTILE.into(),
-        receiver: "packet:b".into(),
-        traffic: "64 B UDP".into(),
-    })?;
-    let stamps: Vec<Stamp> = runs(what)
-        .map(|(seq, _, end)| Stamp {
-            seq,
-            flow: (seq % 16) as u32,
-            len: 60,
-            intended: Tsc(START + seq * GAP),
-            sent: Tsc(START + seq * GAP),
-            received: (!lost(seq)).then_some(Tsc(end + parts(seq).2)),
-            flags: StampFlags::NONE,
-        })
-        .collect();
-    for stamps in stamps.chunks(1 << 15) {
-        writer.stamps(Stamps {
-            stream,
-            unwritten_before: 0,
-            stamps,
-        })?;
-    }
-    Ok(())
+    records
 }

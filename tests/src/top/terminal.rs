@@ -71,6 +71,17 @@ impl Terminal {
         }
     }
 
+    /// For so long it shows nothing else.
+    pub(crate) fn stays(&self, screen: &str, time: Duration) -> Result<()> {
+        let started = Instant::now();
+        while started.elapsed() < time {
+            let now = self.screen()?;
+            ensure!(now == screen, "was\n{screen}\nand is\n{now}");
+            poll(&mut [], LOOK_AGAIN_MS)?;
+        }
+        Ok(())
+    }
+
     /// What runs in it gets SIGHUP.
     pub(crate) fn close(&self) -> Result<()> {
         self.tmux(&["kill-server"]).map(drop)
