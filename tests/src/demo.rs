@@ -12,6 +12,7 @@ mod network;
 mod packet_numbers;
 mod planted;
 mod runs;
+mod scene;
 mod tails;
 
 pub(crate) use network::Network;

@@ -1,8 +1,9 @@
 //! Packets by the numbers that the firewall captures from them: joined exactly with the stamps, timed
 //! without them, and said where one of these is not possible.
 use super::number;
-use super::planted::{Cables, Plant, Recorded, record};
+use super::planted::{Plant, record};
 use super::runs::{one, report};
+use super::scene::{Cables, Recorded};
 use super::tails::NEEDS;
 use anyhow::{Context, Result, ensure};
 use hopscope_event::RecordingMeta;

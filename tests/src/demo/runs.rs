@@ -1,16 +1,14 @@
 //! Passes of the firewall's pipeline and the generated packets that they handled, end to end.
-use super::build::Build;
 use super::measured::MODULES;
+use super::scene::{Cables, Recorded, Scene};
 use super::{number, parse};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
-use hopscope_tests::{Requirement, Suite, Target, counts, hopscope, hopscope_bin, scratch};
-use nix::sched::{CloneFlags, unshare};
-use nix::sys::signal::Signal;
+use hopscope_tests::{Requirement, Suite, counts, hopscope, hopscope_bin};
 use serde_json::Value;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 pub(super) fn register(suite: &mut Suite) {
     suite
@@ -22,76 +20,37 @@ pub(super) fn register(suite: &mut Suite) {
         .alone();
 }
 
-struct Recorded {
-    process: PathBuf,
-    packets: PathBuf,
-    /// The firewall's own.
-    counted: Value,
-    sent: u64,
-    received: u64,
-}
-
 /// Packets out of one cable, through the firewall, into another.
 fn record(count: u64) -> Result<Recorded> {
-    // Nothing is left behind: the namespace and its cables go with this case's process.
-    unshare(CloneFlags::CLONE_NEWNET)?;
-    std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")?;
-    for (near, far) in [("g0", "nf0"), ("g1", "nf1")] {
-        let link = ["link", "add", near, "type", "veth", "peer", "name", far];
-        run(Command::new("ip").args(link))?.expect_code(0)?;
-        for end in [near, far] {
-            run(Command::new("ip").args(["link", "set", end, "up"]))?.expect_code(0)?;
-        }
-    }
-    let directory = scratch();
-    let at = |name: &str| directory.join(name);
-    let rules = at("rules");
+    let cables = Cables::lay()?;
+    let rules = cables.directory.join("rules");
     let mut write = Command::new(hopscope_bin());
     write.args(["load", "packets", "--rules", "1000", "--write-rules"]);
     run(write.arg(&rules))?.expect_code(0)?;
-
-    let mut firewall = Command::new(Build::Plain.network_function()?);
-    firewall
-        .args(["--port", "nf0", "--port", "nf1", "--burst", "32", "--rules"])
-        .arg(&rules)
-        .arg("--ready-file")
-        .arg(at("ready"))
-        .stdout(Stdio::piped());
-    let firewall = Target::spawn_with_ready_file(&mut firewall, &at("ready"))?;
-    let mut recorder = Command::new(hopscope_bin());
-    recorder
-        .args(["record", "-p", &firewall.pid().to_string()])
-        .args(["-f", "hopscope-demo!pipeline_run", "--buffer", "64M"])
-        .args(MODULES.iter().flat_map(|m| ["-f".into(), format!("*!{m}")]))
-        .args(["--max-overhead", "1000000", "--ready-file"])
-        .arg(at("recording"))
-        .arg("-o")
-        .arg(at("demo.hop"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let recorder = Target::spawn_with_ready_file(&mut recorder, &at("recording"))?;
-    let mut load = Command::new(hopscope_bin());
-    load.args(["load", "packets", "--tx", "packet:g0", "--rx", "packet:g1"])
-        .args(["--size", "128", "--rate", "3000", "--arrivals", "poisson"])
-        .args(["-d", "600", "-c", &count.to_string(), "--json", "--rules"])
-        .arg(&rules)
-        .arg("-w")
-        .arg(at("packets.hop"));
-    let load = run(&mut load)?.expect_code(0)?;
-    let summary = parse(load.stdout.lines().last().context("no summary")?)?;
-    recorder.signal(Signal::SIGINT)?;
-    let recorded = recorder.output()?;
-    ensure!(recorded.status.success(), "{recorded:?}");
-    firewall.signal(Signal::SIGTERM)?;
-    let out = firewall.output()?;
-    ensure!(out.status.success(), "hopscope-demo: {}", out.status);
-    Ok(Recorded {
-        process: at("demo.hop"),
-        packets: at("packets.hop"),
-        counted: parse(&String::from_utf8(out.stdout)?)?,
-        sent: number(&summary, "/sent")?,
-        received: number(&summary, "/received")?,
-    })
+    let modules: Vec<_> = MODULES.iter().map(|m| format!("*!{m}")).collect();
+    let mut record = vec!["-f", "hopscope-demo!pipeline_run", "--buffer", "64M"];
+    record.extend(modules.iter().flat_map(|m| ["-f", m]));
+    let count = count.to_string();
+    let scene = Scene {
+        rules: &rules,
+        // Beside everything else, as a user starts it.
+        firewall: Command::new("env"),
+        options: &[],
+        record: &record,
+        meanwhile: None,
+        load: Command::new("env"),
+        traffic: &[
+            "--size",
+            "128",
+            "--rate",
+            "3000",
+            "--arrivals",
+            "poisson",
+            "-c",
+            &count,
+        ],
+    };
+    scene.play(&cables)
 }
 
 /// Lines of `hopscope report --json`, by type.
@@ -114,6 +73,8 @@ pub(super) fn one<'a>(lines: &'a HashMap<String, Vec<Value>>, kind: &str) -> Res
 
 fn runs_and_packets() -> Result<()> {
     let recorded = record(counts().pick(5_000, 100_000))?;
+    let sent = number(&recorded.sent, "/sent")?;
+    let received = number(&recorded.sent, "/received")?;
     let frames = number(&recorded.counted, "/total/frames")?;
 
     // The root is found, and each run is one pass through all ten modules.
@@ -163,13 +124,10 @@ fn runs_and_packets() -> Result<()> {
     )?;
     let matched = one(&lines, "matched")?;
     let count = |name: &str| number(matched, &format!("/{name}"));
-    ensure!(count("packets")? == recorded.sent, "{matched}");
+    ensure!(count("packets")? == sent, "{matched}");
+    ensure!(count("never_came_back")? == sent - received, "{matched}");
     ensure!(
-        count("never_came_back")? == recorded.sent - recorded.received,
-        "{matched}"
-    );
-    ensure!(
-        count("by_order")? + count("ambiguous")? == recorded.received,
+        count("by_order")? + count("ambiguous")? == received,
         "{matched}"
     );
     ensure!(count("by_order")? > 0, "{matched}");
@@ -180,7 +138,7 @@ fn runs_and_packets() -> Result<()> {
         "{matched}"
     );
     let rows = lines.get("packet_run").context("no packet")?;
-    ensure!(rows.len() as u64 == recorded.sent, "{} rows", rows.len());
+    ensure!(rows.len() as u64 == sent, "{} rows", rows.len());
     let mut of_run: HashMap<u64, u64> = HashMap::new();
     for row in rows.iter().filter(|row| row["run"].is_u64()) {
         let ticks = |name: &str| {
@@ -207,11 +165,7 @@ fn runs_and_packets() -> Result<()> {
     let flows = lines.get("flow").context("no flow")?;
     let sum =
         |name: &str| -> Result<u64> { flows.iter().map(|f| number(f, &format!("/{name}"))).sum() };
-    ensure!(sum("packets")? == recorded.sent, "{} flows", flows.len());
-    ensure!(
-        sum("lost")? == recorded.sent - recorded.received,
-        "{} flows",
-        flows.len()
-    );
+    ensure!(sum("packets")? == sent, "{} flows", flows.len());
+    ensure!(sum("lost")? == sent - received, "{} flows", flows.len());
     Ok(())
 }

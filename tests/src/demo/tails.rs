@@ -5,8 +5,9 @@
 //! processes, a recording in which the generator did not get its processor is made again, and what
 //! else the machine does is allowed for: 5 % of the repetitions.
 use super::number;
-use super::planted::{Cables, Plant, Recorded, record_undisturbed};
+use super::planted::{Plant, record_undisturbed};
 use super::runs::{one, report};
+use super::scene::{Cables, Recorded};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, counts};
 use serde_json::Value;
