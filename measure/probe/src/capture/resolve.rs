@@ -1,11 +1,15 @@
 //! From what was written to where it lies in one function, and how it can be read there.
+mod register;
+mod walk;
+
 use super::parse::{Expr, Limit, Raw, Step, Wanted};
 use super::{Array, Bound, Capture, Chain, Reg, Scalar, Source};
-use crate::locate::signature::{At, Debug, Kind, Parameter, Place, Signature};
+use crate::locate::signature::{Debug, Kind, Parameter, Signature};
 use crate::relocate::own_load;
 use crate::relocate::unit::{Piece, Unit};
 use hopscope_event::value::{CAPTURES_MAX, ELEMENTS_MAX, number};
 use hopscope_event::{CaptureEntry, CaptureMethod, CapturePlace, FunctionId};
+use walk::TOO_FAR;
 
 /// What may be done to read behind a pointer.
 #[derive(Debug, Clone, Default)]
@@ -72,59 +76,6 @@ struct Resolver<'a> {
     wanted: &'a [Wanted],
     policy: &'a Policy,
 }
-
-/// Where a path has led: an address at the end of `offsets`, or a register where there are none.
-struct Walk {
-    base: Reg,
-    offsets: Vec<i32>,
-    ty: At,
-    array: Option<(u32, Bound)>,
-    /// Offsets behind the first in an array's element.
-    tail: Vec<i32>,
-}
-
-impl Walk {
-    fn last(&mut self) -> Option<&mut i32> {
-        self.tail.last_mut().or(self.offsets.last_mut())
-    }
-
-    fn add(&mut self, offset: u64) -> Result<(), String> {
-        let Some(last) = self.last() else {
-            return Err("it is passed by value, in registers that hold parts of it".into());
-        };
-        *last = i32::try_from(i64::from(*last) + offset as i64).map_err(|_| TOO_FAR)?;
-        Ok(())
-    }
-
-    fn through(&mut self, offset: u64) -> Result<(), String> {
-        let offset = i32::try_from(offset).map_err(|_| TOO_FAR)?;
-        match self.array {
-            Some(_) => self.tail.push(offset),
-            None => self.offsets.push(offset),
-        }
-        Ok(())
-    }
-}
-
-impl Walk {
-    fn source(self) -> Source {
-        let chain = Chain {
-            base: self.base,
-            offsets: self.offsets,
-        };
-        match self.array {
-            None => Source::Scalar(chain),
-            Some((stride, to)) => Source::Array(Array {
-                start: chain,
-                stride,
-                tail: self.tail,
-                to,
-            }),
-        }
-    }
-}
-
-const TOO_FAR: &str = "it lies further than 2 GiB behind the pointer";
 
 /// Where a value is taken and how; of the body's own loads, behind which instruction in which register.
 type Way = (CapturePlace, CaptureMethod, Vec<(u64, Reg)>);
@@ -300,199 +251,6 @@ impl Resolver<'_> {
             .debug
             .ok_or_else(|| "no debugging information".to_owned())
     }
-
-    fn register(&self, name: &str) -> Result<(Reg, At), String> {
-        let (parameter, at) = self.parameter(name)?;
-        let reg = match &parameter.place {
-            Place::Register(dwarf) => of_dwarf(*dwarf)
-                .ok_or_else(|| format!("{name} is in a register that holds no integers"))?,
-            Place::Convention => self.by_convention(at)?,
-            Place::Stack => {
-                return Err(format!("{name} is passed on the stack, not in a register"));
-            }
-            Place::OptimisedOut => {
-                return Err(format!(
-                    "{name} is optimised out: it is nowhere at the entry"
-                ));
-            }
-            Place::Computed => {
-                return Err(format!(
-                    "{name} is not in one register at the entry: the compiler made it a constant or took it apart"
-                ));
-            }
-        };
-        Ok((reg, parameter.ty))
-    }
-
-    /// Unoptimised code puts parameters into its frame: at the entry they are where the caller put
-    /// them.
-    fn by_convention(&self, at: usize) -> Result<Reg, String> {
-        let debug = self.debug()?;
-        let signature = self.signature.as_ref().ok_or("no signature")?;
-        let mut next = match signature.returns.map(|ty| debug.kind(ty)) {
-            // Larger ones are returned through a pointer that comes first.
-            Some(Kind::Struct { bytes, .. }) if bytes > 16 => 1,
-            _ => 0,
-        };
-        for (n, parameter) in signature.parameters.iter().enumerate() {
-            match debug.kind(parameter.ty) {
-                Kind::Integer { .. } | Kind::Pointer { .. } if n == at => {
-                    let reg = Reg::ARGUMENTS.get(next);
-                    return reg
-                        .copied()
-                        .ok_or_else(|| "it is passed on the stack".to_owned());
-                }
-                Kind::Integer { .. } | Kind::Pointer { .. } => next += 1,
-                _ if n == at => break,
-                Kind::Float => {}
-                Kind::Struct { bytes, .. } if bytes > 16 => {}
-                _ => {
-                    let name = &parameter.name;
-                    return Err(format!(
-                        "it comes after {name}, which is passed by value: in which registers, only optimised code says (-O1 and up)"
-                    ));
-                }
-            }
-        }
-        Err("it is no integer and no pointer".into())
-    }
-
-    fn walk(&self, root: &str, steps: &[Step]) -> Result<(Walk, String), String> {
-        let (base, ty) = self.register(root)?;
-        let mut walk = Walk {
-            base,
-            offsets: Vec::new(),
-            ty,
-            array: None,
-            tail: Vec::new(),
-        };
-        let mut said = root.to_owned();
-        for step in steps {
-            self.step(&mut walk, step, &said)?;
-            said = match step {
-                Step::Arrow(name) => format!("{said}->{name}"),
-                Step::Dot(name) => format!("{said}.{name}"),
-                Step::Index(n) => format!("{said}[{n}]"),
-                Step::Slice(_) => format!("{said}[]"),
-            };
-        }
-        Ok((walk, said))
-    }
-
-    fn scalar(&self, ty: At, said: &str) -> Result<Scalar, String> {
-        match self.debug()?.kind(ty) {
-            Kind::Integer { bytes, signed } => Ok(Scalar::native(bytes, signed)),
-            Kind::Pointer { .. } => Ok(Scalar::WORD),
-            Kind::Struct { name, .. } => Err(format!(
-                "{said} is a struct {name}: name a member of it, {}",
-                self.some_members(ty)
-            )),
-            Kind::Array { .. } => Err(format!("{said} is an array: take [0..N] or an element")),
-            Kind::Float => Err(format!(
-                "{said} is a floating-point number: only integers are taken along"
-            )),
-            Kind::Void => Err(format!("{said} has no type")),
-            Kind::Other(what) => Err(format!("{said} is {what}")),
-        }
-    }
-
-    fn some_members(&self, ty: At) -> String {
-        let mut names = self.debug().map(|d| d.members(ty)).unwrap_or_default();
-        let more = names.len() > 8;
-        names.truncate(8);
-        let names = names.join(", ");
-        match more {
-            true => format!("{names} …"),
-            false => names,
-        }
-    }
-
-    fn step(&self, walk: &mut Walk, step: &Step, said: &str) -> Result<(), String> {
-        let debug = self.debug()?;
-        let kind = debug.kind(walk.ty);
-        match step {
-            Step::Arrow(name) => {
-                let Kind::Pointer { to: Some(to) } = kind else {
-                    return Err(format!(
-                        "{said} is no pointer to a struct: -> does not apply"
-                    ));
-                };
-                let member = self.member(to, name, said)?;
-                walk.ty = member.1;
-                walk.through(member.0)
-            }
-            Step::Dot(name) => {
-                if let Kind::Pointer { .. } = kind {
-                    return Err(format!("{said} is a pointer: write {said}->{name}"));
-                }
-                let member = self.member(walk.ty, name, said)?;
-                walk.ty = member.1;
-                walk.add(member.0)
-            }
-            Step::Index(n) => {
-                let n = u64::from(*n);
-                let (of, stride) = self.elements(&kind, said)?;
-                walk.ty = of;
-                match kind {
-                    Kind::Pointer { .. } => walk.through(n * stride),
-                    _ => walk.add(n * stride),
-                }
-            }
-            Step::Slice(limit) => {
-                let (of, stride) = self.elements(&kind, said)?;
-                walk.ty = of;
-                if let Kind::Pointer { .. } = kind {
-                    walk.through(0)?;
-                }
-                walk.add(0)?;
-                let stride = u32::try_from(stride).map_err(|_| TOO_FAR)?;
-                walk.array = Some((stride, self.limit(limit)?));
-                Ok(())
-            }
-        }
-    }
-
-    fn elements(&self, kind: &Kind, said: &str) -> Result<(At, u64), String> {
-        let (of, stride) = match kind {
-            Kind::Array { of, stride } => (*of, *stride),
-            Kind::Pointer { to: Some(to) } => (*to, self.debug()?.size(*to)),
-            _ => {
-                return Err(format!(
-                    "{said} is no array and no pointer: [ does not apply"
-                ));
-            }
-        };
-        match stride {
-            0 => Err(format!("the size of an element of {said} is not known")),
-            _ => Ok((of, stride)),
-        }
-    }
-
-    fn member(&self, ty: At, name: &str, said: &str) -> Result<(u64, At), String> {
-        let debug = self.debug()?;
-        let Some(member) = debug.member(ty, name) else {
-            return Err(format!(
-                "what {said} is has no member {name}; there are {}",
-                self.some_members(ty)
-            ));
-        };
-        match member.bit_field {
-            true => Err(format!(
-                "{name} is a bit field: only whole integers are taken along"
-            )),
-            false => Ok((member.offset, member.ty)),
-        }
-    }
-
-    fn returned(&self) -> Result<Scalar, String> {
-        let Some(signature) = &self.signature else {
-            return Ok(Scalar::WORD);
-        };
-        match signature.returns {
-            Some(ty) => self.scalar(ty, "what it returns"),
-            None => Err("the function returns nothing".into()),
-        }
-    }
 }
 
 /// Base and offsets; pointers on the way must be of 64 bits.
@@ -513,15 +271,5 @@ fn follow(raw: &Raw) -> Result<(Reg, Vec<i32>), String> {
             offsets.push(*offset);
             Ok((base, offsets))
         }
-    }
-}
-
-/// Register numbers of the x86-64 psABI's DWARF mapping (3.6.2) to those of machine code.
-fn of_dwarf(register: u16) -> Option<Reg> {
-    const LOW: [u8; 8] = [0, 2, 1, 3, 6, 7, 5, 4];
-    match register {
-        0..=7 => Some(Reg(LOW[usize::from(register)])),
-        8..=15 => Some(Reg(register as u8)),
-        _ => None,
     }
 }
