@@ -242,7 +242,12 @@ fn screen_keys() -> Result<()> {
     // Of these intervals none is shown; the seconds since the start alone would have moved.
     terminal.stays(&still, 10 * INTERVAL)?;
     terminal.key("s")?;
-    terminal.until("saved", |s| s.contains("saved to hopscope-top-1.csv"))?;
+    let saved = terminal.until("saved", |s| s.contains("saved to hopscope-top-1.csv"))?;
+    let numbers = |s: &str| s.lines().take(2).map(str::to_owned).collect::<Vec<_>>();
+    ensure!(
+        numbers(&saved) == numbers(&still),
+        "{still}\nis now\n{saved}"
+    );
     let csv = std::fs::read_to_string(dir.join("hopscope-top-1.csv"))?;
     for function in ["paced_outer", "paced_inner"] {
         ensure!(

@@ -43,13 +43,23 @@ take(struct frame *frame, int queue, uint64_t id, uint8_t small, short five, lon
 	return -(int64_t)id;
 }
 
-/* Loads what it has only on one of its ways. */
+static int failures;
+
+/* Loads what it has only on one of its ways, while numbers of its own lie in the red zone. */
 __attribute__((noinline)) int look(struct frame *frame, uint64_t id)
 {
+	volatile uint64_t kept[12];
+	int port;
 	if (id % 2)
 		return -1;
+	for (uint64_t i = 0; i < 12; i++)
+		kept[i] = id + i;
+	port = frame->port;
+	__asm__ volatile("" : "+r"(port) : : "memory");
+	for (uint64_t i = 0; i < 12; i++)
+		failures += kept[i] != id + i;
 	sink = id;
-	return frame->port;
+	return port;
 }
 
 /* Never looks behind the pointer itself. */
@@ -69,8 +79,6 @@ static uint64_t fill(struct frame *frame, uint64_t id)
 		frame->packets[i].seq = (uint32_t)(id * 64 + i);
 	return id;
 }
-
-static int failures;
 
 static void call(struct frame *frame, uint64_t id)
 {
