@@ -20,6 +20,13 @@ pub enum Error {
         status: String,
         said: String,
     },
+    /// What was measured is gone; `source` is what was noticed of it.
+    #[error("{program} ended while it was measured ({status}): {source}")]
+    Ended {
+        program: String,
+        status: String,
+        source: Box<Error>,
+    },
     #[error("the bench program answered {answer:?} to {asked:?}")]
     Answer { asked: String, answer: String },
     #[error("{program} did not report ready within {seconds} s; it said: {said}")]

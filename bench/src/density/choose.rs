@@ -123,13 +123,22 @@ pub(super) fn called_functions(hopscope: &Hopscope, nf: &mut Running) -> Result<
     // What was overwritten is as likely of one function as of another.
     let kept = recorded.number("recorded")?;
     let scale = (kept + recorded.number("lost")?) / kept / packets as f64;
+    Ok(called(&report, scale))
+}
+
+/// From the lines of `report --by function --json`: what a pattern means alone.
+fn called(report: &str, scale: f64) -> Vec<Called> {
     let mut rows: HashMap<String, (f64, u32)> = HashMap::new();
     for line in report.lines() {
         let row: Value = serde_json::from_str(line).unwrap_or_default();
         let text = |key: &str| row.get(key).and_then(Value::as_str);
-        let (Some("function"), Some(module), Some(function)) =
-            (text("type"), text("module"), text("function"))
-        else {
+        // One that is refused shares its name with whoever has the same: a pattern means both.
+        let function = match text("type") {
+            Some("function") => text("function"),
+            Some("refusal") => text("name"),
+            _ => None,
+        };
+        let (Some(module), Some(function)) = (text("module"), function) else {
             continue;
         };
         let module = module.rsplit('/').next().unwrap_or(module);
@@ -154,7 +163,7 @@ pub(super) fn called_functions(hopscope: &Hopscope, nf: &mut Running) -> Result<
             .total_cmp(&a.calls_per_packet)
             .then_with(|| a.pattern.cmp(&b.pattern))
     });
-    Ok(called)
+    called
 }
 
 /// Calls for each packet, from the most frequent function measured alone.
@@ -184,7 +193,7 @@ pub(super) fn to_scale(
 mod tests {
     use super::*;
 
-    fn called(name: &str, calls_per_packet: f64) -> Called {
+    fn at(name: &str, calls_per_packet: f64) -> Called {
         Called {
             pattern: name.into(),
             calls_per_packet,
@@ -193,12 +202,7 @@ mod tests {
 
     #[test]
     fn as_many_as_asked_and_no_more() {
-        let all = [
-            called("a", 4.0),
-            called("b", 1.0),
-            called("c", 1.0),
-            called("d", 0.03),
-        ];
+        let all = [at("a", 4.0), at("b", 1.0), at("c", 1.0), at("d", 0.03)];
         let two = functions(&all, 2.0);
         assert_eq!(
             (two.patterns.as_slice(), two.executions),
@@ -207,5 +211,18 @@ mod tests {
         assert_eq!(functions(&all, 10.0).patterns, ["a", "b", "d"]);
         assert!(two.is_reached() && !functions(&all, 50.0).is_reached());
         assert_eq!(functions(&all, 2.0 / 32.0).patterns, ["d"]);
+    }
+
+    /// Found by a bench that was refused one of two functions with one name.
+    #[test]
+    fn names_of_several_functions_are_left_out() {
+        let report = r#"{"type":"function","module":"/a/nf","function":"one","calls":8}
+{"type":"function","module":"/a/nf","function":"two","calls":4}
+{"type":"function","module":"/a/nf","function":"two","calls":4}
+{"type":"function","module":"/a/nf","function":"three","calls":2}
+{"type":"refusal","module":"/a/nf","name":"three","reason":"too short"}
+{"type":"refusal","module":"/b/other","name":"one","reason":"too short"}"#;
+        let names = called(report, 1.0).into_iter().map(|c| c.pattern);
+        assert_eq!(names.collect::<Vec<_>>(), ["nf!one"]);
     }
 }

@@ -59,7 +59,11 @@ pub(super) fn measure(
     processors: &Processors,
     demo: Option<&PathBuf>,
 ) -> Result<Latency> {
-    let nf = Cabled::start(settings, processors, demo, "density", &[])?;
+    let mut nf = Cabled::start(settings, processors, demo, "density", &[])?;
+    through(settings, hopscope, &nf).map_err(|error| nf.blamed(error))
+}
+
+fn through(settings: &Settings, hopscope: &Hopscope, nf: &Cabled) -> Result<Latency> {
     let rounds = if settings.quick { 6 } else { 15 };
     let packets = if settings.quick { 10_000 } else { 40_000 };
     let mut places: [Vec<Vec<f64>>; 3] = Default::default();
@@ -73,7 +77,7 @@ pub(super) fn measure(
             Side::B => Some(hopscope.record(nf.pid(), &patterns, &[])?),
             Side::A | Side::Control => None,
         };
-        let transit = one(&nf, packets)?;
+        let transit = one(nf, packets)?;
         if let Some(recording) = recording {
             let recorded = recording.stop()?;
             corrections.push(probes_of_a_run_ns(hopscope, &recorded.file)?);

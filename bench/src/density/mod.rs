@@ -84,14 +84,28 @@ fn measure(
     start: impl Fn() -> Result<Running>,
     output: &mut Output<'_>,
 ) -> Result<(Vec<Level>, Vec<NotMeasured>)> {
-    let mut functions = choose::called_functions(hopscope, &mut start()?)?;
+    let mut nf = start()?;
+    let functions = choose::called_functions(hopscope, &mut nf);
+    let mut functions = functions.map_err(|error| nf.blamed(error))?;
+    drop(nf);
     // A new one: copies of all functions in the caches and the address space are not what is asked.
-    let nf = &mut start()?;
+    let mut nf = start()?;
+    at_all_densities(settings, hopscope, &mut nf, &mut functions, output)
+        .map_err(|error| nf.blamed(error))
+}
+
+fn at_all_densities(
+    settings: &Settings,
+    hopscope: &Hopscope,
+    nf: &mut Running,
+    functions: &mut [choose::Called],
+    output: &mut Output<'_>,
+) -> Result<(Vec<Level>, Vec<NotMeasured>)> {
     let (rounds, milliseconds) = if settings.quick { (3, 250) } else { (9, 500) };
-    choose::to_scale(&mut functions, hopscope, nf, milliseconds)?;
+    choose::to_scale(functions, hopscope, nf, milliseconds)?;
     let (mut levels, mut missing) = (Vec::new(), Vec::new());
     for density in Density::ALL {
-        let chosen = choose::functions(&functions, density.executions_per_packet());
+        let chosen = choose::functions(functions, density.executions_per_packet());
         if !chosen.is_reached() {
             missing.push(NotMeasured {
                 what: format!("{} at {density}", nf.name),

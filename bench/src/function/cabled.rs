@@ -72,6 +72,11 @@ impl Cabled {
         self.nf.pid()
     }
 
+    /// The error, and how the firewall ended if that is behind it.
+    pub(crate) fn blamed(&mut self, error: Error) -> Error {
+        self.nf.blamed(error)
+    }
+
     /// Sends packets of 128 bytes that match the rules, and waits for the last.
     pub(crate) fn load(&self, arguments: &[&str]) -> Result<()> {
         let mut load = self.network.urgent("taskset");

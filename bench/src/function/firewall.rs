@@ -4,7 +4,7 @@ use super::BATCH;
 use super::Processors;
 use super::Running;
 use super::counter::Counter;
-use super::running::start as start_program;
+use super::running::{blamed, start as start_program};
 use crate::Settings;
 use crate::error::{Error, Result};
 use crate::program::run;
@@ -94,6 +94,11 @@ pub(crate) struct Killed(Child);
 impl Killed {
     pub(crate) fn pid(&self) -> i32 {
         self.0.id() as i32
+    }
+
+    /// The error, and how the firewall ended if that is behind it.
+    pub(crate) fn blamed(&mut self, error: Error) -> Error {
+        blamed("the firewall", &mut self.0, error)
     }
 }
 

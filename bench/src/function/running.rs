@@ -86,6 +86,11 @@ impl Running {
         }
     }
 
+    /// The error, and how the program ended if that is behind it.
+    pub(crate) fn blamed(&mut self, error: Error) -> Error {
+        blamed(self.name, &mut self.child, error)
+    }
+
     /// Stands still, or goes on.
     pub(crate) fn hold(&self, held: bool) -> Result<()> {
         let signal = if held {
@@ -108,6 +113,17 @@ impl Drop for Running {
         if let Some(directory) = &self.leaves {
             let _ = fs::remove_dir_all(directory);
         }
+    }
+}
+
+pub(crate) fn blamed(program: &str, child: &mut Child, error: Error) -> Error {
+    match child.try_wait() {
+        Ok(Some(status)) => Error::Ended {
+            program: program.into(),
+            status: status.to_string(),
+            source: Box::new(error),
+        },
+        _ => error,
     }
 }
 
