@@ -21,10 +21,11 @@ pub enum Error {
         said: String,
     },
     /// What was measured is gone; `source` is what was noticed of it.
-    #[error("{program} ended while it was measured ({status}): {source}")]
+    #[error("{program} ended while it was measured ({status}; it said: {said}): {source}")]
     Ended {
         program: String,
         status: String,
+        said: String,
         source: Box<Error>,
     },
     #[error("the bench program answered {answer:?} to {asked:?}")]

@@ -3,7 +3,8 @@
  * off_cpu CPU CALLS OUT [thread]: pins itself to CPU, is ready, waits for SIGUSR1, makes CALLS calls
  * that compute and as many that sleep (in a thread of its own, started then, if asked for), and
  * writes a line for each to OUT: function, ns by the clock, ns on a run queue without running
- * (schedstat(5) of Linux: Documentation/scheduler/sched-stats.rst). Then waits for SIGTERM.
+ * (Linux: Documentation/scheduler/sched-stats.rst), ns that reading this before and after took. Then
+ * waits for SIGTERM.
  *
  * Not the thread's CPU time: the kernel takes from it what a hypervisor took away, which is in no
  * switch, and books that on whichever thread runs when it hears of it.
@@ -56,12 +57,15 @@ static long long waited(void) {
   return delay;
 }
 
-/* The clock innermost: reading it is no system call, at whose end the thread may be taken off. */
+/* A thread that is taken off at the end of a system call waits outside of the call that is timed;
+ * the time that the system calls took tells. */
 static void timed(FILE *out, const char *name, void (*call)(void)) {
-  long long delay = waited(), wall = now(CLOCK_MONOTONIC);
+  long long before = now(CLOCK_MONOTONIC), delay = waited(), begin = now(CLOCK_MONOTONIC);
   call();
-  wall = now(CLOCK_MONOTONIC) - wall, delay = waited() - delay;
-  fprintf(out, "%s %lld %lld\n", name, wall, delay);
+  long long end = now(CLOCK_MONOTONIC);
+  delay = waited() - delay;
+  long long reading = now(CLOCK_MONOTONIC) - end + begin - before;
+  fprintf(out, "%s %lld %lld %lld\n", name, end - begin, delay, reading);
 }
 
 static int calls;
@@ -71,7 +75,7 @@ static void *work(void *unused) {
   FILE *out = fopen(path, "w");
   schedstat = open("/proc/thread-self/schedstat", O_RDONLY);
   if (!out || schedstat < 0) {
-    perror(path);
+    perror(out ? "/proc/thread-self/schedstat" : path);
     exit(3);
   }
   setvbuf(out, malloc(1 << 22), _IOFBF, 1 << 22);

@@ -2,16 +2,17 @@
 //! are kept are kept whole.
 mod every;
 mod memory;
+mod passes;
 mod refused;
 mod saved;
 
-use crate::passes::{FUNCTIONS, Program, binary, expect_contiguous};
 use crate::recording::{Recording, command};
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_event::{EndsEarly, Ns, TriggerEntry};
 use hopscope_tests::{Requirement, Suite, Target, hopscope, hopscope_bin, scratch};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use passes::{FUNCTIONS, Program, binary, expect_contiguous};
 use saved::Saved;
 use serde_json::Value;
 use std::io::Write;

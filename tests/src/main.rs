@@ -24,7 +24,6 @@ mod made;
 mod netio;
 mod nf;
 mod off_cpu;
-mod passes;
 mod recording;
 mod top;
 mod torture;

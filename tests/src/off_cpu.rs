@@ -19,19 +19,31 @@ pub(crate) fn register(suite: &mut Suite) {
             against_the_kernel("preempted", true, false)
         })
         .alone();
-    suite.case("off_cpu::sleep_is_no_preemption", needs, || {
-        against_the_kernel("asleep", false, false)
-    });
-    suite.case("off_cpu::threads_started_later", needs, || {
-        against_the_kernel("thread", false, true)
-    });
+    suite
+        .case("off_cpu::sleep_is_no_preemption", needs, || {
+            against_the_kernel("asleep", false, false)
+        })
+        .alone();
+    suite
+        .case("off_cpu::threads_started_later", needs, || {
+            against_the_kernel("thread", false, true)
+        })
+        .alone();
     suite.case("off_cpu::left_out_when_asked", needs, left_out);
 }
 
-/// What the program says of each call, in order: time by the clock, and of it what it waited for a
-/// processor.
+/// What the program says of each call, in order.
 struct Truth {
-    calls: HashMap<String, Vec<(u64, u64)>>,
+    calls: HashMap<String, Vec<Said>>,
+}
+
+/// In ns.
+#[derive(Debug)]
+struct Said {
+    wall: u64,
+    waited: u64,
+    /// How long it took to read the account of the waiting, before and after.
+    reading: u64,
 }
 
 fn run_program(name: &str, busy: bool, thread: bool, record: &[&str]) -> Result<(Truth, PathBuf)> {
@@ -68,13 +80,17 @@ fn run_program(name: &str, busy: bool, thread: bool, record: &[&str]) -> Result<
 }
 
 fn truth(said: &Path) -> Result<Truth> {
-    let mut calls: HashMap<String, Vec<(u64, u64)>> = HashMap::new();
+    let mut calls: HashMap<String, Vec<Said>> = HashMap::new();
     for line in std::fs::read_to_string(said)?.lines() {
         let words: Vec<_> = line.split(' ').collect();
-        let [name, wall, waited] = words[..] else {
+        let [name, wall, waited, reading] = words[..] else {
             anyhow::bail!("{line:?}");
         };
-        let call = (wall.parse()?, waited.parse()?);
+        let call = Said {
+            wall: wall.parse()?,
+            waited: waited.parse()?,
+            reading: reading.parse()?,
+        };
         calls.entry(name.into()).or_default().push(call);
     }
     Ok(Truth { calls })
@@ -130,11 +146,14 @@ fn overlap(rows: &[OffCpu], from: u64, to: u64) -> (u64, u64) {
 }
 
 /// A call that computes is off the processor while it waits for one; one that sleeps, while it
-/// sleeps and then waits. What a switch itself takes, the kernel books on either side of it, and what
-/// is taken off between reading an account and the call is in one of them only: rare, and short.
+/// sleeps and then waits. What a switch itself takes, the kernel books on either side of it. Where the
+/// thread was taken off while it read the account, that wait is in it and not in the call: such
+/// calls say nothing, and most are none. Alone, because beside real-time processes that move packets
+/// the account was seen to say up to 0.4 ms a call more, and more than the call had left.
 fn against_the_kernel(name: &str, busy: bool, thread: bool) -> Result<()> {
     const SWITCH_NS: u64 = 60_000;
     const SLEPT_NS: u64 = 700_000;
+    const READING_NS: u64 = 40_000;
     let (truth, file) = run_program(name, busy, thread, &[])?;
     let found = found(&file)?;
     for (function, said) in &truth.calls {
@@ -144,28 +163,30 @@ fn against_the_kernel(name: &str, busy: bool, thread: bool) -> Result<()> {
             "{function}: calls are missing"
         );
         let sleeps = function == "doze";
-        let agrees = |((wall, waited), (off, _)): &(&(u64, u64), &Found)| match sleeps {
-            true => (SLEPT_NS + waited..wall + SWITCH_NS).contains(&(off + SWITCH_NS)),
-            false => waited.abs_diff(*off) < SWITCH_NS,
-        };
-        let calls = said.iter().zip(recorded);
-        let odd: Vec<_> = calls.filter(|call| !agrees(call)).collect();
-        let sum = |values: Vec<u64>| values.iter().sum::<u64>();
-        let (waited_ns, off_ns) = (
-            sum(said.iter().map(|(_, waited)| *waited).collect()),
-            sum(recorded.iter().map(|(off, _)| *off).collect()),
-        );
-        let preempted_ns = sum(recorded.iter().map(|(_, p)| *p).collect());
+        let calls: Vec<_> = said.iter().zip(recorded).collect();
+        let clear: Vec<_> = (calls.iter())
+            .filter(|(said, _)| said.reading < READING_NS)
+            .collect();
+        let odd: Vec<_> = (clear.iter())
+            .filter(|(said, (off, _))| match sleeps {
+                true => {
+                    let least = SLEPT_NS + said.waited;
+                    *off + SWITCH_NS < least || *off >= said.wall
+                }
+                false => said.waited.abs_diff(*off) >= SWITCH_NS,
+            })
+            .collect();
+        let sum = |of: &dyn Fn(&Found) -> u64| recorded.iter().map(of).sum::<u64>();
+        let (off_ns, preempted_ns) = (sum(&|f| f.0), sum(&|f| f.1));
         println!(
-            "{name} {function}: {} of {} calls off by {SWITCH_NS} ns; waited by the kernel \
-             {waited_ns} ns, recorded {off_ns} ns, of it preempted {preempted_ns} ns",
+            "{name} {function}: {} of {} calls read without a break, {} of them off by {SWITCH_NS} ns; \
+             recorded {off_ns} ns, of it preempted {preempted_ns} ns",
+            clear.len(),
+            calls.len(),
             odd.len(),
-            said.len()
         );
-        ensure!(
-            odd.len() * 20 <= said.len(),
-            "{function}, wall, waited, off CPU, preempted: {odd:?}"
-        );
+        ensure!(clear.len() * 2 > calls.len(), "the account says too little");
+        ensure!(odd.len() * 20 <= clear.len(), "{function}: {odd:?}");
         match sleeps {
             // Being woken late is not being taken off.
             true => ensure!(preempted_ns * 10 < off_ns, "sleep was taken for preemption"),

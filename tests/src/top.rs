@@ -238,7 +238,7 @@ fn screen_keys() -> Result<()> {
     terminal.key("Escape")?;
     terminal.until("unfiltered", |s| s.contains("paced_outer"))?;
     terminal.key("Space")?;
-    let still = terminal.until("paused", |s| s.contains("PAUSED"))?;
+    let still = terminal.until_whole("paused", |s| s.contains("PAUSED"))?;
     // Of these intervals none is shown; the seconds since the start alone would have moved.
     terminal.stays(&still, 10 * INTERVAL)?;
     terminal.key("s")?;

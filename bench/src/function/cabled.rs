@@ -1,7 +1,8 @@
 //! The demo firewall between two cables, in a network namespace of its own, and generated packets
 //! that go through it. Both run before everything else on the machine.
 use super::Processors;
-use super::firewall::{self, Killed};
+use super::firewall;
+use super::started::Started;
 use crate::Settings;
 use crate::error::{Error, Result};
 use crate::load::network::Namespace;
@@ -26,7 +27,7 @@ pub(crate) const MODULES: [&str; 10] = [
 
 /// Dropping it ends the firewall and takes the network away.
 pub(crate) struct Cabled {
-    nf: Killed,
+    nf: Started,
     network: Namespace,
     hopscope: PathBuf,
     processors: Processors,
@@ -74,7 +75,7 @@ impl Cabled {
 
     /// The error, and how the firewall ended if that is behind it.
     pub(crate) fn blamed(&mut self, error: Error) -> Error {
-        self.nf.blamed(error)
+        self.nf.blamed("the firewall", error)
     }
 
     /// Sends packets of 128 bytes that match the rules, and waits for the last.

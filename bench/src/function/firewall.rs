@@ -4,14 +4,14 @@ use super::BATCH;
 use super::Processors;
 use super::Running;
 use super::counter::Counter;
-use super::running::{blamed, start as start_program};
+use super::started::{Started, start as start_program};
 use crate::Settings;
 use crate::error::{Error, Result};
 use crate::program::run;
 use std::fs;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 const WORKER: &str = "worker-0";
 
@@ -44,15 +44,15 @@ pub(crate) fn on_packets_from_memory(
     command.args(["--burst", &BATCH.to_string(), "--ready-file"]);
     command.arg(&ready).stdout(Stdio::piped());
     let log = dir.join(format!("{name}.log"));
-    let mut child = start_program(&mut command, &log, || ready.exists())?;
-    let Some(stdout) = child.stdout.take() else {
+    let mut program = start_program(&mut command, &log, || ready.exists())?;
+    let Some(stdout) = program.stdout() else {
         unreachable!("asked for as a pipe")
     };
     let counter = Counter::Lines {
-        pid: child.id() as i32,
+        pid: program.pid(),
         answers: BufReader::new(stdout),
     };
-    Ok(Running::new(name, child, WORKER, counter))
+    Ok(Running::new(name, program, WORKER, counter))
 }
 
 fn folder(settings: &Settings) -> Result<PathBuf> {
@@ -69,7 +69,7 @@ pub(crate) fn between_ports(
     demo: Option<&PathBuf>,
     rules: &Path,
     options: &[&str],
-) -> Result<Killed> {
+) -> Result<Started> {
     let program = std::path::absolute(program(settings, demo)?);
     let dir = folder(settings)?;
     let ready = dir.join("ports.ready");
@@ -85,28 +85,7 @@ pub(crate) fn between_ports(
         .arg(&ready)
         .stdout(Stdio::null());
     let log = dir.join("ports.log");
-    start_program(taskset, &log, || ready.exists()).map(Killed)
-}
-
-/// Dropping it ends the program.
-pub(crate) struct Killed(Child);
-
-impl Killed {
-    pub(crate) fn pid(&self) -> i32 {
-        self.0.id() as i32
-    }
-
-    /// The error, and how the firewall ended if that is behind it.
-    pub(crate) fn blamed(&mut self, error: Error) -> Error {
-        blamed("the firewall", &mut self.0, error)
-    }
-}
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    start_program(taskset, &log, || ready.exists())
 }
 
 pub(crate) fn program(settings: &Settings, demo: Option<&PathBuf>) -> Result<PathBuf> {

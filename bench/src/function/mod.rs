@@ -6,6 +6,7 @@ pub(crate) mod dpdk;
 pub(crate) mod firewall;
 mod processors;
 mod running;
+mod started;
 
 pub(crate) use cabled::{Cabled, MODULES};
 pub(crate) use processors::Processors;

@@ -1,20 +1,20 @@
 //! A network function at work on an endless supply of packets from memory.
 use super::counter::Counter;
+use super::started::Started;
 use crate::error::{Error, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const STALLED_AFTER: Duration = Duration::from_secs(20);
 
 /// Dropping it ends the program.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) name: &'static str,
-    child: Child,
+    program: Started,
     /// The thread that handles the packets, by the name it has.
     worker: String,
     pub(crate) counter: Counter,
@@ -23,10 +23,15 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn new(name: &'static str, child: Child, worker: &str, counter: Counter) -> Running {
+    pub(crate) fn new(
+        name: &'static str,
+        program: Started,
+        worker: &str,
+        counter: Counter,
+    ) -> Running {
         Running {
             name,
-            child,
+            program,
             worker: worker.into(),
             counter,
             leaves: None,
@@ -39,7 +44,7 @@ impl Running {
     }
 
     pub(crate) fn pid(&self) -> i32 {
-        self.child.id() as i32
+        self.program.pid()
     }
 
     /// Thread id of the worker.
@@ -73,22 +78,28 @@ impl Running {
 }
 
 impl Running {
-    /// Processor time of the worker for each packet, over a window of so many milliseconds.
+    /// Processor time of the worker for each packet, over a window of so many milliseconds, or
+    /// several where no packet came in the first.
     pub(crate) fn ns_per_packet(&mut self, milliseconds: u64) -> Result<f64> {
-        let (packets, ns) = (self.counter.packets()?, self.worker_ns()?);
-        std::thread::sleep(Duration::from_millis(milliseconds));
-        let (packets, ns) = (self.counter.packets()? - packets, self.worker_ns()? - ns);
-        match packets {
-            0 => Err(Error::Nothing {
-                what: "a network function at work",
-            }),
-            _ => Ok(ns as f64 / packets as f64),
+        let (before, ns_before) = (self.counter.packets()?, self.worker_ns()?);
+        let start = Instant::now();
+        // On a busy machine the worker may have no processor for a whole window: its time stands still
+        // meanwhile too.
+        while start.elapsed() < STALLED_AFTER {
+            std::thread::sleep(Duration::from_millis(milliseconds));
+            let packets = self.counter.packets()? - before;
+            if packets > 0 {
+                return Ok((self.worker_ns()? - ns_before) as f64 / packets as f64);
+            }
         }
+        Err(Error::Nothing {
+            what: "a network function at work",
+        })
     }
 
     /// The error, and how the program ended if that is behind it.
     pub(crate) fn blamed(&mut self, error: Error) -> Error {
-        blamed(self.name, &mut self.child, error)
+        self.program.blamed(self.name, error)
     }
 
     /// Stands still, or goes on.
@@ -107,59 +118,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One of them has no handler for any signal, another ignores SIGINT.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.program.end();
         if let Some(directory) = &self.leaves {
             let _ = fs::remove_dir_all(directory);
         }
     }
-}
-
-pub(crate) fn blamed(program: &str, child: &mut Child, error: Error) -> Error {
-    match child.try_wait() {
-        Ok(Some(status)) => Error::Ended {
-            program: program.into(),
-            status: status.to_string(),
-            source: Box::new(error),
-        },
-        _ => error,
-    }
-}
-
-/// Starts `command` and waits until `is_ready` says so. The program's words go to a file.
-pub(crate) fn start(
-    command: &mut Command,
-    log: &Path,
-    mut is_ready: impl FnMut() -> bool,
-) -> Result<Child> {
-    let create = || fs::File::create(log).map_err(Error::file("create", log));
-    let program = command.get_program().to_string_lossy().into_owned();
-    command.stdin(Stdio::null()).stderr(create()?);
-    let mut child = command.spawn().map_err(Error::start(&program))?;
-    let start = Instant::now();
-    let said = || crate::program::last_words(&fs::read_to_string(log).unwrap_or_default());
-    while !is_ready() {
-        let status = child
-            .try_wait()
-            .map_err(Error::file("wait for", &program))?;
-        if let Some(status) = status {
-            return Err(Error::Failed {
-                program,
-                status: status.to_string(),
-                said: said(),
-            });
-        }
-        if start.elapsed() > READY_WITHIN {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(Error::NotReady {
-                program,
-                seconds: READY_WITHIN.as_secs(),
-                said: said(),
-            });
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    Ok(child)
 }

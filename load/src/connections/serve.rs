@@ -58,7 +58,11 @@ macro_rules! counts {
         /// One thread's; on cache lines of its own, since others only look now and then.
         #[derive(Debug, Default)]
         #[repr(align(128))]
-        struct Counters { $($name: AtomicU64),* }
+        struct Counters {
+            $($name: AtomicU64,)*
+            /// Odd while something is sent and not yet counted.
+            sendings: AtomicU64,
+        }
 
         impl Counters {
             fn add_to(&self, sum: &mut ServeCounts) {
@@ -82,20 +86,36 @@ counts! {
     datagrams,
     bytes_received,
     bytes_sent,
-    /// Requests that came whole and are being answered, where the service knows the size of a request.
+    /// Requests that came whole, each answered, where the service knows the size of a request.
     answered,
     /// Connections whose bytes were not those of the seed.
     corrupt,
 }
 
 impl Counters {
-    fn add(counter: &AtomicU64, n: u64) {
-        counter.fetch_add(n, Ordering::Relaxed);
+    /// Sends with `send` and counts how many bytes it took. To whoever has received them both has
+    /// happened: see [`Counters::settle`].
+    fn sent(&self, send: impl FnOnce() -> std::io::Result<usize>) -> std::io::Result<usize> {
+        self.sendings.fetch_add(1, Ordering::AcqRel);
+        let sent = send();
+        if let Ok(n) = &sent {
+            Counters::add(&self.bytes_sent, *n as u64);
+        }
+        self.sendings.fetch_add(1, Ordering::AcqRel);
+        sent
     }
 
-    /// Of what was counted before it happened, and then did not.
-    fn take_back(counter: &AtomicU64, n: u64) {
-        counter.fetch_sub(n, Ordering::Relaxed);
+    /// Waits until what is being sent is counted; what is sent from now on may be or not.
+    fn settle(&self) {
+        let now = self.sendings.load(Ordering::Acquire);
+        while now % 2 == 1 && self.sendings.load(Ordering::Acquire) == now {
+            // Longer than it takes, unless its thread waits for this one's processor.
+            std::thread::sleep(std::time::Duration::from_micros(50));
+        }
+    }
+
+    fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
     }
 }
 
@@ -182,9 +202,11 @@ impl Server {
         self.address
     }
 
+    /// Whoever has an answer finds it counted.
     pub fn report(&self) -> ServerReport {
         let mut counts = ServeCounts::default();
         for counters in self.counters.iter() {
+            counters.settle();
             counters.add_to(&mut counts);
         }
         let now = KernelCounters::now().ok();
@@ -205,15 +227,14 @@ impl Server {
     ///
     /// # Errors
     /// What a thread failed with, the first of them.
-    pub fn stop(self) -> Result<ServerReport, LoadError> {
+    pub fn stop(mut self) -> Result<ServerReport, LoadError> {
         self.stop.store(true, Ordering::Relaxed);
-        let report = self.report();
-        for thread in self.threads {
+        for thread in std::mem::take(&mut self.threads) {
             // A panic of a thread is a fault of this program: let it be seen as one.
             let ended = thread.join();
             ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         }
-        Ok(report)
+        Ok(self.report())
     }
 }
 

@@ -157,7 +157,7 @@ pub struct Summary {
     /// Longest time all threads of one target stood still, per target, at attach and detach.
     pub attach_pause_ns: Vec<u64>,
     pub detach_pause_ns: Vec<u64>,
-    /// `None` likewise.
+    /// `None` likewise, and of a generator of packets, which does not measure it.
     pub recorder_cpu_ns: Option<u64>,
     /// Anything the user must know: what was left mapped, what could not be restored.
     pub notes: Vec<String>,

@@ -92,15 +92,21 @@ fn summary(out: &mut impl Write, recording: &Recording<'_>) -> io::Result<()> {
             false => texts.join(", "),
         }
     };
-    writeln!(
-        out,
-        "pauses     attach {}, detach {}; recorder used {} of CPU; threads measured: {}",
-        pauses(&s.attach_pause_ns),
-        pauses(&s.detach_pause_ns),
-        s.recorder_cpu_ns
-            .map_or("an unknown time".to_owned(), |ns| ns_text(ns as f64)),
-        grouped(s.threads_measured),
-    )?;
+    match s.recorder_cpu_ns {
+        Some(cpu_ns) => writeln!(
+            out,
+            "pauses     attach {}, detach {}; recorder used {} of CPU; threads measured: {}",
+            pauses(&s.attach_pause_ns),
+            pauses(&s.detach_pause_ns),
+            ns_text(cpu_ns as f64),
+            grouped(s.threads_measured),
+        )?,
+        None => writeln!(
+            out,
+            "part       of a recording, with pauses and processor time that are not known here; threads measured: {}",
+            grouped(s.threads_measured),
+        )?,
+    }
     notes(out, s)
 }
 

@@ -1,7 +1,7 @@
 //! What a reader gets back, from whole and from broken files.
 mod sample;
 
-use hopscope_event::{FunctionId, Kind, Record, ThreadIx};
+use hopscope_event::{FunctionId, Kind, Record, Summary, ThreadIx};
 use hopscope_trace::format::{
     BATCH_RECORDS_MAX, CHUNK_HEADER_BYTES, ChunkHeader, FILE_HEADER_BYTES,
 };
@@ -301,4 +301,16 @@ proptest! {
         whole.extend(chunk(&kind, &payload));
         fuzz_reader(&whole);
     }
+}
+
+#[test]
+fn what_a_part_of_a_recording_does_not_know_stays_unknown() {
+    let part = Summary {
+        calls_unmeasured: None,
+        recorder_cpu_ns: None,
+        ..summary()
+    };
+    let writer = TraceWriter::new(Vec::new(), &meta()).unwrap();
+    let reader = TraceReader::from_bytes(writer.finish(&part).unwrap()).unwrap();
+    assert_eq!(reader.tables().summary, Some(part));
 }

@@ -1,5 +1,5 @@
 //! `--every N`: each Nth run, whole, and nothing else.
-use crate::passes::{FUNCTIONS, Program, RECORDS_A_PASS, RECORDS_BETWEEN, passes, shape};
+use super::passes::{FUNCTIONS, Program, RECORDS_A_PASS, RECORDS_BETWEEN, passes, shape};
 use crate::recording::{Recording, Report, command_with_buffer};
 use anyhow::{Context, Result, ensure};
 use hopscope_event::{Kind, Record, ThinEntry};

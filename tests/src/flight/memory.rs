@@ -1,7 +1,7 @@
 //! However long it records, a flight recorder's memory stays what it was told.
+use super::passes::{Program, expect_contiguous};
 use super::saved::Saved;
 use super::{FUNCTIONS, expect_accounted, flight, recorder_of};
-use crate::passes::{Program, expect_contiguous};
 use crate::recording::{Recording, command_with_buffer};
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_event::BeginsLate;

@@ -1,5 +1,5 @@
 //! What cannot be done is refused before anything is touched, with the reason and what to do.
-use crate::passes::Program;
+use super::passes::Program;
 use anyhow::Result;
 use hopscope_tests::{hopscope, scratch};
 

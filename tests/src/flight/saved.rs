@@ -1,5 +1,5 @@
 //! A file that a flight recorder saved.
-use crate::passes::passes;
+use super::passes::passes;
 use anyhow::{Context, Result, ensure};
 use hopscope_event::{FlightEntry, FunctionId, ThreadIx};
 use hopscope_trace::TraceReader;

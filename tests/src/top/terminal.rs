@@ -57,7 +57,7 @@ impl Terminal {
     }
 
     /// The screen when `there` says so of it.
-    pub(crate) fn until(&self, what: &str, there: impl Fn(&str) -> bool) -> Result<String> {
+    pub(crate) fn until(&self, what: &str, mut there: impl FnMut(&str) -> bool) -> Result<String> {
         let started = Instant::now();
         loop {
             let screen = self.screen()?;
@@ -69,6 +69,14 @@ impl Terminal {
             }
             poll(&mut [], LOOK_AGAIN_MS)?;
         }
+    }
+
+    /// The screen when two looks in a row show the same of which `there` says so: a whole one.
+    pub(crate) fn until_whole(&self, what: &str, there: impl Fn(&str) -> bool) -> Result<String> {
+        let mut last = self.until(what, &there)?;
+        self.until(what, |now| {
+            there(now) && now == std::mem::replace(&mut last, now.into())
+        })
     }
 
     /// For so long it shows nothing else.

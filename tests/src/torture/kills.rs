@@ -66,6 +66,13 @@ pub(super) fn clean_up(torturer: &Torturer, salvaged: &Path, when: &str) -> Resu
     torturer.no_descriptors().with_context(|| when.to_owned())?;
     if salvaged.exists() {
         let report = Report::read(salvaged).with_context(|| when.to_owned())?;
+        // Only a part of the recording is in it.
+        let recorder = &report.summary["recorder"];
+        ensure!(
+            recorder.is_object() && recorder["calls_unmeasured"].is_null(),
+            "{when}: {}",
+            report.summary
+        );
         report.expect_balanced().with_context(|| when.to_owned())?;
     }
     Ok(())

@@ -32,10 +32,8 @@ pub(super) fn run(
         Counters::add(&counters.datagrams, 1);
         Counters::add(&counters.bytes_received, n as u64);
         if service == Service::Echo {
-            // Before it leaves: who has the answer finds it counted.
-            Counters::add(&counters.bytes_sent, n as u64);
-            if socket.send_to(&buffer[..n], from).is_err() {
-                Counters::take_back(&counters.bytes_sent, n as u64);
+            let sent = counters.sent(|| socket.send_to(&buffer[..n], from));
+            if sent.is_err() {
                 Counters::add(&counters.failed, 1);
             }
         }

@@ -147,47 +147,43 @@ impl Peer {
             Err(error) => return Err(error),
         }
         if let Some(pattern) = &shared.pattern {
-            let chunk = pattern.stream(self.offset, CHUNK);
-            self.offset += write(&mut self.stream, chunk, shared)? as u64;
+            let bytes = pattern.stream(self.offset, CHUNK);
+            match shared.counters.sent(|| self.stream.write(bytes)) {
+                Ok(n) => self.offset += n as u64,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(Next::Write)
     }
 
     /// True when everything was taken.
     fn send(&mut self, bytes: &[u8], shared: &Shared<'_>) -> std::io::Result<bool> {
-        let taken = write(&mut self.stream, bytes, shared)?;
+        let mut taken = 0;
+        while taken < bytes.len() {
+            let rest = &bytes[taken..];
+            match shared.counters.sent(|| self.stream.write(rest)) {
+                Ok(n) => taken += n,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
         self.waiting.extend_from_slice(&bytes[taken..]);
         Ok(taken == bytes.len())
     }
 
     /// True when nothing waits any more.
     fn flush(&mut self, shared: &Shared<'_>) -> std::io::Result<bool> {
-        self.sent += write(&mut self.stream, &self.waiting[self.sent..], shared)?;
-        if self.sent < self.waiting.len() {
-            return Ok(false);
+        while self.sent < self.waiting.len() {
+            let rest = &self.waiting[self.sent..];
+            match shared.counters.sent(|| self.stream.write(rest)) {
+                Ok(n) => self.sent += n,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
         }
         self.waiting.clear();
         self.sent = 0;
         Ok(true)
     }
-}
-
-/// How many of the bytes were taken before the socket was full. Counted before they leave and put
-/// right after: who has the answer finds it counted.
-fn write(stream: &mut TcpStream, bytes: &[u8], shared: &Shared<'_>) -> std::io::Result<usize> {
-    let sent = &shared.counters.bytes_sent;
-    let mut taken = 0;
-    while taken < bytes.len() {
-        let offered = bytes.len() - taken;
-        Counters::add(sent, offered as u64);
-        let written = stream.write(&bytes[taken..]);
-        let n = *written.as_ref().unwrap_or(&0);
-        Counters::take_back(sent, (offered - n) as u64);
-        match written {
-            Ok(n) => taken += n,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(taken)
 }

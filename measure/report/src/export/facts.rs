@@ -139,6 +139,7 @@ impl Fact {
     pub fn text(&self) -> String {
         match &self.value {
             Value::String(text) => text.clone(),
+            Value::Null => "not known".to_owned(),
             other => other.to_string(),
         }
     }

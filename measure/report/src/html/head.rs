@@ -59,7 +59,7 @@ fn losses(out: &mut impl Write, page: &Page<'_>) -> io::Result<()> {
     let recording = page.recording;
     let o = &page.functions.oddities;
     let mut parts: Vec<(u64, &str)> = Vec::new();
-    let unmeasured = recording.summary.map_or(Some(0), |s| s.calls_unmeasured);
+    let unmeasured = recording.summary.and_then(|s| s.calls_unmeasured);
     if !recording.is_of_packets_only() {
         parts.push((o.lost + o.torn + o.missing, "records lost, torn or missing"));
         parts.push((page.functions.balance.cut, "calls cut by loss"));
@@ -85,8 +85,8 @@ fn losses(out: &mut impl Write, page: &Page<'_>) -> io::Result<()> {
         (None, Some(_)) => "",
     };
     let unknown = match unmeasured {
-        Some(_) => "",
-        None => "<li class=bad>calls unmeasured: not known of a part of a recording",
+        None if !recording.is_of_packets_only() => "<li class=bad>calls unmeasured: not known",
+        _ => "",
     };
     write!(out, "<ul id=losses>{ended}{unknown}")?;
     for (n, what) in parts {

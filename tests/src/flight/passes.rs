@@ -10,31 +10,31 @@ use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 /// What is measured of it. `pass` leaves by a jump to `done`.
-pub(crate) const FUNCTIONS: &[&str] = &["pass(number)", "look", "done", "idle"];
+pub(super) const FUNCTIONS: &[&str] = &["pass(number)", "look", "done", "idle"];
 /// Records of a pass: entry, its value, four calls, its end, the call it jumps to.
-pub(crate) const RECORDS_A_PASS: u64 = 2 + 8 + 1 + 2;
+pub(super) const RECORDS_A_PASS: u64 = 2 + 8 + 1 + 2;
 /// Of `idle`, after each pass.
-pub(crate) const RECORDS_BETWEEN: u64 = 2;
+pub(super) const RECORDS_BETWEEN: u64 = 2;
 
-pub(crate) struct Program {
+pub(super) struct Program {
     target: Target,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Answer {
-    pub(crate) passes: u64,
+pub(super) struct Answer {
+    pub(super) passes: u64,
     /// The pass that was slow.
-    pub(crate) slow: u64,
+    pub(super) slow: u64,
 }
 
-pub(crate) fn binary() -> Result<PathBuf> {
+pub(super) fn binary() -> Result<PathBuf> {
     compile("gcc", &["flight/passes.c"], &["-O2", "-g"])
 }
 
 impl Program {
-    pub(crate) fn start() -> Result<Program> {
+    pub(super) fn start() -> Result<Program> {
         let mut command = Command::new(binary()?);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut target = Target::spawn(&mut command)?;
@@ -47,12 +47,12 @@ impl Program {
         })
     }
 
-    pub(crate) fn pid(&self) -> i32 {
+    pub(super) fn pid(&self) -> i32 {
         self.target.pid()
     }
 
     /// When it is done. Every result that the program checked was right.
-    pub(crate) fn command(&mut self, command: &str) -> Result<Answer> {
+    pub(super) fn command(&mut self, command: &str) -> Result<Answer> {
         writeln!(self.input, "{command}").context("the program is gone")?;
         let mut line = String::new();
         if self.output.read_line(&mut line)? == 0 {
@@ -68,7 +68,7 @@ impl Program {
     }
 
     /// Ends as asked, and says whether all results were right.
-    pub(crate) fn end(self) -> Result<()> {
+    pub(super) fn end(self) -> Result<()> {
         drop(self.input);
         let status = self.target.wait()?;
         ensure!(status.success(), "the program: {status}");
@@ -76,17 +76,17 @@ impl Program {
     }
 
     /// Passes go on for so long at least: each rests for 100 us.
-    pub(crate) fn rest(&mut self, seconds: u64) -> Result<Answer> {
+    pub(super) fn rest(&mut self, seconds: u64) -> Result<Answer> {
         self.command(&format!("rest {}", seconds * 10_000))
     }
 
-    pub(crate) fn terminate(self) -> Result<()> {
+    pub(super) fn terminate(self) -> Result<()> {
         self.target.signal(Signal::SIGTERM)?;
         self.end()
     }
 }
 
-pub(crate) fn passes(reader: &TraceReader) -> Result<BTreeMap<ThreadIx, Vec<u64>>> {
+pub(super) fn passes(reader: &TraceReader) -> Result<BTreeMap<ThreadIx, Vec<u64>>> {
     let mut passes: BTreeMap<ThreadIx, Vec<u64>> = BTreeMap::new();
     for batch in reader.batches() {
         let batch = batch?;
@@ -101,13 +101,13 @@ pub(crate) fn passes(reader: &TraceReader) -> Result<BTreeMap<ThreadIx, Vec<u64>
 }
 
 /// All of a pass, in order: kinds and functions of its records, as recorded.
-pub(crate) fn shape(records: &[Record]) -> Vec<(FunctionId, Kind)> {
+pub(super) fn shape(records: &[Record]) -> Vec<(FunctionId, Kind)> {
     let known = |r: &Record| Some((r.function(), r.kind()?));
     records.iter().filter_map(known).collect()
 }
 
 /// One after the other, none missing.
-pub(crate) fn expect_contiguous(numbers: &[u64]) -> Result<()> {
+pub(super) fn expect_contiguous(numbers: &[u64]) -> Result<()> {
     let hole = numbers.windows(2).find(|pair| pair[1] != pair[0] + 1);
     ensure!(hole.is_none(), "passes are missing: {hole:?}");
     Ok(())
