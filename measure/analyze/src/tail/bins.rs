@@ -64,12 +64,14 @@ impl Bins {
         sum as i128
     }
 
+    /// The spread up to the 90th percentile says what lies beyond. One nearer to the median would
+    /// not: where a quarter of all calls find cold caches it lies at these, and goes on from there.
     pub(super) fn shape(&self) -> Shape {
-        let [q50, q75, q90] = [0.5, 0.75, 0.9].map(|q| self.quantile(q));
-        let at = |q: f64, z: f64| ((q.max(1.0) / q50.max(1.0)).ln() / z).max(0.0);
+        let [q50, q90] = [0.5, 0.9].map(|q| self.quantile(q));
+        let spread = (q90.max(1.0) / q50.max(1.0)).ln() / 1.2816;
         Shape {
             median: q50,
-            spread: at(q75, 0.6745).max(at(q90, 1.2816)).max(0.05),
+            spread: spread.max(0.05),
         }
     }
 }
@@ -113,6 +115,17 @@ mod tests {
             assert!((q / (share * 1e4) - 1.0).abs() < 0.07, "{share}: {q}");
         }
         assert_eq!(Bins::default().quantile(0.5), 0.0);
+    }
+
+    /// Found on a firewall of which one call in four came after a rest: 8 ms instead of 78 ns were
+    /// called ordinary.
+    #[test]
+    fn calls_with_cold_caches_do_not_hide_an_outlier() {
+        let mut bins = Bins::default();
+        (0..700).for_each(|v| bins.record(200 + v % 10));
+        (0..230).for_each(|v| bins.record(2_000 + v % 100));
+        (0..24).for_each(|_| bins.record(20_000_000));
+        assert!(bins.shape().z(20_000_000.0) > 6.0, "{:?}", bins.shape());
     }
 
     #[test]
