@@ -2,7 +2,7 @@
 //! were asked for, and gone afterwards.
 use super::{bench, demo};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, scratch};
+use hopscope_tests::{Requirement, Suite, counts, scratch};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -42,9 +42,22 @@ fn figures() -> Result<()> {
         .into_iter()
         .filter(|name| !names.contains(name))
         .collect();
+    let why = &summary["not_measured"];
+    // IPsec is sometimes not measured, see KNOWN_ISSUES: then the bench must say so and why.
+    let is_said = |name: &&str| {
+        why.as_array()
+            .is_some_and(|a| a.iter().any(|m| m["what"] == **name))
+    };
+    ensure!(missing.iter().all(is_said), "{missing:?} missing: {why}");
     ensure!(
-        missing.is_empty() && out.code == Some(0),
-        "{missing:?} missing: {summary}"
+        out.code == Some(i32::from(!missing.is_empty())),
+        "{:?}: {why}",
+        out.code
+    );
+    let allowed: &[&str] = counts().pick(&["ipsec"], &[]);
+    ensure!(
+        missing.iter().all(|name| allowed.contains(name)),
+        "{missing:?} missing: {why}"
     );
     for level in levels {
         let number = |key: &str| level[key].as_f64().context(key.to_owned());
