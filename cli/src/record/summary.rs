@@ -12,7 +12,7 @@ use std::io::Write;
 pub(super) fn status(s: &Status, tty: bool) {
     let slowdown = s
         .slowdown_percent
-        .map_or("not known".into(), |p| format!("{p:.1} %"));
+        .map_or("unknown".into(), |p| format!("{p:.1} %"));
     let line = format!(
         "{:5.0} s  {:>12.0} records/s  lost {}  estimated slowdown {slowdown}",
         s.elapsed.as_secs_f64(),
@@ -177,7 +177,7 @@ pub(super) fn print(
         s.lost,
         s.torn,
         s.calls_unmeasured
-            .map_or("unknown".into(), |calls| calls.to_string())
+            .map_or("not known".into(), |calls| calls.to_string())
     )?;
     choice.text(&mut out)?;
     match off_cpu {

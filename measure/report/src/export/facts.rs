@@ -44,7 +44,7 @@ impl Facts {
                 facts.put("ended_because", s.ended_because.as_str());
                 match s.calls_unmeasured {
                     Some(calls) => facts.doubt("calls_unmeasured", calls),
-                    None => facts.matter("calls_unmeasured", "not known of a part of a recording"),
+                    None => facts.matter("calls_unmeasured", Value::Null),
                 }
                 for note in &s.notes {
                     facts.matter("note", note.as_str());
