@@ -228,13 +228,18 @@ impl Server {
     /// # Errors
     /// What a thread failed with, the first of them.
     pub fn stop(mut self) -> Result<ServerReport, LoadError> {
+        // What ending the connections does to the kernel's counts is no client's doing.
+        let kernel = self.report().kernel;
         self.stop.store(true, Ordering::Relaxed);
         for thread in std::mem::take(&mut self.threads) {
             // A panic of a thread is a fault of this program: let it be seen as one.
             let ended = thread.join();
             ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         }
-        Ok(self.report())
+        Ok(ServerReport {
+            kernel,
+            ..self.report()
+        })
     }
 }
 
