@@ -1,7 +1,8 @@
 /* Says of each call how long it waited for a processor, from the kernel's account of the thread.
  *
- * off_cpu CPU CALLS OUT [thread]: pins itself to CPU, is ready, waits for SIGUSR1, makes CALLS calls
- * that compute and as many that sleep (in a thread of its own, started then, if asked for), and
+ * off_cpu CPU CALLS OUT [thread|long]: pins itself to CPU, is ready, waits for SIGUSR1, makes CALLS calls
+ * that compute (ten times as long if asked for) and as many that sleep (in a thread of its own,
+ * started then, if asked for), and
  * writes a line for each to OUT: function, ns by the clock, ns on a run queue without running
  * (Linux: Documentation/scheduler/sched-stats.rst), ns that reading this before and after took. Then
  * waits for SIGTERM.
@@ -28,10 +29,12 @@ static long long now(clockid_t clock) {
 
 static volatile unsigned sink;
 
-/* About a millisecond on a processor of its own. */
+static int rounds = 400000;
+
+/* Half a millisecond to one on a processor of its own. */
 __attribute__((noinline)) void compute(void) {
   unsigned x = sink | 1;
-  for (int i = 0; i < 400000; i++) {
+  for (int i = 0; i < rounds; i++) {
     x ^= x << 13;
     x ^= x >> 17;
     x ^= x << 5;
@@ -110,7 +113,9 @@ int main(int argc, char **argv) {
   sigwait(&signals, &signal);
   if (signal == SIGTERM)
     return 0;
-  if (argc > 4) {
+  if (argc > 4 && !strcmp(argv[4], "long"))
+    rounds *= 10;
+  if (argc > 4 && !strcmp(argv[4], "thread")) {
     pthread_t thread;
     pthread_create(&thread, 0, work, 0);
     pthread_join(thread, 0);

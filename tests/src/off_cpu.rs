@@ -57,6 +57,10 @@ fn run_program(name: &str, busy: bool, thread: bool, record: &[&str]) -> Result<
     if thread {
         target.arg("thread");
     }
+    // Longer than the scheduler lets a thread run while another waits: some calls are preempted.
+    if busy {
+        target.arg("long");
+    }
     let mut target = Target::spawn(&mut target)?;
     let neighbour = match busy {
         true => {
@@ -187,6 +191,14 @@ fn against_the_kernel(name: &str, busy: bool, thread: bool) -> Result<()> {
         );
         ensure!(clear.len() * 2 > calls.len(), "the account says too little");
         ensure!(odd.len() * 20 <= clear.len(), "{function}: {odd:?}");
+        // The odd ones may not be odd by anything.
+        let slept_ns = if sleeps { SLEPT_NS } else { 0 };
+        let expected_ns: u64 = clear.iter().map(|(said, _)| said.waited + slept_ns).sum();
+        let clear_ns: u64 = clear.iter().map(|(_, (off, _))| *off).sum();
+        ensure!(
+            expected_ns.abs_diff(clear_ns) < expected_ns / 4 + 50 * SWITCH_NS,
+            "{function}: {clear_ns} ns off the processor, not about {expected_ns}"
+        );
         match sleeps {
             // Being woken late is not being taken off.
             true => ensure!(preempted_ns * 10 < off_ns, "sleep was taken for preemption"),
