@@ -12,6 +12,7 @@ pub mod layout;
 pub mod off_cpu;
 pub mod record;
 pub mod ring;
+pub mod slice;
 pub mod stamp;
 pub mod table;
 pub mod value;

@@ -9,6 +9,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("hopscope-event", &[]),
     ("hopscope-trace", &["hopscope-event"]),
     ("hopscope-probe", &["hopscope-event", "hopscope-trace"]),
+    ("hopscope-slice", &["hopscope-event", "hopscope-trace"]),
     // Neither knows where the records come from.
     ("hopscope-analyze", &["hopscope-event"]),
     ("hopscope-report", &["hopscope-event", "hopscope-analyze"]),
@@ -18,6 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-event",
             "hopscope-trace",
             "hopscope-probe",
+            "hopscope-slice",
             "hopscope-analyze",
             "hopscope-report",
             "hopscope-netio",

@@ -1,0 +1,19 @@
+//! The kernel's path of one packet: what the kernel programs of `measure/slice` write and every
+//! reader reads. The C side is `measure/slice/bpf/contract.h`; sizes and offsets are asserted on
+//! both sides.
+mod counter;
+mod entry;
+mod flags;
+mod point;
+mod record;
+mod stamp;
+
+pub use counter::{Counter, Counters};
+pub use entry::{
+    Constant, HookCost, HookEntry, RegionEntry, SliceCalibration, SliceEntry, SliceEvent,
+    SliceSummary,
+};
+pub use flags::SliceFlags;
+pub use point::Point;
+pub use record::SliceRecord;
+pub use stamp::{Inner, StampWord};

@@ -1,0 +1,3 @@
+//! The kernel's own path of every packet, on an unpatched kernel: programs at the kernel's hooks
+//! stamp each packet on its way, one record a packet.
+pub mod regions;
