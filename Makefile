@@ -1,7 +1,7 @@
 # `make help` lists what there is. Everything is run from the repository's root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build install-deps install-readers lint demo test soak bench fuzz
+.PHONY: help build install-deps install-readers install-vm lint demo test soak bench fuzz
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -15,13 +15,16 @@ install-deps: ## Install by package name what the proofs need and this machine l
 install-readers: ## Programs by others that read exports, below target/ (pip); the proofs of export ask them
 	scripts/install-readers
 
+install-vm: ## Debian's 6.1 kernel, below target/ (apt); the proofs in a virtual machine boot it
+	scripts/install-vm
+
 lint: ## Format, clippy, and cargo-deny where it is installed
 	scripts/lint
 
-test: install-deps install-readers ## Every proof at reduced counts; ends with a table of what ran
+test: install-deps install-readers install-vm ## Every proof at reduced counts; ends with a table of what ran
 	HOPSCOPE_COUNTS=reduced scripts/test
 
-soak: install-deps install-readers ## Every proof at full counts
+soak: install-deps install-readers install-vm ## Every proof at full counts
 	HOPSCOPE_COUNTS=full scripts/test
 
 demo: install-deps build ## Start the demo network function, attach live, record, report

@@ -28,6 +28,7 @@ mod recording;
 mod top;
 mod torture;
 mod traps;
+mod vm;
 
 fn main() -> ExitCode {
     let mut suite = Suite::default();
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
     top::register(&mut suite);
     torture::register(&mut suite);
     traps::register(&mut suite);
+    vm::register(&mut suite);
     runner::main(suite)
 }
 

@@ -1,0 +1,17 @@
+//! Proofs on another kernel: Debian's 6.1 in a virtual machine without KVM. Its hooks are others
+//! than this machine's (`scripts/install-vm` fetches it).
+use hopscope_tests::Suite;
+
+mod archive;
+mod check;
+mod guest;
+mod harness;
+mod programs;
+mod record;
+mod said;
+
+pub(crate) fn register(suite: &mut Suite) {
+    harness::register(suite);
+    check::register(suite);
+    record::register(suite);
+}
