@@ -1,5 +1,6 @@
 //! `hopscope info`: what a trace file is, without reading its records.
 mod contents;
+mod slices;
 mod text;
 
 use contents::Info;

@@ -1,4 +1,5 @@
 //! What a trace says of itself.
+use super::slices::Slices;
 use hopscope_event::{
     FlightEntry, ProcessEntry, ProcessIx, RecordingMeta, StreamEntry, Summary, ThinEntry, ThreadIx,
     TriggerEntry,
@@ -68,6 +69,8 @@ pub struct Info<'a> {
     pub bytes_per_record: Option<f64>,
     pub streams: &'a [StreamEntry],
     pub stamps: Stamped,
+    /// The kernel's path of packets, where it was recorded.
+    pub slices: Option<Slices<'a>>,
     /// Only each Nth run was kept.
     pub thin: Option<&'a ThinEntry>,
     /// Which part of time a flight recorder saved here, and why.
@@ -129,6 +132,7 @@ impl<'a> Info<'a> {
                 .then(|| t.record_bytes as f64 / held.records as f64),
             streams: &t.streams,
             stamps: stamped(reader),
+            slices: Slices::of(reader),
             thin: t.thin.as_ref(),
             flight: t.flight.as_ref(),
             triggers: &t.triggers,
@@ -136,9 +140,11 @@ impl<'a> Info<'a> {
         }
     }
 
-    /// A generator wrote it: no process was measured.
+    /// A generator or `slice` wrote it: no process was measured.
     pub fn is_of_packets_only(&self) -> bool {
-        !self.streams.is_empty() && self.processes.is_empty() && self.batches == 0
+        (!self.streams.is_empty() || self.slices.is_some())
+            && self.processes.is_empty()
+            && self.batches == 0
     }
 }
 

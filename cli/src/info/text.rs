@@ -12,6 +12,9 @@ pub fn write(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
         writeln!(out, "target     {}: {words}", process.pid)?;
     }
     packets(out, info)?;
+    if let Some(slices) = &info.slices {
+        super::slices::write(out, slices)?;
+    }
     if info.is_of_packets_only() {
         return match info.summary {
             Some(summary) => notes(out, summary),

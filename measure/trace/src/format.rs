@@ -3,7 +3,8 @@ pub const MAGIC: [u8; 8] = *b"HOPTRACE";
 /// A reader refuses another major version and reads any minor one.
 pub const MAJOR: u16 = 1;
 /// 1: streams and stamps. 2: captured values; context switches, and recordings of a choice.
-pub const MINOR: u16 = 2;
+/// 3: slices of the kernel's path.
+pub const MINOR: u16 = 3;
 /// magic, major, minor, and a number that shows the byte order
 pub const FILE_HEADER_BYTES: usize = 16;
 pub const BYTE_ORDER: u32 = 0x0102_0304;
@@ -24,13 +25,20 @@ pub const SWITCHES_HEADER_BYTES: usize = 16;
 /// Larger batches are split.
 pub const BATCH_SWITCHES_MAX: usize = 1 << 16;
 
+/// count, how many with bytes
+pub const SLICES_HEADER_BYTES: usize = 8;
+/// Larger batches are split.
+pub const BATCH_SLICES_MAX: usize = 1 << 14;
+/// So are those with more bytes of packets.
+pub const BATCH_PACKET_BYTES_MAX: usize = 8 << 20;
+
 macro_rules! chunk_types {
     ($($name:ident = $text:literal),* $(,)?) => {
         $(pub const $name: u32 = u32::from_le_bytes(*$text);)*
     };
 }
 
-// All but RECORDS, STAMPS and SWITCHES hold JSON.
+// All but RECORDS, STAMPS, SWITCHES and SLICES hold JSON.
 chunk_types! {
     META = b"meta",
     PROCESS = b"proc",
@@ -48,6 +56,9 @@ chunk_types! {
     THIN = b"thin",
     TRIGGER = b"trig",
     FLIGHT = b"flig",
+    SLICE = b"slic",
+    SLICES = b"slrc",
+    SLICE_SUMMARY = b"slsu",
     SUMMARY = b"summ",
 }
 

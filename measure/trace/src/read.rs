@@ -3,10 +3,12 @@
 use crate::batch::{BatchHead, OwnedBatch};
 use crate::error::TraceError;
 use crate::format::*;
+use crate::slices::{self, SlicesHead};
 use crate::source::Source;
 use crate::stamps::{OwnedStamps, StampsHead};
 use crate::switches::{OwnedSwitches, SwitchesHead};
 use crate::tables::{Placed, Scan, Tables};
+use hopscope_event::slice::Sliced;
 use std::io;
 use std::path::Path;
 
@@ -16,11 +18,12 @@ pub struct TraceReader {
     batches: Vec<Placed<BatchHead>>,
     stamps: Vec<Placed<StampsHead>>,
     switches: Vec<Placed<SwitchesHead>>,
+    slices: Vec<Placed<SlicesHead>>,
 }
 
 impl TraceReader {
-    /// Reads the whole file once: its tables, and the checksums of all chunks. Of records, stamps
-    /// and switches only the places are kept.
+    /// Reads the whole file once: its tables, and the checksums of all chunks. Of records, stamps,
+    /// switches and slices only the places are kept.
     pub fn open(path: impl AsRef<Path>) -> Result<TraceReader, TraceError> {
         let path = path.as_ref();
         let failed = |source| TraceError::Open {
@@ -48,6 +51,7 @@ impl TraceReader {
         let batches = std::mem::take(&mut scan.batches);
         let stamps = std::mem::take(&mut scan.stamps);
         let switches = std::mem::take(&mut scan.switches);
+        let slices = std::mem::take(&mut scan.slices);
         let tables = scan.finish(source.len(), format)?;
         Ok(TraceReader {
             source,
@@ -55,6 +59,7 @@ impl TraceReader {
             batches,
             stamps,
             switches,
+            slices,
         })
     }
 
@@ -105,6 +110,19 @@ impl TraceReader {
     /// What the batches of context switches say of themselves, in file order.
     pub fn off_cpu_heads(&self) -> impl Iterator<Item = SwitchesHead> {
         self.switches.iter().map(|placed| placed.head)
+    }
+
+    /// Sliced packets, decoded lazily, in file order.
+    ///
+    /// # Errors
+    /// As for [`TraceReader::batches`].
+    pub fn slices(&self) -> impl Iterator<Item = Result<Vec<Sliced>, TraceError>> {
+        self.decoded(&self.slices, slices::of_payload, "sliced packets")
+    }
+
+    /// What the batches of sliced packets say of themselves, in file order.
+    pub fn slice_heads(&self) -> impl Iterator<Item = SlicesHead> {
+        self.slices.iter().map(|placed| placed.head)
     }
 
     fn decoded<'a, H, T>(
@@ -158,6 +176,16 @@ pub fn fuzz_reader(bytes: &[u8]) {
             if let Ok(batch) = batch {
                 assert_eq!(batch.rows.len(), head.rows as usize);
                 assert!(batch.rows.len() <= bytes.len());
+            }
+        }
+        for (head, rows) in reader.slice_heads().zip(reader.slices()) {
+            if let Ok(rows) = rows {
+                assert_eq!(rows.len(), head.rows as usize);
+                let held = rows
+                    .iter()
+                    .flat_map(|row| &row.bytes)
+                    .map(|b| b.bytes.len());
+                assert!(held.sum::<usize>() <= bytes.len());
             }
         }
     }

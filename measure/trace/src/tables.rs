@@ -3,9 +3,11 @@ use crate::batch::BatchHead;
 use crate::chunks::{Chunks, Step};
 use crate::error::TraceError;
 use crate::format::*;
+use crate::slices::SlicesHead;
 use crate::source::Source;
 use crate::stamps::StampsHead;
 use crate::switches::SwitchesHead;
+use hopscope_event::slice::{SliceEntry, SliceSummary};
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
     CaptureEntry, ClockSync, FlightEntry, FunctionEntry, OffCpuEntry, ProcessEntry, RecordingMeta,
@@ -35,6 +37,10 @@ pub struct Tables {
     pub triggers: Vec<TriggerEntry>,
     /// Which part of time it saved.
     pub flight: Option<FlightEntry>,
+    /// How the kernel's path was sliced; `None`: it was not.
+    pub slice: Option<SliceEntry>,
+    /// `None` with [`Tables::slice`]: as for [`Tables::summary`].
+    pub slice_summary: Option<SliceSummary>,
     /// `None`: the recorder was killed, or the end of the file is lost.
     pub summary: Option<Summary>,
     pub damage: Option<Damage>,
@@ -47,6 +53,8 @@ pub struct Tables {
     pub stamp_bytes: u64,
     /// Of chunks with context switches, headers included.
     pub switch_bytes: u64,
+    /// Of chunks with sliced packets, headers included.
+    pub slice_bytes: u64,
     /// Chunks that were read.
     pub chunks: u64,
     /// Major and minor version of the file.
@@ -89,13 +97,17 @@ pub(crate) struct Scan {
     thin: Option<ThinEntry>,
     triggers: Vec<TriggerEntry>,
     flight: Option<FlightEntry>,
+    slice: Option<SliceEntry>,
+    slice_summary: Option<SliceSummary>,
     summary: Option<Summary>,
     pub(crate) batches: Vec<Placed<BatchHead>>,
     pub(crate) stamps: Vec<Placed<StampsHead>>,
     pub(crate) switches: Vec<Placed<SwitchesHead>>,
+    pub(crate) slices: Vec<Placed<SlicesHead>>,
     record_bytes: u64,
     stamp_bytes: u64,
     switch_bytes: u64,
+    slice_bytes: u64,
     unknown: u64,
     chunks: u64,
     damage: Option<Damage>,
@@ -166,6 +178,16 @@ impl Scan {
                 }
                 None => Err("a batch claims more switches than it has bytes for".into()),
             },
+            SLICE => json(payload).map(|s| self.slice = Some(s)),
+            SLICE_SUMMARY => json(payload).map(|s| self.slice_summary = Some(s)),
+            SLICES => match SlicesHead::of_payload(payload) {
+                Some(head) => {
+                    self.slice_bytes += whole;
+                    self.slices.push(Placed { start, end, head });
+                    Ok(())
+                }
+                None => Err("a batch claims more sliced packets than it has bytes for".into()),
+            },
             SUMMARY => json(payload).map(|s| self.summary = Some(s)),
             RECORDS => match BatchHead::of_payload(payload) {
                 Some(head) => {
@@ -205,6 +227,8 @@ impl Scan {
             thin: self.thin,
             triggers: self.triggers,
             flight: self.flight,
+            slice: self.slice,
+            slice_summary: self.slice_summary,
             summary: self.summary,
             damage: self.damage,
             unknown_chunks: self.unknown,
@@ -212,6 +236,7 @@ impl Scan {
             record_bytes: self.record_bytes,
             stamp_bytes: self.stamp_bytes,
             switch_bytes: self.switch_bytes,
+            slice_bytes: self.slice_bytes,
             chunks: self.chunks,
             format,
         })

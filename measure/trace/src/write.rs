@@ -3,8 +3,10 @@ use crate::batch::BatchHead;
 use crate::codec;
 use crate::error::TraceError;
 use crate::format::*;
+use crate::slices::{self, SlicesHead};
 use crate::stamps::{self, StampsHead};
 use crate::switches::{self, SwitchesHead};
+use hopscope_event::slice::{SliceEntry, SliceSummary, Sliced};
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
     CaptureEntry, ClockSync, FlightEntry, FunctionEntry, OffCpu, OffCpuEntry, ProcessEntry, Record,
@@ -213,6 +215,30 @@ impl<W: Write> TraceWriter<W> {
         self.json(FLIGHT, entry)
     }
 
+    /// What is known of slicing before the first packet; may come again when more is known.
+    pub fn slice(&mut self, entry: &SliceEntry) -> Result<(), TraceError> {
+        self.json(SLICE, entry)
+    }
+
+    /// Finished packets, in the order in which they were handed over.
+    pub fn slices(&mut self, rows: &[Sliced]) -> Result<(), TraceError> {
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let (part, after) = rest.split_at(batch_of(rest));
+            self.chunk.truncate(CHUNK_HEADER_BYTES);
+            let head = SlicesHead::of(part);
+            self.chunk.extend_from_slice(&head.to_bytes());
+            slices::encode(part, &mut self.chunk);
+            self.write(SLICES, self.chunk.len())?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    pub fn slice_summary(&mut self, summary: &SliceSummary) -> Result<(), TraceError> {
+        self.json(SLICE_SUMMARY, summary)
+    }
+
     pub fn flush(&mut self) -> Result<(), TraceError> {
         Ok(self.out.flush()?)
     }
@@ -227,4 +253,14 @@ impl<W: Write> TraceWriter<W> {
         self.out.flush()?;
         Ok(self.out)
     }
+}
+
+/// How many rows make one chunk; at least one.
+fn batch_of(rows: &[Sliced]) -> usize {
+    let mut bytes = 0;
+    let fits = rows.iter().take(BATCH_SLICES_MAX).take_while(|row| {
+        bytes += row.bytes.as_ref().map_or(0, |b| b.bytes.len());
+        bytes <= BATCH_PACKET_BYTES_MAX
+    });
+    fits.count().max(1)
 }

@@ -6,8 +6,9 @@ mod sample;
 use hopscope_trace::format::ChunkHeader;
 use hopscope_trace::{TraceError, TraceReader, fuzz_reader};
 use sample::{
-    BATCH, File, STAMPS_BATCH, assert_captured, assert_stamps, assert_switches, assert_whole,
-    captured_file, captured_records, file, records, stamped_file, stamped_packets, switched_file,
+    BATCH, File, STAMPS_BATCH, assert_captured, assert_sliced, assert_stamps, assert_switches,
+    assert_whole, captured_file, captured_records, file, records, sliced_file, sliced_packets,
+    stamped_file, stamped_packets, switched_file,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,15 @@ fn switches_and_choices_of_version_1_2_are_read() {
     let reader = TraceReader::from_bytes(bytes).unwrap();
     assert_eq!(reader.tables().format, (1, 2));
     assert_switches(&reader);
+}
+
+#[test]
+fn slices_of_version_1_3_are_read() {
+    let name = "tests/golden/v1.3-slices.hop";
+    let bytes = stored(name, || sliced_file(&sliced_packets()).bytes);
+    let reader = TraceReader::from_bytes(bytes).unwrap();
+    assert_eq!(reader.tables().format, (1, 3));
+    assert_sliced(&reader, &sliced_packets());
 }
 
 fn chunk(kind: &[u8; 4], payload: &[u8]) -> Vec<u8> {

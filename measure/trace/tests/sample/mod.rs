@@ -2,6 +2,7 @@
 //! a released version wrote is never changed here, only added to in functions of its own.
 #![allow(dead_code)] // each test takes what it needs
 
+use hopscope_event::slice::{self, Sliced};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::*;
 use hopscope_trace::{Batch, OwnedSwitches, Stamps, Switches, TraceReader, TraceWriter};
@@ -480,5 +481,64 @@ pub fn assert_switches(reader: &TraceReader) {
     assert_eq!(batches, switches());
     let heads: Vec<_> = reader.off_cpu_heads().map(|h| h.rows as usize).collect();
     let lengths: Vec<_> = batches.iter().map(|b| b.rows.len()).collect();
+    assert_eq!(heads, lengths);
+}
+
+pub const SLICES_BATCH: usize = 6;
+
+/// Fifteen packets of all sorts, every third with its bytes, one of them cut.
+pub fn sliced_packets() -> Vec<Sliced> {
+    let row = |id: u64| {
+        let record = match id % 5 {
+            0 => slice::sample::dropped(id),
+            1 | 3 => slice::sample::over_veth(id),
+            _ => slice::sample::through_queue(id),
+        };
+        let mut bytes = (id % 3 == 0).then(|| slice::sample::frame(&record));
+        if let (9, Some(bytes)) = (id, &mut bytes) {
+            bytes.bytes.truncate(60);
+        }
+        Sliced { record, bytes }
+    };
+    (1..16).map(row).collect()
+}
+
+/// A recording of slices only, in batches of [`SLICES_BATCH`].
+pub fn sliced_file(rows: &[Sliced]) -> File {
+    let mut meta = meta();
+    meta.command_line = ["hopscope", "slice"].map(String::from).into();
+    let mut writer = TraceWriter::new(Vec::new(), &meta).unwrap();
+    writer.slice(&slice::sample::entry()).unwrap();
+    let mut ends = Vec::new();
+    for part in rows.chunks(SLICES_BATCH) {
+        writer.slices(part).unwrap();
+        ends.push(writer.bytes_written() as usize);
+    }
+    let count = rows.len() as u64;
+    writer
+        .slice_summary(&slice::sample::summary(count))
+        .unwrap();
+    let summary = Summary {
+        recorded: 0,
+        lost: 0,
+        torn: 0,
+        ..summary()
+    };
+    let bytes = writer.finish(&summary).unwrap();
+    File { bytes, ends }
+}
+
+/// Asserts that `reader` gives back what [`sliced_file`] wrote.
+pub fn assert_sliced(reader: &TraceReader, rows: &[Sliced]) {
+    let t = reader.tables();
+    assert_eq!((&t.damage, t.unknown_chunks), (&None, 0));
+    assert_eq!(t.slice, Some(slice::sample::entry()));
+    let count = rows.len() as u64;
+    assert_eq!(t.slice_summary, Some(slice::sample::summary(count)));
+    let batches: Vec<_> = reader.slices().map(Result::unwrap).collect();
+    let parts: Vec<_> = rows.chunks(SLICES_BATCH).collect();
+    assert_eq!(batches, parts);
+    let heads: Vec<_> = reader.slice_heads().map(|h| h.rows as usize).collect();
+    let lengths: Vec<_> = batches.iter().map(Vec::len).collect();
     assert_eq!(heads, lengths);
 }
