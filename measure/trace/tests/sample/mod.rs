@@ -494,7 +494,7 @@ pub fn sliced_packets() -> Vec<Sliced> {
             1 | 3 => slice::sample::over_veth(id),
             _ => slice::sample::through_queue(id),
         };
-        let mut bytes = (id % 3 == 0).then(|| slice::sample::frame(&record));
+        let mut bytes = id.is_multiple_of(3).then(|| slice::sample::frame(&record));
         if let (9, Some(bytes)) = (id, &mut bytes) {
             bytes.bytes.truncate(60);
         }
