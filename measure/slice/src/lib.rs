@@ -1,3 +1,6 @@
 //! The kernel's own path of every packet, on an unpatched kernel: programs at the kernel's hooks
 //! stamp each packet on its way, one record a packet.
+#![deny(unsafe_code)]
+
+pub mod filter;
 pub mod regions;

@@ -1,0 +1,5 @@
+mod expressions;
+mod machine;
+mod packets;
+mod place;
+mod random;
