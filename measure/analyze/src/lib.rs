@@ -25,6 +25,7 @@ mod run;
 mod run_stats;
 pub mod runs;
 mod sink;
+pub mod slice;
 mod stacks;
 mod stats;
 pub mod tail;

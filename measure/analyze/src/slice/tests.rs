@@ -1,0 +1,262 @@
+use super::*;
+use crate::Quantile;
+use Point::*;
+use hopscope_event::slice::sample::{
+    BEGIN, HIT, TAU_O, dropped, entry, over_veth, record, stamped, through_queue,
+};
+use hopscope_event::slice::{Point, RegionEntry, SliceEvent, SliceFlags, SliceRecord, StampWord};
+use proptest::prelude::*;
+
+fn sliced(record: &SliceRecord) -> (Slicer, PacketSlices) {
+    let mut slicer = Slicer::new(&entry());
+    let packet = slicer.slice(record);
+    (slicer, packet)
+}
+
+fn names(slicer: &Slicer, packet: &PacketSlices) -> Vec<String> {
+    let names = packet.pieces.iter().map(|p| slicer.name(p.name).to_owned());
+    names.collect()
+}
+
+fn piece(slicer: &Slicer, packet: &PacketSlices, name: &str) -> Span {
+    let mut pieces = packet.pieces.iter();
+    let found = pieces.find(|p| slicer.name(p.name) == name);
+    found
+        .unwrap_or_else(|| panic!("{name} of {:?}", names(slicer, packet)))
+        .span
+}
+
+#[test]
+fn a_simple_region_loses_what_an_empty_one_reads() {
+    let (slicer, packet) = sliced(&through_queue(1));
+    let call = piece(&slicer, &packet, "tx.call");
+    assert_eq!((call.raw, call.correction), (611, Some(u64::from(TAU_O))));
+    assert_eq!(
+        (call.corrected(), call.flags),
+        (Some(611 - 70), PieceFlags::NONE)
+    );
+}
+
+#[test]
+fn a_region_with_probes_inside_loses_what_they_cost_too() {
+    let (slicer, packet) = sliced(&through_queue(1));
+    let driver = piece(&slicer, &packet, "tx.driver");
+    assert_eq!((driver.raw, driver.correction), (511, Some(110 + 70)));
+    // The record begins after the stamp of IP's output.
+    let ip = piece(&slicer, &packet, "tx.ip");
+    assert_eq!(ip.correction, Some(u64::from(TAU_O + BEGIN)));
+}
+
+#[test]
+fn the_whole_loses_each_hit_between_its_ends() {
+    let (_, packet) = sliced(&through_queue(1));
+    assert_eq!(packet.whole.raw, 3_796);
+    let expected = 6 * HIT + 110 + BEGIN + TAU_O;
+    assert_eq!(packet.whole.correction, Some(u64::from(expected)));
+    assert_eq!(packet.whole.corrected(), Some(u64::from(3_796 - expected)));
+}
+
+#[test]
+fn what_another_processor_spent_is_not_known_and_said() {
+    let (slicer, packet) = sliced(&over_veth(1));
+    let schedule = piece(&slicer, &packet, "rx.schedule");
+    assert_eq!(schedule.correction, Some(u64::from(TAU_O)));
+    assert!(schedule.flags.contains(PieceFlags::OTHER_CPU));
+    assert!(packet.whole.flags.contains(PieceFlags::OTHER_CPU));
+    let wake = piece(&slicer, &packet, "rx.wake");
+    assert_eq!((wake.raw, wake.corrected()), (250, Some(0)));
+    assert!(wake.flags.contains(PieceFlags::BELOW_ZERO));
+}
+
+#[test]
+fn a_driver_that_delivers_before_it_returns_overlaps_the_receiver() {
+    let (slicer, packet) = sliced(&over_veth(1));
+    let names = names(&slicer, &packet);
+    assert_eq!(
+        names[3..8],
+        [
+            "tx.qdisc_in+tx.dequeued",
+            "tx.driver(..rx_driver)",
+            "tx.driver&rx.driver",
+            "rx.driver(tx_done..)",
+            "rx.ip"
+        ]
+    );
+    let region = |name: &str| {
+        let mut regions = packet.regions.iter();
+        regions
+            .find(|r| slicer.region(r.region) == name)
+            .map(|r| r.span)
+    };
+    assert_eq!(region("tx.driver").unwrap().raw, 3_305 - 2_784);
+    let receiver = region("rx.driver").unwrap();
+    assert_eq!(receiver.raw, 3_685 - 3_084);
+    assert_eq!(receiver.correction, Some(u64::from(TAU_O + HIT)));
+    assert_eq!(region("between"), None);
+    assert_eq!((packet.out_of_order, packet.backwards), (1, 1));
+}
+
+#[test]
+fn a_queueing_discipline_that_was_not_used_is_bypassed() {
+    let (slicer, packet) = sliced(&over_veth(1));
+    let bypassed: Vec<_> = packet.bypassed.iter().map(|n| slicer.name(*n)).collect();
+    assert_eq!(bypassed, ["tx.qdisc"]);
+    assert!(sliced(&through_queue(1)).1.bypassed.is_empty());
+    assert!(sliced(&dropped(1)).1.bypassed.is_empty());
+
+    // Without hooks nothing is known of it, unless the kernel programs say so.
+    let mut blind = entry();
+    for hook in &mut blind.hooks {
+        hook.missing = (hook.point == TxQdiscEnqueue).then(|| "not in this kernel".into());
+    }
+    let mut slicer = Slicer::new(&blind);
+    let packet = slicer.slice(&over_veth(1));
+    assert!(packet.bypassed.is_empty());
+    let merged = "tx.qdisc_in+tx.qdisc+tx.dequeued";
+    let span = piece(&slicer, &packet, merged);
+    assert_eq!(span.raw, 2_784 - 2_503);
+    assert!(span.flags.contains(PieceFlags::MERGED));
+    let mut said = over_veth(1);
+    said.flags |= SliceFlags::QDISC_BYPASSED;
+    assert_eq!(slicer.slice(&said).bypassed.len(), 1);
+}
+
+#[test]
+fn a_point_that_was_not_stamped_merges_its_slice_into_the_next() {
+    let mut awake = over_veth(1);
+    for point in [RxWaking, RxSchedIn] {
+        awake.stamps[point as usize] = StampWord::default();
+    }
+    let (slicer, packet) = sliced(&awake);
+    let merged = piece(&slicer, &packet, "rx.wake+rx.schedule+rx.resume");
+    assert_eq!(merged.raw, 11_076 - 5_688);
+}
+
+#[test]
+fn a_region_around_others_is_told_apart_from_its_parts() {
+    let mut nested = entry();
+    let region = |name: &str, from, to| RegionEntry {
+        name: name.into(),
+        from,
+        to,
+    };
+    nested.regions = vec![
+        region("all", TxSyscall, TxDone),
+        region("ip", TxIpOut, TxDevQueue),
+        region("again", TxIpOut, TxDevQueue),
+    ];
+    let mut slicer = Slicer::new(&nested);
+    let mut few = through_queue(1);
+    for point in [TxTransport, TxQdiscEnqueue, TxQdiscDequeue, TxDriver] {
+        few.stamps[point as usize] = StampWord::default();
+    }
+    let packet = slicer.slice(&few);
+    assert_eq!(
+        names(&slicer, &packet),
+        ["all(..tx_ip_out)", "ip", "all(tx_dev_queue..)"]
+    );
+    let all = packet.regions.iter().find(|r| r.region == 0).unwrap().span;
+    assert_eq!(all.raw, 3_796);
+    assert_eq!(all.correction, packet.whole.correction);
+}
+
+#[test]
+fn a_stamp_that_did_not_fit_is_this_or_longer() {
+    let late = stamped(record(1), &[(RxIp, 5, 0, 0), (RxCopy, u32::MAX, 0, 0)]);
+    let (_, packet) = sliced(&late);
+    assert!(packet.whole.flags.contains(PieceFlags::SATURATED));
+    let mut stats = SliceStats::default();
+    stats.add(&packet);
+    assert_eq!((stats.whole.saturated, stats.whole.times.len()), (1, 0));
+    assert_eq!(stats.sums, (0, 0));
+}
+
+#[test]
+fn without_constants_nothing_is_taken_out() {
+    let mut bare = entry();
+    bare.calibration = Default::default();
+    let packet = Slicer::new(&bare).slice(&through_queue(1));
+    assert_eq!(
+        (packet.whole.corrected(), packet.whole.best()),
+        (None, 3_796)
+    );
+}
+
+#[test]
+fn of_events_only_what_an_empty_region_counts_is_taken_out() {
+    let mut counted = entry();
+    counted.event = SliceEvent::Counter("context-switches".into());
+    let mut slicer = Slicer::new(&counted);
+    let packet = slicer.slice(&through_queue(1));
+    let span = piece(&slicer, &packet, "tx.driver");
+    assert_eq!(span.correction, Some(u64::from(TAU_O)));
+    assert!(span.flags.contains(PieceFlags::COST_UNKNOWN));
+    assert_eq!(piece(&slicer, &packet, "tx.call").flags, PieceFlags::NONE);
+    assert_eq!(packet.whole.correction, Some(u64::from(TAU_O)));
+}
+
+#[test]
+fn packets_of_one_stamp_or_none_have_no_pieces() {
+    for stamps in [&[][..], &[(RxIp, 7, 0, 0)]] {
+        let (_, packet) = sliced(&stamped(record(1), stamps));
+        assert_eq!((packet.pieces.len(), packet.whole.raw), (0, 0));
+        let mut stats = SliceStats::default();
+        stats.add(&packet);
+        assert_eq!((stats.packets, stats.whole.times.len()), (1, 0));
+    }
+}
+
+#[test]
+fn statistics_are_those_of_the_corrected_times() {
+    let mut slicer = Slicer::new(&entry());
+    let mut stats = SliceStats::default();
+    for n in 0..100 {
+        let times = &[(RxIp, 0, 0, 0), (RxTransport, 200 + n, 0, 0)];
+        stats.add(&slicer.slice(&stamped(record(1), times)));
+    }
+    // Begun at RxIp.
+    let row = &stats.pieces[&NameIx(0)];
+    let least = u64::from(200 - TAU_O - BEGIN);
+    assert_eq!(row.min, Some(least));
+    assert_eq!(row.times.max(), Quantile::Ticks(least + 99));
+    assert_eq!(row.times.quantile(500), Quantile::Ticks(least + 49));
+    assert!((row.mean() - (least as f64 + 49.5)).abs() < 1e-9);
+    assert!((row.stddev() - 29.011_491_975_882_016).abs() < 1e-9);
+}
+
+proptest! {
+    /// Whatever the bytes of a file say.
+    #[test]
+    fn pieces_make_up_the_whole(
+        words in proptest::collection::vec(any::<u64>(), Point::MAX),
+        flags in any::<u32>(),
+        regions in proptest::collection::vec((0u8..19, 0u8..19), 0..6),
+    ) {
+        let mut record = record(1);
+        record.flags = SliceFlags(flags);
+        for (place, word) in record.stamps.iter_mut().zip(words) {
+            // Every other one taken, mostly.
+            *place = StampWord(if word & 1 == 0 { word } else { 0 });
+        }
+        let mut entry = entry();
+        if !regions.is_empty() {
+            entry.regions = regions.iter().enumerate().map(|(at, (from, to))| RegionEntry {
+                name: format!("r{at}"),
+                from: Point::from_id(*from.min(to)).unwrap(),
+                to: Point::from_id(*from.max(to)).unwrap(),
+            }).collect();
+        }
+        let mut slicer = Slicer::new(&entry);
+        let packet = slicer.slice(&record);
+        let taken = record.taken().count();
+        prop_assert_eq!(packet.pieces.len(), taken.saturating_sub(1));
+        let sum: u64 = packet.pieces.iter().map(|p| p.span.raw).sum();
+        prop_assert_eq!(sum, packet.whole.raw);
+        for piece in &packet.pieces {
+            prop_assert!(piece.span.best() <= piece.span.raw);
+            prop_assert!(!slicer.name(piece.name).is_empty());
+        }
+        let mut stats = SliceStats::default();
+        stats.add(&packet);
+    }
+}
