@@ -15,6 +15,7 @@ mod order;
 mod packets;
 mod recording;
 mod runs;
+pub mod slice;
 mod table;
 mod tail;
 mod tail_words;

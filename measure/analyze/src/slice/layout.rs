@@ -51,7 +51,8 @@ pub(super) struct Layouts {
     /// Both points of the queueing discipline have hooks: a packet without stamps of them was not
     /// in one.
     qdisc_is_watched: bool,
-    names: Vec<String>,
+    /// With where on the way it was first seen.
+    names: Vec<(String, Point)>,
     by_name: HashMap<String, NameIx>,
     known: HashMap<(Vec<Point>, bool), Rc<Layout>>,
 }
@@ -67,11 +68,11 @@ impl Layouts {
         }
     }
 
-    pub(super) fn names(&self) -> &[String] {
+    pub(super) fn names(&self) -> &[(String, Point)] {
         &self.names
     }
 
-    fn named(&mut self, name: String) -> NameIx {
+    fn named(&mut self, name: String, from: Point) -> NameIx {
         if let Some(ix) = self.by_name.get(&name) {
             return *ix;
         }
@@ -82,7 +83,7 @@ impl Layouts {
         let next = NameIx(self.names.len() as u32);
         let ix = *self.by_name.entry(name.clone()).or_insert(next);
         if ix == next {
-            self.names.push(name);
+            self.names.push((name, from));
         }
         ix
     }
@@ -127,12 +128,13 @@ impl Layouts {
         }
         if bypassed {
             let of_qdisc = self.regions.iter().filter(|r| is_of_qdisc(r));
-            let names: Vec<_> = of_qdisc.map(|r| r.name.clone()).collect();
-            layout.bypassed = names.into_iter().map(|name| self.named(name)).collect();
+            let names: Vec<_> = of_qdisc.map(|r| (r.name.clone(), r.from)).collect();
+            let names = names.into_iter();
+            layout.bypassed = names.map(|(name, from)| self.named(name, from)).collect();
         }
         for at in 1..order.len() {
             let (name, flags) = self.name_piece(&seen, order, at);
-            let name = self.named(name);
+            let name = self.named(name, order[at - 1]);
             layout.pieces.push(PieceLayout { name, flags });
         }
         layout

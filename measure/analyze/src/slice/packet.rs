@@ -81,10 +81,16 @@ impl Slicer {
     }
 
     pub fn name(&self, ix: NameIx) -> &str {
-        self.layouts
-            .names()
-            .get(ix.0 as usize)
-            .map_or("?", String::as_str)
+        self.named(ix).map_or("?", |(name, _)| name)
+    }
+
+    /// Where the first piece of that name began: names in this order are in that of the way.
+    pub fn place(&self, ix: NameIx) -> Option<Point> {
+        self.named(ix).map(|(_, from)| *from)
+    }
+
+    fn named(&self, ix: NameIx) -> Option<&(String, Point)> {
+        self.layouts.names().get(ix.0 as usize)
     }
 
     pub fn region(&self, ix: u32) -> &str {

@@ -1,0 +1,314 @@
+//! What is said at the end: each slice's distribution, what was captured, what was lost, what it cost.
+use super::{SliceSource, json, text};
+use crate::units::{grouped, ns_text};
+use crate::words::printable;
+use hopscope_analyze::Quantile;
+use hopscope_analyze::slice::{NameIx, SliceRow, SliceStats, Slicer};
+use hopscope_event::slice::{Constant, Counter, SliceSummary};
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+
+pub struct SliceClosing<'a> {
+    pub source: SliceSource<'a>,
+    pub slicer: &'a Slicer,
+    pub stats: &'a SliceStats,
+    /// Packets that were read from a file, chosen or not; `None`: live.
+    pub read: Option<u64>,
+    /// What of the file is lost.
+    pub damage: Option<&'a str>,
+    /// `None`: the recorder was killed, or the end of the file is lost.
+    pub summary: Option<&'a SliceSummary>,
+}
+
+/// # Errors
+/// Those of `out`.
+pub fn write_slice_closing(out: &mut impl Write, closing: &SliceClosing<'_>) -> io::Result<()> {
+    distributions(out, closing)?;
+    let stats = closing.stats;
+    match closing.read {
+        None => writeln!(out, "{} packets captured", grouped(stats.packets))?,
+        Some(read) => writeln!(
+            out,
+            "{} packets shown of {} in the file",
+            grouped(stats.packets),
+            grouped(read)
+        )?,
+    }
+    if let Some(damage) = closing.damage {
+        writeln!(out, "DAMAGED: {}", printable(damage))?;
+    }
+    match closing.summary {
+        Some(summary) => counted(out, summary)?,
+        None => writeln!(
+            out,
+            "not ended in order: what the kernel counted is not known"
+        )?,
+    }
+    oddities(out, stats)?;
+    constants(out, closing)
+}
+
+fn distributions(out: &mut impl Write, closing: &SliceClosing<'_>) -> io::Result<()> {
+    let SliceClosing {
+        stats,
+        slicer,
+        source,
+        ..
+    } = closing;
+    if stats.pieces.is_empty() {
+        return Ok(());
+    }
+    let unit = printable(text::unit(source));
+    let left = match source.entry.calibration.tau_o {
+        Some(_) => "corrected",
+        None => "as read",
+    };
+    writeln!(
+        out,
+        "{:<34} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}  {unit}, {left}",
+        "slice", "count", "min", "p50", "p99", "max", "stddev"
+    )?;
+    for (name, row) in on_the_way(closing) {
+        write_row(out, source, &printable(slicer.name(*name)), row)?;
+    }
+    for (name, count) in &stats.bypassed {
+        let name = printable(slicer.name(*name));
+        writeln!(out, "{name:<34} {:>9} bypassed", grouped(*count))?;
+    }
+    write_row(out, source, "whole", &stats.whole)?;
+    let several = stats.regions.iter().filter(|(region, row)| {
+        let name = slicer.region(**region);
+        let same = stats
+            .pieces
+            .iter()
+            .find(|(ix, _)| slicer.name(**ix) == name);
+        same.map_or(0, |(_, piece)| piece.times.len()) != row.times.len()
+    });
+    let several: Vec<_> = several.collect();
+    if !several.is_empty() {
+        writeln!(
+            out,
+            "regions in several slices, from their first point to their last:"
+        )?;
+    }
+    for (region, row) in several {
+        write_row(out, source, &printable(slicer.region(*region)), row)?;
+    }
+    Ok(())
+}
+
+fn on_the_way<'a>(closing: &SliceClosing<'a>) -> Vec<(&'a NameIx, &'a SliceRow)> {
+    let mut rows: Vec<_> = closing.stats.pieces.iter().collect();
+    rows.sort_by_key(|(name, _)| (closing.slicer.place(**name), **name));
+    rows
+}
+
+fn write_row(
+    out: &mut impl Write,
+    source: &SliceSource<'_>,
+    name: &str,
+    row: &SliceRow,
+) -> io::Result<()> {
+    let number = |value: u64| match source.is_time() {
+        true => text::us(value),
+        false => grouped(value),
+    };
+    let quantile = |quantile| match quantile {
+        Quantile::Ticks(value) => number(value),
+        _ => "-".to_owned(),
+    };
+    write!(
+        out,
+        "{name:<34} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        grouped(row.times.len()),
+        row.min.map_or("-".to_owned(), number),
+        quantile(row.times.quantile(500)),
+        quantile(row.times.quantile(990)),
+        quantile(row.times.max()),
+        number(row.stddev().round() as u64),
+    )?;
+    for (count, what) in [
+        (row.below_zero, "~0"),
+        (row.uncertain, "uncertain"),
+        (row.saturated, "longer than 4.29 s, left out"),
+    ] {
+        if count > 0 {
+            write!(out, "  {} {what}", grouped(count))?;
+        }
+    }
+    writeln!(out)
+}
+
+/// tcpdump's three numbers, then everything that counted.
+fn counted(out: &mut impl Write, summary: &SliceSummary) -> io::Result<()> {
+    let get = |counter| summary.counters.get(counter);
+    let received = get(Counter::Seen).saturating_sub(get(Counter::Unmatched));
+    let dropped = get(Counter::NoSlot) + get(Counter::RingFull);
+    writeln!(out, "{} packets received by filter", grouped(received))?;
+    writeln!(out, "{} packets dropped by kernel", grouped(dropped))?;
+    let quiet = [Counter::Hits, Counter::CostNs];
+    for counter in Counter::ALL.iter().filter(|c| !quiet.contains(c)) {
+        let value = get(*counter);
+        if value > 0 {
+            writeln!(
+                out,
+                "  {:<14} {:>12}  {}",
+                counter.name(),
+                grouped(value),
+                counter.what()
+            )?;
+        }
+    }
+    if summary.in_flight > 0 {
+        let under_way = grouped(summary.in_flight);
+        writeln!(
+            out,
+            "  {:<14} {under_way:>12}  packets under way at the end",
+            "in_flight"
+        )?;
+    }
+    for hook in &summary.hooks {
+        match hook.missed_runs {
+            Some(0) => {}
+            Some(missed) => writeln!(
+                out,
+                "  {} runs missed at {}: its program was already running there",
+                grouped(missed),
+                hook.point
+            )?,
+            None if hook.missing.is_none() => writeln!(
+                out,
+                "  runs missed at {}: this kernel does not say",
+                hook.point
+            )?,
+            None => {}
+        }
+    }
+    let packets = get(Counter::Created);
+    if let Some(added) = cost_per_packet(summary) {
+        let hits = get(Counter::Hits) as f64 / packets as f64;
+        writeln!(
+            out,
+            "this run added about {} per packet: {hits:.1} hits of {} packets",
+            ns_text(added),
+            grouped(packets)
+        )?;
+    }
+    Ok(())
+}
+
+fn cost_per_packet(summary: &SliceSummary) -> Option<f64> {
+    let packets = summary.counters.get(Counter::Created);
+    let cost = summary.counters.get(Counter::CostNs);
+    (packets > 0 && cost > 0).then(|| cost as f64 / packets as f64)
+}
+
+fn oddities(out: &mut impl Write, stats: &SliceStats) -> io::Result<()> {
+    for (count, what) in [
+        (
+            stats.out_of_order,
+            "stamps earlier than one of a point before theirs",
+        ),
+        (
+            stats.backwards,
+            "regions that ended before they began: without a time",
+        ),
+    ] {
+        if count > 0 {
+            writeln!(out, "  {} {what}", grouped(count))?;
+        }
+    }
+    Ok(())
+}
+
+fn constants(out: &mut impl Write, closing: &SliceClosing<'_>) -> io::Result<()> {
+    let unit = printable(closing.source.unit());
+    let Some(tau) = closing.source.entry.calibration.tau_o else {
+        return writeln!(out, "not calibrated: nothing is taken out of any time");
+    };
+    let Constant {
+        mode, low, high, ..
+    } = tau;
+    writeln!(
+        out,
+        "an empty region reads {mode} {unit} ({low} to {high}): taken out of each slice"
+    )
+}
+
+/// # Errors
+/// Those of `out`.
+pub fn write_slice_closing_json(
+    out: &mut impl Write,
+    closing: &SliceClosing<'_>,
+) -> io::Result<()> {
+    let SliceClosing {
+        stats,
+        slicer,
+        source,
+        ..
+    } = closing;
+    let pieces: Vec<Value> = on_the_way(closing)
+        .into_iter()
+        .map(|(name, row)| json_row(source, slicer.name(*name), row))
+        .collect();
+    let regions: Vec<Value> = stats
+        .regions
+        .iter()
+        .map(|(region, row)| json_row(source, slicer.region(*region), row))
+        .collect();
+    let bypassed: Map<String, Value> = stats
+        .bypassed
+        .iter()
+        .map(|(name, count)| (slicer.name(*name).to_owned(), (*count).into()))
+        .collect();
+    let (pieces_sum, whole_sum) = stats.sums;
+    let object = json!({
+        "type": "slice_summary",
+        "schema": 1,
+        "packets": stats.packets,
+        "read": closing.read,
+        "damage": closing.damage,
+        "unit": source.unit(),
+        "slices": pieces,
+        "regions": regions,
+        "whole": json_row(source, "whole", &stats.whole),
+        "bypassed": bypassed,
+        "sum_of_slices": pieces_sum as f64,
+        "sum_of_wholes": whole_sum as f64,
+        "out_of_order": stats.out_of_order,
+        "backwards": stats.backwards,
+        "backend": source.entry.backend,
+        "filter": source.entry.filter,
+        "calibration": source.entry.calibration,
+        "added_ns_per_packet": closing.summary.and_then(cost_per_packet),
+        "summary": closing.summary,
+    });
+    serde_json::to_writer(&mut *out, &object)?;
+    writeln!(out)
+}
+
+fn json_row(source: &SliceSource<'_>, name: &str, row: &SliceRow) -> Value {
+    let quantile = |quantile| match quantile {
+        Quantile::Ticks(value) => Value::from(value),
+        _ => Value::Null,
+    };
+    let mut object = Map::new();
+    object.insert("region".into(), name.into());
+    object.insert("count".into(), row.times.len().into());
+    for (name, value) in [
+        ("min", json!(row.min)),
+        ("p50", quantile(row.times.quantile(500))),
+        ("p90", quantile(row.times.quantile(900))),
+        ("p99", quantile(row.times.quantile(990))),
+        ("p999", quantile(row.times.quantile(999))),
+        ("max", quantile(row.times.max())),
+        ("mean", json!((!row.times.is_empty()).then(|| row.mean()))),
+        ("stddev", json!(row.stddev())),
+    ] {
+        object.insert(json::key(source, name), value);
+    }
+    object.insert("below_zero".into(), row.below_zero.into());
+    object.insert("uncertain".into(), row.uncertain.into());
+    object.insert("saturated".into(), row.saturated.into());
+    Value::Object(object)
+}

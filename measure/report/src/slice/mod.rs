@@ -1,0 +1,130 @@
+//! Sliced packets: a line each in tcpdump's manner, tables, JSON, and statistics at the end.
+mod closing;
+mod dump;
+mod flows;
+mod head;
+mod json;
+mod line;
+mod table;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+pub use closing::{SliceClosing, write_slice_closing, write_slice_closing_json};
+pub use json::write_slice_json;
+pub use text::slice_comment;
+
+use dump::Dump;
+use flows::Flows;
+use hopscope_analyze::slice::{PacketSlices, RealTime, Slicer};
+use hopscope_event::slice::{SliceEntry, SliceEvent, Sliced};
+use std::io::{self, Write};
+
+/// What is shown of each packet; tcpdump's letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SliceView {
+    /// `-v`: a table of each packet's slices.
+    pub table: bool,
+    /// `-e`: the link's header.
+    pub link: bool,
+    /// `-q`: less of the protocol.
+    pub quiet: bool,
+    /// `-x`, `-xx`: bytes, with the link's header when 2.
+    pub hex: u8,
+    /// `-X`, `-XX`.
+    pub hex_ascii: u8,
+    /// `-A`, `-AA`.
+    pub ascii: u8,
+}
+
+/// What every packet of a recording has in common.
+pub struct SliceSource<'a> {
+    pub entry: &'a SliceEntry,
+    pub time: &'a RealTime,
+}
+
+impl SliceSource<'_> {
+    pub(super) fn interface(&self, ifindex: u32) -> Option<String> {
+        if ifindex == 0 {
+            return None;
+        }
+        let mut known = self.entry.interfaces.iter();
+        let name = known.find(|(ix, _)| *ix == ifindex).map(|(_, name)| name);
+        Some(name.map_or(format!("if{ifindex}"), |name| crate::printable(name)))
+    }
+
+    pub(super) fn drop_reason(&self, reason: u16) -> String {
+        let name = self.entry.drop_reasons.get(usize::from(reason));
+        match name.filter(|name| !name.is_empty()) {
+            Some(name) => crate::printable(name),
+            None => format!("reason {reason}"),
+        }
+    }
+
+    /// `ns`, or what was counted.
+    pub(super) fn unit(&self) -> &str {
+        match &self.entry.event {
+            SliceEvent::Time => "ns",
+            SliceEvent::Counter(name) => name,
+        }
+    }
+
+    pub(super) fn is_time(&self) -> bool {
+        self.entry.event == SliceEvent::Time
+    }
+}
+
+/// Writes packets for people.
+pub struct SlicePrinter<'a> {
+    source: SliceSource<'a>,
+    view: SliceView,
+    flows: Flows,
+}
+
+impl<'a> SlicePrinter<'a> {
+    pub fn new(source: SliceSource<'a>, view: SliceView) -> SlicePrinter<'a> {
+        SlicePrinter {
+            source,
+            view,
+            flows: Flows::default(),
+        }
+    }
+
+    /// # Errors
+    /// Those of `out`.
+    pub fn packet(
+        &mut self,
+        out: &mut impl Write,
+        packet: &Sliced,
+        slices: &PacketSlices,
+        slicer: &Slicer,
+    ) -> io::Result<()> {
+        line::write(
+            out,
+            &self.source,
+            self.view,
+            &mut self.flows,
+            packet,
+            slices,
+            slicer,
+        )?;
+        if self.view.table {
+            table::write(out, &self.source, packet, slices, slicer)?;
+        }
+        let Some(bytes) = &packet.bytes else {
+            return Ok(());
+        };
+        let view = self.view;
+        for (count, dump) in [
+            (view.hex, Dump::Hex),
+            (view.hex_ascii, Dump::HexAscii),
+            (view.ascii, Dump::Ascii),
+        ] {
+            if count > 0 {
+                dump::write(out, bytes, dump, count > 1)?;
+            }
+        }
+        Ok(())
+    }
+}
