@@ -3,6 +3,10 @@ pub enum FilterError {
     /// `at` is the byte offset in the expression; its length where something is missing at the end.
     #[error("filter: {said}, at byte {at}")]
     Refused { said: String, at: usize },
+    #[error(
+        "filter: bytes of a link header, which packets do not have yet at their first hook, at byte {at}"
+    )]
+    LinkBytes { at: usize },
     #[error("filter: a NUL byte, at byte {at}")]
     Nul { at: usize },
     #[error(
@@ -35,7 +39,9 @@ impl FilterError {
     /// Byte offset in the expression, where the error is at one place of it.
     pub fn at(&self) -> Option<usize> {
         match self {
-            FilterError::Refused { at, .. } | FilterError::Nul { at } => Some(*at),
+            FilterError::Refused { at, .. }
+            | FilterError::LinkBytes { at }
+            | FilterError::Nul { at } => Some(*at),
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 mod classic;
 mod ebpf;
 mod error;
+mod flow;
 mod libpcap;
 mod place;
 mod position;
@@ -69,6 +70,12 @@ impl Filter {
             at: position::of(expression, linktype, &said),
             said,
         })?;
+        // libpcap takes these for a link header of no bytes, and would read the network header.
+        if link == Link::Network
+            && let Some(at) = position::of_link_bytes(expression)
+        {
+            return Err(FilterError::LinkBytes { at });
+        }
         let program = classic::Program::new(&insns)?;
         Ok(Self { link, program })
     }
@@ -90,8 +97,16 @@ impl Filter {
         self.verdict(packet, wire_len) == Verdict::Match
     }
 
-    /// The filter as a block of a BPF program, one instruction a word; what it takes and gives is said
-    /// in the documentation of the module that translates. `pad` or `place` give it its length.
+    /// The filter as a block of a BPF program, one instruction a word (RFC 9669); `pad` or `place` give
+    /// it its length.
+    ///
+    /// On entry r1 points to the copied bytes of the packet from its network header (a map value of at
+    /// least `REACH` bytes), r2 is how many there are (0 to `REACH`), r3 the packet's length on the wire
+    /// from its network header. r0 to r5 are overwritten, r6 to r9 are not touched. The block is left at
+    /// its end, with
+    /// - r0: 0 no match, anything else a match;
+    /// - r1: 1 when r0 is 0 only because the filter asked for a byte that the packet has and that was not
+    ///   copied, else 0.
     ///
     /// # Errors
     /// When it is longer than `max_insns`, reads at a constant offset beyond the `REACH` bytes that the

@@ -5,6 +5,9 @@ use std::ffi::{CString, c_int};
 /// A number that libpcap refuses as soon as it reads it, before it asks whether one may stand there.
 const STOP: &str = "99999999999";
 
+/// All names that libpcap's grammar has for the link layer.
+const LINK_NAMES: &[&str] = &["ether", "link", "ppp", "slip", "fddi", "tr", "wlan"];
+
 /// Byte offset of the token at which `expression` goes wrong; its length where something is missing
 /// at the end. `said` is libpcap's error for the whole.
 pub(super) fn of(expression: &str, linktype: c_int, said: &str) -> usize {
@@ -29,6 +32,17 @@ pub(super) fn of(expression: &str, linktype: c_int, said: &str) -> usize {
         .iter()
         .find(|(_, end)| error(format!("{} {STOP}", &expression[..*end])) != stopped)
         .map_or(expression.len(), |(start, _)| *start)
+}
+
+/// Where bytes of the link header are asked for, as in `ether[0]`.
+pub(super) fn of_link_bytes(expression: &str) -> Option<usize> {
+    let tokens = tokens(expression);
+    tokens.windows(2).find_map(|pair| {
+        let (word, next) = (&expression[pair[0].0..pair[0].1], &expression[pair[1].0..]);
+        // A minus before it is part of the piece.
+        let name = word.rsplit(|c: char| !c.is_alphanumeric()).next()?;
+        (next.starts_with('[') && LINK_NAMES.contains(&name)).then(|| pair[0].1 - name.len())
+    })
 }
 
 /// Begin and end of each piece that may be cut off: words with all that addresses and ranges are

@@ -1,15 +1,10 @@
 //! From classic to extended BPF: the block that a BPF program keeps for the filter.
 //!
-//! On entry r1 points to the copied bytes of the packet from its network header (a map value of at
-//! least `REACH` bytes), r2 is how many of them there are (0 to `REACH`), r3 the packet's length on
-//! the wire from its network header. r0 is A, r4 is X, r5 is free; all of r0 to r5 are overwritten,
-//! r6 to r9 are not touched. The block is left at its end, with
-//! - r0: 0 no match, anything else a match,
-//! - r1: 1 when r0 is 0 only because the packet goes on after the copied bytes and the filter asked
-//!   for one of those, else 0.
+//! `Filter::to_ebpf` says what the block finds in which register. r0 is A, r4 is X, r5 is free.
 use super::FilterError;
 use super::classic::{Alu, Op, Operand, Program, Register, SLOTS, Size, Source, Test};
 use super::ebpf::{self, Reg};
+use super::flow::{Flow, Target};
 
 /// Bytes of a packet, from its network header, that the kernel program copies for the filter.
 pub const REACH: u32 = 256;
@@ -33,16 +28,17 @@ const FRAME: Reg = Reg(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Label {
-    Op(usize),
-    Match,
-    NoMatch,
+    To(Target),
     /// A load went beyond the bytes that are there.
     Short,
     End,
 }
 
+const MATCH: Label = Label::To(Target::Match);
+const NO_MATCH: Label = Label::To(Target::NoMatch);
+
 struct Block<'p> {
-    ops: &'p [Op],
+    flow: Flow<'p>,
     scratch: Scratch,
     code: Vec<u64>,
     /// Which instructions jump where.
@@ -59,93 +55,47 @@ pub(super) fn translate(
     scratch: Scratch,
 ) -> Result<Vec<u64>, FilterError> {
     let mut block = Block {
-        ops: program.ops(),
+        flow: Flow::of(program.ops()),
         scratch,
         code: Vec::new(),
         jumps: Vec::new(),
         starts: vec![None; program.ops().len()],
         ends: Vec::new(),
     };
-    let reached = block.reached();
-    block.begin(&reached);
-    for (at, reached) in reached.into_iter().enumerate() {
-        if reached {
-            block.op(at)?;
-        }
+    block.begin();
+    let reached: Vec<(usize, Op)> = block.flow.reached().collect();
+    for (at, op) in reached {
+        block.op(at, op)?;
     }
     block.end();
     block.link(max_insns)
 }
 
 impl Block<'_> {
-    /// What is at `target` in the end; returns of a constant are in one place for all.
-    fn settle(&self, mut target: usize) -> Label {
-        loop {
-            match self.ops[target] {
-                Op::Jump(further) => target = further,
-                Op::Return(0) => return Label::NoMatch,
-                Op::Return(_) => return Label::Match,
-                _ => return Label::Op(target),
-            }
-        }
-    }
-
-    /// The verifier refuses programs with instructions that nothing leads to.
-    fn reached(&self) -> Vec<bool> {
-        let mut reached = vec![false; self.ops.len()];
-        let mark = |reached: &mut Vec<bool>, target| {
-            if let Label::Op(op) = self.settle(target) {
-                reached[op] = true;
-            }
-        };
-        mark(&mut reached, 0);
-        for at in 0..self.ops.len() {
-            if !reached[at] {
-                continue;
-            }
-            match self.ops[at] {
-                Op::Branch {
-                    then, otherwise, ..
-                } => {
-                    mark(&mut reached, then);
-                    mark(&mut reached, otherwise);
-                }
-                Op::ReturnA => {}
-                _ => mark(&mut reached, at + 1),
-            }
-        }
-        reached
-    }
-
     /// Registers and slots begin as zero, as in libpcap's interpreter.
-    fn begin(&mut self, reached: &[bool]) {
+    fn begin(&mut self) {
         self.push(ebpf::alu32(ebpf::MOV, A, 0));
         self.push(ebpf::alu32(ebpf::MOV, X, 0));
         let mut read = [false; SLOTS];
-        for (op, _) in self
-            .ops
-            .iter()
-            .zip(reached)
-            .filter(|(_, reached)| **reached)
-        {
+        for (_, op) in self.flow.reached() {
             if let Op::Load(_, Source::Slot(slot)) = op {
-                read[usize::from(*slot)] = true;
+                read[usize::from(slot)] = true;
             }
         }
         for slot in (0..SLOTS as u8).filter(|slot| read[usize::from(*slot)]) {
             let (base, offset) = self.slot(slot);
             self.push(ebpf::store(base, offset, A));
         }
-        match self.settle(0) {
-            Label::Op(_) => {}
-            label => self.jump(ebpf::goto(0), label),
+        match self.flow.settle(0) {
+            Target::Op(_) => {}
+            end => self.jump(ebpf::goto(0), Label::To(end)),
         }
     }
 
-    fn op(&mut self, at: usize) -> Result<(), FilterError> {
+    fn op(&mut self, at: usize, op: Op) -> Result<(), FilterError> {
         self.starts[at] = Some(self.code.len());
-        match self.ops[at] {
-            Op::Load(to, source) => self.load(register(to), source)?,
+        match op {
+            Op::Load(to, source) => self.load(register(to), source, self.flow.covered(at))?,
             Op::Store(from, slot) => {
                 let (base, offset) = self.slot(slot);
                 self.push(ebpf::store(base, offset, register(from)));
@@ -161,7 +111,8 @@ impl Block<'_> {
                 then,
                 otherwise,
             } => {
-                self.branch(at, test, operand, self.settle(then), self.settle(otherwise));
+                let (then, otherwise) = (self.flow.settle(then), self.flow.settle(otherwise));
+                self.branch(at, test, operand, then, otherwise);
                 return Ok(());
             }
             Op::ReturnA => {
@@ -172,17 +123,17 @@ impl Block<'_> {
             // Whatever leads to one of these leads to what it stands for.
             Op::Jump(_) | Op::Return(_) => return Ok(()),
         }
-        self.go_on(at, self.settle(at + 1));
+        self.go_on(at, self.flow.settle(at + 1));
         Ok(())
     }
 
-    fn go_on(&mut self, at: usize, next: Label) {
-        if next != Label::Op(at + 1) {
-            self.jump(ebpf::goto(0), next);
+    fn go_on(&mut self, at: usize, next: Target) {
+        if next != Target::Op(at + 1) {
+            self.jump(ebpf::goto(0), Label::To(next));
         }
     }
 
-    fn branch(&mut self, at: usize, test: Test, operand: Operand, then: Label, otherwise: Label) {
+    fn branch(&mut self, at: usize, test: Test, operand: Operand, then: Target, otherwise: Target) {
         let inverse = match test {
             Test::Equal => Some(ebpf::JNE),
             Test::Greater => Some(ebpf::JLE),
@@ -194,15 +145,17 @@ impl Block<'_> {
             Operand::X => ebpf::jump32_by(test, A, X),
         };
         match inverse {
-            Some(inverse) if then == Label::Op(at + 1) => self.jump(jump(inverse), otherwise),
+            Some(inverse) if then == Target::Op(at + 1) => {
+                self.jump(jump(inverse), Label::To(otherwise));
+            }
             _ => {
-                self.jump(jump(straight(test)), then);
+                self.jump(jump(straight(test)), Label::To(then));
                 self.go_on(at, otherwise);
             }
         }
     }
 
-    fn load(&mut self, to: Reg, source: Source) -> Result<(), FilterError> {
+    fn load(&mut self, to: Reg, source: Source, covered: bool) -> Result<(), FilterError> {
         match source {
             Source::Constant(value) => self.push(ebpf::alu32(ebpf::MOV, to, value)),
             Source::Length => self.push(ebpf::alu32_by(ebpf::MOV, to, LENGTH)),
@@ -210,10 +163,10 @@ impl Block<'_> {
                 let (base, offset) = self.slot(slot);
                 self.push(ebpf::load(4, to, base, offset));
             }
-            Source::Absolute(offset, size) => self.absolute(to, offset, size)?,
+            Source::Absolute(offset, size) => self.absolute(to, offset, size, covered)?,
             Source::Indirect(offset, size) => self.indirect(to, offset, size)?,
             Source::HeaderLength(offset) => {
-                self.absolute(to, offset, Size::Byte)?;
+                self.absolute(to, offset, Size::Byte, covered)?;
                 self.push(ebpf::alu32(Alu::And as u8, to, 0x0f));
                 self.push(ebpf::alu32(Alu::Lsh as u8, to, 2));
             }
@@ -221,9 +174,17 @@ impl Block<'_> {
         Ok(())
     }
 
-    fn absolute(&mut self, to: Reg, offset: u32, size: Size) -> Result<(), FilterError> {
+    fn absolute(
+        &mut self,
+        to: Reg,
+        offset: u32,
+        size: Size,
+        covered: bool,
+    ) -> Result<(), FilterError> {
         let end = within_reach(offset, size)?;
-        self.jump(ebpf::jump64(ebpf::JLT, PRESENT, end.into()), Label::Short);
+        if !covered {
+            self.jump(ebpf::jump64(ebpf::JLT, PRESENT, end.into()), Label::Short);
+        }
         // Below `REACH`, so it fits.
         self.push(ebpf::load(size as u8, to, PACKET, end - size as i16));
         self.swap(to, size);
@@ -263,7 +224,7 @@ impl Block<'_> {
 
     fn compute_by_x(&mut self, alu: Alu) {
         match alu {
-            Alu::Div | Alu::Mod => self.jump(ebpf::jump32(ebpf::JEQ, X, 0), Label::NoMatch),
+            Alu::Div | Alu::Mod => self.jump(ebpf::jump32(ebpf::JEQ, X, 0), NO_MATCH),
             // Extended BPF takes the low five bits of X; libpcap's result is zero.
             Alu::Lsh | Alu::Rsh => {
                 self.push(ebpf::with_distance(ebpf::jump32(ebpf::JLT, X, 32), 1));
@@ -276,8 +237,8 @@ impl Block<'_> {
 
     fn end(&mut self) {
         let wanted = |label, block: &Self| block.jumps.iter().any(|(_, to)| *to == label);
-        if wanted(Label::Match, self) {
-            self.place(Label::Match);
+        if wanted(MATCH, self) {
+            self.place(MATCH);
             self.result(1);
             self.jump(ebpf::goto(0), Label::End);
         }
@@ -289,8 +250,8 @@ impl Block<'_> {
             self.push(ebpf::alu64(ebpf::MOV, PACKET, 0));
             self.jump(ebpf::goto(0), Label::End);
         }
-        if wanted(Label::NoMatch, self) {
-            self.place(Label::NoMatch);
+        if wanted(NO_MATCH, self) {
+            self.place(NO_MATCH);
             self.result(0);
         }
         self.place(Label::End);
@@ -315,7 +276,7 @@ impl Block<'_> {
         }
         for (from, to) in std::mem::take(&mut self.jumps) {
             let target = match to {
-                Label::Op(op) => self.starts[op],
+                Label::To(Target::Op(op)) => self.starts[op],
                 end => self
                     .ends
                     .iter()

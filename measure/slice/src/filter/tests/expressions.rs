@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::ffi::CString;
 
 /// For packets from the network header; all can be translated.
-const NETWORK: &[&str] = &[
+pub(super) const NETWORK: &[&str] = &[
     "",
     "ip",
     "ip6",
@@ -82,7 +82,7 @@ const NETWORK: &[&str] = &[
     "ip[1] & 0xfc >> 2 = 46",
 ];
 
-const ETHERNET: &[&str] = &[
+pub(super) const ETHERNET: &[&str] = &[
     "tcp",
     "arp",
     "port 80",
@@ -191,10 +191,16 @@ fn errors_say_where() {
         ),
         ("net 10.0.0.1/8", Some(4), "non-network bits"),
         ("udp and vlan", Some(8), "VLAN"),
-        ("tcp and ether host 02:00:00:00:00:01", Some(19), "only on ethernet"),
+        (
+            "tcp and ether host 02:00:00:00:00:01",
+            Some(19),
+            "only on ethernet",
+        ),
         ("arp", Some(0), "rejects all"),
         ("tcp and ip broadcast", Some(11), "netmask"),
         ("tcp\0", Some(3), "NUL"),
+        ("tcp and ether[0] & 1 = 1", Some(8), "link header"),
+        ("ip[0]-link [ 0 ] = 1", Some(6), "link header"),
         ("inbound", None, "inbound"),
         ("ip6 protochain 6", None, "loop"),
     ] {

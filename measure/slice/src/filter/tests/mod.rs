@@ -1,5 +1,8 @@
 mod expressions;
+mod kernel;
 mod machine;
 mod packets;
 mod place;
+mod programs;
 mod random;
+mod tcpdump;
