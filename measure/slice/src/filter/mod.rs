@@ -11,7 +11,7 @@ mod run;
 mod translate;
 
 pub use error::FilterError;
-pub use place::{FILLER, PlaceError, pad, place};
+pub use place::{FILLER, PlaceError, pad, place, place_in_object};
 pub use translate::{REACH, Scratch};
 
 use run::Fault;
@@ -97,8 +97,8 @@ impl Filter {
         self.verdict(packet, wire_len) == Verdict::Match
     }
 
-    /// The filter as a block of a BPF program, one instruction a word (RFC 9669); `pad` or `place` give
-    /// it its length.
+    /// The filter as a block of a BPF program, one instruction a word (RFC 9669); `pad`, `place` and
+    /// `place_in_object` give it its length.
     ///
     /// On entry r1 points to the copied bytes of the packet from its network header (a map value of at
     /// least `REACH` bytes), r2 is how many there are (0 to `REACH`), r3 the packet's length on the wire

@@ -61,24 +61,62 @@ pub fn place(
     block_len: usize,
     filter: &[u64],
 ) -> Result<(), PlaceError> {
-    let mut found = program
-        .windows(2)
-        .enumerate()
-        .filter(|(_, pair)| **pair == marker)
-        .map(|(at, _)| at);
+    let mut found = blocks(program, marker);
     let at = found.next().ok_or(PlaceError::Missing)?;
     if let Some(second) = found.next() {
         return Err(PlaceError::Twice { first: at, second });
     }
+    drop(found);
+    let padded = pad(filter, block_len)?;
+    of_length(program, at, block_len)?;
+    program[at..at + block_len].copy_from_slice(&padded);
+    Ok(())
+}
+
+/// The same for all blocks of an object file's bytes, before it is opened; gives how many there were.
+/// A program that is compiled with an inlined block has one for each place where it is used.
+///
+/// # Errors
+/// When there is no block, one of another length, or the filter does not fit; then nothing changes.
+pub fn place_in_object(
+    object: &mut [u8],
+    marker: [u64; 2],
+    block_len: usize,
+    filter: &[u64],
+) -> Result<usize, PlaceError> {
+    // Code is aligned to its instructions in the file too.
+    let word = |bytes: &[u8]| u64::from_le_bytes(std::array::from_fn(|at| bytes[at]));
+    let words: Vec<u64> = object.chunks_exact(8).map(word).collect();
+    let found: Vec<usize> = blocks(&words, marker).collect();
+    if found.is_empty() {
+        return Err(PlaceError::Missing);
+    }
+    for at in &found {
+        of_length(&words, *at, block_len)?;
+    }
+    let padded = pad(filter, block_len)?;
+    let bytes: Vec<u8> = padded.into_iter().flat_map(u64::to_le_bytes).collect();
+    for at in &found {
+        object[8 * at..][..bytes.len()].copy_from_slice(&bytes);
+    }
+    Ok(found.len())
+}
+
+fn blocks(program: &[u64], marker: [u64; 2]) -> impl Iterator<Item = usize> {
+    let pairs = program.windows(2).enumerate();
+    pairs
+        .filter(move |(_, pair)| **pair == marker)
+        .map(|(at, _)| at)
+}
+
+fn of_length(program: &[u64], at: usize, wanted: usize) -> Result<(), PlaceError> {
     let behind = program[at + 2..].iter();
-    let present = 2 + behind.take_while(|insn| **insn == FILLER).count();
-    if present != block_len {
-        return Err(PlaceError::Length {
+    match 2 + behind.take_while(|insn| **insn == FILLER).count() {
+        present if present == wanted => Ok(()),
+        present => Err(PlaceError::Length {
             at,
             present,
-            wanted: block_len,
-        });
+            wanted,
+        }),
     }
-    program[at..at + block_len].copy_from_slice(&pad(filter, block_len)?);
-    Ok(())
 }

@@ -1,4 +1,4 @@
-use crate::filter::{FILLER, PlaceError, pad, place};
+use crate::filter::{FILLER, PlaceError, pad, place, place_in_object};
 
 /// `r0 = 0x686f7031`, `r0 = 0x686f7032`.
 const MARKER: [u64; 2] = [0x686f_7031_0000_00b7, 0x686f_7032_0000_00b7];
@@ -73,4 +73,40 @@ fn what_is_not_one_whole_block_is_left_alone() {
         refused(program(6), &[1; 9]),
         PlaceError::TooLong { insns: 9, room: 8 }
     );
+}
+
+#[test]
+fn every_block_of_an_object_is_replaced() {
+    let bytes = |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|w| w.to_le_bytes()).collect() };
+    let tail = [0xee; 5];
+    let object = |blocks: &[usize]| {
+        let words: Vec<u64> = blocks
+            .iter()
+            .flat_map(|fillers| program(*fillers))
+            .collect();
+        [bytes(&words), tail.to_vec()].concat()
+    };
+    let mut placed = object(&[6, 6]);
+    assert_eq!(place_in_object(&mut placed, MARKER, 8, &[1, 2, 3]), Ok(2));
+    let mut once = program(6);
+    place(&mut once, MARKER, 8, &[1, 2, 3]).unwrap();
+    let expected = [bytes(&once), bytes(&once), tail.to_vec()].concat();
+    assert_eq!(placed, expected);
+
+    let refused = |mut object: Vec<u8>, filter: &[u64]| {
+        let before = object.clone();
+        let error = place_in_object(&mut object, MARKER, 8, filter).unwrap_err();
+        assert_eq!(object, before);
+        error
+    };
+    assert_eq!(refused(vec![0; 100], &[]), PlaceError::Missing);
+    let (at, present, wanted) = (14, 7, 8);
+    let length = PlaceError::Length {
+        at,
+        present,
+        wanted,
+    };
+    assert_eq!(refused(object(&[6, 5]), &[]), length);
+    let too_long = PlaceError::TooLong { insns: 9, room: 8 };
+    assert_eq!(refused(object(&[6, 6]), &[1; 9]), too_long);
 }
