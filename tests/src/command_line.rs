@@ -109,7 +109,13 @@ fn check_json() -> Result<()> {
         "pmu",
         "rdpmc",
         "btf",
+        "bpf-tracepoint",
+        "bpf-raw-tracepoint",
         "bpf-fentry",
+        "bpf-fexit",
+        "bpf-kprobe",
+        "bpf-cgroup",
+        "bpf-sockops",
         "huge-pages",
         "cgroup2",
         "memfd-exec",
@@ -156,7 +162,15 @@ fn check_as_nobody() -> Result<()> {
     );
     std::fs::remove_dir_all(&dir)?;
     let (lines, _) = seen?;
-    for name in ["cap-sys-ptrace", "cap-sys-admin", "cap-bpf", "netns"] {
+    let unprivileged = [
+        "cap-sys-ptrace",
+        "cap-sys-admin",
+        "cap-bpf",
+        "bpf-tracepoint",
+        "bpf-cgroup",
+        "netns",
+    ];
+    for name in unprivileged {
         ensure!(
             state(&lines, name) == "missing",
             "{name} is {}",

@@ -1,48 +1,82 @@
-//! Which BPF programs the kernel cannot run, by its configuration: nothing is loaded here.
+//! Which BPF programs this kernel runs. The kinds of hooks that slices need are tried: a program that
+//! does nothing is loaded, attached for a moment, and taken away. Types that nothing here uses yet
+//! are only looked up in the kernel's configuration.
 use super::kernel::option;
-use super::{Capability, Verdict};
+use super::{Capability, Verdict, privilege};
+use hopscope_slice::kinds::{HookKind, KindError, try_kind};
 
-const SLICES: &str = "slices of the kernel's own path of a packet (not in this version)";
 const PATHS: &str = "faster paths between sockets (not in this version)";
 
 pub(super) fn capabilities() -> Vec<Capability> {
+    let tried = HookKind::ALL.into_iter().map(hook);
     let base = ["CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT"];
-    let types: [(&str, &str, &[&str]); 6] = [
-        (
-            "bpf-fentry",
-            SLICES,
-            &[
-                "CONFIG_DEBUG_INFO_BTF",
-                "CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS",
-                "CONFIG_BPF_EVENTS",
-            ],
-        ),
-        (
-            "bpf-kprobe",
-            SLICES,
-            &["CONFIG_KPROBES", "CONFIG_BPF_EVENTS"],
-        ),
-        (
-            "bpf-raw-tracepoint",
-            SLICES,
-            &["CONFIG_TRACEPOINTS", "CONFIG_BPF_EVENTS"],
-        ),
-        ("bpf-cgroup", SLICES, &["CONFIG_CGROUP_BPF"]),
-        ("bpf-sockmap", PATHS, &["CONFIG_BPF_STREAM_PARSER"]),
-        ("bpf-xdp", PATHS, &["CONFIG_XDP_SOCKETS"]),
+    let types = [
+        ("bpf-sockmap", "CONFIG_BPF_STREAM_PARSER"),
+        ("bpf-xdp", "CONFIG_XDP_SOCKETS"),
     ];
-    types
-        .into_iter()
-        .map(|(name, purpose, options)| {
-            let wanted: Vec<&str> = base.iter().chain(options).copied().collect();
-            Capability::new(name, purpose, "kernel configuration", verdict(&wanted))
-        })
-        .collect()
+    let configured = types.into_iter().map(|(name, option)| {
+        let wanted = [base[0], base[1], option];
+        Capability::new(name, PATHS, "kernel configuration", configured(&wanted))
+    });
+    tried.chain(configured).collect()
 }
 
-/// The configuration can only rule a type out: lockdown, a security module or the virtual machine
-/// may still refuse to load or attach it, and trying that is not harmless.
-fn verdict(wanted: &[&str]) -> Verdict {
+fn hook(kind: HookKind) -> Capability {
+    let (name, purpose, remedy) = match kind {
+        HookKind::TpBtf => (
+            "bpf-tracepoint",
+            "slices of the kernel's own path of a packet (backend tracepoint)",
+            "Linux 5.5 with CONFIG_DEBUG_INFO_BTF and CONFIG_BPF_EVENTS",
+        ),
+        HookKind::RawTp => (
+            "bpf-raw-tracepoint",
+            "slices where tracepoints have no types (backend raw)",
+            "a kernel with CONFIG_TRACEPOINTS and CONFIG_BPF_EVENTS",
+        ),
+        HookKind::Fentry => (
+            "bpf-fentry",
+            "slices at functions, where a kernel lacks a tracepoint (backend fentry)",
+            FUNCTIONS,
+        ),
+        HookKind::Fexit => (
+            "bpf-fexit",
+            "slices up to a function's return (backend fentry)",
+            FUNCTIONS,
+        ),
+        HookKind::Kprobe => (
+            "bpf-kprobe",
+            "functions that fentry cannot reach (no backend uses it)",
+            "a kernel with CONFIG_KPROBES and CONFIG_BPF_EVENTS, and tracefs mounted",
+        ),
+        HookKind::CgroupSkb => (
+            "bpf-cgroup",
+            "slices at IP's output, and where the socket is found",
+            "a kernel with CONFIG_CGROUP_BPF, and cgroup2 mounted",
+        ),
+        HookKind::Sockops => (
+            "bpf-sockops",
+            "what TCP itself says of a connection (no backend uses it)",
+            "a kernel with CONFIG_CGROUP_BPF, and cgroup2 mounted",
+        ),
+    };
+    let verdict = match try_kind(kind) {
+        Ok(()) => Verdict::ok("loaded and attached one"),
+        Err(error @ (KindError::Object(_) | KindError::Cgroup { .. })) => {
+            Verdict::unknown(error.to_string(), remedy)
+        }
+        // Without the privilege every kind is refused, and what the kernel has cannot be seen.
+        Err(error) if !privilege::has_bpf() => Verdict::missing(error.to_string(), PRIVILEGES),
+        Err(error) => Verdict::missing(error.to_string(), remedy),
+    };
+    Capability::new(name, purpose, "tried", verdict)
+}
+
+const FUNCTIONS: &str = "a kernel with CONFIG_DEBUG_INFO_BTF, CONFIG_BPF_EVENTS and \
+    CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS, whose text may be rewritten";
+const PRIVILEGES: &str = "run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN";
+
+/// The configuration can only rule a type out.
+fn configured(wanted: &[&str]) -> Verdict {
     let mut lacking = Vec::new();
     for name in wanted {
         match option(name) {

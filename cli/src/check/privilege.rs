@@ -120,6 +120,10 @@ pub(super) fn has_admin() -> bool {
     effective().is_some_and(|caps| has(caps, CAP_SYS_ADMIN))
 }
 
+pub(super) fn has_bpf() -> bool {
+    has_admin() || effective().is_some_and(|caps| has(caps, CAP_BPF))
+}
+
 pub(super) fn has_perfmon() -> bool {
     has_admin() || effective().is_some_and(|caps| has(caps, CAP_PERFMON))
 }

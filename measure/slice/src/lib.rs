@@ -3,4 +3,6 @@
 #![deny(unsafe_code)]
 
 pub mod filter;
+pub mod kinds;
+mod object;
 pub mod regions;

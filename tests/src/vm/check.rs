@@ -2,14 +2,14 @@
 //! the other way round.
 use super::guest::Guest;
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Output, Requirement, Suite};
+use hopscope_tests::{Output, Requirement, Suite, compile_c};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 pub(super) fn register(suite: &mut Suite) {
     suite.case(
         "vm::check_describes_the_guest",
-        &[Requirement::Vm],
+        &[Requirement::Vm, Requirement::Gcc],
         describes,
     );
 }
@@ -23,6 +23,13 @@ const THERE: &[&str] = &[
     "fsgsbase",
     "no-lockdown",
     "btf",
+    "bpf-tracepoint",
+    "bpf-raw-tracepoint",
+    "bpf-fentry",
+    "bpf-fexit",
+    "bpf-kprobe",
+    "bpf-cgroup",
+    "bpf-sockops",
     "cgroup2",
     "netns",
     "veth",
@@ -30,10 +37,18 @@ const THERE: &[&str] = &[
     "af-xdp",
 ];
 
+/// Programs are freed when no processor can be in them any more, some time after their link.
+const LIKE_BEFORE: &str = "looks=0
+    until bpf_objects | cmp -s - /tmp/before || [ $looks = 500 ]; do looks=$((looks + 1)); done
+    bpf_objects";
+
 fn describes() -> Result<()> {
     let mut guest = Guest::new()?;
+    let objects = compile_c(&["slice/bpf_objects.c"], &["-O2"])?;
+    guest.program(&objects, "/bin/bpf_objects")?;
+    guest.step("before", "bpf_objects | tee /tmp/before");
     guest.step("check", "hopscope check --json");
-    // The check itself has left nothing, and changed nothing.
+    guest.step("after", LIKE_BEFORE);
     guest.step("again", "hopscope check --json");
     guest.step("unmounted", "umount -l /sys; hopscope check --json");
     let run = guest.run()?;
@@ -53,6 +68,8 @@ fn describes() -> Result<()> {
         capabilities(&run.step("again")?)? == found,
         "a second check differs"
     );
+    let (before, after) = (run.step("before")?.stdout, run.step("after")?.stdout);
+    ensure!(before == after, "left behind:\n{before}\n{after}");
     let bare = capabilities(&run.step("unmounted")?)?;
     ensure!(bare["btf"]["state"] == "missing", "{}", bare["btf"]);
     Ok(())
