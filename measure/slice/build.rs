@@ -6,5 +6,5 @@ mod libpcap;
 
 fn main() {
     libpcap::link();
-    kernel_programs::compile(&["kinds"]);
+    kernel_programs::compile(&["kinds", "slice"]);
 }

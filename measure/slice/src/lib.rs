@@ -4,5 +4,6 @@
 
 pub mod filter;
 pub mod kinds;
+pub mod load;
 mod object;
 pub mod regions;

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 /// Presets, in the same notation as a user's file.
 pub const TX: &str = include_str!("regions/tx.conf");
 pub const RX: &str = include_str!("regions/rx.conf");
+pub const BOTH: &str = include_str!("regions/both.conf");
 pub const MIN: &str = include_str!("regions/min.conf");
 pub const SEVEN: &str = include_str!("regions/seven.conf");
 
@@ -31,7 +32,7 @@ pub fn preset(name: &str) -> Option<Vec<RegionEntry>> {
     let text = match name {
         "tx" => TX.to_owned(),
         "rx" => RX.to_owned(),
-        "both" => format!("{TX}{}\n{RX}", "between = tx_done .. rx_driver"),
+        "both" => BOTH.to_owned(),
         "min" => MIN.to_owned(),
         "seven" => SEVEN.to_owned(),
         _ => return None,

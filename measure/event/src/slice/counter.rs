@@ -1,6 +1,5 @@
 //! What is counted while packets are sliced: NetSlice's packets and drops, and everything that
 //! keeps identity honest.
-use super::Point;
 use serde::{Deserialize, Serialize};
 
 macro_rules! counters {
@@ -24,7 +23,7 @@ macro_rules! counters {
     };
 }
 
-// created = written + ring_full + too_fast + other_process + aged + stale_ended + in flight at the end.
+// created = written + ring_full + too_fast + other_process + aged + stale_ended + split_parents + in flight at the end.
 counters! {
     Seen = 0 "seen" "packets at their first point",
     Unmatched = 1 "unmatched" "of those, packets that the filter did not choose",
@@ -50,6 +49,7 @@ counters! {
     BytesLost = 21 "bytes_lost" "packets whose bytes were lost, their record not",
     OutOfOrder = 22 "out_of_order" "stamps refused because a later point of the packet had been passed",
     OtherWoken = 23 "other_woken" "packets that woke another thread than the one that read them",
+    SplitParents = 24 "split_parents" "records given up for those of the segments that software GSO cut from their packet",
 }
 
 impl Counter {
@@ -84,15 +84,12 @@ impl Counters {
             Counter::OtherProcess,
             Counter::Aged,
             Counter::StaleEnded,
+            Counter::SplitParents,
         ];
         let ended: u64 = ended.iter().map(|counter| self.get(*counter)).sum();
         self.get(Counter::Created) as i64 - ended as i64
     }
 }
-
-/// How often each point's programs did not run although their hook was reached: the kernel does not
-/// enter a program that already runs on that processor.
-pub type MissedRuns = alloc::vec::Vec<(Point, u64)>;
 
 #[cfg(test)]
 mod tests {

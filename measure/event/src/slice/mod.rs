@@ -12,7 +12,7 @@ mod record;
 pub mod sample;
 mod stamp;
 
-pub use counter::{Counter, Counters, MissedRuns};
+pub use counter::{Counter, Counters};
 pub use entry::{
     Constant, HookCost, HookEntry, RegionEntry, SliceCalibration, SliceEntry, SliceEvent,
     SliceSummary,

@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! points {
     ($($variant:ident = $id:literal $name:literal $what:literal),* $(,)?) => {
-        /// A boundary on a packet's way, in the order in which a packet passes them. Values are part
-        /// of the file format and of the contract with the kernel programs.
+        /// A boundary on a packet's way, in the order in which a packet passes them. A virtual device
+        /// hands the packet to its peer before its driver returns, hence the place of `RxDriver`;
+        /// where the peer works on another processor, the time stamps may have another order.
+        /// Values are part of the file format and of the contract with the kernel programs.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         #[repr(u8)]
@@ -36,8 +38,8 @@ points! {
     TxQdiscEnqueue = 4 "tx_qdisc_enqueue" "the queueing discipline took the packet in",
     TxQdiscDequeue = 5 "tx_qdisc_dequeue" "the queueing discipline gave the packet out",
     TxDriver = 6 "tx_driver" "the driver was called",
-    TxDone = 7 "tx_done" "the driver returned",
-    RxDriver = 8 "rx_driver" "the driver handed the packet to the stack",
+    RxDriver = 7 "rx_driver" "the driver handed the packet to the stack",
+    TxDone = 8 "tx_done" "the sending driver returned",
     RxCore = 9 "rx_core" "the core took it from the backlog or from GRO",
     RxIp = 10 "rx_ip" "IP's input is done and the socket found",
     RxTransport = 11 "rx_transport" "TCP or UDP began to process it",
@@ -66,7 +68,7 @@ impl Point {
     }
 
     pub const fn is_tx(self) -> bool {
-        (self as u8) < (Point::RxDriver as u8)
+        (self as u8) <= (Point::TxDriver as u8) || matches!(self, Point::TxDone)
     }
 }
 

@@ -1,0 +1,93 @@
+/* The end of a packet's way: its record is handed over and its slot is free. */
+#pragma once
+#include "stamp.h"
+
+static __always_inline void release(struct slot *slot)
+{
+	slot->gen++;
+	slot->state = 0;
+	*(volatile u64 *)&slot->head = 0;
+}
+
+/* A record that is not handed over, for the reason that is counted. */
+static __always_inline void give_up(struct cpu_state *cpu, struct slot *slot, enum counter why)
+{
+	count(cpu, why);
+	release(slot);
+}
+
+static __always_inline bool same_comm(const u8 *a, const volatile u8 *b)
+{
+	for (int i = 0; i < 16; i++) {
+		if (a[i] != b[i])
+			return false;
+		if (!a[i])
+			break;
+	}
+	return true;
+}
+
+static __always_inline bool is_wanted(const struct slice_record *record)
+{
+	if (config.tgid && record->tx_tgid != config.tgid && record->rx_tgid != config.tgid)
+		return false;
+	if (config.comm[0] && !same_comm(record->tx_comm, config.comm) && !same_comm(record->rx_comm, config.comm))
+		return false;
+	return true;
+}
+
+static __always_inline void hand_over_bytes(struct cpu_state *cpu, u32 index)
+{
+	struct slice_bytes *packet = bpf_map_lookup_elem(&bytes, &index);
+	u32 len;
+
+	if (!packet || !packet->captured)
+		return;
+	len = packet->captured;
+	if (len > SNAP_MAX)
+		len = SNAP_MAX;
+	if (bpf_ringbuf_output(&ring, packet, 40 + len, BPF_RB_NO_WAKEUP))
+		count(cpu, BYTES_LOST);
+	packet->captured = 0;
+}
+
+static __always_inline void hand_over(struct cpu_state *cpu, struct slot *slot, u32 index)
+{
+	struct slice_record *record = &slot->record;
+
+	if (record->flags & F_DROPPED)
+		count(cpu, DROPPED_COUNT);
+	if (slot->wake_tid && record->rx_tid && slot->wake_tid != record->rx_tid) {
+		record->flags |= F_OTHER_WOKEN;
+		count(cpu, OTHER_WOKEN);
+	}
+	if (control.min_latency_ns && slot->last_ns - record->t0_ns < control.min_latency_ns)
+		return give_up(cpu, slot, TOO_FAST);
+	if ((config.tgid || config.comm[0]) && !is_wanted(record))
+		return give_up(cpu, slot, OTHER_PROCESS);
+	if (config.snap)
+		hand_over_bytes(cpu, index);
+	if (bpf_ringbuf_output(&ring, record, sizeof(*record), BPF_RB_NO_WAKEUP))
+		count(cpu, RING_FULL);
+	else
+		count(cpu, WRITTEN);
+	cpu->cost += control.hand_over_ns;
+	release(slot);
+}
+
+/* While the packet's driver has not returned, the hook there will stamp, and hands over in our place. */
+static __always_inline void end(struct cpu_state *cpu, struct slot *slot, u32 index)
+{
+	if (has(TX_DONE)) {
+		u32 state = __sync_fetch_and_or(&slot->state, ENDED);
+		if (state & (IN_DRIVER | ENDED))
+			return;
+	}
+	hand_over(cpu, slot, index);
+}
+
+/* Takes the slot from the driver's hook. True: its packet's way is over, and the caller hands over. */
+static __always_inline bool claim(struct slot *slot)
+{
+	return __sync_fetch_and_and(&slot->state, ~(IN_DRIVER | ENDED)) & ENDED;
+}

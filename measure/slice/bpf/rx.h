@@ -1,0 +1,294 @@
+/* The way in: driver, core, IP, transport, the socket's queue, the reader. */
+#pragma once
+#include "tx.h"
+
+#define TCP_ESTABLISHED 1
+
+static __always_inline u64 cookie_of(const struct sock *sk)
+{
+	return sk ? sk->__sk_common.skc_cookie.counter : 0;
+}
+
+static __always_inline struct receiver *receiver_of(u64 sk)
+{
+	u32 at = hash_pointer(sk) & (SOCKETS - 1);
+
+	return bpf_map_lookup_elem(&receivers, &at);
+}
+
+/* `is_gro`: GRO may merge the packet with others before the core sees it. */
+static __always_inline void on_rx_driver(struct cpu_state *cpu, const struct sk_buff *skb, bool is_gro)
+{
+	u64 head = head_of(skb);
+	u32 index;
+	struct slot *slot = find_same(cpu, head, &index);
+
+	/* A packet that was received already has left its buffer to this one. */
+	if (slot && slot->last_point >= RX_IP)
+		slot = NULL;
+	if (slot) {
+		set_rx_device(&slot->record, skb->dev);
+		stamp(cpu, slot, (u64)skb, RX_DRIVER);
+	} else {
+		slot = begin(cpu, skb, head, (u16)(data_of(skb) - head), find(head, &index), &index);
+		if (!slot) {
+			cost(cpu, RX_DRIVER, false);
+			return;
+		}
+		set_rx_device(&slot->record, skb->dev);
+		first_stamp(cpu, slot, (u64)skb, RX_DRIVER);
+	}
+	if (is_gro)
+		cpu->gro[cpu->gro_head++ & (GRO_KEPT - 1)] = ref_to(slot, index);
+}
+
+static __always_inline void on_rx_core(struct cpu_state *cpu, const struct sk_buff *skb)
+{
+	u64 head = head_of(skb);
+	u32 index;
+	struct slot *slot = find(head, &index);
+
+	if (slot) {
+		u64 id4 = peek8((void *)(head + slot->off4)) & slot->mask4;
+		u64 id3 = peek8((void *)(head + slot->off3)) & slot->mask3;
+
+		/* GRO writes the length of what it merged into the first one's header. */
+		if (id4 == slot->id4 && id3 != slot->id3 && slot->last_point == RX_DRIVER) {
+			u16 segments = 0;
+			const struct skb_shared_info *shared = (const void *)(head + skb->end);
+
+			bpf_core_read(&segments, sizeof(segments), &shared->gso_segs);
+			if (segments > 1) {
+				slot->id3 = id3;
+				slot->record.segments = segments;
+				slot->record.flags |= F_MERGED;
+			}
+		}
+		if (id4 != slot->id4 || id3 != slot->id3) {
+			count(cpu, STALE_REFUSED);
+			slot = NULL;
+		}
+	}
+	if (slot && slot->last_point >= RX_IP)
+		slot = NULL;
+	if (slot) {
+		if (!slot->record.rx_ifindex)
+			set_rx_device(&slot->record, skb->dev);
+		if (config.snap)
+			keep_link(index, head, skb);
+		stamp(cpu, slot, (u64)skb, RX_CORE);
+		return;
+	}
+	/* What the driver's hook did not choose stays not chosen. */
+	if (has(RX_DRIVER) || has(TX_IP_OUT)) {
+		cost(cpu, RX_CORE, false);
+		return;
+	}
+	slot = begin(cpu, skb, head, (u16)(data_of(skb) - head), find(head, &index), &index);
+	if (!slot) {
+		cost(cpu, RX_CORE, false);
+		return;
+	}
+	set_rx_device(&slot->record, skb->dev);
+	first_stamp(cpu, slot, (u64)skb, RX_CORE);
+}
+
+/* Remembers the packet until its socket's reader has copied it. The socket's lock is held. */
+static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, u32 index, u64 sk, u64 cookie)
+{
+	struct receiver *receiver = receiver_of(sk);
+	u32 at;
+
+	if (!receiver)
+		return;
+	if (receiver->sk != sk || receiver->cookie != cookie) {
+		if (receiver->head != receiver->tail) {
+			struct slot *other = follow(receiver->queue[receiver->tail & (QUEUE - 1)].ref);
+
+			if (other && slot->last_ns - other->last_ns < config.age_ns) {
+				count(cpu, QUEUE_FULL);
+				return;
+			}
+		}
+		receiver->sk = sk;
+		receiver->cookie = cookie;
+		receiver->tail = receiver->head;
+		receiver->is_unsorted = 0;
+	}
+	if (receiver->head - receiver->tail >= QUEUE) {
+		count(cpu, QUEUE_FULL);
+		return;
+	}
+	at = receiver->head & (QUEUE - 1);
+	if (receiver->head != receiver->tail &&
+	    (s32)(slot->end_seq - receiver->queue[(receiver->head - 1) & (QUEUE - 1)].end_seq) < 0)
+		receiver->is_unsorted = 1;
+	receiver->queue[at].ref = ref_to(slot, index);
+	receiver->queue[at].end_seq = slot->end_seq;
+	receiver->queue[at].seq = slot->record.tcp_seq;
+	receiver->head++;
+}
+
+static __always_inline void received_by(struct cpu_state *cpu, struct slot *slot, u32 index, const struct sock *sk)
+{
+	slot->record.rx_cookie = cookie_of(sk);
+	cpu->rx_sk = (u64)sk;
+	cpu->rx = ref_to(slot, index);
+	cpu->ready_set = 0;
+}
+
+/* IP's input is done, and this is the socket. */
+static __always_inline void on_rx_ip(struct cpu_state *cpu, const struct sk_buff *skb, const struct sock *sk)
+{
+	u64 head = head_of(skb);
+	u32 index;
+	struct slot *slot = find_same(cpu, head, &index);
+
+	if (!slot) {
+		cost(cpu, RX_IP, false);
+		return;
+	}
+	stamp(cpu, slot, (u64)skb, RX_IP);
+	received_by(cpu, slot, index, sk);
+	if (slot->record.protocol == PROTOCOL_TCP && sk &&
+	    (sk->__sk_common.skc_state != TCP_ESTABLISHED || !has(RX_TRANSPORT))) {
+		if (slot->record.flags & F_NO_PAYLOAD)
+			end(cpu, slot, index);
+		else
+			enqueue(cpu, slot, index, (u64)sk, slot->record.rx_cookie);
+		return;
+	}
+	if (config.last_point == RX_IP)
+		end(cpu, slot, index);
+}
+
+struct gro_walk {
+	u32 seq, end_seq;
+	u64 id4;
+	u64 sk, cookie;
+};
+
+/* Segments that GRO merged into the packet before us go into the socket's queue after it. */
+static long gro_merged(u32 back, struct gro_walk *walk)
+{
+	struct cpu_state *cpu = this_cpu();
+	struct slot *slot;
+	struct ref ref;
+
+	if (!cpu)
+		return 1;
+	/* Oldest first. */
+	ref = cpu->gro[(cpu->gro_head + back) & (GRO_KEPT - 1)];
+	slot = follow(ref);
+	if (!slot || slot->last_point != RX_DRIVER || (u32)slot->id4 != (u32)walk->id4)
+		return 0;
+	if ((s32)(slot->record.tcp_seq - walk->seq) <= 0 || (s32)(walk->end_seq - slot->record.tcp_seq) <= 0)
+		return 0;
+	slot->record.flags |= F_MERGED;
+	count(cpu, MERGED_COUNT);
+	enqueue(cpu, slot, ref.slot, walk->sk, walk->cookie);
+	return 0;
+}
+
+/* TCP has the packet. Established connections only: before that there is no hook. */
+static __always_inline void on_rx_tcp(struct cpu_state *cpu, const struct sk_buff *skb, const struct sock *sk)
+{
+	u64 head = head_of(skb);
+	u32 index;
+	struct slot *slot = find_same(cpu, head, &index);
+
+	if (!slot) {
+		cost(cpu, RX_TRANSPORT, false);
+		return;
+	}
+	stamp(cpu, slot, (u64)skb, RX_TRANSPORT);
+	received_by(cpu, slot, index, sk);
+	if (slot->record.flags & F_NO_PAYLOAD || config.last_point == RX_TRANSPORT) {
+		end(cpu, slot, index);
+		return;
+	}
+	enqueue(cpu, slot, index, (u64)sk, slot->record.rx_cookie);
+	if (slot->record.flags & F_MERGED) {
+		/* From the length that GRO wrote. */
+		struct gro_walk walk = {
+			.seq = slot->record.tcp_seq,
+			.id4 = slot->id4,
+			.sk = (u64)sk,
+			.cookie = slot->record.rx_cookie,
+		};
+		u32 header = slot->record.ip_len - slot->record.payload;
+		u32 whole = skb->len + (u32)(data_of(skb) - head) - slot->off3;
+
+		walk.end_seq = walk.seq + whole - header;
+		slot->cover_end = walk.end_seq;
+		bpf_loop(GRO_KEPT, gro_merged, &walk, 0);
+	}
+}
+
+static __always_inline void on_socket(struct cpu_state *cpu, const struct sock *sk)
+{
+	struct slot *slot = cpu->rx_sk == (u64)sk ? follow(cpu->rx) : NULL;
+
+	cpu->ready_set = 0;
+	if (!slot || slot->record.stamps[RX_SOCKET]) {
+		cost(cpu, RX_SOCKET, false);
+		return;
+	}
+	stamp(cpu, slot, slot->skb, RX_SOCKET);
+	if (config.last_point == RX_SOCKET) {
+		end(cpu, slot, cpu->rx.slot);
+		return;
+	}
+	cpu->ready = cpu->rx;
+	cpu->ready_set = 1;
+}
+
+static __always_inline struct woken *woken_of(u32 tid)
+{
+	u32 at = tid & (WOKEN - 1);
+
+	return bpf_map_lookup_elem(&woken, &at);
+}
+
+/* The first thread that is woken after a socket said that it has data. */
+static __always_inline void on_waking(struct cpu_state *cpu, const struct task_struct *task)
+{
+	struct slot *slot;
+	struct woken *entry;
+	u32 tid = task->pid;
+
+	if (!cpu->ready_set) {
+		cost(cpu, RX_WAKING, false);
+		return;
+	}
+	cpu->ready_set = 0;
+	slot = follow(cpu->ready);
+	entry = woken_of(tid);
+	if (!slot || !entry) {
+		cost(cpu, RX_WAKING, false);
+		return;
+	}
+	slot->wake_tid = tid;
+	entry->tid = tid;
+	entry->ref = cpu->ready;
+	stamp(cpu, slot, slot->skb, RX_WAKING);
+}
+
+static __always_inline void on_switch(struct cpu_state *cpu, const struct task_struct *next)
+{
+	u32 tid = next->pid;
+	struct woken *entry = tid ? woken_of(tid) : NULL;
+	struct slot *slot;
+
+	if (!entry || entry->tid != tid) {
+		cost(cpu, RX_SCHED_IN, false);
+		return;
+	}
+	entry->tid = 0;
+	slot = follow(entry->ref);
+	if (!slot || slot->wake_tid != tid || slot->record.stamps[RX_SCHED_IN]) {
+		cost(cpu, RX_SCHED_IN, false);
+		return;
+	}
+	stamp(cpu, slot, slot->skb, RX_SCHED_IN);
+}

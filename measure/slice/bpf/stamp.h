@@ -1,0 +1,163 @@
+/* Finding a packet's slot, believing it, and stamping. */
+#pragma once
+#include "state.h"
+
+extern void *bpf_rdonly_cast(const void *obj__ign, __u32 btf_id__k) __ksym __weak;
+
+/* Eight bytes of kernel memory. Loads through a cast pointer cost a nanosecond; where the kernel has
+ * no such cast (before 6.2), a helper reads them. An unreadable address gives 0. */
+static __always_inline u64 peek8(const void *address)
+{
+	u64 value = 0;
+
+	if (bpf_ksym_exists(bpf_rdonly_cast)) {
+		struct timespec64 *at = bpf_rdonly_cast(address, bpf_core_type_id_kernel(struct timespec64));
+		return at->tv_sec;
+	}
+	bpf_probe_read_kernel(&value, sizeof(value), address);
+	return value;
+}
+
+static __always_inline u64 head_of(const struct sk_buff *skb)
+{
+	return peek8(&skb->head);
+}
+
+static __always_inline u64 data_of(const struct sk_buff *skb)
+{
+	return peek8(&skb->data);
+}
+
+static __always_inline u64 now(void)
+{
+	if (config.is_event) {
+		struct bpf_perf_event_value value = {};
+		bpf_perf_event_read_value(&events, BPF_F_CURRENT_CPU, &value, sizeof(value));
+		return value.counter;
+	}
+	return bpf_ktime_get_ns();
+}
+
+static __always_inline void cost(struct cpu_state *cpu, enum point point, bool stamped)
+{
+	cpu->counters[HITS]++;
+	cpu->cost += stamped ? control.hit_ns[point] : control.miss_ns[point];
+}
+
+/* What a hook without a slot keeps for a later one. */
+static __always_inline void moment_now(struct cpu_state *cpu, struct moment *moment, enum point point)
+{
+	moment->value = now();
+	moment->cpu = bpf_get_smp_processor_id();
+	cost(cpu, point, true);
+	moment->cost = cpu->cost;
+}
+
+static __always_inline struct slot *slot_at(u32 index)
+{
+	return bpf_map_lookup_elem(&slots, &index);
+}
+
+static __always_inline u32 bucket_of(u64 head)
+{
+	return hash64(head) & config.slot_mask & ~1u;
+}
+
+static __always_inline struct slot *find(u64 head, u32 *index)
+{
+	u32 at = bucket_of(head);
+	struct slot *slot = slot_at(at);
+
+	if (slot && slot->head == head) {
+		*index = at;
+		return slot;
+	}
+	at |= 1;
+	slot = slot_at(at);
+	*index = at;
+	return slot && slot->head == head ? slot : NULL;
+}
+
+static __always_inline struct slot *follow(struct ref ref)
+{
+	struct slot *slot = slot_at(ref.slot);
+
+	return slot && slot->gen == ref.gen && slot->head ? slot : NULL;
+}
+
+static __always_inline struct ref ref_to(struct slot *slot, u32 index)
+{
+	struct ref ref = { .slot = index, .gen = slot->gen };
+	return ref;
+}
+
+/* Whether the buffer still holds the slot's packet: its flow, sequence number, length and IP
+ * identification. */
+static __always_inline bool is_same(const struct slot *slot, u64 head)
+{
+	u64 id4 = peek8((void *)(head + slot->off4)) & slot->mask4;
+	u64 id3 = peek8((void *)(head + slot->off3)) & slot->mask3;
+
+	return id4 == slot->id4 && id3 == slot->id3;
+}
+
+/* The packet's slot, if there is one and it is this packet's. */
+static __always_inline struct slot *find_same(struct cpu_state *cpu, u64 head, u32 *index)
+{
+	struct slot *slot = find(head, index);
+
+	if (!slot)
+		return NULL;
+	if (!is_same(slot, head)) {
+		count(cpu, STALE_REFUSED);
+		return NULL;
+	}
+	return slot;
+}
+
+static __always_inline u64 stamp_word(struct slot *slot, u64 value, u64 cost, u32 on)
+{
+	u64 delta = value - slot->base;
+	u64 inner = cost - slot->last_cost;
+
+	if (delta > 0xffffffff)
+		delta = 0xffffffff;
+	if (inner > INNER_OTHER_CPU - 1)
+		inner = INNER_OVER;
+	if (slot->last_cpu != on)
+		inner = INNER_OTHER_CPU;
+	return delta | inner << 32 | (u64)(on + 1) << 48;
+}
+
+static __always_inline void stamp(struct cpu_state *cpu, struct slot *slot, u64 skb, enum point point)
+{
+	u64 value = now();
+	u32 on = bpf_get_smp_processor_id();
+	u64 word = stamp_word(slot, value, cpu->cost, on);
+
+	if (slot->last_cpu != on) {
+		slot->record.flags |= F_CROSS_CPU;
+		cpu->counters[CROSS_CPU]++;
+	}
+	slot->record.stamps[point] = word;
+	slot->last_cpu = on;
+	slot->last_point = point;
+	slot->skb = skb;
+	if (!config.is_event)
+		slot->last_ns = value;
+	cost(cpu, point, true);
+	slot->last_cost = cpu->cost;
+}
+
+/* A packet that meets a sending point again is on its way through a second device: its first stands. */
+static __always_inline void stamp_first(struct cpu_state *cpu, struct slot *slot, u64 skb, enum point point)
+{
+	if (slot->record.stamps[point]) {
+		slot->record.flags |= F_FORWARDED;
+		slot->last_point = point;
+		slot->skb = skb;
+		cost(cpu, point, false);
+		return;
+	}
+	stamp(cpu, slot, skb, point);
+}

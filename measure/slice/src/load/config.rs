@@ -1,0 +1,183 @@
+//! What the kernel programs are told: `bpf/contract.h`.
+use hopscope_event::slice::Point;
+use std::mem::{offset_of, size_of};
+
+/// What to slice, and how much is kept.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub points: Vec<Point>,
+    pub backend: Option<super::Backend>,
+    /// Power of two.
+    pub slots: u32,
+    /// Power of two.
+    pub ring_bytes: u32,
+    /// Bytes kept of each packet; 0: none.
+    pub snap: u32,
+    /// After how long unseen a packet gives its slot to another.
+    pub age_ns: u64,
+    pub ifindex: Option<u32>,
+    /// Inode of a network namespace.
+    pub netns: Option<u32>,
+    pub tgid: Option<u32>,
+    pub comm: Option<String>,
+    /// The translated pcap-filter expression, in BPF instructions.
+    pub filter: Option<Vec<u64>>,
+    pub min_latency_ns: u64,
+    /// Control group whose sockets are watched; the root sees every one.
+    pub cgroup: std::path::PathBuf,
+}
+
+impl Options {
+    pub fn new(points: Vec<Point>) -> Options {
+        Options {
+            points,
+            backend: None,
+            slots: 4096,
+            ring_bytes: 16 << 20,
+            snap: 0,
+            age_ns: 2_000_000_000,
+            ifindex: None,
+            netns: None,
+            tgid: None,
+            comm: None,
+            filter: None,
+            min_latency_ns: 0,
+            cgroup: "/sys/fs/cgroup".into(),
+        }
+    }
+}
+
+/// What hits cost, by calibration, in ns. All 0: not known yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Costs {
+    pub hit_ns: [u32; Point::MAX],
+    pub miss_ns: [u32; Point::MAX],
+    pub begin_ns: u32,
+    pub hand_over_ns: u32,
+}
+
+/// `struct slice_config`
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(super) struct Config {
+    pub points: u32,
+    pub slot_mask: u32,
+    pub age_ns: u64,
+    pub last_point: u8,
+    pub last_tx_point: u8,
+    pub has_filter: u8,
+    pub is_event: u8,
+    pub snap: u32,
+    pub ifindex: u32,
+    pub netns: u32,
+    pub tgid: u32,
+    pub own_tgid: u32,
+    pub comm: [u8; 16],
+}
+
+/// `struct slice_control`
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(super) struct Control {
+    pub enabled: u32,
+    pub reserved: u32,
+    pub min_latency_ns: u64,
+    pub costs: RawCosts,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(super) struct RawCosts {
+    hit_ns: [u32; Point::MAX],
+    miss_ns: [u32; Point::MAX],
+    begin_ns: u32,
+    hand_over_ns: u32,
+}
+
+const _: () = {
+    assert!(size_of::<Config>() == 56);
+    assert!(offset_of!(Config, comm) == 40);
+    assert!(size_of::<Control>() == 216);
+    assert!(offset_of!(Control, costs) == 16);
+};
+
+impl From<Costs> for RawCosts {
+    fn from(costs: Costs) -> RawCosts {
+        RawCosts {
+            hit_ns: costs.hit_ns,
+            miss_ns: costs.miss_ns,
+            begin_ns: costs.begin_ns,
+            hand_over_ns: costs.hand_over_ns,
+        }
+    }
+}
+
+impl Config {
+    pub(super) fn of(options: &Options, stamped: &[Point]) -> Config {
+        let mut comm = [0; 16];
+        let name = options.comm.as_deref().unwrap_or("").as_bytes();
+        // The kernel's own names end after fifteen bytes.
+        let len = name.len().min(15);
+        comm[..len].copy_from_slice(&name[..len]);
+        let last = |is: fn(&Point) -> bool| {
+            let last = stamped.iter().copied().filter(is).max();
+            last.map_or(u8::MAX, |point| point as u8)
+        };
+        Config {
+            points: stamped
+                .iter()
+                .fold(0, |bits, point| bits | 1 << *point as u8),
+            slot_mask: options.slots - 1,
+            age_ns: options.age_ns,
+            last_point: last(|_| true),
+            last_tx_point: last(|point| point.is_tx()),
+            has_filter: u8::from(options.filter.is_some()),
+            is_event: 0,
+            snap: options.snap,
+            ifindex: options.ifindex.unwrap_or(0),
+            netns: options.netns.unwrap_or(0),
+            tgid: options.tgid.unwrap_or(0),
+            own_tgid: 0,
+            comm,
+        }
+    }
+
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(size_of::<Config>());
+        bytes.extend(self.points.to_ne_bytes());
+        bytes.extend(self.slot_mask.to_ne_bytes());
+        bytes.extend(self.age_ns.to_ne_bytes());
+        bytes.extend([
+            self.last_point,
+            self.last_tx_point,
+            self.has_filter,
+            self.is_event,
+        ]);
+        for word in [
+            self.snap,
+            self.ifindex,
+            self.netns,
+            self.tgid,
+            self.own_tgid,
+        ] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        bytes.extend(self.comm);
+        bytes
+    }
+}
+
+impl Control {
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(size_of::<Control>());
+        bytes.extend(self.enabled.to_ne_bytes());
+        bytes.extend(self.reserved.to_ne_bytes());
+        bytes.extend(self.min_latency_ns.to_ne_bytes());
+        for word in self.costs.hit_ns.iter().chain(&self.costs.miss_ns) {
+            bytes.extend(word.to_ne_bytes());
+        }
+        bytes.extend(self.costs.begin_ns.to_ne_bytes());
+        bytes.extend(self.costs.hand_over_ns.to_ne_bytes());
+        bytes
+    }
+}

@@ -1,0 +1,17 @@
+//! Loading, attaching and reading the kernel programs. The only module of this crate with unsafe
+//! code: libbpf's instructions are reached through raw pointers.
+mod attach;
+mod config;
+mod counts;
+mod error;
+mod hooks;
+#[allow(unsafe_code)]
+mod object;
+#[allow(unsafe_code)]
+mod ring;
+
+pub use attach::{Attached, Slicer};
+pub use config::{Costs, Options};
+pub use error::LoadError;
+pub use hooks::{Backend, HOOKS, Hook, Offer, offers};
+pub use ring::{Drained, Entry};

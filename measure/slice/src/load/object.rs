@@ -1,0 +1,89 @@
+//! The compiled programs, opened, fitted to the options and loaded.
+use super::config::Config;
+use super::hooks::Offer;
+use super::{LoadError, Options};
+use hopscope_event::slice::Point;
+use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel};
+use std::sync::Mutex;
+
+#[repr(align(8))]
+struct Aligned<const N: usize>([u8; N]);
+static OBJECT: &Aligned<{ include_bytes!(concat!(env!("OUT_DIR"), "/slice.bpf.o")).len() }> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/slice.bpf.o")));
+
+/// libbpf prints the verifier's words line by line, to one place for the whole process.
+static WORDS: Mutex<String> = Mutex::new(String::new());
+
+fn keep(_: PrintLevel, line: String) {
+    if let Ok(mut words) = WORDS.lock() {
+        words.push_str(&line);
+    }
+}
+
+/// The lines that say what is wrong, of a log that may have a million.
+fn words() -> String {
+    let words = WORDS.lock().map(|mut w| std::mem::take(&mut *w));
+    let words = words.unwrap_or_default();
+    let mut last: Vec<&str> = words
+        .lines()
+        .filter(|line| {
+            !line.is_empty() && !line.contains("-- END PROG") && !line.starts_with("processed")
+        })
+        .rev()
+        .take(12)
+        .collect();
+    last.reverse();
+    last.join(" | ")
+}
+
+/// Loads the programs of `chosen`; the others cost nothing.
+pub(super) fn load(
+    options: &Options,
+    chosen: &[Offer],
+    stamped: &[Point],
+) -> Result<Object, LoadError> {
+    libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
+    let mut open = ObjectBuilder::default()
+        .name("hopslice")
+        .and_then(|builder| builder.open_memory(&OBJECT.0))
+        .map_err(LoadError::bpf("opening the programs"))?;
+    for mut program in open.progs_mut() {
+        let wanted = chosen
+            .iter()
+            .any(|offer| program.name() == offer.hook.program);
+        program.set_autoload(wanted);
+    }
+    fit(&mut open, options, stamped)?;
+    open.load().map_err(|error| match error.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied if nix::unistd::geteuid().as_raw() != 0 => {
+            LoadError::NotAllowed
+        }
+        _ => LoadError::Refused {
+            what: error.to_string(),
+            log: words(),
+        },
+    })
+}
+
+fn fit(open: &mut OpenObject, options: &Options, stamped: &[Point]) -> Result<(), LoadError> {
+    let sized = |what| LoadError::bpf(what);
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        match name.as_str() {
+            "slots" => map.set_max_entries(options.slots).map_err(sized("slots"))?,
+            "ring" => map
+                .set_max_entries(options.ring_bytes)
+                .map_err(sized("ring"))?,
+            "bytes" if options.snap > 0 => {
+                map.set_max_entries(options.slots).map_err(sized("bytes"))?
+            }
+            _ if name.ends_with(".rodata") => {
+                let bytes = Config::of(options, stamped).to_bytes();
+                map.set_initial_value(&bytes)
+                    .map_err(sized("configuration"))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

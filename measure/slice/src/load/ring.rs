@@ -1,0 +1,91 @@
+//! The ring between the kernel programs and us: finished records, and their packets' bytes.
+use super::LoadError;
+use hopscope_event::slice::SliceRecord;
+use libbpf_rs::{MapCore, Object, RingBuffer, RingBufferBuilder};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What the programs handed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "nearly all are records")]
+pub enum Entry {
+    Record(SliceRecord),
+    /// Comes before its record.
+    Bytes {
+        id: u64,
+        /// From the network header on, as it was.
+        wire_len: u32,
+        /// Link header, where the packet had one.
+        link: Vec<u8>,
+        /// From the network header on, as far as they were kept.
+        bytes: Vec<u8>,
+    },
+}
+
+/// `BYTES_ENTRY` of `bpf/contract.h`
+const BYTES_ENTRY: u64 = 1 << 63;
+const LINK_MAX: usize = 24;
+const BYTES_AT: usize = 16 + LINK_MAX;
+
+pub struct Drained {
+    ring: RingBuffer<'static>,
+    entries: Rc<RefCell<Vec<Entry>>>,
+}
+
+pub(super) fn open(object: &Object) -> Result<Drained, LoadError> {
+    let map = object
+        .maps()
+        .find(|map| map.name() == "ring")
+        .ok_or(LoadError::Bpf {
+            what: "opening the ring",
+            why: "the map is missing".into(),
+        })?;
+    let entries = Rc::new(RefCell::new(Vec::new()));
+    let kept = entries.clone();
+    let mut builder = RingBufferBuilder::new();
+    builder
+        .add(&map, move |bytes| {
+            if let Some(entry) = entry(bytes) {
+                kept.borrow_mut().push(entry);
+            }
+            0
+        })
+        .map_err(LoadError::bpf("opening the ring"))?;
+    let ring = builder
+        .build()
+        .map_err(LoadError::bpf("opening the ring"))?;
+    Ok(Drained { ring, entries })
+}
+
+impl Drained {
+    /// What lies in the ring now. Never waits: the programs wake nobody.
+    ///
+    /// # Errors
+    /// The ring cannot be read.
+    pub fn take(&mut self) -> Result<Vec<Entry>, LoadError> {
+        self.ring
+            .consume()
+            .map_err(LoadError::bpf("reading the ring"))?;
+        Ok(std::mem::take(&mut self.entries.borrow_mut()))
+    }
+}
+
+fn entry(bytes: &[u8]) -> Option<Entry> {
+    let id = u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?);
+    if id & BYTES_ENTRY == 0 {
+        let record: &[u8; SliceRecord::BYTES] = bytes.try_into().ok()?;
+        // SAFETY: the array is as long as the record, and every field of a record has a meaning for
+        // every pattern of bits; `read_unaligned` asks for no alignment.
+        let record = unsafe { record.as_ptr().cast::<SliceRecord>().read_unaligned() };
+        return Some(Entry::Record(record));
+    }
+    let half = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+    let wire_len = u32::from_ne_bytes(bytes.get(8..12)?.try_into().ok()?);
+    let (captured, link) = (usize::from(half(12)?), usize::from(half(14)?));
+    Some(Entry::Bytes {
+        id: id & !BYTES_ENTRY,
+        wire_len,
+        link: bytes.get(16..16 + link.min(LINK_MAX))?.to_vec(),
+        bytes: bytes.get(BYTES_AT..BYTES_AT + captured)?.to_vec(),
+    })
+}
