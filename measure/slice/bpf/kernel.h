@@ -83,6 +83,7 @@ struct sock_common {
 };
 struct sock {
 	struct sock_common __sk_common;
+	u16 sk_protocol;
 };
 struct tcp_sock {
 	u32 write_seq;

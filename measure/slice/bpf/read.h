@@ -250,10 +250,45 @@ static __always_inline void on_consumed(struct cpu_state *cpu, const struct sk_b
 		end(cpu, slot, index);
 		return;
 	}
+	if (config.udp_in_order) {
+		/* Read, and it was not clear by which call. */
+		slot->record.flags |= F_AMBIGUOUS;
+		count(cpu, AMBIGUOUS);
+		end(cpu, slot, index);
+		return;
+	}
 	/* From a UDP socket's queue only a reader takes in this way: UDP copies short packets where no
 	 * hook is, so that there may be no stamp of the copy's beginning. */
 	task = bpf_get_current_task_btf();
 	copied(cpu, slot, index, ends_in_call() ? reader(cpu, task->pid) : NULL, task);
+}
+
+#define MSG_PEEK 2
+
+/* Newer kernels free UDP's packets later and elsewhere; but each call takes one, in order. */
+static __always_inline void on_udp_received(struct cpu_state *cpu, const struct sock *sk, int returned, int flags)
+{
+	struct receiver *receiver = receiver_of((u64)sk);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct slot *slot;
+	struct ref ref;
+	u32 at;
+
+	if (!receiver || receiver->sk != (u64)sk || receiver->head == receiver->tail || returned < 0 ||
+	    flags & MSG_PEEK) {
+		cost(cpu, RX_COPIED, false);
+		return;
+	}
+	at = __sync_fetch_and_add(&receiver->tail, 1);
+	ref = receiver->queue[at & (QUEUE - 1)].ref;
+	slot = follow(ref);
+	/* A longer packet may be cut to the reader's room, never a shorter one made longer. */
+	if (!slot || receiver->is_ambiguous || (u32)returned > slot->record.payload ||
+	    slot->record.rx_cookie != receiver->cookie) {
+		cost(cpu, RX_COPIED, false);
+		return;
+	}
+	copied(cpu, slot, ref.slot, ends_in_call() ? reader(cpu, task->pid) : NULL, task);
 }
 
 struct call_walk {

@@ -93,11 +93,12 @@ static __always_inline void on_rx_core(struct cpu_state *cpu, const struct sk_bu
 	first_stamp(cpu, slot, (u64)skb, RX_CORE);
 }
 
-/* Remembers the packet until its socket's reader has copied it. The socket's lock is held. */
+/* Remembers the packet until its socket's reader has copied it. TCP holds the socket's lock; UDP does
+ * not, and what two processors enter at once may be lost here: such packets end without a reader. */
 static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, u32 index, u64 sk, u64 cookie)
 {
 	struct receiver *receiver = receiver_of(sk);
-	u32 at;
+	u32 at, on = bpf_get_smp_processor_id();
 
 	if (!receiver)
 		return;
@@ -114,6 +115,7 @@ static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, u3
 		receiver->cookie = cookie;
 		receiver->tail = receiver->head;
 		receiver->is_unsorted = 0;
+		receiver->is_ambiguous = 0;
 	}
 	if (receiver->head - receiver->tail >= QUEUE) {
 		count(cpu, QUEUE_FULL);
@@ -123,6 +125,12 @@ static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, u3
 	if (receiver->head != receiver->tail &&
 	    (s32)(slot->end_seq - receiver->queue[(receiver->head - 1) & (QUEUE - 1)].end_seq) < 0)
 		receiver->is_unsorted = 1;
+	/* Two processors that deliver to one UDP socket may pass the hook in another order than the queue. */
+	if (receiver->head != receiver->tail && receiver->last_cpu != on)
+		receiver->is_ambiguous = 1;
+	if (receiver->head == receiver->tail)
+		receiver->is_ambiguous = 0;
+	receiver->last_cpu = on;
 	receiver->queue[at].ref = ref_to(slot, index);
 	receiver->queue[at].end_seq = slot->end_seq;
 	receiver->queue[at].seq = slot->record.tcp_seq;
@@ -158,8 +166,12 @@ static __always_inline void on_rx_ip(struct cpu_state *cpu, const struct sk_buff
 			enqueue(cpu, slot, index, (u64)sk, slot->record.rx_cookie);
 		return;
 	}
-	if (config.last_point == RX_IP)
+	if (config.last_point == RX_IP) {
 		end(cpu, slot, index);
+		return;
+	}
+	if (slot->record.protocol == PROTOCOL_UDP && sk && config.udp_in_order && !has(RX_SOCKET))
+		enqueue(cpu, slot, index, (u64)sk, slot->record.rx_cookie);
 }
 
 struct gro_walk {
@@ -239,6 +251,8 @@ static __always_inline void on_socket(struct cpu_state *cpu, const struct sock *
 		end(cpu, slot, cpu->rx.slot);
 		return;
 	}
+	if (slot->record.protocol == PROTOCOL_UDP && config.udp_in_order)
+		enqueue(cpu, slot, cpu->rx.slot, (u64)sk, slot->record.rx_cookie);
 	cpu->ready = cpu->rx;
 	cpu->ready_set = 1;
 }

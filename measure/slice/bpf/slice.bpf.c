@@ -199,7 +199,10 @@ SEC("tp_btf/sock_recv_length")
 int BPF_PROG(tp_sock_recv_length, struct sock *sk, int returned, int flags)
 {
 	ENTER
-	call_point(cpu, RX_RECEIVED, returned);
+	if (has(RX_COPIED) && sk->sk_protocol == PROTOCOL_UDP)
+		on_udp_received(cpu, sk, returned, flags);
+	if (has(RX_RECEIVED))
+		call_point(cpu, RX_RECEIVED, returned);
 	return 0;
 }
 

@@ -133,6 +133,8 @@ struct receiver {
 	u64 cookie;
 	u32 head, tail;
 	u32 is_unsorted;
+	u32 is_ambiguous;
+	u32 last_cpu;
 	u32 reserved;
 	struct {
 		struct ref ref;

@@ -50,6 +50,7 @@ counters! {
     OutOfOrder = 22 "out_of_order" "stamps refused because a later point of the packet had been passed",
     OtherWoken = 23 "other_woken" "packets that woke another thread than the one that read them",
     SplitParents = 24 "split_parents" "records given up for those of the segments that software GSO cut from their packet",
+    Ambiguous = 25 "ambiguous" "UDP packets whose reader is not known, since two processors delivered to one socket at once",
 }
 
 impl Counter {

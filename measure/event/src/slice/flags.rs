@@ -30,6 +30,7 @@ flags! {
     RETRANSMIT = 11 "retransmit" "TCP sent these bytes before.",
     FORWARDED = 12 "forwarded" "It reached a second device after its first.",
     CALL_FULL = 13 "call-full" "More packets ended in one receiving call than are remembered: it has no stamps after the copy.",
+    AMBIGUOUS = 14 "ambiguous" "It was read, and it is not known by which call.",
 }
 
 impl SliceFlags {

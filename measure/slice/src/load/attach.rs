@@ -40,12 +40,15 @@ impl Slicer {
         }
         let mut offers = choose(offers()?, options);
         loop {
-            let chosen: Vec<Offer> = offers
+            let mut chosen: Vec<Offer> = offers
                 .iter()
                 .filter(|o| o.missing.is_none())
                 .cloned()
                 .collect();
             let stamped: Vec<Point> = stamped(&chosen);
+            // One program may serve two points, and is attached once.
+            let mut programs = std::collections::HashSet::new();
+            chosen.retain(|offer| programs.insert(offer.hook.program));
             if stamped.is_empty() {
                 return Err(LoadError::NoHook {
                     backend: options.backend.map_or("auto", Backend::name),
@@ -86,7 +89,8 @@ impl Slicer {
     }
 
     pub fn points(&self) -> Vec<Point> {
-        stamped(&self.chosen)
+        let stamped = self.hooks.iter().filter(|hook| hook.missing.is_none());
+        stamped.map(|hook| hook.point).collect()
     }
 
     pub fn options(&self) -> &Options {

@@ -71,7 +71,8 @@ pub(super) struct Config {
     pub ifindex: u32,
     pub netns: u32,
     pub tgid: u32,
-    pub own_tgid: u32,
+    pub udp_in_order: u8,
+    pub reserved: [u8; 3],
     pub comm: [u8; 16],
 }
 
@@ -113,7 +114,7 @@ impl From<Costs> for RawCosts {
 }
 
 impl Config {
-    pub(super) fn of(options: &Options, stamped: &[Point]) -> Config {
+    pub(super) fn of(options: &Options, stamped: &[Point], udp_in_order: bool) -> Config {
         let mut comm = [0; 16];
         let name = options.comm.as_deref().unwrap_or("").as_bytes();
         // The kernel's own names end after fifteen bytes.
@@ -137,7 +138,8 @@ impl Config {
             ifindex: options.ifindex.unwrap_or(0),
             netns: options.netns.unwrap_or(0),
             tgid: options.tgid.unwrap_or(0),
-            own_tgid: 0,
+            udp_in_order: u8::from(udp_in_order),
+            reserved: [0; 3],
             comm,
         }
     }
@@ -153,15 +155,11 @@ impl Config {
             self.has_filter,
             self.is_event,
         ]);
-        for word in [
-            self.snap,
-            self.ifindex,
-            self.netns,
-            self.tgid,
-            self.own_tgid,
-        ] {
+        for word in [self.snap, self.ifindex, self.netns, self.tgid] {
             bytes.extend(word.to_ne_bytes());
         }
+        bytes.extend([self.udp_in_order]);
+        bytes.extend(self.reserved);
         bytes.extend(self.comm);
         bytes
     }

@@ -90,6 +90,9 @@ const fn cgroup(program: &'static str, name: &'static str, point: Point) -> Hook
     }
 }
 
+/// Tells of every finished receive call; ends UDP's packets, too.
+pub(super) const PER_CALL: &str = "tp_sock_recv_length";
+
 /// In each point's list, hooks of one group exclude each other, the first that is there is used;
 /// hooks of different groups are used together.
 pub const HOOKS: &[Hook] = &[
@@ -177,13 +180,9 @@ pub const HOOKS: &[Hook] = &[
         Point::RxCopied,
         0,
     ),
-    tp("tp_consume_skb", "tp_btf/consume_skb", Point::RxCopied, 1),
-    tp(
-        "tp_sock_recv_length",
-        "tp_btf/sock_recv_length",
-        Point::RxReceived,
-        0,
-    ),
+    tp(PER_CALL, "tp_btf/sock_recv_length", Point::RxCopied, 1),
+    tp("tp_consume_skb", "tp_btf/consume_skb", Point::RxCopied, 2),
+    tp(PER_CALL, "tp_btf/sock_recv_length", Point::RxReceived, 0),
     tp("tp_sys_exit", "tp_btf/sys_exit", Point::RxReturn, 0),
 ];
 

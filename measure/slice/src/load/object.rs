@@ -1,6 +1,6 @@
 //! The compiled programs, opened, fitted to the options and loaded.
 use super::config::Config;
-use super::hooks::Offer;
+use super::hooks::{self, Offer};
 use super::{LoadError, Options};
 use hopscope_event::slice::Point;
 use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel};
@@ -53,7 +53,10 @@ pub(super) fn load(
             .any(|offer| program.name() == offer.hook.program);
         program.set_autoload(wanted);
     }
-    fit(&mut open, options, stamped)?;
+    let in_order = chosen
+        .iter()
+        .any(|offer| offer.hook.program == hooks::PER_CALL);
+    fit(&mut open, options, stamped, in_order)?;
     open.load().map_err(|error| match error.kind() {
         libbpf_rs::ErrorKind::PermissionDenied if nix::unistd::geteuid().as_raw() != 0 => {
             LoadError::NotAllowed
@@ -65,7 +68,12 @@ pub(super) fn load(
     })
 }
 
-fn fit(open: &mut OpenObject, options: &Options, stamped: &[Point]) -> Result<(), LoadError> {
+fn fit(
+    open: &mut OpenObject,
+    options: &Options,
+    stamped: &[Point],
+    udp_in_order: bool,
+) -> Result<(), LoadError> {
     let sized = |what| LoadError::bpf(what);
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
@@ -78,7 +86,7 @@ fn fit(open: &mut OpenObject, options: &Options, stamped: &[Point]) -> Result<()
                 map.set_max_entries(options.slots).map_err(sized("bytes"))?
             }
             _ if name.ends_with(".rodata") => {
-                let bytes = Config::of(options, stamped).to_bytes();
+                let bytes = Config::of(options, stamped, udp_in_order).to_bytes();
                 map.set_initial_value(&bytes)
                     .map_err(sized("configuration"))?;
             }
