@@ -5,7 +5,7 @@
 
 #define PROTOCOL_TCP 6
 #define PROTOCOL_UDP 17
-#define HEADERS 256
+#define HEADERS 64
 
 /* Which bytes of the first eight of a header stay the same on a packet's way; in memory order.
  * IPv4: not the type of service, which a queueing discipline may mark. IPv6: not the hop limit. UDP:
@@ -135,6 +135,28 @@ static __always_inline bool is_here(const struct net_device *dev)
 	return true;
 }
 
+/* Asks the filter; counts a packet that is not chosen. */
+static __always_inline bool is_chosen(struct cpu_state *cpu, const u8 *l3, u32 linear, u32 wire_len)
+{
+	bool chosen = false, is_cut = false;
+	struct filter_room *room;
+	u32 taken;
+
+	room = take_room(cpu, &taken);
+	if (!room) {
+		count(cpu, UNREADABLE);
+		return false;
+	}
+	if (bpf_probe_read_kernel(room->packet, FILTER_REACH, l3))
+		is_cut = true;
+	else
+		chosen = filter(room, linear < FILTER_REACH ? linear : FILTER_REACH, wire_len, &is_cut);
+	give_room(cpu, taken);
+	if (!chosen)
+		count(cpu, is_cut ? UNREADABLE : UNMATCHED);
+	return chosen;
+}
+
 /* `off3`: of the network header from `head`. `existing`: what lies in the slot of this buffer; it is
  * over, since the buffer holds another packet now. Counts whatever comes of the packet; the caller
  * counts the cost of the hit. */
@@ -166,7 +188,7 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 	}
 	/* Behind the linear part lies the buffer's own book-keeping, which is longer than this: what is
 	 * read beyond the packet is never looked at, and reading it is never a fault. */
-	if (linear < 20 || bpf_probe_read_kernel(h, config.has_filter ? HEADERS : 64, l3)) {
+	if (linear < 20 || bpf_probe_read_kernel(h, HEADERS, l3)) {
 		count(cpu, UNREADABLE);
 		return NULL;
 	}
@@ -190,10 +212,8 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 		count(cpu, UNREADABLE);
 		return NULL;
 	}
-	if (config.has_filter && !filter(h, linear < HEADERS ? linear : HEADERS, wire_len)) {
-		count(cpu, UNMATCHED);
+	if (config.has_filter && !is_chosen(cpu, l3, linear, wire_len))
 		return NULL;
-	}
 	slot = take(cpu, head, index);
 	if (!slot)
 		return NULL;

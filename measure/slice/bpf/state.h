@@ -58,6 +58,13 @@ struct xmit {
 	u64 skb;
 	struct ref ref;
 };
+/* What a filter looks at, and 64 bytes for itself. */
+#define FILTER_REACH 256
+#define FILTER_ROOMS 4
+struct filter_room {
+	u8 packet[FILTER_REACH];
+	u8 scratch[64];
+};
 struct cpu_state {
 	/* These three are read by user space: hopscope_slice::load::counts. */
 	u64 cost;
@@ -72,6 +79,9 @@ struct cpu_state {
 	u32 gro_head;
 	u32 gro_reserved;
 	struct ref gro[GRO_KEPT];
+	u32 rooms_taken;
+	u32 rooms_reserved;
+	struct filter_room rooms[FILTER_ROOMS];
 };
 _Static_assert(__builtin_offsetof(struct cpu_state, counters) == 16, "contract");
 struct {

@@ -12,7 +12,6 @@ const FENCED_IN: &[&str] = &[
     "measure/probe/src/memory",
     "measure/probe/src/patch",
     "measure/slice/src/filter/libpcap",
-    "measure/slice/src/load/object",
     "measure/slice/src/load/ring",
     "netio/src/sys",
 ];

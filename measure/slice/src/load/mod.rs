@@ -5,7 +5,6 @@ mod config;
 mod counts;
 mod error;
 mod hooks;
-#[allow(unsafe_code)]
 mod object;
 #[allow(unsafe_code)]
 mod ring;
@@ -14,4 +13,5 @@ pub use attach::{Attached, Slicer};
 pub use config::{Costs, Options};
 pub use error::LoadError;
 pub use hooks::{Backend, HOOKS, Hook, Offer, offers};
+pub use object::{FILTER_INSNS, FILTER_SCRATCH};
 pub use ring::{Drained, Entry};

@@ -2,14 +2,18 @@
 use super::config::Config;
 use super::hooks::{self, Offer};
 use super::{LoadError, Options};
+use crate::filter::{Scratch, place_in_object};
 use hopscope_event::slice::Point;
 use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel};
 use std::sync::Mutex;
 
-#[repr(align(8))]
-struct Aligned<const N: usize>([u8; N]);
-static OBJECT: &Aligned<{ include_bytes!(concat!(env!("OUT_DIR"), "/slice.bpf.o")).len() }> =
-    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/slice.bpf.o")));
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/slice.bpf.o"));
+
+/// `bpf/filter.h`
+const FILTER_MARKER: [u64; 2] = [0x5f37_59df_0000_00b7, 0x0bad_f00d_0000_00b7];
+pub const FILTER_INSNS: usize = 1024;
+/// Where a filter's own memory lies: behind the packet's bytes.
+pub const FILTER_SCRATCH: Scratch = Scratch::Value(256);
 
 /// libbpf prints the verifier's words line by line, to one place for the whole process.
 static WORDS: Mutex<String> = Mutex::new(String::new());
@@ -43,9 +47,18 @@ pub(super) fn load(
     stamped: &[Point],
 ) -> Result<Object, LoadError> {
     libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
+    let mut object = OBJECT.to_vec();
+    if let Some(filter) = &options.filter {
+        place_in_object(&mut object, FILTER_MARKER, FILTER_INSNS, filter).map_err(|error| {
+            LoadError::Bpf {
+                what: "placing the filter",
+                why: error.to_string(),
+            }
+        })?;
+    }
     let mut open = ObjectBuilder::default()
         .name("hopslice")
-        .and_then(|builder| builder.open_memory(&OBJECT.0))
+        .and_then(|builder| builder.open_memory(&object))
         .map_err(LoadError::bpf("opening the programs"))?;
     for mut program in open.progs_mut() {
         let wanted = chosen
