@@ -39,10 +39,22 @@ static __always_inline struct call *reader(struct cpu_state *cpu, u32 tid)
 		call->tid = tid;
 		call->nr = 0;
 		call->enter.value = 0;
+		call->transport.value = 0;
 		call->copy.value = 0;
 		call->done_count = 0;
 	}
 	return call;
+}
+
+static __always_inline void on_udp_send(struct cpu_state *cpu, const struct sock *sk)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct call *call = reader(cpu, task->pid);
+
+	if (!call)
+		return;
+	call->udp_sk = (u64)sk;
+	moment_now(cpu, &call->transport, TX_TRANSPORT);
 }
 
 static __always_inline bool ends_in_call(void)

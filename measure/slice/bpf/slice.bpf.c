@@ -213,3 +213,5 @@ int BPF_PROG(tp_kfree_skb, struct sk_buff *skb, void *location, unsigned int rea
 	on_drop(cpu, skb, reason);
 	return 0;
 }
+
+#include "functions.h"

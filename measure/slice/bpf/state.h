@@ -100,6 +100,8 @@ struct call {
 	u32 fd;
 	u32 reserved;
 	struct moment enter;
+	struct moment transport; /* UDP was given data for udp_sk */
+	u64 udp_sk;
 	struct moment copy;      /* the last copy that began */
 	struct ref copying;      /* and its packet */
 	u32 copied_seq;

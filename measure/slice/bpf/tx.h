@@ -159,8 +159,17 @@ static __always_inline void find_call(struct slot *slot, u64 sk)
 	u32 tid = task->pid;
 	struct call *call = call_of(tid);
 
-	if (!sk || !call || call->tid != tid || !is_send_call(call->nr) || !call->enter.value ||
-	    socket_of(task, call->fd) != sk)
+	if (!sk || !call || call->tid != tid)
+		return;
+	if (has(TX_TRANSPORT) && call->transport.value && call->udp_sk == sk) {
+		set_caller(&slot->record, task->tgid, tid, (const u8 *)task->comm);
+		if (has(TX_SYSCALL) && call->enter.value)
+			stamp_moment(slot, &call->enter, TX_SYSCALL);
+		stamp_moment(slot, &call->transport, TX_TRANSPORT);
+		call->transport.value = 0;
+		return;
+	}
+	if (!is_send_call(call->nr) || !call->enter.value || socket_of(task, call->fd) != sk)
 		return;
 	set_caller(&slot->record, task->tgid, tid, (const u8 *)task->comm);
 	stamp_moment(slot, &call->enter, TX_SYSCALL);
@@ -192,7 +201,7 @@ static __always_inline void on_ip_out(struct cpu_state *cpu, const struct sk_buf
 			if (tcp && (s32)(slot->record.tcp_seq - tcp->snd_nxt) < 0)
 				slot->record.flags |= F_RETRANSMIT;
 		}
-	} else if (has(TX_SYSCALL)) {
+	} else if (has(TX_SYSCALL) || has(TX_TRANSPORT)) {
 		find_call(slot, (u64)sk);
 	}
 	if (slot->record.payload > 536)

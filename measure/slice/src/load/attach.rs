@@ -1,6 +1,6 @@
 //! Programs at their hooks, and what they count.
 use super::config::{Control, RawCosts};
-use super::hooks::{Backend, DROP, Hook, Kind, Offer, offers};
+use super::hooks::{Backend, DROP, Hook, Kind, Offer, choose, offers};
 use super::ring::{self, Drained};
 use super::{Costs, LoadError, Options, counts, object};
 use hopscope_event::slice::{Counters, HookEntry, Point};
@@ -38,8 +38,9 @@ impl Slicer {
                 bytes: options.ring_bytes,
             });
         }
-        let mut offers = choose(offers()?, options);
+        let mut all = offers()?;
         loop {
+            let offers = choose(&all, options);
             let mut chosen: Vec<Offer> = offers
                 .iter()
                 .filter(|o| o.missing.is_none())
@@ -75,7 +76,7 @@ impl Slicer {
                 // The kernel has the hook by name and refuses it: do without.
                 Err((at, why)) => {
                     let refused = slicer.chosen[at].hook;
-                    for offer in offers.iter_mut().filter(|o| o.hook == refused) {
+                    for offer in all.iter_mut().filter(|o| o.hook == refused) {
                         offer.missing = Some(format!("cannot be attached: {why}"));
                     }
                 }
@@ -91,6 +92,12 @@ impl Slicer {
     pub fn points(&self) -> Vec<Point> {
         let stamped = self.hooks.iter().filter(|hook| hook.missing.is_none());
         stamped.map(|hook| hook.point).collect()
+    }
+
+    /// The richest of which a hook is used.
+    pub fn backend(&self) -> Backend {
+        let used = self.chosen.iter().map(|offer| offer.hook.backend());
+        used.min().unwrap_or(Backend::Tracepoint)
     }
 
     pub fn options(&self) -> &Options {
@@ -203,14 +210,6 @@ fn stamped(chosen: &[Offer]) -> Vec<Point> {
     points.sort_unstable();
     points.dedup();
     points
-}
-
-/// Of what there is, what the options ask for.
-fn choose(offers: Vec<Offer>, options: &Options) -> Vec<Offer> {
-    offers
-        .into_iter()
-        .filter(|offer| offer.hook == DROP || options.points.contains(&offer.hook.point))
-        .collect()
 }
 
 fn entries(options: &Options, offers: &[Offer]) -> Vec<HookEntry> {

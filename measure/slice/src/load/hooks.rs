@@ -1,5 +1,6 @@
 //! Which hooks can stamp which point, and which of them this kernel has.
-use super::LoadError;
+use super::{LoadError, Options};
+use crate::kinds::{HookKind, try_kind};
 use hopscope_event::slice::Point;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, Typedef};
@@ -60,9 +61,19 @@ pub struct Hook {
 pub enum Kind {
     /// Tracepoint of this name.
     Tracepoint(&'static str),
-    /// Function of this name.
+    /// Entry or return of the function of this name.
     Function(&'static str),
     Cgroup,
+}
+
+impl Hook {
+    /// The poorest backend that has it.
+    pub const fn backend(&self) -> Backend {
+        match self.kind {
+            Kind::Function(_) => Backend::Fentry,
+            Kind::Tracepoint(_) | Kind::Cgroup => Backend::Tracepoint,
+        }
+    }
 }
 
 const fn tp(program: &'static str, name: &'static str, point: Point, group: u8) -> Hook {
@@ -90,11 +101,27 @@ const fn cgroup(program: &'static str, name: &'static str, point: Point) -> Hook
     }
 }
 
+const fn function(
+    program: &'static str,
+    name: &'static str,
+    of: &'static str,
+    point: Point,
+    group: u8,
+) -> Hook {
+    Hook {
+        program,
+        name,
+        kind: Kind::Function(of),
+        point,
+        group,
+    }
+}
+
 /// Tells of every finished receive call; ends UDP's packets, too.
 pub(super) const PER_CALL: &str = "tp_sock_recv_length";
 
 /// In each point's list, hooks of one group exclude each other, the first that is there is used;
-/// hooks of different groups are used together.
+/// hooks of different groups are used together. Hooks of one backend only are used for a point.
 pub const HOOKS: &[Hook] = &[
     tp("tp_sys_enter", "tp_btf/sys_enter", Point::TxSyscall, 0),
     tp(
@@ -184,6 +211,69 @@ pub const HOOKS: &[Hook] = &[
     tp("tp_consume_skb", "tp_btf/consume_skb", Point::RxCopied, 2),
     tp(PER_CALL, "tp_btf/sock_recv_length", Point::RxReceived, 0),
     tp("tp_sys_exit", "tp_btf/sys_exit", Point::RxReturn, 0),
+    function(
+        "fn_tcp_sendmsg_locked",
+        "fentry/tcp_sendmsg_locked",
+        "tcp_sendmsg_locked",
+        Point::TxTransport,
+        0,
+    ),
+    function(
+        "fn_udp_sendmsg",
+        "fentry/udp_sendmsg",
+        "udp_sendmsg",
+        Point::TxTransport,
+        1,
+    ),
+    function(
+        "fn_udpv6_sendmsg",
+        "fentry/udpv6_sendmsg",
+        "udpv6_sendmsg",
+        Point::TxTransport,
+        2,
+    ),
+    function(
+        "fn_ip_finish_output",
+        "fentry/ip_finish_output",
+        "ip_finish_output",
+        Point::TxIpOut,
+        0,
+    ),
+    function(
+        "fn_ip6_finish_output",
+        "fentry/ip6_finish_output",
+        "ip6_finish_output",
+        Point::TxIpOut,
+        1,
+    ),
+    function(
+        "fn_sk_filter_trim_cap",
+        "fentry/sk_filter_trim_cap",
+        "sk_filter_trim_cap",
+        Point::RxIp,
+        0,
+    ),
+    function(
+        "fn_sock_def_readable",
+        "fentry/sock_def_readable",
+        "sock_def_readable",
+        Point::RxSocket,
+        0,
+    ),
+    function(
+        "fn_inet_recvmsg",
+        "fexit/inet_recvmsg",
+        "inet_recvmsg",
+        Point::RxReceived,
+        0,
+    ),
+    function(
+        "fn_inet6_recvmsg",
+        "fexit/inet6_recvmsg",
+        "inet6_recvmsg",
+        Point::RxReceived,
+        1,
+    ),
 ];
 
 /// Not of a point: ends the record of a packet that the kernel gives up.
@@ -205,13 +295,55 @@ const KFUNC_CGROUP: &str = "bpf_cast_to_kern_ctx";
 /// The kernel has no type information.
 pub fn offers() -> Result<Vec<Offer>, LoadError> {
     let btf = Btf::from_vmlinux().map_err(|error| LoadError::NoBtf(error.to_string()))?;
+    let no_functions = functions_refused();
     let all = HOOKS.iter().chain(std::iter::once(&DROP));
     Ok(all
-        .map(|hook| Offer {
-            hook: *hook,
-            missing: missing(&btf, hook),
+        .map(|hook| {
+            let refused = match hook.kind {
+                Kind::Function(_) => no_functions.clone(),
+                _ => None,
+            };
+            Offer {
+                hook: *hook,
+                missing: missing(&btf, hook).or(refused),
+            }
         })
         .collect())
+}
+
+/// Type information names the functions of kernels, too, that let no program run at one.
+fn functions_refused() -> Option<String> {
+    [HookKind::Fentry, HookKind::Fexit]
+        .into_iter()
+        .find_map(|kind| {
+            let error = try_kind(kind).err()?;
+            Some(format!("no {} programs: {error}", kind.name()))
+        })
+}
+
+/// Which hooks the options' backend would use: for each point those of the first backend that has one.
+pub(super) fn choose(offers: &[Offer], options: &Options) -> Vec<Offer> {
+    let order: &[Backend] = match options.backend {
+        None => &[Backend::Tracepoint, Backend::Fentry],
+        Some(Backend::Fentry) => &[Backend::Fentry, Backend::Tracepoint],
+        Some(Backend::Tracepoint) => &[Backend::Tracepoint],
+        Some(Backend::Raw) => &[Backend::Raw],
+    };
+    let mut chosen: Vec<Offer> = Vec::new();
+    for point in &options.points {
+        let of = |backend: &Backend| -> Vec<Offer> {
+            let of_point = offers.iter().filter(|offer| {
+                offer.hook.point == *point && offer.hook != DROP && offer.hook.backend() == *backend
+            });
+            of_point.cloned().collect()
+        };
+        let has_one = |offers: &Vec<Offer>| offers.iter().any(|offer| offer.missing.is_none());
+        // Where there is none at all, the reasons of each.
+        let best = order.iter().map(of).find(has_one);
+        chosen.extend(best.unwrap_or_else(|| order.iter().flat_map(of).collect()));
+    }
+    chosen.extend(offers.iter().filter(|offer| offer.hook == DROP).cloned());
+    chosen
 }
 
 fn missing(btf: &Btf<'_>, hook: &Hook) -> Option<String> {
