@@ -29,29 +29,35 @@ static __always_inline u32 be32(const u8 *at)
 /* Room for a packet in its bucket; a packet that was not seen for long gives way. */
 static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, u32 *index)
 {
-	u32 at = bucket_of(head);
+	u32 at = first_way(head);
+	struct bucket *bucket = bucket_at(at);
 	struct slot *slot;
-	u64 clock = 0;
+	u64 clock;
 
-	for (u32 way = 0; way < 2; way++) {
-		slot = slot_at(at | way);
+	if (!bucket)
+		return NULL;
+	for (u32 way = 0; way < WAYS; way++) {
+		if (bucket->heads[way] || __sync_val_compare_and_swap(&bucket->heads[way], 0, head))
+			continue;
 		*index = at | way;
-		if (slot && !slot->head && !__sync_val_compare_and_swap(&slot->head, 0, head))
-			return slot;
+		slot = slot_at(at | way);
+		if (slot)
+			slot->head = head;
+		return slot;
 	}
 	clock = bpf_ktime_get_ns();
-	for (u32 way = 0; way < 2; way++) {
-		u64 old;
+	for (u32 way = 0; way < WAYS; way++) {
+		u64 old = bucket->heads[way];
 
 		slot = slot_at(at | way);
+		if (!slot || !old || clock < slot->last_ns || clock - slot->last_ns < config.age_ns)
+			continue;
+		if (__sync_val_compare_and_swap(&bucket->heads[way], old, head) != old)
+			continue;
 		*index = at | way;
-		if (!slot || clock - slot->last_ns < config.age_ns || clock < slot->last_ns)
-			continue;
-		old = slot->head;
-		if (!old || __sync_val_compare_and_swap(&slot->head, old, head) != old)
-			continue;
 		slot->gen++;
 		slot->state = 0;
+		slot->head = head;
 		count(cpu, AGED);
 		return slot;
 	}
@@ -158,7 +164,7 @@ static __always_inline bool is_chosen(struct cpu_state *cpu, const u8 *l3, u32 l
 }
 
 /* `off3`: of the network header from `head`. `existing`: what lies in the slot of this buffer; it is
- * over, since the buffer holds another packet now. Counts whatever comes of the packet; the caller
+ * over, since the buffer holds another packet now, unless its data were merged into another buffer. Counts whatever comes of the packet; the caller
  * counts the cost of the hit. */
 static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk_buff *skb, u64 head, u16 off3,
 					  struct slot *existing, u32 *index)
@@ -176,10 +182,12 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 	bool is6;
 
 	if (existing) {
-		if (has(TX_DONE) && claim(existing))
+		if (existing->is_kept)
+			orphan(existing, *index);
+		else if (has(TX_DONE) && claim(existing))
 			hand_over(cpu, existing, *index);
 		else
-			give_up(cpu, existing, STALE_ENDED);
+			give_up(cpu, existing, *index, STALE_ENDED);
 	}
 	count(cpu, SEEN);
 	if (!is_here(skb->dev)) {
@@ -271,6 +279,7 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 	slot->end_seq = record->tcp_seq + payload;
 	slot->cover_end = slot->end_seq;
 	slot->wake_tid = 0;
+	slot->is_kept = 0;
 	slot->state = 0;
 	slot->last_ns = bpf_ktime_get_ns();
 	slot->base = 0;

@@ -74,7 +74,7 @@ _Static_assert(__builtin_offsetof(struct slice_bytes, bytes) == 40, "contract");
 /* Fixed before loading: the verifier takes out what is not asked for. hopscope_slice::load::config. */
 struct slice_config {
 	__u32 points;        /* bit a point */
-	__u32 slot_mask;     /* slots - 1; slots lie in pairs */
+	__u32 slot_mask;     /* slots - 1 */
 	__u64 age_ns;        /* a packet not seen for longer gives its slot away */
 	__u8 last_point;     /* where a packet that is read ends its way */
 	__u8 last_tx_point;

@@ -2,18 +2,23 @@
 #pragma once
 #include "stamp.h"
 
-static __always_inline void release(struct slot *slot)
+static __always_inline void release(struct slot *slot, u32 index)
 {
+	struct bucket *bucket = bucket_at(index);
+
 	slot->gen++;
 	slot->state = 0;
-	*(volatile u64 *)&slot->head = 0;
+	slot->head = 0;
+	/* Last: from here on it is anybody's. */
+	if (bucket)
+		*(volatile u64 *)&bucket->heads[index & (WAYS - 1)] = 0;
 }
 
 /* A record that is not handed over, for the reason that is counted. */
-static __always_inline void give_up(struct cpu_state *cpu, struct slot *slot, enum counter why)
+static __always_inline void give_up(struct cpu_state *cpu, struct slot *slot, u32 index, enum counter why)
 {
 	count(cpu, why);
-	release(slot);
+	release(slot, index);
 }
 
 static __always_inline bool same_comm(const u8 *a, const volatile u8 *b)
@@ -62,9 +67,9 @@ static __always_inline void hand_over(struct cpu_state *cpu, struct slot *slot, 
 		count(cpu, OTHER_WOKEN);
 	}
 	if (control.min_latency_ns && slot->last_ns - record->t0_ns < control.min_latency_ns)
-		return give_up(cpu, slot, TOO_FAST);
+		return give_up(cpu, slot, index, TOO_FAST);
 	if ((config.tgid || config.comm[0]) && !is_wanted(record))
-		return give_up(cpu, slot, OTHER_PROCESS);
+		return give_up(cpu, slot, index, OTHER_PROCESS);
 	if (config.snap)
 		hand_over_bytes(cpu, index);
 	if (bpf_ringbuf_output(&ring, record, sizeof(*record), BPF_RB_NO_WAKEUP))
@@ -72,7 +77,7 @@ static __always_inline void hand_over(struct cpu_state *cpu, struct slot *slot, 
 	else
 		count(cpu, WRITTEN);
 	cpu->cost += control.hand_over_ns;
-	release(slot);
+	release(slot, index);
 }
 
 /* While the packet's driver has not returned, the hook there will stamp, and hands over in our place. */

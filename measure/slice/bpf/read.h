@@ -118,6 +118,8 @@ static __always_inline void copied(struct cpu_state *cpu, struct slot *slot, u32
 		end(cpu, slot, index);
 		return;
 	}
+	/* The reader frees the buffer, and the next packet, an acknowledgement of this one say, may be in it. */
+	slot->is_kept = 1;
 	call->done[call->done_count & (DONE_KEPT - 1)] = ref_to(slot, index);
 	call->done_count++;
 }

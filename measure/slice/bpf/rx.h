@@ -38,6 +38,7 @@ static __always_inline void on_rx_driver(struct cpu_state *cpu, const struct sk_
 		set_rx_device(&slot->record, skb->dev);
 		first_stamp(cpu, slot, (u64)skb, RX_DRIVER);
 	}
+	slot->is_kept = is_gro;
 	if (is_gro)
 		cpu->gro[cpu->gro_head++ & (GRO_KEPT - 1)] = ref_to(slot, index);
 }
@@ -76,6 +77,7 @@ static __always_inline void on_rx_core(struct cpu_state *cpu, const struct sk_bu
 			set_rx_device(&slot->record, skb->dev);
 		if (config.snap)
 			keep_link(index, head, skb);
+		slot->is_kept = 0;
 		stamp(cpu, slot, (u64)skb, RX_CORE);
 		return;
 	}
@@ -131,6 +133,7 @@ static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, u3
 	if (receiver->head == receiver->tail)
 		receiver->is_ambiguous = 0;
 	receiver->last_cpu = on;
+	slot->is_kept = 1;
 	receiver->queue[at].ref = ref_to(slot, index);
 	receiver->queue[at].end_seq = slot->end_seq;
 	receiver->queue[at].seq = slot->record.tcp_seq;

@@ -58,24 +58,49 @@ static __always_inline struct slot *slot_at(u32 index)
 	return bpf_map_lookup_elem(&slots, &index);
 }
 
-static __always_inline u32 bucket_of(u64 head)
+static __always_inline struct bucket *bucket_at(u32 slot)
 {
-	return hash64(head) & config.slot_mask & ~1u;
+	u32 at = slot / WAYS;
+
+	return bpf_map_lookup_elem(&buckets, &at);
+}
+
+static __always_inline u32 first_way(u64 head)
+{
+	return hash64(head) & config.slot_mask & ~(WAYS - 1);
 }
 
 static __always_inline struct slot *find(u64 head, u32 *index)
 {
-	u32 at = bucket_of(head);
-	struct slot *slot = slot_at(at);
+	u32 at = first_way(head);
+	struct bucket *bucket = bucket_at(at);
+	u32 way;
 
-	if (slot && slot->head == head) {
-		*index = at;
-		return slot;
-	}
-	at |= 1;
-	slot = slot_at(at);
 	*index = at;
-	return slot && slot->head == head ? slot : NULL;
+	if (!bucket)
+		return NULL;
+	if (bucket->heads[0] == head)
+		way = 0;
+	else if (bucket->heads[1] == head)
+		way = 1;
+	else if (bucket->heads[2] == head)
+		way = 2;
+	else if (bucket->heads[3] == head)
+		way = 3;
+	else
+		return NULL;
+	*index = at | way;
+	return slot_at(at | way);
+}
+
+/* The buffer is another packet's from now on, or free; the slot stays. */
+static __always_inline void orphan(struct slot *slot, u32 index)
+{
+	struct bucket *bucket = bucket_at(index);
+
+	slot->head = ORPHAN;
+	if (bucket)
+		*(volatile u64 *)&bucket->heads[index & (WAYS - 1)] = ORPHAN;
 }
 
 static __always_inline struct slot *follow(struct ref ref)

@@ -342,13 +342,16 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 	if (from->state & ENDED)
 		return NULL;
 	slot = find(head, index);
-	if (slot)
-		give_up(cpu, slot, STALE_ENDED);
+	if (slot && slot->is_kept)
+		orphan(slot, *index);
+	else if (slot)
+		give_up(cpu, slot, *index, STALE_ENDED);
 	slot = take(cpu, head, index);
 	if (!slot)
 		return NULL;
 	count(cpu, CREATED);
 	count(cpu, SPLIT_COUNT);
+	slot->is_kept = 0;
 	slot->off3 = off3;
 	slot->off4 = off3 + l4;
 	slot->mask3 = from->mask3;
@@ -380,7 +383,7 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 	cpu->cost += control.begin_ns;
 	/* The last segment ends the larger packet, whose record the segments have. */
 	if (slot->end_seq == parent->end_seq)
-		give_up(cpu, from, SPLIT_PARENTS);
+		give_up(cpu, from, parent->ref.slot, SPLIT_PARENTS);
 	return slot;
 }
 

@@ -9,6 +9,8 @@ use std::sync::Mutex;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/slice.bpf.o"));
 
+/// `bpf/state.h`
+const WAYS: u32 = 4;
 /// `bpf/filter.h`
 const FILTER_MARKER: [u64; 2] = [0x5f37_59df_0000_00b7, 0x0bad_f00d_0000_00b7];
 pub const FILTER_INSNS: usize = 1024;
@@ -91,6 +93,9 @@ fn fit(
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match name.as_str() {
+            "buckets" => map
+                .set_max_entries(options.slots / WAYS)
+                .map_err(sized("buckets"))?,
             "slots" => map.set_max_entries(options.slots).map_err(sized("slots"))?,
             "ring" => map
                 .set_max_entries(options.ring_bytes)
