@@ -177,16 +177,17 @@ static __always_inline void find_call(struct slot *slot, u64 sk)
 
 static __always_inline void gso_register(struct slot *slot, u32 index, const struct sk_buff *skb, u64 head);
 
-static __always_inline void on_ip_out(struct cpu_state *cpu, const struct sk_buff *skb)
+/* The first hook that sees a packet of this kernel's: whose it is, and what was stamped before there
+ * was a packet. */
+static __always_inline void begin_tx(struct cpu_state *cpu, const struct sk_buff *skb, u64 head, enum point point)
 {
-	u64 head = head_of(skb);
 	const struct sock *sk = skb->sk;
 	u32 index;
 	struct slot *slot = find(head, &index);
 
 	slot = begin(cpu, skb, head, skb->network_header, slot, &index);
 	if (!slot) {
-		cost(cpu, TX_IP_OUT, false);
+		cost(cpu, point, false);
 		return;
 	}
 	set_tx_device(&slot->record, skb->dev);
@@ -207,15 +208,19 @@ static __always_inline void on_ip_out(struct cpu_state *cpu, const struct sk_buf
 	if (slot->record.payload > 536)
 		gso_register(slot, index, skb, head);
 	if (!slot->base)
-		return first_stamp(cpu, slot, (u64)skb, TX_IP_OUT);
+		return first_stamp(cpu, slot, (u64)skb, point);
 	if (!config.is_event)
 		slot->record.t0_ns = slot->base;
 	else
 		slot->record.t0_ns = slot->last_ns;
-	stamp(cpu, slot, (u64)skb, TX_IP_OUT);
+	stamp(cpu, slot, (u64)skb, point);
 }
 
-/* `is_first`: no hook that stamps has seen this packet before. */
+static __always_inline void on_ip_out(struct cpu_state *cpu, const struct sk_buff *skb)
+{
+	begin_tx(cpu, skb, head_of(skb), TX_IP_OUT);
+}
+
 static __always_inline void on_dev_queue(struct cpu_state *cpu, const struct sk_buff *skb)
 {
 	u64 head = head_of(skb);
@@ -231,15 +236,7 @@ static __always_inline void on_dev_queue(struct cpu_state *cpu, const struct sk_
 		cost(cpu, TX_DEV_QUEUE, false);
 		return;
 	}
-	slot = begin(cpu, skb, head, skb->network_header, find(head, &index), &index);
-	if (!slot) {
-		cost(cpu, TX_DEV_QUEUE, false);
-		return;
-	}
-	set_tx_device(&slot->record, skb->dev);
-	if (slot->record.payload > 536)
-		gso_register(slot, index, skb, head);
-	first_stamp(cpu, slot, (u64)skb, TX_DEV_QUEUE);
+	begin_tx(cpu, skb, head, TX_DEV_QUEUE);
 }
 
 static __always_inline void on_qdisc(struct cpu_state *cpu, const struct sk_buff *skb, enum point point)

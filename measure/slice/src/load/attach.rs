@@ -1,6 +1,6 @@
 //! Programs at their hooks, and what they count.
 use super::config::{Control, RawCosts};
-use super::hooks::{Backend, DROP, Hook, Kind, Offer, choose, offers};
+use super::hooks::{Backend, Hook, Kind, Offer, choose, offers};
 use super::ring::{self, Drained};
 use super::{Costs, LoadError, Options, counts, object};
 use hopscope_event::slice::{Counters, HookEntry, Point};
@@ -190,7 +190,9 @@ impl Slicer {
 
 fn attach(program: &ProgramMut<'_>, hook: &Hook, options: &Options) -> Result<Link, String> {
     match hook.kind {
-        Kind::Tracepoint(_) | Kind::Function(_) => program.attach().map_err(|e| e.to_string()),
+        Kind::Tracepoint(_) | Kind::RawTracepoint(_) | Kind::Function(_) => {
+            program.attach().map_err(|e| e.to_string())
+        }
         Kind::Cgroup => {
             let cgroup = File::open(&options.cgroup)
                 .map_err(|error| format!("{}: {error}", options.cgroup.display()))?;
@@ -204,7 +206,7 @@ fn attach(program: &ProgramMut<'_>, hook: &Hook, options: &Options) -> Result<Li
 fn stamped(chosen: &[Offer]) -> Vec<Point> {
     let mut points: Vec<Point> = chosen
         .iter()
-        .filter(|offer| offer.hook != DROP)
+        .filter(|offer| offer.hook.stamps)
         .map(|offer| offer.hook.point)
         .collect();
     points.sort_unstable();
@@ -217,7 +219,7 @@ fn entries(options: &Options, offers: &[Offer]) -> Vec<HookEntry> {
         let of_point = || {
             offers
                 .iter()
-                .filter(|offer| offer.hook.point == *point && offer.hook != DROP)
+                .filter(|offer| offer.hook.point == *point && offer.hook.stamps)
         };
         let hooks: Vec<String> = of_point()
             .filter(|offer| offer.missing.is_none())

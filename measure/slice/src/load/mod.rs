@@ -12,6 +12,6 @@ mod ring;
 pub use attach::{Attached, Slicer};
 pub use config::{Costs, Options};
 pub use error::LoadError;
-pub use hooks::{Backend, HOOKS, Hook, Offer, offers};
+pub use hooks::{Backend, Hook, Offer, offers};
 pub use object::{FILTER_INSNS, FILTER_SCRATCH};
 pub use ring::{Drained, Entry};

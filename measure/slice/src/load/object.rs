@@ -70,7 +70,7 @@ pub(super) fn load(
     }
     let in_order = chosen
         .iter()
-        .any(|offer| offer.hook.program == hooks::PER_CALL);
+        .any(|offer| hooks::PER_CALL.contains(&offer.hook.program));
     fit(&mut open, options, stamped, in_order)?;
     open.load().map_err(|error| match error.kind() {
         libbpf_rs::ErrorKind::PermissionDenied if nix::unistd::geteuid().as_raw() != 0 => {
