@@ -15,7 +15,7 @@ hopscope itself.";
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Measure",
-        &["record", "top", "functions", "detach", "check"],
+        &["record", "slice", "top", "functions", "detach", "check"],
     ),
     ("Explain", &["report", "diff", "export", "info"]),
     ("Load", &["load", "bench"]),
@@ -46,6 +46,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "hopscope record -p 1234 -f 'acl_*' --root acl_in --every 100",
             "hopscope record --comm nginx -f 'nginx!ngx_http_*' -o nginx.hop",
             "hopscope record -f '/^md5_/' -- openssl speed md5",
+        ],
+    ),
+    (
+        "slice",
+        &[
+            "hopscope slice -r slices.hop tcp port 80",
+            "hopscope slice -r slices.pcapng --min-latency 200us -v",
+            "hopscope slice -i eth0 -c 100 tcp port 80",
+            "hopscope slice -w slices.pcapng -- curl http://10.0.0.2/",
         ],
     ),
     (

@@ -16,6 +16,16 @@ pub(crate) struct Verbosity {
     color: Color,
 }
 
+impl Verbosity {
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose > 0
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Color {
     Auto,

@@ -4,6 +4,8 @@
 #![allow(unreachable_pub)]
 
 use clap::{FromArgMatches, Subcommand};
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 mod bench;
@@ -19,6 +21,7 @@ mod logger;
 mod record;
 mod report;
 mod runs;
+mod slice;
 mod status;
 mod top;
 mod units;
@@ -36,6 +39,8 @@ struct Cli {
 enum Command {
     /// Time functions of running processes, or of a command
     Record(record::RecordArgs),
+    /// Where each packet's time goes in the kernel, hook by hook
+    Slice(slice::SliceArgs),
     /// What chosen functions do now: calls, times, losses, each second, until q
     Top(top::TopArgs),
     /// List what can be measured, and what cannot, with the reason
@@ -61,7 +66,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let matches = help::command::<Cli>().get_matches();
+    let matches = help::command::<Cli>().get_matches_from(words());
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
@@ -69,6 +74,7 @@ fn main() -> ExitCode {
     logger::start(&cli.verbosity);
     let done = match cli.command {
         Command::Record(args) => record::run(args),
+        Command::Slice(args) => slice::run(args, &cli.verbosity),
         Command::Top(args) => top::run(args),
         Command::Functions(args) => functions::run(args),
         Command::Detach(args) => detach::run(args),
@@ -82,4 +88,14 @@ fn main() -> ExitCode {
         Command::Calibrate => record::calibration_child(),
     };
     done.unwrap_or_else(|error| status::failed(&error, 2))
+}
+
+/// Under the name `nsdump` it is `hopscope slice`.
+fn words() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    let name = words.first().map(Path::new).and_then(Path::file_name);
+    if name.is_some_and(|name| name == slice::NSDUMP) {
+        words.insert(1, "slice".into());
+    }
+    words
 }

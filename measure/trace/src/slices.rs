@@ -13,7 +13,7 @@
 //!
 //! *Variable length* and *folded* are as for stamps. Before the first row of each batch are four of
 //! zeros, so that it can be read without the others.
-use crate::format::SLICES_HEADER_BYTES;
+use crate::format::{ChunkHeader, SLICES, SLICES_HEADER_BYTES};
 use crate::varint::{fold, put, take, unfold};
 use hopscope_event::slice::{SliceBytes, SliceRecord, Sliced};
 
@@ -188,4 +188,23 @@ fn decode_one(rest: &mut &[u8], latest: &mut Latest) -> Option<Sliced> {
         record: record(&words),
         bytes,
     })
+}
+
+/// A whole chunk of `rows`, with its header: for containers that hold chunks.
+pub fn to_chunk(rows: &[Sliced]) -> Vec<u8> {
+    let mut payload = SlicesHead::of(rows).to_bytes().to_vec();
+    encode(rows, &mut payload);
+    let mut chunk = ChunkHeader::of(SLICES, &payload).to_bytes().to_vec();
+    chunk.append(&mut payload);
+    chunk
+}
+
+/// The rows of a whole chunk and of nothing else; `None` when it is damaged or of another type.
+pub fn of_chunk(chunk: &[u8]) -> Option<Vec<Sliced>> {
+    let (header, payload) = chunk.split_first_chunk()?;
+    let header = ChunkHeader::from_bytes(header)?;
+    let is_whole = header.kind == SLICES
+        && header.len as usize == payload.len()
+        && header.payload_crc == crc32fast::hash(payload);
+    is_whole.then(|| of_payload(payload))?
 }

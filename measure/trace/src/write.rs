@@ -243,6 +243,11 @@ impl<W: Write> TraceWriter<W> {
         Ok(self.out.flush()?)
     }
 
+    /// What is written to. Each call appended whole chunks.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     pub fn bytes_written(&self) -> u64 {
         self.bytes
     }

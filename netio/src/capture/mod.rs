@@ -3,10 +3,12 @@ mod classic;
 mod error;
 mod pcapng;
 mod port;
+mod private;
 mod read;
 
 pub use classic::PcapWriter;
 pub use error::CaptureError;
-pub use pcapng::{InterfaceCounts, PcapngWriter};
+pub use pcapng::{ENTERPRISE, FrameLink, InterfaceCounts, PcapngWriter};
 pub use port::{CapturePort, CaptureWriter};
+pub use private::{PrivateBlock, PrivateReader};
 pub use read::{CaptureCounts, CaptureReader, Captured};

@@ -2,16 +2,23 @@
 //! a comment for a frame where there is something to say.
 use std::io::{self, Write};
 
-const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+pub(super) const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 const INTERFACE_DESCRIPTION: u32 = 1;
-const ENHANCED_PACKET: u32 = 6;
+pub(super) const ENHANCED_PACKET: u32 = 6;
 const INTERFACE_STATISTICS: u32 = 5;
+/// Bit 31: for local use, by whoever knows it; other tools pass such a block over, where they would
+/// show a custom one as if it were a packet.
+pub(super) const PRIVATE: u32 = 0x8048_4f50;
 const ETHERNET: u16 = 1;
+/// IPv4 or IPv6 without a header before (`LINKTYPE_RAW`).
+const RAW: u16 = 101;
 
 // Options; a number has one meaning for each type of block.
-const END_OF_OPTIONS: u16 = 0;
+pub(super) const END_OF_OPTIONS: u16 = 0;
 const COMMENT: u16 = 1;
+/// Binary, may be copied to another file.
+pub(super) const CUSTOM_BINARY: u16 = 2989;
 const SHB_USERAPPL: u16 = 4;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
@@ -19,6 +26,18 @@ const ISB_IFRECV: u16 = 4;
 const ISB_IFDROP: u16 = 5;
 /// Ten to the power of minus nine seconds.
 const NANOSECONDS: u8 = 9;
+
+/// Whose custom options these are: the number for examples (RFC 5612), as hopscope has
+/// none of its own. What is in them begins with a mark.
+pub const ENTERPRISE: u32 = 32_473;
+
+/// What the frames of an interface begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrameLink {
+    Ethernet,
+    /// An IP header.
+    Network,
+}
 
 /// What an interface saw, for the end of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,7 +78,19 @@ impl<W: Write> PcapngWriter<W> {
     /// # Errors
     /// Those of `out`.
     pub fn interface(&mut self, name: &str) -> io::Result<u32> {
-        self.halves(&[ETHERNET, 0]);
+        self.interface_of(name, FrameLink::Ethernet)
+    }
+
+    /// As [`PcapngWriter::interface`], of frames that begin with `link`.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn interface_of(&mut self, name: &str, link: FrameLink) -> io::Result<u32> {
+        let link = match link {
+            FrameLink::Ethernet => ETHERNET,
+            FrameLink::Network => RAW,
+        };
+        self.halves(&[link, 0]);
         // No limit to a frame's length.
         self.words(&[0]);
         self.option(IF_NAME, name.as_bytes());
@@ -83,15 +114,53 @@ impl<W: Write> PcapngWriter<W> {
         wire_len: usize,
         comment: Option<&str>,
     ) -> io::Result<()> {
+        self.frame_with(interface, time_ns, bytes, wire_len, comment, &[])
+    }
+
+    /// A frame with what only hopscope reads; nothing when `private` is empty.
+    ///
+    /// # Errors
+    /// Those of `out`; `private` is longer than an option can be.
+    ///
+    /// # Panics
+    /// As for [`PcapngWriter::frame`].
+    pub fn frame_with(
+        &mut self,
+        interface: u32,
+        time_ns: u64,
+        bytes: &[u8],
+        wire_len: usize,
+        comment: Option<&str>,
+        private: &[u8],
+    ) -> io::Result<()> {
+        if private.len() + 4 > usize::from(u16::MAX) {
+            let what = "more than an option of pcapng can hold";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         assert!(interface < self.interfaces, "an interface of this file");
         let (high, low) = ((time_ns >> 32) as u32, time_ns as u32);
         self.words(&[interface, high, low, bytes.len() as u32, wire_len as u32]);
         self.padded(bytes);
         if let Some(comment) = comment {
             self.option(COMMENT, comment.as_bytes());
+        }
+        if !private.is_empty() {
+            let value = [&ENTERPRISE.to_le_bytes(), private].concat();
+            self.option(CUSTOM_BINARY, &value);
+        }
+        if comment.is_some() || !private.is_empty() {
             self.end_options();
         }
         self.write(ENHANCED_PACKET)
+    }
+
+    /// A block that only hopscope reads. Padded with zeros to a multiple of four.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn private(&mut self, private: &[u8]) -> io::Result<()> {
+        self.padded(private);
+        self.write(PRIVATE)
     }
 
     /// # Errors
@@ -116,8 +185,14 @@ impl<W: Write> PcapngWriter<W> {
         Ok(self.out)
     }
 
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    /// # Errors
+    /// Those of `out`.
+    pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.out
     }
 
     fn words(&mut self, words: &[u32]) {

@@ -211,6 +211,11 @@ fn see(region: usize, entry: &RegionEntry, order: &[Point]) -> Option<Seen> {
     }
     let begin = order.iter().filter(|p| **p <= entry.from).max();
     let end = order.iter().filter(|p| **p >= entry.to).min();
+    // Beyond the stamps nothing is known of it, unless it has one of its own.
+    if (begin.is_none() && end != Some(&entry.to)) || (end.is_none() && begin != Some(&entry.from))
+    {
+        return None;
+    }
     let exact = begin == Some(&entry.from) && end == Some(&entry.to);
     let place = |point: &Point| order.iter().position(|p| p == point);
     Some(Seen {

@@ -40,7 +40,7 @@ fn a_simple_region_loses_what_an_empty_one_reads() {
 #[test]
 fn a_region_with_probes_inside_loses_what_they_cost_too() {
     let (slicer, packet) = sliced(&through_queue(1));
-    let driver = piece(&slicer, &packet, "tx.driver");
+    let driver = piece(&slicer, &packet, "tx.driver+tx.finish");
     assert_eq!((driver.raw, driver.correction), (511, Some(110 + 70)));
     // The record begins after the stamp of IP's output.
     let ip = piece(&slicer, &packet, "tx.ip");
@@ -68,32 +68,65 @@ fn what_another_processor_spent_is_not_known_and_said() {
     assert!(wake.flags.contains(PieceFlags::BELOW_ZERO));
 }
 
+fn region(name: &str, from: Point, to: Point) -> RegionEntry {
+    RegionEntry {
+        name: name.into(),
+        from,
+        to,
+    }
+}
+
 #[test]
-fn a_driver_that_delivers_before_it_returns_overlaps_the_receiver() {
-    let (slicer, packet) = sliced(&over_veth(1));
-    let names = names(&slicer, &packet);
+fn regions_that_overlap_share_a_piece() {
+    let mut overlapping = entry();
+    overlapping.regions = vec![
+        region("tx.driver", TxDriver, TxDone),
+        region("rx.driver", RxDriver, RxCore),
+        region("rx.ip", RxCore, RxIp),
+    ];
+    let mut slicer = Slicer::new(&overlapping);
+    let packet = slicer.slice(&over_veth(1));
     assert_eq!(
-        names[3..8],
+        names(&slicer, &packet)[4..8],
         [
-            "tx.qdisc_in+tx.dequeued",
             "tx.driver(..rx_driver)",
             "tx.driver&rx.driver",
             "rx.driver(tx_done..)",
             "rx.ip"
         ]
     );
-    let region = |name: &str| {
+    let time = |name: &str| {
         let mut regions = packet.regions.iter();
-        regions
-            .find(|r| slicer.region(r.region) == name)
-            .map(|r| r.span)
+        let found = regions.find(|r| slicer.region(r.region) == name);
+        found.map(|r| r.span).unwrap()
     };
-    assert_eq!(region("tx.driver").unwrap().raw, 3_305 - 2_784);
-    let receiver = region("rx.driver").unwrap();
+    assert_eq!(time("tx.driver").raw, 3_305 - 2_784);
+    let receiver = time("rx.driver");
     assert_eq!(receiver.raw, 3_685 - 3_084);
     assert_eq!(receiver.correction, Some(u64::from(TAU_O + HIT)));
-    assert_eq!(region("between"), None);
+    // A packet that was only sent is not in a region of the receiver.
+    let packet = slicer.slice(&through_queue(1));
+    let last = packet.pieces.last().unwrap();
+    assert_eq!(slicer.name(last.name), "tx.driver");
+}
+
+#[test]
+fn a_receiver_that_is_faster_than_the_driver_returns_is_out_of_order() {
+    let mut fast = over_veth(1);
+    fast.stamps[RxCore as usize] = StampWord::new(3_200, 0, 1);
+    let (slicer, packet) = sliced(&fast);
+    assert_eq!(
+        names(&slicer, &packet)[4..8],
+        [
+            "tx.driver",
+            "tx.finish(..rx_core)",
+            "tx.finish&rx.ip",
+            "rx.ip(tx_done..)"
+        ]
+    );
     assert_eq!((packet.out_of_order, packet.backwards), (1, 1));
+    let sum: u64 = packet.pieces.iter().map(|p| p.span.raw).sum();
+    assert_eq!(sum, packet.whole.raw);
 }
 
 #[test]
@@ -135,11 +168,6 @@ fn a_point_that_was_not_stamped_merges_its_slice_into_the_next() {
 #[test]
 fn a_region_around_others_is_told_apart_from_its_parts() {
     let mut nested = entry();
-    let region = |name: &str, from, to| RegionEntry {
-        name: name.into(),
-        from,
-        to,
-    };
     nested.regions = vec![
         region("all", TxSyscall, TxDone),
         region("ip", TxIpOut, TxDevQueue),
@@ -188,7 +216,7 @@ fn of_events_only_what_an_empty_region_counts_is_taken_out() {
     counted.event = SliceEvent::Counter("context-switches".into());
     let mut slicer = Slicer::new(&counted);
     let packet = slicer.slice(&through_queue(1));
-    let span = piece(&slicer, &packet, "tx.driver");
+    let span = piece(&slicer, &packet, "tx.driver+tx.finish");
     assert_eq!(span.correction, Some(u64::from(TAU_O)));
     assert!(span.flags.contains(PieceFlags::COST_UNKNOWN));
     assert_eq!(piece(&slicer, &packet, "tx.call").flags, PieceFlags::NONE);

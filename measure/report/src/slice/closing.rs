@@ -29,7 +29,7 @@ pub fn write_slice_closing(out: &mut impl Write, closing: &SliceClosing<'_>) -> 
         None => writeln!(out, "{} packets captured", grouped(stats.packets))?,
         Some(read) => writeln!(
             out,
-            "{} packets shown of {} in the file",
+            "{} packets chosen of {} read",
             grouped(stats.packets),
             grouped(read)
         )?,

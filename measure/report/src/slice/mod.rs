@@ -39,6 +39,7 @@ pub struct SliceView {
 }
 
 /// What every packet of a recording has in common.
+#[derive(Clone, Copy)]
 pub struct SliceSource<'a> {
     pub entry: &'a SliceEntry,
     pub time: &'a RealTime,
@@ -75,17 +76,15 @@ impl SliceSource<'_> {
     }
 }
 
-/// Writes packets for people.
-pub struct SlicePrinter<'a> {
-    source: SliceSource<'a>,
+/// Writes packets for people. What is known of time and interfaces may grow from one to the next.
+pub struct SlicePrinter {
     view: SliceView,
     flows: Flows,
 }
 
-impl<'a> SlicePrinter<'a> {
-    pub fn new(source: SliceSource<'a>, view: SliceView) -> SlicePrinter<'a> {
+impl SlicePrinter {
+    pub fn new(view: SliceView) -> SlicePrinter {
         SlicePrinter {
-            source,
             view,
             flows: Flows::default(),
         }
@@ -96,13 +95,14 @@ impl<'a> SlicePrinter<'a> {
     pub fn packet(
         &mut self,
         out: &mut impl Write,
+        source: &SliceSource<'_>,
         packet: &Sliced,
         slices: &PacketSlices,
         slicer: &Slicer,
     ) -> io::Result<()> {
         line::write(
             out,
-            &self.source,
+            source,
             self.view,
             &mut self.flows,
             packet,
@@ -110,7 +110,7 @@ impl<'a> SlicePrinter<'a> {
             slicer,
         )?;
         if self.view.table {
-            table::write(out, &self.source, packet, slices, slicer)?;
+            table::write(out, source, packet, slices, slicer)?;
         }
         let Some(bytes) = &packet.bytes else {
             return Ok(());

@@ -16,6 +16,7 @@ pub use translate::{REACH, Scratch};
 
 use run::Fault;
 use std::ffi::CString;
+use std::ops::Range;
 
 /// What a packet's bytes begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,10 +84,21 @@ impl Filter {
     /// `packet` begins as `link` said and may be cut off; `wire_len` is its length uncut, from the
     /// same byte.
     pub fn verdict(&self, packet: &[u8], wire_len: u32) -> Verdict {
+        self.verdict_with_gaps(packet, &[], wire_len)
+    }
+
+    /// As [`Filter::verdict`], where the bytes of `packet` in `gaps` are not known either.
+    pub fn verdict_with_gaps(
+        &self,
+        packet: &[u8],
+        gaps: &[Range<usize>],
+        wire_len: u32,
+    ) -> Verdict {
         let cut = (wire_len as usize) > packet.len();
-        match run::run(&self.program, packet, wire_len) {
+        match run::run(&self.program, packet, gaps, wire_len) {
             Ok(0) | Err(Fault::DivisionByZero) => Verdict::NoMatch,
             Ok(_) => Verdict::Match,
+            Err(Fault::Gap) => Verdict::CutOff,
             Err(Fault::Short) if cut => Verdict::CutOff,
             Err(Fault::Short) => Verdict::NoMatch,
         }

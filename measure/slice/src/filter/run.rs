@@ -1,18 +1,27 @@
 //! Runs a program over a packet's bytes, as libpcap's own interpreter does.
 use super::classic::{Alu, Op, Operand, Program, Register, SLOTS, Size, Source, Test};
+use std::ops::Range;
 
 /// Why a program ended before its return; libpcap's interpreter takes both as no match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A load beyond the bytes that are there.
     Short,
+    /// A load of bytes that are not known.
+    Gap,
     DivisionByZero,
 }
 
-/// What the program returns.
-pub(super) fn run(program: &Program, packet: &[u8], wire_len: u32) -> Result<u32, Fault> {
+/// What the program returns. Bytes of `packet` in `gaps` are not known.
+pub(super) fn run(
+    program: &Program,
+    packet: &[u8],
+    gaps: &[Range<usize>],
+    wire_len: u32,
+) -> Result<u32, Fault> {
     Machine {
         packet,
+        gaps,
         wire_len,
         a: 0,
         x: 0,
@@ -23,6 +32,7 @@ pub(super) fn run(program: &Program, packet: &[u8], wire_len: u32) -> Result<u32
 
 struct Machine<'p> {
     packet: &'p [u8],
+    gaps: &'p [Range<usize>],
     wire_len: u32,
     a: u32,
     x: u32,
@@ -88,10 +98,13 @@ impl Machine<'_> {
     }
 
     fn bytes(&self, at: u64, size: Size) -> Result<u32, Fault> {
-        let bytes = usize::try_from(at)
-            .ok()
-            .and_then(|at| self.packet.get(at..)?.get(..size as usize))
-            .ok_or(Fault::Short)?;
+        let at = usize::try_from(at).map_err(|_| Fault::Short)?;
+        let bytes = self.packet.get(at..).and_then(|b| b.get(..size as usize));
+        let bytes = bytes.ok_or(Fault::Short)?;
+        let end = at + bytes.len();
+        if self.gaps.iter().any(|gap| gap.start < end && at < gap.end) {
+            return Err(Fault::Gap);
+        }
         let join = |value, byte: &u8| value << 8 | u32::from(*byte);
         Ok(bytes.iter().fold(0, join))
     }

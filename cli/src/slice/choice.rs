@@ -1,0 +1,136 @@
+//! Which packets of a recording are asked for.
+use super::args::ChoiceArgs;
+use super::headers::{self, Headers};
+use hopscope_analyze::slice::Span;
+use hopscope_event::slice::{SliceRecord, Sliced};
+use hopscope_slice::filter::{Filter, Link, Verdict};
+
+#[derive(Default)]
+pub struct Choice {
+    filter: Option<Filter>,
+    pid: Vec<u32>,
+    comm: Option<String>,
+    min_latency_ns: Option<u64>,
+    unknown: u64,
+}
+
+impl Choice {
+    /// # Errors
+    /// The expression is not understood.
+    pub fn new(args: &ChoiceArgs, expression: &str) -> anyhow::Result<Choice> {
+        let filter = match expression.is_empty() {
+            true => None,
+            false => Some(Filter::compile(expression, Link::Network)?),
+        };
+        let ns = |d: std::time::Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+        Ok(Choice {
+            filter,
+            pid: args.pid.clone(),
+            comm: args.comm.clone(),
+            min_latency_ns: args.min_latency.map(ns),
+            unknown: 0,
+        })
+    }
+
+    /// `whole`: how long the packet took.
+    pub fn wants(&mut self, packet: &Sliced, whole: &Span) -> bool {
+        let is_slow = self.min_latency_ns.is_none_or(|min| whole.best() >= min);
+        is_slow && self.is_of_process(&packet.record) && self.passes_filter(packet)
+    }
+
+    /// Packets left out because the filter asked for what was not recorded of them.
+    pub fn unknown(&self) -> u64 {
+        self.unknown
+    }
+
+    fn is_of_process(&self, record: &SliceRecord) -> bool {
+        let pid = |pid: &u32| [record.tx_tgid, record.rx_tgid].contains(pid);
+        let comm = |name: &String| {
+            let is = |bytes: &[u8; 16]| {
+                let end = bytes.iter().position(|b| *b == 0).unwrap_or(16);
+                &bytes[..end] == name.as_bytes()
+            };
+            is(&record.tx_comm) || is(&record.rx_comm)
+        };
+        (self.pid.is_empty() || self.pid.iter().any(pid)) && self.comm.as_ref().is_none_or(comm)
+    }
+
+    fn passes_filter(&mut self, packet: &Sliced) -> bool {
+        let Some(filter) = &self.filter else {
+            return true;
+        };
+        let verdict = match (&packet.bytes, packet.network_bytes()) {
+            (Some(bytes), Some(network)) if !network.is_empty() => {
+                let link = u32::from(bytes.link_len);
+                filter.verdict(network, bytes.original_len.saturating_sub(link))
+            }
+            // The record has the headers' important fields.
+            _ => {
+                let Headers { bytes, gaps } = headers::of(&packet.record);
+                filter.verdict_with_gaps(&bytes, &gaps, packet.record.ip_len)
+            }
+        };
+        self.unknown += u64::from(verdict == Verdict::CutOff);
+        verdict == Verdict::Match
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopscope_event::slice::sample::{frame, record, without_bytes};
+
+    fn wants(expression: &str, packet: &Sliced) -> (bool, u64) {
+        let args = ChoiceArgs {
+            count: None,
+            pid: Vec::new(),
+            comm: None,
+            min_latency: None,
+        };
+        let mut choice = Choice::new(&args, expression).unwrap();
+        let wants = choice.wants(packet, &Span::default());
+        (wants, choice.unknown())
+    }
+
+    #[test]
+    fn a_record_without_bytes_knows_its_addresses_and_flags() {
+        let packet = without_bytes(record(1));
+        for (expression, expected) in [
+            ("tcp port 80", (true, 0)),
+            ("udp", (false, 0)),
+            ("src host 10.0.0.1 and dst port 80", (true, 0)),
+            ("host 10.9.9.9", (false, 0)),
+            ("tcp[tcpflags] & tcp-push != 0", (true, 0)),
+            ("len = 116", (true, 0)),
+            // Neither the time to live nor the data were recorded.
+            ("ip[8] = 64", (false, 1)),
+            ("tcp[20] = 97", (false, 1)),
+        ] {
+            assert_eq!(wants(expression, &packet), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn captured_bytes_answer_what_the_record_cannot() {
+        let record = record(1);
+        let mut packet = Sliced {
+            record,
+            bytes: Some(frame(&record)),
+        };
+        assert_eq!(wants("tcp[20] = 97 and ip[8] = 64", &packet), (true, 0));
+        packet.bytes.as_mut().unwrap().bytes.truncate(14 + 40);
+        assert_eq!(wants("tcp[20] = 97", &packet), (false, 1));
+        assert_eq!(wants("ip[8] = 64", &packet), (true, 0));
+    }
+
+    #[test]
+    fn ipv6_and_udp() {
+        let mut six = record(1);
+        (six.family, six.protocol) = (6, 17);
+        six.source = "fe80::1".parse::<std::net::Ipv6Addr>().unwrap().octets();
+        let packet = without_bytes(six);
+        assert_eq!(wants("ip6 and udp dst port 80", &packet), (true, 0));
+        assert_eq!(wants("src host fe80::1", &packet), (true, 0));
+        assert_eq!(wants("tcp", &packet), (false, 0));
+    }
+}

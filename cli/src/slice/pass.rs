@@ -1,0 +1,126 @@
+//! What becomes of each packet, live or read: chosen, counted, shown or written.
+use super::args::ShownArgs;
+use super::choice::Choice;
+use super::save::SliceFile;
+use hopscope_analyze::slice::{SliceStats, Slicer};
+use hopscope_event::slice::{SliceEntry, SliceSummary, Sliced};
+use hopscope_report::slice::{
+    SliceClosing, SlicePrinter, SliceSource, SliceView, write_slice_closing,
+    write_slice_closing_json, write_slice_json,
+};
+use std::io::{self, Write};
+
+/// Where packets go.
+pub enum To {
+    Text(SlicePrinter),
+    Json,
+    File(SliceFile),
+}
+
+impl To {
+    /// To stdout, as asked.
+    pub fn people_or_programs(args: &ShownArgs, table: bool, quiet: bool) -> To {
+        match args.json {
+            true => To::Json,
+            false => To::Text(SlicePrinter::new(SliceView {
+                table,
+                quiet,
+                link: args.link,
+                hex: args.hex,
+                hex_ascii: args.hex_ascii,
+                ascii: args.ascii,
+            })),
+        }
+    }
+}
+
+pub struct Pass {
+    slicer: Slicer,
+    stats: SliceStats,
+    choice: Choice,
+    to: To,
+    /// Packets that came, chosen or not.
+    came: u64,
+}
+
+impl Pass {
+    pub fn new(entry: &SliceEntry, choice: Choice, to: To) -> Pass {
+        Pass {
+            slicer: Slicer::new(entry),
+            stats: SliceStats::default(),
+            choice,
+            to,
+            came: 0,
+        }
+    }
+
+    /// Packets that were chosen.
+    pub fn taken(&self) -> u64 {
+        self.stats.packets
+    }
+
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    pub fn file(&mut self) -> Option<&mut SliceFile> {
+        match &mut self.to {
+            To::File(file) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// # Errors
+    /// Those of `out`, or of the file.
+    pub fn packet(
+        &mut self,
+        out: &mut impl Write,
+        source: &SliceSource<'_>,
+        packet: &Sliced,
+    ) -> anyhow::Result<()> {
+        self.came += 1;
+        let slices = self.slicer.slice(&packet.record);
+        if !self.choice.wants(packet, &slices.whole) {
+            return Ok(());
+        }
+        self.stats.add(&slices);
+        match &mut self.to {
+            To::Text(printer) => printer.packet(out, source, packet, &slices, &self.slicer)?,
+            To::Json => write_slice_json(out, source, packet, &slices, &self.slicer)?,
+            To::File(file) => file.packet(source, packet, &slices, &self.slicer)?,
+        }
+        Ok(())
+    }
+
+    /// Statistics and counters. `read`: of a file, and what of it is lost.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn close(
+        &self,
+        out: &mut impl Write,
+        source: SliceSource<'_>,
+        read: Option<Option<&str>>,
+        summary: Option<&SliceSummary>,
+    ) -> io::Result<()> {
+        let closing = SliceClosing {
+            source,
+            slicer: &self.slicer,
+            stats: &self.stats,
+            read: read.map(|_| self.came),
+            damage: read.flatten(),
+            summary,
+        };
+        match self.to {
+            To::Json => write_slice_closing_json(out, &closing),
+            _ => write_slice_closing(out, &closing),
+        }
+    }
+
+    pub fn into_file(self) -> Option<SliceFile> {
+        match self.to {
+            To::File(file) => Some(file),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! `hopscope slice -r FILE`: packets of a recording, as live ones are shown.
+use super::args::SliceArgs;
+use super::choice::Choice;
+use super::open::{Opened, open};
+use super::pass::{Pass, To};
+use super::save::{Format, SliceFile};
+use crate::logger::Verbosity;
+use anyhow::Context;
+use hopscope_analyze::slice::RealTime;
+use hopscope_event::slice::SliceEntry;
+use hopscope_report::slice::SliceSource;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+pub(super) fn run(
+    args: &SliceArgs,
+    path: &Path,
+    verbosity: &Verbosity,
+) -> anyhow::Result<ExitCode> {
+    let expression = args.expression.join(" ");
+    let choice = Choice::new(&args.choice, &expression)?;
+    let opened = open(path)?;
+    let entry = entry_of(&opened, path)?;
+    let tables = opened.reader.tables();
+    let time = RealTime::new(tables.meta.start, &tables.clocks);
+    let source = SliceSource { entry, time: &time };
+    let file = match (&args.files.write, &args.files.output) {
+        (Some(path), _) => Some((path, Format::Pcapng)),
+        (None, Some(path)) => Some((path, Format::Hop)),
+        (None, None) => None,
+    };
+    let to = match file {
+        Some((to, format)) => {
+            anyhow::ensure!(
+                to != path,
+                "{} cannot be read and written at once",
+                to.display()
+            );
+            To::File(SliceFile::create(to, format, &tables.meta, entry)?)
+        }
+        None => To::people_or_programs(&args.shown, verbosity.is_verbose(), verbosity.is_quiet()),
+    };
+    let mut pass = Pass::new(entry, choice, to);
+    if let Some(file) = pass.file() {
+        for sync in &tables.clocks {
+            file.clock(*sync)?;
+        }
+    }
+    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let done = packets(args, &opened, &source, &mut pass, &mut out);
+    let mut damage = opened.damage();
+    if let Err(error) = &done {
+        let said = format!("{error:#}");
+        damage = Some(damage.map_or(said.clone(), |d| format!("{d}; {said}")));
+    }
+    let summary = tables.slice_summary.as_ref();
+    let read = Some(damage.as_deref());
+    match file {
+        // What is written is on stdout, perhaps.
+        Some(_) => pass.close(&mut std::io::stderr().lock(), source, read, summary)?,
+        None => pass.close(&mut out, source, read, summary)?,
+    }
+    out.flush()?;
+    if pass.choice().unknown() > 0 {
+        log::warn!(
+            "{} packets left out: the expression asks for bytes that were not recorded of them",
+            pass.choice().unknown()
+        );
+    }
+    if let Some(file) = pass.into_file() {
+        file.finish(summary, tables.summary.as_ref())?;
+    }
+    done?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn packets(
+    args: &SliceArgs,
+    opened: &Opened,
+    source: &SliceSource<'_>,
+    pass: &mut Pass,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    for batch in opened.reader.slices() {
+        for packet in &batch? {
+            pass.packet(out, source, packet)?;
+            if args.choice.count == Some(pass.taken()) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn entry_of<'a>(opened: &'a Opened, path: &Path) -> anyhow::Result<&'a SliceEntry> {
+    opened.reader.tables().slice.as_ref().with_context(|| {
+        format!(
+            "{} holds no slices of the kernel's path (record them with `hopscope slice -o`)",
+            path.display()
+        )
+    })
+}

@@ -1,0 +1,297 @@
+//! Writing packets: as a `.hop` trace, or as pcapng with the same trace inside.
+use super::pcapng::Numbers;
+use anyhow::Context;
+use hopscope_analyze::slice::{PacketSlices, Slicer};
+use hopscope_event::slice::{Counter, SliceEntry, SliceSummary, Sliced};
+use hopscope_event::{ClockSync, RecordingMeta, Summary};
+use hopscope_netio::capture::{FrameLink, InterfaceCounts, PcapngWriter};
+use hopscope_report::printable;
+use hopscope_report::slice::{SliceSource, slice_comment};
+use hopscope_trace::TraceWriter;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Packets of one chunk.
+const BATCH: usize = 256;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Hop,
+    Pcapng,
+}
+
+/// Counts what goes through it.
+struct Out {
+    inner: BufWriter<Box<dyn Write>>,
+    bytes: u64,
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+struct Capture {
+    writer: PcapngWriter<Out>,
+    /// Writes the parts of the trace, which are then taken from its room.
+    trace: TraceWriter<Vec<u8>>,
+    interfaces: BTreeMap<(String, FrameLink), u32>,
+    last_ns: u64,
+    numbers: Numbers,
+}
+
+impl Capture {
+    /// Moves what the trace has written into the file.
+    fn put(&mut self) -> io::Result<()> {
+        let part = std::mem::take(self.trace.get_mut());
+        self.writer.private(&self.numbers.block(&part))
+    }
+
+    /// The kernel's counts are not by device: the first one has them.
+    fn statistics(&mut self, sliced: &SliceSummary) -> io::Result<()> {
+        if self.interfaces.is_empty() {
+            return Ok(());
+        }
+        let get = |counter| sliced.counters.get(counter);
+        let counts = InterfaceCounts {
+            received: get(Counter::Seen).saturating_sub(get(Counter::Unmatched)),
+            dropped: get(Counter::NoSlot).saturating_add(get(Counter::RingFull)),
+        };
+        self.writer.statistics(0, self.last_ns, counts)
+    }
+
+    fn packet(
+        &mut self,
+        source: &SliceSource<'_>,
+        packet: &Sliced,
+        comment: &str,
+    ) -> io::Result<()> {
+        let record = &packet.record;
+        let ifindex = match record.tx_ifindex {
+            0 => record.rx_ifindex,
+            tx => tx,
+        };
+        let mut known = source.entry.interfaces.iter();
+        let name = match known.find(|(ix, _)| *ix == ifindex) {
+            Some((_, name)) => printable(name),
+            None => format!("if{ifindex}"),
+        };
+        let (bytes, wire_len, link) = match &packet.bytes {
+            Some(b) if b.link_len > 0 => (&b.bytes[..], b.original_len, FrameLink::Ethernet),
+            Some(b) => (&b.bytes[..], b.original_len, FrameLink::Network),
+            None => (&[][..], record.ip_len, FrameLink::Network),
+        };
+        let interface = match self.interfaces.get(&(name.clone(), link)) {
+            Some(interface) => *interface,
+            None => {
+                let interface = self.writer.interface_of(&name, link)?;
+                self.interfaces.insert((name, link), interface);
+                interface
+            }
+        };
+        let at = source.time.realtime_ns(record.t0_ns);
+        self.last_ns = self.last_ns.max(at);
+        let private = self.numbers.packet(packet, bytes);
+        let wire_len = wire_len as usize;
+        self.writer
+            .frame_with(interface, at, bytes, wire_len, Some(comment), &private)
+    }
+}
+
+enum Inner {
+    Hop {
+        writer: TraceWriter<Out>,
+        rows: Vec<Sliced>,
+    },
+    Pcapng(Box<Capture>),
+}
+
+pub struct SliceFile {
+    inner: Inner,
+}
+
+impl SliceFile {
+    /// `-` is stdout.
+    ///
+    /// # Errors
+    /// The file cannot be made or written.
+    pub fn create(
+        path: &Path,
+        format: Format,
+        meta: &RecordingMeta,
+        entry: &SliceEntry,
+    ) -> anyhow::Result<SliceFile> {
+        let out: Box<dyn Write> = match path.as_os_str() == "-" {
+            true => Box::new(io::stdout()),
+            false => {
+                let file = File::create(path);
+                Box::new(file.with_context(|| path.display().to_string())?)
+            }
+        };
+        SliceFile::new(out, format, meta, entry)
+    }
+
+    /// # Errors
+    /// Those of `out`.
+    pub fn new(
+        out: Box<dyn Write>,
+        format: Format,
+        meta: &RecordingMeta,
+        entry: &SliceEntry,
+    ) -> anyhow::Result<SliceFile> {
+        let out = Out {
+            inner: BufWriter::new(out),
+            bytes: 0,
+        };
+        let inner = match format {
+            Format::Hop => {
+                let mut writer = TraceWriter::new(out, meta)?;
+                writer.slice(entry)?;
+                Inner::Hop {
+                    writer,
+                    rows: Vec::new(),
+                }
+            }
+            Format::Pcapng => {
+                let mut trace = TraceWriter::new(Vec::new(), meta)?;
+                trace.slice(entry)?;
+                let mut capture = Capture {
+                    writer: PcapngWriter::new(out)?,
+                    trace,
+                    interfaces: BTreeMap::new(),
+                    last_ns: 0,
+                    numbers: Numbers::default(),
+                };
+                capture.put()?;
+                Inner::Pcapng(Box::new(capture))
+            }
+        };
+        Ok(SliceFile { inner })
+    }
+
+    /// More is known of hooks or interfaces than before.
+    ///
+    /// # Errors
+    /// The file cannot be written; as for all that follows.
+    #[allow(dead_code)] // for files that grow while packets come
+    pub fn entry(&mut self, entry: &SliceEntry) -> anyhow::Result<()> {
+        self.rows()?;
+        match &mut self.inner {
+            Inner::Hop { writer, .. } => writer.slice(entry)?,
+            Inner::Pcapng(capture) => {
+                capture.trace.slice(entry)?;
+                capture.put()?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn clock(&mut self, sync: ClockSync) -> anyhow::Result<()> {
+        self.rows()?;
+        match &mut self.inner {
+            Inner::Hop { writer, .. } => writer.clock(sync)?,
+            Inner::Pcapng(capture) => {
+                capture.trace.clock(sync)?;
+                capture.put()?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn packet(
+        &mut self,
+        source: &SliceSource<'_>,
+        packet: &Sliced,
+        slices: &PacketSlices,
+        slicer: &Slicer,
+    ) -> anyhow::Result<()> {
+        match &mut self.inner {
+            Inner::Hop { rows, .. } => {
+                rows.push(packet.clone());
+                if rows.len() >= BATCH {
+                    self.rows()?;
+                }
+            }
+            Inner::Pcapng(capture) => {
+                let comment = slice_comment(source, &packet.record, slices, slicer);
+                capture.packet(source, packet, &comment)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self) -> anyhow::Result<()> {
+        if let Inner::Hop { writer, rows } = &mut self.inner {
+            writer.slices(rows)?;
+            rows.clear();
+        }
+        Ok(())
+    }
+
+    /// Everything so far is in the file.
+    #[allow(dead_code)] // for files that grow while packets come
+    pub fn flush(&mut self) -> anyhow::Result<()> {
+        self.rows()?;
+        match &mut self.inner {
+            Inner::Hop { writer, .. } => writer.flush()?,
+            Inner::Pcapng(capture) => capture.writer.flush()?,
+        }
+        Ok(())
+    }
+
+    /// What the file has, and packets that wait to be written not counted.
+    #[allow(dead_code)] // for files that grow while packets come
+    pub fn bytes_written(&mut self) -> u64 {
+        match &mut self.inner {
+            Inner::Hop { writer, .. } => writer.get_mut().bytes,
+            Inner::Pcapng(capture) => capture.writer.get_mut().bytes,
+        }
+    }
+
+    /// `None` where it is not known: the file then says that it did not end in order.
+    pub fn finish(
+        mut self,
+        sliced: Option<&SliceSummary>,
+        summary: Option<&Summary>,
+    ) -> anyhow::Result<()> {
+        self.rows()?;
+        match self.inner {
+            Inner::Hop { mut writer, .. } => {
+                if let Some(sliced) = sliced {
+                    writer.slice_summary(sliced)?;
+                }
+                match summary {
+                    Some(summary) => drop(writer.finish(summary)?),
+                    None => writer.flush()?,
+                }
+            }
+            Inner::Pcapng(mut capture) => {
+                if let Some(sliced) = sliced {
+                    capture.trace.slice_summary(sliced)?;
+                    capture.put()?;
+                    capture.statistics(sliced)?;
+                }
+                let Capture {
+                    mut writer,
+                    trace,
+                    mut numbers,
+                    ..
+                } = *capture;
+                if let Some(summary) = summary {
+                    writer.private(&numbers.block(&trace.finish(summary)?))?;
+                }
+                writer.finish()?;
+            }
+        }
+        Ok(())
+    }
+}
