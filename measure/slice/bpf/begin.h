@@ -190,7 +190,7 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 			give_up(cpu, existing, *index, STALE_ENDED);
 	}
 	count(cpu, SEEN);
-	if (!is_here(skb->dev)) {
+	if (!is_here(skb->dev) || control.choose_none) {
 		count(cpu, UNMATCHED);
 		return NULL;
 	}

@@ -93,7 +93,7 @@ _Static_assert(sizeof(struct slice_config) == 56, "contract");
 /* May be changed while programs run. hopscope_slice::load::config. */
 struct slice_control {
 	__u32 enabled;
-	__u32 reserved;
+	__u32 choose_none;          /* every packet is treated as one that the filter did not choose */
 	__u64 min_latency_ns;
 	__u32 hit_ns[POINTS_MAX];   /* full cost of a hit that stamps */
 	__u32 miss_ns[POINTS_MAX];  /* and of one that finds nothing to stamp */

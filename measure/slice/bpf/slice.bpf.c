@@ -216,3 +216,4 @@ int BPF_PROG(tp_kfree_skb, struct sk_buff *skb, void *location, unsigned int rea
 
 #include "functions.h"
 #include "raw.h"
+#include "calibrate.h"

@@ -86,6 +86,7 @@ struct cpu_state {
 	u64 cost;
 	u64 next_id;
 	u64 counters[COUNTERS_MAX];
+	u64 clock_only;
 	u64 rx_sk;            /* socket of the packet that this processor last received, */
 	struct ref rx;        /* and its slot */
 	struct ref ready;     /* whose arrival is being told to a reader */

@@ -2,6 +2,7 @@
 //! stamp each packet on its way, one record a packet.
 #![deny(unsafe_code)]
 
+pub mod calibrate;
 pub mod filter;
 pub mod kinds;
 pub mod load;

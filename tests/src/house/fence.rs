@@ -13,6 +13,7 @@ const FENCED_IN: &[&str] = &[
     "measure/probe/src/patch",
     "measure/slice/src/filter/libpcap",
     "measure/slice/src/load/ring",
+    "measure/slice/src/load/stats",
     "netio/src/sys",
 ];
 

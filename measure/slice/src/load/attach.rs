@@ -2,11 +2,12 @@
 use super::config::{Control, RawCosts};
 use super::hooks::{Backend, Hook, Kind, Offer, choose, offers};
 use super::ring::{self, Drained};
+use super::stats::{self, ProgramRuns};
 use super::{Costs, LoadError, Options, counts, object};
 use hopscope_event::slice::{Counters, HookEntry, Point};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut};
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Programs in the kernel; attached while [`Attached`] lives.
 pub struct Slicer {
@@ -18,6 +19,16 @@ pub struct Slicer {
     links: Vec<Link>,
 }
 
+/// `bpf/calibrate.h`: stamps at one place, of the points from [`EMPTY_FIRST`] on.
+pub(crate) const EMPTY: &[&str] = &["empty_0", "empty_1", "empty_2", "empty_3"];
+pub(crate) const EMPTY_FIRST: usize = 20;
+pub(crate) const CLOCK_ONLY: &[&str] = &[
+    "clock_only_0",
+    "clock_only_1",
+    "clock_only_2",
+    "clock_only_3",
+];
+
 /// Hooks whose programs run.
 pub type Attached = usize;
 
@@ -27,6 +38,18 @@ impl Slicer {
     /// # Errors
     /// The kernel has no type information, no permission, none of the hooks, or refuses a program.
     pub fn load(options: &Options) -> Result<Slicer, LoadError> {
+        Slicer::load_with(options, &[])
+    }
+
+    /// The same, with the programs that constants are measured by.
+    ///
+    /// # Errors
+    /// As [`Slicer::load`].
+    pub(crate) fn load_to_calibrate(options: &Options) -> Result<Slicer, LoadError> {
+        Slicer::load_with(options, &[EMPTY, CLOCK_ONLY].concat())
+    }
+
+    fn load_with(options: &Options, extra: &[&'static str]) -> Result<Slicer, LoadError> {
         if !options.slots.is_power_of_two() || !(64..=1 << 20).contains(&options.slots) {
             return Err(LoadError::Slots {
                 slots: options.slots,
@@ -55,7 +78,7 @@ impl Slicer {
                     backend: options.backend.map_or("auto", Backend::name),
                 });
             }
-            let object = object::load(options, &chosen, &stamped)?;
+            let object = object::load(options, &chosen, extra, &stamped)?;
             let mut slicer = Slicer {
                 object,
                 options: options.clone(),
@@ -120,6 +143,24 @@ impl Slicer {
         })
     }
 
+    /// Attaches programs that are of no hook's; they stay while the links live.
+    ///
+    /// # Errors
+    /// The kernel refuses one of them.
+    pub(crate) fn attach_extra(&mut self, names: &[&str]) -> Result<Vec<Link>, LoadError> {
+        let mut links = Vec::with_capacity(names.len());
+        for name in names {
+            let program = self.object.progs_mut().find(|p| p.name() == *name);
+            let program = program.ok_or(LoadError::Bpf {
+                what: "measuring constants",
+                why: format!("there is no program {name}"),
+            })?;
+            let link = program.attach();
+            links.push(link.map_err(LoadError::bpf("measuring constants"))?);
+        }
+        Ok(links)
+    }
+
     /// Detaches every program: hooks cost nothing any more.
     pub fn detach(&mut self) {
         self.links.clear();
@@ -127,15 +168,7 @@ impl Slicer {
 
     fn attach(&mut self) -> Result<Attached, (usize, String)> {
         for (at, offer) in self.chosen.iter().enumerate() {
-            let program = self
-                .object
-                .progs_mut()
-                .find(|program| program.name() == offer.hook.program);
-            let link = match program {
-                Some(program) => attach(&program, &offer.hook, &self.options),
-                None => Err("the program is missing".into()),
-            };
-            match link {
+            match self.link(&offer.hook) {
                 Ok(link) => self.links.push(link),
                 Err(why) => {
                     self.links.clear();
@@ -144,6 +177,48 @@ impl Slicer {
             }
         }
         Ok(self.links.len())
+    }
+
+    fn link(&self, hook: &Hook) -> Result<Link, String> {
+        let mut programs = self.object.progs_mut();
+        match programs.find(|program| program.name() == hook.program) {
+            Some(program) => attach(&program, hook, &self.options),
+            None => Err("the program is missing".into()),
+        }
+    }
+
+    /// While it is held, the kernel measures every program's runs.
+    pub(crate) fn measure_runs(&self) -> Result<OwnedFd, LoadError> {
+        stats::measure_runs()
+    }
+
+    /// What the kernel counted so far of each program, with its point; of those of no hook the point
+    /// is `None`.
+    pub(crate) fn runs(
+        &self,
+        extra: &[&str],
+    ) -> Result<Vec<(Option<Point>, ProgramRuns)>, LoadError> {
+        let hooks = self.chosen.iter().filter(|offer| offer.hook != DROP);
+        let hooks = hooks.map(|offer| (Some(offer.hook.point), offer.hook.program));
+        let extra = extra.iter().map(|name| (None, *name));
+        hooks
+            .chain(extra)
+            .map(|(point, program)| Ok((point, stats::read(&self.object, program)?)))
+            .collect()
+    }
+
+    /// Points, and the hooks of each, with the runs that the kernel left out.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn hooks_with_missed(&self) -> Result<Vec<HookEntry>, LoadError> {
+        let mut hooks = self.hooks.clone();
+        for (point, runs) in self.runs(&[])? {
+            for hook in hooks.iter_mut().filter(|hook| Some(hook.point) == point) {
+                *hook.missed_runs.get_or_insert(0) += runs.missed;
+            }
+        }
+        Ok(hooks)
     }
 
     /// # Errors
@@ -157,6 +232,21 @@ impl Slicer {
     /// The kernel refuses to take the value.
     pub fn set_enabled(&mut self, is_enabled: bool) -> Result<(), LoadError> {
         self.control.enabled = u32::from(is_enabled);
+        self.write_control()
+    }
+
+    /// Whether every packet is one that the filter did not choose.
+    pub(crate) fn set_choose_none(&mut self, choose_none: bool) -> Result<(), LoadError> {
+        self.control.choose_none = u32::from(choose_none);
+        self.write_control()
+    }
+
+    /// Records of packets that were faster are not handed over.
+    ///
+    /// # Errors
+    /// The kernel refuses to take the value.
+    pub fn set_min_latency(&mut self, min_latency_ns: u64) -> Result<(), LoadError> {
+        self.control.min_latency_ns = min_latency_ns;
         self.write_control()
     }
 

@@ -81,7 +81,7 @@ pub(super) struct Config {
 #[repr(C)]
 pub(super) struct Control {
     pub enabled: u32,
-    pub reserved: u32,
+    pub choose_none: u32,
     pub min_latency_ns: u64,
     pub costs: RawCosts,
 }
@@ -169,7 +169,7 @@ impl Control {
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(size_of::<Control>());
         bytes.extend(self.enabled.to_ne_bytes());
-        bytes.extend(self.reserved.to_ne_bytes());
+        bytes.extend(self.choose_none.to_ne_bytes());
         bytes.extend(self.min_latency_ns.to_ne_bytes());
         for word in self.costs.hit_ns.iter().chain(&self.costs.miss_ns) {
             bytes.extend(word.to_ne_bytes());

@@ -8,8 +8,11 @@ mod hooks;
 mod object;
 #[allow(unsafe_code)]
 mod ring;
+#[allow(unsafe_code)]
+mod stats;
 
 pub use attach::{Attached, Slicer};
+pub(crate) use attach::{CLOCK_ONLY, EMPTY, EMPTY_FIRST};
 pub use config::{Costs, Options};
 pub use error::LoadError;
 pub use hooks::{Backend, Hook, Offer, offers};

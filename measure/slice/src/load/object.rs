@@ -46,6 +46,7 @@ fn words() -> String {
 pub(super) fn load(
     options: &Options,
     chosen: &[Offer],
+    extra: &[&str],
     stamped: &[Point],
 ) -> Result<Object, LoadError> {
     libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
@@ -66,7 +67,8 @@ pub(super) fn load(
         let wanted = chosen
             .iter()
             .any(|offer| program.name() == offer.hook.program);
-        program.set_autoload(wanted);
+        let is_extra = extra.iter().any(|name| program.name() == *name);
+        program.set_autoload(wanted || is_extra);
     }
     let in_order = chosen
         .iter()

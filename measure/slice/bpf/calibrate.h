@@ -1,0 +1,38 @@
+/* What is attached only while constants are measured: stamps of no point of a packet's way, all at one hook,
+ * so that what lies between two of them is nothing. */
+#pragma once
+#include "rx.h"
+
+/* Behind the last point of enum point. */
+#define EMPTY_FIRST 20
+
+#define EMPTY(n)                                                           \
+	SEC("tp_btf/net_dev_queue")                                        \
+	int BPF_PROG(empty_##n, struct sk_buff *skb)                       \
+	{                                                                  \
+		ENTER                                                      \
+		on_qdisc(cpu, skb, (enum point)(EMPTY_FIRST + n));         \
+		return 0;                                                  \
+	}
+
+EMPTY(0)
+EMPTY(1)
+EMPTY(2)
+EMPTY(3)
+
+/* The least that a measuring program can do. */
+#define CLOCK_ONLY(n)                                                      \
+	SEC("tp_btf/net_dev_queue")                                        \
+	int BPF_PROG(clock_only_##n, struct sk_buff *skb)                  \
+	{                                                                  \
+		struct cpu_state *cpu = this_cpu();                        \
+									   \
+		if (cpu)                                                   \
+			cpu->clock_only = bpf_ktime_get_ns();              \
+		return 0;                                                  \
+	}
+
+CLOCK_ONLY(0)
+CLOCK_ONLY(1)
+CLOCK_ONLY(2)
+CLOCK_ONLY(3)

@@ -1,0 +1,102 @@
+//! Packets to measure constants with: UDP over the loopback device of a network namespace of its own,
+//! sent and received by one thread, which never sleeps.
+use super::CalibrateError;
+use super::constant::median;
+use hopscope_event::slice::SliceRecord;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, socket,
+};
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+/// What a calibration's packets carry.
+const PAYLOAD: [u8; 64] = *b"hopscope measures what its own stamps cost, on this machine, now";
+
+pub(super) struct Loopback {
+    socket: UdpSocket,
+}
+
+fn os<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> CalibrateError {
+    move |source| CalibrateError::Os {
+        what,
+        source: source.into(),
+    }
+}
+
+impl Loopback {
+    /// The namespace lives as long as the socket; the thread that calls stays where it is.
+    pub(super) fn new() -> Result<Loopback, CalibrateError> {
+        let made = std::thread::spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNET).map_err(os("making a network namespace"))?;
+            set_up_loopback().map_err(os("bringing up a loopback device"))?;
+            let socket = UdpSocket::bind("127.0.0.1:0").map_err(os("opening a socket"))?;
+            let address = socket.local_addr().map_err(os("opening a socket"))?;
+            socket.connect(address).map_err(os("opening a socket"))?;
+            socket
+                .set_read_timeout(Some(Duration::from_secs(5)))
+                .map_err(os("opening a socket"))?;
+            Ok(Loopback { socket })
+        });
+        let gone = || CalibrateError::Os {
+            what: "making a network namespace",
+            source: io::Error::other("its thread ended"),
+        };
+        made.join().map_err(|_| gone())?
+    }
+
+    /// The median time of a packet, from before it is sent until after it is received, in ns.
+    pub(super) fn run(&self, packets: u32) -> Result<u32, CalibrateError> {
+        let mut times = Vec::with_capacity(packets as usize);
+        let mut room = [0; 128];
+        for _ in 0..packets {
+            let begin = Instant::now();
+            self.socket.send(&PAYLOAD).map_err(os("sending"))?;
+            self.socket.recv(&mut room).map_err(os("receiving"))?;
+            let time = begin.elapsed().as_nanos();
+            times.push(u32::try_from(time).unwrap_or(u32::MAX));
+        }
+        Ok(median(&mut times))
+    }
+}
+
+/// Whether a record is of a packet of ours: others may pass the hooks meanwhile.
+pub(super) fn is_ours(record: &SliceRecord) -> bool {
+    record.rx_tgid == std::process::id() && record.payload == PAYLOAD.len() as u32
+}
+
+/// RTM_NEWLINK for interface 1, which is the loopback device of every namespace (rtnetlink(7)).
+fn set_up_loopback() -> nix::Result<()> {
+    const RTM_NEWLINK: u16 = 16;
+    const NLM_F_REQUEST_ACK: u16 = 0x1 | 0x4;
+    const IFF_UP: u32 = 1;
+    let mut message = Vec::new();
+    // struct nlmsghdr: length, type, flags, sequence number, port.
+    message.extend(32u32.to_ne_bytes());
+    message.extend(RTM_NEWLINK.to_ne_bytes());
+    message.extend(NLM_F_REQUEST_ACK.to_ne_bytes());
+    message.extend([0; 8]);
+    // struct ifinfomsg: family and type, index, flags, which of them.
+    message.extend([0; 4]);
+    message.extend(1i32.to_ne_bytes());
+    message.extend(IFF_UP.to_ne_bytes());
+    message.extend(IFF_UP.to_ne_bytes());
+    let socket = socket(
+        AddressFamily::Netlink,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        SockProtocol::NetlinkRoute,
+    )?;
+    let kernel = NetlinkAddr::new(0, 0);
+    sendto(socket.as_raw_fd(), &message, &kernel, MsgFlags::empty())?;
+    let mut answer = [0; 256];
+    let len = recv(socket.as_raw_fd(), &mut answer, MsgFlags::empty())?;
+    // struct nlmsgerr behind the header: 0 is the acknowledgement.
+    match answer.get(16..20.min(len)).map(<[u8; 4]>::try_from) {
+        Some(Ok(code)) if code == [0; 4] => Ok(()),
+        Some(Ok(code)) => Err(nix::Error::from_raw(-i32::from_ne_bytes(code))),
+        _ => Err(nix::Error::EPROTO),
+    }
+}
