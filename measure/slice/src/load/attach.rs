@@ -198,7 +198,7 @@ impl Slicer {
         &self,
         extra: &[&str],
     ) -> Result<Vec<(Option<Point>, ProgramRuns)>, LoadError> {
-        let hooks = self.chosen.iter().filter(|offer| offer.hook != DROP);
+        let hooks = self.chosen.iter().filter(|offer| offer.hook.stamps);
         let hooks = hooks.map(|offer| (Some(offer.hook.point), offer.hook.program));
         let extra = extra.iter().map(|name| (None, *name));
         hooks
