@@ -1,7 +1,10 @@
 //! `hopscope diff`: by how much the calls of two recordings differ, and whether that is noise.
 mod sides;
+mod slices;
 
+use crate::slice::Opened;
 use hopscope_analyze::diff::{Settings, compare, is_enough};
+use hopscope_event::slice::SliceEntry;
 use hopscope_report::{DiffHead, DiffRow, sort_diff, write_diff, write_diff_json};
 use sides::{Rows, Side};
 use std::io::{BufWriter, Write};
@@ -69,7 +72,14 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
-    let sides = [Side::open(&args.a)?, Side::open(&args.b)?];
+    let opened = [crate::slice::open(&args.a)?, crate::slice::open(&args.b)?];
+    if let [Some(a), Some(b)] = opened.each_ref().map(of_slices_only) {
+        return of_slices(&args, &opened, [a, b]);
+    }
+    let sides = {
+        let [a, b] = opened;
+        [Side::new(&args.a, a)?, Side::new(&args.b, b)?]
+    };
     let rows = Rows::of(&sides, args.by);
     anyhow::ensure!(
         !rows.names.is_empty(),
@@ -82,11 +92,7 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
     let (a, b) = (pass(0)?, pass(1)?);
     let blocks_a = sides[0].blocks(&rows, 0, &times, &a, &b)?;
     let blocks_b = sides[1].blocks(&rows, 1, &times, &b, &a)?;
-    let settings = Settings {
-        floor: args.floor,
-        judged: [Figure::P50, Figure::P99, Figure::Mean].map(|f| args.judge.contains(&f)),
-        ..Settings::default()
-    };
+    let settings = settings(&args);
     let pair = |i: usize| ([&a.rows[i], &b.rows[i]], [&blocks_a[i], &blocks_b[i]]);
     let enough = |i: &usize| {
         let (spreads, blocks) = pair(*i);
@@ -112,14 +118,86 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
         settings,
         fail_above: args.fail_above,
     };
+    show(&args, &head, &compared)
+}
+
+fn show(args: &DiffArgs, head: &DiffHead, compared: &[DiffRow]) -> anyhow::Result<ExitCode> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     match args.json {
-        true => write_diff_json(&mut out, &head, &compared)?,
-        false => write_diff(&mut out, &head, &compared)?,
+        true => write_diff_json(&mut out, head, compared)?,
+        false => write_diff(&mut out, head, compared)?,
     }
     out.flush()?;
-    Ok(match head.failing(&compared).is_empty() {
+    Ok(match head.failing(compared).is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(1),
     })
+}
+
+fn of_slices_only(opened: &Opened) -> Option<&SliceEntry> {
+    let tables = opened.reader.tables();
+    tables
+        .slice
+        .as_ref()
+        .filter(|_| tables.functions.is_empty())
+}
+
+/// Slices of the kernel's path instead of calls.
+fn of_slices(
+    args: &DiffArgs,
+    opened: &[Opened; 2],
+    entries: [&SliceEntry; 2],
+) -> anyhow::Result<ExitCode> {
+    let (corrected, said) = slices::times(entries, args)?;
+    let side = |i: usize| slices::Side::new(&opened[i], entries[i], corrected);
+    let sides = [side(0), side(1)];
+    let (a, b) = (sides[0].spreads()?, sides[1].spreads()?);
+    let (in_a, in_b) = (
+        |n: &&String| a.rows.contains_key(*n),
+        |n: &&String| b.rows.contains_key(*n),
+    );
+    let names: Vec<String> = a.rows.keys().filter(in_b).cloned().collect();
+    let only = [
+        a.rows.keys().filter(|n| !in_b(n)).cloned().collect(),
+        b.rows.keys().filter(|n| !in_a(n)).cloned().collect(),
+    ];
+    anyhow::ensure!(
+        !names.is_empty(),
+        "{} and {} have no slice in common, so nothing can be compared",
+        args.a.display(),
+        args.b.display()
+    );
+    let blocks_a = sides[0].blocks(&names, &a, &b)?;
+    let blocks_b = sides[1].blocks(&names, &b, &a)?;
+    let settings = settings(args);
+    let pairs: Vec<_> = names
+        .iter()
+        .zip(blocks_a.iter().zip(&blocks_b))
+        .map(|(name, (in_a, in_b))| (name, [&a.rows[name], &b.rows[name]], [in_a, in_b]))
+        .collect();
+    let tested = pairs.iter().filter(|(_, s, b)| is_enough(*s, *b)).count();
+    let row = |(name, spreads, blocks): &(&String, _, _)| DiffRow {
+        name: (*name).clone(),
+        compared: compare(*spreads, *blocks, tested, settings),
+    };
+    let mut compared: Vec<DiffRow> = pairs.iter().map(row).collect();
+    sort_diff(&mut compared, settings);
+    let doubts = opened.each_ref().map(|o| o.damage().into_iter().collect());
+    let head = DiffHead {
+        files: [&args.a, &args.b].map(|path| path.display().to_string()),
+        doubts,
+        only,
+        times: said,
+        settings,
+        fail_above: args.fail_above,
+    };
+    show(args, &head, &compared)
+}
+
+fn settings(args: &DiffArgs) -> Settings {
+    Settings {
+        floor: args.floor,
+        judged: [Figure::P50, Figure::P99, Figure::Mean].map(|f| args.judge.contains(&f)),
+        ..Settings::default()
+    }
 }

@@ -3,6 +3,7 @@ mod handled;
 mod hdr;
 mod output;
 mod pcapng;
+mod slices;
 mod source;
 mod write;
 
@@ -37,7 +38,7 @@ pub struct ExportArgs {
     /// hgrm: the table of one tag alone, as the HdrHistogram plotter wants it
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
-    /// What a row is, for csv, json and parquet [default: calls; packets where nothing else is recorded]
+    /// What a row is, for csv, json and parquet [default: calls; packets or slices where nothing else is recorded]
     #[arg(long, value_enum)]
     what: Option<What>,
     /// folded: numbers of calls instead of nanoseconds
@@ -69,7 +70,7 @@ enum Format {
     Parquet,
     /// Perfetto trace: open it at ui.perfetto.dev
     Perfetto,
-    /// Generated packets for Wireshark, what is known of each as its comment
+    /// Generated or sliced packets for Wireshark, what is known of each as its comment
     Pcapng,
     /// HdrHistogram interval log: latencies over time
     Hdr,
@@ -95,6 +96,8 @@ enum What {
     Runs,
     /// Each captured value
     Values,
+    /// Each slice of each packet's way through the kernel
+    Slices,
 }
 
 pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {

@@ -4,7 +4,6 @@ mod slices;
 mod text;
 
 use contents::Info;
-use hopscope_trace::{TraceError, TraceReader};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,11 +20,9 @@ pub struct InfoArgs {
 
 pub fn run(args: InfoArgs) -> anyhow::Result<ExitCode> {
     let file = args.file.display().to_string();
-    let reader = TraceReader::open(&args.file).map_err(|error| match error {
-        TraceError::Open { .. } => anyhow::Error::from(error),
-        _ => anyhow::Error::from(error).context(file.clone()),
-    })?;
-    let info = Info::of(&file, &reader);
+    let opened = crate::slice::open(&args.file)?;
+    let damage = opened.damage();
+    let info = Info::of(&file, &opened.reader);
     let mut out = BufWriter::new(std::io::stdout().lock());
     match args.json {
         true => {
@@ -33,6 +30,9 @@ pub fn run(args: InfoArgs) -> anyhow::Result<ExitCode> {
             out.write_all(b"\n")?;
         }
         false => text::write(&mut out, &info)?,
+    }
+    if let Some(damage) = damage.filter(|_| info.damage.is_none()) {
+        log::warn!("{file}: {}", hopscope_report::printable(&damage));
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)

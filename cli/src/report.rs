@@ -5,6 +5,7 @@ mod joined;
 mod packet_id;
 mod packets;
 mod runs;
+mod slices;
 mod tail;
 
 pub(crate) use packet_id::packet_id;
@@ -17,7 +18,7 @@ use hopscope_analyze::{Analysis, Batch, Group, Index, Options, Window, parse_spa
 use hopscope_event::{Ns, ThreadIx};
 use hopscope_report::{Event, EventWriter, Layout, Names, PacketWriter, Recording};
 use hopscope_report::{Scale, Sort, Streams, TimeUnit, View};
-use hopscope_trace::{Damage, Tables, TraceError, TraceReader};
+use hopscope_trace::{Damage, Tables, TraceReader};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -117,17 +118,18 @@ enum Unit {
 }
 
 pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
-    let reader = TraceReader::open(&args.file).map_err(|error| match error {
-        TraceError::Open { .. } => anyhow::Error::from(error),
-        _ => anyhow::Error::from(error).context(args.file.display().to_string()),
-    })?;
+    let opened = crate::slice::open(&args.file)?;
+    if slices::only(&opened.reader) {
+        return slices::run(&args, &opened);
+    }
+    let reader = &opened.reader;
     let tables = reader.tables();
     let meta = &tables.meta;
     let window = Window::relative(meta.start.tsc, meta.tsc_frequency, args.from, args.to)?;
     let threads = chosen_threads(&args, tables)?;
     let damage = tables.damage.as_ref().map(damage_text);
     let filter = filter_text(&args);
-    let packets = packets::of(&args, &reader, window)?;
+    let packets = packets::of(&args, reader, window)?;
     let recording = Recording {
         meta,
         processes: &tables.processes,
@@ -149,15 +151,15 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         flight: tables.flight.as_ref(),
     };
     if let Some(to) = &args.html {
-        html::write(&args, to, &reader, &recording, &threads, window)?;
+        html::write(&args, to, reader, &recording, &threads, window)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     match args.events {
-        true => events(&mut out, &args, &reader, &recording, &threads, window)?,
+        true => events(&mut out, &args, reader, &recording, &threads, window)?,
         false if let Some(asked) = &args.tail => {
             let source = RunSource {
-                reader: &reader,
+                reader,
                 threads: &threads,
                 window,
                 root: args.root.as_deref(),
@@ -166,7 +168,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         }
         false if matches!(args.by, By::Run | By::Packet | By::Flow) => {
             let source = RunSource {
-                reader: &reader,
+                reader,
                 threads: &threads,
                 window,
                 root: args.root.as_deref(),
@@ -176,8 +178,9 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
                 _ => joined::write(&mut out, &args, &source, &recording)?,
             }
         }
-        false => statistics(&mut out, &args, &reader, &recording, &threads, window)?,
+        false => statistics(&mut out, &args, reader, &recording, &threads, window)?,
     }
+    slices::write_beside(&mut out, &args, &opened)?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }

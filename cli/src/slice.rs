@@ -12,6 +12,10 @@ mod save;
 mod tests;
 
 pub use args::SliceArgs;
+pub(crate) use choice::Choice;
+pub(crate) use open::{Opened, open};
+pub(crate) use pass::{Pass, To};
+pub(crate) use save::{Format, SliceFile};
 
 use crate::logger::Verbosity;
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
 //! The two recordings, their rows by name, and the passes over their calls.
 use super::{By, DiffArgs, Time};
+use crate::slice::Opened;
 use anyhow::Context;
 use hopscope_analyze::diff::{Blocks, Spread};
 use hopscope_analyze::trail::{Begun, End, Observer, Times, Totals};
@@ -7,7 +8,7 @@ use hopscope_analyze::{Batch, Index, Trail, Window};
 use hopscope_event::{FunctionId, Tsc};
 use hopscope_report::export::Facts;
 use hopscope_report::{Recording, Streams};
-use hopscope_trace::{TraceError, TraceReader};
+use hopscope_trace::TraceReader;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
@@ -39,12 +40,9 @@ pub(super) struct Spreads {
 }
 
 impl Side {
-    pub(super) fn open(path: &Path) -> anyhow::Result<Side> {
+    pub(super) fn new(path: &Path, opened: Opened) -> anyhow::Result<Side> {
         let file = path.display().to_string();
-        let reader = TraceReader::open(path).map_err(|error| match error {
-            TraceError::Open { .. } => anyhow::Error::from(error),
-            _ => anyhow::Error::from(error).context(file.clone()),
-        })?;
+        let reader = opened.reader;
         anyhow::ensure!(
             !reader.tables().functions.is_empty(),
             "{file} holds no calls to compare: it is a recording of packets only, or of no function"

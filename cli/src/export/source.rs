@@ -3,14 +3,17 @@ use super::ExportArgs;
 use crate::runs::RunSource;
 use anyhow::Context;
 use hopscope_analyze::{Batch, Index, Packets, Window, same_clock};
-use hopscope_event::{StreamIx, ThreadIx};
+use hopscope_event::{Ns, StreamIx, ThreadIx};
 use hopscope_report::{Recording, Streams, Timeline};
-use hopscope_trace::{OwnedBatch, OwnedStamps, TraceError, TraceReader};
+use hopscope_trace::{OwnedBatch, OwnedStamps, TraceReader};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 pub(super) struct Source {
     pub(super) reader: TraceReader,
     pub(super) window: Window,
+    /// The same on CLOCK_MONOTONIC.
+    pub(super) span_ns: Range<u64>,
     name: String,
     /// `None` is all of them.
     threads: Option<BTreeSet<ThreadIx>>,
@@ -25,10 +28,9 @@ pub(super) struct Source {
 impl Source {
     pub(super) fn open(args: &ExportArgs) -> anyhow::Result<Source> {
         let name = args.file.display().to_string();
-        let reader = TraceReader::open(&args.file).map_err(|error| match error {
-            TraceError::Open { .. } => anyhow::Error::from(error),
-            _ => anyhow::Error::from(error).context(name.clone()),
-        })?;
+        let opened = crate::slice::open(&args.file)?;
+        let damage = opened.damage();
+        let reader = opened.reader;
         let tables = reader.tables();
         let meta = &tables.meta;
         let window = Window::relative(meta.start.tsc, meta.tsc_frequency, args.from, args.to)?;
@@ -42,9 +44,12 @@ impl Source {
             chosen.extend(its.iter().map(|t| t.ix));
         }
         let beside = beside(args, &reader)?;
-        let damage = tables.damage.as_ref().map(crate::report::damage_text);
+        let start = meta.start.monotonic_ns;
+        let at = |ns: Option<Ns>, none| ns.map_or(none, |ns| start.saturating_add(ns.0));
+        let span_ns = at(args.from, 0)..at(args.to, u64::MAX);
         Ok(Source {
             window,
+            span_ns,
             name,
             beside,
             root: args.root.clone(),
@@ -97,6 +102,12 @@ impl Source {
         let stamps = self.stamps_reader();
         let packets = !stamps.tables().streams.is_empty() || stamps.stamp_heads().next().is_some();
         packets && tables.functions.is_empty() && self.reader.heads().next().is_none()
+    }
+
+    pub(super) fn is_of_slices_only(&self) -> bool {
+        let tables = self.reader.tables();
+        let others = !self.stamps_reader().tables().streams.is_empty();
+        tables.slice.is_some() && tables.functions.is_empty() && !others
     }
 
     /// Records of the chosen threads, in the order of the file.

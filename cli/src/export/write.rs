@@ -1,12 +1,13 @@
 //! From the recording to each format.
 use super::handled::Handled;
 use super::hdr;
+use super::slices;
 use super::source::batch;
 use super::{ExportArgs, Format, Output, Source, What};
 use hopscope_analyze::trail::Observer;
 use hopscope_analyze::{Analysis, Group, Options, Outcome, Runs, Trail};
 use hopscope_report::Names;
-use hopscope_report::export::{CALLS, FUNCTIONS, PACKETS, Perfetto, RUNS, Rows, VALUES};
+use hopscope_report::export::{CALLS, FUNCTIONS, PACKETS, Perfetto, RUNS, Rows, SLICES, VALUES};
 use hopscope_report::export::{CallRows, CsvRows, JsonRows, PacketRows, ParquetRows, RunRows};
 use hopscope_report::export::{Facts, FoldedValue, ValueRows};
 use hopscope_report::export::{write_folded, write_functions};
@@ -19,6 +20,7 @@ pub(super) fn write(
 ) -> anyhow::Result<Vec<String>> {
     let what = args.what.unwrap_or(match source.is_of_packets_only() {
         true => What::Packets,
+        false if source.is_of_slices_only() => What::Slices,
         false => What::Calls,
     });
     let schema = match what {
@@ -27,6 +29,7 @@ pub(super) fn write(
         What::Packets => &PACKETS,
         What::Runs => &RUNS,
         What::Values => &VALUES,
+        What::Slices => &SLICES,
     };
     anyhow::ensure!(
         what != What::Values || !source.reader.tables().captures.is_empty(),
@@ -38,6 +41,7 @@ pub(super) fn write(
         Format::Json => table(source, what, &mut JsonRows::new(&mut out, schema))?,
         Format::Parquet => table(source, what, &mut ParquetRows::new(&mut out, schema)?)?,
         Format::Perfetto => perfetto(source, &mut out)?,
+        Format::Pcapng if source.is_of_slices_only() => slices::pcapng(source, &mut out)?,
         Format::Pcapng => super::pcapng::write(source, &mut out)?,
         Format::Hdr => hdr::log(args, source, &mut out)?,
         Format::Hgrm => hdr::tables(args, source, &mut out)?,
@@ -95,6 +99,7 @@ fn table(source: &Source, what: What, rows: &mut impl Rows) -> anyhow::Result<Fa
             runs_facts(&mut facts, &names, &runs);
             rows.finish(&facts)?;
         }
+        What::Slices => slices::table(source, rows, &mut facts)?,
         What::Values => {
             let mut values = ValueRows::new(&names, &timeline, rows);
             observe(
@@ -211,6 +216,7 @@ fn perfetto(source: &Source, out: &mut Output) -> anyhow::Result<Facts> {
             Err(error) => facts.put("runs_not_shown", format!("{error:#}")),
         }
     }
+    slices::perfetto(source, &mut trace, &mut facts)?;
     facts.packets(&packets);
     trace.facts(&mut facts);
     trace.finish(&facts)?;

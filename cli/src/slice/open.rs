@@ -1,11 +1,13 @@
-//! A recording of slices, in whichever of its two formats.
+//! A recording, in whichever of its two formats.
 use super::pcapng;
 use anyhow::Context;
-use hopscope_trace::format::MAGIC;
 use hopscope_trace::{TraceError, TraceReader};
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
+
+/// What a pcapng file begins with, whatever its byte order.
+const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 pub struct Opened {
     pub reader: TraceReader,
@@ -31,38 +33,38 @@ impl Opened {
 /// It cannot be read, or is neither a trace nor a capture that hopscope wrote.
 pub fn open(path: &Path) -> anyhow::Result<Opened> {
     let name = path.display().to_string();
-    if name == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).context("stdin")?;
-        return of_bytes("stdin", bytes);
+    let path = match name.as_str() {
+        "-" => Path::new("/dev/stdin"),
+        _ => path,
+    };
+    let is_file = std::fs::metadata(path).is_ok_and(|m| m.is_file());
+    if is_file {
+        let mut file = File::open(path).with_context(|| name.clone())?;
+        let mut magic = Vec::new();
+        (&mut file)
+            .take(PCAPNG.len() as u64)
+            .read_to_end(&mut magic)?;
+        if magic == PCAPNG {
+            let whole = std::io::Cursor::new(magic).chain(BufReader::new(file));
+            return of_capture(&name, whole);
+        }
+        return of_trace(&name, TraceReader::open(path));
     }
-    let file = File::open(path).with_context(|| name.clone())?;
-    if !file.metadata().with_context(|| name.clone())?.is_file() {
-        let mut bytes = Vec::new();
-        (&file)
-            .read_to_end(&mut bytes)
-            .with_context(|| name.clone())?;
-        return of_bytes(&name, bytes);
+    let mut bytes = Vec::new();
+    let mut pipe = File::open(path).with_context(|| name.clone())?;
+    pipe.read_to_end(&mut bytes).with_context(|| name.clone())?;
+    match bytes.starts_with(&PCAPNG) {
+        true => of_capture(&name, &bytes[..]),
+        false => of_trace(&name, TraceReader::from_bytes(bytes)),
     }
-    let mut magic = Vec::new();
-    (&file).take(MAGIC.len() as u64).read_to_end(&mut magic)?;
-    if magic == MAGIC {
-        let reader = TraceReader::open(path).map_err(|error| match error {
-            TraceError::Open { .. } => anyhow::Error::from(error),
-            _ => anyhow::Error::from(error).context(name),
-        })?;
-        return Ok(Opened { reader, loss: None });
-    }
-    let whole = std::io::Cursor::new(magic).chain(BufReader::new(file));
-    of_capture(&name, whole)
 }
 
-fn of_bytes(name: &str, bytes: Vec<u8>) -> anyhow::Result<Opened> {
-    if bytes.starts_with(&MAGIC) {
-        let reader = TraceReader::from_bytes(bytes).with_context(|| name.to_owned())?;
-        return Ok(Opened { reader, loss: None });
-    }
-    of_capture(name, &bytes[..])
+fn of_trace(name: &str, reader: Result<TraceReader, TraceError>) -> anyhow::Result<Opened> {
+    let reader = reader.map_err(|error| match error {
+        TraceError::Open { .. } => anyhow::Error::from(error),
+        _ => anyhow::Error::from(error).context(name.to_owned()),
+    })?;
+    Ok(Opened { reader, loss: None })
 }
 
 fn of_capture(name: &str, source: impl Read) -> anyhow::Result<Opened> {

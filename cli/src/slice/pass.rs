@@ -15,6 +15,8 @@ pub enum To {
     Text(SlicePrinter),
     Json,
     File(SliceFile),
+    /// Counted only.
+    Nowhere,
 }
 
 impl To {
@@ -41,6 +43,7 @@ pub struct Pass {
     to: To,
     /// Packets that came, chosen or not.
     came: u64,
+    is_quiet: bool,
 }
 
 impl Pass {
@@ -51,7 +54,13 @@ impl Pass {
             choice,
             to,
             came: 0,
+            is_quiet: false,
         }
+    }
+
+    /// Nothing of each packet, only what is said at the end.
+    pub fn quiet(&mut self) {
+        self.is_quiet = true;
     }
 
     /// Packets that were chosen.
@@ -86,6 +95,8 @@ impl Pass {
         self.stats.add(&slices);
         match &mut self.to {
             To::Text(printer) => printer.packet(out, source, packet, &slices, &self.slicer)?,
+            To::Nowhere => {}
+            To::Json if self.is_quiet => {}
             To::Json => write_slice_json(out, source, packet, &slices, &self.slicer)?,
             To::File(file) => file.packet(source, packet, &slices, &self.slicer)?,
         }

@@ -23,12 +23,12 @@ pub enum Format {
 }
 
 /// Counts what goes through it.
-struct Out {
-    inner: BufWriter<Box<dyn Write>>,
+struct Out<W: Write> {
+    inner: BufWriter<W>,
     bytes: u64,
 }
 
-impl Write for Out {
+impl<W: Write> Write for Out<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.bytes += written as u64;
@@ -40,8 +40,8 @@ impl Write for Out {
     }
 }
 
-struct Capture {
-    writer: PcapngWriter<Out>,
+struct Capture<W: Write> {
+    writer: PcapngWriter<Out<W>>,
     /// Writes the parts of the trace, which are then taken from its room.
     trace: TraceWriter<Vec<u8>>,
     interfaces: BTreeMap<(String, FrameLink), u32>,
@@ -49,7 +49,7 @@ struct Capture {
     numbers: Numbers,
 }
 
-impl Capture {
+impl<W: Write> Capture<W> {
     /// Moves what the trace has written into the file.
     fn put(&mut self) -> io::Result<()> {
         let part = std::mem::take(self.trace.get_mut());
@@ -107,16 +107,16 @@ impl Capture {
     }
 }
 
-enum Inner {
+enum Inner<W: Write> {
     Hop {
-        writer: TraceWriter<Out>,
+        writer: TraceWriter<Out<W>>,
         rows: Vec<Sliced>,
     },
-    Pcapng(Box<Capture>),
+    Pcapng(Box<Capture<W>>),
 }
 
-pub struct SliceFile {
-    inner: Inner,
+pub struct SliceFile<W: Write = Box<dyn Write>> {
+    inner: Inner<W>,
 }
 
 impl SliceFile {
@@ -139,15 +139,17 @@ impl SliceFile {
         };
         SliceFile::new(out, format, meta, entry)
     }
+}
 
+impl<W: Write> SliceFile<W> {
     /// # Errors
     /// Those of `out`.
     pub fn new(
-        out: Box<dyn Write>,
+        out: W,
         format: Format,
         meta: &RecordingMeta,
         entry: &SliceEntry,
-    ) -> anyhow::Result<SliceFile> {
+    ) -> anyhow::Result<SliceFile<W>> {
         let out = Out {
             inner: BufWriter::new(out),
             bytes: 0,

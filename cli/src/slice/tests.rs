@@ -189,7 +189,7 @@ fn a_flipped_bit_costs_one_packet_and_is_said() {
 
 #[test]
 fn captures_of_other_tools_are_refused() {
-    let text = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
+    let text = |bytes: &[u8]| format!("{:#}", read(bytes).unwrap_err());
     let mut foreign = hopscope_netio::capture::PcapngWriter::new(Vec::new()).unwrap();
     let port = foreign.interface("eth0").unwrap();
     foreign.frame(port, 1, b"bytes", 5, None).unwrap();
@@ -197,7 +197,7 @@ fn captures_of_other_tools_are_refused() {
     assert!(foreign.ends_with("is a capture of another tool: there are no slices in it"));
     for other in [&b"\xd4\xc3\xb2\xa1\x02\x00\x04\x00"[..], b"", b"text"] {
         let text = text(other);
-        assert!(text.contains("neither a .hop recording nor"), "{text}");
+        assert!(text.contains("not a hopscope trace"), "{text}");
     }
 }
 

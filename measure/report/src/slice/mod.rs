@@ -5,6 +5,7 @@ mod flows;
 mod head;
 mod json;
 mod line;
+mod origin;
 mod table;
 mod text;
 
@@ -13,6 +14,7 @@ mod tests;
 
 pub use closing::{SliceClosing, write_slice_closing, write_slice_closing_json};
 pub use json::write_slice_json;
+pub use origin::{SliceOrigin, write_slice_origin};
 pub use text::slice_comment;
 
 use dump::Dump;

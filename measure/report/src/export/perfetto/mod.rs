@@ -8,6 +8,7 @@ mod lanes;
 mod packets;
 mod proto;
 mod runs;
+mod slices;
 mod trace;
 
 use super::Facts;
@@ -48,6 +49,7 @@ pub struct Perfetto<'a, W: Write> {
     stacks: HashMap<(ThreadIx, u32), Stack>,
     streams: HashMap<StreamIx, Lanes>,
     runs: HashMap<ThreadIx, Lanes>,
+    kernel: Lanes,
     counts: Counts,
     failed: Option<io::Error>,
 }
@@ -89,6 +91,7 @@ impl<'a, W: Write> Perfetto<'a, W> {
             stacks: HashMap::new(),
             streams: HashMap::new(),
             runs: HashMap::new(),
+            kernel: Lanes::default(),
             counts: Counts::default(),
             failed: None,
         })

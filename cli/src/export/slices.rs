@@ -1,0 +1,106 @@
+//! Packets' ways through the kernel, in the formats of other tools.
+use super::{Output, Source};
+use crate::slice::SliceFile;
+use hopscope_analyze::slice::{PacketSlices, RealTime, Slicer};
+use hopscope_event::slice::{Counter, SliceEntry, SliceEvent, Sliced};
+use hopscope_report::export::{Facts, Perfetto, Rows, SliceRows};
+use hopscope_report::slice::SliceSource;
+use std::io::Write;
+
+/// The packets within the window, with what they are made of.
+pub(super) fn each(
+    source: &Source,
+    entry: &SliceEntry,
+    mut visit: impl FnMut(&SliceSource<'_>, &Sliced, &PacketSlices, &Slicer) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let tables = source.reader.tables();
+    let time = RealTime::new(tables.meta.start, &tables.clocks);
+    let from = SliceSource { entry, time: &time };
+    let mut slicer = Slicer::new(entry);
+    for batch in source.reader.slices() {
+        for packet in &batch? {
+            if source.span_ns.contains(&packet.record.t0_ns) {
+                let slices = slicer.slice(&packet.record);
+                visit(&from, packet, &slices, &slicer)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn entry(source: &Source) -> anyhow::Result<&SliceEntry> {
+    let entry = source.reader.tables().slice.as_ref();
+    entry.ok_or_else(|| {
+        anyhow::anyhow!("the recording holds no slices of the kernel's path (hopscope slice -o)")
+    })
+}
+
+pub(super) fn table(source: &Source, rows: impl Rows, facts: &mut Facts) -> anyhow::Result<()> {
+    let entry = entry(source)?;
+    let mut rows = SliceRows::new(rows);
+    each(source, entry, |from, packet, slices, slicer| {
+        Ok(rows.packet(from, &packet.record, slices, slicer)?)
+    })?;
+    put(source, facts);
+    Ok(rows.finish(facts)?)
+}
+
+pub(super) fn perfetto<W: Write>(
+    source: &Source,
+    trace: &mut Perfetto<'_, W>,
+    facts: &mut Facts,
+) -> anyhow::Result<()> {
+    let Some(entry) = &source.reader.tables().slice else {
+        return Ok(());
+    };
+    if entry.event != SliceEvent::Time {
+        facts.put("slices_not_shown", "they count events and have no times");
+        return Ok(());
+    }
+    each(source, entry, |from, packet, slices, slicer| {
+        Ok(trace.kernel_path(from, &packet.record, slices, slicer)?)
+    })?;
+    put(source, facts);
+    Ok(())
+}
+
+pub(super) fn pcapng(source: &Source, out: &mut Output) -> anyhow::Result<Facts> {
+    let entry = entry(source)?;
+    let tables = source.reader.tables();
+    let format = crate::slice::Format::Pcapng;
+    let mut file = SliceFile::new(out, format, &tables.meta, entry)?;
+    for sync in &tables.clocks {
+        file.clock(*sync)?;
+    }
+    each(source, entry, |from, packet, slices, slicer| {
+        file.packet(from, packet, slices, slicer)
+    })?;
+    file.finish(tables.slice_summary.as_ref(), tables.summary.as_ref())?;
+    let mut facts = Facts::of(&source.recording(&[]));
+    put(source, &mut facts);
+    Ok(facts)
+}
+
+/// What the kernel counted, and with it what is missing.
+fn put(source: &Source, facts: &mut Facts) {
+    let Some(summary) = &source.reader.tables().slice_summary else {
+        facts.matter("slice_counters", serde_json::Value::Null);
+        return;
+    };
+    let losses = [
+        Counter::NoSlot,
+        Counter::RingFull,
+        Counter::Aged,
+        Counter::StaleEnded,
+        Counter::QueueFull,
+        Counter::CallLost,
+        Counter::BytesLost,
+    ];
+    for counter in Counter::ALL {
+        let value = summary.counters.get(*counter);
+        match losses.contains(counter) {
+            true => facts.doubt(counter.name(), value),
+            false => facts.put(counter.name(), value),
+        }
+    }
+}

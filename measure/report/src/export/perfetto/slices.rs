@@ -1,0 +1,79 @@
+//! Packets' ways through the kernel: each as a slice with its slices inside, on as many tracks as are
+//! under way at once.
+use super::{Event, Name, Note, Perfetto, Track, What};
+use crate::slice::{SliceSource, slice_comment};
+use hopscope_analyze::slice::{PacketSlices, Slicer};
+use hopscope_event::slice::SliceRecord;
+use std::io::{self, Write};
+
+const KERNEL: u64 = 8 << 56;
+const KERNEL_LANE: u64 = 9 << 56;
+
+impl<W: Write> Perfetto<'_, W> {
+    /// # Errors
+    /// Those of the output.
+    pub fn kernel_path(
+        &mut self,
+        source: &SliceSource<'_>,
+        record: &SliceRecord,
+        packet: &PacketSlices,
+        slicer: &Slicer,
+    ) -> io::Result<()> {
+        let begin = record.t0_ns;
+        let end = begin.saturating_add(packet.whole.raw);
+        let before = self.kernel.len();
+        let Some(lane) = self.kernel.place(begin, end) else {
+            self.counts.without_lane += 1;
+            return Ok(());
+        };
+        let track = Track(KERNEL_LANE | lane as u64);
+        if before == 0 && lane == 0 {
+            self.file
+                .track(Track(KERNEL), None, "packets in the kernel")?;
+        }
+        if lane == before {
+            self.file.track(track, Some(Track(KERNEL)), "under way")?;
+        }
+        let name = format!(
+            "{} > {}, {} bytes",
+            record.source_address(),
+            record.destination_address(),
+            record.payload
+        );
+        let comment = slice_comment(source, record, packet, slicer);
+        let notes = [
+            ("packet", Note::Unsigned(record.id)),
+            ("slices", Note::Text(&comment)),
+            ("sent_by_tid", Note::Unsigned(record.tx_tid.into())),
+            ("received_by_tid", Note::Unsigned(record.rx_tid.into())),
+        ];
+        let event = |at_ns, what| Event {
+            track,
+            at_ns,
+            what,
+            category: "kernel",
+            notes: &[],
+            flows: &[],
+            last_of_flows: &[],
+        };
+        self.file.event(&Event {
+            notes: &notes,
+            ..event(begin, What::Begin(Name::Here(&name)))
+        })?;
+        let mut at = begin;
+        for piece in &packet.pieces {
+            let notes = [
+                ("corrected_ns", Note::Unsigned(piece.span.best())),
+                ("raw_ns", Note::Unsigned(piece.span.raw)),
+            ];
+            let name = Name::Here(slicer.name(piece.name));
+            self.file.event(&Event {
+                notes: &notes,
+                ..event(at, What::Begin(name))
+            })?;
+            at = at.saturating_add(piece.span.raw);
+            self.file.event(&event(at, What::End))?;
+        }
+        self.file.event(&event(end.max(at), What::End))
+    }
+}

@@ -1,0 +1,154 @@
+//! A row for each slice of each packet, and one for the whole of it.
+use super::table::Kind::{I64, Instant, Text, U64};
+use super::{Column, Facts, Rows, Schema, Value};
+use crate::slice::SliceSource;
+use hopscope_analyze::slice::{PacketSlices, PieceFlags, Slicer, Span};
+use hopscope_event::slice::{SliceFlags, SliceRecord};
+use std::io;
+
+const fn column(name: &'static str, kind: super::Kind, what: &'static str) -> Column {
+    Column { name, kind, what }
+}
+
+/// In the order in which packets were handed over, slices in the order of time.
+pub static SLICES: Schema = Schema {
+    name: "slices",
+    columns: &[
+        column(
+            "row",
+            Text,
+            "slice; bypass (of a queueing discipline); whole; note",
+        ),
+        column("packet", U64, "number of the packet"),
+        column("parent", U64, "packet that software GSO cut it from"),
+        column("region", Text, "regions that the slice is of"),
+        column("from", Text, "point where it begins"),
+        column("to", Text, "point where it ends"),
+        column(
+            "raw",
+            U64,
+            "as the stamps read, in ns or in what was counted",
+        ),
+        column(
+            "correction",
+            U64,
+            "what the probes are known to have cost in it",
+        ),
+        column("corrected", U64, "what is left; 0 where that is less"),
+        column(
+            "slice_flags",
+            Text,
+            "what is to be known of these numbers, joined by +",
+        ),
+        column(
+            "realtime_ns",
+            Instant,
+            "first stamp of the packet, CLOCK_REALTIME",
+        ),
+        column("monotonic_ns", U64, "the same on CLOCK_MONOTONIC"),
+        column("protocol", U64, "IANA protocol number"),
+        column("source", Text, "address"),
+        column("source_port", U64, "0 without ports"),
+        column("destination", Text, "address"),
+        column("destination_port", U64, "0 without ports"),
+        column("tcp_seq", U64, "sequence number as on the wire"),
+        column("payload_bytes", U64, "after the transport's header"),
+        column("segments", U64, "segments in one, by TSO or GRO"),
+        column("tx_tid", U64, "thread that sent it"),
+        column("rx_tid", U64, "thread that received it"),
+        column("rx_returned", I64, "what the receiving call returned"),
+        column(
+            "packet_flags",
+            Text,
+            "what was out of the ordinary with the packet",
+        ),
+        column("drop_reason", Text, "why the kernel dropped it"),
+        column("note", Text, "what else must be known"),
+    ],
+};
+
+const COLUMNS: usize = 26;
+const _: () = assert!(SLICES.columns.len() == COLUMNS);
+
+pub struct SliceRows<R> {
+    rows: R,
+}
+
+impl<R: Rows> SliceRows<R> {
+    pub fn new(rows: R) -> SliceRows<R> {
+        SliceRows { rows }
+    }
+
+    /// # Errors
+    /// Those of the output.
+    pub fn packet(
+        &mut self,
+        source: &SliceSource<'_>,
+        record: &SliceRecord,
+        packet: &PacketSlices,
+        slicer: &Slicer,
+    ) -> io::Result<()> {
+        let (from, to) = (record.source_address(), record.destination_address());
+        let (from_ip, to_ip) = (from.ip().to_string(), to.ip().to_string());
+        let flags = record.flags.to_string();
+        let dropped = record.flags.contains(SliceFlags::DROPPED);
+        let reason = dropped.then(|| source.drop_reason(record.drop_reason));
+        let some = |n: u64| (n != 0).then_some(n);
+        let mut common = [Value::None; COLUMNS];
+        common[1] = record.id.into();
+        common[2] = some(record.parent).into();
+        common[10] = (source.time.realtime_ns(record.t0_ns) as i64).into();
+        common[11] = record.t0_ns.into();
+        common[12] = u32::from(record.protocol).into();
+        common[13] = from_ip.as_str().into();
+        common[14] = u32::from(record.source_port).into();
+        common[15] = to_ip.as_str().into();
+        common[16] = u32::from(record.destination_port).into();
+        common[17] = (record.protocol == 6).then_some(record.tcp_seq).into();
+        common[18] = record.payload.into();
+        common[19] = u32::from(record.segments.max(1)).into();
+        common[20] = some(record.tx_tid.into()).into();
+        common[21] = some(record.rx_tid.into()).into();
+        common[22] = record.rx_returned.into();
+        common[23] = (record.flags != SliceFlags::NONE)
+            .then_some(flags.as_str())
+            .into();
+        common[24] = reason.as_deref().into();
+        for piece in &packet.pieces {
+            let mut values = common;
+            values[0] = "slice".into();
+            values[3] = slicer.name(piece.name).into();
+            values[4] = piece.from.name().into();
+            values[5] = piece.to.name().into();
+            self.span(values, &piece.span)?;
+        }
+        for name in &packet.bypassed {
+            let mut values = common;
+            values[0] = "bypass".into();
+            values[3] = slicer.name(*name).into();
+            self.rows.row(&values)?;
+        }
+        let mut values = common;
+        values[0] = "whole".into();
+        self.span(values, &packet.whole)
+    }
+
+    fn span<'a>(&mut self, mut values: [Value<'a>; COLUMNS], span: &'a Span) -> io::Result<()> {
+        values[6] = span.raw.into();
+        values[7] = span.correction.into();
+        values[8] = span.corrected().into();
+        let flags: Vec<&str> = span.flags.names().collect();
+        let flags = flags.join("+");
+        let mut values: [Value<'_>; COLUMNS] = values;
+        values[9] = (span.flags != PieceFlags::NONE)
+            .then_some(flags.as_str())
+            .into();
+        self.rows.row(&values)
+    }
+
+    /// # Errors
+    /// Those of the output.
+    pub fn finish(mut self, facts: &Facts) -> io::Result<()> {
+        self.rows.finish(facts)
+    }
+}
