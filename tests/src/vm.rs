@@ -9,9 +9,11 @@ mod harness;
 mod programs;
 mod record;
 mod said;
+mod slice;
 
 pub(crate) fn register(suite: &mut Suite) {
     harness::register(suite);
     check::register(suite);
     record::register(suite);
+    slice::register(suite);
 }

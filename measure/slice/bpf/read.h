@@ -7,6 +7,7 @@ static __always_inline void on_sys_enter(struct cpu_state *cpu, u32 nr, u32 fd)
 	struct task_struct *task;
 	struct call *call;
 
+	nobody_woken(cpu);
 	if (!is_send_call(nr) && !is_receive_call(nr)) {
 		cost(cpu, TX_SYSCALL, false);
 		return;
@@ -350,6 +351,7 @@ static __always_inline void call_point(struct cpu_state *cpu, enum point point, 
 	};
 	u32 pending;
 
+	nobody_woken(cpu);
 	if (!call || call->tid != walk.tid) {
 		cost(cpu, point, false);
 		return;

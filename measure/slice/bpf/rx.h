@@ -49,6 +49,7 @@ static __always_inline void on_rx_core(struct cpu_state *cpu, const struct sk_bu
 	u32 index;
 	struct slot *slot = find(head, &index);
 
+	cpu->ready_set = 0;
 	if (slot) {
 		u64 id4 = peek8((void *)(head + slot->off4)) & slot->mask4;
 		u64 id3 = peek8((void *)(head + slot->off3)) & slot->mask3;
@@ -260,6 +261,13 @@ static __always_inline void on_socket(struct cpu_state *cpu, const struct sock *
 	cpu->ready_set = 1;
 }
 
+/* A socket wakes its reader before it does anything else: a thread that is woken after another hook was
+ * reached on this processor is woken by something else. */
+static __always_inline void nobody_woken(struct cpu_state *cpu)
+{
+	cpu->ready_set = 0;
+}
+
 static __always_inline struct woken *woken_of(u32 tid)
 {
 	u32 at = tid & (WOKEN - 1);
@@ -297,6 +305,7 @@ static __always_inline void on_switch(struct cpu_state *cpu, const struct task_s
 	struct woken *entry = tid ? woken_of(tid) : NULL;
 	struct slot *slot;
 
+	nobody_woken(cpu);
 	if (!entry || entry->tid != tid) {
 		cost(cpu, RX_SCHED_IN, false);
 		return;

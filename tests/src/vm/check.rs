@@ -38,7 +38,7 @@ const THERE: &[&str] = &[
 ];
 
 /// Programs are freed when no processor can be in them any more, some time after their link.
-const LIKE_BEFORE: &str = "looks=0
+pub(super) const LIKE_BEFORE: &str = "looks=0
     until bpf_objects | cmp -s - /tmp/before || [ $looks = 500 ]; do looks=$((looks + 1)); done
     bpf_objects";
 

@@ -76,6 +76,7 @@ impl Slicer {
             if stamped.is_empty() {
                 return Err(LoadError::NoHook {
                     backend: options.backend.map_or("auto", Backend::name),
+                    why: reasons(&offers),
                 });
             }
             let object = object::load(options, &chosen, extra, &stamped)?;
@@ -302,6 +303,13 @@ fn stamped(chosen: &[Offer]) -> Vec<Point> {
     points.sort_unstable();
     points.dedup();
     points
+}
+
+/// Each reason once.
+fn reasons(offers: &[Offer]) -> String {
+    let reasons: std::collections::BTreeSet<&str> =
+        offers.iter().filter_map(|o| o.missing.as_deref()).collect();
+    reasons.into_iter().collect::<Vec<_>>().join("; ")
 }
 
 fn entries(options: &Options, offers: &[Offer]) -> Vec<HookEntry> {

@@ -14,9 +14,9 @@ pub enum LoadError {
     #[error("the kernel refused the programs: {what}; the verifier's words: {log}")]
     Refused { what: String, log: String },
     #[error(
-        "no hook of this kernel stamps any of the chosen points with backend {backend}; `hopscope slice -L` lists what there is"
+        "no hook of this kernel stamps any of the chosen points with backend {backend} ({why}); `hopscope slice -L` lists what there is"
     )]
-    NoHook { backend: &'static str },
+    NoHook { backend: &'static str, why: String },
     #[error("cannot attach to {hook} ({point}): {why}")]
     Attach {
         point: Point,
