@@ -15,6 +15,7 @@ mod diff;
 mod export;
 mod functions;
 mod help;
+mod host;
 mod info;
 mod load;
 mod logger;

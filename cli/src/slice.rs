@@ -2,11 +2,14 @@
 mod args;
 mod choice;
 mod headers;
+mod list;
+mod live;
 mod open;
 mod pass;
 mod pcapng;
 mod read;
 mod save;
+mod target;
 
 #[cfg(test)]
 mod tests;
@@ -24,8 +27,15 @@ use std::process::ExitCode;
 pub const NSDUMP: &str = "nsdump";
 
 pub fn run(args: SliceArgs, verbosity: &Verbosity) -> anyhow::Result<ExitCode> {
-    match &args.files.read {
-        Some(path) => read::run(&args, path, verbosity),
-        None => anyhow::bail!("give a recording to read: -r FILE"),
+    if args.live.list {
+        return list::run(&args);
+    }
+    if let Some(path) = &args.files.read {
+        return read::run(&args, path, verbosity);
+    }
+    match args.command.is_empty() {
+        true => live::run(&args, verbosity),
+        // With a command its exit code is ours, and 125 says that hopscope itself failed.
+        false => live::run(&args, verbosity).or_else(|e| Ok(crate::status::failed(&e, 125))),
     }
 }

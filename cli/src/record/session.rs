@@ -3,12 +3,11 @@ use super::choice::Asked;
 use super::flight::Tables;
 use super::{RecordArgs, calibrate, choice, end, flight, summary, targets};
 use anyhow::{Context, bail};
-use hopscope_event::record;
 use hopscope_event::{OffCpuEntry, ProcessEntry, ProcessIx, RecordingMeta};
 use hopscope_probe::attach::{self, Held, launch};
 use hopscope_probe::capture::parse::Selection;
 use hopscope_probe::capture::resolve::Policy;
-use hopscope_probe::counters::{Switches, clock_sync, measure_frequency, tsc_is_invariant};
+use hopscope_probe::counters::{Switches, clock_sync};
 use hopscope_probe::live::found;
 use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2, install};
 use hopscope_probe::live::table::PatchTable;
@@ -233,7 +232,7 @@ fn open_switches(
 }
 
 /// Waits for the command; a signal that ended it counts as 128 + its number, as in shells.
-fn exit_code_of(command: &mut Child) -> anyhow::Result<ExitCode> {
+pub(crate) fn exit_code_of(command: &mut Child) -> anyhow::Result<ExitCode> {
     let status = command.wait().context("waiting for the command")?;
     let code = status
         .code()
@@ -351,28 +350,9 @@ fn create(args: &RecordArgs, meta: &RecordingMeta) -> anyhow::Result<TraceWriter
 }
 
 pub fn meta(args: &RecordArgs, options: &InstallOptions) -> RecordingMeta {
-    let uname = nix::sys::utsname::uname();
-    let text = |f: &dyn Fn(&nix::sys::utsname::UtsName) -> String| {
-        uname.as_ref().map(f).unwrap_or_default()
-    };
-    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let cpu = cpuinfo
-        .lines()
-        .find_map(|l| l.strip_prefix("model name")?.split_once(": "))
-        .map(|(_, n)| n);
     let mut meta = RecordingMeta {
-        hopscope_version: env!("CARGO_PKG_VERSION").into(),
-        command_line: std::env::args().collect(),
-        host: text(&|u| u.nodename().to_string_lossy().into_owned()),
-        kernel: text(&|u| u.release().to_string_lossy().into_owned()),
-        cpu: cpu.unwrap_or("unknown").into(),
-        cpus_online: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
-        tsc_frequency: measure_frequency(),
-        tsc_invariant: tsc_is_invariant(),
-        start: clock_sync(),
-        stride: record::STRIDE as u32,
         ring_records: 1 << options.ring_records_log2,
-        probe_cost: None,
+        ..crate::host::meta()
     };
     if !args.no_calibration && !args.empty_probes {
         match calibrate::measure(&meta, options) {

@@ -30,12 +30,12 @@ pub struct SliceArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Measuring")]
 pub struct LiveArgs {
-    /// Only packets of this network interface (may be given several times); any: all
+    /// Only packets of this network interface; any: all
     #[arg(short, long, value_name = "IF", conflicts_with = "read")]
-    pub interface: Vec<String>,
-    /// Also packets of this network namespace: a path, a name of ip netns, or a process
+    pub interface: Option<String>,
+    /// Only packets of this network namespace: a path, a name of ip netns, or a process
     #[arg(long, value_name = "NETNS", conflicts_with = "read")]
-    pub netns: Vec<String>,
+    pub netns: Option<String>,
     /// Only packets of processes in this control group
     #[arg(long, value_name = "PATH", conflicts_with = "read")]
     pub cgroup: Option<PathBuf>,

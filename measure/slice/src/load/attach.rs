@@ -17,6 +17,9 @@ pub struct Slicer {
     hooks: Vec<HookEntry>,
     control: Control,
     links: Vec<Link>,
+    /// Counts that are not of this recording.
+    before: Counters,
+    missed_before: Vec<u64>,
 }
 
 /// `bpf/calibrate.h`: stamps at one place, of the points from [`EMPTY_FIRST`] on.
@@ -91,6 +94,8 @@ impl Slicer {
                     ..Control::default()
                 },
                 links: Vec::new(),
+                before: Counters::default(),
+                missed_before: Vec::new(),
             };
             match slicer.attach() {
                 Ok(_) => {
@@ -214,9 +219,10 @@ impl Slicer {
     /// The kernel does not say.
     pub fn hooks_with_missed(&self) -> Result<Vec<HookEntry>, LoadError> {
         let mut hooks = self.hooks.clone();
-        for (point, runs) in self.runs(&[])? {
-            for hook in hooks.iter_mut().filter(|hook| Some(hook.point) == point) {
-                *hook.missed_runs.get_or_insert(0) += runs.missed;
+        for (at, (point, runs)) in self.runs(&[])?.iter().enumerate() {
+            let before = self.missed_before.get(at).copied().unwrap_or(0);
+            for hook in hooks.iter_mut().filter(|hook| Some(hook.point) == *point) {
+                *hook.missed_runs.get_or_insert(0) += runs.missed - before;
             }
         }
         Ok(hooks)
@@ -267,7 +273,22 @@ impl Slicer {
     /// # Errors
     /// The kernel's map cannot be read.
     pub fn counters(&self) -> Result<Counters, LoadError> {
-        counts::read(&self.object)
+        let mut counters = counts::read(&self.object)?;
+        for (name, count) in &mut counters.0 {
+            *count -= self.before.0.get(name).copied().unwrap_or(0);
+        }
+        Ok(counters)
+    }
+
+    /// Everything is counted from here on.
+    ///
+    /// # Errors
+    /// The kernel's map cannot be read.
+    pub fn forget_counts(&mut self) -> Result<(), LoadError> {
+        self.before = counts::read(&self.object)?;
+        let runs = self.runs(&[])?;
+        self.missed_before = runs.iter().map(|(_, runs)| runs.missed).collect();
+        Ok(())
     }
 
     /// A reader of the records that the programs hand over.

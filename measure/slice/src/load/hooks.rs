@@ -3,7 +3,7 @@ use super::{LoadError, Options};
 use crate::kinds::{HookKind, try_kind};
 use hopscope_event::slice::Point;
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{Func, Typedef};
+use libbpf_rs::btf::types::{Enum, Func, Typedef};
 use std::fmt;
 use std::str::FromStr;
 
@@ -178,4 +178,26 @@ fn no_tracepoint(btf: &Btf<'_>, name: &str) -> Option<String> {
         .type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))
         .is_some();
     (!there).then(|| format!("this kernel has no tracepoint {name}"))
+}
+
+/// Names of the kernel's reasons to drop a packet, by value; empty where it does not tell.
+pub fn drop_reasons() -> Vec<String> {
+    let Ok(btf) = Btf::from_vmlinux() else {
+        return Vec::new();
+    };
+    let Some(reasons) = btf.type_by_name::<Enum<'_>>("skb_drop_reason") else {
+        return Vec::new();
+    };
+    let mut names = Vec::new();
+    for reason in reasons.iter() {
+        let value = usize::try_from(reason.value).ok().filter(|v| *v < 1024);
+        if let (Some(value), Some(name)) = (value, reason.name) {
+            if names.len() <= value {
+                names.resize(value + 1, String::new());
+            }
+            let name = name.to_string_lossy();
+            names[value] = name.trim_start_matches("SKB_DROP_REASON_").to_owned();
+        }
+    }
+    names
 }

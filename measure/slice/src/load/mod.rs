@@ -15,6 +15,6 @@ pub use attach::{Attached, Slicer};
 pub(crate) use attach::{CLOCK_ONLY, EMPTY, EMPTY_FIRST};
 pub use config::{Costs, Options};
 pub use error::LoadError;
-pub use hooks::{Backend, Hook, Offer, offers};
+pub use hooks::{Backend, Hook, Offer, drop_reasons, offers};
 pub use object::{FILTER_INSNS, FILTER_SCRATCH};
 pub use ring::{Drained, Entry};

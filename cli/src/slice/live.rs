@@ -1,0 +1,352 @@
+//! `hopscope slice`: hooks attached, packets shown or written as they end, until asked to stop.
+use super::args::SliceArgs;
+use super::choice::Choice;
+use super::pass::{Pass, To};
+use super::save::{Format, SliceFile};
+use super::target;
+use crate::logger::Verbosity;
+use anyhow::{Context, bail, ensure};
+use hopscope_analyze::slice::RealTime;
+use hopscope_event::clock::read::clock_sync;
+use hopscope_event::slice::{SliceBytes, SliceEntry, SliceEvent, SliceSummary, Sliced};
+use hopscope_event::{ClockSync, RecordingMeta, Summary};
+use hopscope_probe::attach::{Held, launch};
+use hopscope_report::slice::SliceSource;
+use hopscope_slice::calibrate::calibrate;
+use hopscope_slice::load::{Drained, Entry, Slicer, drop_reasons};
+use std::collections::HashMap;
+use std::io::{BufWriter, Write};
+use std::process::{Child, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The programs wake nobody: the ring is looked at this often.
+const POLL: Duration = Duration::from_millis(5);
+/// Between two readings of all clocks: times between them are interpolated.
+const SYNC: Duration = Duration::from_millis(200);
+/// With `--duty`: how long hooks are attached at a time.
+const WINDOW: Duration = Duration::from_millis(50);
+
+pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<ExitCode> {
+    let stop = Arc::new(AtomicBool::new(false));
+    crate::record::session::take_signals(&stop)?;
+    refuse(args)?;
+    let regions = target::regions(args)?;
+    let held = command(args)?;
+    let tgid = held
+        .as_ref()
+        .and_then(|held| u32::try_from(held.pid()).ok());
+    let options = target::options(args, &regions, tgid)?;
+    let mut slicer = Slicer::load(&options)?;
+    let calibration = calibrate(&mut slicer)?;
+    let meta = crate::host::meta();
+    let entry = SliceEntry {
+        backend: slicer.backend().name().to_owned(),
+        event: SliceEvent::Time,
+        filter: args.expression.join(" "),
+        points: slicer.points(),
+        hooks: slicer.hooks().to_vec(),
+        regions,
+        calibration,
+        slots: options.slots,
+        kernel: meta.kernel.clone(),
+        duty_of: args.live.duty.unwrap_or(1),
+        drop_reasons: drop_reasons(),
+        interfaces: interfaces(),
+    };
+    say_what_is_missing(&entry);
+    let mut session = Session::new(args, verbosity, slicer, &meta, &entry)?;
+    session.start(args, held)?;
+    let why = session.follow(args, &stop)?;
+    session.finish(why)
+}
+
+fn refuse(args: &SliceArgs) -> anyhow::Result<()> {
+    ensure!(
+        args.live.event == "time",
+        "--event {}: stamps read the time only, for now",
+        args.live.event
+    );
+    ensure!(
+        args.files.file_size.is_none(),
+        "-C: files are not cut yet; use -d or -c to end one"
+    );
+    if let Some(user) = &args.live.relinquish_privileges {
+        bail!("-Z {user}: the counters are read with privileges to the end");
+    }
+    Ok(())
+}
+
+fn command(args: &SliceArgs) -> anyhow::Result<Option<Held>> {
+    if args.command.is_empty() {
+        return Ok(None);
+    }
+    let words = args.command.iter().map(|word| {
+        let word = word.to_str();
+        word.map(str::to_owned).context("-- COMMAND: not UTF-8")
+    });
+    let words: Vec<String> = words.collect::<anyhow::Result<_>>()?;
+    Ok(Some(launch(&words)?))
+}
+
+/// Of this network namespace.
+fn interfaces() -> Vec<(u32, String)> {
+    let Ok(all) = nix::net::if_::if_nameindex() else {
+        return Vec::new();
+    };
+    let named = all
+        .iter()
+        .map(|i| (i.index(), i.name().to_string_lossy().into_owned()));
+    named.collect()
+}
+
+fn say_what_is_missing(entry: &SliceEntry) {
+    for hook in &entry.hooks {
+        if let Some(why) = &hook.missing {
+            log::warn!(
+                "{} is not stamped, its slice is part of the next: {why}",
+                hook.point
+            );
+        }
+    }
+}
+
+struct Session<'a> {
+    slicer: Slicer,
+    ring: Drained,
+    pass: Pass,
+    out: BufWriter<std::io::StdoutLock<'static>>,
+    meta: &'a RecordingMeta,
+    entry: &'a SliceEntry,
+    clocks: Vec<ClockSync>,
+    time: RealTime,
+    /// Bytes whose record is not here yet, by id.
+    waiting: HashMap<u64, SliceBytes>,
+    child: Option<Child>,
+    begun: Instant,
+    attached: Duration,
+    window: Option<Instant>,
+    writes_stdout: bool,
+}
+
+impl<'a> Session<'a> {
+    fn new(
+        args: &SliceArgs,
+        verbosity: &Verbosity,
+        slicer: Slicer,
+        meta: &'a RecordingMeta,
+        entry: &'a SliceEntry,
+    ) -> anyhow::Result<Session<'a>> {
+        let file = match (&args.files.write, &args.files.output) {
+            (Some(path), _) => Some((path, Format::Pcapng)),
+            (None, Some(path)) => Some((path, Format::Hop)),
+            (None, None) => None,
+        };
+        let to = match file {
+            Some((path, format)) => To::File(SliceFile::create(path, format, meta, entry)?),
+            None => {
+                To::people_or_programs(&args.shown, verbosity.is_verbose(), verbosity.is_quiet())
+            }
+        };
+        Ok(Session {
+            ring: slicer.drain()?,
+            slicer,
+            // The kernel programs have chosen already.
+            pass: Pass::new(entry, Choice::default(), to),
+            out: BufWriter::with_capacity(1 << 16, std::io::stdout().lock()),
+            meta,
+            entry,
+            clocks: Vec::new(),
+            time: RealTime::new(meta.start, &[]),
+            waiting: HashMap::new(),
+            child: None,
+            begun: Instant::now(),
+            attached: Duration::ZERO,
+            window: None,
+            writes_stdout: file.is_some_and(|(path, _)| path.as_os_str() == "-"),
+        })
+    }
+
+    fn start(&mut self, args: &SliceArgs, held: Option<Held>) -> anyhow::Result<()> {
+        // What calibration left is not of this recording.
+        self.ring.take()?;
+        self.slicer.forget_counts()?;
+        self.begun = Instant::now();
+        self.attach()?;
+        self.sync()?;
+        if let Some(path) = &args.live.ready_file {
+            std::fs::write(path, "").with_context(|| path.display().to_string())?;
+        }
+        self.child = held.map(Held::start).transpose()?;
+        Ok(())
+    }
+
+    fn attach(&mut self) -> anyhow::Result<()> {
+        self.slicer.start()?;
+        self.window = Some(Instant::now());
+        Ok(())
+    }
+
+    fn detach(&mut self) {
+        self.slicer.detach();
+        self.attached += self
+            .window
+            .take()
+            .map_or(Duration::ZERO, |since| since.elapsed());
+    }
+
+    fn sync(&mut self) -> anyhow::Result<()> {
+        let sync = clock_sync();
+        self.clocks.push(sync);
+        self.time = RealTime::new(
+            self.meta.start,
+            &self.clocks[self.clocks.len().saturating_sub(2)..],
+        );
+        if let Some(file) = self.pass.file() {
+            file.clock(sync)?;
+        }
+        Ok(())
+    }
+
+    /// Until something ends it; says what.
+    fn follow(&mut self, args: &SliceArgs, stop: &AtomicBool) -> anyhow::Result<&'static str> {
+        let mut synced = Instant::now();
+        let mut phase = Instant::now();
+        loop {
+            if self.take(args.choice.count)? {
+                return Ok("enough packets");
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Ok("a signal");
+            }
+            if args
+                .live
+                .duration
+                .is_some_and(|limit| self.begun.elapsed() >= limit)
+            {
+                return Ok("the time is over");
+            }
+            if let Some(child) = &mut self.child
+                && child.try_wait()?.is_some()
+            {
+                return Ok("the command ended");
+            }
+            if let Some(of) = args.live.duty {
+                let length = if self.window.is_some() {
+                    WINDOW
+                } else {
+                    WINDOW * (of - 1)
+                };
+                if phase.elapsed() >= length {
+                    phase = Instant::now();
+                    match self.window.is_some() {
+                        true => self.detach(),
+                        false => self.attach()?,
+                    }
+                }
+            }
+            if synced.elapsed() >= SYNC {
+                synced = Instant::now();
+                self.sync()?;
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// What lies in the ring; true when there are enough packets.
+    fn take(&mut self, enough: Option<u64>) -> anyhow::Result<bool> {
+        let source = SliceSource {
+            entry: self.entry,
+            time: &self.time,
+        };
+        for entry in self.ring.take()? {
+            match entry {
+                Entry::Bytes {
+                    id,
+                    wire_len,
+                    link,
+                    bytes,
+                } => {
+                    let link_len = link.len() as u16;
+                    let packet = SliceBytes {
+                        original_len: wire_len + u32::from(link_len),
+                        link_len,
+                        bytes: [link, bytes].concat(),
+                    };
+                    self.waiting.insert(id, packet);
+                }
+                Entry::Record(record) => {
+                    let packet = Sliced {
+                        bytes: self.waiting.remove(&record.id),
+                        record,
+                    };
+                    self.pass.packet(&mut self.out, &source, &packet)?;
+                    if enough == Some(self.pass.taken()) {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        self.out.flush()?;
+        Ok(false)
+    }
+
+    fn finish(mut self, why: &str) -> anyhow::Result<ExitCode> {
+        self.detach();
+        let duration = self.begun.elapsed();
+        self.sync()?;
+        // What ended before the hooks were gone.
+        self.take(None)?;
+        let counters = self.slicer.counters()?;
+        let in_flight = counters.in_flight();
+        ensure!(
+            in_flight >= 0,
+            "the kernel programs' account does not add up: {in_flight} packets under way"
+        );
+        let ns = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+        let summary = SliceSummary {
+            in_flight: in_flight.unsigned_abs(),
+            hooks: self.slicer.hooks_with_missed()?,
+            duration_ns: ns(duration),
+            attached_ns: ns(self.attached),
+            counters,
+        };
+        let source = SliceSource {
+            entry: self.entry,
+            time: &self.time,
+        };
+        match self.pass.file().is_some() || self.writes_stdout {
+            true => {
+                let mut err = std::io::stderr().lock();
+                self.pass.close(&mut err, source, None, Some(&summary))?;
+            }
+            false => self
+                .pass
+                .close(&mut self.out, source, None, Some(&summary))?,
+        }
+        self.out.flush()?;
+        let recorded = self.pass.taken();
+        if let Some(file) = self.pass.into_file() {
+            let whole = Summary {
+                end: clock_sync(),
+                ended_because: why.to_owned(),
+                recorded,
+                lost: 0,
+                torn: 0,
+                threads_measured: 0,
+                calls_unmeasured: None,
+                attach_pause_ns: Vec::new(),
+                detach_pause_ns: Vec::new(),
+                recorder_cpu_ns: None,
+                notes: Vec::new(),
+            };
+            file.finish(Some(&summary), Some(&whole))?;
+        }
+        let status = match &mut self.child {
+            Some(child) => crate::record::session::exit_code_of(child)?,
+            None => ExitCode::SUCCESS,
+        };
+        Ok(status)
+    }
+}

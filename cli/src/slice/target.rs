@@ -1,0 +1,126 @@
+//! What is to be sliced, from what was asked: interface, namespace, process, regions.
+use super::args::{Backend, SliceArgs};
+use anyhow::{Context, bail, ensure};
+use hopscope_event::slice::RegionEntry;
+use hopscope_slice::filter::{Filter, Link};
+use hopscope_slice::load::{self, FILTER_INSNS, FILTER_SCRATCH, Options};
+use hopscope_slice::regions;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes that a packet's record can have beside it: what the kernel programs keep room for.
+const SNAP_MAX: usize = 2048;
+
+/// `tgid`: of the command that was started, if one was.
+pub fn options(
+    args: &SliceArgs,
+    regions: &[RegionEntry],
+    tgid: Option<u32>,
+) -> anyhow::Result<Options> {
+    let live = &args.live;
+    let mut options = Options::new(regions::points(regions));
+    options.backend = match live.backend {
+        Backend::Auto => None,
+        Backend::Fentry => Some(load::Backend::Fentry),
+        Backend::Tracepoint => Some(load::Backend::Tracepoint),
+        Backend::Raw => Some(load::Backend::Raw),
+    };
+    options.slots = live.slots;
+    options.cgroup = match &live.cgroup {
+        Some(path) => path.clone(),
+        None => cgroup_root()?,
+    };
+    options.ifindex = match live.interface.as_deref() {
+        None | Some("any") => None,
+        Some(name) => Some(ifindex(name)?),
+    };
+    options.netns = live.netns.as_deref().map(netns).transpose()?;
+    options.tgid = match (&args.choice.pid[..], tgid) {
+        ([], tgid) => tgid,
+        ([pid], None) => Some(*pid),
+        ([_], Some(_)) => bail!("give -- COMMAND or --pid, not both"),
+        _ => bail!("the kernel programs follow one process: give --pid once, and several with -r"),
+    };
+    if let Some(comm) = &args.choice.comm {
+        ensure!(
+            comm.len() < 16,
+            "--comm {comm}: a thread's name has 15 bytes at most"
+        );
+        options.comm = Some(comm.clone());
+    }
+    if let Some(min) = args.choice.min_latency {
+        options.min_latency_ns = u64::try_from(min.as_nanos()).context("--min-latency")?;
+    }
+    let expression = args.expression.join(" ");
+    if !expression.is_empty() {
+        let filter = compile(&expression)?;
+        options.filter = Some(filter.to_ebpf(FILTER_INSNS, FILTER_SCRATCH)?);
+    }
+    options.snap = snap(args)?;
+    Ok(options)
+}
+
+/// With the place of what is wrong.
+fn compile(expression: &str) -> anyhow::Result<Filter> {
+    Filter::compile(expression, Link::Network).map_err(|error| match error.at() {
+        Some(at) => anyhow::anyhow!("{error} (byte {} of the expression)", at + 1),
+        None => error.into(),
+    })
+}
+
+/// As tcpdump: all of a packet when it is written or shown, as far as the kernel programs keep it.
+fn snap(args: &SliceArgs) -> anyhow::Result<u32> {
+    let shown = &args.shown;
+    let shows = shown.link || shown.hex > 0 || shown.hex_ascii > 0 || shown.ascii > 0;
+    let asked = args.live.snaplen;
+    if let Some(asked) = asked.filter(|asked| *asked > SNAP_MAX) {
+        log::warn!("-s {asked}: of each packet the first {SNAP_MAX} bytes are kept");
+    }
+    let snap = match (asked, shows || args.files.write.is_some()) {
+        // 0 is tcpdump's word for as much as there can be.
+        (Some(0), _) | (None, true) => SNAP_MAX,
+        (Some(asked), _) => asked.min(SNAP_MAX),
+        (None, false) => 0,
+    };
+    Ok(snap as u32)
+}
+
+pub fn regions(args: &SliceArgs) -> anyhow::Result<Vec<RegionEntry>> {
+    let name = &args.live.regions;
+    if let Some(regions) = regions::preset(name) {
+        return Ok(regions);
+    }
+    let text = std::fs::read_to_string(name).with_context(|| {
+        format!("--regions {name}: neither a preset (tx, rx, both, min, seven) nor a file that can be read")
+    })?;
+    Ok(regions::parse(&text).with_context(|| name.clone())?)
+}
+
+fn cgroup_root() -> anyhow::Result<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").context("/proc/self/mounts")?;
+    let of_cgroup2 = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let (path, kind) = (words.next()?, words.next()?);
+        (kind == "cgroup2").then(|| PathBuf::from(path))
+    });
+    of_cgroup2.context("no cgroup2 file system is mounted (mount -t cgroup2 none /sys/fs/cgroup): hooks at sockets need one")
+}
+
+fn ifindex(name: &str) -> anyhow::Result<u32> {
+    nix::net::if_::if_nametoindex(name)
+        .with_context(|| format!("-i {name}: no such interface here"))
+}
+
+/// Inode of a namespace, by its path, its name in `ip netns`, or a process.
+fn netns(which: &str) -> anyhow::Result<u32> {
+    let path = match which {
+        _ if which.contains('/') => PathBuf::from(which),
+        _ if which.bytes().all(|b| b.is_ascii_digit()) => {
+            PathBuf::from(format!("/proc/{which}/ns/net"))
+        }
+        _ => Path::new("/run/netns").join(which),
+    };
+    let found = std::fs::metadata(&path);
+    let found = found.with_context(|| format!("--netns {which}: {}", path.display()))?;
+    Ok(found.ino() as u32)
+}
