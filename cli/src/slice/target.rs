@@ -93,7 +93,7 @@ pub fn regions(args: &SliceArgs) -> anyhow::Result<Vec<RegionEntry>> {
     let text = std::fs::read_to_string(name).with_context(|| {
         format!("--regions {name}: neither a preset (tx, rx, both, min, seven) nor a file that can be read")
     })?;
-    Ok(regions::parse(&text).with_context(|| name.clone())?)
+    regions::parse(&text).with_context(|| name.clone())
 }
 
 fn cgroup_root() -> anyhow::Result<PathBuf> {
