@@ -25,6 +25,7 @@ mod netio;
 mod nf;
 mod off_cpu;
 mod recording;
+mod slice;
 mod slice_files;
 mod top;
 mod torture;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
     netio::register(&mut suite);
     nf::register(&mut suite);
     off_cpu::register(&mut suite);
+    slice::register(&mut suite);
     slice_files::register(&mut suite);
     top::register(&mut suite);
     torture::register(&mut suite);

@@ -40,6 +40,8 @@ pub enum Requirement {
     Avx512,
     /// 32-bit programs run.
     Ia32,
+    /// The kernel lets tracepoints with types, and filters of control groups, be attached.
+    SliceHooks,
     /// The kernel says how long each thread waited for a processor.
     Schedstat,
 }
@@ -76,6 +78,7 @@ impl Requirement {
             Fsgsbase => "fsgsbase",
             Avx512 => "avx512",
             Ia32 => "ia32",
+            SliceHooks => "slice-hooks",
             Schedstat => "schedstat",
         }
     }
@@ -117,6 +120,7 @@ impl Requirement {
             Fsgsbase => cpu_flag("fsgsbase"),
             Avx512 => cpu_flag("avx512f"),
             Ia32 => ia32(),
+            SliceHooks => slice_hooks(),
             Schedstat => schedstat(),
         }
     }
@@ -210,6 +214,22 @@ fn readers() -> Result<(), String> {
             python.display()
         )),
     }
+}
+
+/// As `hopscope check` finds out by trying.
+fn slice_hooks() -> Result<(), String> {
+    let out = crate::hopscope(&["check", "--json"]).map_err(|error| format!("{error:#}"))?;
+    for name in ["bpf-tracepoint", "bpf-cgroup"] {
+        let line = out
+            .stdout
+            .lines()
+            .find(|line| line.contains(&format!("\"name\":\"{name}\"")))
+            .ok_or_else(|| format!("hopscope check says nothing of {name}"))?;
+        if !line.contains("\"state\":\"ok\"") {
+            return Err(format!("{name} is missing here (hopscope check)"));
+        }
+    }
+    Ok(())
 }
 
 /// Without KVM: the guest's kernel is what matters, not its speed.

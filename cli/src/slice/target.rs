@@ -5,6 +5,7 @@ use hopscope_event::slice::RegionEntry;
 use hopscope_slice::filter::{Filter, Link};
 use hopscope_slice::load::{self, FILTER_INSNS, FILTER_SCRATCH, Options};
 use hopscope_slice::regions;
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,7 @@ pub fn options(
     };
     options.slots = live.slots;
     options.cgroup = match &live.cgroup {
-        Some(path) => path.clone(),
+        Some(path) => cgroup(path)?,
         None => cgroup_root()?,
     };
     options.ifindex = match live.interface.as_deref() {
@@ -53,19 +54,11 @@ pub fn options(
     }
     let expression = args.expression.join(" ");
     if !expression.is_empty() {
-        let filter = compile(&expression)?;
+        let filter = Filter::compile(&expression, Link::Network)?;
         options.filter = Some(filter.to_ebpf(FILTER_INSNS, FILTER_SCRATCH)?);
     }
     options.snap = snap(args)?;
     Ok(options)
-}
-
-/// With the place of what is wrong.
-fn compile(expression: &str) -> anyhow::Result<Filter> {
-    Filter::compile(expression, Link::Network).map_err(|error| match error.at() {
-        Some(at) => anyhow::anyhow!("{error} (byte {} of the expression)", at + 1),
-        None => error.into(),
-    })
 }
 
 /// As tcpdump: all of a packet when it is written or shown, as far as the kernel programs keep it.
@@ -104,6 +97,17 @@ fn cgroup_root() -> anyhow::Result<PathBuf> {
         (kind == "cgroup2").then(|| PathBuf::from(path))
     });
     of_cgroup2.context("no cgroup2 file system is mounted (mount -t cgroup2 none /sys/fs/cgroup): hooks at sockets need one")
+}
+
+/// Without it the hooks at sockets would be left out in silence.
+fn cgroup(path: &Path) -> anyhow::Result<PathBuf> {
+    let found = statfs(path).with_context(|| format!("--cgroup {}", path.display()))?;
+    ensure!(
+        found.filesystem_type() == CGROUP2_SUPER_MAGIC,
+        "--cgroup {}: not a group of a cgroup2 file system",
+        path.display()
+    );
+    Ok(path.to_owned())
 }
 
 fn ifindex(name: &str) -> anyhow::Result<u32> {

@@ -5,6 +5,7 @@ mod constant;
 mod path;
 mod traffic;
 
+use crate::kinds::cgroup2;
 use crate::load::{
     CLOCK_ONLY, Costs, Drained, EMPTY, EMPTY_FIRST, Entry, LoadError, Options, Slicer,
 };
@@ -80,9 +81,9 @@ fn empty_regions(options: &Options, traffic: &Loopback) -> Result<Empty, Calibra
         Point::RxIp,
         Point::RxCopied,
     ];
+    // Of whatever backend has all of these points; in the group that every process is in.
     let options = Options {
-        cgroup: options.cgroup.clone(),
-        backend: options.backend,
+        cgroup: cgroup2().unwrap_or_else(|| options.cgroup.clone()),
         ..Options::new(points)
     };
     let mut slicer = Slicer::load_to_calibrate(&options)?;

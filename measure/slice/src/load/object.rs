@@ -3,6 +3,7 @@ use super::config::Config;
 use super::hooks::{self, Offer};
 use super::{LoadError, Options};
 use crate::filter::{Scratch, place_in_object};
+use crate::kinds::{HookKind, try_kind};
 use hopscope_event::slice::Point;
 use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel};
 use std::sync::Mutex;
@@ -75,7 +76,9 @@ pub(super) fn load(
         .any(|offer| hooks::PER_CALL.contains(&offer.hook.program));
     fit(&mut open, options, stamped, in_order)?;
     open.load().map_err(|error| match error.kind() {
-        libbpf_rs::ErrorKind::PermissionDenied if nix::unistd::geteuid().as_raw() != 0 => {
+        // Root without the capabilities is refused with the same number as a program of a kind that
+        // this kernel does not run.
+        libbpf_rs::ErrorKind::PermissionDenied if try_kind(HookKind::RawTp).is_err() => {
             LoadError::NotAllowed
         }
         _ => LoadError::Refused {

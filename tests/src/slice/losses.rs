@@ -1,0 +1,66 @@
+//! What is lost is counted, and the account adds up.
+use super::live::Live;
+use anyhow::{Result, ensure};
+use hopscope_tests::command::run as command;
+use nix::sched::{CloneFlags, unshare};
+use std::net::UdpSocket;
+use std::process::Command;
+
+/// For this process alone; the devices go with it.
+fn namespace() -> Result<()> {
+    unshare(CloneFlags::CLONE_NEWNET)?;
+    ip("link set lo up")
+}
+
+fn ip(arguments: &str) -> Result<()> {
+    let out = command(Command::new("ip").args(arguments.split(' ')))?;
+    ensure!(out.code == Some(0), "ip {arguments}: {}", out.stderr);
+    Ok(())
+}
+
+/// The packets of the interface until it went are there; the run ends in order.
+pub(super) fn interface_goes() -> Result<()> {
+    namespace()?;
+    ip("link add near type veth peer name far")?;
+    ip("addr add 10.77.1.1/24 dev near")?;
+    ip("link set near up")?;
+    ip("link set far up")?;
+    // Nobody answers for the neighbour.
+    ip("neigh add 10.77.1.2 lladdr 02:00:00:00:00:02 dev near")?;
+    let live = Live::start(&["-i", "near", "udp port 7712"])?;
+    let socket = UdpSocket::bind("10.77.1.1:0")?;
+    for _ in 0..20 {
+        socket.send_to(b"anybody?", "10.77.1.2:7712")?;
+    }
+    ip("link del near")?;
+    let said = live.stop()?;
+    said.expect_adds_up()?;
+    let of_ours = said.counter("created")?;
+    ensure!(of_ours == 20, "{of_ours} packets: {}", said.summary);
+    Ok(())
+}
+
+/// Packets that nobody reads hold their slots: those that come when none is left are counted.
+pub(super) fn too_few_slots() -> Result<()> {
+    const PACKETS: u64 = 400;
+    const SLOTS: u64 = 64;
+    namespace()?;
+    let live = Live::start(&["--slots", "64", "udp port 7713"])?;
+    let reader = UdpSocket::bind("127.0.0.1:7713")?;
+    let sender = UdpSocket::bind("127.0.0.1:0")?;
+    for _ in 0..PACKETS {
+        sender.send_to(b"later", "127.0.0.1:7713")?;
+    }
+    let said = live.stop()?;
+    drop(reader);
+    said.expect_adds_up()?;
+    let (created, refused) = (said.counter("created")?, said.counter("no_slot")?);
+    let left = PACKETS - created;
+    // A packet that was not followed from the sending side asks again where it is received.
+    ensure!(
+        (1..=SLOTS).contains(&created) && (left..=2 * left).contains(&refused),
+        "{created} followed, {refused} not: {}",
+        said.summary
+    );
+    Ok(())
+}
