@@ -2,6 +2,7 @@
 mod driver;
 mod recording;
 mod runs;
+mod slices;
 mod tails;
 
 use anyhow::{Context, Result, ensure};
@@ -17,6 +18,7 @@ pub(crate) fn register(suite: &mut Suite) {
         .case("browser::a_page_of_100000_packets", NEEDS, whole)
         .alone();
     suite.case("browser::causes_of_late_packets", NEEDS, tails::causes);
+    suite.case("browser::waterfalls_of_slices", NEEDS, slices::waterfalls);
     suite.case("browser::around_one_packet", NEEDS, around);
     suite.case("browser::calls_only_and_packets_only", NEEDS, one_kind);
 }

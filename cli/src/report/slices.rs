@@ -1,13 +1,18 @@
 //! Recordings of the kernel's path: alone, or beside calls.
 use super::{By, ReportArgs};
 use crate::slice::{Choice, Opened, Pass, To};
-use hopscope_analyze::slice::{PacketSlices, RealTime, Slicer};
+use anyhow::Context;
+use hopscope_analyze::slice::{PacketSlices, RealTime, SliceStats, Slicer};
 use hopscope_event::slice::{SliceEntry, Sliced};
 use hopscope_report::slice::{
-    SliceOrigin, SlicePrinter, SliceSource, SliceView, write_slice_json, write_slice_origin,
+    SliceClosing, SliceOrigin, SlicePrinter, SliceSource, SliceView, write_slice_json,
+    write_slice_origin,
 };
+use hopscope_report::{SlicePage, write_slice_html};
 use hopscope_trace::TraceReader;
+use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Nothing else was recorded.
@@ -91,11 +96,10 @@ pub(super) fn run(args: &ReportArgs, opened: &Opened) -> anyhow::Result<ExitCode
         );
     }
     let part = Part::of(args, opened, entry);
-    anyhow::ensure!(
-        args.html.is_none(),
-        "a page is of calls, and {} holds slices of the kernel's path only; `hopscope export --format perfetto` draws them",
-        args.file.display()
-    );
+    if let Some(to) = &args.html {
+        html(&part, args, to)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     if !args.json {
         let origin = SliceOrigin {
@@ -142,31 +146,99 @@ fn events(part: &Part<'_>, out: &mut impl Write, json: bool) -> anyhow::Result<(
 
 /// The slowest packets, with a table of each.
 fn slowest(part: &Part<'_>, out: &mut impl Write, args: &ReportArgs) -> anyhow::Result<()> {
-    let keep = args.number.unwrap_or(10);
     let source = part.source();
     let mut slicer = Slicer::new(part.entry);
-    let mut kept: Vec<(Sliced, PacketSlices)> = Vec::new();
+    let mut kept = Slowest::new(args.number.unwrap_or(10));
     part.each(|packet| {
         let slices = slicer.slice(&packet.record);
-        kept.push((packet.clone(), slices));
-        if kept.len() >= 2 * keep.max(64) {
-            by_time(&mut kept, keep);
-        }
+        kept.add(packet, &slices);
         Ok(())
     })?;
-    by_time(&mut kept, keep);
     let view = SliceView {
         table: true,
         ..SliceView::default()
     };
     let mut printer = SlicePrinter::new(view);
-    for (packet, slices) in &kept {
+    for (packet, slices) in &kept.finish() {
         match args.json {
             true => write_slice_json(out, &source, packet, slices, &slicer)?,
             false => printer.packet(out, &source, packet, slices, &slicer)?,
         }
     }
     Ok(())
+}
+
+/// Packets of a page, besides the slowest.
+const FIRST: usize = 100;
+
+fn html(part: &Part<'_>, args: &ReportArgs, to: &Path) -> anyhow::Result<()> {
+    let tables = part.opened.reader.tables();
+    let mut slicer = Slicer::new(part.entry);
+    let mut stats = SliceStats::default();
+    let mut slowest = Slowest::new(args.number.unwrap_or(100));
+    let mut first = Vec::new();
+    part.each(|packet| {
+        let slices = slicer.slice(&packet.record);
+        stats.add(&slices);
+        slowest.add(packet, &slices);
+        if first.len() < FIRST {
+            first.push((packet.clone(), slices));
+        }
+        Ok(())
+    })?;
+    let damage = part.opened.damage();
+    let page = SlicePage {
+        file: &args.file.display().to_string(),
+        origin: SliceOrigin {
+            meta: &tables.meta,
+            entry: part.entry,
+            summary: tables.summary.as_ref(),
+        },
+        closing: SliceClosing {
+            source: part.source(),
+            slicer: &slicer,
+            stats: &stats,
+            read: Some(stats.packets),
+            damage: damage.as_deref(),
+            summary: tables.slice_summary.as_ref(),
+        },
+        packets: &[
+            ("The slowest packets", slowest.finish()),
+            ("The first packets", first),
+        ],
+    };
+    let file = File::create(to).with_context(|| to.display().to_string())?;
+    let mut out = BufWriter::new(file);
+    write_slice_html(&mut out, &page)?;
+    out.flush().with_context(|| to.display().to_string())
+}
+
+/// Of any number of packets, those that took longest.
+struct Slowest {
+    keep: usize,
+    kept: Vec<(Sliced, PacketSlices)>,
+}
+
+impl Slowest {
+    fn new(keep: usize) -> Slowest {
+        Slowest {
+            keep,
+            kept: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, packet: &Sliced, slices: &PacketSlices) {
+        self.kept.push((packet.clone(), slices.clone()));
+        // Seldom enough that sorting costs little a packet.
+        if self.kept.len() >= 2 * self.keep.max(64) {
+            by_time(&mut self.kept, self.keep);
+        }
+    }
+
+    fn finish(mut self) -> Vec<(Sliced, PacketSlices)> {
+        by_time(&mut self.kept, self.keep);
+        self.kept
+    }
 }
 
 fn by_time(kept: &mut Vec<(Sliced, PacketSlices)>, keep: usize) {

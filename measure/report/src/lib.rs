@@ -29,6 +29,7 @@ pub use choices::write_choices;
 pub use diff::{DiffHead, DiffRow, sort_diff, write_diff, write_diff_json};
 pub use events::{Event, EventWriter};
 pub use html::{Budget, Detail, Overview, Page, Windows, write_html};
+pub use html::{SlicePage, write_slice_html};
 pub use joined::{Between, PacketReport, write_flows, write_flows_json};
 pub use joined::{write_packets, write_packets_json};
 pub use json::{write_header_json, write_json};

@@ -106,10 +106,16 @@ impl Browser {
         self.request(method, &path, (method == "POST").then_some(body))
     }
 
-    /// Opens a page of ours and waits until its script is done with it.
-    pub(crate) fn open(&self, page: &Path) -> Result<()> {
+    /// Opens a page and waits until it is loaded.
+    pub(crate) fn open_plain(&self, page: &Path) -> Result<()> {
         let url = format!("file://{}", page.display());
         self.of_session("POST", "url", &json!({"url": url}))?;
+        Ok(())
+    }
+
+    /// Opens a page of ours and waits until its script is done with it.
+    pub(crate) fn open(&self, page: &Path) -> Result<()> {
+        self.open_plain(page)?;
         let ready = self.of_session(
             "POST",
             "execute/async",

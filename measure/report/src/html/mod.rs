@@ -10,6 +10,7 @@ mod flame;
 mod head;
 mod overview;
 mod sha256;
+mod slices;
 mod svg;
 mod tables;
 mod tails;
@@ -18,6 +19,7 @@ mod windows;
 
 pub use detail::Detail;
 pub use overview::Overview;
+pub use slices::{SlicePage, write_slice_html};
 pub use windows::{Budget, Windows};
 
 use crate::losses;

@@ -20,6 +20,15 @@ pub struct SliceClosing<'a> {
     pub summary: Option<&'a SliceSummary>,
 }
 
+impl<'a> SliceClosing<'a> {
+    /// Rows of slices in the order in which a packet passes them.
+    pub(crate) fn on_the_way(&self) -> Vec<(&'a NameIx, &'a SliceRow)> {
+        let mut rows: Vec<_> = self.stats.pieces.iter().collect();
+        rows.sort_by_key(|(name, _)| (self.slicer.place(**name), **name));
+        rows
+    }
+}
+
 /// # Errors
 /// Those of `out`.
 pub fn write_slice_closing(out: &mut impl Write, closing: &SliceClosing<'_>) -> io::Result<()> {
@@ -68,7 +77,7 @@ fn distributions(out: &mut impl Write, closing: &SliceClosing<'_>) -> io::Result
         "{:<34} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}  {unit}, {left}",
         "slice", "count", "min", "p50", "p99", "max", "stddev"
     )?;
-    for (name, row) in on_the_way(closing) {
+    for (name, row) in closing.on_the_way() {
         write_row(out, source, &printable(slicer.name(*name)), row)?;
     }
     for (name, count) in &stats.bypassed {
@@ -95,12 +104,6 @@ fn distributions(out: &mut impl Write, closing: &SliceClosing<'_>) -> io::Result
         write_row(out, source, &printable(slicer.region(*region)), row)?;
     }
     Ok(())
-}
-
-fn on_the_way<'a>(closing: &SliceClosing<'a>) -> Vec<(&'a NameIx, &'a SliceRow)> {
-    let mut rows: Vec<_> = closing.stats.pieces.iter().collect();
-    rows.sort_by_key(|(name, _)| (closing.slicer.place(**name), **name));
-    rows
 }
 
 fn write_row(
@@ -247,7 +250,8 @@ pub fn write_slice_closing_json(
         source,
         ..
     } = closing;
-    let pieces: Vec<Value> = on_the_way(closing)
+    let pieces: Vec<Value> = closing
+        .on_the_way()
         .into_iter()
         .map(|(name, row)| json_row(source, slicer.name(*name), row))
         .collect();

@@ -14,6 +14,19 @@ pub(super) fn write(
     slices: &PacketSlices,
     slicer: &Slicer,
 ) -> io::Result<()> {
+    head(out, source, view, flows, packet)?;
+    let times = text::slices(source, &packet.record, slices, slicer);
+    writeln!(out, " | {times}")
+}
+
+/// Everything before the slices.
+pub(super) fn head(
+    out: &mut impl Write,
+    source: &SliceSource<'_>,
+    view: SliceView,
+    flows: &mut Flows,
+    packet: &Sliced,
+) -> io::Result<()> {
     let record = &packet.record;
     write!(out, "{} ", of_day(source.time.realtime_ns(record.t0_ns)))?;
     match (
@@ -28,9 +41,7 @@ pub(super) fn write(
     if view.link {
         write!(out, "{}, ", dump::link(packet.bytes.as_ref()))?;
     }
-    let head = head::of(packet, view.quiet, flows);
-    let times = text::slices(source, record, slices, slicer);
-    writeln!(out, "{head} | {times}")
+    write!(out, "{}", head::of(packet, view.quiet, flows))
 }
 
 /// Time of day, UTC.

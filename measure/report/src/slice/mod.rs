@@ -7,7 +7,7 @@ mod json;
 mod line;
 mod origin;
 mod table;
-mod text;
+pub(crate) mod text;
 
 #[cfg(test)]
 mod tests;
@@ -48,7 +48,7 @@ pub struct SliceSource<'a> {
 }
 
 impl SliceSource<'_> {
-    pub(super) fn interface(&self, ifindex: u32) -> Option<String> {
+    pub(crate) fn interface(&self, ifindex: u32) -> Option<String> {
         if ifindex == 0 {
             return None;
         }
@@ -57,7 +57,7 @@ impl SliceSource<'_> {
         Some(name.map_or(format!("if{ifindex}"), |name| crate::printable(name)))
     }
 
-    pub(super) fn drop_reason(&self, reason: u16) -> String {
+    pub(crate) fn drop_reason(&self, reason: u16) -> String {
         let name = self.entry.drop_reasons.get(usize::from(reason));
         match name.filter(|name| !name.is_empty()) {
             Some(name) => crate::printable(name),
@@ -73,7 +73,12 @@ impl SliceSource<'_> {
         }
     }
 
-    pub(super) fn is_time(&self) -> bool {
+    /// Of the numbers of a line.
+    pub(crate) fn line_unit(&self) -> &str {
+        text::unit(self)
+    }
+
+    pub(crate) fn is_time(&self) -> bool {
         self.entry.event == SliceEvent::Time
     }
 }
@@ -129,4 +134,18 @@ impl SlicePrinter {
         }
         Ok(())
     }
+}
+
+/// When and what a packet was, without its slices.
+pub(crate) fn line_of(source: &SliceSource<'_>, packet: &Sliced) -> String {
+    let mut out = Vec::new();
+    let done = line::head(
+        &mut out,
+        source,
+        SliceView::default(),
+        &mut Flows::default(),
+        packet,
+    );
+    debug_assert!(done.is_ok(), "a vector takes all that is written");
+    String::from_utf8_lossy(&out).into_owned()
 }

@@ -5,7 +5,7 @@ use hopscope_analyze::slice::{PacketSlices, PieceFlags, Slicer, Span};
 use hopscope_event::slice::{Point, SliceFlags, SliceRecord};
 
 /// In µs, short: `.7`, `1.1`, `12.3`, `4417`.
-pub(super) fn us(ns: u64) -> String {
+pub(crate) fn us(ns: u64) -> String {
     let digits = match ns {
         0..10_000 => 2,
         10_000..1_000_000 => 1,
@@ -24,7 +24,7 @@ pub(super) fn us(ns: u64) -> String {
 
 /// `~`: more was to be taken out than was measured. `>`: this or longer. `?`: not all that probes
 /// cost could be taken out.
-pub(super) fn value(source: &SliceSource<'_>, span: &Span) -> String {
+pub(crate) fn value(source: &SliceSource<'_>, span: &Span) -> String {
     let number = match source.is_time() {
         true => us(span.best()),
         false => span.best().to_string(),
