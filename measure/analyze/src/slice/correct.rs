@@ -1,7 +1,9 @@
 //! NetSlice's correction. With T' what two stamps read: a region without other hits inside is
 //! T' − tau_o; with hits inside, T' − (what those cost) − tau_o, and no region's cost is taken for
-//! that of another. Beginning a record costs time after the stamp at which it is begun, handing it
-//! over costs time after the last one: only the first lies inside.
+//! that of another. A record begins before the clock is read for the stamp at which it is begun, and
+//! the kernel programs count that to what probes cost before this stamp: where there are stamps of the
+//! call before, it is in their sum, otherwise it lies outside. Handing it over costs time after the
+//! last stamp.
 use super::PieceFlags;
 use hopscope_event::slice::{Inner, Point, SliceCalibration, SliceEntry, SliceEvent, StampWord};
 
@@ -10,15 +12,12 @@ pub(super) struct Constants {
     tau_o: Option<u32>,
     /// By point; `None`: not measured. Only of time: what a hit counts of another event is not.
     hits: [Option<u32>; Point::MAX],
-    begin: Option<u32>,
     is_time: bool,
 }
 
 impl Constants {
     pub(super) fn of(entry: &SliceEntry) -> Constants {
-        let SliceCalibration {
-            tau_o, hits, begin, ..
-        } = &entry.calibration;
+        let SliceCalibration { tau_o, hits, .. } = &entry.calibration;
         let is_time = entry.event == SliceEvent::Time;
         let mut by_point = [None; Point::MAX];
         for cost in hits.iter().filter(|_| is_time) {
@@ -27,18 +26,13 @@ impl Constants {
         Constants {
             tau_o: tau_o.map(|tau| tau.mode),
             hits: by_point,
-            begin: begin.filter(|_| is_time).map(|begin| begin.mode),
             is_time,
         }
     }
 
     /// What is to be taken out of the time between the first and the last of `stamps`, which are in
     /// the order of time; `None` when tau_o was not measured.
-    pub(super) fn correction(
-        &self,
-        stamps: &[(Point, StampWord)],
-        begun_at: Option<Point>,
-    ) -> (Option<u64>, PieceFlags) {
+    pub(super) fn correction(&self, stamps: &[(Point, StampWord)]) -> (Option<u64>, PieceFlags) {
         let mut flags = PieceFlags::NONE;
         let mut out = u64::from(self.tau_o.unwrap_or(0));
         let (Some((_, after_first)), Some(between)) = (
@@ -58,16 +52,6 @@ impl Constants {
         }
         for (point, _) in between {
             match self.hits[*point as usize] {
-                Some(ns) => out += u64::from(ns),
-                None => flags |= PieceFlags::COST_UNKNOWN,
-            }
-        }
-        let last = after_first.len();
-        if stamps[..last]
-            .iter()
-            .any(|(point, _)| Some(*point) == begun_at)
-        {
-            match self.begin {
                 Some(ns) => out += u64::from(ns),
                 None => flags |= PieceFlags::COST_UNKNOWN,
             }

@@ -104,9 +104,7 @@ impl Slicer {
         let order: Vec<Point> = stamps.iter().map(|(point, _)| *point).collect();
         let bypassed = record.flags.contains(SliceFlags::QDISC_BYPASSED);
         let layout = self.layouts.of(&order, bypassed);
-        // The calls' stamps are taken before there is a packet to have a record.
-        let begun_at = order.iter().copied().filter(|p| *p >= Point::TxIpOut).min();
-        let span = |from: usize, to: usize| self.span(&stamps[from..=to], begun_at);
+        let span = |from: usize, to: usize| self.span(&stamps[from..=to]);
         let pieces = layout.pieces.iter().enumerate().map(|(at, piece)| {
             let mut span = span(at, at + 1);
             span.flags |= piece.flags;
@@ -135,7 +133,7 @@ impl Slicer {
         }
     }
 
-    fn span(&self, stamps: &[(Point, StampWord)], begun_at: Option<Point>) -> Span {
+    fn span(&self, stamps: &[(Point, StampWord)]) -> Span {
         let (Some((_, first)), Some((_, last))) = (stamps.first(), stamps.last()) else {
             return Span::default();
         };
@@ -147,7 +145,7 @@ impl Slicer {
                 flags: PieceFlags::NONE,
             };
         }
-        let (correction, mut flags) = self.constants.correction(stamps, begun_at);
+        let (correction, mut flags) = self.constants.correction(stamps);
         if correction.is_some_and(|c| c > raw) {
             flags |= PieceFlags::BELOW_ZERO;
         }

@@ -2,7 +2,7 @@ use super::*;
 use crate::Quantile;
 use Point::*;
 use hopscope_event::slice::sample::{
-    BEGIN, HIT, TAU_O, dropped, entry, over_veth, record, stamped, through_queue,
+    HIT, TAU_O, dropped, entry, over_veth, record, stamped, through_queue,
 };
 use hopscope_event::slice::{Point, RegionEntry, SliceEvent, SliceFlags, SliceRecord, StampWord};
 use proptest::prelude::*;
@@ -42,16 +42,13 @@ fn a_region_with_probes_inside_loses_what_they_cost_too() {
     let (slicer, packet) = sliced(&through_queue(1));
     let driver = piece(&slicer, &packet, "tx.driver+tx.finish");
     assert_eq!((driver.raw, driver.correction), (511, Some(110 + 70)));
-    // The record begins after the stamp of IP's output.
-    let ip = piece(&slicer, &packet, "tx.ip");
-    assert_eq!(ip.correction, Some(u64::from(TAU_O + BEGIN)));
 }
 
 #[test]
 fn the_whole_loses_each_hit_between_its_ends() {
     let (_, packet) = sliced(&through_queue(1));
     assert_eq!(packet.whole.raw, 3_796);
-    let expected = 6 * HIT + 110 + BEGIN + TAU_O;
+    let expected = 6 * HIT + 110 + TAU_O;
     assert_eq!(packet.whole.correction, Some(u64::from(expected)));
     assert_eq!(packet.whole.corrected(), Some(u64::from(3_796 - expected)));
 }
@@ -242,9 +239,8 @@ fn statistics_are_those_of_the_corrected_times() {
         let times = &[(RxIp, 0, 0, 0), (RxTransport, 200 + n, 0, 0)];
         stats.add(&slicer.slice(&stamped(record(1), times)));
     }
-    // Begun at RxIp.
     let row = &stats.pieces[&NameIx(0)];
-    let least = u64::from(200 - TAU_O - BEGIN);
+    let least = u64::from(200 - TAU_O);
     assert_eq!(row.min, Some(least));
     assert_eq!(row.times.max(), Quantile::Ticks(least + 99));
     assert_eq!(row.times.quantile(500), Quantile::Ticks(least + 49));

@@ -41,8 +41,8 @@ fn a_line_a_packet() {
         line(through_queue(1)),
         "05:12:10.000050000 veth0 > IP 10.0.0.1.40000 > 10.0.0.2.80: Flags [P.], \
          seq 1000064:1000128, ack 2000000, win 502, length 64 | curl[123] tx call .54 \
-         transport 1.01 ip .6 qdisc_in .18 qdisc .27 dequeued .22 driver+finish .33 us | \
-         total 2.98us\n"
+         transport 1.01 ip .64 qdisc_in .18 qdisc .27 dequeued .22 driver+finish .33 us | \
+         total 3.02us\n"
     );
 }
 
@@ -53,7 +53,7 @@ fn both_ends_of_a_packet_that_went_past_the_queue() {
     let times = line.split_once("length 64 | ").unwrap().1;
     assert_eq!(
         times,
-        "curl[123] tx call .6 transport 1.02 ip .63 qdisc_in+dequeued .21 qdisc bypass \
+        "curl[123] tx call .6 transport 1.02 ip .67 qdisc_in+dequeued .21 qdisc bypass \
          driver .23 finish .15 | nginx[77] rx backlog .31 \
          ip .45 transport .25 socket 1.09 wake ~0 schedule 4.35? resume .65 copy .29 \
          receive .36 return .13 us | total 10.3us?\n"
@@ -68,7 +68,7 @@ fn a_drop_has_its_reason() {
         "{line}"
     );
     assert!(
-        line.ends_with("us | total .91us DROPPED (NO_SOCKET)\n"),
+        line.ends_with("us | total .95us DROPPED (NO_SOCKET)\n"),
         "{line}"
     );
     let mut unknown = dropped(1);
@@ -144,7 +144,7 @@ fn a_table_shows_what_was_taken_out() {
         "rx.wake rx_socket..rx_waking 250 270 0 below_zero"
     );
     assert_eq!(row("tx.qdisc"), "tx.qdisc bypass");
-    assert_eq!(row("whole"), "whole 12,068 1,810 10,258 other_cpu");
+    assert_eq!(row("whole"), "whole 12,068 1,770 10,298 other_cpu");
     assert_eq!(row("rx.backlog"), "rx.backlog tx_done..rx_core 380 70 310");
     assert!(
         text.contains("sent by curl 123/124, 64 bytes a call, socket 11;"),
