@@ -69,6 +69,9 @@ pub struct LiveArgs {
         conflicts_with = "read"
     )]
     pub slots: u32,
+    /// Do not measure first what stamps cost; nothing is then taken out of any time
+    #[arg(long, conflicts_with = "read")]
+    pub no_calibration: bool,
     /// Hooks are attached for one of so many windows only, to cost less: 1/16
     #[arg(long, value_name = "1/N", value_parser = parse_duty, conflicts_with = "read")]
     pub duty: Option<u32>,

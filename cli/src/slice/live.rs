@@ -8,7 +8,9 @@ use crate::logger::Verbosity;
 use anyhow::{Context, bail, ensure};
 use hopscope_analyze::slice::RealTime;
 use hopscope_event::clock::read::clock_sync;
-use hopscope_event::slice::{SliceBytes, SliceEntry, SliceEvent, SliceSummary, Sliced};
+use hopscope_event::slice::{
+    SliceBytes, SliceCalibration, SliceEntry, SliceEvent, SliceSummary, Sliced,
+};
 use hopscope_event::{ClockSync, RecordingMeta, Summary};
 use hopscope_probe::attach::{Held, launch};
 use hopscope_report::slice::SliceSource;
@@ -39,7 +41,10 @@ pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<Exi
         .and_then(|held| u32::try_from(held.pid()).ok());
     let options = target::options(args, &regions, tgid)?;
     let mut slicer = Slicer::load(&options)?;
-    let calibration = calibrate(&mut slicer)?;
+    let calibration = match args.live.no_calibration {
+        true => SliceCalibration::default(),
+        false => calibrate(&mut slicer)?,
+    };
     let meta = crate::host::meta();
     let entry = SliceEntry {
         backend: slicer.backend().name().to_owned(),

@@ -21,7 +21,7 @@ impl Live {
         let ready = scratch().join("ready");
         let mut command = Command::new(hopscope_bin());
         command
-            .args(["-q", "slice", "--json", "--ready-file"])
+            .args(["-q", "slice", "--no-calibration", "--json", "--ready-file"])
             .arg(&ready)
             .args(arguments)
             .stdout(Stdio::piped());

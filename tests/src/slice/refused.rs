@@ -114,7 +114,17 @@ fn record(flag: &str, path: &str) -> Result<()> {
         a = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
         a.bind(('127.0.0.1', 0))\n\
         for n in range(50):\n    a.sendto(b'x' * n, a.getsockname()); a.recv(100)\n";
-    let out = hopscope(&["-q", "slice", flag, path, "--", "python3", "-c", script])?;
+    let out = hopscope(&[
+        "-q",
+        "slice",
+        "--no-calibration",
+        flag,
+        path,
+        "--",
+        "python3",
+        "-c",
+        script,
+    ])?;
     out.expect_code(0)?;
     Ok(())
 }

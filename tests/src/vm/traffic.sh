@@ -25,3 +25,19 @@ exchange_all() {
     done
   done
 }
+
+# `hopscope slice` with these arguments, attached when this returns; what it says is kept for `stop`.
+start() {
+  rm -f /ready
+  hopscope -q slice --no-calibration --ready-file /ready "$@" > /sliced &
+  echo $! > /pid
+  until [ -e /ready ]; do
+    kill -0 $! 2> /dev/null || { wait $!; return; }
+  done
+}
+
+stop() {
+  kill -INT "$(cat /pid)"
+  while kill -0 "$(cat /pid)" 2> /dev/null; do :; done
+  cat /sliced
+}
