@@ -15,6 +15,7 @@ use hopscope_event::{ClockSync, RecordingMeta, Summary};
 use hopscope_probe::attach::{Held, launch};
 use hopscope_report::slice::SliceSource;
 use hopscope_slice::calibrate::calibrate;
+use hopscope_slice::interfaces;
 use hopscope_slice::load::{Drained, Entry, Slicer, drop_reasons};
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
@@ -58,7 +59,7 @@ pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<Exi
         kernel: meta.kernel.clone(),
         duty_of: args.live.duty.unwrap_or(1),
         drop_reasons: drop_reasons(),
-        interfaces: interfaces(),
+        interfaces: interfaces::names(),
     };
     say_what_is_missing(&entry);
     let mut session = Session::new(args, verbosity, slicer, &meta, &entry)?;
@@ -93,17 +94,6 @@ fn command(args: &SliceArgs) -> anyhow::Result<Option<Held>> {
     });
     let words: Vec<String> = words.collect::<anyhow::Result<_>>()?;
     Ok(Some(launch(&words)?))
-}
-
-/// Of this network namespace.
-fn interfaces() -> Vec<(u32, String)> {
-    let Ok(all) = nix::net::if_::if_nameindex() else {
-        return Vec::new();
-    };
-    let named = all
-        .iter()
-        .map(|i| (i.index(), i.name().to_string_lossy().into_owned()));
-    named.collect()
 }
 
 fn say_what_is_missing(entry: &SliceEntry) {

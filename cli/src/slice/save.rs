@@ -5,7 +5,6 @@ use hopscope_analyze::slice::{PacketSlices, Slicer};
 use hopscope_event::slice::{Counter, SliceEntry, SliceSummary, Sliced};
 use hopscope_event::{ClockSync, RecordingMeta, Summary};
 use hopscope_netio::capture::{FrameLink, InterfaceCounts, PcapngWriter};
-use hopscope_report::printable;
 use hopscope_report::slice::{SliceSource, slice_comment};
 use hopscope_trace::TraceWriter;
 use std::collections::BTreeMap;
@@ -76,15 +75,12 @@ impl<W: Write> Capture<W> {
         comment: &str,
     ) -> io::Result<()> {
         let record = &packet.record;
-        let ifindex = match record.tx_ifindex {
-            0 => record.rx_ifindex,
-            tx => tx,
+        let (netns, ifindex) = match record.tx_ifindex {
+            0 => (record.rx_netns, record.rx_ifindex),
+            tx => (record.tx_netns, tx),
         };
-        let mut known = source.entry.interfaces.iter();
-        let name = match known.find(|(ix, _)| *ix == ifindex) {
-            Some((_, name)) => printable(name),
-            None => format!("if{ifindex}"),
-        };
+        let name = source.interface(netns, ifindex);
+        let name = name.unwrap_or_else(|| "none".to_owned());
         let (bytes, wire_len, link) = match &packet.bytes {
             Some(b) if b.link_len > 0 => (&b.bytes[..], b.original_len, FrameLink::Ethernet),
             Some(b) => (&b.bytes[..], b.original_len, FrameLink::Network),

@@ -4,6 +4,7 @@
 
 pub mod calibrate;
 pub mod filter;
+pub mod interfaces;
 pub mod kinds;
 pub mod load;
 mod object;

@@ -26,6 +26,15 @@ pub struct HookEntry {
     pub missed_runs: Option<u64>,
 }
 
+/// The name of a network interface, whose number is its namespace's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterfaceEntry {
+    /// Inode of the network namespace.
+    pub netns: u32,
+    pub ifindex: u32,
+    pub name: String,
+}
+
 /// What a stamp reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -86,7 +95,7 @@ pub struct SliceEntry {
     pub duty_of: u32,
     /// Names of `enum skb_drop_reason` of this kernel, by value.
     pub drop_reasons: Vec<String>,
-    pub interfaces: Vec<(u32, String)>,
+    pub interfaces: Vec<InterfaceEntry>,
 }
 
 /// Last words of a recording of slices.

@@ -14,8 +14,8 @@ mod stamp;
 
 pub use counter::{Counter, Counters};
 pub use entry::{
-    Constant, HookCost, HookEntry, RegionEntry, SliceCalibration, SliceEntry, SliceEvent,
-    SliceSummary,
+    Constant, HookCost, HookEntry, InterfaceEntry, RegionEntry, SliceCalibration, SliceEntry,
+    SliceEvent, SliceSummary,
 };
 pub use flags::SliceFlags;
 pub use packet::{SliceBytes, Sliced};

@@ -1,8 +1,8 @@
 //! Packets and recordings made by hand, for the tests of everything that reads them.
 use super::{
-    Constant, Counter, Counters, HookCost, HookEntry, Point, RegionEntry, SliceBytes,
-    SliceCalibration, SliceEntry, SliceEvent, SliceFlags, SliceRecord, SliceSummary, Sliced,
-    StampWord,
+    Constant, Counter, Counters, HookCost, HookEntry, InterfaceEntry, Point, RegionEntry,
+    SliceBytes, SliceCalibration, SliceEntry, SliceEvent, SliceFlags, SliceRecord, SliceSummary,
+    Sliced, StampWord,
 };
 use alloc::borrow::ToOwned;
 use alloc::vec;
@@ -222,7 +222,13 @@ pub fn entry() -> SliceEntry {
         drop_reasons: ["NOT_DROPPED_YET", "CONSUMED", "NOT_SPECIFIED", "NO_SOCKET"]
             .map(Into::into)
             .into(),
-        interfaces: vec![(3, "veth0".into()), (4, "veth1".into())],
+        interfaces: [(4_026_532_001, 3, "veth0"), (4_026_532_002, 4, "veth1")]
+            .map(|(netns, ifindex, name)| InterfaceEntry {
+                netns,
+                ifindex,
+                name: name.into(),
+            })
+            .into(),
     }
 }
 

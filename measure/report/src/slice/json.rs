@@ -89,7 +89,7 @@ fn identity(source: &SliceSource<'_>, r: &SliceRecord) -> Map<String, Value> {
             "pid": some(tgid.into()),
             "tid": some(tid.into()),
             "comm": text::comm(comm),
-            "interface": source.interface(ifindex),
+            "interface": source.interface(netns, ifindex),
             "netns": some(netns.into()),
             "socket": some(cookie),
         })

@@ -30,8 +30,8 @@ pub(super) fn head(
     let record = &packet.record;
     write!(out, "{} ", of_day(source.time.realtime_ns(record.t0_ns)))?;
     match (
-        source.interface(record.tx_ifindex),
-        source.interface(record.rx_ifindex),
+        source.interface(record.tx_netns, record.tx_ifindex),
+        source.interface(record.rx_netns, record.rx_ifindex),
     ) {
         (Some(from), Some(to)) => write!(out, "{from} > {to} ")?,
         (Some(from), None) => write!(out, "{from} > ")?,

@@ -48,13 +48,14 @@ pub struct SliceSource<'a> {
 }
 
 impl SliceSource<'_> {
-    pub(crate) fn interface(&self, ifindex: u32) -> Option<String> {
+    /// Its name, or its number where that is all that is known; `None`: the packet met no interface.
+    pub fn interface(&self, netns: u32, ifindex: u32) -> Option<String> {
         if ifindex == 0 {
             return None;
         }
         let mut known = self.entry.interfaces.iter();
-        let name = known.find(|(ix, _)| *ix == ifindex).map(|(_, name)| name);
-        Some(name.map_or(format!("if{ifindex}"), |name| crate::printable(name)))
+        let name = known.find(|i| (i.netns, i.ifindex) == (netns, ifindex));
+        Some(name.map_or(format!("if{ifindex}"), |i| crate::printable(&i.name)))
     }
 
     pub(crate) fn drop_reason(&self, reason: u16) -> String {

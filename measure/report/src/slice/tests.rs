@@ -225,7 +225,7 @@ fn names_do_not_steer_the_terminal() {
     rude.tx_comm = *b"\x1b[2Jxxxxxxxxxxxx";
     let mut entry = entry();
     entry.regions[0].name = "tx.\x1b[2J".into();
-    entry.interfaces[0].1 = "\x07".into();
+    entry.interfaces[0].name = "\x07".into();
     let text = shown(
         &entry,
         SliceView {

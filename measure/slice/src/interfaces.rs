@@ -1,0 +1,71 @@
+//! Names of interfaces in every network namespace that can be found: a packet's way may lead through
+//! several, and numbers of interfaces are each namespace's own.
+use hopscope_event::slice::InterfaceEntry;
+use nix::net::if_::if_nameindex;
+use nix::sched::{CloneFlags, setns};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// More are left without names: their interfaces are shown by number.
+const NAMESPACES_MAX: usize = 1024;
+
+/// Of the namespaces of all processes, and of those that `ip netns` knows.
+pub fn names() -> Vec<InterfaceEntry> {
+    let mut found: BTreeMap<u64, PathBuf> = BTreeMap::new();
+    let of_processes = children("/proc").map(|path| path.join("ns/net"));
+    for path in of_processes.chain(children("/run/netns")) {
+        if found.len() < NAMESPACES_MAX
+            && let Ok(namespace) = fs::metadata(&path)
+        {
+            found.entry(namespace.ino()).or_insert(path);
+        }
+    }
+    let each = found
+        .into_iter()
+        .map(|(inode, path)| of_namespace(inode as u32, path));
+    each.flatten().collect()
+}
+
+fn children(of: &str) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(of).into_iter().flatten();
+    entries.filter_map(|entry| Some(entry.ok()?.path()))
+}
+
+/// A thread of its own goes there: namespaces are the threads' own. None where it may not, or
+/// where the namespace is gone by now.
+fn of_namespace(netns: u32, path: PathBuf) -> Vec<InterfaceEntry> {
+    let there = std::thread::spawn(move || {
+        setns(File::open(path)?, CloneFlags::CLONE_NEWNET)?;
+        let interfaces = if_nameindex()?;
+        let named = interfaces.iter().map(|interface| InterfaceEntry {
+            netns,
+            ifindex: interface.index(),
+            name: interface.name().to_string_lossy().into_owned(),
+        });
+        std::io::Result::Ok(named.collect())
+    });
+    there.join().ok().and_then(Result::ok).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_namespace_has_a_loopback_device() {
+        let here = fs::metadata("/proc/self/ns/net").unwrap().ino() as u32;
+        let names = names();
+        // Entering one's own namespace takes privileges too.
+        if nix::unistd::geteuid().is_root() {
+            assert!(
+                names
+                    .iter()
+                    .any(|i| i.netns == here && i.name == "lo" && i.ifindex == 1)
+            );
+        } else {
+            assert!(names.is_empty());
+        }
+    }
+}
