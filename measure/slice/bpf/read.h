@@ -256,7 +256,7 @@ static __always_inline void on_consumed(struct cpu_state *cpu, const struct sk_b
 
 	/* A copy of the packet's head, for a packet socket say, is not the packet. */
 	if (!slot || slot->skb != (u64)skb || slot->record.protocol == PROTOCOL_TCP ||
-	    slot->last_point < RX_CORE || !is_same(slot, head)) {
+	    slot->last_point < RX_CORE || slot->record.stamps[RX_COPIED] || !is_same(slot, head)) {
 		cost(cpu, RX_COPIED, false);
 		return;
 	}
