@@ -131,6 +131,27 @@ static __always_inline void keep_bytes(u64 id, u32 index, const u8 *l3, u32 line
 		packet->captured = len;
 }
 
+/* What of the packet's kept bytes lies in pages outside its buffer. Only programs of sockets' filters can
+ * read those. */
+static __always_inline void keep_pages(struct __sk_buff *ctx, const struct sk_buff *skb)
+{
+	u64 head = head_of(skb);
+	u32 index, want;
+	struct slot *slot = find(head, &index);
+	struct slice_bytes *packet;
+
+	if (!slot)
+		return;
+	packet = bpf_map_lookup_elem(&bytes, &index);
+	if (!packet || packet->id != (slot->record.id | BYTES_ENTRY))
+		return;
+	want = packet->wire_len < config.snap ? packet->wire_len : config.snap;
+	if (want <= packet->captured || want > SNAP_MAX)
+		return;
+	if (!bpf_skb_load_bytes(ctx, 0, packet->bytes, want))
+		packet->captured = want;
+}
+
 /* Whether the packet is of the interface and namespace that are asked for. */
 static __always_inline bool is_here(const struct net_device *dev)
 {

@@ -46,9 +46,15 @@ int BPF_PROG(tp_tcp_sendmsg_locked, const struct sock *sk, const struct msghdr *
 SEC("cgroup_skb/egress")
 int cgroup_egress(struct __sk_buff *ctx)
 {
+	struct sk_buff *skb;
+
 	ENTER_FILTER
-	if (bpf_ksym_exists(bpf_cast_to_kern_ctx))
-		on_ip_out(cpu, bpf_cast_to_kern_ctx(ctx));
+	if (bpf_ksym_exists(bpf_cast_to_kern_ctx)) {
+		skb = bpf_cast_to_kern_ctx(ctx);
+		on_ip_out(cpu, skb);
+		if (config.snap)
+			keep_pages(ctx, skb);
+	}
 	return 1;
 }
 
@@ -134,6 +140,8 @@ int cgroup_ingress(struct __sk_buff *ctx)
 	ENTER_FILTER
 	if (bpf_ksym_exists(bpf_cast_to_kern_ctx)) {
 		skb = bpf_cast_to_kern_ctx(ctx);
+		if (config.snap)
+			keep_pages(ctx, skb);
 		on_rx_ip(cpu, skb, skb->sk);
 	}
 	return 1;
