@@ -255,7 +255,7 @@ mod tests {
         };
         let mut entry = entry();
         entry.regions[0].name = hostile.into();
-        entry.interfaces[0].1 = hostile.into();
+        entry.interfaces[0].name = hostile.into();
         let time = RealTime::new(start, &[]);
         let mut slicer = Slicer::new(&entry);
         let mut stats = SliceStats::default();
