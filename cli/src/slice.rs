@@ -1,6 +1,7 @@
 //! `hopscope slice`: the kernel's own path of every packet.
 mod args;
 mod choice;
+mod control;
 mod headers;
 mod list;
 mod live;
@@ -27,6 +28,9 @@ use std::process::ExitCode;
 pub const NSDUMP: &str = "nsdump";
 
 pub fn run(args: SliceArgs, verbosity: &Verbosity) -> anyhow::Result<ExitCode> {
+    if let Some(control) = &args.control {
+        return control::run(control);
+    }
     if args.live.list {
         return list::run(&args);
     }

@@ -237,7 +237,10 @@ impl<'a> Session<'a> {
                     phase = Instant::now();
                     match self.window.is_some() {
                         true => self.detach(),
-                        false => self.attach()?,
+                        false => {
+                            self.slicer.resume()?;
+                            self.window = Some(Instant::now());
+                        }
                     }
                 }
             }

@@ -1,11 +1,12 @@
 //! Programs at their hooks, and what they count.
-use super::config::{Control, RawCosts};
+use super::config::RawCosts;
+use super::control;
 use super::hooks::{Backend, Hook, Kind, Offer, choose, offers};
 use super::ring::{self, Drained};
 use super::stats::{self, ProgramRuns};
 use super::{Costs, LoadError, Options, counts, object};
 use hopscope_event::slice::{Counters, HookEntry, Point};
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut};
+use libbpf_rs::{Link, MapCore, Object, ProgramMut};
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -15,10 +16,8 @@ pub struct Slicer {
     options: Options,
     chosen: Vec<Offer>,
     hooks: Vec<HookEntry>,
-    control: Control,
     links: Vec<Link>,
-    /// Counts that are not of this recording.
-    before: Counters,
+    /// Left out before this recording.
     missed_before: Vec<u64>,
 }
 
@@ -88,18 +87,13 @@ impl Slicer {
                 options: options.clone(),
                 hooks: entries(options, &offers),
                 chosen,
-                control: Control {
-                    enabled: 0,
-                    min_latency_ns: options.min_latency_ns,
-                    ..Control::default()
-                },
                 links: Vec::new(),
-                before: Counters::default(),
                 missed_before: Vec::new(),
             };
             match slicer.attach() {
                 Ok(_) => {
                     slicer.detach();
+                    slicer.set_min_latency(options.min_latency_ns)?;
                     return Ok(slicer);
                 }
                 // The kernel has the hook by name and refuses it: do without.
@@ -139,6 +133,14 @@ impl Slicer {
     /// Of the first that cannot be attached; none is attached then.
     pub fn start(&mut self) -> Result<Attached, LoadError> {
         self.set_enabled(true)?;
+        self.resume()
+    }
+
+    /// Attaches every program again, whether they are enabled or not.
+    ///
+    /// # Errors
+    /// As [`Slicer::start`].
+    pub fn resume(&mut self) -> Result<Attached, LoadError> {
         self.attach().map_err(|(at, why)| {
             let hook = self.chosen[at].hook;
             LoadError::Attach {
@@ -231,21 +233,18 @@ impl Slicer {
     /// # Errors
     /// The kernel refuses to take the value.
     pub fn set_costs(&mut self, costs: Costs) -> Result<(), LoadError> {
-        self.control.costs = RawCosts::from(costs);
-        self.write_control()
+        self.set(control::COSTS, &RawCosts::from(costs).to_bytes())
     }
 
     /// # Errors
     /// The kernel refuses to take the value.
     pub fn set_enabled(&mut self, is_enabled: bool) -> Result<(), LoadError> {
-        self.control.enabled = u32::from(is_enabled);
-        self.write_control()
+        self.set(control::ENABLED, &u32::from(is_enabled).to_ne_bytes())
     }
 
     /// Whether every packet is one that the filter did not choose.
     pub(crate) fn set_choose_none(&mut self, choose_none: bool) -> Result<(), LoadError> {
-        self.control.choose_none = u32::from(choose_none);
-        self.write_control()
+        self.set(control::CHOOSE_NONE, &u32::from(choose_none).to_ne_bytes())
     }
 
     /// Records of packets that were faster are not handed over.
@@ -253,39 +252,31 @@ impl Slicer {
     /// # Errors
     /// The kernel refuses to take the value.
     pub fn set_min_latency(&mut self, min_latency_ns: u64) -> Result<(), LoadError> {
-        self.control.min_latency_ns = min_latency_ns;
-        self.write_control()
+        self.set(control::MIN_LATENCY, &min_latency_ns.to_ne_bytes())
     }
 
-    fn write_control(&self) -> Result<(), LoadError> {
-        let map = self
-            .object
-            .maps()
-            .find(|map| map.name().to_string_lossy().ends_with(".bss"))
-            .ok_or(LoadError::Bpf {
-                what: "setting values",
-                why: "the map is missing".into(),
-            })?;
-        map.update(&0u32.to_ne_bytes(), &self.control.to_bytes(), MapFlags::ANY)
-            .map_err(LoadError::bpf("setting values"))
+    fn set(&self, at: usize, bytes: &[u8]) -> Result<(), LoadError> {
+        let mut maps = self.object.maps();
+        let map = maps.find(|map| map.name().to_string_lossy().ends_with(".bss"));
+        let map = map.ok_or(LoadError::Bpf {
+            what: "setting values",
+            why: "the map is missing".into(),
+        })?;
+        control::set(&map, at, bytes)
     }
 
     /// # Errors
     /// The kernel's map cannot be read.
     pub fn counters(&self) -> Result<Counters, LoadError> {
-        let mut counters = counts::read(&self.object)?;
-        for (name, count) in &mut counters.0 {
-            *count -= self.before.0.get(name).copied().unwrap_or(0);
-        }
-        Ok(counters)
+        counts::read(&self.object)
     }
 
-    /// Everything is counted from here on.
+    /// Everything is counted from here on. To be called while nothing is attached.
     ///
     /// # Errors
     /// The kernel's map cannot be read.
     pub fn forget_counts(&mut self) -> Result<(), LoadError> {
-        self.before = counts::read(&self.object)?;
+        counts::clear(&self.object)?;
         let runs = self.runs(&[])?;
         self.missed_before = runs.iter().map(|(_, runs)| runs.missed).collect();
         Ok(())

@@ -76,10 +76,10 @@ pub(super) struct Config {
     pub comm: [u8; 16],
 }
 
-/// `struct slice_control`
-#[derive(Debug, Clone, Copy, Default)]
+/// `struct slice_control`: its layout, for the offsets in `control`.
 #[repr(C)]
-pub(super) struct Control {
+#[allow(dead_code, reason = "only its layout is used")]
+struct Control {
     pub enabled: u32,
     pub choose_none: u32,
     pub min_latency_ns: u64,
@@ -98,8 +98,11 @@ pub(super) struct RawCosts {
 const _: () = {
     assert!(size_of::<Config>() == 56);
     assert!(offset_of!(Config, comm) == 40);
-    assert!(size_of::<Control>() == 216);
-    assert!(offset_of!(Control, costs) == 16);
+    assert!(size_of::<Control>() == super::control::BYTES);
+    assert!(offset_of!(Control, enabled) == super::control::ENABLED);
+    assert!(offset_of!(Control, choose_none) == super::control::CHOOSE_NONE);
+    assert!(offset_of!(Control, min_latency_ns) == super::control::MIN_LATENCY);
+    assert!(offset_of!(Control, costs) == super::control::COSTS);
 };
 
 impl From<Costs> for RawCosts {
@@ -165,17 +168,10 @@ impl Config {
     }
 }
 
-impl Control {
+impl RawCosts {
     pub(super) fn to_bytes(self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(size_of::<Control>());
-        bytes.extend(self.enabled.to_ne_bytes());
-        bytes.extend(self.choose_none.to_ne_bytes());
-        bytes.extend(self.min_latency_ns.to_ne_bytes());
-        for word in self.costs.hit_ns.iter().chain(&self.costs.miss_ns) {
-            bytes.extend(word.to_ne_bytes());
-        }
-        bytes.extend(self.costs.begin_ns.to_ne_bytes());
-        bytes.extend(self.costs.hand_over_ns.to_ne_bytes());
-        bytes
+        let hits = self.hit_ns.iter().chain(&self.miss_ns);
+        let words = hits.chain([&self.begin_ns, &self.hand_over_ns]);
+        words.flat_map(|word| word.to_ne_bytes()).collect()
     }
 }

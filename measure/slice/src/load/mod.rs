@@ -2,12 +2,14 @@
 //! code: libbpf's instructions are reached through raw pointers.
 mod attach;
 mod config;
+mod control;
 mod counts;
 mod error;
 mod hooks;
 mod object;
 #[allow(unsafe_code)]
 mod ring;
+mod running;
 #[allow(unsafe_code)]
 mod stats;
 
@@ -18,3 +20,4 @@ pub use error::LoadError;
 pub use hooks::{Backend, Hook, Offer, drop_reasons, offers};
 pub use object::{FILTER_INSNS, FILTER_SCRATCH};
 pub use ring::{Drained, Entry};
+pub use running::{Running, Settings, running};
