@@ -8,9 +8,7 @@ use crate::logger::Verbosity;
 use anyhow::{Context, bail, ensure};
 use hopscope_analyze::slice::RealTime;
 use hopscope_event::clock::read::clock_sync;
-use hopscope_event::slice::{
-    SliceBytes, SliceCalibration, SliceEntry, SliceEvent, SliceSummary, Sliced,
-};
+use hopscope_event::slice::{SliceBytes, SliceCalibration, SliceEntry, SliceSummary, Sliced};
 use hopscope_event::{ClockSync, RecordingMeta, Summary};
 use hopscope_probe::attach::{Held, launch};
 use hopscope_report::slice::SliceSource;
@@ -49,7 +47,7 @@ pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<Exi
     let meta = crate::host::meta();
     let entry = SliceEntry {
         backend: slicer.backend().name().to_owned(),
-        event: SliceEvent::Time,
+        event: options.event.clone(),
         filter: args.expression.join(" "),
         points: slicer.points(),
         hooks: slicer.hooks().to_vec(),
@@ -69,11 +67,6 @@ pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<Exi
 }
 
 fn refuse(args: &SliceArgs) -> anyhow::Result<()> {
-    ensure!(
-        args.live.event == "time",
-        "--event {}: stamps read the time only, for now",
-        args.live.event
-    );
     ensure!(
         args.files.file_size.is_none(),
         "-C: files are not cut yet; use -d or -c to end one"

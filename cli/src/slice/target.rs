@@ -26,6 +26,7 @@ pub fn options(
         Backend::Tracepoint => Some(load::Backend::Tracepoint),
         Backend::Raw => Some(load::Backend::Raw),
     };
+    options.event = load::event(&live.event)?;
     options.slots = live.slots;
     options.cgroup = match &live.cgroup {
         Some(path) => cgroup(path)?,

@@ -158,8 +158,14 @@ static __always_inline void stamp(struct cpu_state *cpu, struct slot *slot, u64 
 {
 	u64 value = now();
 	u32 on = bpf_get_smp_processor_id();
-	u64 word = stamp_word(slot, value, cpu->cost, on);
+	u64 word;
 
+	/* Each processor counts its own events: of what lies between two, nothing is known. */
+	if (config.is_event && slot->last_cpu != on)
+		slot->base = value - slot->last_delta;
+	word = stamp_word(slot, value, cpu->cost, on);
+	if (config.is_event)
+		slot->last_delta = (u32)word;
 	if (slot->last_cpu != on) {
 		slot->record.flags |= F_CROSS_CPU;
 		cpu->counters[CROSS_CPU]++;

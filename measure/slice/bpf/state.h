@@ -39,7 +39,7 @@ struct slot {
 	u32 wake_tid;
 	u32 last_point;
 	u32 is_kept;     /* its buffer may be gone, as GRO and TCP merge packets: it is found by reference */
-	u32 reserved;
+	u32 last_delta;
 	struct slice_record record;
 } __attribute__((aligned(64)));
 

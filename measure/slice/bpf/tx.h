@@ -94,6 +94,7 @@ static __always_inline void stamp_moment(struct slot *slot, const struct moment 
 		stamp_word(slot, moment->value, moment->cost - control.hit_ns[point], moment->cpu);
 	slot->last_cost = moment->cost;
 	slot->last_cpu = moment->cpu;
+	slot->last_delta = (u32)slot->record.stamps[point];
 	slot->last_point = point;
 }
 
@@ -462,6 +463,8 @@ static __always_inline void on_driver_done(struct cpu_state *cpu, u64 skb, const
 			slot->record.stamps[TX_DONE] = stamp_word(slot, value, cpu->cost, on);
 			cost(cpu, TX_DONE, true);
 			slot->last_cost = cpu->cost;
+		} else if (config.is_event) {
+			cost(cpu, TX_DONE, false);
 		} else {
 			u64 delta = value - slot->base;
 

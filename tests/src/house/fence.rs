@@ -12,6 +12,7 @@ const FENCED_IN: &[&str] = &[
     "measure/probe/src/memory",
     "measure/probe/src/patch",
     "measure/slice/src/filter/libpcap",
+    "measure/slice/src/load/event",
     "measure/slice/src/load/ring",
     "measure/slice/src/load/stats",
     "netio/src/sys",

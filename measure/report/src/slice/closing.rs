@@ -47,7 +47,7 @@ pub fn write_slice_closing(out: &mut impl Write, closing: &SliceClosing<'_>) -> 
         writeln!(out, "DAMAGED: {}", printable(damage))?;
     }
     match closing.summary {
-        Some(summary) => counted(out, summary)?,
+        Some(summary) => counted(out, closing, summary)?,
         None => writeln!(
             out,
             "not ended in order: what the kernel counted is not known"
@@ -143,7 +143,11 @@ fn write_row(
 }
 
 /// tcpdump's three numbers, then everything that counted.
-fn counted(out: &mut impl Write, summary: &SliceSummary) -> io::Result<()> {
+fn counted(
+    out: &mut impl Write,
+    closing: &SliceClosing<'_>,
+    summary: &SliceSummary,
+) -> io::Result<()> {
     let get = |counter| summary.counters.get(counter);
     let received = get(Counter::Seen).saturating_sub(get(Counter::Unmatched));
     let dropped = get(Counter::NoSlot) + get(Counter::RingFull);
@@ -188,7 +192,7 @@ fn counted(out: &mut impl Write, summary: &SliceSummary) -> io::Result<()> {
         }
     }
     let packets = get(Counter::Created);
-    if let Some(added) = cost_per_packet(summary) {
+    if let Some(added) = cost_per_packet(closing, summary) {
         let hits = get(Counter::Hits) as f64 / packets as f64;
         writeln!(
             out,
@@ -200,10 +204,11 @@ fn counted(out: &mut impl Write, summary: &SliceSummary) -> io::Result<()> {
     Ok(())
 }
 
-fn cost_per_packet(summary: &SliceSummary) -> Option<f64> {
+/// In ns; of an event's recording it is a count, which says nothing of time.
+fn cost_per_packet(closing: &SliceClosing<'_>, summary: &SliceSummary) -> Option<f64> {
     let packets = summary.counters.get(Counter::Created);
     let cost = summary.counters.get(Counter::CostNs);
-    (packets > 0 && cost > 0).then(|| cost as f64 / packets as f64)
+    (packets > 0 && cost > 0 && closing.source.is_time()).then(|| cost as f64 / packets as f64)
 }
 
 fn oddities(out: &mut impl Write, stats: &SliceStats) -> io::Result<()> {
@@ -284,7 +289,7 @@ pub fn write_slice_closing_json(
         "backend": source.entry.backend,
         "filter": source.entry.filter,
         "calibration": source.entry.calibration,
-        "added_ns_per_packet": closing.summary.and_then(cost_per_packet),
+        "added_ns_per_packet": closing.summary.and_then(|summary| cost_per_packet(closing, summary)),
         "summary": closing.summary,
     });
     serde_json::to_writer(&mut *out, &object)?;

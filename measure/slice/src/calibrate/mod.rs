@@ -10,7 +10,7 @@ use crate::load::{
     CLOCK_ONLY, Costs, Drained, EMPTY, EMPTY_FIRST, Entry, LoadError, Options, Slicer,
 };
 use constant::{constant, median, slope};
-use hopscope_event::slice::{Constant, Point, SliceCalibration, SliceRecord};
+use hopscope_event::slice::{Constant, HookCost, Point, SliceCalibration, SliceEvent, SliceRecord};
 use path::{EmptyHit, path_costs};
 use traffic::Loopback;
 
@@ -42,6 +42,9 @@ pub fn calibrate(slicer: &mut Slicer) -> Result<SliceCalibration, CalibrateError
     let traffic = Loopback::new()?;
     let empty = empty_regions(slicer.options(), &traffic)?;
     let clock_only = extra_hits(slicer, &traffic, CLOCK_ONLY)?;
+    if slicer.options().event != SliceEvent::Time {
+        return of_event(slicer, &empty);
+    }
     let path = path_costs(slicer, &traffic, empty.hit)?;
     let mut hit_ns = [empty.hit.hit.mode; Point::MAX];
     for cost in &path.hits {
@@ -59,6 +62,23 @@ pub fn calibrate(slicer: &mut Slicer) -> Result<SliceCalibration, CalibrateError
         hits: path.hits,
         begin: Some(path.begin),
         hand_over: Some(path.hand_over),
+    })
+}
+
+/// Constants in events (NetSlice's n(o,e) and n(beta,e)): every hit counts as one that only stamps, and
+/// nothing is known of beginning and handing over.
+fn of_event(slicer: &mut Slicer, empty: &Empty) -> Result<SliceCalibration, CalibrateError> {
+    let hit = empty.hit.hit;
+    slicer.set_costs(Costs {
+        hit_ns: [hit.mode; Point::MAX],
+        miss_ns: [hit.mode; Point::MAX],
+        ..Costs::default()
+    })?;
+    let points = slicer.points().into_iter();
+    Ok(SliceCalibration {
+        tau_o: Some(empty.tau_o),
+        hits: points.map(|point| HookCost { point, hit }).collect(),
+        ..SliceCalibration::default()
     })
 }
 
@@ -81,9 +101,11 @@ fn empty_regions(options: &Options, traffic: &Loopback) -> Result<Empty, Calibra
         Point::RxIp,
         Point::RxCopied,
     ];
+    let event = options.event.clone();
     // Of whatever backend has all of these points; in the group that every process is in.
     let options = Options {
         cgroup: cgroup2().unwrap_or_else(|| options.cgroup.clone()),
+        event,
         ..Options::new(points)
     };
     let mut slicer = Slicer::load_to_calibrate(&options)?;

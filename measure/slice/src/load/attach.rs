@@ -1,11 +1,12 @@
 //! Programs at their hooks, and what they count.
 use super::config::RawCosts;
 use super::control;
+use super::event;
 use super::hooks::{Backend, Hook, Kind, Offer, choose, offers};
 use super::ring::{self, Drained};
 use super::stats::{self, ProgramRuns};
 use super::{Costs, LoadError, Options, counts, object};
-use hopscope_event::slice::{Counters, HookEntry, Point};
+use hopscope_event::slice::{Counters, HookEntry, Point, SliceEvent};
 use libbpf_rs::{Link, MapCore, Object, ProgramMut};
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -17,6 +18,8 @@ pub struct Slicer {
     chosen: Vec<Offer>,
     hooks: Vec<HookEntry>,
     links: Vec<Link>,
+    /// Count while they are open.
+    _events: Vec<OwnedFd>,
     /// Left out before this recording.
     missed_before: Vec<u64>,
 }
@@ -82,12 +85,17 @@ impl Slicer {
                 });
             }
             let object = object::load(options, &chosen, extra, &stamped)?;
+            let events = match &options.event {
+                SliceEvent::Time => Vec::new(),
+                SliceEvent::Counter(name) => event::open(&object, name)?,
+            };
             let mut slicer = Slicer {
                 object,
                 options: options.clone(),
                 hooks: entries(options, &offers),
                 chosen,
                 links: Vec::new(),
+                _events: events,
                 missed_before: Vec::new(),
             };
             match slicer.attach() {

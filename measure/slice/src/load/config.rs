@@ -1,5 +1,5 @@
 //! What the kernel programs are told: `bpf/contract.h`.
-use hopscope_event::slice::Point;
+use hopscope_event::slice::{Point, SliceEvent};
 use std::mem::{offset_of, size_of};
 
 /// What to slice, and how much is kept.
@@ -23,6 +23,8 @@ pub struct Options {
     /// The translated pcap-filter expression, in BPF instructions.
     pub filter: Option<Vec<u64>>,
     pub min_latency_ns: u64,
+    /// What a stamp reads.
+    pub event: SliceEvent,
     /// Control group whose sockets are watched; the root sees every one.
     pub cgroup: std::path::PathBuf,
 }
@@ -42,6 +44,7 @@ impl Options {
             comm: None,
             filter: None,
             min_latency_ns: 0,
+            event: SliceEvent::Time,
             cgroup: "/sys/fs/cgroup".into(),
         }
     }
@@ -136,7 +139,7 @@ impl Config {
             last_point: last(|_| true),
             last_tx_point: last(|point| point.is_tx()),
             has_filter: u8::from(options.filter.is_some()),
-            is_event: 0,
+            is_event: u8::from(options.event != SliceEvent::Time),
             snap: options.snap,
             ifindex: options.ifindex.unwrap_or(0),
             netns: options.netns.unwrap_or(0),

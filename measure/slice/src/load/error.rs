@@ -27,6 +27,8 @@ pub enum LoadError {
     Slots { slots: u32 },
     #[error("a ring of {bytes} bytes: the size must be a power of two from 4,096 to 1 GiB")]
     Ring { bytes: u32 },
+    #[error("event {name}: {why}")]
+    Event { name: String, why: String },
     #[error("{what}: {source}")]
     Os {
         what: &'static str,

@@ -5,6 +5,8 @@ mod config;
 mod control;
 mod counts;
 mod error;
+#[allow(unsafe_code)]
+mod event;
 mod hooks;
 mod object;
 #[allow(unsafe_code)]
@@ -17,6 +19,7 @@ pub use attach::{Attached, Slicer};
 pub(crate) use attach::{CLOCK_ONLY, EMPTY, EMPTY_FIRST};
 pub use config::{Costs, Options};
 pub use error::LoadError;
+pub use event::event;
 pub use hooks::{Backend, Hook, Offer, drop_reasons, offers};
 pub use object::{FILTER_INSNS, FILTER_SCRATCH};
 pub use ring::{Drained, Entry};

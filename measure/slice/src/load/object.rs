@@ -98,6 +98,10 @@ fn fit(
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match name.as_str() {
+            "events" => {
+                let cpus = libbpf_rs::num_possible_cpus().map_err(sized("events"))?;
+                map.set_max_entries(cpus as u32).map_err(sized("events"))?;
+            }
             "buckets" => map
                 .set_max_entries(options.slots / WAYS)
                 .map_err(sized("buckets"))?,
