@@ -9,6 +9,7 @@ mod open;
 mod pass;
 mod pcapng;
 mod read;
+mod rotate;
 mod save;
 mod target;
 

@@ -2,6 +2,7 @@
 use super::args::SliceArgs;
 use super::choice::Choice;
 use super::pass::{Pass, To};
+use super::rotate::Rotation;
 use super::save::{Format, SliceFile};
 use super::target;
 use crate::logger::Verbosity;
@@ -17,6 +18,7 @@ use hopscope_slice::interfaces;
 use hopscope_slice::load::{Drained, Entry, Slicer, drop_reasons};
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 use std::process::{Child, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,9 +69,11 @@ pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<Exi
 }
 
 fn refuse(args: &SliceArgs) -> anyhow::Result<()> {
+    let writes = [&args.files.write, &args.files.output];
+    let is_file = |path: &&PathBuf| path.as_os_str() != "-";
     ensure!(
-        args.files.file_size.is_none(),
-        "-C: files are not cut yet; use -d or -c to end one"
+        args.files.file_size.is_none() || writes.into_iter().flatten().any(|p| is_file(&p)),
+        "-C cuts files: give one with -w or -o"
     );
     if let Some(user) = &args.live.relinquish_privileges {
         bail!("-Z {user}: the counters are read with privileges to the end");
@@ -100,6 +104,23 @@ fn say_what_is_missing(entry: &SliceEntry) {
     }
 }
 
+/// What a trace says at its end; of functions there are none in it.
+fn ended(why: &str, recorded: u64) -> Summary {
+    Summary {
+        end: clock_sync(),
+        ended_because: why.to_owned(),
+        recorded,
+        lost: 0,
+        torn: 0,
+        threads_measured: 0,
+        calls_unmeasured: None,
+        attach_pause_ns: Vec::new(),
+        detach_pause_ns: Vec::new(),
+        recorder_cpu_ns: None,
+        notes: Vec::new(),
+    }
+}
+
 struct Session<'a> {
     slicer: Slicer,
     ring: Drained,
@@ -115,6 +136,7 @@ struct Session<'a> {
     begun: Instant,
     attached: Duration,
     window: Option<Instant>,
+    rotation: Option<(Rotation, Format)>,
     writes_stdout: bool,
 }
 
@@ -131,9 +153,19 @@ impl<'a> Session<'a> {
             (None, Some(path)) => Some((path, Format::Hop)),
             (None, None) => None,
         };
-        let to = match file {
-            Some((path, format)) => To::File(SliceFile::create(path, format, meta, entry)?),
-            None => {
+        let rotation = args
+            .files
+            .file_size
+            .zip(file)
+            .map(|(millions, (path, format))| {
+                (Rotation::new(path, millions, args.files.file_count), format)
+            });
+        let to = match (&rotation, file) {
+            (Some((rotation, format)), _) => {
+                To::File(SliceFile::create(&rotation.path(), *format, meta, entry)?)
+            }
+            (None, Some((path, format))) => To::File(SliceFile::create(path, format, meta, entry)?),
+            (None, None) => {
                 To::people_or_programs(&args.shown, verbosity.is_verbose(), verbosity.is_quiet())
             }
         };
@@ -152,6 +184,7 @@ impl<'a> Session<'a> {
             begun: Instant::now(),
             attached: Duration::ZERO,
             window: None,
+            rotation,
             writes_stdout: file.is_some_and(|(path, _)| path.as_os_str() == "-"),
         })
     }
@@ -205,6 +238,7 @@ impl<'a> Session<'a> {
             if self.take(args.choice.count)? {
                 return Ok("enough packets");
             }
+            self.rotate()?;
             if stop.load(Ordering::Relaxed) {
                 return Ok("a signal");
             }
@@ -243,6 +277,25 @@ impl<'a> Session<'a> {
             }
             std::thread::sleep(POLL);
         }
+    }
+
+    /// Ends a full file and begins the next, which is a recording of its own.
+    fn rotate(&mut self) -> anyhow::Result<()> {
+        let (Some((rotation, format)), Some(file)) = (&mut self.rotation, self.pass.file()) else {
+            return Ok(());
+        };
+        file.flush()?;
+        if !rotation.is_full(file.bytes_written()) {
+            return Ok(());
+        }
+        rotation.step();
+        let mut next = SliceFile::create(&rotation.path(), *format, self.meta, self.entry)?;
+        for sync in self.clocks.iter().rev().take(1) {
+            next.clock(*sync)?;
+        }
+        let full = std::mem::replace(file, next);
+        let whole = ended("the file was full; the next one goes on", 0);
+        full.finish(None, Some(&whole))
     }
 
     /// What lies in the ring; true when there are enough packets.
@@ -319,19 +372,7 @@ impl<'a> Session<'a> {
         self.out.flush()?;
         let recorded = self.pass.taken();
         if let Some(file) = self.pass.into_file() {
-            let whole = Summary {
-                end: clock_sync(),
-                ended_because: why.to_owned(),
-                recorded,
-                lost: 0,
-                torn: 0,
-                threads_measured: 0,
-                calls_unmeasured: None,
-                attach_pause_ns: Vec::new(),
-                detach_pause_ns: Vec::new(),
-                recorder_cpu_ns: None,
-                notes: Vec::new(),
-            };
+            let whole = ended(why, recorded);
             file.finish(Some(&summary), Some(&whole))?;
         }
         let status = match &mut self.child {

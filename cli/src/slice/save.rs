@@ -236,7 +236,6 @@ impl<W: Write> SliceFile<W> {
     }
 
     /// Everything so far is in the file.
-    #[allow(dead_code)] // for files that grow while packets come
     pub fn flush(&mut self) -> anyhow::Result<()> {
         self.rows()?;
         match &mut self.inner {
@@ -247,7 +246,6 @@ impl<W: Write> SliceFile<W> {
     }
 
     /// What the file has, and packets that wait to be written not counted.
-    #[allow(dead_code)] // for files that grow while packets come
     pub fn bytes_written(&mut self) -> u64 {
         match &mut self.inner {
             Inner::Hop { writer, .. } => writer.get_mut().bytes,
