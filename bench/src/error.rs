@@ -36,6 +36,8 @@ pub enum Error {
         seconds: u64,
         said: String,
     },
+    #[error("{wanted} processors are needed, {found} may be used here (taskset, cpusets)")]
+    Processors { wanted: usize, found: usize },
     #[error("cannot write results: {0}")]
     Output(std::io::Error),
     #[error("{program} printed no JSON summary (last line: {line:?})")]

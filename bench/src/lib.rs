@@ -25,6 +25,7 @@ pub mod program;
 pub mod propagation;
 pub mod recorder;
 pub mod rows;
+pub mod slice;
 pub mod stats;
 
 use std::path::PathBuf;

@@ -25,6 +25,10 @@ enum What {
     Analyze(Common),
     /// The generator: packets a second, round trips beside a C client, a known delay
     Load(Common),
+    /// What hooks in the kernel add to a packet, and what is left of it once corrected
+    Slice(Common),
+    /// Which layer of the kernel takes how long to send over TCP, from the call to the driver
+    CaseTcpSend(Common),
     /// Three network functions at growing numbers of probes a packet, beside what the floor costs
     CaseDensity(WithDemo),
     /// What the packets behind a slow one lose, and what the firewall's modules take
@@ -176,6 +180,11 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         What::Recorder(common) => ("recorder", common, Box::new(hopscope_bench::recorder::run)),
         What::Analyze(common) => ("analyze", common, Box::new(hopscope_bench::analyze::run)),
         What::Load(common) => ("load", common, Box::new(hopscope_bench::load::run)),
+        What::Slice(common) => ("slice", common, Box::new(hopscope_bench::slice::run)),
+        What::CaseTcpSend(common) => {
+            let bench = Box::new(hopscope_bench::slice::send::run);
+            ("case-tcp-send", common, bench)
+        }
         What::Html(common) => ("html", common, Box::new(hopscope_bench::html::run)),
         What::CaseDensity(density) => {
             let demo = density.demo.as_ref();

@@ -6,6 +6,7 @@ mod html;
 mod load;
 mod locality;
 mod propagation;
+mod slice;
 
 use anyhow::Result;
 use hopscope_tests::{Output, Suite, command, hopscope, repository, scratch, target_dir};
@@ -19,6 +20,7 @@ pub(crate) fn register(suite: &mut Suite) {
     load::register(suite);
     locality::register(suite);
     propagation::register(suite);
+    slice::register(suite);
 }
 
 /// `hopscope bench NAME --quick --json …`, which builds beside everything else that proofs build.

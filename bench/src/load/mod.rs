@@ -6,7 +6,7 @@ mod delay;
 pub(crate) mod network;
 mod others;
 mod packets;
-mod programs;
+pub(crate) mod programs;
 mod report;
 mod round_trips;
 

@@ -2,7 +2,7 @@
 //! and their cables are gone.
 use crate::error::{Error, Result};
 use crate::program::run;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// Prepared for traffic: /sys shows the devices of in here, and nothing but the bench's own goes over
@@ -175,6 +175,18 @@ impl Server {
             program: self.name.clone(),
             status,
             said: crate::program::last_words(&said),
+        }
+    }
+
+    /// Gives it a line; returns the one that it answers.
+    pub(crate) fn ask(&mut self, line: &str) -> Result<String> {
+        let asked = self.stdin.as_mut().map(|stdin| writeln!(stdin, "{line}"));
+        asked
+            .transpose()
+            .map_err(Error::file("write to", &self.name))?;
+        match self.line()? {
+            answer if answer.is_empty() => Err(self.end_badly()),
+            answer => Ok(answer),
         }
     }
 

@@ -1,0 +1,210 @@
+//! The summary of `bench slice`: headline figures against their goals, and what stands behind them.
+use super::duty::Duty;
+use super::flat::Flat;
+use super::round_trips::Size;
+use crate::compare::TEST;
+use crate::envelope::Summary;
+use crate::goal::Goal;
+use crate::rows::NotMeasured;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+pub(crate) struct Figures {
+    pub(crate) sizes: Vec<Size>,
+    pub(crate) duty: Option<Duty>,
+    pub(crate) flat: Option<Flat>,
+    pub(crate) not_measured: Vec<NotMeasured>,
+}
+
+const CORRECTED_GOAL_PERCENT: f64 = 1.0;
+/// "Flat" in the sense of the sum of slices: within 5 %.
+const FLAT_GOAL: f64 = 1.05;
+
+impl Figures {
+    /// Over all sizes.
+    fn worst(&self, of: impl Fn(&Size) -> f64) -> Option<f64> {
+        self.sizes.iter().map(of).max_by(f64::total_cmp)
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        let smallest = self.sizes.first();
+        // The size that is furthest beyond what it may be: 1 %, or what A shows against itself.
+        let worst_corrected = self.sizes.iter().max_by(|a, b| {
+            let beyond = |s: &Size| s.corrected_error_percent() / corrected_goal(s);
+            beyond(a).total_cmp(&beyond(b))
+        });
+        let duty = self.duty.as_ref().map(Duty::overhead_percent);
+        vec![
+            Goal::at_most("ns_per_packet", smallest.map(|s| s.ns_per_packet), 1500.0),
+            Goal::at_most(
+                "cost_vs_clock_only",
+                self.worst(Size::cost_vs_clock_only),
+                1.2,
+            ),
+            Goal::at_most(
+                "rtt_overhead_percent",
+                self.worst(Size::rtt_overhead_percent),
+                5.0,
+            ),
+            Goal::at_most("duty_overhead_percent", duty, 0.5),
+            Goal::at_most(
+                "corrected_error_percent",
+                worst_corrected.map(Size::corrected_error_percent),
+                worst_corrected.map_or(CORRECTED_GOAL_PERCENT, corrected_goal),
+            ),
+            Goal::at_most(
+                "slices_vs_whole_percent",
+                self.worst(|s| s.slices_vs_whole_percent.median),
+                5.0,
+            ),
+            Goal::at_most(
+                "outer_flat_ratio",
+                self.flat.as_ref().map(|f| f.ratio),
+                FLAT_GOAL,
+            ),
+        ]
+    }
+
+    pub(crate) fn summary(self) -> Summary {
+        let goals = self.goals();
+        let complete = goals.iter().all(|g| g.measured.is_some());
+        let mut fields = Map::new();
+        let smallest = self.sizes.first();
+        let mut put = |name: &str, value: Option<f64>| {
+            fields.insert(name.into(), value.map_or(Value::Null, Value::from));
+        };
+        let us = |of: fn(&Size) -> f64| smallest.map(|s| of(s) / 1e3);
+        put("rtt_off_us", us(|s| s.rtt.a.median));
+        put("rtt_attached_us", us(|s| s.rtt.b.median));
+        put("rtt_corrected_us", us(|s| s.rtt_corrected.b.median));
+        put("aa_band_us", us(|s| s.rtt_added.band()));
+        put("hits_per_packet", smallest.map(|s| s.hits_per_packet));
+        put(
+            "clock_only_hit_ns",
+            smallest.map(|s| s.clock_only_hit_ns.median),
+        );
+        put("tau_o_ns", smallest.map(|s| s.tau_o_ns.median));
+        put(
+            "said_added_ns_per_packet",
+            smallest.map(|s| s.said_added_ns_per_packet.median),
+        );
+        for goal in &goals {
+            put(goal.name, goal.measured);
+        }
+        fields.insert("sizes".into(), json!(self.sizes));
+        fields.insert("duty".into(), json!(self.duty));
+        fields.insert("outer".into(), json!(self.flat));
+        fields.insert("goals".into(), json!(goals));
+        fields.insert("test".into(), json!(TEST));
+        fields.insert("not_measured".into(), json!(self.not_measured));
+        let table = self.table(&goals);
+        Summary {
+            unit: json!({
+                "_us": "us", "_ns": "ns", "_percent": "%", "ns_per_packet": "ns",
+                "cost_vs_clock_only": "ratio", "outer_flat_ratio": "ratio", "sizes": "ns",
+                "outer": "ns", "duty": "ns",
+            }),
+            fields,
+            table,
+            complete,
+        }
+    }
+
+    fn table(&self, goals: &[Goal]) -> String {
+        let mut out = String::from(
+            "blocking round trips over TCP between two processors, veth between two namespaces, \
+             seven regions;\nA: nothing attached, B: attached; medians of windows\n",
+        );
+        for size in &self.sizes {
+            let _ = write!(out, "\n{}", of_size(size));
+        }
+        if let Some(duty) = &self.duty {
+            let _ = writeln!(
+                out,
+                "\n--duty {} (attached for {:.1} % of the time): A {:.2} us, B {:.2} us\n{}",
+                duty.duty,
+                100.0 * duty.attached_share,
+                duty.rtt.a.median / 1e3,
+                duty.rtt.b.median / 1e3,
+                duty.rtt
+            );
+        }
+        if let Some(flat) = &self.flat {
+            let _ = writeln!(
+                out,
+                "\nfrom the sending system call to the return of the receiving one, corrected:"
+            );
+            for (hooks, s) in &flat.corrected_ns {
+                let _ = writeln!(
+                    out,
+                    "{hooks:>4} hooks  {:>7.2} us  ({:.2} .. {:.2})",
+                    s.median / 1e3,
+                    s.p10 / 1e3,
+                    s.p90 / 1e3
+                );
+            }
+            let _ = writeln!(
+                out,
+                "largest over smallest {:.3}; of the fewest hooks against themselves {:.3}",
+                flat.ratio, flat.control_ratio
+            );
+        }
+        out.push('\n');
+        for goal in goals {
+            let measured = goal
+                .measured
+                .map_or("-".into(), |measured| format!("{measured:.2}"));
+            let _ = writeln!(
+                out,
+                "{:<24} {measured:>8}, goal {} {:.2}: {}",
+                goal.name,
+                goal.sign(),
+                goal.bound(),
+                goal.verdict()
+            );
+        }
+        for missing in &self.not_measured {
+            let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
+        }
+        out
+    }
+}
+
+fn corrected_goal(size: &Size) -> f64 {
+    size.aa_band_percent().max(CORRECTED_GOAL_PERCENT)
+}
+
+fn of_size(size: &Size) -> String {
+    let us = |ns: f64| ns / 1e3;
+    let added = size.rtt_added;
+    format!(
+        "{} B frames: off {:.2} us, attached {:.2} us, corrected {:.2} us; A against A up to {:.2} us\n\
+         {}\n\
+         corrected against off: {:+.2} % ({:+.2} .. {:+.2})\n\
+         a packet: {:.0} ns seen from outside ({:.0} .. {:.0}), {:.0} ns of the asking end's processor \
+         time;\n  the tool says {:.0} ns; {:.1} hits x {:.0} ns of a hit that reads the clock alone; an \
+         empty region {:.0} ns\n\
+         sum of slices off the whole by {:.2} %; {:.0} packets, {:.0} records lost\n",
+        size.frame_bytes,
+        us(size.rtt.a.median),
+        us(size.rtt.b.median),
+        us(size.rtt_corrected.b.median),
+        us(added.band()),
+        size.rtt,
+        100.0 * (size.rtt_corrected.ratio.estimate - 1.0),
+        100.0 * (size.rtt_corrected.ratio.low - 1.0),
+        100.0 * (size.rtt_corrected.ratio.high - 1.0),
+        size.ns_per_packet,
+        added.added.low / size.packets_per_round_trip,
+        added.added.high / size.packets_per_round_trip,
+        // By symmetry: each end sends one packet and receives one.
+        2.0 * size.cpu_added.added.estimate / size.packets_per_round_trip,
+        size.said_added_ns_per_packet.median,
+        size.hits_per_packet,
+        size.clock_only_hit_ns.median,
+        size.tau_o_ns.median,
+        size.slices_vs_whole_percent.median,
+        size.packets,
+        size.records_lost,
+    )
+}

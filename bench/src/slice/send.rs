@@ -1,0 +1,189 @@
+//! `bench case-tcp-send`: how the time of sending over TCP is shared by the layers that the data go
+//! through, from the system call to the driver (NetSlice, figure 7).
+use super::Bench;
+use super::traffic::Route;
+use crate::Settings;
+use crate::envelope::{Output, Summary};
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::rows::NotMeasured;
+use crate::stats::Spread;
+use serde::Serialize;
+use serde_json::{Map, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Layers in a packet's order, and the points between which they lie.
+const LAYERS: [(&str, &str, &str); 5] = [
+    ("call", "tx_syscall", "tx_transport"),
+    ("tcp", "tx_transport", "tx_ip_out"),
+    ("ip", "tx_ip_out", "tx_dev_queue"),
+    ("queue", "tx_dev_queue", "tx_driver"),
+    ("driver", "tx_driver", "tx_done"),
+];
+const MESSAGES: [u32; 4] = [64, 512, 1448, 16 * 1024];
+
+/// A device, and what stands in front of it.
+struct Way {
+    name: &'static str,
+    lay: fn() -> Result<Route>,
+}
+
+const WAYS: [Way; 4] = [
+    Way {
+        name: "veth",
+        lay: Route::cable,
+    },
+    Way {
+        name: "veth, tbf",
+        lay: || Route::cable()?.with_tbf(),
+    },
+    Way {
+        name: "loopback",
+        lay: Route::loopback,
+    },
+    Way {
+        name: "loopback, tbf",
+        lay: || Route::loopback()?.with_tbf(),
+    },
+];
+
+/// Of one message size on one way: medians of the packets of each run, corrected, in ns.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Row {
+    way: &'static str,
+    message_bytes: u32,
+    layers: BTreeMap<&'static str, Spread>,
+    /// From the system call to the driver's return.
+    whole: Spread,
+    packets: f64,
+    records_lost: f64,
+}
+
+pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
+    let host = Host::look(None);
+    let mut bench = Bench::new(settings, &mut output)?;
+    let (mut rows, mut not_measured) = (Vec::new(), Vec::new());
+    for way in &WAYS {
+        match measure(&mut bench, way) {
+            Ok(of_way) => rows.extend(of_way),
+            Err(error) => not_measured.push(NotMeasured {
+                what: way.name.into(),
+                reason: error.to_string(),
+            }),
+        }
+    }
+    drop(bench);
+    let complete = not_measured.is_empty();
+    let table = table(&rows, &not_measured);
+    let fields = Map::from_iter([
+        ("layers".to_string(), json!(LAYERS.map(|(name, ..)| name))),
+        ("rows".to_string(), json!(rows)),
+        ("not_measured".to_string(), json!(not_measured)),
+    ]);
+    let summary = Summary {
+        unit: json!({"rows": "ns"}),
+        fields,
+        table,
+        complete,
+    };
+    output.summary(&host, summary)?;
+    Ok(complete)
+}
+
+/// Sizes in turn within each round.
+fn measure(bench: &mut Bench<'_, '_>, way: &Way) -> Result<Vec<Row>> {
+    let route = (way.lay)()?;
+    let lines = LAYERS.map(|(name, from, to)| format!("{name} = {from} .. {to}\n"));
+    let regions = bench.slicer.regions("send", &lines.concat())?;
+    let mut seen = MESSAGES.map(|_| Seen::default());
+    for round in 0..bench.rounds {
+        bench.say(&format!("sending over {}", way.name), round);
+        for (size, seen) in MESSAGES.into_iter().zip(&mut seen) {
+            let mut connection = route.connect(&bench.programs, size)?;
+            // Towards the answering end, and with data: an acknowledgement alone is not sent by a call.
+            let filter = format!("tcp dst port {} and greater 61", connection.port());
+            let hooks = bench.slicer.attach(&regions, &[], &filter)?;
+            connection.run(bench.milliseconds)?;
+            let closing = hooks.detach()?;
+            seen.packets += closing.packets()?;
+            seen.lost += closing.lost()?;
+            let whole = closing.number("whole/p50_ns")?;
+            seen.whole.push(whole);
+            let mut sample = Map::from_iter([
+                ("what".to_string(), json!("send")),
+                ("way".to_string(), json!(way.name)),
+                ("message_bytes".to_string(), json!(size)),
+                ("round".to_string(), json!(round)),
+                ("whole_p50_ns".to_string(), json!(whole)),
+            ]);
+            for (name, ..) in LAYERS {
+                let p50 = closing.region(name).and_then(|r| r["p50_ns"].as_f64());
+                sample.insert(format!("{name}_p50_ns"), json!(p50));
+                seen.layers.entry(name).or_default().extend(p50);
+            }
+            bench.sample(sample.into())?;
+        }
+    }
+    let rows = MESSAGES.into_iter().zip(seen);
+    rows.map(|(size, seen)| seen.row(way.name, size)).collect()
+}
+
+#[derive(Default)]
+struct Seen {
+    layers: BTreeMap<&'static str, Vec<f64>>,
+    whole: Vec<f64>,
+    packets: f64,
+    lost: f64,
+}
+
+impl Seen {
+    fn row(self, way: &'static str, message_bytes: u32) -> Result<Row> {
+        let nothing = || Error::Nothing {
+            what: "a layer of sending",
+        };
+        let layers = self.layers.into_iter().map(|(name, values)| {
+            let spread = Spread::of(&values).ok_or_else(nothing)?;
+            Ok((name, spread))
+        });
+        Ok(Row {
+            way,
+            message_bytes,
+            layers: layers.collect::<Result<_>>()?,
+            whole: Spread::of(&self.whole).ok_or_else(nothing)?,
+            packets: self.packets,
+            records_lost: self.lost,
+        })
+    }
+}
+
+fn table(rows: &[Row], not_measured: &[NotMeasured]) -> String {
+    let mut out = String::from(
+        "sending over TCP, from the system call to the driver's return; corrected, ns: median of the \
+         runs' medians\n(10th .. 90th percentile of runs)\n",
+    );
+    let mut way = "";
+    for row in rows {
+        if row.way != way {
+            way = row.way;
+            let _ = write!(out, "\n{way:<14}");
+            for (name, ..) in LAYERS {
+                let _ = write!(out, " {name:>20}");
+            }
+            let _ = writeln!(out, " {:>20} {:>9}", "whole", "packets");
+        }
+        let _ = write!(out, "{:>12} B", row.message_bytes);
+        let layers = LAYERS.iter().map(|(name, ..)| row.layers.get(name));
+        for spread in layers.chain([Some(&row.whole)]) {
+            let cell = spread.map_or("-".into(), |s| {
+                format!("{:.0} ({:.0} .. {:.0})", s.median, s.p10, s.p90)
+            });
+            let _ = write!(out, " {cell:>20}");
+        }
+        let _ = writeln!(out, " {:>9.0}", row.packets);
+    }
+    for missing in not_measured {
+        let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
+    }
+    out
+}
