@@ -187,10 +187,11 @@ impl Closing {
         Ok(100.0 * (self.number("sum_of_slices")? - wholes).abs() / wholes)
     }
 
-    /// Statistics of the region, if a packet had it.
-    pub(crate) fn region(&self, name: &str) -> Option<&Value> {
-        let regions = self.0["slices"].as_array()?;
-        let found = regions.iter().find(|region| region["region"] == name)?;
-        found["count"].as_u64().filter(|n| *n > 0).map(|_| found)
+    /// Corrected median of the region, if a packet had it.
+    pub(crate) fn p50_ns(&self, region: &str) -> Option<f64> {
+        let regions = self.0["regions"].as_array()?;
+        let found = regions.iter().find(|row| row["region"] == region)?;
+        found["count"].as_u64().filter(|count| *count > 0)?;
+        found["p50_ns"].as_f64()
     }
 }

@@ -132,7 +132,7 @@ impl Figures {
         if let Some(flat) = &self.flat {
             let _ = writeln!(
                 out,
-                "\nfrom the sending system call to the return of the receiving one, corrected:"
+                "\nfrom IP's output to the copy of the data, corrected:"
             );
             for (hooks, s) in &flat.corrected_ns {
                 let _ = writeln!(

@@ -118,7 +118,7 @@ fn measure(bench: &mut Bench<'_, '_>, way: &Way) -> Result<Vec<Row>> {
                 ("whole_p50_ns".to_string(), json!(whole)),
             ]);
             for (name, ..) in LAYERS {
-                let p50 = closing.region(name).and_then(|r| r["p50_ns"].as_f64());
+                let p50 = closing.p50_ns(name);
                 sample.insert(format!("{name}_p50_ns"), json!(p50));
                 seen.layers.entry(name).or_default().extend(p50);
             }
