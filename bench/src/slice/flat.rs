@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 const FRAME_BYTES: u32 = 64;
 
-/// The outermost points: a record begins and ends at hooks that see the packet.
+/// The outermost points: with fewer, no record of the reader's side comes to an end.
 const FIRST: &str = "tx_ip_out";
-const LAST: &str = "rx_copied";
+const LAST: &str = "rx_transport";
 const OUTER: &str = "outer";
 
 /// Points of a packet's way through a device without a queue, in order, each with the fewest hooks of
@@ -23,16 +23,16 @@ const POINTS: [(&str, usize); 16] = [
     (FIRST, 2),
     ("tx_dev_queue", 8),
     ("tx_driver", 4),
-    ("rx_driver", 16),
-    ("tx_done", 16),
-    ("rx_core", 8),
+    ("rx_driver", 8),
+    ("tx_done", 8),
+    ("rx_core", 4),
     ("rx_ip", 8),
-    ("rx_transport", 4),
-    ("rx_socket", 8),
+    (LAST, 2),
+    ("rx_socket", 16),
     ("rx_waking", 16),
     ("rx_sched_in", 16),
     ("rx_copy", 16),
-    (LAST, 2),
+    ("rx_copied", 16),
     ("rx_return", 16),
 ];
 const HOOKS: [usize; 4] = [2, 4, 8, 16];

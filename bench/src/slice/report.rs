@@ -130,10 +130,7 @@ impl Figures {
             );
         }
         if let Some(flat) = &self.flat {
-            let _ = writeln!(
-                out,
-                "\nfrom IP's output to the copy of the data, corrected:"
-            );
+            let _ = writeln!(out, "\nfrom IP's output to TCP's input, corrected:");
             for (hooks, s) in &flat.corrected_ns {
                 let _ = writeln!(
                     out,
