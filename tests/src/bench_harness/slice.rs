@@ -78,19 +78,12 @@ fn figures() -> Result<()> {
         let is_corrected = sample["correction_ns"].as_f64() > Some(0.0);
         ensure!(is_corrected == (sample["side"] == "b"), "{sample}");
     }
-    let outer: Vec<f64> = samples
-        .iter()
-        .filter(|s| s["what"] == "outer" && s["round"] == 1)
-        .filter_map(|s| s["hits_per_packet"].as_f64())
-        .collect();
-    ensure!(outer.len() == 4, "{outer:?}");
-    let (least, most) = outer
-        .iter()
-        .fold((f64::MAX, 0.0f64), |(l, m), v| (l.min(*v), m.max(*v)));
-    ensure!(
-        most > 3.0 * least,
-        "more points, not more hits a packet: {outer:?}"
-    );
+    let outer = samples.iter().filter(|s| s["what"] == "outer");
+    let outer: Vec<&Value> = outer.filter(|s| s["round"] == 1).collect();
+    ensure!(outer.len() == 4, "2, 4, 8 and 16 hooks: {outer:?}");
+    for sample in outer {
+        ensure!(sample["corrected_p50_ns"].as_f64() > Some(0.0), "{sample}");
+    }
     Ok(())
 }
 
