@@ -11,6 +11,7 @@
 //! All numbers are little-endian; docs/trace-format.md has the rest.
 use hopscope_event::slice::{SliceBytes, Sliced};
 use hopscope_netio::capture::{CaptureError, PrivateBlock, PrivateReader};
+use hopscope_trace::format::MAGIC;
 use hopscope_trace::slices;
 use std::io::Read;
 
@@ -192,6 +193,10 @@ pub(super) fn trace_of(name: &str, source: impl Read) -> anyhow::Result<(Vec<u8>
             None => anyhow::bail!("{name} is a capture of another tool: there are no slices in it"),
         }
     }
+    anyhow::ensure!(
+        trace.starts_with(&MAGIC),
+        "{name} has records of packets without the tables that go with them: another tool wrote it anew, or its beginning is damaged"
+    );
     Ok((trace, losses.text()))
 }
 

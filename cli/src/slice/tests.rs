@@ -195,6 +195,20 @@ fn captures_of_other_tools_are_refused() {
     foreign.frame(port, 1, b"bytes", 5, None).unwrap();
     let foreign = text(&foreign.finish().unwrap());
     assert!(foreign.ends_with("is a capture of another tool: there are no slices in it"));
+    // As tshark writes a file anew: without the blocks that it does not know.
+    let whole = written(Format::Pcapng, &packets()[..2]);
+    let mut anew = Vec::new();
+    let mut rest = &whole[..];
+    while let Some((head, _)) = rest.split_first_chunk::<8>() {
+        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| head[at + i]));
+        let (block, after) = rest.split_at(word(4) as usize);
+        if word(0) != 0x8048_4f50 {
+            anew.extend_from_slice(block);
+        }
+        rest = after;
+    }
+    let anew = text(&anew);
+    assert!(anew.contains("another tool wrote it anew"), "{anew}");
     for other in [&b"\xd4\xc3\xb2\xa1\x02\x00\x04\x00"[..], b"", b"text"] {
         let text = text(other);
         assert!(text.contains("not a hopscope trace"), "{text}");
