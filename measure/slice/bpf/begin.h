@@ -27,7 +27,7 @@ static __always_inline u32 be32(const u8 *at)
 }
 
 /* Room for a packet in its bucket; a packet that was not seen for long gives way. */
-static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, u32 *index)
+static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, struct ref *ref)
 {
 	u32 at = first_way(head);
 	struct bucket *bucket = bucket_at(at);
@@ -39,10 +39,12 @@ static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, u32 *i
 	for (u32 way = 0; way < WAYS; way++) {
 		if (bucket->heads[way] || __sync_val_compare_and_swap(&bucket->heads[way], 0, head))
 			continue;
-		*index = at | way;
+		ref->slot = at | way;
 		slot = slot_at(at | way);
-		if (slot)
-			slot->head = head;
+		if (!slot)
+			return NULL;
+		ref->gen = slot->gen;
+		slot->head = head;
 		return slot;
 	}
 	clock = bpf_ktime_get_ns();
@@ -54,10 +56,15 @@ static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, u32 *i
 			continue;
 		if (__sync_val_compare_and_swap(&bucket->heads[way], old, head) != old)
 			continue;
-		*index = at | way;
-		slot->gen++;
+		/* It ends at this very moment after all: its end frees the place. */
+		ref->slot = at | way;
+		ref->gen = slot->gen;
+		if (!take_over(slot, *ref))
+			continue;
 		slot->state = 0;
 		slot->head = head;
+		ref->gen += 2;
+		*(volatile u32 *)&slot->gen = ref->gen;
 		count(cpu, AGED);
 		return slot;
 	}
@@ -136,12 +143,14 @@ static __always_inline void keep_bytes(u64 id, u32 index, const u8 *l3, u32 line
 static __always_inline void keep_pages(struct __sk_buff *ctx, const struct sk_buff *skb)
 {
 	u64 head = head_of(skb);
-	u32 index, want;
-	struct slot *slot = find(head, &index);
+	u32 want, index;
+	struct ref ref;
+	struct slot *slot = find(head, &ref);
 	struct slice_bytes *packet;
 
 	if (!slot)
 		return;
+	index = ref.slot;
 	packet = bpf_map_lookup_elem(&bytes, &index);
 	if (!packet || packet->id != (slot->record.id | BYTES_ENTRY))
 		return;
@@ -188,7 +197,7 @@ static __always_inline bool is_chosen(struct cpu_state *cpu, const u8 *l3, u32 l
  * over, since the buffer holds another packet now, unless its data were merged into another buffer. Counts whatever comes of the packet; the caller
  * counts the cost of the hit. */
 static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk_buff *skb, u64 head, u16 off3,
-					  struct slot *existing, u32 *index)
+					  struct slot *existing, struct ref *ref)
 {
 	const u8 *l3 = (const u8 *)(head + off3);
 	u32 data_off = (u32)(data_of(skb) - head);
@@ -204,11 +213,11 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 
 	if (existing) {
 		if (existing->is_kept)
-			orphan(existing, *index);
+			orphan(head, ref->slot);
 		else if (has(TX_DONE) && claim(existing))
-			hand_over(cpu, existing, *index);
+			hand_over(cpu, existing, *ref);
 		else
-			give_up(cpu, existing, *index, STALE_ENDED);
+			give_up(cpu, existing, *ref, STALE_ENDED);
 	}
 	count(cpu, SEEN);
 	if (!is_here(skb->dev) || control.choose_none) {
@@ -243,7 +252,7 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 	}
 	if (config.has_filter && !is_chosen(cpu, l3, linear, wire_len))
 		return NULL;
-	slot = take(cpu, head, index);
+	slot = take(cpu, head, ref);
 	if (!slot)
 		return NULL;
 	count(cpu, CREATED);
@@ -306,7 +315,7 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 	slot->last_ns = bpf_ktime_get_ns();
 	slot->base = 0;
 	if (config.snap)
-		keep_bytes(record->id, *index, l3, linear, wire_len);
+		keep_bytes(record->id, ref->slot, l3, linear, wire_len);
 	cpu->cost += control.begin_ns;
 	return slot;
 }

@@ -2,23 +2,36 @@
 #pragma once
 #include "stamp.h"
 
-static __always_inline void release(struct slot *slot, u32 index)
+/* Several processors may find at once that a packet's way is over. One of them ends it. */
+static __always_inline bool take_over(struct slot *slot, struct ref ref)
 {
-	struct bucket *bucket = bucket_at(index);
+	return !(ref.gen & ENDING) && __sync_val_compare_and_swap(&slot->gen, ref.gen, ref.gen | ENDING) == ref.gen;
+}
 
-	slot->gen++;
+/* By whoever took it over. */
+static __always_inline void release(struct slot *slot, struct ref ref)
+{
+	struct bucket *bucket = bucket_at(ref.slot);
+
 	slot->state = 0;
-	slot->head = 0;
+	*(volatile u64 *)&slot->head = 0;
+	*(volatile u32 *)&slot->gen = ref.gen + 2;
 	/* Last: from here on it is anybody's. */
 	if (bucket)
-		*(volatile u64 *)&bucket->heads[index & (WAYS - 1)] = 0;
+		*(volatile u64 *)&bucket->heads[ref.slot & (WAYS - 1)] = 0;
+}
+
+static __always_inline void pass_over(struct cpu_state *cpu, struct slot *slot, struct ref ref, enum counter why)
+{
+	count(cpu, why);
+	release(slot, ref);
 }
 
 /* A record that is not handed over, for the reason that is counted. */
-static __always_inline void give_up(struct cpu_state *cpu, struct slot *slot, u32 index, enum counter why)
+static __always_inline void give_up(struct cpu_state *cpu, struct slot *slot, struct ref ref, enum counter why)
 {
-	count(cpu, why);
-	release(slot, index);
+	if (take_over(slot, ref))
+		pass_over(cpu, slot, ref, why);
 }
 
 static __always_inline bool same_comm(const u8 *a, const volatile u8 *b)
@@ -56,10 +69,12 @@ static __always_inline void hand_over_bytes(struct cpu_state *cpu, u32 index)
 	packet->captured = 0;
 }
 
-static __always_inline void hand_over(struct cpu_state *cpu, struct slot *slot, u32 index)
+static __always_inline void hand_over(struct cpu_state *cpu, struct slot *slot, struct ref ref)
 {
 	struct slice_record *record = &slot->record;
 
+	if (!take_over(slot, ref))
+		return;
 	if (record->flags & F_DROPPED)
 		count(cpu, DROPPED_COUNT);
 	if (slot->wake_tid && record->rx_tid && slot->wake_tid != record->rx_tid) {
@@ -67,28 +82,28 @@ static __always_inline void hand_over(struct cpu_state *cpu, struct slot *slot, 
 		count(cpu, OTHER_WOKEN);
 	}
 	if (control.min_latency_ns && slot->last_ns - record->t0_ns < control.min_latency_ns)
-		return give_up(cpu, slot, index, TOO_FAST);
+		return pass_over(cpu, slot, ref, TOO_FAST);
 	if ((config.tgid || config.comm[0]) && !is_wanted(record))
-		return give_up(cpu, slot, index, OTHER_PROCESS);
+		return pass_over(cpu, slot, ref, OTHER_PROCESS);
 	if (config.snap)
-		hand_over_bytes(cpu, index);
+		hand_over_bytes(cpu, ref.slot);
 	if (bpf_ringbuf_output(&ring, record, sizeof(*record), BPF_RB_NO_WAKEUP))
 		count(cpu, RING_FULL);
 	else
 		count(cpu, WRITTEN);
 	cpu->cost += control.hand_over_ns;
-	release(slot, index);
+	release(slot, ref);
 }
 
 /* While the packet's driver has not returned, the hook there will stamp, and hands over in our place. */
-static __always_inline void end(struct cpu_state *cpu, struct slot *slot, u32 index)
+static __always_inline void end(struct cpu_state *cpu, struct slot *slot, struct ref ref)
 {
 	if (has(TX_DONE)) {
 		u32 state = __sync_fetch_and_or(&slot->state, ENDED);
 		if (state & (IN_DRIVER | ENDED))
 			return;
 	}
-	hand_over(cpu, slot, index);
+	hand_over(cpu, slot, ref);
 }
 
 /* Takes the slot from the driver's hook. True: its packet's way is over, and the caller hands over. */

@@ -42,6 +42,7 @@ static __always_inline struct call *reader(struct cpu_state *cpu, u32 tid)
 		call->enter.value = 0;
 		call->transport.value = 0;
 		call->copy.value = 0;
+		call->copying.gen = ENDING;
 		call->done_count = 0;
 	}
 	return call;
@@ -68,14 +69,14 @@ static __always_inline void on_copy(struct cpu_state *cpu, const struct sk_buff 
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct call *call = reader(cpu, task->pid);
 	u64 head = head_of(skb);
-	u32 index;
-	struct slot *slot = find_same(cpu, head, &index);
+	struct ref ref;
+	struct slot *slot = find_same(cpu, head, &ref);
 
 	if (!call)
 		return;
-	call->copying.gen = 0;
+	call->copying.gen = ENDING;
 	if (slot) {
-		call->copying = ref_to(slot, index);
+		call->copying = ref;
 		/* A packet may be read in parts: the first copy counts. */
 		if (!slot->record.stamps[RX_COPY]) {
 			stamp(cpu, slot, (u64)skb, RX_COPY);
@@ -97,7 +98,7 @@ static __always_inline void set_reader(struct slice_record *record, const struct
 }
 
 /* All of the packet is with the reader. */
-static __always_inline void copied(struct cpu_state *cpu, struct slot *slot, u32 index, struct call *call,
+static __always_inline void copied(struct cpu_state *cpu, struct slot *slot, struct ref ref, struct call *call,
 				   const struct task_struct *task)
 {
 	set_reader(&slot->record, task);
@@ -111,17 +112,17 @@ static __always_inline void copied(struct cpu_state *cpu, struct slot *slot, u32
 		slot->record.flags |= F_READER_AWAKE;
 	stamp(cpu, slot, slot->skb, RX_COPIED);
 	if (!ends_in_call() || !call) {
-		end(cpu, slot, index);
+		end(cpu, slot, ref);
 		return;
 	}
 	if (call->done_count >= DONE_KEPT) {
 		slot->record.flags |= F_CALL_FULL;
-		end(cpu, slot, index);
+		end(cpu, slot, ref);
 		return;
 	}
 	/* The reader frees the buffer, and the next packet, an acknowledgement of this one say, may be in it. */
 	slot->is_kept = 1;
-	call->done[call->done_count & (DONE_KEPT - 1)] = ref_to(slot, index);
+	call->done[call->done_count & (DONE_KEPT - 1)] = ref;
 	call->done_count++;
 }
 
@@ -130,6 +131,7 @@ struct queue_walk {
 	u32 copied_seq;
 	u32 at;            /* next in the queue */
 	struct ref merging; /* a packet that holds others, and the end of what it holds */
+	u64 merging_id;
 	u32 cover_end;
 	u32 stop;
 };
@@ -144,7 +146,7 @@ static __always_inline void stamp_as_merged(struct slot *slot, struct queue_walk
 		return;
 	/* The other's record may have been handed over already; what lies in its slot still stands until
 	 * another packet begins there. */
-	if (other->gen - walk->merging.gen > 1)
+	if (other->record.id != walk->merging_id)
 		return;
 	shift = other->base - slot->base;
 	for (u32 point = RX_CORE; point <= RX_SCHED_IN; point++) {
@@ -194,10 +196,11 @@ static long copied_one(u32 i, struct queue_walk *walk)
 		stamp_as_merged(slot, walk);
 	if (slot->cover_end != slot->end_seq) {
 		walk->merging = ref;
+		walk->merging_id = slot->record.id;
 		walk->cover_end = slot->cover_end;
 	}
 	call = ends_in_call() || has(RX_COPY) ? reader(cpu, task->pid) : NULL;
-	copied(cpu, slot, ref.slot, call, task);
+	copied(cpu, slot, ref, call, task);
 	return 0;
 }
 
@@ -236,12 +239,12 @@ static __always_inline void on_tcp_copied(struct cpu_state *cpu, const struct so
 		return;
 	/* A packet that was not in the queue, since no hook saw its socket. */
 	call = call_of(task->pid);
-	if (!call || call->tid != (u32)task->pid || !call->copying.gen)
+	if (!call || call->tid != (u32)task->pid || call->copying.gen & ENDING)
 		return;
 	slot = follow(call->copying);
 	if (slot && !slot->record.stamps[RX_COPIED] && slot->record.protocol == PROTOCOL_TCP &&
 	    slot->record.stamps[RX_COPY] && (s32)(tcp->copied_seq - slot->end_seq) >= 0)
-		copied(cpu, slot, call->copying.slot, call, task);
+		copied(cpu, slot, call->copying, call, task);
 	if (ends_in_call())
 		call->copied_seq = tcp->copied_seq;
 }
@@ -250,8 +253,8 @@ static __always_inline void on_tcp_copied(struct cpu_state *cpu, const struct so
 static __always_inline void on_consumed(struct cpu_state *cpu, const struct sk_buff *skb)
 {
 	u64 head = head_of(skb);
-	u32 index;
-	struct slot *slot = find(head, &index);
+	struct ref ref;
+	struct slot *slot = find(head, &ref);
 	struct task_struct *task;
 
 	/* A copy of the packet's head, for a packet socket say, is not the packet. */
@@ -262,20 +265,20 @@ static __always_inline void on_consumed(struct cpu_state *cpu, const struct sk_b
 	}
 	if (slot->record.protocol != PROTOCOL_UDP || slot->last_point < RX_IP) {
 		/* The kernel itself was the receiver. */
-		end(cpu, slot, index);
+		end(cpu, slot, ref);
 		return;
 	}
 	if (config.udp_in_order) {
 		/* Read, and it was not clear by which call. */
 		slot->record.flags |= F_AMBIGUOUS;
 		count(cpu, AMBIGUOUS);
-		end(cpu, slot, index);
+		end(cpu, slot, ref);
 		return;
 	}
 	/* From a UDP socket's queue only a reader takes in this way: UDP copies short packets where no
 	 * hook is, so that there may be no stamp of the copy's beginning. */
 	task = bpf_get_current_task_btf();
-	copied(cpu, slot, index, ends_in_call() ? reader(cpu, task->pid) : NULL, task);
+	copied(cpu, slot, ref, ends_in_call() ? reader(cpu, task->pid) : NULL, task);
 }
 
 #define MSG_PEEK 2
@@ -303,7 +306,7 @@ static __always_inline void on_udp_received(struct cpu_state *cpu, const struct 
 		cost(cpu, RX_COPIED, false);
 		return;
 	}
-	copied(cpu, slot, ref.slot, ends_in_call() ? reader(cpu, task->pid) : NULL, task);
+	copied(cpu, slot, ref, ends_in_call() ? reader(cpu, task->pid) : NULL, task);
 }
 
 struct call_walk {
@@ -335,7 +338,7 @@ static long call_one(u32 i, struct call_walk *walk)
 		stamp(cpu, slot, slot->skb, RX_RECEIVED);
 	}
 	if (walk->is_end)
-		end(cpu, slot, ref.slot);
+		end(cpu, slot, ref);
 	return 0;
 }
 
@@ -376,8 +379,8 @@ static __always_inline void call_point(struct cpu_state *cpu, enum point point, 
 static __always_inline void on_drop(struct cpu_state *cpu, const struct sk_buff *skb, u32 reason)
 {
 	u64 head = head_of(skb);
-	u32 index;
-	struct slot *slot = find(head, &index);
+	struct ref ref;
+	struct slot *slot = find(head, &ref);
 
 	if (!slot || slot->skb != (u64)skb || !is_same(slot, head)) {
 		cpu->counters[HITS]++;
@@ -385,5 +388,5 @@ static __always_inline void on_drop(struct cpu_state *cpu, const struct sk_buff 
 	}
 	slot->record.flags |= F_DROPPED;
 	slot->record.drop_reason = reason;
-	end(cpu, slot, index);
+	end(cpu, slot, ref);
 }

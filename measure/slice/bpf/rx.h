@@ -20,8 +20,8 @@ static __always_inline struct receiver *receiver_of(u64 sk)
 static __always_inline void on_rx_driver(struct cpu_state *cpu, const struct sk_buff *skb, bool is_gro)
 {
 	u64 head = head_of(skb);
-	u32 index;
-	struct slot *slot = find_same(cpu, head, &index);
+	struct ref ref;
+	struct slot *slot = find_same(cpu, head, &ref);
 
 	/* A packet that was received already has left its buffer to this one. */
 	if (slot && slot->last_point >= RX_IP)
@@ -30,7 +30,7 @@ static __always_inline void on_rx_driver(struct cpu_state *cpu, const struct sk_
 		set_rx_device(&slot->record, skb->dev);
 		stamp(cpu, slot, (u64)skb, RX_DRIVER);
 	} else {
-		slot = begin(cpu, skb, head, (u16)(data_of(skb) - head), find(head, &index), &index);
+		slot = begin(cpu, skb, head, (u16)(data_of(skb) - head), find(head, &ref), &ref);
 		if (!slot) {
 			cost(cpu, RX_DRIVER, false);
 			return;
@@ -40,14 +40,14 @@ static __always_inline void on_rx_driver(struct cpu_state *cpu, const struct sk_
 	}
 	slot->is_kept = is_gro;
 	if (is_gro)
-		cpu->gro[cpu->gro_head++ & (GRO_KEPT - 1)] = ref_to(slot, index);
+		cpu->gro[cpu->gro_head++ & (GRO_KEPT - 1)] = ref;
 }
 
 static __always_inline void on_rx_core(struct cpu_state *cpu, const struct sk_buff *skb)
 {
 	u64 head = head_of(skb);
-	u32 index;
-	struct slot *slot = find(head, &index);
+	struct ref ref;
+	struct slot *slot = find(head, &ref);
 
 	cpu->ready_set = 0;
 	if (slot) {
@@ -77,7 +77,7 @@ static __always_inline void on_rx_core(struct cpu_state *cpu, const struct sk_bu
 		if (!slot->record.rx_ifindex)
 			set_rx_device(&slot->record, skb->dev);
 		if (config.snap)
-			keep_link(index, head, skb);
+			keep_link(ref.slot, head, skb);
 		slot->is_kept = 0;
 		stamp(cpu, slot, (u64)skb, RX_CORE);
 		return;
@@ -87,7 +87,7 @@ static __always_inline void on_rx_core(struct cpu_state *cpu, const struct sk_bu
 		cost(cpu, RX_CORE, false);
 		return;
 	}
-	slot = begin(cpu, skb, head, (u16)(data_of(skb) - head), find(head, &index), &index);
+	slot = begin(cpu, skb, head, (u16)(data_of(skb) - head), find(head, &ref), &ref);
 	if (!slot) {
 		cost(cpu, RX_CORE, false);
 		return;
@@ -98,7 +98,7 @@ static __always_inline void on_rx_core(struct cpu_state *cpu, const struct sk_bu
 
 /* Remembers the packet until its socket's reader has copied it. TCP holds the socket's lock; UDP does
  * not, and what two processors enter at once may be lost here: such packets end without a reader. */
-static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, u32 index, u64 sk, u64 cookie)
+static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, struct ref ref, u64 sk, u64 cookie)
 {
 	struct receiver *receiver = receiver_of(sk);
 	u32 at, on = bpf_get_smp_processor_id();
@@ -135,17 +135,17 @@ static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, u3
 		receiver->is_ambiguous = 0;
 	receiver->last_cpu = on;
 	slot->is_kept = 1;
-	receiver->queue[at].ref = ref_to(slot, index);
+	receiver->queue[at].ref = ref;
 	receiver->queue[at].end_seq = slot->end_seq;
 	receiver->queue[at].seq = slot->record.tcp_seq;
 	receiver->head++;
 }
 
-static __always_inline void received_by(struct cpu_state *cpu, struct slot *slot, u32 index, const struct sock *sk)
+static __always_inline void received_by(struct cpu_state *cpu, struct slot *slot, struct ref ref, const struct sock *sk)
 {
 	slot->record.rx_cookie = cookie_of(sk);
 	cpu->rx_sk = (u64)sk;
-	cpu->rx = ref_to(slot, index);
+	cpu->rx = ref;
 	cpu->ready_set = 0;
 }
 
@@ -153,29 +153,29 @@ static __always_inline void received_by(struct cpu_state *cpu, struct slot *slot
 static __always_inline void on_rx_ip(struct cpu_state *cpu, const struct sk_buff *skb, const struct sock *sk)
 {
 	u64 head = head_of(skb);
-	u32 index;
-	struct slot *slot = find_same(cpu, head, &index);
+	struct ref ref;
+	struct slot *slot = find_same(cpu, head, &ref);
 
 	if (!slot) {
 		cost(cpu, RX_IP, false);
 		return;
 	}
 	stamp(cpu, slot, (u64)skb, RX_IP);
-	received_by(cpu, slot, index, sk);
+	received_by(cpu, slot, ref, sk);
 	if (slot->record.protocol == PROTOCOL_TCP && sk &&
 	    (sk->__sk_common.skc_state != TCP_ESTABLISHED || !has(RX_TRANSPORT))) {
 		if (slot->record.flags & F_NO_PAYLOAD)
-			end(cpu, slot, index);
+			end(cpu, slot, ref);
 		else
-			enqueue(cpu, slot, index, (u64)sk, slot->record.rx_cookie);
+			enqueue(cpu, slot, ref, (u64)sk, slot->record.rx_cookie);
 		return;
 	}
 	if (config.last_point == RX_IP) {
-		end(cpu, slot, index);
+		end(cpu, slot, ref);
 		return;
 	}
 	if (slot->record.protocol == PROTOCOL_UDP && sk && config.udp_in_order && !has(RX_SOCKET))
-		enqueue(cpu, slot, index, (u64)sk, slot->record.rx_cookie);
+		enqueue(cpu, slot, ref, (u64)sk, slot->record.rx_cookie);
 }
 
 struct gro_walk {
@@ -202,7 +202,7 @@ static long gro_merged(u32 back, struct gro_walk *walk)
 		return 0;
 	slot->record.flags |= F_MERGED;
 	count(cpu, MERGED_COUNT);
-	enqueue(cpu, slot, ref.slot, walk->sk, walk->cookie);
+	enqueue(cpu, slot, ref, walk->sk, walk->cookie);
 	return 0;
 }
 
@@ -210,20 +210,20 @@ static long gro_merged(u32 back, struct gro_walk *walk)
 static __always_inline void on_rx_tcp(struct cpu_state *cpu, const struct sk_buff *skb, const struct sock *sk)
 {
 	u64 head = head_of(skb);
-	u32 index;
-	struct slot *slot = find_same(cpu, head, &index);
+	struct ref ref;
+	struct slot *slot = find_same(cpu, head, &ref);
 
 	if (!slot) {
 		cost(cpu, RX_TRANSPORT, false);
 		return;
 	}
 	stamp(cpu, slot, (u64)skb, RX_TRANSPORT);
-	received_by(cpu, slot, index, sk);
+	received_by(cpu, slot, ref, sk);
 	if (slot->record.flags & F_NO_PAYLOAD || config.last_point == RX_TRANSPORT) {
-		end(cpu, slot, index);
+		end(cpu, slot, ref);
 		return;
 	}
-	enqueue(cpu, slot, index, (u64)sk, slot->record.rx_cookie);
+	enqueue(cpu, slot, ref, (u64)sk, slot->record.rx_cookie);
 	if (slot->record.flags & F_MERGED) {
 		/* From the length that GRO wrote. */
 		struct gro_walk walk = {
@@ -252,11 +252,11 @@ static __always_inline void on_socket(struct cpu_state *cpu, const struct sock *
 	}
 	stamp(cpu, slot, slot->skb, RX_SOCKET);
 	if (config.last_point == RX_SOCKET) {
-		end(cpu, slot, cpu->rx.slot);
+		end(cpu, slot, cpu->rx);
 		return;
 	}
 	if (slot->record.protocol == PROTOCOL_UDP && config.udp_in_order)
-		enqueue(cpu, slot, cpu->rx.slot, (u64)sk, slot->record.rx_cookie);
+		enqueue(cpu, slot, cpu->rx, (u64)sk, slot->record.rx_cookie);
 	cpu->ready = cpu->rx;
 	cpu->ready_set = 1;
 }

@@ -70,37 +70,41 @@ static __always_inline u32 first_way(u64 head)
 	return hash64(head) & config.slot_mask & ~(WAYS - 1);
 }
 
-static __always_inline struct slot *find(u64 head, u32 *index)
+/* `ref`: which packet it is; after its end nobody else is taken for it. */
+static __always_inline struct slot *find(u64 head, struct ref *ref)
 {
 	u32 at = first_way(head);
 	struct bucket *bucket = bucket_at(at);
-	u32 way;
+	struct slot *slot;
 
-	*index = at;
+	ref->slot = at;
+	ref->gen = ENDING;
 	if (!bucket)
 		return NULL;
 	if (bucket->heads[0] == head)
-		way = 0;
+		ref->slot = at;
 	else if (bucket->heads[1] == head)
-		way = 1;
+		ref->slot = at | 1;
 	else if (bucket->heads[2] == head)
-		way = 2;
+		ref->slot = at | 2;
 	else if (bucket->heads[3] == head)
-		way = 3;
+		ref->slot = at | 3;
 	else
 		return NULL;
-	*index = at | way;
-	return slot_at(at | way);
+	slot = slot_at(ref->slot);
+	if (!slot)
+		return NULL;
+	ref->gen = *(volatile u32 *)&slot->gen;
+	return *(volatile u64 *)&slot->head == head && !(ref->gen & ENDING) ? slot : NULL;
 }
 
-/* The buffer is another packet's from now on, or free; the slot stays. */
-static __always_inline void orphan(struct slot *slot, u32 index)
+/* The buffer is another packet's from now on, or free; the slot stays, unless its packet is just ending. */
+static __always_inline void orphan(u64 head, u32 index)
 {
 	struct bucket *bucket = bucket_at(index);
 
-	slot->head = ORPHAN;
 	if (bucket)
-		*(volatile u64 *)&bucket->heads[index & (WAYS - 1)] = ORPHAN;
+		__sync_val_compare_and_swap(&bucket->heads[index & (WAYS - 1)], head, ORPHAN);
 }
 
 static __always_inline struct slot *follow(struct ref ref)
@@ -108,12 +112,6 @@ static __always_inline struct slot *follow(struct ref ref)
 	struct slot *slot = slot_at(ref.slot);
 
 	return slot && slot->gen == ref.gen && slot->head ? slot : NULL;
-}
-
-static __always_inline struct ref ref_to(struct slot *slot, u32 index)
-{
-	struct ref ref = { .slot = index, .gen = slot->gen };
-	return ref;
 }
 
 /* Whether the buffer still holds the slot's packet: its flow, sequence number, length and IP
@@ -127,9 +125,9 @@ static __always_inline bool is_same(const struct slot *slot, u64 head)
 }
 
 /* The packet's slot, if there is one and it is this packet's. */
-static __always_inline struct slot *find_same(struct cpu_state *cpu, u64 head, u32 *index)
+static __always_inline struct slot *find_same(struct cpu_state *cpu, u64 head, struct ref *ref)
 {
-	struct slot *slot = find(head, index);
+	struct slot *slot = find(head, ref);
 
 	if (!slot)
 		return NULL;

@@ -21,9 +21,8 @@ struct moment {
 #define ENDED 2u
 
 /* A packet under way. Found by the address of its buffer, believed by its headers. */
-#define ORPHAN 1
 struct slot {
-	u64 head;        /* 0: free; ORPHAN: the buffer is gone, the packet's data are not */
+	u64 head;        /* 0: free */
 	u64 skb;         /* at its last stamp */
 	u64 id3, mask3;  /* first eight bytes of the network header, of which those that stay */
 	u64 id4, mask4;  /* and of the transport header */
@@ -31,7 +30,7 @@ struct slot {
 	u64 last_ns;
 	u64 last_cost;
 	u32 last_cpu;
-	u32 gen;         /* counted up when the slot is freed */
+	u32 gen;         /* of its packets; odd while one is being ended */
 	u32 end_seq;     /* of TCP data */
 	u32 cover_end;   /* end of what was merged into it */
 	u16 off3, off4;  /* of the headers from head */
@@ -47,10 +46,13 @@ struct ref {
 	u32 slot;
 	u32 gen;
 };
+#define ENDING 1u
 
 /* Buffers of packets under way: the number of a place here is that of the slot. Four in half a cache line,
  * so that a packet that is not followed costs one look. */
 #define WAYS 4
+/* In place of an address: the buffer is gone, the packet's data are not. */
+#define ORPHAN 1
 struct bucket {
 	u64 heads[WAYS];
 };
@@ -196,6 +198,7 @@ struct {
 struct parent {
 	u64 key;          /* ports, mixed with addresses */
 	struct ref ref;
+	u64 sk;
 	u32 seq, end_seq;
 };
 struct {

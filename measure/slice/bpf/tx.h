@@ -176,17 +176,17 @@ static __always_inline void find_call(struct slot *slot, u64 sk)
 	stamp_moment(slot, &call->enter, TX_SYSCALL);
 }
 
-static __always_inline void gso_register(struct slot *slot, u32 index, const struct sk_buff *skb, u64 head);
+static __always_inline void gso_register(struct slot *slot, struct ref ref, const struct sk_buff *skb, u64 head);
 
 /* The first hook that sees a packet of this kernel's: whose it is, and what was stamped before there
  * was a packet. */
 static __always_inline void begin_tx(struct cpu_state *cpu, const struct sk_buff *skb, u64 head, enum point point)
 {
 	const struct sock *sk = skb->sk;
-	u32 index;
-	struct slot *slot = find(head, &index);
+	struct ref ref;
+	struct slot *slot = find(head, &ref);
 
-	slot = begin(cpu, skb, head, skb->network_header, slot, &index);
+	slot = begin(cpu, skb, head, skb->network_header, slot, &ref);
 	if (!slot) {
 		cost(cpu, point, false);
 		return;
@@ -207,7 +207,7 @@ static __always_inline void begin_tx(struct cpu_state *cpu, const struct sk_buff
 		find_call(slot, (u64)sk);
 	}
 	if (slot->record.payload > 536)
-		gso_register(slot, index, skb, head);
+		gso_register(slot, ref, skb, head);
 	if (!slot->base)
 		return first_stamp(cpu, slot, (u64)skb, point);
 	if (!config.is_event)
@@ -225,8 +225,8 @@ static __always_inline void on_ip_out(struct cpu_state *cpu, const struct sk_buf
 static __always_inline void on_dev_queue(struct cpu_state *cpu, const struct sk_buff *skb)
 {
 	u64 head = head_of(skb);
-	u32 index;
-	struct slot *slot = find_same(cpu, head, &index);
+	struct ref ref;
+	struct slot *slot = find_same(cpu, head, &ref);
 
 	if (slot) {
 		stamp_first(cpu, slot, (u64)skb, TX_DEV_QUEUE);
@@ -243,8 +243,8 @@ static __always_inline void on_dev_queue(struct cpu_state *cpu, const struct sk_
 static __always_inline void on_qdisc(struct cpu_state *cpu, const struct sk_buff *skb, enum point point)
 {
 	u64 head = head_of(skb);
-	u32 index;
-	struct slot *slot = find_same(cpu, head, &index);
+	struct ref ref;
+	struct slot *slot = find_same(cpu, head, &ref);
 
 	if (slot)
 		stamp_first(cpu, slot, (u64)skb, point);
@@ -285,7 +285,7 @@ static __always_inline struct parent *parent_of(u64 key)
 }
 
 /* A packet of several segments may be cut before the driver. */
-static __always_inline void gso_register(struct slot *slot, u32 index, const struct sk_buff *skb, u64 head)
+static __always_inline void gso_register(struct slot *slot, struct ref ref, const struct sk_buff *skb, u64 head)
 {
 	const struct skb_shared_info *shared = (const void *)(head + skb->end);
 	bool is6 = slot->record.family == 6;
@@ -302,13 +302,50 @@ static __always_inline void gso_register(struct slot *slot, u32 index, const str
 	if (!parent)
 		return;
 	parent->key = key;
-	parent->ref = ref_to(slot, index);
+	parent->ref = ref;
+	parent->sk = (u64)skb->sk;
 	parent->seq = slot->record.tcp_seq;
 	parent->end_seq = slot->end_seq;
 }
 
+/* A packet may hold the data of several calls; each of its segments is of the call that wrote its first
+ * byte. Of what lies between the call and IP's output, the cost of probes is not known then. */
+static __always_inline void segment_call(struct slot *slot, u64 sk)
+{
+	struct slice_record *record = &slot->record;
+	u64 last_cost = slot->last_cost, first;
+	u32 last_cpu = slot->last_cpu, last_point = slot->last_point;
+
+	if (record->tcp_seq - record->tx_call_seq < record->tx_call_len)
+		return;
+	record->stamps[TX_SYSCALL] = 0;
+	record->stamps[TX_TRANSPORT] = 0;
+	record->tx_call_seq = 0;
+	record->tx_call_len = 0;
+	record->tx_tgid = 0;
+	record->tx_tid = 0;
+	__builtin_memset(record->tx_comm, 0, 16);
+	if (!sk || !find_send(slot, sk))
+		record->flags |= F_QUEUED;
+	slot->last_cost = last_cost;
+	slot->last_cpu = last_cpu;
+	slot->last_point = last_point;
+	for (u32 point = TX_SYSCALL; point <= TX_IP_OUT; point++)
+		if (record->stamps[point])
+			record->stamps[point] |= 0xffffULL << 32;
+	/* The record begins with the first stamp that is left. */
+	first = record->stamps[TX_SYSCALL] ? record->stamps[TX_SYSCALL] :
+		record->stamps[TX_TRANSPORT] ? record->stamps[TX_TRANSPORT] : record->stamps[TX_IP_OUT];
+	first = (u32)first;
+	for (u32 point = TX_SYSCALL; point <= TX_DRIVER; point++)
+		if (record->stamps[point])
+			record->stamps[point] -= first;
+	slot->base += first;
+	record->t0_ns += first;
+}
+
 /* A packet at the driver that nobody has seen: a segment that was cut from one that somebody has. */
-static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk_buff *skb, u64 head, u32 *index)
+static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk_buff *skb, u64 head, struct ref *ref)
 {
 	u16 off3 = skb->network_header;
 	const u8 *l3 = (const u8 *)(head + off3);
@@ -339,12 +376,12 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 		return NULL;
 	if (from->state & ENDED)
 		return NULL;
-	slot = find(head, index);
+	slot = find(head, ref);
 	if (slot && slot->is_kept)
-		orphan(slot, *index);
+		orphan(head, ref->slot);
 	else if (slot)
-		give_up(cpu, slot, *index, STALE_ENDED);
-	slot = take(cpu, head, index);
+		give_up(cpu, slot, *ref, STALE_ENDED);
+	slot = take(cpu, head, ref);
 	if (!slot)
 		return NULL;
 	count(cpu, CREATED);
@@ -376,12 +413,14 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 	slot->record.tcp_flags = h[is6 ? 53 : 33];
 	slot->end_seq = seq + slot->record.payload;
 	slot->cover_end = slot->end_seq;
+	if (has(TX_TRANSPORT) && slot->record.tx_call_len)
+		segment_call(slot, parent->sk);
 	if (config.snap)
-		keep_bytes(slot->record.id, *index, l3, skb->len - skb->data_len, slot->record.ip_len);
+		keep_bytes(slot->record.id, ref->slot, l3, skb->len - skb->data_len, slot->record.ip_len);
 	cpu->cost += control.begin_ns;
 	/* The last segment ends the larger packet, whose record the segments have. */
 	if (slot->end_seq == parent->end_seq)
-		give_up(cpu, from, parent->ref.slot, SPLIT_PARENTS);
+		give_up(cpu, from, parent->ref, SPLIT_PARENTS);
 	return slot;
 }
 
@@ -399,16 +438,16 @@ static __always_inline void keep_link(u32 index, u64 head, const struct sk_buff 
 static __always_inline void on_driver(struct cpu_state *cpu, const struct sk_buff *skb, const struct net_device *dev)
 {
 	u64 head = head_of(skb);
-	u32 index;
-	struct slot *slot = find_same(cpu, head, &index);
+	struct ref ref;
+	struct slot *slot = find_same(cpu, head, &ref);
 	struct xmit *xmit;
 
 	if (!slot)
-		slot = split(cpu, skb, head, &index);
+		slot = split(cpu, skb, head, &ref);
 	if (slot) {
 		set_tx_device(&slot->record, dev);
 		if (config.snap)
-			keep_link(index, head, skb);
+			keep_link(ref.slot, head, skb);
 		stamp_first(cpu, slot, (u64)skb, TX_DRIVER);
 		if (has(TX_DONE) && !slot->record.stamps[TX_DONE])
 			__sync_fetch_and_or(&slot->state, IN_DRIVER);
@@ -425,11 +464,11 @@ static __always_inline void on_driver(struct cpu_state *cpu, const struct sk_buf
 		xmit = &cpu->xmit[depth & (XMIT_DEPTH - 1)];
 		xmit->skb = slot ? (u64)skb : 0;
 		if (slot)
-			xmit->ref = ref_to(slot, index);
+			xmit->ref = ref;
 		return;
 	}
 	if (slot && (config.last_point == TX_DRIVER || (config.last_tx_point == TX_DRIVER && is_way_out(dev))))
-		end(cpu, slot, index);
+		end(cpu, slot, ref);
 }
 
 /* The packet may be freed, or somebody else's, by now: only the number of its address is used. */
@@ -475,9 +514,9 @@ static __always_inline void on_driver_done(struct cpu_state *cpu, u64 skb, const
 	}
 	if (claim(slot)) {
 		/* Its way ended meanwhile; handing over was left to us. */
-		hand_over(cpu, slot, xmit->ref.slot);
+		hand_over(cpu, slot, xmit->ref);
 	} else if (config.last_point == TX_DONE ||
 		   (!slot->record.stamps[RX_DRIVER] && !slot->record.stamps[RX_CORE] && is_way_out(dev))) {
-		end(cpu, slot, xmit->ref.slot);
+		end(cpu, slot, xmit->ref);
 	}
 }
