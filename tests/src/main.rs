@@ -27,6 +27,7 @@ mod off_cpu;
 mod recording;
 mod slice;
 mod slice_files;
+mod slice_truth;
 mod top;
 mod torture;
 mod traps;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
     off_cpu::register(&mut suite);
     slice::register(&mut suite);
     slice_files::register(&mut suite);
+    slice_truth::register(&mut suite);
     top::register(&mut suite);
     torture::register(&mut suite);
     traps::register(&mut suite);
