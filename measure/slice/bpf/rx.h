@@ -161,7 +161,12 @@ static __always_inline void on_rx_ip(struct cpu_state *cpu, const struct sk_buff
 		return;
 	}
 	stamp(cpu, slot, (u64)skb, RX_IP);
-	received_by(cpu, slot, ref, sk);
+	/* TCP may put it aside while the socket is in use, and tell its reader of an earlier one meanwhile. */
+	if (slot->record.protocol == PROTOCOL_TCP && sk && sk->__sk_common.skc_state == TCP_ESTABLISHED &&
+	    has(RX_TRANSPORT))
+		slot->record.rx_cookie = cookie_of(sk);
+	else
+		received_by(cpu, slot, ref, sk);
 	if (slot->record.protocol == PROTOCOL_TCP && sk &&
 	    (sk->__sk_common.skc_state != TCP_ESTABLISHED || !has(RX_TRANSPORT))) {
 		if (slot->record.flags & F_NO_PAYLOAD)
