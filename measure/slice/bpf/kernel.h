@@ -81,9 +81,16 @@ struct sock_common {
 	possible_net_t skc_net;
 	atomic64_t skc_cookie;
 };
+struct sk_buff_head {
+	__u32 qlen;
+};
 struct sock {
 	struct sock_common __sk_common;
+	struct sk_buff_head sk_receive_queue;
 	u16 sk_protocol;
+};
+struct udp_sock {
+	struct sk_buff_head reader_queue;
 };
 struct tcp_sock {
 	u32 write_seq;

@@ -283,27 +283,78 @@ static __always_inline void on_consumed(struct cpu_state *cpu, const struct sk_b
 
 #define MSG_PEEK 2
 
-/* Newer kernels free UDP's packets later and elsewhere; but each call takes one, in order. */
+/* How many packets wait in a UDP socket: its queue, and what its reader has taken from there at once. */
+static __always_inline u32 udp_waiting(const struct sock *sk)
+{
+	const struct udp_sock *udp;
+
+	if (!bpf_ksym_exists(bpf_rdonly_cast))
+		return ~0u;
+	udp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct udp_sock));
+	return sk->sk_receive_queue.qlen + udp->reader_queue.qlen;
+}
+
+static __always_inline void end_ambiguous(struct cpu_state *cpu, struct ref ref)
+{
+	struct slot *slot = follow(ref);
+
+	if (!slot || slot->record.stamps[RX_COPIED])
+		return;
+	slot->record.flags |= F_AMBIGUOUS;
+	count(cpu, AMBIGUOUS);
+	end(cpu, slot, ref);
+}
+
+struct forget_walk {
+	u64 sk;
+	u32 at;
+};
+
+static long forget_one(u32 i, struct forget_walk *walk)
+{
+	struct cpu_state *cpu = this_cpu();
+	struct receiver *receiver = receiver_of(walk->sk);
+
+	if (!cpu || !receiver)
+		return 1;
+	end_ambiguous(cpu, receiver->queue[(walk->at + i) & (QUEUE - 1)].ref);
+	return 0;
+}
+
+/* Newer kernels free UDP's packets later and elsewhere; but each call takes one, in order. What was taken is
+ * the first of ours only while as many wait in the socket as we know of: packets that came before the hooks,
+ * and calls that were missed, are told by that. */
 static __always_inline void on_udp_received(struct cpu_state *cpu, const struct sock *sk, int returned, int flags)
 {
 	struct receiver *receiver = receiver_of((u64)sk);
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct slot *slot;
 	struct ref ref;
-	u32 at;
+	u32 at, head;
 
 	if (!receiver || receiver->sk != (u64)sk || receiver->head == receiver->tail || returned < 0 ||
 	    flags & MSG_PEEK) {
 		cost(cpu, RX_COPIED, false);
 		return;
 	}
+	head = *(volatile u32 *)&receiver->head;
 	at = __sync_fetch_and_add(&receiver->tail, 1);
+	if (udp_waiting(sk) != head - at - 1) {
+		struct forget_walk walk = { .sk = (u64)sk, .at = at };
+		u32 known = head - at;
+
+		receiver->tail = head;
+		cost(cpu, RX_COPIED, false);
+		bpf_loop(known < QUEUE ? known : QUEUE, forget_one, &walk, 0);
+		return;
+	}
 	ref = receiver->queue[at & (QUEUE - 1)].ref;
 	slot = follow(ref);
 	/* A longer packet may be cut to the reader's room, never a shorter one made longer. */
 	if (!slot || receiver->is_ambiguous || (u32)returned > slot->record.payload ||
 	    slot->record.rx_cookie != receiver->cookie) {
 		cost(cpu, RX_COPIED, false);
+		end_ambiguous(cpu, ref);
 		return;
 	}
 	copied(cpu, slot, ref, ends_in_call() ? reader(cpu, task->pid) : NULL, task);
