@@ -4,6 +4,7 @@ use anyhow::Context;
 use hopscope_trace::{TraceError, TraceReader};
 use std::fs::File;
 use std::io::{BufReader, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// What a pcapng file begins with, whatever its byte order.
@@ -48,6 +49,11 @@ pub fn open(path: &Path) -> anyhow::Result<Opened> {
             let whole = std::io::Cursor::new(magic).chain(BufReader::new(file));
             return of_capture(&name, whole);
         }
+        return of_trace(&name, TraceReader::open(path));
+    }
+    let kind = std::fs::metadata(path).map(|m| m.file_type());
+    if !kind.is_ok_and(|kind| kind.is_fifo() || kind.is_char_device() || kind.is_socket()) {
+        // Refused there, and said why.
         return of_trace(&name, TraceReader::open(path));
     }
     let mut bytes = Vec::new();
