@@ -42,7 +42,8 @@ pub fn same_clock(a: &RecordingMeta, b: &RecordingMeta) -> Result<(), ClockMisma
     let booted = |m: &RecordingMeta| m.start.realtime_ns.wrapping_sub(m.start.monotonic_ns) as i64;
     let apart = booted(a).abs_diff(booted(b));
     if apart > BOOT_NS {
-        return Err(ClockMismatch::Boot(apart / 1_000_000_000));
+        // To the nearest: clocks are read a moment apart, and slewed.
+        return Err(ClockMismatch::Boot((apart + 500_000_000) / 1_000_000_000));
     }
     let by_counter = a.tsc_frequency.ns(b.start.tsc - a.start.tsc);
     let by_clock = b.start.monotonic_ns.wrapping_sub(a.start.monotonic_ns) as i64;
@@ -115,5 +116,12 @@ mod tests {
             same_clock(&meta(0), &set),
             Err(ClockMismatch::Counter(500_000_000))
         );
+    }
+
+    #[test]
+    fn a_boot_is_told_to_the_nearest_second() {
+        let (a, mut b) = (meta(0), meta(0));
+        b.start.realtime_ns += 599_999_000_000;
+        assert_eq!(same_clock(&a, &b), Err(ClockMismatch::Boot(600)));
     }
 }
