@@ -130,8 +130,9 @@ struct Session<'a> {
     entry: &'a SliceEntry,
     clocks: Vec<ClockSync>,
     time: RealTime,
-    /// Bytes whose record is not here yet, by id.
-    waiting: HashMap<u64, SliceBytes>,
+    /// Bytes whose record is not here yet, by id: of this look at the ring, and of the one before. A
+    /// record follows its bytes at once, so older ones are of a record that was lost, and counted.
+    waiting: [HashMap<u64, SliceBytes>; 2],
     child: Option<Child>,
     begun: Instant,
     attached: Duration,
@@ -179,7 +180,7 @@ impl<'a> Session<'a> {
             entry,
             clocks: Vec::new(),
             time: RealTime::new(meta.start, &[]),
-            waiting: HashMap::new(),
+            waiting: Default::default(),
             child: None,
             begun: Instant::now(),
             attached: Duration::ZERO,
@@ -219,11 +220,12 @@ impl<'a> Session<'a> {
 
     fn sync(&mut self) -> anyhow::Result<()> {
         let sync = clock_sync();
+        // Two are enough to interpolate; a run may last for days.
+        if self.clocks.len() > 1 {
+            self.clocks.remove(0);
+        }
         self.clocks.push(sync);
-        self.time = RealTime::new(
-            self.meta.start,
-            &self.clocks[self.clocks.len().saturating_sub(2)..],
-        );
+        self.time = RealTime::new(self.meta.start, &self.clocks);
         if let Some(file) = self.pass.file() {
             file.clock(sync)?;
         }
@@ -318,11 +320,11 @@ impl<'a> Session<'a> {
                         link_len,
                         bytes: [link, bytes].concat(),
                     };
-                    self.waiting.insert(id, packet);
+                    self.waiting[0].insert(id, packet);
                 }
                 Entry::Record(record) => {
                     let packet = Sliced {
-                        bytes: self.waiting.remove(&record.id),
+                        bytes: self.waiting.iter_mut().find_map(|of| of.remove(&record.id)),
                         record,
                     };
                     self.pass.packet(&mut self.out, &source, &packet)?;
@@ -332,6 +334,8 @@ impl<'a> Session<'a> {
                 }
             }
         }
+        self.waiting.swap(0, 1);
+        self.waiting[0].clear();
         self.out.flush()?;
         Ok(false)
     }

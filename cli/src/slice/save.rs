@@ -176,23 +176,6 @@ impl<W: Write> SliceFile<W> {
         Ok(SliceFile { inner })
     }
 
-    /// More is known of hooks or interfaces than before.
-    ///
-    /// # Errors
-    /// The file cannot be written; as for all that follows.
-    #[allow(dead_code)] // for files that grow while packets come
-    pub fn entry(&mut self, entry: &SliceEntry) -> anyhow::Result<()> {
-        self.rows()?;
-        match &mut self.inner {
-            Inner::Hop { writer, .. } => writer.slice(entry)?,
-            Inner::Pcapng(capture) => {
-                capture.trace.slice(entry)?;
-                capture.put()?;
-            }
-        }
-        Ok(())
-    }
-
     pub fn clock(&mut self, sync: ClockSync) -> anyhow::Result<()> {
         self.rows()?;
         match &mut self.inner {
