@@ -209,7 +209,7 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 	u32 at, payload;
 	u8 protocol;
 	u16 l4;
-	bool is6;
+	bool is6, chosen;
 
 	if (existing) {
 		if (existing->is_kept)
@@ -220,7 +220,7 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 			give_up(cpu, existing, *ref, STALE_ENDED);
 	}
 	count(cpu, SEEN);
-	if (!is_here(skb->dev) || control.choose_none) {
+	if (!is_here(skb->dev) && control.choose == CHOOSE_ASKED) {
 		count(cpu, UNMATCHED);
 		return NULL;
 	}
@@ -250,7 +250,10 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 		count(cpu, UNREADABLE);
 		return NULL;
 	}
-	if (config.has_filter && !is_chosen(cpu, l3, linear, wire_len))
+	chosen = !config.has_filter || is_chosen(cpu, l3, linear, wire_len);
+	if (control.choose != CHOOSE_ASKED)
+		chosen = control.choose == CHOOSE_ALL;
+	if (!chosen)
 		return NULL;
 	slot = take(cpu, head, ref);
 	if (!slot)

@@ -90,10 +90,18 @@ struct slice_config {
 };
 _Static_assert(sizeof(struct slice_config) == 56, "contract");
 
+/* Whatever expression, interface, namespace or process is asked for: constants are measured with packets of
+ * hopscope's own, which are none of those. */
+enum choose {
+	CHOOSE_ASKED,
+	CHOOSE_NONE,
+	CHOOSE_ALL,
+};
+
 /* May be changed while programs run. hopscope_slice::load::config. */
 struct slice_control {
 	__u32 enabled;
-	__u32 choose_none;          /* every packet is treated as one that the filter did not choose */
+	__u32 choose;               /* enum choose */
 	__u64 min_latency_ns;
 	__u32 hit_ns[POINTS_MAX];   /* full cost of a hit that stamps */
 	__u32 miss_ns[POINTS_MAX];  /* and of one that finds nothing to stamp */

@@ -83,7 +83,7 @@ static __always_inline void hand_over(struct cpu_state *cpu, struct slot *slot, 
 	}
 	if (control.min_latency_ns && slot->last_ns - record->t0_ns < control.min_latency_ns)
 		return pass_over(cpu, slot, ref, TOO_FAST);
-	if ((config.tgid || config.comm[0]) && !is_wanted(record))
+	if ((config.tgid || config.comm[0]) && control.choose == CHOOSE_ASKED && !is_wanted(record))
 		return pass_over(cpu, slot, ref, OTHER_PROCESS);
 	if (config.snap)
 		hand_over_bytes(cpu, ref.slot);

@@ -74,6 +74,13 @@ pub struct SliceCalibration {
     /// Beginning a record (tau_alpha) and handing it over (tau_gamma), in ns, beyond the hit.
     pub begin: Option<Constant>,
     pub hand_over: Option<Constant>,
+    /// What an empty border reads, in ns: from a clock read in the program to the first stamp of the
+    /// sending call that follows, and from the last stamp of a receiving call to a clock read in the
+    /// program. Both with the kernel's own entry, or return, in them.
+    #[serde(default)]
+    pub border_out: Option<Constant>,
+    #[serde(default)]
+    pub border_in: Option<Constant>,
 }
 
 /// One recording of slices.

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 pub const TAU_O: u32 = 70;
 pub const HIT: u32 = 100;
 pub const BEGIN: u32 = 40;
+pub const BORDER: u32 = 150;
 
 /// A record of no stamps: 10.0.0.1:40000 to 10.0.0.2:80, 64 bytes of data.
 pub fn record(id: u64) -> SliceRecord {
@@ -214,6 +215,8 @@ pub fn entry() -> SliceEntry {
             hits: points.iter().map(cost).collect(),
             begin: Some(constant(BEGIN)),
             hand_over: Some(constant(180)),
+            border_out: Some(constant(BORDER)),
+            border_in: Some(constant(BORDER)),
         },
         points,
         slots: 4096,

@@ -1,6 +1,7 @@
 //! NetSlice's constants, measured before a recording: what an empty region reads (tau_o), what a hit
 //! costs from outside, what beginning and handing over a record cost. In a network namespace of its
 //! own, over its loopback device, so that nobody else's packets and rules are in it.
+mod border;
 mod constant;
 mod path;
 mod traffic;
@@ -45,7 +46,18 @@ pub fn calibrate(slicer: &mut Slicer) -> Result<SliceCalibration, CalibrateError
     if slicer.options().event != SliceEvent::Time {
         return of_event(slicer, &empty);
     }
-    let path = path_costs(slicer, &traffic, empty.hit)?;
+    let root = cgroup2().unwrap_or_else(|| slicer.options().cgroup.clone());
+    let mut twin = match slicer.options().cgroup == root {
+        true => None,
+        // The programs of one group's sockets do not see this process.
+        false => Some(Slicer::load(&Options {
+            cgroup: root,
+            ..slicer.options().clone()
+        })?),
+    };
+    let measured = twin.as_mut().unwrap_or(slicer);
+    let path = path_costs(measured, &traffic, empty.hit)?;
+    let borders = border::borders(measured, &traffic)?;
     let mut hit_ns = [empty.hit.hit.mode; Point::MAX];
     for cost in &path.hits {
         hit_ns[cost.point as usize] = cost.hit.mode;
@@ -62,6 +74,8 @@ pub fn calibrate(slicer: &mut Slicer) -> Result<SliceCalibration, CalibrateError
         hits: path.hits,
         begin: Some(path.begin),
         hand_over: Some(path.hand_over),
+        border_out: borders.out,
+        border_in: borders.r#in,
     })
 }
 

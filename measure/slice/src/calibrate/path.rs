@@ -2,7 +2,7 @@
 use super::constant::{median, spread};
 use super::traffic::Loopback;
 use super::{CalibrateError, PACKETS, ROUNDS};
-use crate::load::{LoadError, Slicer};
+use crate::load::{Choose, LoadError, Slicer};
 use hopscope_event::slice::{Constant, Counter, HookCost, Point};
 use std::collections::BTreeMap;
 
@@ -31,6 +31,8 @@ pub(super) fn path_costs(
 ) -> Result<PathCosts, CalibrateError> {
     let min_latency = slicer.options().min_latency_ns;
     slicer.set_min_latency(0)?;
+    // The packets here are none of those that the user asked for.
+    slicer.set_choose(Choose::All)?;
     let mut ring = slicer.drain()?;
     let (mut miss, mut hand_over, mut whole) = (Vec::new(), Vec::new(), Vec::new());
     let mut hits = 0;
@@ -38,16 +40,25 @@ pub(super) fn path_costs(
     for _ in 0..ROUNDS {
         let off = traffic.run(PACKETS)?;
         slicer.start()?;
+        let created = slicer.counters()?.get(Counter::Created);
         let (of_packet, on) = counted(slicer, traffic)?;
         hits = of_packet;
+        // What is measured is the way of packets that are followed.
+        let seen = slicer.counters()?.get(Counter::Created) - created;
+        if seen < u64::from(PACKETS / 2) {
+            return Err(CalibrateError::TooFew {
+                sent: PACKETS,
+                seen: seen as u32,
+            });
+        }
         for (point, run_ns) in run_times(slicer, traffic)? {
             runs.entry(point).or_default().push(run_ns);
         }
         slicer.set_min_latency(u64::MAX)?;
         let (_, kept) = counted(slicer, traffic)?;
-        slicer.set_choose_none(true)?;
+        slicer.set_choose(Choose::None)?;
         let (misses, none) = counted(slicer, traffic)?;
-        slicer.set_choose_none(false)?;
+        slicer.set_choose(Choose::All)?;
         slicer.set_min_latency(0)?;
         slicer.detach();
         ring.take()?;
@@ -56,6 +67,7 @@ pub(super) fn path_costs(
         whole.push(on.saturating_sub(off));
     }
     slicer.set_min_latency(min_latency)?;
+    slicer.set_choose(Choose::Asked)?;
     let hand_over = spread(&mut hand_over);
     let more = |point: Point| {
         let mut times = runs.get(&point).cloned().unwrap_or_default();

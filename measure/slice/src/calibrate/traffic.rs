@@ -2,6 +2,7 @@
 //! sent and received by one thread, which never sleeps.
 use super::CalibrateError;
 use super::constant::median;
+use hopscope_event::clock::read::monotonic_ns;
 use hopscope_event::slice::SliceRecord;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{
@@ -62,9 +63,42 @@ impl Loopback {
     }
 }
 
-/// Whether a record is of a packet of ours: others may pass the hooks meanwhile.
+/// When the clock was read before a packet was sent, and after it was received.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outside {
+    pub before_ns: u64,
+    pub after_ns: u64,
+}
+
+impl Loopback {
+    /// Of each packet, in order.
+    pub(super) fn seen_from_outside(&self, packets: u32) -> Result<Vec<Outside>, CalibrateError> {
+        let mut seen = Vec::with_capacity(packets as usize);
+        let mut room = [0; 128];
+        for _ in 0..packets {
+            let before_ns = monotonic_ns();
+            self.socket.send(&PAYLOAD).map_err(os("sending"))?;
+            self.socket.recv(&mut room).map_err(os("receiving"))?;
+            let after_ns = monotonic_ns();
+            seen.push(Outside {
+                before_ns,
+                after_ns,
+            });
+        }
+        Ok(seen)
+    }
+}
+
+/// Whether a record is of a packet of ours: others may pass the hooks meanwhile. Not every choice of
+/// points knows both processes; the socket sends to itself.
 pub(super) fn is_ours(record: &SliceRecord) -> bool {
-    record.rx_tgid == std::process::id() && record.payload == PAYLOAD.len() as u32
+    const UDP: u8 = 17;
+    let is_own = |tgid| tgid == 0 || tgid == std::process::id();
+    record.protocol == UDP
+        && record.payload == PAYLOAD.len() as u32
+        && record.source_address() == record.destination_address()
+        && is_own(record.tx_tgid)
+        && is_own(record.rx_tgid)
 }
 
 /// RTM_NEWLINK for interface 1, which is the loopback device of every namespace (rtnetlink(7)).

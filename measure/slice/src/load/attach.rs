@@ -5,7 +5,7 @@ use super::event;
 use super::hooks::{Backend, Hook, Kind, Offer, choose, offers};
 use super::ring::{self, Drained};
 use super::stats::{self, ProgramRuns};
-use super::{Costs, LoadError, Options, counts, object};
+use super::{Choose, Costs, LoadError, Options, counts, object};
 use hopscope_event::slice::{Counters, HookEntry, Point, SliceEvent};
 use libbpf_rs::{Link, MapCore, Object, ProgramMut};
 use std::fs::File;
@@ -250,9 +250,9 @@ impl Slicer {
         self.set(control::ENABLED, &u32::from(is_enabled).to_ne_bytes())
     }
 
-    /// Whether every packet is one that the filter did not choose.
-    pub(crate) fn set_choose_none(&mut self, choose_none: bool) -> Result<(), LoadError> {
-        self.set(control::CHOOSE_NONE, &u32::from(choose_none).to_ne_bytes())
+    /// Which packets are followed.
+    pub(crate) fn set_choose(&mut self, choose: Choose) -> Result<(), LoadError> {
+        self.set(control::CHOOSE, &(choose as u32).to_ne_bytes())
     }
 
     /// Records of packets that were faster are not handed over.

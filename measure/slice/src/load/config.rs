@@ -79,12 +79,22 @@ pub(super) struct Config {
     pub comm: [u8; 16],
 }
 
+/// `enum choose`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Choose {
+    /// As the options say.
+    Asked = 0,
+    None = 1,
+    All = 2,
+}
+
 /// `struct slice_control`: its layout, for the offsets in `control`.
 #[repr(C)]
 #[allow(dead_code, reason = "only its layout is used")]
 struct Control {
     pub enabled: u32,
-    pub choose_none: u32,
+    pub choose: u32,
     pub min_latency_ns: u64,
     pub costs: RawCosts,
 }
@@ -103,7 +113,7 @@ const _: () = {
     assert!(offset_of!(Config, comm) == 40);
     assert!(size_of::<Control>() == super::control::BYTES);
     assert!(offset_of!(Control, enabled) == super::control::ENABLED);
-    assert!(offset_of!(Control, choose_none) == super::control::CHOOSE_NONE);
+    assert!(offset_of!(Control, choose) == super::control::CHOOSE);
     assert!(offset_of!(Control, min_latency_ns) == super::control::MIN_LATENCY);
     assert!(offset_of!(Control, costs) == super::control::COSTS);
 };

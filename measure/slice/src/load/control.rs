@@ -4,7 +4,7 @@ use libbpf_rs::{MapCore, MapFlags};
 
 pub(super) const BYTES: usize = 216;
 pub(super) const ENABLED: usize = 0;
-pub(super) const CHOOSE_NONE: usize = 4;
+pub(super) const CHOOSE: usize = 4;
 pub(super) const MIN_LATENCY: usize = 8;
 pub(super) const COSTS: usize = 16;
 

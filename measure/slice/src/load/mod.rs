@@ -17,6 +17,7 @@ mod stats;
 
 pub use attach::{Attached, Slicer};
 pub(crate) use attach::{CLOCK_ONLY, EMPTY, EMPTY_FIRST};
+pub(crate) use config::Choose;
 pub use config::{Costs, Options};
 pub use error::LoadError;
 pub use event::event;
