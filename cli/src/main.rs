@@ -19,6 +19,7 @@ mod host;
 mod info;
 mod load;
 mod logger;
+mod one_timeline;
 mod record;
 mod report;
 mod runs;

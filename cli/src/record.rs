@@ -7,6 +7,7 @@ mod end;
 mod flight;
 pub(crate) mod guard;
 pub(crate) mod session;
+mod slices;
 pub(crate) mod summary;
 pub(crate) mod targets;
 mod when;

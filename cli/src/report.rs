@@ -2,6 +2,7 @@
 mod between;
 mod html;
 mod joined;
+mod one_timeline;
 mod packet_id;
 mod packets;
 mod runs;
@@ -151,7 +152,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         flight: tables.flight.as_ref(),
     };
     if let Some(to) = &args.html {
-        html::write(&args, to, reader, &recording, &threads, window)?;
+        html::write(&args, to, &opened, &recording, &threads, window)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
@@ -165,6 +166,11 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
                 root: args.root.as_deref(),
             };
             tail::write(&mut out, &args, &source, &recording, asked)?;
+        }
+        false if matches!(args.by, By::Packet) && one_timeline::is_of(&opened, &args) => {
+            if let Some(entry) = &tables.slice {
+                one_timeline::write(&mut out, &args, &opened, &recording, entry)?;
+            }
         }
         false if matches!(args.by, By::Run | By::Packet | By::Flow) => {
             let source = RunSource {

@@ -3,6 +3,7 @@ mod args;
 mod choice;
 mod control;
 mod headers;
+mod kernel;
 mod list;
 mod live;
 mod open;
@@ -11,13 +12,14 @@ mod pcapng;
 mod read;
 mod rotate;
 mod save;
-mod target;
+pub(crate) mod target;
 
 #[cfg(test)]
 mod tests;
 
 pub use args::SliceArgs;
 pub(crate) use choice::Choice;
+pub(crate) use kernel::{Kernel, say_what_is_missing};
 pub(crate) use open::{Opened, open};
 pub(crate) use pass::{Pass, To};
 pub(crate) use save::{Format, SliceFile};

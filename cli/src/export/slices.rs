@@ -1,5 +1,6 @@
 //! Packets' ways through the kernel, in the formats of other tools.
 use super::{Output, Source};
+use crate::one_timeline::{Joined, has_both};
 use crate::slice::SliceFile;
 use hopscope_analyze::slice::{PacketSlices, RealTime, Slicer};
 use hopscope_event::slice::{Counter, SliceEntry, SliceEvent, Sliced};
@@ -61,6 +62,31 @@ pub(super) fn perfetto<W: Write>(
         Ok(trace.kernel_path(from, &packet.record, slices, slicer)?)
     })?;
     put(source, facts);
+    Ok(())
+}
+
+/// Before the calls are written: which of them are next to which packet.
+pub(super) fn join<W: Write>(
+    source: &Source,
+    trace: &mut Perfetto<'_, W>,
+    facts: &mut Facts,
+) -> anyhow::Result<()> {
+    let Some(entry) = source.reader.tables().slice.as_ref() else {
+        return Ok(());
+    };
+    if !has_both(&source.reader) {
+        return Ok(());
+    }
+    let mut joined = Joined::of_all(&source.reader, entry)?;
+    for batch in source.reader.slices() {
+        for packet in &batch? {
+            let sides = joined.sides(&packet.record);
+            trace.packet_of_calls(packet.record.id, &sides);
+        }
+    }
+    let quality = joined.quality();
+    facts.put("clock_error_ns", quality.clock_error_ns);
+    facts.doubt("calls_across_a_system_call", quality.counts.crossing);
     Ok(())
 }
 

@@ -193,6 +193,7 @@ fn perfetto(source: &Source, out: &mut Output) -> anyhow::Result<Facts> {
     let (names, timeline) = (Names::new(&recording), source.timeline());
     let mut facts = Facts::of(&recording);
     let mut trace = Perfetto::new(out, recording, &names, &timeline)?;
+    slices::join(source, &mut trace, &mut facts)?;
     observe(source, &mut trace, |trace| Ok(trace.check()?), &mut facts)?;
     for batch in source.stamps() {
         let batch = batch?;

@@ -83,6 +83,19 @@ pub struct RecordArgs {
     /// Do not record when threads were off the processor
     #[arg(long)]
     pub no_off_cpu: bool,
+    /// Record the kernel's path of packets too, in the same file: those of this pcap-filter expression,
+    /// or with '' those of the measured processes
+    #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["flight", "every", "dry_stop"])]
+    pub with_slices: Option<String>,
+    /// With --with-slices: which slices, a preset (tx, rx, both, min, seven) or a file of lines
+    /// `name = from .. to`
+    #[arg(
+        long,
+        value_name = "PRESET|FILE",
+        default_value = "both",
+        requires = "with_slices"
+    )]
+    pub slice_regions: String,
     /// Command to start and record from its first instruction
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,

@@ -1,5 +1,6 @@
 //! How a recording ends: its file, its closing words, its exit code.
 use super::flight::Saved;
+use super::slices::SlicesDone;
 use super::{RecordArgs, summary};
 use anyhow::{Context, bail};
 use hopscope_event::{RecordingMeta, Summary, ThinEntry};
@@ -19,6 +20,8 @@ pub(super) struct Recorded {
     pub file: Option<TraceWriter<BufWriter<File>>>,
     pub thin: Option<ThinEntry>,
     pub flight: Option<(FlightCounts, Saved)>,
+    /// `None`: not asked for.
+    pub slices: Option<SlicesDone>,
 }
 
 /// Writes the end of the file and says what happened.
@@ -34,6 +37,7 @@ pub(super) fn finish(
         file,
         thin,
         flight,
+        slices,
     } = recorded;
     let left_out = thin.as_ref().map_or(0, |t| t.records_left_out);
     let cpu = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF)?;
@@ -67,6 +71,7 @@ pub(super) fn finish(
     let choice = summary::Choice {
         thin: thin.as_ref(),
         flight: flight.as_ref(),
+        slices: slices.as_ref(),
     };
     summary::print(args, &summary, off_cpu, choice, plan, meta, bytes)?;
     if let Ended::WriteFailed(_) = outcome.ended {

@@ -1,6 +1,7 @@
 //! One recording from start to end, in the recorder process.
 use super::choice::Asked;
 use super::flight::Tables;
+use super::slices::{Beside, WithSlices};
 use super::{RecordArgs, calibrate, choice, end, flight, summary, targets};
 use anyhow::{Context, bail};
 use hopscope_event::{OffCpuEntry, ProcessEntry, ProcessIx, RecordingMeta};
@@ -80,6 +81,8 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         bmi2: host_has_bmi2(),
         empty_probes: args.empty_probes,
     };
+    // A kernel that refuses is found out before any target is touched.
+    let mut beside = Beside::prepare(args, &pids)?;
     let roots = choice::roots(args, &plan)?;
     let meta = meta(args, &options);
     let triggers = asked.calls(args, &plan, &roots, meta.tsc_frequency)?;
@@ -119,6 +122,9 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     };
     if let Some(writer) = &mut writer {
         tables.write(writer)?;
+        if let Some(beside) = &mut beside {
+            beside.begin(writer)?;
+        }
     }
     let attach_pauses: Vec<u64> = installed
         .iter()
@@ -146,23 +152,32 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
                 file: None,
                 thin: None,
                 flight: Some((counts, saved)),
+                slices: None,
             }
         }
         Some(mut writer) => {
-            let (outcome, thin) = match args.every {
-                None => (parts.drive(&mut writer), None),
-                Some(every) => {
+            let (outcome, thin) = match (args.every, &mut beside) {
+                (None, None) => (parts.drive(&mut writer), None),
+                (None, Some(beside)) => {
+                    let writer = &mut writer;
+                    (parts.drive(&mut WithSlices { writer, beside }), None)
+                }
+                (Some(every), _) => {
                     let mut thin = Thin::new(&mut writer, roots, every);
                     thin.begin()?;
                     let outcome = parts.drive(&mut thin);
                     (outcome, Some(thin.finish()))
                 }
             };
+            let slices = beside
+                .map(|beside| beside.finish(&mut writer))
+                .transpose()?;
             end::Recorded {
                 outcome,
                 file: Some(writer),
                 thin,
                 flight: None,
+                slices,
             }
         }
     };

@@ -1,6 +1,8 @@
 //! What `record` says: a line each second, the closing numbers, the dry run.
 use super::flight::Saved;
+use super::slices::SlicesDone;
 use super::{RecordArgs, captures};
+use hopscope_event::slice::Counter;
 use hopscope_event::{CaptureEntry, FunctionId, OffCpuEntry, RecordingMeta, Summary, ThinEntry};
 use hopscope_probe::plan::{Plan, basename};
 use hopscope_probe::recorder::Status;
@@ -89,6 +91,7 @@ pub fn dry_run(plan: &Plan, json: bool) -> anyhow::Result<()> {
 pub(super) struct Choice<'a> {
     pub thin: Option<&'a ThinEntry>,
     pub flight: Option<&'a (FlightCounts, Saved)>,
+    pub slices: Option<&'a SlicesDone>,
 }
 
 impl Choice<'_> {
@@ -103,6 +106,41 @@ impl Choice<'_> {
             })
         });
         serde_json::json!({"thin": self.thin, "flight": flight})
+    }
+
+    /// `null`: not asked for.
+    fn slices_value(&self) -> serde_json::Value {
+        self.slices.map_or(serde_json::Value::Null, |done| {
+            let (summary, failed) = (done.summary.as_ref().ok(), done.summary.as_ref().err());
+            serde_json::json!({"packets": done.packets, "summary": summary, "failed": failed})
+        })
+    }
+
+    fn slices_text(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let Some(done) = self.slices else {
+            return Ok(());
+        };
+        let summary = match &done.summary {
+            Ok(summary) => summary,
+            Err(why) => {
+                return writeln!(
+                    out,
+                    "{} packets sliced; what was lost is not known: {why}",
+                    done.packets
+                );
+            }
+        };
+        let count = |counter| summary.counters.get(counter);
+        writeln!(
+            out,
+            "{} packets sliced; lost: {} without a slot, {} the ring was full, {} never ended; \
+             {} under way at the end",
+            done.packets,
+            count(Counter::NoSlot),
+            count(Counter::RingFull),
+            count(Counter::Aged) + count(Counter::StaleEnded),
+            summary.in_flight
+        )
     }
 
     fn text(&self, out: &mut impl Write) -> std::io::Result<()> {
@@ -153,7 +191,7 @@ pub(super) fn print(
             "captures": plan.captures, "not_captured": plan.not_captured.len(),
             "checked_copy_tsc": captures::copy_cost_ticks(plan),
             "bytes": bytes, "probe_cost": meta.probe_cost, "tsc_hz": meta.tsc_frequency,
-            "off_cpu": off_cpu, "choice": choice.value(),
+            "off_cpu": off_cpu, "choice": choice.value(), "slices": choice.slices_value(),
         });
         if let (Some(line), serde_json::Value::Object(extra)) = (line.as_object_mut(), extra) {
             line.extend(extra);
@@ -180,6 +218,7 @@ pub(super) fn print(
             .map_or("not known".into(), |calls| calls.to_string())
     )?;
     choice.text(&mut out)?;
+    choice.slices_text(&mut out)?;
     match off_cpu {
         Some(o) => writeln!(
             out,

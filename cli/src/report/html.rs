@@ -4,6 +4,7 @@ mod joined;
 
 use super::joined::stamps_beside;
 use super::{ReportArgs, packets};
+use crate::slice::Opened;
 use anyhow::{Context, bail};
 use hopscope_analyze::{Analysis, Batch, Calls, Group, Index, Options, Outcome, Root, Window};
 use hopscope_event::{Stamp, StampFlags, StreamIx, ThreadIx, Tsc};
@@ -93,11 +94,12 @@ impl Source<'_> {
 pub fn write(
     args: &ReportArgs,
     to: &Path,
-    reader: &TraceReader,
+    opened: &Opened,
     recording: &Recording<'_>,
     threads: &Option<BTreeSet<ThreadIx>>,
     window: Window,
 ) -> anyhow::Result<()> {
+    let reader = &opened.reader;
     let other = stamps_beside(args, recording)?;
     let stamps = other.as_ref().unwrap_or(reader);
     let packets = packets::of(args, stamps, window)?;
@@ -146,6 +148,8 @@ pub fn write(
         .file_name()
         .unwrap_or(args.file.as_os_str())
         .to_string_lossy();
+    let kernel = super::one_timeline::section(args, opened)?;
+    let kernel = kernel.as_ref().map(|kernel| kernel.show(opened));
     let mut page = Page {
         file: &file,
         recording,
@@ -155,6 +159,7 @@ pub fn write(
         detail: &mut detail,
         root: root.as_ref(),
         late: late.as_ref(),
+        kernel: kernel.as_ref(),
         notes: &notes,
         focus,
     };

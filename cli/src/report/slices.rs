@@ -22,16 +22,16 @@ pub(super) fn only(reader: &TraceReader) -> bool {
 }
 
 /// What part of the recording is looked at.
-struct Part<'a> {
+pub(super) struct Part<'a> {
     opened: &'a Opened,
     entry: &'a SliceEntry,
-    time: RealTime,
+    pub(super) time: RealTime,
     from_ns: u64,
     to_ns: u64,
 }
 
 impl<'a> Part<'a> {
-    fn of(args: &ReportArgs, opened: &'a Opened, entry: &'a SliceEntry) -> Part<'a> {
+    pub(super) fn of(args: &ReportArgs, opened: &'a Opened, entry: &'a SliceEntry) -> Part<'a> {
         let tables = opened.reader.tables();
         let start = tables.meta.start.monotonic_ns;
         Part {
@@ -43,14 +43,17 @@ impl<'a> Part<'a> {
         }
     }
 
-    fn source(&self) -> SliceSource<'_> {
+    pub(super) fn source(&self) -> SliceSource<'_> {
         SliceSource {
             entry: self.entry,
             time: &self.time,
         }
     }
 
-    fn each(&self, mut visit: impl FnMut(&Sliced) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    pub(super) fn each(
+        &self,
+        mut visit: impl FnMut(&Sliced) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         for batch in self.opened.reader.slices() {
             for packet in &batch? {
                 if (self.from_ns..self.to_ns).contains(&packet.record.t0_ns) {
@@ -111,7 +114,7 @@ pub(super) fn run(args: &ReportArgs, opened: &Opened) -> anyhow::Result<ExitCode
     }
     match (args.events, args.by) {
         (true, _) => events(&part, &mut out, args.json)?,
-        (false, By::Packet) => slowest(&part, &mut out, args)?,
+        (false, By::Packet) => write_slowest(&part, &mut out, args)?,
         (false, _) => part.statistics(&mut out, args.json)?,
     }
     out.flush()?;
@@ -144,22 +147,32 @@ fn events(part: &Part<'_>, out: &mut impl Write, json: bool) -> anyhow::Result<(
     part.each(|packet| pass.packet(out, &source, packet))
 }
 
-/// The slowest packets, with a table of each.
-fn slowest(part: &Part<'_>, out: &mut impl Write, args: &ReportArgs) -> anyhow::Result<()> {
-    let source = part.source();
-    let mut slicer = Slicer::new(part.entry);
-    let mut kept = Slowest::new(args.number.unwrap_or(10));
+/// The slowest packets, slowest first.
+pub(super) fn slowest(
+    part: &Part<'_>,
+    slicer: &mut Slicer,
+    keep: usize,
+) -> anyhow::Result<Vec<(Sliced, PacketSlices)>> {
+    let mut kept = Slowest::new(keep);
     part.each(|packet| {
         let slices = slicer.slice(&packet.record);
         kept.add(packet, &slices);
         Ok(())
     })?;
+    Ok(kept.finish())
+}
+
+/// With a table of each.
+fn write_slowest(part: &Part<'_>, out: &mut impl Write, args: &ReportArgs) -> anyhow::Result<()> {
+    let source = part.source();
+    let mut slicer = Slicer::new(part.entry);
+    let kept = slowest(part, &mut slicer, args.number.unwrap_or(10))?;
     let view = SliceView {
         table: true,
         ..SliceView::default()
     };
     let mut printer = SlicePrinter::new(view);
-    for (packet, slices) in &kept.finish() {
+    for (packet, slices) in &kept {
         match args.json {
             true => write_slice_json(out, &source, packet, slices, &slicer)?,
             false => printer.packet(out, &source, packet, slices, &slicer)?,

@@ -1,6 +1,7 @@
 //! `hopscope slice`: hooks attached, packets shown or written as they end, until asked to stop.
 use super::args::SliceArgs;
 use super::choice::Choice;
+use super::kernel::{Kernel, say_what_is_missing};
 use super::pass::{Pass, To};
 use super::rotate::Rotation;
 use super::save::{Format, SliceFile};
@@ -9,14 +10,12 @@ use crate::logger::Verbosity;
 use anyhow::{Context, bail, ensure};
 use hopscope_analyze::slice::RealTime;
 use hopscope_event::clock::read::clock_sync;
-use hopscope_event::slice::{SliceBytes, SliceCalibration, SliceEntry, SliceSummary, Sliced};
+use hopscope_event::slice::{SliceCalibration, SliceEntry};
 use hopscope_event::{ClockSync, RecordingMeta, Summary};
 use hopscope_probe::attach::{Held, launch};
 use hopscope_report::slice::SliceSource;
 use hopscope_slice::calibrate::calibrate;
-use hopscope_slice::interfaces;
-use hopscope_slice::load::{Drained, Entry, Slicer, drop_reasons};
-use std::collections::HashMap;
+use hopscope_slice::load::Slicer;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::{Child, ExitCode};
@@ -47,22 +46,11 @@ pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<Exi
         false => calibrate(&mut slicer)?,
     };
     let meta = crate::host::meta();
-    let entry = SliceEntry {
-        backend: slicer.backend().name().to_owned(),
-        event: options.event.clone(),
-        filter: args.expression.join(" "),
-        points: slicer.points(),
-        hooks: slicer.hooks().to_vec(),
-        regions,
-        calibration,
-        slots: options.slots,
-        kernel: meta.kernel.clone(),
-        duty_of: args.live.duty.unwrap_or(1),
-        drop_reasons: drop_reasons(),
-        interfaces: interfaces::names(),
-    };
+    let kernel = Kernel::new(slicer)?;
+    let filter = args.expression.join(" ");
+    let entry = kernel.entry(regions, filter, calibration, args.live.duty.unwrap_or(1));
     say_what_is_missing(&entry);
-    let mut session = Session::new(args, verbosity, slicer, &meta, &entry)?;
+    let mut session = Session::new(args, verbosity, kernel, &meta, &entry)?;
     session.start(args, held)?;
     let why = session.follow(args, &stop)?;
     session.finish(why)
@@ -93,17 +81,6 @@ fn command(args: &SliceArgs) -> anyhow::Result<Option<Held>> {
     Ok(Some(launch(&words)?))
 }
 
-fn say_what_is_missing(entry: &SliceEntry) {
-    for hook in &entry.hooks {
-        if let Some(why) = &hook.missing {
-            log::warn!(
-                "{} is not stamped, its slice is part of the next: {why}",
-                hook.point
-            );
-        }
-    }
-}
-
 /// What a trace says at its end; of functions there are none in it.
 fn ended(why: &str, recorded: u64) -> Summary {
     Summary {
@@ -122,21 +99,14 @@ fn ended(why: &str, recorded: u64) -> Summary {
 }
 
 struct Session<'a> {
-    slicer: Slicer,
-    ring: Drained,
+    kernel: Kernel,
     pass: Pass,
     out: BufWriter<std::io::StdoutLock<'static>>,
     meta: &'a RecordingMeta,
     entry: &'a SliceEntry,
     clocks: Vec<ClockSync>,
     time: RealTime,
-    /// Bytes whose record is not here yet, by id: of this look at the ring, and of the one before. A
-    /// record follows its bytes at once, so older ones are of a record that was lost, and counted.
-    waiting: [HashMap<u64, SliceBytes>; 2],
     child: Option<Child>,
-    begun: Instant,
-    attached: Duration,
-    window: Option<Instant>,
     rotation: Option<(Rotation, Format)>,
     writes_stdout: bool,
 }
@@ -145,7 +115,7 @@ impl<'a> Session<'a> {
     fn new(
         args: &SliceArgs,
         verbosity: &Verbosity,
-        slicer: Slicer,
+        kernel: Kernel,
         meta: &'a RecordingMeta,
         entry: &'a SliceEntry,
     ) -> anyhow::Result<Session<'a>> {
@@ -171,8 +141,7 @@ impl<'a> Session<'a> {
             }
         };
         Ok(Session {
-            ring: slicer.drain()?,
-            slicer,
+            kernel,
             // The kernel programs have chosen already.
             pass: Pass::new(entry, Choice::default(), to),
             out: BufWriter::with_capacity(1 << 16, std::io::stdout().lock()),
@@ -180,42 +149,20 @@ impl<'a> Session<'a> {
             entry,
             clocks: Vec::new(),
             time: RealTime::new(meta.start, &[]),
-            waiting: Default::default(),
             child: None,
-            begun: Instant::now(),
-            attached: Duration::ZERO,
-            window: None,
             rotation,
             writes_stdout: file.is_some_and(|(path, _)| path.as_os_str() == "-"),
         })
     }
 
     fn start(&mut self, args: &SliceArgs, held: Option<Held>) -> anyhow::Result<()> {
-        // What calibration left is not of this recording.
-        self.ring.take()?;
-        self.slicer.forget_counts()?;
-        self.begun = Instant::now();
-        self.attach()?;
+        self.kernel.begin()?;
         self.sync()?;
         if let Some(path) = &args.live.ready_file {
             std::fs::write(path, "").with_context(|| path.display().to_string())?;
         }
         self.child = held.map(Held::start).transpose()?;
         Ok(())
-    }
-
-    fn attach(&mut self) -> anyhow::Result<()> {
-        self.slicer.start()?;
-        self.window = Some(Instant::now());
-        Ok(())
-    }
-
-    fn detach(&mut self) {
-        self.slicer.detach();
-        self.attached += self
-            .window
-            .take()
-            .map_or(Duration::ZERO, |since| since.elapsed());
     }
 
     fn sync(&mut self) -> anyhow::Result<()> {
@@ -235,7 +182,7 @@ impl<'a> Session<'a> {
     /// Until something ends it; says what.
     fn follow(&mut self, args: &SliceArgs, stop: &AtomicBool) -> anyhow::Result<&'static str> {
         let mut synced = Instant::now();
-        let mut phase = Instant::now();
+        let (mut phase, mut length) = (Instant::now(), WINDOW);
         loop {
             if self.take(args.choice.count)? {
                 return Ok("enough packets");
@@ -247,7 +194,7 @@ impl<'a> Session<'a> {
             if args
                 .live
                 .duration
-                .is_some_and(|limit| self.begun.elapsed() >= limit)
+                .is_some_and(|limit| self.kernel.begun().elapsed() >= limit)
             {
                 return Ok("the time is over");
             }
@@ -256,22 +203,18 @@ impl<'a> Session<'a> {
             {
                 return Ok("the command ended");
             }
-            if let Some(of) = args.live.duty {
-                let length = if self.window.is_some() {
-                    WINDOW
-                } else {
-                    WINDOW * (of - 1)
-                };
-                if phase.elapsed() >= length {
-                    phase = Instant::now();
-                    match self.window.is_some() {
-                        true => self.detach(),
-                        false => {
-                            self.slicer.resume()?;
-                            self.window = Some(Instant::now());
-                        }
+            if let Some(of) = args.live.duty
+                && phase.elapsed() >= length
+            {
+                // Detaching takes some milliseconds more than the window: the pause is of the same length.
+                length = match self.kernel.is_attached() {
+                    true => self.kernel.detach() * (of - 1),
+                    false => {
+                        self.kernel.resume()?;
+                        WINDOW
                     }
-                }
+                };
+                phase = Instant::now();
             }
             if synced.elapsed() >= SYNC {
                 synced = Instant::now();
@@ -306,60 +249,24 @@ impl<'a> Session<'a> {
             entry: self.entry,
             time: &self.time,
         };
-        for entry in self.ring.take()? {
-            match entry {
-                Entry::Bytes {
-                    id,
-                    wire_len,
-                    link,
-                    bytes,
-                } => {
-                    let link_len = link.len() as u16;
-                    let packet = SliceBytes {
-                        original_len: wire_len + u32::from(link_len),
-                        link_len,
-                        bytes: [link, bytes].concat(),
-                    };
-                    self.waiting[0].insert(id, packet);
-                }
-                Entry::Record(record) => {
-                    let packet = Sliced {
-                        bytes: self.waiting.iter_mut().find_map(|of| of.remove(&record.id)),
-                        record,
-                    };
-                    self.pass.packet(&mut self.out, &source, &packet)?;
-                    if enough == Some(self.pass.taken()) {
-                        return Ok(true);
-                    }
-                }
-            }
+        let (pass, out) = (&mut self.pass, &mut self.out);
+        let is_enough = self.kernel.take(|packet| {
+            pass.packet(out, &source, &packet)?;
+            Ok(enough == Some(pass.taken()))
+        })?;
+        if !is_enough {
+            self.out.flush()?;
         }
-        self.waiting.swap(0, 1);
-        self.waiting[0].clear();
-        self.out.flush()?;
-        Ok(false)
+        Ok(is_enough)
     }
 
     fn finish(mut self, why: &str) -> anyhow::Result<ExitCode> {
-        self.detach();
-        let duration = self.begun.elapsed();
+        self.kernel.detach();
+        let duration = self.kernel.begun().elapsed();
         self.sync()?;
         // What ended before the hooks were gone.
         self.take(None)?;
-        let counters = self.slicer.counters()?;
-        let in_flight = counters.in_flight();
-        ensure!(
-            in_flight >= 0,
-            "the kernel programs' account does not add up: {in_flight} packets under way"
-        );
-        let ns = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
-        let summary = SliceSummary {
-            in_flight: in_flight.unsigned_abs(),
-            hooks: self.slicer.hooks_with_missed()?,
-            duration_ns: ns(duration),
-            attached_ns: ns(self.attached),
-            counters,
-        };
+        let summary = self.kernel.summary(duration)?;
         let source = SliceSource {
             entry: self.entry,
             time: &self.time,

@@ -53,13 +53,38 @@ pub fn options(
     if let Some(min) = args.choice.min_latency {
         options.min_latency_ns = u64::try_from(min.as_nanos()).context("--min-latency")?;
     }
-    let expression = args.expression.join(" ");
-    if !expression.is_empty() {
-        let filter = Filter::compile(&expression, Link::Network)?;
-        options.filter = Some(filter.to_ebpf(FILTER_INSNS, FILTER_SCRATCH)?);
-    }
+    options.filter = filter(&args.expression.join(" "))?;
     options.snap = snap(args)?;
     Ok(options)
+}
+
+/// As instructions for the kernel; `None`: every packet.
+fn filter(expression: &str) -> anyhow::Result<Option<Vec<u64>>> {
+    if expression.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(
+        Filter::compile(expression, Link::Network)?.to_ebpf(FILTER_INSNS, FILTER_SCRATCH)?,
+    ))
+}
+
+/// Packets beside measured functions: those of the expression, or, where there is none and it is
+/// one process, those of this process.
+pub fn beside_functions(
+    regions: &[RegionEntry],
+    expression: &str,
+    pids: &[i32],
+) -> anyhow::Result<Options> {
+    let tgid = match (expression, pids) {
+        ("", [pid]) => u32::try_from(*pid).ok(),
+        _ => None,
+    };
+    Ok(Options {
+        cgroup: cgroup_root()?,
+        filter: filter(expression)?,
+        tgid,
+        ..Options::new(regions::points(regions))
+    })
 }
 
 /// As tcpdump: all of a packet when it is written or shown, as far as the kernel programs keep it.
@@ -80,14 +105,18 @@ fn snap(args: &SliceArgs) -> anyhow::Result<u32> {
 }
 
 pub fn regions(args: &SliceArgs) -> anyhow::Result<Vec<RegionEntry>> {
-    let name = &args.live.regions;
+    regions_of("--regions", &args.live.regions)
+}
+
+/// `name`: what the user gave `option`.
+pub fn regions_of(option: &str, name: &str) -> anyhow::Result<Vec<RegionEntry>> {
     if let Some(regions) = regions::preset(name) {
         return Ok(regions);
     }
     let text = std::fs::read_to_string(name).with_context(|| {
-        format!("--regions {name}: neither a preset (tx, rx, both, min, seven) nor a file that can be read")
+        format!("{option} {name}: neither a preset (tx, rx, both, min, seven) nor a file that can be read")
     })?;
-    regions::parse(&text).with_context(|| name.clone())
+    regions::parse(&text).with_context(|| name.to_owned())
 }
 
 fn cgroup_root() -> anyhow::Result<PathBuf> {

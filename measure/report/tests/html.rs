@@ -58,6 +58,7 @@ fn page(sample: &Sample, streams: &[StreamEntry], stamps: &[Stamp]) -> String {
         detail: &mut detail,
         root: None,
         late: None,
+        kernel: None,
         notes: &[HOSTILE.to_owned()],
         focus: None,
     };

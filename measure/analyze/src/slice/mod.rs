@@ -4,6 +4,7 @@
 //! is the whole. A piece is named after the regions that it is of. A *region* whose both points
 //! were stamped has a time of its own too; it is one piece unless other points lie inside it, or it
 //! overlaps another: a driver that hands the packet to the receiver before it returns.
+mod border;
 mod clock;
 mod correct;
 mod flags;
@@ -14,6 +15,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+pub use border::{Beside, BorderCounts, Borders, Sides, SystemCalls, TimedCall};
 pub use clock::RealTime;
 pub use flags::PieceFlags;
 pub use layout::NameIx;

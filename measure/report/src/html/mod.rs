@@ -8,6 +8,7 @@ mod column;
 mod detail;
 mod flame;
 mod head;
+mod one_timeline;
 mod overview;
 mod sha256;
 mod slices;
@@ -15,9 +16,11 @@ mod svg;
 mod tables;
 mod tails;
 mod text;
+mod waterfall;
 mod windows;
 
 pub use detail::Detail;
+pub use one_timeline::PacketSection;
 pub use overview::Overview;
 pub use slices::{SlicePage, write_slice_html};
 pub use windows::{Budget, Windows};
@@ -45,6 +48,8 @@ pub struct Page<'a> {
     pub root: Option<&'a Root>,
     /// Why packets were late; `None` when that was not looked for.
     pub late: Option<&'a LateReport<'a>>,
+    /// The kernel's path of packets, where it was recorded too.
+    pub kernel: Option<&'a PacketSection<'a>>,
     /// Why there are no runs, or what is ambiguous about them, in words.
     pub notes: &'a [String],
     /// What the page opens at, when something was asked for.
@@ -81,6 +86,9 @@ pub fn write_html(out: &mut impl Write, page: &mut Page<'_>) -> io::Result<()> {
     }
     if !recording.streams.packets.is_empty() {
         packets(out, page, &scale)?;
+    }
+    if let Some(kernel) = page.kernel {
+        one_timeline::write(out, &names, kernel)?;
     }
     if !recording.is_of_packets_only() {
         functions(out, page, &names, &scale)?;

@@ -4,7 +4,8 @@ use super::assets::STYLE;
 use super::column::base64;
 use super::sha256::sha256;
 use super::text::Text;
-use crate::slice::text::{us, value};
+use super::waterfall;
+use crate::slice::text::us;
 use crate::slice::{SliceClosing, SliceOrigin, write_slice_closing, write_slice_origin};
 use hopscope_analyze::slice::{PacketSlices, SliceRow};
 use hopscope_analyze::{Distribution, Quantile};
@@ -22,8 +23,6 @@ pub struct SlicePage<'a> {
 }
 
 const HISTOGRAM: (usize, f64) = (60, 26.0);
-const WATERFALL: f64 = 900.0;
-const ROW: f64 = 17.0;
 
 /// # Errors
 /// Those of `out`.
@@ -50,7 +49,7 @@ pub fn write_slice_html(out: &mut impl Write, page: &SlicePage<'_>) -> io::Resul
     for (heading, packets) in page.packets.iter().filter(|(_, p)| !p.is_empty()) {
         writeln!(out, "<h2>{}</h2>", Text(heading))?;
         for (packet, slices) in packets {
-            waterfall(out, &page.closing, packet, slices)?;
+            waterfall::write(out, &page.closing, (packet, slices), None)?;
         }
     }
     writeln!(out, "<h2>Counted</h2>")?;
@@ -60,7 +59,7 @@ pub fn write_slice_html(out: &mut impl Write, page: &SlicePage<'_>) -> io::Resul
     writeln!(out, "</body></html>")
 }
 
-fn pre(out: &mut impl Write, text: &[u8]) -> io::Result<()> {
+pub(super) fn pre(out: &mut impl Write, text: &[u8]) -> io::Result<()> {
     let text = String::from_utf8_lossy(text);
     writeln!(out, "<pre>")?;
     for line in text.lines() {
@@ -70,7 +69,7 @@ fn pre(out: &mut impl Write, text: &[u8]) -> io::Result<()> {
 }
 
 /// All on one scale, so that they can be compared with the eye.
-fn distributions(out: &mut impl Write, closing: &SliceClosing<'_>) -> io::Result<()> {
+pub(super) fn distributions(out: &mut impl Write, closing: &SliceClosing<'_>) -> io::Result<()> {
     let unit = closing.source.line_unit();
     writeln!(
         out,
@@ -160,66 +159,6 @@ fn histogram(out: &mut impl Write, times: &Distribution, high: u64) -> io::Resul
         )?;
     }
     write!(out, "</svg>")
-}
-
-fn waterfall(
-    out: &mut impl Write,
-    closing: &SliceClosing<'_>,
-    packet: &Sliced,
-    slices: &PacketSlices,
-) -> io::Result<()> {
-    let source = &closing.source;
-    let unit = source.line_unit();
-    let line = crate::slice::line_of(source, packet);
-    writeln!(
-        out,
-        "<details><summary>{} {}: {}</summary>",
-        Text(&value(source, &slices.whole)),
-        Text(unit),
-        Text(&line)
-    )?;
-    let height = ROW * slices.pieces.len() as f64;
-    let whole = slices.whole.raw.max(1) as f64;
-    let x = |raw: u64| raw as f64 / whole * (WATERFALL - 340.0);
-    write!(
-        out,
-        "<svg width={WATERFALL} height={height} viewBox=\"0 0 {WATERFALL} {height}\" class=chart role=img>"
-    )?;
-    let mut from = 0;
-    for (row, piece) in slices.pieces.iter().enumerate() {
-        let name = closing.slicer.name(piece.name);
-        let (left, wide) = (x(from), x(piece.span.raw).max(1.0));
-        let top = row as f64 * ROW;
-        from += piece.span.raw;
-        let times = value(source, &piece.span);
-        let hue = match name.as_bytes() {
-            [b't', b'x', b'.', ..] => 0,
-            [b'r', b'x', b'.', ..] => 3,
-            _ => 6,
-        };
-        write!(
-            out,
-            "<g><title>{}: {}..{}, read {}, taken out {}, left {}</title>\
-             <rect class=hue{hue} x={left:.1} y={:.1} width={wide:.1} height={:.1} />\
-             <text x={:.1} y={:.1}>{} {}</text></g>",
-            Text(name),
-            piece.from,
-            piece.to,
-            piece.span.raw,
-            piece
-                .span
-                .correction
-                .map_or("?".to_owned(), |c| c.to_string()),
-            piece.span.best(),
-            top + 2.0,
-            ROW - 4.0,
-            left + wide + 6.0,
-            top + ROW - 5.0,
-            Text(name),
-            Text(&times)
-        )?;
-    }
-    writeln!(out, "</svg></details>")
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 //! Sliced packets: a line each in tcpdump's manner, tables, JSON, and statistics at the end.
+mod beside;
 mod closing;
 mod dump;
 mod flows;
@@ -12,6 +13,8 @@ pub(crate) mod text;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use beside::SHOWN;
+pub use beside::{OneTimeline, write_one_timeline, write_sides, write_sides_json};
 pub use closing::{SliceClosing, write_slice_closing, write_slice_closing_json};
 pub use json::write_slice_json;
 pub use origin::{SliceOrigin, write_slice_origin};

@@ -1,7 +1,7 @@
 //! Calls as nested slices. The reader of a trace ends the innermost open slice of a track, so
 //! slices must be ended in order even where the program left several calls at once.
 use super::super::calls::{fate_name, orphan_name};
-use super::{Event, Name, Note, Perfetto, STACK, THREAD, Track, What};
+use super::{Event, KernelFlows, Name, Note, Perfetto, STACK, THREAD, Track, What};
 use hopscope_analyze::balance::{Fate, Orphan};
 use hopscope_analyze::pair::Gap;
 use hopscope_analyze::trail::{Begun, End, Observer};
@@ -52,6 +52,17 @@ impl<W: Write> Perfetto<'_, W> {
         what: What<'_>,
         notes: &[(&str, Note<'_>)],
     ) {
+        self.slice_of((thread, stack), at_ns, what, notes, &KernelFlows::default());
+    }
+
+    fn slice_of(
+        &mut self,
+        (thread, stack): (ThreadIx, u32),
+        at_ns: u64,
+        what: What<'_>,
+        notes: &[(&str, Note<'_>)],
+        flows: &KernelFlows,
+    ) {
         let track = self.track(thread, stack);
         self.event(&Event {
             track,
@@ -59,8 +70,8 @@ impl<W: Write> Perfetto<'_, W> {
             what,
             category: CALL,
             notes,
-            flows: &[],
-            last_of_flows: &[],
+            flows: &flows.through,
+            last_of_flows: &flows.last,
         });
     }
 
@@ -98,7 +109,9 @@ impl<W: Write> Observer for Perfetto<'_, W> {
         if let Some(from) = call.tail_of {
             notes.push(("tail_of_call", Note::Unsigned(from)));
         }
-        self.slice(of, at_ns, What::Begin(name), &notes);
+        let flows = self.kernel_flows.remove(&(call.thread, call.entry));
+        let flows = flows.unwrap_or_default();
+        self.slice_of(of, at_ns, What::Begin(name), &notes, &flows);
         self.stacks.entry(of).or_default().open.push(call.call);
     }
 

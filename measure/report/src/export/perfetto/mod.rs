@@ -15,7 +15,7 @@ use super::Facts;
 use crate::recording::{Names, Recording};
 use crate::timeline::Timeline;
 use calls::Stack;
-use hopscope_event::{FunctionId, StreamIx, ThreadIx, TscFrequency};
+use hopscope_event::{FunctionId, StreamIx, ThreadIx, Tsc, TscFrequency};
 use lanes::Lanes;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -29,6 +29,13 @@ const RECORDING: u64 = 4 << 56;
 const STREAM: u64 = 5 << 56;
 const LANE: u64 = 6 << 56;
 const RUN: u64 = 7 << 56;
+
+/// Flows of packets that go through one call, and that end there.
+#[derive(Debug, Default, Clone)]
+struct KernelFlows {
+    through: Vec<u64>,
+    last: Vec<u64>,
+}
 
 /// What could not be drawn as it was.
 #[derive(Debug, Default, Clone, Copy)]
@@ -50,6 +57,8 @@ pub struct Perfetto<'a, W: Write> {
     streams: HashMap<StreamIx, Lanes>,
     runs: HashMap<ThreadIx, Lanes>,
     kernel: Lanes,
+    /// Packets that a call made, or handled, by the call's thread and entry.
+    kernel_flows: HashMap<(ThreadIx, Tsc), KernelFlows>,
     counts: Counts,
     failed: Option<io::Error>,
 }
@@ -92,6 +101,7 @@ impl<'a, W: Write> Perfetto<'a, W> {
             streams: HashMap::new(),
             runs: HashMap::new(),
             kernel: Lanes::default(),
+            kernel_flows: HashMap::new(),
             counts: Counts::default(),
             failed: None,
         })

@@ -2,14 +2,39 @@
 //! under way at once.
 use super::{Event, Name, Note, Perfetto, Track, What};
 use crate::slice::{SliceSource, slice_comment};
-use hopscope_analyze::slice::{PacketSlices, Slicer};
+use hopscope_analyze::slice::{Beside, PacketSlices, Sides, Slicer};
 use hopscope_event::slice::SliceRecord;
 use std::io::{self, Write};
 
 const KERNEL: u64 = 8 << 56;
 const KERNEL_LANE: u64 = 9 << 56;
 
+/// The flow of a packet through the kernel: none of a generated packet's.
+fn flow_of(id: u64) -> u64 {
+    1 << 63 | id
+}
+
 impl<W: Write> Perfetto<'_, W> {
+    /// Calls that come later are joined to the packet: the one nearest to its sending call, and the one
+    /// nearest to its receiving call.
+    pub fn packet_of_calls(&mut self, packet: u64, sides: &Sides) {
+        let flow = flow_of(packet);
+        let nearest = |beside: &Option<Beside>| {
+            let call = beside.as_ref().and_then(|b| b.nearest);
+            call.map(|call| (call.thread, call.entry))
+        };
+        if let Some(call) = nearest(&sides.before_send) {
+            self.kernel_flows
+                .entry(call)
+                .or_default()
+                .through
+                .push(flow);
+        }
+        if let Some(call) = nearest(&sides.after_receive) {
+            self.kernel_flows.entry(call).or_default().last.push(flow);
+        }
+    }
+
     /// # Errors
     /// Those of the output.
     pub fn kernel_path(
@@ -58,6 +83,7 @@ impl<W: Write> Perfetto<'_, W> {
         };
         self.file.event(&Event {
             notes: &notes,
+            flows: &[flow_of(record.id)],
             ..event(begin, What::Begin(Name::Here(&name)))
         })?;
         let mut at = begin;

@@ -1,0 +1,202 @@
+//! `--with-slices`: the kernel's path of packets, in the same file as the calls.
+use super::RecordArgs;
+use crate::slice::{Kernel, say_what_is_missing, target};
+use hopscope_event::clock::read::clock_sync;
+use hopscope_event::slice::{SliceCalibration, SliceEntry, SliceSummary, Sliced};
+use hopscope_event::{ClockSync, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
+use hopscope_probe::recorder::Sink;
+use hopscope_slice::calibrate::calibrate;
+use hopscope_slice::load::Slicer;
+use hopscope_trace::{Batch, Switches, TraceError, TraceWriter};
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// Between two looks at the ring; its programs wake nobody.
+const POLL: Duration = Duration::from_millis(5);
+/// Between two readings of all clocks: calls and packets have different ones.
+const SYNC: Duration = Duration::from_millis(150);
+/// Packets of a chunk; fewer wait for the next second.
+const BATCH: usize = 256;
+
+/// Slicing beside probes. Its hooks go with this process, however that ends.
+pub(super) struct Beside {
+    kernel: Kernel,
+    entry: SliceEntry,
+    /// Packets of other processes are left out here where the kernel programs could not.
+    only: Option<Vec<u32>>,
+    rows: Vec<Sliced>,
+    packets: u64,
+    of_others: u64,
+    polled: Instant,
+    synced: Instant,
+    failed: Option<String>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct SlicesDone {
+    pub packets: u64,
+    pub summary: Result<SliceSummary, String>,
+}
+
+impl Beside {
+    /// Loads and calibrates; nothing of a target is touched. `None`: not asked for.
+    ///
+    /// # Errors
+    /// This kernel, or this user, has none of the hooks; or the expression is wrong.
+    pub(super) fn prepare(args: &RecordArgs, pids: &[i32]) -> anyhow::Result<Option<Beside>> {
+        let Some(expression) = &args.with_slices else {
+            return Ok(None);
+        };
+        let regions = target::regions_of("--slice-regions", &args.slice_regions)?;
+        let options = target::beside_functions(&regions, expression, pids)?;
+        let only = (expression.is_empty() && options.tgid.is_none())
+            .then(|| pids.iter().map(|pid| pid.unsigned_abs()).collect());
+        let mut slicer = Slicer::load(&options)?;
+        let calibration = match args.no_calibration {
+            true => SliceCalibration::default(),
+            false => calibrate(&mut slicer)?,
+        };
+        let kernel = Kernel::new(slicer)?;
+        let entry = kernel.entry(regions, expression.clone(), calibration, 1);
+        say_what_is_missing(&entry);
+        let now = Instant::now();
+        Ok(Some(Beside {
+            kernel,
+            entry,
+            only,
+            rows: Vec::new(),
+            packets: 0,
+            of_others: 0,
+            polled: now,
+            synced: now,
+            failed: None,
+        }))
+    }
+
+    /// From here on packets are sliced.
+    pub(super) fn begin<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> anyhow::Result<()> {
+        writer.slice(&self.entry)?;
+        writer.clock(clock_sync())?;
+        writer.flush()?;
+        self.kernel.begin()
+    }
+
+    fn poll<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> Result<(), TraceError> {
+        let now = Instant::now();
+        if now - self.synced >= SYNC {
+            self.synced = now;
+            writer.clock(clock_sync())?;
+        }
+        if now - self.polled < POLL {
+            return Ok(());
+        }
+        self.polled = now;
+        self.take();
+        match self.rows.len() >= BATCH {
+            true => self.write(writer),
+            false => Ok(()),
+        }
+    }
+
+    /// A ring that cannot be read any more ends the slices, not the recording.
+    fn take(&mut self) {
+        if self.failed.is_some() {
+            return;
+        }
+        let (rows, others) = (&mut self.rows, &mut self.of_others);
+        let only = &self.only;
+        let taken = self.kernel.take(|packet| {
+            let (tx, rx) = (packet.record.tx_tgid, packet.record.rx_tgid);
+            let ours = |pids: &Vec<u32>| pids.contains(&tx) || pids.contains(&rx);
+            match only.as_ref().is_none_or(ours) {
+                true => rows.push(packet),
+                false => *others += 1,
+            }
+            Ok(false)
+        });
+        if let Err(error) = taken {
+            eprintln!("hopscope: no more slices are recorded: {error:#}");
+            self.failed = Some(format!("{error:#}"));
+            self.kernel.detach();
+        }
+    }
+
+    fn write<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> Result<(), TraceError> {
+        writer.slices(&self.rows)?;
+        self.packets += self.rows.len() as u64;
+        self.rows.clear();
+        Ok(())
+    }
+
+    /// Detaches, and writes what is left.
+    pub(super) fn finish<W: Write>(
+        mut self,
+        writer: &mut TraceWriter<W>,
+    ) -> Result<SlicesDone, TraceError> {
+        self.kernel.detach();
+        let duration = self.kernel.begun().elapsed();
+        self.take();
+        self.write(writer)?;
+        writer.clock(clock_sync())?;
+        let summary = match self.failed.take() {
+            Some(why) => Err(why),
+            None => self.kernel.summary(duration).map_err(|e| format!("{e:#}")),
+        };
+        let summary = summary.map(|mut summary| {
+            // As the kernel programs would have counted them.
+            for (name, more) in [("other_process", 1), ("written", -1)] {
+                if let Some(count) = summary.counters.0.get_mut(name) {
+                    *count = count.saturating_add_signed(more * self.of_others as i64);
+                }
+            }
+            summary
+        });
+        if let Ok(summary) = &summary {
+            writer.slice_summary(summary)?;
+        }
+        Ok(SlicesDone {
+            packets: self.packets,
+            summary,
+        })
+    }
+}
+
+/// A file of calls and packets.
+pub(super) struct WithSlices<'a, W: Write> {
+    pub writer: &'a mut TraceWriter<W>,
+    pub beside: &'a mut Beside,
+}
+
+impl<W: Write> Sink for WithSlices<'_, W> {
+    fn thread(&mut self, entry: &ThreadEntry) -> Result<(), TraceError> {
+        self.writer.thread(entry)
+    }
+
+    fn records(&mut self, batch: Batch<'_>) -> Result<(), TraceError> {
+        self.writer.records(batch)
+    }
+
+    fn switches(&mut self, batch: Switches<'_>) -> Result<(), TraceError> {
+        self.writer.switches(batch)
+    }
+
+    fn thin(&mut self, entry: &ThinEntry) -> Result<(), TraceError> {
+        self.writer.thin(entry)
+    }
+
+    fn off_cpu(&mut self, _: &OffCpuEntry) {}
+
+    fn visited(&mut self, _: Tsc) -> Result<(), TraceError> {
+        self.beside.poll(self.writer)
+    }
+
+    fn clock(&mut self, sync: ClockSync) -> Result<(), TraceError> {
+        self.writer.clock(sync)
+    }
+
+    fn flush(&mut self) -> Result<(), TraceError> {
+        self.beside.write(self.writer)?;
+        self.writer.flush()
+    }
+}
