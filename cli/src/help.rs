@@ -18,6 +18,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         &["record", "slice", "top", "functions", "detach", "check"],
     ),
     ("Explain", &["report", "diff", "export", "info"]),
+    ("Fast paths", &["splice"]),
     ("Load", &["load", "bench"]),
 ];
 
@@ -106,6 +107,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "hopscope load udp rr 10.0.0.2:7000 --closed --json",
             "hopscope load ping 10.0.0.2 -i 10ms -c 1000",
             "hopscope load packets --tx packet:veth0 --rx packet:veth1 --rate 100k -d 10s",
+        ],
+    ),
+    (
+        "splice",
+        &[
+            "hopscope splice run --with /sys/fs/cgroup/redis -- redis-benchmark -t get",
+            "hopscope splice attach --cgroup /sys/fs/cgroup/shop --port 6379 --port 5432",
+            "hopscope splice stat",
         ],
     ),
     ("bench", &["hopscope bench probe --quick"]),

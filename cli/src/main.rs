@@ -24,6 +24,7 @@ mod record;
 mod report;
 mod runs;
 mod slice;
+mod splice;
 mod status;
 mod top;
 mod units;
@@ -59,6 +60,9 @@ enum Command {
     Export(export::ExportArgs),
     /// What a recording holds, and how it was made
     Info(info::InfoArgs),
+    /// TCP between local programs without the stack: join their sockets in the kernel
+    #[command(subcommand)]
+    Splice(splice::Verb),
     /// Requests or packets at intended times, with the latency of each
     Load(load::LoadArgs),
     /// What hopscope costs here, beside the floor and the tools that are installed
@@ -85,6 +89,7 @@ fn main() -> ExitCode {
         Command::Diff(args) => diff::run(args),
         Command::Export(args) => export::run(args),
         Command::Info(args) => info::run(args),
+        Command::Splice(verb) => splice::run(verb),
         Command::Load(args) => load::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Calibrate => record::calibration_child(),

@@ -24,11 +24,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-report",
             "hopscope-netio",
             "hopscope-load",
+            "hopscope-splice",
             "hopscope-bench",
         ],
     ),
     ("hopscope-netio", &["hopscope-event"]),
     // One file format and one clock; nothing else of `measure`.
+    (
+        "hopscope-splice",
+        &["hopscope-event", "hopscope-netio", "hopscope-trace"],
+    ),
     (
         "hopscope-load",
         &["hopscope-event", "hopscope-trace", "hopscope-netio"],

@@ -1,0 +1,65 @@
+//! What can be asked of the accelerator.
+use crate::units::{parse_size, parse_time};
+use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Which connections, and how much they may hold.
+#[derive(Debug, Clone, Args)]
+pub struct Common {
+    /// Only connections to servers on this port (may be given several times) [default: every port]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Vec<u16>,
+    /// Connections that take part at once; further ones stay plain TCP, and are counted
+    #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub connections: u32,
+    /// Bytes of one direction that may be unread, at most; less where TCP would take less
+    #[arg(long, value_name = "BYTES", default_value = "1M", value_parser = parse_size)]
+    pub limit: usize,
+    /// A program that takes part although this kernel may make it hang, by its file's name
+    #[arg(long, value_name = "PROGRAM")]
+    pub allow: Vec<String>,
+    /// Take the short cut even where other programs filter or watch the control group
+    #[arg(long)]
+    pub yes: bool,
+    /// Without the limit: memory grows while a reader stops
+    #[arg(long, hide = true)]
+    pub no_guard: bool,
+    /// Create this file once connections take part
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub common: Common,
+    /// Programs in this control group take part too: a server that runs already
+    #[arg(long = "with", value_name = "CGROUP")]
+    pub with: Vec<PathBuf>,
+    /// Write the counters to this file at the end, as one JSON object
+    #[arg(long, value_name = "FILE")]
+    pub summary: Option<PathBuf>,
+    /// Run this in a control group of its own; the exit code is its own
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct AttachArgs {
+    #[command(flatten)]
+    pub common: Common,
+    /// Programs in this control group, and those below it (may be given several times)
+    #[arg(long, value_name = "PATH", required_unless_present = "pid")]
+    pub cgroup: Vec<PathBuf>,
+    /// Programs in the control group of this process (may be given several times)
+    #[arg(short, long, value_name = "PID")]
+    pub pid: Vec<u32>,
+    /// Stop after this time (500ms, 5s, 2m; a bare number is seconds)
+    #[arg(short, long, value_name = "TIME", value_parser = parse_time)]
+    pub duration: Option<Duration>,
+    /// The counters at the end as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,53 @@
+//! `hopscope splice attach`: programs that run.
+use super::args::AttachArgs;
+use super::choose::{Kernel, all_below, ask_about_policies};
+use super::session::{POLL, Session, Signals, to_json, write};
+use anyhow::ensure;
+use hopscope_splice::cgroup;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+pub(super) fn run(args: &AttachArgs) -> anyhow::Result<ExitCode> {
+    let signals = Signals::take()?;
+    let groups = groups(args)?;
+    cgroup::remove_stale();
+    let kernel = Kernel::try_out()?;
+    ask_about_policies(&groups, &args.common)?;
+    let mut session = Session::start(&args.common, groups, None, &kernel)?;
+    let begun = Instant::now();
+    let is_over = || args.duration.is_some_and(|limit| begun.elapsed() >= limit);
+    while signals.count() == 0 && !is_over() {
+        session.look()?;
+        std::thread::sleep(POLL);
+    }
+    let counts = session.end(&signals)?;
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => writeln!(out, "{}", to_json(&counts, "splice_summary"))?,
+        false => write(&mut out, &counts)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn groups(args: &AttachArgs) -> anyhow::Result<Vec<PathBuf>> {
+    let mut groups = Vec::new();
+    for path in &args.cgroup {
+        groups.push(cgroup::checked(path)?);
+    }
+    for pid in &args.pid {
+        let group = cgroup::of_process(*pid)?;
+        let others = all_below(&group).iter().filter(|one| *one != pid).count();
+        ensure!(
+            others == 0 || !args.common.port.is_empty() || args.common.yes,
+            "process {pid} shares the control group {} with {others} others, which would take part: \
+             choose connections with --port, or say --yes",
+            group.display()
+        );
+        groups.push(group);
+    }
+    groups.sort();
+    groups.dedup();
+    Ok(groups)
+}

@@ -1,0 +1,191 @@
+//! Who takes part, and who must not: what the kernel's faults and other people's programs forbid.
+use super::args::Common;
+use anyhow::{bail, ensure};
+use hopscope_splice::load::{Accelerator, Options, policies};
+use hopscope_splice::readers::{self, Reason};
+use hopscope_splice::trial::{self, Outcome, Weight};
+use hopscope_splice::{cgroup, load};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// What this kernel allows, found out on connections of our own.
+pub(super) struct Kernel {
+    /// Programs that ask FIONREAD would hang.
+    pub hurts_fionread: bool,
+}
+
+impl Kernel {
+    pub(super) fn try_out() -> anyhow::Result<Kernel> {
+        let mut hurts_fionread = false;
+        for case in trial::deciding()? {
+            let why = match &case.outcome {
+                Outcome::Ok(_) => continue,
+                Outcome::Broken(why) | Outcome::Unknown(why) => why,
+            };
+            match case.weight {
+                Weight::Vital => bail!(
+                    "this kernel fails the trial {} ({why}): {}; nothing is joined (hopscope check splice)",
+                    case.name,
+                    case.means
+                ),
+                Weight::Fionread => hurts_fionread = true,
+                Weight::Said => {}
+            }
+        }
+        Ok(Kernel { hurts_fionread })
+    }
+
+    fn must_refuse(&self, found: &Reason, common: &Common) -> bool {
+        self.hurts_fionread && !common.allow.contains(&found.name)
+    }
+
+    /// Programs that are refused by name, whenever they come.
+    pub(super) fn refused(&self, common: &Common) -> Vec<String> {
+        let known = readers::KNOWN.iter().map(|name| (*name).to_owned());
+        match self.hurts_fionread {
+            true => known.filter(|name| !common.allow.contains(name)).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Refuses a command by its program's file.
+    pub(super) fn judge_command(&self, program: &Path, common: &Common) -> anyhow::Result<()> {
+        if let Some(found) = readers::judge_file(program)?
+            && self.must_refuse(&found, common)
+        {
+            bail!("{}", refusal(&found));
+        }
+        Ok(())
+    }
+}
+
+fn refusal(found: &Reason) -> String {
+    format!(
+        "{}: {}, which this kernel answers with 0 for bytes that came by TCP: it could wait for ever, \
+         and is not joined (hopscope check splice; --allow {} if it only asks of other files)",
+        found.name, found.why, found.name
+    )
+}
+
+pub(super) fn options(common: &Common, cgroups: Vec<PathBuf>, kernel: &Kernel) -> Options {
+    Options {
+        cgroups,
+        ports: common.port.clone(),
+        connections: common.connections,
+        limit_bytes: common.limit as u64,
+        guard: !common.no_guard,
+        refused: kernel.refused(common),
+    }
+}
+
+/// Programs of others that would not see what takes the short cut: not without being asked.
+pub(super) fn ask_about_policies(groups: &[PathBuf], common: &Common) -> anyhow::Result<()> {
+    for group in groups {
+        let found = policies(group)?;
+        if found.is_empty() || common.yes {
+            continue;
+        }
+        let words = found.iter().map(|policy| {
+            let ids: Vec<String> = policy.programs.iter().map(u32::to_string).collect();
+            format!("{} (program {})", policy.what, ids.join(", "))
+        });
+        bail!(
+            "BPF programs of others watch {} of {}: bytes that take the short cut pass them by; \
+             say --yes if that is meant",
+            words.collect::<Vec<_>>().join(" and "),
+            group.display()
+        );
+    }
+    Ok(())
+}
+
+/// Said whenever an accelerator starts.
+pub(super) fn say_what_is_not_seen() {
+    log::warn!(
+        "bytes that take the short cut are no packets: captures, firewall and conntrack counters, and \
+         TCP_INFO do not see them"
+    );
+}
+
+/// Looks at the programs of groups, again and again: each once.
+pub(super) struct Watch {
+    groups: Vec<PathBuf>,
+    seen: HashSet<PathBuf>,
+    is_needed: bool,
+}
+
+impl Watch {
+    pub(super) fn new(groups: Vec<PathBuf>, kernel: &Kernel) -> Watch {
+        Watch {
+            groups,
+            seen: HashSet::new(),
+            is_needed: kernel.hurts_fionread,
+        }
+    }
+
+    /// Refuses to begin where a program that would hang already listens for these connections.
+    pub(super) fn begin(&mut self, common: &Common) -> anyhow::Result<Vec<String>> {
+        let mut refused = Vec::new();
+        for (pid, found) in self.look() {
+            if common.allow.contains(&found.name) {
+                continue;
+            }
+            let listens = readers::listening_ports(pid);
+            let bitten = |port: &u16| common.port.is_empty() || common.port.contains(port);
+            ensure!(
+                !listens.iter().any(bitten),
+                "process {pid}, {}",
+                refusal(&found)
+            );
+            refused.push(found.name);
+        }
+        Ok(refused)
+    }
+
+    /// Has the sockets of programs that came meanwhile, and would hang, take no part.
+    pub(super) fn again(
+        &mut self,
+        accelerator: &Accelerator,
+        common: &Common,
+    ) -> Result<(), load::LoadError> {
+        for (pid, found) in self.look() {
+            if common.allow.contains(&found.name) {
+                continue;
+            }
+            accelerator.refuse(&found.name)?;
+            eprintln!("hopscope: process {pid}, {}", refusal(&found));
+        }
+        Ok(())
+    }
+
+    fn look(&mut self) -> Vec<(u32, Reason)> {
+        let mut found = Vec::new();
+        if !self.is_needed {
+            return found;
+        }
+        for pid in self.groups.iter().flat_map(|group| all_below(group)) {
+            // It may have ended.
+            let Ok(program) = std::fs::read_link(format!("/proc/{pid}/exe")) else {
+                continue;
+            };
+            if !self.seen.insert(program) {
+                continue;
+            }
+            if let Ok(Some(reason)) = readers::judge_process(pid) {
+                found.push((pid, reason));
+            }
+        }
+        found
+    }
+}
+
+/// Processes of a group and of those below it.
+pub(super) fn all_below(group: &Path) -> Vec<u32> {
+    let mut found = cgroup::processes(group).unwrap_or_default();
+    for entry in std::fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(all_below(&entry.path()));
+        }
+    }
+    found
+}

@@ -1,0 +1,128 @@
+//! `hopscope splice list|stat|detach`: accelerators that run, found by what they hold open.
+use super::session::{to_json, write};
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use hopscope_splice::load::{Running, running};
+use nix::poll::{PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct StatArgs {
+    /// Which, where several run
+    #[arg(long, value_name = "PID")]
+    of: Option<u32>,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DetachArgs {
+    /// Which, where several run
+    #[arg(long, value_name = "PID", conflicts_with = "all")]
+    of: Option<u32>,
+    /// All of them
+    #[arg(long)]
+    all: bool,
+}
+
+fn row(one: &Running, kind: &str) -> anyhow::Result<serde_json::Value> {
+    let mut line = to_json(&one.counts()?, kind);
+    line["pid"] = one.pid.into();
+    line["ports"] = one.ports.clone().into();
+    line["sockets"] = one.ends()?.into();
+    line["connections_max"] = one.connections_max.into();
+    line["limit_bytes"] = one.limit_bytes.into();
+    line["guard"] = one.has_guard.into();
+    Ok(line)
+}
+
+fn ports(one: &Running) -> String {
+    let ports: Vec<String> = one.ports.iter().map(u16::to_string).collect();
+    match ports.is_empty() {
+        true => "every port".to_owned(),
+        false => format!("port {}", ports.join(", ")),
+    }
+}
+
+pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout().lock();
+    for one in running() {
+        match args.json {
+            true => writeln!(out, "{}", row(&one, "splice")?)?,
+            false => writeln!(
+                out,
+                "process {}: {}, {} sockets joined",
+                one.pid,
+                ports(&one),
+                one.ends()?
+            )?,
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn stat(args: &StatArgs) -> anyhow::Result<ExitCode> {
+    let found = chosen(args.of)?;
+    let mut out = std::io::stdout().lock();
+    for one in &found {
+        if args.json {
+            writeln!(out, "{}", row(one, "splice_stat")?)?;
+            continue;
+        }
+        let (ends, most) = (one.ends()?, one.connections_max);
+        writeln!(
+            out,
+            "hopscope splice, process {}: {}, {ends} sockets joined, {most} connections at most",
+            one.pid,
+            ports(one)
+        )?;
+        write(&mut out, &one.counts()?)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// As Ctrl-C there would: what is unread is waited for.
+pub(super) fn detach(args: &DetachArgs) -> anyhow::Result<ExitCode> {
+    let found = chosen(args.of)?;
+    ensure!(
+        found.len() == 1 || args.all,
+        "{} accelerators run: say which with --of PID, or --all",
+        found.len()
+    );
+    for one in &found {
+        let pid = Pid::from_raw(i32::try_from(one.pid)?);
+        kill(pid, Signal::SIGINT).with_context(|| format!("process {pid}"))?;
+    }
+    for one in found {
+        let process = format!("/proc/{}", one.pid);
+        while Path::new(&process).exists() {
+            poll(&mut [], PollTimeout::from(5u8))?;
+        }
+        println!("process {}: detached", one.pid);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn chosen(of: Option<u32>) -> anyhow::Result<Vec<Running>> {
+    let mut found = running();
+    if let Some(pid) = of {
+        found.retain(|one| one.pid == pid);
+    }
+    match (found.is_empty(), of) {
+        (false, _) => Ok(found),
+        (true, Some(pid)) => bail!("process {pid} accelerates nothing, or may not be looked at"),
+        (true, None) => bail!("no hopscope splice runs that may be looked at"),
+    }
+}

@@ -1,0 +1,106 @@
+//! The keeper: a small process beside an accelerator that outlives it. When the accelerator ends,
+//! killed or not, bytes may lie in queues that exist only as long as the maps do: the keeper holds
+//! them, has every message take TCP, and waits until the readers have taken what is theirs.
+use anyhow::Context;
+use clap::Args;
+use hopscope_splice::cgroup::Group;
+use hopscope_splice::load::{Queues, Running, running};
+use nix::poll::{PollTimeout, poll};
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+const LOOK_AGAIN_MS: u8 = 5;
+/// Then it says for whom it waits.
+const SAY_AFTER: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Args)]
+pub struct KeepArgs {
+    /// The accelerator's process
+    of: u32,
+    /// A control group to be removed at the end
+    group: Option<PathBuf>,
+    /// Where its processes go
+    home: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &KeepArgs) -> anyhow::Result<ExitCode> {
+    let found = running().into_iter().find(|one| one.pid == args.of);
+    let of = found.with_context(|| format!("process {} accelerates nothing", args.of))?;
+    let queues = of.queues()?;
+    std::io::stdout().write_all(b"ready\n")?;
+    // Ends when the accelerator does, in whatever way.
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    drain(&of, &queues)?;
+    if let (Some(path), Some(home)) = (&args.group, &args.home) {
+        let (path, home) = (path.clone(), home.clone());
+        let moved = Group { path, home }.leave()?;
+        if moved > 0 {
+            eprintln!("hopscope: {moved} processes of the command still run, and go on over TCP");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn drain(of: &Running, queues: &Queues) -> anyhow::Result<()> {
+    of.stop()?;
+    let begun = Instant::now();
+    let mut is_said = false;
+    loop {
+        let waiting = queues.waiting()?;
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        if !is_said && begun.elapsed() > SAY_AFTER {
+            is_said = true;
+            let bytes: u64 = waiting.iter().map(|one| one.bytes).sum();
+            eprintln!(
+                "hopscope: {} sockets have {bytes} bytes that their programs have not read; \
+                 waiting for them (a second Ctrl-C gives them up)",
+                waiting.len()
+            );
+        }
+        poll(&mut [], PollTimeout::from(LOOK_AGAIN_MS))?;
+    }
+}
+
+/// The keeper, seen from the accelerator.
+pub(super) struct Keeper(Child);
+
+impl Keeper {
+    pub(super) fn start(group: Option<&Group>) -> anyhow::Result<Keeper> {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["splice", "__keep", &std::process::id().to_string()]);
+        if let Some(group) = group {
+            command.arg(&group.path).arg(&group.home);
+        }
+        // Ctrl-C is for the accelerator, which ends the keeper in order.
+        command.process_group(0);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("starting the keeper")?;
+        let mut line = [0; 6];
+        let mut stdout = child.stdout.take().context("the keeper's pipe")?;
+        if stdout.read_exact(&mut line).is_err() {
+            let status = child.wait()?;
+            anyhow::bail!("the keeper ended at once ({status})");
+        }
+        Ok(Keeper(child))
+    }
+
+    /// Tells it that the accelerator ends; true once it has done its work.
+    pub(super) fn is_done(&mut self) -> anyhow::Result<bool> {
+        drop(self.0.stdin.take());
+        Ok(self.0.try_wait()?.is_some())
+    }
+
+    pub(super) fn give_up(mut self) {
+        // It may have ended meanwhile.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,132 @@
+//! An accelerator from its start to its end, and what it says of itself.
+use super::args::Common;
+use super::choose::{Kernel, Watch, options, say_what_is_not_seen};
+use super::keep::Keeper;
+use anyhow::Context;
+use hopscope_splice::cgroup::Group;
+use hopscope_splice::load::{Accelerator, Count, Counts};
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Between two looks at what happened.
+pub(super) const POLL: Duration = Duration::from_millis(5);
+const WATCH: Duration = Duration::from_millis(200);
+
+pub(super) struct Session<'a> {
+    accelerator: Accelerator,
+    keeper: Keeper,
+    watch: Watch,
+    watched: Instant,
+    common: &'a Common,
+}
+
+impl<'a> Session<'a> {
+    /// `group`: of the command that is run, which goes with the session.
+    pub(super) fn start(
+        common: &'a Common,
+        groups: Vec<PathBuf>,
+        group: Option<&Group>,
+        kernel: &Kernel,
+    ) -> anyhow::Result<Session<'a>> {
+        let mut watch = Watch::new(groups.clone(), kernel);
+        let came_before = watch.begin(common)?;
+        let mut options = options(common, groups, kernel);
+        options.refused.extend(came_before);
+        let accelerator = Accelerator::start(&options)?;
+        let keeper = Keeper::start(group)?;
+        say_what_is_not_seen();
+        if let Some(path) = &common.ready_file {
+            std::fs::write(path, "").with_context(|| path.display().to_string())?;
+        }
+        Ok(Session {
+            accelerator,
+            keeper,
+            watch,
+            watched: Instant::now(),
+            common,
+        })
+    }
+
+    /// To be called again and again.
+    pub(super) fn look(&mut self) -> anyhow::Result<()> {
+        if self.watched.elapsed() >= WATCH {
+            self.watched = Instant::now();
+            self.watch.again(&self.accelerator, self.common)?;
+        }
+        Ok(())
+    }
+
+    /// From here on everything takes TCP; waits for what is unread. A signal more, and it is given up.
+    pub(super) fn end(mut self, signals: &Signals) -> anyhow::Result<Counts> {
+        self.accelerator.stop()?;
+        let before = signals.count();
+        while !self.keeper.is_done()? {
+            if signals.count() > before {
+                let waiting = self.accelerator.queues()?.waiting()?;
+                let bytes: u64 = waiting.iter().map(|one| one.bytes).sum();
+                eprintln!(
+                    "hopscope: given up: {bytes} unread bytes of {} sockets are lost",
+                    waiting.len()
+                );
+                let counts = self.accelerator.counts()?;
+                self.keeper.give_up();
+                return Ok(counts);
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(self.accelerator.counts()?)
+    }
+}
+
+/// Ctrl-C and its like, counted.
+pub(super) struct Signals(Arc<AtomicUsize>);
+
+impl Signals {
+    pub(super) fn take() -> anyhow::Result<Signals> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let count = Arc::new(AtomicUsize::new(0));
+        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
+            .context("taking over signals")?;
+        let counted = count.clone();
+        std::thread::spawn(move || {
+            for _ in signals.forever() {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Ok(Signals(count))
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+pub(super) fn to_json(counts: &Counts, kind: &str) -> serde_json::Value {
+    let mut line = serde_json::json!({ "type": kind, "schema": 1 });
+    for (count, value) in counts.iter() {
+        line[count.name()] = value.into();
+    }
+    line
+}
+
+/// Totals, and every reason that there was.
+pub(super) fn write(out: &mut impl Write, counts: &Counts) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "{} connections; {} messages ({} bytes) took the short cut, {} ({} bytes) TCP",
+        counts.get(Count::Connections),
+        counts.get(Count::DirectMessages),
+        counts.get(Count::DirectBytes),
+        counts.get(Count::TcpMessages),
+        counts.get(Count::TcpBytes)
+    )?;
+    for (count, value) in counts.iter().skip(Count::TcpBytes as usize + 1) {
+        if value > 0 {
+            writeln!(out, "  {:<21} {value:>12}  {}", count.name(), count.what())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+/* The accelerator: what one end of a local TCP connection sends is put into the other end's receive
+ * queue. Sockets are found and joined by a sockops program; each message is led by an sk_msg program,
+ * inside the sender's system call. */
+#include "enrol.h"
+#include "guard.h"
+
+char terms[] SEC("license") = "GPL";
+
+SEC("sockops")
+int splice_ops(struct bpf_sock_ops *ops)
+{
+	switch (FIELD(ops, op)) {
+	case BPF_SOCK_OPS_TCP_LISTEN_CB:
+		on_listen(ops);
+		break;
+	case BPF_SOCK_OPS_RWND_INIT:
+		if (!FIELD(ops, is_fullsock))
+			on_request(ops);
+		break;
+	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+		on_connect(ops);
+		break;
+	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+		on_client(ops);
+		break;
+	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		on_server(ops);
+		break;
+	case BPF_SOCK_OPS_STATE_CB:
+		on_state(ops);
+		break;
+	}
+	return 1;
+}
+
+static __always_inline bool has_met(struct end *own)
+{
+	struct peer *found;
+
+	if (own->peer.cookie)
+		return true;
+	found = bpf_map_lookup_elem(&met, &own->cookie);
+	if (!found)
+		return false;
+	own->peer = *found;
+	bpf_map_delete_elem(&met, &own->cookie);
+	return true;
+}
+
+/* Why this message must take TCP; COUNT_DIRECT_MESSAGES when it need not. */
+static __always_inline enum count way_of(struct end *own, u64 size)
+{
+	if (own->mode == MODE_ALONE)
+		return COUNT_TCP_PEER_GONE;
+	if (!has_met(own))
+		return COUNT_TCP_NO_PEER_YET;
+	if (control.stop)
+		return COUNT_TCP_STOPPED;
+	if (own->mode == MODE_TCP && !is_all_read(own))
+		return COUNT_TCP_UNREAD;
+	if (control.guard && !has_room(own, size))
+		return COUNT_TCP_PRESSURE;
+	return COUNT_DIRECT_MESSAGES;
+}
+
+SEC("sk_msg")
+int splice_msg(struct sk_msg_md *msg)
+{
+	struct counts *counts = counts_here();
+	u64 size = msg->size;
+	struct end *own;
+	enum count way;
+
+	if (!msg->sk)
+		return SK_PASS;
+	own = bpf_sk_storage_get(&splice_ends, msg->sk, NULL, 0);
+	if (!counts || !own)
+		return SK_PASS;
+	way = way_of(own, size);
+	if (way == COUNT_DIRECT_MESSAGES) {
+		if (bpf_msg_redirect_hash(msg, &splice_socks, &own->peer.cookie, BPF_F_INGRESS) ==
+		    SK_PASS) {
+			if (own->mode != MODE_DIRECT) {
+				own->mode = MODE_DIRECT;
+				counts->of[COUNT_TO_DIRECT]++;
+			}
+			counts->of[COUNT_DIRECT_MESSAGES]++;
+			counts->of[COUNT_DIRECT_BYTES] += size;
+			return SK_PASS;
+		}
+		/* The other end was closed: TCP knows what to say. */
+		own->mode = MODE_ALONE;
+		way = COUNT_TCP_PEER_GONE;
+	}
+	if (own->mode == MODE_DIRECT) {
+		own->mode = MODE_TCP;
+		counts->of[COUNT_TO_TCP]++;
+	}
+	if (way < COUNT_MAX)
+		counts->of[way]++;
+	counts->of[COUNT_TCP_MESSAGES]++;
+	counts->of[COUNT_TCP_BYTES] += size;
+	return SK_PASS;
+}

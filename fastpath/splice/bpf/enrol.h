@@ -1,0 +1,183 @@
+/* Who takes part. A socket joins only with its other end:
+ *  1. a SYN reaches a listener of a chosen group: the connection is noted in `asked`;
+ *  2. the client is established; if its connection was noted, it joins and waits;
+ *  3. the server's end is established; if its client waits, it joins, and both know each other.
+ * The three happen in this order (RFC 9293 section 3.5). A connection that is not noted, or whose
+ * sequence numbers differ because something sits between the ends, stays plain TCP. */
+#pragma once
+#include "state.h"
+#include <bpf/bpf_core_read.h>
+
+static __always_inline bool is_program_refused(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct program_name name = {};
+	const unsigned char *file = BPF_CORE_READ(task, mm, exe_file, f_path.dentry, d_name.name);
+
+	bpf_probe_read_kernel_str(name.of, sizeof(name.of), file);
+	return bpf_map_lookup_elem(&splice_refused, &name) != NULL;
+}
+
+static __always_inline void on_listen(struct bpf_sock_ops *ops)
+{
+	struct listener here = {bpf_get_netns_cookie(ops), local_port_of(ops)};
+	u32 one = 1;
+
+	if (is_program_refused())
+		bpf_map_update_elem(&refused_ports, &here, &one, BPF_ANY);
+	else
+		bpf_map_delete_elem(&refused_ports, &here);
+}
+
+/* Runs for a request, which is no full socket: it has addresses and ports, and of which family they
+ * are is not always said. What does not apply is a name that nobody asks for. */
+static __always_inline void on_request(struct bpf_sock_ops *ops)
+{
+	struct listener here = {bpf_get_netns_cookie(ops), local_port_of(ops)};
+	struct address client, server;
+	struct tuple name;
+	u32 one = 1;
+
+	if (control.stop || !is_port_chosen(here.port))
+		return;
+	if (bpf_map_lookup_elem(&refused_ports, &here)) {
+		count(COUNT_REFUSED);
+		return;
+	}
+	client = mapped(FIELD(ops, remote_ip4));
+	server = mapped(FIELD(ops, local_ip4));
+	tuple_of(&name, &client, remote_port_of(ops), &server, here.port);
+	bpf_map_update_elem(&asked, &name, &one, BPF_ANY);
+	if (FIELD(ops, family) != AF_INET6)
+		return;
+	client = remote_of(ops);
+	server = local_of(ops);
+	tuple_of(&name, &client, remote_port_of(ops), &server, here.port);
+	bpf_map_update_elem(&asked, &name, &one, BPF_ANY);
+}
+
+/* The only moment at which the program that connects is known. */
+static __always_inline void on_connect(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct end *own;
+
+	if (!sk || !is_port_chosen(remote_port_of(ops)) || !is_program_refused())
+		return;
+	own = bpf_sk_storage_get(&splice_ends, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (own)
+		own->mode = MODE_REFUSED;
+}
+
+static __always_inline bool take_place(void)
+{
+	if (__sync_add_and_fetch(&control.ends_now, 1) <= control.ends_max)
+		return true;
+	__sync_fetch_and_add(&control.ends_now, -1);
+	count(COUNT_FULL);
+	return false;
+}
+
+static __always_inline struct end *join(struct bpf_sock_ops *ops, struct bpf_sock *sk,
+					const struct peer *peer)
+{
+	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	u64 cookie = bpf_get_socket_cookie(ops);
+
+	if (!own) {
+		count(COUNT_MAP_ERROR);
+		return NULL;
+	}
+	if (own->mode == MODE_REFUSED) {
+		count(COUNT_REFUSED);
+		return NULL;
+	}
+	if (!take_place())
+		return NULL;
+	own->cookie = cookie;
+	own->sock = (u64)sk;
+	if (peer)
+		own->peer = *peer;
+	if (bpf_sock_hash_update(ops, &splice_socks, &cookie, BPF_ANY)) {
+		__sync_fetch_and_add(&control.ends_now, -1);
+		count(COUNT_MAP_ERROR);
+		return NULL;
+	}
+	own->is_joined = 1;
+	bpf_sock_ops_cb_flags_set(ops, FIELD(ops, bpf_sock_ops_cb_flags) | BPF_SOCK_OPS_STATE_CB_FLAG);
+	count(COUNT_ENDS_JOINED);
+	return own;
+}
+
+static __always_inline void on_client(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct begun begun = {};
+	struct peer own_peer;
+	struct end *own;
+
+	if (!sk || control.stop || !is_port_chosen(remote_port_of(ops)))
+		return;
+	name_of(ops, true, &begun.name);
+	if (bpf_map_delete_elem(&asked, &begun.name)) {
+		count(COUNT_SERVER_OUTSIDE);
+		return;
+	}
+	own = join(ops, sk, NULL);
+	if (!own)
+		return;
+	begun.client_seq = FIELD(ops, snd_nxt);
+	begun.server_seq = FIELD(ops, rcv_nxt);
+	own_peer.cookie = own->cookie;
+	own_peer.sock = own->sock;
+	bpf_map_update_elem(&waiting, &begun, &own_peer, BPF_ANY);
+}
+
+static __always_inline void on_server(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct begun begun = {};
+	struct peer *found, client, own_peer;
+	struct end *own;
+
+	if (!sk || !is_port_chosen(local_port_of(ops)))
+		return;
+	name_of(ops, false, &begun.name);
+	begun.client_seq = FIELD(ops, rcv_nxt);
+	begun.server_seq = FIELD(ops, snd_nxt);
+	found = bpf_map_lookup_elem(&waiting, &begun);
+	if (!found) {
+		bpf_map_delete_elem(&asked, &begun.name);
+		count(COUNT_CLIENT_OUTSIDE);
+		return;
+	}
+	client = *found;
+	bpf_map_delete_elem(&waiting, &begun);
+	own = join(ops, sk, &client);
+	if (!own) {
+		/* Alone the client would have a joined socket's limits and none of its speed. */
+		bpf_map_delete_elem(&splice_socks, &client.cookie);
+		return;
+	}
+	own_peer.cookie = own->cookie;
+	own_peer.sock = own->sock;
+	if (bpf_map_update_elem(&met, &client.cookie, &own_peer, BPF_ANY))
+		count(COUNT_MAP_ERROR);
+	count(COUNT_CONNECTIONS);
+}
+
+static __always_inline void on_state(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct end *own;
+
+	if (!sk || FIELD(ops, args[1]) != TCP_CLOSE)
+		return;
+	own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
+	if (!own || !own->is_joined)
+		return;
+	own->is_joined = 0;
+	bpf_map_delete_elem(&met, &own->cookie);
+	__sync_fetch_and_add(&control.ends_now, -1);
+	count(COUNT_ENDS_LEFT);
+}

@@ -1,0 +1,149 @@
+/* What is known of sockets. Nothing here is pinned: all of it goes with the last descriptor. */
+#pragma once
+#include "contract.h"
+#include "tuple.h"
+
+/* One end as the other one knows it. The address is only ever read through, never followed without
+ * comparing the cookie: the socket may be gone, and another one may lie there. */
+struct peer {
+	u64 cookie;
+	u64 sock;
+};
+
+/* How much was handed over up to some moment. */
+struct mark {
+	u64 bytes;
+	u64 cost;
+};
+
+enum mode {
+	/* Bytes are on their way through TCP, or were never anywhere: the short cut waits until the
+	 * other end has read them all. */
+	MODE_TCP,
+	MODE_DIRECT,
+	MODE_REFUSED,
+	MODE_ALONE,
+};
+
+struct end {
+	u64 cookie;
+	u64 sock;
+	struct peer peer;
+	/* May still be handed over before the other end is looked at again. */
+	s64 credit;
+	struct mark sent;
+	/* Positions at the last two looks, and the last of which all before it is known to be read. */
+	struct mark looks[2];
+	struct mark read;
+	u32 mode;
+	u32 is_joined;
+};
+
+struct control control;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct end);
+} splice_ends SEC(".maps");
+
+/* By socket cookie. Sockets leave it by themselves when they are closed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SOCKHASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, u64);
+} splice_socks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct counts);
+} splice_counts SEC(".maps");
+
+/* A connection was asked for at a server that takes part: its client may join. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct tuple);
+	__type(value, u32);
+} asked SEC(".maps");
+
+/* With the sequence numbers that both ends began with a name is one connection's alone, in whatever
+ * network namespaces they are: both are random (RFC 6528). */
+struct begun {
+	struct tuple name;
+	u32 client_seq;
+	u32 server_seq;
+};
+
+/* The client has joined, and waits for its server. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct begun);
+	__type(value, struct peer);
+} waiting SEC(".maps");
+
+/* Client's cookie to its server. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, struct peer);
+} met SEC(".maps");
+
+struct program_name {
+	char of[NAME_MAX];
+};
+
+/* Programs that do not take part, by the name of their file. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct program_name);
+	__type(value, u32);
+} splice_refused SEC(".maps");
+
+struct listener {
+	u64 netns;
+	u64 port;
+};
+
+/* Where such a program listens. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct listener);
+	__type(value, u32);
+} refused_ports SEC(".maps");
+
+static __always_inline struct counts *counts_here(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&splice_counts, &zero);
+}
+
+static __always_inline void count(enum count which)
+{
+	struct counts *counts = counts_here();
+
+	if (counts)
+		counts->of[which]++;
+}
+
+static __always_inline bool is_port_chosen(u32 port)
+{
+	if (control.ports_n == 0)
+		return true;
+	for (u32 n = 0; n < PORTS_MAX; n++) {
+		if (n >= control.ports_n)
+			return false;
+		if (control.ports[n] == port)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,7 @@
+//! The programs that run in the kernel.
+#[path = "../../measure/slice/build/kernel_programs.rs"]
+mod kernel_programs;
+
+fn main() {
+    kernel_programs::compile(&["accel", "queued"]);
+}

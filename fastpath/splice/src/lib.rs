@@ -1,0 +1,9 @@
+//! TCP between local programs that does not go through the stack: sockets joined in the kernel by BPF
+//! programs, with plain TCP behind them for every case in doubt.
+#![deny(unsafe_code)]
+
+pub mod cgroup;
+pub mod load;
+mod object;
+pub mod readers;
+pub mod trial;

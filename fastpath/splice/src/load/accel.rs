@@ -1,0 +1,177 @@
+//! The accelerator's programs, attached to control groups.
+use super::control::{self, Control, PORTS_MAX};
+use super::object;
+use super::{Counts, LoadError, counts};
+use crate::object::aligned;
+use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::PathBuf;
+
+static OBJECT: &[u8] = aligned!("accel");
+
+/// Room in a name of `bpf/contract.h`, its end included.
+const NAME_MAX: usize = 16;
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Sockets made in these take part.
+    pub cgroups: Vec<PathBuf>,
+    /// Servers' ports; none: every port.
+    pub ports: Vec<u16>,
+    /// Connections that may be joined at once.
+    pub connections: u32,
+    /// Unread bytes of one direction at most, the kernel's own around them included.
+    pub limit_bytes: u64,
+    /// Whether the limit counts. Without it a reader that stops costs memory without end: only to see
+    /// what the guard costs.
+    pub guard: bool,
+    /// Names of program files that take no part.
+    pub refused: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            cgroups: Vec::new(),
+            ports: Vec::new(),
+            connections: 32_768,
+            limit_bytes: 1 << 20,
+            guard: true,
+            refused: Vec::new(),
+        }
+    }
+}
+
+/// Programs in the kernel; they go when it is dropped, or the process ends in whatever way.
+pub struct Accelerator {
+    object: Object,
+    _links: Vec<Link>,
+}
+
+impl Accelerator {
+    /// # Errors
+    /// No permission, a kernel that refuses the programs, a group that is none.
+    pub fn start(options: &Options) -> Result<Accelerator, LoadError> {
+        if options.ports.len() > PORTS_MAX {
+            return Err(LoadError::Ports {
+                given: options.ports.len(),
+                most: PORTS_MAX,
+            });
+        }
+        let object = object::load(OBJECT, "splice", |open| {
+            for mut map in open.maps_mut() {
+                let entries = match map.name().to_str() {
+                    // A little more than may join: those that are closed leave after their count.
+                    Some("splice_socks") => options.connections.saturating_mul(2) + 1024,
+                    Some("met") => options.connections,
+                    _ => continue,
+                };
+                map.set_max_entries(entries)
+                    .map_err(LoadError::bpf("sizing a map"))?;
+            }
+            Ok(())
+        })?;
+        let mut accelerator = Accelerator {
+            object,
+            _links: Vec::new(),
+        };
+        control::write(&accelerator.map(".bss")?, &accelerator.settings(options))?;
+        for name in &options.refused {
+            accelerator.refuse(name)?;
+        }
+        accelerator._links = accelerator.attach(&options.cgroups)?;
+        Ok(accelerator)
+    }
+
+    fn attach(&self, cgroups: &[PathBuf]) -> Result<Vec<Link>, LoadError> {
+        let map = self.map("splice_socks")?;
+        let verdict = self.program("splice_msg")?;
+        verdict
+            .attach_sockmap(map.as_fd().as_raw_fd())
+            .map_err(LoadError::bpf("attaching to the map of sockets"))?;
+        let mut links = Vec::new();
+        for path in cgroups {
+            let group = File::open(path).map_err(|source| LoadError::Cgroup {
+                path: path.clone(),
+                source,
+            })?;
+            let program = self.program("splice_ops")?;
+            let link = program.attach_cgroup(group.as_raw_fd());
+            links.push(link.map_err(|error| LoadError::Attach {
+                path: path.clone(),
+                why: error.to_string(),
+            })?);
+        }
+        Ok(links)
+    }
+
+    fn settings(&self, options: &Options) -> Control {
+        Control {
+            guard: options.guard,
+            pid: std::process::id(),
+            limit_bytes: options.limit_bytes,
+            ends_max: i64::from(options.connections) * 2,
+            ends_now: 0,
+            ports: options.ports.clone(),
+            is_stopped: false,
+        }
+    }
+
+    fn map(&self, name: &str) -> Result<impl MapCore + AsFd + '_, LoadError> {
+        self.object
+            .maps()
+            .find(|map| map.name().to_string_lossy().ends_with(name))
+            .ok_or(LoadError::missing("looking for a map", name))
+    }
+
+    fn program(&self, name: &'static str) -> Result<ProgramMut<'_>, LoadError> {
+        let mut programs = self.object.progs_mut();
+        let found = programs.find(|program| program.name() == name);
+        found.ok_or(LoadError::missing("looking for a program", name))
+    }
+
+    /// Sockets that programs of this file name make from now on take no part.
+    ///
+    /// # Errors
+    /// The kernel does not take the name.
+    pub fn refuse(&self, name: &str) -> Result<(), LoadError> {
+        let mut key = [0; NAME_MAX];
+        for (to, byte) in key[..NAME_MAX - 1].iter_mut().zip(name.bytes()) {
+            *to = byte;
+        }
+        self.map("splice_refused")?
+            .update(&key, &1u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(LoadError::bpf("refusing a program"))
+    }
+
+    /// Every message takes TCP from now on; what was handed over can still be read.
+    ///
+    /// # Errors
+    /// The kernel does not take the value.
+    pub fn stop(&self) -> Result<(), LoadError> {
+        control::stop(&self.map(".bss")?)
+    }
+
+    /// # Errors
+    /// The kernel's map cannot be read.
+    pub fn counts(&self) -> Result<Counts, LoadError> {
+        counts::of_map(&self.map("splice_counts")?)
+    }
+
+    /// Sockets that are joined now.
+    ///
+    /// # Errors
+    /// The kernel's map cannot be read.
+    pub fn ends(&self) -> Result<i64, LoadError> {
+        Ok(control::read(&self.map(".bss")?)?.ends_now)
+    }
+
+    /// Which sockets have bytes that were handed over and not read.
+    ///
+    /// # Errors
+    /// The kernel refuses the program that looks.
+    pub fn queues(&self) -> Result<super::Queues, LoadError> {
+        super::Queues::of(self.map("splice_socks")?.as_fd())
+    }
+}

@@ -1,0 +1,150 @@
+//! What the kernel programs count: `enum count` of `bpf/contract.h`, in this order.
+use super::LoadError;
+use libbpf_rs::{MapCore, MapFlags};
+
+/// One of the kernel programs' counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    DirectMessages,
+    DirectBytes,
+    TcpMessages,
+    TcpBytes,
+    TcpNoPeerYet,
+    TcpPressure,
+    TcpUnread,
+    TcpStopped,
+    TcpPeerGone,
+    ToTcp,
+    ToDirect,
+    Connections,
+    EndsJoined,
+    EndsLeft,
+    ServerOutside,
+    ClientOutside,
+    Full,
+    Refused,
+    MapError,
+}
+
+impl Count {
+    pub const ALL: [Count; 19] = [
+        Count::DirectMessages,
+        Count::DirectBytes,
+        Count::TcpMessages,
+        Count::TcpBytes,
+        Count::TcpNoPeerYet,
+        Count::TcpPressure,
+        Count::TcpUnread,
+        Count::TcpStopped,
+        Count::TcpPeerGone,
+        Count::ToTcp,
+        Count::ToDirect,
+        Count::Connections,
+        Count::EndsJoined,
+        Count::EndsLeft,
+        Count::ServerOutside,
+        Count::ClientOutside,
+        Count::Full,
+        Count::Refused,
+        Count::MapError,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Count::DirectMessages => "direct_messages",
+            Count::DirectBytes => "direct_bytes",
+            Count::TcpMessages => "tcp_messages",
+            Count::TcpBytes => "tcp_bytes",
+            Count::TcpNoPeerYet => "tcp_no_peer_yet",
+            Count::TcpPressure => "tcp_pressure",
+            Count::TcpUnread => "tcp_unread",
+            Count::TcpStopped => "tcp_stopped",
+            Count::TcpPeerGone => "tcp_peer_gone",
+            Count::ToTcp => "switches_to_tcp",
+            Count::ToDirect => "switches_to_direct",
+            Count::Connections => "connections",
+            Count::EndsJoined => "ends_joined",
+            Count::EndsLeft => "ends_left",
+            Count::ServerOutside => "plain_server_outside",
+            Count::ClientOutside => "plain_client_outside",
+            Count::Full => "plain_full",
+            Count::Refused => "plain_refused",
+            Count::MapError => "plain_map_error",
+        }
+    }
+
+    pub const fn what(self) -> &'static str {
+        match self {
+            Count::DirectMessages => "messages put into the other end's queue",
+            Count::DirectBytes => "their bytes",
+            Count::TcpMessages => "messages of joined sockets that took TCP",
+            Count::TcpBytes => "their bytes",
+            Count::TcpNoPeerYet => "because the other end was not established yet",
+            Count::TcpPressure => "because the reader had not made room",
+            Count::TcpUnread => "because earlier bytes were still on their way through TCP",
+            Count::TcpStopped => "because the accelerator was ending",
+            Count::TcpPeerGone => "because the other end was closed",
+            Count::ToTcp => "times a direction changed to TCP",
+            Count::ToDirect => "times a direction changed to the short cut, the first included",
+            Count::Connections => "connections of which both ends joined",
+            Count::EndsJoined => "sockets that joined",
+            Count::EndsLeft => "sockets that joined and were closed",
+            Count::ServerOutside => "clients whose server takes no part: plain TCP",
+            Count::ClientOutside => {
+                "servers' ends whose client takes no part, or was changed on the way: plain TCP"
+            }
+            Count::Full => "sockets for which there was no room: plain TCP",
+            Count::Refused => "sockets of programs that this kernel's faults would hurt: plain TCP",
+            Count::MapError => "sockets that the kernel did not let join: plain TCP",
+        }
+    }
+}
+
+/// Sums over all processors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts([u64; Count::ALL.len()]);
+
+impl Counts {
+    pub fn get(&self, count: Count) -> u64 {
+        self.0[count as usize]
+    }
+
+    /// Names and values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Count, u64)> {
+        Count::ALL.into_iter().map(|count| (count, self.get(count)))
+    }
+}
+
+impl serde::Serialize for Counts {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.iter().map(|(count, value)| (count.name(), value)))
+    }
+}
+
+pub(super) fn of_map(map: &impl MapCore) -> Result<Counts, LoadError> {
+    let cpus = map
+        .lookup_percpu(&[0; 4], MapFlags::ANY)
+        .map_err(LoadError::bpf("reading counters"))?
+        .unwrap_or_default();
+    let mut sums = Counts::default();
+    for cpu in &cpus {
+        for (sum, word) in sums.0.iter_mut().zip(cpu.chunks_exact(8)) {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(word);
+            *sum += u64::from_ne_bytes(bytes);
+        }
+    }
+    Ok(sums)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_is_at_its_place() {
+        for (at, count) in Count::ALL.into_iter().enumerate() {
+            assert_eq!(count as usize, at, "{}", count.name());
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Loading, attaching and reading the kernel programs. The only module of this crate with unsafe code.
+mod accel;
+mod control;
+mod counts;
+mod error;
+mod object;
+mod policies;
+mod queued;
+mod running;
+mod socket;
+
+pub use accel::{Accelerator, Options};
+pub use counts::{Count, Counts};
+pub use error::LoadError;
+pub use policies::{Policy, policies};
+pub use queued::{Queues, Waiting};
+pub use running::{Running, running};
+pub use socket::bytes_to_read;

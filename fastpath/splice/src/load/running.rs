@@ -1,0 +1,103 @@
+//! Accelerators that run in other processes: found by the maps that those hold open, so that nothing
+//! is left in a file system when one is killed.
+use super::control::{self, Control};
+use super::{Counts, LoadError, Queues, counts};
+use libbpf_rs::{MapCore, MapHandle, MapType};
+use std::fs;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+pub struct Running {
+    pub pid: u32,
+    control: MapHandle,
+    counts: MapHandle,
+    socks: MapHandle,
+    pub ports: Vec<u16>,
+    pub connections_max: u32,
+    pub limit_bytes: u64,
+    pub has_guard: bool,
+}
+
+/// All of this machine that may be looked at; by process.
+pub fn running() -> Vec<Running> {
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let mut found: Vec<Running> = pids.filter_map(of_process).collect();
+    found.sort_unstable_by_key(|running| running.pid);
+    found
+}
+
+fn of_process(pid: u32) -> Option<Running> {
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let (mut settings, mut totals, mut socks) = (None, None, None);
+    for fd in fds.flatten() {
+        let target = fs::read_link(fd.path());
+        if !target.is_ok_and(|target| target == Path::new("anon_inode:bpf-map")) {
+            continue;
+        }
+        let Some(map) = map_of(pid, &fd.file_name().to_string_lossy()) else {
+            continue;
+        };
+        match map.name().to_str() {
+            Some("splice.bss") => settings = Some(map),
+            Some("splice_counts") if map.map_type() == MapType::PercpuArray => totals = Some(map),
+            Some("splice_socks") => socks = Some(map),
+            _ => {}
+        }
+    }
+    Running::of(settings?, totals?, socks?).filter(|found| found.pid == pid)
+}
+
+/// proc(5): the descriptor's information has the map's number.
+fn map_of(pid: u32, fd: &str) -> Option<MapHandle> {
+    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+    let id = info.lines().find_map(|line| line.strip_prefix("map_id:"))?;
+    MapHandle::from_map_id(id.trim().parse().ok()?).ok()
+}
+
+impl Running {
+    /// The process that started it is the one that is named; its keeper holds the same maps.
+    fn of(control: MapHandle, counts: MapHandle, socks: MapHandle) -> Option<Running> {
+        let set: Control = control::read(&control).ok()?;
+        Some(Running {
+            pid: set.pid,
+            ports: set.ports,
+            connections_max: u32::try_from(set.ends_max / 2).unwrap_or(0),
+            limit_bytes: set.limit_bytes,
+            has_guard: set.guard,
+            control,
+            counts,
+            socks,
+        })
+    }
+
+    /// # Errors
+    /// It has ended, or its maps may not be read.
+    pub fn counts(&self) -> Result<Counts, LoadError> {
+        counts::of_map(&self.counts)
+    }
+
+    /// Sockets that are joined now.
+    ///
+    /// # Errors
+    /// As [`Running::counts`].
+    pub fn ends(&self) -> Result<i64, LoadError> {
+        Ok(control::read(&self.control)?.ends_now)
+    }
+
+    /// Every message takes TCP from now on; what was handed over can still be read.
+    ///
+    /// # Errors
+    /// As [`Running::counts`].
+    pub fn stop(&self) -> Result<(), LoadError> {
+        control::stop(&self.control)
+    }
+
+    /// # Errors
+    /// The kernel refuses the program that looks.
+    pub fn queues(&self) -> Result<Queues, LoadError> {
+        Queues::of(self.socks.as_fd())
+    }
+}

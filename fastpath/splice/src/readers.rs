@@ -1,0 +1,190 @@
+//! Programs that ask the kernel how many bytes can be read (FIONREAD) and believe the answer. Where
+//! the kernel answers 0 for bytes that came by TCP, such a program waits for ever.
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// They ask from libraries that they load by themselves, or were seen to hang.
+pub const KNOWN: &[&str] = &["nginx", "java", "dotnet"];
+
+/// Shells, that ask of terminals. What they start is judged by itself.
+const HARMLESS: &[&str] = &["bash", "dash", "sh", "zsh", "ksh", "fish", "busybox"];
+
+/// `mov $FIONREAD, %esi`: the second argument of ioctl(2) as compilers put it there (System V ABI,
+/// x86-64 supplement; asm-generic/ioctls.h).
+const ASKS: [u8; 5] = [0xbe, 0x1b, 0x54, 0x00, 0x00];
+
+/// Why a program takes no part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// Of the program's file: what the kernel knows it by.
+    pub name: String,
+    pub why: String,
+}
+
+fn name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // What was replaced since it was started is shown so.
+    name.trim_end_matches(" (deleted)").to_owned()
+}
+
+fn contains(bytes: &[u8]) -> bool {
+    bytes.windows(ASKS.len()).any(|window| window == ASKS)
+}
+
+/// # Errors
+/// The file cannot be read.
+pub fn judge_file(path: &Path) -> io::Result<Option<Reason>> {
+    let name = name(path);
+    if KNOWN.contains(&name.as_str()) {
+        let why = "is known to ask FIONREAD".to_owned();
+        return Ok(Some(Reason { name, why }));
+    }
+    if HARMLESS.contains(&name.as_str()) {
+        return Ok(None);
+    }
+    Ok(contains(&fs::read(path)?).then(|| Reason {
+        name,
+        why: format!("{} asks FIONREAD", path.display()),
+    }))
+}
+
+/// A process: its program, and what it has loaded.
+///
+/// # Errors
+/// It is gone, or may not be looked at.
+pub fn judge_process(pid: u32) -> io::Result<Option<Reason>> {
+    let program = fs::read_link(format!("/proc/{pid}/exe"))?;
+    let mut seen = vec![program.clone()];
+    if let Some(reason) = judge_mapped(pid, &program)? {
+        return Ok(Some(reason));
+    }
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    for line in maps.lines() {
+        // proc(5): address, permissions, offset, device, inode, path.
+        let mut words = line.split_ascii_whitespace();
+        let permissions = words.nth(1).unwrap_or("");
+        let Some(path) = words.nth(3).map(PathBuf::from) else {
+            continue;
+        };
+        // The C library has the constant for others to use.
+        let is_libc = name(&path).starts_with("libc.so");
+        if !permissions.contains('x') || is_libc || !path.is_absolute() || seen.contains(&path) {
+            continue;
+        }
+        let found = judge_mapped(pid, &path)?;
+        seen.push(path);
+        if let Some(reason) = found {
+            return Ok(Some(Reason {
+                name: name(&program),
+                why: reason.why,
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// Through the process's own root: it may see another file system.
+fn judge_mapped(pid: u32, path: &Path) -> io::Result<Option<Reason>> {
+    let name = name(path);
+    if KNOWN.contains(&name.as_str()) {
+        return judge_file(path);
+    }
+    let inside = PathBuf::from(format!("/proc/{pid}/root{}", path.display()));
+    match judge_file(&inside) {
+        Ok(found) => Ok(found.map(|_| Reason {
+            name,
+            why: format!("{} asks FIONREAD", path.display()),
+        })),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The file that a command's first word runs, the interpreter of a script included.
+pub fn program_of(word: &Path) -> Option<PathBuf> {
+    let found = match word.components().count() > 1 {
+        true => word.to_owned(),
+        false => std::env::split_paths(&std::env::var_os("PATH")?)
+            .map(|dir| dir.join(word))
+            .find(|path| is_program(path))?,
+    };
+    let found = fs::canonicalize(found).ok()?;
+    let bytes = fs::read(&found).ok()?;
+    let Some(line) = bytes.strip_prefix(b"#!") else {
+        return Some(found);
+    };
+    let line = line.split(|b| *b == b'\n').next().unwrap_or_default();
+    let words = String::from_utf8_lossy(line).into_owned();
+    let mut words = words.split_ascii_whitespace();
+    let interpreter = PathBuf::from(words.next()?);
+    match name(&interpreter) == "env" {
+        // `env NAME` looks for it as a shell does.
+        true => program_of(Path::new(words.next()?)),
+        false => fs::canonicalize(interpreter).ok(),
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
+}
+
+/// TCP ports on which a process listens (proc(5): /proc/PID/net/tcp, state 0A).
+pub fn listening_ports(pid: u32) -> Vec<u16> {
+    let fds = fs::read_dir(format!("/proc/{pid}/fd"));
+    let sockets: Vec<String> = fds
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|fd| fs::read_link(fd.path()).ok()?.to_str().map(str::to_owned))
+        .collect();
+    let mut ports = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+        for line in text.lines().skip(1) {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let (Some(local), Some(&"0A"), Some(inode)) =
+                (words.get(1), words.get(3), words.get(9))
+            else {
+                continue;
+            };
+            if sockets.contains(&format!("socket:[{inode}]"))
+                && let Some((_, port)) = local.split_once(':')
+            {
+                ports.extend(u16::from_str_radix(port, 16));
+            }
+        }
+    }
+    ports
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_instruction_counts() {
+        assert!(contains(b"..\xbe\x1b\x54\x00\x00.."));
+        assert!(!contains(b"..\xbf\x1b\x54\x00\x00.."));
+        assert!(!contains(b"\x1b\x54\x00\x00"));
+    }
+
+    #[test]
+    fn a_name_is_enough_where_it_is_known() {
+        let found = judge_file(Path::new("/no/such/nginx")).expect("known by name");
+        assert_eq!(found.map(|reason| reason.name).as_deref(), Some("nginx"));
+        assert!(judge_file(Path::new("/no/such/program")).is_err());
+    }
+
+    #[test]
+    fn a_script_is_its_interpreter() {
+        let dir = std::env::temp_dir().join(format!("hopscope-readers-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a directory");
+        let script = dir.join("script");
+        fs::write(&script, "#!/bin/sh -e\n").expect("written");
+        let found = program_of(&script);
+        fs::remove_dir_all(&dir).expect("removed");
+        assert_eq!(found, fs::canonicalize("/bin/sh").ok());
+    }
+}

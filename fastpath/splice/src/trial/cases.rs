@@ -1,0 +1,390 @@
+//! The known faults of joined sockets, a case each.
+use super::pair::{Pair, Place, connect, count, fit, joined};
+use super::{Outcome, Weight};
+use crate::load::{Accelerator, Count, bytes_to_read};
+use nix::fcntl::{SpliceFFlags, splice};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{MsgFlags, recv};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd};
+use std::thread;
+
+type Tried = Result<Outcome, Outcome>;
+
+#[derive(Clone, Copy)]
+pub(super) struct Trial {
+    pub name: &'static str,
+    pub means: &'static str,
+    pub weight: Weight,
+    /// With bytes that came by TCP, at sockets that are joined.
+    pub by_tcp: bool,
+    pub is_slow: bool,
+    pub run: fn(&Place, &Accelerator) -> Outcome,
+}
+
+const fn trial(
+    name: &'static str,
+    weight: Weight,
+    means: &'static str,
+    run: fn(&Place, &Accelerator) -> Outcome,
+) -> Trial {
+    Trial {
+        name,
+        means,
+        weight,
+        by_tcp: false,
+        is_slow: false,
+        run,
+    }
+}
+
+const fn by_tcp(mut trial: Trial) -> Trial {
+    trial.by_tcp = true;
+    trial
+}
+
+const fn slow(mut trial: Trial) -> Trial {
+    trial.is_slow = true;
+    trial
+}
+
+use Weight::{Fionread, Said, Vital};
+
+pub(super) const ALL: [Trial; 12] = [
+    trial(
+        "joins",
+        Vital,
+        "no connection would take the short cut",
+        |place, with| flat(short_cut(place, with)),
+    ),
+    trial(
+        "early-data",
+        Vital,
+        "what a client sends before accept() would lie unseen, and both would wait for ever",
+        |place, with| flat(early_data(place, with)),
+    ),
+    trial(
+        "eof-overtakes",
+        Vital,
+        "a connection that is closed at once would lose its tail",
+        |place, with| flat(eof(place, with)),
+    ),
+    trial(
+        "half-close",
+        Vital,
+        "answers after the client's shutdown would be lost",
+        |place, with| flat(half_close(place, with)),
+    ),
+    slow(trial(
+        "memory-bound",
+        Vital,
+        "a reader that stops would cost memory without end",
+        |place, with| flat(memory(place, with)),
+    )),
+    trial(
+        "fionread",
+        Fionread,
+        "programs that ask how much can be read get a wrong number",
+        |place, with| flat(joined(place.listener(), with).and_then(fionread)),
+    ),
+    trial(
+        "peek",
+        Said,
+        "programs that look ahead (MSG_PEEK) see other bytes than they read",
+        |place, with| flat(joined(place.listener(), with).and_then(peek)),
+    ),
+    trial(
+        "splice",
+        Said,
+        "programs that move bytes with splice(2) get EAGAIN and may wait for ever: haproxy with option splice-*",
+        |place, with| flat(joined(place.listener(), with).and_then(splice_2)),
+    ),
+    trial(
+        "waitall",
+        Said,
+        "programs that read with MSG_WAITALL get less than they asked for",
+        |place, with| flat(joined(place.listener(), with).and_then(waitall)),
+    ),
+    by_tcp(trial(
+        "fionread-tcp",
+        Fionread,
+        "programs that ask how much can be read (nginx, Java, .NET) get 0 for bytes that came by TCP, and wait for ever: they are left out",
+        |place, _| flat(place.prepared().and_then(fionread)),
+    )),
+    by_tcp(trial(
+        "peek-tcp",
+        Said,
+        "programs that look ahead (MSG_PEEK) see other bytes than they read where these came by TCP",
+        |place, _| flat(place.prepared().and_then(peek)),
+    )),
+    by_tcp(trial(
+        "splice-tcp",
+        Said,
+        "programs that move bytes with splice(2) get EAGAIN where these came by TCP",
+        |place, _| flat(place.prepared().and_then(splice_2)),
+    )),
+];
+
+fn flat(tried: Tried) -> Outcome {
+    tried.unwrap_or_else(|outcome| outcome)
+}
+
+fn failed(error: impl std::fmt::Display) -> Outcome {
+    Outcome::Unknown(error.to_string())
+}
+
+/// A call that waited in vain is what these faults look like.
+fn hung(what: &str) -> impl FnOnce(io::Error) -> Outcome {
+    move |error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            Outcome::Broken(format!("{what}: nothing comes"))
+        }
+        ErrorKind::UnexpectedEof => Outcome::Broken(format!("{what}: it ends too early")),
+        _ => Outcome::Broken(format!("{what}: {error}")),
+    }
+}
+
+/// No two places alike for a long while, so that nothing can be missing or twice.
+fn bytes(length: usize) -> Vec<u8> {
+    let word = |n: usize| (n as u32).wrapping_mul(0x9e37_79b9).to_le_bytes();
+    (0..length.div_ceil(4))
+        .flat_map(word)
+        .take(length)
+        .collect()
+}
+
+fn expect(read: &[u8], sent: &[u8]) -> Tried {
+    match read == sent {
+        true => Ok(Outcome::Ok(format!("{} bytes, all right", sent.len()))),
+        false => Err(Outcome::Broken(format!(
+            "{} bytes came of {}, or others",
+            read.len(),
+            sent.len()
+        ))),
+    }
+}
+
+fn exchange(pair: &Pair) -> Tried {
+    let sent = bytes(3000);
+    for (mut from, mut to) in [(&pair.client, &pair.server), (&pair.server, &pair.client)] {
+        let mut read = vec![0; sent.len()];
+        from.write_all(&sent).map_err(hung("writing"))?;
+        to.read_exact(&mut read).map_err(hung("reading"))?;
+        expect(&read, &sent)?;
+    }
+    Ok(Outcome::Ok(String::new()))
+}
+
+fn short_cut(place: &Place, with: &Accelerator) -> Tried {
+    let listeners = [Some(place.listener()), place.listener_v6()];
+    let mut families = 0;
+    for listener in listeners.into_iter().flatten() {
+        let pair = joined(listener, with)?;
+        let before = count(with, Count::DirectMessages)?;
+        exchange(&pair)?;
+        if count(with, Count::DirectMessages)? < before + 2 {
+            return Err(Outcome::Broken("messages still take TCP".into()));
+        }
+        families += 1;
+    }
+    Ok(Outcome::Ok(match families {
+        2 => "IPv4 and IPv6".into(),
+        _ => "IPv4; no IPv6 here".into(),
+    }))
+}
+
+fn early_data(place: &Place, with: &Accelerator) -> Tried {
+    let listener = place.listener();
+    let sent = bytes(5000);
+    for _ in 0..10 {
+        let before = count(with, Count::DirectMessages)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let mut client = connect(address).map_err(failed)?;
+        client.write_all(&sent).map_err(hung("writing"))?;
+        let is_direct = count(with, Count::DirectMessages)? > before;
+        let (mut server, _) = listener.accept().map_err(failed)?;
+        fit(&server).map_err(failed)?;
+        let mut read = vec![0; sent.len()];
+        server.read_exact(&mut read).map_err(hung("reading"))?;
+        expect(&read, &sent)?;
+        if !is_direct {
+            return Err(Outcome::Unknown("it took TCP".into()));
+        }
+    }
+    Ok(Outcome::Ok("10 connections".into()))
+}
+
+fn eof(place: &Place, with: &Accelerator) -> Tried {
+    let sent = bytes(20_000);
+    for _ in 0..20 {
+        let mut pair = joined(place.listener(), with)?;
+        for part in sent.chunks(1000) {
+            pair.client.write_all(part).map_err(hung("writing"))?;
+        }
+        drop(pair.client);
+        let mut read = Vec::new();
+        pair.server
+            .read_to_end(&mut read)
+            .map_err(hung("reading"))?;
+        expect(&read, &sent)?;
+    }
+    Ok(Outcome::Ok("20 connections".into()))
+}
+
+fn half_close(place: &Place, with: &Accelerator) -> Tried {
+    let mut pair = joined(place.listener(), with)?;
+    let sent = bytes(50_000);
+    let mut read = Vec::new();
+    pair.client
+        .write_all(&sent[..100])
+        .map_err(hung("writing"))?;
+    pair.client.shutdown(Shutdown::Write).map_err(failed)?;
+    pair.server
+        .read_to_end(&mut read)
+        .map_err(hung("reading"))?;
+    expect(&read, &sent[..100])?;
+    read.clear();
+    pair.server.write_all(&sent).map_err(hung("answering"))?;
+    pair.server.shutdown(Shutdown::Write).map_err(failed)?;
+    pair.client
+        .read_to_end(&mut read)
+        .map_err(hung("reading the answer"))?;
+    expect(&read, &sent)
+}
+
+/// Bytes that are taken from a writer whose reader does not read.
+fn fill(pair: &mut Pair) -> Result<usize, Outcome> {
+    /// Beyond any limit of ours.
+    const ENOUGH: usize = 256 << 20;
+    let part = vec![0x5a; 64 << 10];
+    let mut taken = 0;
+    pair.client.set_nonblocking(true).map_err(failed)?;
+    while taken < ENOUGH {
+        match pair.client.write(&part) {
+            Ok(length) => taken += length,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok(taken)
+}
+
+fn memory(place: &Place, with: &Accelerator) -> Tried {
+    let mut plain = place.plain().map_err(failed)?;
+    let mut fast = joined(place.listener(), with)?;
+    let (plain_bytes, fast_bytes) = (fill(&mut plain)?, fill(&mut fast)?);
+    drop(plain);
+    let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
+    let found = format!(
+        "{:.1} MiB unread, plain TCP {:.1} MiB",
+        mib(fast_bytes),
+        mib(plain_bytes)
+    );
+    if fast_bytes > 2 * plain_bytes {
+        return Err(Outcome::Broken(found));
+    }
+    let reader = thread::spawn(move || -> io::Result<usize> {
+        let mut part = vec![0; 64 << 10];
+        let mut read = 0;
+        while read < fast_bytes {
+            read += match fast.server.read(&mut part)? {
+                0 => break,
+                length => length,
+            };
+        }
+        Ok(read)
+    });
+    match reader.join() {
+        Ok(Ok(read)) if read == fast_bytes => Ok(Outcome::Ok(found)),
+        Ok(Ok(read)) => Err(Outcome::Broken(format!(
+            "{read} of {fast_bytes} bytes came"
+        ))),
+        Ok(Err(error)) => Err(hung("reading what was queued")(error)),
+        Err(_) => Err(Outcome::Unknown("the reader failed".into())),
+    }
+}
+
+fn wait_readable(pair: &Pair) -> Result<(), Outcome> {
+    let mut fds = [PollFd::new(pair.server.as_fd(), PollFlags::POLLIN)];
+    match poll(&mut fds, PollTimeout::from(400u16)) {
+        Ok(1) => Ok(()),
+        Ok(_) => Err(Outcome::Broken(
+            "poll(2) never says that there is something".into(),
+        )),
+        Err(errno) => Err(failed(errno)),
+    }
+}
+
+fn fionread(mut pair: Pair) -> Tried {
+    let sent = bytes(1234);
+    pair.client.write_all(&sent).map_err(hung("writing"))?;
+    wait_readable(&pair)?;
+    let said = bytes_to_read(&pair.server).map_err(failed)?;
+    let mut read = vec![0; sent.len()];
+    pair.server.read_exact(&mut read).map_err(hung("reading"))?;
+    expect(&read, &sent)?;
+    match said == sent.len() {
+        true => Ok(Outcome::Ok(format!("says {said}"))),
+        false => Ok(Outcome::Broken(format!("says {said} of {}", sent.len()))),
+    }
+}
+
+fn peek(mut pair: Pair) -> Tried {
+    let sent = bytes(800);
+    pair.client.write_all(&sent).map_err(hung("writing"))?;
+    wait_readable(&pair)?;
+    let mut seen = vec![0; sent.len()];
+    for _ in 0..2 {
+        let length = pair.server.peek(&mut seen).map_err(hung("looking ahead"))?;
+        expect(&seen[..length], &sent)?;
+    }
+    let mut read = vec![0; sent.len()];
+    pair.server.read_exact(&mut read).map_err(hung("reading"))?;
+    expect(&read, &sent)
+}
+
+fn splice_2(mut pair: Pair) -> Tried {
+    let sent = bytes(700);
+    pair.client.write_all(&sent).map_err(hung("writing"))?;
+    wait_readable(&pair)?;
+    let (to, from) = io::pipe()
+        .map(|(reader, writer)| (writer, reader))
+        .map_err(failed)?;
+    let flags = SpliceFFlags::SPLICE_F_NONBLOCK;
+    let moved = splice(&pair.server, None, &to, None, sent.len(), flags);
+    drop(to);
+    match moved {
+        Ok(length) => {
+            let mut read = Vec::new();
+            (&from)
+                .take(length as u64)
+                .read_to_end(&mut read)
+                .map_err(failed)?;
+            expect(&read, &sent)
+        }
+        Err(errno) => Ok(Outcome::Broken(errno.to_string())),
+    }
+}
+
+fn waitall(mut pair: Pair) -> Tried {
+    let sent = bytes(20);
+    pair.client
+        .write_all(&sent[..10])
+        .map_err(hung("writing"))?;
+    let (mut client, rest) = (pair.client, sent[10..].to_vec());
+    let mut read = vec![0; sent.len()];
+    let later = thread::spawn(move || {
+        // Long enough that the reader is asleep in its call, whatever it does with the first part.
+        thread::sleep(std::time::Duration::from_millis(30));
+        client.write_all(&rest).map(|()| client)
+    });
+    let got = recv(pair.server.as_raw_fd(), &mut read, MsgFlags::MSG_WAITALL);
+    let kept = later.join();
+    let got = got.map_err(failed)?;
+    drop(kept);
+    match got == sent.len() {
+        true => expect(&read, &sent),
+        false => Ok(Outcome::Broken(format!("{got} of {} bytes", sent.len()))),
+    }
+}
