@@ -118,7 +118,7 @@ impl Accelerator {
         }
     }
 
-    fn map(&self, name: &str) -> Result<impl MapCore + AsFd + '_, LoadError> {
+    fn map(&self, name: &str) -> Result<impl MapCore + '_, LoadError> {
         self.object
             .maps()
             .find(|map| map.name().to_string_lossy().ends_with(name))
