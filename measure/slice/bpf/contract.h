@@ -98,9 +98,12 @@ enum choose {
 	CHOOSE_ALL,
 };
 
+/* In slice_control.enabled: asked for, and every hook is attached. */
+#define ON 3u
+
 /* May be changed while programs run. hopscope_slice::load::config. */
 struct slice_control {
-	__u32 enabled;
+	__u32 enabled;       /* ON, and another number above it each time that programs begin to see packets */
 	__u32 choose;               /* enum choose */
 	__u64 min_latency_ns;
 	__u32 hit_ns[POINTS_MAX];   /* full cost of a hit that stamps */

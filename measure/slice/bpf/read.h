@@ -16,12 +16,12 @@ static __always_inline void on_sys_enter(struct cpu_state *cpu, u32 nr, u32 fd)
 	call = call_of(task->pid);
 	if (!call)
 		return;
-	if (call->tid != (u32)task->pid) {
-		if (call->tid && call->enter.value)
-			count(cpu, CALL_LOST);
-		call->tid = task->pid;
-		call->done_count = 0;
-	}
+	if (call->tid && call->tid != (u32)task->pid && call->enter.value)
+		count(cpu, CALL_LOST);
+	call->tid = task->pid;
+	call->epoch = cpu->epoch;
+	/* What an earlier call read, its return was not seen. */
+	call->done_count = 0;
 	call->nr = nr;
 	call->fd = fd;
 	call->copy.value = 0;
@@ -34,10 +34,11 @@ static __always_inline struct call *reader(struct cpu_state *cpu, u32 tid)
 
 	if (!call)
 		return NULL;
-	if (call->tid != tid) {
-		if (call->tid && (call->enter.value || call->done_count))
+	if (!is_of(cpu, call, tid)) {
+		if (call->tid && call->tid != tid && (call->enter.value || call->done_count))
 			count(cpu, CALL_LOST);
 		call->tid = tid;
+		call->epoch = cpu->epoch;
 		call->nr = 0;
 		call->enter.value = 0;
 		call->transport.value = 0;
@@ -218,7 +219,7 @@ static __always_inline void on_tcp_copied(struct cpu_state *cpu, const struct so
 		cost(cpu, RX_COPIED, false);
 		return;
 	}
-	if (receiver->sk == (u64)sk && receiver->head != receiver->tail) {
+	if (is_its(cpu, receiver, sk) && receiver->head != receiver->tail) {
 		struct queue_walk walk = {
 			.sk = (u64)sk,
 			.copied_seq = tcp->copied_seq,
@@ -239,7 +240,7 @@ static __always_inline void on_tcp_copied(struct cpu_state *cpu, const struct so
 		return;
 	/* A packet that was not in the queue, since no hook saw its socket. */
 	call = call_of(task->pid);
-	if (!call || call->tid != (u32)task->pid || call->copying.gen & ENDING)
+	if (!call || !is_of(cpu, call, task->pid) || call->copying.gen & ENDING)
 		return;
 	slot = follow(call->copying);
 	if (slot && !slot->record.stamps[RX_COPIED] && slot->record.protocol == PROTOCOL_TCP &&
@@ -332,7 +333,7 @@ static __always_inline void on_udp_received(struct cpu_state *cpu, const struct 
 	struct ref ref;
 	u32 at, head;
 
-	if (!receiver || receiver->sk != (u64)sk || receiver->head == receiver->tail || returned < 0 ||
+	if (!receiver || !is_its(cpu, receiver, sk) || receiver->head == receiver->tail || returned < 0 ||
 	    flags & MSG_PEEK) {
 		cost(cpu, RX_COPIED, false);
 		return;
@@ -406,7 +407,7 @@ static __always_inline void call_point(struct cpu_state *cpu, enum point point, 
 	u32 pending;
 
 	nobody_woken(cpu);
-	if (!call || call->tid != walk.tid) {
+	if (!call || !is_of(cpu, call, walk.tid)) {
 		cost(cpu, point, false);
 		return;
 	}

@@ -96,6 +96,26 @@ static __always_inline void on_rx_core(struct cpu_state *cpu, const struct sk_bu
 	first_stamp(cpu, slot, (u64)skb, RX_CORE);
 }
 
+/* The ports of a packet that this socket is to receive: an address in memory becomes another socket's. UDP's
+ * socket may have any number of peers. */
+static __always_inline u32 ports_of(const struct slot *slot)
+{
+	u32 ports = slot->record.destination_port;
+
+	return slot->record.protocol == PROTOCOL_TCP ? ports | (u32)slot->record.source_port << 16 : ports;
+}
+
+static __always_inline bool is_its(const struct cpu_state *cpu, const struct receiver *receiver, const struct sock *sk)
+{
+	u32 ports = sk->__sk_common.skc_num;
+
+	if (receiver->sk != (u64)sk || receiver->epoch != cpu->epoch)
+		return false;
+	if (sk->sk_protocol == PROTOCOL_TCP)
+		ports |= (u32)__builtin_bswap16(sk->__sk_common.skc_dport) << 16;
+	return receiver->ports == ports;
+}
+
 /* Remembers the packet until its socket's reader has copied it. TCP holds the socket's lock; UDP does
  * not, and what two processors enter at once may be lost here: such packets end without a reader. */
 static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, struct ref ref, u64 sk, u64 cookie)
@@ -105,8 +125,9 @@ static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, st
 
 	if (!receiver)
 		return;
-	if (receiver->sk != sk || receiver->cookie != cookie) {
-		if (receiver->head != receiver->tail) {
+	if (receiver->sk != sk || receiver->cookie != cookie || receiver->epoch != cpu->epoch ||
+	    receiver->ports != ports_of(slot)) {
+		if (receiver->sk != sk && receiver->epoch == cpu->epoch && receiver->head != receiver->tail) {
 			struct slot *other = follow(receiver->queue[receiver->tail & (QUEUE - 1)].ref);
 
 			if (other && slot->last_ns - other->last_ns < config.age_ns) {
@@ -116,6 +137,8 @@ static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, st
 		}
 		receiver->sk = sk;
 		receiver->cookie = cookie;
+		receiver->epoch = cpu->epoch;
+		receiver->ports = ports_of(slot);
 		receiver->tail = receiver->head;
 		receiver->is_unsorted = 0;
 		receiver->is_ambiguous = 0;
@@ -300,6 +323,7 @@ static __always_inline void on_waking(struct cpu_state *cpu, const struct task_s
 	}
 	slot->wake_tid = tid;
 	entry->tid = tid;
+	entry->epoch = cpu->epoch;
 	entry->ref = cpu->ready;
 	stamp(cpu, slot, slot->skb, RX_WAKING);
 }
@@ -311,7 +335,7 @@ static __always_inline void on_switch(struct cpu_state *cpu, const struct task_s
 	struct slot *slot;
 
 	nobody_woken(cpu);
-	if (!entry || entry->tid != tid) {
+	if (!entry || entry->tid != tid || entry->epoch != cpu->epoch) {
 		cost(cpu, RX_SCHED_IN, false);
 		return;
 	}

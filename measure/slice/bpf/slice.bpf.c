@@ -11,12 +11,12 @@ extern void *bpf_cast_to_kern_ctx(void *) __ksym __weak;
 
 #define ENTER                                     \
 	struct cpu_state *cpu = this_cpu();       \
-	if (!cpu || !control.enabled)             \
+	if (!is_on(cpu))                          \
 		return 0;
 
 #define ENTER_FILTER                              \
 	struct cpu_state *cpu = this_cpu();       \
-	if (!cpu || !control.enabled)             \
+	if (!is_on(cpu))                          \
 		return 1;
 
 SEC("tp_btf/sys_enter")

@@ -89,6 +89,8 @@ struct cpu_state {
 	u64 next_id;
 	u64 counters[COUNTERS_MAX];
 	u64 clock_only;
+	u32 epoch;
+	u32 epoch_reserved;
 	u64 rx_sk;            /* socket of the packet that this processor last received, */
 	struct ref rx;        /* and its slot */
 	struct ref ready;     /* whose arrival is being told to a reader */
@@ -117,7 +119,7 @@ struct call {
 	u32 tid;
 	u32 nr;
 	u32 fd;
-	u32 reserved;
+	u32 epoch;
 	struct moment enter;
 	struct moment transport; /* UDP was given data for udp_sk */
 	u64 udp_sk;
@@ -166,6 +168,8 @@ struct receiver {
 	u32 is_unsorted;
 	u32 is_ambiguous;
 	u32 last_cpu;
+	u32 epoch;
+	u32 ports;        /* of TCP both, of UDP the socket's */
 	u32 reserved;
 	struct {
 		struct ref ref;
@@ -184,6 +188,7 @@ struct {
 #define WOKEN 1024
 struct woken {
 	u32 tid;
+	u32 epoch;
 	struct ref ref;
 };
 struct {
@@ -232,6 +237,23 @@ static __always_inline struct cpu_state *this_cpu(void)
 {
 	u32 zero = 0;
 	return bpf_map_lookup_elem(&cpus, &zero);
+}
+
+/* What was not seen to its end, while hooks were off, is not taken up again when they are on: it went
+ * another way meanwhile. Calls, queues and threads being woken are of one epoch. */
+static __always_inline bool is_on(struct cpu_state *cpu)
+{
+	u32 epoch = *(volatile u32 *)&control.enabled;
+
+	if (!cpu || (epoch & ON) != ON)
+		return false;
+	if (cpu->epoch != epoch) {
+		cpu->epoch = epoch;
+		cpu->rx_sk = 0;
+		cpu->ready_set = 0;
+		cpu->xmit_depth = 0;
+	}
+	return true;
 }
 
 /* Counts that must add up: a softirq may come between reading and writing. */

@@ -11,6 +11,12 @@ static __always_inline struct call *call_of(u32 tid)
 	return bpf_map_lookup_elem(&calls, &at);
 }
 
+/* Of this thread, and not one that began before hooks were off. */
+static __always_inline bool is_of(const struct cpu_state *cpu, const struct call *call, u32 tid)
+{
+	return call->tid == tid && call->epoch == cpu->epoch;
+}
+
 static __always_inline struct sender *sender_of(u64 sk)
 {
 	u32 at = hash_pointer(sk) & (SOCKETS - 1);
@@ -75,7 +81,7 @@ static __always_inline void on_tcp_send(struct cpu_state *cpu, const struct sock
 	send->enter.value = 0;
 	if (has(TX_SYSCALL)) {
 		call = call_of(tid);
-		if (call && call->tid == tid && is_send_call(call->nr))
+		if (call && is_of(cpu, call, tid) && is_send_call(call->nr))
 			send->enter = call->enter;
 	}
 	moment_now(cpu, &send->transport, TX_TRANSPORT);
@@ -154,13 +160,13 @@ static __always_inline u64 socket_of(const struct task_struct *task, u32 fd)
 
 /* Without a hook in UDP, the packet is of the call that the thread is in, if that is on its socket:
  * a softirq runs in any thread's call. */
-static __always_inline void find_call(struct slot *slot, u64 sk)
+static __always_inline void find_call(struct cpu_state *cpu, struct slot *slot, u64 sk)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 tid = task->pid;
 	struct call *call = call_of(tid);
 
-	if (!sk || !call || call->tid != tid)
+	if (!sk || !call || !is_of(cpu, call, tid))
 		return;
 	if (has(TX_TRANSPORT) && call->transport.value && call->udp_sk == sk) {
 		set_caller(&slot->record, task->tgid, tid, (const u8 *)task->comm);
@@ -204,7 +210,7 @@ static __always_inline void begin_tx(struct cpu_state *cpu, const struct sk_buff
 				slot->record.flags |= F_RETRANSMIT;
 		}
 	} else if (has(TX_SYSCALL) || has(TX_TRANSPORT)) {
-		find_call(slot, (u64)sk);
+		find_call(cpu, slot, (u64)sk);
 	}
 	if (slot->record.payload > 536)
 		gso_register(slot, ref, skb, head);

@@ -149,14 +149,16 @@ impl Slicer {
     /// # Errors
     /// As [`Slicer::start`].
     pub fn resume(&mut self) -> Result<Attached, LoadError> {
-        self.attach().map_err(|(at, why)| {
+        let attached = self.attach().map_err(|(at, why)| {
             let hook = self.chosen[at].hook;
             LoadError::Attach {
                 point: hook.point,
                 hook: hook.name,
                 why,
             }
-        })
+        })?;
+        control::all_attached(&self.control()?, true)?;
+        Ok(attached)
     }
 
     /// Attaches programs that are of no hook's; they stay while the links live.
@@ -179,6 +181,10 @@ impl Slicer {
 
     /// Detaches every program: hooks cost nothing any more.
     pub fn detach(&mut self) {
+        // Where this fails there is no map, and no program sees anything.
+        let _ = self
+            .control()
+            .and_then(|map| control::all_attached(&map, false));
         self.links.clear();
     }
 
@@ -247,7 +253,7 @@ impl Slicer {
     /// # Errors
     /// The kernel refuses to take the value.
     pub fn set_enabled(&mut self, is_enabled: bool) -> Result<(), LoadError> {
-        self.set(control::ENABLED, &u32::from(is_enabled).to_ne_bytes())
+        control::enable(&self.control()?, is_enabled)
     }
 
     /// Which packets are followed.
@@ -263,14 +269,17 @@ impl Slicer {
         self.set(control::MIN_LATENCY, &min_latency_ns.to_ne_bytes())
     }
 
-    fn set(&self, at: usize, bytes: &[u8]) -> Result<(), LoadError> {
+    fn control(&self) -> Result<impl MapCore, LoadError> {
         let mut maps = self.object.maps();
         let map = maps.find(|map| map.name().to_string_lossy().ends_with(".bss"));
-        let map = map.ok_or(LoadError::Bpf {
+        map.ok_or(LoadError::Bpf {
             what: "setting values",
             why: "the map is missing".into(),
-        })?;
-        control::set(&map, at, bytes)
+        })
+    }
+
+    fn set(&self, at: usize, bytes: &[u8]) -> Result<(), LoadError> {
+        control::set(&self.control()?, at, bytes)
     }
 
     /// # Errors

@@ -76,7 +76,7 @@ impl Running {
         let mut min_latency = [0; 8];
         min_latency.copy_from_slice(&value[control::MIN_LATENCY..control::MIN_LATENCY + 8]);
         Ok(Settings {
-            is_enabled: value[control::ENABLED..control::ENABLED + 4] != [0; 4],
+            is_enabled: control::is_enabled(&value),
             min_latency_ns: u64::from_ne_bytes(min_latency),
         })
     }
@@ -90,8 +90,7 @@ impl Running {
     /// # Errors
     /// As [`Running::settings`].
     pub fn set_enabled(&self, is_enabled: bool) -> Result<(), LoadError> {
-        let value = u32::from(is_enabled).to_ne_bytes();
-        control::set(&self.control, control::ENABLED, &value)
+        control::enable(&self.control, is_enabled)
     }
 
     /// # Errors
