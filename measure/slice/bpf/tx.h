@@ -228,11 +228,20 @@ static __always_inline void on_ip_out(struct cpu_state *cpu, const struct sk_buf
 	begin_tx(cpu, skb, head_of(skb), TX_IP_OUT);
 }
 
+/* The packet that this buffer sends. One that a socket has received already has left its buffer to another,
+ * which may look the same: the same bytes sent again. */
+static __always_inline struct slot *find_sent(struct cpu_state *cpu, u64 head, struct ref *ref)
+{
+	struct slot *slot = find_same(cpu, head, ref);
+
+	return slot && slot->last_point < RX_IP ? slot : NULL;
+}
+
 static __always_inline void on_dev_queue(struct cpu_state *cpu, const struct sk_buff *skb)
 {
 	u64 head = head_of(skb);
 	struct ref ref;
-	struct slot *slot = find_same(cpu, head, &ref);
+	struct slot *slot = find_sent(cpu, head, &ref);
 
 	if (slot) {
 		stamp_first(cpu, slot, (u64)skb, TX_DEV_QUEUE);
@@ -250,7 +259,7 @@ static __always_inline void on_qdisc(struct cpu_state *cpu, const struct sk_buff
 {
 	u64 head = head_of(skb);
 	struct ref ref;
-	struct slot *slot = find_same(cpu, head, &ref);
+	struct slot *slot = find_sent(cpu, head, &ref);
 
 	if (slot)
 		stamp_first(cpu, slot, (u64)skb, point);
@@ -445,7 +454,7 @@ static __always_inline void on_driver(struct cpu_state *cpu, const struct sk_buf
 {
 	u64 head = head_of(skb);
 	struct ref ref;
-	struct slot *slot = find_same(cpu, head, &ref);
+	struct slot *slot = find_sent(cpu, head, &ref);
 	struct xmit *xmit;
 
 	if (!slot)
