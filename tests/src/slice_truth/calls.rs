@@ -25,6 +25,8 @@ pub(super) struct Direction {
 /// In order of `at`.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
+    /// TCP's sequence number of the first byte.
+    pub(super) first: u32,
     pub(super) sent: Vec<Call>,
     pub(super) received: Vec<Call>,
 }
@@ -35,12 +37,13 @@ pub(super) fn read(directory: &Path) -> Result<HashMap<Direction, Calls>> {
         let text = std::fs::read_to_string(directory.join(end))?;
         for line in text.lines() {
             let words: Vec<&str> = line.split(' ').collect();
+            if let &["first", who, port, number] = words.as_slice() {
+                let direction = direction(who, port)?;
+                all.entry(direction).or_default().first = number.parse()?;
+                continue;
+            }
             let &[what, who, port, at, bytes, before, after, tgid, tid] = words.as_slice() else {
                 bail!("{line}");
-            };
-            let direction = Direction {
-                client_port: port.parse()?,
-                is_from_server: who == "server",
             };
             let call = Call {
                 at: at.parse()?,
@@ -50,7 +53,7 @@ pub(super) fn read(directory: &Path) -> Result<HashMap<Direction, Calls>> {
                 tgid: tgid.parse()?,
                 tid: tid.parse()?,
             };
-            let calls = all.entry(direction).or_default();
+            let calls = all.entry(direction(who, port)?).or_default();
             match what {
                 "sent" => calls.sent.push(call),
                 _ => calls.received.push(call),
@@ -62,6 +65,13 @@ pub(super) fn read(directory: &Path) -> Result<HashMap<Direction, Calls>> {
         calls.received.sort_by_key(|call| call.at);
     }
     Ok(all)
+}
+
+fn direction(who: &str, client_port: &str) -> Result<Direction> {
+    Ok(Direction {
+        client_port: client_port.parse()?,
+        is_from_server: who == "server",
+    })
 }
 
 /// The call that wrote or read the byte of the stream; of UDP, the message of that number.

@@ -2,14 +2,12 @@
 use super::calls::{self, Call, Calls, Direction};
 use super::run::{PORTS, Traffic, port};
 use anyhow::{Context, Result, ensure};
-use hopscope_event::slice::{Point, SliceFlags, SliceRecord, Sliced};
+use hopscope_event::slice::{Counter, Point, SliceFlags, SliceRecord, SliceSummary, Sliced};
 use std::collections::HashMap;
 
 /// What the records with a reader hold of each direction's bytes (of UDP: messages), from and to.
 pub(super) type Found = HashMap<Direction, Vec<(u64, u64)>>;
 
-const SYN: u8 = 2;
-const ACK: u8 = 16;
 /// After these the reader is in its call.
 const OF_THE_CALL: [Point; 3] = [Point::RxCopied, Point::RxReceived, Point::RxReturn];
 
@@ -17,11 +15,11 @@ pub(super) fn records(
     traffic: &Traffic,
     records: &[Sliced],
     calls: &HashMap<Direction, Calls>,
+    summary: &SliceSummary,
 ) -> Result<Found> {
-    let is_stream = traffic.protocol == "tcp";
-    let first = first_bytes(records);
+    let is_stream = traffic.is_stream();
     let mut found = Found::new();
-    let mut checked = 0;
+    let (mut checked, mut without_bytes) = (0, 0);
     for sliced in records {
         let record = &sliced.record;
         // The first datagram of each side has one byte and is not of the messages.
@@ -29,15 +27,17 @@ pub(super) fn records(
             continue;
         }
         let direction = direction(record);
-        let calls = calls
-            .get(&direction)
-            .with_context(|| format!("no flow: {record:?}"))?;
+        let calls = calls.get(&direction);
+        let calls = calls.with_context(|| format!("no flow: {record:?}"))?;
         let at = match is_stream {
-            true => {
-                let first = first.get(&direction).context("no record of its SYN")?;
-                u64::from(record.tcp_seq.wrapping_sub(*first))
-            }
-            false => number(sliced).with_context(|| format!("no number: {record:?}"))?,
+            true => u64::from(record.tcp_seq.wrapping_sub(calls.first)),
+            false => match number(sliced) {
+                Some(at) => at,
+                None => {
+                    without_bytes += 1;
+                    continue;
+                }
+            },
         };
         one(traffic, record, at, calls).with_context(|| format!("at {at}: {record:?}"))?;
         checked += 1;
@@ -51,25 +51,12 @@ pub(super) fn records(
         }
     }
     ensure!(checked > 0, "no record has data");
+    let lost = summary.counters.get(Counter::BytesLost);
+    ensure!(
+        without_bytes <= lost,
+        "{without_bytes} without their number, the bytes of {lost} are lost"
+    );
     Ok(found)
-}
-
-/// The sequence number of each direction's first byte. The kernel may give up the record of a SYN.
-fn first_bytes(records: &[Sliced]) -> HashMap<Direction, u32> {
-    let mut first = HashMap::new();
-    for sliced in records.iter().filter(|s| s.record.tcp_flags & SYN != 0) {
-        let record = &sliced.record;
-        let its = direction(record);
-        first.insert(its, record.tcp_seq.wrapping_add(1));
-        if record.tcp_flags & ACK != 0 {
-            let other = Direction {
-                is_from_server: !its.is_from_server,
-                ..its
-            };
-            first.insert(other, record.tcp_ack);
-        }
-    }
-    first
 }
 
 fn direction(record: &SliceRecord) -> Direction {
@@ -90,13 +77,12 @@ fn number(sliced: &Sliced) -> Option<u64> {
 }
 
 fn one(traffic: &Traffic, record: &SliceRecord, at: u64, calls: &Calls) -> Result<()> {
-    let is_stream = traffic.protocol == "tcp";
+    let is_stream = traffic.is_stream();
     let sent = calls::of(&calls.sent, at, is_stream).context("sent")?;
     let (tx, rx) = match direction(record).is_from_server {
         true => ("truth-server", "truth-client"),
         false => ("truth-client", "truth-server"),
     };
-    let is_again = record.flags.contains(SliceFlags::RETRANSMIT);
     if record.tx_tid != 0 {
         ensure!(
             is_by(sent, record.tx_tgid, record.tx_tid),
@@ -119,17 +105,19 @@ fn one(traffic: &Traffic, record: &SliceRecord, at: u64, calls: &Calls) -> Resul
     } else {
         at
     };
-    let received = calls::of(&calls.received, last, is_stream).context("received")?;
     for (point, _) in record.taken() {
-        if !is_again {
-            within(record, point, sent.before, u64::MAX)?;
-        }
-        // The sending driver returns when it gets a processor again.
-        if point != Point::TxDone && record.rx_tid != 0 {
-            within(record, point, 0, received.after)?;
-        }
+        within(record, point, sent.before, u64::MAX)?;
     }
+    // What was sent may be lost, and what arrived left unread.
+    let received = calls::of(&calls.received, last, is_stream);
     if record.rx_tid != 0 {
+        let received = received.context("received")?;
+        for (point, _) in record.taken() {
+            // The sending driver returns when it gets a processor again.
+            if point != Point::TxDone {
+                within(record, point, 0, received.after)?;
+            }
+        }
         ensure!(
             is_by(received, record.rx_tgid, record.rx_tid),
             "read by {received:?}"
@@ -145,6 +133,13 @@ fn one(traffic: &Traffic, record: &SliceRecord, at: u64, calls: &Calls) -> Resul
             );
         }
         copy_begins(traffic, record, at, calls, received)?;
+    } else if !is_stream && received.is_ok() {
+        // TCP drops what it has already; a message is there once.
+        let is_dropped = record.flags.contains(SliceFlags::DROPPED);
+        ensure!(
+            !(is_dropped && record.stamp(Point::RxIp).is_some()),
+            "it was read, and is said to be dropped"
+        );
     }
     in_order(record)
 }
@@ -168,7 +163,7 @@ fn copy_begins(
     if traffic.reader == "peek" {
         return Ok(());
     }
-    let first = calls::of(&calls.received, at, traffic.protocol == "tcp")?;
+    let first = calls::of(&calls.received, at, traffic.is_stream())?;
     within(record, Point::RxCopy, first.before, last.after)
 }
 

@@ -1,10 +1,11 @@
 //! Traffic under `hopscope slice`, and the check of all that was recorded.
 use super::network::{CLIENT, Network, SERVER};
-use super::{SetUp, account, calls, check};
+use super::{account, calls, check};
 use anyhow::{Context, Result, ensure};
 use hopscope_event::slice::Sliced;
+use hopscope_netio::bridge::LaneCounts;
 use hopscope_tests::command::run;
-use hopscope_tests::{Target, compile_c, hopscope_bin, scratch};
+use hopscope_tests::{Target, compile_c, hopscope, hopscope_bin, scratch};
 use hopscope_trace::TraceReader;
 use nix::sys::signal::Signal;
 use std::process::{Command, Stdio};
@@ -29,6 +30,32 @@ pub(super) struct Traffic {
     pub(super) writer: &'static str,
     pub(super) reader: &'static str,
     pub(super) flows: u64,
+    pub(super) mode: &'static str,
+    pub(super) writers: u64,
+    pub(super) readers: u64,
+    /// On the way, by the bridge.
+    pub(super) may_lose: bool,
+    pub(super) may_reorder: bool,
+    /// Of `hopscope slice`.
+    pub(super) options: &'static [&'static str],
+    pub(super) slicer: SlicerIs,
+}
+
+/// What is done to the slicer while packets are under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SlicerIs {
+    Always,
+    /// Its process does not run, so that the ring becomes full.
+    Stopped,
+    /// Its hooks see nothing for some of the time: by its options, or by `slice set enable`.
+    AtTimes,
+    Toggled,
+}
+
+impl Traffic {
+    pub(super) fn is_stream(&self) -> bool {
+        self.protocol == "tcp"
+    }
 }
 
 impl Default for Traffic {
@@ -43,23 +70,36 @@ impl Default for Traffic {
             writer: "send",
             reader: "recv",
             flows: 1,
+            mode: "rounds",
+            writers: 1,
+            readers: 1,
+            may_lose: false,
+            may_reorder: false,
+            // The first bytes have UDP's number of the message.
+            options: &["-s", "64"],
+            slicer: SlicerIs::Always,
         }
     }
 }
 
+/// What lies between client and server.
+pub(super) type SetUp = fn() -> Result<Network>;
+
 pub(super) fn checked(name: &str, traffic: &Traffic, set_up: SetUp) -> Result<()> {
-    let network = Network::new()?;
-    set_up(&network)?;
+    let mut network = set_up()?;
     let directory = scratch().join(name.replace("::", "-"));
     std::fs::create_dir_all(&directory)?;
     let (file, ready) = (directory.join("x.hop"), directory.join("ready"));
-    let program = compile_c(&["slice/truth.c"], &["-O2", "-Wall", "-lpthread"])?;
+    let headers = crate::headers("slice")?;
+    let program = compile_c(&["slice/truth.c"], &["-O2", "-Wall", "-lpthread", &headers])?;
     let mut slice = Command::new(hopscope_bin());
-    // The first bytes have UDP's number of the message.
-    slice.args(["slice", "-q", "-s", "64", "-o"]);
+    slice
+        .args(["slice", "-q", "--no-calibration"])
+        .args(traffic.options)
+        .arg("-o");
     slice.arg(&file).arg("--ready-file").arg(&ready);
     slice.args(["portrange", &format!("{}-{}", port(), port() + PORTS - 1)]);
-    slice.stdout(Stdio::piped()).stderr(Stdio::piped());
+    slice.stdout(Stdio::null());
     let slicer = Target::spawn_with_ready_file(&mut slice, &ready)?;
     let mut truth = Command::new(program);
     truth.args([
@@ -67,11 +107,7 @@ pub(super) fn checked(name: &str, traffic: &Traffic, set_up: SetUp) -> Result<()
         &network.path(CLIENT),
         &network.path(SERVER),
     ]);
-    truth.arg(if traffic.is_six {
-        "fd77::2"
-    } else {
-        "10.77.0.2"
-    });
+    truth.arg(network.server_address(traffic.is_six));
     for number in [
         u64::from(port()),
         traffic.rounds,
@@ -82,20 +118,59 @@ pub(super) fn checked(name: &str, traffic: &Traffic, set_up: SetUp) -> Result<()
         truth.arg(number.to_string());
     }
     truth.args([traffic.writer, traffic.reader, &traffic.flows.to_string()]);
-    run(truth.arg(&directory))?.expect_code(0)?;
+    truth.arg(traffic.mode);
+    truth.args([traffic.writers.to_string(), traffic.readers.to_string()]);
+    truth.arg(&directory);
+    match traffic.slicer {
+        SlicerIs::Stopped => {
+            slicer.signal(Signal::SIGSTOP)?;
+            let ended = run(&mut truth);
+            slicer.signal(Signal::SIGCONT)?;
+            ended?.expect_code(0)?;
+        }
+        SlicerIs::Toggled => toggled(slicer.pid(), &mut truth)?,
+        SlicerIs::Always | SlicerIs::AtTimes => {
+            run(&mut truth)?.expect_code(0)?;
+        }
+    }
+    account::slots_agree(slicer.pid())?;
     slicer.signal(Signal::SIGINT)?;
-    let out = slicer.output()?;
-    ensure!(
-        out.status.success(),
-        "{}",
-        String::from_utf8_lossy(&out.stderr)
-    );
+    let status = slicer.wait()?;
+    ensure!(status.success(), "{status}");
     let reader = TraceReader::open(&file)?;
     let summary = reader.tables().slice_summary.clone().context("a summary")?;
     let batches: Vec<Vec<Sliced>> = reader.slices().collect::<Result<_, _>>()?;
     let records: Vec<Sliced> = batches.into_iter().flatten().collect();
     account::adds_up(&summary, records.len() as u64)?;
     let calls = calls::read(&directory)?;
-    let found = check::records(traffic, &records, &calls)?;
-    account::covered(traffic, &found, &calls, &summary)
+    let found = check::records(traffic, &records, &calls, &summary)?;
+    if matches!(traffic.slicer, SlicerIs::Always | SlicerIs::Stopped) {
+        account::covered(traffic, &found, &calls, &summary)?;
+    }
+    if let Some(lanes) = network.counts()? {
+        bridged(traffic, &lanes)?;
+    }
+    Ok(())
+}
+
+/// Until the traffic ends.
+fn toggled(slicer: i32, truth: &mut Command) -> Result<()> {
+    let mut truth = Target::spawn_now(truth)?;
+    while truth.child().try_wait()?.is_none() {
+        for setting in ["enable=0", "enable=1"] {
+            hopscope(&["slice", "set", "--of", &slicer.to_string(), setting])?.expect_code(0)?;
+        }
+    }
+    let status = truth.wait()?;
+    ensure!(status.success(), "{status}");
+    Ok(())
+}
+
+/// The bridge did what it was there for.
+fn bridged(traffic: &Traffic, lanes: &[LaneCounts; 2]) -> Result<()> {
+    let there = &lanes[0];
+    ensure!(there.overrun == 0 && there.not_sendable == 0, "{lanes:?}");
+    ensure!(traffic.may_lose == (there.dropped > 0), "{lanes:?}");
+    ensure!(traffic.may_reorder == (there.reordered > 0), "{lanes:?}");
+    Ok(())
 }
