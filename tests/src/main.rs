@@ -24,6 +24,7 @@ mod made;
 mod netio;
 mod nf;
 mod off_cpu;
+mod one_timeline;
 mod recording;
 mod slice;
 mod slice_files;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
     netio::register(&mut suite);
     nf::register(&mut suite);
     off_cpu::register(&mut suite);
+    one_timeline::register(&mut suite);
     slice::register(&mut suite);
     slice_files::register(&mut suite);
     slice_truth::register(&mut suite);

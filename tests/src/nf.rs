@@ -6,7 +6,7 @@ mod dpdk;
 mod haproxy;
 mod http;
 mod measured;
-mod nginx;
+pub(crate) mod nginx;
 mod openssl;
 mod ovs;
 mod python;

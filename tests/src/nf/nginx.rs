@@ -20,13 +20,13 @@ pub(super) fn register(suite: &mut Suite) {
 }
 
 /// nginx with two workers and a page to compress, also what haproxy stands in front of.
-pub(super) struct Server {
-    pub(super) target: Target,
-    pub(super) port: u16,
+pub(crate) struct Server {
+    pub(crate) target: Target,
+    pub(crate) port: u16,
 }
 
 impl Server {
-    pub(super) fn start(dir: &Path) -> Result<Server> {
+    pub(crate) fn start(dir: &Path) -> Result<Server> {
         let port = http::free_port()?;
         fs::create_dir_all(dir.join("www"))?;
         fs::write(
@@ -54,7 +54,7 @@ impl Server {
     }
 
     /// Gracefully, and without having had anything to complain about.
-    pub(super) fn stop(self, dir: &Path) -> Result<()> {
+    pub(crate) fn stop(self, dir: &Path) -> Result<()> {
         self.target.signal(Signal::SIGQUIT)?;
         ensure!(
             self.target.wait()?.success(),
@@ -84,7 +84,7 @@ pub(super) fn answers(port: u16) -> Result<Vec<Answer>> {
 }
 
 /// Of a process with one thread.
-pub(super) fn children(pid: i32) -> Result<Vec<i32>> {
+pub(crate) fn children(pid: i32) -> Result<Vec<i32>> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
     let pids = text.split_whitespace().map(str::parse);
     Ok(pids.collect::<Result<_, _>>()?)
