@@ -28,12 +28,7 @@ pub(crate) fn register(suite: &mut Suite) {
 mod nginx;
 
 /// The recording's file, and the command that began it.
-fn record(
-    pid: i32,
-    functions: &[&str],
-    port: u16,
-    dir: &Path,
-) -> Result<(Recording, PathBuf)> {
+fn record(pid: i32, functions: &[&str], port: u16, dir: &Path) -> Result<(Recording, PathBuf)> {
     let file = dir.join("both.hop");
     let mut command = Command::new(hopscope_bin());
     let (pid, slices) = (pid.to_string(), format!("tcp port {port}"));
@@ -167,7 +162,9 @@ fn truth() -> Result<()> {
     let dir = scratch();
     let ready = dir.join("server.ready");
     let mut server = Command::new(program);
-    server.arg(CONNECTIONS.to_string()).env("READY_FILE", &ready);
+    server
+        .arg(CONNECTIONS.to_string())
+        .env("READY_FILE", &ready);
     let server = Target::spawn_with_ready_file(&mut server, &ready)?;
     let port: u16 = std::fs::read_to_string(&ready)?.trim().parse()?;
     let functions = ["handler_*", "answer", "take"];
@@ -198,7 +195,11 @@ fn truth() -> Result<()> {
     let sent: Vec<Vec<Sent>> = clients.into_iter().map(|c| c.sent).collect();
     let summary = recording.stop()?;
     ensure!(server.wait()?.success(), "the server got a wrong line");
-    ensure!(summary["slices"]["failed"].is_null(), "{}", summary["slices"]);
+    ensure!(
+        summary["slices"]["failed"].is_null(),
+        "{}",
+        summary["slices"]
+    );
     let found = by_packet(&file)?;
     found.expect_sound()?;
     for (port, sent) in ports.iter().zip(&sent) {
@@ -246,7 +247,10 @@ fn requests(found: &ByPacket, port: u16, sent: &[Sent]) -> Result<()> {
         }
         // The second of two lines is handled after the first was answered: in the next interval.
         lines.truncate(1);
-        ensure!(handlers(&calls) == lines, "{calls:?}, not {lines:?}: {packet}");
+        ensure!(
+            handlers(&calls) == lines,
+            "{calls:?}, not {lines:?}: {packet}"
+        );
         border(found, packet, "after_receive")?;
     }
     ensure!(packets.next().is_none(), "more packets than writes");

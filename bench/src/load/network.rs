@@ -51,6 +51,11 @@ impl Namespace {
         })
     }
 
+    /// As setns(2) takes it.
+    pub(crate) fn path(&self) -> String {
+        format!("/proc/{}/ns/net", self.holder.id())
+    }
+
     /// A command that will run `program` in here.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("nsenter");

@@ -3,6 +3,7 @@
 mod duty;
 mod flat;
 mod hooks;
+mod one_core;
 mod report;
 mod round_trips;
 pub mod send;
@@ -81,6 +82,9 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
             Err(error) => or_missing(format!("round trips of {frame_bytes} B"), error),
         }
     }
+    let one_core = one_core::measure(&mut bench)
+        .map_err(|e| or_missing("ns_per_packet_one_core".into(), e))
+        .ok();
     let duty = duty::measure(&mut bench)
         .map_err(|e| or_missing("duty_overhead_percent".into(), e))
         .ok();
@@ -90,6 +94,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     drop(bench);
     let figures = report::Figures {
         sizes,
+        one_core,
         duty,
         flat,
         not_measured,

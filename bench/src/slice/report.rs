@@ -1,8 +1,9 @@
 //! The summary of `bench slice`: headline figures against their goals, and what stands behind them.
 use super::duty::Duty;
 use super::flat::Flat;
+use super::one_core::OneCore;
 use super::round_trips::Size;
-use crate::compare::TEST;
+use crate::compare::{Comparison, TEST};
 use crate::envelope::Summary;
 use crate::goal::Goal;
 use crate::rows::NotMeasured;
@@ -11,6 +12,7 @@ use std::fmt::Write;
 
 pub(crate) struct Figures {
     pub(crate) sizes: Vec<Size>,
+    pub(crate) one_core: Option<OneCore>,
     pub(crate) duty: Option<Duty>,
     pub(crate) flat: Option<Flat>,
     pub(crate) not_measured: Vec<NotMeasured>,
@@ -34,12 +36,28 @@ impl Figures {
             beyond(a).total_cmp(&beyond(b))
         });
         let duty = self.duty.as_ref().map(Duty::overhead_percent);
+        let one_core = self.one_core.as_ref();
         vec![
             Goal::at_most("ns_per_packet", smallest.map(|s| s.ns_per_packet), 1500.0),
             Goal::at_most(
                 "cost_vs_clock_only",
                 self.worst(Size::cost_vs_clock_only),
                 1.2,
+            ),
+            Goal::at_most(
+                "ns_per_packet_one_core",
+                one_core.map(|o| o.ns_per_packet),
+                1500.0,
+            ),
+            Goal::at_most(
+                "cost_vs_clock_only_one_core",
+                one_core.map(OneCore::cost_vs_clock_only),
+                1.2,
+            ),
+            Goal::at_most(
+                "corrected_error_percent_one_core",
+                one_core.map(OneCore::corrected_error_percent),
+                CORRECTED_GOAL_PERCENT,
             ),
             Goal::at_most(
                 "rtt_overhead_percent",
@@ -92,6 +110,7 @@ impl Figures {
             put(goal.name, goal.measured);
         }
         fields.insert("sizes".into(), json!(self.sizes));
+        fields.insert("one_core".into(), json!(self.one_core));
         fields.insert("duty".into(), json!(self.duty));
         fields.insert("outer".into(), json!(self.flat));
         fields.insert("goals".into(), json!(goals));
@@ -101,7 +120,8 @@ impl Figures {
         Summary {
             unit: json!({
                 "_us": "us", "_ns": "ns", "_percent": "%", "ns_per_packet": "ns",
-                "cost_vs_clock_only": "ratio", "outer_flat_ratio": "ratio", "sizes": "ns",
+                "cost_vs_clock_only": "ratio", "cost_vs_clock_only_one_core": "ratio",
+                "ns_per_packet_one_core": "ns", "one_core": "ns", "outer_flat_ratio": "ratio", "sizes": "ns",
                 "outer": "ns", "duty": "ns",
             }),
             fields,
@@ -117,6 +137,9 @@ impl Figures {
         );
         for size in &self.sizes {
             let _ = write!(out, "\n{}", of_size(size));
+        }
+        if let Some(one) = &self.one_core {
+            let _ = write!(out, "\n{}", of_one_core(one));
         }
         if let Some(duty) = &self.duty {
             let _ = writeln!(
@@ -167,6 +190,37 @@ impl Figures {
     }
 }
 
+fn corrected_text(corrected: &Comparison) -> String {
+    let percent = |ratio: f64| 100.0 * (ratio - 1.0);
+    let ratio = corrected.ratio;
+    format!(
+        "corrected against off: {:+.2} % ({:+.2} .. {:+.2})",
+        percent(ratio.estimate),
+        percent(ratio.low),
+        percent(ratio.high)
+    )
+}
+
+fn of_one_core(one: &OneCore) -> String {
+    format!(
+        "64 B frames, both ends in one thread that never sleeps: off {:.2} us, attached {:.2} us, corrected \
+         {:.2} us\n{}\n{}\n\
+         a packet: {:.0} ns seen from outside ({:.0} .. {:.0}), the tool says {:.0} ns; {:.1} hits x {:.0} \
+         ns\n",
+        one.rtt.a.median / 1e3,
+        one.rtt.b.median / 1e3,
+        one.rtt_corrected.b.median / 1e3,
+        one.rtt,
+        corrected_text(&one.rtt_corrected),
+        one.ns_per_packet,
+        one.rtt_added.added.low / one.packets_per_round_trip,
+        one.rtt_added.added.high / one.packets_per_round_trip,
+        one.said_added_ns_per_packet.median,
+        one.hits_per_packet,
+        one.clock_only_hit_ns.median,
+    )
+}
+
 fn corrected_goal(size: &Size) -> f64 {
     size.aa_band_percent().max(CORRECTED_GOAL_PERCENT)
 }
@@ -177,7 +231,7 @@ fn of_size(size: &Size) -> String {
     format!(
         "{} B frames: off {:.2} us, attached {:.2} us, corrected {:.2} us; A against A up to {:.2} us\n\
          {}\n\
-         corrected against off: {:+.2} % ({:+.2} .. {:+.2})\n\
+         {}\n\
          a packet: {:.0} ns seen from outside ({:.0} .. {:.0}), {:.0} ns of the asking end's processor \
          time;\n  the tool says {:.0} ns; {:.1} hits x {:.0} ns of a hit that reads the clock alone; an \
          empty region {:.0} ns\n\
@@ -188,9 +242,7 @@ fn of_size(size: &Size) -> String {
         us(size.rtt_corrected.b.median),
         us(added.band()),
         size.rtt,
-        100.0 * (size.rtt_corrected.ratio.estimate - 1.0),
-        100.0 * (size.rtt_corrected.ratio.low - 1.0),
-        100.0 * (size.rtt_corrected.ratio.high - 1.0),
+        corrected_text(&size.rtt_corrected),
         size.ns_per_packet,
         added.added.low / size.packets_per_round_trip,
         added.added.high / size.packets_per_round_trip,

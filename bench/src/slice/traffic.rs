@@ -34,7 +34,8 @@ pub(crate) struct Programs {
 #[derive(Debug)]
 pub(crate) struct Connection {
     ping: Server,
-    pong: Server,
+    /// `None`: the asking program answers itself.
+    pong: Option<Server>,
 }
 
 /// What the asking process says of a window.
@@ -104,13 +105,26 @@ impl Route {
         let mut ping = on(&self.client, &first, &programs.ping);
         ping.args([self.host, &pong.port, &size]);
         let ping = Server::start("the asking program", ping)?;
-        Ok(Connection { ping, pong })
+        Ok(Connection {
+            ping,
+            pong: Some(pong),
+        })
+    }
+
+    /// Both ends in one thread.
+    pub(crate) fn connect_on_one_core(&self, programs: &Programs, size: u32) -> Result<Connection> {
+        let [first, _] = two_processors()?;
+        let there = self.server.as_ref().unwrap_or(&self.client).path();
+        let mut ping = on(&self.client, &first, &programs.ping);
+        ping.args([self.host, "0", &size.to_string(), &there]);
+        let ping = Server::start("the program that asks itself", ping)?;
+        Ok(Connection { ping, pong: None })
     }
 }
 
 impl Connection {
     pub(crate) fn port(&self) -> &str {
-        &self.pong.port
+        &self.pong.as_ref().unwrap_or(&self.ping).port
     }
 
     pub(crate) fn run(&mut self, milliseconds: u64) -> Result<Window> {

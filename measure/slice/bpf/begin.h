@@ -252,7 +252,7 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 	}
 	chosen = !config.has_filter || is_chosen(cpu, l3, linear, wire_len);
 	if (control.choose != CHOOSE_ASKED)
-		chosen = control.choose == CHOOSE_ALL;
+		chosen = control.choose == CHOOSE_OWN && netns_of(skb->dev) == control.choose_netns;
 	if (!chosen)
 		return NULL;
 	slot = take(cpu, head, ref);

@@ -95,7 +95,7 @@ _Static_assert(sizeof(struct slice_config) == 56, "contract");
 enum choose {
 	CHOOSE_ASKED,
 	CHOOSE_NONE,
-	CHOOSE_ALL,
+	CHOOSE_OWN, /* those of choose_netns */
 };
 
 /* In slice_control.enabled: asked for, and every hook is attached. */
@@ -106,9 +106,11 @@ struct slice_control {
 	__u32 enabled;       /* ON, and another number above it each time that programs begin to see packets */
 	__u32 choose;               /* enum choose */
 	__u64 min_latency_ns;
+	__u32 choose_netns;         /* inode */
+	__u32 reserved;
 	__u32 hit_ns[POINTS_MAX];   /* full cost of a hit that stamps */
 	__u32 miss_ns[POINTS_MAX];  /* and of one that finds nothing to stamp */
 	__u32 begin_ns;             /* beyond the hit */
 	__u32 hand_over_ns;
 };
-_Static_assert(sizeof(struct slice_control) == 216, "contract");
+_Static_assert(sizeof(struct slice_control) == 224, "contract");

@@ -45,7 +45,10 @@ pub(super) fn run() -> Result<()> {
         let id = packet["id"].as_u64().context("id")?;
         let beside = &found.functions[&(id, "before_send".to_owned())];
         let around = beside["around"].to_string();
-        ensure!(around.contains("ngx_http_write_filter"), "{around}: {packet}");
+        ensure!(
+            around.contains("ngx_http_write_filter"),
+            "{around}: {packet}"
+        );
         seen += 1;
     }
     ensure!(seen >= requests, "{seen} packets of {requests} responses");
@@ -84,13 +87,20 @@ fn request(stream: &mut TcpStream, expected: Option<usize>) -> Result<usize> {
 /// Workers hold their listener, and what is open for them: only one holds a connection, too.
 fn has_connection(pid: i32) -> bool {
     let sockets = |pid: i32| {
-        let links = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
-        let targets = links.flatten().filter_map(|l| std::fs::read_link(l.path()).ok());
+        let links = std::fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten();
+        let targets = links
+            .flatten()
+            .filter_map(|l| std::fs::read_link(l.path()).ok());
         targets
             .filter(|t| t.to_string_lossy().starts_with("socket:"))
             .filter_map(|t| {
                 let text = t.to_string_lossy().into_owned();
-                text.trim_start_matches("socket:[").trim_end_matches(']').parse::<u64>().ok()
+                text.trim_start_matches("socket:[")
+                    .trim_end_matches(']')
+                    .parse::<u64>()
+                    .ok()
             })
             .collect::<Vec<_>>()
     };
@@ -113,7 +123,10 @@ fn page(file: &std::path::Path) -> Result<()> {
     let (file, to) = (file.context("path")?, to.context("path")?);
     hopscope(&["report", "--html", to, file])?.expect_code(0)?;
     let html = std::fs::read_to_string(&page)?;
-    let section = html.split("<section id=kernel>").nth(1).context("no section")?;
+    let section = html
+        .split("<section id=kernel>")
+        .nth(1)
+        .context("no section")?;
     let packet = section.split("<details>").nth(1).context("no packet")?;
     ensure!(
         packet.contains("tx.transport") && section.contains("ngx_http_process_request"),

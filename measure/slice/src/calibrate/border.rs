@@ -23,7 +23,8 @@ pub(super) fn borders(slicer: &mut Slicer, traffic: &Loopback) -> Result<Borders
     }
     let min_latency = slicer.options().min_latency_ns;
     slicer.set_min_latency(0)?;
-    slicer.set_choose(Choose::All)?;
+    slicer.set_own(traffic.netns())?;
+    slicer.set_choose(Choose::Own)?;
     let mut ring = slicer.drain()?;
     slicer.start()?;
     ring.take()?;

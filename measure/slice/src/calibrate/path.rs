@@ -31,8 +31,10 @@ pub(super) fn path_costs(
 ) -> Result<PathCosts, CalibrateError> {
     let min_latency = slicer.options().min_latency_ns;
     slicer.set_min_latency(0)?;
-    // The packets here are none of those that the user asked for.
-    slicer.set_choose(Choose::All)?;
+    // The packets here are none of those that the user asked for. Others' are not followed: their
+    // records would end after the counters are set to zero.
+    slicer.set_own(traffic.netns())?;
+    slicer.set_choose(Choose::Own)?;
     let mut ring = slicer.drain()?;
     let (mut miss, mut hand_over, mut whole) = (Vec::new(), Vec::new(), Vec::new());
     let mut hits = 0;
@@ -58,7 +60,7 @@ pub(super) fn path_costs(
         let (_, kept) = counted(slicer, traffic)?;
         slicer.set_choose(Choose::None)?;
         let (misses, none) = counted(slicer, traffic)?;
-        slicer.set_choose(Choose::All)?;
+        slicer.set_choose(Choose::Own)?;
         slicer.set_min_latency(0)?;
         slicer.detach();
         ring.take()?;

@@ -11,6 +11,7 @@ use nix::sys::socket::{
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 /// What a calibration's packets carry.
@@ -18,6 +19,7 @@ const PAYLOAD: [u8; 64] = *b"hopscope measures what its own stamps cost, on this
 
 pub(super) struct Loopback {
     socket: UdpSocket,
+    netns: u32,
 }
 
 fn os<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> CalibrateError {
@@ -39,13 +41,20 @@ impl Loopback {
             socket
                 .set_read_timeout(Some(Duration::from_secs(5)))
                 .map_err(os("opening a socket"))?;
-            Ok(Loopback { socket })
+            let netns = std::fs::metadata("/proc/thread-self/ns/net");
+            let netns = netns.map_err(os("making a network namespace"))?.ino() as u32;
+            Ok(Loopback { socket, netns })
         });
         let gone = || CalibrateError::Os {
             what: "making a network namespace",
             source: io::Error::other("its thread ended"),
         };
         made.join().map_err(|_| gone())?
+    }
+
+    /// The namespace's inode.
+    pub(super) fn netns(&self) -> u32 {
+        self.netns
     }
 
     /// The median time of a packet, from before it is sent until after it is received, in ns.

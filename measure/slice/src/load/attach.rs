@@ -256,6 +256,11 @@ impl Slicer {
         control::enable(&self.control()?, is_enabled)
     }
 
+    /// Of which namespace [`Choose::Own`] packets are: an inode.
+    pub(crate) fn set_own(&mut self, netns: u32) -> Result<(), LoadError> {
+        self.set(control::CHOOSE_NETNS, &netns.to_ne_bytes())
+    }
+
     /// Which packets are followed.
     pub(crate) fn set_choose(&mut self, choose: Choose) -> Result<(), LoadError> {
         self.set(control::CHOOSE, &(choose as u32).to_ne_bytes())

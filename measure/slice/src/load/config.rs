@@ -86,7 +86,7 @@ pub(crate) enum Choose {
     /// As the options say.
     Asked = 0,
     None = 1,
-    All = 2,
+    Own = 2,
 }
 
 /// `struct slice_control`: its layout, for the offsets in `control`.
@@ -96,6 +96,8 @@ struct Control {
     pub enabled: u32,
     pub choose: u32,
     pub min_latency_ns: u64,
+    pub choose_netns: u32,
+    pub reserved: u32,
     pub costs: RawCosts,
 }
 
@@ -115,6 +117,7 @@ const _: () = {
     assert!(offset_of!(Control, enabled) == super::control::ENABLED);
     assert!(offset_of!(Control, choose) == super::control::CHOOSE);
     assert!(offset_of!(Control, min_latency_ns) == super::control::MIN_LATENCY);
+    assert!(offset_of!(Control, choose_netns) == super::control::CHOOSE_NETNS);
     assert!(offset_of!(Control, costs) == super::control::COSTS);
 };
 

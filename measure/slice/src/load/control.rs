@@ -2,11 +2,12 @@
 use super::LoadError;
 use libbpf_rs::{MapCore, MapFlags};
 
-pub(super) const BYTES: usize = 216;
+pub(super) const BYTES: usize = 224;
 pub(super) const ENABLED: usize = 0;
 pub(super) const CHOOSE: usize = 4;
 pub(super) const MIN_LATENCY: usize = 8;
-pub(super) const COSTS: usize = 16;
+pub(super) const CHOOSE_NETNS: usize = 16;
+pub(super) const COSTS: usize = 24;
 
 const KEY: [u8; 4] = [0; 4];
 
