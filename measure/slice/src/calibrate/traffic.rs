@@ -1,5 +1,6 @@
-//! Packets to measure constants with: UDP over the loopback device of a network namespace of its own,
-//! sent and received by one thread, which never sleeps.
+//! Packets to measure constants with: TCP over the loopback device of a network namespace of its own,
+//! sent and received by one thread, which never sleeps. Each is the answer to the one before, so that
+//! none is an acknowledgement alone.
 use super::CalibrateError;
 use super::constant::median;
 use hopscope_event::clock::read::monotonic_ns;
@@ -8,8 +9,9 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, socket,
 };
-use std::io;
-use std::net::UdpSocket;
+use std::cell::Cell;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
@@ -17,8 +19,12 @@ use std::time::{Duration, Instant};
 /// What a calibration's packets carry.
 const PAYLOAD: [u8; 64] = *b"hopscope measures what its own stamps cost, on this machine, now";
 
+const WARM_UP: u32 = 64;
+
 pub(super) struct Loopback {
-    socket: UdpSocket,
+    ends: [TcpStream; 2],
+    /// Which end sends the next packet.
+    next: Cell<usize>,
     netns: u32,
 }
 
@@ -35,15 +41,17 @@ impl Loopback {
         let made = std::thread::spawn(|| {
             unshare(CloneFlags::CLONE_NEWNET).map_err(os("making a network namespace"))?;
             set_up_loopback().map_err(os("bringing up a loopback device"))?;
-            let socket = UdpSocket::bind("127.0.0.1:0").map_err(os("opening a socket"))?;
-            let address = socket.local_addr().map_err(os("opening a socket"))?;
-            socket.connect(address).map_err(os("opening a socket"))?;
-            socket
-                .set_read_timeout(Some(Duration::from_secs(5)))
-                .map_err(os("opening a socket"))?;
+            let ends = connection().map_err(os("opening a connection"))?;
             let netns = std::fs::metadata("/proc/thread-self/ns/net");
             let netns = netns.map_err(os("making a network namespace"))?.ino() as u32;
-            Ok(Loopback { socket, netns })
+            let traffic = Loopback {
+                ends,
+                next: Cell::new(0),
+                netns,
+            };
+            // Until its answers are seen to come with data, a receiver acknowledges at once.
+            traffic.run(WARM_UP)?;
+            Ok(traffic)
         });
         let gone = || CalibrateError::Os {
             what: "making a network namespace",
@@ -57,14 +65,23 @@ impl Loopback {
         self.netns
     }
 
+    fn packet(&self) -> Result<(), CalibrateError> {
+        let mut room = [0; PAYLOAD.len()];
+        let from = self.next.replace(1 - self.next.get());
+        (&self.ends[from])
+            .write_all(&PAYLOAD)
+            .map_err(os("sending"))?;
+        (&self.ends[1 - from])
+            .read_exact(&mut room)
+            .map_err(os("receiving"))
+    }
+
     /// The median time of a packet, from before it is sent until after it is received, in ns.
     pub(super) fn run(&self, packets: u32) -> Result<u32, CalibrateError> {
         let mut times = Vec::with_capacity(packets as usize);
-        let mut room = [0; 128];
         for _ in 0..packets {
             let begin = Instant::now();
-            self.socket.send(&PAYLOAD).map_err(os("sending"))?;
-            self.socket.recv(&mut room).map_err(os("receiving"))?;
+            self.packet()?;
             let time = begin.elapsed().as_nanos();
             times.push(u32::try_from(time).unwrap_or(u32::MAX));
         }
@@ -83,11 +100,9 @@ impl Loopback {
     /// Of each packet, in order.
     pub(super) fn seen_from_outside(&self, packets: u32) -> Result<Vec<Outside>, CalibrateError> {
         let mut seen = Vec::with_capacity(packets as usize);
-        let mut room = [0; 128];
         for _ in 0..packets {
             let before_ns = monotonic_ns();
-            self.socket.send(&PAYLOAD).map_err(os("sending"))?;
-            self.socket.recv(&mut room).map_err(os("receiving"))?;
+            self.packet()?;
             let after_ns = monotonic_ns();
             seen.push(Outside {
                 before_ns,
@@ -99,15 +114,26 @@ impl Loopback {
 }
 
 /// Whether a record is of a packet of ours: others may pass the hooks meanwhile. Not every choice of
-/// points knows both processes; the socket sends to itself.
+/// points knows both processes.
 pub(super) fn is_ours(record: &SliceRecord) -> bool {
-    const UDP: u8 = 17;
+    const TCP: u8 = 6;
     let is_own = |tgid| tgid == 0 || tgid == std::process::id();
-    record.protocol == UDP
+    record.protocol == TCP
         && record.payload == PAYLOAD.len() as u32
-        && record.source_address() == record.destination_address()
+        && record.source_address().ip() == record.destination_address().ip()
         && is_own(record.tx_tgid)
         && is_own(record.rx_tgid)
+}
+
+fn connection() -> io::Result<[TcpStream; 2]> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let here = TcpStream::connect(listener.local_addr()?)?;
+    let (there, _) = listener.accept()?;
+    for end in [&here, &there] {
+        end.set_nodelay(true)?;
+        end.set_read_timeout(Some(Duration::from_secs(5)))?;
+    }
+    Ok([here, there])
 }
 
 /// RTM_NEWLINK for interface 1, which is the loopback device of every namespace (rtnetlink(7)).
