@@ -10,6 +10,7 @@ mod open;
 mod pass;
 mod pcapng;
 mod read;
+mod relinquish;
 mod rotate;
 mod save;
 pub(crate) mod target;

@@ -209,8 +209,11 @@ fn truth() -> Result<()> {
     Ok(())
 }
 
+/// Without those that TCP sent again: on loopback, because its first was acknowledged late.
 fn with_data<'a>(found: &'a ByPacket, end: &'a str, port: u16) -> impl Iterator<Item = &'a Value> {
-    let is_its = move |p: &&Value| p[end] == port && p["length"].as_u64().is_some_and(|n| n > 0);
+    let is_again = |p: &Value| p["flags"].to_string().contains("retransmit");
+    let has_data = |p: &Value| p["length"].as_u64().is_some_and(|n| n > 0);
+    let is_its = move |p: &&Value| p[end] == port && has_data(p) && !is_again(p);
     found.packets.iter().filter(is_its)
 }
 

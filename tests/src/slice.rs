@@ -6,6 +6,7 @@ mod leaving;
 mod live;
 mod losses;
 mod refused;
+mod relinquish;
 
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Gcc, Netns, Root, SliceHooks};
@@ -21,6 +22,7 @@ pub(crate) fn register(suite: &mut Suite) {
         live,
         refused::damaged,
     );
+    suite.case("slice::z_gives_up_every_privilege", live, relinquish::run);
     let compiled = &[Root, Netns, SliceHooks, Gcc];
     suite.case(
         "slice::no_hook_outlives_its_process",

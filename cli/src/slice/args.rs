@@ -87,7 +87,7 @@ pub struct LiveArgs {
     /// Create this file once every hook is attached
     #[arg(long, value_name = "FILE", conflicts_with = "read")]
     pub ready_file: Option<PathBuf>,
-    /// Go on as this user once the hooks are attached and the first file is open
+    /// Go on as this user, without privileges, once the hooks are attached; files are created as this user
     #[arg(short = 'Z', long, value_name = "USER", conflicts_with = "read")]
     pub relinquish_privileges: Option<String>,
 }

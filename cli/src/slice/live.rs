@@ -3,11 +3,12 @@ use super::args::SliceArgs;
 use super::choice::Choice;
 use super::kernel::{Kernel, say_what_is_missing};
 use super::pass::{Pass, To};
+use super::relinquish::become_user;
 use super::rotate::Rotation;
 use super::save::{Format, SliceFile};
 use super::target;
 use crate::logger::Verbosity;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use hopscope_analyze::slice::RealTime;
 use hopscope_event::clock::read::clock_sync;
 use hopscope_event::slice::{SliceCalibration, SliceEntry};
@@ -46,12 +47,19 @@ pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<Exi
         false => calibrate(&mut slicer)?,
     };
     let meta = crate::host::meta();
-    let kernel = Kernel::new(slicer)?;
+    let mut kernel = Kernel::new(slicer)?;
     let filter = args.expression.join(" ");
     let entry = kernel.entry(regions, filter, calibration, args.live.duty.unwrap_or(1));
     say_what_is_missing(&entry);
+    kernel.begin()?;
+    if let Some(path) = &args.live.ready_file {
+        std::fs::write(path, "").with_context(|| path.display().to_string())?;
+    }
+    if let Some(user) = &args.live.relinquish_privileges {
+        become_user(user)?;
+    }
     let mut session = Session::new(args, verbosity, kernel, &meta, &entry)?;
-    session.start(args, held)?;
+    session.start(held)?;
     let why = session.follow(args, &stop)?;
     session.finish(why)
 }
@@ -63,9 +71,10 @@ fn refuse(args: &SliceArgs) -> anyhow::Result<()> {
         args.files.file_size.is_none() || writes.into_iter().flatten().any(|p| is_file(&p)),
         "-C cuts files: give one with -w or -o"
     );
-    if let Some(user) = &args.live.relinquish_privileges {
-        bail!("-Z {user}: the counters are read with privileges to the end");
-    }
+    ensure!(
+        args.live.relinquish_privileges.is_none() || args.live.duty.is_none(),
+        "-Z and --duty: attaching hooks again takes the privileges that are given up"
+    );
     Ok(())
 }
 
@@ -155,12 +164,8 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn start(&mut self, args: &SliceArgs, held: Option<Held>) -> anyhow::Result<()> {
-        self.kernel.begin()?;
+    fn start(&mut self, held: Option<Held>) -> anyhow::Result<()> {
         self.sync()?;
-        if let Some(path) = &args.live.ready_file {
-            std::fs::write(path, "").with_context(|| path.display().to_string())?;
-        }
         self.child = held.map(Held::start).transpose()?;
         Ok(())
     }

@@ -6,12 +6,28 @@
 /* Behind the last point of enum point. */
 #define EMPTY_FIRST 20
 
+static __always_inline void on_empty(struct cpu_state *cpu, const struct sk_buff *skb, enum point point)
+{
+	struct ref ref;
+	struct slot *slot = find_same(cpu, head_of(skb), &ref);
+	enum point last;
+
+	if (!slot) {
+		cost(cpu, point, false);
+		return;
+	}
+	/* No point of the packet's way: it is where it was. */
+	last = slot->last_point;
+	stamp_first(cpu, slot, (u64)skb, point);
+	slot->last_point = last;
+}
+
 #define EMPTY(n)                                                           \
 	SEC("tp_btf/net_dev_queue")                                        \
 	int BPF_PROG(empty_##n, struct sk_buff *skb)                       \
 	{                                                                  \
 		ENTER                                                      \
-		on_qdisc(cpu, skb, (enum point)(EMPTY_FIRST + n));         \
+		on_empty(cpu, skb, (enum point)(EMPTY_FIRST + n));         \
 		return 0;                                                  \
 	}
 
