@@ -36,4 +36,4 @@ bench: install-deps build ## Every bench on this machine; results in docs/result
 CASES ?= 100000
 fuzz: ## The property tests (damaged files, random programs) at CASES=100000 inputs each
 	PROPTEST_CASES=$(CASES) cargo test --release --locked -p hopscope-trace -p hopscope-analyze \
-		-p hopscope-probe
+		-p hopscope-probe -p hopscope-vnet

@@ -18,7 +18,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         &["record", "slice", "top", "functions", "detach", "check"],
     ),
     ("Explain", &["report", "diff", "export", "info"]),
-    ("Fast paths", &["splice"]),
+    ("Fast paths", &["splice", "vnet"]),
     ("Load", &["load", "bench"]),
 ];
 
@@ -98,6 +98,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("info", &["hopscope info hopscope.hop"]),
+    (
+        "vnet",
+        &[
+            "hopscope vnet sim",
+            "hopscope vnet sim --kick-policy adaptive --kick-policy ahc:25:64 --load 0.5 --json",
+        ],
+    ),
     (
         "load",
         &[

@@ -28,6 +28,7 @@ mod splice;
 mod status;
 mod top;
 mod units;
+mod vnet;
 
 #[derive(clap::Parser)]
 #[command(name = "hopscope", version, about = help::ABOUT, long_about = help::LONG)]
@@ -63,6 +64,8 @@ enum Command {
     /// TCP between local programs without the stack: join their sockets in the kernel
     #[command(subcommand)]
     Splice(splice::Verb),
+    /// A virtual machine's network queue: when its ends notify each other, and what it costs
+    Vnet(vnet::VnetArgs),
     /// Requests or packets at intended times, with the latency of each
     Load(load::LoadArgs),
     /// What hopscope costs here, beside the floor and the tools that are installed
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Command::Export(args) => export::run(args),
         Command::Info(args) => info::run(args),
         Command::Splice(verb) => splice::run(verb),
+        Command::Vnet(args) => vnet::run(args),
         Command::Load(args) => load::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Calibrate => record::calibration_child(),

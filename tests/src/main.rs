@@ -33,6 +33,7 @@ mod top;
 mod torture;
 mod traps;
 mod vm;
+mod vnet;
 
 fn main() -> ExitCode {
     let mut suite = Suite::default();
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
     torture::register(&mut suite);
     traps::register(&mut suite);
     vm::register(&mut suite);
+    vnet::register(&mut suite);
     runner::main(suite)
 }
 

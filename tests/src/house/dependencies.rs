@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-load",
             "hopscope-splice",
             "hopscope-bench",
+            "hopscope-vnet",
         ],
     ),
     ("hopscope-netio", &["hopscope-event"]),
@@ -38,6 +39,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "hopscope-load",
         &["hopscope-event", "hopscope-trace", "hopscope-netio"],
     ),
+    ("hopscope-vnet", &["hopscope-netio"]),
     // Starts the programs that it compares.
     ("hopscope-bench", &["hopscope-event", "hopscope-trace"]),
     // The proofs look from outside, at processes and files.

@@ -93,6 +93,7 @@ fn every_crate_fences() -> Result<()> {
         );
     }
     for path in [
+        "fastpath/vnet/src/lib.rs",
         "load/src/lib.rs",
         "bench/src/lib.rs",
         "cli/src/main.rs",

@@ -49,7 +49,15 @@ fn subcommands_exist() -> Result<()> {
 /// Whatever a page names between back ticks and below a folder of ours.
 fn paths_exist() -> Result<()> {
     let tops = [
-        "measure/", "bench/", "cli/", "demo/", "tests/", "docs/", "scripts/", ".ci/",
+        "measure/",
+        "fastpath/",
+        "bench/",
+        "cli/",
+        "demo/",
+        "tests/",
+        "docs/",
+        "scripts/",
+        ".ci/",
     ];
     let mut named = 0;
     for page in [

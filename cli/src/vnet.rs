@@ -1,0 +1,23 @@
+//! `hopscope vnet`: queues between a virtual machine and its host, and when their ends notify.
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+mod sim;
+
+#[derive(Args)]
+pub struct VnetArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Policies against each other in virtual time: notifications, latency, throughput
+    Sim(sim::SimArgs),
+}
+
+pub fn run(args: VnetArgs) -> anyhow::Result<ExitCode> {
+    match args.what {
+        What::Sim(args) => sim::run(args),
+    }
+}

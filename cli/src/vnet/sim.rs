@@ -1,0 +1,155 @@
+//! `hopscope vnet sim`.
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use hopscope_vnet::Ns;
+use hopscope_vnet::policy::Kind;
+use hopscope_vnet::sim::{self, Costs, Load, Outcome, Setup, Suppression};
+use std::io::{BufWriter, Write};
+use std::process::ExitCode;
+
+mod output;
+
+/// A driver and a device with one transmit queue, in virtual time: the same seed gives the same bits.
+/// Without policies and loads it makes the reference table of docs/vnet.md.
+#[derive(Args)]
+pub struct SimArgs {
+    /// When the driver kicks: plain, suppress, event-idx, tam[:LIMIT], batch[:LIMIT], ahc:US:LIMIT,
+    /// ahc-window:US:LIMIT, coal:PACKETS:US, adaptive; may be given several times
+    #[arg(long, value_name = "POLICY")]
+    kick_policy: Vec<Kind>,
+    /// When the device calls, of the same policies [default: batch, and plain beside plain]
+    #[arg(long, value_name = "POLICY")]
+    call_policy: Option<Kind>,
+    /// Millions of packets a second; may be given several times
+    #[arg(long, value_name = "MPPS")]
+    load: Vec<f64>,
+    /// Packets that come at the same instant, with --load
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "load")]
+    burst: u32,
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    packets: u32,
+    /// Entries of the ring
+    #[arg(long, value_name = "N", default_value_t = 1_024)]
+    ring: u32,
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How an end that works asks not to be notified
+    #[arg(long, value_enum, default_value = "flag")]
+    suppression: By,
+    #[command(flatten)]
+    costs: CostArgs,
+    /// One object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Nanoseconds.
+#[derive(Args)]
+#[command(next_help_heading = "What steps take")]
+struct CostArgs {
+    /// The driver, putting one packet into the ring
+    #[arg(long, value_name = "NS", default_value_t = Costs::default().publish.0)]
+    publish_ns: u64,
+    #[arg(long, value_name = "NS", default_value_t = Costs::default().kick.0)]
+    kick_ns: u64,
+    /// From a kick until a sleeping device runs
+    #[arg(long, value_name = "NS", default_value_t = Costs::default().wake.0)]
+    wake_ns: u64,
+    /// The device, serving one packet
+    #[arg(long, value_name = "NS", default_value_t = Costs::default().serve.0)]
+    serve_ns: u64,
+    #[arg(long, value_name = "NS", default_value_t = Costs::default().call.0)]
+    call_ns: u64,
+    #[arg(long, value_name = "NS", default_value_t = Costs::default().interrupt.0)]
+    interrupt_ns: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    /// It sets a flag once it runs
+    Flag,
+    /// The first notification takes its request away
+    Index,
+}
+
+pub fn run(args: SimArgs) -> anyhow::Result<ExitCode> {
+    let pairs = pairs(&args);
+    let loads = match args.load.is_empty() {
+        true => sim::LOADS.to_vec(),
+        false => args
+            .load
+            .iter()
+            .map(|&mpps| load(mpps, args.burst))
+            .collect(),
+    };
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let first = setup(&args, pairs[0], loads[0]);
+    let mut cells: Vec<(Setup, Outcome)> = Vec::new();
+    for load in loads {
+        for pair in &pairs {
+            let setup = setup(&args, *pair, load);
+            let outcome = sim::run(&setup)?;
+            if cells.is_empty() && !args.json {
+                output::head(&mut out, &first)?;
+            }
+            match args.json {
+                true => output::json(&mut out, &setup, &outcome)?,
+                false => output::row(&mut out, &setup, &outcome)?,
+            }
+            cells.push((setup, outcome));
+        }
+    }
+    output::end(&mut out, &first, &cells, args.json)?;
+    out.flush()?;
+    if let Some((setup, outcome)) = cells.iter().find(|(_, outcome)| !outcome.conserved()) {
+        bail!(
+            "{} of {} packets came through with --kick-policy {} at {} Mpps: a fault of the simulator",
+            outcome.reclaimed_in_order,
+            outcome.packets,
+            setup.kick,
+            setup.load.mpps
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Pairs of policies to be compared.
+fn pairs(args: &SimArgs) -> Vec<(Kind, Kind)> {
+    let beside = |kick| match kick {
+        Kind::Plain => Kind::Plain,
+        _ => Kind::Batch { limit: u32::MAX },
+    };
+    let kicks = match args.kick_policy.is_empty() {
+        true => sim::COLUMNS.iter().map(|column| column.kick).collect(),
+        false => args.kick_policy.clone(),
+    };
+    let pair = |kick| (kick, args.call_policy.unwrap_or(beside(kick)));
+    kicks.into_iter().map(pair).collect()
+}
+
+fn load(mpps: f64, burst: u32) -> Load {
+    Load { mpps, burst }
+}
+
+fn setup(args: &SimArgs, (kick, call): (Kind, Kind), load: Load) -> Setup {
+    Setup {
+        kick,
+        call,
+        suppression: match args.suppression {
+            By::Flag => Suppression::Flag,
+            By::Index => Suppression::Index,
+        },
+        costs: Costs {
+            publish: Ns(args.costs.publish_ns),
+            kick: Ns(args.costs.kick_ns),
+            wake: Ns(args.costs.wake_ns),
+            serve: Ns(args.costs.serve_ns),
+            call: Ns(args.costs.call_ns),
+            interrupt: Ns(args.costs.interrupt_ns),
+        },
+        load,
+        ring: args.ring,
+        packets: args.packets,
+        seed: args.seed,
+    }
+}

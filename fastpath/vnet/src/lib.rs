@@ -1,0 +1,12 @@
+//! Both ends of a virtio-net queue: when to tell the other end, and what that costs.
+//!
+//! [`policy`] decides when an end notifies the other. [`sim`] runs a driver and a device against each
+//! other in virtual time, with the same policies.
+#![forbid(unsafe_code)]
+
+pub mod notifier;
+pub mod policy;
+pub mod sim;
+mod time;
+
+pub use time::Ns;

@@ -1,0 +1,44 @@
+//! A policy with the hold that it asked for: what an end of a queue, real or simulated, keeps.
+use crate::Ns;
+use crate::policy::{Action, BadPolicy, Event, Kind, Policy};
+
+pub struct Notifier {
+    policy: Policy,
+    hold: Option<Ns>,
+}
+
+impl Notifier {
+    /// # Errors
+    /// As for [`Policy::new`].
+    pub fn new(kind: Kind) -> Result<Notifier, BadPolicy> {
+        Ok(Notifier {
+            policy: Policy::new(kind)?,
+            hold: None,
+        })
+    }
+
+    /// True: notify now.
+    pub fn on(&mut self, event: Event, now: Ns) -> bool {
+        let action = self.policy.on(event, now);
+        self.hold = match action {
+            Action::Hold { until } => Some(until),
+            // What was promised to those held back stands, should the next entry be delayed.
+            Action::More => self.hold,
+            Action::Notify | Action::Rest => None,
+        };
+        action == Action::Notify
+    }
+
+    /// When [`Event::Due`] has to come, if nothing else comes before.
+    pub fn hold(&self) -> Option<Ns> {
+        self.hold
+    }
+
+    pub fn due(&self, now: Ns) -> bool {
+        self.hold.is_some_and(|until| until <= now)
+    }
+
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+}

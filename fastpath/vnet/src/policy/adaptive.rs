@@ -1,0 +1,107 @@
+//! No tunables: an entry is held back for at most the price of the notification that this may save.
+//!
+//! Whoever may pay a price now or wait without knowing how long pays at most twice the least possible
+//! when it waits as long as the price is worth (the ski rental problem). The price is measured: what
+//! notifications that woke the peer took. The wait happens only while the expected gap to the next entry
+//! is shorter than the price.
+//!
+//! Entries at hand are published before the peer is told, for up to eight times the price: then
+//! notifications take at most a ninth of this end's time, and the peer begins while the rest of a long
+//! backlog is still to be published. So the size of a batch is an outcome as well.
+use super::{Peer, Rule, Seen, Wish};
+use crate::Ns;
+
+/// Until the first one is measured: what waking a sleeping thread costs on ordinary machines.
+const PRICE_FIRST: Ns = Ns(3_000);
+/// Time that a batch may take to be published, in prices.
+const BATCH_PRICES: u64 = 8;
+/// A notifier that lost its processor meanwhile measured something else.
+const PRICE_MAX: Ns = Ns::from_us(50);
+
+pub(super) struct Adaptive {
+    price: Average,
+    gap: Average,
+    last: Option<Ns>,
+}
+
+impl Default for Adaptive {
+    fn default() -> Adaptive {
+        Adaptive {
+            price: Average::of(PRICE_FIRST),
+            gap: Average::default(),
+            last: None,
+        }
+    }
+}
+
+impl Rule for Adaptive {
+    fn published(&mut self, now: Ns) {
+        if let Some(last) = self.last {
+            self.gap.add(now.since(last));
+        }
+        self.last = Some(now);
+    }
+
+    fn notified(&mut self, cost: Ns, woke: bool) {
+        if woke {
+            self.price.add(cost.min(PRICE_MAX));
+        }
+    }
+
+    fn wish(&mut self, seen: Seen) -> Wish {
+        let price = self.price.now();
+        if seen.peer == Peer::Awake {
+            return Wish::Ask;
+        }
+        if seen.waiting > 0 {
+            // Whoever was held back waits no longer than promised, whatever comes behind.
+            let prices = if seen.held { 1 } else { BATCH_PRICES };
+            return match seen.now.since(seen.oldest).0 < prices * price.0 {
+                true => Wish::Batch,
+                false => Wish::Ask,
+            };
+        }
+        let due = seen.oldest + price;
+        // No gap is known before the second entry: one that comes alone is not held back.
+        match seen.now < due && self.gap.known() && self.gap.now() < price {
+            true => Wish::Wait(due),
+            false => Wish::Ask,
+        }
+    }
+
+    fn bound(&self) -> Ns {
+        self.price.now()
+    }
+}
+
+/// Exponentially weighted, 1/8 for the newest, in eighths of a nanosecond: whole numbers are the same
+/// on every machine.
+#[derive(Default)]
+struct Average {
+    eighths: Option<u64>,
+}
+
+impl Average {
+    fn of(value: Ns) -> Average {
+        Average {
+            eighths: Some(value.0 * 8),
+        }
+    }
+
+    fn known(&self) -> bool {
+        self.eighths.is_some()
+    }
+
+    fn now(&self) -> Ns {
+        Ns(self.eighths.unwrap_or(0) / 8)
+    }
+
+    fn add(&mut self, value: Ns) {
+        // An idle hour must not overflow, nor count for more than it is: later entries are far enough.
+        let value = value.0.min(u64::MAX / 16);
+        self.eighths = Some(match self.eighths {
+            None => value * 8,
+            Some(sum) => sum - sum / 8 + value,
+        });
+    }
+}

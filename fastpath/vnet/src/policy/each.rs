@@ -1,0 +1,17 @@
+//! A notification for each entry.
+use super::{Rule, Seen, Wish};
+
+/// `force`: also when the peer asks for none. Without it the suppression test decides; whether that is
+/// the flag or the event index is the ring's affair.
+pub(super) struct Each {
+    pub(super) force: bool,
+}
+
+impl Rule for Each {
+    fn wish(&mut self, _: Seen) -> Wish {
+        match self.force {
+            true => Wish::Force,
+            false => Wish::Ask,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! From wishes to actions: what is unannounced is kept here, out of reach of the rules.
+use super::adaptive::Adaptive;
+use super::ahc::{Ahc, AhcWindow};
+use super::batch::Batch;
+use super::coalesce::Coalesce;
+use super::each::Each;
+use super::{Action, BadPolicy, Counts, Event, Kind, Peer, Rule, Seen, Wish};
+use crate::Ns;
+
+/// No entry is ever held back longer than this, whatever a rule wishes: 10 ms.
+pub const HOLD_MAX: Ns = Ns::from_us(10_000);
+
+/// A policy at work on one side of one queue.
+pub struct Policy {
+    kind: Kind,
+    rule: Box<dyn Rule + Send>,
+    /// Published, and neither announced nor seen by a peer that is awake.
+    unannounced: u32,
+    oldest: Ns,
+    held: bool,
+    counts: Counts,
+}
+
+impl Policy {
+    /// # Errors
+    /// A limit of 0, or a time above [`HOLD_MAX`].
+    pub fn new(kind: Kind) -> Result<Policy, BadPolicy> {
+        kind.check()?;
+        let rule: Box<dyn Rule + Send> = match kind {
+            Kind::Plain => Box::new(Each { force: true }),
+            Kind::Suppress | Kind::EventIdx => Box::new(Each { force: false }),
+            Kind::Tam { limit } => Box::new(Batch { limit, force: true }),
+            Kind::Batch { limit } => Box::new(Batch {
+                limit,
+                force: false,
+            }),
+            Kind::Ahc { time, limit } => Box::new(Ahc { time, limit }),
+            Kind::AhcWindow { time, limit } => Box::new(AhcWindow::new(time, limit)),
+            Kind::Coalesce { packets, time } => Box::new(Coalesce { packets, time }),
+            Kind::Adaptive => Box::new(Adaptive::default()),
+        };
+        Ok(Policy::of(kind, rule))
+    }
+
+    fn of(kind: Kind, rule: Box<dyn Rule + Send>) -> Policy {
+        Policy {
+            kind,
+            rule,
+            unannounced: 0,
+            oldest: Ns(0),
+            held: false,
+            counts: Counts::default(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_rule(rule: Box<dyn Rule + Send>) -> Policy {
+        Policy::of(Kind::Plain, rule)
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Entries that were published and are neither announced nor seen.
+    pub fn unannounced(&self) -> u32 {
+        self.unannounced
+    }
+
+    /// The longest that this policy holds an entry back while nothing waits, at this moment.
+    pub fn bound(&self) -> Ns {
+        self.rule.bound().min(HOLD_MAX)
+    }
+
+    pub fn on(&mut self, event: Event, now: Ns) -> Action {
+        match event {
+            Event::Notified { cost, woke } => {
+                self.rule.notified(cost, woke);
+                // Only a report: what was to be done stays to be done.
+                match self.unannounced {
+                    0 => Action::Rest,
+                    _ => Action::Hold { until: now },
+                }
+            }
+            Event::Due { peer } => self.decide(0, 1, peer, now),
+            Event::Published {
+                waiting,
+                free,
+                peer,
+            } => {
+                if self.unannounced == 0 {
+                    self.oldest = now;
+                }
+                self.unannounced += 1;
+                self.counts.published += 1;
+                self.counts.full += u64::from(free == 0);
+                self.rule.published(now);
+                self.decide(waiting, free, peer, now)
+            }
+        }
+    }
+
+    fn decide(&mut self, waiting: u32, free: u32, peer: Peer, now: Ns) -> Action {
+        if self.unannounced == 0 {
+            return Action::Rest;
+        }
+        let wish = self.rule.wish(Seen {
+            unannounced: self.unannounced,
+            oldest: self.oldest,
+            waiting,
+            full: free == 0,
+            held: self.held,
+            peer,
+            now,
+        });
+        let follows = waiting > 0 && free > 0;
+        match wish {
+            Wish::Force => self.notify(now),
+            Wish::Ask => self.ask(peer, now),
+            // Another entry comes at once, and the rule is asked again with it.
+            Wish::Batch | Wish::Wait(_) if follows => Action::More,
+            // Nothing is at hand, or nothing fits: a batch is what there is.
+            Wish::Batch => self.ask(peer, now),
+            // A full ring moves only when the peer does.
+            Wish::Wait(_) if free == 0 => self.ask(peer, now),
+            Wish::Wait(until) => {
+                let until = until.min(self.oldest + HOLD_MAX);
+                if until <= now {
+                    return self.ask(peer, now);
+                }
+                self.counts.holds += u64::from(!self.held);
+                self.held = true;
+                Action::Hold { until }
+            }
+        }
+    }
+
+    fn ask(&mut self, peer: Peer, now: Ns) -> Action {
+        match peer {
+            Peer::Asleep => self.notify(now),
+            Peer::Awake => {
+                self.counts.suppressed += 1;
+                self.settle(now);
+                Action::Rest
+            }
+        }
+    }
+
+    fn notify(&mut self, now: Ns) -> Action {
+        self.counts.notified += 1;
+        self.counts.batch(self.unannounced);
+        self.settle(now);
+        Action::Notify
+    }
+
+    fn settle(&mut self, now: Ns) {
+        if self.held {
+            self.counts.hold(now.since(self.oldest));
+        }
+        self.held = false;
+        self.unannounced = 0;
+    }
+}

@@ -1,0 +1,139 @@
+//! The policies by name, as the command line and the control socket take them.
+use super::HOLD_MAX;
+use crate::Ns;
+use std::fmt;
+use std::str::FromStr;
+
+/// Entries that the original's front end aggregates at most.
+const TAM_LIMIT: u32 = 1_024;
+const NO_LIMIT: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `plain`: each entry, whatever the peer asks for.
+    Plain,
+    /// `suppress`: each entry, if the peer's flag asks for it.
+    Suppress,
+    /// `event-idx`: each entry, if the peer's event index asks for it. The same decisions as
+    /// `suppress`; the ring's test differs.
+    EventIdx,
+    /// `tam[:LIMIT]`: what waits, then once, whatever the peer asks for.
+    Tam { limit: u32 },
+    /// `batch[:LIMIT]`: what waits, then once, if the peer asks for it.
+    Batch { limit: u32 },
+    /// `ahc:US:LIMIT`
+    Ahc { time: Ns, limit: u32 },
+    /// `ahc-window:US:LIMIT`: the time follows the rate, up to that many microseconds.
+    AhcWindow { time: Ns, limit: u32 },
+    /// `coal:PACKETS:US`
+    Coalesce { packets: u32, time: Ns },
+    /// `adaptive`
+    Adaptive,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadPolicy {
+    #[error(
+        "no policy {0:?}: plain, suppress, event-idx, tam[:LIMIT], batch[:LIMIT], ahc:US:LIMIT, \
+         ahc-window:US:LIMIT, coal:PACKETS:US, adaptive"
+    )]
+    Unknown(String),
+    #[error("{policy}: {word:?} is no whole number of {what}")]
+    Number {
+        policy: String,
+        word: String,
+        what: &'static str,
+    },
+    #[error("{policy}: a limit of 0 entries would never notify; 1 is the least")]
+    NoEntries { policy: Kind },
+    #[error("{policy}: entries are held back for {} us at most", HOLD_MAX.0 / 1_000)]
+    TooLong { policy: Kind },
+}
+
+impl Kind {
+    pub(super) fn check(self) -> Result<(), BadPolicy> {
+        let (limit, time) = match self {
+            Kind::Tam { limit } | Kind::Batch { limit } => (limit, Ns(0)),
+            Kind::Ahc { time, limit } | Kind::AhcWindow { time, limit } => (limit, time),
+            Kind::Coalesce { time, .. } => (1, time),
+            Kind::Plain | Kind::Suppress | Kind::EventIdx | Kind::Adaptive => (1, Ns(0)),
+        };
+        if limit == 0 {
+            return Err(BadPolicy::NoEntries { policy: self });
+        }
+        if time > HOLD_MAX {
+            return Err(BadPolicy::TooLong { policy: self });
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = BadPolicy;
+
+    fn from_str(text: &str) -> Result<Kind, BadPolicy> {
+        let words: Vec<&str> = text.split(':').collect();
+        let number = |word: &str, what| {
+            word.parse::<u32>().map_err(|_| BadPolicy::Number {
+                policy: text.into(),
+                word: word.into(),
+                what,
+            })
+        };
+        let entries = |word| number(word, "entries");
+        let us = |word| number(word, "microseconds").map(|us| Ns::from_us(us.into()));
+        let kind = match words[..] {
+            ["plain"] => Kind::Plain,
+            ["suppress"] => Kind::Suppress,
+            ["event-idx"] => Kind::EventIdx,
+            ["tam"] => Kind::Tam { limit: TAM_LIMIT },
+            ["tam", limit] => Kind::Tam {
+                limit: entries(limit)?,
+            },
+            ["batch"] => Kind::Batch { limit: NO_LIMIT },
+            ["batch", limit] => Kind::Batch {
+                limit: entries(limit)?,
+            },
+            ["ahc", time, limit] => Kind::Ahc {
+                time: us(time)?,
+                limit: entries(limit)?,
+            },
+            ["ahc-window", time, limit] => Kind::AhcWindow {
+                time: us(time)?,
+                limit: entries(limit)?,
+            },
+            ["coal", packets, time] => Kind::Coalesce {
+                packets: entries(packets)?,
+                time: us(time)?,
+            },
+            ["adaptive"] => Kind::Adaptive,
+            _ => return Err(BadPolicy::Unknown(text.into())),
+        };
+        kind.check()?;
+        Ok(kind)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Plain => f.write_str("plain"),
+            Kind::Suppress => f.write_str("suppress"),
+            Kind::EventIdx => f.write_str("event-idx"),
+            Kind::Tam { limit: TAM_LIMIT } => f.write_str("tam"),
+            Kind::Tam { limit } => write!(f, "tam:{limit}"),
+            Kind::Batch { limit: NO_LIMIT } => f.write_str("batch"),
+            Kind::Batch { limit } => write!(f, "batch:{limit}"),
+            Kind::Ahc { time, limit } => write!(f, "ahc:{}:{limit}", time.0 / 1_000),
+            Kind::AhcWindow { time, limit } => write!(f, "ahc-window:{}:{limit}", time.0 / 1_000),
+            Kind::Coalesce { packets, time } => write!(f, "coal:{packets}:{}", time.0 / 1_000),
+            Kind::Adaptive => f.write_str("adaptive"),
+        }
+    }
+}
+
+impl serde::Serialize for Kind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,97 @@
+//! The device: wakes, serves, calls, sleeps.
+use super::Suppression;
+use super::world::{Packet, Shared};
+use crate::Ns;
+use crate::notifier::Notifier;
+use crate::policy::{BadPolicy, Event, Kind, Peer};
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Wake,
+    Serve(Packet),
+    Call,
+}
+
+pub(super) struct Device {
+    pub(super) notifier: Notifier,
+    /// None: asleep.
+    step: Option<(Ns, Step)>,
+}
+
+impl Device {
+    pub(super) fn new(kind: Kind) -> Result<Device, BadPolicy> {
+        let notifier = Notifier::new(kind)?;
+        Ok(Device {
+            notifier,
+            step: None,
+        })
+    }
+
+    pub(super) fn is_asleep(&self) -> bool {
+        self.step.is_none()
+    }
+
+    /// A kick's end: wakes whom it finds asleep.
+    pub(super) fn kicked(&mut self, now: Ns, wake: Ns) {
+        self.step.get_or_insert((now + wake, Step::Wake));
+    }
+
+    pub(super) fn next(&self, shared: &Shared) -> Option<Ns> {
+        let end = self.step.map(|(end, _)| end);
+        end.or(self.notifier.hold().map(|hold| hold.max(shared.tally.now)))
+    }
+
+    pub(super) fn turn(&mut self, now: Ns, shared: &mut Shared) {
+        shared.tally.now = now;
+        match self.step.take() {
+            Some((_, Step::Serve(packet))) => {
+                shared.used.push_back(packet);
+                shared.tally.served += 1;
+                let event = Event::Published {
+                    waiting: shared.available.len() as u32,
+                    free: u32::MAX,
+                    peer: shared.call_wanted,
+                };
+                if self.notifier.on(event, now) {
+                    return self.call(now, shared);
+                }
+            }
+            Some((_, Step::Call)) => {
+                // A call that finds one pending is one interrupt with it.
+                shared.interrupt = true;
+                let cost = shared.costs.call;
+                let event = Event::Notified { cost, woke: true };
+                self.notifier.on(event, now);
+            }
+            // Awake by a kick, or by the end of a hold.
+            Some((_, Step::Wake)) | None => {}
+        }
+        self.begin(now, shared);
+    }
+
+    fn begin(&mut self, now: Ns, shared: &mut Shared) {
+        if self.notifier.due(now) {
+            let peer = shared.call_wanted;
+            if self.notifier.on(Event::Due { peer }, now) {
+                return self.call(now, shared);
+            }
+        }
+        match shared.available.pop_front() {
+            Some(packet) => {
+                shared.kick_wanted = Peer::Awake;
+                self.step = Some((now + shared.costs.serve, Step::Serve(packet)));
+            }
+            // It asks for a kick, finds nothing, and sleeps.
+            None => shared.kick_wanted = Peer::Asleep,
+        }
+    }
+
+    fn call(&mut self, now: Ns, shared: &mut Shared) {
+        if shared.suppression == Suppression::Index {
+            shared.call_wanted = Peer::Awake;
+        }
+        shared.tally.calls += 1;
+        shared.kick_wanted = Peer::Awake;
+        self.step = Some((now + shared.costs.call, Step::Call));
+    }
+}
