@@ -12,16 +12,26 @@ mod memory;
 mod network;
 mod perf;
 mod privilege;
+mod splice;
 mod system;
 
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
+    /// Look closer at one thing [default: at every capability of the machine]
+    #[arg(value_enum, value_name = "WHAT")]
+    what: Option<What>,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
     /// Be the process that the trials are made on
     #[arg(long, hide = true, value_name = "TRIAL")]
     as_child: Option<child::Trial>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum What {
+    /// Faults of the kernel that would bite programs whose sockets `splice` joins
+    Splice,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -94,6 +104,9 @@ impl Verdict {
 pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
     if let Some(trial) = args.as_child {
         return child::be(trial);
+    }
+    if let Some(What::Splice) = args.what {
+        return splice::run(args.json);
     }
     let groups: [fn() -> Vec<Capability>; 9] = [
         privilege::capabilities,

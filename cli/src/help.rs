@@ -29,6 +29,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "hopscope check",
             "hopscope check --json | jq 'select(.state != \"ok\")'",
+            "hopscope check splice",
         ],
     ),
     (

@@ -1,0 +1,49 @@
+//! `hopscope check splice`: the known faults of joined sockets, tried on this kernel.
+use hopscope_splice::trial::{Case, Outcome, Weight, all};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// 1 where something that `splice` cannot do without is broken.
+pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
+    let cases = all()?;
+    let mut out = std::io::stdout().lock();
+    for case in &cases {
+        let (state, found) = match &case.outcome {
+            Outcome::Ok(found) => ("ok", found),
+            Outcome::Broken(found) => ("broken", found),
+            Outcome::Unknown(found) => ("unknown", found),
+        };
+        let consequence = consequence(case.weight);
+        if json {
+            let line = serde_json::json!({
+                "type": "trial", "schema": 1, "name": case.name, "state": state, "found": found,
+                "means": case.means, "splice": consequence,
+            });
+            writeln!(out, "{line}")?;
+            continue;
+        }
+        writeln!(out, "{state:<7} {:<15} {found}", case.name)?;
+        if state != "ok" {
+            writeln!(out, "{:24}means: {}", "", case.means)?;
+            writeln!(out, "{:24}so: {consequence}", "")?;
+        }
+    }
+    let is_bad =
+        |case: &&Case| case.weight == Weight::Vital && !matches!(case.outcome, Outcome::Ok(_));
+    let vital: Vec<&str> = cases.iter().filter(is_bad).map(|case| case.name).collect();
+    if !json {
+        match vital.is_empty() {
+            true => writeln!(out, "\n`hopscope splice` can join sockets here")?,
+            false => writeln!(out, "\n`hopscope splice` joins none: {}", vital.join(", "))?,
+        }
+    }
+    Ok(ExitCode::from(u8::from(!vital.is_empty())))
+}
+
+const fn consequence(weight: Weight) -> &'static str {
+    match weight {
+        Weight::Vital => "`hopscope splice` joins no socket",
+        Weight::Fionread => "`hopscope splice` leaves programs out that ask FIONREAD",
+        Weight::Said => "do not join such programs: they cannot be told from outside",
+    }
+}
