@@ -29,6 +29,7 @@ mod recording;
 mod slice;
 mod slice_files;
 mod slice_truth;
+mod splice;
 mod top;
 mod torture;
 mod traps;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
     slice::register(&mut suite);
     slice_files::register(&mut suite);
     slice_truth::register(&mut suite);
+    splice::register(&mut suite);
     top::register(&mut suite);
     torture::register(&mut suite);
     traps::register(&mut suite);

@@ -16,6 +16,12 @@ pub enum Requirement {
     Wrk,
     Ovs,
     Haproxy,
+    Redis,
+    /// The compiler.
+    Go,
+    Java,
+    /// The kernel joins sockets: `hopscope check splice`.
+    Splice,
     Dpdk,
     Python3,
     /// The interpreter's own tests.
@@ -60,6 +66,10 @@ impl Requirement {
             Wrk => "wrk",
             Ovs => "ovs",
             Haproxy => "haproxy",
+            Redis => "redis",
+            Go => "go",
+            Java => "java",
+            Splice => "splice",
             Dpdk => "dpdk",
             Python3 => "python3",
             PythonTests => "python3-tests",
@@ -98,6 +108,11 @@ impl Requirement {
             Wrk => program("wrk", "wrk"),
             Ovs => ovs(),
             Haproxy => program("haproxy", "haproxy"),
+            Redis => program("redis-server", "redis-server")
+                .and_then(|()| program("redis-benchmark", "redis-tools")),
+            Go => go().map(drop).ok_or("no go (package golang-go)".into()),
+            Java => program("java", "default-jre-headless"),
+            Splice => splice(),
             Dpdk => dpdk(),
             Python3 => program("python3", "python3"),
             PythonTests => python_tests(),
@@ -156,6 +171,23 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
         .chain(["/usr/sbin".into(), "/sbin".into()])
         .map(|dir| dir.join(name))
         .find(|candidate| candidate.is_file())
+}
+
+/// Where Debian puts it, or its makers.
+pub fn go() -> Option<PathBuf> {
+    find_program("go").or_else(|| {
+        let own = PathBuf::from("/usr/local/go/bin/go");
+        own.is_file().then_some(own)
+    })
+}
+
+/// As `hopscope check splice` finds out by trying.
+fn splice() -> Result<(), String> {
+    let out = crate::hopscope(&["check", "splice"]).map_err(|error| format!("{error:#}"))?;
+    match out.code {
+        Some(0) => Ok(()),
+        _ => Err("sockets cannot be joined here (hopscope check splice)".into()),
+    }
 }
 
 fn program(name: &str, package: &str) -> Result<(), String> {

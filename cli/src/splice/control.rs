@@ -7,7 +7,6 @@ use nix::poll::{PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
@@ -106,8 +105,8 @@ pub(super) fn detach(args: &DetachArgs) -> anyhow::Result<ExitCode> {
         kill(pid, Signal::SIGINT).with_context(|| format!("process {pid}"))?;
     }
     for one in found {
-        let process = format!("/proc/{}", one.pid);
-        while Path::new(&process).exists() {
+        // Until it holds nothing any more: who started it may take a while to take note of its end.
+        while running().iter().any(|other| other.pid == one.pid) {
             poll(&mut [], PollTimeout::from(5u8))?;
         }
         println!("process {}: detached", one.pid);

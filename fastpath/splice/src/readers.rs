@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 /// They ask from libraries that they load by themselves, or were seen to hang.
 pub const KNOWN: &[&str] = &["nginx", "java", "dotnet"];
 
+/// Libraries of theirs that ask: of the JVM and of .NET. Others have the constant for other files'
+/// sake, libsystemd for one.
+const LIBRARIES: &[&str] = &["libnet.so", "libnio.so", "libSystem.Native.so"];
+
 /// Shells, that ask of terminals. What they start is judged by itself.
 const HARMLESS: &[&str] = &["bash", "dash", "sh", "zsh", "ksh", "fish", "busybox"];
 
@@ -68,9 +72,8 @@ pub fn judge_process(pid: u32) -> io::Result<Option<Reason>> {
         let Some(path) = words.nth(3).map(PathBuf::from) else {
             continue;
         };
-        // The C library has the constant for others to use.
-        let is_libc = name(&path).starts_with("libc.so");
-        if !permissions.contains('x') || is_libc || !path.is_absolute() || seen.contains(&path) {
+        let is_theirs = LIBRARIES.contains(&name(&path).as_str());
+        if !permissions.contains('x') || !is_theirs || seen.contains(&path) {
             continue;
         }
         let found = judge_mapped(pid, &path)?;

@@ -1,6 +1,6 @@
 /* A plain echo server: one thread, epoll, nothing special about it. What cannot be sent waits and
  * reading pauses; a client's end is answered by ours once all is sent.
- * server ADDRESS READY_FILE [slow]: `slow` accepts and never reads, until its stdin ends. */
+ * server ADDRESS READY_FILE. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -94,35 +94,25 @@ static int listen_on(const char *address, const char *ready)
 	must(bind(fd, name, length) == 0, "bind");
 	must(listen(fd, 4096) == 0, "listen");
 	must(getsockname(fd, name, &length) == 0, "getsockname");
-	FILE *file = fopen("/dev/null", "w");
-	char partial[4096];
-	snprintf(partial, sizeof(partial), "%s.partial", ready);
-	file = freopen(partial, "w", file);
-	must(file != NULL, partial);
+	/* A pipe with a name, so that whoever reads it waits for it. */
+	FILE *file = fopen(ready, "w");
+	must(file != NULL, ready);
 	fprintf(file, "%d\n", ntohs(is_v6 ? v6.sin6_port : v4.sin_port));
 	fclose(file);
-	must(rename(partial, ready) == 0, ready);
 	return fd;
 }
 
 int main(int argc, char **argv)
 {
 	struct rlimit files;
-	int is_slow = argc > 3 && strcmp(argv[3], "slow") == 0;
 
-	must(argc >= 3, "server ADDRESS READY_FILE [slow]");
+	must(argc >= 3, "server ADDRESS READY_FILE");
 	getrlimit(RLIMIT_NOFILE, &files);
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
 	epoll = epoll_create1(0);
 	struct connection listener = {.fd = listen_on(argv[1], argv[2])};
 	watch(&listener, EPOLL_CTL_ADD, EPOLLIN);
-	if (is_slow) {
-		char byte;
-		while (read(0, &byte, 1) > 0)
-			;
-		return 0;
-	}
 	for (;;) {
 		struct epoll_event events[256];
 		int count = epoll_wait(epoll, events, 256, -1);

@@ -1,0 +1,90 @@
+//! `hopscope splice` around unmodified programs: every byte arrives, memory stays bounded, nothing
+//! outlives it, and what cannot be joined says why.
+use hopscope_tests::{Requirement, Suite};
+
+mod bounds;
+mod bytes;
+mod leaving;
+mod plain;
+mod programs;
+mod refused;
+mod scene;
+mod trials;
+
+pub(crate) fn register(suite: &mut Suite) {
+    use Requirement::{Gcc, Go, Haproxy, Java, Netns, Nginx, Python3, Redis, Root, Splice};
+    let here = &[Root, Splice, Gcc];
+    for (name, way) in bytes::WAYS {
+        suite
+            .case(
+                format!("splice::every_byte_arrives_{name}"),
+                &[Root, Splice, Gcc, Netns],
+                move || bytes::arrive(way),
+            )
+            .alone();
+    }
+    suite.case(
+        "splice::bytes_keep_their_order_while_the_way_changes",
+        here,
+        bounds::order,
+    );
+    suite.case(
+        "splice::a_slow_reader_costs_no_more_than_tcp",
+        here,
+        bounds::slow_reader,
+    );
+    suite.case("splice::killed_it_leaves_nothing", here, leaving::killed);
+    suite.case("splice::ended_it_leaves_nothing", here, leaving::ended);
+    suite.case(
+        "splice::a_full_map_falls_back_and_is_counted",
+        here,
+        plain::full,
+    );
+    suite.case(
+        "splice::who_has_no_peer_inside_stays_plain",
+        here,
+        plain::outside,
+    );
+    suite.case(
+        "splice::attached_programs_are_joined",
+        here,
+        plain::attached,
+    );
+    suite.case(
+        "splice::redis_is_none_the_wiser",
+        &[Root, Splice, Redis],
+        programs::redis,
+    );
+    suite.case(
+        "splice::haproxy_is_none_the_wiser",
+        &[Root, Splice, Haproxy, Python3],
+        programs::haproxy,
+    );
+    suite.case(
+        "splice::asyncio_is_none_the_wiser",
+        &[Root, Splice, Python3],
+        programs::asyncio,
+    );
+    suite.case(
+        "splice::go_is_none_the_wiser",
+        &[Root, Splice, Go, Gcc],
+        programs::go,
+    );
+    suite.case("splice::each_refusal_is_one_clear_line", here, refused::run);
+    suite.case(
+        "splice::without_privileges_it_says_which",
+        here,
+        refused::unprivileged,
+    );
+    suite.case(
+        "splice::programs_that_would_hang_are_refused",
+        &[Root, Splice, Nginx, Java],
+        refused::readers,
+    );
+    suite.case(
+        "splice::policies_of_others_are_asked_about",
+        here,
+        refused::policies,
+    );
+    suite.case("splice::the_check_tells_what_is_broken", here, trials::run);
+}

@@ -1,0 +1,133 @@
+//! Whatever ends it: no program, map, link or control group stays, and no byte is lost.
+use super::scene::{ANYWAY, dir, program};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::run as command;
+use hopscope_tests::{Target, compile_c, hopscope_bin};
+use nix::poll::poll;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+
+/// Only what hangs is looked at so often.
+const LOOKS: u32 = 2_000;
+
+/// A stream that has sent 100,000 bytes and read none.
+struct Held {
+    target: Target,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    own: BTreeSet<String>,
+    group: PathBuf,
+}
+
+fn held() -> Result<Held> {
+    let ready = dir().join("ready");
+    let mut run = Command::new(hopscope_bin());
+    run.args(["-q", "splice", "run", ANYWAY, "--ready-file"])
+        .arg(&ready)
+        .arg("--")
+        .arg(program("stream")?)
+        .arg("hold")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut target = Target::spawn_with_ready_file(&mut run, &ready)?;
+    let stdin = target.child().stdin.take().context("stdin")?;
+    let stdout = target.child().stdout.take().context("stdout")?;
+    let mut stdout = BufReader::new(stdout);
+    let mut line = String::new();
+    stdout.read_line(&mut line)?;
+    ensure!(line.contains("100000"), "{line}");
+    let own = objects_of(target.pid())?;
+    for kind in ["prog", "map", "link"] {
+        let has = own.iter().any(|id| id.starts_with(kind));
+        ensure!(has, "{own:?}");
+    }
+    let group = group_of(target.pid())?;
+    Ok(Held {
+        target,
+        stdin,
+        stdout,
+        own,
+        group,
+    })
+}
+
+impl Held {
+    /// What the stream says at its end: every byte of what was unread, and in order.
+    fn expect_all_read(mut self) -> Result<()> {
+        self.stdin.write_all(b"\n")?;
+        drop(self.stdin);
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest)?;
+        ensure!(rest.contains("\"bytes\": 100000"), "{rest}");
+        let objects = compile_c(&["slice/bpf_objects.c"], &["-O2", "-Wall"])?;
+        for _ in 0..LOOKS {
+            if !self.group.exists() && all(&objects)?.is_disjoint(&self.own) {
+                return Ok(());
+            }
+            poll(&mut [], 5u8)?;
+        }
+        let left: Vec<_> = self.own.intersection(&all(&objects)?).cloned().collect();
+        anyhow::bail!(
+            "left behind: {left:?}, {} {}",
+            self.group.display(),
+            self.group.exists()
+        )
+    }
+}
+
+/// Killed while bytes lie in the queue that goes with its maps.
+pub(super) fn killed() -> Result<()> {
+    let mut held = held()?;
+    held.target.child().kill()?;
+    held.target.child().wait()?;
+    held.expect_all_read()
+}
+
+/// The command's end is its end.
+pub(super) fn ended() -> Result<()> {
+    held()?.expect_all_read()
+}
+
+/// `prog 12`, `map 3`, `link 4` behind the process's descriptors. Numbers are not given out again.
+fn objects_of(pid: i32) -> Result<BTreeSet<String>> {
+    let mut own = BTreeSet::new();
+    for entry in std::fs::read_dir(format!("/proc/{pid}/fdinfo"))? {
+        let text = std::fs::read_to_string(entry?.path())?;
+        for line in text.lines() {
+            let Some((key, id)) = line.split_once(":\t") else {
+                continue;
+            };
+            if let Some(kind @ ("prog" | "map" | "link")) = key.strip_suffix("_id") {
+                own.insert(format!("{kind} {id}"));
+            }
+        }
+    }
+    Ok(own)
+}
+
+fn all(objects: &Path) -> Result<BTreeSet<String>> {
+    let out = command(&mut Command::new(objects))?.expect_code(0)?;
+    let ids = out.stdout.lines().map(|line| {
+        let end = line.rfind(' ').context("a name")?;
+        Ok(line[..end].to_owned())
+    });
+    ids.collect()
+}
+
+/// That of the command: its name ends with the accelerator's process.
+fn group_of(pid: i32) -> Result<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts")?;
+    let root = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let (path, kind) = (words.next()?, words.next()?);
+        (kind == "cgroup2").then(|| PathBuf::from(path))
+    });
+    let text = std::fs::read_to_string("/proc/self/cgroup")?;
+    let home = text.lines().find_map(|line| line.strip_prefix("0::/"));
+    let home = root.context("cgroup2")?.join(home.context("a group")?);
+    let group = home.join(format!("hopscope-splice-{pid}"));
+    ensure!(group.exists(), "no {}", group.display());
+    Ok(group)
+}

@@ -1,0 +1,126 @@
+//! Connections that take no part, each counted; and programs that run already.
+use super::bytes::SERVE_AND_TEST;
+use super::scene::{ANYWAY, Done, dir, program, splice, text};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::run as command;
+use hopscope_tests::{Target, hopscope, hopscope_bin};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+fn serve_and_test(options: &[&str], connections: &str, at_once: &str) -> Result<Done> {
+    let (server, tester) = (program("server")?, program("tester")?);
+    let environment = [
+        ("DIR", text(dir())?),
+        ("SERVER", text(&server)?),
+        ("TESTER", text(&tester)?),
+        ("LISTEN", "127.0.0.1"),
+        ("CONNECT", "127.0.0.1"),
+        ("CONNECTIONS", connections),
+        ("AT_ONCE", at_once),
+        ("SOURCES", "1"),
+    ];
+    splice(options, SERVE_AND_TEST, &environment)
+}
+
+/// Room for ten connections, fifty at once: all bytes are right, and the rest is counted.
+pub(super) fn full() -> Result<()> {
+    let done = serve_and_test(&["--connections", "10"], "400", "50")?;
+    done.expect_code(0)?;
+    done.expect_adds_up()?;
+    let (joined, full) = (done.count("connections")?, done.count("plain_full")?);
+    let client_alone = done.count("plain_client_outside")?;
+    ensure!(
+        joined >= 10 && full >= 40 && joined < 400 && client_alone > 0,
+        "{}",
+        done.summary
+    );
+    Ok(())
+}
+
+/// A server without its client, a client without its server, and another port.
+pub(super) fn outside() -> Result<()> {
+    let server = program("server")?;
+    let script = "mkfifo \"$DIR/port\"\n\"$SERVER\" 127.0.0.1 \"$DIR/port\" & server=$!\n\
+        read port < \"$DIR/port\"\necho $port > \"$DIR/known\"\nread line < \"$DIR/over\"\n\
+        kill $server; wait $server; exit 0\n";
+    let over = dir().join("over");
+    command(Command::new("mkfifo").arg(&over))?.expect_code(0)?;
+    let summary = dir().join("outer");
+    let mut outer = Command::new(hopscope_bin());
+    outer
+        .args(["-q", "splice", "run", ANYWAY, "--summary"])
+        .arg(&summary)
+        .args(["--", "sh", "-c", script])
+        .env("DIR", dir())
+        .env("SERVER", &server);
+    let outer = Target::spawn_with_ready_file(&mut outer, &dir().join("known"))?;
+    let port = port()?;
+    let tester = program("tester")?;
+    let test = |count: &str| {
+        command(Command::new(&tester).args(["127.0.0.1", &port, count, "5"]))?.expect_code(0)
+    };
+    test("30")?;
+    let inner = format!("\"$TESTER\" 127.0.0.1 {port} 20 5");
+    let client = splice(&[], &inner, &[("TESTER", text(&tester)?)])?;
+    client.expect_code(0)?;
+    ensure!(
+        client.count("plain_server_outside")? == 20 && client.count("ends_joined")? == 0,
+        "{}",
+        client.summary
+    );
+    std::fs::write(&over, "\n")?;
+    ensure!(outer.wait()?.success(), "the server's end");
+    let text = std::fs::read_to_string(&summary)?;
+    let counts: Value = serde_json::from_str(&text)?;
+    ensure!(
+        counts["plain_client_outside"] == 50 && counts["ends_joined"] == 0,
+        "{counts}"
+    );
+    let other = serve_and_test(&["--port", "1"], "30", "5")?;
+    other.expect_code(0)?;
+    ensure!(other.count("ends_joined")? == 0, "{}", other.summary);
+    Ok(())
+}
+
+fn port() -> Result<String> {
+    Ok(std::fs::read_to_string(dir().join("known"))?
+        .trim()
+        .to_owned())
+}
+
+/// A server that listened before: `attach` by port, seen by `list` and `stat`, ended by `detach`.
+pub(super) fn attached() -> Result<()> {
+    let fifo = dir().join("port");
+    command(Command::new("mkfifo").arg(&fifo))?.expect_code(0)?;
+    let server = Target::spawn_now(Command::new(program("server")?).arg("127.0.0.1").arg(&fifo))?;
+    let port = std::fs::read_to_string(&fifo)?.trim().to_owned();
+    let ready = dir().join("ready");
+    let mut attach = Command::new(hopscope_bin());
+    attach
+        .args(["-q", "splice", "attach", ANYWAY, "--json", "--port", &port])
+        .args(["-p", &server.pid().to_string(), "--ready-file"])
+        .arg(&ready)
+        .stdout(Stdio::piped());
+    let attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
+    let tester = program("tester")?;
+    command(Command::new(&tester).args(["127.0.0.1", &port, "60", "10"]))?.expect_code(0)?;
+    let pid = attached.pid().to_string();
+    let stat = hopscope(&["splice", "stat", "--of", &pid, "--json"])?.expect_code(0)?;
+    let stat: Value = serde_json::from_str(&stat.stdout)?;
+    ensure!(
+        stat["connections"] == 60 && stat["type"] == "splice_stat" && stat["pid"] == attached.pid(),
+        "{stat}"
+    );
+    let list = hopscope(&["splice", "list", "--json"])?.expect_code(0)?;
+    let has = |line: &str| line.contains(&format!("\"pid\":{pid},"));
+    ensure!(list.stdout.lines().any(has), "{list:?}");
+    hopscope(&["splice", "detach", "--of", &pid])?.expect_code(0)?;
+    let out = attached.output()?;
+    let last: Value = serde_json::from_slice(&out.stdout).context("the summary")?;
+    ensure!(
+        out.status.success() && last["connections"] == 60 && last["ends_left"] == 120,
+        "{last}"
+    );
+    server.signal(Signal::SIGTERM)
+}

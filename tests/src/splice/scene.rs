@@ -1,0 +1,87 @@
+//! A command below `hopscope splice run`, and what the accelerator counted.
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::{Output, run as command};
+use hopscope_tests::{compile_c, hopscope_bin, scratch};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+pub(super) struct Done {
+    pub output: Output,
+    pub summary: Value,
+}
+
+/// Other proofs' programs may be at the control groups above.
+pub(super) const ANYWAY: &str = "--yes";
+
+/// Runs a shell's script below `splice run`.
+pub(super) fn splice(options: &[&str], script: &str, environment: &[(&str, &str)]) -> Result<Done> {
+    let summary = dir().join("summary");
+    let mut run = Command::new(hopscope_bin());
+    run.args(["-q", "splice", "run", ANYWAY, "--summary"])
+        .arg(&summary)
+        .args(options)
+        .args(["--", "sh", "-c", script])
+        .envs(environment.iter().copied());
+    let output = command(&mut run)?;
+    let text = std::fs::read_to_string(&summary).with_context(|| format!("{output:?}"))?;
+    Ok(Done {
+        summary: serde_json::from_str(&text)?,
+        output,
+    })
+}
+
+impl Done {
+    pub(super) fn count(&self, name: &str) -> Result<u64> {
+        let value = &self.summary[name];
+        value
+            .as_u64()
+            .with_context(|| format!("{name}: {}", self.summary))
+    }
+
+    /// The line of JSON that the programs of `tests/programs/splice` say.
+    pub(super) fn said(&self) -> Result<Value> {
+        let line = self.output.stdout.lines().last();
+        let line = line.with_context(|| format!("{:?}", self.output))?;
+        serde_json::from_str(line).with_context(|| line.to_owned())
+    }
+
+    pub(super) fn expect_code(&self, code: i32) -> Result<()> {
+        ensure!(self.output.code == Some(code), "{:?}", self.output);
+        Ok(())
+    }
+
+    /// As many sockets left as joined, and the reasons of messages that took TCP add up.
+    pub(super) fn expect_adds_up(&self) -> Result<()> {
+        let reasons = [
+            "tcp_no_peer_yet",
+            "tcp_pressure",
+            "tcp_unread",
+            "tcp_stopped",
+            "tcp_peer_gone",
+        ];
+        let sum: Result<u64> = reasons.iter().map(|name| self.count(name)).sum();
+        ensure!(
+            self.count("ends_joined")? == self.count("ends_left")?
+                && self.count("tcp_messages")? == sum?,
+            "{}",
+            self.summary
+        );
+        Ok(())
+    }
+}
+
+/// This case's own, empty when the case begins.
+pub(super) fn dir() -> &'static Path {
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(scratch)
+}
+
+pub(super) fn program(name: &str) -> Result<PathBuf> {
+    compile_c(&[&format!("splice/{name}.c")], &["-O2", "-Wall"])
+}
+
+pub(super) fn text(path: &Path) -> Result<&str> {
+    path.to_str().context("a path in UTF-8")
+}
