@@ -5,18 +5,19 @@ use super::kernel::option;
 use super::{Capability, Verdict, privilege};
 use hopscope_slice::kinds::{HookKind, KindError, try_kind};
 
-const PATHS: &str = "faster paths between sockets (not in this version)";
+const SOCKETS: &str = "joined sockets: `splice` (tried closer by `hopscope check splice`)";
+const PACKETS: &str = "packet ports past the stack (`load packets` with xdp)";
 
 pub(super) fn capabilities() -> Vec<Capability> {
     let tried = HookKind::ALL.into_iter().map(hook);
     let base = ["CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT"];
     let types = [
-        ("bpf-sockmap", "CONFIG_BPF_STREAM_PARSER"),
-        ("bpf-xdp", "CONFIG_XDP_SOCKETS"),
+        ("bpf-sockmap", "CONFIG_BPF_STREAM_PARSER", SOCKETS),
+        ("bpf-xdp", "CONFIG_XDP_SOCKETS", PACKETS),
     ];
-    let configured = types.into_iter().map(|(name, option)| {
+    let configured = types.into_iter().map(|(name, option, purpose)| {
         let wanted = [base[0], base[1], option];
-        Capability::new(name, PATHS, "kernel configuration", configured(&wanted))
+        Capability::new(name, purpose, "kernel configuration", configured(&wanted))
     });
     tried.chain(configured).collect()
 }
