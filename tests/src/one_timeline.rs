@@ -204,7 +204,7 @@ fn truth() -> Result<()> {
     found.expect_sound()?;
     for (port, sent) in ports.iter().zip(&sent) {
         requests(&found, *port, sent)?;
-        answers(&found, *port, sent)?;
+        answers(&found, *port, sent).with_context(|| summary["slices"].to_string())?;
     }
     Ok(())
 }

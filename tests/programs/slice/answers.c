@@ -3,6 +3,7 @@
  * READY_FILE. Ends when all connections have ended: answers CONNECTIONS */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +77,7 @@ int main(int argc, char **argv) {
   socklen_t len = sizeof address;
   int listener = socket(AF_INET, SOCK_STREAM, 0);
   pthread_t threads[64];
+  int on = 1;
   char aside[4096];
   FILE *ready;
 
@@ -91,6 +93,9 @@ int main(int argc, char **argv) {
   rename(aside, getenv("READY_FILE"));
   for (int i = 0; i < connections; i++) {
     long fd = accept(listener, NULL, NULL);
+    /* A packet an answer. */
+    if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on))
+      return 2;
     pthread_create(&threads[i], NULL, serve, (void *)fd);
   }
   for (int i = 0; i < connections; i++)
