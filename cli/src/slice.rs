@@ -20,7 +20,7 @@ mod tests;
 
 pub use args::SliceArgs;
 pub(crate) use choice::Choice;
-pub(crate) use kernel::{Kernel, say_what_is_missing};
+pub(crate) use kernel::{Kernel, Taken, say_what_is_missing};
 pub(crate) use open::{Opened, open};
 pub(crate) use pass::{Pass, To};
 pub(crate) use save::{Format, SliceFile};

@@ -7,6 +7,7 @@ mod live;
 mod losses;
 mod refused;
 mod relinquish;
+mod soak;
 
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Gcc, Netns, Root, SliceHooks};
@@ -23,6 +24,9 @@ pub(crate) fn register(suite: &mut Suite) {
         refused::damaged,
     );
     suite.case("slice::z_gives_up_every_privilege", live, relinquish::run);
+    suite
+        .case("slice::at_the_highest_rate_it_adds_up", live, soak::run)
+        .alone();
     let compiled = &[Root, Netns, SliceHooks, Gcc];
     suite.case(
         "slice::no_hook_outlives_its_process",

@@ -1,6 +1,6 @@
 //! `--with-slices`: the kernel's path of packets, in the same file as the calls.
 use super::RecordArgs;
-use crate::slice::{Kernel, say_what_is_missing, target};
+use crate::slice::{Kernel, Taken, say_what_is_missing, target};
 use hopscope_event::clock::read::clock_sync;
 use hopscope_event::slice::{SliceCalibration, SliceEntry, SliceSummary, Sliced};
 use hopscope_event::{ClockSync, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
@@ -91,8 +91,9 @@ impl Beside {
         if now - self.polled < POLL {
             return Ok(());
         }
-        self.polled = now;
-        self.take();
+        if self.take() != Taken::Part {
+            self.polled = now;
+        }
         match self.rows.len() >= BATCH {
             true => self.write(writer),
             false => Ok(()),
@@ -100,9 +101,9 @@ impl Beside {
     }
 
     /// A ring that cannot be read any more ends the slices, not the recording.
-    fn take(&mut self) {
+    fn take(&mut self) -> Taken {
         if self.failed.is_some() {
-            return;
+            return Taken::All;
         }
         let (rows, others) = (&mut self.rows, &mut self.of_others);
         let only = &self.only;
@@ -115,11 +116,12 @@ impl Beside {
             }
             Ok(false)
         });
-        if let Err(error) = taken {
+        taken.unwrap_or_else(|error| {
             eprintln!("hopscope: no more slices are recorded: {error:#}");
             self.failed = Some(format!("{error:#}"));
             self.kernel.detach();
-        }
+            Taken::All
+        })
     }
 
     fn write<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> Result<(), TraceError> {
@@ -136,7 +138,9 @@ impl Beside {
     ) -> Result<SlicesDone, TraceError> {
         self.kernel.detach();
         let duration = self.kernel.begun().elapsed();
-        self.take();
+        while self.take() == Taken::Part {
+            self.write(writer)?;
+        }
         self.write(writer)?;
         writer.clock(clock_sync())?;
         let summary = match self.failed.take() {

@@ -4,9 +4,19 @@ use hopscope_event::slice::{
     RegionEntry, SliceBytes, SliceCalibration, SliceEntry, SliceSummary, Sliced,
 };
 use hopscope_slice::interfaces;
-use hopscope_slice::load::{Drained, Entry, Slicer, drop_reasons};
+use hopscope_slice::load::{Drained, ENTRIES_MAX, Entry, Slicer, drop_reasons};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
+
+/// What a look at the ring came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    All,
+    /// More lies there.
+    Part,
+    /// Whoever was given the packets wants no more.
+    Enough,
+}
 
 /// Programs that are loaded; what they were attached for is counted.
 pub struct Kernel {
@@ -63,7 +73,7 @@ impl Kernel {
     /// # Errors
     /// A hook that could be attached before cannot be now.
     pub fn begin(&mut self) -> anyhow::Result<()> {
-        self.ring.take()?;
+        self.ring.take_all()?;
         self.slicer.forget_counts()?;
         self.begun = Instant::now();
         self.window = Some(Instant::now());
@@ -98,15 +108,17 @@ impl Kernel {
         self.begun
     }
 
-    /// What lies in the ring, until `each` says that it is enough; whether it did.
+    /// Part of what lies in the ring, until `each` says that it is enough.
     ///
     /// # Errors
     /// The ring's, and those of `each`.
     pub fn take(
         &mut self,
         mut each: impl FnMut(Sliced) -> anyhow::Result<bool>,
-    ) -> anyhow::Result<bool> {
-        for entry in self.ring.take()? {
+    ) -> anyhow::Result<Taken> {
+        let entries = self.ring.take()?;
+        let is_part = entries.len() >= ENTRIES_MAX;
+        for entry in entries {
             match entry {
                 Entry::Bytes {
                     id,
@@ -125,14 +137,14 @@ impl Kernel {
                 Entry::Record(record) => {
                     let bytes = self.waiting.iter_mut().find_map(|of| of.remove(&record.id));
                     if each(Sliced { record, bytes })? {
-                        return Ok(true);
+                        return Ok(Taken::Enough);
                     }
                 }
             }
         }
         self.waiting.swap(0, 1);
         self.waiting[0].clear();
-        Ok(false)
+        Ok(if is_part { Taken::Part } else { Taken::All })
     }
 
     /// After the hooks were detached and everything taken.

@@ -1,7 +1,7 @@
 //! `hopscope slice`: hooks attached, packets shown or written as they end, until asked to stop.
 use super::args::SliceArgs;
 use super::choice::Choice;
-use super::kernel::{Kernel, say_what_is_missing};
+use super::kernel::{Kernel, Taken, say_what_is_missing};
 use super::pass::{Pass, To};
 use super::relinquish::become_user;
 use super::rotate::Rotation;
@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(5);
 /// Between two readings of all clocks: times between them are interpolated.
 const SYNC: Duration = Duration::from_millis(200);
+const ENOUGH: &str = "enough packets";
 /// With `--duty`: how long hooks are attached at a time.
 const WINDOW: Duration = Duration::from_millis(50);
 
@@ -189,8 +190,9 @@ impl<'a> Session<'a> {
         let mut synced = Instant::now();
         let (mut phase, mut length) = (Instant::now(), WINDOW);
         loop {
-            if self.take(args.choice.count)? {
-                return Ok("enough packets");
+            let taken = self.take(args.choice.count)?;
+            if taken == Taken::Enough {
+                return Ok(ENOUGH);
             }
             self.rotate()?;
             if stop.load(Ordering::Relaxed) {
@@ -225,7 +227,9 @@ impl<'a> Session<'a> {
                 synced = Instant::now();
                 self.sync()?;
             }
-            std::thread::sleep(POLL);
+            if taken == Taken::All {
+                std::thread::sleep(POLL);
+            }
         }
     }
 
@@ -248,21 +252,21 @@ impl<'a> Session<'a> {
         full.finish(None, Some(&whole))
     }
 
-    /// What lies in the ring; true when there are enough packets.
-    fn take(&mut self, enough: Option<u64>) -> anyhow::Result<bool> {
+    /// Part of what lies in the ring.
+    fn take(&mut self, enough: Option<u64>) -> anyhow::Result<Taken> {
         let source = SliceSource {
             entry: self.entry,
             time: &self.time,
         };
         let (pass, out) = (&mut self.pass, &mut self.out);
-        let is_enough = self.kernel.take(|packet| {
+        let taken = self.kernel.take(|packet| {
             pass.packet(out, &source, &packet)?;
             Ok(enough == Some(pass.taken()))
         })?;
-        if !is_enough {
+        if taken != Taken::Enough {
             self.out.flush()?;
         }
-        Ok(is_enough)
+        Ok(taken)
     }
 
     fn finish(mut self, why: &str) -> anyhow::Result<ExitCode> {
@@ -270,7 +274,7 @@ impl<'a> Session<'a> {
         let duration = self.kernel.begun().elapsed();
         self.sync()?;
         // What ended before the hooks were gone.
-        self.take(None)?;
+        while why != ENOUGH && self.take(None)? == Taken::Part {}
         let summary = self.kernel.summary(duration)?;
         let source = SliceSource {
             entry: self.entry,

@@ -27,7 +27,7 @@ pub(super) fn borders(slicer: &mut Slicer, traffic: &Loopback) -> Result<Borders
     slicer.set_choose(Choose::Own)?;
     let mut ring = slicer.drain()?;
     slicer.start()?;
-    ring.take()?;
+    ring.take_all()?;
     let seen = traffic.seen_from_outside(4 * PACKETS)?;
     let records = records(&mut ring)?;
     slicer.detach();

@@ -129,7 +129,7 @@ fn empty_regions(options: &Options, traffic: &Loopback) -> Result<Empty, Calibra
     let (mut between, mut with, mut without) = (Vec::new(), Vec::new(), Vec::new());
     let mut run_ns = Vec::new();
     for _ in 0..ROUNDS {
-        ring.take()?;
+        ring.take_all()?;
         traffic.run(PACKETS)?;
         without.push(outer(&mut ring)?);
         let links = slicer.attach_extra(EMPTY)?;
@@ -174,7 +174,7 @@ fn empty_runs(slicer: &Slicer, traffic: &Loopback) -> Result<Vec<u32>, Calibrate
 }
 
 fn records(ring: &mut Drained) -> Result<Vec<SliceRecord>, CalibrateError> {
-    let entries = ring.take()?;
+    let entries = ring.take_all()?;
     let records = entries.into_iter().filter_map(|entry| match entry {
         Entry::Record(record) if traffic::is_ours(&record) => Some(record),
         _ => None,

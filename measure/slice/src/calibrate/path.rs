@@ -63,7 +63,7 @@ pub(super) fn path_costs(
         slicer.set_choose(Choose::Own)?;
         slicer.set_min_latency(0)?;
         slicer.detach();
-        ring.take()?;
+        ring.take_all()?;
         miss.push(none.saturating_sub(off) / misses.max(1));
         hand_over.push(on.saturating_sub(kept));
         whole.push(on.saturating_sub(off));

@@ -23,5 +23,5 @@ pub use error::LoadError;
 pub use event::event;
 pub use hooks::{Backend, Hook, Offer, drop_reasons, offers};
 pub use object::{FILTER_INSNS, FILTER_SCRATCH};
-pub use ring::{Drained, Entry};
+pub use ring::{Drained, ENTRIES_MAX, Entry};
 pub use running::{Running, Settings, running};

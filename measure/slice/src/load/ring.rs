@@ -57,16 +57,41 @@ pub(super) fn open(object: &Object) -> Result<Drained, LoadError> {
     Ok(Drained { ring, entries })
 }
 
+/// Of one look: programs can write as fast as we read, and what was read lies in memory.
+pub const ENTRIES_MAX: usize = 4096;
+
 impl Drained {
-    /// What lies in the ring now. Never waits: the programs wake nobody.
+    /// What lies in the ring now, up to [`ENTRIES_MAX`]: as many say that there may be more. Never
+    /// waits: the programs wake nobody.
     ///
     /// # Errors
     /// The ring cannot be read.
     pub fn take(&mut self) -> Result<Vec<Entry>, LoadError> {
-        self.ring
-            .consume()
-            .map_err(LoadError::bpf("reading the ring"))?;
+        let read = self.ring.consume_raw_n(ENTRIES_MAX);
+        if read < 0 {
+            let why = std::io::Error::from_raw_os_error(-read).to_string();
+            return Err(LoadError::Bpf {
+                what: "reading the ring",
+                why,
+            });
+        }
         Ok(std::mem::take(&mut self.entries.borrow_mut()))
+    }
+
+    /// All of it; only where nothing is written meanwhile, or little.
+    ///
+    /// # Errors
+    /// As [`Drained::take`].
+    pub fn take_all(&mut self) -> Result<Vec<Entry>, LoadError> {
+        let mut all = Vec::new();
+        loop {
+            let entries = self.take()?;
+            let is_last = entries.len() < ENTRIES_MAX;
+            all.extend(entries);
+            if is_last {
+                return Ok(all);
+            }
+        }
     }
 }
 
