@@ -26,6 +26,7 @@ pub mod propagation;
 pub mod recorder;
 pub mod rows;
 pub mod slice;
+pub mod splice;
 pub mod stats;
 
 use std::path::PathBuf;

@@ -27,6 +27,8 @@ enum What {
     Load(Common),
     /// What hooks in the kernel add to a packet, and what is left of it once corrected
     Slice(Common),
+    /// Echo servers in user space and in the kernel, plain and accelerated, in turn
+    Splice(Common),
     /// Which layer of the kernel takes how long to send over TCP, from the call to the driver
     CaseTcpSend(Common),
     /// Three network functions at growing numbers of probes a packet, beside what the floor costs
@@ -181,6 +183,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         What::Analyze(common) => ("analyze", common, Box::new(hopscope_bench::analyze::run)),
         What::Load(common) => ("load", common, Box::new(hopscope_bench::load::run)),
         What::Slice(common) => ("slice", common, Box::new(hopscope_bench::slice::run)),
+        What::Splice(common) => ("splice", common, Box::new(hopscope_bench::splice::run)),
         What::CaseTcpSend(common) => {
             let bench = Box::new(hopscope_bench::slice::send::run);
             ("case-tcp-send", common, bench)

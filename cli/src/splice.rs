@@ -3,9 +3,11 @@ mod args;
 mod attach;
 mod choose;
 mod control;
+mod echo;
 mod enter;
 mod keep;
 mod run;
+mod serving;
 mod session;
 
 use clap::Subcommand;
@@ -24,6 +26,8 @@ pub enum Verb {
     Stat(control::StatArgs),
     /// End one: connections go on over TCP
     Detach(control::DetachArgs),
+    /// A TCP echo server in the kernel, by threads, or through io_uring, to compare
+    Echo(echo::EchoArgs),
     #[command(name = "__enter", hide = true)]
     Enter(enter::EnterArgs),
     #[command(name = "__keep", hide = true)]
@@ -38,6 +42,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::List(args) => control::list(&args),
         Verb::Stat(args) => control::stat(&args),
         Verb::Detach(args) => control::detach(&args),
+        Verb::Echo(args) => echo::run(&args),
         Verb::Enter(args) => enter::run(&args),
         Verb::Keep(args) => keep::run(&args),
     }

@@ -3,5 +3,5 @@
 mod kernel_programs;
 
 fn main() {
-    kernel_programs::compile(&["accel", "queued"]);
+    kernel_programs::compile(&["accel", "queued", "echo"]);
 }

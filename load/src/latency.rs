@@ -20,6 +20,7 @@ pub struct Latency {
 pub struct Percentiles {
     pub count: u64,
     pub min_ns: Option<u64>,
+    pub mean_ns: Option<u64>,
     pub p50_ns: Option<u64>,
     pub p90_ns: Option<u64>,
     pub p99_ns: Option<u64>,
@@ -90,6 +91,7 @@ impl Latency {
         Percentiles {
             count: self.count(),
             min_ns: (!self.is_empty()).then_some(self.min_ns),
+            mean_ns: (!self.is_empty()).then(|| self.bins.mean() as u64),
             p50_ns: self.quantile_ns(0.5),
             p90_ns: self.quantile_ns(0.9),
             p99_ns: self.quantile_ns(0.99),

@@ -7,6 +7,7 @@ mod load;
 mod locality;
 mod propagation;
 mod slice;
+mod splice;
 
 use anyhow::Result;
 use hopscope_tests::{Output, Suite, command, hopscope, repository, scratch, target_dir};
@@ -21,6 +22,7 @@ pub(crate) fn register(suite: &mut Suite) {
     locality::register(suite);
     propagation::register(suite);
     slice::register(suite);
+    splice::register(suite);
 }
 
 /// `hopscope bench NAME --quick --json …`, which builds beside everything else that proofs build.

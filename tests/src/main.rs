@@ -30,6 +30,7 @@ mod slice;
 mod slice_files;
 mod slice_truth;
 mod splice;
+mod splice_echo;
 mod top;
 mod torture;
 mod traps;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
     slice_files::register(&mut suite);
     slice_truth::register(&mut suite);
     splice::register(&mut suite);
+    splice_echo::register(&mut suite);
     top::register(&mut suite);
     torture::register(&mut suite);
     traps::register(&mut suite);

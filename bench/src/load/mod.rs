@@ -18,6 +18,7 @@ use crate::program::Compiler;
 use crate::rows::NotMeasured;
 use commands::Load;
 use programs::Programs;
+pub(crate) use round_trips::{Cable, SERVER};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -83,6 +83,26 @@ impl Namespace {
         command
     }
 
+    /// Only the network is this one's: /sys, with its control groups, is the machine's.
+    pub(crate) fn in_its_network(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new("nsenter");
+        let holder = self.holder.id().to_string();
+        command
+            .args(["--net", "--target", &holder, "--"])
+            .arg(program);
+        command
+    }
+
+    /// The same on the first processor.
+    pub(crate) fn in_its_network_on_one_processor(
+        &self,
+        program: impl AsRef<std::ffi::OsStr>,
+    ) -> Command {
+        let mut command = self.in_its_network("taskset");
+        command.args(["-c", &first_processor()]).arg(program);
+        command
+    }
+
     fn ip(&self, words: &str) -> Result<()> {
         let mut command = self.command("ip");
         run(command.args(words.split_whitespace())).map(drop)

@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 pub mod cgroup;
+pub mod echo;
 pub mod load;
 mod object;
 pub mod readers;

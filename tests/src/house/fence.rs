@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A module is `NAME.rs` and everything under `NAME/`.
 const FENCED_IN: &[&str] = &[
+    "fastpath/splice/src/echo/uring/submit",
     "fastpath/splice/src/load",
     "measure/event/src/clock",
     "measure/event/src/ring",

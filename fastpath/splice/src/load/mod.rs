@@ -4,6 +4,8 @@ mod control;
 mod counts;
 mod error;
 mod object;
+#[allow(unsafe_code)]
+pub(crate) mod option;
 mod policies;
 mod queued;
 mod running;

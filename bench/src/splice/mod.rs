@@ -1,0 +1,192 @@
+//! `bench splice`: echo servers in user space and in the kernel, plain and accelerated, each in turn under
+//! the same load; and why published comparisons of them come out as they do.
+mod asking;
+mod released;
+mod report;
+mod servers;
+
+use crate::Settings;
+use crate::envelope::Output;
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::load::network::Namespace;
+use crate::load::programs::compiled;
+use crate::load::{Cable, SERVER};
+use crate::program::Compiler;
+use crate::rows::NotMeasured;
+use asking::Path;
+use released::Shape;
+use serde_json::Value;
+use servers::{BACKLOG, Kind, Running};
+use std::path::PathBuf;
+
+/// What every part needs.
+struct Bench<'a, 'o> {
+    settings: &'a Settings,
+    /// The client of standing connections.
+    ask: PathBuf,
+    /// Ready files and the like, of this run.
+    files: PathBuf,
+    output: &'a mut Output<'o>,
+    rounds: usize,
+    /// Of one window.
+    milliseconds: u64,
+}
+
+impl Bench<'_, '_> {
+    fn say(&self, what: &str, round: usize) {
+        self.settings.say(&format!("{what}, {}", round + 1));
+    }
+
+    fn sample(&mut self, fields: Value) -> Result<()> {
+        self.output.sample(fields)
+    }
+
+    fn start(
+        &self,
+        at: &Namespace,
+        host: &str,
+        kinds: &[Kind],
+        missing: &mut Vec<NotMeasured>,
+    ) -> Vec<Running> {
+        let start = |kind: &Kind| {
+            let binary = &self.settings.hopscope;
+            Running::start(binary, &self.files, at, host, *kind, BACKLOG, false)
+        };
+        let mut running = Vec::new();
+        for kind in kinds {
+            match start(kind) {
+                Ok(server) => running.push(server),
+                Err(error) => missing.push(NotMeasured {
+                    what: format!("server {} on {host}", kind.name()),
+                    reason: error.to_string(),
+                }),
+            }
+        }
+        running
+    }
+}
+
+impl Drop for Bench<'_, '_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.files);
+    }
+}
+
+pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
+    let host = Host::look(None);
+    let absolute =
+        std::path::absolute(&settings.hopscope).map_err(Error::file("find", &settings.hopscope))?;
+    let settings = &Settings {
+        // Those who enter a namespace start at its root.
+        hopscope: absolute,
+        ..settings.clone()
+    };
+    let dir = settings.build_dir.join("splice");
+    let ask = compiled(
+        &dir,
+        &Compiler::of_the_system(),
+        "ask",
+        include_str!("ask.c"),
+    )?;
+    let mut bench = Bench {
+        settings,
+        ask,
+        files: settings
+            .build_dir
+            .join(format!("splice-{}", std::process::id())),
+        output: &mut output,
+        rounds: if settings.quick { 3 } else { 9 },
+        milliseconds: if settings.quick { 80 } else { 200 },
+    };
+    let mut figures = report::Figures::default();
+    let here = Namespace::new()?;
+    let path = Path {
+        name: "here",
+        client: &here,
+        server: &here,
+        host: "127.0.0.1",
+    };
+    one_path(&mut bench, &path, true, &mut figures)?;
+    queues(&mut bench, &path, &mut figures)?;
+    let cable = Cable::lay()?;
+    let path = Path {
+        name: "across",
+        client: &cable.client,
+        server: &cable.server,
+        host: SERVER,
+    };
+    one_path(&mut bench, &path, false, &mut figures)?;
+    drop(bench);
+    let summary = figures.summary();
+    let complete = summary.complete;
+    output.summary(&host, summary)?;
+    Ok(complete)
+}
+
+/// All servers on one path, under both kinds of load.
+fn one_path(
+    bench: &mut Bench<'_, '_>,
+    path: &Path<'_>,
+    is_here: bool,
+    figures: &mut report::Figures,
+) -> Result<()> {
+    let kinds = &Kind::ALL;
+    let servers = bench.start(path.server, path.host, kinds, &mut figures.not_measured);
+    let (rows, all) = asking::measure(bench, path, &servers)?;
+    figures.standing.extend(rows);
+    if is_here {
+        figures.headline = report::Headline::of(&all);
+    }
+    let quick = bench.settings.quick;
+    let thousand = Shape {
+        clients: 1000,
+        backlog: BACKLOG,
+        one_processor: false,
+        rounds: if quick { 2 } else { 8 },
+    };
+    let rows = released::measure(bench, path, &servers, &thousand)?;
+    figures.released.extend(rows);
+    // The most that have been seen to be open at once in the published text's successor.
+    let many = Shape {
+        clients: if quick { 3000 } else { 9000 },
+        rounds: if quick { 1 } else { 3 },
+        ..thousand
+    };
+    let rows = released::measure(bench, path, &servers, &many)?;
+    figures.many.extend(rows);
+    for server in servers {
+        let summary = server.finish()?;
+        figures.failures_of_servers += summary["failed"].as_f64().unwrap_or(0.0);
+    }
+    Ok(())
+}
+
+/// The same server with the accept queue of the published one and with ours. Client and server share a
+/// processor, so that a thousand clients come before one is accepted, as they do to a slow server.
+fn queues(bench: &mut Bench<'_, '_>, path: &Path<'_>, figures: &mut report::Figures) -> Result<()> {
+    for backlog in [128, BACKLOG] {
+        let binary = &bench.settings.hopscope;
+        let start = |kind| {
+            let (at, host) = (path.server, path.host);
+            Running::start(binary, &bench.files, at, host, kind, backlog, true)
+        };
+        let mut servers = vec![start(Kind::User)?];
+        match start(Kind::KernelEgress) {
+            Ok(server) => servers.push(server),
+            Err(error) => figures.not_measured.push(NotMeasured {
+                what: format!("kernel_egress with an accept queue of {backlog}"),
+                reason: error.to_string(),
+            }),
+        }
+        let shape = Shape {
+            clients: 1000,
+            backlog,
+            one_processor: true,
+            rounds: if bench.settings.quick { 2 } else { 8 },
+        };
+        let rows = released::measure(bench, path, &servers, &shape)?;
+        figures.queues.extend(rows);
+    }
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! The summary of `bench splice`: headline figures against their goals, and what stands behind them.
+use super::asking::{Load, Row as Standing, p50_ratio, rate_ratio};
+use super::released::Row as Released;
+use super::servers::Kind;
+use crate::envelope::Summary;
+use crate::goal::Goal;
+use crate::rows::NotMeasured;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+/// Of the published table: means in us, 1,000 threads (the first 800 and 900 of them).
+const PUBLISHED: [(&str, f64, f64); 3] = [
+    ("a kernel module", 22589.0, 48726.0),
+    ("user space", 41863.0, 67954.0),
+    ("in the kernel, BPF", 21360.0, 36346.0),
+];
+
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    pub(super) headline: Headline,
+    pub(super) standing: Vec<Standing>,
+    pub(super) released: Vec<Released>,
+    pub(super) many: Vec<Released>,
+    pub(super) queues: Vec<Released>,
+    pub(super) failures_of_servers: f64,
+    pub(super) not_measured: Vec<NotMeasured>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Headline {
+    splice_vs_epoll_64conn: Option<f64>,
+    splice_p50_vs_epoll_1conn: Option<f64>,
+    guard_vs_unguarded: Option<f64>,
+    kernel_echo_vs_epoll_64conn: Option<f64>,
+    kernel_egress_vs_epoll_64conn: Option<f64>,
+}
+
+impl Headline {
+    pub(super) fn of(
+        all: &std::collections::BTreeMap<(Load, Kind), super::asking::Found>,
+    ) -> Headline {
+        let load = |connections| Load {
+            connections,
+            size: 64,
+        };
+        let rate = |of, to| rate_ratio(all, load(64), of, to);
+        Headline {
+            splice_vs_epoll_64conn: rate(Kind::Splice, Kind::User),
+            splice_p50_vs_epoll_1conn: p50_ratio(all, load(1), Kind::Splice, Kind::User),
+            guard_vs_unguarded: rate(Kind::Splice, Kind::SpliceUnguarded),
+            kernel_echo_vs_epoll_64conn: rate(Kind::Kernel, Kind::User),
+            kernel_egress_vs_epoll_64conn: rate(Kind::KernelEgress, Kind::User),
+        }
+    }
+}
+
+impl Figures {
+    fn failures(&self) -> f64 {
+        let standing: f64 = self.standing.iter().map(|row| row.failures).sum();
+        let released = self.released.iter().chain(&self.many);
+        standing + released.map(|row| row.failures).sum::<f64>() + self.failures_of_servers
+    }
+
+    /// Of servers with equal queues; what a short one does is another table.
+    fn listen_overflows(&self) -> f64 {
+        let rows = self.released.iter().chain(&self.many);
+        rows.map(|row| row.listen_overflows).sum()
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        let h = &self.headline;
+        vec![
+            Goal::at_least("splice_vs_epoll_64conn", h.splice_vs_epoll_64conn, 2.0),
+            Goal::at_most(
+                "splice_p50_vs_epoll_1conn",
+                h.splice_p50_vs_epoll_1conn,
+                0.65,
+            ),
+            Goal::at_least("guard_vs_unguarded", h.guard_vs_unguarded, 0.95),
+            Goal::at_most("failures", Some(self.failures()), 0.0),
+        ]
+    }
+
+    pub(super) fn summary(self) -> Summary {
+        let goals = self.goals();
+        let h = &self.headline;
+        let measured = goals.iter().all(|goal| goal.measured.is_some());
+        let complete = measured && h.kernel_echo_vs_epoll_64conn.is_some();
+        let mut fields = Map::new();
+        let mut put = |name: &str, value: Option<f64>| {
+            fields.insert(name.into(), value.map_or(Value::Null, Value::from));
+        };
+        for goal in &goals {
+            put(goal.name, goal.measured);
+        }
+        put("kernel_echo_vs_epoll_64conn", h.kernel_echo_vs_epoll_64conn);
+        put(
+            "kernel_egress_vs_epoll_64conn",
+            h.kernel_egress_vs_epoll_64conn,
+        );
+        put("listen_overflows", Some(self.listen_overflows()));
+        let published = PUBLISHED.map(|(server, here, across)| {
+            json!({"server": server, "here_mean_us": here, "across_mean_us": across})
+        });
+        fields.insert("published".into(), json!(published));
+        fields.insert("standing".into(), json!(self.standing));
+        fields.insert("released".into(), json!(self.released));
+        fields.insert("many".into(), json!(self.many));
+        fields.insert("accept_queues".into(), json!(self.queues));
+        fields.insert("goals".into(), json!(goals));
+        fields.insert("not_measured".into(), json!(self.not_measured));
+        Summary {
+            unit: json!({
+                "_us": "us", "requests_per_s": "1/s", "mbit_per_s": "10^6 bit/s each way",
+                "_vs_": "ratio", "size": "B",
+            }),
+            fields,
+            table: self.table(&goals),
+            complete,
+        }
+    }
+
+    fn table(&self, goals: &[Goal]) -> String {
+        let mut out = String::from(
+            "requests a second over standing connections, each with one message under way; medians of \
+             rounds\n(x: median of the ratios to `user` in the same round, 10th to 90th percentile)\n\n",
+        );
+        for row in &self.standing {
+            let _ = writeln!(
+                out,
+                "{:<7} {:>6} B x {:<4} {:<17} {:>9.0}/s {:>8.0} Mbit/s  p50 {:>9.1} us  p99 {:>9.1} us  x {:.2} \
+                 ({:.2} .. {:.2})",
+                row.path,
+                row.size,
+                row.connections,
+                row.server.name(),
+                row.requests_per_s.median,
+                row.mbit_per_s,
+                row.p50_us,
+                row.p99_us,
+                row.rate_vs_user.median,
+                row.rate_vs_user.p10,
+                row.rate_vs_user.p90
+            );
+        }
+        out.push_str("\nclients released together: connect, 13 bytes, echo\n");
+        let rows = self.released.iter().chain(&self.many).chain(&self.queues);
+        for row in rows {
+            let _ = writeln!(out, "{}", released(row));
+        }
+        out.push_str("published, 1,000 threads, mean, first 800 (here) and 900 (across):\n");
+        for (server, here, across) in PUBLISHED {
+            let _ = writeln!(out, "  {server:<20} {here:>8.0} us  {across:>8.0} us");
+        }
+        out.push('\n');
+        let h = &self.headline;
+        for (name, value) in [
+            ("kernel_echo_vs_epoll_64conn", h.kernel_echo_vs_epoll_64conn),
+            (
+                "kernel_egress_vs_epoll_64conn",
+                h.kernel_egress_vs_epoll_64conn,
+            ),
+            ("listen_overflows", Some(self.listen_overflows())),
+        ] {
+            let value = value.map_or("-".into(), |value| format!("{value:.2}"));
+            let _ = writeln!(out, "{name:<30} {value:>8}");
+        }
+        for goal in goals {
+            let measured = goal.measured;
+            let measured = measured.map_or("-".into(), |measured| format!("{measured:.2}"));
+            let _ = writeln!(
+                out,
+                "{:<30} {measured:>8}, goal {} {:.2}: {}",
+                goal.name,
+                goal.sign(),
+                goal.bound(),
+                goal.verdict()
+            );
+        }
+        for missing in &self.not_measured {
+            let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
+        }
+        out
+    }
+}
+
+fn released(row: &Released) -> String {
+    let processors = if row.one_processor { ", one CPU" } else { "" };
+    format!(
+        "{:<7} {:>5} clients, queue {:<5}{processors:<9} {:<17} mean {:>9.0}  p50 {:>9.0}  p99 {:>9.0}  max {:>9.0} us  \
+         failed {:.0}, overflows {:.0}, time-outs {:.0}",
+        row.path,
+        row.clients,
+        row.backlog,
+        row.server.name(),
+        row.mean_us,
+        row.p50_us,
+        row.p99_us,
+        row.max_us,
+        row.failures,
+        row.listen_overflows,
+        row.timeouts
+    )
+}

@@ -1,0 +1,181 @@
+//! The servers that are compared, each a process, all with the same accept queue.
+use crate::error::{Error, Result};
+use crate::load::network::{Namespace, Server};
+use crate::program::last_words;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Of every server. The kernel cuts it to net.core.somaxconn, which is 4096 since Linux 5.4.
+pub(super) const BACKLOG: u32 = 4096;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    /// One thread, epoll: what everything else is set against.
+    User,
+    UserMt,
+    Uring,
+    /// Bytes turn round in the kernel; local clients get them straight into their sockets.
+    Kernel,
+    /// The same, through the server's own way out.
+    KernelEgress,
+    /// `User` unchanged, its connections accelerated.
+    Splice,
+    /// The same without the limit of what may be unread.
+    SpliceUnguarded,
+}
+
+impl Kind {
+    pub(super) const ALL: [Kind; 7] = [
+        Kind::User,
+        Kind::UserMt,
+        Kind::Uring,
+        Kind::Kernel,
+        Kind::KernelEgress,
+        Kind::Splice,
+        Kind::SpliceUnguarded,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::User => "user",
+            Kind::UserMt => "user_mt",
+            Kind::Uring => "uring",
+            Kind::Kernel => "kernel",
+            Kind::KernelEgress => "kernel_egress",
+            Kind::Splice => "splice",
+            Kind::SpliceUnguarded => "splice_unguarded",
+        }
+    }
+
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Kind::User | Kind::Splice | Kind::SpliceUnguarded => &["--mode", "user"],
+            Kind::UserMt => &["--mode", "user-mt", "--threads", "2"],
+            Kind::Uring => &["--mode", "uring"],
+            Kind::Kernel => &["--mode", "kernel"],
+            Kind::KernelEgress => &["--mode", "kernel", "--no-local-clients"],
+        }
+    }
+
+    fn accelerator(self) -> Option<&'static [&'static str]> {
+        match self {
+            Kind::Splice => Some(&[]),
+            Kind::SpliceUnguarded => Some(&["--no-guard"]),
+            _ => None,
+        }
+    }
+}
+
+/// A server at work, with its accelerator if it has one.
+pub(super) struct Running {
+    pub(super) kind: Kind,
+    pub(super) port: String,
+    server: Option<Server>,
+    _accelerator: Option<Accelerator>,
+}
+
+impl Running {
+    /// `one_processor`: the server is kept on the same one as its clients.
+    pub(super) fn start(
+        hopscope: &Path,
+        files: &Path,
+        at: &Namespace,
+        host: &str,
+        kind: Kind,
+        backlog: u32,
+        one_processor: bool,
+    ) -> Result<Running> {
+        let mut command = match one_processor {
+            true => at.in_its_network_on_one_processor(hopscope),
+            false => at.in_its_network(hopscope),
+        };
+        command.args(["splice", "echo"]).args(kind.words());
+        command.args(["--listen", &format!("{host}:0")]);
+        command.args(["--backlog", &backlog.to_string()]);
+        command.args(["--until-stdin-ends", "--json"]);
+        let server = Server::start("hopscope splice echo", command)?;
+        let port = server.port.clone();
+        let accelerator = match kind.accelerator() {
+            None => None,
+            Some(more) => Some(Accelerator::start(hopscope, files, &port, more)?),
+        };
+        Ok(Running {
+            kind,
+            port,
+            server: Some(server),
+            _accelerator: accelerator,
+        })
+    }
+
+    /// Ends it; its summary.
+    pub(super) fn finish(mut self) -> Result<serde_json::Value> {
+        let line = match self.server.take() {
+            Some(server) => server.finish()?,
+            None => String::new(),
+        };
+        Ok(serde_json::from_str(&line).unwrap_or_default())
+    }
+}
+
+/// `hopscope splice attach`, of every process of the machine but for one port only.
+struct Accelerator {
+    child: Child,
+    ready: PathBuf,
+}
+
+impl Accelerator {
+    fn start(hopscope: &Path, files: &Path, port: &str, more: &[&str]) -> Result<Accelerator> {
+        std::fs::create_dir_all(files).map_err(Error::file("create", files))?;
+        let ready = files.join(format!("attached-{port}"));
+        let _ = std::fs::remove_file(&ready);
+        let stderr = files.join(format!("attach-{port}.stderr"));
+        let said = std::fs::File::create(&stderr).map_err(Error::file("create", &stderr))?;
+        let mut command = Command::new(hopscope);
+        command.args(["splice", "attach", "--yes", "--cgroup"]);
+        command.arg(cgroup_root()?).args(["--port", port]);
+        command.arg("--ready-file").arg(&ready).args(more);
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null());
+        let child = command.stderr(said).spawn();
+        let child = child.map_err(Error::start("hopscope splice attach"))?;
+        let mut accelerator = Accelerator { child, ready };
+        while !accelerator.ready.exists() {
+            if let Ok(Some(status)) = accelerator.child.try_wait() {
+                let said = std::fs::read_to_string(&stderr).unwrap_or_default();
+                return Err(Error::Failed {
+                    program: "hopscope splice attach".into(),
+                    status: status.to_string(),
+                    said: last_words(&said),
+                });
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        Ok(accelerator)
+    }
+}
+
+impl Drop for Accelerator {
+    /// As Ctrl-C: what it has attached goes with it.
+    fn drop(&mut self) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT);
+        let _ = self.child.wait();
+        let _ = std::fs::remove_file(&self.ready);
+    }
+}
+
+fn cgroup_root() -> Result<PathBuf> {
+    let mounts = Path::new("/proc/self/mounts");
+    let text = std::fs::read_to_string(mounts).map_err(Error::file("read", mounts))?;
+    let found = text.lines().find_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let (path, kind) = (words.next()?, words.next()?);
+        (kind == "cgroup2").then(|| PathBuf::from(path))
+    });
+    found.ok_or_else(|| Error::Failed {
+        program: "looking for a cgroup2 file system".into(),
+        status: "none is mounted".into(),
+        said: "mount -t cgroup2 none /sys/fs/cgroup".into(),
+    })
+}

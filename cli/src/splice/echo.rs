@@ -1,0 +1,159 @@
+//! `hopscope splice echo`: the same echo in the kernel, by threads, through io_uring.
+use super::serving::Serving;
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use hopscope_splice::cgroup;
+use hopscope_splice::echo::{EchoReport, EchoServer, KernelPlan, Mode, Plan};
+use std::io::Write;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub struct EchoArgs {
+    /// Where the bytes turn round
+    #[arg(long, value_enum, default_value_t = ModeArg::Kernel)]
+    mode: ModeArg,
+    /// ADDR:PORT to listen on; [::] takes IPv4 too; port 0 for a free one, which is said
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7007")]
+    listen: String,
+    /// Let an IPv6 wildcard take no IPv4 connections
+    #[arg(long)]
+    v6_only: bool,
+    /// Connections that may wait to be accepted, of each thread
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(i32).range(1..))]
+    backlog: i32,
+    /// user-mt: threads [default: as many as processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    threads: Option<u32>,
+    /// kernel: bytes that a client may leave unread before its connection is reset
+    #[arg(long, value_name = "BYTES", default_value = "4M", value_parser = limit)]
+    limit: u32,
+    /// kernel: do not hand bytes straight to clients of this machine
+    #[arg(long)]
+    no_local_clients: bool,
+    /// kernel: the cgroup2 directory whose sockets are seen [default: where cgroup2 is mounted]
+    #[arg(long, value_name = "DIR")]
+    cgroup: Option<PathBuf>,
+    #[command(flatten)]
+    serving: Serving,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModeArg {
+    /// sockops and sk_skb programs; user space accepts and closes
+    Kernel,
+    /// One thread, epoll
+    User,
+    /// Threads with an accept queue each (SO_REUSEPORT)
+    UserMt,
+    /// One thread, io_uring
+    Uring,
+}
+
+/// From one packet to what the kernel's 32-bit numbers can tell apart.
+fn limit(text: &str) -> Result<u32, String> {
+    let bytes = crate::units::parse_size(text)?;
+    match (65536..=1 << 30).contains(&bytes) {
+        true => Ok(bytes as u32),
+        false => Err("must be from 64K to 1G".into()),
+    }
+}
+
+pub(super) fn resolve(text: &str) -> anyhow::Result<SocketAddr> {
+    let mut found = text
+        .to_socket_addrs()
+        .with_context(|| format!("{text}: not ADDR:PORT"))?;
+    found
+        .next()
+        .with_context(|| format!("{text}: there is no such address"))
+}
+
+impl EchoArgs {
+    fn plan(&self) -> anyhow::Result<Plan> {
+        let mode = match self.mode {
+            ModeArg::Kernel => Mode::Kernel,
+            ModeArg::User => Mode::User,
+            ModeArg::UserMt => Mode::UserMt,
+            ModeArg::Uring => Mode::Uring,
+        };
+        if self.threads.is_some() && mode != Mode::UserMt {
+            bail!("--threads is for --mode user-mt; the others have one");
+        }
+        let here = std::thread::available_parallelism().map_or(1, usize::from);
+        let cgroup = match (&self.cgroup, mode) {
+            (Some(path), _) => cgroup::checked(path),
+            (None, Mode::Kernel) => cgroup::root(),
+            (None, _) => Ok(PathBuf::new()),
+        };
+        let mut kernel = KernelPlan::new(cgroup.context("--mode user needs no control groups")?);
+        kernel.egress_limit = self.limit;
+        kernel.local_clients = !self.no_local_clients;
+        Ok(Plan {
+            mode,
+            listen: resolve(&self.listen)?,
+            v6_only: self.v6_only,
+            backlog: self.backlog,
+            threads: self.threads.map_or(here, |threads| threads as usize),
+            kernel,
+        })
+    }
+}
+
+pub(super) fn run(args: &EchoArgs) -> anyhow::Result<ExitCode> {
+    let stop = args.serving.stop_flag()?;
+    let server = EchoServer::start(&args.plan()?)?;
+    args.serving
+        .say_ready(server.address(), server.descriptors())?;
+    args.serving.wait(&stop, || server.has_failed())?;
+    let report = server.stop()?;
+    let mut line = serde_json::to_value(&report)?;
+    line["type"] = "summary".into();
+    line["schema"] = 1.into();
+    let mut out = std::io::stdout();
+    match args.serving.json {
+        true => writeln!(out, "{line}")?,
+        false => write!(out, "{}", text(&report))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(report: &EchoReport) -> String {
+    let c = &report.counts;
+    let mut text = format!(
+        "accepted {}, ended {}, reset {}, failed {}, over the limit {}, open at the end {}, not accepted \
+         {}; {} B by user space\n",
+        c.accepted,
+        c.ended,
+        c.reset,
+        c.failed,
+        c.over_limit,
+        c.open_at_stop,
+        c.accept_failed,
+        c.user_bytes
+    );
+    if let Some(k) = &report.kernel {
+        text += &format!(
+            "kernel: {} connections; {} B out of their own sockets ({}), {} B into local clients' ({}); \
+             left to user space: {} B\n",
+            k.enrolled,
+            k.egress_bytes,
+            k.egress_connections,
+            k.ingress_bytes,
+            k.ingress_connections,
+            k.passed_bytes
+        );
+        let why = [
+            ("the client does not read", k.client_is_slow),
+            ("the other end is gone", k.redirect_failed),
+            ("no room for a record", k.no_room),
+            ("the socket was not taken", k.not_enrolled),
+            ("without a record", k.no_record),
+            ("a notice was late", k.events_late),
+        ];
+        for (why, count) in why.into_iter().filter(|(_, count)| *count > 0) {
+            text += &format!("  {why}: {count}\n");
+        }
+    }
+    text
+}

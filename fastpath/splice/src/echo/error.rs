@@ -1,0 +1,40 @@
+//! What can go wrong before connections are served, and what ends a server.
+use std::net::SocketAddr;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum EchoError {
+    #[error("cannot listen on {listen}: {why}")]
+    Listen { listen: SocketAddr, why: String },
+    #[error("{doing}: {why}")]
+    System { doing: &'static str, why: String },
+    #[error(
+        "the kernel refuses the echo programs ({what}): {why}; `hopscope check` says what is missing, \
+         and --mode user needs none of it"
+    )]
+    Bpf { what: &'static str, why: String },
+    #[error(
+        "{cgroup}: cannot watch its sockets: {why}; --cgroup names another cgroup2 directory, and \
+         --mode user needs none"
+    )]
+    Cgroup { cgroup: String, why: String },
+    #[error("this kernel gives no io_uring ({why}); --mode user needs none")]
+    Uring { why: String },
+}
+
+impl EchoError {
+    pub(crate) fn system<E: std::fmt::Display>(doing: &'static str) -> impl Fn(E) -> EchoError {
+        move |error| EchoError::System {
+            doing,
+            why: error.to_string(),
+        }
+    }
+
+    pub(crate) fn bpf<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> EchoError {
+        move |error| EchoError::Bpf {
+            what,
+            // libbpf's alternate form has the cause behind the words.
+            why: format!("{error:#}"),
+        }
+    }
+}

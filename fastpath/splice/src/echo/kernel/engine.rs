@@ -1,0 +1,194 @@
+//! The programs at work, and what user space asks them.
+use super::contract::{
+    Config, KernelCounts, Notice, PASSED_AT, PENDING, QUESTION_BYTES, QUESTION_COOKIE_AT,
+    QUESTION_SENT_AT,
+};
+use super::{Share, addresses, programs};
+use crate::echo::connection::Drained;
+use crate::echo::{EchoError, KernelPlan};
+use crate::load::option;
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapHandle, Object, ProgramInput, RingBuffer, RingBufferBuilder,
+};
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollEvent};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex};
+
+pub(in crate::echo) struct Engine {
+    object: Object,
+    connections: MapHandle,
+    events: MapHandle,
+    ring: RingBuffer<'static>,
+    told: Arc<Mutex<Vec<Notice>>>,
+    /// As long as it lives new connections are seen.
+    _sockops: Link,
+    #[cfg(test)]
+    without: super::Without,
+}
+
+/// Reads the counters, also when the programs are gone.
+pub(in crate::echo) struct Reader(MapHandle);
+
+impl Engine {
+    /// For a socket that is bound and does not listen yet: no connection may be missed.
+    pub(in crate::echo) fn load(
+        plan: &KernelPlan,
+        socket: impl AsFd,
+        address: SocketAddr,
+        v6_only: bool,
+    ) -> Result<Engine, EchoError> {
+        let netns = option::netns_cookie(socket);
+        let config = Config {
+            netns_cookie: netns.map_err(EchoError::system(
+                "asking for the network namespace's number (Linux 5.14)",
+            ))?,
+            address,
+            v6_only,
+            enrol_clients: plan.local_clients,
+            egress_limit: plan.egress_limit,
+            ingress_limit: plan.ingress_limit,
+        };
+        let object = programs::load(&config)?;
+        let only = (!address.ip().is_unspecified()).then_some(address.ip());
+        let left_out = addresses::tell(&programs::map(&object, "addresses")?, only)?;
+        if left_out > 0 {
+            log::warn!(
+                "{left_out} addresses of this machine found no room: their clients are served as remote ones"
+            );
+        }
+        let events = programs::map(&object, "events")?;
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let ring = ring(&events, told.clone())?;
+        Ok(Engine {
+            connections: programs::map(&object, "connections")?,
+            _sockops: programs::attach(&object, plan)?,
+            object,
+            events,
+            ring,
+            told,
+            #[cfg(test)]
+            without: plan.without,
+        })
+    }
+
+    pub(in crate::echo) fn reader(&self) -> Result<Reader, EchoError> {
+        Ok(Reader(programs::map(&self.object, "counts")?))
+    }
+
+    /// Has it told when there are notices.
+    pub(in crate::echo) fn watch(&self, epoll: &Epoll, event: EpollEvent) -> Result<(), Errno> {
+        epoll.add(&self.events, event)
+    }
+
+    pub(in crate::echo) fn notices(&self) -> Result<Vec<Notice>, EchoError> {
+        self.ring
+            .consume()
+            .map_err(EchoError::bpf("reading notices"))?;
+        let mut told = self.told.lock().unwrap_or_else(|e| e.into_inner());
+        Ok(std::mem::take(&mut *told))
+    }
+
+    /// Of a connection that was just accepted; `None` where user space is to echo all of it.
+    pub(in crate::echo) fn take_over(
+        &self,
+        stream: &TcpStream,
+    ) -> Result<Option<Share>, EchoError> {
+        let cookie = option::cookie(stream);
+        let cookie = cookie.map_err(EchoError::system("asking for a socket's number"))?;
+        if self.record(cookie)?.is_none() {
+            return Ok(None);
+        }
+        #[cfg(test)]
+        let kicks = !self.without.kick;
+        #[cfg(not(test))]
+        let kicks = true;
+        if kicks {
+            // A client may have reset the connection meanwhile; that is seen when it is read.
+            let _ = option::look_at_received(stream);
+        }
+        Ok(Some(Share {
+            cookie,
+            received: 0,
+            sent: 0,
+            is_user: false,
+            is_clear: false,
+        }))
+    }
+
+    fn record(&self, cookie: u64) -> Result<Option<Vec<u8>>, EchoError> {
+        self.connections
+            .lookup(&cookie.to_ne_bytes(), MapFlags::ANY)
+            .map_err(EchoError::bpf("reading a record"))
+    }
+}
+
+impl Drained for Engine {
+    fn is_drained(&self, share: &Share) -> Result<bool, EchoError> {
+        #[cfg(test)]
+        if self.without.drain {
+            return Ok(true);
+        }
+        let mut question = [0; QUESTION_BYTES];
+        question[QUESTION_COOKIE_AT..][..8].copy_from_slice(&share.cookie.to_ne_bytes());
+        question[QUESTION_SENT_AT..][..8].copy_from_slice(&share.sent.to_ne_bytes());
+        let mut programs = self.object.progs_mut();
+        let program = programs.find(|program| program.name() == "echo_drained");
+        let program = program.ok_or_else(|| EchoError::Bpf {
+            what: "asking whether a connection is drained",
+            why: "the program is missing".into(),
+        })?;
+        let input = ProgramInput {
+            data_in: Some(&question),
+            ..ProgramInput::default()
+        };
+        let output = program.test_run(input);
+        let output = output.map_err(EchoError::bpf("asking whether a connection is drained"))?;
+        // A connection without a record has ended: there is nobody to wait for.
+        Ok(output.return_value != PENDING)
+    }
+
+    fn is_all_read(&self, share: &Share) -> Result<bool, EchoError> {
+        let record = self.record(share.cookie)?;
+        let passed = record.as_deref().and_then(|record| {
+            let bytes = record.get(PASSED_AT..PASSED_AT + 8)?;
+            Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+        });
+        Ok(passed.is_none_or(|passed| passed <= share.received))
+    }
+}
+
+fn ring(
+    events: &MapHandle,
+    told: Arc<Mutex<Vec<Notice>>>,
+) -> Result<RingBuffer<'static>, EchoError> {
+    let mut builder = RingBufferBuilder::new();
+    builder
+        .add(events, move |bytes| {
+            if let Some(notice) = Notice::read(bytes) {
+                told.lock().unwrap_or_else(|e| e.into_inner()).push(notice);
+            }
+            0
+        })
+        .map_err(EchoError::bpf("opening the ring of notices"))?;
+    builder
+        .build()
+        .map_err(EchoError::bpf("opening the ring of notices"))
+}
+
+impl Reader {
+    /// Sums over all processors.
+    pub(in crate::echo) fn read(&self) -> Result<KernelCounts, EchoError> {
+        let cpus = self.0.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let cpus = cpus.map_err(EchoError::bpf("reading counters"))?;
+        let mut sums = [0u64; KernelCounts::WORDS];
+        for cpu in cpus.unwrap_or_default() {
+            for (sum, word) in sums.iter_mut().zip(cpu.chunks_exact(8)) {
+                let word: [u8; 8] = word.try_into().unwrap_or_default();
+                *sum += u64::from_ne_bytes(word);
+            }
+        }
+        Ok(KernelCounts::from_words(&sums))
+    }
+}

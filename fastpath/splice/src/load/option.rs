@@ -1,0 +1,64 @@
+//! Socket options that no safe interface has: socket(7), `SO_COOKIE`, `SO_NETNS_COOKIE` and `SO_RCVLOWAT`.
+use nix::errno::Errno;
+use nix::libc;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// include/uapi/asm-generic/socket.h
+const SO_COOKIE: libc::c_int = 57;
+const SO_NETNS_COOKIE: libc::c_int = 71;
+
+/// The kernel's number of a socket, that no other one ever has.
+///
+/// # Errors
+/// Those of getsockopt(2).
+pub fn cookie(socket: impl AsFd) -> Result<u64, Errno> {
+    number(socket, SO_COOKIE)
+}
+
+/// The same of its network namespace (Linux 5.14).
+///
+/// # Errors
+/// Those of getsockopt(2).
+pub fn netns_cookie(socket: impl AsFd) -> Result<u64, Errno> {
+    number(socket, SO_NETNS_COOKIE)
+}
+
+fn number(socket: impl AsFd, option: libc::c_int) -> Result<u64, Errno> {
+    let fd = socket.as_fd().as_raw_fd();
+    let mut value = 0u64;
+    let mut len = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: `value` has room for the `len` bytes that the kernel is told of.
+    let result = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            option,
+            (&raw mut value).cast(),
+            &mut len,
+        )
+    };
+    Errno::result(result).map(|_| value)
+}
+
+/// Has the kernel look at what a socket has received already. Bytes that came before a program could be
+/// run on them, before `accept`, otherwise wait for the next ones, which may never come: a changed low
+/// watermark makes TCP say again that there is something to read (`tcp_set_rcvlowat`). Reading would
+/// do that too, but only since Linux 6.4.
+///
+/// # Errors
+/// Those of setsockopt(2).
+pub fn look_at_received(socket: impl AsFd) -> Result<(), Errno> {
+    let fd = socket.as_fd().as_raw_fd();
+    let one: libc::c_int = 1;
+    // SAFETY: the kernel reads an int at `one`.
+    let result = unsafe {
+        libc::setsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            (&raw const one).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    Errno::result(result).map(drop)
+}

@@ -1,0 +1,57 @@
+//! `bench splice` from outside: every server under every load, in turn, and no byte wrong.
+use super::bench;
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::{Requirement, Suite};
+use serde_json::Value;
+
+const NEEDS: [Requirement; 4] = [
+    Requirement::Root,
+    Requirement::Netns,
+    Requirement::Gcc,
+    Requirement::SliceHooks,
+];
+
+pub(super) fn register(suite: &mut Suite) {
+    suite
+        .case("bench_harness::splice_gives_its_figures", &NEEDS, figures)
+        .alone()
+        .watchdog(900);
+}
+
+fn figures() -> Result<()> {
+    let out = bench("splice", &[])?.expect_code(0)?;
+    let lines: Vec<Value> = out
+        .stdout
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()?;
+    let (summary, samples) = lines.split_last().context("nothing was printed")?;
+    for field in [
+        "splice_vs_epoll_64conn",
+        "splice_p50_vs_epoll_1conn",
+        "guard_vs_unguarded",
+        "kernel_echo_vs_epoll_64conn",
+        "kernel_egress_vs_epoll_64conn",
+        "listen_overflows",
+    ] {
+        ensure!(summary[field].is_number(), "no {field} in {summary}");
+    }
+    ensure!(summary["failures"] == 0.0, "{summary}");
+    ensure!(
+        summary["not_measured"] == serde_json::json!([]),
+        "{summary}"
+    );
+    let rows = |name: &str| Ok::<_, anyhow::Error>(summary[name].as_array().context("rows")?.len());
+    // Two paths, seven servers; two sizes at one and at 64 connections.
+    ensure!(rows("standing")? == 2 * 7 * 4, "{summary}");
+    ensure!(
+        rows("released")? == 2 * 7 && rows("many")? == 2 * 7,
+        "{summary}"
+    );
+    ensure!(rows("accept_queues")? == 4, "{summary}");
+    let standing = samples.iter().filter(|s| s["what"] == "standing");
+    for sample in standing {
+        ensure!(sample["said"]["requests"].as_f64() > Some(0.0), "{sample}");
+    }
+    Ok(())
+}

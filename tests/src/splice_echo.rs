@@ -1,0 +1,31 @@
+//! `hopscope splice echo`: every byte comes back, the end comes last, and nothing stays behind.
+use anyhow::Result;
+use hopscope_tests::{Requirement, Suite};
+
+mod bounds;
+mod bytes;
+mod cases;
+mod client;
+mod lifecycle;
+mod network;
+mod server;
+
+pub(crate) fn register(suite: &mut Suite) {
+    bytes::register(suite);
+    cases::register(suite);
+    bounds::register(suite);
+    lifecycle::register(suite);
+}
+
+/// What the kernel's echo needs.
+const KERNEL: &[Requirement] = &[
+    Requirement::Root,
+    Requirement::Netns,
+    Requirement::SliceHooks,
+];
+
+/// A number of a summary line.
+fn number(summary: &serde_json::Value, path: &str) -> Result<u64> {
+    let found = summary.pointer(path).and_then(serde_json::Value::as_u64);
+    anyhow::Context::with_context(found, || format!("no number {path} in {summary}"))
+}

@@ -1,0 +1,135 @@
+//! A client that writes and does not read: what waits for it has a bound in every mode.
+use super::server::Server;
+use super::{KERNEL, network, number};
+use anyhow::{Result, bail, ensure};
+use hopscope_tests::{Requirement, Suite};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
+
+/// Beyond all buffers of a connection, beyond which nothing would stop it.
+const MOST: usize = 256 << 20;
+/// What buffers of both ends may hold (net.ipv4.tcp_rmem, tcp_wmem: 6 and 4 MiB by default), with room.
+const BOUND: usize = 64 << 20;
+const CHUNK: usize = 64 << 10;
+/// Nothing more is taken: the client is held back.
+const HELD_BACK_MS: u16 = 2000;
+
+pub(super) fn register(suite: &mut Suite) {
+    suite.case(
+        "splice_echo::a_client_that_does_not_read::egress",
+        KERNEL,
+        egress,
+    );
+    suite.case(
+        "splice_echo::a_client_that_does_not_read::ingress",
+        KERNEL,
+        || held_back(&["--mode", "kernel"]),
+    );
+    for mode in ["user", "uring"] {
+        let name = format!("splice_echo::a_client_that_does_not_read::{mode}");
+        let needs = &[Requirement::Root, Requirement::Netns];
+        suite.case(name, needs, move || held_back(&["--mode", mode]).map(drop));
+    }
+}
+
+enum End {
+    HeldBack,
+    Reset,
+    Never,
+}
+
+fn byte(at: usize) -> u8 {
+    (at % 251) as u8
+}
+
+/// Writes until it is held back or reset.
+fn flood(stream: &mut TcpStream) -> Result<(usize, End)> {
+    stream.set_nonblocking(true)?;
+    let pattern: Vec<u8> = (0..CHUNK + 251).map(byte).collect();
+    let mut sent = 0;
+    while sent < MOST {
+        let from = sent % 251;
+        match stream.write(&pattern[from..from + CHUNK]) {
+            Ok(n) => sent += n,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                let mut fds = [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)];
+                if poll(&mut fds, PollTimeout::from(HELD_BACK_MS))? == 0 {
+                    return Ok((sent, End::HeldBack));
+                }
+            }
+            Err(error)
+                if [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe].contains(&error.kind()) =>
+            {
+                return Ok((sent, End::Reset));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok((sent, End::Never))
+}
+
+/// The kernel cannot hold it back, so it is reset, and that is counted.
+fn egress() -> Result<()> {
+    network::own()?;
+    let words = [
+        "--mode",
+        "kernel",
+        "--no-local-clients",
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let server = Server::start(&words)?;
+    let mut stream = TcpStream::connect(server.address)?;
+    let (sent, end) = flood(&mut stream)?;
+    let summary = server.finish()?;
+    ensure!(
+        matches!(end, End::Reset),
+        "{sent} B without a reset: {summary}"
+    );
+    ensure!(sent < BOUND, "reset after {sent} B: {summary}");
+    ensure!(number(&summary, "/over_limit")? == 1, "{summary}");
+    ensure!(number(&summary, "/kernel/over_limit")? == 1, "{summary}");
+    Ok(())
+}
+
+/// It is held back, and when it reads after all, it gets everything.
+fn held_back(words: &[&str]) -> Result<()> {
+    network::own()?;
+    let server = Server::start(&[words, &["--listen", "127.0.0.1:0"]].concat())?;
+    let mut stream = TcpStream::connect(server.address)?;
+    let (sent, end) = flood(&mut stream)?;
+    match end {
+        End::HeldBack => ensure!(sent < BOUND, "held back after {sent} B"),
+        End::Reset => bail!("reset after {sent} B"),
+        End::Never => bail!("{sent} B were taken"),
+    }
+    stream.set_nonblocking(false)?;
+    stream.shutdown(Shutdown::Write)?;
+    let mut got = 0;
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let n = stream.read(&mut buffer)?;
+        if n == 0 {
+            break;
+        }
+        let right = buffer[..n].iter().enumerate();
+        let mut right = right.map(|(at, found)| *found == byte(got + at));
+        ensure!(right.all(|right| right), "other bytes after {got}");
+        got += n;
+    }
+    let summary = server.finish()?;
+    ensure!(got == sent, "{got} B of {sent} came back: {summary}");
+    if words.contains(&"kernel") {
+        // The kernel's part and then user space's.
+        let slow = number(&summary, "/kernel/client_is_slow")?;
+        let (kernel, user) = (
+            number(&summary, "/kernel/ingress_bytes")?,
+            number(&summary, "/user_bytes")?,
+        );
+        ensure!(slow == 1 && kernel > 0 && user > 0, "{summary}");
+        ensure!(kernel + user == sent as u64, "{summary}");
+    }
+    Ok(())
+}
