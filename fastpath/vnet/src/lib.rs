@@ -1,11 +1,14 @@
 //! Both ends of a virtio-net queue: when to tell the other end, and what that costs.
 //!
 //! [`policy`] decides when an end notifies the other. [`sim`] runs a driver and a device against each
-//! other in virtual time, with the same policies.
+//! other in virtual time, with the same policies. [`ring`] has both ends of a queue over guest memory, and
+//! [`end`] puts a policy on each.
 #![forbid(unsafe_code)]
 
+pub mod end;
 pub mod notifier;
 pub mod policy;
+pub mod ring;
 pub mod sim;
 mod time;
 

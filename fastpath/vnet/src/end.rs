@@ -1,0 +1,142 @@
+//! The two ends of a queue with their policies: what a front end and a back end are made of.
+//!
+//! Neither has a clock, a thread or a descriptor: time is an argument, and a notification is `true` as
+//! the answer. So both ends can be stepped in one thread, and every count is exact.
+use crate::Ns;
+use crate::notifier::Notifier;
+use crate::policy::{BadPolicy, Event, Kind};
+use crate::ring::{Chain, DeviceRing, DriverRing, Memory, RingError, Segment};
+
+/// The driver's end of a queue.
+pub struct Front<R> {
+    pub queue: R,
+    notifier: Notifier,
+}
+
+impl<R: DriverRing> Front<R> {
+    /// # Errors
+    /// As for [`Notifier::new`].
+    pub fn new(queue: R, kick: Kind) -> Result<Front<R>, BadPolicy> {
+        let notifier = Notifier::new(kick)?;
+        Ok(Front { queue, notifier })
+    }
+
+    /// Puts an entry into the ring. `waiting`: further ones that are at hand. True: kick now.
+    ///
+    /// # Errors
+    /// As for [`DriverRing::add`].
+    pub fn add(
+        &mut self,
+        memory: &Memory,
+        segments: &[Segment],
+        waiting: u32,
+        now: Ns,
+    ) -> Result<bool, RingError> {
+        self.queue.add(memory, segments)?;
+        let event = Event::Published {
+            waiting,
+            free: self.queue.free().into(),
+            peer: self.queue.device(memory)?,
+        };
+        Ok(self.decide(event, now))
+    }
+
+    /// To be called at [`Notifier::hold`]'s time. True: kick now.
+    ///
+    /// # Errors
+    /// As for [`DriverRing::device`].
+    pub fn due(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
+        if !self.notifier.due(now) {
+            return Ok(false);
+        }
+        let peer = self.queue.device(memory)?;
+        Ok(self.decide(Event::Due { peer }, now))
+    }
+
+    fn decide(&mut self, event: Event, now: Ns) -> bool {
+        let kick = self.notifier.on(event, now);
+        if self.notifier.policy().unannounced() == 0 {
+            self.queue.announced();
+        }
+        kick
+    }
+
+    pub fn notifier(&mut self) -> &mut Notifier {
+        &mut self.notifier
+    }
+}
+
+/// The device's end of a queue.
+pub struct Back<R> {
+    pub queue: R,
+    notifier: Notifier,
+}
+
+impl<R: DeviceRing> Back<R> {
+    /// # Errors
+    /// As for [`Notifier::new`].
+    pub fn new(queue: R, call: Kind) -> Result<Back<R>, BadPolicy> {
+        let notifier = Notifier::new(call)?;
+        Ok(Back { queue, notifier })
+    }
+
+    /// Takes the oldest available entry.
+    ///
+    /// # Errors
+    /// As for [`DeviceRing::pop`].
+    pub fn pop(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError> {
+        self.queue.pop(memory)
+    }
+
+    /// Gives an entry back, in which `len` bytes were written, and shows it. `goes_on`: the caller takes
+    /// what is available next; without it the batch ends here. True: call now.
+    ///
+    /// # Errors
+    /// As for [`DeviceRing::give_back`].
+    pub fn done(
+        &mut self,
+        memory: &Memory,
+        id: u16,
+        len: u32,
+        goes_on: bool,
+        now: Ns,
+    ) -> Result<bool, RingError> {
+        self.queue.give_back(memory, id, len)?;
+        self.queue.publish(memory)?;
+        let waiting = match goes_on {
+            true => self.queue.more(memory)?.into(),
+            false => 0,
+        };
+        let event = Event::Published {
+            waiting,
+            // The used ring has room for every entry there is.
+            free: u32::MAX,
+            peer: self.queue.driver(memory)?,
+        };
+        Ok(self.decide(event, now))
+    }
+
+    /// To be called at [`Notifier::hold`]'s time. True: call now.
+    ///
+    /// # Errors
+    /// As for [`DeviceRing::driver`].
+    pub fn due(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
+        if !self.notifier.due(now) {
+            return Ok(false);
+        }
+        let peer = self.queue.driver(memory)?;
+        Ok(self.decide(Event::Due { peer }, now))
+    }
+
+    fn decide(&mut self, event: Event, now: Ns) -> bool {
+        let call = self.notifier.on(event, now);
+        if self.notifier.policy().unannounced() == 0 {
+            self.queue.announced();
+        }
+        call
+    }
+
+    pub fn notifier(&mut self) -> &mut Notifier {
+        &mut self.notifier
+    }
+}

@@ -1,0 +1,34 @@
+//! What a peer did that no queue allows.
+use vm_memory::GuestMemoryError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum RingError {
+    #[error("a queue of {size} entries: a power of two up to 32768 is allowed")]
+    Size { size: u16 },
+    #[error("the {part} of the queue is at {address:#x}: it must be a multiple of {align}")]
+    Alignment {
+        part: &'static str,
+        address: u64,
+        align: u64,
+    },
+    #[error("the peer's index went from {from} to {to}: more than the queue's {size} entries")]
+    IndexJump { from: u16, to: u16, size: u16 },
+    #[error("descriptor {index} of a table of {size}")]
+    OutOfTable { index: u32, size: u32 },
+    #[error("a chain of more than {size} descriptors: a loop, or longer than the queue")]
+    TooLong { size: u16 },
+    #[error("an indirect table {what}")]
+    Indirect { what: &'static str },
+    #[error("a buffer to be read behind one to be written")]
+    Order,
+    #[error("the peer gave back entry {id}, which it does not have")]
+    NotOutstanding { id: u32 },
+    #[error("entry {id} was made available twice")]
+    Twice { id: u32 },
+    #[error("{asked} descriptors were asked for, {free} are free")]
+    Full { asked: usize, free: u16 },
+    #[error("an empty chain")]
+    Empty,
+    #[error("the queue lies outside the guest's memory: {0}")]
+    Memory(#[from] GuestMemoryError),
+}

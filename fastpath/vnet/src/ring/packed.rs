@@ -1,0 +1,226 @@
+//! The packed virtqueue (virtio 1.3, 2.8).
+//!
+//! ```text
+//! descriptor   le64 addr | le32 len | le16 id | le16 flags     16 bytes each, written by both ends
+//! suppression  le16 offset, bit 15: wrap counter | le16 flags  one written by each end
+//! ```
+use super::{Features, Layout, Memory, RingError, SIZE_MAX};
+use crate::policy::Peer;
+use std::sync::atomic::{Ordering, fence};
+use vm_memory::{Bytes, GuestAddress};
+
+mod device;
+mod driver;
+
+pub use device::DeviceQueue;
+pub use driver::DriverQueue;
+
+const LEN: u64 = 16;
+const NEXT: u16 = 1;
+const WRITE: u16 = 2;
+const INDIRECT: u16 = 4;
+const AVAILABLE: u16 = 1 << 7;
+const USED: u16 = 1 << 15;
+
+/// `RING_EVENT_FLAGS_…` (2.8.10)
+const ENABLE: u16 = 0;
+const DISABLE: u16 = 1;
+const AT_DESCRIPTOR: u16 = 2;
+/// The wrap counter beside an offset.
+const WRAP: u16 = 1 << 15;
+
+/// A place in the ring: how far, and in which lap. Laps are told apart by one bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    slot: u16,
+    wrap: bool,
+}
+
+impl Place {
+    const START: Place = Place {
+        slot: 0,
+        wrap: true,
+    };
+
+    /// `count` is at most `size`.
+    fn plus(self, count: u16, size: u16) -> Place {
+        let slot = u32::from(self.slot) + u32::from(count);
+        match slot < u32::from(size) {
+            true => Place {
+                slot: slot as u16,
+                ..self
+            },
+            false => Place {
+                slot: (slot - u32::from(size)) as u16,
+                wrap: !self.wrap,
+            },
+        }
+    }
+
+    /// Both marks of a descriptor that its driver made available here.
+    fn available(self) -> u16 {
+        if self.wrap { AVAILABLE } else { USED }
+    }
+
+    /// Both marks of a descriptor that its device used here.
+    fn used(self) -> u16 {
+        if self.wrap { AVAILABLE | USED } else { 0 }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Ring {
+    layout: Layout,
+    features: Features,
+}
+
+impl Ring {
+    fn new(layout: Layout, features: Features) -> Result<Ring, RingError> {
+        // Any size is allowed here, not only powers of two.
+        if layout.size == 0 || layout.size > SIZE_MAX {
+            return Err(RingError::Size { size: layout.size });
+        }
+        for (part, address, align) in [
+            ("descriptor ring", layout.descriptors.0, 16),
+            ("driver's event suppression", layout.driver.0, 4),
+            ("device's event suppression", layout.device.0, 4),
+        ] {
+            if !address.is_multiple_of(align) {
+                return Err(RingError::Alignment {
+                    part,
+                    address,
+                    align,
+                });
+            }
+        }
+        Ok(Ring { layout, features })
+    }
+
+    fn descriptor(&self, place: Place) -> GuestAddress {
+        at(self.layout.descriptors, LEN * u64::from(place.slot))
+    }
+
+    /// The flags alone: whatever they announce is read after them.
+    fn flags(&self, memory: &Memory, place: Place) -> Result<u16, RingError> {
+        let address = at(self.descriptor(place), 14);
+        Ok(u16::from_le(memory.load(address, Ordering::Acquire)?))
+    }
+
+    /// The flags alone: whatever they announce was written before them.
+    fn set_flags(&self, memory: &Memory, place: Place, flags: u16) -> Result<(), RingError> {
+        let address = at(self.descriptor(place), 14);
+        Ok(memory.store(flags.to_le(), address, Ordering::Release)?)
+    }
+
+    fn marks(&self, memory: &Memory, place: Place) -> Result<u16, RingError> {
+        Ok(self.flags(memory, place)? & (AVAILABLE | USED))
+    }
+
+    /// Asks in `area` for a notification at `place`, if the event index was negotiated; else for each.
+    fn ask(&self, memory: &Memory, area: GuestAddress, place: Place) -> Result<(), RingError> {
+        let flags = match self.features.event_idx {
+            true => {
+                let wrap = if place.wrap { WRAP } else { 0 };
+                let offset: u16 = place.slot | wrap;
+                memory.store(offset.to_le(), area, Ordering::Relaxed)?;
+                AT_DESCRIPTOR
+            }
+            false => ENABLE,
+        };
+        memory.store(flags.to_le(), at(area, 2), Ordering::Release)?;
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn hush(&self, memory: &Memory, area: GuestAddress) -> Result<(), RingError> {
+        Ok(memory.store(DISABLE.to_le(), at(area, 2), Ordering::Release)?)
+    }
+
+    /// Whether the peer asked in `area` for a notification of the `since` descriptors before `place`.
+    fn wanted(
+        &self,
+        memory: &Memory,
+        area: GuestAddress,
+        place: Place,
+        since: u16,
+    ) -> Result<Peer, RingError> {
+        // The peer asks, then looks at the ring; we wrote to it, then look whether it asked.
+        fence(Ordering::SeqCst);
+        let flags = u16::from_le(memory.load(at(area, 2), Ordering::Acquire)?);
+        let wanted = match flags {
+            DISABLE => false,
+            AT_DESCRIPTOR if self.features.event_idx => {
+                let offset = u16::from_le(memory.load(area, Ordering::Relaxed)?);
+                let size = self.layout.size;
+                // One of the lap before counts as that much less than 0.
+                let lap = if (offset & WRAP != 0) == place.wrap {
+                    0
+                } else {
+                    size
+                };
+                let event = (offset & !WRAP).wrapping_sub(lap);
+                let old = place.slot.wrapping_sub(since);
+                since > size || super::passed(event, old, place.slot)
+            }
+            // Also what no specification knows: a notification too many does no harm.
+            _ => true,
+        };
+        Ok(match wanted {
+            true => Peer::Asleep,
+            false => Peer::Awake,
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Descriptor {
+    address: u64,
+    len: u32,
+    id: u16,
+    flags: u16,
+}
+
+impl Descriptor {
+    fn read(memory: &Memory, from: GuestAddress) -> Result<Descriptor, RingError> {
+        let mut bytes = [0; LEN as usize];
+        memory.read_slice(&mut bytes, from)?;
+        let [
+            a0,
+            a1,
+            a2,
+            a3,
+            a4,
+            a5,
+            a6,
+            a7,
+            l0,
+            l1,
+            l2,
+            l3,
+            i0,
+            i1,
+            f0,
+            f1,
+        ] = bytes;
+        Ok(Descriptor {
+            address: u64::from_le_bytes([a0, a1, a2, a3, a4, a5, a6, a7]),
+            len: u32::from_le_bytes([l0, l1, l2, l3]),
+            id: u16::from_le_bytes([i0, i1]),
+            flags: u16::from_le_bytes([f0, f1]),
+        })
+    }
+
+    /// All but the flags.
+    fn write(self, memory: &Memory, to: GuestAddress) -> Result<(), RingError> {
+        let mut bytes = [0; 14];
+        bytes[..8].copy_from_slice(&self.address.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.len.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.id.to_le_bytes());
+        Ok(memory.write_slice(&bytes, to)?)
+    }
+}
+
+/// An address beyond the last one is in no region, and fails where it is used.
+fn at(base: GuestAddress, offset: u64) -> GuestAddress {
+    GuestAddress(base.0.saturating_add(offset))
+}

@@ -1,0 +1,170 @@
+//! The device's end: takes chains, gives them back in any order.
+use super::{Descriptor, INDIRECT, LEN, NEXT, Place, Ring, WRITE, at};
+use crate::policy::Peer;
+use crate::ring::{Chain, DeviceRing, Features, Layout, Memory, RingError, Segment};
+use vm_memory::GuestAddress;
+
+pub struct DeviceQueue {
+    ring: Ring,
+    next_available: Place,
+    next_used: Place,
+    /// By number: descriptors of an entry that this end has; 0: it has none of that number.
+    taken: Vec<u16>,
+    /// The first entry given back that the driver cannot see yet, with the flags that will show it.
+    hidden: Option<(Place, u16)>,
+    /// Descriptors given back since the driver was called.
+    unannounced: u16,
+    /// The same of those that the driver can see.
+    shown: u16,
+}
+
+impl DeviceQueue {
+    /// # Errors
+    /// A size or an alignment that no queue has.
+    pub fn new(layout: Layout, features: Features) -> Result<DeviceQueue, RingError> {
+        Ok(DeviceQueue {
+            ring: Ring::new(layout, features)?,
+            next_available: Place::START,
+            next_used: Place::START,
+            taken: vec![0; layout.size.into()],
+            hidden: None,
+            unannounced: 0,
+            shown: 0,
+        })
+    }
+
+    fn is_available(&self, memory: &Memory, place: Place) -> Result<bool, RingError> {
+        Ok(self.ring.marks(memory, place)? == place.available())
+    }
+
+    fn segment(chain: &mut Chain, size: u16, from: Descriptor) -> Result<(), RingError> {
+        let writable = from.flags & WRITE != 0;
+        if !writable && chain.segments.last().is_some_and(|last| last.writable) {
+            return Err(RingError::Order);
+        }
+        if chain.segments.len() >= usize::from(size) {
+            return Err(RingError::TooLong { size });
+        }
+        chain.segments.push(Segment {
+            address: GuestAddress(from.address),
+            len: from.len,
+            writable,
+        });
+        Ok(())
+    }
+
+    /// 2.8.8: a table's descriptors follow each other; only their write flag counts.
+    fn table(&self, memory: &Memory, chain: &mut Chain, from: Descriptor) -> Result<(), RingError> {
+        let what = match () {
+            () if !self.ring.features.indirect => "was not negotiated",
+            () if !chain.segments.is_empty() || from.flags & NEXT != 0 => "within a chain",
+            () if from.len == 0 => "without descriptors",
+            () if !u64::from(from.len).is_multiple_of(LEN) => "whose length is no multiple of 16",
+            () => {
+                for n in 0..u64::from(from.len) / LEN {
+                    let place = at(GuestAddress(from.address), LEN * n);
+                    let descriptor = Descriptor::read(memory, place)?;
+                    Self::segment(chain, self.ring.layout.size, descriptor)?;
+                }
+                return Ok(());
+            }
+        };
+        Err(RingError::Indirect { what })
+    }
+}
+
+impl DeviceRing for DeviceQueue {
+    fn more(&self, memory: &Memory) -> Result<bool, RingError> {
+        self.is_available(memory, self.next_available)
+    }
+
+    fn pop(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError> {
+        if !self.more(memory)? {
+            return Ok(None);
+        }
+        let size = self.ring.layout.size;
+        let mut chain = Chain::default();
+        let mut count = 0;
+        loop {
+            let place = self.next_available.plus(count, size);
+            let descriptor = Descriptor::read(memory, self.ring.descriptor(place))?;
+            count += 1;
+            // The last one's number is the entry's.
+            chain.id = descriptor.id;
+            if descriptor.flags & INDIRECT != 0 {
+                self.table(memory, &mut chain, descriptor)?;
+                break;
+            }
+            Self::segment(&mut chain, size, descriptor)?;
+            if descriptor.flags & NEXT == 0 {
+                break;
+            }
+        }
+        let index = chain.id.into();
+        match self.taken.get_mut(usize::from(chain.id)) {
+            None => {
+                let size = size.into();
+                Err(RingError::OutOfTable { index, size })
+            }
+            Some(taken) if *taken != 0 => Err(RingError::Twice { id: index }),
+            Some(taken) => {
+                *taken = count;
+                self.next_available = self.next_available.plus(count, size);
+                Ok(Some(chain))
+            }
+        }
+    }
+
+    fn give_back(&mut self, memory: &Memory, id: u16, len: u32) -> Result<(), RingError> {
+        let taken = self.taken.get_mut(usize::from(id));
+        let count = taken.map(std::mem::take).unwrap_or(0);
+        if count == 0 {
+            return Err(RingError::NotOutstanding { id: id.into() });
+        }
+        let place = self.next_used;
+        let used = Descriptor {
+            address: 0,
+            len,
+            id,
+            flags: 0,
+        };
+        used.write(memory, self.ring.descriptor(place))?;
+        let flags = place.used() | if len > 0 { WRITE } else { 0 };
+        match self.hidden {
+            // The driver looks at entries in turn: one that it cannot see hides those behind.
+            Some(_) => self.ring.set_flags(memory, place, flags)?,
+            None => self.hidden = Some((place, flags)),
+        }
+        self.next_used = place.plus(count, self.ring.layout.size);
+        self.unannounced = self.unannounced.saturating_add(count);
+        Ok(())
+    }
+
+    fn publish(&mut self, memory: &Memory) -> Result<(), RingError> {
+        if let Some((place, flags)) = self.hidden.take() {
+            self.ring.set_flags(memory, place, flags)?;
+        }
+        self.shown = self.unannounced;
+        Ok(())
+    }
+
+    fn driver(&self, memory: &Memory) -> Result<Peer, RingError> {
+        let area = self.ring.layout.driver;
+        self.ring.wanted(memory, area, self.next_used, self.shown)
+    }
+
+    fn announced(&mut self) {
+        self.unannounced -= self.shown;
+        self.shown = 0;
+    }
+
+    fn ask(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
+        let place = self.next_available.plus(ahead, self.ring.layout.size);
+        self.ring.ask(memory, self.ring.layout.device, place)?;
+        self.is_available(memory, place)
+    }
+
+    fn hush(&mut self, memory: &Memory) -> Result<(), RingError> {
+        self.ring.hush(memory, self.ring.layout.device)
+    }
+}

@@ -1,0 +1,150 @@
+//! The device's end: takes chains, gives them back, asks for kicks, tells whether a call is wanted.
+use super::{Fields, NO_NOTIFICATION, descriptor, load, store};
+use crate::policy::Peer;
+use crate::ring::{Chain, DeviceRing, Features, Layout, Memory, RingError, passed};
+use std::sync::atomic::{Ordering, fence};
+use vm_memory::Bytes;
+
+pub struct DeviceQueue {
+    fields: Fields,
+    features: Features,
+    /// The next entry of the available ring to be taken.
+    next_available: u16,
+    /// Of the used ring: written up to here.
+    next_used: u16,
+    /// Of the used ring: seen by the driver up to here.
+    published: u16,
+    /// Of the used ring: announced, or left to a driver that looks, up to here.
+    announced: u16,
+}
+
+impl DeviceQueue {
+    /// `base`: the next entry to be taken, of both rings (`VHOST_USER_SET_VRING_BASE`).
+    ///
+    /// # Errors
+    /// A size or an alignment that no queue has.
+    pub fn new(layout: Layout, features: Features, base: u16) -> Result<DeviceQueue, RingError> {
+        Ok(DeviceQueue {
+            fields: Fields::new(layout)?,
+            features,
+            next_available: base,
+            next_used: base,
+            published: base,
+            announced: base,
+        })
+    }
+
+    /// After a restart in the midst: what the driver has seen as used is where this end goes on.
+    ///
+    /// # Errors
+    /// The used ring is not in the guest's memory.
+    pub fn resume(&mut self, memory: &Memory) -> Result<(), RingError> {
+        let used = load(memory, self.fields.used_index(), Ordering::Acquire)?;
+        (self.next_used, self.published, self.announced) = (used, used, used);
+        Ok(())
+    }
+
+    /// The next entry to be taken, for `VHOST_USER_GET_VRING_BASE`.
+    pub fn base(&self) -> u16 {
+        self.next_available
+    }
+
+    /// Entries that could be taken now.
+    ///
+    /// # Errors
+    /// An index that is further ahead than the queue is long.
+    pub fn available(&self, memory: &Memory) -> Result<u16, RingError> {
+        let index = load(memory, self.fields.available_index(), Ordering::Acquire)?;
+        let ahead = index.wrapping_sub(self.next_available);
+        match ahead <= self.fields.size() {
+            true => Ok(ahead),
+            false => Err(RingError::IndexJump {
+                from: self.next_available,
+                to: index,
+                size: self.fields.size(),
+            }),
+        }
+    }
+
+    /// Puts entries taken last back: they are the next to be taken again.
+    pub fn push_back(&mut self, entries: u16) {
+        self.next_available = self.next_available.wrapping_sub(entries);
+    }
+}
+
+impl DeviceRing for DeviceQueue {
+    fn more(&self, memory: &Memory) -> Result<bool, RingError> {
+        Ok(self.available(memory)? > 0)
+    }
+
+    fn pop(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError> {
+        if self.available(memory)? == 0 {
+            return Ok(None);
+        }
+        let entry = self.fields.available_entry(self.next_available);
+        // The index above was read first.
+        let head = load(memory, entry, Ordering::Relaxed)?;
+        let layout = self.fields.0;
+        let chain =
+            descriptor::chain(memory, layout.descriptors, layout.size, self.features, head)?;
+        self.next_available = self.next_available.wrapping_add(1);
+        Ok(Some(chain))
+    }
+
+    fn give_back(&mut self, memory: &Memory, id: u16, len: u32) -> Result<(), RingError> {
+        let mut entry = [0; 8];
+        entry[..4].copy_from_slice(&u32::from(id).to_le_bytes());
+        entry[4..].copy_from_slice(&len.to_le_bytes());
+        memory.write_slice(&entry, self.fields.used_entry(self.next_used))?;
+        self.next_used = self.next_used.wrapping_add(1);
+        Ok(())
+    }
+
+    fn publish(&mut self, memory: &Memory) -> Result<(), RingError> {
+        store(memory, self.fields.used_index(), self.next_used)?;
+        self.published = self.next_used;
+        Ok(())
+    }
+
+    fn driver(&self, memory: &Memory) -> Result<Peer, RingError> {
+        // The driver asks, then looks for used entries; we publish, then look whether it asked.
+        fence(Ordering::SeqCst);
+        let wanted = match self.features.event_idx {
+            true => {
+                let event = load(memory, self.fields.used_event(), Ordering::Relaxed)?;
+                passed(event, self.announced, self.published)
+            }
+            false => {
+                let flags = load(memory, self.fields.available_flags(), Ordering::Relaxed)?;
+                flags & NO_NOTIFICATION == 0
+            }
+        };
+        Ok(match wanted {
+            true => Peer::Asleep,
+            false => Peer::Awake,
+        })
+    }
+
+    fn announced(&mut self) {
+        self.announced = self.published;
+    }
+
+    fn ask(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
+        match self.features.event_idx {
+            true => {
+                let event = self.next_available.wrapping_add(ahead);
+                store(memory, self.fields.available_event(), event)?;
+            }
+            false => store(memory, self.fields.used_flags(), 0)?,
+        }
+        fence(Ordering::SeqCst);
+        Ok(self.available(memory)? > ahead)
+    }
+
+    fn hush(&mut self, memory: &Memory) -> Result<(), RingError> {
+        match self.features.event_idx {
+            true => Ok(()),
+            false => store(memory, self.fields.used_flags(), NO_NOTIFICATION),
+        }
+    }
+}

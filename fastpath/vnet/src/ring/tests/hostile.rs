@@ -1,0 +1,184 @@
+//! Whatever a peer writes: an error or a chain within memory, in bounded time, and never a panic.
+use super::*;
+use proptest::prelude::*;
+
+/// Writes where the queue's parts are, each either anything or something near what is allowed.
+fn scribble() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
+    let place = prop_oneof![
+        0x1000..0x1100u64,
+        0x1_0000..0x1_0020u64,
+        0x2_0000..0x2_0060u64,
+        0x3_0000..0x3_0100u64,
+    ];
+    let small = prop::collection::vec(prop_oneof![Just(0u8), 0..9u8], 1..20);
+    let bytes = prop_oneof![small, prop::collection::vec(any::<u8>(), 1..20)];
+    prop::collection::vec((place, bytes), 0..30)
+}
+
+/// A descriptor of small numbers, so that chains, loops and tables happen.
+fn descriptor() -> impl Strategy<Value = (u64, u32, u16, u16)> {
+    let address = prop_oneof![
+        Just(0x3_0000u64),
+        Just(BUFFERS),
+        Just(u64::MAX - 7),
+        any::<u64>()
+    ];
+    let len = prop_oneof![Just(16u32), Just(64), Just(0), Just(u32::MAX), 0..200u32];
+    (address, len, 0..8u16, 0..10u16)
+}
+
+fn put(memory: &Memory, base: u64, descriptors: &[(u64, u32, u16, u16)]) {
+    for (n, (address, len, flags, next)) in descriptors.iter().enumerate() {
+        let mut bytes = address.to_le_bytes().to_vec();
+        bytes.extend(len.to_le_bytes());
+        bytes.extend(flags.to_le_bytes());
+        bytes.extend(next.to_le_bytes());
+        let at = GuestAddress(base + 16 * n as u64);
+        memory.write_slice(&bytes, at).expect("in memory");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_device_survives_any_driver(
+        table in prop::collection::vec(descriptor(), 8),
+        indirect in prop::collection::vec(descriptor(), 8),
+        scribbles in scribble(), index in prop_oneof![0..9u16, any::<u16>()], event_idx in any::<bool>(),
+    ) {
+        let memory = memory();
+        put(&memory, 0x1000, &table);
+        put(&memory, 0x3_0000, &indirect);
+        for entry in 0..8u16 {
+            let at = GuestAddress(0x1_0004 + 2 * u64::from(entry));
+            memory.write_obj(entry, at).expect("in memory");
+        }
+        memory.write_obj(index, GuestAddress(0x1_0002)).expect("in memory");
+        for (place, bytes) in scribbles {
+            memory.write_slice(&bytes, GuestAddress(place)).expect("in memory");
+        }
+        let mut device = DeviceQueue::new(layout(8), features(event_idx), 0).expect("fair");
+        for _ in 0..8 {
+            let Ok(Some(chain)) = device.pop(&memory) else { break };
+            prop_assert!((1..=8).contains(&chain.segments.len()));
+            let first_writable = chain.segments.iter().position(|s| s.writable);
+            let split = first_writable.unwrap_or(chain.segments.len());
+            prop_assert!(chain.segments[split..].iter().all(|s| s.writable));
+            // Bytes outside of the memory are an error, not a crash.
+            let mut bytes = [0; 2_048];
+            if let Ok(len) = chain.read(&memory, 0, &mut bytes) {
+                prop_assert_eq!(len, chain.readable_len().min(2_048));
+            }
+            let _ = chain.write(&memory, 1, &bytes);
+            let _ = device.give_back(&memory, chain.id, 1);
+            let _ = device.publish(&memory);
+            let _ = device.driver(&memory);
+            device.announced();
+            let _ = device.ask(&memory, 0);
+        }
+    }
+
+    #[test]
+    fn a_driver_survives_any_device(scribbles in scribble(), event_idx in any::<bool>()) {
+        let memory = memory();
+        let (mut driver, _) = ends(&memory, 8, features(event_idx));
+        for n in 0..5 {
+            driver.add(&memory, &[buffer(n, 1, n % 2 == 0)]).expect("free");
+        }
+        for (place, bytes) in scribbles {
+            memory.write_slice(&bytes, GuestAddress(place)).expect("in memory");
+        }
+        // Five are out: more cannot come back, and none twice.
+        let mut back = Vec::new();
+        while let Ok(Some((id, _))) = driver.reclaim(&memory) {
+            back.push(id);
+        }
+        prop_assert!(back.len() <= 5);
+        back.sort_unstable();
+        back.dedup();
+        prop_assert_eq!(usize::from(driver.free()), 3 + back.len());
+        let _ = driver.device(&memory);
+        let _ = driver.ask(&memory, 0);
+    }
+}
+
+#[test]
+fn each_refusal_says_what_was_wrong() {
+    let chain = |descriptors: &[(u64, u32, u16, u16)], indirect: &[(u64, u32, u16, u16)]| {
+        let memory = memory();
+        put(&memory, 0x1000, descriptors);
+        put(&memory, 0x3_0000, indirect);
+        memory
+            .write_obj(1u16, GuestAddress(0x1_0002))
+            .expect("in memory");
+        let mut device = DeviceQueue::new(layout(4), features(true), 0).expect("fair");
+        device.pop(&memory).expect_err("refused").to_string()
+    };
+    let (b, t) = (BUFFERS, 0x3_0000);
+    for (said, descriptors, indirect) in [
+        ("a chain of more than 4", vec![(b, 1, 1, 0)], vec![]),
+        ("descriptor 9 of a table of 4", vec![(b, 1, 1, 9)], vec![]),
+        (
+            "to be read behind",
+            vec![(b, 1, 3, 1), (b, 1, 0, 0)],
+            vec![],
+        ),
+        ("with a next descriptor", vec![(t, 16, 5, 1)], vec![]),
+        ("without descriptors", vec![(t, 0, 4, 0)], vec![]),
+        ("no multiple of 16", vec![(t, 17, 4, 0)], vec![]),
+        ("within another", vec![(t, 16, 4, 0)], vec![(t, 16, 4, 0)]),
+        (
+            "descriptor 1 of a table of 1",
+            vec![(t, 16, 4, 0)],
+            vec![(b, 1, 1, 1)],
+        ),
+        (
+            "a chain of more than 4",
+            vec![(t, 80, 4, 0)],
+            vec![
+                (b, 1, 1, 1),
+                (b, 1, 1, 2),
+                (b, 1, 1, 3),
+                (b, 1, 1, 4),
+                (b, 1, 0, 0),
+            ],
+        ),
+        (
+            "outside the guest's memory",
+            vec![(u64::MAX - 15, 16, 4, 0)],
+            vec![],
+        ),
+    ] {
+        let line = chain(&descriptors, &indirect);
+        assert!(line.contains(said), "{said}: {line}");
+    }
+}
+
+#[test]
+fn an_index_cannot_run_ahead_of_the_ring() {
+    let memory = memory();
+    let (mut driver, mut device) = ends(&memory, 4, features(true));
+    memory
+        .write_obj(5u16, GuestAddress(0x1_0002))
+        .expect("in memory");
+    let error = device.pop(&memory).expect_err("refused").to_string();
+    assert_eq!(
+        error,
+        "the peer's index went from 0 to 5: more than the queue's 4 entries"
+    );
+    memory
+        .write_obj(0xffffu16, GuestAddress(0x2_0002))
+        .expect("in memory");
+    assert!(matches!(
+        driver.reclaim(&memory),
+        Err(RingError::IndexJump { .. })
+    ));
+    memory
+        .write_obj(1u16, GuestAddress(0x2_0002))
+        .expect("in memory");
+    assert!(matches!(
+        driver.reclaim(&memory),
+        Err(RingError::NotOutstanding { id: 0 })
+    ));
+}
