@@ -5,7 +5,7 @@ use super::slices::{Part, slowest};
 use crate::one_timeline::Joined;
 use crate::slice::Opened;
 use hopscope_analyze::slice::{PacketSlices, RealTime, Sides, SliceStats, Slicer};
-use hopscope_event::slice::{SliceEntry, Sliced};
+use hopscope_event::slice::{SliceEntry, SliceEvent, Sliced};
 use hopscope_report::slice::{
     OneTimeline, SliceClosing, SlicePrinter, SliceSource, SliceView, write_one_timeline,
     write_sides, write_sides_json, write_slice_json,
@@ -16,9 +16,10 @@ use std::io::Write;
 /// Calls beside one packet that are kept.
 pub(super) const KEEP: usize = 4096;
 
-/// Recorded together, and no generated packets that could be meant instead.
+/// Recorded beside functions, called or not, and no generated packets that could be meant instead.
 pub(super) fn is_of(opened: &Opened, args: &ReportArgs) -> bool {
-    crate::one_timeline::has_both(&opened.reader)
+    let slice = opened.reader.tables().slice.as_ref();
+    slice.is_some_and(|entry| entry.event == SliceEvent::Time)
         && opened.reader.tables().streams.is_empty()
         && args.packets.is_none()
         && args.between.is_none()
