@@ -38,6 +38,8 @@ pub(super) struct Row {
     pub(super) rate_vs_user: Spread,
     pub(super) p50_vs_user: Spread,
     pub(super) failures: f64,
+    /// Windows in which nothing was answered: the machine was busy with others.
+    pub(super) idle_rounds: usize,
 }
 
 pub(super) struct Path<'a> {
@@ -118,7 +120,12 @@ fn ask(bench: &Bench<'_, '_>, path: &Path<'_>, server: &Running, load: Load) -> 
 }
 
 fn ratios(of: &[f64], to: &[f64]) -> Option<Spread> {
-    let ratios: Vec<f64> = of.iter().zip(to).map(|(of, to)| of / to).collect();
+    // A window in which nothing was answered has no ratio; it is in `idle_rounds`.
+    let pairs = of
+        .iter()
+        .zip(to)
+        .filter(|(of, to)| **of > 0.0 && **to > 0.0);
+    let ratios: Vec<f64> = pairs.map(|(of, to)| of / to).collect();
     Spread::of(&ratios)
 }
 
@@ -136,6 +143,7 @@ fn row(path: &'static str, load: Load, kind: Kind, found: &Found, base: &Found) 
         rate_vs_user: ratios(&found.rates, &base.rates)?,
         p50_vs_user: ratios(&found.p50_ns, &base.p50_ns)?,
         failures: found.failures,
+        idle_rounds: found.rates.iter().filter(|rate| **rate == 0.0).count(),
     })
 }
 

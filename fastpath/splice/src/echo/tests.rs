@@ -225,3 +225,47 @@ fn a_killed_server_leaves_nothing() {
         std::thread::yield_now();
     }
 }
+
+/// Keys in the youngest map of that name: tests of the echo run one at a time.
+fn keys(name: &str) -> usize {
+    use libbpf_rs::{MapCore, MapHandle, query::MapInfoIter};
+    let ids = MapInfoIter::default().filter(|info| info.name.to_string_lossy() == name);
+    let id = ids.map(|info| info.id).max().expect("the server has one");
+    MapHandle::from_map_id(id).unwrap().keys().count()
+}
+
+#[test]
+fn no_record_outlives_its_connection() {
+    let _alone = alone();
+    let Some(plan) = plan(true) else { return };
+    let server = EchoServer::start(&plan).unwrap();
+    for number in 0..300 {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        // Of those that send nothing the way is never decided.
+        if number % 3 > 0 {
+            stream.write_all(b"hello").unwrap();
+            stream.read_exact(&mut [0; 5]).unwrap();
+        }
+        if number % 3 == 2 {
+            let linger = nix::libc::linger {
+                l_onoff: 1,
+                l_linger: 0,
+            };
+            nix::sys::socket::setsockopt(&stream, nix::sys::socket::sockopt::Linger, &linger)
+                .unwrap();
+        }
+    }
+    // The last ones end a moment after their clients.
+    let maps = ["connections", "servers", "clients", "by_tuple"];
+    let left = || maps.map(keys);
+    for _ in 0..2000 {
+        if left() == [0; 4] {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(left(), [0; 4], "in {maps:?}: {:?}", server.report());
+    let report = server.stop().unwrap();
+    assert_eq!(report.counts.accepted, 300, "{report:?}");
+    assert_eq!(report.counts.open_at_stop, 0, "{report:?}");
+}
