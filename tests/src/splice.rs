@@ -50,6 +50,7 @@ pub(crate) fn register(suite: &mut Suite) {
         here,
         plain::attached,
     );
+    suite.case("splice::after_churn_the_maps_are_empty", here, plain::churn);
     suite.case(
         "splice::redis_is_none_the_wiser",
         &[Root, Splice, Redis],
@@ -80,6 +81,11 @@ pub(crate) fn register(suite: &mut Suite) {
         "splice::programs_that_would_hang_are_refused",
         &[Root, Splice, Nginx, Java],
         refused::readers,
+    );
+    suite.case(
+        "splice::a_program_that_would_hang_is_left_out",
+        &[Root, Splice, Nginx, Python3],
+        refused::reader_inside,
     );
     suite.case(
         "splice::policies_of_others_are_asked_about",

@@ -10,10 +10,12 @@ mod programs;
 mod record;
 mod said;
 mod slice;
+mod splice;
 
 pub(crate) fn register(suite: &mut Suite) {
     harness::register(suite);
     check::register(suite);
     record::register(suite);
     slice::register(suite);
+    splice::register(suite);
 }

@@ -61,7 +61,7 @@ impl Kernel {
 
 fn refusal(found: &Reason) -> String {
     format!(
-        "{}: {}, which this kernel answers with 0 for bytes that came by TCP: it could wait for ever, \
+        "{}: {}, which this kernel answers wrongly at joined sockets: it could wait for ever, \
          and is not joined (hopscope check splice; --allow {} if it only asks of other files)",
         found.name, found.why, found.name
     )

@@ -41,6 +41,9 @@ fn row(one: &Running, kind: &str) -> anyhow::Result<serde_json::Value> {
     line["pid"] = one.pid.into();
     line["ports"] = one.ports.clone().into();
     line["sockets"] = one.ends()?.into();
+    let (in_map, waiting) = one.entries();
+    line["sockets_in_map"] = in_map.into();
+    line["clients_not_told"] = waiting.into();
     line["connections_max"] = one.connections_max.into();
     line["limit_bytes"] = one.limit_bytes.into();
     line["guard"] = one.has_guard.into();

@@ -1,18 +1,19 @@
 //! The keeper: a small process beside an accelerator that outlives it. When the accelerator ends,
-//! killed or not, bytes may lie in queues that exist only as long as the maps do: the keeper holds
-//! them, has every message take TCP, and waits until the readers have taken what is theirs.
+//! killed or not, joined sockets hold the programs, and bytes may lie in queues that go with the map: the
+//! keeper has every message take TCP, and takes each socket out of the map once its queue is read.
 use anyhow::Context;
 use clap::Args;
 use hopscope_splice::cgroup::Group;
 use hopscope_splice::load::{Queues, Running, running};
 use nix::poll::{PollTimeout, poll};
+use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-const LOOK_AGAIN_MS: u8 = 5;
+const LOOK_AGAIN_MS: u8 = 20;
 /// Then it says for whom it waits.
 const SAY_AFTER: Duration = Duration::from_secs(1);
 
@@ -48,17 +49,26 @@ fn drain(of: &Running, queues: &Queues) -> anyhow::Result<()> {
     of.stop()?;
     let begun = Instant::now();
     let mut is_said = false;
+    // Seen empty once. A message whose way was chosen before the stop is in its queue by the next look.
+    let mut empty: HashSet<u64> = HashSet::new();
     loop {
         let waiting = queues.waiting()?;
-        if waiting.is_empty() {
+        let is_waiting = |cookie: &u64| waiting.iter().any(|one| one.cookie == *cookie);
+        let here: HashSet<u64> = of.sockets().into_iter().collect();
+        if here.is_empty() {
             return Ok(());
         }
-        if !is_said && begun.elapsed() > SAY_AFTER {
+        let now_empty: HashSet<u64> = here.into_iter().filter(|one| !is_waiting(one)).collect();
+        for cookie in now_empty.intersection(&empty) {
+            of.release(*cookie);
+        }
+        empty = now_empty;
+        if !is_said && begun.elapsed() > SAY_AFTER && !waiting.is_empty() {
             is_said = true;
             let bytes: u64 = waiting.iter().map(|one| one.bytes).sum();
             eprintln!(
                 "hopscope: {} sockets have {bytes} bytes that their programs have not read; \
-                 waiting for them (a second Ctrl-C gives them up)",
+                 waiting for them (a second Ctrl-C gives that up)",
                 waiting.len()
             );
         }

@@ -7,7 +7,7 @@ use hopscope_splice::cgroup::{self, Group};
 use hopscope_splice::readers;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
@@ -44,7 +44,7 @@ fn within(
     signals: &Signals,
     kernel: &Kernel,
     group: &Group,
-    groups: Vec<std::path::PathBuf>,
+    groups: Vec<PathBuf>,
 ) -> anyhow::Result<ExitCode> {
     ask_about_policies(&groups, &args.common)?;
     let mut session = Session::start(&args.common, groups, Some(group), kernel)?;

@@ -21,6 +21,7 @@ pub(super) struct Session<'a> {
     watch: Watch,
     watched: Instant,
     common: &'a Common,
+    group: Option<&'a Group>,
 }
 
 impl<'a> Session<'a> {
@@ -28,7 +29,7 @@ impl<'a> Session<'a> {
     pub(super) fn start(
         common: &'a Common,
         groups: Vec<PathBuf>,
-        group: Option<&Group>,
+        group: Option<&'a Group>,
         kernel: &Kernel,
     ) -> anyhow::Result<Session<'a>> {
         let mut watch = Watch::new(groups.clone(), kernel);
@@ -47,6 +48,7 @@ impl<'a> Session<'a> {
             watch,
             watched: Instant::now(),
             common,
+            group,
         })
     }
 
@@ -59,7 +61,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// From here on everything takes TCP; waits for what is unread. A signal more, and it is given up.
+    /// From here on everything takes TCP; waits for what is unread. A signal more, and it does not wait:
+    /// sockets that are joined then hold what they need until they are closed.
     pub(super) fn end(mut self, signals: &Signals) -> anyhow::Result<Counts> {
         self.accelerator.stop()?;
         let before = signals.count();
@@ -68,11 +71,15 @@ impl<'a> Session<'a> {
                 let waiting = self.accelerator.queues()?.waiting()?;
                 let bytes: u64 = waiting.iter().map(|one| one.bytes).sum();
                 eprintln!(
-                    "hopscope: given up: {bytes} unread bytes of {} sockets are lost",
+                    "hopscope: not waited for: {} sockets with {bytes} unread bytes stay joined until they \
+                     are closed",
                     waiting.len()
                 );
                 let counts = self.accelerator.counts()?;
                 self.keeper.give_up();
+                if let Some(group) = self.group {
+                    group.leave()?;
+                }
                 return Ok(counts);
             }
             std::thread::sleep(POLL);

@@ -39,11 +39,11 @@ static __always_inline bool has_met(struct end *own)
 
 	if (own->peer.cookie)
 		return true;
-	found = bpf_map_lookup_elem(&met, &own->cookie);
+	found = bpf_map_lookup_elem(&splice_met, &own->cookie);
 	if (!found)
 		return false;
 	own->peer = *found;
-	bpf_map_delete_elem(&met, &own->cookie);
+	bpf_map_delete_elem(&splice_met, &own->cookie);
 	return true;
 }
 

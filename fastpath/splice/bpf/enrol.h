@@ -161,7 +161,7 @@ static __always_inline void on_server(struct bpf_sock_ops *ops)
 	}
 	own_peer.cookie = own->cookie;
 	own_peer.sock = own->sock;
-	if (bpf_map_update_elem(&met, &client.cookie, &own_peer, BPF_ANY))
+	if (bpf_map_update_elem(&splice_met, &client.cookie, &own_peer, BPF_ANY))
 		count(COUNT_MAP_ERROR);
 	count(COUNT_CONNECTIONS);
 }
@@ -177,7 +177,7 @@ static __always_inline void on_state(struct bpf_sock_ops *ops)
 	if (!own || !own->is_joined)
 		return;
 	own->is_joined = 0;
-	bpf_map_delete_elem(&met, &own->cookie);
+	bpf_map_delete_elem(&splice_met, &own->cookie);
 	__sync_fetch_and_add(&control.ends_now, -1);
 	count(COUNT_ENDS_LEFT);
 }

@@ -93,7 +93,7 @@ struct {
 	__uint(max_entries, 65536);
 	__type(key, u64);
 	__type(value, struct peer);
-} met SEC(".maps");
+} splice_met SEC(".maps");
 
 struct program_name {
 	char of[NAME_MAX];

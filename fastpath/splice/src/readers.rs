@@ -1,5 +1,5 @@
 //! Programs that ask the kernel how many bytes can be read (FIONREAD) and believe the answer. Where
-//! the kernel answers 0 for bytes that came by TCP, such a program waits for ever.
+//! the kernel answers 0 at joined sockets, such a program waits for ever.
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;

@@ -3,7 +3,8 @@
  * stream bursts TOTAL: the reader only reads when the writer cannot go on, and then a part of what is
  *   there: each time it begins anew, bytes that went two ways lie in front of it.
  * stream unread: nothing is read; how much is taken until the writer cannot go on.
- * stream hold: sends 100,000 bytes, says so, and reads when its stdin ends.
+ * stream hold: sends 100,000 bytes and says so; reads them for a line on its stdin, and says so; for
+ *   another line sends and reads as many again.
  * Says one line of JSON; 1 when a byte is wrong. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -120,10 +121,15 @@ int main(int argc, char **argv)
 		written = fill(from, 0, 100000);
 		printf("{\"written\": %lu}\n", (unsigned long)written);
 		fflush(stdout);
-		while (read(0, &byte, 1) > 0)
-			;
+		must(read(0, &byte, 1) == 1, "stdin");
+		read_up_to = take(to, 0, written);
+		printf("{\"read\": %lu}\n", (unsigned long)read_up_to);
+		fflush(stdout);
+		must(read(0, &byte, 1) == 1, "stdin");
+		written = 200000;
 	}
 	uint64_t total = argc > 2 ? strtoull(argv[2], NULL, 10) : written;
+	written = read_up_to;
 	while (read_up_to < total) {
 		uint64_t before = written;
 		written = fill(from, written, total);

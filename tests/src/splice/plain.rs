@@ -3,7 +3,7 @@ use super::bytes::SERVE_AND_TEST;
 use super::scene::{ANYWAY, Done, dir, program, splice, text};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run as command;
-use hopscope_tests::{Target, hopscope, hopscope_bin};
+use hopscope_tests::{Target, counts, hopscope, hopscope_bin};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -123,4 +123,44 @@ pub(super) fn attached() -> Result<()> {
         "{last}"
     );
     server.signal(Signal::SIGTERM)
+}
+
+/// Connections opened and closed as fast as it goes: nothing of them stays in a map.
+pub(super) fn churn() -> Result<()> {
+    let fifo = dir().join("port");
+    command(Command::new("mkfifo").arg(&fifo))?.expect_code(0)?;
+    let server = Target::spawn_now(Command::new(program("server")?).arg("127.0.0.1").arg(&fifo))?;
+    let port = std::fs::read_to_string(&fifo)?.trim().to_owned();
+    let ready = dir().join("ready");
+    let mut attach = Command::new(hopscope_bin());
+    attach
+        .args(["-q", "splice", "attach", ANYWAY, "--json", "--port", &port])
+        .args(["-p", &server.pid().to_string(), "--ready-file"])
+        .arg(&ready)
+        .stdout(Stdio::null());
+    let attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
+    let pid = attached.pid().to_string();
+    let tester = program("tester")?;
+    for (round, sources) in (0..counts().pick(3, 300)).zip(["1", "8"].into_iter().cycle()) {
+        command(Command::new(&tester).args(["127.0.0.1", &port, "1000", "100", sources]))?
+            .expect_code(0)?;
+        // The server's ends go a moment after the client has seen the last of them.
+        let mut stat = Value::Null;
+        for _ in 0..2_000 {
+            let said = hopscope(&["splice", "stat", "--of", &pid, "--json"])?.expect_code(0)?;
+            stat = serde_json::from_str(&said.stdout)?;
+            if stat["sockets"] == 0 && stat["sockets_in_map"] == 0 {
+                break;
+            }
+        }
+        ensure!(
+            stat["sockets"] == 0
+                && stat["sockets_in_map"] == 0
+                && stat["clients_not_told"] == 0
+                && stat["connections"] == 1000 * (round + 1)
+                && stat["ends_joined"] == stat["ends_left"],
+            "round {round}: {stat}"
+        );
+    }
+    Ok(())
 }

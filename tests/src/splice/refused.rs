@@ -1,5 +1,5 @@
 //! What cannot be joined is said in one line, with its reason.
-use super::scene::{ANYWAY, dir};
+use super::scene::{ANYWAY, dir, splice, text};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::{Output, run as command};
 use hopscope_tests::{Target, hopscope, hopscope_bin};
@@ -122,5 +122,47 @@ pub(super) fn policies() -> Result<()> {
     let out = hopscope(&["-q", "splice", "run", "--", "true"])?;
     own_failure(out, &["BPF programs of others", "packets", "--yes"])?;
     hopscope(&["-q", "splice", "run", ANYWAY, "--", "true"])?.expect_code(0)?;
+    Ok(())
+}
+
+/// Among others such a program is left out, and works: its connections are plain TCP, and counted.
+pub(super) fn reader_inside() -> Result<()> {
+    let check = hopscope(&["check", "splice", "--json"])?.expect_code(0)?;
+    let broken = |line: &str| line.contains("\"fionread-tcp\"") && line.contains("\"broken\"");
+    let must_refuse = check.stdout.lines().any(broken);
+    let port = std::net::TcpListener::bind("127.0.0.1:0")?
+        .local_addr()?
+        .port();
+    let config = format!(
+        "pid {dir}/pid; error_log {dir}/errors; user root; events {{}}\n\
+         http {{ access_log off; server {{ listen 127.0.0.1:{port}; root {dir}; }} }}\n",
+        dir = text(dir())?
+    );
+    std::fs::write(dir().join("nginx.conf"), config)?;
+    let script = r#"
+head -c 3000000 /dev/urandom > "$DIR/page"
+nginx -e "$DIR/errors" -c "$DIR/nginx.conf" || exit 1
+python3 -c "
+import sys, urllib.request
+for n in range(20):
+    got = urllib.request.urlopen('http://127.0.0.1:$PORT/page').read()
+    if got != open('$DIR/page', 'rb').read():
+        sys.exit('%d: %d bytes' % (n, len(got)))
+"; code=$?
+nginx -e "$DIR/errors" -c "$DIR/nginx.conf" -s stop
+exit $code
+"#;
+    let environment = [("DIR", text(dir())?), ("PORT", &port.to_string())];
+    let done = splice(&[], script, &environment)?;
+    done.expect_code(0)?;
+    done.expect_adds_up()?;
+    match must_refuse {
+        true => ensure!(
+            done.count("plain_refused")? == 20 && done.count("ends_joined")? == 0,
+            "{}",
+            done.summary
+        ),
+        false => ensure!(done.count("connections")? == 20, "{}", done.summary),
+    }
     Ok(())
 }

@@ -64,7 +64,7 @@ impl Accelerator {
                 let entries = match map.name().to_str() {
                     // A little more than may join: those that are closed leave after their count.
                     Some("splice_socks") => options.connections.saturating_mul(2) + 1024,
-                    Some("met") => options.connections,
+                    Some("splice_met") => options.connections,
                     _ => continue,
                 };
                 map.set_max_entries(entries)

@@ -12,6 +12,7 @@ pub struct Running {
     control: MapHandle,
     counts: MapHandle,
     socks: MapHandle,
+    met: MapHandle,
     pub ports: Vec<u16>,
     pub connections_max: u32,
     pub limit_bytes: u64,
@@ -31,7 +32,7 @@ pub fn running() -> Vec<Running> {
 
 fn of_process(pid: u32) -> Option<Running> {
     let fds = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-    let (mut settings, mut totals, mut socks) = (None, None, None);
+    let (mut settings, mut totals, mut socks, mut met) = (None, None, None, None);
     for fd in fds.flatten() {
         let target = fs::read_link(fd.path());
         if !target.is_ok_and(|target| target == Path::new("anon_inode:bpf-map")) {
@@ -44,10 +45,11 @@ fn of_process(pid: u32) -> Option<Running> {
             Some("splice.bss") => settings = Some(map),
             Some("splice_counts") if map.map_type() == MapType::PercpuArray => totals = Some(map),
             Some("splice_socks") => socks = Some(map),
+            Some("splice_met") => met = Some(map),
             _ => {}
         }
     }
-    Running::of(settings?, totals?, socks?).filter(|found| found.pid == pid)
+    Running::of(settings?, totals?, socks?, met?).filter(|found| found.pid == pid)
 }
 
 /// proc(5): the descriptor's information has the map's number.
@@ -59,7 +61,12 @@ fn map_of(pid: u32, fd: &str) -> Option<MapHandle> {
 
 impl Running {
     /// The process that started it is the one that is named; its keeper holds the same maps.
-    fn of(control: MapHandle, counts: MapHandle, socks: MapHandle) -> Option<Running> {
+    fn of(
+        control: MapHandle,
+        counts: MapHandle,
+        socks: MapHandle,
+        met: MapHandle,
+    ) -> Option<Running> {
         let set: Control = control::read(&control).ok()?;
         Some(Running {
             pid: set.pid,
@@ -70,6 +77,7 @@ impl Running {
             control,
             counts,
             socks,
+            met,
         })
     }
 
@@ -85,6 +93,25 @@ impl Running {
     /// As [`Running::counts`].
     pub fn ends(&self) -> Result<i64, LoadError> {
         Ok(control::read(&self.control)?.ends_now)
+    }
+
+    /// Sockets that the map of sockets still holds, and clients that wait to be told their server.
+    pub fn entries(&self) -> (usize, usize) {
+        (self.socks.keys().count(), self.met.keys().count())
+    }
+
+    /// Cookies of the sockets in the map.
+    pub fn sockets(&self) -> Vec<u64> {
+        let keys = self.socks.keys();
+        keys.filter_map(|key| Some(u64::from_ne_bytes(key.try_into().ok()?)))
+            .collect()
+    }
+
+    /// A socket is itself again. Bytes that lie in its queue are lost, so there must be none, and no
+    /// more may come: after [`Running::stop`], once [`Queues::waiting`] knows nothing of it.
+    pub fn release(&self, cookie: u64) {
+        // It may have left by itself.
+        let _ = self.socks.delete(&cookie.to_ne_bytes());
     }
 
     /// Every message takes TCP from now on; what was handed over can still be read.

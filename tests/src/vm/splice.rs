@@ -1,0 +1,85 @@
+//! Joined connections on another kernel: one that keeps no sum of what is unread.
+use super::guest::Guest;
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::requirement::find_program;
+use hopscope_tests::{Requirement, Suite, compile};
+use serde_json::Value;
+
+pub(super) fn register(suite: &mut Suite) {
+    use Requirement::{Gcc, Nginx, Vm};
+    suite.case("vm::connections_are_joined", &[Vm, Gcc, Nginx], joined);
+}
+
+/// The plain server and the client that compares every byte; a stopped and a bursting reader; and a
+/// web server, for which FIONREAD is wrong there too.
+fn joined() -> Result<()> {
+    let mut guest = Guest::new()?;
+    for name in ["server", "tester", "stream"] {
+        let source = format!("splice/{name}.c");
+        let program = compile("gcc", &[&source], &["-O2", "-static"])?;
+        guest.program(&program, &format!("/bin/{name}"))?;
+    }
+    let nginx = find_program("nginx").context("no nginx")?;
+    guest.program(&nginx, "/bin/nginx")?;
+    guest.file(
+        "/nginx.conf",
+        b"pid /tmp/pid; error_log /tmp/errors; user root; events {}\n\
+        http { access_log off; server { listen 127.0.0.1:8080; root /tmp; } }\n",
+    );
+    guest.file("/etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n");
+    guest.file("/etc/group", b"root:x:0:\n");
+    guest.step("check", "hopscope check splice --json");
+    guest.step(
+        "bytes",
+        "mkfifo /tmp/port
+        hopscope splice run --summary /tmp/summary -- sh -c '
+          server 127.0.0.1 /tmp/port & read port < /tmp/port
+          tester 127.0.0.1 $port 60 20; code=$?; kill $!; wait; exit $code' && cat /tmp/summary",
+    );
+    guest.step("order", "hopscope splice run -- stream bursts 20000000");
+    guest.step(
+        "unread",
+        "stream unread; hopscope splice run -- stream unread",
+    );
+    guest.step(
+        "nginx",
+        "mkdir -p /var/lib/nginx /var/log/nginx
+        head -c 700000 /dev/urandom > /tmp/page
+        hopscope splice run --summary /tmp/web -- sh -c '
+          nginx -e /tmp/errors -c /nginx.conf || exit 1
+          for n in 1 2 3; do wget -q -O /tmp/got http://127.0.0.1:8080/page && cmp /tmp/got /tmp/page || exit 2; done
+          nginx -e /tmp/errors -c /nginx.conf -s stop' && cat /tmp/web",
+    );
+    let run = guest.run()?;
+    let check = run.step("check")?.expect_code(0)?.stdout;
+    for line in check.lines() {
+        let line: Value = serde_json::from_str(line)?;
+        let is_vital = line["splice"]
+            .as_str()
+            .is_some_and(|so| so.contains("no socket"));
+        ensure!(!is_vital || line["state"] == "ok", "{line}");
+    }
+    let bytes = run.step("bytes")?.expect_code(0)?.stdout;
+    let counts: Value = serde_json::from_str(bytes.lines().last().context("no counts")?)?;
+    ensure!(counts["connections"] == 60, "{counts}");
+    run.step("order")?.expect_code(0)?;
+    let unread = run.step("unread")?.expect_code(0)?.stdout;
+    let unread: Vec<u64> = unread
+        .lines()
+        .map(|line| {
+            let line: Value = serde_json::from_str(line)?;
+            line["unread"].as_u64().context("unread")
+        })
+        .collect::<Result<_>>()?;
+    ensure!(
+        unread.len() == 2 && unread[1] <= 2 * unread[0],
+        "{unread:?}"
+    );
+    let web = run.step("nginx")?.expect_code(0)?.stdout;
+    let counts: Value = serde_json::from_str(web.lines().last().context("no counts")?)?;
+    ensure!(
+        counts["plain_refused"] == 3 && counts["ends_joined"] == 0,
+        "{counts}"
+    );
+    Ok(())
+}
