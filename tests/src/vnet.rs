@@ -82,6 +82,12 @@ fn refusals() -> Result<()> {
         (&["--load", "nan"], "NaN Mpps"),
         (&["--load", "1", "--burst", "0"], "bursts of 0"),
         (&["--burst", "2"], "--load"),
+        (&["--defer", "8:20"], "not by a flag"),
+        (&["--defer", "8"], "as in 8:20"),
+        (
+            &["--defer", "0:20", "--suppression", "index"],
+            "by 0 entries",
+        ),
         (&["--publish-ns", "0"], "at least 1 ns"),
         (&["--wake-ns", "2000000000"], "at most a second"),
     ] {

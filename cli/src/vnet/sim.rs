@@ -3,7 +3,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use hopscope_vnet::Ns;
 use hopscope_vnet::policy::Kind;
-use hopscope_vnet::sim::{self, Costs, Load, Outcome, Setup, Suppression};
+use hopscope_vnet::sim::{self, Costs, Defer, Load, Outcome, Setup, Suppression};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
@@ -36,6 +36,10 @@ pub struct SimArgs {
     /// How an end that works asks not to be notified
     #[arg(long, value_enum, default_value = "flag")]
     suppression: By,
+    /// The device asks for a kick only at the K-th entry, and wakes up by itself after US microseconds,
+    /// once it has served K entries in a row; with --suppression index
+    #[arg(long, value_name = "K:US", value_parser = defer)]
+    defer: Option<Defer>,
     #[command(flatten)]
     costs: CostArgs,
     /// One object a line
@@ -127,6 +131,15 @@ fn pairs(args: &SimArgs) -> Vec<(Kind, Kind)> {
     kicks.into_iter().map(pair).collect()
 }
 
+fn defer(text: &str) -> Result<Defer, String> {
+    let parts = text.split_once(':');
+    let parts =
+        parts.and_then(|(entries, us)| Some((entries.parse().ok()?, us.parse::<u32>().ok()?)));
+    let (entries, us) = parts.ok_or("two whole numbers: entries, and microseconds, as in 8:20")?;
+    let time = Ns::from_us(us.into());
+    Ok(Defer { entries, time })
+}
+
 fn load(mpps: f64, burst: u32) -> Load {
     Load { mpps, burst }
 }
@@ -139,6 +152,7 @@ fn setup(args: &SimArgs, (kick, call): (Kind, Kind), load: Load) -> Setup {
             By::Flag => Suppression::Flag,
             By::Index => Suppression::Index,
         },
+        defer: args.defer,
         costs: Costs {
             publish: Ns(args.costs.publish_ns),
             kick: Ns(args.costs.kick_ns),

@@ -25,7 +25,8 @@ pub use outcome::Outcome;
 pub use reference::{COLUMNS, Column, LOADS, reference};
 pub use world::run;
 
-use crate::policy::{BadPolicy, Kind};
+use crate::Ns;
+use crate::policy::{BadPolicy, HOLD_MAX, Kind};
 
 /// How an end that works asks not to be notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -38,11 +39,22 @@ pub enum Suppression {
     Index,
 }
 
+/// The device makes the driver kick less: before it sleeps it asks, by the event index, for a kick only at
+/// the `entries`-th entry from now, and wakes up by itself after `time`. It does so only when it has served
+/// that many since it woke up last; otherwise it asks for the next one, and sets no alarm. The driver
+/// need not know: any that honours the event index does it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Defer {
+    pub entries: u32,
+    pub time: Ns,
+}
+
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
     pub kick: Kind,
     pub call: Kind,
     pub suppression: Suppression,
+    pub defer: Option<Defer>,
     pub costs: Costs,
     pub load: Load,
     /// Entries of the ring.
@@ -65,6 +77,10 @@ pub enum BadSetup {
     Burst(u32),
     #[error("{what} of {ns} ns: at most a second")]
     Cost { what: &'static str, ns: u64 },
+    #[error("a kick can be deferred by the event index only, not by a flag")]
+    DeferByFlag,
+    #[error("kicks deferred by {} entries and {} us: 1 … 32768 entries, at most {} us", .0.entries, .0.time.0 / 1_000, HOLD_MAX.0 / 1_000)]
+    Defer(Defer),
     #[error("steps that take no time: publishing and serving take at least 1 ns")]
     Free,
 }

@@ -1,6 +1,6 @@
 //! The table, and its lines of JSON.
 use hopscope_vnet::policy::{BATCH_BUCKETS, Counts, Kind};
-use hopscope_vnet::sim::{Costs, Load, Outcome, Setup, Suppression};
+use hopscope_vnet::sim::{Costs, Defer, Load, Outcome, Setup, Suppression};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -31,6 +31,10 @@ pub fn head(out: &mut impl Write, setup: &Setup) -> io::Result<()> {
         call.0,
         interrupt.0
     )?;
+    if let Some(Defer { entries, time }) = setup.defer {
+        let us = time.0 / 1_000;
+        writeln!(out, "the device defers kicks: {entries} entries or {us} us")?;
+    }
     writeln!(
         out,
         "{:>8} {:>5}  {:<16} {:<10} {:>9} {:>9} {:>10} {:>10} {:>9} {:>7}",
@@ -122,6 +126,8 @@ struct Summary {
     seed: u64,
     ring: u32,
     suppression: Suppression,
+    /// By how many entries, and nanoseconds, the device put kicks off; null: not at all.
+    defer: Option<Defer>,
     cost_ns: Costs,
     /// Lower ends of the buckets of `batches`.
     batch_buckets: Vec<u64>,
@@ -161,6 +167,7 @@ pub fn end(
         seed: first.seed,
         ring: first.ring,
         suppression: first.suppression,
+        defer: first.defer,
         cost_ns: first.costs,
         batch_buckets: (0..BATCH_BUCKETS).map(|n| 1 << n).collect(),
         tam_kicks_more_at: more(|tam, index| tam.kicks > index.kicks),

@@ -1,6 +1,6 @@
 //! The device: wakes, serves, calls, sleeps.
-use super::Suppression;
 use super::world::{Packet, Shared};
+use super::{Defer, Suppression};
 use crate::Ns;
 use crate::notifier::Notifier;
 use crate::policy::{BadPolicy, Event, Kind, Peer};
@@ -14,15 +14,23 @@ enum Step {
 
 pub(super) struct Device {
     pub(super) notifier: Notifier,
+    defer: Option<Defer>,
+    /// Entries since it woke up.
+    served: u32,
+    /// When it wakes up although it was not kicked.
+    alarm: Option<Ns>,
     /// None: asleep.
     step: Option<(Ns, Step)>,
 }
 
 impl Device {
-    pub(super) fn new(kind: Kind) -> Result<Device, BadPolicy> {
+    pub(super) fn new(kind: Kind, defer: Option<Defer>) -> Result<Device, BadPolicy> {
         let notifier = Notifier::new(kind)?;
         Ok(Device {
             notifier,
+            defer,
+            served: 0,
+            alarm: None,
             step: None,
         })
     }
@@ -34,17 +42,20 @@ impl Device {
     /// A kick's end: wakes whom it finds asleep.
     pub(super) fn kicked(&mut self, now: Ns, wake: Ns) {
         self.step.get_or_insert((now + wake, Step::Wake));
+        self.alarm = None;
     }
 
     pub(super) fn next(&self, shared: &Shared) -> Option<Ns> {
         let end = self.step.map(|(end, _)| end);
-        end.or(self.notifier.hold().map(|hold| hold.max(shared.tally.now)))
+        let sleeps_until = self.notifier.hold().into_iter().chain(self.alarm).min();
+        end.or(sleeps_until.map(|at| at.max(shared.tally.now)))
     }
 
     pub(super) fn turn(&mut self, now: Ns, shared: &mut Shared) {
         shared.tally.now = now;
         match self.step.take() {
             Some((_, Step::Serve(packet))) => {
+                self.served += 1;
                 shared.used.push_back(packet);
                 shared.tally.served += 1;
                 let event = Event::Published {
@@ -62,6 +73,12 @@ impl Device {
                 let cost = shared.costs.call;
                 let event = Event::Notified { cost, woke: true };
                 self.notifier.on(event, now);
+            }
+            None if self.alarm.is_some_and(|at| at <= now) && !self.notifier.due(now) => {
+                self.alarm = None;
+                shared.kick_at = None;
+                self.step = Some((now + shared.costs.wake, Step::Wake));
+                return;
             }
             // Awake by a kick, or by the end of a hold.
             Some((_, Step::Wake)) | None => {}
@@ -82,7 +99,23 @@ impl Device {
                 self.step = Some((now + shared.costs.serve, Step::Serve(packet)));
             }
             // It asks for a kick, finds nothing, and sleeps.
-            None => shared.kick_wanted = Peer::Asleep,
+            None => self.sleep(now, shared),
+        }
+    }
+
+    fn sleep(&mut self, now: Ns, shared: &mut Shared) {
+        let served = std::mem::take(&mut self.served);
+        match self.defer.filter(|defer| served >= defer.entries) {
+            Some(Defer { entries, time }) => {
+                shared.kick_wanted = Peer::Awake;
+                shared.kick_at = Some(shared.published + u64::from(entries) - 1);
+                self.alarm = Some(now + time);
+            }
+            None => {
+                shared.kick_wanted = Peer::Asleep;
+                shared.kick_at = None;
+                self.alarm = None;
+            }
         }
     }
 

@@ -54,6 +54,11 @@ impl Driver {
                 Step::Publish(packet) => {
                     self.reclaim(now, shared);
                     shared.available.push_back(packet);
+                    shared.published += 1;
+                    if shared.kick_at.is_some_and(|at| at < shared.published) {
+                        shared.kick_at = None;
+                        shared.kick_wanted = Peer::Asleep;
+                    }
                     let event = Event::Published {
                         waiting: self.waiting(now, shared),
                         free: shared.free,

@@ -75,6 +75,7 @@ pub fn reference(
         kick: column.kick,
         call: column.call,
         suppression,
+        defer: None,
         costs: Costs::default(),
         load,
         ring: 1_024,

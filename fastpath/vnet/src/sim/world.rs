@@ -4,7 +4,7 @@ use super::driver::Driver;
 use super::outcome::{Outcome, Tally};
 use super::{BadSetup, Costs, Setup, Suppression, arrivals};
 use crate::Ns;
-use crate::policy::Peer;
+use crate::policy::{HOLD_MAX, Peer};
 use std::collections::VecDeque;
 
 /// A packet, by its number.
@@ -21,6 +21,10 @@ pub(super) struct Shared {
     pub(super) free: u32,
     /// The device asks for a kick.
     pub(super) kick_wanted: Peer,
+    /// Entries published since the start.
+    pub(super) published: u64,
+    /// The device asks for a kick when this entry is published.
+    pub(super) kick_at: Option<u64>,
     /// The driver asks for a call.
     pub(super) call_wanted: Peer,
     /// A call has arrived that the driver has not taken.
@@ -42,12 +46,14 @@ pub fn run(setup: &Setup) -> Result<Outcome, BadSetup> {
         used: VecDeque::new(),
         free: setup.ring,
         kick_wanted: Peer::Asleep,
+        published: 0,
+        kick_at: None,
         call_wanted: Peer::Asleep,
         interrupt: false,
         tally: Tally::default(),
     };
     let mut driver = Driver::new(setup.kick)?;
-    let mut device = Device::new(setup.call)?;
+    let mut device = Device::new(setup.call, setup.defer)?;
     loop {
         // At the same instant the driver is first; a step's end and the next one's beginning are one turn.
         let next = [driver.next(&shared), device.next(&shared)];
@@ -66,6 +72,14 @@ pub fn run(setup: &Setup) -> Result<Outcome, BadSetup> {
 fn check(setup: &Setup) -> Result<(), BadSetup> {
     setup.costs.check()?;
     setup.load.check()?;
+    if let Some(defer) = setup.defer {
+        if setup.suppression == Suppression::Flag {
+            return Err(BadSetup::DeferByFlag);
+        }
+        if !(1..=32_768).contains(&defer.entries) || defer.time > HOLD_MAX {
+            return Err(BadSetup::Defer(defer));
+        }
+    }
     if !(1..=32_768).contains(&setup.ring) {
         return Err(BadSetup::Ring(setup.ring));
     }

@@ -75,3 +75,33 @@ fn tam_does_not_win_everywhere() {
     let limited = reference(limited, saturated, Suppression::Index, SEED).expect("a cell");
     assert!(limited.mpps() > 0.97 * of(saturated, "event-idx").mpps());
 }
+
+fn deferred(load: Load, entries: u32, us: u64) -> Outcome {
+    let mut setup = super::setup("event-idx", "batch", load.mpps, load.burst);
+    setup.suppression = Suppression::Index;
+    setup.defer = Some(super::defer(entries, us));
+    run(&setup).expect("a fair setup")
+}
+
+/// Loads, entries and microseconds that kicks are deferred by; kicks, calls, p50 and p99 in ns.
+#[test]
+fn deferring_saves_kicks_for_latency() {
+    for (mpps, entries, us, golden) in [
+        (0.001, 4, 10, [19_809, 19_809, 9_800, 9_879]),
+        (0.2, 4, 10, [3_877, 5_870, 8_410, 18_425]),
+        (0.5, 4, 10, [1_497, 2_031, 8_286, 17_822]),
+        (0.5, 16, 50, [875, 906, 18_067, 49_901]),
+        (1.0, 8, 20, [617, 718, 8_967, 19_209]),
+        (1.6, 16, 50, [139, 227, 9_573, 19_876]),
+    ] {
+        let load = Load { mpps, burst: 1 };
+        let o = deferred(load, entries, us);
+        assert_eq!(
+            [o.kicks, o.calls, o.p50.0, o.p99.0],
+            golden,
+            "{mpps} {entries}:{us}"
+        );
+        let asked_at_once = cell(Suppression::Index, load, "event-idx");
+        assert!(o.kicks <= asked_at_once.kicks && o.p50 >= asked_at_once.p50);
+    }
+}

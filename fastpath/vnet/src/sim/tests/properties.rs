@@ -36,13 +36,15 @@ fn costs() -> impl Strategy<Value = Costs> {
 
 prop_compose! {
     fn any_setup()(
-        kick in kind(), call in kind(), index in any::<bool>(), costs in costs(),
+        kick in kind(), call in kind(), index in any::<bool>(),
+        defer in prop::option::of((1..100u32, 0..100u64)), costs in costs(),
         mpps in prop_oneof![0.001..0.1f64, 0.1..10.0f64], burst in 1..64u32,
         // Small rings are full all the time.
         ring in prop_oneof![1..8u32, 8..2_000u32], packets in 1..600u32, seed in any::<u64>(),
     ) -> Setup {
         let suppression = if index { Suppression::Index } else { Suppression::Flag };
-        Setup { kick, call, suppression, costs, load: Load { mpps, burst }, ring, packets, seed }
+        let defer = defer.filter(|_| index).map(|(entries, us)| super::defer(entries, us));
+        Setup { kick, call, suppression, defer, costs, load: Load { mpps, burst }, ring, packets, seed }
     }
 }
 
