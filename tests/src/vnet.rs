@@ -58,7 +58,7 @@ fn adds_up() -> Result<()> {
             ensure!(of("announced")? <= packets, "{cell}");
         }
         // Nothing waits for a timer but where a policy has one; the step in hand ends first.
-        let held_ns = number("/driver/hold_max")?;
+        let held_ns = number("/driver/hold_max_ns")?;
         let most_ns = match cell["kick_policy"].as_str() {
             Some("ahc:50:64") => 52_000,
             Some("adaptive") => 5_000,

@@ -2,7 +2,7 @@
 //!
 //! [`policy`] decides when an end notifies the other. [`sim`] runs a driver and a device against each
 //! other in virtual time, with the same policies. [`ring`] has both ends of a queue over guest memory, and
-//! [`end`] puts a policy on each.
+//! [`end`] puts a policy on each. [`vhost`] is how a front end says where the queues are.
 #![forbid(unsafe_code)]
 
 pub mod end;
@@ -11,5 +11,6 @@ pub mod policy;
 pub mod ring;
 pub mod sim;
 mod time;
+pub mod vhost;
 
 pub use time::Ns;

@@ -46,6 +46,7 @@ pub enum Suppression {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Defer {
     pub entries: u32,
+    #[serde(rename = "time_ns")]
     pub time: Ns,
 }
 

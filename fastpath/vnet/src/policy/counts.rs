@@ -14,6 +14,7 @@ pub struct Counts {
     pub suppressed: u64,
     /// Times an entry was held back although nothing waited.
     pub holds: u64,
+    #[serde(rename = "hold_max_ns")]
     pub hold_max: Ns,
     /// Entries published that filled the ring.
     pub full: u64,
