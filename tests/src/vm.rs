@@ -4,6 +4,7 @@ use hopscope_tests::Suite;
 
 mod archive;
 mod check;
+mod echo;
 mod guest;
 mod harness;
 mod programs;
@@ -15,6 +16,7 @@ mod splice;
 pub(crate) fn register(suite: &mut Suite) {
     harness::register(suite);
     check::register(suite);
+    echo::register(suite);
     record::register(suite);
     slice::register(suite);
     splice::register(suite);
