@@ -269,3 +269,66 @@ fn no_record_outlives_its_connection() {
     assert_eq!(report.counts.accepted, 300, "{report:?}");
     assert_eq!(report.counts.open_at_stop, 0, "{report:?}");
 }
+
+fn byte(at: usize) -> u8 {
+    (at % 251) as u8
+}
+
+/// Sends more than the kernel is to keep, and reads when user space has taken over: how many bytes came
+/// before the first that is not the next one.
+fn in_order(server: &EchoServer, bytes: usize) -> usize {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let mut writer = stream.try_clone().unwrap();
+    let writing = std::thread::spawn(move || {
+        let all: Vec<u8> = (0..bytes).map(byte).collect();
+        // Cut off where the reader has seen enough.
+        let _ = writer.write_all(&all);
+    });
+    let counts = || server.report().unwrap().counts;
+    while counts().waited == 0 && counts().user_bytes == 0 {
+        std::thread::yield_now();
+    }
+    let (mut got, mut is_right) = (0, true);
+    let mut buffer = vec![0; 64 << 10];
+    while is_right && got < bytes {
+        match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => {
+                let right = buffer[..n].iter().enumerate();
+                let right = right.take_while(|(at, found)| **found == byte(got + at));
+                let right = right.count();
+                is_right = right == n;
+                got += right;
+            }
+            // As in `late_reader`.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => panic!("{error} after {got} B"),
+        }
+    }
+    let _ = stream.shutdown(Shutdown::Both);
+    drop(stream);
+    writing.join().unwrap();
+    got
+}
+
+#[test]
+fn without_the_drain_user_space_overtakes_the_kernel() {
+    let _alone = alone();
+    for drain in [true, false] {
+        let Some(mut plan) = plan(true) else { return };
+        plan.kernel.without = Without {
+            kick: false,
+            drain: !drain,
+        };
+        let server = EchoServer::start(&plan).unwrap();
+        let got = in_order(&server, 32 << 20);
+        let report = server.stop().unwrap();
+        match drain {
+            true => assert_eq!(got, 32 << 20, "{report:?}"),
+            false => assert!(got < 32 << 20, "{report:?}"),
+        }
+    }
+}
