@@ -314,6 +314,7 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 	slot->wake_tid = 0;
 	slot->is_kept = 0;
 	slot->last_delta = 0;
+	slot->merged.gen = ENDING;
 	slot->state = 0;
 	slot->last_ns = bpf_ktime_get_ns();
 	slot->base = 0;

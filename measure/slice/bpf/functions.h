@@ -7,7 +7,7 @@ SEC("fentry/tcp_sendmsg_locked")
 int BPF_PROG(fn_tcp_sendmsg_locked, const struct sock *sk, const struct msghdr *msg, unsigned long size)
 {
 	ENTER
-	on_tcp_send(cpu, sk, size);
+	on_tcp_send(cpu, sk, size, 0);
 	return 0;
 }
 

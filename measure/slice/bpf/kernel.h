@@ -99,6 +99,7 @@ struct tcp_sock {
 	u32 rcv_nxt;
 };
 struct iov_iter {
+	unsigned long iov_offset;
 	unsigned long count;
 };
 struct msghdr {

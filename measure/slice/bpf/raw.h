@@ -30,7 +30,7 @@ SEC("raw_tp/tcp_sendmsg_locked")
 int BPF_PROG(raw_tcp_sendmsg_locked, const struct sock *sk, const struct msghdr *msg)
 {
 	ENTER_RAW
-	on_tcp_send(cpu, CAST(sock, sk), CAST(msghdr, msg)->msg_iter.count);
+	on_tcp_send(cpu, CAST(sock, sk), CAST(msghdr, msg)->msg_iter.count, CAST(msghdr, msg)->msg_iter.iov_offset);
 	return 0;
 }
 

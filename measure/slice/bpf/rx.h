@@ -23,8 +23,7 @@ static __always_inline void on_rx_driver(struct cpu_state *cpu, const struct sk_
 	struct ref ref;
 	struct slot *slot = find_same(cpu, head, &ref);
 
-	/* A packet that was received already has left its buffer to this one. */
-	if (slot && slot->last_point >= RX_IP)
+	if (slot && has_left(slot))
 		slot = NULL;
 	if (slot) {
 		set_rx_device(&slot->record, skb->dev);
@@ -41,6 +40,61 @@ static __always_inline void on_rx_driver(struct cpu_state *cpu, const struct sk_
 	slot->is_kept = is_gro;
 	if (is_gro)
 		cpu->gro[cpu->gro_head++ & (GRO_KEPT - 1)] = ref;
+}
+
+struct gro_walk {
+	struct ref first, last;
+	u32 ports, next_seq, end_seq;
+	bool is_behind;
+};
+
+/* Segments come in order, and behind the one that the others were merged into: of two with the same bytes,
+ * the first. Oldest first. */
+static long gro_merged(u32 back, struct gro_walk *walk)
+{
+	struct cpu_state *cpu = this_cpu();
+	struct slot *slot, *last;
+	struct ref ref;
+
+	if (!cpu || walk->next_seq == walk->end_seq)
+		return 1;
+	ref = cpu->gro[(cpu->gro_head + back) & (GRO_KEPT - 1)];
+	if (!walk->is_behind) {
+		walk->is_behind = ref.slot == walk->first.slot && ref.gen == walk->first.gen;
+		return 0;
+	}
+	slot = follow(ref);
+	last = slot_at(walk->last.slot);
+	if (!slot || !last || slot->last_point != RX_DRIVER || slot->record.flags & F_MERGED ||
+	    (u32)slot->id4 != walk->ports || slot->record.tcp_seq != walk->next_seq)
+		return 0;
+	slot->record.flags |= F_MERGED;
+	count(cpu, MERGED_COUNT);
+	last->merged = ref;
+	walk->last = ref;
+	walk->next_seq = slot->end_seq;
+	return 0;
+}
+
+/* Where the data end that lie in the packet's buffer by now. */
+static __always_inline u32 end_of(const struct slot *slot, const struct sk_buff *skb, u64 head)
+{
+	u32 header = slot->record.ip_len - slot->record.payload;
+	u32 whole = skb->len + (u32)(data_of(skb) - head) - slot->off3;
+
+	return slot->record.tcp_seq + whole - header;
+}
+
+/* GRO made one of several; this is the first. */
+static __always_inline void merge(struct slot *slot, struct ref ref, const struct sk_buff *skb, u64 head)
+{
+	struct gro_walk walk = { .first = ref, .last = ref, .ports = slot->id4, .next_seq = slot->end_seq };
+
+	walk.end_seq = end_of(slot, skb, head);
+	slot->cover_end = walk.end_seq;
+	slot->record.flags |= F_MERGED;
+	if (slot->record.protocol == PROTOCOL_TCP)
+		bpf_loop(GRO_KEPT, gro_merged, &walk, 0);
 }
 
 static __always_inline void on_rx_core(struct cpu_state *cpu, const struct sk_buff *skb)
@@ -63,7 +117,7 @@ static __always_inline void on_rx_core(struct cpu_state *cpu, const struct sk_bu
 			if (segments > 1) {
 				slot->id3 = id3;
 				slot->record.segments = segments;
-				slot->record.flags |= F_MERGED;
+				merge(slot, ref, skb, head);
 			}
 		}
 		if (id4 != slot->id4 || id3 != slot->id3) {
@@ -116,9 +170,64 @@ static __always_inline bool is_its(const struct cpu_state *cpu, const struct rec
 	return receiver->ports == ports;
 }
 
+struct twin_walk {
+	u64 sk;
+	u32 at, seq, end_seq, rcv_nxt;
+	bool is_there;
+};
+
+/* What TCP sends again may be in the queue already, unread. Of two packets with the same bytes it reads one:
+ * the first, or the one that covers another that still waited for bytes before it. */
+static long twin(u32 i, struct twin_walk *walk)
+{
+	struct cpu_state *cpu = this_cpu();
+	struct receiver *receiver = receiver_of(walk->sk);
+	u32 at = (walk->at + i) & (QUEUE - 1), seq, end_seq;
+	struct slot *slot;
+	struct ref ref;
+
+	if (!cpu || !receiver)
+		return 1;
+	ref = receiver->queue[at].ref;
+	seq = receiver->queue[at].seq;
+	end_seq = receiver->queue[at].end_seq;
+	slot = follow(ref);
+	if (!slot)
+		return 0;
+	if ((s32)(walk->seq - seq) >= 0 && (s32)(end_seq - walk->end_seq) >= 0) {
+		walk->is_there = true;
+		return 1;
+	}
+	if ((s32)(seq - walk->seq) >= 0 && (s32)(walk->end_seq - end_seq) >= 0 &&
+	    (s32)(end_seq - walk->rcv_nxt) > 0) {
+		receiver->queue[at].ref.gen = ~0;
+		end(cpu, slot, ref);
+	}
+	return 0;
+}
+
+static __always_inline bool has_twin(const struct receiver *receiver, const struct slot *slot, u32 rcv_nxt)
+{
+	struct twin_walk walk = {
+		.sk = receiver->sk,
+		.at = receiver->tail,
+		.seq = slot->record.tcp_seq,
+		.end_seq = slot->end_seq,
+		.rcv_nxt = rcv_nxt,
+	};
+	u32 pending = receiver->head - receiver->tail;
+
+	if (slot->record.protocol != PROTOCOL_TCP || !pending ||
+	    (s32)(walk.seq - receiver->queue[(receiver->head - 1) & (QUEUE - 1)].end_seq) >= 0)
+		return false;
+	bpf_loop(pending < QUEUE ? pending : QUEUE, twin, &walk, 0);
+	return walk.is_there;
+}
+
 /* Remembers the packet until its socket's reader has copied it. TCP holds the socket's lock; UDP does
  * not, and what two processors enter at once may be lost here: such packets end without a reader. */
-static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, struct ref ref, u64 sk, u64 cookie)
+static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, struct ref ref, u64 sk, u64 cookie,
+				    u32 rcv_nxt)
 {
 	struct receiver *receiver = receiver_of(sk);
 	u32 at, on = bpf_get_smp_processor_id();
@@ -145,6 +254,12 @@ static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, st
 	}
 	if (receiver->head - receiver->tail >= QUEUE) {
 		count(cpu, QUEUE_FULL);
+		return;
+	}
+	if (has_twin(receiver, slot, rcv_nxt)) {
+		/* Dropped by TCP; but of what GRO merged, no hook sees that. */
+		if (slot->record.flags & F_MERGED && slot->cover_end == slot->end_seq)
+			end(cpu, slot, ref);
 		return;
 	}
 	at = receiver->head & (QUEUE - 1);
@@ -195,7 +310,7 @@ static __always_inline void on_rx_ip(struct cpu_state *cpu, const struct sk_buff
 		if (slot->record.flags & F_NO_PAYLOAD)
 			end(cpu, slot, ref);
 		else
-			enqueue(cpu, slot, ref, (u64)sk, slot->record.rx_cookie);
+			enqueue(cpu, slot, ref, (u64)sk, slot->record.rx_cookie, slot->record.tcp_seq);
 		return;
 	}
 	if (config.last_point == RX_IP) {
@@ -203,45 +318,51 @@ static __always_inline void on_rx_ip(struct cpu_state *cpu, const struct sk_buff
 		return;
 	}
 	if (slot->record.protocol == PROTOCOL_UDP && sk && config.udp_in_order && !has(RX_SOCKET))
-		enqueue(cpu, slot, ref, (u64)sk, slot->record.rx_cookie);
+		enqueue(cpu, slot, ref, (u64)sk, slot->record.rx_cookie, 0);
 }
 
-struct gro_walk {
-	u32 seq, end_seq;
-	u64 id4;
+/* TCP has all of its bytes already and reads none of them from here. */
+static __always_inline bool is_old(const struct slot *slot, u32 rcv_nxt)
+{
+	return (s32)(slot->end_seq - rcv_nxt) <= 0;
+}
+
+/* Puts those that GRO merged into a packet into the socket's queue, behind it. */
+struct merged_walk {
+	struct ref ref;
 	u64 sk, cookie;
+	u32 rcv_nxt;
 };
 
-/* Segments that GRO merged into the packet before us go into the socket's queue after it. */
-static long gro_merged(u32 back, struct gro_walk *walk)
+static long enqueue_merged(u32 i, struct merged_walk *walk)
 {
 	struct cpu_state *cpu = this_cpu();
-	struct slot *slot;
-	struct ref ref;
+	struct slot *slot = follow(walk->ref);
+	struct ref ref = walk->ref;
 
-	if (!cpu)
+	if (!cpu || !slot)
 		return 1;
-	/* Oldest first. */
-	ref = cpu->gro[(cpu->gro_head + back) & (GRO_KEPT - 1)];
-	slot = follow(ref);
-	if (!slot || slot->last_point != RX_DRIVER || (u32)slot->id4 != (u32)walk->id4)
-		return 0;
-	if ((s32)(slot->record.tcp_seq - walk->seq) <= 0 || (s32)(walk->end_seq - slot->record.tcp_seq) <= 0)
-		return 0;
-	slot->record.flags |= F_MERGED;
-	count(cpu, MERGED_COUNT);
-	enqueue(cpu, slot, ref, walk->sk, walk->cookie);
+	walk->ref = slot->merged;
+	/* Its bytes came before, and no hook will see it go. */
+	if (is_old(slot, walk->rcv_nxt))
+		end(cpu, slot, ref);
+	else
+		enqueue(cpu, slot, ref, walk->sk, walk->cookie, walk->rcv_nxt);
 	return 0;
 }
 
 /* TCP has the packet. Established connections only: before that there is no hook. */
 static __always_inline void on_rx_tcp(struct cpu_state *cpu, const struct sk_buff *skb, const struct sock *sk)
 {
+	const struct tcp_sock *tcp = as_tcp(sk);
 	u64 head = head_of(skb);
 	struct ref ref;
 	struct slot *slot = find_same(cpu, head, &ref);
+	u32 rcv_nxt;
 
 	if (!slot) {
+		/* What this packet does to the socket is not another's. */
+		cpu->rx_sk = 0;
 		cost(cpu, RX_TRANSPORT, false);
 		return;
 	}
@@ -251,22 +372,27 @@ static __always_inline void on_rx_tcp(struct cpu_state *cpu, const struct sk_buf
 		end(cpu, slot, ref);
 		return;
 	}
-	enqueue(cpu, slot, ref, (u64)sk, slot->record.rx_cookie);
-	if (slot->record.flags & F_MERGED) {
-		/* From the length that GRO wrote. */
-		struct gro_walk walk = {
-			.seq = slot->record.tcp_seq,
-			.id4 = slot->id4,
+	rcv_nxt = slot->record.tcp_seq;
+	/* One load of either pointer is not allowed. */
+	asm volatile("" : "+r"(rcv_nxt));
+	if (tcp)
+		rcv_nxt = tcp->rcv_nxt;
+	if (!is_old(slot, rcv_nxt))
+		enqueue(cpu, slot, ref, (u64)sk, slot->record.rx_cookie, rcv_nxt);
+	if (slot->cover_end != slot->end_seq) {
+		struct merged_walk walk = {
+			.ref = slot->merged,
 			.sk = (u64)sk,
 			.cookie = slot->record.rx_cookie,
+			.rcv_nxt = rcv_nxt,
 		};
-		u32 header = slot->record.ip_len - slot->record.payload;
-		u32 whole = skb->len + (u32)(data_of(skb) - head) - slot->off3;
 
-		walk.end_seq = walk.seq + whole - header;
-		slot->cover_end = walk.end_seq;
-		bpf_loop(GRO_KEPT, gro_merged, &walk, 0);
+		bpf_loop(GRO_KEPT, enqueue_merged, &walk, 0);
 	}
+	/* The buffer goes on without it, for what GRO or the socket's backlog merged into it. Where all of that is
+	 * old too, TCP drops the buffer. */
+	if (is_old(slot, rcv_nxt) && (s32)(end_of(slot, skb, head) - rcv_nxt) > 0)
+		end(cpu, slot, ref);
 }
 
 static __always_inline void on_socket(struct cpu_state *cpu, const struct sock *sk)
@@ -284,7 +410,7 @@ static __always_inline void on_socket(struct cpu_state *cpu, const struct sock *
 		return;
 	}
 	if (slot->record.protocol == PROTOCOL_UDP && config.udp_in_order)
-		enqueue(cpu, slot, cpu->rx, (u64)sk, slot->record.rx_cookie);
+		enqueue(cpu, slot, cpu->rx, (u64)sk, slot->record.rx_cookie, 0);
 	cpu->ready = cpu->rx;
 	cpu->ready_set = 1;
 }

@@ -138,6 +138,13 @@ static __always_inline struct slot *find_same(struct cpu_state *cpu, u64 head, s
 	return slot;
 }
 
+/* Whether the packet has left its buffer, which may hold another: one that looks the same when the same bytes
+ * are sent again, as IPv6's packets have no number. A socket has it, or GRO merged it. */
+static __always_inline bool has_left(const struct slot *slot)
+{
+	return slot->is_kept || slot->last_point >= RX_IP;
+}
+
 static __always_inline u64 stamp_word(struct slot *slot, u64 value, u64 cost, u32 on)
 {
 	u64 delta = value - slot->base;

@@ -20,6 +20,12 @@ struct moment {
 #define IN_DRIVER 1u
 #define ENDED 2u
 
+struct ref {
+	u32 slot;
+	u32 gen;
+};
+#define ENDING 1u
+
 /* A packet under way. Found by the address of its buffer, believed by its headers. */
 struct slot {
 	u64 head;        /* 0: free */
@@ -39,14 +45,9 @@ struct slot {
 	u32 last_point;
 	u32 is_kept;     /* its buffer may be gone, as GRO and TCP merge packets: it is found by reference */
 	u32 last_delta;
+	struct ref merged; /* the next of those that GRO merged into one */
 	struct slice_record record;
 } __attribute__((aligned(64)));
-
-struct ref {
-	u32 slot;
-	u32 gen;
-};
-#define ENDING 1u
 
 /* Buffers of packets under way: the number of a place here is that of the slot. Four in half a cache line,
  * so that a packet that is not followed costs one look. */

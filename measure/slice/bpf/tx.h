@@ -46,8 +46,8 @@ static __always_inline const struct tcp_sock *as_tcp(const struct sock *sk)
 }
 
 /* Every loop turn of one call is told: the bytes queued and those still to come are the same sum in
- * each, and a larger one in the next call. */
-static __always_inline void on_tcp_send(struct cpu_state *cpu, const struct sock *sk, u64 remaining)
+ * each, and a larger one in the next call. `taken`: bytes of the message's current part that were queued. */
+static __always_inline void on_tcp_send(struct cpu_state *cpu, const struct sock *sk, u64 remaining, u64 taken)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	const struct tcp_sock *tcp = as_tcp(sk);
@@ -68,6 +68,11 @@ static __always_inline void on_tcp_send(struct cpu_state *cpu, const struct sock
 	}
 	send = &sender->sends[sender->count & (SENDS - 1)];
 	if (sender->count && send->end_seq == end_seq && send->tid == tid) {
+		cost(cpu, TX_TRANSPORT, false);
+		return;
+	}
+	/* A call that began before: where, another socket's call has overwritten. */
+	if (taken) {
 		cost(cpu, TX_TRANSPORT, false);
 		return;
 	}
@@ -228,13 +233,12 @@ static __always_inline void on_ip_out(struct cpu_state *cpu, const struct sk_buf
 	begin_tx(cpu, skb, head_of(skb), TX_IP_OUT);
 }
 
-/* The packet that this buffer sends. One that a socket has received already has left its buffer to another,
- * which may look the same: the same bytes sent again. */
+/* The packet that this buffer sends. */
 static __always_inline struct slot *find_sent(struct cpu_state *cpu, u64 head, struct ref *ref)
 {
 	struct slot *slot = find_same(cpu, head, ref);
 
-	return slot && slot->last_point < RX_IP ? slot : NULL;
+	return slot && !has_left(slot) ? slot : NULL;
 }
 
 static __always_inline void on_dev_queue(struct cpu_state *cpu, const struct sk_buff *skb)
@@ -415,6 +419,7 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 	slot->last_point = from->last_point;
 	slot->state = 0;
 	slot->wake_tid = 0;
+	slot->merged.gen = ENDING;
 	__builtin_memcpy(&slot->record, &from->record, sizeof(slot->record));
 	slot->record.parent = from->record.id;
 	slot->record.id = (u64)(bpf_get_smp_processor_id() + 1) << 40 | (__sync_fetch_and_add(&cpu->next_id, 1) + 1);
