@@ -1,12 +1,12 @@
 //! Nothing is missing without a counter that says so, as often as it says.
 use super::calls::{Calls, Direction};
-use super::check::Found;
+use super::check::{Found, Read};
 use super::run::Traffic;
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_event::slice::{Counter, SliceSummary};
 use hopscope_tests::command::run;
 use hopscope_tests::{compile_c, hopscope};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::process::Command;
 
 /// Packets may be on their way still when the programs at both ends are gone.
@@ -89,21 +89,22 @@ pub(super) fn covered(
     let mut missing = Missing::default();
     let mut longest = 1;
     for (direction, calls) in calls {
-        let mut ranges = found.get(direction).cloned().unwrap_or_default();
-        ranges.sort_unstable();
-        let mut has = Ranges::new(&ranges);
-        let mut upto = 0;
-        for (from, to) in &ranges {
+        let mut reads = found.get(direction).cloned().unwrap_or_default();
+        reads.sort_unstable_by_key(|read| read.arrived);
+        let mut ranges = Covered::default();
+        for read in &reads {
             // What TCP sends again it may cut elsewhere: a packet may have bytes that were there already, and
             // some that were not.
-            let is_new = match traffic.may_lose || traffic.may_reorder {
-                true => *to > upto,
-                false => *from >= upto,
+            let is_right = match traffic.may_lose || traffic.may_reorder || traffic.may_duplicate {
+                true => ranges.has_less(read),
+                false => ranges.has_none(read),
             };
-            ensure!(is_new, "{direction:?}: {from} to {to} twice: {upto}");
-            upto = *to;
-            longest = longest.max(to - from);
+            ensure!(is_right, "{direction:?}: twice: {read:?}");
+            ranges.add(read);
+            longest = longest.max(read.to - read.from);
         }
+        let ranges: Vec<(u64, u64)> = ranges.0.into_iter().collect();
+        let mut has = Ranges::new(&ranges);
         let mut was_missing = false;
         for call in &calls.received {
             let units = if traffic.is_stream() { call.bytes } else { 1 };
@@ -128,6 +129,40 @@ pub(super) fn covered(
         println!("{missing:?}, {lost} records lost: {:?}", summary.counters);
     }
     Ok(())
+}
+
+/// Ranges by where they begin, without overlap: to where.
+#[derive(Default)]
+struct Covered(BTreeMap<u64, u64>);
+
+impl Covered {
+    fn before(&self, at: u64) -> Option<(u64, u64)> {
+        self.0
+            .range(..at)
+            .next_back()
+            .map(|(from, to)| (*from, *to))
+    }
+
+    fn has_none(&self, read: &Read) -> bool {
+        self.before(read.to).is_none_or(|(_, to)| to <= read.from)
+    }
+
+    /// Not every byte of it.
+    fn has_less(&self, read: &Read) -> bool {
+        let last = self.before(read.from + 1);
+        last.is_none_or(|(_, to)| to < read.to)
+    }
+
+    fn add(&mut self, read: &Read) {
+        let (mut from, mut to) = (read.from, read.to);
+        while let Some((begin, end)) = self.before(to + 1)
+            && end >= from
+        {
+            self.0.remove(&begin);
+            (from, to) = (from.min(begin), to.max(end));
+        }
+        self.0.insert(from, to);
+    }
 }
 
 /// Ranges in order, without overlap, asked in order.

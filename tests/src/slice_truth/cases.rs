@@ -67,6 +67,18 @@ fn reordering() -> Result<Network> {
     Network::bridged(Kind::Veth, reorder)
 }
 
+fn duplicating() -> Result<Network> {
+    let twins = Impairments {
+        duplicate: 0.2,
+        ..Impairments::default()
+    };
+    Network::bridged(Kind::Veth, twins)
+}
+
+fn duplicating_and_merged() -> Result<Network> {
+    duplicating()?.offload("tso off gro on")
+}
+
 fn lossy_and_merged() -> Result<Network> {
     lossy()?.offload("tso off gro on")
 }
@@ -204,6 +216,10 @@ fn impaired() -> Vec<Case> {
         may_reorder: true,
         ..traffic
     };
+    let duplicated = |traffic: Traffic| Traffic {
+        may_duplicate: true,
+        ..traffic
+    };
     let flows = Traffic {
         flows: 4,
         burst: 8,
@@ -219,6 +235,7 @@ fn impaired() -> Vec<Case> {
         ("loss", lost(bursts()), lossy),
         ("loss_ipv6", lost(six(bursts())), lossy),
         ("loss_and_gro", lost(bursts()), lossy_and_merged),
+        ("loss_and_gro_ipv6", lost(six(bursts())), lossy_and_merged),
         ("loss_connections", lost(flows), lossy),
         ("loss_udp", lost(datagrams), lossy),
         ("reordered", reordered(bursts()), reordering),
@@ -227,8 +244,24 @@ fn impaired() -> Vec<Case> {
             reordered(bursts()),
             reordering_and_merged,
         ),
+        (
+            "reordered_and_gro_ipv6",
+            reordered(six(bursts())),
+            reordering_and_merged,
+        ),
         ("reordered_connections", reordered(flows), reordering),
         ("reordered_udp", reordered(datagrams), reordering),
+        ("duplicated", duplicated(bursts()), duplicating),
+        (
+            "duplicated_and_gro",
+            duplicated(bursts()),
+            duplicating_and_merged,
+        ),
+        (
+            "duplicated_and_gro_ipv6",
+            duplicated(six(bursts())),
+            duplicating_and_merged,
+        ),
         ("tap_loss", reordered(lost(bursts())), lossy_taps),
     ]
 }

@@ -5,8 +5,15 @@ use anyhow::{Context, Result, ensure};
 use hopscope_event::slice::{Counter, Point, SliceFlags, SliceRecord, SliceSummary, Sliced};
 use std::collections::HashMap;
 
-/// What the records with a reader hold of each direction's bytes (of UDP: messages), from and to.
-pub(super) type Found = HashMap<Direction, Vec<(u64, u64)>>;
+/// What a record with a reader holds of its direction's bytes; of UDP: messages.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Read {
+    pub(super) from: u64,
+    pub(super) to: u64,
+    pub(super) arrived: Option<u64>,
+}
+
+pub(super) type Found = HashMap<Direction, Vec<Read>>;
 
 /// After these the reader is in its call.
 const OF_THE_CALL: [Point; 3] = [Point::RxCopied, Point::RxReceived, Point::RxReturn];
@@ -47,7 +54,12 @@ pub(super) fn records(
             } else {
                 1
             };
-            found.entry(direction).or_default().push((at, at + bytes));
+            let read = Read {
+                from: at,
+                to: at + bytes,
+                arrived: instant(record, Point::RxDriver),
+            };
+            found.entry(direction).or_default().push(read);
         }
     }
     ensure!(checked > 0, "no record has data");

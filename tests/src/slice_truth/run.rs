@@ -36,6 +36,7 @@ pub(super) struct Traffic {
     /// On the way, by the bridge.
     pub(super) may_lose: bool,
     pub(super) may_reorder: bool,
+    pub(super) may_duplicate: bool,
     /// Of `hopscope slice`.
     pub(super) options: &'static [&'static str],
     pub(super) slicer: SlicerIs,
@@ -75,6 +76,7 @@ impl Default for Traffic {
             readers: 1,
             may_lose: false,
             may_reorder: false,
+            may_duplicate: false,
             // The first bytes have UDP's number of the message.
             options: &["-s", "64"],
             slicer: SlicerIs::Always,
@@ -172,5 +174,6 @@ fn bridged(traffic: &Traffic, lanes: &[LaneCounts; 2]) -> Result<()> {
     ensure!(there.overrun == 0 && there.not_sendable == 0, "{lanes:?}");
     ensure!(traffic.may_lose == (there.dropped > 0), "{lanes:?}");
     ensure!(traffic.may_reorder == (there.reordered > 0), "{lanes:?}");
+    ensure!(traffic.may_duplicate == (there.duplicated > 0), "{lanes:?}");
     Ok(())
 }
