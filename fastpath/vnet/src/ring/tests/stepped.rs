@@ -2,7 +2,7 @@
 use super::*;
 use crate::Ns;
 use crate::end::{Back, Front};
-use crate::policy::Kind;
+use crate::policy::{BATCH_BUCKETS, Kind};
 use proptest::prelude::*;
 
 /// A driver that sends, a device that takes, and two doorbells with counters.
@@ -143,24 +143,30 @@ impl Pair {
     }
 }
 
-/// Bursts of 16 through a ring of 64, 100 times: kicks and calls in all.
+/// How many batches of 2^n … 2^(n+1)-1 entries there were: n, and the number.
+type Batches = &'static [(usize, u64)];
+
+/// Bursts of 16 through a ring of 64, 100 times: every kick and every call, by what it announced.
 #[test]
 fn kicks_and_calls_by_policy() {
+    const ONES: Batches = &[(0, 1_600)];
+    const BURSTS: Batches = &[(4, 100)];
     for (kick, call, event_idx, kicks, calls) in [
-        ("plain", "plain", true, 1_600, 1_600),
+        ("plain", "plain", true, ONES, ONES),
         // The device does not run before the burst is in the ring: a flag comes too late.
-        ("suppress", "suppress", false, 1_600, 1_600),
+        ("suppress", "suppress", false, ONES, ONES),
         // The first packet passes the index. The driver takes each call at once and asks anew.
-        ("event-idx", "event-idx", true, 100, 1_600),
-        ("event-idx", "batch", true, 100, 100),
-        ("tam", "batch", false, 100, 100),
-        ("tam", "batch", true, 100, 100),
-        ("tam:4", "batch:4", false, 400, 400),
-        ("batch:4", "batch:4", true, 100, 400),
-        ("ahc:50:64", "batch", true, 100, 100),
-        ("ahc:50:5", "batch", true, 400, 100),
-        ("coal:8:100", "coal:8:100", false, 200, 200),
-        ("adaptive", "adaptive", true, 100, 100),
+        ("event-idx", "event-idx", true, &[(0, 100)], ONES),
+        ("event-idx", "batch", true, &[(0, 100)], BURSTS),
+        ("tam", "batch", false, BURSTS, BURSTS),
+        ("tam", "batch", true, BURSTS, BURSTS),
+        ("tam:4", "batch:4", false, &[(2, 400)], &[(2, 400)]),
+        ("batch:4", "batch:4", true, &[(2, 100)], &[(2, 400)]),
+        ("ahc:50:64", "batch", true, BURSTS, BURSTS),
+        // Five, five, five, and one at the end of the time.
+        ("ahc:50:5", "batch", true, &[(0, 100), (2, 300)], BURSTS),
+        ("coal:8:100", "coal:8:100", false, &[(3, 200)], &[(3, 200)]),
+        ("adaptive", "adaptive", true, BURSTS, BURSTS),
     ] {
         for packed in [false, true] {
             let mut pair = Pair::new(kick, call, 64, event_idx, packed);
@@ -170,9 +176,27 @@ fn kicks_and_calls_by_policy() {
             let name = format!("{kick} {call} {event_idx} {packed}");
             let through = (pair.served.len(), pair.reclaimed);
             assert_eq!(through, (1_600, 1_600), "{name}");
-            assert_eq!((pair.kicks, pair.calls), (kicks, calls), "{name}");
+            let rung = [pair.kicks, pair.calls].map(u64::from);
+            let counts = [
+                pair.front.notifier().policy().counts().batches,
+                pair.back.notifier().policy().counts().batches,
+            ];
+            assert_eq!(counts, [kicks, calls].map(histogram), "{name}");
+            assert_eq!(
+                counts.map(|batches| batches.iter().sum::<u64>()),
+                rung,
+                "{name}"
+            );
         }
     }
+}
+
+fn histogram(batches: Batches) -> [u64; BATCH_BUCKETS] {
+    let mut all = [0; BATCH_BUCKETS];
+    for (bucket, number) in batches {
+        all[*bucket] = *number;
+    }
+    all
 }
 
 #[test]
