@@ -84,9 +84,11 @@ struct sock_common {
 struct sk_buff_head {
 	__u32 qlen;
 };
+struct socket;
 struct sock {
 	struct sock_common __sk_common;
 	struct sk_buff_head sk_receive_queue;
+	struct socket *sk_socket;
 	u16 sk_protocol;
 };
 struct udp_sock {
@@ -142,17 +144,29 @@ struct skb_shared_info {
 	unsigned short gso_segs;
 };
 
-struct socket {
-	struct sock *sk;
-};
 struct file {
 	void *private_data;
+};
+struct reference_count {
+	long counter;
+};
+/* Since Linux 6.13, and before. */
+struct file___referred {
+	struct reference_count f_ref;
+};
+struct file___counted {
+	struct reference_count f_count;
+};
+struct socket {
+	struct file *file;
+	struct sock *sk;
 };
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;
 };
 struct files_struct {
+	struct reference_count count;
 	struct fdtable *fdt;
 };
 struct task_struct {

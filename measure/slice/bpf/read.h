@@ -295,6 +295,26 @@ static __always_inline u32 udp_waiting(const struct sock *sk)
 	return sk->sk_receive_queue.qlen + udp->reader_queue.qlen;
 }
 
+/* Whether no other thread is in a call on the socket: one that has taken a packet and has not come to its hook
+ * yet would be told of another's. Threads that share their descriptors hold the file while they are in a call;
+ * what else holds it (dup, fork) counts as a thread. */
+static __always_inline bool is_only_caller(const struct sock *sk, const struct task_struct *task)
+{
+	const struct socket *socket = (const void *)peek8(&sk->sk_socket);
+	const void *file = (const void *)peek8(&socket->file);
+	const struct files_struct *files = (const void *)peek8(&task->files);
+	u64 held, alone = (u32)peek8(&files->count) > 1 ? 2 : 1;
+
+	if (!socket || !file)
+		return false;
+	/* Of file_ref_t, 0 is one reference (include/linux/file_ref.h). */
+	if (bpf_core_field_exists(((struct file___referred *)0)->f_ref))
+		held = peek8(&((const struct file___referred *)file)->f_ref) + 1;
+	else
+		held = peek8(&((const struct file___counted *)file)->f_count);
+	return held == alone;
+}
+
 static __always_inline void end_ambiguous(struct cpu_state *cpu, struct ref ref)
 {
 	struct slot *slot = follow(ref);
@@ -324,7 +344,7 @@ static long forget_one(u32 i, struct forget_walk *walk)
 
 /* Newer kernels free UDP's packets later and elsewhere; but each call takes one, in order. What was taken is
  * the first of ours only while as many wait in the socket as we know of: packets that came before the hooks,
- * and calls that were missed, are told by that. */
+ * and calls that were missed, are told by that; and only while nobody else reads. */
 static __always_inline void on_udp_received(struct cpu_state *cpu, const struct sock *sk, int returned, int flags)
 {
 	struct receiver *receiver = receiver_of((u64)sk);
@@ -340,7 +360,7 @@ static __always_inline void on_udp_received(struct cpu_state *cpu, const struct 
 	}
 	head = *(volatile u32 *)&receiver->head;
 	at = __sync_fetch_and_add(&receiver->tail, 1);
-	if (udp_waiting(sk) != head - at - 1) {
+	if (udp_waiting(sk) != head - at - 1 || !is_only_caller(sk, task)) {
 		struct forget_walk walk = { .sk = (u64)sk, .at = at };
 		u32 known = head - at;
 
