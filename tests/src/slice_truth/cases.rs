@@ -36,6 +36,10 @@ fn whole_and_merged() -> Result<Network> {
     Network::veth()?.offload("tso on gro on")
 }
 
+fn whole() -> Result<Network> {
+    Network::veth()?.offload("tso on gro off")
+}
+
 fn shaped() -> Result<Network> {
     Network::veth()?.shape("tbf rate 400mbit burst 64kb limit 4mb")
 }
@@ -159,6 +163,8 @@ fn offload() -> Vec<Case> {
     let large = sized(tcp(), 6000);
     vec![
         ("tso_and_gro", large, whole_and_merged),
+        ("tso_without_gro", large, whole),
+        ("tso_without_gro_ipv6", six(large), whole),
         ("gso_and_gro", large, cut_and_merged),
         ("gso_and_gro_ipv6", six(large), cut_and_merged),
         ("gso_without_gro", large, cut),
