@@ -100,7 +100,10 @@ pub(super) fn checked(name: &str, traffic: &Traffic, set_up: SetUp) -> Result<()
         .args(traffic.options)
         .arg("-o");
     slice.arg(&file).arg("--ready-file").arg(&ready);
-    slice.args(["portrange", &format!("{}-{}", port(), port() + PORTS - 1)]);
+    // Other proofs' traffic may have any ports.
+    let ours = "net 10.77.0.0/16 or net fd77::/16 or host 127.0.0.1 or host ::1";
+    let (first, last) = (port(), port() + PORTS - 1);
+    slice.arg(format!("portrange {first}-{last} and ({ours})"));
     slice.stdout(Stdio::null());
     let slicer = Target::spawn_with_ready_file(&mut slice, &ready)?;
     let mut truth = Command::new(program);

@@ -1,0 +1,161 @@
+/* Packets of several segments, and those that software GSO cuts from them before the driver. */
+#pragma once
+#include "calls.h"
+
+static __always_inline u64 flow_key(u64 ports, const u8 *addresses, bool is6)
+{
+	u64 key = ports & 0xffffffff;
+
+	key = key << 32 ^ peek8(addresses);
+	if (is6)
+		key ^= peek8(addresses + 8) ^ peek8(addresses + 16) * 3 ^ peek8(addresses + 24) * 5;
+	return key;
+}
+
+static __always_inline struct parent *parent_of(u64 key)
+{
+	u32 at = hash64(key) & (PARENTS - 1);
+
+	return bpf_map_lookup_elem(&parents, &at);
+}
+
+/* A packet of several segments may be cut before the driver. */
+static __always_inline void gso_register(struct slot *slot, struct ref ref, const struct sk_buff *skb, u64 head)
+{
+	const struct skb_shared_info *shared = (const void *)(head + skb->end);
+	bool is6 = slot->record.family == 6;
+	u16 segments = 0;
+	struct parent *parent;
+	u64 key;
+
+	bpf_core_read(&segments, sizeof(segments), &shared->gso_segs);
+	slot->record.segments = segments;
+	if (segments < 2 || slot->record.protocol != PROTOCOL_TCP)
+		return;
+	key = flow_key(slot->id4, (const u8 *)(head + slot->off3 + (is6 ? 8 : 12)), is6);
+	parent = parent_of(key);
+	if (!parent)
+		return;
+	parent->key = key;
+	parent->ref = ref;
+	parent->sk = (u64)skb->sk;
+	parent->seq = slot->record.tcp_seq;
+	parent->end_seq = slot->end_seq;
+}
+
+/* A packet may hold the data of several calls; each of its segments is of the call that wrote its first
+ * byte. Of what lies between the call and IP's output, the cost of probes is not known then. */
+static __always_inline void segment_call(struct slot *slot, u64 sk)
+{
+	struct slice_record *record = &slot->record;
+	u64 last_cost = slot->last_cost, first;
+	u32 last_cpu = slot->last_cpu, last_point = slot->last_point;
+
+	if (record->tcp_seq - record->tx_call_seq < record->tx_call_len)
+		return;
+	record->stamps[TX_SYSCALL] = 0;
+	record->stamps[TX_TRANSPORT] = 0;
+	record->tx_call_seq = 0;
+	record->tx_call_len = 0;
+	record->tx_tgid = 0;
+	record->tx_tid = 0;
+	__builtin_memset(record->tx_comm, 0, 16);
+	if (!sk || !find_send(slot, sk))
+		record->flags |= F_QUEUED;
+	slot->last_cost = last_cost;
+	slot->last_cpu = last_cpu;
+	slot->last_point = last_point;
+	for (u32 point = TX_SYSCALL; point <= TX_IP_OUT; point++)
+		if (record->stamps[point])
+			record->stamps[point] |= 0xffffULL << 32;
+	/* The record begins with the first stamp that is left. */
+	first = record->stamps[TX_SYSCALL] ? record->stamps[TX_SYSCALL] :
+		record->stamps[TX_TRANSPORT] ? record->stamps[TX_TRANSPORT] : record->stamps[TX_IP_OUT];
+	first = (u32)first;
+	for (u32 point = TX_SYSCALL; point <= TX_DRIVER; point++)
+		if (record->stamps[point])
+			record->stamps[point] -= first;
+	slot->base += first;
+	record->t0_ns += first;
+}
+
+/* A packet at the driver that nobody has seen: a segment that was cut from one that somebody has. */
+static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk_buff *skb, u64 head, struct ref *ref)
+{
+	u16 off3 = skb->network_header;
+	const u8 *l3 = (const u8 *)(head + off3);
+	bool is6;
+	u8 h[64];
+	u32 seq, header, l4;
+	u64 key;
+	struct parent *parent;
+	struct slot *from, *slot;
+	u8 ihl;
+
+	if (bpf_probe_read_kernel(h, sizeof(h), l3))
+		return NULL;
+	is6 = h[0] >> 4 == 6;
+	ihl = is6 ? 40 : (h[0] & 15) * 4;
+	if ((is6 ? h[6] : h[9]) != PROTOCOL_TCP || ihl > 44)
+		return NULL;
+	l4 = ihl & 63;
+	key = flow_key(*(u32 *)(h + (is6 ? 40 : 20)), l3 + (is6 ? 8 : 12), is6);
+	if (!is6 && ihl != 20)
+		return NULL;
+	parent = parent_of(key);
+	if (!parent || parent->key != key)
+		return NULL;
+	seq = be32(h + (is6 ? 44 : 24));
+	from = follow(parent->ref);
+	if (!from || (s32)(seq - parent->seq) < 0 || (s32)(parent->end_seq - seq) <= 0)
+		return NULL;
+	if (from->state & ENDED)
+		return NULL;
+	slot = find(head, ref);
+	if (slot && slot->is_kept)
+		orphan(head, ref->slot);
+	else if (slot)
+		give_up(cpu, slot, *ref, STALE_ENDED);
+	slot = take(cpu, head, ref);
+	if (!slot)
+		return NULL;
+	count(cpu, CREATED);
+	count(cpu, SPLIT_COUNT);
+	slot->is_kept = 0;
+	slot->off3 = off3;
+	slot->off4 = off3 + l4;
+	slot->mask3 = from->mask3;
+	slot->mask4 = from->mask4;
+	slot->id3 = *(u64 *)h & slot->mask3;
+	slot->id4 = peek8(l3 + l4);
+	slot->base = from->base;
+	slot->last_ns = from->last_ns;
+	slot->last_cost = from->last_cost;
+	slot->last_cpu = from->last_cpu;
+	slot->last_point = from->last_point;
+	slot->state = 0;
+	slot->wake_tid = 0;
+	slot->merged.gen = ENDING;
+	__builtin_memcpy(&slot->record, &from->record, sizeof(slot->record));
+	slot->record.parent = from->record.id;
+	slot->record.id = (u64)(bpf_get_smp_processor_id() + 1) << 40 | (__sync_fetch_and_add(&cpu->next_id, 1) + 1);
+	slot->record.flags |= F_SPLIT;
+	slot->record.segments = 1;
+	slot->record.tcp_seq = seq;
+	slot->record.ip_len = skb->len + (u32)(data_of(skb) - head) - off3;
+	header = l4 + (h[(is6 ? 52 : 32)] >> 4) * 4;
+	slot->record.payload = slot->record.ip_len > header ? slot->record.ip_len - header : 0;
+	slot->record.ip_id = is6 ? 0 : be16(h + 4);
+	slot->record.tcp_flags = h[is6 ? 53 : 33];
+	slot->end_seq = seq + slot->record.payload;
+	slot->cover_end = slot->end_seq;
+	if (has(TX_TRANSPORT) && slot->record.tx_call_len)
+		segment_call(slot, parent->sk);
+	if (config.snap)
+		keep_bytes(slot->record.id, ref->slot, l3, skb->len - skb->data_len, slot->record.ip_len);
+	cpu->cost += control.begin_ns;
+	/* The last segment ends the larger packet, whose record the segments have. */
+	if (slot->end_seq == parent->end_seq)
+		give_up(cpu, from, parent->ref, SPLIT_PARENTS);
+	return slot;
+}
