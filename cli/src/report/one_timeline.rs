@@ -42,6 +42,7 @@ pub(super) fn write(
     let source = part.source();
     let mut printer = SlicePrinter::new(SliceView {
         table: true,
+        absolute: true,
         ..SliceView::default()
     });
     for (packet, slices) in &kept {

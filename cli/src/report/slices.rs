@@ -169,6 +169,7 @@ fn write_slowest(part: &Part<'_>, out: &mut impl Write, args: &ReportArgs) -> an
     let kept = slowest(part, &mut slicer, args.number.unwrap_or(10))?;
     let view = SliceView {
         table: true,
+        absolute: true,
         ..SliceView::default()
     };
     let mut printer = SlicePrinter::new(view);

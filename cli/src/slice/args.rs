@@ -139,6 +139,9 @@ pub struct ShownArgs {
     /// Link headers
     #[arg(short = 'e')]
     pub link: bool,
+    /// TCP's sequence numbers as they are, not from the connection's first packet on
+    #[arg(short = 'S')]
+    pub absolute: bool,
     /// Bytes in hexadecimal; twice: with the link header
     #[arg(short = 'x', action = ArgAction::Count)]
     pub hex: u8,
@@ -149,7 +152,7 @@ pub struct ShownArgs {
     #[arg(short = 'A', action = ArgAction::Count)]
     pub ascii: u8,
     /// One JSON object a packet, and one at the end
-    #[arg(long, conflicts_with_all = ["link", "hex", "hex_ascii", "ascii"])]
+    #[arg(long, conflicts_with_all = ["link", "absolute", "hex", "hex_ascii", "ascii"])]
     pub json: bool,
 }
 

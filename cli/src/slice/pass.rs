@@ -28,6 +28,7 @@ impl To {
                 table,
                 quiet,
                 link: args.link,
+                absolute: args.absolute,
                 hex: args.hex,
                 hex_ascii: args.hex_ascii,
                 ascii: args.ascii,

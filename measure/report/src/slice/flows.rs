@@ -15,8 +15,10 @@ struct Begin {
     ack: u32,
 }
 
+/// Relative numbers unless said otherwise: they need packets in the order of time.
 #[derive(Default)]
 pub(super) struct Flows {
+    is_absolute: bool,
     known: HashMap<(SocketAddr, SocketAddr), Begin>,
 }
 
@@ -28,6 +30,13 @@ pub(super) struct Numbers {
 }
 
 impl Flows {
+    pub(super) fn new(is_absolute: bool) -> Flows {
+        Flows {
+            is_absolute,
+            ..Flows::default()
+        }
+    }
+
     /// The first packet of a connection is shown as it is.
     pub(super) fn numbers(&mut self, record: &SliceRecord) -> Numbers {
         let (from, to) = (record.source_address(), record.destination_address());
@@ -35,6 +44,9 @@ impl Flows {
             seq: record.tcp_seq,
             ack: record.tcp_ack,
         };
+        if self.is_absolute {
+            return absolute;
+        }
         let is_new = record.tcp_flags & SYN != 0 && record.tcp_flags & 0x10 == 0;
         if let Some(begin) = self.known.get(&(from, to)).filter(|_| !is_new) {
             return Numbers {
@@ -101,6 +113,15 @@ mod tests {
         assert_eq!(shown(true, 0x10, 9_001, 565), (1, 65));
         // The same ports again.
         assert_eq!(shown(false, SYN, 70, 0), (70, 0));
+    }
+
+    #[test]
+    fn absolute_whatever_came_before() {
+        let mut flows = Flows::new(true);
+        for back in [false, true, false] {
+            let numbers = flows.numbers(&packet(back, 0x18, 500, 800));
+            assert_eq!((numbers.seq, numbers.ack), (500, 800));
+        }
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct SliceView {
     pub table: bool,
     /// `-e`: the link's header.
     pub link: bool,
+    /// `-S`: sequence numbers as they are; also wherever packets are not shown in the order of time.
+    pub absolute: bool,
     /// `-q`: less of the protocol.
     pub quiet: bool,
     /// `-x`, `-xx`: bytes, with the link's header when 2.
@@ -97,7 +99,7 @@ impl SlicePrinter {
     pub fn new(view: SliceView) -> SlicePrinter {
         SlicePrinter {
             view,
-            flows: Flows::default(),
+            flows: Flows::new(view.absolute),
         }
     }
 
@@ -147,7 +149,7 @@ pub(crate) fn line_of(source: &SliceSource<'_>, packet: &Sliced) -> String {
         &mut out,
         source,
         SliceView::default(),
-        &mut Flows::default(),
+        &mut Flows::new(true),
         packet,
     );
     debug_assert!(done.is_ok(), "a vector takes all that is written");
