@@ -12,6 +12,8 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("slice_files::slices_make_up_the_whole", &[], sums);
     suite.case("slice_files::rows_make_up_the_whole", &[], rows);
     suite.case("slice_files::the_expression_chooses", &[], expression);
+    let name = "slice_files::the_slowest_keep_their_numbers";
+    suite.case(name, &[], numbers);
     suite.case("slice_files::damage_is_said", &[], damage);
     suite.case("slice_files::other_captures_are_refused", &[], foreign);
     suite.case("slice_files::live_options_are_refused", &[], live_options);
@@ -111,6 +113,27 @@ fn rows() -> Result<()> {
     }
     ensure!(wholes == 15, "{wholes} packets");
     ensure!(lines.iter().any(|row| row["type"] == "bypass"));
+    Ok(())
+}
+
+/// Packets that are not in the order of time have no first one to count from.
+fn numbers() -> Result<()> {
+    let heads = |out: &Output| -> Vec<String> {
+        let head = |line: &str| line.split_once(" | ").map(|(head, _)| head.to_owned());
+        let mut heads: Vec<String> = out.stdout.lines().filter_map(head).collect();
+        heads.sort();
+        heads
+    };
+    let as_they_are = heads(&read(&[&golden(), "-S"])?);
+    let words = ["report", &golden(), "--by", "packet", "-n", "100"];
+    let slowest = heads(&hopscope(&words)?.expect_code(0)?);
+    ensure!(as_they_are.len() == 15, "{as_they_are:?}");
+    ensure!(slowest == as_they_are, "{slowest:#?}\n{as_they_are:#?}");
+    let relative = heads(&read(&[&golden()])?);
+    ensure!(
+        relative != as_they_are,
+        "no relative number in the recording"
+    );
     Ok(())
 }
 
