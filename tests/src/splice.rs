@@ -10,6 +10,7 @@ mod programs;
 mod refused;
 mod scene;
 mod trials;
+mod verify;
 
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Gcc, Go, Haproxy, Java, Netns, Nginx, Python3, Redis, Root, Splice};
@@ -93,4 +94,5 @@ pub(crate) fn register(suite: &mut Suite) {
         refused::policies,
     );
     suite.case("splice::the_check_tells_what_is_broken", here, trials::run);
+    verify::register(suite);
 }

@@ -23,6 +23,16 @@ pub struct Common {
     /// Take the short cut even where other programs filter or watch the control group
     #[arg(long)]
     pub yes: bool,
+    /// Compare what was sent with what was received, by sums taken in the programs' system calls; exit
+    /// code 1 where they differ. Every system call of the machine costs a little more meanwhile
+    #[arg(long)]
+    pub verify: bool,
+    /// Each N'th message gets another byte: to see that `--verify` notices
+    #[arg(long, hide = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub change_each: Option<u32>,
+    /// Each N'th message loses a byte
+    #[arg(long, hide = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub lose_each: Option<u32>,
     /// Without the limit: memory grows while a reader stops
     #[arg(long, hide = true)]
     pub no_guard: bool,

@@ -4,6 +4,7 @@ use super::choose::{Kernel, all_below, ask_about_policies};
 use super::session::{POLL, Session, Signals, to_json, write};
 use anyhow::ensure;
 use hopscope_splice::cgroup;
+use hopscope_splice::load::Count;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,7 +29,7 @@ pub(super) fn run(args: &AttachArgs) -> anyhow::Result<ExitCode> {
         true => writeln!(out, "{}", to_json(&counts, "splice_summary"))?,
         false => write(&mut out, &counts)?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ExitCode::from(u8::from(counts.get(Count::Mismatched) > 0)))
 }
 
 fn groups(args: &AttachArgs) -> anyhow::Result<Vec<PathBuf>> {

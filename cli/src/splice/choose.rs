@@ -1,7 +1,7 @@
 //! Who takes part, and who must not: what the kernel's faults and other people's programs forbid.
 use super::args::Common;
 use anyhow::{bail, ensure};
-use hopscope_splice::load::{Accelerator, Options, policies};
+use hopscope_splice::load::{Accelerator, Options, Spoil, policies};
 use hopscope_splice::readers::{self, Reason};
 use hopscope_splice::trial::{self, Outcome, Weight};
 use hopscope_splice::{cgroup, load};
@@ -74,6 +74,11 @@ pub(super) fn options(common: &Common, cgroups: Vec<PathBuf>, kernel: &Kernel) -
         connections: common.connections,
         limit_bytes: common.limit as u64,
         guard: !common.no_guard,
+        verify: common.verify,
+        spoil: Spoil {
+            change_each: common.change_each,
+            lose_each: common.lose_each,
+        },
         refused: kernel.refused(common),
     }
 }

@@ -47,6 +47,7 @@ fn row(one: &Running, kind: &str) -> anyhow::Result<serde_json::Value> {
     line["connections_max"] = one.connections_max.into();
     line["limit_bytes"] = one.limit_bytes.into();
     line["guard"] = one.has_guard.into();
+    line["verify"] = one.verifies.into();
     Ok(line)
 }
 

@@ -4,6 +4,7 @@ use super::choose::{Kernel, ask_about_policies};
 use super::session::{POLL, Session, Signals, to_json, write};
 use anyhow::Context;
 use hopscope_splice::cgroup::{self, Group};
+use hopscope_splice::load::Count;
 use hopscope_splice::readers;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -63,6 +64,9 @@ fn within(
         std::fs::write(path, line).with_context(|| path.display().to_string())?;
     }
     status?;
+    if counts.get(Count::Mismatched) > 0 {
+        return Ok(ExitCode::from(1));
+    }
     crate::record::session::exit_code_of(&mut child)
 }
 

@@ -57,8 +57,21 @@ impl<'a> Session<'a> {
         if self.watched.elapsed() >= WATCH {
             self.watched = Instant::now();
             self.watch.again(&self.accelerator, self.common)?;
+            self.say_wrong()?;
         }
         Ok(())
+    }
+
+    fn say_wrong(&self) -> anyhow::Result<()> {
+        for wrong in self.accelerator.take_wrong()? {
+            eprintln!("hopscope: {wrong}");
+        }
+        Ok(())
+    }
+
+    fn counts(&self) -> anyhow::Result<Counts> {
+        self.say_wrong()?;
+        Ok(self.accelerator.final_counts()?)
     }
 
     /// From here on everything takes TCP; waits for what is unread. A signal more, and it does not wait:
@@ -75,7 +88,7 @@ impl<'a> Session<'a> {
                      are closed",
                     waiting.len()
                 );
-                let counts = self.accelerator.counts()?;
+                let counts = self.counts()?;
                 self.keeper.give_up();
                 if let Some(group) = self.group {
                     group.leave()?;
@@ -84,7 +97,7 @@ impl<'a> Session<'a> {
             }
             std::thread::sleep(POLL);
         }
-        Ok(self.accelerator.counts()?)
+        self.counts()
     }
 }
 

@@ -3,6 +3,7 @@
  * inside the sender's system call. */
 #include "enrol.h"
 #include "guard.h"
+#include "calls.h"
 
 char terms[] SEC("license") = "GPL";
 
@@ -63,8 +64,8 @@ static __always_inline enum count way_of(struct end *own, u64 size)
 	return COUNT_DIRECT_MESSAGES;
 }
 
-SEC("sk_msg")
-int splice_msg(struct sk_msg_md *msg)
+/* True when it was handed over. */
+static __always_inline bool on_message(struct sk_msg_md *msg)
 {
 	struct counts *counts = counts_here();
 	u64 size = msg->size;
@@ -72,10 +73,10 @@ int splice_msg(struct sk_msg_md *msg)
 	enum count way;
 
 	if (!msg->sk)
-		return SK_PASS;
+		return false;
 	own = bpf_sk_storage_get(&splice_ends, msg->sk, NULL, 0);
 	if (!counts || !own)
-		return SK_PASS;
+		return false;
 	way = way_of(own, size);
 	if (way == COUNT_DIRECT_MESSAGES) {
 		if (bpf_msg_redirect_hash(msg, &splice_socks, &own->peer.cookie, BPF_F_INGRESS) ==
@@ -86,7 +87,9 @@ int splice_msg(struct sk_msg_md *msg)
 			}
 			counts->of[COUNT_DIRECT_MESSAGES]++;
 			counts->of[COUNT_DIRECT_BYTES] += size;
-			return SK_PASS;
+			if (control.verify)
+				verify_direct(own->cookie, size);
+			return true;
 		}
 		/* The other end was closed: TCP knows what to say. */
 		own->mode = MODE_ALONE;
@@ -100,5 +103,40 @@ int splice_msg(struct sk_msg_md *msg)
 		counts->of[way]++;
 	counts->of[COUNT_TCP_MESSAGES]++;
 	counts->of[COUNT_TCP_BYTES] += size;
+	return false;
+}
+
+SEC("sk_msg")
+int splice_msg(struct sk_msg_md *msg)
+{
+	on_message(msg);
 	return SK_PASS;
+}
+
+/* Does what `--verify` is there to notice. */
+SEC("sk_msg")
+int splice_msg_spoiling(struct sk_msg_md *msg)
+{
+	struct counts *counts = counts_here();
+	u8 *first;
+
+	if (!on_message(msg) || !counts)
+		return SK_PASS;
+	if (control.lose_each && counts->of[COUNT_DIRECT_MESSAGES] % control.lose_each == 0)
+		bpf_msg_pop_data(msg, 0, 1, 0);
+	if (!control.change_each || counts->of[COUNT_DIRECT_MESSAGES] % control.change_each ||
+	    bpf_msg_pull_data(msg, 0, 1, 0))
+		return SK_PASS;
+	first = msg->data;
+	if (first + 1 <= (u8 *)msg->data_end)
+		*first ^= 1;
+	return SK_PASS;
+}
+
+/* The last descriptor of a socket is closed: its program can neither send nor receive any more. */
+SEC("cgroup/sock_release")
+int splice_release(struct bpf_sock *sk)
+{
+	verify_released(bpf_get_socket_cookie(sk));
+	return 1;
 }

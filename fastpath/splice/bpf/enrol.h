@@ -6,6 +6,7 @@
  * sequence numbers differ because something sits between the ends, stays plain TCP. */
 #pragma once
 #include "state.h"
+#include "verify.h"
 #include <bpf/bpf_core_read.h>
 
 static __always_inline bool is_program_refused(void)
@@ -104,6 +105,8 @@ static __always_inline struct end *join(struct bpf_sock_ops *ops, struct bpf_soc
 		return NULL;
 	}
 	own->is_joined = 1;
+	if (control.verify)
+		verify_join(ops, own, peer);
 	bpf_sock_ops_cb_flags_set(ops, FIELD(ops, bpf_sock_ops_cb_flags) | BPF_SOCK_OPS_STATE_CB_FLAG);
 	count(COUNT_ENDS_JOINED);
 	return own;
@@ -157,6 +160,7 @@ static __always_inline void on_server(struct bpf_sock_ops *ops)
 	if (!own) {
 		/* Alone the client would have a joined socket's limits and none of its speed. */
 		bpf_map_delete_elem(&splice_socks, &client.cookie);
+		bpf_map_delete_elem(&splice_watched, &client.cookie);
 		return;
 	}
 	own_peer.cookie = own->cookie;
@@ -164,6 +168,8 @@ static __always_inline void on_server(struct bpf_sock_ops *ops)
 	if (bpf_map_update_elem(&splice_met, &client.cookie, &own_peer, BPF_ANY))
 		count(COUNT_MAP_ERROR);
 	count(COUNT_CONNECTIONS);
+	if (control.verify)
+		verify_meet(own);
 }
 
 static __always_inline void on_state(struct bpf_sock_ops *ops)
@@ -180,4 +186,6 @@ static __always_inline void on_state(struct bpf_sock_ops *ops)
 	bpf_map_delete_elem(&splice_met, &own->cookie);
 	__sync_fetch_and_add(&control.ends_now, -1);
 	count(COUNT_ENDS_LEFT);
+	if (control.verify)
+		verify_closed(own);
 }

@@ -147,12 +147,21 @@ struct list_head {
 struct sock_common {
 	atomic64_t skc_cookie;
 	volatile unsigned char skc_state;
+	unsigned long skc_flags;
 };
+struct socket;
 struct sock {
 	struct sock_common __sk_common;
 	int sk_rcvbuf;
 	int sk_sndbuf;
 	void *sk_user_data;
+	struct socket *sk_socket;
+	u8 sk_shutdown;
+};
+struct file;
+struct socket {
+	struct file *file;
+	struct sock *sk;
 };
 struct tcp_sock {
 	u32 write_seq;
@@ -174,14 +183,38 @@ struct dentry {
 struct path {
 	struct dentry *dentry;
 };
+struct inode {
+	unsigned short i_mode;
+};
 struct file {
 	struct path f_path;
+	struct inode *f_inode;
+	void *private_data;
+};
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+struct files_struct {
+	struct fdtable *fdt;
+};
+struct thread_info {
+	u32 status;
+};
+struct pt_regs {
+	unsigned long r10;
+	unsigned long dx;
+	unsigned long si;
+	unsigned long di;
+	unsigned long orig_ax;
 };
 struct mm_struct {
 	struct file *exe_file;
 };
 struct task_struct {
+	struct thread_info thread_info;
 	struct mm_struct *mm;
+	struct files_struct *files;
 };
 
 struct seq_file {

@@ -127,12 +127,17 @@ static __always_inline struct counts *counts_here(void)
 	return bpf_map_lookup_elem(&splice_counts, &zero);
 }
 
-static __always_inline void count(enum count which)
+static __always_inline void count_more(enum count which, u64 more)
 {
 	struct counts *counts = counts_here();
 
 	if (counts)
-		counts->of[which]++;
+		counts->of[which] += more;
+}
+
+static __always_inline void count(enum count which)
+{
+	count_more(which, 1);
 }
 
 static __always_inline bool is_port_chosen(u32 port)

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
-fn serve_and_test(options: &[&str], connections: &str, at_once: &str) -> Result<Done> {
+pub(super) fn serve_and_test(options: &[&str], connections: &str, at_once: &str) -> Result<Done> {
     let (server, tester) = (program("server")?, program("tester")?);
     let environment = [
         ("DIR", text(dir())?),

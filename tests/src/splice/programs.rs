@@ -30,6 +30,10 @@ fn expect_joined(done: &Done, connections: u64) -> Result<()> {
 
 /// A value comes back as it was, and its own benchmark ends without an error, pipelined or not.
 pub(super) fn redis() -> Result<()> {
+    redis_with(&[]).map(drop)
+}
+
+pub(super) fn redis_with(options: &[&str]) -> Result<Done> {
     let script = r#"
 redis-server --port $PORT --bind 127.0.0.1 --save '' --appendonly no --dir "$DIR" > "$DIR/log" & server=$!
 until redis-cli -p $PORT ping > /dev/null 2>&1; do :; done
@@ -49,7 +53,7 @@ exit $((same + one + many))
         ("PORT", &port),
         ("REQUESTS", requests),
     ];
-    let done = splice(&[], script, &environment)?;
+    let done = splice(options, script, &environment)?;
     expect_joined(&done, 200)?;
     for name in ["one", "many"] {
         let said = std::fs::read_to_string(dir().join(name))?;
@@ -58,11 +62,15 @@ exit $((same + one + many))
             "{said}"
         );
     }
-    Ok(())
+    Ok(done)
 }
 
 /// Client, proxy and web server: three programs, two connections each time.
 pub(super) fn haproxy() -> Result<()> {
+    haproxy_with(&[]).map(drop)
+}
+
+pub(super) fn haproxy_with(options: &[&str]) -> Result<Done> {
     let (front, back) = (free_port()?, free_port()?);
     let config = format!(
         "defaults\n  mode http\n  timeout connect 60s\n  timeout client 60s\n  timeout server 60s\n\
@@ -89,11 +97,16 @@ exit $code
         ("PROGRAMS", text(&folder)?),
         ("REQUESTS", counts().pick("150", "5000")),
     ];
-    let done = splice(&[], script, &environment)?;
-    expect_joined(&done, 20)
+    let done = splice(options, script, &environment)?;
+    expect_joined(&done, 20)?;
+    Ok(done)
 }
 
 pub(super) fn asyncio() -> Result<()> {
+    asyncio_with(&[]).map(drop)
+}
+
+pub(super) fn asyncio_with(options: &[&str]) -> Result<Done> {
     let folder = programs().join("splice");
     let python = |name: &str| format!("python3 {}/{name}", folder.display());
     let server = format!("{} {}/port", python("asyncio_server.py"), dir().display());
@@ -107,8 +120,9 @@ pub(super) fn asyncio() -> Result<()> {
         ("SERVER", &server),
         ("CLIENT", &client),
     ];
-    let done = splice(&[], SAYS_PORT, &environment)?;
-    expect_joined(&done, 200)
+    let done = splice(options, SAYS_PORT, &environment)?;
+    expect_joined(&done, 200)?;
+    Ok(done)
 }
 
 /// A Go client, with its own poller, at the plain server.

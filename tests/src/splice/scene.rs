@@ -52,6 +52,33 @@ impl Done {
         Ok(())
     }
 
+    /// Each direction of each connection has one verdict, and none is a mismatch.
+    pub(super) fn expect_verified(&self, bytes: u64) -> Result<()> {
+        ensure!(
+            self.count("verified_bytes")? == bytes
+                && self.count("verified_directions")? == 2 * self.count("connections")?,
+            "{bytes} bytes: {}",
+            self.summary
+        );
+        Ok(())
+    }
+
+    /// The sum of all verdicts.
+    pub(super) fn verdicts(&self) -> Result<u64> {
+        let counts = self.summary.as_object().context("an object")?;
+        let is_verdict = |name: &str| {
+            name.starts_with("unverified_")
+                || [
+                    "verified_directions",
+                    "verified_open",
+                    "mismatched_directions",
+                ]
+                .contains(&name)
+        };
+        let verdicts = counts.iter().filter(|(name, _)| is_verdict(name));
+        Ok(verdicts.filter_map(|(_, count)| count.as_u64()).sum())
+    }
+
     /// As many sockets left as joined, and the reasons of messages that took TCP add up.
     pub(super) fn expect_adds_up(&self) -> Result<()> {
         let reasons = [

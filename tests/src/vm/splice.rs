@@ -36,6 +36,10 @@ fn joined() -> Result<()> {
           server 127.0.0.1 /tmp/port & read port < /tmp/port
           tester 127.0.0.1 $port 60 20; code=$?; kill $!; wait; exit $code' && cat /tmp/summary",
     );
+    guest.step(
+        "verified",
+        "hopscope splice run --verify --summary /tmp/verified -- stream bursts 5000000 && cat /tmp/verified",
+    );
     guest.step("order", "hopscope splice run -- stream bursts 20000000");
     guest.step(
         "unread",
@@ -62,6 +66,12 @@ fn joined() -> Result<()> {
     let bytes = run.step("bytes")?.expect_code(0)?.stdout;
     let counts: Value = serde_json::from_str(bytes.lines().last().context("no counts")?)?;
     ensure!(counts["connections"] == 60, "{counts}");
+    let verified = run.step("verified")?.expect_code(0)?.stdout;
+    let counts: Value = serde_json::from_str(verified.lines().last().context("no counts")?)?;
+    ensure!(
+        counts["verified_directions"] == 2 && counts["verified_bytes"] == 5_000_000,
+        "{counts}"
+    );
     run.step("order")?.expect_code(0)?;
     let unread = run.step("unread")?.expect_code(0)?.stdout;
     let unread: Vec<u64> = unread

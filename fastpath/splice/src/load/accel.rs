@@ -1,7 +1,7 @@
 //! The accelerator's programs, attached to control groups.
 use super::control::{self, Control, PORTS_MAX};
 use super::object;
-use super::{Counts, LoadError, counts};
+use super::{Counts, LoadError, Wrong, counts, verify};
 use crate::object::aligned;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut};
 use std::fs::File;
@@ -26,8 +26,28 @@ pub struct Options {
     /// Whether the limit counts. Without it a reader that stops costs memory without end: only to see
     /// what the guard costs.
     pub guard: bool,
+    /// Sums of what programs send and receive are compared. Every system call of the machine then costs a
+    /// little more, those that send or receive on joined sockets a pass over their bytes.
+    pub verify: bool,
+    /// What is done to messages: only to see that it is noticed.
+    pub spoil: Spoil,
     /// Names of program files that take no part.
     pub refused: Vec<String>,
+}
+
+/// Each so many'th message on a processor.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Spoil {
+    /// Gets another first byte.
+    pub change_each: Option<u32>,
+    /// Loses its first byte.
+    pub lose_each: Option<u32>,
+}
+
+impl Spoil {
+    fn is_any(self) -> bool {
+        self.change_each.is_some() || self.lose_each.is_some()
+    }
 }
 
 impl Default for Options {
@@ -38,6 +58,8 @@ impl Default for Options {
             connections: 32_768,
             limit_bytes: 1 << 20,
             guard: true,
+            verify: false,
+            spoil: Spoil::default(),
             refused: Vec::new(),
         }
     }
@@ -65,10 +87,21 @@ impl Accelerator {
                     // A little more than may join: those that are closed leave after their count.
                     Some("splice_socks") => options.connections.saturating_mul(2) + 1024,
                     Some("splice_met") => options.connections,
+                    Some("splice_watched") if options.verify => {
+                        options.connections.saturating_mul(2) + 1024
+                    }
                     _ => continue,
                 };
                 map.set_max_entries(entries)
                     .map_err(LoadError::bpf("sizing a map"))?;
+            }
+            for mut program in open.progs_mut() {
+                program.set_autoload(match program.name().to_str() {
+                    Some("splice_call" | "splice_called" | "splice_release") => options.verify,
+                    Some("splice_msg") => !options.spoil.is_any(),
+                    Some("splice_msg_spoiling") => options.spoil.is_any(),
+                    _ => true,
+                });
             }
             Ok(())
         })?;
@@ -80,28 +113,41 @@ impl Accelerator {
         for name in &options.refused {
             accelerator.refuse(name)?;
         }
-        accelerator._links = accelerator.attach(&options.cgroups)?;
+        accelerator._links = accelerator.attach(options)?;
         Ok(accelerator)
     }
 
-    fn attach(&self, cgroups: &[PathBuf]) -> Result<Vec<Link>, LoadError> {
+    fn attach(&self, options: &Options) -> Result<Vec<Link>, LoadError> {
         let map = self.map("splice_socks")?;
-        let verdict = self.program("splice_msg")?;
+        let verdict = self.program(match options.spoil.is_any() {
+            false => "splice_msg",
+            true => "splice_msg_spoiling",
+        })?;
         verdict
             .attach_sockmap(map.as_fd().as_raw_fd())
             .map_err(LoadError::bpf("attaching to the map of sockets"))?;
         let mut links = Vec::new();
-        for path in cgroups {
+        let mut in_groups = vec!["splice_ops"];
+        if options.verify {
+            for name in ["splice_call", "splice_called"] {
+                let link = self.program(name)?.attach();
+                links.push(link.map_err(LoadError::bpf("attaching to system calls"))?);
+            }
+            // Before sockets join: none of them may be closed unseen.
+            in_groups.insert(0, "splice_release");
+        }
+        for path in &options.cgroups {
             let group = File::open(path).map_err(|source| LoadError::Cgroup {
                 path: path.clone(),
                 source,
             })?;
-            let program = self.program("splice_ops")?;
-            let link = program.attach_cgroup(group.as_raw_fd());
-            links.push(link.map_err(|error| LoadError::Attach {
-                path: path.clone(),
-                why: error.to_string(),
-            })?);
+            for name in &in_groups {
+                let link = self.program(name)?.attach_cgroup(group.as_raw_fd());
+                links.push(link.map_err(|error| LoadError::Attach {
+                    path: path.clone(),
+                    why: error.to_string(),
+                })?);
+            }
         }
         Ok(links)
     }
@@ -113,6 +159,9 @@ impl Accelerator {
             limit_bytes: options.limit_bytes,
             ends_max: i64::from(options.connections) * 2,
             ends_now: 0,
+            verify: options.verify,
+            change_each: options.spoil.change_each.unwrap_or(0),
+            lose_each: options.spoil.lose_each.unwrap_or(0),
             ports: options.ports.clone(),
             is_stopped: false,
         }
@@ -157,6 +206,24 @@ impl Accelerator {
     /// The kernel's map cannot be read.
     pub fn counts(&self) -> Result<Counts, LoadError> {
         counts::of_map(&self.map("splice_counts")?)
+    }
+
+    /// With what is known of connections that are still open.
+    ///
+    /// # Errors
+    /// The kernel's maps cannot be read.
+    pub fn final_counts(&self) -> Result<Counts, LoadError> {
+        let mut counts = self.counts()?;
+        verify::add_open(&self.map("splice_watched")?, &mut counts);
+        Ok(counts)
+    }
+
+    /// Directions in which not the bytes arrived that were sent, each once.
+    ///
+    /// # Errors
+    /// The kernel's map cannot be read.
+    pub fn take_wrong(&self) -> Result<Vec<Wrong>, LoadError> {
+        Ok(verify::take_wrong(&self.map("splice_wrong")?))
     }
 
     /// Sockets that are joined now.

@@ -2,7 +2,8 @@
 use super::LoadError;
 use libbpf_rs::{MapCore, MapFlags};
 
-pub(super) const BYTES: usize = 40 + 2 * PORTS_MAX;
+pub(super) const BYTES: usize = PORTS + 2 * PORTS_MAX;
+const PORTS: usize = 56;
 pub(super) const PORTS_MAX: usize = 64;
 pub(super) const STOP: usize = 0;
 const KEY: [u8; 4] = [0; 4];
@@ -14,6 +15,9 @@ pub(super) struct Control {
     pub limit_bytes: u64,
     pub ends_max: i64,
     pub ends_now: i64,
+    pub verify: bool,
+    pub change_each: u32,
+    pub lose_each: u32,
     pub ports: Vec<u16>,
     pub is_stopped: bool,
 }
@@ -33,6 +37,9 @@ impl Control {
         put(&self.limit_bytes.to_ne_bytes());
         put(&self.ends_max.to_ne_bytes());
         put(&self.ends_now.to_ne_bytes());
+        put(&u32::from(self.verify).to_ne_bytes());
+        put(&self.change_each.to_ne_bytes());
+        put(&u64::from(self.lose_each).to_ne_bytes());
         for port in &self.ports {
             put(&port.to_ne_bytes());
         }
@@ -54,7 +61,10 @@ impl Control {
             limit_bytes: word(16),
             ends_max: word(24).cast_signed(),
             ends_now: word(32).cast_signed(),
-            ports: bytes[40..]
+            verify: half(40) != 0,
+            change_each: half(44),
+            lose_each: half(48),
+            ports: bytes[PORTS..]
                 .chunks_exact(2)
                 .take(ports)
                 .map(|pair| u16::from_ne_bytes([pair[0], pair[1]]))
@@ -102,6 +112,9 @@ mod tests {
             limit_bytes: 1 << 20,
             ends_max: 4096,
             ends_now: -1,
+            verify: true,
+            change_each: 3,
+            lose_each: 4,
             ports: vec![6379, 5432],
             is_stopped: false,
         };
@@ -111,6 +124,7 @@ mod tests {
             (again.pid, again.limit_bytes, again.ends_max, again.ends_now),
             (7, 1 << 20, 4096, -1)
         );
-        assert!(again.guard && !again.is_stopped);
+        assert!(again.guard && !again.is_stopped && again.verify);
+        assert_eq!((again.change_each, again.lose_each), (3, 4));
     }
 }

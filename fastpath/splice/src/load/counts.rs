@@ -24,10 +24,21 @@ pub enum Count {
     Full,
     Refused,
     MapError,
+    Verified,
+    VerifiedBytes,
+    Mismatched,
+    UnverifiedUnread,
+    UnverifiedUnseen,
+    UnverifiedTogether,
+    UnverifiedUnreadable,
+    UnverifiedEarly,
+    UnverifiedFull,
+    VerifiedOpen,
+    UnverifiedOpen,
 }
 
 impl Count {
-    pub const ALL: [Count; 19] = [
+    pub const ALL: [Count; 30] = [
         Count::DirectMessages,
         Count::DirectBytes,
         Count::TcpMessages,
@@ -47,6 +58,17 @@ impl Count {
         Count::Full,
         Count::Refused,
         Count::MapError,
+        Count::Verified,
+        Count::VerifiedBytes,
+        Count::Mismatched,
+        Count::UnverifiedUnread,
+        Count::UnverifiedUnseen,
+        Count::UnverifiedTogether,
+        Count::UnverifiedUnreadable,
+        Count::UnverifiedEarly,
+        Count::UnverifiedFull,
+        Count::VerifiedOpen,
+        Count::UnverifiedOpen,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -70,6 +92,17 @@ impl Count {
             Count::Full => "plain_full",
             Count::Refused => "plain_refused",
             Count::MapError => "plain_map_error",
+            Count::Verified => "verified_directions",
+            Count::VerifiedBytes => "verified_bytes",
+            Count::Mismatched => "mismatched_directions",
+            Count::UnverifiedUnread => "unverified_unread",
+            Count::UnverifiedUnseen => "unverified_unseen",
+            Count::UnverifiedTogether => "unverified_together",
+            Count::UnverifiedUnreadable => "unverified_unreadable",
+            Count::UnverifiedEarly => "unverified_early",
+            Count::UnverifiedFull => "unverified_full",
+            Count::VerifiedOpen => "verified_open",
+            Count::UnverifiedOpen => "unverified_open",
         }
     }
 
@@ -96,6 +129,25 @@ impl Count {
             Count::Full => "sockets for which there was no room: plain TCP",
             Count::Refused => "sockets of programs that this kernel's faults would hurt: plain TCP",
             Count::MapError => "sockets that the kernel did not let join: plain TCP",
+            Count::Verified => {
+                "directions of which all that was sent was received, and is the same"
+            }
+            Count::VerifiedBytes => "their bytes",
+            Count::Mismatched => "directions in which OTHER BYTES ARRIVED",
+            Count::UnverifiedUnread => "not compared: closed before everything was read",
+            Count::UnverifiedUnseen => {
+                "not compared: bytes went by calls that are not watched (io_uring, sendfile, splice)"
+            }
+            Count::UnverifiedTogether => {
+                "not compared: several threads sent, or received, at the same time"
+            }
+            Count::UnverifiedUnreadable => {
+                "not compared: the program's memory could not be read, or over 256 MiB went in one call"
+            }
+            Count::UnverifiedEarly => "not compared: a call began before the connection was joined",
+            Count::UnverifiedFull => "not compared: no memory to keep sums",
+            Count::VerifiedOpen => "directions of connections still open, of which the same",
+            Count::UnverifiedOpen => "not compared: still open, with bytes on their way",
         }
     }
 }
@@ -107,6 +159,11 @@ pub struct Counts([u64; Count::ALL.len()]);
 impl Counts {
     pub fn get(&self, count: Count) -> u64 {
         self.0[count as usize]
+    }
+
+    /// What only user space knows.
+    pub(super) fn add(&mut self, count: Count, more: u64) {
+        self.0[count as usize] += more;
     }
 
     /// Names and values, in order.

@@ -10,11 +10,13 @@ mod policies;
 mod queued;
 mod running;
 mod socket;
+mod verify;
 
-pub use accel::{Accelerator, Options};
+pub use accel::{Accelerator, Options, Spoil};
 pub use counts::{Count, Counts};
 pub use error::LoadError;
 pub use policies::{Policy, policies};
 pub use queued::{Queues, Waiting};
 pub use running::{Running, running};
 pub use socket::bytes_to_read;
+pub use verify::{Kind, Wrong};

@@ -17,6 +17,7 @@ pub struct Running {
     pub connections_max: u32,
     pub limit_bytes: u64,
     pub has_guard: bool,
+    pub verifies: bool,
 }
 
 /// All of this machine that may be looked at; by process.
@@ -74,6 +75,7 @@ impl Running {
             connections_max: u32::try_from(set.ends_max / 2).unwrap_or(0),
             limit_bytes: set.limit_bytes,
             has_guard: set.guard,
+            verifies: set.verify,
             control,
             counts,
             socks,

@@ -1,0 +1,226 @@
+//! What `--verify` has found: `struct wrong` and `struct watched` of `bpf/contract.h`.
+use super::{Count, Counts};
+use libbpf_rs::{MapCore, MapFlags};
+use std::fmt;
+use std::net::{Ipv6Addr, SocketAddr};
+
+/// `struct tuple` of `bpf/tuple.h`
+const NAME_BYTES: usize = 36;
+const WRONG_BYTES: usize = 64;
+const WATCHED_BYTES: usize = 152;
+/// How often a value is read until it is not changed meanwhile.
+const READS: usize = 100;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// As many, and others.
+    Others,
+    /// More than were sent.
+    More,
+    /// The reader was told that there are no more.
+    Missing,
+}
+
+/// A direction of a connection in which not the bytes arrived that were sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    pub client: SocketAddr,
+    pub server: SocketAddr,
+    pub by_server: bool,
+    pub sent: u64,
+    pub received: u64,
+    pub kind: Kind,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, to) = match self.by_server {
+            true => (self.server, self.client),
+            false => (self.client, self.server),
+        };
+        let what = match self.kind {
+            Kind::Others => "other bytes arrived",
+            Kind::More => "more arrived than was sent",
+            Kind::Missing => "bytes are missing",
+        };
+        let (sent, received) = (self.sent, self.received);
+        write!(
+            f,
+            "MISMATCH: {from} to {to}: {what} ({sent} bytes sent, {received} received)"
+        )
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_ne_bytes(word)
+}
+
+fn half(bytes: &[u8], at: usize) -> u32 {
+    let mut half = [0; 4];
+    half.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_ne_bytes(half)
+}
+
+fn address(bytes: &[u8], at: usize, port_at: usize) -> SocketAddr {
+    let mut octets = [0; 16];
+    octets.copy_from_slice(&bytes[at..at + 16]);
+    let port = u16::from_ne_bytes([bytes[port_at], bytes[port_at + 1]]);
+    SocketAddr::new(Ipv6Addr::from(octets).to_canonical(), port)
+}
+
+fn wrong(bytes: &[u8]) -> Option<Wrong> {
+    let bytes = bytes.get(..WRONG_BYTES)?;
+    Some(Wrong {
+        client: address(bytes, 0, 32),
+        server: address(bytes, 16, 34),
+        by_server: half(bytes, NAME_BYTES) != 0,
+        sent: word(bytes, 40),
+        received: word(bytes, 48),
+        kind: match word(bytes, 56) {
+            0 => Kind::Others,
+            1 => Kind::More,
+            _ => Kind::Missing,
+        },
+    })
+}
+
+/// Each is given out once.
+pub(super) fn take_wrong(map: &impl MapCore) -> Vec<Wrong> {
+    let keys: Vec<_> = map.keys().collect();
+    let take = |key: Vec<u8>| {
+        let found = map.lookup(&key, MapFlags::ANY).ok()??;
+        // Another reader of it would be another process's.
+        let _ = map.delete(&key);
+        wrong(&found)
+    };
+    keys.into_iter().filter_map(take).collect()
+}
+
+/// `struct way`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Way {
+    bytes: u64,
+    sum: u64,
+    rest: u64,
+    calls: u32,
+    doubts: u32,
+}
+
+impl Way {
+    const IS_AT_END: u32 = 32;
+    const IS_SHUT: u32 = 64;
+
+    fn at(bytes: &[u8], at: usize) -> Way {
+        Way {
+            bytes: word(bytes, at),
+            sum: word(bytes, at + 8),
+            rest: word(bytes, at + 16),
+            calls: half(bytes, at + 24),
+            doubts: half(bytes, at + 28),
+        }
+    }
+
+    fn has_doubts(&self) -> bool {
+        self.doubts & !(Way::IS_AT_END | Way::IS_SHUT) != 0
+    }
+}
+
+/// Everything that was sent so far has been received, and is the same. What is different is no verdict:
+/// a call may be about to end.
+fn is_same(sent: &Way, received: &Way) -> bool {
+    !sent.has_doubts()
+        && !received.has_doubts()
+        && sent.calls == 0
+        && (sent.bytes, sent.sum, sent.rest) == (received.bytes, received.sum, received.rest)
+}
+
+fn watched(map: &impl MapCore, key: &[u8]) -> Option<Vec<u8>> {
+    let read = || {
+        let found = map.lookup(key, MapFlags::ANY).ok()??;
+        (found.len() >= WATCHED_BYTES).then_some(found)
+    };
+    let mut last = read()?;
+    for _ in 0..READS {
+        let again = read()?;
+        if again == last {
+            return Some(again);
+        }
+        last = again;
+    }
+    None
+}
+
+/// Of connections whose ends are not both closed, from their servers' ends.
+pub(super) fn add_open(map: &impl MapCore, counts: &mut Counts) {
+    let keys: Vec<_> = map.keys().collect();
+    for key in keys {
+        let Some(server) = watched(map, &key) else {
+            continue;
+        };
+        if half(&server, NAME_BYTES) == 0 {
+            continue;
+        }
+        let Some(client) = watched(map, &server[48..56]) else {
+            counts.add(Count::UnverifiedOpen, 2);
+            continue;
+        };
+        for (from, to) in [(&client, &server), (&server, &client)] {
+            let (sent, received) = (Way::at(from, 88), Way::at(to, 120));
+            match is_same(&sent, &received) {
+                true => {
+                    counts.add(Count::VerifiedOpen, 1);
+                    counts.add(Count::VerifiedBytes, sent.bytes);
+                }
+                false => counts.add(Count::UnverifiedOpen, 1),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(bytes: u64, sum: u64) -> Way {
+        Way {
+            bytes,
+            sum,
+            rest: 0,
+            calls: 0,
+            doubts: Way::IS_AT_END,
+        }
+    }
+
+    #[test]
+    fn what_is_in_doubt_or_on_its_way_is_not_the_same() {
+        let one = way(10, 7);
+        assert!(is_same(&one, &one));
+        assert!(!is_same(&one, &way(10, 8)));
+        assert!(!is_same(&one, &way(9, 7)));
+        assert!(!is_same(&Way { calls: 1, ..one }, &one));
+        assert!(!is_same(&one, &Way { doubts: 1, ..one }));
+        assert!(!is_same(&Way { doubts: 16, ..one }, &one));
+    }
+
+    #[test]
+    fn a_mismatch_names_its_connection_and_direction() {
+        let mut bytes = [0; WRONG_BYTES];
+        for at in [0, 16] {
+            bytes[at + 10..at + 16].copy_from_slice(&[0xff, 0xff, 127, 0, 0, 1]);
+        }
+        bytes[32..34].copy_from_slice(&40000u16.to_ne_bytes());
+        bytes[34..36].copy_from_slice(&6379u16.to_ne_bytes());
+        bytes[36] = 1;
+        bytes[40] = 9;
+        bytes[48] = 8;
+        bytes[56] = 2;
+        assert_eq!(
+            wrong(&bytes).map(|found| found.to_string()).as_deref(),
+            Some(
+                "MISMATCH: 127.0.0.1:6379 to 127.0.0.1:40000: bytes are missing (9 bytes sent, 8 received)"
+            )
+        );
+    }
+}
