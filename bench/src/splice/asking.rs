@@ -119,7 +119,7 @@ fn ask(bench: &Bench<'_, '_>, path: &Path<'_>, server: &Running, load: Load) -> 
     Ok(serde_json::from_str(&line).unwrap_or_default())
 }
 
-fn ratios(of: &[f64], to: &[f64]) -> Option<Spread> {
+pub(super) fn ratios(of: &[f64], to: &[f64]) -> Option<Spread> {
     // A window in which nothing was answered has no ratio; it is in `idle_rounds`.
     let pairs = of
         .iter()

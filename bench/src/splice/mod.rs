@@ -1,6 +1,7 @@
 //! `bench splice`: echo servers in user space and in the kernel, plain and accelerated, each in turn under
-//! the same load; and why published comparisons of them come out as they do.
+//! the same load; programs as they are, plain and joined; and why published comparisons of them come out as they do.
 mod asking;
+mod programs;
 mod released;
 mod report;
 mod servers;
@@ -109,6 +110,8 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     };
     one_path(&mut bench, &path, true, &mut figures)?;
     queues(&mut bench, &path, &mut figures)?;
+    let missing = &mut figures.not_measured;
+    figures.programs = programs::measure(&mut bench, &path, missing)?;
     let cable = Cable::lay()?;
     let path = Path {
         name: "across",

@@ -1,5 +1,6 @@
 //! The summary of `bench splice`: headline figures against their goals, and what stands behind them.
 use super::asking::{Load, Row as Standing, p50_ratio, rate_ratio};
+use super::programs::{Row as Program, headline};
 use super::released::Row as Released;
 use super::servers::Kind;
 use crate::envelope::Summary;
@@ -22,6 +23,7 @@ pub(super) struct Figures {
     pub(super) released: Vec<Released>,
     pub(super) many: Vec<Released>,
     pub(super) queues: Vec<Released>,
+    pub(super) programs: Vec<Program>,
     pub(super) failures_of_servers: f64,
     pub(super) not_measured: Vec<NotMeasured>,
 }
@@ -58,7 +60,11 @@ impl Figures {
     fn failures(&self) -> f64 {
         let standing: f64 = self.standing.iter().map(|row| row.failures).sum();
         let released = self.released.iter().chain(&self.many);
-        standing + released.map(|row| row.failures).sum::<f64>() + self.failures_of_servers
+        let programs: f64 = self.programs.iter().map(|row| row.failures).sum();
+        programs
+            + standing
+            + released.map(|row| row.failures).sum::<f64>()
+            + self.failures_of_servers
     }
 
     /// Of servers with equal queues; what a short one does is another table.
@@ -77,14 +83,21 @@ impl Figures {
                 0.65,
             ),
             Goal::at_least("guard_vs_unguarded", h.guard_vs_unguarded, 0.95),
+            Goal::at_least("redis_ratio", self.ratio("redis"), 1.3),
             Goal::at_most("failures", Some(self.failures()), 0.0),
         ]
+    }
+
+    fn ratio(&self, program: &str) -> Option<f64> {
+        headline(&self.programs, program).map(|ratio| ratio.median)
     }
 
     pub(super) fn summary(self) -> Summary {
         let goals = self.goals();
         let h = &self.headline;
-        let measured = goals.iter().all(|goal| goal.measured.is_some());
+        // Programs of others may be missing.
+        let mut own = goals.iter().filter(|goal| goal.name != "redis_ratio");
+        let measured = own.all(|goal| goal.measured.is_some());
         let complete = measured && h.kernel_echo_vs_epoll_64conn.is_some();
         let mut fields = Map::new();
         let mut put = |name: &str, value: Option<f64>| {
@@ -99,6 +112,13 @@ impl Figures {
             h.kernel_egress_vs_epoll_64conn,
         );
         put("listen_overflows", Some(self.listen_overflows()));
+        put("haproxy_ratio", self.ratio("haproxy"));
+        put("asyncio_ratio", self.ratio("asyncio"));
+        for program in ["redis", "haproxy", "asyncio"] {
+            let spread = headline(&self.programs, program);
+            fields.insert(format!("{program}_ratio_spread"), json!(spread));
+        }
+        fields.insert("programs".into(), json!(self.programs));
         let published = PUBLISHED.map(|(server, here, across)| {
             json!({"server": server, "here_mean_us": here, "across_mean_us": across})
         });
@@ -112,7 +132,7 @@ impl Figures {
         Summary {
             unit: json!({
                 "_us": "us", "requests_per_s": "1/s", "mbit_per_s": "10^6 bit/s each way",
-                "_vs_": "ratio", "size": "B",
+                "_vs_": "ratio", "_ratio": "ratio", "size": "B",
             }),
             fields,
             table: self.table(&goals),
@@ -148,6 +168,27 @@ impl Figures {
         for row in rows {
             let _ = writeln!(out, "{}", released(row));
         }
+        out.push_str(
+            "programs as they are, plain and joined: requests a second, medians of rounds\n\
+             (x: median of the ratios in the same round, 10th to 90th percentile)\n",
+        );
+        for row in &self.programs {
+            let x = &row.joined_vs_plain;
+            let _ = writeln!(
+                out,
+                "{:<8} {:>4} clients  plain {:>9.0}/s  joined {:>9.0}/s  x {:.2} ({:.2} .. {:.2})  {} messages \
+                 took the short cut, {} TCP",
+                row.program,
+                row.connections,
+                row.plain_requests_per_s.median,
+                row.joined_requests_per_s.median,
+                x.median,
+                x.p10,
+                x.p90,
+                row.direct_messages,
+                row.tcp_messages
+            );
+        }
         out.push_str("published, 1,000 threads, mean, first 800 (here) and 900 (across):\n");
         for (server, here, across) in PUBLISHED {
             let _ = writeln!(out, "  {server:<20} {here:>8.0} us  {across:>8.0} us");
@@ -161,6 +202,8 @@ impl Figures {
                 h.kernel_egress_vs_epoll_64conn,
             ),
             ("listen_overflows", Some(self.listen_overflows())),
+            ("haproxy_ratio", self.ratio("haproxy")),
+            ("asyncio_ratio", self.ratio("asyncio")),
         ] {
             let value = value.map_or("-".into(), |value| format!("{value:.2}"));
             let _ = writeln!(out, "{name:<30} {value:>8}");

@@ -1,7 +1,7 @@
 //! The servers that are compared, each a process, all with the same accept queue.
 use crate::error::{Error, Result};
 use crate::load::network::{Namespace, Server};
-use crate::program::last_words;
+use crate::program::{last_words, run_as};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -99,7 +99,10 @@ impl Running {
         let port = server.port.clone();
         let accelerator = match kind.accelerator() {
             None => None,
-            Some(more) => Some(Accelerator::start(hopscope, files, &port, more)?),
+            Some(more) => Some({
+                let port = std::slice::from_ref(&port);
+                Accelerator::start(hopscope, files, port, more)?
+            }),
         };
         Ok(Running {
             kind,
@@ -119,14 +122,21 @@ impl Running {
     }
 }
 
-/// `hopscope splice attach`, of every process of the machine but for one port only.
-struct Accelerator {
+/// `hopscope splice attach`, of every process of the machine but for a few ports only.
+pub(super) struct Accelerator {
     child: Child,
     ready: PathBuf,
+    hopscope: PathBuf,
 }
 
 impl Accelerator {
-    fn start(hopscope: &Path, files: &Path, port: &str, more: &[&str]) -> Result<Accelerator> {
+    pub(super) fn start(
+        hopscope: &Path,
+        files: &Path,
+        ports: &[String],
+        more: &[&str],
+    ) -> Result<Accelerator> {
+        let port = ports.join("-");
         std::fs::create_dir_all(files).map_err(Error::file("create", files))?;
         let ready = files.join(format!("attached-{port}"));
         let _ = std::fs::remove_file(&ready);
@@ -134,12 +144,19 @@ impl Accelerator {
         let said = std::fs::File::create(&stderr).map_err(Error::file("create", &stderr))?;
         let mut command = Command::new(hopscope);
         command.args(["splice", "attach", "--yes", "--cgroup"]);
-        command.arg(cgroup_root()?).args(["--port", port]);
+        command.arg(cgroup_root()?);
+        for port in ports {
+            command.args(["--port", port]);
+        }
         command.arg("--ready-file").arg(&ready).args(more);
         let command = command.stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.stderr(said).spawn();
         let child = child.map_err(Error::start("hopscope splice attach"))?;
-        let mut accelerator = Accelerator { child, ready };
+        let mut accelerator = Accelerator {
+            child,
+            ready,
+            hopscope: hopscope.to_owned(),
+        };
         while !accelerator.ready.exists() {
             if let Ok(Some(status)) = accelerator.child.try_wait() {
                 let said = std::fs::read_to_string(&stderr).unwrap_or_default();
@@ -152,6 +169,17 @@ impl Accelerator {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         Ok(accelerator)
+    }
+}
+
+impl Accelerator {
+    /// What it has counted so far.
+    pub(super) fn stat(&self) -> Result<serde_json::Value> {
+        let mut command = Command::new(&self.hopscope);
+        let pid = self.child.id().to_string();
+        command.args(["splice", "stat", "--json", "--of", &pid]);
+        let said = run_as("hopscope splice stat", &mut command)?;
+        Ok(serde_json::from_str(said.trim()).unwrap_or_default())
     }
 }
 

@@ -4,11 +4,14 @@ use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite};
 use serde_json::Value;
 
-const NEEDS: [Requirement; 4] = [
+const NEEDS: [Requirement; 7] = [
     Requirement::Root,
     Requirement::Netns,
     Requirement::Gcc,
     Requirement::SliceHooks,
+    Requirement::Redis,
+    Requirement::Haproxy,
+    Requirement::Python3,
 ];
 
 pub(super) fn register(suite: &mut Suite) {
@@ -33,6 +36,9 @@ fn figures() -> Result<()> {
         "kernel_echo_vs_epoll_64conn",
         "kernel_egress_vs_epoll_64conn",
         "listen_overflows",
+        "redis_ratio",
+        "haproxy_ratio",
+        "asyncio_ratio",
     ] {
         ensure!(summary[field].is_number(), "no {field} in {summary}");
     }
@@ -49,6 +55,16 @@ fn figures() -> Result<()> {
         "{summary}"
     );
     ensure!(rows("accept_queues")? == 4, "{summary}");
+    // A ratio is one of programs that were joined, or it says nothing.
+    let programs = summary["programs"].as_array().context("programs")?;
+    ensure!(programs.len() == 3 * 2, "{summary}");
+    for row in programs {
+        ensure!(
+            row["direct_messages"].as_u64() > row["tcp_messages"].as_u64()
+                && row["failures"] == 0.0,
+            "{row}"
+        );
+    }
     let standing = samples.iter().filter(|s| s["what"] == "standing");
     for sample in standing {
         ensure!(sample["said"]["requests"].as_f64() > Some(0.0), "{sample}");
