@@ -30,7 +30,7 @@ soak: install-deps install-readers install-vm ## Every proof at full counts
 demo: install-deps build ## Start the demo network function, attach live, record, report
 	demo/run
 
-bench: install-deps build ## Every bench on this machine; results in docs/results/DATE-HOST
+bench: install-deps install-vm build ## Every bench on this machine; results in docs/results/DATE-HOST
 	scripts/bench
 
 CASES ?= 100000

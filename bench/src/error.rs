@@ -68,6 +68,8 @@ pub enum Error {
     #[error("nothing was measured of {what}: not one packet or round trip came back")]
     Nothing { what: &'static str },
     #[error(transparent)]
+    Guest(#[from] hopscope_guest::Error),
+    #[error(transparent)]
     Compare(#[from] crate::compare::CompareError),
     #[error("cannot {doing}: {source}")]
     System {

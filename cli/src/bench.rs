@@ -29,6 +29,8 @@ enum What {
     Slice(Common),
     /// Echo servers in user space and in the kernel, plain and accelerated, in turn
     Splice(Common),
+    /// Such a server as a kernel module, beside the others, in a virtual machine
+    SpliceGuest(WithKernel),
     /// Which layer of the kernel takes how long to send over TCP, from the call to the driver
     CaseTcpSend(Common),
     /// Three network functions at growing numbers of probes a packet, beside what the floor costs
@@ -72,6 +74,16 @@ struct WithDemo {
     /// The demo firewall, built [default: it is built from ./demo]
     #[arg(long, value_name = "PROGRAM")]
     demo: Option<PathBuf>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Args)]
+struct WithKernel {
+    /// Debian's kernel and its headers, as scripts/install-vm unpacks them [default: vm beside the build
+    /// directory]
+    #[arg(long, value_name = "DIR")]
+    kernel: Option<PathBuf>,
     #[command(flatten)]
     common: Common,
 }
@@ -184,6 +196,14 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         What::Load(common) => ("load", common, Box::new(hopscope_bench::load::run)),
         What::Slice(common) => ("slice", common, Box::new(hopscope_bench::slice::run)),
         What::Splice(common) => ("splice", common, Box::new(hopscope_bench::splice::run)),
+        What::SpliceGuest(guest) => {
+            let bench = |settings: &Settings, output: Output<'_>| {
+                let beside = settings.build_dir.with_file_name("vm");
+                let kernel = guest.kernel.as_deref().unwrap_or(&beside);
+                hopscope_bench::splice::guest::run(settings, kernel, output)
+            };
+            ("splice-guest", &guest.common, Box::new(bench))
+        }
         What::CaseTcpSend(common) => {
             let bench = Box::new(hopscope_bench::slice::send::run);
             ("case-tcp-send", common, bench)

@@ -1,4 +1,5 @@
 //! Where things lie.
+use hopscope_guest::Kernel;
 use std::path::{Path, PathBuf};
 
 /// Without `..` in it: chromedriver reads no file below such a path (`base::ReadFileToString`).
@@ -28,49 +29,12 @@ pub fn readers_python() -> PathBuf {
 }
 
 /// What `scripts/install-vm` unpacks.
-pub struct VmKernel {
-    /// As `uname -r` gives it in the guest.
-    pub release: String,
-    pub image: PathBuf,
-    pub config: PathBuf,
-    pub modules: Vec<PathBuf>,
-}
-
+///
 /// # Errors
 /// What is not there, and how to get it.
-pub fn vm_kernel() -> Result<VmKernel, String> {
-    let vm = target_dir().join("vm");
-    let package = vm.join("package");
-    let missing = |what: &Path| format!("no {} (scripts/install-vm)", what.display());
-    let text = std::fs::read_to_string(&package).map_err(|_| missing(&package))?;
-    let release = text.trim().trim_start_matches("linux-image-").to_owned();
-    let kernel = vm.join("lib/modules").join(&release).join("kernel");
-    let module = |name: &str| kernel.join(format!("{name}.ko"));
-    let found = VmKernel {
-        image: vm.join(format!("boot/vmlinuz-{release}")),
-        config: vm.join(format!("boot/config-{release}")),
-        modules: VM_MODULES.iter().map(|name| module(name)).collect(),
-        release,
-    };
-    let needed = [&found.image, &found.config];
-    let absent = needed
-        .into_iter()
-        .chain(&found.modules)
-        .find(|path| !path.is_file());
-    match absent.map(|path| missing(path)) {
-        Some(reason) => Err(reason),
-        None => Ok(found),
-    }
+pub fn vm_kernel() -> hopscope_guest::Result<Kernel> {
+    Kernel::find(&target_dir().join("vm"))
 }
-
-/// None needs another.
-const VM_MODULES: &[&str] = &[
-    "drivers/net/veth",
-    "drivers/net/tun",
-    "net/sched/cls_bpf",
-    "net/sched/sch_ingress",
-    "net/sched/sch_tbf",
-];
 
 /// The release binary (or `HOPSCOPE_BIN`); the runner has built it before the first case.
 pub fn hopscope_bin() -> PathBuf {

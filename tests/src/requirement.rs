@@ -1,4 +1,5 @@
 //! What a proof may ask of the machine.
+pub use hopscope_guest::find_program;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,6 +41,8 @@ pub enum Requirement {
     Rustc,
     /// A guest with Debian's 6.1 kernel: qemu, what its programs are taken from, and the kernel.
     Vm,
+    /// Modules can be built for that kernel.
+    VmHeaders,
     /// Hardware performance counters.
     Pmu,
     Fsgsbase,
@@ -84,6 +87,7 @@ impl Requirement {
             Tmux => "tmux",
             Rustc => "rustc",
             Vm => "vm",
+            VmHeaders => "vm-headers",
             Pmu => "pmu",
             Fsgsbase => "fsgsbase",
             Avx512 => "avx512",
@@ -128,6 +132,7 @@ impl Requirement {
             Tmux => program("tmux", "tmux"),
             Rustc => program("rustc", "rustup (https://rustup.rs)"),
             Vm => vm(),
+            VmHeaders => vm_headers(),
             Pmu => exists(
                 "/sys/bus/event_source/devices/cpu",
                 "hardware performance counters",
@@ -162,15 +167,6 @@ fn exists(path: &str, what: &str) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("no {what} ({path} is not there)")),
     }
-}
-
-/// First match in PATH and in sbin, which unprivileged users often lack.
-pub fn find_program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin".into(), "/sbin".into()])
-        .map(|dir| dir.join(name))
-        .find(|candidate| candidate.is_file())
 }
 
 /// Where Debian puts it, or its makers.
@@ -264,13 +260,25 @@ fn slice_hooks() -> Result<(), String> {
     Ok(())
 }
 
+/// And the compiler that they were made for.
+fn vm_headers() -> Result<(), String> {
+    program("make", "make")?;
+    program("gcc-12", "gcc-12")?;
+    let kernel = crate::paths::vm_kernel().map_err(|error| error.to_string())?;
+    kernel
+        .headers()
+        .map(drop)
+        .map_err(|error| error.to_string())
+}
+
 /// Without KVM: the guest's kernel is what matters, not its speed.
 fn vm() -> Result<(), String> {
     program("qemu-system-x86_64", "qemu-system-x86")?;
     program("busybox", "busybox-static")?;
     program("ip", "iproute2")?;
     program("strip", "binutils")?;
-    crate::paths::vm_kernel().map(drop)
+    let kernel = crate::paths::vm_kernel();
+    kernel.map(drop).map_err(|error| error.to_string())
 }
 
 fn cpu_flag(flag: &str) -> Result<(), String> {

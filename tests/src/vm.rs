@@ -2,19 +2,18 @@
 //! than this machine's (`scripts/install-vm` fetches it).
 use hopscope_tests::Suite;
 
-mod archive;
 mod check;
 mod echo;
 mod guest;
 mod harness;
-mod programs;
+mod module;
 mod record;
-mod said;
 mod slice;
 mod splice;
 
 pub(crate) fn register(suite: &mut Suite) {
     harness::register(suite);
+    module::register(suite);
     check::register(suite);
     echo::register(suite);
     record::register(suite);

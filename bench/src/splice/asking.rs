@@ -65,7 +65,7 @@ pub(super) fn loads(quick: bool) -> Vec<Load> {
     sizes.iter().flat_map(of).collect()
 }
 
-type All = BTreeMap<(Load, Kind), Found>;
+pub(super) type All = BTreeMap<(Load, Kind), Found>;
 
 /// Every server in each round, in an order that changes.
 pub(super) fn measure(
@@ -80,18 +80,7 @@ pub(super) fn measure(
             for at in 0..servers.len() {
                 let server = &servers[(at + round) % servers.len()];
                 let said = ask(bench, path, server, load)?;
-                let found = all.entry((load, server.kind)).or_default();
-                let number = |name: &str| {
-                    said[name].as_f64().ok_or_else(|| Error::NoField {
-                        program: "the client".into(),
-                        field: name.into(),
-                        line: said.to_string(),
-                    })
-                };
-                found.rates.push(number("requests")? / number("seconds")?);
-                found.p50_ns.push(number("p50_ns")?);
-                found.p99_ns.push(number("p99_ns")?);
-                found.failures += number("failed")? + number("wrong")?;
+                all.entry((load, server.kind)).or_default().add(&said)?;
                 bench.sample(json!({
                     "what": "standing", "path": path.name, "round": round,
                     "server": server.kind, "connections": load.connections,
@@ -100,14 +89,33 @@ pub(super) fn measure(
             }
         }
     }
-    let rows = all
-        .iter()
-        .filter_map(|((load, kind), found)| {
-            let base = all.get(&(*load, Kind::User))?;
-            row(path.name, *load, *kind, found, base)
-        })
-        .collect();
-    Ok((rows, all))
+    Ok((rows(path.name, &all), all))
+}
+
+pub(super) fn rows(path: &'static str, all: &All) -> Vec<Row> {
+    let row = |((load, kind), found): (&(Load, Kind), &Found)| {
+        let base = all.get(&(*load, Kind::User))?;
+        row(path, *load, *kind, found, base)
+    };
+    all.iter().filter_map(row).collect()
+}
+
+impl Found {
+    /// What the client said of one window.
+    pub(super) fn add(&mut self, said: &Value) -> Result<()> {
+        let number = |name: &str| {
+            said[name].as_f64().ok_or_else(|| Error::NoField {
+                program: "the client".into(),
+                field: name.into(),
+                line: said.to_string(),
+            })
+        };
+        self.rates.push(number("requests")? / number("seconds")?);
+        self.p50_ns.push(number("p50_ns")?);
+        self.p99_ns.push(number("p99_ns")?);
+        self.failures += number("failed")? + number("wrong")?;
+        Ok(())
+    }
 }
 
 fn ask(bench: &Bench<'_, '_>, path: &Path<'_>, server: &Running, load: Load) -> Result<Value> {

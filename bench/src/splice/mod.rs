@@ -1,6 +1,7 @@
 //! `bench splice`: echo servers in user space and in the kernel, plain and accelerated, each in turn under
 //! the same load; programs as they are, plain and joined; and why published comparisons of them come out as they do.
 mod asking;
+pub mod guest;
 mod programs;
 mod released;
 mod report;

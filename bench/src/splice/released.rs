@@ -80,7 +80,7 @@ pub(super) fn measure(
     }
     let rows = servers.iter().zip(&found);
     Ok(rows
-        .filter_map(|(server, found)| row(path, server.kind, shape, found))
+        .filter_map(|(server, found)| row(path.name, server.kind, shape, found))
         .collect())
 }
 
@@ -124,7 +124,8 @@ fn listen_overflows(server: &Namespace) -> Result<f64> {
     })
 }
 
-fn add(found: &mut Found, said: &Value, overflows: f64) -> Result<()> {
+/// What `hopscope load` said of one release, and what the kernel counted meanwhile.
+pub(super) fn add(found: &mut Found, said: &Value, overflows: f64) -> Result<()> {
     let number = |path: &str| {
         said.pointer(path)
             .and_then(Value::as_f64)
@@ -149,10 +150,10 @@ fn add(found: &mut Found, said: &Value, overflows: f64) -> Result<()> {
     Ok(())
 }
 
-fn row(path: &Path<'_>, server: Kind, shape: &Shape, found: &Found) -> Option<Row> {
+pub(super) fn row(path: &'static str, server: Kind, shape: &Shape, found: &Found) -> Option<Row> {
     let us = |values: &[f64]| Some(Spread::of(values)?.median / 1e3);
     Some(Row {
-        path: path.name,
+        path,
         server,
         backlog: shape.backlog,
         clients: shape.clients,

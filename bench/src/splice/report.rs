@@ -146,22 +146,7 @@ impl Figures {
              rounds\n(x: median of the ratios to `user` in the same round, 10th to 90th percentile)\n\n",
         );
         for row in &self.standing {
-            let _ = writeln!(
-                out,
-                "{:<7} {:>6} B x {:<4} {:<17} {:>9.0}/s {:>8.0} Mbit/s  p50 {:>9.1} us  p99 {:>9.1} us  x {:.2} \
-                 ({:.2} .. {:.2})",
-                row.path,
-                row.size,
-                row.connections,
-                row.server.name(),
-                row.requests_per_s.median,
-                row.mbit_per_s,
-                row.p50_us,
-                row.p99_us,
-                row.rate_vs_user.median,
-                row.rate_vs_user.p10,
-                row.rate_vs_user.p90
-            );
+            let _ = writeln!(out, "{}", standing(row));
         }
         out.push_str("\nclients released together: connect, 13 bytes, echo\n");
         let rows = self.released.iter().chain(&self.many).chain(&self.queues);
@@ -227,7 +212,25 @@ impl Figures {
     }
 }
 
-fn released(row: &Released) -> String {
+pub(super) fn standing(row: &Standing) -> String {
+    format!(
+        "{:<7} {:>6} B x {:<4} {:<17} {:>9.0}/s {:>8.0} Mbit/s  p50 {:>9.1} us  p99 {:>9.1} us  x {:.2} \
+         ({:.2} .. {:.2})",
+        row.path,
+        row.size,
+        row.connections,
+        row.server.name(),
+        row.requests_per_s.median,
+        row.mbit_per_s,
+        row.p50_us,
+        row.p99_us,
+        row.rate_vs_user.median,
+        row.rate_vs_user.p10,
+        row.rate_vs_user.p90
+    )
+}
+
+pub(super) fn released(row: &Released) -> String {
     let processors = if row.one_processor { ", one CPU" } else { "" };
     format!(
         "{:<7} {:>5} clients, queue {:<5}{processors:<9} {:<17} mean {:>9.0}  p50 {:>9.0}  p99 {:>9.0}  max {:>9.0} us  \

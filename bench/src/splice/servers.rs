@@ -24,6 +24,8 @@ pub(super) enum Kind {
     Splice,
     /// The same without the limit of what may be unread.
     SpliceUnguarded,
+    /// In a kernel module, which only a guest's kernel is given.
+    Module,
 }
 
 impl Kind {
@@ -46,20 +48,24 @@ impl Kind {
             Kind::KernelEgress => "kernel_egress",
             Kind::Splice => "splice",
             Kind::SpliceUnguarded => "splice_unguarded",
+            Kind::Module => "module",
         }
     }
 
-    fn words(self) -> &'static [&'static str] {
+    /// Of `hopscope splice echo`.
+    pub(super) fn words(self) -> &'static [&'static str] {
         match self {
             Kind::User | Kind::Splice | Kind::SpliceUnguarded => &["--mode", "user"],
             Kind::UserMt => &["--mode", "user-mt", "--threads", "2"],
             Kind::Uring => &["--mode", "uring"],
             Kind::Kernel => &["--mode", "kernel"],
             Kind::KernelEgress => &["--mode", "kernel", "--no-local-clients"],
+            Kind::Module => &[],
         }
     }
 
-    fn accelerator(self) -> Option<&'static [&'static str]> {
+    /// Of `hopscope splice attach`, where it is behind one.
+    pub(super) fn accelerator(self) -> Option<&'static [&'static str]> {
         match self {
             Kind::Splice => Some(&[]),
             Kind::SpliceUnguarded => Some(&["--no-guard"]),

@@ -1,8 +1,8 @@
 //! `bench splice` from outside: every server under every load, in turn, and no byte wrong.
 use super::bench;
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite};
-use serde_json::Value;
+use hopscope_tests::{Output, Requirement, Suite, target_dir};
+use serde_json::{Value, json};
 
 const NEEDS: [Requirement; 7] = [
     Requirement::Root,
@@ -19,16 +19,92 @@ pub(super) fn register(suite: &mut Suite) {
         .case("bench_harness::splice_gives_its_figures", &NEEDS, figures)
         .alone()
         .watchdog(900);
+    use Requirement::{Gcc, Vm, VmHeaders};
+    suite
+        .case(
+            "bench_harness::a_guest_gives_its_figures",
+            &[Gcc, Vm, VmHeaders],
+            in_a_guest,
+        )
+        .watchdog(900);
+    suite.case(
+        "bench_harness::without_a_guest_it_says_why",
+        &[Gcc],
+        no_guest,
+    );
+}
+
+/// The module beside the other servers: each under each load in each round, and no byte wrong.
+fn in_a_guest() -> Result<()> {
+    let kernel = target_dir().join("vm").display().to_string();
+    let out = bench("splice-guest", &["--kernel", &kernel])?.expect_code(0)?;
+    let (summary, samples) = lines(&out)?;
+    for field in [
+        "module_vs_epoll_64conn",
+        "module_p50_vs_epoll_1conn",
+        "module_vs_kernel_echo_64conn",
+        "splice_vs_module_64conn",
+        "splice_p50_vs_module_1conn",
+    ] {
+        ensure!(summary[field].is_number(), "no {field} in {summary}");
+    }
+    let is = |name: &str, value: Value| {
+        ensure!(summary[name] == value, "{name}: {summary}");
+        Ok(())
+    };
+    is("emulated", json!(true))?;
+    is("failures", json!(0.0))?;
+    is("not_measured", json!([]))?;
+    let rows = |name: &str| summary[name].as_array().map_or(0, Vec::len);
+    ensure!(
+        rows("standing") == 6 * 3 && rows("released") == 6,
+        "{summary}"
+    );
+    for what in ["standing", "released"] {
+        let of = |server: &str| {
+            let mut all = samples.iter().filter(|s| s["what"] == what);
+            all.by_ref().filter(|s| s["server"] == server).count()
+        };
+        let (user, module) = (of("user"), of("module"));
+        ensure!(
+            user > 0 && user == module,
+            "{what}: {user} of user, {module}"
+        );
+    }
+    let module = &summary["module"];
+    // Two windows each of 1, 16 and 64 connections, and a thousand clients.
+    ensure!(
+        module["connections"].as_u64() >= Some(2 * (1 + 16 + 64) + 1000) && module["left"] == 0,
+        "{summary}"
+    );
+    Ok(())
+}
+
+fn no_guest() -> Result<()> {
+    let out = bench("splice-guest", &["--kernel", "/hopscope-none"])?.expect_code(1)?;
+    let (summary, samples) = lines(&out)?;
+    let missing = summary["not_measured"].to_string();
+    ensure!(
+        samples.is_empty() && summary["failures"].is_null(),
+        "{summary}"
+    );
+    ensure!(
+        missing.contains("/hopscope-none/package") && missing.contains("install-vm"),
+        "{missing}"
+    );
+    Ok(())
+}
+
+fn lines(out: &Output) -> Result<(Value, Vec<Value>)> {
+    let parsed = out.stdout.lines().map(serde_json::from_str);
+    let mut lines: Vec<Value> = parsed.collect::<Result<_, _>>()?;
+    let summary = lines.pop().context("nothing was printed")?;
+    Ok((summary, lines))
 }
 
 fn figures() -> Result<()> {
     let out = bench("splice", &[])?.expect_code(0)?;
-    let lines: Vec<Value> = out
-        .stdout
-        .lines()
-        .map(serde_json::from_str)
-        .collect::<Result<_, _>>()?;
-    let (summary, samples) = lines.split_last().context("nothing was printed")?;
+    let (summary, samples) = lines(&out)?;
     for field in [
         "splice_vs_epoll_64conn",
         "splice_p50_vs_epoll_1conn",

@@ -40,12 +40,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["hopscope-event", "hopscope-trace", "hopscope-netio"],
     ),
     ("hopscope-vnet", &["hopscope-netio"]),
+    // Another kernel, for benches and proofs.
+    ("hopscope-guest", &[]),
     // Starts the programs that it compares.
-    ("hopscope-bench", &["hopscope-event", "hopscope-trace"]),
+    (
+        "hopscope-bench",
+        &["hopscope-event", "hopscope-trace", "hopscope-guest"],
+    ),
     // The proofs look from outside, at processes and files.
     (
         "hopscope-tests",
-        &["hopscope-event", "hopscope-trace", "hopscope-netio"],
+        &[
+            "hopscope-event",
+            "hopscope-trace",
+            "hopscope-netio",
+            "hopscope-guest",
+        ],
     ),
 ];
 

@@ -27,8 +27,8 @@ fn whole() -> Result<()> {
         run.bytes("both").is_err(),
         "a failed step's bytes are taken"
     );
-    let release = paths::vm_kernel().map_err(anyhow::Error::msg)?.release;
-    ensure!(run.release == release, "{} was booted", run.release);
+    let release = paths::vm_kernel()?.release;
+    ensure!(run.release() == release, "{} was booted", run.release());
     let modules = run.step("modules")?.stdout;
     for name in ["veth", "tun", "cls_bpf", "sch_ingress", "sch_tbf"] {
         ensure!(modules.contains(name), "no {name} among {modules}");

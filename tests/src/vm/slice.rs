@@ -4,8 +4,7 @@
 mod truth;
 
 use super::check::LIKE_BEFORE;
-use super::guest::Guest;
-use super::said::Run;
+use super::guest::{Guest, Run};
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::{Requirement, Suite, compile_c, counts};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! What the kernel unpacks as its first file system: a cpio archive, written here so that devices
 //! need no root and no file is copied twice. Layout: Documentation/driver-api/early-userspace/
 //! buffer-format.rst, "newc": numbers are eight hexadecimal digits, all aligned to four bytes.
-use anyhow::{Context, Result};
+use crate::error::{Error, Result};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -10,36 +10,36 @@ const PROGRAM: u32 = 0o100_755;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 
 #[derive(Default)]
-pub(super) struct Archive {
+pub(crate) struct Archive {
     bytes: Vec<u8>,
     names: BTreeSet<String>,
 }
 
 impl Archive {
     /// `name` is absolute; directories above it are made. A name that is there already stays.
-    pub(super) fn file(&mut self, name: &str, content: &[u8]) {
+    pub(crate) fn file(&mut self, name: &str, content: &[u8]) {
         self.entry(name, PROGRAM, (0, 0), content);
     }
 
-    pub(super) fn copy(&mut self, from: &Path, name: &str) -> Result<()> {
-        let content = std::fs::read(from).with_context(|| format!("reading {}", from.display()))?;
+    pub(crate) fn copy(&mut self, from: &Path, name: &str) -> Result<()> {
+        let content = std::fs::read(from).map_err(Error::file("read", from))?;
         self.file(name, &content);
         Ok(())
     }
 
-    pub(super) fn directory(&mut self, name: &str) {
+    pub(crate) fn directory(&mut self, name: &str) {
         self.entry(name, DIRECTORY, (0, 0), &[]);
     }
 
-    pub(super) fn character_device(&mut self, name: &str, major: u32, minor: u32) {
+    pub(crate) fn character_device(&mut self, name: &str, major: u32, minor: u32) {
         self.entry(name, CHARACTER_DEVICE, (major, minor), &[]);
     }
 
-    pub(super) fn holds(&self, name: &str) -> bool {
+    pub(crate) fn holds(&self, name: &str) -> bool {
         self.names.contains(name.trim_start_matches('/'))
     }
 
-    pub(super) fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         self.header("TRAILER!!!", 0, (0, 0), 0);
         self.bytes
     }

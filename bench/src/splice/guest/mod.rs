@@ -1,0 +1,170 @@
+//! `bench splice-guest`: the echo server that is a kernel module, beside the others, in a virtual machine with
+//! another kernel; this machine's is given no modules. The machine is emulated (no KVM) and has one
+//! processor: what compares is what runs there in turn, and only as far as an emulator's costs are like
+//! a processor's.
+mod report;
+mod said;
+mod script;
+
+use super::asking::{Load, rows};
+use super::released::{self, SIZE, Shape};
+use super::servers::{BACKLOG, Kind};
+use crate::Settings;
+use crate::envelope::Output;
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::load::programs::compiled;
+use crate::program::Compiler;
+use crate::rows::NotMeasured;
+use hopscope_guest::{ECHO, Guest, Kernel, Run};
+use report::Figures;
+use said::Said;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+const KINDS: [Kind; 6] = [
+    Kind::User,
+    Kind::Module,
+    Kind::UserMt,
+    Kind::Uring,
+    Kind::Kernel,
+    Kind::Splice,
+];
+
+const CLIENTS: u32 = 1000;
+const LOADS: [Load; 3] = [load(1), load(16), load(64)];
+
+const fn load(connections: u32) -> Load {
+    Load {
+        connections,
+        size: 64,
+    }
+}
+
+struct Plan {
+    rounds: usize,
+    /// In so many of them, the first ones, clients are released together.
+    releases: usize,
+    /// Of one window.
+    milliseconds: u64,
+}
+
+/// `kernel` is the folder that `scripts/install-vm` fills.
+pub fn run(settings: &Settings, kernel: &Path, mut output: Output<'_>) -> Result<bool> {
+    let host = Host::look(None);
+    let plan = Plan {
+        rounds: if settings.quick { 2 } else { 9 },
+        releases: if settings.quick { 1 } else { 9 },
+        milliseconds: if settings.quick { 100 } else { 300 },
+    };
+    let mut figures = Figures::default();
+    match booted(settings, kernel, &plan) {
+        Ok(run) => read(&run, &plan, &mut figures, &mut output)?,
+        Err(error) => figures.not_measured.push(NotMeasured {
+            what: "the guest".into(),
+            reason: error.to_string(),
+        }),
+    }
+    let summary = figures.summary();
+    let complete = summary.complete;
+    output.summary(&host, summary)?;
+    Ok(complete)
+}
+
+fn booted(settings: &Settings, kernel: &Path, plan: &Plan) -> Result<Run> {
+    let kernel = Kernel::find(kernel)?;
+    let dir = settings.build_dir.join("splice");
+    let compiler = Compiler::of_the_system();
+    let ask = compiled(&dir, &compiler, "ask", include_str!("../ask.c"))?;
+    let module = ECHO.build(&kernel, &dir)?;
+    let files = dir.join(format!("guest-{}", std::process::id()));
+    let mut guest = Guest::new(&kernel, &settings.hopscope, &files)?;
+    guest.program(&ask, "/bin/ask")?;
+    guest.copy(&module, "/hop_echo.ko")?;
+    guest.file("/servers.sh", include_bytes!("servers.sh"));
+    guest.step("servers", &script::servers());
+    for round in 0..plan.rounds {
+        guest.step(&name(round), &script::round(round, plan));
+    }
+    guest.step("end", script::END);
+    settings.say(&format!(
+        "a guest with Linux {}: {} rounds; it says nothing before its end",
+        kernel.release, plan.rounds
+    ));
+    let run = guest.run(wait);
+    let _ = std::fs::remove_dir_all(&files);
+    Ok(run?)
+}
+
+fn name(round: usize) -> String {
+    format!("round-{round}")
+}
+
+/// A whole run took two minutes: against hanging only.
+const WATCHDOG: Duration = Duration::from_secs(1800);
+
+/// It ends with this process, however that ends.
+fn wait(qemu: Command) -> std::result::Result<ExitStatus, String> {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]);
+    command.arg(qemu.get_program()).args(qemu.get_args());
+    command.stdin(std::process::Stdio::null());
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let started = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok(status),
+            Ok(None) if started.elapsed() < WATCHDOG => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            ended => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(match ended {
+                    Err(error) => error.to_string(),
+                    Ok(_) => format!("no end after {WATCHDOG:?}"),
+                });
+            }
+        }
+    }
+}
+
+fn read(run: &Run, plan: &Plan, figures: &mut Figures, output: &mut Output<'_>) -> Result<()> {
+    let mut said = Said::default();
+    said.servers(&step(run, "servers")?, &mut figures.not_measured);
+    for round in 0..plan.rounds {
+        said.round(round, &step(run, &name(round))?, output)?;
+    }
+    figures.guest_kernel = Some(run.release.clone());
+    figures.module = said::module(&step(run, "end")?)?;
+    figures.headline = report::Headline::of(&said.standing);
+    figures.standing = rows(PATH, &said.standing);
+    let shape = Shape {
+        clients: CLIENTS,
+        backlog: BACKLOG,
+        // The guest has no other.
+        one_processor: true,
+        rounds: plan.releases,
+    };
+    let released = said.released.iter();
+    figures.released = released
+        .filter_map(|(kind, found)| released::row(PATH, *kind, &shape, found))
+        .collect();
+    Ok(())
+}
+
+const PATH: &str = "guest";
+
+/// What a step said that went well.
+fn step(run: &Run, name: &str) -> Result<String> {
+    let step = run.step(name)?;
+    match step.code {
+        0 => Ok(String::from_utf8_lossy(&step.stdout).into_owned()),
+        code => Err(Error::Failed {
+            program: format!("{name} in the guest"),
+            status: code.to_string(),
+            said: crate::program::last_words(&String::from_utf8_lossy(&step.stderr)),
+        }),
+    }
+}

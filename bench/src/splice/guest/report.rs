@@ -1,0 +1,146 @@
+//! The summary of `bench splice-guest`.
+use super::said::Module;
+use super::{Kind, load};
+use crate::envelope::Summary;
+use crate::rows::NotMeasured;
+use crate::splice::asking::{All, Row as Standing, p50_ratio, rate_ratio};
+use crate::splice::released::Row as Released;
+use crate::splice::report::{released, standing};
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+const EMULATED: &str = "an emulated machine (qemu without KVM) with one processor: its times are not those of \
+     hardware, and what a server would gain on a second processor does not show. Ratios of servers in the \
+     same round are all that compares";
+
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    pub(super) guest_kernel: Option<String>,
+    pub(super) headline: Headline,
+    pub(super) standing: Vec<Standing>,
+    pub(super) released: Vec<Released>,
+    pub(super) module: Option<Module>,
+    pub(super) not_measured: Vec<NotMeasured>,
+}
+
+/// Medians of the ratios within a round: 64 B, requests a second at 64 connections, p50 at one.
+#[derive(Debug, Default)]
+pub(super) struct Headline([(&'static str, Option<f64>); 5]);
+
+impl Headline {
+    pub(super) fn of(all: &All) -> Headline {
+        let rate = |of, to| rate_ratio(all, load(64), of, to);
+        let p50 = |of, to| p50_ratio(all, load(1), of, to);
+        Headline([
+            ("module_vs_epoll_64conn", rate(Kind::Module, Kind::User)),
+            ("module_p50_vs_epoll_1conn", p50(Kind::Module, Kind::User)),
+            (
+                "module_vs_kernel_echo_64conn",
+                rate(Kind::Module, Kind::Kernel),
+            ),
+            ("splice_vs_module_64conn", rate(Kind::Splice, Kind::Module)),
+            (
+                "splice_p50_vs_module_1conn",
+                p50(Kind::Splice, Kind::Module),
+            ),
+        ])
+    }
+}
+
+impl Figures {
+    fn failures(&self) -> f64 {
+        let standing: f64 = self.standing.iter().map(|row| row.failures).sum();
+        let released: f64 = self.released.iter().map(|row| row.failures).sum();
+        let left = self.module.map_or(0.0, |module| module.left as f64);
+        standing + released + left
+    }
+
+    fn listen_overflows(&self) -> f64 {
+        self.released.iter().map(|row| row.listen_overflows).sum()
+    }
+
+    pub(super) fn summary(self) -> Summary {
+        let Headline(headline) = &self.headline;
+        let measured = headline.iter().all(|(_, value)| value.is_some());
+        let mut fields = Map::new();
+        for (name, value) in headline.iter().filter(|(name, _)| !name.is_empty()) {
+            fields.insert((*name).into(), value.map_or(Value::Null, Value::from));
+        }
+        let was_there = self.guest_kernel.is_some();
+        let counted = |count: f64| was_there.then_some(count);
+        fields.insert("failures".into(), json!(counted(self.failures())));
+        let overflows = json!(counted(self.listen_overflows()));
+        fields.insert("listen_overflows".into(), overflows);
+        fields.insert("emulated".into(), json!(true));
+        fields.insert("note".into(), json!(EMULATED));
+        fields.insert("guest_kernel".into(), json!(self.guest_kernel));
+        fields.insert("standing".into(), json!(self.standing));
+        fields.insert("released".into(), json!(self.released));
+        fields.insert("module".into(), json!(self.module));
+        fields.insert("not_measured".into(), json!(self.not_measured));
+        Summary {
+            unit: json!({
+                "_us": "us", "requests_per_s": "1/s", "mbit_per_s": "10^6 bit/s each way",
+                "_vs_": "ratio", "size": "B",
+            }),
+            fields,
+            table: self.table(),
+            complete: measured && self.not_measured.is_empty(),
+        }
+    }
+
+    fn table(&self) -> String {
+        let mut out = String::new();
+        if let Some(kernel) = &self.guest_kernel {
+            let _ = writeln!(out, "Linux {kernel} on {EMULATED}.\n");
+        }
+        for row in &self.standing {
+            let _ = writeln!(out, "{}", standing(row));
+        }
+        out.push('\n');
+        for row in &self.released {
+            let _ = writeln!(out, "{}", released(row));
+        }
+        out.push('\n');
+        let Headline(headline) = &self.headline;
+        for (name, value) in headline.iter().filter(|(_, value)| value.is_some()) {
+            let _ = writeln!(out, "{name:<30} {:>8.2}", value.unwrap_or_default());
+        }
+        if let Some(module) = self.module {
+            let Module {
+                connections, left, ..
+            } = module;
+            let _ = writeln!(
+                out,
+                "failures {:.0}, listen overflows {:.0}; the module had {connections} connections, {left} left at \
+                 its end",
+                self.failures(),
+                self.listen_overflows()
+            );
+        }
+        for missing in &self.not_measured {
+            let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_guest_nothing_is_claimed() {
+        let figures = Figures {
+            not_measured: vec![NotMeasured {
+                what: "the guest".into(),
+                reason: "no kernel".into(),
+            }],
+            ..Figures::default()
+        };
+        let summary = figures.summary();
+        assert!(!summary.complete);
+        assert_eq!(summary.fields["failures"], Value::Null);
+        assert!(summary.table.contains("no kernel"), "{}", summary.table);
+    }
+}

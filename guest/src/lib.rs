@@ -1,0 +1,20 @@
+//! A virtual machine with another kernel (Debian's 6.1, which `scripts/install-vm` fetches): built for a
+//! proof or a bench, booted once, read to its end. Without KVM: whatever machine this is, the guest's kernel
+//! has the hooks that this one may lack, and takes modules. Times in it are an emulator's; what happened, how
+//! often and in which order is not.
+#![forbid(unsafe_code)]
+
+mod archive;
+mod error;
+mod kernel;
+mod machine;
+mod module;
+mod programs;
+mod said;
+
+pub use error::{Error, Result};
+pub use kernel::Kernel;
+pub use machine::{Guest, MEMORY_MIB};
+pub use module::{ECHO, Module};
+pub use programs::find_program;
+pub use said::{Run, Step};

@@ -1,0 +1,162 @@
+//! The machine: its first file system, and the run of qemu.
+use crate::archive::Archive;
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::programs::{self, find_program};
+use crate::said::{Run, read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+/// Enough for `hopscope` and a thousand connections.
+pub const MEMORY_MIB: u32 = 512;
+
+/// Far above what was ever seen: against hanging only.
+const STEP_SECONDS: &str = "300";
+
+/// Names of steps are numbered with two digits, and run in the order of their names.
+const STEPS_MAX: usize = 100;
+
+pub struct Guest {
+    kernel: Kernel,
+    archive: Archive,
+    steps: Vec<String>,
+    memory_mib: u32,
+    dir: PathBuf,
+}
+
+impl Guest {
+    /// With `hopscope`, a shell and iproute2 in it. Files of the run go to `dir`.
+    ///
+    /// # Errors
+    /// When a program of this machine cannot be read, or is missing.
+    pub fn new(kernel: &Kernel, hopscope: &Path, dir: &Path) -> Result<Guest> {
+        let mut archive = Archive::default();
+        for place in ["/proc", "/sys", "/tmp", "/run", "/root", "/sbin"] {
+            archive.directory(place);
+        }
+        // What the kernel opens for the first process, before there is a /dev.
+        archive.character_device("/dev/console", 5, 1);
+        let init = include_str!("init.sh").replace("STEP_SECONDS", STEP_SECONDS);
+        archive.file("/init", init.as_bytes());
+        std::fs::create_dir_all(dir).map_err(Error::file("create", dir))?;
+        programs::add_basics(&mut archive)?;
+        let hopscope = programs::without_debug(hopscope, dir)?;
+        programs::add(&mut archive, &hopscope, "/bin/hopscope")?;
+        let config = format!("/boot/config-{}", kernel.release);
+        archive.copy(&kernel.config, &config)?;
+        for module in &kernel.modules {
+            let name = module.file_name().unwrap_or_default();
+            archive.copy(module, &format!("/modules/{}", name.to_string_lossy()))?;
+        }
+        Ok(Guest {
+            kernel: kernel.clone(),
+            archive,
+            steps: Vec::new(),
+            memory_mib: MEMORY_MIB,
+            dir: dir.to_owned(),
+        })
+    }
+
+    /// A program of this machine at `place`, and its libraries where they are here.
+    ///
+    /// # Errors
+    /// When the program or one of its libraries cannot be read.
+    pub fn program(&mut self, path: &Path, place: &str) -> Result<()> {
+        programs::add(&mut self.archive, path, place)
+    }
+
+    /// `place` is absolute; folders above it are made. Everybody may run the file.
+    pub fn file(&mut self, place: &str, content: &[u8]) {
+        self.archive.file(place, content);
+    }
+
+    /// A file of this machine.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn copy(&mut self, from: &Path, place: &str) -> Result<()> {
+        self.archive.copy(from, place)
+    }
+
+    pub fn memory_mib(&mut self, mib: u32) {
+        self.memory_mib = mib;
+    }
+
+    /// A script that the guest's shell runs after those before it.
+    pub fn step(&mut self, name: &str, script: &str) {
+        let number = self.steps.len();
+        assert!(number < STEPS_MAX, "the next step would come too early");
+        let file = format!("/steps/{number:02}-{name}");
+        self.archive.file(&file, script.as_bytes());
+        self.steps.push(name.to_owned());
+    }
+
+    /// `wait` starts qemu, and waits for its end as long as it likes.
+    ///
+    /// # Errors
+    /// When the guest does not come to its end with all steps, with the last lines it said.
+    pub fn run(
+        self,
+        wait: impl FnOnce(Command) -> std::result::Result<ExitStatus, String>,
+    ) -> Result<Run> {
+        let file = |name: &str| self.dir.join(name);
+        let (initrd, console, output) = (file("initrd"), file("console"), file("output"));
+        std::fs::write(&initrd, self.archive.finish()).map_err(Error::file("write", &initrd))?;
+        let qemu = qemu(&self.kernel, self.memory_mib, &initrd, &console, &output)?;
+        let ended = wait(qemu);
+        let bytes = std::fs::read(&output).unwrap_or_default();
+        let why = match ended {
+            Err(why) => format!("the guest hangs: {why}"),
+            Ok(status) if !status.success() => format!("qemu: {status}"),
+            Ok(_) => match read(&bytes, &self.steps) {
+                Ok(run) => return Ok(run),
+                Err(error) => error.to_string(),
+            },
+        };
+        Err(Error::Guest {
+            why,
+            console: last_lines(&std::fs::read(&console).unwrap_or_default()),
+            steps: last_lines(&bytes),
+        })
+    }
+}
+
+fn qemu(
+    kernel: &Kernel,
+    memory_mib: u32,
+    initrd: &Path,
+    console: &Path,
+    output: &Path,
+) -> Result<Command> {
+    let program = "qemu-system-x86_64";
+    find_program(program).ok_or(Error::Program {
+        program,
+        package: "qemu-system-x86",
+    })?;
+    let mut qemu = Command::new(program);
+    // With two processors a guest without KVM is slower, and far less regular. microvm does not
+    // boot Debian's kernel.
+    qemu.args(["-M", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1"])
+        .args(["-m", &memory_mib.to_string()])
+        .args(["-nodefaults", "-display", "none", "-no-reboot"]);
+    for line in [console, output] {
+        qemu.arg("-serial").arg(format!("file:{}", line.display()));
+    }
+    qemu.arg("-kernel").arg(&kernel.image);
+    qemu.arg("-initrd").arg(initrd);
+    qemu.args(["-append", "console=ttyS0 quiet panic=-1"]);
+    qemu.stdin(Stdio::null());
+    Ok(qemu)
+}
+
+const LAST_LINES: usize = 100;
+const LINE_CHARS: usize = 200;
+
+fn last_lines(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| line.trim_end().chars().take(LINE_CHARS).collect())
+        .collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
+}
