@@ -9,6 +9,7 @@ mod plain;
 mod programs;
 mod refused;
 mod scene;
+mod threads;
 mod trials;
 mod verify;
 
@@ -92,6 +93,11 @@ pub(crate) fn register(suite: &mut Suite) {
         "splice::policies_of_others_are_asked_about",
         here,
         refused::policies,
+    );
+    suite.case(
+        "splice::threads_that_share_a_connection_are_left_out",
+        here,
+        threads::run,
     );
     suite.case("splice::the_check_tells_what_is_broken", here, trials::run);
     verify::register(suite);

@@ -44,6 +44,9 @@ const fn consequence(weight: Weight) -> &'static str {
     match weight {
         Weight::Vital => "`hopscope splice` joins no socket",
         Weight::Fionread => "`hopscope splice` leaves programs out that ask FIONREAD",
+        Weight::Shared => {
+            "`hopscope splice` leaves programs out that were seen to do so, and says it"
+        }
         Weight::Said => "do not join such programs: they cannot be told from outside",
     }
 }

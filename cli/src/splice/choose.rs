@@ -12,11 +12,13 @@ use std::path::{Path, PathBuf};
 pub(super) struct Kernel {
     /// Programs that ask FIONREAD would hang.
     pub hurts_fionread: bool,
+    /// A thread that waits in recv is woken, and told EAGAIN, when another one may send.
+    pub hurts_sharing: bool,
 }
 
 impl Kernel {
     pub(super) fn try_out() -> anyhow::Result<Kernel> {
-        let mut hurts_fionread = false;
+        let (mut hurts_fionread, mut hurts_sharing) = (false, false);
         for case in trial::deciding()? {
             let why = match &case.outcome {
                 Outcome::Ok(_) => continue,
@@ -29,10 +31,14 @@ impl Kernel {
                     case.means
                 ),
                 Weight::Fionread => hurts_fionread = true,
+                Weight::Shared => hurts_sharing = true,
                 Weight::Said => {}
             }
         }
-        Ok(Kernel { hurts_fionread })
+        Ok(Kernel {
+            hurts_fionread,
+            hurts_sharing,
+        })
     }
 
     fn must_refuse(&self, found: &Reason, common: &Common) -> bool {
@@ -116,7 +122,10 @@ pub(super) fn say_what_is_not_seen() {
 pub(super) struct Watch {
     groups: Vec<PathBuf>,
     seen: HashSet<PathBuf>,
+    /// Programs that were said to share connections between threads.
+    sharing: HashSet<String>,
     is_needed: bool,
+    hurts_sharing: bool,
 }
 
 impl Watch {
@@ -124,7 +133,9 @@ impl Watch {
         Watch {
             groups,
             seen: HashSet::new(),
+            sharing: HashSet::new(),
             is_needed: kernel.hurts_fionread,
+            hurts_sharing: kernel.hurts_sharing,
         }
     }
 
@@ -159,6 +170,33 @@ impl Watch {
             }
             accelerator.refuse(&found.name)?;
             eprintln!("hopscope: process {pid}, {}", refusal(&found));
+        }
+        self.again_sharing(accelerator, common)
+    }
+
+    /// Has programs take no part any more that let one thread send and another one wait on one
+    /// connection. Those that are joined stay so.
+    fn again_sharing(
+        &mut self,
+        accelerator: &Accelerator,
+        common: &Common,
+    ) -> Result<(), load::LoadError> {
+        for found in accelerator.take_sharing()? {
+            if !self.hurts_sharing || common.allow.contains(&found.name) {
+                continue;
+            }
+            accelerator.refuse(&found.name)?;
+            if let Some(listener) = found.listener {
+                accelerator.refuse_listener(listener)?;
+            }
+            if self.sharing.insert(found.name.clone()) {
+                eprintln!(
+                    "hopscope: process {}, {}: one thread sends on a connection while another waits for it; \
+                     recv may fail with EAGAIN there, and its further connections are plain TCP (hopscope \
+                     check splice; --allow {} if it tries again)",
+                    found.pid, found.name, found.name
+                );
+            }
         }
         Ok(())
     }

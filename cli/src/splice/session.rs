@@ -77,6 +77,7 @@ impl<'a> Session<'a> {
     /// From here on everything takes TCP; waits for what is unread. A signal more, and it does not wait:
     /// sockets that are joined then hold what they need until they are closed.
     pub(super) fn end(mut self, signals: &Signals) -> anyhow::Result<Counts> {
+        self.watch.again(&self.accelerator, self.common)?;
         self.accelerator.stop()?;
         let before = signals.count();
         while !self.keeper.is_done()? {

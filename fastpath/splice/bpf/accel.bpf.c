@@ -3,6 +3,7 @@
  * inside the sender's system call. */
 #include "enrol.h"
 #include "guard.h"
+#include "shared.h"
 #include "calls.h"
 
 char terms[] SEC("license") = "GPL";
@@ -77,6 +78,9 @@ static __always_inline bool on_message(struct sk_msg_md *msg)
 	own = bpf_sk_storage_get(&splice_ends, msg->sk, NULL, 0);
 	if (!counts || !own)
 		return false;
+	/* Before the first message, whenever the guard looks, and before anything may have to wait. */
+	if (own->mode == MODE_TCP || (control.guard && own->credit < (s64)size + MESSAGE_COST))
+		look_for_threads(msg, own);
 	way = way_of(own, size);
 	if (way == COUNT_DIRECT_MESSAGES) {
 		if (bpf_msg_redirect_hash(msg, &splice_socks, &own->peer.cookie, BPF_F_INGRESS) ==

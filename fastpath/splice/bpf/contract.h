@@ -28,6 +28,19 @@ struct control {
 	u16 ports[PORTS_MAX];
 };
 
+struct listener {
+	u64 netns;
+	u64 port;
+};
+
+/* The last connection of a program that several of its threads were in. */
+struct sharing {
+	u32 pid;
+	/* Then `listener` is where it was accepted. */
+	u32 is_server;
+	struct listener listener;
+};
+
 enum count {
 	COUNT_DIRECT_MESSAGES,
 	COUNT_DIRECT_BYTES,
@@ -50,6 +63,8 @@ enum count {
 	COUNT_FULL,
 	COUNT_REFUSED,
 	COUNT_MAP_ERROR,
+	/* Ends of which one thread sent while another waited. */
+	COUNT_SHARED_BY_THREADS,
 	/* Of directions of connections: two each. */
 	COUNT_VERIFIED,
 	COUNT_VERIFIED_BYTES,

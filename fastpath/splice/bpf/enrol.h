@@ -25,9 +25,9 @@ static __always_inline void on_listen(struct bpf_sock_ops *ops)
 	u32 one = 1;
 
 	if (is_program_refused())
-		bpf_map_update_elem(&refused_ports, &here, &one, BPF_ANY);
+		bpf_map_update_elem(&splice_ports, &here, &one, BPF_ANY);
 	else
-		bpf_map_delete_elem(&refused_ports, &here);
+		bpf_map_delete_elem(&splice_ports, &here);
 }
 
 /* Runs for a request, which is no full socket: it has addresses and ports, and of which family they
@@ -41,7 +41,7 @@ static __always_inline void on_request(struct bpf_sock_ops *ops)
 
 	if (control.stop || !is_port_chosen(here.port))
 		return;
-	if (bpf_map_lookup_elem(&refused_ports, &here)) {
+	if (bpf_map_lookup_elem(&splice_ports, &here)) {
 		count(COUNT_REFUSED);
 		return;
 	}
@@ -97,6 +97,7 @@ static __always_inline struct end *join(struct bpf_sock_ops *ops, struct bpf_soc
 		return NULL;
 	own->cookie = cookie;
 	own->sock = (u64)sk;
+	own->is_server = peer != NULL;
 	if (peer)
 		own->peer = *peer;
 	if (bpf_sock_hash_update(ops, &splice_socks, &cookie, BPF_ANY)) {

@@ -150,8 +150,19 @@ struct sock_common {
 	unsigned long skc_flags;
 };
 struct socket;
+struct wait_queue_head {
+	struct list_head head;
+};
+struct wait_queue_entry {
+	void *private;
+	struct list_head entry;
+};
+struct socket_wq {
+	struct wait_queue_head wait;
+};
 struct sock {
 	struct sock_common __sk_common;
+	struct socket_wq *sk_wq;
 	int sk_rcvbuf;
 	int sk_sndbuf;
 	void *sk_user_data;
@@ -215,6 +226,7 @@ struct task_struct {
 	struct thread_info thread_info;
 	struct mm_struct *mm;
 	struct files_struct *files;
+	struct task_struct *group_leader;
 };
 
 struct seq_file {

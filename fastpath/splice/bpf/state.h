@@ -37,6 +37,9 @@ struct end {
 	struct mark read;
 	u32 mode;
 	u32 is_joined;
+	u32 is_server;
+	/* Several threads of a program were seen in calls on it. */
+	u32 is_shared;
 };
 
 struct control control;
@@ -107,18 +110,21 @@ struct {
 	__type(value, u32);
 } splice_refused SEC(".maps");
 
-struct listener {
-	u64 netns;
-	u64 port;
-};
-
 /* Where such a program listens. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
 	__type(key, struct listener);
 	__type(value, u32);
-} refused_ports SEC(".maps");
+} splice_ports SEC(".maps");
+
+/* Programs of which two threads were seen in calls on one connection, by the name of their file. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct program_name);
+	__type(value, struct sharing);
+} splice_sharing SEC(".maps");
 
 static __always_inline struct counts *counts_here(void)
 {

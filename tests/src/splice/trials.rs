@@ -17,6 +17,7 @@ pub(super) fn run() -> Result<()> {
         "peek",
         "splice",
         "waitall",
+        "shared",
         "fionread-tcp",
         "peek-tcp",
         "splice-tcp",

@@ -1,7 +1,7 @@
 //! The accelerator's programs, attached to control groups.
 use super::control::{self, Control, PORTS_MAX};
 use super::object;
-use super::{Counts, LoadError, Wrong, counts, verify};
+use super::{Counts, Listener, LoadError, Sharing, Wrong, counts, sharing, verify};
 use crate::object::aligned;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut};
 use std::fs::File;
@@ -192,6 +192,25 @@ impl Accelerator {
         self.map("splice_refused")?
             .update(&key, &1u32.to_ne_bytes(), MapFlags::ANY)
             .map_err(LoadError::bpf("refusing a program"))
+    }
+
+    /// Connections that are accepted there from now on take no part.
+    ///
+    /// # Errors
+    /// The kernel does not take the port.
+    pub fn refuse_listener(&self, listener: Listener) -> Result<(), LoadError> {
+        self.map("splice_ports")?
+            .update(&listener.key(), &1u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(LoadError::bpf("refusing a listener"))
+    }
+
+    /// Programs of which one thread sent on a connection while another waited for it, each once for
+    /// each such connection.
+    ///
+    /// # Errors
+    /// The kernel's map cannot be read.
+    pub fn take_sharing(&self) -> Result<Vec<Sharing>, LoadError> {
+        Ok(sharing::take(&self.map("splice_sharing")?))
     }
 
     /// Every message takes TCP from now on; what was handed over can still be read.

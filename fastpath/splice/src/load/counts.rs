@@ -24,6 +24,7 @@ pub enum Count {
     Full,
     Refused,
     MapError,
+    SharedByThreads,
     Verified,
     VerifiedBytes,
     Mismatched,
@@ -38,7 +39,7 @@ pub enum Count {
 }
 
 impl Count {
-    pub const ALL: [Count; 30] = [
+    pub const ALL: [Count; 31] = [
         Count::DirectMessages,
         Count::DirectBytes,
         Count::TcpMessages,
@@ -58,6 +59,7 @@ impl Count {
         Count::Full,
         Count::Refused,
         Count::MapError,
+        Count::SharedByThreads,
         Count::Verified,
         Count::VerifiedBytes,
         Count::Mismatched,
@@ -92,6 +94,7 @@ impl Count {
             Count::Full => "plain_full",
             Count::Refused => "plain_refused",
             Count::MapError => "plain_map_error",
+            Count::SharedByThreads => "shared_by_threads",
             Count::Verified => "verified_directions",
             Count::VerifiedBytes => "verified_bytes",
             Count::Mismatched => "mismatched_directions",
@@ -129,6 +132,9 @@ impl Count {
             Count::Full => "sockets for which there was no room: plain TCP",
             Count::Refused => "sockets of programs that this kernel's faults would hurt: plain TCP",
             Count::MapError => "sockets that the kernel did not let join: plain TCP",
+            Count::SharedByThreads => {
+                "sockets on which one thread sent while another waited: its recv may fail with EAGAIN"
+            }
             Count::Verified => {
                 "directions of which all that was sent was received, and is the same"
             }

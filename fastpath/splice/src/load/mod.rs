@@ -9,6 +9,7 @@ pub(crate) mod option;
 mod policies;
 mod queued;
 mod running;
+mod sharing;
 mod socket;
 mod verify;
 
@@ -18,5 +19,6 @@ pub use error::LoadError;
 pub use policies::{Policy, policies};
 pub use queued::{Queues, Waiting};
 pub use running::{Running, running};
+pub use sharing::{Listener, Sharing};
 pub use socket::bytes_to_read;
 pub use verify::{Kind, Wrong};

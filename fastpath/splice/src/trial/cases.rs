@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
+use std::time::Duration;
 
 type Tried = Result<Outcome, Outcome>;
 
@@ -49,9 +50,9 @@ const fn slow(mut trial: Trial) -> Trial {
     trial
 }
 
-use Weight::{Fionread, Said, Vital};
+use Weight::{Fionread, Said, Shared, Vital};
 
-pub(super) const ALL: [Trial; 12] = [
+pub(super) const ALL: [Trial; 13] = [
     trial(
         "joins",
         Vital,
@@ -105,6 +106,12 @@ pub(super) const ALL: [Trial; 12] = [
         Said,
         "programs that read with MSG_WAITALL get less than they asked for",
         |place, with| flat(joined(place.listener(), with).and_then(waitall)),
+    ),
+    trial(
+        "shared",
+        Shared,
+        "programs that wait in a blocking recv() in one thread while another sends on the same connection get EAGAIN when there is room to send again: they are left out once they are seen",
+        |place, with| flat(joined(place.listener(), with).and_then(shared)),
     ),
     by_tcp(trial(
         "fionread-tcp",
@@ -305,6 +312,35 @@ fn memory(place: &Place, with: &Accelerator) -> Tried {
     }
 }
 
+/// One thread waits for bytes, another one fills the connection until it is told to wait, and the other
+/// end makes room.
+fn shared(mut pair: Pair) -> Tried {
+    pair.client.set_read_timeout(None).map_err(failed)?;
+    let reader = pair.client.try_clone().map_err(failed)?;
+    let waiting = thread::spawn(move || recv(reader.as_raw_fd(), &mut [0], MsgFlags::empty()));
+    let part = vec![0x5a; 64 << 10];
+    let (mut taken, mut read) = (0, 0);
+    pair.client
+        .set_write_timeout(Some(Duration::from_millis(20)))
+        .map_err(failed)?;
+    while let Ok(length) = pair.client.write(&part) {
+        taken += length;
+    }
+    let mut buffer = vec![0; 64 << 10];
+    while read < taken {
+        read += pair.server.read(&mut buffer).map_err(hung("making room"))?;
+    }
+    pair.server.write_all(&[1]).map_err(hung("answering"))?;
+    match waiting.join() {
+        Ok(Ok(1)) => Ok(Outcome::Ok(format!("after {taken} bytes the other way"))),
+        Ok(Ok(_)) => Err(Outcome::Broken(
+            "the reader was told that there is no more".into(),
+        )),
+        Ok(Err(errno)) => Err(Outcome::Broken(format!("the reader was told {errno}"))),
+        Err(_) => Err(Outcome::Unknown("the reader failed".into())),
+    }
+}
+
 fn wait_readable(pair: &Pair) -> Result<(), Outcome> {
     let mut fds = [PollFd::new(pair.server.as_fd(), PollFlags::POLLIN)];
     match poll(&mut fds, PollTimeout::from(400u16)) {
@@ -376,7 +412,7 @@ fn waitall(mut pair: Pair) -> Tried {
     let mut read = vec![0; sent.len()];
     let later = thread::spawn(move || {
         // Long enough that the reader is asleep in its call, whatever it does with the first part.
-        thread::sleep(std::time::Duration::from_millis(30));
+        thread::sleep(Duration::from_millis(30));
         client.write_all(&rest).map(|()| client)
     });
     let got = recv(pair.server.as_raw_fd(), &mut read, MsgFlags::MSG_WAITALL);

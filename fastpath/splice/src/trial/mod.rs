@@ -37,6 +37,8 @@ pub enum Weight {
     Vital,
     /// Bites programs that ask FIONREAD: these are left out.
     Fionread,
+    /// Bites programs of which two threads are in calls on one connection: these are left out once seen.
+    Shared,
     /// Bites programs that use the call named: said, as it cannot be seen from outside.
     Said,
 }
