@@ -9,6 +9,7 @@ pub mod end;
 pub mod notifier;
 pub mod policy;
 pub mod ring;
+pub mod shadow;
 pub mod sim;
 mod time;
 pub mod vhost;
