@@ -9,7 +9,7 @@ const ENTRIES_MIN: u64 = 1_000;
 /// A change is worth it when it saves a tenth of the notifications.
 const SAVED_MIN: f64 = 0.1;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(tag = "advice", rename_all = "snake_case")]
 pub enum Advice {
     /// Too little was seen.
@@ -45,8 +45,8 @@ pub fn advise(at_work: Kind, all: &[Would], wait: Ns) -> Advice {
     let enough = from.counts.notified as f64 * (1.0 - SAVED_MIN);
     match best {
         Some(to) if (to.counts.notified as f64) < enough => Advice::Change {
-            from: *from,
-            to: *to,
+            from: Box::new(*from),
+            to: Box::new(*to),
         },
         _ => Advice::Keep { policy: at_work },
     }
