@@ -11,6 +11,7 @@ mod refused;
 mod scene;
 mod threads;
 mod trials;
+mod twins;
 mod verify;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -47,12 +48,27 @@ pub(crate) fn register(suite: &mut Suite) {
         here,
         plain::outside,
     );
+    suite
+        .case(
+            "splice::connections_of_the_same_name_are_not_mixed_up",
+            &[Root, Splice, Gcc, Netns],
+            twins::run,
+        )
+        .alone();
     suite.case(
         "splice::attached_programs_are_joined",
         here,
         plain::attached,
     );
     suite.case("splice::after_churn_the_maps_are_empty", here, plain::churn);
+    suite
+        .case(
+            "splice::after_minutes_of_churn_nothing_is_lost",
+            here,
+            plain::long_churn,
+        )
+        .alone()
+        .watchdog(1800);
     suite.case(
         "splice::redis_is_none_the_wiser",
         &[Root, Splice, Redis],

@@ -44,6 +44,7 @@ fn row(one: &Running, kind: &str) -> anyhow::Result<serde_json::Value> {
     let (in_map, waiting) = one.entries();
     line["sockets_in_map"] = in_map.into();
     line["clients_not_told"] = waiting.into();
+    line["ends_watched"] = one.watched().into();
     line["connections_max"] = one.connections_max.into();
     line["limit_bytes"] = one.limit_bytes.into();
     line["guard"] = one.has_guard.into();

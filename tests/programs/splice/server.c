@@ -1,6 +1,7 @@
 /* A plain echo server: one thread, epoll, nothing special about it. What cannot be sent waits and
  * reading pauses; a client's end is answered by ours once all is sent.
- * server ADDRESS READY_FILE. */
+ * server ADDRESS READY_FILE [PORT]: with a port connections are established by their first bytes only
+ * (TCP_DEFER_ACCEPT). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -76,11 +77,11 @@ static int serve(struct connection *c)
 	}
 }
 
-static int listen_on(const char *address, const char *ready)
+static int listen_on(const char *address, const char *ready, int port)
 {
-	int is_v6 = strchr(address, ':') != NULL, one = 1, zero = 0;
-	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
-	struct sockaddr_in v4 = {.sin_family = AF_INET};
+	int is_v6 = strchr(address, ':') != NULL, one = 1, zero = 0, seconds = 60;
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
 	socklen_t length = is_v6 ? sizeof(v6) : sizeof(v4);
 	struct sockaddr *name = is_v6 ? (void *)&v6 : (void *)&v4;
 	int fd = socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -92,6 +93,8 @@ static int listen_on(const char *address, const char *ready)
 	must(inet_pton(name->sa_family, address, is_v6 ? (void *)&v6.sin6_addr : (void *)&v4.sin_addr) == 1,
 	     "address");
 	must(bind(fd, name, length) == 0, "bind");
+	if (port)
+		setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof(seconds));
 	must(listen(fd, 4096) == 0, "listen");
 	must(getsockname(fd, name, &length) == 0, "getsockname");
 	/* A pipe with a name, so that whoever reads it waits for it. */
@@ -106,12 +109,12 @@ int main(int argc, char **argv)
 {
 	struct rlimit files;
 
-	must(argc >= 3, "server ADDRESS READY_FILE");
+	must(argc >= 3, "server ADDRESS READY_FILE [PORT]");
 	getrlimit(RLIMIT_NOFILE, &files);
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
 	epoll = epoll_create1(0);
-	struct connection listener = {.fd = listen_on(argv[1], argv[2])};
+	struct connection listener = {.fd = listen_on(argv[1], argv[2], argc > 3 ? atoi(argv[3]) : 0)};
 	watch(&listener, EPOLL_CTL_ADD, EPOLLIN);
 	for (;;) {
 		struct epoll_event events[256];

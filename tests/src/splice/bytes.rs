@@ -52,13 +52,13 @@ exit $code
 
 pub(super) fn arrive(way: Way) -> Result<()> {
     let cable = match way.is_across {
-        true => Some(Cable::new()?),
+        true => Some(Cable::new("")?),
         false => None,
     };
     let into = |end| {
         cable
             .as_ref()
-            .map(|cable| cable.into(end))
+            .map(|cable| cable.enter(end))
             .unwrap_or_default()
     };
     let connections = counts().pick(2_000, 100_000).to_string();
@@ -92,11 +92,13 @@ pub(super) fn arrive(way: Way) -> Result<()> {
     Ok(())
 }
 
-struct Cable(String);
+/// Two network namespaces with a cable between them; `hss0` in one, `hss1` in the other.
+pub(super) struct Cable(String);
 
 impl Cable {
-    fn new() -> Result<Cable> {
-        let cable = Cable(format!("hss{}", std::process::id()));
+    /// `which`: where there are several.
+    pub(super) fn new(which: &str) -> Result<Cable> {
+        let cable = Cable(format!("hss{}{which}", std::process::id()));
         let name = |end: &str| format!("{}{end}", cable.0);
         for end in ["c", "s"] {
             ip(&format!("netns add {}", name(end)))?;
@@ -122,7 +124,7 @@ impl Cable {
         Ok(cable)
     }
 
-    fn into(&self, end: &str) -> String {
+    pub(super) fn enter(&self, end: &str) -> String {
         format!("nsenter --net=/run/netns/{}{end}", self.0)
     }
 }

@@ -7,6 +7,7 @@ use hopscope_tests::{Target, counts, hopscope, hopscope_bin};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 pub(super) fn serve_and_test(options: &[&str], connections: &str, at_once: &str) -> Result<Done> {
     let (server, tester) = (program("server")?, program("tester")?);
@@ -125,42 +126,104 @@ pub(super) fn attached() -> Result<()> {
     server.signal(Signal::SIGTERM)
 }
 
-/// Connections opened and closed as fast as it goes: nothing of them stays in a map.
-pub(super) fn churn() -> Result<()> {
-    let fifo = dir().join("port");
-    command(Command::new("mkfifo").arg(&fifo))?.expect_code(0)?;
-    let server = Target::spawn_now(Command::new(program("server")?).arg("127.0.0.1").arg(&fifo))?;
-    let port = std::fs::read_to_string(&fifo)?.trim().to_owned();
-    let ready = dir().join("ready");
-    let mut attach = Command::new(hopscope_bin());
-    attach
-        .args(["-q", "splice", "attach", ANYWAY, "--json", "--port", &port])
-        .args(["-p", &server.pid().to_string(), "--ready-file"])
-        .arg(&ready)
-        .stdout(Stdio::null());
-    let attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
-    let pid = attached.pid().to_string();
-    let tester = program("tester")?;
-    for (round, sources) in (0..counts().pick(3, 300)).zip(["1", "8"].into_iter().cycle()) {
-        command(Command::new(&tester).args(["127.0.0.1", &port, "1000", "100", sources]))?
-            .expect_code(0)?;
+/// A server that runs, and an accelerator of its port.
+struct Served {
+    server: Target,
+    port: String,
+    attached: Target,
+}
+
+impl Served {
+    fn start(options: &[&str]) -> Result<Served> {
+        let fifo = dir().join("port");
+        let _ = std::fs::remove_file(&fifo);
+        command(Command::new("mkfifo").arg(&fifo))?.expect_code(0)?;
+        let server =
+            Target::spawn_now(Command::new(program("server")?).arg("127.0.0.1").arg(&fifo))?;
+        let port = std::fs::read_to_string(&fifo)?.trim().to_owned();
+        let ready = dir().join("ready");
+        let _ = std::fs::remove_file(&ready);
+        let mut attach = Command::new(hopscope_bin());
+        attach
+            .args(["-q", "splice", "attach", ANYWAY, "--json", "--port", &port])
+            .args(options)
+            .args(["-p", &server.pid().to_string(), "--ready-file"])
+            .arg(&ready)
+            .stdout(Stdio::null());
+        let attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
+        Ok(Served {
+            server,
+            port,
+            attached,
+        })
+    }
+
+    fn test(&self, connections: u64, at_once: &str, sources: &str) -> Result<()> {
+        let connections = connections.to_string();
+        let words = ["127.0.0.1", &self.port, &connections, at_once, sources];
+        command(Command::new(program("tester")?).args(words))?.expect_code(0)?;
+        Ok(())
+    }
+
+    /// All of `connections` were joined, and nothing of them is left in any map.
+    fn expect_empty(&self, connections: u64) -> Result<Value> {
+        let pid = self.attached.pid().to_string();
+        let is_empty = |stat: &Value| {
+            stat["sockets"] == 0 && stat["sockets_in_map"] == 0 && stat["ends_watched"] == 0
+        };
         // The server's ends go a moment after the client has seen the last of them.
         let mut stat = Value::Null;
         for _ in 0..2_000 {
             let said = hopscope(&["splice", "stat", "--of", &pid, "--json"])?.expect_code(0)?;
             stat = serde_json::from_str(&said.stdout)?;
-            if stat["sockets"] == 0 && stat["sockets_in_map"] == 0 {
+            if is_empty(&stat) {
                 break;
             }
         }
         ensure!(
-            stat["sockets"] == 0
-                && stat["sockets_in_map"] == 0
+            is_empty(&stat)
                 && stat["clients_not_told"] == 0
-                && stat["connections"] == 1000 * (round + 1)
+                && stat["connections"] == connections
                 && stat["ends_joined"] == stat["ends_left"],
-            "round {round}: {stat}"
+            "{connections} connections: {stat}"
         );
+        Ok(stat)
+    }
+}
+
+/// Connections opened and closed as fast as it goes: nothing of them stays in a map.
+pub(super) fn churn() -> Result<()> {
+    let served = Served::start(&[])?;
+    let rounds = counts().pick(3, 300);
+    for (round, sources) in (0..rounds).zip(["1", "8"].into_iter().cycle()) {
+        served.test(1000, "100", sources)?;
+        served.expect_empty(1000 * (round + 1))?;
+    }
+    served.server.signal(Signal::SIGTERM)
+}
+
+/// The same without a pause for minutes; then with sums of all bytes, every one of which is verified.
+pub(super) fn long_churn() -> Result<()> {
+    let minutes = Duration::from_secs(counts().pick(3, 300));
+    for (options, duration) in [(&[] as &[_], minutes), (&["--verify"], minutes / 3)] {
+        let served = Served::start(options)?;
+        let (begun, mut connections) = (Instant::now(), 0);
+        while begun.elapsed() < duration {
+            let more = counts().pick(2_000, 20_000);
+            served.test(more, "500", "8")?;
+            connections += more;
+        }
+        let stat = served.expect_empty(connections)?;
+        let verified = match options.is_empty() {
+            true => 0,
+            false => 2 * connections,
+        };
+        ensure!(
+            stat["verified_directions"] == verified,
+            "{connections} connections: {stat}"
+        );
+        eprintln!("{connections} connections {options:?}");
+        served.server.signal(Signal::SIGTERM)?;
     }
     Ok(())
 }

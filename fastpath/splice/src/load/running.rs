@@ -13,6 +13,7 @@ pub struct Running {
     counts: MapHandle,
     socks: MapHandle,
     met: MapHandle,
+    watched: MapHandle,
     pub ports: Vec<u16>,
     pub connections_max: u32,
     pub limit_bytes: u64,
@@ -33,7 +34,8 @@ pub fn running() -> Vec<Running> {
 
 fn of_process(pid: u32) -> Option<Running> {
     let fds = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-    let (mut settings, mut totals, mut socks, mut met) = (None, None, None, None);
+    let (mut settings, mut totals, mut socks, mut met, mut watched) =
+        (None, None, None, None, None);
     for fd in fds.flatten() {
         let target = fs::read_link(fd.path());
         if !target.is_ok_and(|target| target == Path::new("anon_inode:bpf-map")) {
@@ -47,10 +49,11 @@ fn of_process(pid: u32) -> Option<Running> {
             Some("splice_counts") if map.map_type() == MapType::PercpuArray => totals = Some(map),
             Some("splice_socks") => socks = Some(map),
             Some("splice_met") => met = Some(map),
+            Some("splice_watched") => watched = Some(map),
             _ => {}
         }
     }
-    Running::of(settings?, totals?, socks?, met?).filter(|found| found.pid == pid)
+    Running::of(settings?, totals?, socks?, met?, watched?).filter(|found| found.pid == pid)
 }
 
 /// proc(5): the descriptor's information has the map's number.
@@ -67,6 +70,7 @@ impl Running {
         counts: MapHandle,
         socks: MapHandle,
         met: MapHandle,
+        watched: MapHandle,
     ) -> Option<Running> {
         let set: Control = control::read(&control).ok()?;
         Some(Running {
@@ -80,6 +84,7 @@ impl Running {
             counts,
             socks,
             met,
+            watched,
         })
     }
 
@@ -100,6 +105,11 @@ impl Running {
     /// Sockets that the map of sockets still holds, and clients that wait to be told their server.
     pub fn entries(&self) -> (usize, usize) {
         (self.socks.keys().count(), self.met.keys().count())
+    }
+
+    /// Ends of which sums are kept.
+    pub fn watched(&self) -> usize {
+        self.watched.keys().count()
     }
 
     /// Cookies of the sockets in the map.
