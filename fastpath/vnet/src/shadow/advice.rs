@@ -21,8 +21,8 @@ pub enum Advice {
         policy: Kind,
     },
     Change {
-        from: Would,
-        to: Would,
+        from: Box<Would>,
+        to: Box<Would>,
     },
 }
 
