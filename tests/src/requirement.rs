@@ -21,6 +21,8 @@ pub enum Requirement {
     /// The compiler.
     Go,
     Java,
+    /// The same with a compiler, and with what makes a runtime of a part of it.
+    Jdk,
     /// The kernel joins sockets: `hopscope check splice`.
     Splice,
     Dpdk,
@@ -72,6 +74,7 @@ impl Requirement {
             Redis => "redis",
             Go => "go",
             Java => "java",
+            Jdk => "jdk",
             Splice => "splice",
             Dpdk => "dpdk",
             Python3 => "python3",
@@ -116,6 +119,9 @@ impl Requirement {
                 .and_then(|()| program("redis-benchmark", "redis-tools")),
             Go => go().map(drop).ok_or("no go (package golang-go)".into()),
             Java => program("java", "default-jre-headless"),
+            Jdk => jdk()
+                .map(drop)
+                .ok_or("no jdk (package default-jdk-headless)".into()),
             Splice => splice(),
             Dpdk => dpdk(),
             Python3 => program("python3", "python3"),
@@ -175,6 +181,16 @@ pub fn go() -> Option<PathBuf> {
         let own = PathBuf::from("/usr/local/go/bin/go");
         own.is_file().then_some(own)
     })
+}
+
+/// Where `java` comes from, if there is more than what runs programs.
+pub fn jdk() -> Option<PathBuf> {
+    let java = find_program("java")?.canonicalize().ok()?;
+    let home = java.parent()?.parent()?.to_owned();
+    let all = ["bin/javac", "bin/jlink", "jmods/java.base.jmod"];
+    all.iter()
+        .all(|file| home.join(file).is_file())
+        .then_some(home)
 }
 
 /// As `hopscope check splice` finds out by trying.

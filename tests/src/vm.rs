@@ -2,6 +2,7 @@
 //! than this machine's (`scripts/install-vm` fetches it).
 use hopscope_tests::Suite;
 
+mod beside;
 mod check;
 mod echo;
 mod guest;
@@ -14,6 +15,7 @@ mod splice;
 pub(crate) fn register(suite: &mut Suite) {
     harness::register(suite);
     module::register(suite);
+    beside::register(suite);
     check::register(suite);
     echo::register(suite);
     record::register(suite);
