@@ -1,7 +1,8 @@
 /* One of two clients that have the same addresses and ports, each in a network namespace of its own: both
  * connect before either sends, so that at one moment there are two connections of each name. Each compares
  * every byte that comes back; they send different ones.
- * twins ADDRESS PORT CONNECTIONS 1|2 DIR: the first connects before the second one does. */
+ * twins ADDRESS PORT CONNECTIONS 1|2 DIR: the first connects before the second one does, and sends a byte
+ * on each connection before the second one does. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,7 +31,7 @@ static void file(const char *dir, int which, int is_own)
 {
 	char path[512];
 
-	snprintf(path, sizeof(path), "%s/connected%d", dir, which);
+	snprintf(path, sizeof(path), "%s/step%d", dir, which);
 	if (is_own) {
 		FILE *made = fopen(path, "w");
 		must(made != NULL, path);
@@ -47,21 +48,12 @@ static void bad(const char *what, int number, int round)
 	exit(1);
 }
 
-/* A message and its echo; 0 bytes: our end, and the other's. */
-static void exchange(int fd, int which, int number, int round, size_t size)
+/* `size` bytes, compared; 0: the other's end. */
+static void take(int fd, const unsigned char *expected, size_t size, int number, int round)
 {
-	unsigned char out[LARGEST], in[LARGEST];
-	uint32_t word = which * 2654435761u + number * 40503u + round;
+	unsigned char in[LARGEST];
 	size_t got = 0;
 
-	for (size_t n = 0; n < size; n++) {
-		word = word * 1664525u + 1013904223u;
-		out[n] = word >> 24;
-	}
-	if (size)
-		must(send(fd, out, size, MSG_NOSIGNAL) == (ssize_t)size, "send");
-	else
-		shutdown(fd, SHUT_WR);
 	while (got < size || !size) {
 		struct pollfd one = {.fd = fd, .events = POLLIN};
 		if (poll(&one, 1, PATIENCE_MS) != 1)
@@ -75,8 +67,22 @@ static void exchange(int fd, int which, int number, int round, size_t size)
 			bad("ended", number, round);
 		got += n;
 	}
-	if (memcmp(in, out, size))
+	if (memcmp(in, expected, size))
 		bad("other_bytes", number, round);
+}
+
+/* A message and its echo. */
+static void exchange(int fd, int which, int number, int round, size_t size)
+{
+	unsigned char out[LARGEST];
+	uint32_t word = which * 2654435761u + number * 40503u + round;
+
+	for (size_t n = 0; n < size; n++) {
+		word = word * 1664525u + 1013904223u;
+		out[n] = word >> 24;
+	}
+	must(send(fd, out, size, MSG_NOSIGNAL) == (ssize_t)size, "send");
+	take(fd, out, size, number, round);
 }
 
 int main(int argc, char **argv)
@@ -104,15 +110,23 @@ int main(int argc, char **argv)
 		must(connect(fds[n], (void *)&server, sizeof(server)) == 0, "connect");
 	}
 	file(argv[5], which, 1);
-	file(argv[5], 3 - which, 0);
+	file(argv[5], which == 1 ? 2 : 3, 0);
+	for (int n = 0; n < count; n++)
+		must(send(fds[n], &"012"[which], 1, MSG_NOSIGNAL) == 1, "send");
+	if (which == 1)
+		file(argv[5], 3, 1);
+	for (int n = 0; n < count; n++, bytes++)
+		take(fds[n], (const unsigned char *)&"012"[which], 1, n, -1);
 	for (int round = 0; round < ROUNDS; round++)
 		for (int n = 0; n < count; n++) {
 			size_t size = 1 + (size_t)(n * 31 + round * 797) % LARGEST;
 			exchange(fds[n], which, n, round, size);
 			bytes += size;
 		}
-	for (int n = 0; n < count; n++)
-		exchange(fds[n], which, n, ROUNDS, 0);
+	for (int n = 0; n < count; n++) {
+		shutdown(fds[n], SHUT_WR);
+		take(fds[n], NULL, 0, n, ROUNDS);
+	}
 	printf("{\"connections\": %d, \"bytes\": %lu}\n", count, bytes);
 	return 0;
 }
