@@ -2,6 +2,7 @@
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
+mod serve;
 mod sim;
 
 #[derive(Args)]
@@ -12,12 +13,15 @@ pub struct VnetArgs {
 
 #[derive(Subcommand)]
 enum What {
+    /// A back end: packets of a guest to a TAP, a device or an XDP socket, and back
+    Serve(serve::ServeArgs),
     /// Policies against each other in virtual time: notifications, latency, throughput
     Sim(sim::SimArgs),
 }
 
 pub fn run(args: VnetArgs) -> anyhow::Result<ExitCode> {
     match args.what {
+        What::Serve(args) => serve::run(args),
         What::Sim(args) => sim::run(args),
     }
 }

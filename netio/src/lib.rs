@@ -20,6 +20,6 @@ pub use error::PortError;
 pub use memory::{MemoryOptions, MemoryPort, WhenFull, memory_loop, memory_pair};
 pub use name::{NotAPort, OpenOptions, PortName};
 pub use packet::{PacketOptions, PacketPort};
-pub use port::{Capabilities, Counters, Direction, Frame, Offload, Outgoing, PacketIo};
+pub use port::{Accepts, Capabilities, Counters, Direction, Frame, Offload, Outgoing, PacketIo};
 pub use tap::{TapOptions, TapPort};
 pub use xdp::{XdpMode, XdpOptions, XdpPort};

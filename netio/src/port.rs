@@ -71,6 +71,16 @@ pub struct Capabilities {
     pub frame_stamps: bool,
 }
 
+/// What may be left undone of a frame that is received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Accepts {
+    pub checksums: bool,
+    /// TCP over IPv4, up to 64 KiB in one; only with `checksums`.
+    pub segments_v4: bool,
+    /// TCP over IPv6.
+    pub segments_v6: bool,
+}
+
 /// Since the port was opened. What the kernel dropped is asked of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
@@ -121,6 +131,15 @@ pub trait PacketIo: Send {
     /// # Errors
     /// As for [`PacketIo::receive`].
     fn flush(&mut self) -> Result<usize, PortError>;
+
+    /// What the kernel may leave undone of frames from now on, where it can be told: a TAP port that was opened
+    /// with offload. Elsewhere nothing changes.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn accept(&mut self, _what: Accepts) -> Result<(), PortError> {
+        Ok(())
+    }
 
     /// # Errors
     /// When the kernel does not answer.

@@ -2,8 +2,8 @@
 //! arrives in the kernel. It goes with the port.
 use crate::clock::tsc_now;
 use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN};
-use crate::sys::{Interface, TAP_HDR_LEN, VnetHeader, open_tap};
-use crate::{Capabilities, Counters, Frame, Outgoing, PacketIo, PortError};
+use crate::sys::{Interface, TAP_HDR_LEN, VnetHeader, accept_offloads, open_tap};
+use crate::{Accepts, Capabilities, Counters, Frame, Outgoing, PacketIo, PortError};
 use nix::libc;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -173,6 +173,18 @@ impl PacketIo for TapPort {
 
     fn flush(&mut self) -> Result<usize, PortError> {
         Ok(usize::from(!self.hand_over()?))
+    }
+
+    fn accept(&mut self, what: Accepts) -> Result<(), PortError> {
+        // Segments would not fit what was opened for the MTU.
+        let long = self.max_frame_len >= GSO_FRAME_LEN;
+        let what = Accepts {
+            segments_v4: what.segments_v4 && long,
+            segments_v6: what.segments_v6 && long,
+            ..what
+        };
+        accept_offloads(&self.queue, what)
+            .map_err(|e| PortError::device(&self.name, "choosing its offloads", e))
     }
 
     fn counters(&mut self) -> Result<Counters, PortError> {

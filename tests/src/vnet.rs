@@ -1,12 +1,23 @@
-//! `hopscope vnet` from outside: the same bits each time, sums that add up, refusals in one line.
+//! `hopscope vnet` from outside: the same bits each time, sums that add up, refusals in one line, and packets of
+//! other people's drivers, to the byte.
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Suite, hopscope};
+use hopscope_tests::{Requirement, Suite, hopscope};
 use serde_json::Value;
+
+mod dpdk;
+mod network;
+mod refused;
 
 pub(crate) fn register(suite: &mut Suite) {
     suite.case("vnet::sim_gives_the_same_bits", &[], same_bits);
     suite.case("vnet::sim_adds_up", &[], adds_up);
     suite.case("vnet::sim_refuses_what_cannot_be", &[], refusals);
+    use Requirement::{Dpdk, Netns};
+    for case in dpdk::CASES {
+        let name = format!("vnet::serve_gives_dpdk_every_byte_back_{}", case.name);
+        suite.case(name, &[Netns, Dpdk], move || dpdk::every_byte(&case));
+    }
+    suite.case("vnet::serve_refuses_what_cannot_be", &[Netns], refused::run);
 }
 
 fn sim(arguments: &[&str]) -> Result<String> {

@@ -102,11 +102,20 @@ impl<R: DeviceRing> Back<R> {
         now: Ns,
     ) -> Result<bool, RingError> {
         self.queue.give_back(memory, id, len)?;
-        self.queue.publish(memory)?;
         let waiting = match goes_on {
             true => self.queue.more(memory)?.into(),
             false => 0,
         };
+        self.show(memory, waiting, now)
+    }
+
+    /// Shows what [`DeviceRing::give_back`] gave back: the entries of one packet, which the driver has to see
+    /// together. They count as one. `waiting`: further packets that are at hand. True: call now.
+    ///
+    /// # Errors
+    /// As for [`DeviceRing::give_back`].
+    pub fn show(&mut self, memory: &Memory, waiting: u32, now: Ns) -> Result<bool, RingError> {
+        self.queue.publish(memory)?;
         let event = Event::Published {
             waiting,
             // The used ring has room for every entry there is.
@@ -114,6 +123,18 @@ impl<R: DeviceRing> Back<R> {
             peer: self.queue.driver(memory)?,
         };
         Ok(self.decide(event, now))
+    }
+
+    /// The batch ends here after all: what was at hand is not taken now. True: call now.
+    ///
+    /// # Errors
+    /// As for [`DeviceRing::driver`].
+    pub fn pause(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
+        if self.notifier.policy().unannounced() == 0 {
+            return Ok(false);
+        }
+        let peer = self.queue.driver(memory)?;
+        Ok(self.decide(Event::Due { peer }, now))
     }
 
     /// To be called at [`Notifier::hold`]'s time. True: call now.

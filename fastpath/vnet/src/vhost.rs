@@ -16,6 +16,8 @@ pub use request::{HEADER_LEN, Header, QueueAddress, Request};
 
 /// `VHOST_USER_F_PROTOCOL_FEATURES`: there are protocol features to be asked for.
 pub const PROTOCOL_FEATURES: u64 = 1 << 30;
+/// `VIRTIO_F_RING_PACKED`
+pub const RING_PACKED: u64 = 1 << 34;
 /// `VHOST_USER_PROTOCOL_F_MQ`
 pub const PROTOCOL_MQ: u64 = 1 << 0;
 /// `VHOST_USER_PROTOCOL_F_REPLY_ACK`

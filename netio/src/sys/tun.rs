@@ -1,5 +1,6 @@
 //! The descriptor of a TAP device (Linux, networking/tuntap.rst).
 use super::socket::check;
+use crate::Accepts;
 use nix::libc;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -34,7 +35,28 @@ pub(crate) fn open_tap(name: &str, multi_queue: bool, gso: bool) -> io::Result<F
     check(unsafe { libc::ioctl(fd, libc::TUNSETVNETHDRSZ, &header_len) })?;
     let all = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
     let offloads = if gso { all } else { 0 };
+    set_offloads(&file, offloads)?;
+    Ok(file)
+}
+
+/// `TUN_F_…`: what the kernel may leave undone of the frames that it sends to the device.
+fn set_offloads(file: &File, offloads: libc::c_uint) -> io::Result<()> {
+    let fd = file.as_raw_fd();
     // SAFETY: the argument is a value.
     check(unsafe { libc::ioctl(fd, libc::TUNSETOFFLOAD, libc::c_ulong::from(offloads)) })?;
-    Ok(file)
+    Ok(())
+}
+
+pub(crate) fn accept(file: &File, what: Accepts) -> io::Result<()> {
+    let flag = |on, flag| if on { flag } else { 0 };
+    // The kernel refuses segments without checksums.
+    let offloads = match what.checksums {
+        false => 0,
+        true => {
+            libc::TUN_F_CSUM
+                | flag(what.segments_v4, libc::TUN_F_TSO4)
+                | flag(what.segments_v6, libc::TUN_F_TSO6)
+        }
+    };
+    set_offloads(file, offloads)
 }

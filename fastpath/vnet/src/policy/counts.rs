@@ -25,6 +25,20 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Those of a policy that came before.
+    pub fn add(&mut self, other: &Counts) {
+        self.published += other.published;
+        self.notified += other.notified;
+        self.suppressed += other.suppressed;
+        self.holds += other.holds;
+        self.hold_max = self.hold_max.max(other.hold_max);
+        self.full += other.full;
+        self.announced += other.announced;
+        for (sum, count) in self.batches.iter_mut().zip(other.batches) {
+            *sum += count;
+        }
+    }
+
     pub(super) fn batch(&mut self, entries: u32) {
         let bucket = (entries.max(1).ilog2() as usize).min(BATCH_BUCKETS - 1);
         self.batches[bucket] += 1;

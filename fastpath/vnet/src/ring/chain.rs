@@ -15,6 +15,8 @@ pub struct Segment {
 pub struct Chain {
     /// The entry's number, to be given back.
     pub id: u16,
+    /// Descriptors of the queue itself that it takes: one where the rest is in a table.
+    pub descriptors: u16,
     pub segments: Vec<Segment>,
 }
 

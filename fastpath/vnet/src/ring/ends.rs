@@ -16,6 +16,12 @@ pub trait DeviceRing {
     /// What the driver wrote is no chain.
     fn pop(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError>;
 
+    /// Puts the entry that was taken last back: it is the next to be taken again.
+    fn untake(&mut self, last: &Chain);
+
+    /// Where this end goes on after a restart, when it has no entry: as in `VHOST_USER_GET_VRING_BASE`.
+    fn base(&self) -> u32;
+
     /// Gives an entry back with `len` bytes written; the driver sees it after [`DeviceRing::publish`].
     ///
     /// # Errors
@@ -100,6 +106,14 @@ impl<R: DeviceRing + ?Sized> DeviceRing for Box<R> {
 
     fn pop(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError> {
         (**self).pop(memory)
+    }
+
+    fn untake(&mut self, last: &Chain) {
+        (**self).untake(last);
+    }
+
+    fn base(&self) -> u32 {
+        (**self).base()
     }
 
     fn give_back(&mut self, memory: &Memory, id: u16, len: u32) -> Result<(), RingError> {

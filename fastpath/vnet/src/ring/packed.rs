@@ -57,6 +57,17 @@ impl Place {
         }
     }
 
+    /// `count` is at most `size`.
+    fn minus(self, count: u16, size: u16) -> Place {
+        match self.slot.checked_sub(count) {
+            Some(slot) => Place { slot, ..self },
+            None => Place {
+                slot: (u32::from(self.slot) + u32::from(size) - u32::from(count)) as u16,
+                wrap: !self.wrap,
+            },
+        }
+    }
+
     /// Both marks of a descriptor that its driver made available here.
     fn available(self) -> u16 {
         if self.wrap { AVAILABLE } else { USED }

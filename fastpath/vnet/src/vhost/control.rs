@@ -1,6 +1,8 @@
 //! What the messages add up to: features, memory, and the state of each queue.
 use super::memory::{self, Region};
-use super::{Header, PROTOCOL_FEATURES, PROTOCOL_REPLY_ACK, QueueAddress, Refused, Request};
+use super::{
+    Header, PROTOCOL_FEATURES, PROTOCOL_REPLY_ACK, QueueAddress, RING_PACKED, Refused, Request,
+};
 use crate::ring::{Layout, SIZE_MAX};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +44,7 @@ pub struct QueueState {
     pub size: u16,
     pub address: Option<QueueAddress>,
     /// The next entry to be taken (split); with wrap counters where the ring is packed.
-    pub base: u16,
+    pub base: u32,
     pub enabled: bool,
     /// A descriptor for kicks came: the queue has started.
     pub kicked: bool,
@@ -92,7 +94,7 @@ impl Control {
     }
 
     /// Says at which entry a stopped queue ended; before the answer to its `GET_VRING_BASE` is made.
-    pub fn base(&mut self, queue: usize, base: u16) {
+    pub fn base(&mut self, queue: usize, base: u32) {
         if let Some(queue) = self.queues.get_mut(queue) {
             queue.base = base;
         }
@@ -169,8 +171,12 @@ impl Control {
             }
             Request::SetVringBase { queue, base } => {
                 let n = self.index(queue)?;
-                let index = u16::try_from(base).map_err(|_| Refused::Base { queue, base })?;
-                self.queues[n].base = index;
+                // A packed one's has the places of both ends, with their wrap counters.
+                let packed = self.features.is_some_and(|bits| bits & RING_PACKED != 0);
+                if !packed && base > u32::from(u16::MAX) {
+                    return Err(Refused::Base { queue, base });
+                }
+                self.queues[n].base = base;
             }
             Request::GetVringBase { queue } => {
                 let n = self.index(queue)?;
@@ -218,7 +224,7 @@ impl Control {
     }
 
     fn base_reply(&self, queue: u32, n: usize) -> Vec<u8> {
-        let base = u32::from(self.queues[n].base);
+        let base = self.queues[n].base;
         [queue.to_ne_bytes(), base.to_ne_bytes()].concat()
     }
 

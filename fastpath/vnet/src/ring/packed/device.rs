@@ -33,6 +33,29 @@ impl DeviceQueue {
         })
     }
 
+    /// As [`DeviceQueue::new`], where an earlier end stopped: bits 0 to 14 are the place of the next entry,
+    /// bit 15 its wrap counter. What is above them says the same of used entries; whoever stopped has
+    /// given all of them back, so it is the same place, and some front ends leave it out.
+    ///
+    /// # Errors
+    /// As for [`DeviceQueue::new`]; a place outside the queue.
+    pub fn resumed(
+        layout: Layout,
+        features: Features,
+        base: u32,
+    ) -> Result<DeviceQueue, RingError> {
+        let mut queue = DeviceQueue::new(layout, features)?;
+        let (slot, size) = (base as u16 & !super::WRAP, layout.size);
+        if slot >= size {
+            let (index, size) = (slot.into(), size.into());
+            return Err(RingError::OutOfTable { index, size });
+        }
+        let wrap = base as u16 & super::WRAP != 0;
+        queue.next_available = Place { slot, wrap };
+        queue.next_used = queue.next_available;
+        Ok(queue)
+    }
+
     fn is_available(&self, memory: &Memory, place: Place) -> Result<bool, RingError> {
         Ok(self.ring.marks(memory, place)? == place.available())
     }
@@ -109,10 +132,26 @@ impl DeviceRing for DeviceQueue {
             Some(taken) if *taken != 0 => Err(RingError::Twice { id: index }),
             Some(taken) => {
                 *taken = count;
+                chain.descriptors = count;
                 self.next_available = self.next_available.plus(count, size);
                 Ok(Some(chain))
             }
         }
+    }
+
+    fn untake(&mut self, last: &Chain) {
+        if let Some(taken) = self.taken.get_mut(usize::from(last.id)) {
+            let count = std::mem::take(taken);
+            self.next_available = self.next_available.minus(count, self.ring.layout.size);
+        }
+    }
+
+    fn base(&self) -> u32 {
+        let bits = |place: Place| {
+            let wrap = if place.wrap { super::WRAP } else { 0 };
+            u32::from(place.slot | wrap)
+        };
+        bits(self.next_available) | bits(self.next_used) << 16
     }
 
     fn give_back(&mut self, memory: &Memory, id: u16, len: u32) -> Result<(), RingError> {

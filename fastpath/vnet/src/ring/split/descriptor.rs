@@ -89,10 +89,14 @@ pub(super) fn chain(
     let mut indirect = false;
     let mut chain = Chain {
         id: head,
-        segments: Vec::new(),
+        ..Chain::default()
     };
     loop {
         let descriptor = table.get(memory, index)?;
+        if !indirect {
+            // A loop longer than this ends below, at `size` segments.
+            chain.descriptors = chain.descriptors.saturating_add(1);
+        }
         if descriptor.flags & INDIRECT != 0 {
             // 2.7.5.3.1: negotiated, not within another, and the last of its chain. One at the end of
             // a chain of direct ones is allowed there.

@@ -44,11 +44,6 @@ impl DeviceQueue {
         Ok(())
     }
 
-    /// The next entry to be taken, for `VHOST_USER_GET_VRING_BASE`.
-    pub fn base(&self) -> u16 {
-        self.next_available
-    }
-
     /// Entries that could be taken now.
     ///
     /// # Errors
@@ -64,11 +59,6 @@ impl DeviceQueue {
                 size: self.fields.size(),
             }),
         }
-    }
-
-    /// Puts entries taken last back: they are the next to be taken again.
-    pub fn push_back(&mut self, entries: u16) {
-        self.next_available = self.next_available.wrapping_sub(entries);
     }
 }
 
@@ -89,6 +79,14 @@ impl DeviceRing for DeviceQueue {
             descriptor::chain(memory, layout.descriptors, layout.size, self.features, head)?;
         self.next_available = self.next_available.wrapping_add(1);
         Ok(Some(chain))
+    }
+
+    fn untake(&mut self, _last: &Chain) {
+        self.next_available = self.next_available.wrapping_sub(1);
+    }
+
+    fn base(&self) -> u32 {
+        self.next_available.into()
     }
 
     fn give_back(&mut self, memory: &Memory, id: u16, len: u32) -> Result<(), RingError> {

@@ -168,6 +168,7 @@ fn s2_7_13_a_full_ring_says_so_and_takes_nothing() {
 fn buffers_are_copied_across_segments() {
     let memory = memory();
     let chain = Chain {
+        descriptors: 1,
         id: 0,
         segments: vec![
             buffer(0, 3, false),
@@ -210,7 +211,8 @@ fn resuming_goes_on_where_the_driver_saw_it() {
     }
     device.publish(&memory).expect("in memory");
     driver.add(&memory, &buffer).expect("free");
-    let mut again = DeviceQueue::new(layout(4), features(true), device.base()).expect("fair");
+    let mut again =
+        DeviceQueue::new(layout(4), features(true), device.base() as u16).expect("fair");
     again.resume(&memory).expect("in memory");
     let chain = again.pop(&memory).expect("fair").expect("the fourth");
     again.give_back(&memory, chain.id, 8).expect("in memory");

@@ -1,0 +1,183 @@
+//! `hopscope vnet serve`: a back end that carries a guest's packets.
+use anyhow::{Context, bail};
+use clap::Args;
+use hopscope_netio::{
+    OpenOptions, PacketIo, PacketOptions, PacketPort, PortName, TapOptions, TapPort,
+};
+use hopscope_vnet::policy::Kind;
+use hopscope_vnet::serve::{DeferKicks, Plan, Server};
+use nix::sched::{CloneFlags, setns};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+mod kicks;
+mod peer;
+mod said;
+
+use kicks::Kicks;
+
+/// A network device for a virtual machine, or for any other front end of vhost-user: packets of the guest go
+/// to a TAP device, a network device or an XDP socket, and those that come there go to the guest. Ends with
+/// SIGINT or SIGTERM, and says what happened.
+#[derive(Args)]
+#[command(group(clap::ArgGroup::new("port").required(true)))]
+pub struct ServeArgs {
+    /// The socket of vhost-user
+    #[arg(long, value_name = "PATH")]
+    socket: PathBuf,
+    /// The front end listens there (QEMU: server=on), and this end connects to it
+    #[arg(long)]
+    client: bool,
+    /// Make this TAP device: the kernel is at its other end
+    #[arg(long, value_name = "NAME", group = "port")]
+    tap: Option<String>,
+    /// A device that is there, as one end of a veth pair, through a packet socket
+    #[arg(long, value_name = "DEVICE", group = "port")]
+    veth: Option<String>,
+    /// The same through an XDP socket, which takes all frames of its queue from the kernel
+    #[arg(long, value_name = "DEVICE[:QUEUE]", group = "port")]
+    xdp: Option<String>,
+    /// Where the device is: a name of `ip netns`, or a path
+    #[arg(long, value_name = "NAME|PATH")]
+    netns: Option<String>,
+    /// Pairs of queues, with --tap; one thread serves all of them
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=32))]
+    queues: u16,
+    /// Offer neither checksums nor segments to be left undone
+    #[arg(long)]
+    no_offload: bool,
+    /// When the guest is called for packets that it sent: plain, suppress, event-idx, tam[:LIMIT], batch[:LIMIT],
+    /// ahc:US:LIMIT, ahc-window:US:LIMIT, coal:PACKETS:US, adaptive
+    #[arg(long, value_name = "POLICY", default_value = "batch")]
+    tx_call_policy: Kind,
+    /// The same for packets that it receives
+    #[arg(long, value_name = "POLICY", default_value = "batch")]
+    rx_call_policy: Kind,
+    /// When the guest is to kick: event-idx; flags (no event index is offered); defer:K:US, at the K-th entry or
+    /// not at all within US microseconds, after K in a row
+    #[arg(long, value_name = "POLICY", default_value = "event-idx")]
+    kick_policy: Kicks,
+    /// Create this file once front ends can connect
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+    /// One JSON object a line: ready, what happens, then a summary
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
+    let (stop, stopped) = UnixStream::pair().context("making a socket")?;
+    for signal in [SIGINT, SIGTERM] {
+        let end = stopped.try_clone().context("taking over signals")?;
+        signal_hook::low_level::pipe::register(signal, end).context("taking over signals")?;
+    }
+    let ports = ports(&args)?;
+    let plan = Plan {
+        socket: args.socket.clone(),
+        client: args.client,
+        ports,
+        segments: args.tap.is_some() && !args.no_offload,
+        event_idx: args.kick_policy != Kicks::Flags,
+        rx_calls: args.rx_call_policy,
+        tx_calls: args.tx_call_policy,
+        defer: match args.kick_policy {
+            Kicks::Defer { entries, time } => Some(DeferKicks { entries, time }),
+            Kicks::EventIdx | Kicks::Flags => None,
+        },
+    };
+    let server = Server::start(plan)?;
+    say_ready(&args)?;
+    let mut unsaid = Ok(());
+    let counts = server.run(stop.as_fd(), &mut |notice| {
+        let said = said::notice(&notice, args.json);
+        if unsaid.is_ok() {
+            unsaid = said;
+        }
+    })?;
+    unsaid.context("saying what happens")?;
+    said::summary(&counts, args.json)?;
+    if let Some(n) = counts.pairs.iter().position(|pair| !pair.conserved()) {
+        bail!("packets of pair {n} do not add up: a fault of this program");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say_ready(args: &ServeArgs) -> anyhow::Result<()> {
+    let peer = peer::qemu(&args.socket, args.client, args.queues)?;
+    if args.json {
+        let line = serde_json::json!({
+            "type": "ready", "schema": 1, "socket": args.socket, "qemu": peer,
+            "tx_call_policy": args.tx_call_policy, "rx_call_policy": args.rx_call_policy,
+            "kick_policy": args.kick_policy.to_string(),
+        });
+        writeln!(std::io::stdout(), "{line}")?;
+    } else {
+        let doing = if args.client {
+            "connecting to"
+        } else {
+            "listening on"
+        };
+        eprintln!(
+            "hopscope: {doing} {}; calls: tx {}, rx {}; kicks: {}",
+            args.socket.display(),
+            args.tx_call_policy,
+            args.rx_call_policy,
+            args.kick_policy
+        );
+        eprintln!(
+            "hopscope: for QEMU (with -accel tcg also: vectors=0 at virtio-net-pci):\n  {peer}"
+        );
+    }
+    if let Some(path) = &args.ready_file {
+        std::fs::write(path, "").with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// A port for each pair of queues.
+fn ports(args: &ServeArgs) -> anyhow::Result<Vec<Box<dyn PacketIo>>> {
+    if args.queues > 1 && args.tap.is_none() {
+        bail!("--queues is for --tap: a packet or XDP socket here has one");
+    }
+    let Some(netns) = &args.netns else {
+        return open(args);
+    };
+    let path = match netns.contains('/') {
+        true => PathBuf::from(netns),
+        false => PathBuf::from("/run/netns").join(netns),
+    };
+    let file = File::open(&path).with_context(|| format!("--netns {netns}: {}", path.display()))?;
+    // Namespaces are the threads' own: this one goes there alone, and ends there.
+    std::thread::scope(|scope| {
+        let there = scope.spawn(|| {
+            setns(file, CloneFlags::CLONE_NEWNET).with_context(|| format!("entering {netns}"))?;
+            open(args)
+        });
+        there
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn open(args: &ServeArgs) -> anyhow::Result<Vec<Box<dyn PacketIo>>> {
+    if let Some(tap) = &args.tap {
+        let options = TapOptions {
+            queues: args.queues.into(),
+            gso: !args.no_offload,
+        };
+        let ports = TapPort::open(tap, options)?;
+        return Ok(ports.into_iter().map(|port| Box::new(port) as _).collect());
+    }
+    if let Some(device) = &args.veth {
+        let port = PacketPort::open(device, PacketOptions::default())?;
+        return Ok(vec![Box::new(port)]);
+    }
+    let name = format!("xdp:{}", args.xdp.as_deref().unwrap_or_default());
+    let name: PortName = name.parse()?;
+    Ok(vec![name.open(OpenOptions::default())?])
+}

@@ -1,0 +1,35 @@
+//! A vhost-user-net back end: a socket, the guest's memory, doorbells, and a packet port.
+//!
+//! One thread does everything, in [`Server::run`]: messages of the front end, kicks, the port, timers. So
+//! between two messages the queues stand still, and nothing is locked. What a driver or a front end writes
+//! is refused and counted; the worst of it ends its own queue or connection.
+//!
+//! ```text
+//! socket ── wire ── session ── vhost::Control       messages, descriptors, memory
+//!                      │
+//! kick ── queue ── transmit ── port                 each chain: header checked, copied, given back
+//! port ── receive ── queue ── call                  each packet: as many chains as it needs
+//! ```
+mod clock;
+mod counts;
+#[allow(unsafe_code)]
+mod descriptors;
+mod doorbell;
+mod error;
+mod feature;
+mod header;
+mod listen;
+mod memory;
+mod pair;
+mod queue;
+mod receive;
+mod run;
+mod session;
+mod transmit;
+mod wire;
+
+pub use counts::{Drops, PairCounts, PortCounts, QueueCounts, ServeCounts};
+pub use error::{Broken, ServeError};
+pub use feature::Taken;
+pub use queue::{DeferKicks, QueueError};
+pub use run::{Notice, Plan, Server};

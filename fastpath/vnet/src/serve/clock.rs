@@ -1,0 +1,16 @@
+//! Time since the back end began: policies take it as an argument.
+use crate::Ns;
+use std::time::Instant;
+
+#[derive(Clone, Copy)]
+pub(super) struct Clock(Instant);
+
+impl Clock {
+    pub(super) fn start() -> Clock {
+        Clock(Instant::now())
+    }
+
+    pub(super) fn now(self) -> Ns {
+        Ns(self.0.elapsed().as_nanos() as u64)
+    }
+}

@@ -1,0 +1,56 @@
+//! Why a back end cannot begin or go on. What a front end does wrong ends its connection only: `Broken`.
+use crate::policy::BadPolicy;
+use crate::vhost::Refused;
+use hopscope_netio::PortError;
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("{path} is in use: another back end listens there; give another --socket, or end it", path = path.display())]
+    InUse { path: PathBuf },
+    #[error("{path} is there and is no socket: give another --socket", path = path.display())]
+    NotASocket { path: PathBuf },
+    #[error("cannot listen on {path}: {source}", path = path.display())]
+    Listen { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Port(#[from] PortError),
+    #[error(transparent)]
+    Policy(#[from] BadPolicy),
+    #[error("{doing}: {source}")]
+    System {
+        doing: &'static str,
+        source: io::Error,
+    },
+}
+
+impl ServeError {
+    pub(super) fn system<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> ServeError {
+        move |source| ServeError::System {
+            doing,
+            source: source.into(),
+        }
+    }
+}
+
+/// Why a connection ended before its front end ended it.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error("memory region {n} ({len:#x} bytes at {offset:#x} of its file): {why}")]
+    Map {
+        n: usize,
+        len: u64,
+        offset: u64,
+        why: String,
+    },
+    #[error("the doorbell of queue {queue} is no eventfd but {what}")]
+    NoEventfd { queue: usize, what: String },
+    #[error("it does not read the answers")]
+    NotReading,
+    #[error("a message ended after {0} bytes")]
+    Short(usize),
+    #[error("{0}")]
+    Socket(#[from] io::Error),
+}

@@ -1,0 +1,172 @@
+//! A port, and the two queues that it serves.
+use super::clock::Clock;
+use super::counts::PairCounts;
+use super::error::ServeError;
+use super::feature::Taken;
+use super::queue::{Queue, QueueError};
+use super::run::Token;
+use crate::Ns;
+use crate::ring::Memory;
+use hopscope_netio::{Accepts, PacketIo, PortError};
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+pub(super) struct Pair {
+    number: usize,
+    pub(super) port: Box<dyn PacketIo>,
+    /// Received by the guest, then sent by it: as queues are numbered.
+    pub(super) queues: [Queue; 2],
+    /// What the port is watched for.
+    interest: EpollFlags,
+}
+
+const NOTHING: EpollFlags = EpollFlags::empty();
+
+impl Pair {
+    pub(super) fn new(number: usize, port: Box<dyn PacketIo>, queues: [Queue; 2]) -> Pair {
+        Pair {
+            number,
+            port,
+            queues,
+            interest: NOTHING,
+        }
+    }
+
+    /// # Errors
+    /// The port cannot be waited for.
+    pub(super) fn watch(&mut self, epoll: &Epoll) -> Result<(), ServeError> {
+        if let Some(fd) = self.port.wait_fd() {
+            let event = EpollEvent::new(NOTHING, Token::Port(self.number).into());
+            epoll
+                .add(fd, event)
+                .map_err(ServeError::system("watching the port"))?;
+        }
+        Ok(())
+    }
+
+    /// What the port is ready for.
+    ///
+    /// # Errors
+    /// The device is down or gone.
+    pub(super) fn port_is(&mut self, events: EpollFlags) -> Result<(), PortError> {
+        let [rx, tx] = &mut self.queues;
+        if events.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
+            // Asking makes it say what it is.
+            self.port.receive(1, &mut |_| rx.counts.drops.ended += 1)?;
+            self.port.counters()?;
+            let name = "the packet port's device".into();
+            return Err(PortError::Down { name });
+        }
+        rx.ready |= events.contains(EpollFlags::EPOLLIN);
+        if events.contains(EpollFlags::EPOLLOUT) {
+            (tx.ready, tx.blocked) = (true, false);
+        }
+        Ok(())
+    }
+
+    /// Serves both queues for a while.
+    ///
+    /// # Errors
+    /// The port fails; queues that fail are given up, and said in `failed`.
+    pub(super) fn turn(
+        &mut self,
+        memory: &Memory,
+        clock: Clock,
+        failed: &mut Vec<(usize, QueueError)>,
+    ) -> Result<(), PortError> {
+        let port = &mut *self.port;
+        for (n, queue) in self.queues.iter_mut().enumerate() {
+            let due = queue.deadline().is_some_and(|at| at <= clock.now());
+            let done = match due {
+                true => queue.due(memory, clock),
+                false => Ok(()),
+            };
+            let done = done.and_then(|()| match n {
+                0 => queue.receive(port, memory, clock),
+                _ => queue.transmit(port, memory, clock),
+            });
+            match done {
+                Ok(()) => {}
+                Err(QueueError::Port(error)) => return Err(error),
+                Err(error) => {
+                    queue.give_up();
+                    failed.push((queue.index, error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is more to be done without waiting.
+    pub(super) fn is_busy(&self) -> bool {
+        let busy = |queue: &Queue| queue.live.is_some() && queue.ready && !queue.blocked;
+        self.queues.iter().any(busy)
+    }
+
+    pub(super) fn deadline(&mut self) -> Option<Ns> {
+        self.queues.iter_mut().filter_map(Queue::deadline).min()
+    }
+
+    /// Watches the port for what the queues wait for: a packet that nobody can take would wake this end for ever.
+    ///
+    /// # Errors
+    /// The port cannot be watched.
+    pub(super) fn rewatch(&mut self, epoll: &Epoll) -> Result<(), ServeError> {
+        let [rx, tx] = &self.queues;
+        let mut interest = NOTHING;
+        if rx.live.is_some() && !rx.ready && !rx.blocked {
+            interest |= EpollFlags::EPOLLIN;
+        }
+        if tx.live.is_some() && tx.blocked {
+            interest |= EpollFlags::EPOLLOUT;
+        }
+        if interest != self.interest
+            && let Some(fd) = self.port.wait_fd()
+        {
+            let mut event = EpollEvent::new(interest, Token::Port(self.number).into());
+            epoll
+                .modify(fd, &mut event)
+                .map_err(ServeError::system("watching the port"))?;
+            self.interest = interest;
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// The port refuses.
+    pub(super) fn negotiated(&mut self, taken: Taken) -> Result<(), PortError> {
+        let (segments_v4, segments_v6) = taken.takes_segments();
+        self.port.accept(Accepts {
+            checksums: taken.finishes_checksums(),
+            segments_v4,
+            segments_v6,
+        })
+    }
+
+    /// # Errors
+    /// The port's counters cannot be read.
+    pub(super) fn counts(&mut self) -> Result<PairCounts, PortError> {
+        let port = self.port.counters()?.into();
+        let counts = |queue: &mut Queue| {
+            let mut counts = queue.counts.clone();
+            if let Some(live) = &mut queue.live {
+                counts
+                    .call_policy
+                    .add(live.back.notifier().policy().counts());
+            }
+            counts
+        };
+        let [rx, tx] = &mut self.queues;
+        Ok(PairCounts {
+            rx: counts(rx),
+            tx: counts(tx),
+            port,
+        })
+    }
+}
+
+/// Watches a doorbell under `token`; closing it would not end that, as its other end has it open too.
+pub(super) fn watch(epoll: &Epoll, bell: BorrowedFd<'_>, token: Token) -> nix::Result<()> {
+    debug_assert!(bell.as_raw_fd() >= 0);
+    epoll.add(bell, EpollEvent::new(EpollFlags::EPOLLIN, token.into()))
+}

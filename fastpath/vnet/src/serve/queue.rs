@@ -1,0 +1,281 @@
+//! One queue: its doorbells, its ring while it is live, and what happened there.
+use super::clock::Clock;
+use super::counts::{Drop, QueueCounts};
+use super::doorbell::Bell;
+use super::error::Broken;
+use super::feature::Taken;
+use crate::Ns;
+use crate::end::Back;
+use crate::policy::{Event, Kind};
+use crate::ring::{Chain, DeviceRing, Layout, Memory, RingError, packed, split};
+use hopscope_netio::{Offload, PortError};
+use std::collections::VecDeque;
+
+/// A kick asked for at the `entries`-th entry from now, and an alarm after `time`, once as many were served
+/// in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeferKicks {
+    pub entries: u16,
+    pub time: Ns,
+}
+
+/// A queue that ended here: by what the driver wrote, or by a doorbell that cannot be rung.
+#[derive(Debug, thiserror::Error)]
+pub enum QueueError {
+    #[error(transparent)]
+    Ring(#[from] RingError),
+    #[error(transparent)]
+    Bell(#[from] Broken),
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+pub(super) struct Live {
+    pub(super) back: Back<Box<dyn DeviceRing + Send>>,
+    pub(super) layout: Layout,
+    pub(super) taken: Taken,
+    /// Received into: chains taken and not used yet, oldest first.
+    pub(super) held: VecDeque<Chain>,
+    /// Entries since this end last slept.
+    pub(super) served: u32,
+    pub(super) alarm: Option<Ns>,
+}
+
+/// A packet that was taken from the port and has no chains yet.
+pub(super) struct Pending {
+    pub(super) bytes: Vec<u8>,
+    pub(super) offload: Offload,
+}
+
+pub(super) struct Queue {
+    pub(super) index: usize,
+    pub(super) calls: Kind,
+    pub(super) defer: Option<DeferKicks>,
+    pub(super) kick: Option<Bell>,
+    pub(super) call: Option<Bell>,
+    /// Rung when the queue ends by an error.
+    pub(super) error: Option<Bell>,
+    pub(super) live: Option<Live>,
+    /// Ended by an error: not begun again before the front end stops it.
+    pub(super) broken: bool,
+    /// Something may be there to be done.
+    pub(super) ready: bool,
+    /// Waits for chains (received) or for room in the port (transmitted), not for packets.
+    pub(super) blocked: bool,
+    pub(super) pending: Option<Pending>,
+    pub(super) counts: QueueCounts,
+}
+
+impl Queue {
+    pub(super) fn new(index: usize, calls: Kind, defer: Option<DeferKicks>) -> Queue {
+        Queue {
+            index,
+            calls,
+            defer,
+            kick: None,
+            call: None,
+            error: None,
+            live: None,
+            broken: false,
+            ready: false,
+            blocked: false,
+            pending: None,
+            counts: QueueCounts::default(),
+        }
+    }
+
+    /// # Errors
+    /// No queue has this size or alignment, or it is not in the memory.
+    pub(super) fn begin(
+        &mut self,
+        layout: Layout,
+        taken: Taken,
+        base: u32,
+        memory: &Memory,
+    ) -> Result<(), QueueError> {
+        let features = taken.ring();
+        let mut ring: Box<dyn DeviceRing + Send> = match taken.packed() {
+            true => Box::new(packed::DeviceQueue::resumed(layout, features, base)?),
+            false => {
+                let mut ring = split::DeviceQueue::new(layout, features, base as u16)?;
+                ring.resume(memory)?;
+                Box::new(ring)
+            }
+        };
+        ring.ask(memory, 0)?;
+        // Its text was parsed by the same rules.
+        let back = Back::new(ring, self.calls).map_err(|_| RingError::Empty)?;
+        self.live = Some(Live {
+            back,
+            layout,
+            taken,
+            held: VecDeque::new(),
+            served: 0,
+            alarm: None,
+        });
+        // A kick may have come before this end looked.
+        (self.ready, self.blocked) = (true, false);
+        self.counts.starts += 1;
+        Ok(())
+    }
+
+    /// Where the queue goes on; everything taken is back in it, and the driver knows what it got.
+    ///
+    /// # Errors
+    /// The ring is not in the memory any more.
+    pub(super) fn end(&mut self, memory: &Memory, clock: Clock) -> Result<Option<u32>, QueueError> {
+        let Some(mut live) = self.live.take() else {
+            return Ok(None);
+        };
+        while let Some(chain) = live.held.pop_back() {
+            live.back.queue.untake(&chain);
+        }
+        let due = live.back.pause(memory, clock.now())?;
+        let held = live.back.notifier().policy().unannounced() > 0;
+        self.counts
+            .call_policy
+            .add(live.back.notifier().policy().counts());
+        if due || held {
+            // One that was held back would come after the end.
+            self.counts.calls_repeated += u64::from(!due);
+            self.ring_call()?;
+        }
+        Ok(Some(live.back.queue.base()))
+    }
+
+    /// Gives the queue up: what its driver wrote cannot be.
+    pub(super) fn give_up(&mut self) {
+        if let Some(mut live) = self.live.take() {
+            self.counts
+                .call_policy
+                .add(live.back.notifier().policy().counts());
+        }
+        self.counts.broken += 1;
+        self.broken = true;
+        // Whether anybody listens is the front end's affair.
+        let _ = self.error.as_ref().map(Bell::ring);
+    }
+
+    pub(super) fn kicked(&mut self) -> Result<(), QueueError> {
+        if let Some(kick) = self.kick.take() {
+            let counted = self.counted(&kick);
+            self.kick = Some(kick);
+            counted?;
+            (self.ready, self.blocked) = (true, false);
+        }
+        Ok(())
+    }
+
+    /// Kicks that came by `kick` and were not counted yet.
+    pub(super) fn counted(&mut self, kick: &Bell) -> Result<(), QueueError> {
+        let kicks = kick.rung()?;
+        self.counts.kicks += kicks;
+        self.counts.kicks_seen += u64::from(kicks > 0);
+        Ok(())
+    }
+
+    /// Rings, and tells the policy what it cost.
+    pub(super) fn call(&mut self, clock: Clock) -> Result<(), QueueError> {
+        let before = clock.now();
+        self.ring_call()?;
+        if let Some(live) = &mut self.live {
+            let now = clock.now();
+            let cost = now.since(before);
+            // Who called because the driver asked for it found it asleep.
+            let event = Event::Notified { cost, woke: true };
+            live.back.notifier().on(event, now);
+        }
+        Ok(())
+    }
+
+    fn ring_call(&mut self) -> Result<(), QueueError> {
+        match &self.call {
+            Some(call) => {
+                call.ring()?;
+                self.counts.calls += 1;
+            }
+            None => self.counts.calls_unheard += 1,
+        }
+        Ok(())
+    }
+
+    /// The driver's doorbell is another one: a call to the one before may not have been seen.
+    pub(super) fn called_by(&mut self, bell: Option<Bell>) -> Result<(), QueueError> {
+        self.call = bell;
+        if self.live.is_some() && self.call.is_some() {
+            self.counts.calls_repeated += 1;
+            self.ring_call()?;
+        }
+        Ok(())
+    }
+
+    /// When it has to be looked at although nobody rings.
+    pub(super) fn deadline(&mut self) -> Option<Ns> {
+        let live = self.live.as_mut()?;
+        let hold = live.back.notifier().hold();
+        hold.into_iter().chain(live.alarm).min()
+    }
+
+    /// What a deadline asks for.
+    pub(super) fn due(&mut self, memory: &Memory, clock: Clock) -> Result<(), QueueError> {
+        let now = clock.now();
+        let Some(live) = &mut self.live else {
+            return Ok(());
+        };
+        if live.alarm.is_some_and(|at| at <= now) {
+            live.alarm = None;
+            self.counts.alarms += 1;
+            (self.ready, self.blocked) = (true, false);
+        }
+        if live.back.due(memory, now)? {
+            self.call(clock)?;
+        }
+        Ok(())
+    }
+
+    /// The batch is over: nothing more is at hand.
+    pub(super) fn pause(&mut self, memory: &Memory, clock: Clock) -> Result<(), QueueError> {
+        let Some(live) = &mut self.live else {
+            return Ok(());
+        };
+        // Who is held back has been promised a time.
+        if live.back.notifier().hold().is_none() && live.back.pause(memory, clock.now())? {
+            self.call(clock)?;
+        }
+        Ok(())
+    }
+
+    /// Asks for a kick; true: there is more already.
+    pub(super) fn sleep(&mut self, memory: &Memory, clock: Clock) -> Result<bool, QueueError> {
+        self.pause(memory, clock)?;
+        let Some(live) = &mut self.live else {
+            return Ok(false);
+        };
+        let served = std::mem::take(&mut live.served);
+        let index = live.taken.ring().event_idx;
+        let defer = self
+            .defer
+            .filter(|defer| index && served >= u32::from(defer.entries));
+        let ahead = defer.map_or(0, |defer| defer.entries.min(live.layout.size) - 1);
+        let more = live.back.queue.ask(memory, ahead)?;
+        live.alarm = defer
+            .filter(|_| !more)
+            .map(|defer| clock.now() + defer.time);
+        Ok(more)
+    }
+
+    /// Works by itself: kicks are of no use until it sleeps.
+    pub(super) fn wake(&mut self, memory: &Memory) -> Result<(), QueueError> {
+        if let Some(live) = &mut self.live {
+            live.alarm = None;
+            live.back.queue.hush(memory)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn drop_pending(&mut self) {
+        if self.pending.take().is_some() {
+            self.counts.drops.count(Drop::Ended);
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The back end as a whole: one thread, one loop. Whatever a front end does ends at most its connection.
+use super::clock::Clock;
+use super::counts::ServeCounts;
+use super::error::{Broken, ServeError};
+use super::feature::{self, Taken, Unfinished};
+use super::listen::Endpoint;
+use super::pair::Pair;
+use super::queue::{DeferKicks, Queue, QueueError};
+use super::session::{Around, Failed, Session};
+use crate::Ns;
+use crate::policy::Kind;
+use crate::vhost::{Control, PROTOCOL_MQ, PROTOCOL_REPLY_ACK, PROTOCOL_STATUS};
+use hopscope_netio::PacketIo;
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Shorter waits are spent looking: a timer that wakes a thread comes some 50 us late.
+const SPIN: Ns = Ns::from_us(60);
+/// Until a front end that serves the socket is asked again.
+const AGAIN: Duration = Duration::from_millis(100);
+
+pub struct Plan {
+    pub socket: PathBuf,
+    /// The front end serves the socket, and this end connects to it.
+    pub client: bool,
+    /// One for each pair of queues.
+    pub ports: Vec<Box<dyn PacketIo>>,
+    /// The ports take TCP segments of up to 64 KiB, and give them.
+    pub segments: bool,
+    /// Offer the event index.
+    pub event_idx: bool,
+    pub rx_calls: Kind,
+    pub tx_calls: Kind,
+    pub defer: Option<DeferKicks>,
+}
+
+/// What a user may want to know while it happens.
+#[derive(Debug)]
+pub enum Notice<'a> {
+    Connected,
+    TurnedAway,
+    Queue { n: usize, size: u16, taken: Taken },
+    Broken { n: usize, error: &'a QueueError },
+    BrokenOff(&'a Broken),
+    Gone,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Token {
+    Stop,
+    Listener,
+    FrontEnd,
+    Timer,
+    Kick(usize),
+    Port(usize),
+}
+
+impl From<Token> for u64 {
+    fn from(token: Token) -> u64 {
+        match token {
+            Token::Stop => 0,
+            Token::Listener => 1,
+            Token::FrontEnd => 2,
+            Token::Timer => 3,
+            Token::Kick(n) => 1 << 32 | n as u64,
+            Token::Port(n) => 2 << 32 | n as u64,
+        }
+    }
+}
+
+impl Token {
+    fn of(data: u64) -> Token {
+        let n = data as u32 as usize;
+        match (data >> 32, n) {
+            (0, 0) => Token::Stop,
+            (0, 1) => Token::Listener,
+            (0, 2) => Token::FrontEnd,
+            (1, n) => Token::Kick(n),
+            (2, n) => Token::Port(n),
+            _ => Token::Timer,
+        }
+    }
+}
+
+pub struct Server {
+    endpoint: Endpoint,
+    epoll: Epoll,
+    timer: TimerFd,
+    clock: Clock,
+    offered: u64,
+    pairs: Vec<Pair>,
+    session: Option<Session>,
+    counts: ServeCounts,
+}
+
+impl Server {
+    /// Listens; front ends can connect from now on, and are served by [`Server::run`].
+    ///
+    /// # Errors
+    /// The socket cannot be had, or a port cannot be waited for.
+    pub fn start(plan: Plan) -> Result<Server, ServeError> {
+        let system = ServeError::system::<Errno>;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system("watching"))?;
+        let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags);
+        let timer = timer.map_err(system("making a timer"))?;
+        let readable = |token: Token| EpollEvent::new(EpollFlags::EPOLLIN, token.into());
+        epoll
+            .add(&timer, readable(Token::Timer))
+            .map_err(system("watching the timer"))?;
+        let offload = plan.ports.iter().all(|port| port.capabilities().offload);
+        let unfinished = match (offload, plan.segments) {
+            (false, _) => Unfinished::Refused,
+            (true, false) => Unfinished::Checksums,
+            (true, true) => Unfinished::Segments,
+        };
+        let offered = feature::offered(unfinished, plan.ports.len(), plan.event_idx);
+        let mut pairs = Vec::new();
+        for (n, port) in plan.ports.into_iter().enumerate() {
+            let rx = Queue::new(2 * n, plan.rx_calls, plan.defer);
+            let tx = Queue::new(2 * n + 1, plan.tx_calls, plan.defer);
+            let mut pair = Pair::new(n, port, [rx, tx]);
+            pair.watch(&epoll)?;
+            pairs.push(pair);
+        }
+        let endpoint = Endpoint::open(&plan.socket, plan.client)?;
+        if let Some(listener) = endpoint.fd() {
+            epoll
+                .add(listener, readable(Token::Listener))
+                .map_err(system("watching the socket"))?;
+        }
+        Ok(Server {
+            endpoint,
+            epoll,
+            timer,
+            clock: Clock::start(),
+            offered,
+            pairs,
+            session: None,
+            counts: ServeCounts::default(),
+        })
+    }
+
+    /// Serves until `stop` is readable. Then the queues end in order, so that another back end can go on there.
+    ///
+    /// # Errors
+    /// A port fails, or the kernel.
+    pub fn run(
+        mut self,
+        stop: BorrowedFd<'_>,
+        say: &mut dyn FnMut(Notice<'_>),
+    ) -> Result<ServeCounts, ServeError> {
+        let system = ServeError::system::<Errno>;
+        let readable = EpollEvent::new(EpollFlags::EPOLLIN, Token::Stop.into());
+        self.epoll
+            .add(stop, readable)
+            .map_err(system("watching for the end"))?;
+        let mut events = vec![EpollEvent::empty(); 64];
+        loop {
+            let timeout = self.timeout()?;
+            let ready = match self.epoll.wait(&mut events, timeout) {
+                Ok(ready) => ready,
+                Err(Errno::EINTR) => 0,
+                Err(errno) => return Err(system("waiting")(errno)),
+            };
+            if self.session.is_none()
+                && let Some(stream) = self.endpoint.try_connect()?
+            {
+                self.connected(stream, say)?;
+            }
+            for event in &events[..ready] {
+                match Token::of(event.data()) {
+                    Token::Stop => return self.stopped(say),
+                    Token::Listener => self.accept(say)?,
+                    Token::FrontEnd => self.listen(say)?,
+                    Token::Timer => {
+                        // Not yet, or already: the deadlines themselves are looked at below.
+                        let _ = self.timer.wait();
+                    }
+                    Token::Kick(n) => self.kicked(n, say),
+                    Token::Port(n) => self.pairs[n].port_is(event.events())?,
+                }
+            }
+            self.turn(say)?;
+        }
+    }
+
+    fn timeout(&mut self) -> Result<EpollTimeout, ServeError> {
+        if self.pairs.iter().any(Pair::is_busy) {
+            return Ok(EpollTimeout::ZERO);
+        }
+        for pair in &mut self.pairs {
+            pair.rewatch(&self.epoll)?;
+        }
+        let deadline = self.pairs.iter_mut().filter_map(Pair::deadline).min();
+        let system = ServeError::system::<Errno>;
+        if let Some(deadline) = deadline {
+            let left = deadline.since(self.clock.now());
+            if left < SPIN {
+                return Ok(EpollTimeout::ZERO);
+            }
+            let left = TimeSpec::from_duration(Duration::from_nanos(left.0));
+            self.timer
+                .set(Expiration::OneShot(left), TimerSetTimeFlags::empty())
+                .map_err(system("setting a timer"))?;
+        }
+        match self.session.is_none() && self.endpoint.is_client() {
+            true => EpollTimeout::try_from(AGAIN).map_err(|_| system("waiting")(Errno::EINVAL)),
+            false => Ok(EpollTimeout::NONE),
+        }
+    }
+
+    fn turn(&mut self, say: &mut dyn FnMut(Notice<'_>)) -> Result<(), ServeError> {
+        let Some(session) = &self.session else {
+            return Ok(());
+        };
+        let mut failed = Vec::new();
+        for pair in &mut self.pairs {
+            pair.turn(&session.memory, self.clock, &mut failed)?;
+        }
+        for (n, error) in &failed {
+            say(Notice::Broken { n: *n, error });
+        }
+        Ok(())
+    }
+
+    fn kicked(&mut self, n: usize, say: &mut dyn FnMut(Notice<'_>)) {
+        let queue = self
+            .pairs
+            .get_mut(n / 2)
+            .map(|pair| &mut pair.queues[n % 2]);
+        if let Some(queue) = queue
+            && let Err(error) = queue.kicked()
+        {
+            queue.give_up();
+            say(Notice::Broken { n, error: &error });
+        }
+    }
+
+    fn accept(&mut self, say: &mut dyn FnMut(Notice<'_>)) -> Result<(), ServeError> {
+        while let Some(stream) = self.endpoint.accept()? {
+            if self.session.is_some() {
+                self.counts.turned_away += 1;
+                say(Notice::TurnedAway);
+                continue;
+            }
+            self.connected(stream, say)?;
+        }
+        Ok(())
+    }
+
+    fn connected(
+        &mut self,
+        stream: UnixStream,
+        say: &mut dyn FnMut(Notice<'_>),
+    ) -> Result<(), ServeError> {
+        let protocol = PROTOCOL_MQ | PROTOCOL_REPLY_ACK | PROTOCOL_STATUS;
+        let control = Control::new(self.offered, protocol, 2 * self.pairs.len());
+        let session = Session::new(stream, control);
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, Token::FrontEnd.into());
+        self.epoll
+            .add(session.fd(), event)
+            .map_err(ServeError::system("watching the front end"))?;
+        self.session = Some(session);
+        self.counts.connections += 1;
+        say(Notice::Connected);
+        Ok(())
+    }
+
+    fn listen(&mut self, say: &mut dyn FnMut(Notice<'_>)) -> Result<(), ServeError> {
+        let Some(mut session) = self.session.take() else {
+            return Ok(());
+        };
+        let mut around = Around {
+            pairs: &mut self.pairs,
+            epoll: &self.epoll,
+            clock: self.clock,
+            say,
+        };
+        match session.listen(&mut around) {
+            Ok(true) => {
+                self.session = Some(session);
+                return Ok(());
+            }
+            Ok(false) => (around.say)(Notice::Gone),
+            Err(Failed::Server(error)) => return Err(error),
+            Err(Failed::Connection(broken)) => {
+                self.counts.broken_off += 1;
+                (around.say)(Notice::BrokenOff(&broken));
+            }
+        }
+        session.close(&mut around);
+        Ok(())
+    }
+
+    fn stopped(mut self, say: &mut dyn FnMut(Notice<'_>)) -> Result<ServeCounts, ServeError> {
+        if let Some(session) = self.session.take() {
+            session.close(&mut Around {
+                pairs: &mut self.pairs,
+                epoll: &self.epoll,
+                clock: self.clock,
+                say,
+            });
+        }
+        for pair in &mut self.pairs {
+            pair.port.flush()?;
+            self.counts.pairs.push(pair.counts()?);
+        }
+        Ok(self.counts)
+    }
+}

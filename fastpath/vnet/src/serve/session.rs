@@ -1,0 +1,229 @@
+//! A connected front end: what it says, and what that does to the queues.
+use super::clock::Clock;
+use super::doorbell::Bell;
+use super::error::{Broken, ServeError};
+use super::feature::Taken;
+use super::memory;
+use super::pair::{Pair, watch};
+use super::queue::{Queue, QueueError};
+use super::run::{Notice, Token};
+use super::wire::{Read, Wire};
+use crate::ring::Memory;
+use crate::vhost::{Change, Control, Doorbell, Header, Request};
+use nix::sys::epoll::Epoll;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+pub(super) struct Session {
+    wire: Wire,
+    control: Control,
+    pub(super) memory: Memory,
+    /// What the ports were told last.
+    told: Option<Taken>,
+}
+
+/// What else a session needs of the back end.
+pub(super) struct Around<'a> {
+    pub(super) pairs: &'a mut [Pair],
+    pub(super) epoll: &'a Epoll,
+    pub(super) clock: Clock,
+    pub(super) say: &'a mut dyn FnMut(Notice<'_>),
+}
+
+impl Around<'_> {
+    fn queue(&mut self, n: usize) -> Option<&mut Queue> {
+        self.pairs
+            .get_mut(n / 2)
+            .map(|pair| &mut pair.queues[n % 2])
+    }
+}
+
+/// The connection's end, or the back end's.
+pub(super) enum Failed {
+    Connection(Broken),
+    Server(ServeError),
+}
+
+impl<E: Into<Broken>> From<E> for Failed {
+    fn from(error: E) -> Failed {
+        Failed::Connection(error.into())
+    }
+}
+
+impl Session {
+    pub(super) fn new(socket: UnixStream, control: Control) -> Session {
+        Session {
+            wire: Wire::new(socket),
+            control,
+            memory: Memory::default(),
+            told: None,
+        }
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.wire.socket.as_fd()
+    }
+
+    /// Everything that was said by now; false: the front end has gone.
+    pub(super) fn listen(&mut self, around: &mut Around<'_>) -> Result<bool, Failed> {
+        loop {
+            match self.wire.read()? {
+                Read::Later => return Ok(true),
+                Read::Ended => return Ok(false),
+                Read::Message(header, request, descriptors) => {
+                    self.hear(around, header, request, descriptors)?;
+                }
+            }
+        }
+    }
+
+    fn hear(
+        &mut self,
+        around: &mut Around<'_>,
+        header: Header,
+        request: Request,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(), Failed> {
+        if let Request::GetVringBase { queue } = request {
+            // The answer says where it ended.
+            self.end(around, queue as usize);
+        }
+        let answer = self.control.on(header, request)?;
+        match answer.change {
+            Change::Nothing | Change::Queue(_) => {}
+            Change::Memory => {
+                self.end_all(around);
+                self.memory = memory::map(self.control.regions(), descriptors)?;
+            }
+            Change::Doorbell { queue, which, .. } => {
+                self.doorbell(around, queue, which, descriptors)?;
+            }
+            Change::Stopped(n) => {
+                if let Some(queue) = around.queue(n) {
+                    queue.broken = false;
+                }
+            }
+            Change::Reset => self.end_all(around),
+        }
+        self.begin_live(around)?;
+        if let Some(reply) = answer.reply {
+            self.wire.answer(&reply)?;
+        }
+        Ok(())
+    }
+
+    fn doorbell(
+        &mut self,
+        around: &mut Around<'_>,
+        n: usize,
+        which: Doorbell,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(), Failed> {
+        let bell = descriptors.into_iter().next();
+        let bell = bell.map(|fd| Bell::new(n, fd)).transpose()?;
+        let epoll = around.epoll;
+        let Some(queue) = around.queue(n) else {
+            return Ok(());
+        };
+        match which {
+            Doorbell::Kick => {
+                if let Some(old) = queue.kick.take() {
+                    // What is in it counts: nobody will look again.
+                    let _ = queue.counted(&old);
+                    epoll.delete(old.fd()).map_err(std::io::Error::from)?;
+                }
+                if let Some(bell) = bell {
+                    watch(epoll, bell.fd(), Token::Kick(n)).map_err(std::io::Error::from)?;
+                    queue.kick = Some(bell);
+                }
+                (queue.broken, queue.ready, queue.blocked) = (false, true, false);
+            }
+            Doorbell::Call => {
+                if let Err(QueueError::Bell(broken)) = queue.called_by(bell) {
+                    return Err(broken.into());
+                }
+            }
+            Doorbell::Error => queue.error = bell,
+        }
+        Ok(())
+    }
+
+    /// Begins queues that are all told, and ends those that are not any more.
+    fn begin_live(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
+        let taken = Taken(self.control.features().unwrap_or(0));
+        for n in 0..2 * around.pairs.len() {
+            let wanted = self.control.live(n)?;
+            let Some(queue) = around.queue(n) else {
+                continue;
+            };
+            let now = queue.live.as_ref().map(|live| (live.layout, live.taken));
+            let wanted = wanted.map(|layout| (layout, taken));
+            if now == wanted || queue.broken {
+                continue;
+            }
+            self.end(around, n);
+            let Some((layout, taken)) = wanted else {
+                continue;
+            };
+            if self.told != Some(taken) {
+                self.told = Some(taken);
+                for pair in around.pairs.iter_mut() {
+                    let told = pair.negotiated(taken);
+                    told.map_err(|error| Failed::Server(error.into()))?;
+                }
+            }
+            let base = self.control.queue(n).map_or(0, |state| state.base);
+            let Some(queue) = around.queue(n) else {
+                continue;
+            };
+            let size = layout.size;
+            match queue.begin(layout, taken, base, &self.memory) {
+                Ok(()) => (around.say)(Notice::Queue { n, size, taken }),
+                Err(error) => {
+                    queue.give_up();
+                    let error = &error;
+                    (around.say)(Notice::Broken { n, error });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a queue, and keeps where.
+    fn end(&mut self, around: &mut Around<'_>, n: usize) {
+        let clock = around.clock;
+        let Some(queue) = around.queue(n) else { return };
+        match queue.end(&self.memory, clock) {
+            Ok(Some(base)) => self.control.base(n, base),
+            Ok(None) => {}
+            Err(error) => {
+                let error = &error;
+                (around.say)(Notice::Broken { n, error });
+            }
+        }
+    }
+
+    fn end_all(&mut self, around: &mut Around<'_>) {
+        for n in 0..2 * around.pairs.len() {
+            self.end(around, n);
+        }
+    }
+
+    /// The connection is over: the queues end, and nobody's doorbells are kept.
+    pub(super) fn close(mut self, around: &mut Around<'_>) {
+        self.end_all(around);
+        let epoll = around.epoll;
+        for n in 0..2 * around.pairs.len() {
+            let Some(queue) = around.queue(n) else {
+                continue;
+            };
+            if let Some(kick) = queue.kick.take() {
+                let _ = queue.counted(&kick);
+                let _ = epoll.delete(kick.fd());
+            }
+            (queue.call, queue.error, queue.broken) = (None, None, false);
+            queue.drop_pending();
+        }
+        let _ = epoll.delete(self.fd());
+    }
+}

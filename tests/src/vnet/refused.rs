@@ -1,0 +1,87 @@
+//! What `vnet serve` cannot have: one clear line, and code 2.
+use super::dpdk::BackEnd;
+use super::network;
+use anyhow::{Result, ensure};
+use hopscope_tests::{hopscope, scratch};
+use std::os::unix::net::UnixStream;
+
+pub(super) fn run() -> Result<()> {
+    network::namespace()?;
+    network::cable("near", "far")?;
+    let dir = scratch();
+    let path = |name: &str| dir.join(name).to_string_lossy().into_owned();
+    let (socket, file, left) = (path("vnet.sock"), path("file"), path("left.sock"));
+    std::fs::write(&file, "not to be lost")?;
+    // As after a kill: the name is there, and nobody listens.
+    drop(std::os::unix::net::UnixListener::bind(&left)?);
+    let back_end = BackEnd::start(socket.as_ref(), &["--veth=near"])?;
+    // Two front ends: the second is told by the end of its connection.
+    let _first = UnixStream::connect(&socket)?;
+    let mut second = UnixStream::connect(&socket)?;
+    let ended = std::io::Read::read(&mut second, &mut [0; 1])?;
+    ensure!(ended == 0, "a second front end is served");
+    for (arguments, word) in [
+        (&["--socket", &socket, "--veth=far"][..], "is in use"),
+        (&["--socket", &file, "--veth=far"], "is no socket"),
+        (
+            &["--socket", "/nowhere/s", "--veth=far"],
+            "cannot listen on /nowhere/s",
+        ),
+        (
+            &["--socket", &left, "--veth=nothing"],
+            "no network device named nothing",
+        ),
+        (&["--socket", &left, "--tap=far"], "a device has it already"),
+        (
+            &["--socket", &left, "--veth=far", "--netns=none"],
+            "--netns none",
+        ),
+        (
+            &["--socket", &left, "--veth=far", "--queues=2"],
+            "--queues is for --tap",
+        ),
+        (
+            &["--socket", &left, "--veth=far", "--tap=t"],
+            "cannot be used with",
+        ),
+        (&["--socket", &left], "--tap <NAME>"),
+        (
+            &["--socket", &left, "--veth=far", "--tx-call-policy=soon"],
+            "event-idx",
+        ),
+        (
+            &["--socket", &left, "--veth=far", "--kick-policy=defer:0:5"],
+            "1 to 1024 entries",
+        ),
+        (
+            &[
+                "--socket",
+                &left,
+                "--veth=far",
+                "--kick-policy=defer:8:20000",
+            ],
+            "10000 microseconds",
+        ),
+    ] {
+        let out = hopscope(&[&["vnet", "serve"], arguments].concat())?.expect_code(2)?;
+        ensure!(out.stderr.contains(word), "{arguments:?}: {}", out.stderr);
+        ensure!(out.stdout.is_empty(), "{arguments:?}: {}", out.stdout);
+    }
+    let summary = back_end.stop()?;
+    // And the one that asked whether anybody listens there.
+    ensure!(
+        summary["turned_away"] == 2 && summary["connections"] == 1,
+        "{summary}"
+    );
+    ensure!(
+        std::fs::read(&file)? == b"not to be lost",
+        "a file was overwritten"
+    );
+    ensure!(
+        !std::path::Path::new(&socket).exists(),
+        "the socket is left behind"
+    );
+    // One that a killed back end left is taken over.
+    BackEnd::start(left.as_ref(), &["--veth=far"])?.stop()?;
+    Ok(())
+}
