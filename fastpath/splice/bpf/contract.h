@@ -79,6 +79,8 @@ enum count {
 	/* Of connections that are open at the end: user space knows when that is. */
 	COUNT_VERIFIED_OPEN,
 	COUNT_UNVERIFIED_OPEN,
+	/* Sockets that joined and are not closed: user space knows when it counts. */
+	COUNT_ENDS_OPEN,
 	COUNT_MAX,
 };
 

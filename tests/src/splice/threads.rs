@@ -25,12 +25,15 @@ exec 3>&-
 wait $server
 "#;
 
-fn two_connections(expected: &str, options: &[&str]) -> Result<(Vec<u64>, Done, String)> {
+fn two_connections(
+    expected: &str,
+    bytes: &str,
+    options: &[&str],
+) -> Result<(Vec<u64>, Done, String)> {
     let (summary, words) = (dir().join("summary"), dir().join("words"));
     for left in ["lines", "said"] {
         let _ = std::fs::remove_file(dir().join(left));
     }
-    let bytes = counts().pick("30000000", "300000000");
     let mut run = Command::new("sh");
     run.args(["-c", r#"exec "$@" 2> "$DIR/words""#, "sh"])
         .arg(hopscope_bin())
@@ -56,15 +59,16 @@ fn two_connections(expected: &str, options: &[&str]) -> Result<(Vec<u64>, Done, 
 }
 
 pub(super) fn run() -> Result<()> {
+    let bytes = counts().pick("30000000", "300000000");
     let check = hopscope(&["check", "splice", "--json"])?.expect_code(0)?;
     let broken = |line: &str| line.contains("\"shared\"") && line.contains("\"broken\"");
     if !check.stdout.lines().any(broken) {
-        let (again, done, words) = two_connections("", &[])?;
+        let (again, done, words) = two_connections("", bytes, &[])?;
         ensure!(again == [0, 0], "{again:?}");
         ensure!(done.count("plain_refused")? == 0, "{words}");
         return Ok(());
     }
-    let (again, done, words) = two_connections("sharing: one thread sends", &[])?;
+    let (again, done, words) = two_connections("sharing: one thread sends", bytes, &[])?;
     ensure!(
         again.len() == 2 && again[1] == 0,
         "recv failed on the second connection: {again:?}"
@@ -79,7 +83,7 @@ pub(super) fn run() -> Result<()> {
     );
     done.expect_adds_up()?;
     // It is the threads that it is about, and the user has the last word.
-    let (again, done, words) = two_connections("", &["--allow", "sharing"])?;
+    let (again, done, words) = two_connections("", "300000000", &["--allow", "sharing"])?;
     ensure!(
         done.count("connections")? == 2 && done.count("shared_by_threads")? == 2,
         "{}",

@@ -1,7 +1,7 @@
 //! The accelerator's programs, attached to control groups.
 use super::control::{self, Control, PORTS_MAX};
 use super::object;
-use super::{Counts, Listener, LoadError, Sharing, Wrong, counts, sharing, verify};
+use super::{Count, Counts, Listener, LoadError, Sharing, Wrong, counts, sharing, verify};
 use crate::object::aligned;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut};
 use std::fs::File;
@@ -227,12 +227,28 @@ impl Accelerator {
         counts::of_map(&self.map("splice_counts")?)
     }
 
+    /// Counters and the number of sockets that are joined, from the same moment: a socket that is being closed
+    /// meanwhile may be in one and not in the other yet.
+    fn settled(&self) -> Result<Counts, LoadError> {
+        const READS: usize = 16;
+        let mut counts = Counts::default();
+        for _ in 0..READS {
+            counts = self.counts()?;
+            let open = u64::try_from(self.ends()?).unwrap_or(0);
+            counts.add(Count::EndsOpen, open);
+            if counts.get(Count::EndsJoined) == counts.get(Count::EndsLeft) + open {
+                break;
+            }
+        }
+        Ok(counts)
+    }
+
     /// With what is known of connections that are still open.
     ///
     /// # Errors
     /// The kernel's maps cannot be read.
     pub fn final_counts(&self) -> Result<Counts, LoadError> {
-        let mut counts = self.counts()?;
+        let mut counts = self.settled()?;
         verify::add_open(&self.map("splice_watched")?, &mut counts);
         Ok(counts)
     }

@@ -36,10 +36,11 @@ pub enum Count {
     UnverifiedFull,
     VerifiedOpen,
     UnverifiedOpen,
+    EndsOpen,
 }
 
 impl Count {
-    pub const ALL: [Count; 31] = [
+    pub const ALL: [Count; 32] = [
         Count::DirectMessages,
         Count::DirectBytes,
         Count::TcpMessages,
@@ -71,6 +72,7 @@ impl Count {
         Count::UnverifiedFull,
         Count::VerifiedOpen,
         Count::UnverifiedOpen,
+        Count::EndsOpen,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -106,6 +108,7 @@ impl Count {
             Count::UnverifiedFull => "unverified_full",
             Count::VerifiedOpen => "verified_open",
             Count::UnverifiedOpen => "unverified_open",
+            Count::EndsOpen => "ends_open",
         }
     }
 
@@ -154,6 +157,9 @@ impl Count {
             Count::UnverifiedFull => "not compared: no memory to keep sums",
             Count::VerifiedOpen => "directions of connections still open, of which the same",
             Count::UnverifiedOpen => "not compared: still open, with bytes on their way",
+            Count::EndsOpen => {
+                "sockets that joined and were still open at the end: plain TCP from then on"
+            }
         }
     }
 }

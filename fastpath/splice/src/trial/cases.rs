@@ -1,15 +1,17 @@
 //! The known faults of joined sockets, a case each.
-use super::pair::{Pair, Place, connect, count, fit, joined};
+use super::pair::{PATIENCE, Pair, Place, connect, count, fit, joined};
 use super::{Outcome, Weight};
 use crate::load::{Accelerator, Count, bytes_to_read};
 use nix::fcntl::{SpliceFFlags, splice};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{MsgFlags, recv};
+use nix::unistd::{Pid, gettid};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type Tried = Result<Outcome, Outcome>;
 
@@ -312,17 +314,58 @@ fn memory(place: &Place, with: &Accelerator) -> Tried {
     }
 }
 
+/// How often a thread of this process went to sleep, if it sleeps (proc(5), /proc/PID/status).
+fn sleeps(tid: Pid) -> Result<Option<u64>, Outcome> {
+    let status =
+        std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).map_err(failed)?;
+    let value = |name| status.lines().find_map(|line| line.strip_prefix(name));
+    let times = value("voluntary_ctxt_switches:").and_then(|times| times.trim().parse().ok());
+    match value("State:").is_some_and(|state| state.trim().starts_with('S')) {
+        true => Ok(times),
+        false => Ok(None),
+    }
+}
+
 /// One thread waits for bytes, another one fills the connection until it is told to wait, and the other
 /// end makes room.
 fn shared(mut pair: Pair) -> Tried {
     pair.client.set_read_timeout(None).map_err(failed)?;
     let reader = pair.client.try_clone().map_err(failed)?;
-    let waiting = thread::spawn(move || recv(reader.as_raw_fd(), &mut [0], MsgFlags::empty()));
+    let (say, said) = mpsc::channel();
+    let (tell, told) = mpsc::channel();
+    // Nobody listens any more where the case has been given up.
+    thread::spawn(move || {
+        let _ = say.send(gettid());
+        let _ = tell.send(recv(reader.as_raw_fd(), &mut [0], MsgFlags::empty()));
+    });
+    let tid = said.recv_timeout(PATIENCE).map_err(failed)?;
+    let asleep = |more_than: Option<u64>| -> Result<Option<u64>, Outcome> {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            match told.try_recv() {
+                Ok(Err(errno)) => {
+                    return Err(Outcome::Broken(format!("the reader was told {errno}")));
+                }
+                Ok(Ok(_)) => return Err(Outcome::Broken("the reader was told of bytes".into())),
+                Err(_) => {}
+            }
+            if let Ok(Some(times)) = sleeps(tid)
+                && more_than.is_none_or(|before| times > before)
+            {
+                return Ok(Some(times));
+            }
+            thread::yield_now();
+        }
+        Ok(None)
+    };
+    let before = asleep(None)?;
+    if before.is_none() {
+        return Err(Outcome::Unknown("the reader did not come to wait".into()));
+    }
     let part = vec![0x5a; 64 << 10];
+    let patience = Some(Duration::from_millis(20));
+    pair.client.set_write_timeout(patience).map_err(failed)?;
     let (mut taken, mut read) = (0, 0);
-    pair.client
-        .set_write_timeout(Some(Duration::from_millis(20)))
-        .map_err(failed)?;
     while let Ok(length) = pair.client.write(&part) {
         taken += length;
     }
@@ -330,14 +373,14 @@ fn shared(mut pair: Pair) -> Tried {
     while read < taken {
         read += pair.server.read(&mut buffer).map_err(hung("making room"))?;
     }
+    // Woken and asleep again, or not woken at all: both are right.
+    asleep(before)?;
     pair.server.write_all(&[1]).map_err(hung("answering"))?;
-    match waiting.join() {
+    match told.recv_timeout(PATIENCE) {
         Ok(Ok(1)) => Ok(Outcome::Ok(format!("after {taken} bytes the other way"))),
-        Ok(Ok(_)) => Err(Outcome::Broken(
-            "the reader was told that there is no more".into(),
-        )),
+        Ok(Ok(_)) => Err(Outcome::Broken("the reader was told of an end".into())),
         Ok(Err(errno)) => Err(Outcome::Broken(format!("the reader was told {errno}"))),
-        Err(_) => Err(Outcome::Unknown("the reader failed".into())),
+        Err(_) => Err(Outcome::Broken("the reader's byte never came".into())),
     }
 }
 
