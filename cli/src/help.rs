@@ -123,6 +123,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "hopscope splice run --with /sys/fs/cgroup/redis -- redis-benchmark -t get",
             "hopscope splice attach --cgroup /sys/fs/cgroup/shop --port 6379 --port 5432",
             "hopscope splice stat",
+            "hopscope splice proxy --listen '[::]:6380' --to 127.0.0.1:6379",
         ],
     ),
     ("bench", &["hopscope bench probe --quick"]),

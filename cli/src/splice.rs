@@ -6,6 +6,7 @@ mod control;
 mod echo;
 mod enter;
 mod keep;
+mod proxy;
 mod run;
 mod serving;
 mod session;
@@ -28,6 +29,8 @@ pub enum Verb {
     Detach(control::DetachArgs),
     /// A TCP echo server in the kernel, by threads, or through io_uring, to compare
     Echo(echo::EchoArgs),
+    /// Hand TCP connections on to another address, by the kernel or by a copying loop
+    Proxy(proxy::ProxyArgs),
     #[command(name = "__enter", hide = true)]
     Enter(enter::EnterArgs),
     #[command(name = "__keep", hide = true)]
@@ -43,6 +46,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Stat(args) => control::stat(&args),
         Verb::Detach(args) => control::detach(&args),
         Verb::Echo(args) => echo::run(&args),
+        Verb::Proxy(args) => proxy::run(&args),
         Verb::Enter(args) => enter::run(&args),
         Verb::Keep(args) => keep::run(&args),
     }

@@ -3,5 +3,5 @@
 mod kernel_programs;
 
 fn main() {
-    kernel_programs::compile(&["accel", "queued", "echo"]);
+    kernel_programs::compile(&["accel", "queued", "echo", "proxy"]);
 }

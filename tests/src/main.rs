@@ -31,6 +31,7 @@ mod slice_files;
 mod slice_truth;
 mod splice;
 mod splice_echo;
+mod splice_proxy;
 mod top;
 mod torture;
 mod traps;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
     slice_truth::register(&mut suite);
     splice::register(&mut suite);
     splice_echo::register(&mut suite);
+    splice_proxy::register(&mut suite);
     top::register(&mut suite);
     torture::register(&mut suite);
     traps::register(&mut suite);

@@ -2,13 +2,13 @@
 use anyhow::Result;
 use hopscope_tests::{Requirement, Suite};
 
-mod bounds;
+pub(crate) mod bounds;
 mod bytes;
 mod cases;
-mod client;
+pub(crate) mod client;
 mod lifecycle;
-mod network;
-mod server;
+pub(crate) mod network;
+pub(crate) mod server;
 
 pub(crate) fn register(suite: &mut Suite) {
     bytes::register(suite);
@@ -18,14 +18,14 @@ pub(crate) fn register(suite: &mut Suite) {
 }
 
 /// What the kernel's echo needs.
-const KERNEL: &[Requirement] = &[
+pub(crate) const KERNEL: &[Requirement] = &[
     Requirement::Root,
     Requirement::Netns,
     Requirement::SliceHooks,
 ];
 
 /// A number of a summary line.
-fn number(summary: &serde_json::Value, path: &str) -> Result<u64> {
+pub(crate) fn number(summary: &serde_json::Value, path: &str) -> Result<u64> {
     let found = summary.pointer(path).and_then(serde_json::Value::as_u64);
     anyhow::Context::with_context(found, || format!("no number {path} in {summary}"))
 }

@@ -52,7 +52,7 @@ enum ModeArg {
 }
 
 /// From one packet to what the kernel's 32-bit numbers can tell apart.
-fn limit(text: &str) -> Result<u32, String> {
+pub(super) fn limit(text: &str) -> Result<u32, String> {
     let bytes = crate::units::parse_size(text)?;
     match (65536..=1 << 30).contains(&bytes) {
         true => Ok(bytes as u32),

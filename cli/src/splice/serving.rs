@@ -51,6 +51,21 @@ impl Serving {
         Ok(())
     }
 
+    /// Until a signal, or what is asked is so: stdin has ended already where that matters.
+    pub(super) fn wait_for_signal(
+        &self,
+        stop: &AtomicBool,
+        is_over: impl Fn() -> bool,
+    ) -> anyhow::Result<()> {
+        while !stop.load(Ordering::Relaxed) && !is_over() {
+            match poll(&mut [], PollTimeout::from(20u8)) {
+                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+                Err(errno) => bail!("cannot wait: {}", errno.desc()),
+            }
+        }
+        Ok(())
+    }
+
     /// Until a signal, the end of stdin where that matters, or a failure.
     pub(super) fn wait(
         &self,

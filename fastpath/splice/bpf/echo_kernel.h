@@ -1,4 +1,4 @@
-/* The kernel's types that the echo server's programs read. Of structures only names and types count,
+/* The kernel's types that the programs of the echo server and of the proxy read. Of structures only names and types count,
  * not order or offsets (CO-RE); of contexts (struct bpf_sock_ops, __sk_buff) the offsets are the ABI of
  * include/uapi/linux/bpf.h. */
 #pragma once
@@ -96,6 +96,7 @@ struct __sk_buff {
 
 struct sock {
 	void *sk_user_data;
+	int sk_rcvbuf;
 };
 struct tcp_sock {
 	__u32 write_seq;

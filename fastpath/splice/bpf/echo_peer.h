@@ -1,12 +1,6 @@
 /* How much of what was turned round has not arrived yet. */
 #pragma once
-
-/* include/linux/skmsg.h: the low bits of sk_user_data say what it is. */
-static __always_inline struct sk_psock *psock_of(struct tcp_sock *tcp)
-{
-	struct sock *sk = (void *)tcp;
-	return (void *)((unsigned long)BPF_CORE_READ(sk, sk_user_data) & ~7UL);
-}
+#include "psock.h"
 
 /* Packets before the client's socket: what its own receive buffer does not take waits there. */
 static __always_inline __u32 waiting_packets(__u64 *client)

@@ -6,5 +6,7 @@ pub mod cgroup;
 pub mod echo;
 pub mod load;
 mod object;
+pub mod proxy;
 pub mod readers;
+mod slots;
 pub mod trial;

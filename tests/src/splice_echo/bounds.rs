@@ -11,8 +11,8 @@ use std::os::fd::AsFd;
 /// Beyond all buffers of a connection, beyond which nothing would stop it.
 const MOST: usize = 256 << 20;
 /// What buffers of both ends may hold (net.ipv4.tcp_rmem, tcp_wmem: 6 and 4 MiB by default), with room.
-const BOUND: usize = 64 << 20;
-const CHUNK: usize = 64 << 10;
+pub(crate) const BOUND: usize = 64 << 20;
+pub(crate) const CHUNK: usize = 64 << 10;
 /// Nothing more is taken: the client is held back.
 const HELD_BACK_MS: u16 = 2000;
 
@@ -34,18 +34,18 @@ pub(super) fn register(suite: &mut Suite) {
     }
 }
 
-enum End {
+pub(crate) enum End {
     HeldBack,
     Reset,
     Never,
 }
 
-fn byte(at: usize) -> u8 {
+pub(crate) fn byte(at: usize) -> u8 {
     (at % 251) as u8
 }
 
 /// Writes until it is held back or reset.
-fn flood(stream: &mut TcpStream) -> Result<(usize, End)> {
+pub(crate) fn flood(stream: &mut TcpStream) -> Result<(usize, End)> {
     stream.set_nonblocking(true)?;
     let pattern: Vec<u8> = (0..CHUNK + 251).map(byte).collect();
     let mut sent = 0;

@@ -12,7 +12,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 
-pub(super) const SIZES: [usize; 12] = [
+pub(crate) const SIZES: [usize; 12] = [
     1, 2, 13, 64, 100, 512, 1460, 4096, 9000, 16384, 65536, 131072,
 ];
 /// Only what hangs is waited for so long.
@@ -21,24 +21,24 @@ const WATCHDOG_MS: u16 = 20_000;
 const PERIOD: usize = 65521;
 const CHUNK: usize = 128 << 10;
 
-pub(super) struct Plan {
-    pub(super) to: SocketAddr,
-    pub(super) sources: Vec<IpAddr>,
-    pub(super) connections: usize,
-    pub(super) at_once: usize,
+pub(crate) struct Plan {
+    pub(crate) to: SocketAddr,
+    pub(crate) sources: Vec<IpAddr>,
+    pub(crate) connections: usize,
+    pub(crate) at_once: usize,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
-    pub(super) done: usize,
-    pub(super) bytes: u64,
+pub(crate) struct Outcome {
+    pub(crate) done: usize,
+    pub(crate) bytes: u64,
     /// What went wrong, and how often.
-    pub(super) wrong: BTreeMap<String, usize>,
-    pub(super) hang: usize,
+    pub(crate) wrong: BTreeMap<String, usize>,
+    pub(crate) hang: usize,
 }
 
 impl Outcome {
-    pub(super) fn ensure_all(&self, connections: usize) -> Result<()> {
+    pub(crate) fn ensure_all(&self, connections: usize) -> Result<()> {
         ensure!(
             self.done == connections && self.wrong.is_empty() && self.hang == 0,
             "{self:?} of {connections}"
@@ -197,7 +197,7 @@ impl Connection {
 }
 
 /// Runs all connections, `at_once` at a time.
-pub(super) fn run(plan: &Plan) -> Result<Outcome> {
+pub(crate) fn run(plan: &Plan) -> Result<Outcome> {
     let pattern = pattern();
     let mut buffer = vec![0; CHUNK];
     let mut outcome = Outcome::default();

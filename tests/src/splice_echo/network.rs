@@ -4,14 +4,14 @@ use hopscope_tests::command::run;
 use nix::sched::{CloneFlags, unshare};
 use std::process::{Child, Command, Stdio};
 
-pub(super) fn ip(arguments: &str) -> Result<()> {
+pub(crate) fn ip(arguments: &str) -> Result<()> {
     let out = run(Command::new("ip").args(arguments.split(' ')))?;
     ensure!(out.code == Some(0), "ip {arguments}: {}", out.stderr);
     Ok(())
 }
 
 /// This process in one of its own, with addresses for clients to come from.
-pub(super) fn own() -> Result<()> {
+pub(crate) fn own() -> Result<()> {
     unshare(CloneFlags::CLONE_NEWNET).context("a network namespace")?;
     ip("link set lo up")?;
     for last in 2..=9 {
@@ -21,12 +21,12 @@ pub(super) fn own() -> Result<()> {
 }
 
 /// Another one, at the other end of a cable: 10.7.0.1 and fd00:8::1 there, .2 to .9 here.
-pub(super) struct Other {
+pub(crate) struct Other {
     holder: Child,
 }
 
 impl Other {
-    pub(super) fn beside_this() -> Result<Other> {
+    pub(crate) fn beside_this() -> Result<Other> {
         let holder = Command::new("unshare")
             .args(["--net", "sleep", "infinity"])
             .stdin(Stdio::null())
@@ -65,7 +65,7 @@ impl Other {
     }
 
     /// A command that will run `program` there.
-    pub(super) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/proc/{}/ns/net", self.holder.id()));
         command.arg("--").arg(program);

@@ -6,19 +6,19 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Server {
-    pub(super) fn start(words: &[&str]) -> Result<Server> {
+    pub(crate) fn start(words: &[&str]) -> Result<Server> {
         Server::start_by(Command::new(hopscope_bin()), words)
     }
 
     /// `command` is the binary, somewhere.
-    pub(super) fn start_by(mut command: Command, words: &[&str]) -> Result<Server> {
+    pub(crate) fn start_by(mut command: Command, words: &[&str]) -> Result<Server> {
         command
             .args(["splice", "echo", "--until-stdin-ends", "--json"])
             .args(words)
@@ -39,12 +39,12 @@ impl Server {
         })
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Ends it as Ctrl-C does; its summary.
-    pub(super) fn finish(mut self) -> Result<Value> {
+    pub(crate) fn finish(mut self) -> Result<Value> {
         drop(self.child.stdin.take());
         let mut line = String::new();
         self.stdout.read_line(&mut line)?;

@@ -29,6 +29,11 @@ fn refused(listen: SocketAddr) -> impl Fn(nix::Error) -> EchoError {
 }
 
 fn bound(plan: &Plan, at: SocketAddr, shares: bool) -> Result<OwnedFd, EchoError> {
+    bound_to(at, plan.v6_only, shares)
+}
+
+/// A socket that may listen there; with `shares`, together with others (SO_REUSEPORT).
+pub(crate) fn bound_to(at: SocketAddr, v6_only: bool, shares: bool) -> Result<OwnedFd, EchoError> {
     let refused = refused(at);
     let family = match at {
         SocketAddr::V4(_) => AddressFamily::Inet,
@@ -42,20 +47,28 @@ fn bound(plan: &Plan, at: SocketAddr, shares: bool) -> Result<OwnedFd, EchoError
         setsockopt(&fd, sockopt::ReusePort, &true).map_err(&refused)?;
     }
     if at.is_ipv6() {
-        setsockopt(&fd, sockopt::Ipv6V6Only, &plan.v6_only).map_err(&refused)?;
+        setsockopt(&fd, sockopt::Ipv6V6Only, &v6_only).map_err(&refused)?;
     }
     bind(fd.as_raw_fd(), &SockaddrStorage::from(at)).map_err(&refused)?;
     Ok(fd)
 }
 
 pub(super) fn listening(plan: &Plan, fd: OwnedFd) -> Result<TcpListener, EchoError> {
-    let refused = refused(plan.listen);
-    let backlog = Backlog::new(plan.backlog).map_err(&refused)?;
+    listening_at(plan.listen, plan.backlog, fd)
+}
+
+pub(crate) fn listening_at(
+    at: SocketAddr,
+    backlog: i32,
+    fd: OwnedFd,
+) -> Result<TcpListener, EchoError> {
+    let refused = refused(at);
+    let backlog = Backlog::new(backlog).map_err(&refused)?;
     listen(&fd, backlog).map_err(&refused)?;
     Ok(TcpListener::from(fd))
 }
 
-pub(super) fn local_address(fd: &OwnedFd) -> Result<SocketAddr, EchoError> {
+pub(crate) fn local_address(fd: &OwnedFd) -> Result<SocketAddr, EchoError> {
     let address: Result<SockaddrStorage, nix::Error> = getsockname(fd.as_raw_fd());
     let address = address.map_err(EchoError::system("asking where a socket listens"))?;
     let v4 = address.as_sockaddr_in();
@@ -69,7 +82,7 @@ pub(super) fn local_address(fd: &OwnedFd) -> Result<SocketAddr, EchoError> {
 }
 
 /// As many descriptors as this process may have; gives that number.
-pub(super) fn take_all_descriptors() -> Result<u64, EchoError> {
+pub(crate) fn take_all_descriptors() -> Result<u64, EchoError> {
     let failed = |errno: nix::Error| EchoError::System {
         doing: "raising the limit of open files",
         why: errno.desc().to_owned(),
@@ -82,7 +95,7 @@ pub(super) fn take_all_descriptors() -> Result<u64, EchoError> {
 }
 
 /// Closing it will send RST, and throw away what is not sent.
-pub(super) fn reset_at_close(stream: &std::net::TcpStream) -> Result<(), EchoError> {
+pub(crate) fn reset_at_close(stream: &std::net::TcpStream) -> Result<(), EchoError> {
     let linger = nix::libc::linger {
         l_onoff: 1,
         l_linger: 0,

@@ -4,9 +4,8 @@ mod connection;
 mod counts;
 mod error;
 pub mod kernel;
-mod listen;
+pub(crate) mod listen;
 mod server;
-mod slots;
 #[cfg(test)]
 mod tests;
 mod uring;

@@ -3,7 +3,7 @@ use super::EchoError;
 use super::connection::{CHUNK, Connection, Drained, Next};
 use super::counts::Counters;
 use super::kernel::{Engine, Notice, Share};
-use super::slots::Slots;
+use crate::slots::Slots;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::EventFd;
@@ -39,7 +39,7 @@ pub(super) struct Worker<'a> {
     engine: Option<Engine>,
     counters: &'a Counters,
     epoll: Epoll,
-    slots: Slots,
+    slots: Slots<Connection>,
     by_cookie: HashMap<u64, u64>,
     /// Keys, and when they are looked at again.
     soon: Vec<u64>,

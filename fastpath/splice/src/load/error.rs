@@ -24,14 +24,14 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    pub(super) fn bpf(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> LoadError {
+    pub(crate) fn bpf(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> LoadError {
         move |error| LoadError::Bpf {
             what,
             why: error.to_string(),
         }
     }
 
-    pub(super) fn missing(what: &'static str, name: &str) -> LoadError {
+    pub(crate) fn missing(what: &'static str, name: &str) -> LoadError {
         LoadError::Bpf {
             what,
             why: format!("there is no {name}"),

@@ -3,7 +3,7 @@ mod accel;
 mod control;
 mod counts;
 mod error;
-mod object;
+pub(crate) mod object;
 #[allow(unsafe_code)]
 pub(crate) mod option;
 mod policies;

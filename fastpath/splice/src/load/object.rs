@@ -28,7 +28,7 @@ fn words() -> String {
     last.join(" | ")
 }
 
-pub(super) fn load(
+pub(crate) fn load(
     bytes: &[u8],
     name: &str,
     fit: impl FnOnce(&mut OpenObject) -> Result<(), LoadError>,

@@ -1,4 +1,5 @@
-//! Socket options that no safe interface has: socket(7), `SO_COOKIE`, `SO_NETNS_COOKIE` and `SO_RCVLOWAT`.
+//! Socket options that no safe interface has: socket(7), `SO_COOKIE`, `SO_NETNS_COOKIE` and `SO_RCVLOWAT`;
+//! tcp(7), `TCP_WINDOW_CLAMP`.
 use nix::errno::Errno;
 use nix::libc;
 use std::os::fd::{AsFd, AsRawFd};
@@ -48,15 +49,52 @@ fn number(socket: impl AsFd, option: libc::c_int) -> Result<u64, Errno> {
 /// # Errors
 /// Those of setsockopt(2).
 pub fn look_at_received(socket: impl AsFd) -> Result<(), Errno> {
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, 1)
+}
+
+/// The largest window that the socket offers, bytes.
+///
+/// # Errors
+/// Those of getsockopt(2).
+pub fn window_clamp(socket: impl AsFd) -> Result<libc::c_int, Errno> {
     let fd = socket.as_fd().as_raw_fd();
-    let one: libc::c_int = 1;
-    // SAFETY: the kernel reads an int at `one`.
+    let mut value: libc::c_int = 0;
+    let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `value` has room for the `len` bytes that the kernel is told of.
+    let result = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            libc::TCP_WINDOW_CLAMP,
+            (&raw mut value).cast(),
+            &mut len,
+        )
+    };
+    Errno::result(result).map(|_| value)
+}
+
+/// Sets it; the kernel takes no less than a kilobyte, and keeps what it has offered.
+///
+/// # Errors
+/// Those of setsockopt(2).
+pub fn set_window_clamp(socket: impl AsFd, bytes: libc::c_int) -> Result<(), Errno> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
+}
+
+fn set(
+    socket: impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> Result<(), Errno> {
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel reads an int at `value`.
     let result = unsafe {
         libc::setsockopt(
             fd,
-            libc::SOL_SOCKET,
-            libc::SO_RCVLOWAT,
-            (&raw const one).cast(),
+            level,
+            option,
+            (&raw const value).cast(),
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };

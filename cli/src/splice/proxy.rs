@@ -1,0 +1,224 @@
+//! `hopscope splice proxy`: TCP handed on, by the kernel or by a copying loop.
+use super::echo::{limit, resolve};
+use super::serving::Serving;
+use crate::units::parse_time;
+use clap::{Args, ValueEnum};
+use hopscope_splice::proxy::{Choice, EngineChoice, EngineKind, Plan, ProxyReport, ProxyServer};
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+#[derive(Args)]
+pub struct ProxyArgs {
+    /// ADDR:PORT to listen on; [::] takes IPv4 too; port 0 for a free one, which is said
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: String,
+    /// ADDR:PORT to connect to, for each connection that is taken
+    #[arg(long, value_name = "ADDR:PORT")]
+    to: String,
+    /// What moves the bytes of new connections
+    #[arg(long, value_enum, default_value_t = EngineArg::Auto)]
+    engine: EngineArg,
+    /// Let an IPv6 wildcard take no IPv4 connections
+    #[arg(long)]
+    v6_only: bool,
+    /// Connections that may wait to be accepted
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(i32).range(1..))]
+    backlog: i32,
+    /// For how long the upstream is waited for
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
+    connect_timeout: Duration,
+    /// At the end, for how long open connections may go on
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
+    grace: Duration,
+    /// kernel: uncharged bytes of a direction that are kept before the connection is reset
+    #[arg(long, value_name = "BYTES", default_value = "4M", value_parser = limit)]
+    limit: u32,
+    /// kernel: connections at once; further ones are copied
+    #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    kernel_connections: u32,
+    /// auto: for how long the engines are compared
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time)]
+    window: Duration,
+    /// auto: after how long they are compared again
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
+    again: Duration,
+    #[command(flatten)]
+    serving: Serving,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum EngineArg {
+    /// Both in turn for a while, then the one that moved more, which is said
+    Auto,
+    /// sk_skb programs; user space connects and closes, and helps where a reader is slower
+    Kernel,
+    /// One thread, epoll
+    User,
+}
+
+impl ProxyArgs {
+    fn plan(&self) -> anyhow::Result<Plan> {
+        let mut plan = Plan::new(resolve(&self.listen)?, resolve(&self.to)?);
+        plan.engine = match self.engine {
+            EngineArg::Auto => EngineChoice::Auto,
+            EngineArg::Kernel => EngineChoice::Kernel,
+            EngineArg::User => EngineChoice::User,
+        };
+        plan.v6_only = self.v6_only;
+        plan.backlog = self.backlog;
+        plan.connect_timeout = self.connect_timeout;
+        plan.limit = self.limit;
+        plan.kernel_connections = self.kernel_connections;
+        plan.window = self.window;
+        plan.again = self.again;
+        Ok(plan)
+    }
+
+    fn say(&self, choices: &[Choice]) {
+        for choice in choices {
+            eprintln!("hopscope: {}", said(choice));
+            if self.serving.json
+                && let Ok(mut line) = serde_json::to_value(choice)
+            {
+                line["type"] = "choice".into();
+                line["schema"] = 1.into();
+                // A reader that is gone is noticed when the summary is written.
+                let _ = writeln!(std::io::stdout(), "{line}");
+            }
+        }
+    }
+}
+
+pub(super) fn run(args: &ProxyArgs) -> anyhow::Result<ExitCode> {
+    let stop = args.serving.stop_flag()?;
+    let server = ProxyServer::start(&args.plan()?)?;
+    if let Some(why) = server.kernel_unavailable() {
+        eprintln!("hopscope: --engine user for all connections: {why}");
+    }
+    args.serving
+        .say_ready(server.address(), server.descriptors())?;
+    let has_ended = || {
+        args.say(&server.new_choices());
+        server.has_ended()
+    };
+    args.serving.wait(&stop, has_ended)?;
+    if !server.has_ended() {
+        server.drain()?;
+        drain(args, &server, &stop)?;
+    }
+    args.say(&server.new_choices());
+    let report = server.stop()?;
+    let mut line = serde_json::to_value(&report)?;
+    line["type"] = "summary".into();
+    line["schema"] = 1.into();
+    let mut out = std::io::stdout();
+    match args.serving.json {
+        true => writeln!(out, "{line}")?,
+        false => write!(out, "{}", text(&report))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Until no connection is left, the grace is over, or a second signal.
+fn drain(args: &ProxyArgs, server: &ProxyServer, stop: &AtomicBool) -> anyhow::Result<()> {
+    let until = Instant::now() + args.grace;
+    stop.store(false, Ordering::Relaxed);
+    let is_over = || server.has_ended() || Instant::now() >= until;
+    args.serving.wait_for_signal(stop, is_over)
+}
+
+fn rate(bytes_per_s: f64) -> String {
+    match bytes_per_s {
+        rate if rate >= 1e6 => format!("{:.1} MB/s", rate / 1e6),
+        rate => format!("{:.1} kB/s", rate / 1e3),
+    }
+}
+
+fn said(choice: &Choice) -> String {
+    let engine = match choice.engine {
+        EngineKind::User => "user",
+        EngineKind::Kernel => "kernel",
+    };
+    format!(
+        "engine {engine} for new connections: {}; kernel {} of {} connections (median), user {} of {}: x{:.2}, {:.1} \
+         standard deviations, in {} ms",
+        choice.why,
+        rate(choice.kernel.bytes_per_s),
+        choice.kernel.connections,
+        rate(choice.user.bytes_per_s),
+        choice.user.connections,
+        choice.ratio,
+        choice.sure,
+        choice.window_ms
+    )
+}
+
+fn text(report: &ProxyReport) -> String {
+    let c = &report.counts;
+    let mut text = format!(
+        "accepted {} ({} kernel, {} user): ended {}, reset by the client {}, by the upstream {}, failed {}, over the \
+         limit {}, open at the end {}\n",
+        c.accepted,
+        c.kernel_connections,
+        c.user_connections,
+        c.ended,
+        c.reset_by_client,
+        c.reset_by_upstream,
+        c.failed,
+        c.over_limit,
+        c.open_at_stop
+    );
+    text += &format!(
+        "copied: {} B up, {} B down\n",
+        c.user_bytes_up, c.user_bytes_down
+    );
+    if let Some(k) = &report.kernel {
+        text += &format!(
+            "by the kernel: {} B up, {} B down\n",
+            k.bytes_up, k.bytes_down
+        );
+        let counted = [
+            ("to user space: the reader is slower", k.reader_is_slow),
+            ("to user space: the other end is gone", k.redirect_failed),
+            ("back from user space", k.back_to_kernel),
+            ("a notice was lost", k.events_lost),
+            ("without a record", k.no_record),
+        ];
+        text += &lines(&counted);
+    }
+    if let Some(why) = &report.kernel_unavailable {
+        text += &format!("no kernel engine: {why}\n");
+    }
+    let counted = [
+        ("upstream refused", c.connect_refused),
+        ("upstream failed", c.connect_failed),
+        ("upstream did not answer", c.connect_timed_out),
+        (
+            "the client reset before the upstream was there",
+            c.gone_before_connect,
+        ),
+        ("accept failed", c.accept_failed),
+        (
+            "copied at least one way: an end had come before",
+            c.not_joined_ended,
+        ),
+        (
+            "copied: as many as may be were in the kernel",
+            c.not_joined_full,
+        ),
+        (
+            "copied: the kernel did not take a socket",
+            c.not_joined_refused,
+        ),
+    ];
+    text + &lines(&counted)
+}
+
+fn lines(counted: &[(&str, u64)]) -> String {
+    let counted = counted.iter().filter(|(_, count)| *count > 0);
+    counted
+        .map(|(what, count)| format!("  {what}: {count}\n"))
+        .collect()
+}

@@ -1,0 +1,33 @@
+//! What can go wrong before connections are taken, and what ends a proxy.
+use crate::echo::EchoError;
+use crate::load::LoadError;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum ProxyError {
+    /// Of the socket that listens, and limits.
+    #[error(transparent)]
+    Socket(#[from] EchoError),
+    #[error("the kernel engine cannot be had: {0}; --engine user needs none of it")]
+    Kernel(#[from] LoadError),
+    #[error("{doing}: {why}")]
+    System { doing: &'static str, why: String },
+}
+
+impl ProxyError {
+    pub(super) fn system<E: std::fmt::Display>(doing: &'static str) -> impl Fn(E) -> ProxyError {
+        move |error| ProxyError::System {
+            doing,
+            why: error.to_string(),
+        }
+    }
+
+    pub(super) fn bpf<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> ProxyError {
+        move |error| {
+            ProxyError::Kernel(LoadError::Bpf {
+                what,
+                why: format!("{error:#}"),
+            })
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The programs at work, and what user space asks them.
+use super::Share;
+use super::contract::{
+    self, CONFIG_BYTES, KernelCounts, Notice, PENDING, QUESTION_BYTES, QUESTION_COOKIE_AT,
+    QUESTION_SENT_AT,
+};
+use crate::load::{LoadError, object as programs};
+use crate::object::aligned;
+use crate::proxy::pipe::Kernel;
+use crate::proxy::{Plan, ProxyError};
+use libbpf_rs::{
+    MapCore, MapFlags, MapHandle, Object, ProgramInput, RingBuffer, RingBufferBuilder,
+};
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollEvent};
+use std::collections::HashMap;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+static OBJECT: &[u8] = aligned!("proxy");
+
+/// What the programs told, until somebody asks.
+#[derive(Default)]
+pub(super) struct Told {
+    notices: Vec<Notice>,
+    /// How often user space took over, by socket.
+    takeovers: HashMap<u64, u32>,
+}
+
+pub(in crate::proxy) struct Engine {
+    object: Object,
+    pub(super) ways: MapHandle,
+    pub(super) progress: MapHandle,
+    pub(super) targets: MapHandle,
+    pub(super) arriving: MapHandle,
+    events: MapHandle,
+    ring: RingBuffer<'static>,
+    told: Arc<Mutex<Told>>,
+    pub(super) most: u32,
+    pub(super) joined: u32,
+    #[cfg(test)]
+    pub(super) without: crate::proxy::Without,
+}
+
+/// Reads the counters, also when the programs are gone.
+pub(in crate::proxy) struct Reader(MapHandle);
+
+impl Engine {
+    pub(in crate::proxy) fn load(plan: &Plan) -> Result<Engine, ProxyError> {
+        let config: [u8; CONFIG_BYTES] = contract::config(plan.limit);
+        // Two directions each, and a little more: records go after their sockets.
+        let entries = plan
+            .kernel_connections
+            .saturating_mul(2)
+            .saturating_add(1024);
+        let object = programs::load(OBJECT, "hopproxy", |open| {
+            for mut map in open.maps_mut() {
+                let name = map.name().to_string_lossy().into_owned();
+                if name.ends_with(".rodata") {
+                    map.set_initial_value(&config)
+                        .map_err(LoadError::bpf("configuring the programs"))?;
+                }
+                let is_of_connections = [
+                    "proxy_ways",
+                    "proxy_progress",
+                    "proxy_targets",
+                    "proxy_arriving",
+                ];
+                if is_of_connections.contains(&name.as_str()) {
+                    map.set_max_entries(entries)
+                        .map_err(LoadError::bpf("sizing a map"))?;
+                }
+            }
+            Ok(())
+        })?;
+        // First of all: a socket that is put into the map gets the program that is there then.
+        let arriving = map(&object, "proxy_arriving")?;
+        let mut all = object.progs_mut();
+        let verdict = all.find(|program| program.name() == "proxy_verdict");
+        verdict
+            .ok_or(LoadError::missing("looking for a program", "proxy_verdict"))?
+            .attach_sockmap(arriving.as_fd().as_raw_fd())
+            .map_err(LoadError::bpf("attaching the verdict"))?;
+        drop(all);
+        let events = map(&object, "proxy_events")?;
+        let told = Arc::new(Mutex::new(Told::default()));
+        let ring = ring(&events, told.clone())?;
+        Ok(Engine {
+            ways: map(&object, "proxy_ways")?,
+            progress: map(&object, "proxy_progress")?,
+            targets: map(&object, "proxy_targets")?,
+            arriving,
+            object,
+            events,
+            ring,
+            told,
+            most: plan.kernel_connections,
+            joined: 0,
+            #[cfg(test)]
+            without: plan.without,
+        })
+    }
+
+    pub(in crate::proxy) fn reader(&self) -> Result<Reader, ProxyError> {
+        Ok(Reader(map(&self.object, "proxy_counts")?))
+    }
+
+    /// Has it told when there are notices.
+    pub(in crate::proxy) fn watch(&self, epoll: &Epoll, event: EpollEvent) -> Result<(), Errno> {
+        epoll.add(&self.events, event)
+    }
+
+    pub(in crate::proxy) fn notices(&self) -> Result<Vec<Notice>, ProxyError> {
+        let mut told = self.listen()?;
+        Ok(std::mem::take(&mut told.notices))
+    }
+
+    /// Reads shared memory only.
+    fn listen(&self) -> Result<MutexGuard<'_, Told>, ProxyError> {
+        self.ring
+            .consume()
+            .map_err(ProxyError::bpf("reading notices"))?;
+        Ok(self.told.lock().unwrap_or_else(|e| e.into_inner()))
+    }
+
+    /// Bytes that the kernel moved in this direction.
+    pub(in crate::proxy) fn redirected(&self, share: &Share) -> Result<u64, ProxyError> {
+        let way = self.way(share.cookie)?;
+        Ok(way.as_deref().map_or(0, contract::redirected))
+    }
+
+    fn way(&self, cookie: u64) -> Result<Option<Vec<u8>>, ProxyError> {
+        self.ways
+            .lookup(&cookie.to_ne_bytes(), MapFlags::ANY)
+            .map_err(ProxyError::bpf("reading a record"))
+    }
+
+    /// The sockets are closed, and nobody will ask for them again.
+    pub(in crate::proxy) fn forget(&mut self, cookies: [u64; 2]) {
+        self.joined -= 1;
+        for cookie in cookies {
+            if let Ok(mut told) = self.listen() {
+                told.takeovers.remove(&cookie);
+            }
+            #[cfg(test)]
+            if self.without.records_deleted {
+                continue;
+            }
+            // One of the two may never have had a record.
+            let key = cookie.to_ne_bytes();
+            let _ = self.ways.delete(&key);
+            let _ = self.progress.delete(&key);
+        }
+    }
+}
+
+impl Kernel for Engine {
+    fn is_drained(&self, share: &Share) -> Result<bool, ProxyError> {
+        #[cfg(test)]
+        if self.without.drain {
+            return Ok(true);
+        }
+        let mut question = [0; QUESTION_BYTES];
+        question[QUESTION_COOKIE_AT..][..8].copy_from_slice(&share.cookie.to_ne_bytes());
+        question[QUESTION_SENT_AT..][..8].copy_from_slice(&share.sent.to_ne_bytes());
+        let mut programs = self.object.progs_mut();
+        let program = programs.find(|program| program.name() == "proxy_drained");
+        let program =
+            program.ok_or(LoadError::missing("looking for a program", "proxy_drained"))?;
+        let input = ProgramInput {
+            data_in: Some(&question),
+            ..ProgramInput::default()
+        };
+        let output = program.test_run(input);
+        let output = output.map_err(ProxyError::bpf("asking whether a connection is drained"))?;
+        Ok(output.return_value != PENDING)
+    }
+
+    fn is_all_read(&self, share: &Share) -> Result<bool, ProxyError> {
+        let way = self.way(share.cookie)?;
+        Ok(way.is_none_or(|way| contract::passed(&way) <= share.received))
+    }
+
+    fn takeovers(&self, share: &Share) -> Result<u32, ProxyError> {
+        let told = self.listen()?;
+        Ok(told.takeovers.get(&share.cookie).copied().unwrap_or(0))
+    }
+
+    fn say_progress(&self, share: &Share) -> Result<(), ProxyError> {
+        let key = share.cookie.to_ne_bytes();
+        self.progress
+            .update(&key, &contract::progress(share), MapFlags::ANY)
+            .map_err(ProxyError::bpf("saying how far user space is"))
+    }
+}
+
+fn map(object: &Object, name: &str) -> Result<MapHandle, ProxyError> {
+    let found = object.maps().find(|map| map.name() == name);
+    let found = found.ok_or(LoadError::missing("looking for a map", name))?;
+    MapHandle::try_from(&found).map_err(ProxyError::bpf("opening a map"))
+}
+
+fn ring(events: &MapHandle, told: Arc<Mutex<Told>>) -> Result<RingBuffer<'static>, ProxyError> {
+    let failed = ProxyError::bpf("opening the ring of notices");
+    let mut builder = RingBufferBuilder::new();
+    let keep = move |bytes: &[u8]| {
+        if let Some(notice) = Notice::read(bytes) {
+            let mut told = told.lock().unwrap_or_else(|e| e.into_inner());
+            if let Notice::User { cookie } = notice {
+                *told.takeovers.entry(cookie).or_default() += 1;
+            }
+            told.notices.push(notice);
+        }
+        0
+    };
+    builder.add(events, keep).map_err(&failed)?;
+    builder.build().map_err(&failed)
+}
+
+impl Reader {
+    /// Sums over all processors.
+    pub(in crate::proxy) fn read(&self) -> Result<KernelCounts, ProxyError> {
+        let cpus = self.0.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let cpus = cpus.map_err(ProxyError::bpf("reading counters"))?;
+        let mut sums = [0u64; KernelCounts::WORDS];
+        for cpu in cpus.unwrap_or_default() {
+            for (sum, word) in sums.iter_mut().zip(cpu.chunks_exact(8)) {
+                let word: [u8; 8] = word.try_into().unwrap_or_default();
+                *sum += u64::from_ne_bytes(word);
+            }
+        }
+        Ok(KernelCounts::from_words(&sums))
+    }
+}

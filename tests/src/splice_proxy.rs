@@ -1,0 +1,24 @@
+//! `hopscope splice proxy`: what one end says the other hears, by either engine, and nothing stays behind.
+use hopscope_tests::Suite;
+
+mod bounds;
+mod bytes;
+mod choosing;
+mod early;
+mod ends;
+mod lifecycle;
+mod programs;
+mod proxy;
+
+pub(crate) fn register(suite: &mut Suite) {
+    bytes::register(suite);
+    early::register(suite);
+    ends::register(suite);
+    bounds::register(suite);
+    choosing::register(suite);
+    lifecycle::register(suite);
+    programs::register(suite);
+}
+
+/// Of a proof that is made with both.
+const ENGINES: [&str; 2] = ["kernel", "user"];
