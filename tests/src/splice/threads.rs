@@ -19,7 +19,7 @@ for turn in 1 2; do
     echo >&3
     "$DIR/client" read $port $BYTES || exit 1
     read line <&4; echo "$line"
-    until [ -z "$EXPECTED" ] || grep -q "$EXPECTED" "$DIR/words"; do :; done
+    [ -z "$EXPECTED" ] || timeout 60 sh -c 'until grep -q "$EXPECTED" "$DIR/words"; do :; done' || exit 1
 done
 exec 3>&-
 wait $server
