@@ -16,27 +16,39 @@ const WINDOW: u64 = 64;
 pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) device: &'static str,
+    /// A TAP device in place of a cable: the frames go through the kernel's end of it.
+    pub(super) tap: bool,
     pub(super) serve: &'static [&'static str],
     /// Calls for each packet, to the call; the driver asks for none.
     pub(super) calls: u64,
 }
 
-pub(super) const CASES: [Case; 4] = [
+pub(super) const CASES: [Case; 5] = [
+    Case {
+        name: "through_tap",
+        device: "",
+        tap: true,
+        serve: &[],
+        calls: 0,
+    },
     Case {
         name: "split",
         device: "",
+        tap: false,
         serve: &[],
         calls: 0,
     },
     Case {
         name: "packed",
         device: ",packed_vq=1",
+        tap: false,
         serve: &[],
         calls: 0,
     },
     Case {
         name: "split_by_flags_called_for_each",
         device: "",
+        tap: false,
         serve: &[
             "--kick-policy=flags",
             "--tx-call-policy=plain",
@@ -47,6 +59,7 @@ pub(super) const CASES: [Case; 4] = [
     Case {
         name: "packed_called_for_each",
         device: ",packed_vq=1",
+        tap: false,
         serve: &["--tx-call-policy=plain", "--rx-call-policy=plain"],
         calls: 1,
     },
@@ -54,11 +67,17 @@ pub(super) const CASES: [Case; 4] = [
 
 pub(super) fn every_byte(case: &Case) -> Result<()> {
     network::namespace()?;
-    network::cable("near", "far")?;
+    let (port, far) = match case.tap {
+        true => ("--tap=near", "near"),
+        false => {
+            network::cable("near", "far")?;
+            ("--veth=near", "far")
+        }
+    };
     let peer = build()?;
     let socket = scratch().join("vnet.sock");
-    let back_end = BackEnd::start(&socket, &[&["--veth=near"], case.serve].concat())?;
-    let mut far = PacketPort::open("far", PacketOptions::default())?;
+    let back_end = BackEnd::start(&socket, &[&[port], case.serve].concat())?;
+    let mut far = PacketPort::open(far, PacketOptions::default())?;
     let count = counts().pick(5_000, 200_000);
     let rounds = 2;
     let mut bytes = 0;
