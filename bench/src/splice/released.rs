@@ -5,7 +5,7 @@ use super::asking::Path;
 use super::servers::{Kind, Running};
 use crate::error::{Error, Result};
 use crate::load::network::Namespace;
-use crate::program::{run, run_as};
+use crate::program::{last_words, run};
 use crate::stats::Spread;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -100,10 +100,20 @@ fn release(
     command.args(["load", "tcp", "echo", &to, "-n", &clients, "--size", &size]);
     // RST at the end: the ports of one round are free for the next.
     command.args(["--close", "reset", "--timeout", "10s", "--json"]);
-    let printed = run_as("hopscope load tcp echo", &mut command)?;
+    let program = "hopscope load tcp echo";
+    let done = command.output().map_err(Error::start(program))?;
+    // 1: some clients failed, which the summary counts.
+    if !matches!(done.status.code(), Some(0 | 1)) {
+        return Err(Error::Failed {
+            program: program.into(),
+            status: done.status.to_string(),
+            said: last_words(&String::from_utf8_lossy(&done.stderr)),
+        });
+    }
+    let printed = String::from_utf8_lossy(&done.stdout);
     let line = printed.lines().last().unwrap_or_default();
     serde_json::from_str(line).map_err(|_| Error::NoSummary {
-        program: "hopscope load tcp echo".into(),
+        program: program.into(),
         line: line.into(),
     })
 }
