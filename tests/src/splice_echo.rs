@@ -4,7 +4,7 @@ use hopscope_tests::{Requirement, Suite};
 
 pub(crate) mod bounds;
 mod bytes;
-mod cases;
+pub(crate) mod cases;
 pub(crate) mod client;
 mod lifecycle;
 pub(crate) mod network;
@@ -22,6 +22,13 @@ pub(crate) const KERNEL: &[Requirement] = &[
     Requirement::Root,
     Requirement::Netns,
     Requirement::SliceHooks,
+];
+/// And of those whose client is compiled.
+pub(crate) const OVERLAP: &[Requirement] = &[
+    Requirement::Root,
+    Requirement::Netns,
+    Requirement::SliceHooks,
+    Requirement::Gcc,
 ];
 
 /// A number of a summary line.

@@ -7,6 +7,7 @@
 #include "echo_state.h"
 #include "echo_enrol.h"
 #include "echo_peer.h"
+#include "overlap.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -66,18 +67,22 @@ static __always_inline int to_user(struct echo_connection *c, __u64 cookie, __u3
 	return SK_PASS;
 }
 
+static __always_inline int over(struct echo_connection *c, __u64 cookie)
+{
+	c->mode = OVER;
+	count(OVER_LIMIT, 1);
+	say(c, cookie, NOW_OVER);
+	return SK_DROP;
+}
+
 static __always_inline int by_egress(struct __sk_buff *skb, struct echo_connection *c, __u64 cookie)
 {
 	__u32 len = skb->len;
 	struct bpf_sock *sk = skb->sk;
 	struct tcp_sock *tcp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	/* The kernel neither limits nor charges this backlog, and no verdict leaves bytes in TCP's queue. */
-	if (tcp && c->first_out + (__u32)c->redirected - tcp->snd_una > config.egress_limit) {
-		c->mode = OVER;
-		count(OVER_LIMIT, 1);
-		say(c, cookie, NOW_OVER);
-		return SK_DROP;
-	}
+	if (tcp && c->first_out + (__u32)c->redirected - tcp->snd_una > config.egress_limit)
+		return over(c, cookie);
 	if (bpf_sk_redirect_hash(skb, &servers, &cookie, 0) != SK_PASS)
 		return to_user(c, cookie, len, REDIRECT_FAILED);
 	c->redirected += len;
@@ -101,11 +106,10 @@ SEC("sk_skb/stream_verdict")
 int echo_verdict(struct __sk_buff *skb)
 {
 	__u64 cookie = bpf_get_socket_cookie(skb);
-	__u32 len = skb->len;
 	struct echo_connection *c;
 	count(VERDICTS, 1);
 	/* FIN. */
-	if (!len)
+	if (!skb->len)
 		return SK_PASS;
 	c = bpf_map_lookup_elem(&connections, &cookie);
 	if (!c) {
@@ -116,6 +120,20 @@ int echo_verdict(struct __sk_buff *skb)
 		say(c, cookie, c->unsaid);
 	if (c->mode == UNDECIDED)
 		decide(c);
+	switch (cut_known(skb, &c->next_in)) {
+	case NOTHING_CUT:
+		break;
+	case FIRST_PART_CUT:
+		count(OVERLAPS, 1);
+		break;
+	case ALL_KNOWN:
+		count(OVERLAPS, 1);
+		return SK_DROP;
+	case NOT_CUT:
+		/* Bytes would come twice. */
+		count(OVERLAPS, 1);
+		return over(c, cookie);
+	}
 	switch (c->mode) {
 	case EGRESS:
 		return by_egress(skb, c, cookie);
@@ -124,8 +142,8 @@ int echo_verdict(struct __sk_buff *skb)
 	case OVER:
 		return SK_DROP;
 	}
-	c->passed += len;
-	count(PASSED_BYTES, len);
+	c->passed += skb->len;
+	count(PASSED_BYTES, skb->len);
 	return SK_PASS;
 }
 

@@ -18,6 +18,7 @@ struct echo_connection {
 	__u32 first_out;  /* sequence number of the first byte to the client */
 	__u32 first_in;   /* and of the first one from it */
 	struct echo_tuple tuple;
+	__u32 next_in;    /* of the first byte from it that was not seen yet */
 	__u32 unsaid;     /* an event that found no room */
 };
 
@@ -62,5 +63,5 @@ enum echo_counter {
 	ENROLLED, NO_ROOM, NOT_ENROLLED, CLIENTS, CLIENTS_NOT_ENROLLED,
 	EGRESS_CONNECTIONS, INGRESS_CONNECTIONS, EGRESS_BYTES, INGRESS_BYTES, PASSED_BYTES,
 	CLIENT_IS_SLOW, REDIRECT_FAILED, OVER_LIMIT, NO_RECORD, EVENTS_LATE, VERDICTS,
-	ECHO_COUNTERS = 16,
+	OVERLAPS, ECHO_COUNTERS = 17,
 };

@@ -81,6 +81,7 @@ static __always_inline void server_established(struct bpf_sock_ops *ops)
 	c.tuple.client_port = bpf_ntohl(FIELD(ops->remote_port));
 	c.first_out = FIELD(ops->snd_nxt);
 	c.first_in = FIELD(ops->rcv_nxt);
+	c.next_in = c.first_in;
 	cookie = bpf_get_socket_cookie(ops);
 	if (bpf_map_update_elem(&connections, &cookie, &c, BPF_ANY)) {
 		count(NO_ROOM, 1);

@@ -101,6 +101,7 @@ struct sock {
 struct tcp_sock {
 	__u32 write_seq;
 	__u32 snd_una;
+	__u32 copied_seq;
 };
 struct sk_buff_head {
 	__u32 qlen;
@@ -111,7 +112,13 @@ typedef struct {
 struct mutex {
 	atomic_long_t owner;
 };
-struct sk_buff;
+struct sk_buff {
+	char cb[48];
+};
+struct tcp_skb_cb {
+	__u32 seq;
+	__u32 end_seq;
+};
 /* Before Linux 6.4 a packet that is delivered in pieces waits here and no longer in the queue. */
 struct sk_psock_work_state {
 	struct sk_buff *skb;

@@ -5,6 +5,7 @@
 #include "psock.h"
 #include "proxy.h"
 #include "proxy_state.h"
+#include "overlap.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -146,6 +147,29 @@ int proxy_verdict(struct __sk_buff *skb)
 		count(NO_RECORD, 1);
 		return SK_PASS;
 	}
+	if (!w->has_next) {
+		struct bpf_sock *own = skb->sk;
+		struct tcp_sock *tcp = own ? bpf_skc_to_tcp_sock(own) : NULL;
+		/* User space has read nothing before. */
+		if (!tcp)
+			return over(w, cookie);
+		w->next_seq = tcp->copied_seq;
+		w->has_next = 1;
+	}
+	switch (cut_known(skb, &w->next_seq)) {
+	case NOTHING_CUT:
+		break;
+	case FIRST_PART_CUT:
+		count(OVERLAPS, 1);
+		break;
+	case ALL_KNOWN:
+		count(OVERLAPS, 1);
+		return SK_DROP;
+	case NOT_CUT:
+		/* Bytes would come twice. */
+		count(OVERLAPS, 1);
+		return over(w, cookie);
+	}
 	switch (w->mode) {
 	case FRESH:
 		/* Nothing of this direction was sent yet by anyone. */
@@ -159,6 +183,28 @@ int proxy_verdict(struct __sk_buff *skb)
 		return by_user(skb, w, cookie);
 	}
 	return SK_DROP;
+}
+
+/* A filter of the socket itself (SO_ATTACH_BPF), asked before TCP is. While more than the limit lies there that
+ * nobody is charged for, segments with bytes are lost to it: their sender, which was promised a window
+ * before it was closed, sends them again later. ACKs without bytes come through. */
+SEC("socket")
+int proxy_brake(struct __sk_buff *skb)
+{
+	__u64 cookie = bpf_get_socket_cookie(skb);
+	struct proxy_way *w = bpf_map_lookup_elem(&proxy_ways, &cookie);
+	struct proxy_progress *done;
+	__u8 offset;
+	if (!w || !w->is_held_back)
+		return WHOLE;
+	done = bpf_map_lookup_elem(&proxy_progress, &cookie);
+	if (w->passed - (done ? done->received : 0) <= config.hard_limit)
+		return WHOLE;
+	/* Data offset, in words (RFC 9293, section 3.1). */
+	if (bpf_skb_load_bytes(skb, 12, &offset, sizeof offset) || skb->len <= (__u32)(offset >> 4) * 4)
+		return WHOLE;
+	count(SEGMENTS_REFUSED, 1);
+	return 0;
 }
 
 /* Run by user space, for its answer: whether all that was redirected is with TCP, so that what follows it,

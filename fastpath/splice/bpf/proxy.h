@@ -18,6 +18,8 @@ struct proxy_way {
 	__u64 stays_until; /* with user space, until so many bytes were left to it */
 	__u32 takeovers;
 	__u32 is_held_back; /* user space was asked to close this socket's window */
+	__u32 next_seq;     /* sequence number of the first byte that was not seen yet, once it is known */
+	__u32 has_next;
 };
 
 /* What user space has done of what was left to it. */
@@ -48,16 +50,19 @@ struct proxy_config {
 	/* Bytes that TCP has not taken from the kernel's worker: beyond it user space takes over. */
 	__u32 soft_limit;
 	/* Bytes left to user space that nobody charges: from an eighth on its sender is held back, beyond
-	 * it the connection is reset. */
+	 * it segments are refused. */
 	__u32 hard_limit;
 };
 
 enum proxy_counter {
 	BYTES_UP, BYTES_DOWN, PASSED_BYTES, READER_IS_SLOW, WITH_THE_OTHER, REDIRECT_FAILED, BACK_TO_KERNEL, SENDER_HELD_BACK,
-	OVER_LIMIT, NO_RECORD, EVENTS_LOST, VERDICTS, PROXY_COUNTERS = 12,
+	OVER_LIMIT, NO_RECORD, EVENTS_LOST, VERDICTS, SEGMENTS_REFUSED, OVERLAPS, PROXY_COUNTERS = 14,
 };
 
-_Static_assert(sizeof(struct proxy_way) == 64, "WAY_BYTES of the other side");
+/* Of a filter's answer: how much of a packet is kept. */
+enum { WHOLE = -1 };
+
+_Static_assert(sizeof(struct proxy_way) == 72, "WAY_BYTES of the other side");
 _Static_assert(__builtin_offsetof(struct proxy_way, is_down) == 40, "IS_DOWN_AT of the other side");
 _Static_assert(sizeof(struct proxy_question) == 64, "QUESTION_BYTES of the other side");
 _Static_assert(sizeof(struct proxy_config) == 8, "CONFIG_BYTES of the other side");

@@ -1,9 +1,10 @@
 //! The cases in which published servers of this kind hang: bytes that come before `accept`, a port that
 //! comes again. The server is stopped (SIGSTOP) where it must not have accepted yet.
 use super::server::Server;
-use super::{KERNEL, network, number};
+use super::{KERNEL, OVERLAP, network, number};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::Suite;
+use hopscope_tests::command::run as command;
+use hopscope_tests::{Suite, compile_c};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
@@ -12,6 +13,7 @@ use nix::unistd::Pid;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
+use std::process::Command;
 use std::time::Duration;
 
 /// Only what hangs is waited for so long.
@@ -29,6 +31,26 @@ const CASES: &[(&str, Case)] = &[
 ];
 
 pub(super) fn register(suite: &mut Suite) {
+    let name = "splice_echo::bytes_that_come_again_are_sent_back_once";
+    suite.case(name, OVERLAP, || {
+        network::own()?;
+        let words = [
+            "--mode",
+            "kernel",
+            "--no-local-clients",
+            "--listen",
+            "127.0.0.1:0",
+        ];
+        let server = Server::start(&words)?;
+        overlap(server.address.port())?;
+        let summary = server.finish()?;
+        ensure!(number(&summary, "/kernel/overlaps")? > 0, "{summary}");
+        ensure!(
+            number(&summary, "/kernel/egress_bytes")? == 40_000,
+            "{summary}"
+        );
+        Ok(())
+    });
     for (way, words) in [
         ("egress", &["--mode", "kernel", "--no-local-clients"][..]),
         ("ingress", &["--mode", "kernel"][..]),
@@ -47,6 +69,13 @@ pub(super) fn register(suite: &mut Suite) {
             });
         }
     }
+}
+
+/// Bytes that have come come again in one packet with others, as a retransmission may bring them.
+pub(crate) fn overlap(port: u16) -> Result<()> {
+    let program = compile_c(&["splice/overlap.c"], &["-O2", "-Wall"])?;
+    command(Command::new(program).arg(port.to_string()))?.expect_code(0)?;
+    Ok(())
 }
 
 fn signal(server: &Server, signal: Signal) -> Result<()> {

@@ -2,7 +2,9 @@
 //! proxy is stopped (SIGSTOP) where it must not have accepted yet.
 use super::ENGINES;
 use super::proxy::{Proxy, accepted, comes, ends, moved, upstream};
-use crate::splice_echo::{KERNEL, network};
+use crate::splice_echo::cases::overlap;
+use crate::splice_echo::server::Server;
+use crate::splice_echo::{KERNEL, OVERLAP, network, number};
 use anyhow::{Result, ensure};
 use hopscope_tests::Suite;
 use nix::sys::signal::Signal;
@@ -10,6 +12,8 @@ use std::io::Write;
 use std::net::Shutdown;
 
 pub(super) fn register(suite: &mut Suite) {
+    let name = "splice_proxy::bytes_that_come_again_are_handed_on_once";
+    suite.case(name, OVERLAP, again);
     for engine in ENGINES {
         let case = |name: &str| format!("splice_proxy::{name}::{engine}");
         suite.case(case("the_client_is_early"), KERNEL, move || client(engine));
@@ -20,6 +24,17 @@ pub(super) fn register(suite: &mut Suite) {
             ended(engine)
         });
     }
+}
+
+fn again() -> Result<()> {
+    network::own()?;
+    let echo = Server::start(&["--mode", "user", "--listen", "127.0.0.1:0"])?;
+    let proxy = Proxy::start("kernel", echo.address, &[])?;
+    overlap(proxy.address.port())?;
+    let summary = proxy.finish()?;
+    ensure!(number(&summary, "/kernel/overlaps")? > 0, "{summary}");
+    ensure!(number(&summary, "/kernel/bytes_up")? == 40_000, "{summary}");
+    Ok(())
 }
 
 /// Nothing by the other engine.

@@ -1,5 +1,5 @@
-//! Socket options that no safe interface has: socket(7), `SO_COOKIE`, `SO_NETNS_COOKIE` and `SO_RCVLOWAT`;
-//! tcp(7), `TCP_WINDOW_CLAMP`.
+//! Socket options that no safe interface has: socket(7), `SO_COOKIE`, `SO_NETNS_COOKIE`, `SO_RCVLOWAT` and
+//! `SO_ATTACH_BPF`; tcp(7), `TCP_WINDOW_CLAMP`.
 use nix::errno::Errno;
 use nix::libc;
 use std::os::fd::{AsFd, AsRawFd};
@@ -79,6 +79,16 @@ pub fn window_clamp(socket: impl AsFd) -> Result<libc::c_int, Errno> {
 /// Those of setsockopt(2).
 pub fn set_window_clamp(socket: impl AsFd, bytes: libc::c_int) -> Result<(), Errno> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
+}
+
+/// Has a program of the kind `socket` say how much of each segment TCP gets; it takes the place of the one
+/// before (socket(7), `SO_ATTACH_BPF`).
+///
+/// # Errors
+/// Those of setsockopt(2): EPERM where the socket's filter is locked.
+pub fn attach_filter(socket: impl AsFd, program: impl AsFd) -> Result<(), Errno> {
+    let program = program.as_fd().as_raw_fd();
+    set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, program)
 }
 
 fn set(

@@ -91,4 +91,7 @@ pub struct Without {
     pub kick: bool,
     pub drain: bool,
     pub records_deleted: bool,
+    pub brake: bool,
+    /// User space that is told to close a window, and comes too late.
+    pub hold_back: bool,
 }

@@ -164,6 +164,92 @@ fn without_the_limit_the_kernel_takes_everything() {
     }
 }
 
+/// Writes until nothing is taken for a while.
+fn fill(stream: &mut TcpStream, most: usize) -> (usize, Option<ErrorKind>) {
+    let patience = Some(Duration::from_secs(1));
+    stream.set_write_timeout(patience).unwrap();
+    let chunk = vec![7; 64 << 10];
+    let mut sent = 0;
+    while sent < most {
+        match stream.write(&chunk) {
+            Ok(n) => sent += n,
+            Err(error) => return (sent, Some(error.kind())),
+        }
+    }
+    (sent, None)
+}
+
+fn drain(stream: &mut TcpStream, bytes: usize) {
+    let mut buffer = vec![0; 64 << 10];
+    let mut got = 0;
+    while got < bytes {
+        let n = stream.read(&mut buffer).unwrap();
+        assert!(n > 0, "{got} of {bytes} came");
+        got += n;
+    }
+}
+
+/// A network of this thread's, and of those that it starts, in which TCP takes little from who sends.
+fn small_buffers() {
+    use nix::sched::{CloneFlags, unshare};
+    unshare(CloneFlags::CLONE_NEWNET).unwrap();
+    let mut ip = std::process::Command::new("ip");
+    assert!(
+        ip.args(["link", "set", "lo", "up"])
+            .status()
+            .unwrap()
+            .success()
+    );
+    std::fs::write("/proc/sys/net/ipv4/tcp_wmem", "4096 16384 16384").unwrap();
+}
+
+/// Neither side reads, and user space closes no window: what the client sends waits, uncharged, behind what
+/// the kernel has for it.
+#[test]
+fn without_the_brake_a_late_user_space_costs_the_connection() {
+    let _alone = alone();
+    if nix::unistd::geteuid().is_root() {
+        small_buffers();
+    }
+    for brake in [true, false] {
+        let (listener, to) = upstream();
+        let Some(mut plan) = plan(to) else { return };
+        plan.without = Without {
+            brake: !brake,
+            hold_back: true,
+            ..Without::default()
+        };
+        let server = ProxyServer::start(&plan).unwrap();
+        let mut client = client(&server);
+        let (mut served, _) = listener.accept().unwrap();
+        let (down, _) = fill(&mut served, 256 << 20);
+        let (up, why) = fill(&mut client, 256 << 20);
+        let report = server.report().unwrap();
+        let kernel = report.kernel.unwrap();
+        if !brake {
+            assert_eq!(kernel.over_limit, 1, "{up}: {report:?}");
+            assert!(
+                why.is_some_and(|why| why != ErrorKind::WouldBlock),
+                "{up}: {report:?}"
+            );
+            server.stop().unwrap();
+            continue;
+        }
+        assert_eq!(why, Some(ErrorKind::WouldBlock), "{up}: {report:?}");
+        assert!(
+            kernel.segments_refused > 0 && kernel.over_limit == 0,
+            "{report:?}"
+        );
+        // Everything comes after all, in whatever time TCP takes to send again.
+        let patience = Some(Duration::from_secs(100));
+        served.set_read_timeout(patience).unwrap();
+        drain(&mut client, down);
+        drain(&mut served, up);
+        drop((client, served));
+        server.stop().unwrap();
+    }
+}
+
 /// Keys in the youngest map of that name.
 fn keys(name: &str) -> usize {
     use libbpf_rs::{MapCore, MapHandle, query::MapInfoIter};

@@ -409,6 +409,8 @@ impl<'a> Worker<'a> {
                     self.leave(key, true, |counters| &counters.over_limit)?;
                     continue;
                 }
+                #[cfg(test)]
+                Notice::HoldBack { .. } if self.plan.without.hold_back => {}
                 Notice::HoldBack { .. } => pipe.hold_back(&connection.streams[side]),
                 Notice::User { .. } => {
                     pipe.has_kernel(false);

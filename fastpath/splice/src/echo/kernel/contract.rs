@@ -102,10 +102,12 @@ pub struct KernelCounts {
     /// Notices to user space that had to be repeated.
     pub events_late: u64,
     pub verdicts: u64,
+    /// Packets that began with bytes that had come before: a part that was sent again.
+    pub overlaps: u64,
 }
 
 impl KernelCounts {
-    pub(super) const WORDS: usize = 16;
+    pub(super) const WORDS: usize = 17;
 
     pub(super) fn from_words(words: &[u64; Self::WORDS]) -> KernelCounts {
         let [
@@ -125,6 +127,7 @@ impl KernelCounts {
             no_record,
             events_late,
             verdicts,
+            overlaps,
         ] = *words;
         KernelCounts {
             enrolled,
@@ -143,6 +146,7 @@ impl KernelCounts {
             no_record,
             events_late,
             verdicts,
+            overlaps,
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Of `struct proxy_config`.
 pub(super) const CONFIG_BYTES: usize = 8;
 /// Of `struct proxy_way`.
-pub(super) const WAY_BYTES: usize = 64;
+pub(super) const WAY_BYTES: usize = 72;
 const REDIRECTED_AT: usize = 0;
 const PASSED_AT: usize = 8;
 const PEER_AT: usize = 16;
@@ -120,6 +120,10 @@ counts! {
     /// Notices to user space that found no room; their connections are reset.
     events_lost,
     verdicts,
+    /// That were not taken because too much lay there which nobody is charged for; their sender sends them again.
+    segments_refused,
+    /// Packets that began with bytes that had come before: a part that was sent again.
+    overlaps,
 }
 
 #[cfg(test)]

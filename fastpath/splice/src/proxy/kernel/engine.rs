@@ -28,7 +28,7 @@ pub(super) struct Told {
 }
 
 pub(in crate::proxy) struct Engine {
-    object: Object,
+    pub(super) object: Object,
     pub(super) ways: MapHandle,
     pub(super) progress: MapHandle,
     pub(super) targets: MapHandle,

@@ -4,7 +4,7 @@ use crate::load::option;
 use crate::proxy::ProxyError;
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 use std::net::TcpStream;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// Why user space copies from the beginning, one way at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,7 @@ impl Engine {
                 let key = cookies[side].to_ne_bytes();
                 let recorded = self.ways.update(&key, &way, MapFlags::ANY);
                 recorded.map_err(|error| why(&error))?;
+                self.attach_brake(&streams[side])?;
                 put(&self.arriving, cookies[side], &streams[side])
             });
             match arriving {
@@ -68,6 +69,20 @@ impl Engine {
             }
         }
         Ok(joined)
+    }
+}
+
+impl Engine {
+    fn attach_brake(&self, stream: &TcpStream) -> Result<(), NotJoined> {
+        #[cfg(test)]
+        if self.without.brake {
+            return Ok(());
+        }
+        let mut programs = self.object.progs_mut();
+        let program = programs.find(|program| program.name() == "proxy_brake");
+        let program = program.ok_or(NotJoined::Refused)?;
+        // Refused where the socket has a filter that is locked (SO_LOCK_FILTER).
+        option::attach_filter(stream, program.as_fd()).map_err(|_| NotJoined::Refused)
     }
 }
 
