@@ -70,12 +70,33 @@ fn too_few() -> Result<()> {
         let mut command = Command::new("prlimit");
         command.args(["--nofile=40:40", "--"]).arg(hopscope_bin());
         let server = Server::start_by(command, &["--mode", mode, "--listen", "127.0.0.1:0"])?;
-        let plan = plan(&server, 200)?;
-        run(&plan)?.ensure_all(200)?;
+        // More than it has descriptors for, and none of them ends before it has found that out.
+        let connect = |_| TcpStream::connect(server.address);
+        let waiting: Vec<TcpStream> = (0..60).map(connect).collect::<Result<_, _>>()?;
+        while open(&server)? < 40 || !is_idle(&server)? {
+            std::thread::yield_now();
+        }
+        for mut stream in waiting {
+            let mut back = [0; 5];
+            stream.write_all(b"hello")?;
+            stream.read_exact(&mut back)?;
+            ensure!(&back == b"hello", "{mode}: {back:?}");
+        }
         let summary = server.finish()?;
         ensure!(number(&summary, "/accept_failed")? > 0, "{mode}: {summary}");
     }
     Ok(())
+}
+
+/// All of its threads wait: what it could do with what has come is done.
+fn is_idle(server: &Server) -> Result<bool> {
+    for task in std::fs::read_dir(format!("/proc/{}/task", server.pid()))? {
+        let stat = std::fs::read_to_string(task?.path().join("stat"))?;
+        if !stat.contains(") S ") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// With connections of the server before still in the kernel.

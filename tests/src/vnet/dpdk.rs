@@ -3,7 +3,7 @@ use super::network;
 use anyhow::{Context, Result, ensure};
 use hopscope_netio::{PacketIo, PacketOptions, PacketPort};
 use hopscope_tests::command::run;
-use hopscope_tests::{Target, compile, counts, hopscope_bin, scratch};
+use hopscope_tests::{Target, compile, counts, hopscope_bin};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -75,7 +75,8 @@ pub(super) fn every_byte(case: &Case) -> Result<()> {
         }
     };
     let peer = build()?;
-    let socket = scratch().join("vnet.sock");
+    let place = network::Place::new()?;
+    let socket = place.join("vnet.sock");
     let back_end = BackEnd::start(&socket, &[&[port], case.serve].concat())?;
     let mut far = PacketPort::open(far, PacketOptions::default())?;
     let count = counts().pick(5_000, 200_000);

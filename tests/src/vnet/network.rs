@@ -2,6 +2,7 @@
 use anyhow::{Result, ensure};
 use hopscope_tests::command::run;
 use nix::sched::{CloneFlags, unshare};
+use std::path::PathBuf;
 use std::process::Command;
 
 pub(super) fn namespace() -> Result<()> {
@@ -15,6 +16,27 @@ pub(super) fn cable(near: &str, far: &str) -> Result<()> {
     ip(&format!("link add {near} type veth peer name {far}"))?;
     ip(&format!("link set {near} up"))?;
     ip(&format!("link set {far} up"))
+}
+
+/// For sockets: their names have 107 bytes at most (unix(7)), and a scratch directory may be deep.
+pub(super) struct Place(PathBuf);
+
+impl Place {
+    pub(super) fn new() -> Result<Place> {
+        let path = std::env::temp_dir().join(format!("hopscope-vnet-{}", std::process::id()));
+        std::fs::create_dir(&path)?;
+        Ok(Place(path))
+    }
+
+    pub(super) fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 pub(super) fn ip(arguments: &str) -> Result<()> {

@@ -2,13 +2,13 @@
 use super::dpdk::BackEnd;
 use super::network;
 use anyhow::{Result, ensure};
-use hopscope_tests::{hopscope, scratch};
+use hopscope_tests::hopscope;
 use std::os::unix::net::UnixStream;
 
 pub(super) fn run() -> Result<()> {
     network::namespace()?;
     network::cable("near", "far")?;
-    let dir = scratch();
+    let dir = network::Place::new()?;
     let path = |name: &str| dir.join(name).to_string_lossy().into_owned();
     let (socket, file, left) = (path("vnet.sock"), path("file"), path("left.sock"));
     std::fs::write(&file, "not to be lost")?;
