@@ -63,6 +63,10 @@ fn without_the_kick_early_bytes_stay_where_they_are() {
         served
             .set_read_timeout(Some(Duration::from_secs(20)))
             .unwrap();
+        // These are not early: without the kick they would stay as well.
+        while keys("proxy_arriving") < 2 {
+            std::thread::yield_now();
+        }
         // The first bytes back have gone through: both sockets are joined.
         served.write_all(b"220").unwrap();
         client.read_exact(&mut [0; 3]).unwrap();
