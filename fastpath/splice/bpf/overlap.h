@@ -33,7 +33,9 @@ static __always_inline enum cut cut_known(struct __sk_buff *skb, __u32 *next)
 				  (void *)at + bpf_core_field_offset(struct tcp_skb_cb, end_seq)))
 		return NOT_CUT;
 	known = *next - cb.seq;
-	*next = cb.end_seq;
+	/* Never back, or what follows a packet that is known as a whole would be judged by its end. */
+	if ((__s32)(cb.end_seq - *next) > 0)
+		*next = cb.end_seq;
 	if ((__s32)known <= 0)
 		return NOTHING_CUT;
 	if (known >= skb->len)
