@@ -157,9 +157,7 @@ impl Count {
             Count::UnverifiedFull => "not compared: no memory to keep sums",
             Count::VerifiedOpen => "directions of connections still open, of which the same",
             Count::UnverifiedOpen => "not compared: still open, with bytes on their way",
-            Count::EndsOpen => {
-                "sockets that joined and were still open at the end: plain TCP from then on"
-            }
+            Count::EndsOpen => "sockets that joined and were not closed when it ended",
         }
     }
 }
