@@ -5,6 +5,7 @@
 pub mod bridge;
 pub mod capture;
 pub mod clock;
+mod discard;
 mod error;
 mod lengths;
 mod memory;
@@ -16,6 +17,7 @@ mod sys;
 mod tap;
 mod xdp;
 
+pub use discard::DiscardPort;
 pub use error::PortError;
 pub use memory::{MemoryOptions, MemoryPort, WhenFull, memory_loop, memory_pair};
 pub use name::{NotAPort, OpenOptions, PortName};

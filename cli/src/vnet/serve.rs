@@ -2,7 +2,7 @@
 use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_netio::{
-    OpenOptions, PacketIo, PacketOptions, PacketPort, PortName, TapOptions, TapPort,
+    DiscardPort, OpenOptions, PacketIo, PacketOptions, PacketPort, PortName, TapOptions, TapPort,
 };
 use hopscope_vnet::policy::Kind;
 use hopscope_vnet::serve::{DeferKicks, Plan, Server};
@@ -42,6 +42,9 @@ pub struct ServeArgs {
     /// The same through an XDP socket, which takes all frames of its queue from the kernel
     #[arg(long, value_name = "DEVICE[:QUEUE]", group = "port")]
     xdp: Option<String>,
+    /// No device: what the guest sends is counted and gone, and nothing comes. For measuring
+    #[arg(long, group = "port")]
+    discard: bool,
     /// Where the device is: a name of `ip netns`, or a path
     #[arg(long, value_name = "NAME|PATH")]
     netns: Option<String>,
@@ -81,7 +84,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         socket: args.socket.clone(),
         client: args.client,
         ports,
-        segments: args.tap.is_some() && !args.no_offload,
+        segments: (args.tap.is_some() || args.discard) && !args.no_offload,
         event_idx: args.kick_policy != Kicks::Flags,
         rx_calls: args.rx_call_policy,
         tx_calls: args.tx_call_policy,
@@ -176,6 +179,9 @@ fn open(args: &ServeArgs) -> anyhow::Result<Vec<Box<dyn PacketIo>>> {
     if let Some(device) = &args.veth {
         let port = PacketPort::open(device, PacketOptions::default())?;
         return Ok(vec![Box::new(port)]);
+    }
+    if args.discard {
+        return Ok(vec![Box::new(DiscardPort::default())]);
     }
     let name = format!("xdp:{}", args.xdp.as_deref().unwrap_or_default());
     let name: PortName = name.parse()?;
