@@ -8,6 +8,10 @@ use std::io;
 pub enum PortError {
     #[error("no network device named {name}: `ip link` lists those of this network namespace")]
     NoDevice { name: String },
+    #[error(
+        "no network device can be named {name}: take 1 to 15 letters, digits or such, neither /, :, % nor spaces"
+    )]
+    BadName { name: String },
     #[error("{what} needs {capability}: run as root, or grant it with setcap")]
     NotPermitted {
         what: String,

@@ -42,10 +42,12 @@ impl TapPort {
     /// Makes the device `name`, sets it up, and opens its queues.
     ///
     /// # Errors
-    /// The name is taken, no `CAP_NET_ADMIN`, no `/dev/net/tun`.
+    /// The name is taken or cannot be one, no `CAP_NET_ADMIN`, no `/dev/net/tun`.
     pub fn open(name: &str, options: TapOptions) -> Result<Vec<TapPort>, PortError> {
         let failed = |what: &'static str| move |e| PortError::device(name, what, e);
-        // The check of a name that no device can have.
+        if !can_be_made(name) {
+            return Err(PortError::BadName { name: name.into() });
+        }
         let interface = Interface::named(name).map_err(failed("naming it"))?;
         if interface.index().is_ok() {
             return Err(PortError::Busy {
@@ -197,6 +199,12 @@ impl PacketIo for TapPort {
             ..self.counters
         })
     }
+}
+
+/// As `dev_valid_name` of the kernel; and a `%` would have it choose another name.
+fn can_be_made(name: &str) -> bool {
+    let fair = |c: char| !(c.is_whitespace() || c.is_control() || "/:%".contains(c));
+    (1..=15).contains(&name.len()) && !matches!(name, "." | "..") && name.chars().all(fair)
 }
 
 /// What the kernel could not queue for the device, all its queues together.
