@@ -5,8 +5,14 @@ use hopscope_tests::{Requirement, Suite, hopscope};
 use serde_json::Value;
 
 mod dpdk;
+mod front_end;
 mod network;
+mod privileges;
 mod refused;
+mod refused_messages;
+mod serving;
+mod soak;
+mod vanishing;
 
 pub(crate) fn register(suite: &mut Suite) {
     suite.case("vnet::sim_gives_the_same_bits", &[], same_bits);
@@ -18,6 +24,27 @@ pub(crate) fn register(suite: &mut Suite) {
         suite.case(name, &[Netns, Dpdk], move || dpdk::every_byte(&case));
     }
     suite.case("vnet::serve_refuses_what_cannot_be", &[Netns], refused::run);
+    suite.case(
+        "vnet::serve_refuses_what_may_not_be_said",
+        &[],
+        refused_messages::run,
+    );
+    suite.case(
+        "vnet::serve_outlives_memory_that_is_cut",
+        &[],
+        vanishing::cut,
+    );
+    suite.case(
+        "vnet::serve_outlives_a_lack_of_huge_pages",
+        &[],
+        vanishing::no_page_left,
+    );
+    suite.case("vnet::serve_lasts", &[], soak::run);
+    suite.case(
+        "vnet::serve_gives_up_its_privileges",
+        &[Netns],
+        privileges::run,
+    );
 }
 
 fn sim(arguments: &[&str]) -> Result<String> {

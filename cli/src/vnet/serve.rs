@@ -5,7 +5,7 @@ use hopscope_netio::{
     DiscardPort, OpenOptions, PacketIo, PacketOptions, PacketPort, PortName, TapOptions, TapPort,
 };
 use hopscope_vnet::policy::Kind;
-use hopscope_vnet::serve::{DeferKicks, Plan, Server};
+use hopscope_vnet::serve::{DeferKicks, Plan, RunAs, Server};
 use nix::sched::{CloneFlags, setns};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
@@ -51,6 +51,9 @@ pub struct ServeArgs {
     /// Pairs of queues, with --tap; one thread serves all of them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=32))]
     queues: u16,
+    /// Run as this user, with its groups, once everything is open. Capabilities are given up either way
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
     /// Offer neither checksums nor segments to be left undone
     #[arg(long)]
     no_offload: bool,
@@ -79,6 +82,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         let end = stopped.try_clone().context("taking over signals")?;
         signal_hook::low_level::pipe::register(signal, end).context("taking over signals")?;
     }
+    let user = args.user.as_deref().map(RunAs::named).transpose()?;
     let ports = ports(&args)?;
     let plan = Plan {
         socket: args.socket.clone(),
@@ -94,6 +98,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         },
     };
     let server = Server::start(plan)?;
+    server.drop_privileges(user.as_ref())?;
     say_ready(&args)?;
     let mut unsaid = Ok(());
     let counts = server.run(stop.as_fd(), &mut |notice| {

@@ -21,15 +21,23 @@ mod header;
 mod listen;
 mod memory;
 mod pair;
+#[allow(unsafe_code)]
+mod privileges;
 mod queue;
 mod receive;
 mod run;
 mod session;
 mod transmit;
+#[allow(unsafe_code)]
+mod vanished;
 mod wire;
 
 pub use counts::{Drops, PairCounts, PortCounts, QueueCounts, ServeCounts};
 pub use error::{Broken, ServeError};
 pub use feature::Taken;
+pub use privileges::RunAs;
 pub use queue::{DeferKicks, QueueError};
 pub use run::{Notice, Plan, Server};
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,8 @@ const FENCED_IN: &[&str] = &[
     "fastpath/splice/src/echo/uring/submit",
     "fastpath/splice/src/load",
     "fastpath/vnet/src/serve/descriptors",
+    "fastpath/vnet/src/serve/privileges",
+    "fastpath/vnet/src/serve/vanished",
     "measure/event/src/clock",
     "measure/event/src/ring",
     "measure/probe/src/attach",

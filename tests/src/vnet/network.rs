@@ -2,7 +2,7 @@
 use anyhow::{Result, ensure};
 use hopscope_tests::command::run;
 use nix::sched::{CloneFlags, unshare};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub(super) fn namespace() -> Result<()> {
@@ -26,6 +26,10 @@ impl Place {
         let path = std::env::temp_dir().join(format!("hopscope-vnet-{}", std::process::id()));
         std::fs::create_dir(&path)?;
         Ok(Place(path))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
     }
 
     pub(super) fn join(&self, name: &str) -> PathBuf {

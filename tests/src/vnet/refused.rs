@@ -2,8 +2,9 @@
 use super::dpdk::BackEnd;
 use super::network;
 use anyhow::{Result, ensure};
-use hopscope_tests::hopscope;
+use hopscope_tests::{command, hopscope, hopscope_bin};
 use std::os::unix::net::UnixStream;
+use std::process::Command;
 
 pub(super) fn run() -> Result<()> {
     network::namespace()?;
@@ -32,6 +33,15 @@ pub(super) fn run() -> Result<()> {
             "no network device named nothing",
         ),
         (&["--socket", &left, "--tap=far"], "a device has it already"),
+        (
+            &["--socket", &left, "--tap=sixteen-letters-"],
+            "no network device can be named sixteen-letters-",
+        ),
+        (&["--socket", &left, "--tap=t%d"], "can be named t%d"),
+        (
+            &["--socket", &left, "--tap=t", "--user=none-such"],
+            "there is no user none-such",
+        ),
         (
             &["--socket", &left, "--veth=far", "--netns=none"],
             "--netns none",
@@ -67,6 +77,15 @@ pub(super) fn run() -> Result<()> {
         ensure!(out.stderr.contains(word), "{arguments:?}: {}", out.stderr);
         ensure!(out.stdout.is_empty(), "{arguments:?}: {}", out.stdout);
     }
+    without_rights(
+        &["--socket", &left, "--tap=t"],
+        "making the TAP device of t needs",
+    )?;
+    without_rights(&["--socket", &left, "--veth=far"], "CAP_NET_RAW")?;
+    without_rights(
+        &["--socket", &left, "--discard", "--user=nobody"],
+        "cannot run as nobody",
+    )?;
     let summary = back_end.stop()?;
     // And the one that asked whether anybody listens there.
     ensure!(
@@ -83,5 +102,16 @@ pub(super) fn run() -> Result<()> {
     );
     // One that a killed back end left is taken over.
     BackEnd::start(left.as_ref(), &["--veth=far"])?.stop()?;
+    Ok(())
+}
+
+/// As root without any capability: what it is started with is all that it lacks.
+fn without_rights(arguments: &[&str], word: &str) -> Result<()> {
+    let mut command = Command::new("setpriv");
+    command.args(["--inh-caps=-all", "--bounding-set=-all"]);
+    command.arg(hopscope_bin()).args(["vnet", "serve"]);
+    let out = command::run(command.args(arguments))?.expect_code(2)?;
+    ensure!(out.stderr.contains(word), "{arguments:?}: {}", out.stderr);
+    ensure!(out.stderr.lines().count() == 1, "{}", out.stderr);
     Ok(())
 }

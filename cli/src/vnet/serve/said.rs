@@ -21,6 +21,13 @@ pub(super) fn notice(notice: &Notice<'_>, as_json: bool) -> io::Result<()> {
             format!("the front end's connection ends: {broken}"),
         ),
         Notice::Gone => ("gone", "the front end has gone".into()),
+        Notice::Left { path, error } => (
+            "socket_left",
+            format!(
+                "{} is left behind: {error}; the next start takes it over",
+                path.display()
+            ),
+        ),
     };
     match as_json {
         true => {

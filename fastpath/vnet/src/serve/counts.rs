@@ -17,7 +17,7 @@ pub(super) enum Drop {
     Header,
     /// The port had cut it.
     Cut,
-    /// It waited for room in the queue, and the queue ended.
+    /// Its queue ended before it was there whole: while it waited for room, or by what the driver wrote.
     Ended,
 }
 
@@ -65,7 +65,7 @@ pub struct QueueCounts {
     pub packets: u64,
     pub bytes: u64,
     pub drops: Drops,
-    /// Chains given back to the driver.
+    /// Chains that were done with.
     pub chains: u64,
     /// Packets that had to wait for chains (received), or for room in the port (transmitted).
     pub waits: u64,

@@ -13,6 +13,12 @@ pub enum ServeError {
     NotASocket { path: PathBuf },
     #[error("cannot listen on {path}: {source}", path = path.display())]
     Listen { path: PathBuf, source: io::Error },
+    #[error("cannot connect to {path}: {source}: privileges are given up by then; --user NAME runs as one who may", path = path.display())]
+    Connect { path: PathBuf, source: io::Error },
+    #[error("there is no user {name}: `getent passwd` lists those there are")]
+    NoUser { name: String },
+    #[error("cannot run as {name}: {source}: start as root, or without --user")]
+    RunAs { name: String, source: io::Error },
     #[error(transparent)]
     Port(#[from] PortError),
     #[error(transparent)]

@@ -1,8 +1,13 @@
 //! Where front ends connect, or the one that this end connects to.
 use super::error::ServeError;
+use super::privileges::RunAs;
+use nix::fcntl::{AtFlags, OFlag, open};
+use nix::sys::stat::{Mode, fstat};
+use nix::unistd::{Uid, fchownat};
+use std::fs::Metadata;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +15,8 @@ pub(super) enum Endpoint {
     Server {
         listener: UnixListener,
         path: PathBuf,
+        /// Device and number of what the path names, until it is removed.
+        file: Option<(u64, u64)>,
     },
     Client {
         path: PathBuf,
@@ -35,7 +42,52 @@ impl Endpoint {
         };
         let listener = listener.map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        Ok(Endpoint::Server { listener, path })
+        let file = std::fs::symlink_metadata(&path).map_err(failed)?;
+        let file = Some(identity(&file));
+        Ok(Endpoint::Server {
+            listener,
+            path,
+            file,
+        })
+    }
+
+    /// Makes the socket's file `user`'s, as if it had made it.
+    ///
+    /// # Errors
+    /// The path does not name this socket any more; not permitted.
+    pub(super) fn hand_to(&self, user: &RunAs) -> Result<(), ServeError> {
+        let Endpoint::Server { path, file, .. } = self else {
+            return Ok(());
+        };
+        let failed = |error: nix::Error| failed(path, error.into());
+        // What is changed is what was looked at: others may write in that directory.
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let named = open(path, flags, Mode::empty()).map_err(failed)?;
+        let there = fstat(&named).map_err(failed)?;
+        let ours = *file == Some((there.st_dev, there.st_ino)) && there.st_nlink == 1;
+        if !ours || there.st_uid != Uid::effective().as_raw() {
+            return Err(failed(nix::Error::ESTALE));
+        }
+        let (uid, gid) = (Some(user.uid), Some(user.gid));
+        let refused = |source| user.refused(source);
+        fchownat(&named, "", uid, gid, AtFlags::AT_EMPTY_PATH).map_err(refused)
+    }
+
+    /// Removes the socket's file, unless the path names another one by now.
+    ///
+    /// # Errors
+    /// What its directory does not allow: the path, and why.
+    pub(super) fn remove(&mut self) -> Result<(), (PathBuf, io::Error)> {
+        let Endpoint::Server { path, file, .. } = self else {
+            return Ok(());
+        };
+        let (Some(file), Ok(there)) = (file.take(), std::fs::symlink_metadata(&*path)) else {
+            return Ok(());
+        };
+        match identity(&there) == file {
+            true => std::fs::remove_file(&*path).map_err(|error| (path.clone(), error)),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
@@ -50,7 +102,7 @@ impl Endpoint {
     }
 
     pub(super) fn accept(&self) -> Result<Option<UnixStream>, ServeError> {
-        let Endpoint::Server { listener, path } = self else {
+        let Endpoint::Server { listener, path, .. } = self else {
             return Ok(None);
         };
         match listener.accept() {
@@ -71,11 +123,14 @@ impl Endpoint {
         };
         match UnixStream::connect(path) {
             Ok(stream) => Ok(Some(stream)),
-            Err(error) => match error.kind() {
+            Err(source) => match source.kind() {
                 ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::WouldBlock => {
                     Ok(None)
                 }
-                _ => Err(failed(path, error)),
+                _ => Err(ServeError::Connect {
+                    path: path.clone(),
+                    source,
+                }),
             },
         }
     }
@@ -83,11 +138,13 @@ impl Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        if let Endpoint::Server { path, .. } = self {
-            // Gone already, or not ours to remove: nobody can be told at the end.
-            let _ = std::fs::remove_file(path);
-        }
+        // After an error, which is what is said: the next start takes the socket over.
+        let _ = self.remove();
     }
+}
+
+fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 fn failed(path: &Path, source: io::Error) -> ServeError {

@@ -97,6 +97,11 @@ impl Pair {
         Ok(())
     }
 
+    /// Ends both queues without looking at their rings.
+    pub(super) fn abandon(&mut self) {
+        self.queues.iter_mut().for_each(Queue::abandon);
+    }
+
     /// Whether there is more to be done without waiting.
     pub(super) fn is_busy(&self) -> bool {
         let busy = |queue: &Queue| queue.live.is_some() && queue.ready && !queue.blocked;

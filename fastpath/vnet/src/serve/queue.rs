@@ -143,13 +143,18 @@ impl Queue {
         Ok(Some(live.back.queue.base()))
     }
 
-    /// Gives the queue up: what its driver wrote cannot be.
-    pub(super) fn give_up(&mut self) {
+    /// Ends the queue where its ring is not there any more.
+    pub(super) fn abandon(&mut self) {
         if let Some(mut live) = self.live.take() {
             self.counts
                 .call_policy
                 .add(live.back.notifier().policy().counts());
         }
+    }
+
+    /// Gives the queue up: what its driver wrote cannot be.
+    pub(super) fn give_up(&mut self) {
+        self.abandon();
         self.counts.broken += 1;
         self.broken = true;
         // Whether anybody listens is the front end's affair.

@@ -40,9 +40,9 @@ impl Queue {
             }
             let (len, placed) = match self.pending.take() {
                 Some(packet) => {
-                    let placed = place(live, memory, &packet.bytes, packet.offload)?;
+                    let placed = place(live, memory, &packet.bytes, packet.offload);
                     let len = packet.bytes.len();
-                    if matches!(placed, Placed::Wait) {
+                    if matches!(placed, Ok(Placed::Wait)) {
                         self.pending = Some(packet);
                     }
                     (len, placed)
@@ -67,9 +67,10 @@ impl Queue {
                         self.ready = false;
                         break;
                     };
-                    (len, placed?)
+                    (len, placed)
                 }
             };
+            let placed = placed.inspect_err(|_| self.counts.drops.count(Drop::Ended))?;
             match placed {
                 Placed::Dropped(why) => self.counts.drops.count(why),
                 Placed::Wait => {

@@ -5,6 +5,7 @@ use super::error::{Broken, ServeError};
 use super::feature::{self, Taken, Unfinished};
 use super::listen::Endpoint;
 use super::pair::Pair;
+use super::privileges::{self, RunAs};
 use super::queue::{DeferKicks, Queue, QueueError};
 use super::session::{Around, Failed, Session};
 use crate::Ns;
@@ -15,9 +16,10 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Shorter waits are spent looking: a timer that wakes a thread comes some 50 us late.
@@ -45,10 +47,22 @@ pub struct Plan {
 pub enum Notice<'a> {
     Connected,
     TurnedAway,
-    Queue { n: usize, size: u16, taken: Taken },
-    Broken { n: usize, error: &'a QueueError },
+    Queue {
+        n: usize,
+        size: u16,
+        taken: Taken,
+    },
+    Broken {
+        n: usize,
+        error: &'a QueueError,
+    },
     BrokenOff(&'a Broken),
     Gone,
+    /// The socket's file could not be removed at the end.
+    Left {
+        path: &'a Path,
+        error: &'a io::Error,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,6 +161,18 @@ impl Server {
         })
     }
 
+    /// Gives up what was needed to open everything: all capabilities, any way to new ones, and the user, if
+    /// there is another to run as; the socket is that one's then. To be called while there is one thread.
+    ///
+    /// # Errors
+    /// The kernel refuses to change the user.
+    pub fn drop_privileges(&self, user: Option<&RunAs>) -> Result<(), ServeError> {
+        if let Some(user) = user {
+            self.endpoint.hand_to(user)?;
+        }
+        privileges::drop_all(user)
+    }
+
     /// Serves until `stop` is readable. Then the queues end in order, so that another back end can go on there.
     ///
     /// # Errors
@@ -164,31 +190,44 @@ impl Server {
         let mut events = vec![EpollEvent::empty(); 64];
         loop {
             let timeout = self.timeout()?;
-            let ready = match self.epoll.wait(&mut events, timeout) {
-                Ok(ready) => ready,
-                Err(Errno::EINTR) => 0,
-                Err(errno) => return Err(system("waiting")(errno)),
-            };
-            if self.session.is_none()
-                && let Some(stream) = self.endpoint.try_connect()?
-            {
-                self.connected(stream, say)?;
+            if self.step(&mut events, timeout, say)? {
+                return self.stopped(say);
             }
-            for event in &events[..ready] {
-                match Token::of(event.data()) {
-                    Token::Stop => return self.stopped(say),
-                    Token::Listener => self.accept(say)?,
-                    Token::FrontEnd => self.listen(say)?,
-                    Token::Timer => {
-                        // Not yet, or already: the deadlines themselves are looked at below.
-                        let _ = self.timer.wait();
-                    }
-                    Token::Kick(n) => self.kicked(n, say),
-                    Token::Port(n) => self.pairs[n].port_is(event.events())?,
-                }
-            }
-            self.turn(say)?;
         }
+    }
+
+    /// Waits for something, then does a piece of everything that there is to do; true: it is to end.
+    fn step(
+        &mut self,
+        events: &mut [EpollEvent],
+        timeout: EpollTimeout,
+        say: &mut dyn FnMut(Notice<'_>),
+    ) -> Result<bool, ServeError> {
+        let ready = match self.epoll.wait(events, timeout) {
+            Ok(ready) => ready,
+            Err(Errno::EINTR) => 0,
+            Err(errno) => return Err(ServeError::system("waiting")(errno)),
+        };
+        if self.session.is_none()
+            && let Some(stream) = self.endpoint.try_connect()?
+        {
+            self.connected(stream, say)?;
+        }
+        for event in &events[..ready] {
+            match Token::of(event.data()) {
+                Token::Stop => return Ok(true),
+                Token::Listener => self.accept(say)?,
+                Token::FrontEnd => self.listen(say)?,
+                Token::Timer => {
+                    // Not yet, or already: the deadlines themselves are looked at below.
+                    let _ = self.timer.wait();
+                }
+                Token::Kick(n) => self.kicked(n, say),
+                Token::Port(n) => self.pairs[n].port_is(event.events())?,
+            }
+        }
+        self.turn(say)?;
+        Ok(false)
     }
 
     fn timeout(&mut self) -> Result<EpollTimeout, ServeError> {
@@ -222,12 +261,29 @@ impl Server {
         };
         let mut failed = Vec::new();
         for pair in &mut self.pairs {
-            pair.turn(&session.memory, self.clock, &mut failed)?;
+            pair.turn(&session.mapped.memory, self.clock, &mut failed)?;
+        }
+        if let Err(broken) = session.there() {
+            self.break_off(&broken, say);
+            return Ok(());
         }
         for (n, error) in &failed {
             say(Notice::Broken { n: *n, error });
         }
         Ok(())
+    }
+
+    fn break_off(&mut self, broken: &Broken, say: &mut dyn FnMut(Notice<'_>)) {
+        self.counts.broken_off += 1;
+        say(Notice::BrokenOff(broken));
+        if let Some(session) = self.session.take() {
+            session.close(&mut Around {
+                pairs: &mut self.pairs,
+                epoll: &self.epoll,
+                clock: self.clock,
+                say,
+            });
+        }
     }
 
     fn kicked(&mut self, n: usize, say: &mut dyn FnMut(Notice<'_>)) {
@@ -312,6 +368,23 @@ impl Server {
             pair.port.flush()?;
             self.counts.pairs.push(pair.counts()?);
         }
+        if let Err((path, error)) = &self.endpoint.remove() {
+            say(Notice::Left { path, error });
+        }
         Ok(self.counts)
+    }
+}
+
+#[cfg(test)]
+impl Server {
+    /// One step that does not wait, as [`Server::run`] does it.
+    pub(super) fn step_once(&mut self, say: &mut dyn FnMut(Notice<'_>)) -> Result<(), ServeError> {
+        self.timeout()?;
+        self.step(&mut [EpollEvent::empty(); 64], EpollTimeout::ZERO, say)
+            .map(drop)
+    }
+
+    pub(super) fn end(self, say: &mut dyn FnMut(Notice<'_>)) -> Result<ServeCounts, ServeError> {
+        self.stopped(say)
     }
 }

@@ -3,23 +3,23 @@ use super::clock::Clock;
 use super::doorbell::Bell;
 use super::error::{Broken, ServeError};
 use super::feature::Taken;
-use super::memory;
+use super::memory::{self, Mapped};
 use super::pair::{Pair, watch};
 use super::queue::{Queue, QueueError};
 use super::run::{Notice, Token};
 use super::wire::{Read, Wire};
-use crate::ring::Memory;
 use crate::vhost::{Change, Control, Doorbell, Header, Request};
 use nix::sys::epoll::Epoll;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 pub(super) struct Session {
-    wire: Wire,
     control: Control,
-    pub(super) memory: Memory,
+    pub(super) mapped: Mapped,
     /// What the ports were told last.
     told: Option<Taken>,
+    // The last to go: a front end that sees its end finds everything given back.
+    wire: Wire,
 }
 
 /// What else a session needs of the back end.
@@ -55,7 +55,7 @@ impl Session {
         Session {
             wire: Wire::new(socket),
             control,
-            memory: Memory::default(),
+            mapped: Mapped::default(),
             told: None,
         }
     }
@@ -71,10 +71,19 @@ impl Session {
                 Read::Later => return Ok(true),
                 Read::Ended => return Ok(false),
                 Read::Message(header, request, descriptors) => {
-                    self.hear(around, header, request, descriptors)?;
+                    let heard = self.hear(around, header, request, descriptors);
+                    // Then it is the cause of whatever else went wrong.
+                    self.there()?;
+                    heard?;
                 }
             }
         }
+    }
+
+    /// # Errors
+    /// The guest's memory is not there any more.
+    pub(super) fn there(&self) -> Result<(), Broken> {
+        self.mapped.vanished().map_or(Ok(()), Err)
     }
 
     fn hear(
@@ -93,7 +102,7 @@ impl Session {
             Change::Nothing | Change::Queue(_) => {}
             Change::Memory => {
                 self.end_all(around);
-                self.memory = memory::map(self.control.regions(), descriptors)?;
+                self.mapped = memory::map(self.control.regions(), descriptors)?;
             }
             Change::Doorbell { queue, which, .. } => {
                 self.doorbell(around, queue, which, descriptors)?;
@@ -177,7 +186,7 @@ impl Session {
                 continue;
             };
             let size = layout.size;
-            match queue.begin(layout, taken, base, &self.memory) {
+            match queue.begin(layout, taken, base, &self.mapped.memory) {
                 Ok(()) => (around.say)(Notice::Queue { n, size, taken }),
                 Err(error) => {
                     queue.give_up();
@@ -193,7 +202,7 @@ impl Session {
     fn end(&mut self, around: &mut Around<'_>, n: usize) {
         let clock = around.clock;
         let Some(queue) = around.queue(n) else { return };
-        match queue.end(&self.memory, clock) {
+        match queue.end(&self.mapped.memory, clock) {
             Ok(Some(base)) => self.control.base(n, base),
             Ok(None) => {}
             Err(error) => {
@@ -211,7 +220,10 @@ impl Session {
 
     /// The connection is over: the queues end, and nobody's doorbells are kept.
     pub(super) fn close(mut self, around: &mut Around<'_>) {
-        self.end_all(around);
+        match self.there() {
+            Ok(()) => self.end_all(around),
+            Err(_) => around.pairs.iter_mut().for_each(Pair::abandon),
+        }
         let epoll = around.epoll;
         for n in 0..2 * around.pairs.len() {
             let Some(queue) = around.queue(n) else {

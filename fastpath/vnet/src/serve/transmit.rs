@@ -72,6 +72,7 @@ impl Queue {
                 }
             };
             live.served = live.served.saturating_add(1);
+            // Also one that cannot be given back, below: its packet went on.
             self.counts.chains += 1;
             if live.back.done(memory, id, 0, n < TURN, clock.now())? {
                 self.call(clock)?;

@@ -134,6 +134,7 @@ impl Control {
         match request {
             Request::GetFeatures => own = Some(self.offered.to_ne_bytes().to_vec()),
             Request::SetFeatures(bits) => {
+                no_log(bits, LOG_ALL, "VHOST_F_LOG_ALL")?;
                 offered(bits, self.offered)?;
                 self.features = Some(bits);
             }
@@ -141,6 +142,7 @@ impl Control {
                 own = Some(self.protocol_offered.to_ne_bytes().to_vec());
             }
             Request::SetProtocolFeatures(bits) => {
+                no_log(bits, PROTOCOL_LOG_SHMFD, "PROTOCOL_F_LOG_SHMFD")?;
                 offered(bits, self.protocol_offered)?;
                 self.protocol = bits;
             }
@@ -241,6 +243,17 @@ impl Control {
         for queue in &mut self.queues {
             (queue.kicked, queue.enabled) = (false, false);
         }
+    }
+}
+
+/// How a front end begins to follow what is written, for a migration; neither is offered.
+const LOG_ALL: u64 = 1 << 26;
+const PROTOCOL_LOG_SHMFD: u64 = 1 << 1;
+
+fn no_log(bits: u64, log: u64, request: &'static str) -> Result<(), Refused> {
+    match bits & log {
+        0 => Ok(()),
+        _ => Err(Refused::Migration { request }),
     }
 }
 

@@ -207,7 +207,21 @@ fn refusals_are_one_line_each() {
             0,
         ),
         ("features 0x2 were asked", 2, 1, state(2, 0), 0),
-        ("features 0x2 were asked", 16, 1, state(2, 0), 0),
+        ("features 0x4 were asked", 16, 1, state(4, 0), 0),
+        (
+            "live migration (PROTOCOL_F_LOG_SHMFD)",
+            16,
+            1,
+            state(2, 0),
+            0,
+        ),
+        (
+            "live migration (VHOST_F_LOG_ALL)",
+            2,
+            1,
+            state(1 << 26, 0),
+            0,
+        ),
         ("0 memory regions", 5, 1, table(&[]), 0),
         (
             "9 memory regions",
