@@ -2,6 +2,8 @@
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
+mod drive;
+mod place;
 mod serve;
 mod sim;
 
@@ -15,6 +17,8 @@ pub struct VnetArgs {
 enum What {
     /// A back end: packets of a guest to a TAP, a device or an XDP socket, and back
     Serve(serve::ServeArgs),
+    /// A front end in user space: a source, a sink, or a bridge to a TAP device
+    Drive(drive::DriveArgs),
     /// Policies against each other in virtual time: notifications, latency, throughput
     Sim(sim::SimArgs),
 }
@@ -22,6 +26,7 @@ enum What {
 pub fn run(args: VnetArgs) -> anyhow::Result<ExitCode> {
     match args.what {
         What::Serve(args) => serve::run(args),
+        What::Drive(args) => drive::run(args),
         What::Sim(args) => sim::run(args),
     }
 }

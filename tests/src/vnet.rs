@@ -5,6 +5,7 @@ use hopscope_tests::{Requirement, Suite, hopscope};
 use serde_json::Value;
 
 mod dpdk;
+mod drive;
 mod front_end;
 mod network;
 mod privileges;
@@ -23,6 +24,7 @@ pub(crate) fn register(suite: &mut Suite) {
         let name = format!("vnet::serve_gives_dpdk_every_byte_back_{}", case.name);
         suite.case(name, &[Netns, Dpdk], move || dpdk::every_byte(&case));
     }
+    drive::register(suite);
     suite.case("vnet::serve_refuses_what_cannot_be", &[Netns], refused::run);
     suite.case(
         "vnet::serve_refuses_what_may_not_be_said",

@@ -1,4 +1,5 @@
 //! `hopscope vnet serve`: a back end that carries a guest's packets.
+use super::place;
 use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_netio::{
@@ -6,9 +7,7 @@ use hopscope_netio::{
 };
 use hopscope_vnet::policy::Kind;
 use hopscope_vnet::serve::{DeferKicks, Plan, RunAs, Server};
-use nix::sched::{CloneFlags, setns};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -152,24 +151,7 @@ fn ports(args: &ServeArgs) -> anyhow::Result<Vec<Box<dyn PacketIo>>> {
     if args.queues > 1 && args.tap.is_none() {
         bail!("--queues is for --tap: a packet or XDP socket here has one");
     }
-    let Some(netns) = &args.netns else {
-        return open(args);
-    };
-    let path = match netns.contains('/') {
-        true => PathBuf::from(netns),
-        false => PathBuf::from("/run/netns").join(netns),
-    };
-    let file = File::open(&path).with_context(|| format!("--netns {netns}: {}", path.display()))?;
-    // Namespaces are the threads' own: this one goes there alone, and ends there.
-    std::thread::scope(|scope| {
-        let there = scope.spawn(|| {
-            setns(file, CloneFlags::CLONE_NEWNET).with_context(|| format!("entering {netns}"))?;
-            open(args)
-        });
-        there
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    place::within(args.netns.as_deref(), || open(args))
 }
 
 fn open(args: &ServeArgs) -> anyhow::Result<Vec<Box<dyn PacketIo>>> {

@@ -13,6 +13,14 @@ pub struct Front<R> {
     notifier: Notifier,
 }
 
+/// An entry in the ring, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Added {
+    pub id: u16,
+    /// Kick now.
+    pub kick: bool,
+}
+
 impl<R: DriverRing> Front<R> {
     /// # Errors
     /// As for [`Notifier::new`].
@@ -21,7 +29,7 @@ impl<R: DriverRing> Front<R> {
         Ok(Front { queue, notifier })
     }
 
-    /// Puts an entry into the ring. `waiting`: further ones that are at hand. True: kick now.
+    /// Puts an entry into the ring. `waiting`: further ones that are at hand.
     ///
     /// # Errors
     /// As for [`DriverRing::add`].
@@ -31,14 +39,27 @@ impl<R: DriverRing> Front<R> {
         segments: &[Segment],
         waiting: u32,
         now: Ns,
-    ) -> Result<bool, RingError> {
-        self.queue.add(memory, segments)?;
+    ) -> Result<Added, RingError> {
+        let id = self.queue.add(memory, segments)?;
         let event = Event::Published {
             waiting,
             free: self.queue.free().into(),
             peer: self.queue.device(memory)?,
         };
-        Ok(self.decide(event, now))
+        let kick = self.decide(event, now);
+        Ok(Added { id, kick })
+    }
+
+    /// The batch ends here after all: what was at hand does not come now. True: kick now.
+    ///
+    /// # Errors
+    /// As for [`DriverRing::device`].
+    pub fn pause(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
+        if self.notifier.policy().unannounced() == 0 {
+            return Ok(false);
+        }
+        let peer = self.queue.device(memory)?;
+        Ok(self.decide(Event::Due { peer }, now))
     }
 
     /// To be called at [`Notifier::hold`]'s time. True: kick now.

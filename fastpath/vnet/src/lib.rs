@@ -3,9 +3,10 @@
 //! [`policy`] decides when an end notifies the other. [`sim`] runs a driver and a device against each
 //! other in virtual time, with the same policies. [`ring`] has both ends of a queue over guest memory, and
 //! [`end`] puts a policy on each. [`vhost`] is how a front end says where the queues are, and [`serve`] a back end
-//! with all of that, a socket and a packet port.
+//! with all of that, a socket and a packet port. [`drive`] is a front end, a driver without a virtual machine.
 #![deny(unsafe_code)]
 
+pub mod drive;
 pub mod end;
 pub mod notifier;
 pub mod policy;

@@ -10,14 +10,14 @@
 //! kick ── queue ── transmit ── port                 each chain: header checked, copied, given back
 //! port ── receive ── queue ── call                  each packet: as many chains as it needs
 //! ```
-mod clock;
+pub(crate) mod clock;
 mod counts;
 #[allow(unsafe_code)]
 mod descriptors;
-mod doorbell;
+pub(crate) mod doorbell;
 mod error;
-mod feature;
-mod header;
+pub(crate) mod feature;
+pub(crate) mod header;
 mod listen;
 mod memory;
 mod pair;

@@ -1,4 +1,5 @@
-//! The back end's side of the vhost-user protocol, without a socket: bytes in, bytes and changes out.
+//! The vhost-user protocol without a socket: messages from and to bytes, and the back end's side of what they
+//! mean.
 //!
 //! A front end (QEMU, DPDK) says over a socket where the guest's memory and its queues are, and which
 //! descriptors ring. [`Request`] is one message; [`Control`] is what they add up to. Whoever owns the socket
@@ -6,8 +7,10 @@
 //! descriptors that came along. Facts: QEMU, docs/interop/vhost-user.rst.
 mod control;
 mod memory;
+mod number;
 mod refused;
 mod request;
+mod send;
 
 pub use control::{Answer, Change, Control, Doorbell, QueueState};
 pub use memory::Region;

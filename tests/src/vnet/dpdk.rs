@@ -74,7 +74,7 @@ pub(super) fn every_byte(case: &Case) -> Result<()> {
             ("--veth=near", "far")
         }
     };
-    let peer = build()?;
+    let peer = build("dpdk/virtio_peer.c")?;
     let place = network::Place::new()?;
     let socket = place.join("vnet.sock");
     let back_end = BackEnd::start(&socket, &[&[port], case.serve].concat())?;
@@ -177,7 +177,7 @@ fn drive(
     serde_json::from_str(line).with_context(|| format!("{}: {said}{log}", out.status))
 }
 
-fn echo(far: &mut PacketPort) -> Result<()> {
+pub(super) fn echo(far: &mut PacketPort) -> Result<()> {
     let mut frames = Vec::new();
     far.receive(WINDOW as usize, &mut |frame| {
         frames.push(frame.bytes.to_vec())
@@ -226,6 +226,10 @@ impl BackEnd {
         )?))
     }
 
+    pub(super) fn signal(&self, signal: Signal) -> Result<()> {
+        self.0.signal(signal)
+    }
+
     pub(super) fn stop(self) -> Result<Value> {
         self.0.signal(Signal::SIGTERM)?;
         let out = self.0.output()?;
@@ -241,12 +245,12 @@ impl BackEnd {
     }
 }
 
-fn build() -> Result<PathBuf> {
+pub(super) fn build(source: &str) -> Result<PathBuf> {
     let flags = |what| -> Result<Vec<String>> {
         let out = run(Command::new("pkg-config").args([what, "libdpdk"]))?.expect_code(0)?;
         Ok(out.stdout.split_whitespace().map(str::to_owned).collect())
     };
     let all = [vec!["-O2".to_owned()], flags("--cflags")?, flags("--libs")?].concat();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    compile("gcc", &["dpdk/virtio_peer.c"], &all)
+    compile("gcc", &[source], &all)
 }

@@ -3,14 +3,14 @@ use crate::Ns;
 use std::time::Instant;
 
 #[derive(Clone, Copy)]
-pub(super) struct Clock(Instant);
+pub(crate) struct Clock(Instant);
 
 impl Clock {
-    pub(super) fn start() -> Clock {
+    pub(crate) fn start() -> Clock {
         Clock(Instant::now())
     }
 
-    pub(super) fn now(self) -> Ns {
+    pub(crate) fn now(self) -> Ns {
         Ns(self.0.elapsed().as_nanos() as u64)
     }
 }

@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-pub(super) struct Bell(File);
+pub(crate) struct Bell(File);
 
 impl Bell {
     /// # Errors
     /// A descriptor of anything else: reading it could wait for ever, or mean something else.
-    pub(super) fn new(queue: usize, descriptor: OwnedFd) -> Result<Bell, Broken> {
+    pub(crate) fn new(queue: usize, descriptor: OwnedFd) -> Result<Bell, Broken> {
         let link = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
         let what = std::fs::read_link(link)?;
         if what.as_os_str() != "anon_inode:[eventfd]" {
@@ -23,7 +23,7 @@ impl Bell {
         Ok(Bell(descriptor.into()))
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
@@ -31,7 +31,7 @@ impl Bell {
     ///
     /// # Errors
     /// As read(2).
-    pub(super) fn rung(&self) -> Result<u64, Broken> {
+    pub(crate) fn rung(&self) -> Result<u64, Broken> {
         let mut count = [0; 8];
         match (&self.0).read_exact(&mut count) {
             Ok(()) => Ok(u64::from_ne_bytes(count)),
@@ -44,7 +44,7 @@ impl Bell {
 
     /// # Errors
     /// As write(2). One that is full is one that nobody reads, and it has rung.
-    pub(super) fn ring(&self) -> Result<(), Broken> {
+    pub(crate) fn ring(&self) -> Result<(), Broken> {
         match (&self.0).write_all(&1u64.to_ne_bytes()) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),

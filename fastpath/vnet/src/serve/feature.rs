@@ -3,17 +3,17 @@ use crate::ring::Features;
 use crate::vhost::RING_PACKED;
 use std::fmt;
 
-const CSUM: u64 = 1 << 0;
-const GUEST_CSUM: u64 = 1 << 1;
-const GUEST_TSO4: u64 = 1 << 7;
-const GUEST_TSO6: u64 = 1 << 8;
-const HOST_TSO4: u64 = 1 << 11;
-const HOST_TSO6: u64 = 1 << 12;
-const MRG_RXBUF: u64 = 1 << 15;
+pub(crate) const CSUM: u64 = 1 << 0;
+pub(crate) const GUEST_CSUM: u64 = 1 << 1;
+pub(crate) const GUEST_TSO4: u64 = 1 << 7;
+pub(crate) const GUEST_TSO6: u64 = 1 << 8;
+pub(crate) const HOST_TSO4: u64 = 1 << 11;
+pub(crate) const HOST_TSO6: u64 = 1 << 12;
+pub(crate) const MRG_RXBUF: u64 = 1 << 15;
 const MQ: u64 = 1 << 22;
 const INDIRECT: u64 = 1 << 28;
-const EVENT_IDX: u64 = 1 << 29;
-const VERSION_1: u64 = 1 << 32;
+pub(crate) const EVENT_IDX: u64 = 1 << 29;
+pub(crate) const VERSION_1: u64 = 1 << 32;
 
 const NAMES: [(u64, &str); 12] = [
     (CSUM, "csum"),
@@ -32,7 +32,7 @@ const NAMES: [(u64, &str); 12] = [
 
 /// What the packet port can finish of a frame that is not complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unfinished {
+pub(crate) enum Unfinished {
     /// Nothing: each frame is complete.
     Refused,
     /// Checksums.
@@ -42,7 +42,7 @@ pub(super) enum Unfinished {
 }
 
 /// Without `event_idx` both ends have flags alone.
-pub(super) fn offered(port: Unfinished, pairs: usize, event_idx: bool) -> u64 {
+pub(crate) fn offered(port: Unfinished, pairs: usize, event_idx: bool) -> u64 {
     let mut bits = VERSION_1 | INDIRECT | MRG_RXBUF | RING_PACKED;
     if event_idx {
         bits |= EVENT_IDX;
@@ -63,31 +63,31 @@ pub(super) fn offered(port: Unfinished, pairs: usize, event_idx: bool) -> u64 {
 
 /// What the driver took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Taken(pub(super) u64);
+pub struct Taken(pub(crate) u64);
 
 impl Taken {
-    fn has(self, bit: u64) -> bool {
+    pub(crate) fn has(self, bit: u64) -> bool {
         self.0 & bit != 0
     }
 
-    pub(super) fn ring(self) -> Features {
+    pub(crate) fn ring(self) -> Features {
         Features {
             event_idx: self.has(EVENT_IDX),
             indirect: self.has(INDIRECT),
         }
     }
 
-    pub(super) fn packed(self) -> bool {
+    pub(crate) fn packed(self) -> bool {
         self.has(RING_PACKED)
     }
 
     /// A received packet may take several chains.
-    pub(super) fn merges(self) -> bool {
+    pub(crate) fn merges(self) -> bool {
         self.has(MRG_RXBUF)
     }
 
     /// Of the header before each packet (5.1.6): the number of chains is left out of the oldest form.
-    pub(super) fn header_len(self) -> usize {
+    pub(crate) fn header_len(self) -> usize {
         match self.has(VERSION_1 | MRG_RXBUF) {
             true => 12,
             false => 10,
@@ -95,20 +95,20 @@ impl Taken {
     }
 
     /// The driver finishes a received packet's checksum itself.
-    pub(super) fn finishes_checksums(self) -> bool {
+    pub(crate) fn finishes_checksums(self) -> bool {
         self.has(GUEST_CSUM)
     }
 
     /// Segments that the driver takes as one: of TCP over IPv4, over IPv6.
-    pub(super) fn takes_segments(self) -> (bool, bool) {
+    pub(crate) fn takes_segments(self) -> (bool, bool) {
         (self.has(GUEST_TSO4), self.has(GUEST_TSO6))
     }
 
-    pub(super) fn leaves_checksums(self) -> bool {
+    pub(crate) fn leaves_checksums(self) -> bool {
         self.has(CSUM)
     }
 
-    pub(super) fn leaves_segments(self) -> (bool, bool) {
+    pub(crate) fn leaves_segments(self) -> (bool, bool) {
         (self.has(HOST_TSO4), self.has(HOST_TSO6))
     }
 }

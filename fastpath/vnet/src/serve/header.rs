@@ -3,7 +3,7 @@ use super::counts::Drop;
 use super::feature::Taken;
 use hopscope_netio::Offload;
 
-pub(super) const LONGEST: usize = 12;
+pub(crate) const LONGEST: usize = 12;
 const NEEDS_CSUM: u8 = 1;
 const GSO_NONE: u8 = 0;
 const GSO_TCPV4: u8 = 1;
@@ -12,7 +12,7 @@ const GSO_TCPV6: u8 = 4;
 const GSO_ECN: u8 = 0x80;
 
 /// Bytes 0 to 9; what is behind them says nothing when a driver sends.
-pub(super) fn decode(bytes: &[u8; LONGEST]) -> Offload {
+pub(crate) fn decode(bytes: &[u8; LONGEST]) -> Offload {
     let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
     Offload {
         flags: bytes[0] & NEEDS_CSUM,
@@ -24,7 +24,7 @@ pub(super) fn decode(bytes: &[u8; LONGEST]) -> Offload {
     }
 }
 
-pub(super) fn encode(offload: Offload, chains: u16) -> [u8; LONGEST] {
+pub(crate) fn encode(offload: Offload, chains: u16) -> [u8; LONGEST] {
     let mut bytes = [0; LONGEST];
     bytes[0] = offload.flags;
     bytes[1] = offload.gso_type;

@@ -36,4 +36,6 @@ pub enum Refused {
     Region { guest: u64, len: u64 },
     #[error("queue {queue}: {user:#x} is in no memory region")]
     NotMapped { queue: usize, user: u64 },
+    #[error("message {asked} was answered by {len} bytes for {request}")]
+    OtherAnswer { asked: u32, request: u32, len: u32 },
 }

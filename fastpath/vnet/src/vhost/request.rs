@@ -1,18 +1,18 @@
 //! Messages, from bytes.
-use super::Refused;
 use super::memory::{REGIONS_MAX, Region};
+use super::{Refused, number};
 
 /// `request`, `flags`, `size`: 32 bits each, in the order of the host's bytes.
 pub const HEADER_LEN: usize = 12;
 /// The longest is a table of eight regions.
 pub(super) const PAYLOAD_MAX: u32 = 8 + REGIONS_MAX * 32;
 
-const VERSION: u32 = 1;
-const VERSION_MASK: u32 = 3;
-const REPLY: u32 = 1 << 2;
-const NEED_REPLY: u32 = 1 << 3;
+pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION_MASK: u32 = 3;
+pub(super) const REPLY: u32 = 1 << 2;
+pub(super) const NEED_REPLY: u32 = 1 << 3;
 /// Of kick, call and error: no descriptor comes along.
-const NO_DESCRIPTOR: u64 = 1 << 8;
+pub(super) const NO_DESCRIPTOR: u64 = 1 << 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
@@ -110,71 +110,71 @@ impl Request {
     pub fn decode(header: Header, payload: &[u8], came: usize) -> Result<Request, Refused> {
         let body = |request| Body { request, payload };
         let (wanted, request) = match header.request {
-            1 => (0, body("GET_FEATURES").empty(Request::GetFeatures)?),
-            2 => (0, Request::SetFeatures(body("SET_FEATURES").u64()?)),
-            3 => (0, body("SET_OWNER").empty(Request::SetOwner)?),
-            4 => (0, body("RESET_OWNER").empty(Request::ResetOwner)?),
-            5 => {
+            number::GET_FEATURES => (0, body("GET_FEATURES").empty(Request::GetFeatures)?),
+            number::SET_FEATURES => (0, Request::SetFeatures(body("SET_FEATURES").u64()?)),
+            number::SET_OWNER => (0, body("SET_OWNER").empty(Request::SetOwner)?),
+            number::RESET_OWNER => (0, body("RESET_OWNER").empty(Request::ResetOwner)?),
+            number::SET_MEM_TABLE => {
                 let regions = body("SET_MEM_TABLE").regions()?;
                 (regions.len(), Request::SetMemTable(regions))
             }
-            6 | 7 => {
-                let request = if header.request == 6 {
+            number::SET_LOG_BASE | number::SET_LOG_FD => {
+                let request = if header.request == number::SET_LOG_BASE {
                     "SET_LOG_BASE"
                 } else {
                     "SET_LOG_FD"
                 };
                 return Err(Refused::Migration { request });
             }
-            8 => {
+            number::SET_VRING_NUM => {
                 let (queue, size) = body("SET_VRING_NUM").state()?;
                 (0, Request::SetVringNum { queue, size })
             }
-            9 => (0, Request::SetVringAddr(body("SET_VRING_ADDR").address()?)),
-            10 => {
+            number::SET_VRING_ADDR => (0, Request::SetVringAddr(body("SET_VRING_ADDR").address()?)),
+            number::SET_VRING_BASE => {
                 let (queue, base) = body("SET_VRING_BASE").state()?;
                 (0, Request::SetVringBase { queue, base })
             }
-            11 => {
+            number::GET_VRING_BASE => {
                 let (queue, _) = body("GET_VRING_BASE").state()?;
                 (0, Request::GetVringBase { queue })
             }
-            12 => {
+            number::SET_VRING_KICK => {
                 let (queue, descriptor) = body("SET_VRING_KICK").doorbell()?;
                 (
                     descriptor.into(),
                     Request::SetVringKick { queue, descriptor },
                 )
             }
-            13 => {
+            number::SET_VRING_CALL => {
                 let (queue, descriptor) = body("SET_VRING_CALL").doorbell()?;
                 (
                     descriptor.into(),
                     Request::SetVringCall { queue, descriptor },
                 )
             }
-            14 => {
+            number::SET_VRING_ERR => {
                 let (queue, descriptor) = body("SET_VRING_ERR").doorbell()?;
                 (
                     descriptor.into(),
                     Request::SetVringErr { queue, descriptor },
                 )
             }
-            15 => {
+            number::GET_PROTOCOL_FEATURES => {
                 let request = Request::GetProtocolFeatures;
                 (0, body("GET_PROTOCOL_FEATURES").empty(request)?)
             }
-            16 => {
+            number::SET_PROTOCOL_FEATURES => {
                 let bits = body("SET_PROTOCOL_FEATURES").u64()?;
                 (0, Request::SetProtocolFeatures(bits))
             }
-            17 => (0, body("GET_QUEUE_NUM").empty(Request::GetQueueNum)?),
-            18 => {
+            number::GET_QUEUE_NUM => (0, body("GET_QUEUE_NUM").empty(Request::GetQueueNum)?),
+            number::SET_VRING_ENABLE => {
                 let (queue, on) = body("SET_VRING_ENABLE").state()?;
                 (0, Request::SetVringEnable { queue, on: on != 0 })
             }
-            39 => (0, Request::SetStatus(body("SET_STATUS").u64()?)),
-            40 => (0, body("GET_STATUS").empty(Request::GetStatus)?),
+            number::SET_STATUS => (0, Request::SetStatus(body("SET_STATUS").u64()?)),
+            number::GET_STATUS => (0, body("GET_STATUS").empty(Request::GetStatus)?),
             other => return Err(Refused::Unknown(other)),
         };
         match came == wanted {
@@ -191,10 +191,10 @@ impl Request {
 /// By number, for those that can have the wrong number of descriptors.
 const NAMES: [&str; 41] = {
     let mut names = ["the message"; 41];
-    names[5] = "SET_MEM_TABLE";
-    names[12] = "SET_VRING_KICK";
-    names[13] = "SET_VRING_CALL";
-    names[14] = "SET_VRING_ERR";
+    names[number::SET_MEM_TABLE as usize] = "SET_MEM_TABLE";
+    names[number::SET_VRING_KICK as usize] = "SET_VRING_KICK";
+    names[number::SET_VRING_CALL as usize] = "SET_VRING_CALL";
+    names[number::SET_VRING_ERR as usize] = "SET_VRING_ERR";
     names
 };
 

@@ -308,3 +308,83 @@ proptest! {
         }
     }
 }
+
+fn any_request() -> impl Strategy<Value = Request> {
+    let queue = any::<u8>().prop_map(u32::from);
+    let state = (any::<u32>(), any::<u32>());
+    let region = any::<[u64; 4]>().prop_map(|[guest, len, user, offset]| Region {
+        guest,
+        len,
+        user,
+        offset,
+    });
+    prop_oneof![
+        prop::sample::select(vec![
+            Request::GetFeatures,
+            Request::SetOwner,
+            Request::ResetOwner,
+            Request::GetProtocolFeatures,
+            Request::GetQueueNum,
+            Request::GetStatus,
+        ]),
+        any::<u64>().prop_map(Request::SetFeatures),
+        any::<u64>().prop_map(Request::SetProtocolFeatures),
+        any::<u64>().prop_map(Request::SetStatus),
+        prop::collection::vec(region, 1..9).prop_map(Request::SetMemTable),
+        state.prop_map(|(queue, size)| Request::SetVringNum { queue, size }),
+        state.prop_map(|(queue, base)| Request::SetVringBase { queue, base }),
+        any::<u32>().prop_map(|queue| Request::GetVringBase { queue }),
+        (any::<u32>(), any::<bool>()).prop_map(|(queue, on)| Request::SetVringEnable { queue, on }),
+        (any::<u32>(), any::<[u64; 3]>()).prop_map(|(queue, [descriptors, used, available])| {
+            Request::SetVringAddr(QueueAddress {
+                queue,
+                descriptors,
+                used,
+                available,
+            })
+        }),
+        (queue, any::<bool>(), 0..3).prop_map(|(queue, descriptor, which)| match which {
+            0 => Request::SetVringKick { queue, descriptor },
+            1 => Request::SetVringCall { queue, descriptor },
+            _ => Request::SetVringErr { queue, descriptor },
+        }),
+    ]
+}
+
+fn descriptors_of(request: &Request) -> usize {
+    match request {
+        Request::SetMemTable(regions) => regions.len(),
+        Request::SetVringKick { descriptor, .. }
+        | Request::SetVringCall { descriptor, .. }
+        | Request::SetVringErr { descriptor, .. } => usize::from(*descriptor),
+        _ => 0,
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_a_front_end_says_is_what_a_back_end_hears(request in any_request(), reply: bool) {
+        let bytes = request.encode(reply);
+        let (head, payload) = bytes.split_at(HEADER_LEN);
+        let header = Header::decode(head.try_into().expect("twelve")).expect("known");
+        prop_assert_eq!(header.payload_len as usize, payload.len());
+        prop_assert_eq!(header.need_reply, reply);
+        let heard = Request::decode(header, payload, descriptors_of(&request));
+        prop_assert_eq!(heard, Ok(request));
+    }
+}
+
+#[test]
+fn an_answer_is_to_what_was_asked() {
+    let answer = |number: u32, flags: u32, len: usize| header(number, flags, len);
+    let asked = Request::GetFeatures;
+    assert_eq!(asked.answer_len(&answer(1, 5, 8)), Ok(8));
+    assert_eq!(asked.answer_len(&answer(1, 6, 8)), Err(Refused::Version(2)));
+    for (number, flags, len) in [(2, 5, 8), (1, 1, 8), (1, 5, 4)] {
+        let refused = asked.answer_len(&answer(number, flags, len));
+        assert!(
+            matches!(refused, Err(Refused::OtherAnswer { .. })),
+            "{refused:?}"
+        );
+    }
+}

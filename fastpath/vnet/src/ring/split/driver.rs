@@ -11,8 +11,10 @@ pub struct DriverQueue {
     features: Features,
     /// Free descriptors, the next to be used last.
     free: Vec<u16>,
-    /// By head: the descriptors of an entry that the device has.
-    outstanding: Vec<Vec<u16>>,
+    /// By head: descriptors of an entry that the device has; 0: it has none that begins there.
+    outstanding: Vec<u16>,
+    /// By descriptor of such an entry: the one behind it. What the device could have changed is not asked.
+    links: Vec<u16>,
     /// Of the available ring: published up to here.
     published: u16,
     announced: u16,
@@ -43,7 +45,8 @@ impl DriverQueue {
             fields,
             features,
             free: (0..layout.size).rev().collect(),
-            outstanding: vec![Vec::new(); layout.size.into()],
+            outstanding: vec![0; layout.size.into()],
+            links: vec![0; layout.size.into()],
             published: 0,
             announced: 0,
             next_used: 0,
@@ -83,7 +86,7 @@ impl DriverQueue {
             next: 0,
         };
         descriptor.write(memory, self.descriptor(head))?;
-        self.offer(memory, head, vec![head])?;
+        self.offer(memory, head, 1)?;
         Ok(head)
     }
 
@@ -91,12 +94,12 @@ impl DriverQueue {
         at(self.fields.0.descriptors, LEN * u64::from(index))
     }
 
-    fn offer(&mut self, memory: &Memory, head: u16, taken: Vec<u16>) -> Result<(), RingError> {
+    fn offer(&mut self, memory: &Memory, head: u16, count: u16) -> Result<(), RingError> {
         let entry = self.fields.available_entry(self.published);
         memory.store(head.to_le(), entry, Ordering::Relaxed)?;
         self.published = self.published.wrapping_add(1);
         store(memory, self.fields.available_index(), self.published)?;
-        self.outstanding[usize::from(head)] = taken;
+        self.outstanding[usize::from(head)] = count;
         Ok(())
     }
 }
@@ -112,16 +115,18 @@ impl DriverRing for DriverQueue {
             let free = self.free();
             return Err(RingError::Full { asked, free });
         }
-        let taken = self.free.split_off(self.free.len() - asked);
-        let head = *taken.last().ok_or(RingError::Empty)?;
-        // The last one taken is the head: written in the order in which the device follows.
+        let left = self.free.len() - asked;
+        let head = *self.free[left..].last().ok_or(RingError::Empty)?;
+        // The last one is the head: written in the order in which the device follows.
         for (n, segment) in segments.iter().enumerate() {
-            let index = taken[asked - 1 - n];
-            let next = (n + 1 < asked).then(|| taken[asked - 2 - n]);
+            let index = self.free[left + asked - 1 - n];
+            let next = (n + 1 < asked).then(|| self.free[left + asked - 2 - n]);
+            self.links[usize::from(index)] = next.unwrap_or(0);
             let descriptor = to_descriptor(segment, next);
             descriptor.write(memory, self.descriptor(index))?;
         }
-        self.offer(memory, head, taken)?;
+        self.free.truncate(left);
+        self.offer(memory, head, asked as u16)?;
         Ok(head)
     }
 
@@ -140,12 +145,17 @@ impl DriverRing for DriverQueue {
         memory.read_slice(&mut entry, self.fields.used_entry(self.next_used))?;
         let [i0, i1, i2, i3, l0, l1, l2, l3] = entry;
         let id = u32::from_le_bytes([i0, i1, i2, i3]);
-        let descriptors = self.outstanding.get_mut(id as usize);
-        let descriptors = descriptors.map(std::mem::take).unwrap_or_default();
-        if descriptors.is_empty() {
+        let count = self.outstanding.get_mut(id as usize);
+        let count = count.map(std::mem::take).unwrap_or(0);
+        if count == 0 {
             return Err(RingError::NotOutstanding { id });
         }
-        self.free.extend(descriptors);
+        let (before, mut index) = (self.free.len(), id as u16);
+        for _ in 0..count {
+            self.free.push(index);
+            index = self.links[usize::from(index)];
+        }
+        self.free[before..].reverse();
         self.next_used = self.next_used.wrapping_add(1);
         // Checked above: it is the number of an entry.
         Ok(Some((id as u16, u32::from_le_bytes([l0, l1, l2, l3]))))

@@ -98,7 +98,7 @@ impl Pair {
         let kick = self
             .front
             .add(&self.memory, &segment, self.to_send, self.now);
-        self.rung(kick.expect("free"));
+        self.rung(kick.expect("free").kick);
         true
     }
 

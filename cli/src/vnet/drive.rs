@@ -1,0 +1,241 @@
+//! `hopscope vnet drive`: a driver in user space, as a source, a sink or a bridge.
+use super::place;
+use anyhow::{Context, bail};
+use clap::Args;
+use hopscope_netio::{PacketIo, TapOptions, TapPort};
+use hopscope_vnet::Ns;
+use hopscope_vnet::drive::{Arm, Arrivals, DrivePlan, Driver, Rate, Source, Work};
+use hopscope_vnet::policy::Kind;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+
+mod said;
+
+/// A front end of vhost-user without a virtual machine: a driver of a network device in user space. Sends
+/// numbered UDP frames, receives them, or carries packets of a TAP device, and counts every kick and call.
+#[derive(Args)]
+pub struct DriveArgs {
+    /// The socket of vhost-user, where a back end listens
+    #[arg(long, value_name = "PATH")]
+    socket: PathBuf,
+    /// Listen there instead: the back end connects to this end (its --client)
+    #[arg(long)]
+    listen: bool,
+    /// When the back end is kicked: plain, suppress, event-idx, tam[:LIMIT], batch[:LIMIT], ahc:US:LIMIT,
+    /// ahc-window:US:LIMIT, coal:PACKETS:US, adaptive
+    #[arg(long, value_name = "POLICY", default_value = "event-idx")]
+    kick_policy: Kind,
+    /// The same for buffers that are given for receiving
+    #[arg(long, value_name = "POLICY", default_value = "batch")]
+    rx_kick_policy: Kind,
+    /// Packed rings in place of split ones
+    #[arg(long)]
+    packed: bool,
+    /// Entries of each ring: a power of two
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    ring: u16,
+    /// Leave the event index out: suppression by flags
+    #[arg(long)]
+    no_event_idx: bool,
+    /// Where a call is asked for before this end sleeps: first, the next packet that is back; three-quarters, of
+    /// all that are out
+    #[arg(long, value_name = "WHERE", value_parser = arm, default_value = "first")]
+    arm: Arm,
+    /// Waits shorter than this are spent looking; `always`: all of them, and no calls are asked for
+    #[arg(long, value_name = "US", default_value = "60")]
+    spin: Spin,
+    /// Bytes of a frame without its FCS, 60 to 1514; MIN-MAX: of all lengths between, but the same for each
+    /// buffer
+    #[arg(long, value_name = "BYTES", default_value = "64", conflicts_with_all = ["sink", "tap"])]
+    size: Sizes,
+    /// Packets a second, whether or not earlier ones are through, or saturate
+    #[arg(long, value_name = "PPS", default_value = "saturate", conflicts_with_all = ["sink", "tap"])]
+    rate: Pps,
+    /// At which gaps: even, poisson
+    #[arg(long, value_name = "HOW", value_parser = arrivals, default_value = "even", conflicts_with_all = ["sink", "tap"])]
+    arrivals: Arrivals,
+    /// Seed of --arrivals poisson
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// The frames come back: at most N are under way, and all of them are waited for
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["sink", "tap"])]
+    echo: Option<u64>,
+    /// Packets to be sent, or of ours to be received (--sink)
+    #[arg(long, value_name = "N", conflicts_with = "tap")]
+    count: Option<u64>,
+    /// Seconds to work; without it and --count until SIGTERM or SIGINT
+    #[arg(long, value_name = "SECONDS")]
+    duration: Option<f64>,
+    /// Send nothing
+    #[arg(long)]
+    sink: bool,
+    /// Make this TAP device, and carry its packets to the back end and back
+    #[arg(long, value_name = "NAME", conflicts_with = "sink")]
+    tap: Option<String>,
+    /// Where the TAP device is: a name of `ip netns`, or a path
+    #[arg(long, value_name = "NAME|PATH", requires = "tap")]
+    netns: Option<String>,
+    /// Neither checksums nor segments are left undone by the TAP device
+    #[arg(long, requires = "tap")]
+    no_offload: bool,
+    /// Create this file once both queues have started; with --listen, once a back end can connect
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+    /// One JSON object a line: ready, then a summary
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Spin(Option<Ns>);
+
+impl FromStr for Spin {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Spin, String> {
+        if text == "always" {
+            return Ok(Spin(None));
+        }
+        let us = text.parse::<u32>();
+        let us = us.map_err(|_| "microseconds, or always")?;
+        Ok(Spin(Some(Ns::from_us(us.into()))))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Sizes(usize, usize);
+
+impl FromStr for Sizes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Sizes, String> {
+        let (least, most) = text.split_once('-').unwrap_or((text, text));
+        let bytes = |word: &str| word.parse().map_err(|_| "BYTES or MIN-MAX".to_owned());
+        Ok(Sizes(bytes(least)?, bytes(most)?))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Pps(Option<f64>);
+
+impl FromStr for Pps {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Pps, String> {
+        if text == "saturate" {
+            return Ok(Pps(None));
+        }
+        let pps = text.parse().ok().filter(|pps| (0.001..=1e9).contains(pps));
+        Ok(Pps(Some(
+            pps.ok_or("0.001 to 1e9 packets a second, or saturate")?,
+        )))
+    }
+}
+
+fn arm(text: &str) -> Result<Arm, String> {
+    match text {
+        "first" => Ok(Arm::First),
+        "three-quarters" => Ok(Arm::ThreeQuarters),
+        _ => Err("first or three-quarters".into()),
+    }
+}
+
+fn arrivals(text: &str) -> Result<Arrivals, String> {
+    match text {
+        "even" => Ok(Arrivals::Even),
+        "poisson" => Ok(Arrivals::Poisson),
+        _ => Err("even or poisson".into()),
+    }
+}
+
+pub fn run(args: DriveArgs) -> anyhow::Result<ExitCode> {
+    let (stop, stopped) = UnixStream::pair().context("making a socket")?;
+    for signal in [SIGINT, SIGTERM] {
+        let end = stopped.try_clone().context("taking over signals")?;
+        signal_hook::low_level::pipe::register(signal, end).context("taking over signals")?;
+    }
+    let duration = args.duration.map(seconds).transpose()?;
+    let plan = DrivePlan {
+        socket: args.socket.clone(),
+        listen: args.listen,
+        packed: args.packed,
+        event_idx: !args.no_event_idx,
+        ring: args.ring,
+        kicks: args.kick_policy,
+        rx_kicks: args.rx_kick_policy,
+        arm: args.arm,
+        spin: args.spin.0,
+        count: args.count,
+        duration,
+        offload: !args.no_offload,
+        work: work(&args)?,
+    };
+    let mut can_connect = Ok(());
+    let driver = Driver::start(plan, &mut || can_connect = ready(&args))?;
+    can_connect?;
+    said::ready(&args, driver.taken())?;
+    if !args.listen {
+        ready(&args)?;
+    }
+    let counts = driver.run(stop.as_fd())?;
+    said::summary(&args, &counts)?;
+    if counts.tx.entries != counts.tx.packets {
+        bail!("packets do not add up: a fault of this program");
+    }
+    let wrong = counts.came.wrong + counts.came.disordered;
+    Ok(match wrong {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+fn ready(args: &DriveArgs) -> anyhow::Result<()> {
+    match &args.ready_file {
+        Some(path) => {
+            std::fs::write(path, "").with_context(|| format!("writing {}", path.display()))
+        }
+        None => Ok(()),
+    }
+}
+
+fn seconds(seconds: f64) -> anyhow::Result<Ns> {
+    if !(0.001..=1e6).contains(&seconds) {
+        bail!("--duration {seconds}: 0.001 to 1e6 seconds are possible");
+    }
+    Ok(Ns((seconds * 1e9) as u64))
+}
+
+fn work(args: &DriveArgs) -> anyhow::Result<Work> {
+    if args.sink {
+        return Ok(Work::Sink);
+    }
+    let Some(tap) = &args.tap else {
+        return Ok(Work::Source(Source {
+            shortest: args.size.0,
+            longest: args.size.1,
+            rate: match args.rate.0 {
+                None => Rate::Saturate,
+                Some(pps) => Rate::At {
+                    pps,
+                    arrivals: args.arrivals,
+                    seed: args.seed,
+                },
+            },
+            echo: args.echo,
+        }));
+    };
+    let port = place::within(args.netns.as_deref(), || {
+        let options = TapOptions {
+            queues: 1,
+            gso: !args.no_offload,
+        };
+        let port = TapPort::open(tap, options)?.into_iter().next();
+        let port = port.context("a TAP device without a queue")?;
+        Ok(Box::new(port) as Box<dyn PacketIo>)
+    })?;
+    Ok(Work::Bridge(port))
+}

@@ -1,0 +1,36 @@
+//! A front end: a driver of a network device in user space, over vhost-user.
+//!
+//! One thread does everything, in [`Driver::run`]. It looks at its rings while something is to be done soon, and
+//! sleeps otherwise, after it has asked for calls. A full ring is never waited for without that.
+//!
+//! ```text
+//! source or port ── buffer ── queue 1 ── kick by policy ── back end
+//! sink or port ── buffers ── queue 0 ── given again ── back end
+//! ```
+mod arena;
+mod bridge;
+mod counts;
+mod error;
+mod frame;
+mod handshake;
+mod pace;
+mod queue;
+mod receive;
+mod run;
+mod source;
+mod spent;
+mod watch;
+mod wire;
+
+pub use counts::{Came, DriveCounts, DriveQueueCounts, Latency, Spent};
+pub use error::DriveError;
+pub use frame::{LONGEST, SHORTEST};
+pub use pace::{Arrivals, Rate};
+pub use queue::Arm;
+pub use run::{DrivePlan, Driver, Work};
+pub use source::Source;
+
+/// Eventfds are our own here: what fails is the kernel.
+fn bell(broken: crate::serve::Broken) -> DriveError {
+    DriveError::system("using an eventfd")(std::io::Error::other(broken.to_string()))
+}

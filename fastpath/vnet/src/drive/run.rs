@@ -1,0 +1,345 @@
+//! The front end as a whole: one thread, one loop.
+use super::arena::Arena;
+use super::bridge::Bridge;
+use super::counts::{Came, DriveCounts};
+use super::error::DriveError;
+use super::handshake::{self, Wanted};
+use super::pace::Pace;
+use super::queue::{Arm, Queue};
+use super::receive::{Receiving, Sink, Taker};
+use super::source::{Sending, Source};
+use super::spent::Spending;
+use super::watch::{Seen, Watch};
+use super::wire::Wire;
+use crate::Ns;
+use crate::policy::Kind;
+use crate::serve::Taken;
+use crate::serve::clock::Clock;
+use hopscope_netio::PacketIo;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+
+/// A received frame of an ordinary MTU, in an odd number of cache lines: buffers share no places in the caches.
+const RECEIVED_LEN: u32 = 33 * 64;
+/// Rounds of the loop between looks at the socket and for the end.
+const ROUNDS: u32 = 256;
+/// A back end that gives nothing back for so long at the end will not.
+const PATIENCE: Ns = Ns(10_000_000_000);
+
+pub enum Work {
+    Source(Source),
+    /// Receives only.
+    Sink,
+    /// Carries packets of a port.
+    Bridge(Box<dyn PacketIo>),
+}
+
+pub struct DrivePlan {
+    pub socket: PathBuf,
+    /// The back end connects to this end.
+    pub listen: bool,
+    pub packed: bool,
+    pub event_idx: bool,
+    /// Entries of each ring: a power of two.
+    pub ring: u16,
+    pub kicks: Kind,
+    /// Of buffers given for receiving.
+    pub rx_kicks: Kind,
+    pub arm: Arm,
+    /// Shorter waits are spent looking; `None`: all of them are, and no calls are asked for.
+    pub spin: Option<Ns>,
+    /// Packets: sent by a source, received by a sink.
+    pub count: Option<u64>,
+    pub duration: Option<Ns>,
+    /// The port was opened for frames whose checksum or segments are left undone, where the back end agrees.
+    pub offload: bool,
+    pub work: Work,
+}
+
+enum Job {
+    Source(Sending, Sink),
+    Sink(Sink),
+    Bridge(Bridge),
+}
+
+pub struct Driver {
+    wire: Wire,
+    arena: Arena,
+    taken: Taken,
+    rx: Queue,
+    tx: Queue,
+    clock: Clock,
+    arm: Arm,
+    spin: Option<Ns>,
+    count: Option<u64>,
+    duration: Option<Ns>,
+    receiving: Receiving,
+    job: Job,
+    stopping: bool,
+}
+
+impl Driver {
+    /// Connects, negotiates, and starts both queues. `ready` is called once a back end can connect, with
+    /// [`DrivePlan::listen`].
+    ///
+    /// # Errors
+    /// No back end, or none that has what was asked for.
+    pub fn start(plan: DrivePlan, ready: &mut dyn FnMut()) -> Result<Driver, DriveError> {
+        let ring = plan.ring;
+        if !ring.is_power_of_two() || !(2..=crate::ring::SIZE_MAX).contains(&ring) {
+            return Err(DriveError::Ring(ring));
+        }
+        if let Work::Source(source) = &plan.work {
+            source.check()?;
+        }
+        let mut wire = match plan.listen {
+            true => Wire::accept(&plan.socket, ready)?,
+            false => Wire::connect(&plan.socket)?,
+        };
+        let unfinished = match &plan.work {
+            Work::Bridge(port) => plan.offload && port.capabilities().offload,
+            Work::Source(_) | Work::Sink => false,
+        };
+        let wanted = Wanted {
+            packed: plan.packed,
+            event_idx: plan.event_idx,
+            unfinished,
+        };
+        let taken = handshake::negotiate(&mut wire, wanted)?;
+        let sent_len = match &plan.work {
+            Work::Source(source) => source.buffer_len(),
+            Work::Sink => RECEIVED_LEN,
+            Work::Bridge(port) => Bridge::buffer_len(port.as_ref()),
+        };
+        let received_len = match (taken.merges(), &plan.work) {
+            (false, Work::Bridge(port)) => Bridge::buffer_len(port.as_ref()),
+            _ => RECEIVED_LEN,
+        };
+        let (arena, [rx, tx]) = Arena::new(ring, [received_len, sent_len])?;
+        let queue =
+            |n, kick, place| Queue::new(n, kick, plan.packed, taken.ring(), &arena.memory, place);
+        let rx = queue(0, plan.rx_kicks, rx)?;
+        let tx = queue(1, plan.kicks, tx)?;
+        let queues = [(rx.place(), &rx.bells), (tx.place(), &tx.bells)];
+        handshake::start(&mut wire, &arena, plan.packed, queues)?;
+        let clock = Clock::start();
+        let job = match plan.work {
+            Work::Source(source) => {
+                let pace = Pace::new(source.rate, plan.count);
+                let sending = Sending::new(source, pace, &tx, &arena.memory)?;
+                Job::Source(sending, Sink::default())
+            }
+            Work::Sink => Job::Sink(Sink::default()),
+            Work::Bridge(port) => Job::Bridge(Bridge::new(port, taken)?),
+        };
+        Ok(Driver {
+            wire,
+            arena,
+            taken,
+            rx,
+            tx,
+            clock,
+            arm: plan.arm,
+            spin: plan.spin,
+            count: plan.count,
+            duration: plan.duration,
+            receiving: Receiving::default(),
+            job,
+            stopping: false,
+        })
+    }
+
+    pub fn taken(&self) -> Taken {
+        self.taken
+    }
+
+    /// Works until `stop` is readable, or the plan's end. Then waits until everything sent is back, and ends the
+    /// queues in order.
+    ///
+    /// # Errors
+    /// The back end has gone, or what it wrote cannot be; the port fails.
+    pub fn run(mut self, stop: BorrowedFd<'_>) -> Result<DriveCounts, DriveError> {
+        let port = match &self.job {
+            Job::Bridge(bridge) => bridge.port.wait_fd(),
+            _ => None,
+        };
+        let bells = [&self.rx.bells, &self.tx.bells];
+        let mut watch = Watch::new(stop, self.wire.fd(), bells, port)?;
+        let clock = self.clock;
+        Receiving::fill(&mut self.rx, &self.arena.memory, clock)?;
+        let mut spending = Spending::begin(clock)?;
+        let begun = clock.now();
+        if let Job::Source(sending, _) = &mut self.job {
+            sending.pace.start(begun);
+        }
+        let end = self.duration.map(|duration| begun + duration);
+        let mut last_back = begun;
+        let mut rounds = 0;
+        loop {
+            let now = clock.now();
+            self.stopping |= end.is_some_and(|end| end <= now);
+            let back = self.reclaim(&mut spending, now)?;
+            let busy = back | self.turn(now)?;
+            if back {
+                last_back = now;
+            }
+            if self.is_over(now, last_back)? {
+                break;
+            }
+            rounds += 1;
+            if rounds % ROUNDS == 0 {
+                let seen = watch.look()?;
+                self.saw(seen)?;
+            }
+            if !busy {
+                self.idle(&mut watch, end, now)?;
+            }
+        }
+        self.finish(spending)
+    }
+
+    /// What the back end has sent; true: something was.
+    fn reclaim(&mut self, spending: &mut Spending, now: Ns) -> Result<bool, DriveError> {
+        let mut any = false;
+        while let Some(back) = self.tx.reclaim(&self.arena.memory)? {
+            self.tx.release(back.buffer);
+            spending.packet(now.since(back.came));
+            any = true;
+        }
+        Ok(any)
+    }
+
+    /// True: something was done.
+    fn turn(&mut self, now: Ns) -> Result<bool, DriveError> {
+        let (memory, clock) = (&self.arena.memory, self.clock);
+        self.rx.due(memory, clock, now)?;
+        self.tx.due(memory, clock, now)?;
+        let merges = self.taken.merges();
+        let taker: &mut dyn Taker = match &mut self.job {
+            Job::Source(_, sink) | Job::Sink(sink) => sink,
+            Job::Bridge(bridge) => bridge,
+        };
+        let received = self
+            .receiving
+            .turn(&mut self.rx, memory, merges, taker, clock)?;
+        let sent = match &mut self.job {
+            Job::Sink(_) => false,
+            Job::Source(sending, sink) => {
+                if self.stopping {
+                    sending.pace.end();
+                }
+                sending.turn(&mut self.tx, memory, sink.came.own, clock)?
+            }
+            Job::Bridge(_) if self.stopping => false,
+            Job::Bridge(bridge) => bridge.turn(&mut self.tx, memory, clock)?,
+        };
+        Ok(received | sent)
+    }
+
+    /// Nothing more is to be done, and everything sent is back.
+    fn is_over(&mut self, now: Ns, last_back: Ns) -> Result<bool, DriveError> {
+        let done = match &self.job {
+            Job::Source(sending, sink) => {
+                // Who was stopped does not wait for what comes back.
+                sending.done(sink.came.own) || self.stopping && sending.pace.ended()
+            }
+            Job::Sink(sink) => self.stopping || self.count.is_some_and(|n| sink.came.own >= n),
+            Job::Bridge(_) => self.stopping,
+        };
+        if !done {
+            return Ok(false);
+        }
+        let left = u64::from(self.tx.out());
+        if left > 0 && now.since(last_back) > PATIENCE {
+            let seconds = PATIENCE.0 / 1_000_000_000;
+            return Err(DriveError::Stuck { left, seconds });
+        }
+        Ok(left == 0)
+    }
+
+    /// Nothing is to be done now: looks on, or sleeps.
+    fn idle(&mut self, watch: &mut Watch, end: Option<Ns>, now: Ns) -> Result<(), DriveError> {
+        let next = match &self.job {
+            Job::Source(sending, sink) => sending.next(&self.tx, sink.came.own, now),
+            Job::Sink(_) | Job::Bridge(_) => None,
+        };
+        let holds = [self.rx.hold(), self.tx.hold()];
+        let first = holds.into_iter().flatten().chain(next).chain(end).min();
+        let left = first.map(|at| at.since(now));
+        let memory = &self.arena.memory;
+        let Some(spin) = self
+            .spin
+            .filter(|spin| left.is_none_or(|left| left > *spin))
+        else {
+            self.tx.hush(memory)?;
+            return self.rx.hush(memory);
+        };
+        if self.tx.ask(memory, self.arm)? | self.rx.ask(memory, Arm::First)? {
+            return Ok(());
+        }
+        let port = match &self.job {
+            Job::Bridge(bridge) => bridge.port.wait_fd(),
+            _ => None,
+        };
+        if let Job::Bridge(bridge) = &self.job {
+            watch.port(port, !bridge.ready, self.receiving.blocked)?;
+        }
+        // The rest is spent looking, so that a timer that comes late delays nothing.
+        let most = left
+            .map(|left| left.since(spin))
+            .or(self.stopping.then_some(PATIENCE));
+        let seen = watch.sleep(most)?;
+        self.saw(seen)
+    }
+
+    fn saw(&mut self, seen: Seen) -> Result<(), DriveError> {
+        let left = u64::from(self.tx.out());
+        if let Some(queue) = seen.given_up {
+            return Err(DriveError::GivenUp { queue, left });
+        }
+        if seen.gone {
+            return Err(DriveError::Gone { left });
+        }
+        self.stopping |= seen.stop;
+        if seen.port {
+            self.receiving.blocked = false;
+            if let Job::Bridge(bridge) = &mut self.job {
+                bridge.ready = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, spending: Spending) -> Result<DriveCounts, DriveError> {
+        let (latency, spent) = spending.end()?;
+        let memory = &self.arena.memory;
+        self.tx.pause(memory, self.clock)?;
+        handshake::stop(&mut self.wire)?;
+        // What was on its way when the queues ended.
+        self.receiving.blocked = false;
+        if let Job::Bridge(bridge) = &mut self.job {
+            bridge.ending = true;
+        }
+        let now = self.clock.now();
+        while self.turn(now)? {}
+        let (came, port) = match self.job {
+            Job::Source(_, sink) | Job::Sink(sink) => (sink.came, None),
+            Job::Bridge(mut bridge) => {
+                bridge.port.flush()?;
+                (bridge.came, Some(bridge.port.counters()?.into()))
+            }
+        };
+        let came = Came {
+            dropped: came.dropped + self.receiving.dropped,
+            ..came
+        };
+        Ok(DriveCounts {
+            tx: self.tx.finish()?,
+            rx: self.rx.finish()?,
+            came,
+            latency,
+            spent,
+            port,
+        })
+    }
+}
