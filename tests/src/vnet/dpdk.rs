@@ -163,6 +163,7 @@ fn drive(
             "--",
         ])
         .args([count.to_string(), WINDOW.to_string()])
+        .arg(if device.contains("packed") { "0" } else { "1" })
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

@@ -8,6 +8,7 @@ use vm_memory::Bytes;
 mod hostile;
 mod oracle;
 mod packed_ring;
+mod resumed;
 mod split_ring;
 mod stepped;
 mod threads;

@@ -7,6 +7,7 @@ mod descriptors;
 mod framing;
 mod guest;
 mod port;
+mod recorded;
 mod sessions;
 
 fn runner(cases: u32) -> TestRunner {
