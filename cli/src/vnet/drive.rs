@@ -175,7 +175,7 @@ pub fn run(args: DriveArgs) -> anyhow::Result<ExitCode> {
         work: work(&args)?,
     };
     let mut can_connect = Ok(());
-    let driver = Driver::start(plan, &mut || can_connect = ready(&args))?;
+    let driver = Driver::start(plan, stop.as_fd(), &mut || can_connect = ready(&args))?;
     can_connect?;
     said::ready(&args, driver.taken())?;
     if !args.listen {

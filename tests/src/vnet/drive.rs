@@ -7,6 +7,7 @@ use hopscope_tests::{Suite, Target, counts, hopscope_bin};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 mod bridge;
 mod fake;
@@ -55,6 +56,7 @@ pub(super) fn register(suite: &mut Suite) {
         &[Netns],
         refused::killed,
     );
+    suite.case("vnet::drive_waits_for_a_back_end", &[], refused::waits);
     suite.case("vnet::drive_refuses_what_cannot_be", &[], refused::run);
 }
 
@@ -71,7 +73,8 @@ pub(super) fn drive(socket: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-pub(super) fn summary(driver: Target) -> Result<Value> {
+pub(super) fn summary(mut driver: Target) -> Result<Value> {
+    driver.wait_at_most(Duration::from_secs(60))?;
     let out = driver.output()?;
     let said = String::from_utf8(out.stdout)?;
     let status = String::from_utf8_lossy(&out.stderr);

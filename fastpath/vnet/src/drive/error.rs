@@ -14,8 +14,6 @@ pub enum DriveError {
     Listen { path: PathBuf, source: io::Error },
     #[error("a ring of {0} entries: a power of two from 2 to 32768 is needed")]
     Ring(u16),
-    #[error("the back end does not offer {0}, which is needed here")]
-    Lacks(&'static str),
     #[error("the back end does not offer {feature}: {next_step}")]
     NotOffered {
         feature: &'static str,
@@ -31,6 +29,10 @@ pub enum DriveError {
     GivenUp { queue: usize, left: u64 },
     #[error("the back end gives nothing back: {left} packets are with it since {seconds} s")]
     Stuck { left: u64, seconds: u64 },
+    #[error("{missing} frames have not come back since {seconds} s")]
+    Lost { missing: u64, seconds: u64 },
+    #[error("ended before a back end connected")]
+    NobodyCame,
     #[error("frames of {len} bytes: {shortest} to {longest} can be sent")]
     Size {
         len: usize,

@@ -138,3 +138,52 @@ pub(super) fn stop(wire: &mut Wire) -> Result<(), DriveError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: u64 = !0;
+
+    fn wanted(packed: bool, event_idx: bool, unfinished: bool) -> Wanted {
+        Wanted {
+            packed,
+            event_idx,
+            unfinished,
+        }
+    }
+
+    #[test]
+    fn only_what_is_wanted_and_offered_is_taken() {
+        let taken = |offered, wanted| choose(offered, wanted).expect("enough").0;
+        let least = VERSION_1 | MRG_RXBUF | PROTOCOL_FEATURES;
+        assert_eq!(taken(ALL, wanted(false, false, false)), least);
+        assert_eq!(taken(VERSION_1, wanted(false, true, true)), VERSION_1);
+        let both = least | RING_PACKED | EVENT_IDX;
+        assert_eq!(taken(ALL, wanted(true, true, false)), both);
+    }
+
+    /// virtio 1.3, 5.1.3.1
+    #[test]
+    fn segments_are_taken_only_with_checksums() {
+        let taken = |offered| choose(offered | VERSION_1, wanted(false, false, true));
+        let taken = |offered| taken(offered).expect("enough").0 & !VERSION_1;
+        assert_eq!(taken(HOST_TSO4 | GUEST_TSO6), 0);
+        assert_eq!(taken(CSUM | HOST_TSO4 | GUEST_TSO4), CSUM | HOST_TSO4);
+        let receive = GUEST_CSUM | GUEST_TSO4 | GUEST_TSO6;
+        assert_eq!(taken(receive | HOST_TSO6), receive);
+    }
+
+    #[test]
+    fn what_is_needed_is_named() {
+        for (offered, packed, word) in [
+            (0, false, "VERSION_1"),
+            (ALL & !VERSION_1, false, "VERSION_1"),
+            (VERSION_1, true, "RING_PACKED"),
+        ] {
+            let refused = choose(offered, wanted(packed, true, true));
+            let refused = refused.expect_err(word).to_string();
+            assert!(refused.contains(word), "{refused}");
+        }
+    }
+}

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 const RECEIVED_LEN: u32 = 33 * 64;
 /// Rounds of the loop between looks at the socket and for the end.
 const ROUNDS: u32 = 256;
-/// A back end that gives nothing back for so long at the end will not.
+/// What has not come back for so long at the end will not.
 const PATIENCE: Ns = Ns(10_000_000_000);
 
 pub enum Work {
@@ -79,12 +79,16 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Connects, negotiates, and starts both queues. `ready` is called once a back end can connect, with
-    /// [`DrivePlan::listen`].
+    /// Connects, negotiates, and starts both queues. With [`DrivePlan::listen`] `ready` is called once a back end can
+    /// connect, and one is waited for until `stop` is readable.
     ///
     /// # Errors
     /// No back end, or none that has what was asked for.
-    pub fn start(plan: DrivePlan, ready: &mut dyn FnMut()) -> Result<Driver, DriveError> {
+    pub fn start(
+        plan: DrivePlan,
+        stop: BorrowedFd<'_>,
+        ready: &mut dyn FnMut(),
+    ) -> Result<Driver, DriveError> {
         let ring = plan.ring;
         if !ring.is_power_of_two() || !(2..=crate::ring::SIZE_MAX).contains(&ring) {
             return Err(DriveError::Ring(ring));
@@ -93,7 +97,7 @@ impl Driver {
             source.check()?;
         }
         let mut wire = match plan.listen {
-            true => Wire::accept(&plan.socket, ready)?,
+            true => Wire::accept(&plan.socket, stop, ready)?,
             false => Wire::connect(&plan.socket)?,
         };
         let unfinished = match &plan.work {
@@ -173,17 +177,16 @@ impl Driver {
             sending.pace.start(begun);
         }
         let end = self.duration.map(|duration| begun + duration);
-        let mut last_back = begun;
+        let mut progress = begun;
         let mut rounds = 0;
         loop {
             let now = clock.now();
             self.stopping |= end.is_some_and(|end| end <= now);
-            let back = self.reclaim(&mut spending, now)?;
-            let busy = back | self.turn(now)?;
-            if back {
-                last_back = now;
+            let busy = self.reclaim(&mut spending, now)? | self.turn(now)?;
+            if busy {
+                progress = now;
             }
-            if self.is_over(now, last_back)? {
+            if self.is_over(now, progress)? {
                 break;
             }
             rounds += 1;
@@ -236,25 +239,32 @@ impl Driver {
         Ok(received | sent)
     }
 
-    /// Nothing more is to be done, and everything sent is back.
-    fn is_over(&mut self, now: Ns, last_back: Ns) -> Result<bool, DriveError> {
-        let done = match &self.job {
+    /// Nothing more is to be done, and everything sent is back. `progress`: when something was done last.
+    fn is_over(&mut self, now: Ns, progress: Ns) -> Result<bool, DriveError> {
+        let (done, missing) = match &self.job {
             Job::Source(sending, sink) => {
+                let missing = sending.missing(sink.came.own);
                 // Who was stopped does not wait for what comes back.
-                sending.done(sink.came.own) || self.stopping && sending.pace.ended()
+                (
+                    sending.pace.ended() && (missing == 0 || self.stopping),
+                    missing,
+                )
             }
-            Job::Sink(sink) => self.stopping || self.count.is_some_and(|n| sink.came.own >= n),
-            Job::Bridge(_) => self.stopping,
+            Job::Sink(sink) => {
+                let enough = self.count.is_some_and(|n| sink.came.own >= n);
+                (self.stopping || enough, 0)
+            }
+            Job::Bridge(_) => (self.stopping, 0),
         };
-        if !done {
-            return Ok(false);
-        }
         let left = u64::from(self.tx.out());
-        if left > 0 && now.since(last_back) > PATIENCE {
-            let seconds = PATIENCE.0 / 1_000_000_000;
-            return Err(DriveError::Stuck { left, seconds });
+        let seconds = PATIENCE.0 / 1_000_000_000;
+        let waited = now.since(progress) > PATIENCE;
+        match (done, left) {
+            (true, 0) => Ok(true),
+            (true, _) if waited => Err(DriveError::Stuck { left, seconds }),
+            (false, 0) if waited && missing > 0 => Err(DriveError::Lost { missing, seconds }),
+            _ => Ok(false),
         }
-        Ok(left == 0)
     }
 
     /// Nothing is to be done now: looks on, or sleeps.
@@ -285,9 +295,8 @@ impl Driver {
             watch.port(port, !bridge.ready, self.receiving.blocked)?;
         }
         // The rest is spent looking, so that a timer that comes late delays nothing.
-        let most = left
-            .map(|left| left.since(spin))
-            .or(self.stopping.then_some(PATIENCE));
+        // Somebody who does not come is noticed.
+        let most = left.map_or(PATIENCE, |left| left.since(spin).min(PATIENCE));
         let seen = watch.sleep(most)?;
         self.saw(seen)
     }

@@ -132,8 +132,11 @@ impl Sending {
         }
     }
 
-    /// Nothing more will be sent, and what had to come back has. `back`: frames that did.
-    pub(super) fn done(&self, back: u64) -> bool {
-        self.pace.ended() && self.plan.echo.is_none_or(|_| back >= self.sent)
+    /// Frames that have to come back yet. `back`: those that did.
+    pub(super) fn missing(&self, back: u64) -> u64 {
+        match self.plan.echo {
+            Some(_) => self.sent.saturating_sub(back),
+            None => 0,
+        }
     }
 }

@@ -102,26 +102,17 @@ impl Watch {
         self.wait(EpollTimeout::ZERO)
     }
 
-    /// Sleeps until something happens, or for `most`.
+    /// Sleeps until something happens, or for `most`; 0 is not waited for.
     ///
     /// # Errors
     /// As for [`Watch::look`].
-    pub(super) fn sleep(&mut self, most: Option<Ns>) -> Result<Seen, DriveError> {
-        if let Some(most) = most {
-            // 0 would mean: no timer.
-            let left = TimeSpec::from_duration(Duration::from_nanos(most.0.max(1)));
-            let set = self
-                .timer
-                .set(Expiration::OneShot(left), TimerSetTimeFlags::empty());
-            set.map_err(DriveError::system("setting a timer"))?;
-        }
-        let seen = self.wait(EpollTimeout::NONE)?;
-        if most.is_some() {
-            self.timer
-                .unset()
-                .map_err(DriveError::system("setting a timer"))?;
-        }
-        Ok(seen)
+    pub(super) fn sleep(&mut self, most: Ns) -> Result<Seen, DriveError> {
+        // Set anew before each sleep, so that one that is left runs out unnoticed at most once. 0 would mean none.
+        let left = TimeSpec::from_duration(Duration::from_nanos(most.0.max(1)));
+        self.timer
+            .set(Expiration::OneShot(left), TimerSetTimeFlags::empty())
+            .map_err(DriveError::system("setting a timer"))?;
+        self.wait(EpollTimeout::NONE)
     }
 
     fn wait(&mut self, timeout: EpollTimeout) -> Result<Seen, DriveError> {

@@ -1,6 +1,8 @@
 //! Messages to the back end, each with its answer before the next.
 use super::error::DriveError;
 use crate::vhost::{HEADER_LEN, Request};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use std::io::{self, IoSlice, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -31,17 +33,31 @@ impl Wire {
     /// Waits for one back end that connects; the socket goes as soon as it has.
     ///
     /// # Errors
-    /// The path cannot be listened on.
-    pub(super) fn accept(path: &Path, ready: &mut dyn FnMut()) -> Result<Wire, DriveError> {
+    /// The path cannot be listened on, or `stop` was readable before.
+    pub(super) fn accept(
+        path: &Path,
+        stop: BorrowedFd<'_>,
+        ready: &mut dyn FnMut(),
+    ) -> Result<Wire, DriveError> {
         let failed = |source| DriveError::Listen {
             path: path.into(),
             source,
         };
         let listener = UnixListener::bind(path).map_err(failed)?;
         ready();
-        let accepted = listener.accept();
+        let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let mut both = [readable(listener.as_fd()), readable(stop)];
+        let came = loop {
+            match poll(&mut both, PollTimeout::NONE) {
+                Err(Errno::EINTR) => {}
+                Err(errno) => break Err(failed(errno.into())),
+                Ok(_) if both[0].any() == Some(true) => break listener.accept().map_err(failed),
+                Ok(_) => break Err(DriveError::NobodyCame),
+            }
+        };
+        // Gone already, or not ours to remove: nobody else is to find it.
         let _ = std::fs::remove_file(path);
-        Wire::new(accepted.map_err(failed)?.0).map_err(failed)
+        Wire::new(came?.0).map_err(failed)
     }
 
     fn new(socket: UnixStream) -> io::Result<Wire> {

@@ -8,16 +8,24 @@ use nix::sys::signal::Signal;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// A connection on which nothing comes for so long is stuck.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn run() -> Result<()> {
     network::namespace()?;
     let place = network::Place::new()?;
-    for (n, options) in [&[][..], &["--packed"], &["--no-offload"]]
-        .into_iter()
-        .enumerate()
-    {
+    // Whether segments are left undone: where both ends agree.
+    let ways: [(&[&str], &[&str], bool); 4] = [
+        (&[], &[], true),
+        (&["--packed"], &[], true),
+        (&["--no-offload"], &[], false),
+        (&[], &["--no-offload"], false),
+    ];
+    for (n, (options, served, long)) in ways.into_iter().enumerate() {
         let socket = place.join(&format!("{n}.sock"));
-        let back_end = BackEnd::start(&socket, &["--tap=near"])?;
+        let back_end = BackEnd::start(&socket, &[&["--tap=near"], served].concat())?;
         network::ip("addr add 10.9.0.1/24 dev near")?;
         let (said, heard) = channel();
         // Namespaces are the threads' own: what this one starts is there too.
@@ -32,6 +40,7 @@ pub(super) fn run() -> Result<()> {
                 let listener = TcpListener::bind("10.9.0.2:7")?;
                 said.send(())?;
                 let (mut stream, _) = listener.accept()?;
+                stream.set_read_timeout(Some(PATIENCE))?;
                 let mut bytes = Vec::new();
                 stream.read_to_end(&mut bytes)?;
                 stream.write_all(&bytes)?;
@@ -52,7 +61,6 @@ pub(super) fn run() -> Result<()> {
             let tx = &front["tx"];
             let number = |name: &str| tx[name].as_u64().context("a number");
             let mean = number("bytes")? / number("packets")?;
-            let long = options != ["--no-offload"];
             ensure!(
                 (mean > 1514) == long || mean < 1514,
                 "{mean} bytes a packet: {front}"
@@ -70,6 +78,7 @@ fn transfer() -> Result<usize> {
     let len = counts().pick(4 << 20, 256 << 20);
     let bytes: Vec<u8> = (0..len).map(|n: usize| ((n * 7) >> 3) as u8).collect();
     let mut stream = TcpStream::connect("10.9.0.2:7")?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     let mut back = Vec::new();
     stream.write_all(&bytes)?;
     stream.shutdown(std::net::Shutdown::Write)?;

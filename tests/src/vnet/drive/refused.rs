@@ -1,10 +1,13 @@
 //! What `vnet drive` cannot have, and what ends it: one clear line, and code 2.
-use super::{drive, fake};
+use super::{drive, fake, summary};
 use crate::vnet::{dpdk::BackEnd, network};
 use anyhow::{Result, ensure};
 use hopscope_tests::{Target, hopscope};
 use nix::sys::signal::Signal;
+use std::time::Duration;
 
+/// For a front end that has nothing to wait for.
+const PATIENCE: Duration = Duration::from_secs(60);
 const VERSION_1: u64 = 1 << 32;
 
 pub(super) fn run() -> Result<()> {
@@ -72,8 +75,9 @@ pub(super) fn killed() -> Result<()> {
         let back_end = BackEnd::start(&socket, &["--discard"])?;
         let mut command = drive(&socket, &[work]);
         command.arg("--ready-file").arg(&ready);
-        let front = Target::spawn_with_ready_file(&mut command, &ready)?;
+        let mut front = Target::spawn_with_ready_file(&mut command, &ready)?;
         back_end.signal(Signal::SIGKILL)?;
+        front.wait_at_most(PATIENCE)?;
         let out = front.output()?;
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
         ensure!(
@@ -86,5 +90,36 @@ pub(super) fn killed() -> Result<()> {
             "{work}: {said}"
         );
     }
+    Ok(())
+}
+
+/// A back end that connects, to one front end after another.
+pub(super) fn waits() -> Result<()> {
+    let dir = network::Place::new()?;
+    let (socket, ready) = (dir.join("vnet.sock"), dir.join("front"));
+    let back_end = BackEnd::start(&dir.join("vnet.sock"), &["--discard", "--client"])?;
+    for packed in [&[][..], &["--packed"]] {
+        let mut command = drive(
+            &socket,
+            &[&["--listen", "--count=100"][..], packed].concat(),
+        );
+        command.arg("--ready-file").arg(&ready);
+        let summary = summary(Target::spawn_with_ready_file(&mut command, &ready)?)?;
+        ensure!(summary["sent"] == 100, "{summary}");
+        ensure!(!socket.exists(), "the socket is left behind");
+    }
+    let back = back_end.stop()?;
+    ensure!(back["connections"] == 2, "{back}");
+    ensure!(back["pairs"][0]["tx"]["packets"] == 200, "{back}");
+    // Nobody comes.
+    let mut command = drive(&socket, &["--listen"]);
+    command.arg("--ready-file").arg(&ready);
+    let front = Target::spawn_with_ready_file(&mut command, &ready)?;
+    front.signal(Signal::SIGTERM)?;
+    let out = front.output()?;
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    ensure!(out.status.code() == Some(2), "{}: {said}", out.status);
+    ensure!(said.contains("before a back end connected"), "{said}");
+    ensure!(!socket.exists(), "the socket is left behind");
     Ok(())
 }
