@@ -2,10 +2,13 @@
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
+mod ask;
 mod drive;
 mod place;
 mod serve;
+mod set;
 mod sim;
+mod stat;
 
 #[derive(Args)]
 pub struct VnetArgs {
@@ -19,6 +22,10 @@ enum What {
     Serve(serve::ServeArgs),
     /// A front end in user space: a source, a sink, or a bridge to a TAP device
     Drive(drive::DriveArgs),
+    /// What a back end that runs counts and does, each interval; for Prometheus; which policy to take
+    Stat(stat::StatArgs),
+    /// Other policies for a back end that runs
+    Set(set::SetArgs),
     /// Policies against each other in virtual time: notifications, latency, throughput
     Sim(sim::SimArgs),
 }
@@ -27,6 +34,8 @@ pub fn run(args: VnetArgs) -> anyhow::Result<ExitCode> {
     match args.what {
         What::Serve(args) => serve::run(args),
         What::Drive(args) => drive::run(args),
+        What::Stat(args) => stat::run(&args),
+        What::Set(args) => set::run(&args),
         What::Sim(args) => sim::run(args),
     }
 }

@@ -8,6 +8,7 @@ mod dpdk;
 mod drive;
 mod front_end;
 mod network;
+mod observed;
 mod privileges;
 mod refused;
 mod refused_messages;
@@ -25,6 +26,7 @@ pub(crate) fn register(suite: &mut Suite) {
         suite.case(name, &[Netns, Dpdk], move || dpdk::every_byte(&case));
     }
     drive::register(suite);
+    observed::register(suite);
     suite.case("vnet::serve_refuses_what_cannot_be", &[Netns], refused::run);
     suite.case(
         "vnet::serve_refuses_what_may_not_be_said",

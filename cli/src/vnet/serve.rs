@@ -6,19 +6,16 @@ use hopscope_netio::{
     DiscardPort, OpenOptions, PacketIo, PacketOptions, PacketPort, PortName, TapOptions, TapPort,
 };
 use hopscope_vnet::policy::Kind;
-use hopscope_vnet::serve::{DeferKicks, Plan, RunAs, Server};
+use hopscope_vnet::serve::{Kicks, Plan, RunAs, Server};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-mod kicks;
 mod peer;
 mod said;
-
-use kicks::Kicks;
 
 /// A network device for a virtual machine, or for any other front end of vhost-user: packets of the guest go
 /// to a TAP device, a network device or an XDP socket, and those that come there go to the guest. Ends with
@@ -67,12 +64,35 @@ pub struct ServeArgs {
     /// not at all within US microseconds, after K in a row
     #[arg(long, value_name = "POLICY", default_value = "event-idx")]
     kick_policy: Kicks,
+    /// Where `vnet stat` and `vnet set` find it; without this --socket's path and .control
+    #[arg(long, value_name = "PATH", conflicts_with = "no_control")]
+    control: Option<PathBuf>,
+    /// No control socket
+    #[arg(long)]
+    no_control: bool,
+    /// Let other policies think beside the one at work, for `vnet stat --explain`
+    #[arg(long)]
+    shadows: bool,
     /// Create this file once front ends can connect
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
     /// One JSON object a line: ready, what happens, then a summary
     #[arg(long)]
     json: bool,
+}
+
+impl ServeArgs {
+    fn control(&self) -> Option<PathBuf> {
+        let path = || control_of(&self.socket);
+        (!self.no_control).then(|| self.control.clone().unwrap_or_else(path))
+    }
+}
+
+/// Beside the socket of vhost-user.
+pub(super) fn control_of(socket: &Path) -> PathBuf {
+    let mut path = socket.as_os_str().to_owned();
+    path.push(".control");
+    path.into()
 }
 
 pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
@@ -88,13 +108,11 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         client: args.client,
         ports,
         segments: (args.tap.is_some() || args.discard) && !args.no_offload,
-        event_idx: args.kick_policy != Kicks::Flags,
+        control: args.control(),
+        shadows: args.shadows,
+        kicks: args.kick_policy,
         rx_calls: args.rx_call_policy,
         tx_calls: args.tx_call_policy,
-        defer: match args.kick_policy {
-            Kicks::Defer { entries, time } => Some(DeferKicks { entries, time }),
-            Kicks::EventIdx | Kicks::Flags => None,
-        },
     };
     let server = Server::start(plan)?;
     server.drop_privileges(user.as_ref())?;
@@ -120,7 +138,7 @@ fn say_ready(args: &ServeArgs) -> anyhow::Result<()> {
         let line = serde_json::json!({
             "type": "ready", "schema": 1, "socket": args.socket, "qemu": peer,
             "tx_call_policy": args.tx_call_policy, "rx_call_policy": args.rx_call_policy,
-            "kick_policy": args.kick_policy.to_string(),
+            "kick_policy": args.kick_policy, "control": args.control(),
         });
         writeln!(std::io::stdout(), "{line}")?;
     } else {

@@ -4,7 +4,8 @@
 //! the answer. So both ends can be stepped in one thread, and every count is exact.
 use crate::Ns;
 use crate::notifier::Notifier;
-use crate::policy::{BadPolicy, Event, Kind};
+use crate::observe::Watch;
+use crate::policy::{BadPolicy, Counts, Event, Kind};
 use crate::ring::{Chain, DeviceRing, DriverRing, Memory, RingError, Segment};
 
 /// The driver's end of a queue.
@@ -87,10 +88,20 @@ impl<R: DriverRing> Front<R> {
     }
 }
 
+/// A policy that did not take over.
+#[derive(Debug, thiserror::Error)]
+pub enum Unchanged {
+    #[error(transparent)]
+    Policy(#[from] BadPolicy),
+    #[error(transparent)]
+    Ring(#[from] RingError),
+}
+
 /// The device's end of a queue.
 pub struct Back<R> {
     pub queue: R,
     notifier: Notifier,
+    pub watch: Watch,
 }
 
 impl<R: DeviceRing> Back<R> {
@@ -98,7 +109,12 @@ impl<R: DeviceRing> Back<R> {
     /// As for [`Notifier::new`].
     pub fn new(queue: R, call: Kind) -> Result<Back<R>, BadPolicy> {
         let notifier = Notifier::new(call)?;
-        Ok(Back { queue, notifier })
+        let watch = Watch::default();
+        Ok(Back {
+            queue,
+            notifier,
+            watch,
+        })
     }
 
     /// Takes the oldest available entry.
@@ -151,11 +167,66 @@ impl<R: DeviceRing> Back<R> {
     /// # Errors
     /// As for [`DeviceRing::driver`].
     pub fn pause(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
-        if self.notifier.policy().unannounced() == 0 {
+        let waits = self.notifier.policy().unannounced() > 0;
+        if !waits && self.watch.shadows.is_none() {
             return Ok(false);
         }
         let peer = self.queue.driver(memory)?;
-        Ok(self.decide(Event::Due { peer }, now))
+        self.watch.pause(peer, now);
+        Ok(waits && self.decide(Event::Due { peer }, now))
+    }
+
+    /// As [`Back::pause`], but entries that were promised a time keep it.
+    ///
+    /// # Errors
+    /// As for [`DeviceRing::driver`].
+    pub fn batch_ends(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
+        if self.notifier.hold().is_none() {
+            return self.pause(memory, now);
+        }
+        if self.watch.shadows.is_some() {
+            let peer = self.queue.driver(memory)?;
+            self.watch.pause(peer, now);
+        }
+        Ok(false)
+    }
+
+    /// Another policy from now on. What the one before held back is let go first: nothing stays unannounced.
+    /// True: call now; and what the one before did.
+    ///
+    /// # Errors
+    /// A policy that cannot be, or as for [`DeviceRing::driver`]: nothing has changed.
+    pub fn change(
+        &mut self,
+        memory: &Memory,
+        call: Kind,
+        now: Ns,
+    ) -> Result<(bool, Counts), Unchanged> {
+        let next = Notifier::new(call)?;
+        let notified = self.let_go(memory, now)?;
+        let before = std::mem::replace(&mut self.notifier, next);
+        Ok((notified, *before.policy().counts()))
+    }
+
+    /// Lets go of what is held back: the queue ends, or another policy takes over. True: call now.
+    ///
+    /// # Errors
+    /// As for [`DeviceRing::driver`].
+    pub fn let_go(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
+        let oldest = self.notifier.policy().oldest();
+        let peer = self.queue.driver(memory)?;
+        let notified = self.notifier.flush(peer, now);
+        self.queue.announced();
+        self.watch.let_go(oldest, notified, peer, now);
+        Ok(notified)
+    }
+
+    /// What a call cost.
+    pub fn learn(&mut self, cost: Ns, woke: bool) {
+        self.notifier.learn(cost, woke);
+        if let Some(shadows) = &mut self.watch.shadows {
+            shadows.learn(cost, woke);
+        }
     }
 
     /// To be called at [`Notifier::hold`]'s time. True: call now.
@@ -171,10 +242,13 @@ impl<R: DeviceRing> Back<R> {
     }
 
     fn decide(&mut self, event: Event, now: Ns) -> bool {
+        let oldest = self.notifier.policy().oldest();
         let call = self.notifier.on(event, now);
-        if self.notifier.policy().unannounced() == 0 {
+        let policy = self.notifier.policy();
+        if policy.unannounced() == 0 {
             self.queue.announced();
         }
+        self.watch.decided(event, oldest, policy, call, now);
         call
     }
 

@@ -2,13 +2,15 @@
 //!
 //! [`policy`] decides when an end notifies the other. [`sim`] runs a driver and a device against each
 //! other in virtual time, with the same policies. [`ring`] has both ends of a queue over guest memory, and
-//! [`end`] puts a policy on each. [`vhost`] is how a front end says where the queues are, and [`serve`] a back end
-//! with all of that, a socket and a packet port. [`drive`] is a front end, a driver without a virtual machine.
+//! [`end`] puts a policy on each, and [`observe`] notes what it does. [`vhost`] is how a front end says where the
+//! queues are, and [`serve`] a back end with all of that, a socket and a packet port. [`drive`] is a front end,
+//! a driver without a virtual machine.
 #![deny(unsafe_code)]
 
 pub mod drive;
 pub mod end;
 pub mod notifier;
+pub mod observe;
 pub mod policy;
 pub mod ring;
 pub mod serve;

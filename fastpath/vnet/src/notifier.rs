@@ -1,6 +1,6 @@
 //! A policy with the hold that it asked for: what an end of a queue, real or simulated, keeps.
 use crate::Ns;
-use crate::policy::{Action, BadPolicy, Event, Kind, Policy};
+use crate::policy::{Action, BadPolicy, Event, Kind, Peer, Policy};
 
 pub struct Notifier {
     policy: Policy,
@@ -27,6 +27,17 @@ impl Notifier {
             Action::Notify | Action::Rest => None,
         };
         action == Action::Notify
+    }
+
+    /// What a notification cost: the policy learns, and nothing is decided.
+    pub fn learn(&mut self, cost: Ns, woke: bool) {
+        self.policy.on(Event::Notified { cost, woke }, Ns(0));
+    }
+
+    /// As [`Policy::flush`].
+    pub fn flush(&mut self, peer: Peer, now: Ns) -> bool {
+        self.hold = None;
+        self.policy.flush(peer, now)
     }
 
     /// When [`Event::Due`] has to come, if nothing else comes before.

@@ -11,6 +11,8 @@
 //! port ── receive ── queue ── call                  each packet: as many chains as it needs
 //! ```
 pub(crate) mod clock;
+mod command;
+mod control;
 mod counts;
 #[allow(unsafe_code)]
 mod descriptors;
@@ -18,26 +20,33 @@ pub(crate) mod doorbell;
 mod error;
 pub(crate) mod feature;
 pub(crate) mod header;
+mod kicks;
 mod listen;
 mod memory;
+mod observed;
 mod pair;
 #[allow(unsafe_code)]
 mod privileges;
 mod queue;
 mod receive;
+mod request;
 mod run;
+mod seen;
 mod session;
 mod transmit;
 #[allow(unsafe_code)]
 mod vanished;
 mod wire;
 
+pub use control::ControlCounts;
 pub use counts::{Drops, PairCounts, PortCounts, QueueCounts, ServeCounts};
 pub use error::{Broken, ServeError};
 pub use feature::Taken;
+pub use kicks::{BadKicks, Kicks};
 pub use privileges::RunAs;
 pub use queue::{DeferKicks, QueueError};
 pub use run::{Notice, Plan, Server};
+pub use seen::{ByPolicy, RingNow, Seen, Shadowed};
 
 #[cfg(test)]
 mod tests;

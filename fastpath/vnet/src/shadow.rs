@@ -1,9 +1,9 @@
 //! What other policies would have sent: each is run beside the one at work, on what that one sees.
 //!
-//! A shadow has its own holds, which end at their own times. What it cannot know is what the peer would
-//! have done differently: whether it was asleep is as the policy at work left it. A shadow that sends less
-//! would have found it asleep more often, never the other way, so that what is said of those that ask
-//! the peer is the least that they would have sent.
+//! A shadow has its own holds, which end at their own times, never late. What it cannot know is what the peer
+//! would have done differently. Two things are known nevertheless: a peer that slept, and that the policy at work
+//! woke, still sleeps for a shadow that holds entries back since. And a peer that asked by an event index asked
+//! once: a shadow that has notified it by that index finds it awake until the policy at work has settled too.
 use crate::Ns;
 use crate::notifier::Notifier;
 use crate::policy::{BadPolicy, Counts, Event, Kind, Peer};
@@ -35,33 +35,95 @@ impl Would {
     }
 }
 
-struct Shadow {
-    notifier: Notifier,
-    /// Times of publication of what is unannounced: their sum and number.
+/// What the policy at work did while it had shadows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Did {
+    pub published: u64,
+    pub notified: u64,
+    pub suppressed: u64,
+    /// As [`Would::waited`].
+    #[serde(rename = "waited_ns")]
+    pub waited: Ns,
+}
+
+/// Times of publication of what is unannounced: their sum and number.
+#[derive(Default)]
+struct Waiting {
     since: u128,
     entries: u32,
     waited: Ns,
 }
 
+impl Waiting {
+    fn published(&mut self, now: Ns) {
+        self.since += u128::from(now.0);
+        self.entries += 1;
+    }
+
+    fn settled(&mut self, now: Ns) {
+        let waited = u128::from(now.0) * u128::from(self.entries);
+        let waited = waited.saturating_sub(self.since);
+        self.waited = self.waited + Ns(u64::try_from(waited).unwrap_or(u64::MAX));
+        (self.since, self.entries) = (0, 0);
+    }
+}
+
+struct Shadow {
+    notifier: Notifier,
+    waiting: Waiting,
+    /// Whom the policy at work woke meanwhile still sleeps here.
+    asleep: bool,
+    /// It was notified here as it had asked, and not yet by the policy at work.
+    told: bool,
+}
+
 impl Shadow {
-    fn on(&mut self, event: Event, now: Ns) {
-        if matches!(event, Event::Published { .. }) {
-            self.since += u128::from(now.0);
-            self.entries += 1;
+    fn of(kind: Kind) -> Result<Shadow, BadPolicy> {
+        Ok(Shadow {
+            notifier: Notifier::new(kind)?,
+            waiting: Waiting::default(),
+            asleep: false,
+            told: false,
+        })
+    }
+
+    /// What this shadow would find, where the policy at work finds `peer`.
+    fn finds(&self, peer: Peer, index: bool) -> Peer {
+        match (self.asleep, index && self.told) {
+            (true, _) => Peer::Asleep,
+            (false, true) => Peer::Awake,
+            (false, false) => peer,
         }
-        self.notifier.on(event, now);
+    }
+
+    fn published(&mut self, waiting: u32, free: u32, peer: Peer, now: Ns) {
+        self.waiting.published(now);
+        let event = Event::Published {
+            waiting,
+            free,
+            peer,
+        };
+        let notified = self.notifier.on(event, now);
+        self.decided(notified, peer, now);
+    }
+
+    fn due(&mut self, peer: Peer, now: Ns) {
+        let notified = self.notifier.on(Event::Due { peer }, now);
+        self.decided(notified, peer, now);
+    }
+
+    fn decided(&mut self, notified: bool, peer: Peer, now: Ns) {
+        self.told |= notified && peer == Peer::Asleep;
         if self.notifier.policy().unannounced() == 0 {
-            let waited = u128::from(now.0) * u128::from(self.entries);
-            let waited = waited.saturating_sub(self.since);
-            self.waited = self.waited + Ns(u64::try_from(waited).unwrap_or(u64::MAX));
-            (self.since, self.entries) = (0, 0);
+            self.asleep = false;
+            self.waiting.settled(now);
         }
     }
 
     /// What was held back until a time that has come meanwhile.
-    fn catch_up(&mut self, peer: Peer, now: Ns) {
+    fn catch_up(&mut self, peer: Peer, index: bool, now: Ns) {
         while let Some(until) = self.notifier.hold().filter(|until| *until <= now) {
-            self.on(Event::Due { peer }, until);
+            self.due(self.finds(peer, index), until);
         }
     }
 }
@@ -70,46 +132,88 @@ impl Shadow {
 pub struct Shadows {
     all: Vec<Shadow>,
     peer: Peer,
+    /// The peer asks by an event index, not by a flag.
+    index: bool,
+    did: Did,
+    waiting: Waiting,
 }
 
 impl Shadows {
     /// # Errors
     /// As for [`Notifier::new`].
     pub fn of(kinds: impl IntoIterator<Item = Kind>) -> Result<Shadows, BadPolicy> {
-        let shadow = |kind| {
-            Ok(Shadow {
-                notifier: Notifier::new(kind)?,
-                since: 0,
-                entries: 0,
-                waited: Ns(0),
-            })
-        };
         Ok(Shadows {
-            all: kinds.into_iter().map(shadow).collect::<Result<_, _>>()?,
+            all: kinds
+                .into_iter()
+                .map(Shadow::of)
+                .collect::<Result<_, _>>()?,
             peer: Peer::Asleep,
+            index: false,
+            did: Did::default(),
+            waiting: Waiting::default(),
         })
+    }
+
+    /// The ring was negotiated with an event index, or without.
+    pub fn asked_by_index(&mut self, index: bool) {
+        self.index = index;
     }
 
     /// As the policy at work is told it.
     pub fn published(&mut self, waiting: u32, free: u32, peer: Peer, now: Ns) {
-        let event = Event::Published {
-            waiting,
-            free,
-            peer,
-        };
         for shadow in &mut self.all {
-            shadow.catch_up(self.peer, now);
-            shadow.on(event, now);
+            shadow.catch_up(self.peer, self.index, now);
+            let found = shadow.finds(peer, self.index);
+            shadow.published(waiting, free, found, now);
         }
         self.peer = peer;
+        self.did.published += 1;
+        self.waiting.published(now);
+    }
+
+    /// The policy at work has nothing unannounced any more: it has notified, or found the peer awake.
+    pub fn settled(&mut self, notified: bool, now: Ns) {
+        for shadow in &mut self.all {
+            // What ended by now ended before the peer heard of it.
+            shadow.catch_up(self.peer, self.index, now);
+            shadow.told = false;
+            shadow.asleep |= notified && self.peer == Peer::Asleep && shadow.waiting.entries > 0;
+        }
+        self.did.notified += u64::from(notified);
+        self.did.suppressed += u64::from(!notified);
+        self.waiting.settled(now);
+        self.did.waited = self.waiting.waited;
+    }
+
+    /// What a notification of the policy at work cost.
+    pub fn learn(&mut self, cost: Ns, woke: bool) {
+        for shadow in &mut self.all {
+            shadow.notifier.learn(cost, woke);
+        }
+    }
+
+    /// The queue ends: nothing stays held back.
+    pub fn let_go(&mut self, peer: Peer, now: Ns) {
+        for shadow in &mut self.all {
+            shadow.catch_up(self.peer, self.index, now);
+            let found = shadow.finds(peer, self.index);
+            let notified = shadow.notifier.flush(found, now);
+            shadow.decided(notified, found, now);
+        }
+        self.peer = Peer::Asleep;
+    }
+
+    /// What the policy at work did meanwhile.
+    pub fn did(&self) -> Did {
+        self.did
     }
 
     /// The batch ends here: nothing that was said to be waiting comes now.
     pub fn pause(&mut self, peer: Peer, now: Ns) {
         for shadow in &mut self.all {
-            shadow.catch_up(self.peer, now);
-            if shadow.entries > 0 && shadow.notifier.hold().is_none() {
-                shadow.on(Event::Due { peer }, now);
+            shadow.catch_up(self.peer, self.index, now);
+            if shadow.waiting.entries > 0 && shadow.notifier.hold().is_none() {
+                shadow.due(shadow.finds(peer, self.index), now);
             }
         }
         self.peer = peer;
@@ -117,13 +221,13 @@ impl Shadows {
 
     /// Up to `now`.
     pub fn would(&mut self, now: Ns) -> Vec<Would> {
-        let peer = self.peer;
+        let (peer, index) = (self.peer, self.index);
         let would = |shadow: &mut Shadow| {
-            shadow.catch_up(peer, now);
+            shadow.catch_up(peer, index, now);
             Would {
                 policy: shadow.notifier.policy().kind(),
                 counts: *shadow.notifier.policy().counts(),
-                waited: shadow.waited,
+                waited: shadow.waiting.waited,
             }
         };
         self.all.iter_mut().map(would).collect()

@@ -83,7 +83,7 @@ pub(super) fn every_byte(case: &Case) -> Result<()> {
     let rounds = 2;
     let mut bytes = 0;
     for _ in 0..rounds {
-        let driver = drive(&peer, &socket, case.device, count, &mut far)?;
+        let driver = drive(&peer, &socket, case.device, count, &mut far, &mut || Ok(()))?;
         for (what, expected) in [
             ("sent", count),
             ("received", count),
@@ -137,12 +137,13 @@ pub(super) fn every_byte(case: &Case) -> Result<()> {
 }
 
 /// One driver, from its start to its end, while what comes out of the cable goes back into it.
-fn drive(
+pub(super) fn drive(
     peer: &Path,
     socket: &Path,
     device: &str,
     count: u64,
     far: &mut PacketPort,
+    meanwhile: &mut dyn FnMut() -> Result<()>,
 ) -> Result<Value> {
     let device = format!(
         "--vdev=net_virtio_user0,path={},server=0,queues=1{device}",
@@ -170,6 +171,7 @@ fn drive(
     let mut driver = Target::spawn_now(&mut command)?;
     while driver.child().try_wait()?.is_none() {
         echo(far)?;
+        meanwhile()?;
     }
     let out = driver.output()?;
     let said = String::from_utf8_lossy(&out.stdout).into_owned();

@@ -106,6 +106,10 @@ fn nothing_is_kept(serving: &Serving, user: Option<&User>) -> Result<()> {
     }
     let owner = std::fs::metadata(serving.socket())?.uid();
     ensure!(owner == uid, "the socket is {owner}'s");
+    let mut control = serving.socket().as_os_str().to_owned();
+    control.push(".control");
+    let owner = std::fs::metadata(control)?.uid();
+    ensure!(owner == uid, "the control socket is {owner}'s");
     Ok(())
 }
 
@@ -117,7 +121,7 @@ fn left_behind(place: &Place) -> Result<()> {
     let start = || Serving::at(place, socket.clone(), &["--discard", "--user=nobody"]);
     let said = start()?.stop()?;
     ensure!(
-        said.all.contains("\"socket_left\"") && socket.exists(),
+        said.all.contains("/s is left behind") && socket.exists(),
         "{}",
         said.all
     );
@@ -128,7 +132,7 @@ fn left_behind(place: &Place) -> Result<()> {
     let _other = std::os::unix::net::UnixListener::bind(&socket)?;
     let said = serving.stop()?;
     ensure!(
-        !said.all.contains("socket_left") && socket.exists(),
+        !said.all.contains("/s is left behind") && socket.exists(),
         "{}",
         said.all
     );

@@ -71,6 +71,17 @@ impl Policy {
         self.unannounced
     }
 
+    /// When the oldest of them was published.
+    pub fn oldest(&self) -> Option<Ns> {
+        (self.unannounced > 0).then_some(self.oldest)
+    }
+
+    /// Lets go of what is held back, whatever the rule wishes: another policy takes over, or the queue ends.
+    /// True: notify now.
+    pub fn flush(&mut self, peer: Peer, now: Ns) -> bool {
+        self.unannounced > 0 && self.ask(peer, now) == Action::Notify
+    }
+
     /// The longest that this policy holds an entry back while nothing waits, at this moment.
     pub fn bound(&self) -> Ns {
         self.rule.bound().min(HOLD_MAX)

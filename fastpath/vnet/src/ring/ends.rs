@@ -10,6 +10,15 @@ pub trait DeviceRing {
     /// What the driver wrote cannot be.
     fn more(&self, memory: &Memory) -> Result<bool, RingError>;
 
+    /// Entries that could be taken now, as far as one look tells: all of a split ring, one of a packed ring.
+    ///
+    /// # Errors
+    /// As for [`DeviceRing::more`].
+    fn look(&mut self, memory: &Memory) -> Result<u16, RingError>;
+
+    /// Entries that the last look found, [`DeviceRing::pop`]'s too, and that were not taken since.
+    fn known(&self) -> u16;
+
     /// Takes the oldest available entry.
     ///
     /// # Errors
@@ -102,6 +111,14 @@ pub trait DriverRing {
 impl<R: DeviceRing + ?Sized> DeviceRing for Box<R> {
     fn more(&self, memory: &Memory) -> Result<bool, RingError> {
         (**self).more(memory)
+    }
+
+    fn look(&mut self, memory: &Memory) -> Result<u16, RingError> {
+        (**self).look(memory)
+    }
+
+    fn known(&self) -> u16 {
+        (**self).known()
     }
 
     fn pop(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError> {

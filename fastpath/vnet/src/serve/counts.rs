@@ -1,5 +1,7 @@
 //! What happened at each queue and port, exactly. Nothing that came is missing: a packet was handed on, or is
 //! under one of the reasons in [`Drops`].
+use super::control::ControlCounts;
+use super::seen::Seen;
 use crate::policy::Counts;
 use hopscope_netio::Counters;
 use serde::Serialize;
@@ -74,8 +76,11 @@ pub struct QueueCounts {
     pub starts: u64,
     /// Ended because of what the driver wrote.
     pub broken: u64,
-    /// What the policy of calls did.
+    /// What the policies of calls did, all together.
     pub call_policy: Counts,
+    /// In a report: what is not counted packet by packet.
+    #[serde(flatten)]
+    pub seen: Option<Seen>,
 }
 
 #[derive(Debug, Clone, Default, Serialize)]
@@ -120,6 +125,7 @@ pub struct ServeCounts {
     pub turned_away: u64,
     /// Those whose connection was ended here, for what they said.
     pub broken_off: u64,
+    pub control: ControlCounts,
     pub pairs: Vec<PairCounts>,
 }
 

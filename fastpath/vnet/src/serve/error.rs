@@ -19,6 +19,14 @@ pub enum ServeError {
     NoUser { name: String },
     #[error("cannot run as {name}: {source}: start as root, or without --user")]
     RunAs { name: String, source: io::Error },
+    #[error("{path} is in use: another control socket is there; give another --control, or --no-control", path = path.display())]
+    ControlInUse { path: PathBuf },
+    #[error("{path} is there and is no socket: give another --control", path = path.display())]
+    ControlNotASocket { path: PathBuf },
+    #[error("{path} is too long for a socket: 107 bytes at most; give another --control, or --no-control", path = path.display())]
+    ControlName { path: PathBuf },
+    #[error("cannot take requests on {path}: {source}", path = path.display())]
+    Control { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Port(#[from] PortError),
     #[error(transparent)]

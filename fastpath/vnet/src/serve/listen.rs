@@ -40,7 +40,12 @@ impl Endpoint {
             path: path.clone(),
             source,
         };
-        let listener = listener.map_err(failed)?;
+        Endpoint::of(listener.map_err(failed)?, path)
+    }
+
+    /// A socket that listens at `path` already.
+    pub(super) fn of(listener: UnixListener, path: PathBuf) -> Result<Endpoint, ServeError> {
+        let failed = |source| failed(&path, source);
         listener.set_nonblocking(true).map_err(failed)?;
         let file = std::fs::symlink_metadata(&path).map_err(failed)?;
         let file = Some(identity(&file));

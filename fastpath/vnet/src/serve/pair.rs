@@ -150,21 +150,12 @@ impl Pair {
 
     /// # Errors
     /// The port's counters cannot be read.
-    pub(super) fn counts(&mut self) -> Result<PairCounts, PortError> {
+    pub(super) fn counts(&mut self, now: Ns, wait: Ns) -> Result<PairCounts, PortError> {
         let port = self.port.counters()?.into();
-        let counts = |queue: &mut Queue| {
-            let mut counts = queue.counts.clone();
-            if let Some(live) = &mut queue.live {
-                counts
-                    .call_policy
-                    .add(live.back.notifier().policy().counts());
-            }
-            counts
-        };
         let [rx, tx] = &mut self.queues;
         Ok(PairCounts {
-            rx: counts(rx),
-            tx: counts(tx),
+            rx: rx.report(now, wait),
+            tx: tx.report(now, wait),
             port,
         })
     }

@@ -4,9 +4,12 @@ use super::counts::{Drop, QueueCounts};
 use super::doorbell::Bell;
 use super::error::Broken;
 use super::feature::Taken;
+use super::kicks::Kicks;
+use super::observed::Kept;
 use crate::Ns;
 use crate::end::Back;
-use crate::policy::{Event, Kind};
+use crate::observe::Sojourn;
+use crate::policy::Kind;
 use crate::ring::{Chain, DeviceRing, Layout, Memory, RingError, packed, split};
 use hopscope_netio::{Offload, PortError};
 use std::collections::VecDeque;
@@ -50,6 +53,7 @@ pub(super) struct Pending {
 pub(super) struct Queue {
     pub(super) index: usize,
     pub(super) calls: Kind,
+    pub(super) kicks: Kicks,
     pub(super) defer: Option<DeferKicks>,
     pub(super) kick: Option<Bell>,
     pub(super) call: Option<Bell>,
@@ -64,14 +68,18 @@ pub(super) struct Queue {
     pub(super) blocked: bool,
     pub(super) pending: Option<Pending>,
     pub(super) counts: QueueCounts,
+    /// Of what the guest sends.
+    pub(super) sojourn: Sojourn,
+    pub(super) kept: Kept,
 }
 
 impl Queue {
-    pub(super) fn new(index: usize, calls: Kind, defer: Option<DeferKicks>) -> Queue {
+    pub(super) fn new(index: usize, calls: Kind, kicks: Kicks) -> Queue {
         Queue {
             index,
             calls,
-            defer,
+            kicks,
+            defer: kicks.defer(),
             kick: None,
             call: None,
             error: None,
@@ -81,6 +89,8 @@ impl Queue {
             blocked: false,
             pending: None,
             counts: QueueCounts::default(),
+            sojourn: Sojourn::default(),
+            kept: Kept::default(),
         }
     }
 
@@ -113,6 +123,7 @@ impl Queue {
             served: 0,
             alarm: None,
         });
+        self.watched();
         // A kick may have come before this end looked.
         (self.ready, self.blocked) = (true, false);
         self.counts.starts += 1;
@@ -130,25 +141,25 @@ impl Queue {
         while let Some(chain) = live.held.pop_back() {
             live.back.queue.untake(&chain);
         }
-        let due = live.back.pause(memory, clock.now())?;
+        let now = clock.now();
+        let due = live.back.pause(memory, now);
         let held = live.back.notifier().policy().unannounced() > 0;
-        self.counts
-            .call_policy
-            .add(live.back.notifier().policy().counts());
+        let asked = live.back.let_go(memory, now);
+        let base = live.back.queue.base();
+        self.retire(live);
+        let (due, asked) = (due?, asked?);
         if due || held {
             // One that was held back would come after the end.
-            self.counts.calls_repeated += u64::from(!due);
+            self.counts.calls_repeated += u64::from(!due && !asked);
             self.ring_call()?;
         }
-        Ok(Some(live.back.queue.base()))
+        Ok(Some(base))
     }
 
     /// Ends the queue where its ring is not there any more.
     pub(super) fn abandon(&mut self) {
-        if let Some(mut live) = self.live.take() {
-            self.counts
-                .call_policy
-                .add(live.back.notifier().policy().counts());
+        if let Some(live) = self.live.take() {
+            self.retire(live);
         }
     }
 
@@ -184,11 +195,8 @@ impl Queue {
         let before = clock.now();
         self.ring_call()?;
         if let Some(live) = &mut self.live {
-            let now = clock.now();
-            let cost = now.since(before);
             // Who called because the driver asked for it found it asleep.
-            let event = Event::Notified { cost, woke: true };
-            live.back.notifier().on(event, now);
+            live.back.learn(clock.now().since(before), true);
         }
         Ok(())
     }
@@ -243,8 +251,7 @@ impl Queue {
         let Some(live) = &mut self.live else {
             return Ok(());
         };
-        // Who is held back has been promised a time.
-        if live.back.notifier().hold().is_none() && live.back.pause(memory, clock.now())? {
+        if live.back.batch_ends(memory, clock.now())? {
             self.call(clock)?;
         }
         Ok(())

@@ -1,16 +1,20 @@
 //! The back end as a whole: one thread, one loop. Whatever a front end does ends at most its connection.
 use super::clock::Clock;
+use super::command::Inside;
+use super::control::Control;
 use super::counts::ServeCounts;
 use super::error::{Broken, ServeError};
 use super::feature::{self, Taken, Unfinished};
+use super::kicks::Kicks;
 use super::listen::Endpoint;
 use super::pair::Pair;
 use super::privileges::{self, RunAs};
-use super::queue::{DeferKicks, Queue, QueueError};
+use super::queue::{Queue, QueueError};
+use super::request::WAIT;
 use super::session::{Around, Failed, Session};
 use crate::Ns;
 use crate::policy::Kind;
-use crate::vhost::{Control, PROTOCOL_MQ, PROTOCOL_REPLY_ACK, PROTOCOL_STATUS};
+use crate::vhost::{self, PROTOCOL_MQ, PROTOCOL_REPLY_ACK, PROTOCOL_STATUS};
 use hopscope_netio::PacketIo;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -35,11 +39,13 @@ pub struct Plan {
     pub ports: Vec<Box<dyn PacketIo>>,
     /// The ports take TCP segments of up to 64 KiB, and give them.
     pub segments: bool,
-    /// Offer the event index.
-    pub event_idx: bool,
+    /// Where requests are taken, if anywhere.
+    pub control: Option<PathBuf>,
+    /// Other policies think beside the one at work, from the start.
+    pub shadows: bool,
+    pub kicks: Kicks,
     pub rx_calls: Kind,
     pub tx_calls: Kind,
-    pub defer: Option<DeferKicks>,
 }
 
 /// What a user may want to know while it happens.
@@ -71,6 +77,7 @@ pub(super) enum Token {
     Listener,
     FrontEnd,
     Timer,
+    Control,
     Kick(usize),
     Port(usize),
 }
@@ -82,6 +89,7 @@ impl From<Token> for u64 {
             Token::Listener => 1,
             Token::FrontEnd => 2,
             Token::Timer => 3,
+            Token::Control => 4,
             Token::Kick(n) => 1 << 32 | n as u64,
             Token::Port(n) => 2 << 32 | n as u64,
         }
@@ -95,6 +103,7 @@ impl Token {
             (0, 0) => Token::Stop,
             (0, 1) => Token::Listener,
             (0, 2) => Token::FrontEnd,
+            (0, 4) => Token::Control,
             (1, n) => Token::Kick(n),
             (2, n) => Token::Port(n),
             _ => Token::Timer,
@@ -108,6 +117,8 @@ pub struct Server {
     timer: TimerFd,
     clock: Clock,
     offered: u64,
+    kicks: Kicks,
+    control: Option<Control>,
     pairs: Vec<Pair>,
     session: Option<Session>,
     counts: ServeCounts,
@@ -134,11 +145,14 @@ impl Server {
             (true, false) => Unfinished::Checksums,
             (true, true) => Unfinished::Segments,
         };
-        let offered = feature::offered(unfinished, plan.ports.len(), plan.event_idx);
+        let offered = feature::offered(unfinished, plan.ports.len(), plan.kicks.offers_index());
         let mut pairs = Vec::new();
         for (n, port) in plan.ports.into_iter().enumerate() {
-            let rx = Queue::new(2 * n, plan.rx_calls, plan.defer);
-            let tx = Queue::new(2 * n + 1, plan.tx_calls, plan.defer);
+            let mut rx = Queue::new(2 * n, plan.rx_calls, plan.kicks);
+            let mut tx = Queue::new(2 * n + 1, plan.tx_calls, plan.kicks);
+            for queue in [&mut rx, &mut tx] {
+                queue.cast_shadows(plan.shadows, Ns(0));
+            }
             let mut pair = Pair::new(n, port, [rx, tx]);
             pair.watch(&epoll)?;
             pairs.push(pair);
@@ -149,12 +163,19 @@ impl Server {
                 .add(listener, readable(Token::Listener))
                 .map_err(system("watching the socket"))?;
         }
+        let control = plan.control.map(|path| {
+            let token = Token::Control.into();
+            Control::open(&path, &epoll, token)
+        });
+        let control = control.transpose()?;
         Ok(Server {
             endpoint,
             epoll,
             timer,
             clock: Clock::start(),
             offered,
+            kicks: plan.kicks,
+            control,
             pairs,
             session: None,
             counts: ServeCounts::default(),
@@ -169,6 +190,9 @@ impl Server {
     pub fn drop_privileges(&self, user: Option<&RunAs>) -> Result<(), ServeError> {
         if let Some(user) = user {
             self.endpoint.hand_to(user)?;
+            if let Some(control) = &self.control {
+                control.hand_to(user)?;
+            }
         }
         privileges::drop_all(user)
     }
@@ -222,6 +246,7 @@ impl Server {
                     // Not yet, or already: the deadlines themselves are looked at below.
                     let _ = self.timer.wait();
                 }
+                Token::Control => self.control(say)?,
                 Token::Kick(n) => self.kicked(n, say),
                 Token::Port(n) => self.pairs[n].port_is(event.events())?,
             }
@@ -231,13 +256,18 @@ impl Server {
     }
 
     fn timeout(&mut self) -> Result<EpollTimeout, ServeError> {
+        if let Some(control) = &mut self.control {
+            control.wake(&self.epoll, Token::Control.into(), self.clock)?;
+        }
         if self.pairs.iter().any(Pair::is_busy) {
             return Ok(EpollTimeout::ZERO);
         }
         for pair in &mut self.pairs {
             pair.rewatch(&self.epoll)?;
         }
-        let deadline = self.pairs.iter_mut().filter_map(Pair::deadline).min();
+        let control = self.control.as_ref().and_then(Control::deadline);
+        let deadlines = self.pairs.iter_mut().filter_map(Pair::deadline);
+        let deadline = deadlines.chain(control).min();
         let system = ServeError::system::<Errno>;
         if let Some(deadline) = deadline {
             let left = deadline.since(self.clock.now());
@@ -286,6 +316,28 @@ impl Server {
         }
     }
 
+    fn control(&mut self, say: &mut dyn FnMut(Notice<'_>)) -> Result<(), ServeError> {
+        let Some(control) = &mut self.control else {
+            return Ok(());
+        };
+        let mut broken = Vec::new();
+        let mut inside = Inside {
+            pairs: &mut self.pairs,
+            memory: self.session.as_ref().map(|session| &session.mapped.memory),
+            clock: self.clock,
+            counts: &self.counts,
+            offers_index: self.kicks.offers_index(),
+            broken: &mut broken,
+        };
+        let mut answer = |line: &[u8], counts| inside.answer(line, counts);
+        let token = Token::Control.into();
+        control.turn(&self.epoll, token, self.clock, &mut answer)?;
+        for (n, error) in &broken {
+            say(Notice::Broken { n: *n, error });
+        }
+        Ok(())
+    }
+
     fn kicked(&mut self, n: usize, say: &mut dyn FnMut(Notice<'_>)) {
         let queue = self
             .pairs
@@ -317,7 +369,7 @@ impl Server {
         say: &mut dyn FnMut(Notice<'_>),
     ) -> Result<(), ServeError> {
         let protocol = PROTOCOL_MQ | PROTOCOL_REPLY_ACK | PROTOCOL_STATUS;
-        let control = Control::new(self.offered, protocol, 2 * self.pairs.len());
+        let control = vhost::Control::new(self.offered, protocol, 2 * self.pairs.len());
         let session = Session::new(stream, control);
         let event = EpollEvent::new(EpollFlags::EPOLLIN, Token::FrontEnd.into());
         self.epoll
@@ -364,12 +416,19 @@ impl Server {
                 say,
             });
         }
+        if let Some(control) = &self.control {
+            self.counts.control = control.counts;
+        }
         for pair in &mut self.pairs {
             pair.port.flush()?;
-            self.counts.pairs.push(pair.counts()?);
+            let counts = pair.counts(self.clock.now(), WAIT)?;
+            self.counts.pairs.push(counts);
         }
-        if let Err((path, error)) = &self.endpoint.remove() {
-            say(Notice::Left { path, error });
+        let control = self.control.as_mut().map(Control::remove);
+        for removed in control.into_iter().chain([self.endpoint.remove()]) {
+            if let Err((path, error)) = &removed {
+                say(Notice::Left { path, error });
+            }
         }
         Ok(self.counts)
     }

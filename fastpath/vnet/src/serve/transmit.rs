@@ -36,6 +36,7 @@ impl Queue {
             return Ok(());
         }
         self.wake(memory)?;
+        let mut now = clock.now();
         for n in 1..=TURN {
             let Some(live) = &mut self.live else { break };
             let mut step = Step::Full;
@@ -49,6 +50,8 @@ impl Queue {
             let id = match step {
                 Step::Failed(error) => return Err(error.into()),
                 Step::Full => {
+                    let there = live.back.queue.look(memory)?;
+                    self.sojourn.look(there, live.layout.size, now);
                     self.counts.waits += 1;
                     self.blocked = true;
                     return self.pause(memory, clock);
@@ -74,7 +77,12 @@ impl Queue {
             live.served = live.served.saturating_add(1);
             // Also one that cannot be given back, below: its packet went on.
             self.counts.chains += 1;
-            if live.back.done(memory, id, 0, n < TURN, clock.now())? {
+            // The look that found it came after the last reading of the clock.
+            let there = live.back.queue.known().saturating_add(1);
+            self.sojourn.look(there, live.layout.size, now);
+            now = clock.now();
+            self.sojourn.used(now);
+            if live.back.done(memory, id, 0, n < TURN, now)? {
                 self.call(clock)?;
             }
         }

@@ -84,7 +84,7 @@ proptest! {
             prop_assert_eq!(would.counts.published, published);
             prop_assert!(would.waited.0 <= published * would.counts.hold_max.0, "{:?}", would);
         }
-        prop_assert!(shadows.all.iter().all(|shadow| shadow.entries == 0));
+        prop_assert!(shadows.all.iter().all(|shadow| shadow.waiting.entries == 0));
     }
 }
 
@@ -139,4 +139,40 @@ fn advice_weighs_notifications_against_waiting() {
         said.contains("plain notifies 1.000 times a packet; coal:5:30 would 0.200 times"),
         "{said}"
     );
+}
+
+fn notified(shadows: &mut Shadows) -> Vec<u64> {
+    let would = shadows.would(Ns::from_us(20_000));
+    would.iter().map(|would| would.counts.notified).collect()
+}
+
+/// One at work woke the peer with the first entry. For a shadow that waited for the second it sleeps on.
+#[test]
+fn who_was_woken_by_another_still_sleeps_here() {
+    for woken in [true, false] {
+        let kinds = ["event-idx", "batch"].map(|text| text.parse::<Kind>().expect("a policy"));
+        let mut shadows = Shadows::of(kinds).expect("fair");
+        let first = if woken { Peer::Asleep } else { Peer::Awake };
+        shadows.published(1, 64, first, Ns(100));
+        shadows.settled(woken, Ns(100));
+        shadows.published(0, 64, Peer::Awake, Ns(200));
+        shadows.settled(false, Ns(200));
+        assert_eq!(notified(&mut shadows), [u64::from(woken); 2]);
+    }
+}
+
+/// An index asks once: until the one at work has announced too, the ring says the same of each entry.
+#[test]
+fn who_was_told_by_its_index_is_not_told_again() {
+    for (index, calls) in [(true, 1), (false, 3)] {
+        let mut shadows = Shadows::of(["event-idx".parse().expect("a policy")]).expect("fair");
+        shadows.asked_by_index(index);
+        for n in 0..3 {
+            shadows.published(2 - n, 64, Peer::Asleep, Ns(n.into()));
+        }
+        shadows.settled(true, Ns(3));
+        assert_eq!(notified(&mut shadows), [calls]);
+        shadows.published(0, 64, Peer::Asleep, Ns(4));
+        assert_eq!(notified(&mut shadows), [calls + 1]);
+    }
 }

@@ -101,6 +101,14 @@ impl DeviceRing for DeviceQueue {
         self.is_available(memory, self.next_available)
     }
 
+    fn look(&mut self, memory: &Memory) -> Result<u16, RingError> {
+        self.more(memory).map(u16::from)
+    }
+
+    fn known(&self) -> u16 {
+        0
+    }
+
     fn pop(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError> {
         if !self.more(memory)? {
             return Ok(None);

@@ -10,6 +10,8 @@ pub struct DeviceQueue {
     features: Features,
     /// The next entry of the available ring to be taken.
     next_available: u16,
+    /// The driver's index as it was found last.
+    found: u16,
     /// Of the used ring: written up to here.
     next_used: u16,
     /// Of the used ring: seen by the driver up to here.
@@ -28,6 +30,7 @@ impl DeviceQueue {
             fields: Fields::new(layout)?,
             features,
             next_available: base,
+            found: base,
             next_used: base,
             published: base,
             announced: base,
@@ -67,8 +70,18 @@ impl DeviceRing for DeviceQueue {
         Ok(self.available(memory)? > 0)
     }
 
+    fn look(&mut self, memory: &Memory) -> Result<u16, RingError> {
+        let ahead = self.available(memory)?;
+        self.found = self.next_available.wrapping_add(ahead);
+        Ok(ahead)
+    }
+
+    fn known(&self) -> u16 {
+        self.found.wrapping_sub(self.next_available)
+    }
+
     fn pop(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError> {
-        if self.available(memory)? == 0 {
+        if self.look(memory)? == 0 {
             return Ok(None);
         }
         let entry = self.fields.available_entry(self.next_available);

@@ -260,3 +260,5 @@ proptest! {
         prop_assert_eq!(pair.reclaimed, sent);
     }
 }
+
+mod observed;

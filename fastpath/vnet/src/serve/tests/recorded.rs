@@ -53,10 +53,11 @@ fn replay(name: &str, text: &str, compared: &[u32]) -> (Vec<String>, usize) {
         client: false,
         ports: vec![Box::new(Handle::default().port())],
         segments: true,
-        event_idx: true,
+        control: None,
+        shadows: true,
+        kicks: Kicks::EventIdx,
         rx_calls: batch,
         tx_calls: batch,
-        defer: None,
     };
     let mut server = Server::start(plan).expect("a socket");
     let mut socket = UnixStream::connect(&path).expect("it listens");

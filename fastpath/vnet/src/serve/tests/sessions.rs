@@ -186,7 +186,7 @@ struct World {
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 impl World {
-    fn new(calls: [Kind; 2], defer: Option<DeferKicks>) -> World {
+    fn new(calls: [Kind; 2], kicks: Kicks) -> World {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("hopscope-serve-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -199,10 +199,11 @@ impl World {
                 .map(|port| Box::new(port.port()) as _)
                 .collect(),
             segments: true,
-            event_idx: true,
+            control: None,
+            shadows: true,
+            kicks,
             rx_calls: calls[0],
             tx_calls: calls[1],
-            defer,
         };
         World {
             server: Server::start(plan).expect("a socket"),
@@ -326,20 +327,20 @@ fn kind() -> impl Strategy<Value = Kind> {
     prop::sample::select(names.to_vec()).prop_map(|name| name.parse().expect("a policy"))
 }
 
-fn defer() -> impl Strategy<Value = Option<DeferKicks>> {
-    let one = (1..40u16, 1..200u64).prop_map(|(entries, us)| DeferKicks {
+fn kicks() -> impl Strategy<Value = Kicks> {
+    let one = (1..40u16, 1..200u64).prop_map(|(entries, us)| Kicks::Defer {
         entries,
         time: crate::Ns::from_us(us),
     });
-    prop::option::of(one)
+    prop_oneof![Just(Kicks::EventIdx), one]
 }
 
 #[test]
 fn no_session_does_harm() {
     let reached = std::cell::RefCell::new(Reached::default());
-    let all = (begin(), acts(), [kind(), kind()], defer());
-    let done = runner(384).run(&all, |(begin, acts, calls, defer)| {
-        let mut world = World::new(calls, defer);
+    let all = (begin(), acts(), [kind(), kind()], kicks());
+    let done = runner(384).run(&all, |(begin, acts, calls, kicks)| {
+        let mut world = World::new(calls, kicks);
         world.act(&Act::Connect)?;
         world.turn()?;
         world.act(&Act::Room(0, 30))?;

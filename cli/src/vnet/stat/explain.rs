@@ -1,0 +1,57 @@
+//! What other policies would have sent, in words.
+use super::reading::Reading;
+use super::{counted, name};
+use anyhow::bail;
+use serde_json::Value;
+use std::io::Write;
+
+pub(super) fn write(out: &mut impl Write, now: &Reading) -> anyhow::Result<()> {
+    if now.queues().all(|(_, _, queue)| queue.shadows.is_none()) {
+        bail!(
+            "no policies think beside those at work: hopscope vnet set --shadows on, then let packets flow"
+        );
+    }
+    for (pair, direction, queue) in now.queues() {
+        let Some(shadows) = &queue.shadows else {
+            continue;
+        };
+        let since_ns = counted(shadows, "since_ns")?.as_u64().unwrap_or(0);
+        let did = counted(shadows, "did")?;
+        let number = |value: &Value, name: &str| value[name].as_u64().unwrap_or(0);
+        let packets = number(did, "published");
+        writeln!(
+            out,
+            "{}: {packets} packets in {:.1} s under {}: {} calls, {} spared, packets waited {:.1} us",
+            name(pair, direction),
+            now.up_ns.saturating_sub(since_ns) as f64 / 1e9,
+            queue.policy,
+            number(did, "notified"),
+            number(did, "suppressed"),
+            number(did, "waited_ns") as f64 / packets.max(1) as f64 / 1e3,
+        )?;
+        writeln!(
+            out,
+            "  {:<16} {:>10} {:>9} {:>10} {:>9} {:>10}",
+            "would", "calls", "call/pkt", "spared", "wait us", "hold max us"
+        )?;
+        for would in counted(shadows, "would")?.as_array().into_iter().flatten() {
+            let published = number(would, "published").max(1) as f64;
+            writeln!(
+                out,
+                "  {:<16} {:>10} {:>9.4} {:>10} {:>9.1} {:>10.1}",
+                would["policy"].as_str().unwrap_or("?"),
+                number(would, "notified"),
+                number(would, "notified") as f64 / published,
+                number(would, "suppressed"),
+                number(would, "waited_ns") as f64 / published / 1e3,
+                number(would, "hold_max_ns") as f64 / 1e3,
+            )?;
+        }
+        writeln!(
+            out,
+            "  {}",
+            counted(shadows, "said")?.as_str().unwrap_or("?")
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! The control socket: requests and answers, a line of JSON each, for whoever may open it (mode 0600).
+//!
+//! It is served by the loop that carries packets, so nothing here waits, and nothing takes long. What a client
+//! may cost is bounded: [`CLIENTS_MAX`] at a time, of whom the one that was silent longest makes room; a request in
+//! hand at a time and of so many bytes; answers are kept until they are read, and until then nothing more is read
+//! of that client. After each turn the socket rests nine times as long as the turn took, at least a millisecond.
+use super::clock::Clock;
+use super::error::ServeError;
+use super::listen::Endpoint;
+use super::privileges::RunAs;
+use crate::Ns;
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use serde::Serialize;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+mod client;
+mod listener;
+
+use client::{Client, Wants};
+
+pub(super) const CLIENTS_MAX: usize = 8;
+/// Connections that are taken in one turn.
+const ACCEPTS: usize = 4;
+const REST_MIN: Ns = Ns::from_us(1_000);
+const LISTENER: u64 = 0;
+
+/// What came by the control socket.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct ControlCounts {
+    pub connections: u64,
+    /// Sent away for newer ones.
+    pub displaced: u64,
+    pub requests: u64,
+    /// Lines that are no request, or one that cannot be done.
+    pub refused: u64,
+}
+
+pub(super) struct Control {
+    endpoint: Endpoint,
+    /// Of the listener and the clients: the loop sees only this one.
+    inner: Epoll,
+    clients: Vec<Client>,
+    /// Of events in their order: the next client's name, and when each was heard last.
+    next: u64,
+    resting: Option<Ns>,
+    pub(super) counts: ControlCounts,
+}
+
+/// An answer, and whether it is a refusal.
+pub(super) struct Answer {
+    pub(super) line: String,
+    pub(super) refused: bool,
+}
+
+fn event(wants: EpollFlags, name: u64) -> EpollEvent {
+    EpollEvent::new(wants, name)
+}
+
+impl Control {
+    /// # Errors
+    /// The socket cannot be had there.
+    pub(super) fn open(path: &Path, outer: &Epoll, token: u64) -> Result<Control, ServeError> {
+        let system = ServeError::system::<Errno>;
+        let endpoint = listener::open(path)?;
+        let inner = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system("watching"))?;
+        if let Some(listener) = endpoint.fd() {
+            inner
+                .add(listener, event(EpollFlags::EPOLLIN, LISTENER))
+                .map_err(system("watching the control socket"))?;
+        }
+        outer
+            .add(&inner.0, event(EpollFlags::EPOLLIN, token))
+            .map_err(system("watching the control socket"))?;
+        Ok(Control {
+            endpoint,
+            inner,
+            clients: Vec::new(),
+            next: LISTENER + 1,
+            resting: None,
+            counts: ControlCounts::default(),
+        })
+    }
+
+    /// # Errors
+    /// As for [`Endpoint::hand_to`].
+    pub(super) fn hand_to(&self, user: &RunAs) -> Result<(), ServeError> {
+        self.endpoint.hand_to(user)
+    }
+
+    /// # Errors
+    /// As for [`Endpoint::remove`].
+    pub(super) fn remove(&mut self) -> Result<(), (PathBuf, io::Error)> {
+        self.endpoint.remove()
+    }
+
+    /// When the socket is to be looked at again, should it rest.
+    pub(super) fn deadline(&self) -> Option<Ns> {
+        self.resting
+    }
+
+    /// Ends a rest whose time is over.
+    pub(super) fn wake(
+        &mut self,
+        outer: &Epoll,
+        token: u64,
+        clock: Clock,
+    ) -> Result<(), ServeError> {
+        if self.resting.is_some_and(|until| until <= clock.now()) {
+            self.resting = None;
+            self.watch(outer, token, EpollFlags::EPOLLIN)?;
+        }
+        Ok(())
+    }
+
+    fn watch(&self, outer: &Epoll, token: u64, wants: EpollFlags) -> Result<(), ServeError> {
+        outer
+            .modify(self.inner.0.as_fd(), &mut event(wants, token))
+            .map_err(ServeError::system("watching the control socket"))
+    }
+
+    /// At most one request, and a few connections; then a rest.
+    pub(super) fn turn(
+        &mut self,
+        outer: &Epoll,
+        token: u64,
+        clock: Clock,
+        answer: &mut dyn FnMut(&[u8], ControlCounts) -> Answer,
+    ) -> Result<(), ServeError> {
+        let began = clock.now();
+        let mut events = [EpollEvent::empty(); 2 * CLIENTS_MAX];
+        let ready = self.inner.wait(&mut events, EpollTimeout::ZERO);
+        let ready = ready.unwrap_or(0);
+        let mut is_first = true;
+        let mut connections = false;
+        for event in &events[..ready] {
+            match event.data() {
+                LISTENER => connections = true,
+                name => self.serve(name, &mut is_first, answer),
+            }
+        }
+        if connections {
+            self.accept();
+        }
+        let now = clock.now();
+        let rest = Ns(now.since(began).0.saturating_mul(9)).max(REST_MIN);
+        self.resting = Some(now + rest);
+        self.watch(outer, token, EpollFlags::empty())
+    }
+
+    fn serve(
+        &mut self,
+        name: u64,
+        is_first: &mut bool,
+        answer: &mut dyn FnMut(&[u8], ControlCounts) -> Answer,
+    ) {
+        let Some(n) = self.clients.iter().position(|client| client.name == name) else {
+            return;
+        };
+        let (counts, next) = (&mut self.counts, &mut self.next);
+        let client = &mut self.clients[n];
+        let wants = client.turn(&mut |line| {
+            if !std::mem::take(is_first) {
+                return None;
+            }
+            counts.requests += 1;
+            let answer = answer(line, *counts);
+            counts.refused += u64::from(answer.refused);
+            Some(answer.line)
+        });
+        if !*is_first {
+            *next += 1;
+            client.heard = *next;
+        }
+        let flags = match wants {
+            Wants::Read => EpollFlags::EPOLLIN,
+            Wants::Write => EpollFlags::EPOLLOUT,
+            Wants::Nothing => {
+                self.clients.swap_remove(n);
+                return;
+            }
+        };
+        let watched = self.inner.modify(client.fd(), &mut event(flags, name));
+        if watched.is_err() {
+            self.clients.swap_remove(n);
+        }
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTS {
+            // What else can go wrong (too many open files) goes away, or comes again with the next turn.
+            let Ok(Some(stream)) = self.endpoint.accept() else {
+                return;
+            };
+            if stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            self.next += 1;
+            let client = Client::new(stream, self.next);
+            if self.clients.len() >= CLIENTS_MAX {
+                let silent = self.clients.iter().enumerate();
+                let silent = silent.min_by_key(|(_, client)| client.heard);
+                if let Some((n, _)) = silent {
+                    self.clients.swap_remove(n);
+                    self.counts.displaced += 1;
+                }
+            }
+            let readable = event(EpollFlags::EPOLLIN, client.name);
+            if self.inner.add(client.fd(), readable).is_ok() {
+                self.counts.connections += 1;
+                self.clients.push(client);
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! `--kick-policy`: what a back end can ask of a driver that it cannot change.
+use super::queue::DeferKicks;
+use crate::Ns;
+use std::fmt;
+use std::str::FromStr;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kicks {
+    /// The event index is offered, and asks for the next entry.
+    EventIdx,
+    /// No event index is offered.
+    Flags,
+    /// The event index asks further ahead.
+    Defer { entries: u16, time: Ns },
+}
+
+impl Kicks {
+    pub(super) fn offers_index(self) -> bool {
+        self != Kicks::Flags
+    }
+
+    pub(super) fn defer(self) -> Option<DeferKicks> {
+        match self {
+            Kicks::Defer { entries, time } => Some(DeferKicks { entries, time }),
+            Kicks::EventIdx | Kicks::Flags => None,
+        }
+    }
+}
+
+impl FromStr for Kicks {
+    type Err = BadKicks;
+
+    fn from_str(text: &str) -> Result<Kicks, BadKicks> {
+        let words: Vec<&str> = text.split(':').collect();
+        match words[..] {
+            ["event-idx"] => Ok(Kicks::EventIdx),
+            ["flags"] => Ok(Kicks::Flags),
+            ["defer", entries, us] => {
+                let entries = entries.parse().ok().filter(|n| (1..=1024).contains(n));
+                let us = us.parse().ok().filter(|us| (1..=10_000).contains(us));
+                let (entries, us) = entries.zip(us).ok_or(BadKicks::Range)?;
+                let time = Ns::from_us(us);
+                Ok(Kicks::Defer { entries, time })
+            }
+            _ => Err(BadKicks::Unknown),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadKicks {
+    #[error("defer:K:US takes 1 to 1024 entries and 1 to 10000 microseconds")]
+    Range,
+    #[error("one of event-idx, flags, defer:K:US")]
+    Unknown,
+}
+
+impl fmt::Display for Kicks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kicks::EventIdx => f.write_str("event-idx"),
+            Kicks::Flags => f.write_str("flags"),
+            Kicks::Defer { entries, time } => write!(f, "defer:{entries}:{}", time.0 / 1_000),
+        }
+    }
+}
+
+impl serde::Serialize for Kicks {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
