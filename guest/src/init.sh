@@ -12,8 +12,8 @@ mount -t tmpfs tmpfs /run
 mount -t tracefs tracefs /sys/kernel/tracing
 mount -t bpf bpf /sys/fs/bpf
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
-for module in /modules/*.ko; do
-  insmod "$module"
+for module in /modules/*.ko /nic/*.ko; do
+  [ -e "$module" ] && insmod "$module"
 done
 ip2 link set lo up
 

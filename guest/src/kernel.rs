@@ -9,6 +9,8 @@ pub struct Kernel {
     pub image: PathBuf,
     pub config: PathBuf,
     pub modules: Vec<PathBuf>,
+    /// What a [`Nic`](crate::Nic) needs, in the order in which they need each other.
+    pub nic_modules: Vec<PathBuf>,
     dir: PathBuf,
 }
 
@@ -19,6 +21,17 @@ const MODULES: &[&str] = &[
     "net/sched/cls_bpf",
     "net/sched/sch_ingress",
     "net/sched/sch_tbf",
+];
+
+const NIC_MODULES: &[&str] = &[
+    "drivers/virtio/virtio_ring",
+    "drivers/virtio/virtio",
+    "drivers/virtio/virtio_pci_legacy_dev",
+    "drivers/virtio/virtio_pci_modern_dev",
+    "drivers/virtio/virtio_pci",
+    "net/core/failover",
+    "drivers/net/net_failover",
+    "drivers/net/virtio_net",
 ];
 
 impl Kernel {
@@ -34,11 +47,13 @@ impl Kernel {
             image: dir.join(format!("boot/vmlinuz-{release}")),
             config: dir.join(format!("boot/config-{release}")),
             modules: MODULES.iter().map(module).collect(),
+            nic_modules: NIC_MODULES.iter().map(module).collect(),
             dir: dir.to_owned(),
             release,
         };
         let needed = [&found.image, &found.config];
-        for path in needed.into_iter().chain(&found.modules) {
+        let modules = found.modules.iter().chain(&found.nic_modules);
+        for path in needed.into_iter().chain(modules) {
             if !path.is_file() {
                 return Err(Error::Kernel(path.clone()));
             }

@@ -9,12 +9,16 @@ mod error;
 mod kernel;
 mod machine;
 mod module;
+mod nic;
 mod programs;
+mod qemu;
 mod said;
 
 pub use error::{Error, Result};
 pub use kernel::Kernel;
-pub use machine::{Guest, MEMORY_MIB};
+pub use machine::Guest;
 pub use module::{ECHO, Module};
+pub use nic::Nic;
 pub use programs::find_program;
+pub use qemu::MEMORY_MIB;
 pub use said::{Run, Step};

@@ -1,14 +1,13 @@
-//! The machine: its first file system, and the run of qemu.
+//! The guest: its first file system, and its run.
 use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::programs::{self, find_program};
+use crate::nic::Nic;
+use crate::programs;
+use crate::qemu::Machine;
 use crate::said::{Run, read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-
-/// Enough for `hopscope` and a thousand connections.
-pub const MEMORY_MIB: u32 = 512;
+use std::process::{Command, ExitStatus};
 
 /// Far above what was ever seen: against hanging only.
 const STEP_SECONDS: &str = "300";
@@ -20,7 +19,7 @@ pub struct Guest {
     kernel: Kernel,
     archive: Archive,
     steps: Vec<String>,
-    memory_mib: u32,
+    machine: Machine,
     dir: PathBuf,
 }
 
@@ -52,7 +51,7 @@ impl Guest {
             kernel: kernel.clone(),
             archive,
             steps: Vec::new(),
-            memory_mib: MEMORY_MIB,
+            machine: Machine::default(),
             dir: dir.to_owned(),
         })
     }
@@ -79,7 +78,31 @@ impl Guest {
     }
 
     pub fn memory_mib(&mut self, mib: u32) {
-        self.memory_mib = mib;
+        self.machine.memory_mib = mib;
+    }
+
+    pub fn processors(&mut self, count: u32) {
+        self.machine.processors = count;
+    }
+
+    /// A network device whose packets a back end carries: `eth0` for the first.
+    ///
+    /// # Errors
+    /// When its driver cannot be read.
+    pub fn nic(&mut self, nic: Nic) -> Result<()> {
+        for (n, module) in self.kernel.nic_modules.iter().enumerate() {
+            let name = module.file_name().unwrap_or_default();
+            let place = format!("/nic/{n}-{}", name.to_string_lossy());
+            self.archive.copy(module, &place)?;
+        }
+        self.machine.nics.push(nic);
+        Ok(())
+    }
+
+    /// A step ends the machine so often by `reboot -f`, and all of them begin again: nothing is left of the
+    /// boots before. [`Run::boots`] says how many were seen.
+    pub fn reboots(&mut self, count: u32) {
+        self.machine.reboots = count;
     }
 
     /// A script that the guest's shell runs after those before it.
@@ -102,13 +125,15 @@ impl Guest {
         let file = |name: &str| self.dir.join(name);
         let (initrd, console, output) = (file("initrd"), file("console"), file("output"));
         std::fs::write(&initrd, self.archive.finish()).map_err(Error::file("write", &initrd))?;
-        let qemu = qemu(&self.kernel, self.memory_mib, &initrd, &console, &output)?;
+        let qemu = self
+            .machine
+            .qemu(&self.kernel.image, &initrd, [&console, &output])?;
         let ended = wait(qemu);
         let bytes = std::fs::read(&output).unwrap_or_default();
         let why = match ended {
             Err(why) => format!("the guest hangs: {why}"),
             Ok(status) if !status.success() => format!("qemu: {status}"),
-            Ok(_) => match read(&bytes, &self.steps) {
+            Ok(_) => match read(&bytes, &self.steps, self.machine.reboots) {
                 Ok(run) => {
                     // Large, and made of files that are there.
                     let _ = std::fs::remove_file(&initrd);
@@ -123,35 +148,6 @@ impl Guest {
             steps: last_lines(&bytes),
         })
     }
-}
-
-fn qemu(
-    kernel: &Kernel,
-    memory_mib: u32,
-    initrd: &Path,
-    console: &Path,
-    output: &Path,
-) -> Result<Command> {
-    let program = "qemu-system-x86_64";
-    find_program(program).ok_or(Error::Program {
-        program,
-        package: "qemu-system-x86",
-    })?;
-    let mut qemu = Command::new(program);
-    // With two processors a guest without KVM is slower, and far less regular. microvm does not
-    // boot Debian's kernel.
-    qemu.args(["-M", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1"])
-        .args(["-m", &memory_mib.to_string()])
-        .args(["-nodefaults", "-display", "none", "-no-reboot"]);
-    for line in [console, output] {
-        qemu.arg("-serial").arg(format!("file:{}", line.display()));
-    }
-    qemu.arg("-kernel").arg(&kernel.image);
-    qemu.arg("-initrd").arg(initrd);
-    // On a busy machine too few ticks come while the kernel tries whether they come at all.
-    qemu.args(["-append", "console=ttyS0 quiet panic=-1 no_timer_check"]);
-    qemu.stdin(Stdio::null());
-    Ok(qemu)
 }
 
 const LAST_LINES: usize = 100;

@@ -5,6 +5,8 @@ use crate::error::{Error, Result};
 pub struct Run {
     /// Of the kernel that was booted.
     pub release: String,
+    /// Times that the guest began; the steps are those of the last.
+    pub boots: u32,
     steps: Vec<Step>,
 }
 
@@ -26,15 +28,18 @@ impl Run {
 }
 
 /// # Errors
-/// When a mark is missing, or the steps are not those expected: the guest ended before its time.
-pub(crate) fn read(bytes: &[u8], expected: &[String]) -> Result<Run> {
+/// When a mark is missing, or the steps are not those expected: the guest ended before its time, or rebooted
+/// more or less often than it was to.
+pub(crate) fn read(bytes: &[u8], expected: &[String], reboots: u32) -> Result<Run> {
     let mut rest = bytes;
+    let mut boots = 1;
     let first = line(&mut rest)?;
     let release = first.strip_prefix("release ").ok_or_else(|| {
         Error::Said("the guest does not begin with its kernel's release".to_owned())
     })?;
     let mut steps = Vec::new();
-    for (number, name) in expected.iter().enumerate() {
+    let mut numbered = expected.iter().enumerate();
+    while let Some((number, name)) = numbered.next() {
         let file = format!("{number:02}-{name}");
         let begin = line(&mut rest)?;
         if begin != format!("begin {file}") {
@@ -42,6 +47,12 @@ pub(crate) fn read(bytes: &[u8], expected: &[String]) -> Result<Run> {
         }
         let end = line(&mut rest)
             .map_err(|error| Error::Said(format!("the guest ended during {name}: {error}")))?;
+        if boots <= reboots && end == first {
+            boots += 1;
+            steps.clear();
+            numbered = expected.iter().enumerate();
+            continue;
+        }
         let (code, out, err) = ended(&end, &file)
             .ok_or_else(|| Error::Said(format!("{end} instead of the end of {file}")))?;
         steps.push(Step {
@@ -55,8 +66,16 @@ pub(crate) fn read(bytes: &[u8], expected: &[String]) -> Result<Run> {
     if done != "done" || !rest.is_empty() {
         return Err(Error::Said(format!("{done} instead of done")));
     }
+    if boots != reboots + 1 {
+        let why = format!(
+            "the guest rebooted {} times instead of {reboots}",
+            boots - 1
+        );
+        return Err(Error::Said(why));
+    }
     Ok(Run {
         release: release.to_owned(),
+        boots,
         steps,
     })
 }

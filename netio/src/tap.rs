@@ -1,5 +1,5 @@
 //! A network device of our own: what the kernel sends to it is received here, what is sent here
-//! arrives in the kernel. It goes with the port.
+//! arrives in the kernel. It goes with the port, but for one that was there before.
 use crate::clock::tsc_now;
 use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN};
 use crate::sys::{Interface, TAP_HDR_LEN, VnetHeader, accept_offloads, open_tap};
@@ -39,27 +39,32 @@ pub struct TapPort {
 }
 
 impl TapPort {
-    /// Makes the device `name`, sets it up, and opens its queues.
+    /// Makes the device `name`, sets it up, and opens its queues. One that is there already and was made to stay
+    /// (`ip tuntap add`) is taken as it is, and stays.
     ///
     /// # Errors
-    /// The name is taken or cannot be one, no `CAP_NET_ADMIN`, no `/dev/net/tun`.
+    /// The name cannot be one, is another device's, or another program has it; no `CAP_NET_ADMIN`, no `/dev/net/tun`.
     pub fn open(name: &str, options: TapOptions) -> Result<Vec<TapPort>, PortError> {
         let failed = |what: &'static str| move |e| PortError::device(name, what, e);
         if !can_be_made(name) {
             return Err(PortError::BadName { name: name.into() });
         }
         let interface = Interface::named(name).map_err(failed("naming it"))?;
-        if interface.index().is_ok() {
-            return Err(PortError::Busy {
-                what: format!("the name {name}"),
-                next_step: "a device has it already; choose another".into(),
-            });
-        }
+        let there = interface.index().is_ok();
         let multi_queue = options.queues > 1;
         let queues: Vec<File> = (0..options.queues.max(1))
             .map(|_| open_tap(name, multi_queue, options.gso))
             .collect::<io::Result<_>>()
-            .map_err(failed("making the TAP device"))?;
+            .map_err(|error| match error.raw_os_error() {
+                Some(libc::EBUSY) => taken(name, "a program serves it already"),
+                // As tun_set_iff() has it (drivers/net/tun.c).
+                Some(libc::EINVAL) if there => taken(
+                    name,
+                    "a device has it already, no TAP device of that kind; choose another, \
+                     or say multi_queue where several queues are wanted (ip tuntap)",
+                ),
+                _ => failed("making the TAP device")(error),
+            })?;
         interface.set_up().map_err(failed("setting it up"))?;
         let mtu = interface.mtu().map_err(failed("reading its MTU"))?;
         let max_frame_len = match options.gso {
@@ -198,6 +203,13 @@ impl PacketIo for TapPort {
             receive_dropped: dropped,
             ..self.counters
         })
+    }
+}
+
+fn taken(name: &str, next_step: &str) -> PortError {
+    PortError::Busy {
+        what: format!("the name {name}"),
+        next_step: next_step.into(),
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 mod dpdk;
 mod drive;
 mod front_end;
+mod guest;
 mod network;
 mod observed;
 mod privileges;
@@ -27,6 +28,7 @@ pub(crate) fn register(suite: &mut Suite) {
     }
     drive::register(suite);
     observed::register(suite);
+    guest::register(suite);
     suite.case("vnet::serve_refuses_what_cannot_be", &[Netns], refused::run);
     suite.case(
         "vnet::serve_refuses_what_may_not_be_said",

@@ -29,7 +29,7 @@ pub struct ServeArgs {
     /// The front end listens there (QEMU: server=on), and this end connects to it
     #[arg(long)]
     client: bool,
-    /// Make this TAP device: the kernel is at its other end
+    /// Make this TAP device, or take the one that is there: the kernel is at its other end
     #[arg(long, value_name = "NAME", group = "port")]
     tap: Option<String>,
     /// A device that is there, as one end of a veth pair, through a packet socket
