@@ -11,10 +11,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use vm_memory::GuestAddress;
 
-pub(super) const MEMORY_LEN: u64 = 0x4_0000;
+pub(super) const MEMORY_LEN: u64 = 0x8_0000;
 /// Rings of a queue.
-const QUEUE_LEN: u64 = 0x4000;
-const BUFFERS: u64 = 0x1_0000;
+const QUEUE_LEN: u64 = 0x1_0000;
+const DRIVER: u64 = 0x8000;
+const DEVICE: u64 = 0xc000;
+const BUFFERS: u64 = 0x4_0000;
 const USER: u64 = 0x7f00_0000_0000;
 
 pub(super) struct Guest {
@@ -32,8 +34,8 @@ fn layout(queue: usize, size: u16) -> Layout {
     Layout {
         size,
         descriptors: at(0),
-        driver: at(0x2000),
-        device: at(0x3000),
+        driver: at(DRIVER),
+        device: at(DEVICE),
     }
 }
 
