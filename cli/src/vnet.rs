@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 mod ask;
 mod drive;
+mod merge;
 mod place;
+mod recording;
 mod serve;
 mod set;
 mod sim;
@@ -18,6 +20,8 @@ pub struct VnetArgs {
 
 #[derive(Subcommand)]
 enum What {
+    /// Recordings of both ends of queues on one timeline
+    Merge(merge::MergeArgs),
     /// A back end: packets of a guest to a TAP, a device or an XDP socket, and back
     Serve(serve::ServeArgs),
     /// A front end in user space: a source, a sink, or a bridge to a TAP device
@@ -32,6 +36,7 @@ enum What {
 
 pub fn run(args: VnetArgs) -> anyhow::Result<ExitCode> {
     match args.what {
+        What::Merge(args) => merge::run(args),
         What::Serve(args) => serve::run(args),
         What::Drive(args) => drive::run(args),
         What::Stat(args) => stat::run(&args),

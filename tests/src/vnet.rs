@@ -15,6 +15,7 @@ mod refused;
 mod refused_messages;
 mod serving;
 mod soak;
+mod timeline;
 mod vanishing;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -29,6 +30,7 @@ pub(crate) fn register(suite: &mut Suite) {
     drive::register(suite);
     observed::register(suite);
     guest::register(suite);
+    suite.case("vnet::both_ends_lie_on_one_timeline", &[], timeline::run);
     suite.case("vnet::serve_refuses_what_cannot_be", &[Netns], refused::run);
     suite.case(
         "vnet::serve_refuses_what_may_not_be_said",

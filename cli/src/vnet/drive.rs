@@ -1,10 +1,11 @@
 //! `hopscope vnet drive`: a driver in user space, as a source, a sink or a bridge.
-use super::place;
+use super::{place, recording};
 use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_netio::{PacketIo, TapOptions, TapPort};
 use hopscope_vnet::Ns;
 use hopscope_vnet::drive::{Arm, Arrivals, DrivePlan, Driver, Rate, Source, Work};
+use hopscope_vnet::events::{End, EventFile};
 use hopscope_vnet::policy::Kind;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::os::fd::AsFd;
@@ -82,6 +83,9 @@ pub struct DriveArgs {
     /// Neither checksums nor segments are left undone by the TAP device
     #[arg(long, requires = "tap")]
     no_offload: bool,
+    /// Keep each kick, call and taking back in a recording, for `hopscope report`
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Create this file once both queues have started; with --listen, once a back end can connect
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
@@ -159,6 +163,8 @@ pub fn run(args: DriveArgs) -> anyhow::Result<ExitCode> {
         signal_hook::low_level::pipe::register(signal, end).context("taking over signals")?;
     }
     let duration = args.duration.map(seconds).transpose()?;
+    let (events, file) = recording::begin(args.output.as_deref(), End::Front, 1)?;
+    let file = file.map(EventFile::start);
     let plan = DrivePlan {
         socket: args.socket.clone(),
         listen: args.listen,
@@ -173,6 +179,7 @@ pub fn run(args: DriveArgs) -> anyhow::Result<ExitCode> {
         duration,
         offload: !args.no_offload,
         work: work(&args)?,
+        events,
     };
     let mut can_connect = Ok(());
     let driver = Driver::start(plan, stop.as_fd(), &mut || can_connect = ready(&args))?;
@@ -182,6 +189,7 @@ pub fn run(args: DriveArgs) -> anyhow::Result<ExitCode> {
         ready(&args)?;
     }
     let counts = driver.run(stop.as_fd())?;
+    recording::finish(file, args.json)?;
     said::summary(&args, &counts)?;
     if counts.tx.entries != counts.tx.packets {
         bail!("packets do not add up: a fault of this program");

@@ -1,10 +1,11 @@
 //! `hopscope vnet serve`: a back end that carries a guest's packets.
-use super::place;
+use super::{place, recording};
 use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_netio::{
     DiscardPort, OpenOptions, PacketIo, PacketOptions, PacketPort, PortName, TapOptions, TapPort,
 };
+use hopscope_vnet::events::{End, EventFile};
 use hopscope_vnet::policy::Kind;
 use hopscope_vnet::serve::{Kicks, Plan, RunAs, Server};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -73,6 +74,9 @@ pub struct ServeArgs {
     /// Let other policies think beside the one at work, for `vnet stat --explain`
     #[arg(long)]
     shadows: bool,
+    /// Keep each kick, drain and call in a recording, for `hopscope report`
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Create this file once front ends can connect
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
@@ -103,7 +107,9 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     }
     let user = args.user.as_deref().map(RunAs::named).transpose()?;
     let ports = ports(&args)?;
+    let (events, file) = recording::begin(args.output.as_deref(), End::Back, args.queues)?;
     let plan = Plan {
+        events,
         socket: args.socket.clone(),
         client: args.client,
         ports,
@@ -116,6 +122,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     };
     let server = Server::start(plan)?;
     server.drop_privileges(user.as_ref())?;
+    let file = file.map(EventFile::start);
     say_ready(&args)?;
     let mut unsaid = Ok(());
     let counts = server.run(stop.as_fd(), &mut |notice| {
@@ -125,6 +132,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         }
     })?;
     unsaid.context("saying what happens")?;
+    recording::finish(file, args.json)?;
     said::summary(&counts, args.json)?;
     if let Some(n) = counts.pairs.iter().position(|pair| !pair.conserved()) {
         bail!("packets of pair {n} do not add up: a fault of this program");

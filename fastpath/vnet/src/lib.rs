@@ -9,6 +9,7 @@
 
 pub mod drive;
 pub mod end;
+pub mod events;
 pub mod notifier;
 pub mod observe;
 pub mod policy;

@@ -39,7 +39,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "hopscope-load",
         &["hopscope-event", "hopscope-trace", "hopscope-netio"],
     ),
-    ("hopscope-vnet", &["hopscope-netio"]),
+    (
+        "hopscope-vnet",
+        &["hopscope-event", "hopscope-netio", "hopscope-trace"],
+    ),
     // Another kernel, for benches and proofs.
     ("hopscope-guest", &[]),
     // Starts the programs that it compares.

@@ -42,6 +42,11 @@ pub(super) fn register(suite: &mut Suite) {
         let case = format!("vnet::drive_is_never_stuck_with_a_full_ring_{name}");
         suite.case(case, &[Netns], move || full_rings(agreed));
     }
+    suite.case(
+        "vnet::drive_that_is_stopped_leaves_nothing_unannounced",
+        &[],
+        stopped,
+    );
     for (name, arguments) in vhost::CASES {
         let case = format!("vnet::drive_gets_every_byte_back_from_dpdk_{name}");
         suite.case(case, &[Netns, Dpdk], move || vhost::every_byte(arguments));
@@ -173,6 +178,25 @@ fn same_counts(agreed: &[&str]) -> Result<()> {
     let back = back_end.stop()?;
     ensure!(back["connections"] == POLICIES.len(), "{back}");
     sums.are_those_of(&back)
+}
+
+/// A policy that waits for the rest of a batch, and a source whose time is over amid one.
+fn stopped() -> Result<()> {
+    let place = network::Place::new()?;
+    let socket = place.join("vnet.sock");
+    let back_end = BackEnd::start(&socket, &["--discard"])?;
+    let mut sums = Sums::default();
+    for n in 0..counts().pick(40, 400) {
+        let policy = ["tam", "batch:32", "adaptive"][n % 3];
+        let arguments = ["--duration=0.005", "--kick-policy", policy];
+        let summary = summary(Target::spawn_now(&mut drive(&socket, &arguments))?)?;
+        ensure!(
+            summary["tx"]["entries"] == summary["sent"],
+            "{policy}: {summary}"
+        );
+        sums.add(&summary)?;
+    }
+    sums.are_those_of(&back_end.stop()?)
 }
 
 /// Each kick was one of the policy's, and its batches add up.

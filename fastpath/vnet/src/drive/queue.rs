@@ -5,6 +5,7 @@ use super::error::DriveError;
 use super::handshake::Bells;
 use crate::Ns;
 use crate::end::Front;
+use crate::events::{QueueEvents, What};
 use crate::policy::{Event, Kind};
 use crate::ring::{DriverRing, Features, Memory, RingError, Segment, packed, split};
 use crate::serve::clock::Clock;
@@ -33,6 +34,7 @@ pub(super) struct Queue {
     /// A call was asked for.
     asked: bool,
     pub(super) counts: DriveQueueCounts,
+    pub(super) events: QueueEvents,
 }
 
 /// An entry that the back end gave back.
@@ -68,6 +70,7 @@ impl Queue {
             entries: vec![(0, Ns(0)); layout.size.into()],
             asked: true,
             counts: DriveQueueCounts::default(),
+            events: QueueEvents::default(),
             place,
         })
     }
@@ -175,7 +178,10 @@ impl Queue {
 
     fn kick(&mut self, clock: Clock) -> Result<(), DriveError> {
         let before = clock.now();
-        self.bells.kick.ring().map_err(super::bell)?;
+        self.events.begin(What::Kick);
+        let rung = self.bells.kick.ring();
+        self.events.end(What::Kick, u64::from(rung.is_ok()));
+        rung.map_err(super::bell)?;
         self.counts.kicks += 1;
         let now = clock.now();
         let cost = now.since(before);
@@ -211,6 +217,21 @@ impl Queue {
         }
         let hushed = self.front.queue.hush(memory);
         hushed.map_err(DriveError::queue(self.index))
+    }
+
+    /// The call's eventfd woke this end. Read for a recording only: its sum is exact whenever it is read.
+    ///
+    /// # Errors
+    /// The eventfd cannot be read.
+    pub(super) fn called(&mut self) -> Result<(), DriveError> {
+        if !self.events.are_kept() {
+            return Ok(());
+        }
+        self.events.begin(What::Called);
+        let calls = self.bells.call.rung();
+        self.events.end(What::Called, *calls.as_ref().unwrap_or(&0));
+        self.counts.calls += calls.map_err(super::bell)?;
+        Ok(())
     }
 
     /// At the end: with the policy's counts, and calls that nobody waited for.

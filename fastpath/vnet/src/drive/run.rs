@@ -12,6 +12,7 @@ use super::spent::Spending;
 use super::watch::{Seen, Watch};
 use super::wire::Wire;
 use crate::Ns;
+use crate::events::{Events, What};
 use crate::policy::Kind;
 use crate::serve::Taken;
 use crate::serve::clock::Clock;
@@ -54,6 +55,8 @@ pub struct DrivePlan {
     /// The port was opened for frames whose checksum or segments are left undone, where the back end agrees.
     pub offload: bool,
     pub work: Work,
+    /// Where what happens is kept, besides being counted.
+    pub events: Option<Events>,
 }
 
 enum Job {
@@ -122,8 +125,11 @@ impl Driver {
         let (arena, [rx, tx]) = Arena::new(ring, [received_len, sent_len])?;
         let queue =
             |n, kick, place| Queue::new(n, kick, plan.packed, taken.ring(), &arena.memory, place);
-        let rx = queue(0, plan.rx_kicks, rx)?;
-        let tx = queue(1, plan.kicks, tx)?;
+        let mut rx = queue(0, plan.rx_kicks, rx)?;
+        let mut tx = queue(1, plan.kicks, tx)?;
+        if let Some(events) = &plan.events {
+            (rx.events, tx.events) = (events.queue(0), events.queue(1));
+        }
         let queues = [(rx.place(), &rx.bells), (tx.place(), &tx.bells)];
         handshake::start(&mut wire, &arena, plan.packed, queues)?;
         let clock = Clock::start();
@@ -203,13 +209,15 @@ impl Driver {
 
     /// What the back end has sent; true: something was.
     fn reclaim(&mut self, spending: &mut Spending, now: Ns) -> Result<bool, DriveError> {
-        let mut any = false;
+        let before = self.tx.counts.entries;
+        self.tx.events.begin(What::Reclaim);
         while let Some(back) = self.tx.reclaim(&self.arena.memory)? {
             self.tx.release(back.buffer);
             spending.packet(now.since(back.came));
-            any = true;
         }
-        Ok(any)
+        let reclaimed = self.tx.counts.entries - before;
+        self.tx.events.end(What::Reclaim, reclaimed);
+        Ok(reclaimed > 0)
     }
 
     /// True: something was done.
@@ -222,9 +230,13 @@ impl Driver {
             Job::Source(_, sink) | Job::Sink(sink) => sink,
             Job::Bridge(bridge) => bridge,
         };
+        let before = self.rx.counts.entries;
+        self.rx.events.begin(What::Reclaim);
         let received = self
             .receiving
             .turn(&mut self.rx, memory, merges, taker, clock)?;
+        let reclaimed = self.rx.counts.entries - before;
+        self.rx.events.end(What::Reclaim, reclaimed);
         let sent = match &mut self.job {
             Job::Sink(_) => false,
             Job::Source(sending, sink) => {
@@ -236,6 +248,10 @@ impl Driver {
             Job::Bridge(_) if self.stopping => false,
             Job::Bridge(bridge) => bridge.turn(&mut self.tx, memory, clock)?,
         };
+        if self.stopping && !sent {
+            // What was at hand, and was waited for, does not come now.
+            self.tx.pause(memory, clock)?;
+        }
         Ok(received | sent)
     }
 
@@ -261,7 +277,7 @@ impl Driver {
         let waited = now.since(progress) > PATIENCE;
         match (done, left) {
             (true, 0) => Ok(true),
-            (true, _) if waited => Err(DriveError::Stuck { left, seconds }),
+            (_, 1..) if waited && (done || missing > 0) => Err(DriveError::Stuck { left, seconds }),
             (false, 0) if waited && missing > 0 => Err(DriveError::Lost { missing, seconds }),
             _ => Ok(false),
         }
@@ -310,6 +326,11 @@ impl Driver {
             return Err(DriveError::Gone { left });
         }
         self.stopping |= seen.stop;
+        for (queue, called) in [&mut self.rx, &mut self.tx].into_iter().zip(seen.called) {
+            if called {
+                queue.called()?;
+            }
+        }
         if seen.port {
             self.receiving.blocked = false;
             if let Job::Bridge(bridge) = &mut self.job {

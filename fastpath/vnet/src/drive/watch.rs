@@ -24,6 +24,8 @@ pub(super) struct Seen {
     pub(super) gone: bool,
     pub(super) given_up: Option<usize>,
     pub(super) port: bool,
+    /// By queue.
+    pub(super) called: [bool; 2],
 }
 
 pub(super) struct Watch {
@@ -132,8 +134,8 @@ impl Watch {
                     // The deadlines themselves are looked at.
                     let _ = self.timer.wait();
                 }
-                n if n >= ERROR => seen.given_up = Some((n - ERROR) as usize),
-                _ => {}
+                n if n < ERROR => seen.called[(n - CALL) as usize % 2] = true,
+                n => seen.given_up = Some((n - ERROR) as usize),
             }
         }
         Ok(seen)

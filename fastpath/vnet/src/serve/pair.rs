@@ -6,6 +6,7 @@ use super::feature::Taken;
 use super::queue::{Queue, QueueError};
 use super::run::Token;
 use crate::Ns;
+use crate::events::What;
 use crate::ring::Memory;
 use hopscope_netio::{Accepts, PacketIo, PortError};
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
@@ -76,6 +77,8 @@ impl Pair {
     ) -> Result<(), PortError> {
         let port = &mut *self.port;
         for (n, queue) in self.queues.iter_mut().enumerate() {
+            let before = queue.counts.chains;
+            queue.events.begin(What::Drain);
             let due = queue.deadline().is_some_and(|at| at <= clock.now());
             let done = match due {
                 true => queue.due(memory, clock),
@@ -85,6 +88,8 @@ impl Pair {
                 0 => queue.receive(port, memory, clock),
                 _ => queue.transmit(port, memory, clock),
             });
+            let given_back = queue.counts.chains - before;
+            queue.events.end(What::Drain, given_back);
             match done {
                 Ok(()) => {}
                 Err(QueueError::Port(error)) => return Err(error),

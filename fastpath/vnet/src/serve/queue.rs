@@ -8,6 +8,7 @@ use super::kicks::Kicks;
 use super::observed::Kept;
 use crate::Ns;
 use crate::end::Back;
+use crate::events::{QueueEvents, What};
 use crate::observe::Sojourn;
 use crate::policy::Kind;
 use crate::ring::{Chain, DeviceRing, Layout, Memory, RingError, packed, split};
@@ -71,6 +72,7 @@ pub(super) struct Queue {
     /// Of what the guest sends.
     pub(super) sojourn: Sojourn,
     pub(super) kept: Kept,
+    pub(super) events: QueueEvents,
 }
 
 impl Queue {
@@ -91,6 +93,7 @@ impl Queue {
             counts: QueueCounts::default(),
             sojourn: Sojourn::default(),
             kept: Kept::default(),
+            events: QueueEvents::default(),
         }
     }
 
@@ -184,7 +187,11 @@ impl Queue {
 
     /// Kicks that came by `kick` and were not counted yet.
     pub(super) fn counted(&mut self, kick: &Bell) -> Result<(), QueueError> {
-        let kicks = kick.rung()?;
+        self.events.begin(What::Kicked);
+        let kicks = kick.rung();
+        let seen = *kicks.as_ref().unwrap_or(&0);
+        self.events.end(What::Kicked, seen);
+        let kicks = kicks?;
         self.counts.kicks += kicks;
         self.counts.kicks_seen += u64::from(kicks > 0);
         Ok(())
@@ -204,7 +211,10 @@ impl Queue {
     fn ring_call(&mut self) -> Result<(), QueueError> {
         match &self.call {
             Some(call) => {
-                call.ring()?;
+                self.events.begin(What::Call);
+                let rung = call.ring();
+                self.events.end(What::Call, u64::from(rung.is_ok()));
+                rung?;
                 self.counts.calls += 1;
             }
             None => self.counts.calls_unheard += 1,

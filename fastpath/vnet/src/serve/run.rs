@@ -13,6 +13,7 @@ use super::queue::{Queue, QueueError};
 use super::request::WAIT;
 use super::session::{Around, Failed, Session};
 use crate::Ns;
+use crate::events::Events;
 use crate::policy::Kind;
 use crate::vhost::{self, PROTOCOL_MQ, PROTOCOL_REPLY_ACK, PROTOCOL_STATUS};
 use hopscope_netio::PacketIo;
@@ -46,6 +47,8 @@ pub struct Plan {
     pub kicks: Kicks,
     pub rx_calls: Kind,
     pub tx_calls: Kind,
+    /// Where what happens is kept, besides being counted.
+    pub events: Option<Events>,
 }
 
 /// What a user may want to know while it happens.
@@ -152,6 +155,9 @@ impl Server {
             let mut tx = Queue::new(2 * n + 1, plan.tx_calls, plan.kicks);
             for queue in [&mut rx, &mut tx] {
                 queue.cast_shadows(plan.shadows, Ns(0));
+                if let Some(events) = &plan.events {
+                    queue.events = events.queue(queue.index);
+                }
             }
             let mut pair = Pair::new(n, port, [rx, tx]);
             pair.watch(&epoll)?;

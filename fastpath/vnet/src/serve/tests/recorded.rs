@@ -58,6 +58,7 @@ fn replay(name: &str, text: &str, compared: &[u32]) -> (Vec<String>, usize) {
         kicks: Kicks::EventIdx,
         rx_calls: batch,
         tx_calls: batch,
+        events: None,
     };
     let mut server = Server::start(plan).expect("a socket");
     let mut socket = UnixStream::connect(&path).expect("it listens");

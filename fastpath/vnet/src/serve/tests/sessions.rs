@@ -204,6 +204,7 @@ impl World {
             kicks,
             rx_calls: calls[0],
             tx_calls: calls[1],
+            events: None,
         };
         World {
             server: Server::start(plan).expect("a socket"),

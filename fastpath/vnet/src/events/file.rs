@@ -1,0 +1,210 @@
+//! The file, written by a thread of its own: a queue must not wait for a disk.
+use super::{Batch, End, Events, What};
+use hopscope_event::clock::read::clock_sync;
+use hopscope_event::table::{ModuleEntry, ModuleIx};
+use hopscope_event::value::number;
+use hopscope_event::{
+    CaptureEntry, CaptureMethod, CapturePlace, FunctionEntry, ProcessEntry, ProcessIx,
+    RecordingMeta, Summary, ThreadEntry,
+};
+use hopscope_trace::{TraceError, TraceWriter};
+use nix::sys::time::TimeValLike;
+use nix::time::{ClockId, clock_gettime};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::JoinHandle;
+
+/// A quarter of a million records, 4 MiB.
+const BATCHES_WAITING: usize = 64;
+
+type Cpu = Option<u64>;
+type Writer = TraceWriter<BufWriter<File>>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum EventFileError {
+    #[error("cannot create {path}: {source}")]
+    Create {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("cannot write {path}: {source}; what came before is good")]
+    Write { path: PathBuf, source: TraceError },
+    #[error("the thread that writes {path} has ended by a panic")]
+    Thread { path: PathBuf },
+}
+
+/// What was written, and what the disk did not keep up with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Written {
+    pub records: u64,
+    pub lost: u64,
+}
+
+/// The file, made and begun. Who drops privileges does it before [`EventFile::start`]: threads keep their own.
+pub struct EventFile {
+    path: PathBuf,
+    queues: u64,
+    writer: Writer,
+    batches: Receiver<Batch>,
+}
+
+/// What writes it; finished after every [`super::QueueEvents`].
+pub struct EventWriter {
+    path: PathBuf,
+    queues: u64,
+    thread: JoinHandle<Result<(Writer, Written, Cpu), TraceError>>,
+}
+
+/// Begins a `.hop` file for one end of `queues` queues; `name` says of which queue a number is.
+///
+/// # Errors
+/// The file cannot be made or written.
+pub fn create(
+    path: &Path,
+    meta: &RecordingMeta,
+    end: End,
+    queues: usize,
+    name: &dyn Fn(usize) -> String,
+) -> Result<(Events, EventFile), EventFileError> {
+    let file = File::create(path).map_err(|source| EventFileError::Create {
+        path: path.to_owned(),
+        source,
+    })?;
+    let writer = begun(file, meta, end, queues, name).map_err(failed(path))?;
+    let (full, batches) = sync_channel(BATCHES_WAITING);
+    let file = EventFile {
+        path: path.to_owned(),
+        queues: queues as u64,
+        writer,
+        batches,
+    };
+    Ok((Events { end, full }, file))
+}
+
+fn begun(
+    file: File,
+    meta: &RecordingMeta,
+    end: End,
+    queues: usize,
+    name: &dyn Fn(usize) -> String,
+) -> Result<Writer, TraceError> {
+    let mut writer = TraceWriter::new(BufWriter::with_capacity(1 << 20, file), meta)?;
+    let process = ProcessIx(end.process());
+    writer.process(&ProcessEntry {
+        ix: process,
+        pid: std::process::id().cast_signed(),
+        comm: match end {
+            End::Back => "back end".into(),
+            End::Front => "front end".into(),
+        },
+        command_line: meta.command_line.clone(),
+    })?;
+    writer.modules(&[ModuleEntry {
+        ix: ModuleIx(0),
+        path: "vnet".into(),
+        build_id: String::new(),
+    }])?;
+    let functions = What::ALL.map(|what| FunctionEntry {
+        id: what.function(),
+        module: ModuleIx(0),
+        name: what.name().into(),
+        svma: 0x1000 + 64 * what as u64,
+        size: 64,
+        file: None,
+        line: None,
+    });
+    writer.functions(&functions)?;
+    let captures = What::ALL.map(|what| CaptureEntry {
+        function: what.function(),
+        capture: number(CapturePlace::Return, 0),
+        name: what.counts().into(),
+        bits: 64,
+        signed: false,
+        at: CapturePlace::Return,
+        method: CaptureMethod::Register,
+        elements_max: 1,
+    });
+    writer.captures(&captures)?;
+    for queue in 0..queues {
+        writer.thread(&ThreadEntry {
+            ix: end.thread(queue),
+            process,
+            // 0 would be one that is not known.
+            tid: queue as i32 + 1,
+            comm: name(queue),
+        })?;
+    }
+    Ok(writer)
+}
+
+fn write_all(writer: &mut Writer, batches: &Receiver<Batch>) -> Result<Written, TraceError> {
+    let mut written = Written::default();
+    for batch in batches {
+        written.lost += batch.lost_before;
+        written.records += batch.records.len() as u64;
+        writer.records(hopscope_trace::Batch {
+            thread: batch.thread,
+            first_index: batch.first_index,
+            lost_before: batch.lost_before,
+            torn_before: 0,
+            records: &batch.records,
+        })?;
+        // What is in the file when the process is killed is whole.
+        writer.flush()?;
+    }
+    Ok(written)
+}
+
+impl EventFile {
+    pub fn start(self) -> EventWriter {
+        let (mut writer, batches) = (self.writer, self.batches);
+        let thread = std::thread::spawn(move || {
+            let written = write_all(&mut writer, &batches)?;
+            // Of this thread, to its end but for the summary.
+            let cpu = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).ok();
+            let cpu = cpu.map(|time| time.num_nanoseconds().cast_unsigned());
+            Ok((writer, written, cpu))
+        });
+        EventWriter {
+            path: self.path,
+            queues: self.queues,
+            thread,
+        }
+    }
+}
+
+impl EventWriter {
+    /// # Errors
+    /// The file could not be written to its end.
+    pub fn finish(self, ended_because: &str) -> Result<Written, EventFileError> {
+        let path = self.path;
+        let joined = self.thread.join();
+        let joined = joined.map_err(|_| EventFileError::Thread { path: path.clone() })?;
+        let (writer, written, recorder_cpu_ns) = joined.map_err(failed(&path))?;
+        let summary = Summary {
+            end: clock_sync(),
+            ended_because: ended_because.into(),
+            recorded: written.records,
+            lost: written.lost,
+            torn: 0,
+            threads_measured: self.queues,
+            calls_unmeasured: Some(0),
+            attach_pause_ns: Vec::new(),
+            detach_pause_ns: Vec::new(),
+            recorder_cpu_ns,
+            notes: vec!["what happened at the ends of queues, told by hopscope vnet itself".into()],
+        };
+        writer.finish(&summary).map_err(failed(&path))?;
+        Ok(written)
+    }
+}
+
+fn failed(path: &Path) -> impl Fn(TraceError) -> EventFileError {
+    let path = path.to_owned();
+    move |source| EventFileError::Write {
+        path: path.clone(),
+        source,
+    }
+}
