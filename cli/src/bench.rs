@@ -31,6 +31,8 @@ enum What {
     Splice(Common),
     /// Such a server as a kernel module, beside the others, in a virtual machine
     SpliceGuest(WithKernel),
+    /// Policies of notification: one queue alone, and two networks joined by a pair of queues
+    Vnet(Common),
     /// Which layer of the kernel takes how long to send over TCP, from the call to the driver
     CaseTcpSend(Common),
     /// Three network functions at growing numbers of probes a packet, beside what the floor costs
@@ -204,6 +206,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
             };
             ("splice-guest", &guest.common, Box::new(bench))
         }
+        What::Vnet(common) => ("vnet", common, Box::new(hopscope_bench::vnet::run)),
         What::CaseTcpSend(common) => {
             let bench = Box::new(hopscope_bench::slice::send::run);
             ("case-tcp-send", common, bench)

@@ -8,6 +8,7 @@ mod locality;
 mod propagation;
 mod slice;
 mod splice;
+mod vnet;
 
 use anyhow::Result;
 use hopscope_tests::{Output, Suite, command, hopscope, repository, scratch, target_dir};
@@ -23,6 +24,7 @@ pub(crate) fn register(suite: &mut Suite) {
     propagation::register(suite);
     slice::register(suite);
     splice::register(suite);
+    vnet::register(suite);
 }
 
 /// `hopscope bench NAME --quick --json …`, which builds beside everything else that proofs build.

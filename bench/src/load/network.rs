@@ -134,12 +134,20 @@ impl Drop for Namespace {
 
 /// The first one that this process may use.
 fn first_processor() -> String {
+    processors().0
+}
+
+/// The first and the last one that this process may use.
+pub(crate) fn processors() -> (String, String) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let first = list.and_then(|list| list.trim().split([',', '-']).next());
-    first.unwrap_or("0").to_string()
+    let list = list.unwrap_or("0").trim();
+    let mut numbers = list.split([',', '-']);
+    let first = numbers.next().unwrap_or("0");
+    let last = numbers.next_back().unwrap_or(first);
+    (first.into(), last.into())
 }
 
 /// A program that says on its first line that it is ready, and ends with its stdin.

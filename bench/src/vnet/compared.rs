@@ -1,0 +1,95 @@
+//! The runs over networks, by load: what one policy has over another, and the rows of the table.
+use super::network::{Load, Run};
+use super::policy::{EVENT_IDX, OF_ENDS, Policy};
+use super::used::Vmstat;
+use crate::stats::Spread;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Medians of the runs of one policy under one load.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Row {
+    pub(super) load: String,
+    pub(super) unit: &'static str,
+    pub(super) offload: bool,
+    pub(super) policy: Policy,
+    pub(super) value: Spread,
+    /// Ratios in the same round.
+    pub(super) vs_event_idx: Option<Spread>,
+    pub(super) p50_us: f64,
+    pub(super) kicks_per_packet: f64,
+    pub(super) calls_per_packet: f64,
+    pub(super) front_cpu_ns_per_packet: f64,
+    pub(super) back_cpu_ns_per_packet: f64,
+    pub(super) front_switches_per_packet: f64,
+    pub(super) back_switches_per_packet: f64,
+    pub(super) vmstat: Vmstat,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Networks {
+    runs: BTreeMap<(Load, bool, usize), Vec<Run>>,
+}
+
+impl Networks {
+    pub(super) fn add(&mut self, load: Load, offload: bool, policy: usize, run: Run) {
+        self.runs
+            .entry((load, offload, policy))
+            .or_default()
+            .push(run);
+    }
+
+    fn of(&self, load: Load, offload: bool, name: &str) -> Option<&[Run]> {
+        let n = OF_ENDS.iter().position(|policy| policy.name == name)?;
+        self.runs.get(&(load, offload, n)).map(Vec::as_slice)
+    }
+
+    /// How much more one policy carries than another: ratios of the rounds.
+    pub(super) fn ratio(&self, load: Load, offload: bool, of: &str, to: &str) -> Option<Spread> {
+        let (of, to) = (self.of(load, offload, of)?, self.of(load, offload, to)?);
+        let pairs = of.iter().zip(to).filter(|(_, to)| to.value > 0.0);
+        let ratios: Vec<f64> = pairs.map(|(of, to)| of.value / to.value).collect();
+        Spread::of(&ratios)
+    }
+
+    pub(super) fn failures(&self) -> f64 {
+        self.runs.values().flatten().map(|run| run.failed).sum()
+    }
+
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let row = |((load, offload, n), runs): (&(Load, bool, usize), &Vec<Run>)| {
+            let spread = |what: &dyn Fn(&Run) -> f64| {
+                let values: Vec<f64> = runs.iter().map(what).collect();
+                Spread::of(&values)
+            };
+            let median = |what: &dyn Fn(&Run) -> f64| Some(spread(what)?.median);
+            let per_packet =
+                |what: &dyn Fn(&Run) -> f64| median(&|run: &Run| what(run) / run.packets.max(1.0));
+            let policy = OF_ENDS[*n];
+            Some(Row {
+                load: load.name(),
+                unit: load.unit(),
+                offload: *offload,
+                policy,
+                value: spread(&|run| run.value)?,
+                vs_event_idx: self.ratio(*load, *offload, policy.name, EVENT_IDX),
+                p50_us: median(&|run| run.p50_us)?,
+                kicks_per_packet: median(&|run| run.kicks_per_packet)?,
+                calls_per_packet: median(&|run| run.calls_per_packet)?,
+                front_cpu_ns_per_packet: per_packet(&|run| run.front.cpu_ns)?,
+                back_cpu_ns_per_packet: per_packet(&|run| run.back.cpu_ns)?,
+                front_switches_per_packet: per_packet(&|run| run.front.switches)?,
+                back_switches_per_packet: per_packet(&|run| run.back.switches)?,
+                vmstat: Vmstat {
+                    us: median(&|run| run.vmstat.us)?,
+                    sy: median(&|run| run.vmstat.sy)?,
+                    id: median(&|run| run.vmstat.id)?,
+                    wa: median(&|run| run.vmstat.wa)?,
+                    interrupts: median(&|run| run.vmstat.interrupts)?,
+                    cs: median(&|run| run.vmstat.cs)?,
+                },
+            })
+        };
+        self.runs.iter().filter_map(row).collect()
+    }
+}

@@ -1,0 +1,72 @@
+//! `bench vnet`: policies of notification against each other, between our front end and our back end: one
+//! queue alone, and two networks joined by a pair.
+mod compared;
+mod network;
+mod policy;
+mod process;
+mod report;
+mod rings;
+mod table;
+mod used;
+
+use crate::Settings;
+use crate::envelope::Output;
+use crate::error::{Error, Result};
+use crate::host::Host;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// What every part needs.
+struct Bench<'a, 'o> {
+    settings: &'a Settings,
+    /// Sockets and ready files, of this run. Names of sockets have 107 bytes at most (unix(7)).
+    files: PathBuf,
+    output: &'a mut Output<'o>,
+    rounds: usize,
+    /// Of one window.
+    milliseconds: u64,
+}
+
+impl Bench<'_, '_> {
+    fn say(&self, what: &str, round: usize) {
+        let round = round + 1;
+        self.settings.say(&format!("{what}, {round}"));
+    }
+
+    fn sample(&mut self, fields: Value) -> Result<()> {
+        self.output.sample(fields)
+    }
+}
+
+impl Drop for Bench<'_, '_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.files);
+    }
+}
+
+pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
+    let host = Host::look(None);
+    let absolute =
+        std::path::absolute(&settings.hopscope).map_err(Error::file("find", &settings.hopscope))?;
+    let settings = &Settings {
+        // Those who enter a namespace start at its root.
+        hopscope: absolute,
+        ..settings.clone()
+    };
+    let files = std::env::temp_dir().join(format!("hopscope-bench-vnet-{}", std::process::id()));
+    std::fs::create_dir_all(&files).map_err(Error::file("create", &files))?;
+    let mut bench = Bench {
+        settings,
+        files,
+        output: &mut output,
+        rounds: if settings.quick { 2 } else { 9 },
+        milliseconds: if settings.quick { 60 } else { 300 },
+    };
+    let rings = rings::measure(&mut bench)?;
+    let networks = network::measure(&mut bench)?;
+    drop(bench);
+    let summary = report::summary(&rings, &networks);
+    let complete = summary.complete;
+    output.summary(&host, summary)?;
+    Ok(complete)
+}

@@ -1,0 +1,279 @@
+//! Two networks joined by one queue pair: a TAP device, our front end, our back end, a TAP device. What netperf
+//! calls TCP_STREAM, TCP_RR and TCP_CRR, and ping and small datagrams, goes over it under each policy.
+use super::Bench;
+use super::compared::Networks;
+use super::policy::{OF_ENDS, Policy};
+use super::process::{End, number};
+use super::used::{Reading, Thread, Vmstat};
+use crate::error::{Error, Result};
+use crate::load::network::{Namespace, Server, processors};
+use crate::program::{last_words, run_as};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+const CLIENT: &str = "10.0.0.1";
+const SERVER: &str = "10.0.0.2";
+
+/// What goes over the queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Load {
+    /// TCP_STREAM, bytes of a message.
+    Stream(u32),
+    /// TCP_MAERTS: the server sends.
+    Maerts(u32),
+    /// TCP_RR and TCP_CRR, one byte each way.
+    Rr,
+    Crr,
+    /// ICMP echo, bytes of payload.
+    Ping(u32),
+    /// Datagrams of 64 bytes, as fast as the socket takes them.
+    Udp,
+}
+
+impl Load {
+    pub(super) fn of(quick: bool) -> &'static [Load] {
+        match quick {
+            true => &[
+                Load::Stream(64),
+                Load::Stream(32768),
+                Load::Rr,
+                Load::Crr,
+                Load::Udp,
+            ],
+            false => &[
+                Load::Stream(64),
+                Load::Stream(1024),
+                Load::Stream(8192),
+                Load::Stream(32768),
+                Load::Maerts(32768),
+                Load::Rr,
+                Load::Crr,
+                Load::Ping(56),
+                Load::Ping(1400),
+                Load::Udp,
+            ],
+        }
+    }
+
+    pub(super) fn name(self) -> String {
+        match self {
+            Load::Stream(size) => format!("TCP_STREAM {size} B"),
+            Load::Maerts(size) => format!("TCP_MAERTS {size} B"),
+            Load::Rr => "TCP_RR".into(),
+            Load::Crr => "TCP_CRR".into(),
+            Load::Ping(size) => format!("ping {size} B"),
+            Load::Udp => "UDP 64 B".into(),
+        }
+    }
+
+    /// What its value is, and whether more of it is better.
+    pub(super) fn unit(self) -> &'static str {
+        match self {
+            Load::Stream(_) | Load::Maerts(_) => "10^6 bit/s",
+            Load::Rr | Load::Crr => "transactions/s",
+            Load::Ping(_) => "round trips/s",
+            Load::Udp => "datagrams/s",
+        }
+    }
+}
+
+/// One run of one load under one policy.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Run {
+    pub(super) value: f64,
+    /// Of a round trip or transaction; of a stream, until the socket took a message.
+    pub(super) p50_us: f64,
+    /// Of both queues, from the back end's counts. A packet is what one header stands before: with
+    /// segmentation left undone, up to 64 KiB.
+    pub(super) packets: f64,
+    /// Requests or connections that failed, and answers with other bytes.
+    pub(super) failed: f64,
+    pub(super) kicks_per_packet: f64,
+    pub(super) calls_per_packet: f64,
+    pub(super) front: Thread,
+    pub(super) back: Thread,
+    pub(super) vmstat: Vmstat,
+}
+
+/// The namespaces, and who answers in the server's.
+pub(super) struct Ends {
+    client: Namespace,
+    server: Namespace,
+    echo: Server,
+    sink: Server,
+    source: Server,
+    datagrams: Server,
+}
+
+impl Ends {
+    pub(super) fn make(hopscope: &Path) -> Result<Ends> {
+        let (client, server) = (Namespace::new()?, Namespace::new()?);
+        // TCP_CRR leaves more connections in TIME_WAIT than there are ports.
+        let reuse = "echo 1 > /proc/sys/net/ipv4/tcp_tw_reuse";
+        run_as("sh", client.in_its_network("sh").args(["-c", reuse]))?;
+        let serve = |protocol: &str, service: &str| {
+            let mut command = server.in_its_network_on_one_processor(hopscope);
+            command.args(["load", protocol, "serve", "--service", service]);
+            command.args(["--listen", "0.0.0.0:0", "--until-stdin-ends", "--json"]);
+            Server::start("hopscope load serve", command)
+        };
+        let (echo, datagrams) = (serve("tcp", "echo")?, serve("udp", "sink")?);
+        let (sink, source) = (serve("tcp", "sink")?, serve("tcp", "source")?);
+        Ok(Ends {
+            client,
+            server,
+            echo,
+            sink,
+            source,
+            datagrams,
+        })
+    }
+
+    /// Both ends of the queues at work, for one load.
+    pub(super) fn run(
+        &self,
+        bench: &Bench<'_, '_>,
+        policy: &Policy,
+        offload: bool,
+        load: Load,
+    ) -> Result<Run> {
+        let (back, front) = self.join(bench, policy, offload)?;
+        let (front_before, back_before) = (Thread::of(front.pid())?, Thread::of(back.pid())?);
+        let (began, before) = (Instant::now(), Reading::now()?);
+        let said = self.load(bench, load)?;
+        let seconds = began.elapsed().as_secs_f64();
+        let vmstat = Reading::now()?.since(&before, seconds);
+        let front_used = Thread::of(front.pid())?.since(front_before);
+        let back_used = Thread::of(back.pid())?.since(back_before);
+        front.finish()?;
+        let counts = back.finish()?;
+        let both = |name: &str| {
+            let of = |queue: &str| number(&counts, &format!("pairs.0.{queue}.{name}"));
+            Ok::<_, Error>(of("tx")? + of("rx")?)
+        };
+        let packets = both("packets")?;
+        let sent = number(&counts, "pairs.0.tx.packets")?;
+        Ok(Run {
+            value: match load {
+                Load::Stream(_) => number(&said, "sent_mbit_per_s")?,
+                Load::Maerts(_) => number(&said, "received_mbit_per_s")?,
+                Load::Rr | Load::Crr => number(&said, "achieved_per_s")?,
+                Load::Ping(_) => 1e9 / number(&said, "latency.p50_ns")?,
+                // What came through: a socket also takes what a full device drops.
+                Load::Udp => sent / number(&said, "elapsed_s")?,
+            },
+            p50_us: number(&said, "latency.p50_ns")? / 1e3,
+            packets,
+            failed: number(&said, "failed")? + number(&said, "corrupt")?,
+            kicks_per_packet: both("kicks")? / packets.max(1.0),
+            calls_per_packet: both("calls")? / packets.max(1.0),
+            front: front_used,
+            back: back_used,
+            vmstat,
+        })
+    }
+
+    fn join(&self, bench: &Bench<'_, '_>, policy: &Policy, offload: bool) -> Result<(End, End)> {
+        let (first, last) = processors();
+        let socket = bench.files.join("network");
+        let hopscope = |processor: &str, what: &str| {
+            let mut command = Command::new("taskset");
+            command.args(["-c", processor]);
+            command.arg(&bench.settings.hopscope).args(["vnet", what]);
+            command.arg("--socket").arg(&socket);
+            if !offload {
+                command.arg("--no-offload");
+            }
+            command
+        };
+        let mut back = hopscope(&first, "serve");
+        back.args(["--tap", "s0", "--netns", &self.server.path()]);
+        back.args(["--tx-call-policy", policy.calls]);
+        back.args(["--rx-call-policy", policy.calls]);
+        if !policy.event_idx {
+            back.args(["--kick-policy", "flags"]);
+        }
+        let back = End::start("serve", &bench.files, back)?;
+        let mut front = hopscope(&last, "drive");
+        front.args(["--tap", "c0", "--netns", &self.client.path()]);
+        front.args(["--kick-policy", policy.kicks]);
+        if !policy.event_idx {
+            front.arg("--no-event-idx");
+        }
+        let front = End::start("drive", &bench.files, front)?;
+        self.client.address("c0", CLIENT)?;
+        self.server.address("s0", SERVER)?;
+        Ok((back, front))
+    }
+
+    fn load(&self, bench: &Bench<'_, '_>, load: Load) -> Result<Value> {
+        let ms = format!("{}ms", bench.milliseconds);
+        let to = |server: &Server| format!("{SERVER}:{}", server.port);
+        let size = |bytes: u32| bytes.to_string();
+        let words: Vec<String> = match load {
+            Load::Stream(bytes) => words("tcp stream --size", [size(bytes), to(&self.sink)]),
+            Load::Maerts(bytes) => words(
+                "tcp stream --reverse --size",
+                [size(bytes), to(&self.source)],
+            ),
+            Load::Rr => words("tcp rr --closed --size", [size(1), to(&self.echo)]),
+            Load::Crr => words("tcp crr --closed --size", [size(1), to(&self.echo)]),
+            Load::Ping(bytes) => words("ping -i 1ms --size", [size(bytes), SERVER.into()]),
+            Load::Udp => words(
+                "udp stream --closed --size",
+                [size(64), to(&self.datagrams)],
+            ),
+        };
+        let (_, last) = processors();
+        let mut command = self.client.in_its_network("taskset");
+        command.args(["-c", &last]).arg(&bench.settings.hopscope);
+        command.arg("load").args(words);
+        command.args(["--duration", &ms, "--json"]);
+        // Code 1: some requests failed. The summary has how many, and this one's too.
+        let done = command.output().map_err(Error::start("hopscope load"))?;
+        let printed = String::from_utf8_lossy(&done.stdout);
+        let line = printed.lines().last().unwrap_or_default();
+        if !matches!(done.status.code(), Some(0 | 1)) {
+            return Err(Error::Failed {
+                program: "hopscope load".into(),
+                status: done.status.to_string(),
+                said: last_words(&String::from_utf8_lossy(&done.stderr)),
+            });
+        }
+        serde_json::from_str(line).map_err(|_| Error::NoSummary {
+            program: "hopscope load".into(),
+            line: line.into(),
+        })
+    }
+}
+
+fn words(fixed: &str, more: [String; 2]) -> Vec<String> {
+    fixed.split(' ').map(String::from).chain(more).collect()
+}
+
+/// Every policy under every load in each round, in an order that changes.
+pub(super) fn measure(bench: &mut Bench<'_, '_>) -> Result<Networks> {
+    let ends = Ends::make(&bench.settings.hopscope)?;
+    let mut networks = Networks::default();
+    for round in 0..bench.rounds {
+        bench.say("networks", round);
+        for offload in [false, true] {
+            for load in Load::of(bench.settings.quick) {
+                for at in 0..OF_ENDS.len() {
+                    let n = (at + round) % OF_ENDS.len();
+                    let policy = &OF_ENDS[n];
+                    let run = ends.run(bench, policy, offload, *load)?;
+                    bench.sample(json!({
+                        "what": "network", "round": round, "load": load.name(), "unit": load.unit(),
+                        "offload": offload, "policy": policy.name, "run": run,
+                    }))?;
+                    networks.add(*load, offload, n, run);
+                }
+            }
+        }
+    }
+    Ok(networks)
+}

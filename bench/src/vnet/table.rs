@@ -1,0 +1,119 @@
+//! The same for people.
+use super::compared::Row as Network;
+use super::report::Headline;
+use super::rings::Row as Queue;
+use crate::compare::Ratio;
+use std::fmt::Write;
+
+pub(super) fn all(headline: &Headline, queues: &[Queue], networks: &[Network]) -> String {
+    let mut out = String::new();
+    said_first(&mut out, headline);
+    out.push_str(
+        "\none queue, 64 B, our front end to our back end, which drops them; medians of rounds\n",
+    );
+    let _ = writeln!(
+        out,
+        "{:>9} {:<11} {:>8} {:>10} {:>10} {:>9} {:>9} {:>11} {:>11} {:>13}",
+        "offered/s",
+        "kicks",
+        "Mpps",
+        "kicks/pkt",
+        "calls/pkt",
+        "p50 us",
+        "p99 us",
+        "front ns/pkt",
+        "back ns/pkt",
+        "switches/pkt"
+    );
+    for row in queues {
+        let _ = writeln!(out, "{}", queue(row));
+    }
+    out.push_str(
+        "\ntwo networks joined by a queue pair (TAP, front end, back end, TAP); medians of rounds\n\
+         (x: median of the ratios to event-idx in the same round, 10th to 90th percentile; vmstat's columns)\n",
+    );
+    for row in networks {
+        let _ = writeln!(out, "{}", network(row));
+    }
+    out
+}
+
+fn said_first(out: &mut String, headline: &Headline) {
+    let ratio = |ratio: Option<Ratio>| match ratio {
+        Some(r) if r.low.is_nan() => format!("{:.2} (too few rounds for an interval)", r.estimate),
+        Some(r) => format!("{:.2} ({:.2} .. {:.2})", r.estimate, r.low, r.high),
+        None => "-".into(),
+    };
+    out.push_str("where two-end aggregation (TAM) does not win: TAM over …\n");
+    for row in &headline.tam_does_not_win {
+        let value = row.ratio.map_or("-".into(), |r| format!("{r:.2}"));
+        let _ = writeln!(out, "  {:<68} {value:>6}", row.at);
+    }
+    out.push_str("TAM over AHC (ahc:50:64), as the source has it and as measured, no offloads\n");
+    for claim in &headline.claims {
+        let value = claim.measured.map_or("-".into(), |r| format!("{r:.2}"));
+        let _ = writeln!(out, "  {:<34} {:.2}  {value:>6}", claim.of, claim.claimed);
+    }
+    let _ = writeln!(
+        out,
+        "adaptive over the best fixed policy ({}), saturated: {}\n\
+         p50 at 1,000 packets a second, over plain: adaptive {}, ahc {}",
+        headline.best_fixed.unwrap_or("-"),
+        ratio(headline.adaptive_vs_best_fixed),
+        ratio(headline.adaptive_latency_vs_plain_1kpps),
+        ratio(headline.ahc_latency_vs_plain_1kpps),
+    );
+    for goal in &headline.goals {
+        let measured = goal.measured.map_or("-".into(), |m| format!("{m:.2}"));
+        let _ = writeln!(
+            out,
+            "{:<42} {measured:>6}, goal {} {:.2}: {}",
+            goal.name,
+            goal.sign(),
+            goal.bound(),
+            goal.verdict()
+        );
+    }
+}
+
+fn queue(row: &Queue) -> String {
+    format!(
+        "{:>9} {:<11} {:>8.3} {:>10.5} {:>10.5} {:>9.1} {:>9.1} {:>11.0} {:>11.0} {:>6.3}+{:.3}",
+        row.offered,
+        row.policy.name,
+        row.packets_per_s.median / 1e6,
+        row.kicks_per_packet.median,
+        row.calls_per_packet.median,
+        row.p50_us.median,
+        row.p99_us.median,
+        row.front_cpu_ns_per_packet,
+        row.back_cpu_ns_per_packet,
+        row.front_switches_per_packet,
+        row.back_switches_per_packet
+    )
+}
+
+fn network(row: &Network) -> String {
+    let x = row.vs_event_idx.map_or("-".into(), |x| {
+        format!("{:.2} ({:.2} .. {:.2})", x.median, x.p10, x.p90)
+    });
+    let v = &row.vmstat;
+    format!(
+        "{:<17} {:<11} {:<10} {:>9.0} {:<14} x {x:<20} p50 {:>7.1} us  kicks {:.4} calls {:.4} a packet  \
+         us {:.0} sy {:.0} id {:.0} wa {:.0} in {:.0} cs {:.0}",
+        row.load,
+        if row.offload { "offload" } else { "no offload" },
+        row.policy.name,
+        row.value.median,
+        row.unit,
+        row.p50_us,
+        row.kicks_per_packet,
+        row.calls_per_packet,
+        v.us,
+        v.sy,
+        v.id,
+        v.wa,
+        v.interrupts,
+        v.cs
+    )
+}
