@@ -57,6 +57,11 @@ pub(super) fn register(suite: &mut Suite) {
         bridge::run,
     );
     suite.case(
+        "vnet::drive_wakes_for_every_packet",
+        &[Netns],
+        bridge::every_packet,
+    );
+    suite.case(
         "vnet::drive_says_that_its_back_end_died",
         &[Netns],
         refused::killed,

@@ -188,7 +188,7 @@ impl Driver {
         loop {
             let now = clock.now();
             self.stopping |= end.is_some_and(|end| end <= now);
-            let busy = self.reclaim(&mut spending, now)? | self.turn(now)?;
+            let mut busy = self.reclaim(&mut spending, now)? | self.turn(now)?;
             if busy {
                 progress = now;
             }
@@ -198,6 +198,8 @@ impl Driver {
             rounds += 1;
             if rounds % ROUNDS == 0 {
                 let seen = watch.look()?;
+                // What the port has is to be taken before this end sleeps.
+                busy |= seen.port;
                 self.saw(seen)?;
             }
             if !busy {
@@ -235,6 +237,10 @@ impl Driver {
         let received = self
             .receiving
             .turn(&mut self.rx, memory, merges, taker, clock)?;
+        if let Job::Bridge(bridge) = &mut self.job {
+            // A frame that the device has no room for waits there.
+            self.receiving.blocked |= bridge.port.flush()? > 0;
+        }
         let reclaimed = self.rx.counts.entries - before;
         self.rx.events.end(What::Reclaim, reclaimed);
         let sent = match &mut self.job {
