@@ -104,8 +104,11 @@ pub(super) fn straight(random: &mut Random) -> String {
 fn wide(random: &mut Random) -> String {
     let (a, b) = (register(random, 3), register(random, 3));
     match random.below(6) {
-        0 => format!("imulq {a}, {b}"),
-        1 => format!("imulq ${}, {}, {b}", immediate(random, 3), memory(random)),
+        0 => format!("imulq {a}, {b}\ntestq {b}, {b}"),
+        1 => {
+            let (by, of) = (immediate(random, 3), memory(random));
+            format!("imulq ${by}, {of}, {b}\ntestq {b}, {b}")
+        }
         2 => format!("mulq {a}\ntestq %rdx, %rdx"),
         3 => format!(
             "xor %edx, %edx\nmov {}, %r8d\nor $1, %r8d\ndivq %r8\ntestq %rax, %rax",

@@ -39,7 +39,8 @@ pub(super) fn run() -> Result<()> {
     expect(
         "tap:left",
         both,
-        "the name left is in use by another program: a device has it already; choose another",
+        "the name left is in use by another program: a device has it already, no TAP device of that kind; \
+         choose another, or say multi_queue where several queues are wanted (ip tuntap)",
     )?;
     ip("link set right down")?;
     for name in ["packet:right", "xdp:right"] {
