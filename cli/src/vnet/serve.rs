@@ -61,8 +61,9 @@ pub struct ServeArgs {
     /// The same for packets that it receives
     #[arg(long, value_name = "POLICY", default_value = "batch")]
     rx_call_policy: Kind,
-    /// When the guest is to kick: event-idx; flags (no event index is offered); defer:K:US, at the K-th entry or
-    /// not at all within US microseconds, after K in a row
+    /// When the guest is to kick: event-idx; flags (no event index is offered); adaptive, once this end has looked on
+    /// for as long as a kick is worth; defer:K:US, at the K-th entry or not at all within US microseconds, after K in
+    /// a row
     #[arg(long, value_name = "POLICY", default_value = "event-idx")]
     kick_policy: Kicks,
     /// Where `vnet stat` and `vnet set` find it; without this --socket's path and .control

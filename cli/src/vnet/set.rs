@@ -20,7 +20,7 @@ pub struct SetArgs {
     /// The same for packets that it receives
     #[arg(long, value_name = "POLICY", group = "what")]
     rx_call_policy: Option<Kind>,
-    /// When the guest is to kick: event-idx or defer:K:US, where vnet serve offers the event index
+    /// When the guest is to kick: event-idx, adaptive or defer:K:US, where vnet serve offers the event index
     #[arg(long, value_name = "POLICY", group = "what")]
     kick_policy: Option<Kicks>,
     /// Let other policies think beside those at work, from now on, or no longer

@@ -28,6 +28,7 @@ mod each;
 mod gate;
 mod kind;
 
+pub(crate) use adaptive::{Average, PRICE_FIRST, PRICE_MAX};
 pub use counts::{BATCH_BUCKETS, Counts};
 pub use gate::{HOLD_MAX, Policy};
 pub use kind::{BadPolicy, Kind};

@@ -21,6 +21,7 @@ mod error;
 pub(crate) mod feature;
 pub(crate) mod header;
 mod kicks;
+mod linger;
 mod listen;
 mod memory;
 mod observed;

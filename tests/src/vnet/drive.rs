@@ -42,6 +42,7 @@ pub(super) fn register(suite: &mut Suite) {
         let case = format!("vnet::drive_is_never_stuck_with_a_full_ring_{name}");
         suite.case(case, &[Netns], move || full_rings(agreed));
     }
+    suite.case("vnet::serve_looks_on", &[], looks_on);
     suite.case(
         "vnet::drive_that_is_stopped_leaves_nothing_unannounced",
         &[],
@@ -183,6 +184,28 @@ fn same_counts(agreed: &[&str]) -> Result<()> {
     let back = back_end.stop()?;
     ensure!(back["connections"] == POLICIES.len(), "{back}");
     sums.are_those_of(&back)
+}
+
+/// `--kick-policy adaptive`: where packets come fast the back end looks on before it asks for a kick, and it takes
+/// all of them; where they come one by one it asks at once (but for those that a late sender makes up for).
+fn looks_on() -> Result<()> {
+    let place = network::Place::new()?;
+    let count = counts().pick(50_000, 1_000_000).to_string();
+    for (rate, few) in [("--rate=saturate", false), ("--rate=500", true)] {
+        let socket = place.join(&format!("{few}.sock"));
+        let back_end = BackEnd::start(&socket, &["--discard", "--kick-policy=adaptive"])?;
+        let packets = if few { "200" } else { &count };
+        let front = ["--count", packets, "--kick-policy=event-idx", rate];
+        let mut sums = Sums::default();
+        sums.add(&summary(Target::spawn_now(&mut drive(&socket, &front))?)?)?;
+        let back = back_end.stop()?;
+        sums.are_those_of(&back)?;
+        let looked_on = back.pointer("/pairs/0/tx/alarms").and_then(Value::as_u64);
+        let looked_on = looked_on.context("alarms")?;
+        let right = if few { looked_on < 50 } else { looked_on > 0 };
+        ensure!(right, "{rate}: looked on {looked_on} times: {back}");
+    }
+    Ok(())
 }
 
 /// A policy that waits for the rest of a batch, and a source whose time is over amid one.

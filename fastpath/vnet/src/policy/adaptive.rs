@@ -12,11 +12,11 @@ use super::{Peer, Rule, Seen, Wish};
 use crate::Ns;
 
 /// Until the first one is measured: what waking a sleeping thread costs on ordinary machines.
-const PRICE_FIRST: Ns = Ns(3_000);
+pub(crate) const PRICE_FIRST: Ns = Ns(3_000);
 /// Time that a batch may take to be published, in prices.
 const BATCH_PRICES: u64 = 8;
 /// A notifier that lost its processor meanwhile measured something else.
-const PRICE_MAX: Ns = Ns::from_us(50);
+pub(crate) const PRICE_MAX: Ns = Ns::from_us(50);
 
 pub(super) struct Adaptive {
     price: Average,
@@ -77,26 +77,26 @@ impl Rule for Adaptive {
 /// Exponentially weighted, 1/8 for the newest, in eighths of a nanosecond: whole numbers are the same
 /// on every machine.
 #[derive(Default)]
-struct Average {
+pub(crate) struct Average {
     eighths: Option<u64>,
 }
 
 impl Average {
-    fn of(value: Ns) -> Average {
+    pub(crate) fn of(value: Ns) -> Average {
         Average {
             eighths: Some(value.0 * 8),
         }
     }
 
-    fn known(&self) -> bool {
+    pub(crate) fn known(&self) -> bool {
         self.eighths.is_some()
     }
 
-    fn now(&self) -> Ns {
+    pub(crate) fn now(&self) -> Ns {
         Ns(self.eighths.unwrap_or(0) / 8)
     }
 
-    fn add(&mut self, value: Ns) {
+    pub(crate) fn add(&mut self, value: Ns) {
         // An idle hour must not overflow, nor count for more than it is: later entries are far enough.
         let value = value.0.min(u64::MAX / 16);
         self.eighths = Some(match self.eighths {

@@ -71,7 +71,7 @@ pub struct QueueCounts {
     pub chains: u64,
     /// Packets that had to wait for chains (received), or for room in the port (transmitted).
     pub waits: u64,
-    /// Alarms of `--kick-policy defer` that came before the kick.
+    /// Alarms of `--kick-policy defer` that came before the kick, and times that `adaptive` looked on.
     pub alarms: u64,
     pub starts: u64,
     /// Ended because of what the driver wrote.

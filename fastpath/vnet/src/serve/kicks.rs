@@ -10,6 +10,8 @@ pub enum Kicks {
     EventIdx,
     /// No event index is offered.
     Flags,
+    /// Asks once this end has looked on for as long as a kick is worth.
+    Adaptive,
     /// The event index asks further ahead.
     Defer { entries: u16, time: Ns },
 }
@@ -22,7 +24,7 @@ impl Kicks {
     pub(super) fn defer(self) -> Option<DeferKicks> {
         match self {
             Kicks::Defer { entries, time } => Some(DeferKicks { entries, time }),
-            Kicks::EventIdx | Kicks::Flags => None,
+            Kicks::EventIdx | Kicks::Flags | Kicks::Adaptive => None,
         }
     }
 }
@@ -35,6 +37,7 @@ impl FromStr for Kicks {
         match words[..] {
             ["event-idx"] => Ok(Kicks::EventIdx),
             ["flags"] => Ok(Kicks::Flags),
+            ["adaptive"] => Ok(Kicks::Adaptive),
             ["defer", entries, us] => {
                 let entries = entries.parse().ok().filter(|n| (1..=1024).contains(n));
                 let us = us.parse().ok().filter(|us| (1..=10_000).contains(us));
@@ -51,7 +54,7 @@ impl FromStr for Kicks {
 pub enum BadKicks {
     #[error("defer:K:US takes 1 to 1024 entries and 1 to 10000 microseconds")]
     Range,
-    #[error("one of event-idx, flags, defer:K:US")]
+    #[error("one of event-idx, flags, adaptive, defer:K:US")]
     Unknown,
 }
 
@@ -60,6 +63,7 @@ impl fmt::Display for Kicks {
         match self {
             Kicks::EventIdx => f.write_str("event-idx"),
             Kicks::Flags => f.write_str("flags"),
+            Kicks::Adaptive => f.write_str("adaptive"),
             Kicks::Defer { entries, time } => write!(f, "defer:{entries}:{}", time.0 / 1_000),
         }
     }

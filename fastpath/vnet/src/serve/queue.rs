@@ -5,6 +5,7 @@ use super::doorbell::Bell;
 use super::error::Broken;
 use super::feature::Taken;
 use super::kicks::Kicks;
+use super::linger::Linger;
 use super::observed::Kept;
 use crate::Ns;
 use crate::end::Back;
@@ -43,6 +44,7 @@ pub(super) struct Live {
     /// Entries since this end last slept.
     pub(super) served: u32,
     pub(super) alarm: Option<Ns>,
+    pub(super) linger: Linger,
 }
 
 /// A packet that was taken from the port and has no chains yet.
@@ -125,6 +127,7 @@ impl Queue {
             held: VecDeque::new(),
             served: 0,
             alarm: None,
+            linger: Linger::default(),
         });
         self.watched();
         // A kick may have come before this end looked.
@@ -203,7 +206,9 @@ impl Queue {
         self.ring_call()?;
         if let Some(live) = &mut self.live {
             // Who called because the driver asked for it found it asleep.
-            live.back.learn(clock.now().since(before), true);
+            let cost = clock.now().since(before);
+            live.back.learn(cost, true);
+            live.linger.learn(cost);
         }
         Ok(())
     }
@@ -274,6 +279,13 @@ impl Queue {
             return Ok(false);
         };
         let served = std::mem::take(&mut live.served);
+        if self.kicks == Kicks::Adaptive
+            && let Some(time) = live.linger.look_on(served, clock.now())
+        {
+            let more = live.back.queue.more(memory)?;
+            live.alarm = (!more).then(|| clock.now() + time);
+            return Ok(more);
+        }
         let index = live.taken.ring().event_idx;
         let defer = self
             .defer

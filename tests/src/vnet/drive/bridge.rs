@@ -126,11 +126,15 @@ pub(super) fn every_packet() -> Result<()> {
     network::namespace()?;
     let place = network::Place::new()?;
     let datagrams = counts().pick(10_000u32, 200_000);
-    for (n, spin) in ["--spin=0", "--spin=60"].into_iter().enumerate() {
+    let ways = [
+        ("--spin=0", "--kick-policy=event-idx"),
+        ("--spin=60", "--kick-policy=adaptive"),
+    ];
+    for (n, (spin, kicks)) in ways.into_iter().enumerate() {
         let socket = place.join(&format!("{n}.sock"));
         between(
             &socket,
-            (&[spin], &[]),
+            (&[spin], &[kicks]),
             || bound(THERE, HERE),
             |socket| {
                 (0..datagrams).try_for_each(|n| {

@@ -338,7 +338,7 @@ fn kicks() -> impl Strategy<Value = Kicks> {
         entries,
         time: crate::Ns::from_us(us),
     });
-    prop_oneof![Just(Kicks::EventIdx), one]
+    prop_oneof![Just(Kicks::EventIdx), Just(Kicks::Adaptive), one]
 }
 
 #[test]
