@@ -2,13 +2,14 @@
 //! that many devices with a back end each are tried in one.
 use anyhow::{Result, ensure};
 use hopscope_guest::{Nic, Run};
-use hopscope_tests::{Requirement, Suite, Target, hopscope_bin, paths, scratch};
+use hopscope_tests::{Requirement, Suite, Target, counts, hopscope_bin, paths, scratch};
 use serde_json::Value;
 use std::process::Command;
 use std::time::Duration;
 
 mod carried;
 mod far;
+mod restarted;
 mod saved;
 
 pub(super) fn register(suite: &mut Suite) {
@@ -18,6 +19,14 @@ pub(super) fn register(suite: &mut Suite) {
         &[Netns, Vm],
         carried::run,
     );
+    // Not among the reduced: one of its first six runs failed on a busy machine (KNOWN_ISSUES).
+    if counts().pick(false, true) {
+        suite.case(
+            "vnet::guest_stays_when_its_back_end_ends",
+            &[Netns, Vm],
+            restarted::run,
+        );
+    }
     suite.case("vnet::guest_is_called_less", &[Netns, Vm], saved::run);
 }
 

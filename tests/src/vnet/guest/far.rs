@@ -1,10 +1,11 @@
 //! What a guest talks to on this side: every address of this network namespace.
-use anyhow::Result;
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use anyhow::{Result, ensure};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::spawn;
+use std::time::{Duration, Instant};
 
 /// Compares what comes with the data, and says `same`, or where it differs.
 const SINK: u16 = 7001;
@@ -16,10 +17,19 @@ const ECHO: u16 = 7003;
 const DISCARD: u16 = 7006;
 /// Says how often it was asked.
 const COUNT: u16 = 7004;
+/// Answers once the gate is open.
+const GATE: u16 = 7005;
+
+/// Against waiting for ever: recovery takes a second or two.
+const SILENCE: Duration = Duration::from_secs(120);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 pub(super) struct Far {
     pub(super) data: Arc<Vec<u8>>,
     asked: Arc<AtomicU32>,
+    /// By device.
+    echoed: Arc<[AtomicU64; 16]>,
+    gate: Arc<(Mutex<bool>, Condvar)>,
     _discard: UdpSocket,
 }
 
@@ -29,6 +39,8 @@ impl Far {
         let far = Far {
             data: Arc::new(noise(bytes)),
             asked: Arc::default(),
+            echoed: Arc::default(),
+            gate: Arc::default(),
             _discard: UdpSocket::bind(("0.0.0.0", DISCARD))?,
         };
         let data = far.data.clone();
@@ -51,12 +63,25 @@ impl Far {
             let count = asked.fetch_add(1, Ordering::Relaxed) + 1;
             writeln!(stream, "{count}")
         })?;
+        let gate = far.gate.clone();
+        serve(GATE, move |mut stream| {
+            let (open, changed) = &*gate;
+            let open = open.lock().map_err(|_| ErrorKind::Other)?;
+            let opened = changed.wait_while(open, |open| !*open);
+            drop(opened.map_err(|_| ErrorKind::Other)?);
+            writeln!(stream, "open")
+        })?;
+        let echoed = far.echoed.clone();
         let echo = UdpSocket::bind(("0.0.0.0", ECHO))?;
         spawn(move || {
             let mut bytes = vec![0; 1 << 16];
             while let Ok((len, from)) = echo.recv_from(&mut bytes) {
                 // The way back may be gone for a while: the client counts what does not come.
                 let _ = echo.send_to(&bytes[..len], from);
+                if let IpAddr::V4(from) = from.ip() {
+                    let device = usize::from(from.octets()[2]);
+                    echoed[device % 16].fetch_add(1, Ordering::Relaxed);
+                }
             }
         });
         Ok(far)
@@ -64,6 +89,25 @@ impl Far {
 
     pub(super) fn asked(&self) -> u32 {
         self.asked.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn open_gate(&self) {
+        let (open, changed) = &*self.gate;
+        *open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        changed.notify_all();
+    }
+
+    /// Until so many datagrams more of this device were sent back than now.
+    pub(super) fn echoes(&self, device: usize, more: u64) -> Result<()> {
+        let started = Instant::now();
+        let echoed = &self.echoed[device];
+        let enough = echoed.load(Ordering::Relaxed) + more;
+        while echoed.load(Ordering::Relaxed) < enough {
+            let waits = started.elapsed() < SILENCE;
+            ensure!(waits, "no {more} datagrams came by device {device}");
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        Ok(())
     }
 }
 
