@@ -31,6 +31,11 @@ pub(crate) fn register(suite: &mut Suite) {
     observed::register(suite);
     guest::register(suite);
     suite.case("vnet::both_ends_lie_on_one_timeline", &[], timeline::run);
+    suite.case(
+        "vnet::a_full_disk_costs_the_recording_only",
+        &[],
+        timeline::full_disk,
+    );
     suite.case("vnet::serve_refuses_what_cannot_be", &[Netns], refused::run);
     suite.case(
         "vnet::serve_refuses_what_may_not_be_said",

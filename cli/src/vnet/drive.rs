@@ -188,9 +188,12 @@ pub fn run(args: DriveArgs) -> anyhow::Result<ExitCode> {
     if !args.listen {
         ready(&args)?;
     }
-    let counts = driver.run(stop.as_fd())?;
-    recording::finish(file, args.json)?;
+    let driven = driver.run(stop.as_fd());
+    let failed = driven.as_ref().err().map(ToString::to_string);
+    let kept = recording::finish(file, failed, args.json);
+    let counts = driven?;
     said::summary(&args, &counts)?;
+    kept?;
     if counts.tx.entries != counts.tx.packets {
         bail!("packets do not add up: a fault of this program");
     }

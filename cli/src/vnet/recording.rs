@@ -31,11 +31,16 @@ fn queue_name(n: usize) -> String {
     format!("{direction} {}", n / 2)
 }
 
-pub(super) fn finish(writer: Option<EventWriter>, as_json: bool) -> anyhow::Result<()> {
+/// After what was recorded is over, in whatever way: `failed` says why, if it did not end as it should.
+pub(super) fn finish(
+    writer: Option<EventWriter>,
+    failed: Option<String>,
+    as_json: bool,
+) -> anyhow::Result<()> {
     let Some(writer) = writer else {
         return Ok(());
     };
-    let Written { records, lost } = writer.finish("stopped")?;
+    let Written { records, lost } = writer.finish(failed.as_deref().unwrap_or("stopped"))?;
     if as_json {
         let line = json!({ "type": "recorded", "schema": 1, "records": records, "lost": lost });
         writeln!(io::stdout(), "{line}")?;

@@ -126,15 +126,18 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let file = file.map(EventFile::start);
     say_ready(&args)?;
     let mut unsaid = Ok(());
-    let counts = server.run(stop.as_fd(), &mut |notice| {
+    let served = server.run(stop.as_fd(), &mut |notice| {
         let said = said::notice(&notice, args.json);
         if unsaid.is_ok() {
             unsaid = said;
         }
-    })?;
+    });
+    let failed = served.as_ref().err().map(ToString::to_string);
+    let kept = recording::finish(file, failed, args.json);
+    let counts = served?;
     unsaid.context("saying what happens")?;
-    recording::finish(file, args.json)?;
     said::summary(&counts, args.json)?;
+    kept?;
     if let Some(n) = counts.pairs.iter().position(|pair| !pair.conserved()) {
         bail!("packets of pair {n} do not add up: a fault of this program");
     }

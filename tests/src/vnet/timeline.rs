@@ -126,6 +126,29 @@ pub(super) fn run() -> Result<()> {
     Ok(())
 }
 
+/// A disk that is full costs the recording, and nothing of what was counted.
+pub(super) fn full_disk() -> Result<()> {
+    let place = network::Place::new()?;
+    let socket = place.join("vnet.sock");
+    let back_end = BackEnd::start(&socket, &["--discard"])?;
+    let arguments = ["--count=5000", "--output=/dev/full"];
+    let out = Target::spawn_now(&mut drive(&socket, &arguments))?.output()?;
+    let (said, why) = (
+        String::from_utf8(out.stdout)?,
+        String::from_utf8(out.stderr)?,
+    );
+    let last: Value = serde_json::from_str(said.lines().last().context("no line")?)?;
+    ensure!(last["type"] == "summary" && last["sent"] == 5000, "{said}");
+    ensure!(
+        out.status.code() == Some(2) && why.contains("/dev/full") && why.lines().count() == 1,
+        "{}: {why}",
+        out.status
+    );
+    let back = back_end.stop()?;
+    ensure!(back["pairs"][0]["tx"]["packets"] == 5000, "{back}");
+    Ok(())
+}
+
 /// Every record is of a call that ends, and the numbers are of its end.
 fn happened(reader: &TraceReader) -> Result<Happened> {
     let tables = reader.tables();
