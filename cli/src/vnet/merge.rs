@@ -28,7 +28,9 @@ pub fn run(args: MergeArgs) -> anyhow::Result<ExitCode> {
         anyhow::bail!("two recordings are needed");
     };
     // What would be overwritten may be what is read.
-    let aside = args.output.with_extension("part");
+    let mut aside = args.output.clone().into_os_string();
+    aside.push(".part");
+    let aside = PathBuf::from(aside);
     let name = aside.display();
     let file = File::create(&aside).with_context(|| format!("creating {name}"))?;
     let merged = merge(a, b, BufWriter::new(file)).map(drop);

@@ -19,7 +19,7 @@ pub enum MergeError {
     Trace(#[from] TraceError),
 }
 
-/// Clocks of one boot differ by what two measurements of the frequency differ.
+/// Clocks of one boot differ by what a measured frequency is off, over the time between the beginnings.
 const APART_MAX_NS: u64 = 1_000_000_000;
 
 /// Writes all of both to `out`. What was lost of either, or has no end, is said in the summary.
@@ -39,7 +39,7 @@ pub fn merge<W: Write>(a: &TraceReader, b: &TraceReader, out: W) -> Result<W, Me
         return Err(MergeError::NotOfQueues);
     }
     let (meta, other) = (&a.tables().meta, &b.tables().meta);
-    if meta.host != other.host || boot(meta).abs_diff(boot(other)) > APART_MAX_NS {
+    if meta.host != other.host || apart_ns(meta, other) > APART_MAX_NS {
         let (a, b) = (meta.host.clone(), other.host.clone());
         return Err(MergeError::OtherClock { a, b });
     }
@@ -84,10 +84,13 @@ pub fn merge<W: Write>(a: &TraceReader, b: &TraceReader, out: W) -> Result<W, Me
     Ok(writer.finish(&summary(both))?)
 }
 
-/// When the machine's clock since its start would have been 0, on the clock of the records.
-fn boot(meta: &RecordingMeta) -> u64 {
-    let ns = meta.tsc_frequency.ns(meta.start.tsc.0.cast_signed());
-    meta.start.monotonic_ns.wrapping_sub(ns.cast_unsigned())
+/// How far the kernel's clock at the beginning of `b` is from where the first recording's clocks expect it. Between
+/// the two beginnings only: over a long uptime the least error of the frequency is seconds.
+fn apart_ns(a: &RecordingMeta, b: &RecordingMeta) -> u64 {
+    let ticks = b.start.tsc.0.wrapping_sub(a.start.tsc.0).cast_signed();
+    let between = a.tsc_frequency.ns(ticks);
+    let expected = a.start.monotonic_ns.wrapping_add_signed(between);
+    expected.abs_diff(b.start.monotonic_ns)
 }
 
 fn summary(both: [&TraceReader; 2]) -> Summary {
@@ -130,5 +133,46 @@ fn summary(both: [&TraceReader; 2]) -> Summary {
         detach_pause_ns: Vec::new(),
         recorder_cpu_ns: cpu.into_iter().sum(),
         notes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopscope_event::{Tsc, TscFrequency};
+
+    fn meta(hz: u64, seconds: u64, booted_later: u64) -> RecordingMeta {
+        let start = ClockSync {
+            tsc: Tsc(seconds * 2_600_000_000),
+            monotonic_ns: (seconds - booted_later) * 1_000_000_000,
+            realtime_ns: 0,
+            window_ticks: 40,
+        };
+        RecordingMeta {
+            hopscope_version: String::new(),
+            command_line: Vec::new(),
+            host: "gateway".into(),
+            kernel: String::new(),
+            cpu: String::new(),
+            cpus_online: 2,
+            tsc_frequency: TscFrequency(hz),
+            tsc_invariant: true,
+            start,
+            stride: 16,
+            ring_records: 0,
+            probe_cost: None,
+        }
+    }
+
+    #[test]
+    fn a_machine_that_is_up_for_a_year_is_one_machine() {
+        let year = 365 * 24 * 3_600;
+        // The frequency is 20 millionths off: ten minutes in a year.
+        let a = meta(2_600_052_000, year, 0);
+        for later in [year + 3, year - 3, year + 3_600] {
+            let apart = apart_ns(&a, &meta(2_600_000_000, later, 0));
+            assert!(apart < APART_MAX_NS, "{apart} ns");
+        }
+        assert!(apart_ns(&a, &meta(2_600_000_000, year + 60, 30)) > APART_MAX_NS);
     }
 }
