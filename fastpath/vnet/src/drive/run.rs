@@ -306,7 +306,9 @@ impl Driver {
             self.tx.hush(memory)?;
             return self.rx.hush(memory);
         };
-        if self.tx.ask(memory, self.arm)? | self.rx.ask(memory, Arm::First)? {
+        // While the port has no room, what came waits: only the port can wake this end for it.
+        let came = !self.receiving.blocked && self.rx.ask(memory, Arm::First)?;
+        if self.tx.ask(memory, self.arm)? | came {
             return Ok(());
         }
         let port = match &self.job {
