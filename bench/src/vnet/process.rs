@@ -4,61 +4,56 @@ use crate::program::last_words;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// Ten times what was ever seen, and more.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// One end of a queue at work.
 pub(super) struct End {
     name: &'static str,
-    child: Option<Child>,
+    child: Child,
+    stdout: BufReader<ChildStdout>,
     stderr: PathBuf,
 }
 
 impl End {
-    /// Ready when this returns. `command` has every word but where to say so.
+    /// Ready when this returns: it says so on its first line. `command` has every other word.
     pub(super) fn start(name: &'static str, files: &Path, mut command: Command) -> Result<End> {
         std::fs::create_dir_all(files).map_err(Error::file("create", files))?;
-        let ready = files.join(format!("{name}.ready"));
         let stderr = files.join(format!("{name}.stderr"));
-        let _ = std::fs::remove_file(&ready);
         let said = std::fs::File::create(&stderr).map_err(Error::file("create", &stderr))?;
-        command.arg("--json").arg("--ready-file").arg(&ready);
-        let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let child = command.stderr(said).spawn().map_err(Error::start(name))?;
+        let command = command.arg("--json").stdin(Stdio::null());
+        let command = command.stdout(Stdio::piped()).stderr(said);
+        let mut child = command.spawn().map_err(Error::start(name))?;
+        let Some(stdout) = child.stdout.take() else {
+            unreachable!("it was asked for as a pipe")
+        };
         let mut end = End {
             name,
-            child: Some(child),
+            child,
+            stdout: BufReader::new(stdout),
             stderr,
         };
-        let began = Instant::now();
-        while !ready.exists() {
-            if end.has_ended() {
-                return Err(end.failed());
-            }
-            if began.elapsed() > READY_WITHIN {
-                return Err(Error::NotReady {
-                    program: name.into(),
-                    seconds: READY_WITHIN.as_secs(),
-                    said: end.said(),
-                });
-            }
-            std::thread::sleep(Duration::from_micros(500));
+        let mut line = String::new();
+        let read = end.stdout.read_line(&mut line);
+        read.map_err(Error::file("read from", name))?;
+        let said: Value = serde_json::from_str(&line).unwrap_or_default();
+        if said["type"] == "ready" {
+            return Ok(end);
         }
-        Ok(end)
+        if !line.is_empty() {
+            // It said something else, and may go on for ever.
+            let _ = end.child.kill();
+        }
+        Err(end.failed())
     }
 
     pub(super) fn pid(&self) -> u32 {
-        self.child.as_ref().map_or(0, Child::id)
+        self.child.id()
     }
 
     fn has_ended(&mut self) -> bool {
-        let child = self.child.as_mut();
-        child.is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
+        !matches!(self.child.try_wait(), Ok(None))
     }
 
     /// As Ctrl-C; its summary.
@@ -76,14 +71,12 @@ impl End {
 
     fn summary(&mut self) -> Result<Value> {
         let mut text = String::new();
-        if let Some(stdout) = self.child.as_mut().and_then(|child| child.stdout.as_mut()) {
-            stdout
-                .read_to_string(&mut text)
-                .map_err(Error::file("read from", self.name))?;
-        }
-        let status = self.child.as_mut().map(Child::wait).transpose();
+        self.stdout
+            .read_to_string(&mut text)
+            .map_err(Error::file("read from", self.name))?;
+        let status = self.child.wait();
         let status = status.map_err(Error::file("wait for", self.name))?;
-        if !status.is_some_and(|status| status.success()) {
+        if !status.success() {
             return Err(self.failed());
         }
         let line = text.lines().last().unwrap_or_default();
@@ -98,7 +91,7 @@ impl End {
     }
 
     fn failed(&mut self) -> Error {
-        let status = self.child.as_mut().and_then(|child| child.wait().ok());
+        let status = self.child.wait().ok();
         Error::Failed {
             program: format!("hopscope vnet {}", self.name),
             status: status.map_or(String::new(), |status| status.to_string()),
@@ -109,10 +102,8 @@ impl End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
