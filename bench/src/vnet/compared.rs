@@ -16,7 +16,8 @@ pub(super) struct Row {
     pub(super) value: Spread,
     /// Ratios in the same round.
     pub(super) vs_event_idx: Option<Spread>,
-    pub(super) p50_us: f64,
+    /// Of the runs that have one.
+    pub(super) p50_us: Option<f64>,
     pub(super) kicks_per_packet: f64,
     pub(super) calls_per_packet: f64,
     pub(super) front_cpu_ns_per_packet: f64,
@@ -74,6 +75,7 @@ impl Networks {
             let per_packet =
                 |what: &dyn Fn(&Run) -> f64| median(&|run: &Run| what(run) / run.packets.max(1.0));
             let policy = OF_ENDS[*n];
+            let known: Vec<f64> = runs.iter().filter_map(|run| run.p50_us).collect();
             Some(Row {
                 load: load.name(),
                 unit: load.unit(),
@@ -81,7 +83,7 @@ impl Networks {
                 policy,
                 value: spread(&|run| run.value)?,
                 vs_event_idx: self.ratio(*load, *offload, policy.name, EVENT_IDX),
-                p50_us: median(&|run| run.p50_us)?,
+                p50_us: Spread::of(&known).map(|p50| p50.median),
                 kicks_per_packet: median(&|run| run.kicks_per_packet)?,
                 calls_per_packet: median(&|run| run.calls_per_packet)?,
                 front_cpu_ns_per_packet: per_packet(&|run| run.front.cpu_ns)?,

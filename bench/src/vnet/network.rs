@@ -39,8 +39,10 @@ impl Load {
             true => &[
                 Load::Stream(64),
                 Load::Stream(32768),
+                Load::Maerts(32768),
                 Load::Rr,
                 Load::Crr,
+                Load::Ping(56),
                 Load::Udp,
             ],
             false => &[
@@ -84,12 +86,13 @@ impl Load {
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Run {
     pub(super) value: f64,
-    /// Of a round trip or transaction; of a stream, until the socket took a message.
-    pub(super) p50_us: f64,
+    /// Of a round trip or transaction; of a stream out, until the socket took a message. None of a stream in, and
+    /// where nothing came back within the window: its value is 0 then.
+    pub(super) p50_us: Option<f64>,
     /// Of both queues, from the back end's counts. A packet is what one header stands before: with
     /// segmentation left undone, up to 64 KiB.
     pub(super) packets: f64,
-    /// Requests or connections that failed, and answers with other bytes.
+    /// Requests or connections that failed, answers with other bytes, and one where nothing went in the window.
     pub(super) failed: f64,
     pub(super) kicks_per_packet: f64,
     pub(super) calls_per_packet: f64,
@@ -156,18 +159,22 @@ impl Ends {
         };
         let packets = both("packets")?;
         let sent = number(&counts, "pairs.0.tx.packets")?;
+        let p50_ns = said["latency"]["p50_ns"].as_f64();
+        let value = match load {
+            Load::Stream(_) => number(&said, "sent_mbit_per_s")?,
+            Load::Maerts(_) => number(&said, "received_mbit_per_s")?,
+            Load::Rr | Load::Crr => number(&said, "achieved_per_s")?,
+            Load::Ping(_) => p50_ns.map_or(0.0, |ns| 1e9 / ns),
+            // What came through: a socket also takes what a full device drops.
+            Load::Udp => sent / number(&said, "elapsed_s")?,
+        };
         Ok(Run {
-            value: match load {
-                Load::Stream(_) => number(&said, "sent_mbit_per_s")?,
-                Load::Maerts(_) => number(&said, "received_mbit_per_s")?,
-                Load::Rr | Load::Crr => number(&said, "achieved_per_s")?,
-                Load::Ping(_) => 1e9 / number(&said, "latency.p50_ns")?,
-                // What came through: a socket also takes what a full device drops.
-                Load::Udp => sent / number(&said, "elapsed_s")?,
-            },
-            p50_us: number(&said, "latency.p50_ns")? / 1e3,
+            value,
+            p50_us: p50_ns.map(|ns| ns / 1e3),
             packets,
-            failed: number(&said, "failed")? + number(&said, "corrupt")?,
+            failed: number(&said, "failed")?
+                + number(&said, "corrupt")?
+                + f64::from(u8::from(value == 0.0)),
             kicks_per_packet: both("kicks")? / packets.max(1.0),
             calls_per_packet: both("calls")? / packets.max(1.0),
             front: front_used,

@@ -97,16 +97,16 @@ fn network(row: &Network) -> String {
     let x = row.vs_event_idx.map_or("-".into(), |x| {
         format!("{:.2} ({:.2} .. {:.2})", x.median, x.p10, x.p90)
     });
+    let p50 = row.p50_us.map_or("-".into(), |us| format!("{us:.1}"));
     let v = &row.vmstat;
     format!(
-        "{:<17} {:<11} {:<10} {:>9.0} {:<14} x {x:<20} p50 {:>7.1} us  kicks {:.4} calls {:.4} a packet  \
+        "{:<17} {:<11} {:<10} {:>9.0} {:<14} x {x:<20} p50 {p50:>7} us  kicks {:.4} calls {:.4} a packet  \
          us {:.0} sy {:.0} id {:.0} wa {:.0} in {:.0} cs {:.0}",
         row.load,
         if row.offload { "offload" } else { "no offload" },
         row.policy.name,
         row.value.median,
         row.unit,
-        row.p50_us,
         row.kicks_per_packet,
         row.calls_per_packet,
         v.us,

@@ -31,10 +31,10 @@ fn figures() -> Result<()> {
         let samples = lines.iter().filter(|line| line["what"] == what);
         samples.map(|line| &line["run"]).collect::<Vec<_>>()
     };
-    // Two rounds: three loads of seven policies; five loads of six, with and without offloads.
+    // Two rounds: three loads of seven policies; seven loads of six, with and without offloads.
     let (rings, networks) = (samples("rings"), samples("network"));
     ensure!(
-        rings.len() == 2 * 3 * 7 && networks.len() == 2 * 2 * 5 * 6,
+        rings.len() == 2 * 3 * 7 && networks.len() == 2 * 2 * 7 * 6,
         "{} and {} samples",
         rings.len(),
         networks.len()

@@ -3,7 +3,9 @@
 //! Whoever may pay a price now or wait without knowing how long pays at most twice the least possible
 //! when it waits as long as the price is worth (the ski rental problem). The price is measured: what
 //! notifications that woke the peer took. The wait happens only while the expected gap to the next entry
-//! is shorter than the price.
+//! is shorter than the price, and while notifications take more than half of the time between entries.
+//! With a share of s, entries wait for this end to be back from them for s / (2 (1 - s)) of a price in the
+//! mean (M/D/1, Pollaczek and Khinchine); holding one back costs half a price. Below one half it is dearer.
 //!
 //! Entries at hand are published before the peer is told, for up to eight times the price: then
 //! notifications take at most a ninth of this end's time, and the peer begins while the rest of a long
@@ -21,6 +23,9 @@ pub(crate) const PRICE_MAX: Ns = Ns::from_us(50);
 pub(super) struct Adaptive {
     price: Average,
     gap: Average,
+    /// On notifications, for an entry.
+    spent: Average,
+    spent_since: Ns,
     last: Option<Ns>,
 }
 
@@ -29,8 +34,18 @@ impl Default for Adaptive {
         Adaptive {
             price: Average::of(PRICE_FIRST),
             gap: Average::default(),
+            spent: Average::default(),
+            spent_since: Ns(0),
             last: None,
         }
+    }
+}
+
+impl Adaptive {
+    fn is_worth_a_wait(&self, price: Ns) -> bool {
+        // No gap is known before the second entry: one that comes alone is not held back.
+        let gap = self.gap.now();
+        self.gap.known() && gap < price && self.spent.now().0 > gap.0 / 2
     }
 }
 
@@ -38,13 +53,16 @@ impl Rule for Adaptive {
     fn published(&mut self, now: Ns) {
         if let Some(last) = self.last {
             self.gap.add(now.since(last));
+            self.spent.add(std::mem::take(&mut self.spent_since));
         }
         self.last = Some(now);
     }
 
     fn notified(&mut self, cost: Ns, woke: bool) {
+        let cost = cost.min(PRICE_MAX);
+        self.spent_since = self.spent_since + cost;
         if woke {
-            self.price.add(cost.min(PRICE_MAX));
+            self.price.add(cost);
         }
     }
 
@@ -62,8 +80,7 @@ impl Rule for Adaptive {
             };
         }
         let due = seen.oldest + price;
-        // No gap is known before the second entry: one that comes alone is not held back.
-        match seen.now < due && self.gap.known() && self.gap.now() < price {
+        match seen.now < due && self.is_worth_a_wait(price) {
             true => Wish::Wait(due),
             false => Wish::Ask,
         }

@@ -189,6 +189,28 @@ fn adaptive_holds_back_for_the_measured_price_while_gaps_are_shorter() {
 }
 
 #[test]
+fn adaptive_holds_nothing_back_while_notifications_take_less_than_half_of_the_time() {
+    let notified = Event::Notified {
+        cost: Ns(3_000),
+        woke: true,
+    };
+    let (asleep, awake) = (published(0, 9, Asleep), published(0, 9, Awake));
+    let mut steps = vec![(0, asleep, Notify), (0, notified, Rest)];
+    // All 3 us went to the first entry: with gaps of 1 us, 20 later it is 3 us x (7/8)^20 for each.
+    steps.extend((1..=20).map(|us| (us * 1_000, awake, Rest)));
+    steps.push((21_000, asleep, Notify));
+    // One of two is notified: more than half.
+    for us in [22, 24, 26, 28] {
+        steps.push((us * 1_000, notified, Rest));
+        steps.push((us * 1_000, awake, Rest));
+        steps.push((us * 1_000 + 1_000, awake, Rest));
+    }
+    let until = Ns(33_000);
+    steps.push((30_000, asleep, Hold { until }));
+    expect("adaptive", &steps);
+}
+
+#[test]
 fn adaptive_publishes_what_waits_for_eight_prices() {
     let steps = [
         (0, published(99, 99, Asleep), More),
