@@ -152,6 +152,24 @@ fn planted_causes_come_first_and_a_control_names_none() {
     );
 }
 
+/// A packet that lies there while its thread goes to sleep: once may be the stamp's fault, four times is not.
+#[test]
+fn packets_that_a_thread_let_wait_once_are_not_its_doing() {
+    for (times, known) in [(1, false), (2, false), (4, true)] {
+        let mut recording = simulate(3, Planted::Nothing, PACKETS);
+        let ordinary = attribute(&recording, Threshold::Percentile(99.0));
+        assert!(ordinary.rows.iter().all(|row| !row.cause.is_known()));
+        for n in 1..=times {
+            let run = recording.idle_before(PACKETS * n / 5);
+            recording.let_wait(run, 8_000_000);
+        }
+        let report = attribute(&recording, Threshold::Percentile(99.0));
+        let named = report.rows.iter().filter(|row| row.cause.is_known());
+        let named: Vec<_> = named.map(|row| (row.cause, row.events)).collect();
+        assert_eq!(!named.is_empty(), known, "{times} times: {named:?}");
+    }
+}
+
 #[test]
 fn parts_add_up_to_the_latency_exactly() {
     for seed in 0..4 {

@@ -93,8 +93,11 @@ pub(super) fn conclude(tail: Tail) -> TailReport {
     let beyond = tail.events.beyond;
     let mut judged = Vec::new();
     let mut outliers: BTreeMap<Where, u64> = BTreeMap::new();
-    for event in tail.events.into_sorted() {
-        let (cause, flow) = first_cause(&event, &ordinary, &flows);
+    let events = tail.events.into_sorted();
+    let held = events.iter().filter(|e| matches!(e.blame, Blame::Held(_)));
+    let holds = held.count() as u64 >= EVENTS_MIN;
+    for event in events {
+        let (cause, flow) = first_cause(&event, &ordinary, &flows, holds);
         if cause.is_none() {
             *outliers.entry(place_of(&event)).or_default() += 1;
         }
@@ -159,7 +162,13 @@ fn evidence(e: Expensive) -> Evidence {
 }
 
 /// `None`: an outlier, of which it is to be seen where they gather.
-fn first_cause(event: &Event, ordinary: &Ordinary, flows: &Flows) -> (Option<Cause>, Evidence) {
+/// `holds`: packets were held often enough to tell.
+fn first_cause(
+    event: &Event,
+    ordinary: &Ordinary,
+    flows: &Flows,
+    holds: bool,
+) -> (Option<Cause>, Evidence) {
     let unknown = |reason| (Some(Cause::Unknown(reason)), Evidence::None);
     match event.blame {
         Blame::Slow(_, place) => {
@@ -175,8 +184,10 @@ fn first_cause(event: &Event, ordinary: &Ordinary, flows: &Flows) -> (Option<Cau
             true => (None, Evidence::None),
             false => unknown(Reason::OrdinarySpread),
         },
-        // Neither chance nor an interruption makes a thread sleep that is awake: its own doing.
-        Blame::Held(_) => (Some(named(event)), Evidence::None),
+        // Neither chance nor an interruption makes a thread sleep that is awake with a packet there: its own doing.
+        // But a packet is there later than its stamp says when its sender loses its processor between the two.
+        Blame::Held(_) if holds => (Some(named(event)), Evidence::None),
+        Blame::Held(_) => unknown(Reason::Hiccups),
         // Of a sleeping processor and of those that share it, so no place gathers these either.
         Blame::WokenLate(_) => match is_outlier(event, ordinary) {
             true => unknown(Reason::WokenLate),

@@ -40,6 +40,45 @@ pub struct Recording {
     pub touched: usize,
 }
 
+impl Recording {
+    /// The run of the first packet from this one on that came back and found nothing under way.
+    pub fn idle_before(&self, packet: usize) -> RunIx {
+        let known = self.packets[packet..].iter();
+        let mut runs = known.filter_map(|packet| Some((packet.run?, packet.stamp.sent)));
+        let idle = |(run, sent): &(RunIx, Tsc)| self.runs[run.0 as usize - 1].end < *sent;
+        runs.find(idle).expect("a packet that did not wait").0
+    }
+
+    /// The packets of this run were sent, and then its thread, awake, slept for so long.
+    pub fn let_wait(&mut self, late: RunIx, ticks: u64) {
+        let later = |tsc: &mut Tsc| tsc.0 += ticks;
+        let start = self.runs[late.0 as usize].start;
+        for run in &mut self.runs[late.0 as usize..] {
+            later(&mut run.start);
+            later(&mut run.end);
+            for call in &mut run.calls {
+                later(&mut call.entry);
+                later(&mut call.exit);
+            }
+        }
+        for packet in &mut self.packets {
+            let stamp = &mut packet.stamp;
+            if stamp.sent >= start {
+                later(&mut stamp.sent);
+                later(&mut stamp.intended);
+            }
+            if packet.run.is_some_and(|run| run >= late) {
+                stamp.received.iter_mut().for_each(later);
+            }
+        }
+        self.off_cpu.push(OffCpu {
+            out: Tsc(start.0 + ticks / 8),
+            back: Tsc(start.0 + ticks),
+            preempted: false,
+        });
+    }
+}
+
 struct Arrival {
     seq: u64,
     flow: u32,
