@@ -28,6 +28,7 @@ pub mod rows;
 pub mod slice;
 pub mod splice;
 pub mod stats;
+mod virtual_machine;
 pub mod vnet;
 
 use std::path::PathBuf;

@@ -33,6 +33,8 @@ enum What {
     SpliceGuest(WithKernel),
     /// Policies of notification: one queue alone, and two networks joined by a pair of queues
     Vnet(Common),
+    /// Such policies with an unmodified driver: devices of a virtual machine, each with a back end of its own
+    VnetGuest(WithKernel),
     /// Which layer of the kernel takes how long to send over TCP, from the call to the driver
     CaseTcpSend(Common),
     /// Three network functions at growing numbers of probes a packet, beside what the floor costs
@@ -88,6 +90,13 @@ struct WithKernel {
     kernel: Option<PathBuf>,
     #[command(flatten)]
     common: Common,
+}
+
+impl WithKernel {
+    fn kernel(&self, settings: &Settings) -> PathBuf {
+        let beside = || settings.build_dir.with_file_name("vm");
+        self.kernel.clone().unwrap_or_else(beside)
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -200,13 +209,17 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         What::Splice(common) => ("splice", common, Box::new(hopscope_bench::splice::run)),
         What::SpliceGuest(guest) => {
             let bench = |settings: &Settings, output: Output<'_>| {
-                let beside = settings.build_dir.with_file_name("vm");
-                let kernel = guest.kernel.as_deref().unwrap_or(&beside);
-                hopscope_bench::splice::guest::run(settings, kernel, output)
+                hopscope_bench::splice::guest::run(settings, &guest.kernel(settings), output)
             };
             ("splice-guest", &guest.common, Box::new(bench))
         }
         What::Vnet(common) => ("vnet", common, Box::new(hopscope_bench::vnet::run)),
+        What::VnetGuest(guest) => {
+            let bench = |settings: &Settings, output: Output<'_>| {
+                hopscope_bench::vnet::guest::run(settings, &guest.kernel(settings), output)
+            };
+            ("vnet-guest", &guest.common, Box::new(bench))
+        }
         What::CaseTcpSend(common) => {
             let bench = Box::new(hopscope_bench::slice::send::run);
             ("case-tcp-send", common, bench)

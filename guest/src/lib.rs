@@ -1,9 +1,10 @@
 //! A virtual machine with another kernel (Debian's 6.1, which `scripts/install-vm` fetches): built for a
-//! proof or a bench, booted once, read to its end. Without KVM: whatever machine this is, the guest's kernel
-//! has the hooks that this one may lack, and takes modules. Times in it are an emulator's; what happened, how
-//! often and in which order is not.
+//! proof or a bench, booted once, read to its end. Without KVM unless asked for: whatever machine this is, the
+//! guest's kernel has the hooks that this one may lack, and takes modules. Times in it are an emulator's then; what
+//! happened, how often and in which order is not.
 #![forbid(unsafe_code)]
 
+mod accelerator;
 mod archive;
 mod error;
 mod kernel;
@@ -14,6 +15,7 @@ mod programs;
 mod qemu;
 mod said;
 
+pub use accelerator::Accelerator;
 pub use error::{Error, Result};
 pub use kernel::Kernel;
 pub use machine::Guest;

@@ -1,4 +1,5 @@
 //! The guest: its first file system, and its run.
+use crate::accelerator::Accelerator;
 use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 /// Far above what was ever seen: against hanging only.
-const STEP_SECONDS: &str = "300";
+const STEP_SECONDS: u32 = 300;
 
 /// Names of steps are numbered with two digits, and run in the order of their names.
 const STEPS_MAX: usize = 100;
@@ -20,6 +21,7 @@ pub struct Guest {
     archive: Archive,
     steps: Vec<String>,
     machine: Machine,
+    step_seconds: u32,
     dir: PathBuf,
 }
 
@@ -35,8 +37,6 @@ impl Guest {
         }
         // What the kernel opens for the first process, before there is a /dev.
         archive.character_device("/dev/console", 5, 1);
-        let init = include_str!("init.sh").replace("STEP_SECONDS", STEP_SECONDS);
-        archive.file("/init", init.as_bytes());
         std::fs::create_dir_all(dir).map_err(Error::file("create", dir))?;
         programs::add_basics(&mut archive)?;
         let hopscope = programs::without_debug(hopscope, dir)?;
@@ -52,6 +52,7 @@ impl Guest {
             archive,
             steps: Vec::new(),
             machine: Machine::default(),
+            step_seconds: STEP_SECONDS,
             dir: dir.to_owned(),
         })
     }
@@ -83,6 +84,22 @@ impl Guest {
 
     pub fn processors(&mut self, count: u32) {
         self.machine.processors = count;
+    }
+
+    /// Of each step, in place of 300 seconds.
+    pub fn step_seconds(&mut self, seconds: u32) {
+        self.step_seconds = seconds;
+    }
+
+    /// Without this the machine is emulated.
+    pub fn accelerator(&mut self, accelerator: Accelerator) {
+        self.machine.accelerator = accelerator;
+    }
+
+    /// A third serial line, `/dev/ttyS2`, at whose other end is who connects to this socket, which QEMU makes. What
+    /// the guest says before is gone.
+    pub fn line(&mut self, socket: impl Into<PathBuf>) {
+        self.machine.line = Some(socket.into());
     }
 
     /// A network device whose packets a back end carries: `eth0` for the first.
@@ -119,9 +136,12 @@ impl Guest {
     /// # Errors
     /// When the guest does not come to its end with all steps, with the last lines it said.
     pub fn run(
-        self,
+        mut self,
         wait: impl FnOnce(Command) -> std::result::Result<ExitStatus, String>,
     ) -> Result<Run> {
+        let seconds = self.step_seconds.to_string();
+        let init = include_str!("init.sh").replace("STEP_SECONDS", &seconds);
+        self.archive.file("/init", init.as_bytes());
         let file = |name: &str| self.dir.join(name);
         let (initrd, console, output) = (file("initrd"), file("console"), file("output"));
         std::fs::write(&initrd, self.archive.finish()).map_err(Error::file("write", &initrd))?;

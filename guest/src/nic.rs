@@ -1,4 +1,5 @@
 //! Network devices that a back end of vhost-user serves, as QEMU is told of them.
+use crate::accelerator::Accelerator;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
@@ -26,7 +27,7 @@ impl Nic {
 }
 
 /// The guest's memory is shared: back ends map it. Without KVM QEMU 7.2 crashes when the guest wants MSI-X.
-pub(crate) fn arguments(nics: &[Nic], memory_mib: u32) -> Vec<String> {
+pub(crate) fn arguments(nics: &[Nic], memory_mib: u32, accelerator: &Accelerator) -> Vec<String> {
     if nics.is_empty() {
         return Vec::new();
     }
@@ -45,8 +46,11 @@ pub(crate) fn arguments(nics: &[Nic], memory_mib: u32) -> Vec<String> {
         let queues = nic.queues;
         let mut device = format!(
             "virtio-net-pci,netdev=n{n},mac=52:54:00:00:00:{n:02x},tx_queue_size=1024,\
-             rx_queue_size=1024,vectors=0"
+             rx_queue_size=1024"
         );
+        if accelerator.is_emulated() {
+            device += ",vectors=0";
+        }
         if queues > 1 {
             device += ",mq=on";
         }

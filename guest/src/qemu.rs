@@ -1,8 +1,9 @@
 //! The machine, as qemu is told of it.
+use crate::accelerator::Accelerator;
 use crate::error::{Error, Result};
 use crate::nic::{self, Nic};
 use crate::programs::find_program;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Enough for `hopscope` and a thousand connections.
@@ -13,6 +14,8 @@ pub(crate) struct Machine {
     pub(crate) processors: u32,
     pub(crate) nics: Vec<Nic>,
     pub(crate) reboots: u32,
+    pub(crate) accelerator: Accelerator,
+    pub(crate) line: Option<PathBuf>,
 }
 
 impl Default for Machine {
@@ -23,6 +26,8 @@ impl Default for Machine {
             processors: 1,
             nics: Vec::new(),
             reboots: 0,
+            accelerator: Accelerator::default(),
+            line: None,
         }
     }
 }
@@ -37,7 +42,8 @@ impl Machine {
         })?;
         let mut qemu = Command::new(program);
         // microvm does not boot Debian's kernel.
-        qemu.args(["-M", "q35", "-accel", "tcg", "-cpu", "max"])
+        qemu.args(["-M", "q35"])
+            .args(self.accelerator.arguments())
             .args(["-smp", &self.processors.to_string()])
             .args(["-m", &self.memory_mib.to_string()])
             .args(["-nodefaults", "-display", "none"]);
@@ -52,12 +58,21 @@ impl Machine {
         for line in lines {
             qemu.arg("-serial").arg(format!("file:{}", line.display()));
         }
+        if let Some(line) = &self.line {
+            let line = line.to_string_lossy().replace(',', ",,");
+            qemu.arg("-serial")
+                .arg(format!("unix:{line},server=on,wait=off"));
+        }
         qemu.arg("-kernel").arg(kernel);
         qemu.arg("-initrd").arg(initrd);
         // On a busy machine too few ticks come while the kernel tries whether they come at all.
         let append = format!("console=ttyS0 quiet panic={panic} no_timer_check");
         qemu.args(["-append", &append]);
-        qemu.args(nic::arguments(&self.nics, self.memory_mib));
+        qemu.args(nic::arguments(
+            &self.nics,
+            self.memory_mib,
+            &self.accelerator,
+        ));
         qemu.stdin(Stdio::null());
         Ok(qemu)
     }

@@ -103,7 +103,7 @@ impl Namespace {
         command
     }
 
-    fn ip(&self, words: &str) -> Result<()> {
+    pub(crate) fn ip(&self, words: &str) -> Result<()> {
         let mut command = self.command("ip");
         run(command.args(words.split_whitespace())).map(drop)
     }

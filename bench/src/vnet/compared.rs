@@ -1,5 +1,6 @@
 //! The runs over networks, by load: what one policy has over another, and the rows of the table.
-use super::network::{Load, Run};
+use super::load::Load;
+use super::network::Run;
 use super::policy::{EVENT_IDX, OF_ENDS, Policy};
 use super::used::Vmstat;
 use crate::stats::Spread;

@@ -1,9 +1,12 @@
 //! `bench vnet`: policies of notification against each other, between our front end and our back end: one
 //! queue alone, and two networks joined by a pair.
 mod compared;
+pub mod guest;
+mod load;
 mod network;
 mod policy;
 mod process;
+mod ratio;
 mod report;
 mod rings;
 mod table;

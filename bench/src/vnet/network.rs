@@ -2,12 +2,13 @@
 //! calls TCP_STREAM, TCP_RR and TCP_CRR, and ping and small datagrams, goes over it under each policy.
 use super::Bench;
 use super::compared::Networks;
+use super::load::{self, Load, Servers, microseconds};
 use super::policy::{OF_ENDS, Policy};
 use super::process::{End, number};
 use super::used::{Reading, Thread, Vmstat};
 use crate::error::{Error, Result};
-use crate::load::network::{Namespace, Server, processors};
-use crate::program::{last_words, run_as};
+use crate::load::network::{Namespace, processors};
+use crate::program::run_as;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -17,68 +18,29 @@ use std::time::Instant;
 const CLIENT: &str = "10.0.0.1";
 const SERVER: &str = "10.0.0.2";
 
-/// What goes over the queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Load {
-    /// TCP_STREAM, bytes of a message.
-    Stream(u32),
-    /// TCP_MAERTS: the server sends.
-    Maerts(u32),
-    /// TCP_RR and TCP_CRR, one byte each way.
-    Rr,
-    Crr,
-    /// ICMP echo, bytes of payload.
-    Ping(u32),
-    /// Datagrams of 64 bytes, as fast as the socket takes them.
-    Udp,
-}
-
-impl Load {
-    pub(super) fn of(quick: bool) -> &'static [Load] {
-        match quick {
-            true => &[
-                Load::Stream(64),
-                Load::Stream(32768),
-                Load::Maerts(32768),
-                Load::Rr,
-                Load::Crr,
-                Load::Ping(56),
-                Load::Udp,
-            ],
-            false => &[
-                Load::Stream(64),
-                Load::Stream(1024),
-                Load::Stream(8192),
-                Load::Stream(32768),
-                Load::Maerts(32768),
-                Load::Rr,
-                Load::Crr,
-                Load::Ping(56),
-                Load::Ping(1400),
-                Load::Udp,
-            ],
-        }
-    }
-
-    pub(super) fn name(self) -> String {
-        match self {
-            Load::Stream(size) => format!("TCP_STREAM {size} B"),
-            Load::Maerts(size) => format!("TCP_MAERTS {size} B"),
-            Load::Rr => "TCP_RR".into(),
-            Load::Crr => "TCP_CRR".into(),
-            Load::Ping(size) => format!("ping {size} B"),
-            Load::Udp => "UDP 64 B".into(),
-        }
-    }
-
-    /// What its value is, and whether more of it is better.
-    pub(super) fn unit(self) -> &'static str {
-        match self {
-            Load::Stream(_) | Load::Maerts(_) => "10^6 bit/s",
-            Load::Rr | Load::Crr => "transactions/s",
-            Load::Ping(_) => "round trips/s",
-            Load::Udp => "datagrams/s",
-        }
+fn loads(quick: bool) -> &'static [Load] {
+    match quick {
+        true => &[
+            Load::Stream(64),
+            Load::Stream(32768),
+            Load::Maerts(32768),
+            Load::Rr,
+            Load::Crr,
+            Load::Ping(56),
+            Load::Udp,
+        ],
+        false => &[
+            Load::Stream(64),
+            Load::Stream(1024),
+            Load::Stream(8192),
+            Load::Stream(32768),
+            Load::Maerts(32768),
+            Load::Rr,
+            Load::Crr,
+            Load::Ping(56),
+            Load::Ping(1400),
+            Load::Udp,
+        ],
     }
 }
 
@@ -105,10 +67,7 @@ pub(super) struct Run {
 pub(super) struct Ends {
     client: Namespace,
     server: Namespace,
-    echo: Server,
-    sink: Server,
-    source: Server,
-    datagrams: Server,
+    servers: Servers,
 }
 
 impl Ends {
@@ -117,21 +76,11 @@ impl Ends {
         // TCP_CRR leaves more connections in TIME_WAIT than there are ports.
         let reuse = "echo 1 > /proc/sys/net/ipv4/tcp_tw_reuse";
         run_as("sh", client.in_its_network("sh").args(["-c", reuse]))?;
-        let serve = |protocol: &str, service: &str| {
-            let mut command = server.in_its_network_on_one_processor(hopscope);
-            command.args(["load", protocol, "serve", "--service", service]);
-            command.args(["--listen", "0.0.0.0:0", "--until-stdin-ends", "--json"]);
-            Server::start("hopscope load serve", command)
-        };
-        let (echo, datagrams) = (serve("tcp", "echo")?, serve("udp", "sink")?);
-        let (sink, source) = (serve("tcp", "sink")?, serve("tcp", "source")?);
+        let servers = Servers::start(hopscope, &server)?;
         Ok(Ends {
             client,
             server,
-            echo,
-            sink,
-            source,
-            datagrams,
+            servers,
         })
     }
 
@@ -159,22 +108,12 @@ impl Ends {
         };
         let packets = both("packets")?;
         let sent = number(&counts, "pairs.0.tx.packets")?;
-        let p50_ns = said["latency"]["p50_ns"].as_f64();
-        let value = match load {
-            Load::Stream(_) => number(&said, "sent_mbit_per_s")?,
-            Load::Maerts(_) => number(&said, "received_mbit_per_s")?,
-            Load::Rr | Load::Crr => number(&said, "achieved_per_s")?,
-            Load::Ping(_) => p50_ns.map_or(0.0, |ns| 1e9 / ns),
-            // What came through: a socket also takes what a full device drops.
-            Load::Udp => sent / number(&said, "elapsed_s")?,
-        };
+        let value = load.value(&said, sent)?;
         Ok(Run {
             value,
-            p50_us: p50_ns.map(|ns| ns / 1e3),
+            p50_us: microseconds(&said, "p50_ns"),
             packets,
-            failed: number(&said, "failed")?
-                + number(&said, "corrupt")?
-                + f64::from(u8::from(value == 0.0)),
+            failed: load::failed(&said, value)?,
             kicks_per_packet: both("kicks")? / packets.max(1.0),
             calls_per_packet: both("calls")? / packets.max(1.0),
             front: front_used,
@@ -217,48 +156,13 @@ impl Ends {
     }
 
     fn load(&self, bench: &Bench<'_, '_>, load: Load) -> Result<Value> {
-        let ms = format!("{}ms", bench.milliseconds);
-        let to = |server: &Server| format!("{SERVER}:{}", server.port);
-        let size = |bytes: u32| bytes.to_string();
-        let words: Vec<String> = match load {
-            Load::Stream(bytes) => words("tcp stream --size", [size(bytes), to(&self.sink)]),
-            Load::Maerts(bytes) => words(
-                "tcp stream --reverse --size",
-                [size(bytes), to(&self.source)],
-            ),
-            Load::Rr => words("tcp rr --closed --size", [size(1), to(&self.echo)]),
-            Load::Crr => words("tcp crr --closed --size", [size(1), to(&self.echo)]),
-            Load::Ping(bytes) => words("ping -i 1ms --size", [size(bytes), SERVER.into()]),
-            Load::Udp => words(
-                "udp stream --closed --size",
-                [size(64), to(&self.datagrams)],
-            ),
-        };
         let (_, last) = processors();
         let mut command = self.client.in_its_network("taskset");
         command.args(["-c", &last]).arg(&bench.settings.hopscope);
+        let words = load.client(&self.servers, SERVER, bench.milliseconds);
         command.arg("load").args(words);
-        command.args(["--duration", &ms, "--json"]);
-        // Code 1: some requests failed. The summary has how many, and this one's too.
-        let done = command.output().map_err(Error::start("hopscope load"))?;
-        let printed = String::from_utf8_lossy(&done.stdout);
-        let line = printed.lines().last().unwrap_or_default();
-        if !matches!(done.status.code(), Some(0 | 1)) {
-            return Err(Error::Failed {
-                program: "hopscope load".into(),
-                status: done.status.to_string(),
-                said: last_words(&String::from_utf8_lossy(&done.stderr)),
-            });
-        }
-        serde_json::from_str(line).map_err(|_| Error::NoSummary {
-            program: "hopscope load".into(),
-            line: line.into(),
-        })
+        load::run(command)
     }
-}
-
-fn words(fixed: &str, more: [String; 2]) -> Vec<String> {
-    fixed.split(' ').map(String::from).chain(more).collect()
 }
 
 /// Every policy under every load in each round, in an order that changes.
@@ -268,7 +172,7 @@ pub(super) fn measure(bench: &mut Bench<'_, '_>) -> Result<Networks> {
     for round in 0..bench.rounds {
         bench.say("networks", round);
         for offload in [false, true] {
-            for load in Load::of(bench.settings.quick) {
+            for load in loads(bench.settings.quick) {
                 for at in 0..OF_ENDS.len() {
                     let n = (at + round) % OF_ENDS.len();
                     let policy = &OF_ENDS[n];

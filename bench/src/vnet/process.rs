@@ -64,6 +64,18 @@ impl End {
         self.summary()
     }
 
+    /// By this signal, and waited for.
+    pub(super) fn stop(mut self, signal: Signal) -> Result<()> {
+        let sent = kill(Pid::from_raw(self.pid().cast_signed()), signal);
+        sent.map_err(|source| Error::System {
+            doing: "end a back end",
+            source,
+        })?;
+        let status = self.child.wait();
+        status.map_err(Error::file("wait for", self.name))?;
+        Ok(())
+    }
+
     /// Waits until it ends by itself; its summary.
     pub(super) fn wait(mut self) -> Result<Value> {
         self.summary()

@@ -1,8 +1,9 @@
 //! The summary of `bench vnet`: headline figures against their goals, the source's claims beside what was
 //! measured, and where two-end aggregation does not win.
 use super::compared::Networks;
-use super::network::Load;
+use super::load::Load;
 use super::policy::{ADAPTIVE, AHC, EVENT_IDX, OF_KICKS, PLAIN, TAM};
+use super::ratio::{estimate, interval, reaches};
 use super::rings::{Measured, Rings, Row};
 use super::table;
 use crate::compare::Ratio;
@@ -49,7 +50,7 @@ impl Headline {
         };
         let at_most = |name, measured, goal| Goal::at_most(name, measured, goal);
         // The interval reaches it where there is one; a few rounds have none.
-        let reached = vs_best.map(|r| if r.high.is_nan() { r.estimate } else { r.high });
+        let reached = vs_best.map(reaches);
         Headline {
             best_fixed,
             adaptive_vs_best_fixed: vs_best,
@@ -116,11 +117,6 @@ impl Headline {
 pub(super) fn summary(rings: &Rings, networks: &Networks) -> Summary {
     let headline = Headline::of(rings, networks);
     let (queues, rows) = (rings.rows(), networks.rows());
-    let interval = |ratio: Option<Ratio>| {
-        let known = ratio.filter(|ratio| !ratio.low.is_nan());
-        known.map_or(Value::Null, |ratio| json!([ratio.low, ratio.high]))
-    };
-    let estimate = |ratio: Option<Ratio>| json!(ratio.map(|ratio| ratio.estimate));
     let h = &headline;
     let fields = [
         ("adaptive_vs_best_fixed", estimate(h.adaptive_vs_best_fixed)),

@@ -3,11 +3,11 @@
 use super::Bench;
 use super::policy::{ADAPTIVE, OF_KICKS, PLAIN, Policy};
 use super::process::{End, number};
+use super::ratio::ratio;
 use super::used::Thread;
-use crate::compare::{CONFIDENCE, Ratio};
+use crate::compare::Ratio;
 use crate::error::Result;
 use crate::load::network::processors;
-use crate::median::median;
 use crate::stats::Spread;
 use serde::Serialize;
 use serde_json::json;
@@ -163,20 +163,7 @@ impl Rings {
 
     fn ratio(&self, offered: Offered, over: (&str, &str), what: fn(&Run) -> f64) -> Option<Ratio> {
         let (of, to) = (self.of(offered, over.0)?, self.of(offered, over.1)?);
-        let logs: Vec<f64> = of
-            .iter()
-            .zip(to)
-            .map(|(of, to)| (what(of) / what(to)).ln())
-            .filter(|log| log.is_finite())
-            .collect();
-        // Too few rounds have a median and no interval.
-        let low_high = median(&logs, CONFIDENCE);
-        let (low, high) = low_high.map_or((f64::NAN, f64::NAN), |m| (m.low.exp(), m.high.exp()));
-        Some(Ratio {
-            estimate: Spread::of(&logs)?.median.exp(),
-            low,
-            high,
-        })
+        ratio(of.iter().zip(to).map(|(of, to)| (what(of), what(to))))
     }
 
     fn median(&self, offered: Offered, name: &str, what: fn(&Run) -> f64) -> Option<f64> {

@@ -1,8 +1,8 @@
 //! The same for people.
 use super::compared::Row as Network;
+use super::ratio::said;
 use super::report::Headline;
 use super::rings::Row as Queue;
-use crate::compare::Ratio;
 use std::fmt::Write;
 
 pub(super) fn all(headline: &Headline, queues: &[Queue], networks: &[Network]) -> String {
@@ -39,11 +39,6 @@ pub(super) fn all(headline: &Headline, queues: &[Queue], networks: &[Network]) -
 }
 
 fn said_first(out: &mut String, headline: &Headline) {
-    let ratio = |ratio: Option<Ratio>| match ratio {
-        Some(r) if r.low.is_nan() => format!("{:.2} (too few rounds for an interval)", r.estimate),
-        Some(r) => format!("{:.2} ({:.2} .. {:.2})", r.estimate, r.low, r.high),
-        None => "-".into(),
-    };
     out.push_str("where two-end aggregation (TAM) does not win: TAM over …\n");
     for row in &headline.tam_does_not_win {
         let value = row.ratio.map_or("-".into(), |r| format!("{r:.2}"));
@@ -59,9 +54,9 @@ fn said_first(out: &mut String, headline: &Headline) {
         "adaptive over the best fixed policy ({}), saturated: {}\n\
          p50 at 1,000 packets a second, over plain: adaptive {}, ahc {}",
         headline.best_fixed.unwrap_or("-"),
-        ratio(headline.adaptive_vs_best_fixed),
-        ratio(headline.adaptive_latency_vs_plain_1kpps),
-        ratio(headline.ahc_latency_vs_plain_1kpps),
+        said(headline.adaptive_vs_best_fixed),
+        said(headline.adaptive_latency_vs_plain_1kpps),
+        said(headline.ahc_latency_vs_plain_1kpps),
     );
     for goal in &headline.goals {
         let measured = goal.measured.map_or("-".into(), |m| format!("{m:.2}"));

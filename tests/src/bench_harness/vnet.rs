@@ -1,8 +1,8 @@
 //! `bench vnet` from outside: every policy under every load, in turn, and both ends of one opinion.
 use super::bench;
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite};
-use serde_json::Value;
+use hopscope_tests::{Output, Requirement, Suite, target_dir};
+use serde_json::{Value, json};
 
 pub(super) fn register(suite: &mut Suite) {
     suite
@@ -13,13 +13,108 @@ pub(super) fn register(suite: &mut Suite) {
         )
         .alone()
         .watchdog(900);
+    use Requirement::{Netns, Root, Vm};
+    suite
+        .case(
+            "bench_harness::a_guests_networks_give_their_figures",
+            &[Root, Netns, Vm],
+            in_a_guest,
+        )
+        .alone()
+        .watchdog(900);
+    suite.case(
+        "bench_harness::without_a_guest_vnet_says_why",
+        &[],
+        no_guest,
+    );
+}
+
+fn lines(out: &Output) -> Result<(Value, Vec<Value>)> {
+    let parsed = out.stdout.lines().map(serde_json::from_str);
+    let mut lines: Vec<Value> = parsed.collect::<Result<_, _>>()?;
+    let summary = lines.pop().context("nothing was printed")?;
+    Ok((summary, lines))
+}
+
+/// Each policy under each load in each round; both ends count the same packets; batching saves calls, and a deferring
+/// device kicks.
+fn in_a_guest() -> Result<()> {
+    let kernel = target_dir().join("vm").display().to_string();
+    let out = bench("vnet-guest", &["--kernel", &kernel])?.expect_code(0)?;
+    let (summary, samples) = lines(&out)?;
+    let is = |name: &str, value: Value| {
+        ensure!(summary[name] == value, "{name}: {summary}");
+        Ok(())
+    };
+    is("not_measured", json!([]))?;
+    let at_least = |name: &str, least: f64| {
+        let value = summary[name].as_f64().with_context(|| name.to_owned())?;
+        ensure!(value >= least, "{name} is {value}: {summary}");
+        Ok(())
+    };
+    // Some 20 and 40 with windows as long as those of the whole bench.
+    at_least("guest_tx_calls_fewer", FEWER)?;
+    at_least("guest_rx_calls_fewer", FEWER)?;
+    at_least("guest_tcp_worst_ratio", f64::MIN_POSITIVE)?;
+    let kicks = summary["defer_kicks_vs_event_idx"].as_f64();
+    ensure!(kicks.is_some_and(|ratio| ratio < 1.0), "{kicks:?}");
+    for (signal, said) in [("sigterm", "SIGTERM"), ("sigkill", "SIGKILL")] {
+        let recovery = &summary["recovery"][signal];
+        let ms = recovery["ms"].as_array().map(Vec::len);
+        ensure!(
+            ms == Some(1) && recovery["corrupt"] == 0.0,
+            "{said}: {recovery}"
+        );
+    }
+    ensure!(summary["emulated"].is_boolean(), "{summary}");
+    let twice = &summary["recovery"]["sigterm"]["duplicate"];
+    ensure!(*twice == 0.0, "{twice} came twice: {summary}");
+    let goals = summary["goals"].as_array().context("goals")?;
+    for name in ["windows in which both ends' counts differ", "failures"] {
+        let goal = goals.iter().find(|goal| goal["name"] == name);
+        ensure!(
+            goal.is_some_and(|goal| goal["met"] == true),
+            "{name}: {goal:?}"
+        );
+    }
+    let windows: Vec<&Value> = samples.iter().filter(|s| s["what"] == "guest").collect();
+    // Two rounds of six policies: four loads without offloads, two with them.
+    ensure!(
+        windows.len() == 2 * 6 * (4 + 2),
+        "{} windows",
+        windows.len()
+    );
+    for window in windows {
+        let run = &window["run"];
+        let packets = |queue: &str| run[queue]["packets"].as_f64();
+        ensure!(
+            packets("tx") > Some(0.0) && run["ends_agree"] == true,
+            "{window}"
+        );
+    }
+    Ok(())
+}
+
+const FEWER: f64 = 3.0;
+
+fn no_guest() -> Result<()> {
+    let out = bench("vnet-guest", &["--kernel", "/hopscope-none"])?.expect_code(1)?;
+    let (summary, samples) = lines(&out)?;
+    let missing = summary["not_measured"].to_string();
+    ensure!(
+        samples.is_empty() && summary["guest_tx_calls_fewer"].is_null(),
+        "{summary}"
+    );
+    ensure!(
+        missing.contains("/hopscope-none/package") && missing.contains("install-vm"),
+        "{missing}"
+    );
+    Ok(())
 }
 
 fn figures() -> Result<()> {
     let out = bench("vnet", &[])?.expect_code(0)?;
-    let lines = out.stdout.lines().map(serde_json::from_str);
-    let mut lines: Vec<Value> = lines.collect::<Result<_, _>>()?;
-    let summary = lines.pop().context("nothing was printed")?;
+    let (summary, lines) = lines(&out)?;
     for field in [
         "adaptive_vs_best_fixed",
         "adaptive_latency_vs_plain_1kpps",

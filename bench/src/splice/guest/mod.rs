@@ -16,11 +16,11 @@ use crate::host::Host;
 use crate::load::programs::compiled;
 use crate::program::Compiler;
 use crate::rows::NotMeasured;
+use crate::virtual_machine;
 use hopscope_guest::{ECHO, Guest, Kernel, Run};
 use report::Figures;
 use said::Said;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 const KINDS: [Kind; 6] = [
@@ -92,7 +92,9 @@ fn booted(settings: &Settings, kernel: &Path, plan: &Plan) -> Result<Run> {
         "a guest with Linux {}: {} rounds; it says nothing before its end",
         kernel.release, plan.rounds
     ));
-    let run = guest.run(wait);
+    let started = Instant::now();
+    let run =
+        guest.run(|qemu| virtual_machine::wait(&qemu, None, &|| started.elapsed() > WATCHDOG));
     let _ = std::fs::remove_dir_all(&files);
     Ok(run?)
 }
@@ -103,32 +105,6 @@ fn name(round: usize) -> String {
 
 /// A whole run took two minutes: against hanging only.
 const WATCHDOG: Duration = Duration::from_secs(1800);
-
-/// It ends with this process, however that ends.
-fn wait(qemu: Command) -> std::result::Result<ExitStatus, String> {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]);
-    command.arg(qemu.get_program()).args(qemu.get_args());
-    command.stdin(std::process::Stdio::null());
-    let mut child = command.spawn().map_err(|error| error.to_string())?;
-    let started = Instant::now();
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Ok(status),
-            Ok(None) if started.elapsed() < WATCHDOG => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            ended => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(match ended {
-                    Err(error) => error.to_string(),
-                    Ok(_) => format!("no end after {WATCHDOG:?}"),
-                });
-            }
-        }
-    }
-}
 
 fn read(run: &Run, plan: &Plan, figures: &mut Figures, output: &mut Output<'_>) -> Result<()> {
     let mut said = Said::default();

@@ -1,0 +1,118 @@
+//! The same for people.
+use super::compared::Row;
+use super::report::{Figures, Headline, Over};
+use crate::vnet::ratio::said;
+use hopscope_guest::Accelerator;
+use std::fmt::Write;
+
+pub(super) fn all(figures: &Figures, headline: &Headline, rows: &[Row]) -> String {
+    let mut out = String::new();
+    if let Some(kernel) = &figures.guest_kernel {
+        let machine = match &figures.accelerator {
+            Accelerator::Kvm => "on this machine's processor (KVM)".to_owned(),
+            Accelerator::Emulated { reason } => format!(
+                "emulated (QEMU without KVM: {reason}): its times are an emulator's; counts are exact,\n\
+                 and of times only ratios within a round compare"
+            ),
+        };
+        let _ = writeln!(out, "Linux {kernel}, one processor, {machine}.\n");
+    }
+    if !rows.is_empty() {
+        said_first(&mut out, figures, headline);
+        out.push_str(
+            "\nkicks and calls a packet: of the queue from the guest (tx) and to it (rx); x: over each in the same round, 95 %\n",
+        );
+    }
+    for row in rows {
+        let _ = writeln!(out, "{}", line(row));
+    }
+    for missing in figures.left_out() {
+        let _ = writeln!(out, "left out: {}: {}", missing.what, missing.reason);
+    }
+    for missing in &figures.not_measured {
+        let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
+    }
+    out
+}
+
+fn said_first(out: &mut String, figures: &Figures, headline: &Headline) {
+    let over = |row: &Over| {
+        let of = format!("{} over {}", row.of, row.to);
+        format!("  {:<34} {of:<22} {}", row.name(), said(row.ratio))
+    };
+    out.push_str("where batching does not win, or should not be expected to\n");
+    for row in &headline.does_not_win {
+        let _ = writeln!(out, "{}", over(row));
+    }
+    out.push_str("TCP by default (batch) over each\n");
+    for row in &headline.tcp {
+        let _ = writeln!(out, "{}", over(row));
+    }
+    let _ = writeln!(
+        out,
+        "calls a packet, times fewer by default than by each: tx {}, rx {}\n\
+         kicks a packet of steady datagrams, defer over event-idx: {}",
+        said(headline.tx_calls_fewer),
+        said(headline.rx_calls_fewer),
+        said(headline.defer_kicks)
+    );
+    if let Some(recovery) = &figures.recovery {
+        for (signal, ended) in [
+            ("SIGTERM", &recovery.sigterm),
+            ("SIGKILL", &recovery.sigkill),
+        ] {
+            let ms = ended.median();
+            let _ = writeln!(
+                out,
+                "packets again after {signal}: {} ms; {} datagrams asked, {} unanswered, {} twice, {} with other bytes",
+                ms.map_or("-".into(), |ms| format!("{ms:.0}")),
+                ended.asked,
+                ended.unanswered,
+                ended.duplicate,
+                ended.corrupt
+            );
+        }
+    }
+    for goal in &headline.goals {
+        let measured = goal.measured.map_or("-".into(), |m| format!("{m:.2}"));
+        let _ = writeln!(
+            out,
+            "{:<46} {measured:>6}, goal {} {:.2}: {}",
+            goal.name,
+            goal.sign(),
+            goal.bound(),
+            goal.verdict()
+        );
+    }
+}
+
+fn line(row: &Row) -> String {
+    let n = |value: Option<f64>| value.map_or("-".into(), |n| format!("{n:.4}"));
+    let whole = |value: Option<f64>| value.map_or("-".into(), |n| format!("{n:.0}"));
+    let ns = whole(row.back_cpu_ns_per_packet);
+    format!(
+        "{:<22} {:<10} {:<9} {:>8.0} {:<14} x {:<20} p50 {:>6} p99 {:>7} us  \
+         tx kicks {} calls {}  rx kicks {} calls {}  interrupts {}  back {ns} ns",
+        row.load,
+        if row.offload { "offload" } else { "no offload" },
+        row.policy.name,
+        row.value.median,
+        row.unit,
+        ratio(row),
+        whole(row.p50_us),
+        whole(row.p99_us),
+        n(row.tx.kicks),
+        n(row.tx.calls),
+        n(row.rx.kicks),
+        n(row.rx.calls),
+        n(row.interrupts_per_packet),
+    )
+}
+
+fn ratio(row: &Row) -> String {
+    match row.vs_each {
+        Some(r) if r.low.is_nan() => format!("{:.2}", r.estimate),
+        Some(r) => format!("{:.2} ({:.2} .. {:.2})", r.estimate, r.low, r.high),
+        None => "-".into(),
+    }
+}
