@@ -193,7 +193,7 @@ fn measure(
     let policies = device::chosen(bench.settings.quick);
     for n in policies.iter().copied() {
         // Not counted: all that is the first of its kind.
-        window(bench, place, &mut talk, n, traffic::OUT_LARGE)?;
+        window(bench, place, &mut talk, n, traffic::RR)?;
     }
     for round in 0..bench.rounds {
         bench.say("a guest's networks", round);
