@@ -69,6 +69,8 @@ impl Reading {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(super) struct Thread {
     pub(super) cpu_ns: f64,
+    /// Ready, and no processor had time for it.
+    pub(super) wait_ns: f64,
     pub(super) switches: f64,
 }
 
@@ -78,15 +80,20 @@ impl Thread {
             let path = format!("/proc/{pid}/{name}");
             std::fs::read_to_string(&path).map_err(Error::file("read", &path))
         };
-        let first = read("schedstat")?;
-        let first = first.split_whitespace().next();
+        // Time on a processor, time waiting for one (Documentation/scheduler/sched-stats.rst).
+        let times = read("schedstat")?;
+        let times: Vec<f64> = times
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
         let status = read("status")?;
         let switches = status
             .lines()
             .filter(|line| line.contains("ctxt_switches"))
             .filter_map(|line| line.split_whitespace().last()?.parse::<f64>().ok());
         Ok(Thread {
-            cpu_ns: first.and_then(|word| word.parse().ok()).unwrap_or_default(),
+            cpu_ns: times.first().copied().unwrap_or_default(),
+            wait_ns: times.get(1).copied().unwrap_or_default(),
             switches: switches.sum(),
         })
     }
@@ -94,6 +101,7 @@ impl Thread {
     pub(super) fn since(self, before: Thread) -> Thread {
         Thread {
             cpu_ns: self.cpu_ns - before.cpu_ns,
+            wait_ns: self.wait_ns - before.wait_ns,
             switches: self.switches - before.switches,
         }
     }
