@@ -7,6 +7,7 @@ use crate::interval::Interval;
 use std::sync::atomic::AtomicBool;
 
 mod exchange;
+mod flights;
 mod icmp;
 mod link;
 

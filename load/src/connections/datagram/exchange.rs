@@ -1,4 +1,5 @@
 //! The event loop of one thread's sockets.
+use super::flights::{Answer, Flights};
 use super::link::Link;
 use super::{LARGEST, SMALLEST};
 use crate::connections::drive::Worker;
@@ -9,24 +10,11 @@ use crate::connections::wait::{LOOK_NS, Waiter};
 use crate::connections::{LoadError, Pace, Plan};
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
-use std::collections::VecDeque;
-
-/// A datagram that was sent and not answered yet.
-struct Flight {
-    number: u64,
-    due_ns: u64,
-    sent_ns: u64,
-    answered: bool,
-}
 
 struct Socket {
     link: Link,
     key: u64,
-    sent: u64,
-    /// In the order of their numbers; answered ones leave from the front.
-    flights: VecDeque<Flight>,
-    /// One more than the highest number that was answered.
-    answered_until: u64,
+    flights: Flights,
 }
 
 struct Exchange<'a> {
@@ -54,9 +42,7 @@ pub(super) fn run(
         sockets.push(Socket {
             link,
             key,
-            sent: 0,
-            flights: VecDeque::new(),
-            answered_until: 0,
+            flights: Flights::default(),
         });
     }
     let mut exchange = Exchange {
@@ -120,9 +106,8 @@ impl Exchange<'_> {
     }
 
     fn send(&mut self, socket: &mut Socket, due_ns: u64) {
-        let (plan, worker, number) = (self.plan, self.worker, socket.sent);
+        let (plan, worker, number) = (self.plan, self.worker, socket.flights.next_number());
         self.compose(socket.key, number);
-        socket.sent += 1;
         let sent_ns = worker.now_ns();
         let late = plan.pace != Pace::Closed
             && sent_ns.saturating_sub(due_ns) > plan.behind_after.as_nanos() as u64;
@@ -137,19 +122,13 @@ impl Exchange<'_> {
                 Err(errno) => tally.fail("send", Cause::Errno(errno), 1),
             }
         });
-        match (sent, answered) {
-            (Ok(()), true) => socket.flights.push_back(Flight {
-                number,
-                due_ns,
-                sent_ns,
-                answered: false,
-            }),
-            (Ok(()), false) => {
+        if sent.is_ok() {
+            socket.flights.sent(due_ns, sent_ns, !answered);
+            if !answered {
                 let now_ns = worker.now_ns();
                 let from_ns = self.counts_from(due_ns, sent_ns);
                 worker.count(due_ns, |tally| tally.done(now_ns, now_ns - from_ns));
             }
-            (Err(_), _) => {}
         }
     }
 
@@ -177,28 +156,12 @@ impl Exchange<'_> {
         let number = payload
             .first_chunk()
             .map(|first| u64::from_le_bytes(*first));
-        let first = socket.flights.front().map_or(0, |flight| flight.number);
-        let at = number
-            .and_then(|n| n.checked_sub(first))
-            .map(|at| at as usize);
-        let flight = at
-            .and_then(|at| socket.flights.get_mut(at))
-            .filter(|f| !f.answered);
-        let Some(flight) = flight else {
-            // Sent by us, and not waited for any more; or never sent by us.
-            let ours = number.is_some_and(|n| n < socket.sent);
-            return worker.count(now_ns, |tally| match ours {
-                true => tally.duplicate += 1,
-                false => tally.surplus += bytes,
-            });
+        let (flight, late) = match socket.flights.answer(number) {
+            Answer::Open { flight, late } => (flight, late),
+            Answer::Again => return worker.count(now_ns, |tally| tally.duplicate += 1),
+            Answer::Foreign => return worker.count(now_ns, |tally| tally.surplus += bytes),
         };
-        flight.answered = true;
         let (number, due_ns, sent_ns) = (flight.number, flight.due_ns, flight.sent_ns);
-        let late = number + 1 < socket.answered_until;
-        socket.answered_until = socket.answered_until.max(number + 1);
-        while socket.flights.front().is_some_and(|flight| flight.answered) {
-            socket.flights.pop_front();
-        }
         let wrong = if self.plan.verify {
             self.compose(socket.key, number);
             let short = payload.len().min(self.message.len());
@@ -227,17 +190,11 @@ impl Exchange<'_> {
 
     /// Datagrams that were sent before this time and are not answered are lost.
     fn give_up(&self, socket: &mut Socket, sent_ns: u64) {
-        while socket
-            .flights
-            .front()
-            .is_some_and(|f| f.answered || f.sent_ns < sent_ns)
-        {
-            if let Some(flight) = socket.flights.pop_front().filter(|flight| !flight.answered) {
-                let count = |tally: &mut crate::connections::Tally| {
-                    tally.fail("lost", Cause::TimedOut, 1);
-                };
-                self.worker.count(flight.due_ns, count);
-            }
+        while let Some(flight) = socket.flights.give_up(sent_ns) {
+            let count = |tally: &mut crate::connections::Tally| {
+                tally.fail("lost", Cause::TimedOut, 1);
+            };
+            self.worker.count(flight.due_ns, count);
         }
     }
 }
