@@ -27,7 +27,9 @@ impl Serving {
     }
 
     pub(super) fn at(place: &Place, socket: PathBuf, arguments: &[&str]) -> Result<Serving> {
-        let (out, ready) = (place.join("said"), place.join("ready"));
+        let name = socket.file_name().unwrap_or_default().to_string_lossy();
+        let beside = |what: &str| place.join(&format!("{name}.{what}"));
+        let (out, ready) = (beside("said"), beside("ready"));
         let mut command = Command::new(hopscope_bin());
         command
             .args(["vnet", "serve", "--json", "--socket"])
@@ -63,7 +65,16 @@ impl Serving {
 
     /// What is mapped and in memory, of files of others and of its own, in KiB.
     pub(super) fn resident_kib(&self) -> Result<u64> {
-        let value = self.status("VmRSS")?;
+        self.kib("VmRSS")
+    }
+
+    /// Of it, what belongs to no file: a guest's memory is not in it.
+    pub(super) fn own_kib(&self) -> Result<u64> {
+        self.kib("RssAnon")
+    }
+
+    fn kib(&self, field: &str) -> Result<u64> {
+        let value = self.status(field)?;
         Ok(value.split(' ').next().context("no number")?.parse()?)
     }
 

@@ -15,6 +15,13 @@ pub(super) fn notice(notice: &Notice<'_>, as_json: bool) -> io::Result<()> {
             let text = format!("queue {n} begins: {size} entries, {taken}");
             ("queue", text)
         }
+        Notice::Found { n, emptied } => {
+            let text = format!(
+                "queue {n} goes on where its ring says, which the front end does not know; \
+                 {emptied} entries went back with nothing in them"
+            );
+            ("queue_found", text)
+        }
         Notice::Broken { n, error } => ("queue_broken", format!("queue {n} ends: {error}")),
         Notice::BrokenOff(broken) => (
             "broken_off",

@@ -29,6 +29,11 @@ pub enum RingError {
     Full { asked: usize, free: u16 },
     #[error("an empty chain")]
     Empty,
+    #[error(
+        "the last back end did not stop at entry {slot} (wrap counter {}) as the front end says, and the ring does not \
+         say where: load the guest's driver anew", u8::from(*wrap)
+    )]
+    Lost { slot: u16, wrap: bool },
     #[error("the queue lies outside the guest's memory: {0}")]
     Memory(#[from] GuestMemoryError),
 }

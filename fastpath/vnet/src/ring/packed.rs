@@ -7,10 +7,13 @@
 use super::{Features, Layout, Memory, RingError, SIZE_MAX};
 use crate::policy::Peer;
 use std::sync::atomic::{Ordering, fence};
-use vm_memory::{Bytes, GuestAddress};
+use vm_memory::{AtomicAccess, Bytes, GuestAddress};
 
 mod device;
 mod driver;
+mod found;
+#[cfg(test)]
+pub(super) mod stop;
 
 pub use device::DeviceQueue;
 pub use driver::DriverQueue;
@@ -26,8 +29,13 @@ const USED: u16 = 1 << 15;
 const ENABLE: u16 = 0;
 const DISABLE: u16 = 1;
 const AT_DESCRIPTOR: u16 = 2;
+/// The address in a used descriptor, where none is needed (2.8.5): this end gave it back, and all of its chain.
+const COVERED: u64 = u64::from_le_bytes(*b"hopscope");
 /// The wrap counter beside an offset.
 const WRAP: u16 = 1 << 15;
+
+/// Where a fresh queue begins, as in `VHOST_USER_SET_VRING_BASE`: entry 0 of both ends, wrap counters of 1.
+pub const START: u32 = 0x8000_8000;
 
 /// A place in the ring: how far, and in which lap. Laps are told apart by one bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +128,30 @@ impl Ring {
     /// The flags alone: whatever they announce was written before them.
     fn set_flags(&self, memory: &Memory, place: Place, flags: u16) -> Result<(), RingError> {
         let address = at(self.descriptor(place), 14);
-        Ok(memory.store(flags.to_le(), address, Ordering::Release)?)
+        put(memory, flags.to_le(), address, Ordering::Release)
+    }
+
+    /// The used descriptor of an entry. Length, number and flags are one store: a kill leaves all of them, or none.
+    fn give_back(&self, memory: &Memory, place: Place, id: u16, len: u32) -> Result<(), RingError> {
+        let written = if len > 0 { WRITE } else { 0 };
+        let flags = place.used() | written;
+        let word = u64::from(len) | u64::from(id) << 32 | u64::from(flags) << 48;
+        let descriptor = self.descriptor(place);
+        put(memory, COVERED.to_le(), descriptor, Ordering::Relaxed)?;
+        put(memory, word.to_le(), at(descriptor, 8), Ordering::Release)
+    }
+
+    /// Marks the rest of a chain of `count` used, before its first descriptor is: it stays this end's until then, and
+    /// no driver looks at it later (2.8.6). Whoever looks for the place finds no available descriptor there.
+    fn cover(&self, memory: &Memory, place: Place, count: u16) -> Result<(), RingError> {
+        for n in 1..count {
+            let rest = place.plus(n, self.layout.size);
+            let flags = self.flags(memory, rest)? & !(AVAILABLE | USED) | rest.used();
+            let address = self.descriptor(rest);
+            put(memory, COVERED.to_le(), address, Ordering::Relaxed)?;
+            self.set_flags(memory, rest, flags)?;
+        }
+        Ok(())
     }
 
     fn marks(&self, memory: &Memory, place: Place) -> Result<u16, RingError> {
@@ -229,6 +260,18 @@ impl Descriptor {
         bytes[12..].copy_from_slice(&self.id.to_le_bytes());
         Ok(memory.write_slice(&bytes, to)?)
     }
+}
+
+/// One store, which the other end sees whole; the tests stop before any of them.
+fn put<T: AtomicAccess>(
+    memory: &Memory,
+    value: T,
+    address: GuestAddress,
+    order: Ordering,
+) -> Result<(), RingError> {
+    #[cfg(test)]
+    stop::count()?;
+    Ok(memory.store(value, address, order)?)
 }
 
 /// An address beyond the last one is in no region, and fails where it is used.

@@ -6,6 +6,7 @@ use crate::policy::Peer;
 use vm_memory::Bytes;
 
 mod hostile;
+mod killed;
 mod oracle;
 mod packed_ring;
 mod resumed;

@@ -59,7 +59,7 @@ pub struct QueueCounts {
     pub kicks_seen: u64,
     /// Written to the driver's eventfd.
     pub calls: u64,
-    /// Of those, written because the eventfd was replaced, so that no earlier call is lost.
+    /// Of those, written because the eventfd was replaced or the back end is another, so that no earlier call is lost.
     pub calls_repeated: u64,
     /// Meant, but the driver gave no eventfd.
     pub calls_unheard: u64,
@@ -74,6 +74,10 @@ pub struct QueueCounts {
     /// Alarms of `--kick-policy defer` that came before the kick, and times that `adaptive` looked on.
     pub alarms: u64,
     pub starts: u64,
+    /// Of those, at a place that was read from the ring: the front end did not know it, as QEMU 7.2 of a packed ring.
+    pub found: u64,
+    /// Entries given back with nothing in them for that.
+    pub emptied: u64,
     /// Ended because of what the driver wrote.
     pub broken: u64,
     /// What the policies of calls did, all together.

@@ -11,7 +11,7 @@ use crate::Ns;
 use crate::end::Back;
 use crate::events::{QueueEvents, What};
 use crate::observe::Sojourn;
-use crate::policy::Kind;
+use crate::policy::{Kind, Peer};
 use crate::ring::{Chain, DeviceRing, Layout, Memory, RingError, packed, split};
 use hopscope_netio::{Offload, PortError};
 use std::collections::VecDeque;
@@ -70,6 +70,8 @@ pub(super) struct Queue {
     /// Waits for chains (received) or for room in the port (transmitted), not for packets.
     pub(super) blocked: bool,
     pub(super) pending: Option<Pending>,
+    /// Where it ended last under this front end.
+    pub(super) ended: Option<u32>,
     pub(super) counts: QueueCounts,
     /// Of what the guest sends.
     pub(super) sojourn: Sojourn,
@@ -92,6 +94,7 @@ impl Queue {
             ready: false,
             blocked: false,
             pending: None,
+            ended: None,
             counts: QueueCounts::default(),
             sojourn: Sojourn::default(),
             kept: Kept::default(),
@@ -99,25 +102,46 @@ impl Queue {
         }
     }
 
+    /// Entries given back with nothing in them, so that the queue can go on; `None`: it begins where the front end
+    /// says.
+    ///
     /// # Errors
-    /// No queue has this size or alignment, or it is not in the memory.
+    /// No queue has this size or alignment, or it is not in the memory; where it goes on is not to be known.
     pub(super) fn begin(
         &mut self,
         layout: Layout,
         taken: Taken,
         base: u32,
         memory: &Memory,
-    ) -> Result<(), QueueError> {
+    ) -> Result<Option<u16>, QueueError> {
         let features = taken.ring();
-        let mut ring: Box<dyn DeviceRing + Send> = match taken.packed() {
-            true => Box::new(packed::DeviceQueue::resumed(layout, features, base)?),
-            false => {
+        let mut emptied = 0;
+        // A packed queue's place is known here, or it is read from the ring: QEMU 7.2 loses it.
+        let known = self
+            .ended
+            .take()
+            .is_some_and(|ended| ended as u16 == base as u16);
+        let mut ring: Box<dyn DeviceRing + Send> = match (taken.packed(), known) {
+            (true, true) => Box::new(packed::DeviceQueue::resumed(layout, features, base)?),
+            (true, false) => {
+                let (ring, count) = packed::DeviceQueue::found(memory, layout, features, base)?;
+                emptied = count;
+                Box::new(ring)
+            }
+            (false, _) => {
                 let mut ring = split::DeviceQueue::new(layout, features, base as u16)?;
                 ring.resume(memory)?;
                 Box::new(ring)
             }
         };
         ring.ask(memory, 0)?;
+        let place = ring.base();
+        let start = if taken.packed() { packed::START } else { 0 };
+        // An earlier end may have been killed before it called.
+        let uncalled = place != start && ring.driver(memory)? == Peer::Asleep;
+        let found = emptied > 0 || place as u16 != base as u16;
+        self.counts.found += u64::from(found);
+        self.counts.emptied += u64::from(emptied);
         // Its text was parsed by the same rules.
         let back = Back::new(ring, self.calls).map_err(|_| RingError::Empty)?;
         self.live = Some(Live {
@@ -133,7 +157,11 @@ impl Queue {
         // A kick may have come before this end looked.
         (self.ready, self.blocked) = (true, false);
         self.counts.starts += 1;
-        Ok(())
+        if uncalled {
+            self.counts.calls_repeated += 1;
+            self.ring_call()?;
+        }
+        Ok(found.then_some(emptied))
     }
 
     /// Where the queue goes on; everything taken is back in it, and the driver knows what it got.
@@ -152,6 +180,7 @@ impl Queue {
         let held = live.back.notifier().policy().unannounced() > 0;
         let asked = live.back.let_go(memory, now);
         let base = live.back.queue.base();
+        self.ended = Some(base);
         self.retire(live);
         let (due, asked) = (due?, asked?);
         if due || held {

@@ -61,6 +61,11 @@ pub enum Notice<'a> {
         size: u16,
         taken: Taken,
     },
+    /// It goes on where its ring says, not where the front end does; so many entries went back with nothing in them.
+    Found {
+        n: usize,
+        emptied: u16,
+    },
     Broken {
         n: usize,
         error: &'a QueueError,

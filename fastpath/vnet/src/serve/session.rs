@@ -187,7 +187,12 @@ impl Session {
             };
             let size = layout.size;
             match queue.begin(layout, taken, base, &self.mapped.memory) {
-                Ok(()) => (around.say)(Notice::Queue { n, size, taken }),
+                Ok(found) => {
+                    (around.say)(Notice::Queue { n, size, taken });
+                    if let Some(emptied) = found {
+                        (around.say)(Notice::Found { n, emptied });
+                    }
+                }
                 Err(error) => {
                     queue.give_up();
                     let error = &error;
@@ -234,6 +239,7 @@ impl Session {
                 let _ = epoll.delete(kick.fd());
             }
             (queue.call, queue.error, queue.broken) = (None, None, false);
+            queue.ended = None;
             queue.drop_pending();
         }
         let _ = epoll.delete(self.fd());

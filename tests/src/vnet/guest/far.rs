@@ -91,6 +91,17 @@ impl Far {
         self.asked.load(Ordering::Relaxed)
     }
 
+    /// Until it was asked so often.
+    pub(super) fn asks(&self, count: u32) -> Result<()> {
+        let started = Instant::now();
+        while self.asked() < count {
+            let waits = started.elapsed() < SILENCE;
+            ensure!(waits, "asked {} times, not {count}", self.asked());
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        Ok(())
+    }
+
     pub(super) fn open_gate(&self) {
         let (open, changed) = &*self.gate;
         *open.lock().unwrap_or_else(PoisonError::into_inner) = true;

@@ -1,5 +1,5 @@
 //! The device's end: takes chains, gives them back in any order.
-use super::{Descriptor, INDIRECT, LEN, NEXT, Place, Ring, WRITE, at};
+use super::{Descriptor, INDIRECT, LEN, NEXT, Place, Ring, WRITE, at, found};
 use crate::policy::Peer;
 use crate::ring::{Chain, DeviceRing, Features, Layout, Memory, RingError, Segment};
 use vm_memory::GuestAddress;
@@ -10,8 +10,8 @@ pub struct DeviceQueue {
     next_used: Place,
     /// By number: descriptors of an entry that this end has; 0: it has none of that number.
     taken: Vec<u16>,
-    /// The first entry given back that the driver cannot see yet, with the flags that will show it.
-    hidden: Option<(Place, u16)>,
+    /// The first entry given back that the driver cannot see yet: its number, and how much was written.
+    hidden: Option<(Place, u16, u32)>,
     /// Descriptors given back since the driver was called.
     unannounced: u16,
     /// The same of those that the driver can see.
@@ -54,6 +54,27 @@ impl DeviceQueue {
         queue.next_available = Place { slot, wrap };
         queue.next_used = queue.next_available;
         Ok(queue)
+    }
+
+    /// As [`DeviceQueue::resumed`], after an end that nobody asked: the place is read from the ring, since the front
+    /// end may not know it. With it, how many slots were given back with nothing in them: a packet that
+    /// was not whole yet, and what QEMU dropped meanwhile.
+    ///
+    /// # Errors
+    /// As for [`DeviceQueue::resumed`]; [`RingError::Lost`]: neither says where.
+    pub fn found(
+        memory: &Memory,
+        layout: Layout,
+        features: Features,
+        base: u32,
+    ) -> Result<(DeviceQueue, u16), RingError> {
+        let mut queue = DeviceQueue::resumed(layout, features, base)?;
+        let found = found::find(&queue.ring, memory, queue.next_available)?;
+        queue.next_available = found.place;
+        queue.next_used = found.place;
+        // Whether the driver was called for any of them nobody knows.
+        (queue.unannounced, queue.shown) = (layout.size, layout.size);
+        Ok((queue, found.emptied))
     }
 
     fn is_available(&self, memory: &Memory, place: Place) -> Result<bool, RingError> {
@@ -169,18 +190,11 @@ impl DeviceRing for DeviceQueue {
             return Err(RingError::NotOutstanding { id: id.into() });
         }
         let place = self.next_used;
-        let used = Descriptor {
-            address: 0,
-            len,
-            id,
-            flags: 0,
-        };
-        used.write(memory, self.ring.descriptor(place))?;
-        let flags = place.used() | if len > 0 { WRITE } else { 0 };
+        self.ring.cover(memory, place, count)?;
         match self.hidden {
             // The driver looks at entries in turn: one that it cannot see hides those behind.
-            Some(_) => self.ring.set_flags(memory, place, flags)?,
-            None => self.hidden = Some((place, flags)),
+            Some(_) => self.ring.give_back(memory, place, id, len)?,
+            None => self.hidden = Some((place, id, len)),
         }
         self.next_used = place.plus(count, self.ring.layout.size);
         self.unannounced = self.unannounced.saturating_add(count);
@@ -188,8 +202,8 @@ impl DeviceRing for DeviceQueue {
     }
 
     fn publish(&mut self, memory: &Memory) -> Result<(), RingError> {
-        if let Some((place, flags)) = self.hidden.take() {
-            self.ring.set_flags(memory, place, flags)?;
+        if let Some((place, id, len)) = self.hidden.take() {
+            self.ring.give_back(memory, place, id, len)?;
         }
         self.shown = self.unannounced;
         Ok(())
