@@ -116,7 +116,7 @@ impl Guest {
         Ok(())
     }
 
-    /// A step ends the machine so often by `reboot -f`, and all of them begin again: nothing is left of the
+    /// A step makes the machine boot again so often, and all of them begin again: nothing is left of the
     /// boots before. [`Run::boots`] says how many were seen.
     pub fn reboots(&mut self, count: u32) {
         self.machine.reboots = count;

@@ -68,10 +68,8 @@ pub(super) fn run() -> Result<()> {
     let all = |what| format!("for n in $(seq 0 {last}); do {what} $n || exit 1; done");
     guest.step("up", &format!("up {count}"));
     guest.step("first", &all("carry"));
-    guest.step(
-        "boots",
-        "[ $(nc 10.9.0.1 7004 < /dev/null) = 2 ] || { reboot -f; sleep 300; }",
-    );
+    let boots = format!("[ $(nc 10.9.0.1 7004 < /dev/null) = 2 ] || restart {count}");
+    guest.step("boots", &boots);
     let reload = "rmmod virtio_net && insmod /nic/7-virtio_net.ko";
     guest.step("reload", &format!("{reload} && up {count}"));
     guest.step("reloaded", &all("carry"));
