@@ -91,6 +91,11 @@ impl Far {
         self.asked.load(Ordering::Relaxed)
     }
 
+    /// As if it had been asked so often.
+    pub(super) fn count_from(&self, count: u32) {
+        self.asked.store(count, Ordering::Relaxed);
+    }
+
     /// Until it was asked so often.
     pub(super) fn asks(&self, count: u32) -> Result<()> {
         let started = Instant::now();
