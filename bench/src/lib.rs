@@ -47,6 +47,18 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The same, for programs that enter a namespace: they start at its root.
+    ///
+    /// # Errors
+    /// There is no current directory.
+    pub(crate) fn seen_from_the_root(&self) -> error::Result<Settings> {
+        let found = std::path::absolute(&self.hopscope);
+        Ok(Settings {
+            hopscope: found.map_err(error::Error::file("find", &self.hopscope))?,
+            ..self.clone()
+        })
+    }
+
     pub(crate) fn say(&self, what: &str) {
         if !self.quiet {
             eprintln!("bench: {what}");

@@ -9,7 +9,7 @@ mod servers;
 
 use crate::Settings;
 use crate::envelope::Output;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::Host;
 use crate::load::network::Namespace;
 use crate::load::programs::compiled;
@@ -77,13 +77,7 @@ impl Drop for Bench<'_, '_> {
 
 pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     let host = Host::look(None);
-    let absolute =
-        std::path::absolute(&settings.hopscope).map_err(Error::file("find", &settings.hopscope))?;
-    let settings = &Settings {
-        // Those who enter a namespace start at its root.
-        hopscope: absolute,
-        ..settings.clone()
-    };
+    let settings = &settings.seen_from_the_root()?;
     let dir = settings.build_dir.join("splice");
     let ask = compiled(
         &dir,

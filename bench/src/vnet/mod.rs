@@ -49,13 +49,7 @@ impl Drop for Bench<'_, '_> {
 
 pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     let host = Host::look(None);
-    let absolute =
-        std::path::absolute(&settings.hopscope).map_err(Error::file("find", &settings.hopscope))?;
-    let settings = &Settings {
-        // Those who enter a namespace start at its root.
-        hopscope: absolute,
-        ..settings.clone()
-    };
+    let settings = &settings.seen_from_the_root()?;
     let files = std::env::temp_dir().join(format!("hopscope-bench-vnet-{}", std::process::id()));
     std::fs::create_dir_all(&files).map_err(Error::file("create", &files))?;
     let mut bench = Bench {

@@ -25,7 +25,8 @@ use report::Figures;
 use serde_json::json;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
+use std::time::Duration;
 use talk::Talk;
 use traffic::{ECHO, SINK, Traffic};
 use window::{Both, Look, Run};
@@ -47,13 +48,7 @@ struct Place {
 /// `kernel` is the folder that `scripts/install-vm` fills.
 pub fn run(settings: &Settings, kernel: &Path, mut output: Output<'_>) -> Result<bool> {
     let host = Host::look(None);
-    let absolute =
-        std::path::absolute(&settings.hopscope).map_err(Error::file("find", &settings.hopscope))?;
-    let settings = &Settings {
-        // Those who enter a namespace start at its root.
-        hopscope: absolute,
-        ..settings.clone()
-    };
+    let settings = &settings.seen_from_the_root()?;
     let name = format!("hopscope-bench-vnet-guest-{}", std::process::id());
     let mut figures = Figures {
         quick: settings.quick,
@@ -126,18 +121,17 @@ fn booted(
     figures.guest_kernel = Some(kernel.release.clone());
     let bench_files = bench.files.clone();
     let given_up = AtomicBool::new(false);
+    let (gone, is_gone) = mpsc::channel();
     std::thread::scope(|scope| {
-        let machine = scope.spawn(|| accelerator::run(guest, &bench_files, WATCHDOG, &given_up));
+        let machine = scope.spawn(|| {
+            let ran = accelerator::run(guest, &bench_files, WATCHDOG, &given_up);
+            let _ = gone.send(());
+            ran
+        });
         let measured = Talk::begin(&line, &|| machine.is_finished())
             .and_then(|talk| measure(bench, &mut place, talk, figures));
-        if measured.is_err() {
-            // A machine that goes takes its line with it a little sooner than it is gone.
-            let since = Instant::now();
-            while !machine.is_finished() && since.elapsed() < GRACE {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-        }
-        let had_ended = machine.is_finished();
+        // A machine that goes takes its line with it a little sooner than it is gone.
+        let had_ended = measured.is_err() && is_gone.recv_timeout(GRACE).is_ok();
         given_up.store(measured.is_err(), Ordering::Relaxed);
         let ran = machine.join();
         let ran = ran.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
