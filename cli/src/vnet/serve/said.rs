@@ -92,6 +92,13 @@ fn queue(out: &mut impl Write, name: &str, q: &QueueCounts) -> io::Result<()> {
         q.call_policy.suppressed,
         q.waits
     )?;
+    if q.found > 0 {
+        writeln!(
+            out,
+            "  begun where the ring said {}, entries given back empty {}",
+            q.found, q.emptied
+        )?;
+    }
     let batches = q.call_policy.batches.iter().enumerate();
     let batches: Vec<String> = batches
         .filter(|(_, count)| **count > 0)

@@ -23,7 +23,7 @@ const ENDS_NS: [u64; 15] = [
 
 type Counter = (&'static str, &'static str, fn(&Queue) -> Option<u64>);
 
-const COUNTERS: [Counter; 9] = [
+const COUNTERS: [Counter; 11] = [
     (
         "kicks",
         "Notifications by the driver, as its eventfd adds them up.",
@@ -55,6 +55,16 @@ const COUNTERS: [Counter; 9] = [
         "alarms",
         "Alarms of deferred kicks that came before the kick.",
         |q| Some(q.alarms),
+    ),
+    (
+        "found",
+        "Begins at a place that was read from the ring: the front end did not know it.",
+        |q| Some(q.found),
+    ),
+    (
+        "emptied",
+        "Entries given back with nothing in them for that.",
+        |q| Some(q.emptied),
     ),
     (
         "ring_full",

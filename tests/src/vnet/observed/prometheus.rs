@@ -39,6 +39,8 @@ pub(super) fn check(text: &str, stat: &Value) -> Result<()> {
             ("calls", "calls"),
             ("packets", "packets"),
             ("bytes", "bytes"),
+            ("found", "found"),
+            ("emptied", "emptied"),
         ] {
             let family = &families[&format!("hopscope_vnet_{name}_total")];
             let found = family
