@@ -199,7 +199,13 @@ fn looks_on() -> Result<()> {
         let packets = packets.to_string();
         let mut sums = Sums::default();
         for rate in rates {
-            let front = ["--count", &packets, "--kick-policy=event-idx", "--rate", rate];
+            let front = [
+                "--count",
+                &packets,
+                "--kick-policy=event-idx",
+                "--rate",
+                rate,
+            ];
             sums.add(&summary(Target::spawn_now(&mut drive(&socket, &front))?)?)?;
         }
         let back = back_end.stop()?;
