@@ -42,8 +42,9 @@ pub(super) fn full() -> Result<()> {
 /// A server without its client, a client without its server, and another port.
 pub(super) fn outside() -> Result<()> {
     let server = program("server")?;
+    // A file is there before its contents are, so it gets its name once it has them.
     let script = "mkfifo \"$DIR/port\"\n\"$SERVER\" 127.0.0.1 \"$DIR/port\" & server=$!\n\
-        read port < \"$DIR/port\"\necho $port > \"$DIR/known\"\nread line < \"$DIR/over\"\n\
+        read port < \"$DIR/port\"\necho $port > \"$DIR/part\"\nmv \"$DIR/part\" \"$DIR/known\"\nread line < \"$DIR/over\"\n\
         kill $server; wait $server; exit 0\n";
     let over = dir().join("over");
     command(Command::new("mkfifo").arg(&over))?.expect_code(0)?;

@@ -1,7 +1,7 @@
 //! One thread waits for bytes, another one sends: where the kernel tells the first one EAGAIN, such a
 //! program is found, said, and left out from then on.
 use super::scene::{ANYWAY, Done, dir, program, text};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::command::run as command;
 use hopscope_tests::{counts, hopscope, hopscope_bin};
 use serde_json::Value;
@@ -24,6 +24,9 @@ done
 exec 3>&-
 wait $server
 "#;
+
+/// One run of 25 had no failed recv.
+const TIMES: usize = 10;
 
 fn two_connections(
     expected: &str,
@@ -82,17 +85,19 @@ pub(super) fn run() -> Result<()> {
         done.summary
     );
     done.expect_adds_up()?;
-    // It is the threads that it is about, and the user has the last word.
-    let (again, done, words) = two_connections("", "300000000", &["--allow", "sharing"])?;
-    ensure!(
-        done.count("connections")? == 2 && done.count("shared_by_threads")? == 2,
-        "{}",
-        done.summary
-    );
-    ensure!(!words.contains("one thread sends"), "{words}");
-    ensure!(
-        again.iter().sum::<u64>() > 0,
-        "no recv failed: nothing is shown"
-    );
-    done.expect_adds_up()
+    // It is the threads that it is about, and the user has the last word. The kernel errs by chance.
+    for _ in 0..TIMES {
+        let (again, done, words) = two_connections("", "300000000", &["--allow", "sharing"])?;
+        ensure!(
+            done.count("connections")? == 2 && done.count("shared_by_threads")? == 2,
+            "{}",
+            done.summary
+        );
+        ensure!(!words.contains("one thread sends"), "{words}");
+        done.expect_adds_up()?;
+        if again.iter().sum::<u64>() > 0 {
+            return Ok(());
+        }
+    }
+    bail!("no recv failed in {TIMES} runs: nothing is shown")
 }
