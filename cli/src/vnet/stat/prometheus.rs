@@ -53,7 +53,7 @@ const COUNTERS: [Counter; 11] = [
     ),
     (
         "alarms",
-        "Alarms of deferred kicks that came before the kick.",
+        "Alarms of deferred kicks that came before the kick, and times that the adaptive policy looked on.",
         |q| Some(q.alarms),
     ),
     (
