@@ -3,7 +3,7 @@
 //!
 //! | offset | size | field |
 //! |---|---|---|
-//! | 0 | 1 | magic, `0xb5` |
+//! | 0 | 1 | magic, `0x75` |
 //! | 1 | 1 | run: tells frames of another run or trial from ours |
 //! | 2 | 4 | sequence number, low 32 bits |
 //! | 6 | 2 | flow, low 16 bits |
@@ -18,7 +18,10 @@ use super::checksum;
 use hopscope_event::Tsc;
 
 pub const STAMP_BYTES: usize = 18;
-pub const MAGIC: u8 = 0xb5;
+/// None of the protocols that Wireshark finds by content begins so, whatever follows. With the two
+/// highest bits 10 it is RTP's version, and runs 200 to 206 would be RTCP (RFC 3550, section 6.4);
+/// with 11 it is QUIC's long header (RFC 9000, section 17.2).
+pub const MAGIC: u8 = 0x75;
 
 const SEQ: usize = 2;
 const FLOW: usize = 6;
@@ -153,9 +156,9 @@ mod tests {
             lateness: 0x0d_0e0f,
         };
         let mut expected = [0; STAMP_BYTES];
-        expected[0] = 0xb5;
+        expected[0] = 0x75;
         (1..16).for_each(|i| expected[i] = i as u8);
-        expected[16..].copy_from_slice(&[0x12, 0xbf]);
+        expected[16..].copy_from_slice(&[0x52, 0xbf]);
         assert_eq!(stamp.to_bytes(), expected);
     }
 
