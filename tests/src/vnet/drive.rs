@@ -210,8 +210,8 @@ fn looks_on() -> Result<()> {
         }
         let back = back_end.stop()?;
         sums.are_those_of(&back)?;
-        let looked_on = back.pointer("/pairs/0/tx/alarms").and_then(Value::as_u64);
-        let looked_on = looked_on.context("alarms")?;
+        let looked_on = back.pointer("/pairs/0/tx/looks").and_then(Value::as_u64);
+        let looked_on = looked_on.context("looks")?;
         ensure!(
             right.contains(&looked_on),
             "{rates:?} a second: looked on {looked_on} times: {back}"

@@ -288,7 +288,10 @@ fn changes() -> Result<()> {
         let policies = queue["policies"].as_array().context("policies")?;
         ensure!(policies.len() == POLICIES.len(), "{queue}");
         // `batch` is what it was started with.
-        let at_work = policies.iter().filter(|one| one["published"] != 0).count();
+        let at_work = policies
+            .iter()
+            .filter(|one| one["published"].as_u64() > Some(0))
+            .count();
         ensure!(at_work > 4, "{at_work} policies carried packets: {queue}");
     }
     ensure!(summary["pairs"][0]["tx"]["policy"] == last, "{summary}");

@@ -23,7 +23,7 @@ const ENDS_NS: [u64; 15] = [
 
 type Counter = (&'static str, &'static str, fn(&Queue) -> Option<u64>);
 
-const COUNTERS: [Counter; 11] = [
+const COUNTERS: [Counter; 12] = [
     (
         "kicks",
         "Notifications by the driver, as its eventfd adds them up.",
@@ -53,8 +53,13 @@ const COUNTERS: [Counter; 11] = [
     ),
     (
         "alarms",
-        "Alarms of deferred kicks that came before the kick, and times that the adaptive policy looked on.",
+        "Alarms of deferred kicks that came before the kick.",
         |q| Some(q.alarms),
+    ),
+    (
+        "looks",
+        "Times that the adaptive kick policy looked again after the price of a kick, in place of asking for one.",
+        |q| Some(q.looks),
     ),
     (
         "found",

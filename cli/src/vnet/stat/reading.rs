@@ -35,6 +35,7 @@ pub(super) struct Queue {
     pub(super) chains: u64,
     pub(super) waits: u64,
     pub(super) alarms: u64,
+    pub(super) looks: u64,
     pub(super) found: u64,
     pub(super) emptied: u64,
     pub(super) drops: BTreeMap<String, u64>,

@@ -71,8 +71,10 @@ pub struct QueueCounts {
     pub chains: u64,
     /// Packets that had to wait for chains (received), or for room in the port (transmitted).
     pub waits: u64,
-    /// Alarms of `--kick-policy defer` that came before the kick, and times that `adaptive` looked on.
+    /// Alarms of `--kick-policy defer` that came before the kick.
     pub alarms: u64,
+    /// Times that `--kick-policy adaptive` looked again after the price of a kick, in place of asking for one.
+    pub looks: u64,
     pub starts: u64,
     /// Of those, at a place that was read from the ring: the front end did not know it, as QEMU 7.2 of a packed ring.
     pub found: u64,

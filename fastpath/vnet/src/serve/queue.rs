@@ -43,7 +43,10 @@ pub(super) struct Live {
     pub(super) held: VecDeque<Chain>,
     /// Entries since this end last slept.
     pub(super) served: u32,
+    /// Of a deferred kick.
     pub(super) alarm: Option<Ns>,
+    /// Until when it is looked on, and no kick is asked for.
+    pub(super) look: Option<Ns>,
     pub(super) linger: Linger,
 }
 
@@ -151,6 +154,7 @@ impl Queue {
             held: VecDeque::new(),
             served: 0,
             alarm: None,
+            look: None,
             linger: Linger::default(),
         });
         self.watched();
@@ -270,7 +274,7 @@ impl Queue {
     pub(super) fn deadline(&mut self) -> Option<Ns> {
         let live = self.live.as_mut()?;
         let hold = live.back.notifier().hold();
-        hold.into_iter().chain(live.alarm).min()
+        hold.into_iter().chain(live.alarm).chain(live.look).min()
     }
 
     /// What a deadline asks for.
@@ -279,9 +283,11 @@ impl Queue {
         let Some(live) = &mut self.live else {
             return Ok(());
         };
-        if live.alarm.is_some_and(|at| at <= now) {
-            live.alarm = None;
-            self.counts.alarms += 1;
+        let alarm = live.alarm.take_if(|at| *at <= now).is_some();
+        let look = live.look.take_if(|at| *at <= now).is_some();
+        self.counts.alarms += u64::from(alarm);
+        self.counts.looks += u64::from(look);
+        if alarm || look {
             (self.ready, self.blocked) = (true, false);
         }
         if live.back.due(memory, now)? {
@@ -312,7 +318,7 @@ impl Queue {
             && let Some(time) = live.linger.look_on(served, clock.now())
         {
             let more = live.back.queue.more(memory)?;
-            live.alarm = (!more).then(|| clock.now() + time);
+            live.look = (!more).then(|| clock.now() + time);
             return Ok(more);
         }
         let index = live.taken.ring().event_idx;
@@ -330,7 +336,7 @@ impl Queue {
     /// Works by itself: kicks are of no use until it sleeps.
     pub(super) fn wake(&mut self, memory: &Memory) -> Result<(), QueueError> {
         if let Some(live) = &mut self.live {
-            live.alarm = None;
+            (live.alarm, live.look) = (None, None);
             live.back.queue.hush(memory)?;
         }
         Ok(())

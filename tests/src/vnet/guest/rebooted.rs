@@ -81,7 +81,7 @@ pub(super) fn run() -> Result<()> {
             load["failed"].as_u64().context("failed")?
         };
         let right = load["corrupt"] == 0 && load["duplicate"] == 0 && lost == 0;
-        ensure!(right && load["done"] != 0, "{load}");
+        ensure!(right && load["done"].as_u64() > Some(0), "{load}");
     }
     ensure!(run.boots == boots, "{} boots", run.boots);
     for back_end in serving {

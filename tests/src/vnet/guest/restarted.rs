@@ -89,7 +89,10 @@ pub(super) fn run() -> Result<()> {
         let (received, sent): (u64, u64) = (next()?.parse()?, next()?.parse()?);
         println!("device {device}: {tcp}\n{udp}");
         ensure!(tcp["failed"] == 0 && tcp["corrupt"] == 0, "{tcp}");
-        ensure!(tcp["done"] != 0 && udp["done"] != 0, "{tcp}{udp}");
+        ensure!(
+            tcp["done"].as_u64() > Some(0) && udp["done"].as_u64() > Some(0),
+            "{tcp}{udp}"
+        );
         ensure!(udp["corrupt"] == 0 && udp["surplus_bytes"] == 0, "{udp}");
         let doubled = udp["duplicate"].as_u64().context("duplicate")?;
         let summaries = &summaries[device];

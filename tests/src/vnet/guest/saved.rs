@@ -73,7 +73,10 @@ pub(super) fn run() -> Result<()> {
     let kicks = a_packet(kicked, "tx", "kicks")?;
     let fewer = a_packet(deferred, "tx", "kicks")?;
     println!("kicks a packet {kicks:.4}, {fewer:.4}");
-    ensure!(deferred["pairs"][0]["tx"]["alarms"] != 0, "{deferred}");
+    ensure!(
+        deferred["pairs"][0]["tx"]["alarms"].as_u64() > Some(0),
+        "{deferred}"
+    );
     ensure!(
         fewer < kicks,
         "deferred, {fewer} kicks a packet instead of {kicks}"
