@@ -47,10 +47,11 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     let path = recorded.file.display().to_string();
     let mut views: Vec<View> = VIEWS.iter().map(|(name, _)| View::new(name)).collect();
     let mut reads = Vec::new();
-    for round in 0..ROUNDS {
+    let rounds = if settings.quick { 1 } else { ROUNDS };
+    for round in 0..rounds {
         reads.push(read_mib_per_s(&recorded.file)?);
         for (view, (name, arguments)) in views.iter_mut().zip(VIEWS) {
-            settings.say(&format!("by {name}, {} of {ROUNDS}", round + 1));
+            settings.say(&format!("by {name}, {} of {rounds}", round + 1));
             let mut command = Command::new(&settings.hopscope);
             command.args(["report", &path, "--json"]).args(arguments);
             let used = used::by(&mut command)?;
