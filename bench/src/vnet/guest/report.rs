@@ -9,6 +9,7 @@ use crate::compare::Ratio;
 use crate::envelope::Summary;
 use crate::goal::Goal;
 use crate::rows::NotMeasured;
+use crate::vnet::load::Load;
 use crate::vnet::ratio::{estimate, interval, reaches};
 use hopscope_guest::Accelerator;
 use serde::Serialize;
@@ -40,6 +41,8 @@ pub(super) struct Headline {
     /// Calls a packet of `each` over those of the default, without offloads.
     pub(super) tx_calls_fewer: Option<Ratio>,
     pub(super) rx_calls_fewer: Option<Ratio>,
+    /// The same of each stream.
+    pub(super) calls_fewer: Vec<Over>,
     /// The default over `each`, in each row of TCP.
     pub(super) tcp: Vec<Over>,
     /// The one whose interval reaches least far.
@@ -109,6 +112,18 @@ impl Headline {
             .filter(|(_, traffic)| traffic.load.is_tcp())
             .map(|(offload, traffic)| over(*offload, *traffic, BATCH, EACH))
             .collect();
+        let streams = measured
+            .iter()
+            .filter(|(offload, traffic)| !offload && matches!(traffic.load, Load::Stream(_)));
+        let calls_fewer = streams
+            .map(|(_, traffic)| Over {
+                at: traffic.name(),
+                offload: false,
+                of: EACH,
+                to: BATCH,
+                ratio: fewer(*traffic, if traffic.into { rx_calls } else { tx_calls }),
+            })
+            .collect();
         let reach = |row: &&Over| row.ratio.map_or(f64::INFINITY, reaches);
         let worst = tcp.iter().filter(|row| row.ratio.is_some());
         let worst = worst.min_by(|a, b| reach(a).total_cmp(&reach(b)));
@@ -164,6 +179,7 @@ impl Headline {
         Headline {
             tx_calls_fewer,
             rx_calls_fewer,
+            calls_fewer,
             tcp_worst: worst.cloned(),
             tcp,
             defer_kicks: runs.ratio(false, DATAGRAMS, (DEFER, BATCH), tx_kicks),
@@ -186,6 +202,7 @@ pub(super) fn summary(figures: Figures) -> Summary {
         ("guest_tx_calls_fewer_interval", interval(h.tx_calls_fewer)),
         ("guest_rx_calls_fewer", estimate(h.rx_calls_fewer)),
         ("guest_rx_calls_fewer_interval", interval(h.rx_calls_fewer)),
+        ("guest_calls_fewer", json!(h.calls_fewer)),
         (
             "guest_tcp_worst_ratio",
             estimate(worst.and_then(|row| row.ratio)),

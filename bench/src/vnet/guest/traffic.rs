@@ -8,6 +8,8 @@ pub(super) const ECHO: u16 = 7101;
 /// Datagrams a second, where they come evenly.
 pub(super) const STEADY: Load = Load::Steady(6000);
 pub(super) const LARGE: u32 = 32768;
+/// iperf3's, of which the prototype's figures are.
+const LARGER: u32 = 131_072;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Traffic {
@@ -33,7 +35,13 @@ pub(super) const DATAGRAMS: Traffic = out(STEADY);
 pub(super) fn all(quick: bool, offload: bool) -> Vec<Traffic> {
     let small = [out(Load::Stream(64)), into(Load::Stream(64))];
     let more = [OUT_LARGE, INTO_LARGE, RR, into(Load::Crr)];
-    let single = [out(Load::Stream(1460)), DATAGRAMS, PING];
+    let single = [
+        out(Load::Stream(1460)),
+        out(Load::Stream(LARGER)),
+        into(Load::Stream(LARGER)),
+        DATAGRAMS,
+        PING,
+    ];
     match (quick, offload) {
         (true, false) => vec![OUT_LARGE, INTO_LARGE, RR, DATAGRAMS],
         (true, true) => vec![INTO_LARGE, RR],
