@@ -76,6 +76,12 @@ static __always_inline void on_copy(struct cpu_state *cpu, const struct sk_buff 
 	if (!call)
 		return;
 	call->copying.gen = ENDING;
+	/* TCP sends what is not acknowledged of a packet again from the same buffer, and what is left of it may
+	 * have come while the first part waits for its reader: one buffer, headers of the later one, two packets. */
+	if (slot && slot->skb != (u64)skb) {
+		count(cpu, STALE_REFUSED);
+		slot = NULL;
+	}
 	if (slot) {
 		call->copying = ref;
 		/* A packet may be read in parts: the first copy counts. */
@@ -240,14 +246,16 @@ static __always_inline void on_tcp_copied(struct cpu_state *cpu, const struct so
 		return;
 	/* A packet that was not in the queue, since no hook saw its socket. */
 	call = call_of(task->pid);
-	if (!call || !is_of(cpu, call, task->pid) || call->copying.gen & ENDING)
+	if (!call || !is_of(cpu, call, task->pid))
+		return;
+	if (ends_in_call())
+		call->copied_seq = tcp->copied_seq;
+	if (call->copying.gen & ENDING)
 		return;
 	slot = follow(call->copying);
 	if (slot && !slot->record.stamps[RX_COPIED] && slot->record.protocol == PROTOCOL_TCP &&
 	    slot->record.stamps[RX_COPY] && (s32)(tcp->copied_seq - slot->end_seq) >= 0)
 		copied(cpu, slot, call->copying, call, task);
-	if (ends_in_call())
-		call->copied_seq = tcp->copied_seq;
 }
 
 /* A packet is freed in the ordinary way: after UDP's copy, or at its end in the kernel. */

@@ -143,6 +143,11 @@ fn one(traffic: &Traffic, record: &SliceRecord, at: u64, calls: &Calls) -> Resul
                 record.rx_returned as u64 == returned(traffic, received),
                 "{received:?}"
             );
+            // Bytes that are only looked at are read later, by another call.
+            if is_stream && traffic.reader != "peek" {
+                let from = u64::from(record.rx_call_seq.wrapping_sub(calls.first));
+                ensure!(from == received.at, "read from {from}: {received:?}");
+            }
         }
         copy_begins(traffic, record, at, calls, received)?;
     } else if !is_stream && received.is_ok() {
