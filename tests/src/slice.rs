@@ -5,6 +5,7 @@ use hopscope_tests::{Requirement, Suite};
 mod leaving;
 mod live;
 mod losses;
+mod overheard;
 mod refused;
 mod relinquish;
 mod soak;
@@ -42,5 +43,10 @@ pub(crate) fn register(suite: &mut Suite) {
         "slice::too_few_slots_are_counted",
         live,
         losses::too_few_slots,
+    );
+    suite.case(
+        "slice::who_listens_in_is_not_the_reader",
+        live,
+        overheard::run,
     );
 }

