@@ -21,11 +21,11 @@ install-vm: ## Debian's 6.1 kernel, below target/ (apt); the proofs in a virtual
 lint: ## Format, clippy, and cargo-deny where it is installed
 	scripts/lint
 
-test: install-deps install-readers install-vm ## Every proof at reduced counts; ends with a table of what ran
+test: install-deps install-readers install-vm ## Every test at reduced counts; ends with a table of what ran
 	HOPSCOPE_COUNTS=reduced scripts/test
 
-soak: install-deps install-readers install-vm ## Every proof at full counts
-	HOPSCOPE_COUNTS=full scripts/test
+soak: install-deps install-readers install-vm ## Every test at full counts, what of it is not done for this commit; SHARD=NAME: a part
+	HOPSCOPE_COUNTS=full scripts/soak $(SHARD)
 
 demo: install-deps build ## Start the demo network function, attach live, record, report
 	demo/run

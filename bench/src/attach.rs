@@ -1,5 +1,6 @@
-//! `bench attach`: how long a process with many threads stands still while hopscope attaches, and
-//! how long the same stop takes when nothing is patched.
+//! `bench attach`: how long a process with many threads is stopped while hopscope attaches and
+//! detaches, as hopscope says and as the process's own clock says, and how long the stop of all
+//! threads takes when nothing is patched.
 use crate::Settings;
 use crate::envelope::{Output, Summary};
 use crate::error::{Error, Result};
@@ -23,6 +24,9 @@ const FUNCTIONS: [(usize, &str); 3] = [
 ];
 /// The one that the goal is about.
 const HEADLINE: (usize, usize) = (16, 1000);
+/// What one spinning thread may miss, with as many functions.
+const FELT: (usize, usize) = (1, 1000);
+const GAP_GOAL_US: f64 = 2000.0;
 
 /// One combination of threads and functions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,10 +34,17 @@ struct Case {
     threads: usize,
     spinning: usize,
     functions: usize,
-    /// All threads stand still: attach.
+    /// The longest stop of any thread, by hopscope's summary: attach.
     pause_us: Spread,
     /// The same at detach.
     detach_pause_us: Spread,
+    /// The longest time that the main thread missed by its own clock: from the start of `hopscope
+    /// record` to its ready file.
+    gap_attach_us: Spread,
+    /// From the request to stop until `hopscope record` ended.
+    gap_detach_us: Spread,
+    /// In as long a time as the attach took, with no hopscope: the machine's own.
+    gap_idle_us: Spread,
     /// Stop and resume with nothing patched in between.
     stop_floor_us: Option<Spread>,
     /// From starting `hopscope record` to its ready file.
@@ -48,7 +59,7 @@ fn busy(program: &Program, threads: usize) -> Result<(Target, usize)> {
     let spinning = threads.div_ceil(4);
     let mut target = Target::start(program)?;
     target.threads(spinning - 1, threads - spinning)?;
-    target.spin()?;
+    target.watch()?;
     Ok((target, spinning))
 }
 
@@ -58,18 +69,26 @@ struct Times {
     detach: Vec<f64>,
     floor: Vec<f64>,
     ready: Vec<f64>,
+    gap_attach: Vec<f64>,
+    gap_detach: Vec<f64>,
+    gap_idle: Vec<f64>,
     copies_kept: usize,
 }
 
 fn repeat(
     hopscope: &Hopscope,
-    pid: i32,
+    target: &mut Target,
     (functions, pattern): (usize, &str),
     times: &mut Times,
 ) -> Result<()> {
-    let recording = hopscope.record(pid, &[pattern], &[NO_CALIBRATION])?;
+    target.longest_gap_ns()?;
+    let recording = hopscope.record(target.pid, &[pattern], &[NO_CALIBRATION])?;
     let ready = recording.ready_after;
+    times.gap_attach.push(target.longest_gap_ns()? / 1e3);
     let recorded = recording.stop()?;
+    times.gap_detach.push(target.longest_gap_ns()? / 1e3);
+    std::thread::sleep(ready);
+    times.gap_idle.push(target.longest_gap_ns()? / 1e3);
     recorded.discard()?;
     recorded.expect_functions(functions)?;
     times
@@ -120,7 +139,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
                 if let Err(error) = stop_only(&hopscope, pid, pattern, &mut times) {
                     missing("stop floor (hopscope record --dry-stop)", error.to_string());
                 }
-                let done = repeat(&hopscope, pid, (functions, pattern), &mut times);
+                let done = repeat(&hopscope, &mut target, (functions, pattern), &mut times);
                 // A dead target explains whatever else went wrong.
                 if let Err(error) = target.check_alive().and(done) {
                     missing("hopscope record", error.to_string());
@@ -139,6 +158,9 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
                 functions,
                 pause_us: spread(&times.attach)?,
                 detach_pause_us: spread(&times.detach)?,
+                gap_attach_us: spread(&times.gap_attach)?,
+                gap_detach_us: spread(&times.gap_detach)?,
+                gap_idle_us: spread(&times.gap_idle)?,
                 stop_floor_us: Spread::of(&times.floor),
                 ready_ms: spread(&times.ready)?,
                 copies_kept: times.copies_kept,
@@ -157,6 +179,15 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     Ok(complete)
 }
 
+/// What the main thread missed, where it is the only one.
+fn felt(cases: &[Case]) -> Option<serde_json::Value> {
+    let case = cases.iter().find(|c| (c.threads, c.functions) == FELT)?;
+    Some(json!({
+        "attach": case.gap_attach_us.median, "detach": case.gap_detach_us.median,
+        "idle": case.gap_idle_us.median,
+    }))
+}
+
 fn summarise(cases: &[Case], listing: Option<Listing>, not_measured: Vec<NotMeasured>) -> Summary {
     let headline = cases.iter().find(|c| (c.threads, c.functions) == HEADLINE);
     let floor = headline.and_then(|c| c.stop_floor_us);
@@ -169,6 +200,8 @@ fn summarise(cases: &[Case], listing: Option<Listing>, not_measured: Vec<NotMeas
                 json!(headline.map(|c| json!({"p50": c.pause_us.median, "max": c.pause_us.max}))),
             ),
             ("stop_floor_us", json!(floor.map(|f| f.median))),
+            ("gap_us", json!(felt(cases))),
+            ("gap_goal_us", json!(GAP_GOAL_US)),
             ("pause_over_floor_us", json!(over_floor_us)),
             ("pause_over_floor_goal_us", json!(1000.0)),
             ("functions_per_s", json!(per_s)),
@@ -199,8 +232,18 @@ fn table(
     not_measured: &[NotMeasured],
 ) -> String {
     let mut out = format!(
-        "every fourth thread spins, the others sleep 1 ms between rounds\n\n{:>7} {:>9}  {:>10} {:>10}  {:>10} {:>10}  {:>10}  {:>9}\n",
-        "threads", "functions", "pause p50", "max", "floor p50", "max", "detach p50", "ready p50"
+        "every fourth thread spins, the others sleep 1 ms between rounds\n\n{:>7} {:>9}  {:>10} {:>10}  {:>10} {:>10}  {:>10}  {:>10} {:>10} {:>10}  {:>9}\n",
+        "threads",
+        "functions",
+        "pause p50",
+        "max",
+        "floor p50",
+        "max",
+        "detach p50",
+        "gap attach",
+        "gap detach",
+        "gap idle",
+        "ready p50"
     );
     for c in cases {
         let floor = |f: fn(&Spread) -> f64| {
@@ -210,7 +253,7 @@ fn table(
         };
         let _ = writeln!(
             out,
-            "{:>7} {:>9}  {:>7.0} us {:>7.0} us  {:>10} {:>10}  {:>7.0} us  {:>6.1} ms",
+            "{:>7} {:>9}  {:>7.0} us {:>7.0} us  {:>10} {:>10}  {:>7.0} us  {:>7.0} us {:>7.0} us {:>7.0} us  {:>6.1} ms",
             c.threads,
             c.functions,
             c.pause_us.median,
@@ -218,6 +261,9 @@ fn table(
             floor(|s| s.median),
             floor(|s| s.max),
             c.detach_pause_us.median,
+            c.gap_attach_us.median,
+            c.gap_detach_us.median,
+            c.gap_idle_us.median,
             c.ready_ms.median
         );
     }

@@ -122,7 +122,7 @@ fn a_recorder_that_ends_before_it_is_ready_is_an_error() {
 fn threads_run_and_the_main_thread_can_spin() {
     let mut target = Target::start(&program("threads", Variant::Plain)).unwrap();
     target.threads(1, 3).unwrap();
-    target.spin().unwrap();
+    target.watch().unwrap();
     let tasks = std::fs::read_dir(format!("/proc/{}/task", target.pid)).unwrap();
     assert_eq!(tasks.count(), 5);
 }

@@ -1,15 +1,16 @@
 //! `hopscope detach`: undoes what a killed recorder left behind, in forked children too, and
 //! saves the records that are still in its rings.
+use crate::output::{self, OWNER_ONLY};
+use crate::status::show;
 use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_probe::attach::memory::TargetMemory;
 use hopscope_probe::live::found::{self, Found};
-use hopscope_probe::live::leftover;
-use hopscope_probe::live::remove::{self, Extent};
+use hopscope_probe::live::remove::{self, Extent, Origin};
 use hopscope_probe::live::table::{PatchTable, State};
+use hopscope_probe::live::{LiveError, leftover};
 use hopscope_probe::recorder::salvage;
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -84,13 +85,14 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
     }
     if found.is_empty() {
         match args.targets.pid {
-            Some(pid) => eprintln!("hopscope: process {pid} carries no probes"),
-            None => eprintln!("hopscope: no process carries probes"),
+            Some(pid) => crate::status::say!("process {pid} carries no probes"),
+            None => crate::status::say!("no process carries probes"),
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let done = clean(&found, None, args.output.as_deref(), &args.how())?;
-    Ok(if done.failed == 0 {
+    let mut clean = Clean::new(None, args.output.as_deref(), args.how());
+    clean.all(&found);
+    Ok(if clean.failed == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(2)
@@ -100,9 +102,20 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
 /// The guardian's call: cleans what the recorder with this pid left in `targets` and their children.
 pub fn after_recorder(recorder: i32, targets: &[i32], output: Option<&Path>) -> anyhow::Result<()> {
     finish_calls(targets);
-    let mut found = found::everywhere();
-    found.retain(|f| f.header.is_some());
-    clean(&found, Some(recorder), output, &How::default())?;
+    let mut clean = Clean::new(Some(recorder), output, How::default());
+    // Its own targets first: nothing that another process pretends comes before them.
+    let mut own: Vec<Found> = targets.iter().flat_map(|p| found::in_process(*p)).collect();
+    own.retain(|f| f.header.is_some());
+    clean.all(&own);
+    // Then what shares their arenas, then what says so: a target that has ended leaves children.
+    let mut others = found::everywhere();
+    others.retain(|f| f.header.is_some() && !targets.contains(&f.pid));
+    let (children, others): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|f| own.iter().any(|o| o.inode == f.inode));
+    clean.all(&children);
+    clean.strangers = true;
+    clean.all(&others);
     close_descriptors(None).map(drop)
 }
 
@@ -114,7 +127,7 @@ fn finish_calls(pids: &[i32]) {
             continue;
         }
         if let Err(e) = remove::finish_call(pid) {
-            eprintln!("hopscope: not known whether a killed recorder left a call unfinished: {e}");
+            crate::status::say!("not known whether a killed recorder left a call unfinished: {e}");
         }
     }
 }
@@ -124,81 +137,131 @@ fn close_descriptors(pid: Option<i32>) -> anyhow::Result<bool> {
     let mut pids = found::with_descriptors_only();
     pids.retain(|p| pid.is_none_or(|pid| pid == *p));
     for pid in &pids {
-        remove::close_descriptors(*pid)?;
-        println!("process {pid}: descriptors of an unfinished attach closed");
+        match remove::close_descriptors(*pid) {
+            Ok(()) => show!("process {pid}: descriptors of an unfinished attach closed"),
+            Err(e) => crate::status::say!("process {pid}: {e}"),
+        }
     }
     Ok(!pids.is_empty())
 }
 
-#[derive(Default)]
-struct Done {
+/// Cleaning process after process. Whatever one of them holds, the others are seen to.
+struct Clean<'a> {
+    /// Only what this recorder left; `None`: what any left that is gone.
+    of: Option<i32>,
+    output: Option<&'a Path>,
+    how: How,
+    /// Most of what is looked at now is none of ours to restore, and needs no word.
+    strangers: bool,
     failed: usize,
+    /// Arenas whose records are saved, or that had none.
+    salvaged: Vec<u64>,
 }
 
-fn clean(
-    found: &[Found],
-    of: Option<i32>,
-    output: Option<&Path>,
-    how: &How,
-) -> anyhow::Result<Done> {
-    let mut done = Done::default();
-    let mut salvaged: Vec<u64> = Vec::new();
-    // The process that was attached to first: its restoration covers its forked children.
-    let mut tables = Vec::new();
-    for f in found {
-        let Ok(memory) = TargetMemory::open(f.pid) else {
-            // Gone meanwhile, or not ours to touch.
-            if std::fs::exists(format!("/proc/{}/maps", f.pid)).unwrap_or(false) && of.is_none() {
-                done.failed += 1;
-                eprintln!("hopscope: no permission to restore process {}", f.pid);
+/// What decides about the order. The table itself is read again when its turn has come: it may be
+/// large, and there may be many.
+struct Seen<'a> {
+    found: &'a Found,
+    target: i32,
+    retired: bool,
+}
+
+impl<'a> Clean<'a> {
+    fn new(of: Option<i32>, output: Option<&'a Path>, how: How) -> Clean<'a> {
+        Clean {
+            of,
+            output,
+            how,
+            strangers: false,
+            failed: 0,
+            salvaged: Vec::new(),
+        }
+    }
+
+    fn fail(&mut self, pid: i32, why: impl std::fmt::Display) {
+        self.failed += 1;
+        crate::status::say!("process {pid}: {why}");
+    }
+
+    fn all(&mut self, found: &[Found]) {
+        let mut seen: Vec<Seen> = found.iter().filter_map(|f| self.look(f)).collect();
+        // The process that was attached to first: its restoration covers its forked children.
+        seen.sort_by_key(|s| (s.found.pid != s.target, s.found.pid));
+        for s in seen.iter().filter(|s| !s.retired) {
+            if let Err(e) = self.one(s.found) {
+                self.fail(s.found.pid, format_args!("{e:#}"));
             }
-            continue;
-        };
-        match f.table(&memory) {
-            Ok((table, _)) if of.is_some_and(|recorder| table.recorder != recorder) => {}
-            Ok((table, state)) => tables.push((f, memory, table, state)),
-            Err(e) => {
-                done.failed += 1;
-                eprintln!("hopscope: {e}");
+        }
+        let unused = seen.iter().filter(|s| s.retired).map(|s| s.found.pid);
+        let unused: BTreeSet<i32> = unused.collect();
+        for pid in unused {
+            if let Err(e) = take_away(pid, &self.how) {
+                self.fail(pid, format_args!("{e:#}"));
             }
         }
     }
-    tables.sort_by_key(|(f, _, table, _)| (f.pid != table.target, f.pid));
-    let (unused, tables): (Vec<_>, Vec<_>) = tables
-        .into_iter()
-        .partition(|(_, _, table, state)| leftover::is_retired(table, *state));
-    for (f, memory, table, state) in &tables {
-        if of.is_none() && found::recorder_alive(table) {
-            done.failed += 1;
-            let (pid, recorder) = (f.pid, table.recorder);
-            eprintln!(
-                "hopscope: process {pid} is being recorded by hopscope, pid {recorder}; stop that one instead"
-            );
-            continue;
+
+    /// `None` for what is not to be cleaned.
+    fn look<'f>(&mut self, found: &'f Found) -> Option<Seen<'f>> {
+        let Ok(memory) = TargetMemory::open(found.pid) else {
+            // Gone meanwhile, or not ours to touch.
+            let there = std::fs::exists(format!("/proc/{}/maps", found.pid)).unwrap_or(false);
+            if there && self.of.is_none() {
+                self.fail(found.pid, "no permission to restore it");
+            }
+            return None;
+        };
+        let (table, state) = match found.table(&memory) {
+            Ok(read) => read,
+            Err(e) if self.strangers => {
+                log::info!("process {}: {e}", found.pid);
+                return None;
+            }
+            Err(e) => {
+                self.fail(found.pid, e);
+                return None;
+            }
+        };
+        if self.of.is_some_and(|recorder| table.recorder != recorder) {
+            return None;
         }
-        // Before the first byte changed there was nothing to record; retired copies have no rings.
-        let has_records =
-            *state != State::Prepared && table.pool.len > 0 && !salvaged.contains(&f.inode);
-        let path = output
+        if !found.belongs(&table) {
+            self.fail(found.pid, LiveError::NotExecuted { pid: found.pid });
+            return None;
+        }
+        Some(Seen {
+            found,
+            target: table.target,
+            retired: leftover::is_retired(&table, state),
+        })
+    }
+
+    fn one(&mut self, f: &Found) -> anyhow::Result<()> {
+        let now = found::in_process(f.pid);
+        let Some(f) = now.iter().find(|now| now.inode == f.inode) else {
+            return Ok(()); // went with its parent
+        };
+        let memory = TargetMemory::open(f.pid)?;
+        let (table, state) = f.table(&memory)?;
+        if self.of.is_none() && found::recorder_alive(&table) {
+            bail!(
+                "is being recorded by hopscope, pid {}; stop that one instead",
+                table.recorder
+            );
+        }
+        // Before the first byte changed there was nothing to record.
+        let has_records = state != State::Prepared && table.pool.len > 0;
+        let has_records = has_records && !self.salvaged.contains(&f.inode);
+        let path = self
+            .output
             .filter(|_| has_records)
-            .map(|path| match salvaged.len() {
+            .map(|path| match self.salvaged.len() {
                 0 => path.to_owned(),
                 n => path.with_extension(format!("{n}.hop")),
             });
-        salvaged.push(f.inode);
-        if let Err(e) = restore(f, memory, table, *state, path.as_deref(), how) {
-            done.failed += 1;
-            eprintln!("hopscope: process {}: {e:#}", f.pid);
-        }
+        self.salvaged.push(f.inode);
+        restore(f, &memory, &table, state, path.as_deref(), &self.how)
     }
-    let unused: BTreeSet<i32> = unused.iter().map(|(f, ..)| f.pid).collect();
-    for pid in unused {
-        if let Err(e) = take_away(pid, how) {
-            done.failed += 1;
-            eprintln!("hopscope: process {pid}: {e:#}");
-        }
-    }
-    Ok(done)
 }
 
 /// Copies that were in use, or seemed to be, when their recording ended.
@@ -211,29 +274,38 @@ fn take_away(pid: i32, how: &How) -> anyhow::Result<()> {
         });
         println!("{line}");
     } else {
-        println!(
+        show!(
             "process {pid}: unused copies of {} recordings taken away ({} KiB)",
             taken.recordings,
             taken.bytes >> 10
         );
         for note in &taken.notes {
-            println!("  {note}");
+            show!("  {note}");
         }
     }
     Ok(())
 }
 
 fn save(table: &PatchTable, memory: &TargetMemory, path: &Path) -> anyhow::Result<()> {
-    let file = File::create(path).with_context(|| format!("creating {}", path.display()))?;
+    let (file, mut place) = output::create(path, OWNER_ONLY)?;
+    // The rings are not there for a second try.
+    place.keep();
     let saved = salvage::salvage(table, memory, BufWriter::new(file))
         .with_context(|| format!("saving records to {}", path.display()))?;
-    eprintln!(
-        "hopscope: salvaged {} records into {} ({} lost, {} torn)",
+    place.put()?;
+    crate::status::say!(
+        "salvaged {} records into {} ({} lost, {} torn)",
         saved.recorded,
         path.display(),
         saved.lost,
         saved.torn
     );
+    if saved.damaged > 0 {
+        crate::status::say!(
+            "{} rings could not be read, or were overwritten by the target; their records are missing",
+            saved.damaged
+        );
+    }
     Ok(())
 }
 
@@ -246,13 +318,8 @@ fn restore(
     output: Option<&Path>,
     how: &How,
 ) -> anyhow::Result<()> {
-    if found::in_process(f.pid)
-        .iter()
-        .all(|now| now.inode != f.inode)
-    {
-        return Ok(()); // went with its parent
-    }
-    let mut detached = remove::restore_all(f.pid, memory, table, f.inode, state)?;
+    let origin = Origin::Arena(f.inode);
+    let mut detached = remove::restore_all(f.pid, memory, table, f.inode, state, origin)?;
     if let Some(path) = output {
         save(table, memory, path)?;
     }
@@ -266,12 +333,13 @@ fn restore(
         });
         println!("{line}");
     } else {
-        println!(
+        show!(
             "process {}: {} functions put back",
-            f.pid, detached.restored
+            f.pid,
+            detached.restored
         );
         for note in &detached.notes {
-            println!("  {note}");
+            show!("  {note}");
         }
     }
     Ok(())

@@ -7,6 +7,7 @@ mod slices;
 mod source;
 mod write;
 
+use crate::output::parse_mode;
 use clap::ValueEnum;
 use hopscope_analyze::parse_span_ns;
 use hopscope_event::Ns;
@@ -26,6 +27,9 @@ pub struct ExportArgs {
     /// File to write; stdout without it
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// With -o: permissions of the file, octal: 0640 lets the group read it, 0644 everybody
+    #[arg(long, value_name = "MODE", default_value = "0600", value_parser = parse_mode)]
+    mode: u32,
     /// Recording with the generated packets, if not in this one (hopscope load packets -o FILE)
     #[arg(long, value_name = "FILE")]
     packets: Option<PathBuf>,

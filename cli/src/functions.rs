@@ -1,4 +1,7 @@
 //! `hopscope functions`: what can be measured, and why not the rest.
+mod summary;
+
+use crate::status::text_line;
 use anyhow::bail;
 use clap::{ArgGroup, Args};
 use hopscope_probe::listing::{Listed, ListedModule, Listing};
@@ -22,20 +25,26 @@ pub struct FunctionsArgs {
     /// Only these: name, module!name, glob, or /regex/; may be repeated
     #[arg(short, long = "function", value_name = "PATTERN")]
     functions: Vec<String>,
+    /// Functions to leave out, of those that -f matches, or of all: the same patterns; may be repeated
+    #[arg(short = 'x', long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// One line a module: how many can be measured, and why the others are refused
+    #[arg(long)]
+    summary: bool,
+    /// As with record's option of that name
+    #[arg(long)]
+    assume_no_exceptions: bool,
     /// One JSON object a line on stdout
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: FunctionsArgs) -> anyhow::Result<ExitCode> {
-    let patterns: Vec<Pattern> = args
-        .functions
-        .iter()
-        .map(|p| Pattern::parse(p))
-        .collect::<Result<_, _>>()?;
+    let patterns = Pattern::parse_all(&args.functions)?;
+    let excluded = Pattern::parse_all(&args.exclude)?;
     let mut listing = match (&args.binary, args.pid) {
-        (Some(path), _) => Listing::of_file(path)?,
-        (None, Some(pid)) => Listing::of_process(pid)?,
+        (Some(path), _) => Listing::of_file(path, args.assume_no_exceptions)?,
+        (None, Some(pid)) => Listing::of_process(pid, args.assume_no_exceptions)?,
         (None, None) => bail!("give -p PID or -b FILE"),
     };
     if listing.modules.is_empty() {
@@ -47,18 +56,36 @@ pub fn run(args: FunctionsArgs) -> anyhow::Result<ExitCode> {
             (None, None) => bail!("nothing to list"),
         }
     }
-    let listed = listing.select(&patterns);
+    let mut listed = listing.select(&patterns);
+    let is_out = |l: &Listed| {
+        excluded
+            .iter()
+            .any(|p| p.matches(l.module.basename(), l.function))
+    };
+    let all = listed.len();
+    listed.retain(|l| !is_out(l));
+    if listed.is_empty() && all > 0 {
+        bail!("-x leaves out all of the {all} functions that match");
+    }
     if listed.is_empty() {
         bail!("{}", nothing(&args, &listing, &patterns));
     }
     let out = BufWriter::new(std::io::stdout().lock());
-    if args.json {
-        json(out, &listing, &listed)?;
-    } else {
-        text(out, &listing, &listed)?;
+    match (args.summary, args.json) {
+        (false, true) => json(out, &listing, &listed)?,
+        (false, false) => text(out, &listing, &listed)?,
+        (true, true) => summary::json(out, &listing, &listed)?,
+        (true, false) => summary::text(out, &listing, &listed)?,
     }
-    for pattern in listing.unmatched(&patterns) {
-        eprintln!("hopscope: nothing matches {pattern}");
+    if all > listed.len() {
+        crate::status::say!("{} functions left out by -x", all - listed.len());
+    }
+    for pattern in listing
+        .unmatched(&patterns)
+        .into_iter()
+        .chain(listing.unmatched(&excluded))
+    {
+        crate::status::say!("nothing matches {pattern}");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -105,9 +132,11 @@ struct Counts {
     accepted: usize,
     refused: usize,
     by_class: BTreeMap<&'static str, usize>,
+    /// Of a file: accepted, and refused in a process where another module raises exceptions.
+    not_in_company: Option<usize>,
 }
 
-fn count(listed: &[Listed]) -> Counts {
+fn count(listing: &Listing, listed: &[Listed]) -> Counts {
     let mut by_class = BTreeMap::new();
     for why in listed.iter().filter_map(|l| l.verdict.as_ref().err()) {
         *by_class.entry(why.class()).or_default() += 1;
@@ -117,7 +146,19 @@ fn count(listed: &[Listed]) -> Counts {
         accepted: listed.len() - refused,
         refused,
         by_class,
+        not_in_company: listing
+            .depends_on_company()
+            .then(|| listed.iter().filter(|l| l.in_company.is_some()).count()),
     }
+}
+
+/// What a live process may add to the verdicts on a file.
+fn company(not_in_company: Option<usize>) -> Option<String> {
+    let n = not_in_company.filter(|n| *n > 0)?;
+    Some(format!(
+        "{n} of these not in a process where another module raises exceptions: -p PID looks at all \
+         modules of a process"
+    ))
 }
 
 fn text(mut out: impl Write, listing: &Listing, listed: &[Listed]) -> anyhow::Result<()> {
@@ -134,25 +175,32 @@ fn text(mut out: impl Write, listing: &Listing, listed: &[Listed]) -> anyhow::Re
             format!("  {}:{line}", short(&file))
         });
         let from = f.source.as_str();
-        write!(
+        let verdict = match &l.verdict {
+            Ok(()) if l.in_company.is_some() => {
+                "relocate, but not where another module raises exceptions".to_owned()
+            }
+            Ok(()) => "relocate".to_owned(),
+            Err(why) => format!("refused: {why}"),
+        };
+        text_line!(
             out,
-            "{address:#014x} {:>7}  {from:<10}  {module}!{}{place}  ",
-            f.size, f.name
+            "{address:#014x} {:>7}  {from:<10}  {module}!{}{place}  {verdict}",
+            f.size,
+            f.name
         )?;
-        match &l.verdict {
-            Ok(()) => writeln!(out, "relocate")?,
-            Err(why) => writeln!(out, "refused: {why}")?,
-        }
     }
     for (path, why) in &listing.unreadable {
-        writeln!(out, "not listed: {}: {why}", path.display())?;
+        text_line!(out, "not listed: {}: {why}", path.display())?;
     }
-    let counts = count(listed);
+    let counts = count(listing, listed);
     let (accepted, refused) = (counts.accepted, counts.refused);
     writeln!(
         out,
         "{accepted} functions can be measured, {refused} are refused"
     )?;
+    if let Some(line) = company(counts.not_in_company) {
+        writeln!(out, "{line}")?;
+    }
     for (class, n) in &counts.by_class {
         writeln!(out, "{n:>12}  {class}")?;
     }
@@ -166,26 +214,33 @@ fn json(mut out: impl Write, listing: &Listing, listed: &[Listed]) -> anyhow::Re
         let f = l.function;
         let (file, line) = places.of(l).unzip();
         let why = l.verdict.as_ref().err();
-        let line = serde_json::json!({
+        let row = serde_json::json!({
             "type": "function", "schema": 1, "module": l.module.basename(), "path": l.module.path(),
             "name": f.name, "symbol": f.raw_name, "aliases": f.aliases, "file": file, "line": line,
             "address": l.module.avma(f).unwrap_or(f.svma), "svma": f.svma, "size": f.size,
             "source": f.source.as_str(), "fragments": f.fragments.len(),
             "verdict": if why.is_none() { "relocate" } else { "refused" },
             "class": why.map(Refusal::class), "reason": why.map(ToString::to_string),
+            "refused_if_others_raise": listing.depends_on_company().then_some(why.is_some() || l.in_company.is_some()),
         });
-        writeln!(out, "{line}")?;
+        writeln!(out, "{row}")?;
     }
+    json_end(out, listing, listed)
+}
+
+/// What was not listed, and the totals.
+fn json_end(mut out: impl Write, listing: &Listing, listed: &[Listed]) -> anyhow::Result<()> {
     for (path, why) in &listing.unreadable {
         let reason = why.to_string();
         let line =
             serde_json::json!({"type": "unreadable", "schema": 1, "path": path, "reason": reason});
         writeln!(out, "{line}")?;
     }
-    let counts = count(listed);
+    let counts = count(listing, listed);
     let line = serde_json::json!({
         "type": "summary", "schema": 1, "accepted": counts.accepted, "refused": counts.refused,
         "refused_by_class": counts.by_class, "unreadable": listing.unreadable.len(),
+        "accepted_if_none_raises_only": counts.not_in_company,
     });
     writeln!(out, "{line}")?;
     out.flush()?;

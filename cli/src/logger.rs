@@ -1,4 +1,5 @@
 //! Log lines on stderr: warnings unless asked otherwise.
+use hopscope_event::Printable;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
@@ -71,15 +72,15 @@ impl Log for StderrLogger {
             Level::Debug => ("debug", "36"),
             Level::Trace => ("trace", "90"),
         };
-        // A closed stderr must not end a measurement.
-        let _ = match self.colored {
-            true => writeln!(
-                std::io::stderr(),
-                "hopscope: \x1b[{paint}m{word}\x1b[0m: {}",
-                record.args()
-            ),
-            false => writeln!(std::io::stderr(), "hopscope: {word}: {}", record.args()),
+        let words = record.args().to_string();
+        let words = Printable::new(&words);
+        // In one write: nobody else's words come between.
+        let line = match self.colored {
+            true => format!("hopscope: \x1b[{paint}m{word}\x1b[0m: {words}\n"),
+            false => format!("hopscope: {word}: {words}\n"),
         };
+        // A closed stderr must not end a measurement.
+        let _ = std::io::stderr().write_all(line.as_bytes());
     }
 
     fn flush(&self) {}

@@ -20,6 +20,7 @@ mod info;
 mod load;
 mod logger;
 mod one_timeline;
+mod output;
 mod record;
 mod report;
 mod runs;

@@ -9,7 +9,8 @@ mod runs;
 mod slices;
 mod tail;
 
-pub(crate) use packet_id::packet_id;
+pub(crate) use packet_id::{is_packet_number, packet_id};
+pub(crate) use tail::batch_capture;
 
 use crate::runs::RunSource;
 use anyhow::Context;
@@ -17,7 +18,7 @@ use clap::ValueEnum;
 use hopscope_analyze::tail::Threshold;
 use hopscope_analyze::{Analysis, Batch, Group, Index, Options, Window, parse_span_ns};
 use hopscope_event::{Ns, ThreadIx};
-use hopscope_report::{Event, EventWriter, Layout, Names, PacketWriter, Recording};
+use hopscope_report::{Event, EventWriter, Layout, Names, PacketWriter, PathLimits, Recording};
 use hopscope_report::{Scale, Sort, Streams, TimeUnit, View};
 use hopscope_trace::{Damage, Tables, TraceReader};
 use std::collections::BTreeSet;
@@ -53,12 +54,19 @@ pub struct ReportArgs {
     #[arg(long, value_name = "pP|TIME", value_parser = tail::parse_tail,
           conflicts_with_all = ["by", "sort", "events"])]
     tail: Option<(Threshold, String)>,
-    /// How many of the longest runs, slowest packets or flows are listed
-    #[arg(short, value_name = "N")]
+    /// How many of the longest runs, slowest packets, flows or (--by tree) paths are listed
+    #[arg(short, long = "limit", value_name = "N")]
     number: Option<usize>,
-    /// Largest first by this; names ascending. Corrected times where the probe cost is known
-    #[arg(long, value_enum, default_value_t = SortBy::Total)]
-    sort: SortBy,
+    /// With --by tree: levels that are shown
+    #[arg(long, value_name = "N", value_parser = parse_depth)]
+    depth: Option<usize>,
+    /// With --by tree: only paths with this share of all time, in per cent
+    #[arg(long, value_name = "PERCENT", value_parser = parse_share, default_value = "0")]
+    min_share: u32,
+    /// Largest first by this; names ascending. Corrected times where the probe cost is known. Default: total;
+    /// of flows, what their packets cost themselves
+    #[arg(long, value_enum)]
+    sort: Option<SortBy>,
     /// Only calls that began, and packets due, at this time after the start or later: 1.5s, 20ms, 300us
     #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
     from: Option<Ns>,
@@ -130,6 +138,14 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let threads = chosen_threads(&args, tables)?;
     let damage = tables.damage.as_ref().map(damage_text);
     let filter = filter_text(&args);
+    if matches!(args.by, By::Run | By::Packet) && args.sort.is_some() {
+        anyhow::bail!(
+            "--sort orders functions, paths and flows; runs and packets come longest first"
+        );
+    }
+    if !matches!(args.by, By::Tree) && (args.depth.is_some() || args.min_share > 0) {
+        anyhow::bail!("--depth and --min-share choose paths of --by tree");
+    }
     let packets = packets::of(&args, reader, window)?;
     let recording = Recording {
         meta,
@@ -295,8 +311,13 @@ fn statistics(
     let outcome = analysis.finish();
     let view = View {
         layout,
-        sort: sort(args.sort),
+        sort: args.sort.map_or(Sort::Total, sort),
         time: unit(args.time),
+        paths: PathLimits {
+            depth: args.depth,
+            min_share_ppm: args.min_share,
+            number: args.number,
+        },
     };
     match args.json {
         true => hopscope_report::write_json(out, recording, &outcome, view)?,
@@ -359,6 +380,21 @@ fn events(
         }
     }
     Ok(())
+}
+
+fn parse_depth(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("a number of levels, 1 or more".to_owned()),
+        Ok(depth) => Ok(depth),
+    }
+}
+
+/// Parts in a million.
+fn parse_share(text: &str) -> Result<u32, String> {
+    match text.trim_end_matches('%').parse::<f64>() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok((percent * 1e4).round() as u32),
+        _ => Err("a share between 0 and 100 per cent".to_owned()),
+    }
 }
 
 fn sort(by: SortBy) -> Sort {

@@ -1,8 +1,9 @@
 //! Runs of a recording, for every subcommand that looks at passes of the data path.
+use crate::report::{batch_capture, is_packet_number};
 use anyhow::{Context, bail};
 use hopscope_analyze::{Batch, Index, OffCpuTimes, Root, RootChoice, RootError, RootSearch, Run};
 use hopscope_analyze::{RunOptions, Runs, Window};
-use hopscope_event::{FunctionEntry, FunctionId, ThreadIx};
+use hopscope_event::{CaptureEntry, FunctionEntry, FunctionId, ThreadIx};
 use hopscope_trace::{OwnedBatch, Tables, TraceReader};
 use std::collections::BTreeSet;
 
@@ -111,7 +112,8 @@ impl RunSource<'_> {
     fn search(&self) -> anyhow::Result<Root> {
         let tables = self.reader.tables();
         let index = Index::new(&tables.functions, &tables.threads);
-        let mut search = RootSearch::new(index, self.window);
+        let mut search =
+            RootSearch::new(index, self.window).packets_in(packets_in(&tables.captures));
         for next in self.batches() {
             if !search.feed(&batch(&next?)) {
                 break;
@@ -159,6 +161,15 @@ impl RunSource<'_> {
             counts.calls_outside
         )
     }
+}
+
+/// Functions that captured packets' counts; else those that captured their numbers.
+fn packets_in(captures: &[CaptureEntry]) -> Vec<FunctionId> {
+    if let Some((function, _)) = batch_capture(captures) {
+        return vec![function];
+    }
+    let numbers = captures.iter().filter(|c| is_packet_number(c));
+    numbers.map(|c| c.function).collect()
 }
 
 /// What the runs begin with that alone were kept.

@@ -29,6 +29,7 @@ static void close_all(struct run *run, struct rule_set *rules)
 	for (uint32_t i = 0; i < WORKERS_MAX; i++)
 		if (run->queues[i])
 			run->queues[i]->io->close(run->queues[i]);
+	control_close(run->control);
 	pipeline_close(&run->pipeline);
 	rules_free(rules);
 }
@@ -54,6 +55,10 @@ int main(int argc, char **argv)
 				     .session_bytes = options.session_bytes,
 				     .spin_us = options.spin_us, .spin_every = options.spin_every,
 				     .spin_port = options.spin_port };
+	if (options.control && !(run.control = control_open(options.control, options.control_entries))) {
+		rules_free(&rules);
+		return EXIT_USAGE;
+	}
 	int signals = stop_signals();
 	if (signals < 0 || stop_open(&run.stop) != 0 || pipeline_open(&run.pipeline, options.plugins, &settings) != 0 ||
 	    open_queues(&run, &rules) != 0 || run_workers(&run, threads, signals) != 0) {

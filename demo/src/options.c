@@ -41,6 +41,8 @@ static const char usage[] =
 	"  --spin-us U             for so many microseconds (500)\n"
 	"  --hold-every N          each Nth time that packets wait, they are let wait\n"
 	"  --hold-us U             for so many microseconds (500)\n"
+	"  --control SOCKET        serve commands (datagrams) in the first worker: each walks a table\n"
+	"  --control-entries N     of so many entries, a power of two (1048576)\n"
 	"Scripts\n"
 	"  --ready-file FILE       written with our pid when packets may come\n"
 	"\n"
@@ -49,7 +51,7 @@ static const char usage[] =
 
 enum { SOURCE = 256, PORT, WORKERS, BURST, POLL, PACKETS, SECONDS, SEED, SIZE, DENIED, SLF, RULES,
        RULES_SEED, RULES_COUNT, PRINT_RULES, MAC_AGE, SESSION_BYTES, PLUGINS, SPIN_EVERY, SPIN_PORT,
-       SPIN_US, HOLD_EVERY, HOLD_US, READY_FILE, HELP };
+       SPIN_US, HOLD_EVERY, HOLD_US, CONTROL, CONTROL_ENTRIES, READY_FILE, HELP };
 
 static const struct option table[] = {
 	{ "source", required_argument, NULL, SOURCE },
@@ -75,6 +77,8 @@ static const struct option table[] = {
 	{ "spin-us", required_argument, NULL, SPIN_US },
 	{ "hold-every", required_argument, NULL, HOLD_EVERY },
 	{ "hold-us", required_argument, NULL, HOLD_US },
+	{ "control", required_argument, NULL, CONTROL },
+	{ "control-entries", required_argument, NULL, CONTROL_ENTRIES },
 	{ "ready-file", required_argument, NULL, READY_FILE },
 	{ "help", no_argument, NULL, HELP },
 	{ NULL, 0, NULL, 0 },
@@ -112,7 +116,8 @@ void options_parse(struct options *options, int argc, char **argv)
 
 	*options = (struct options){ .workers = 1, .burst = FRAME_PACKETS_MAX, .rules_seed = 1, .rules_count = 1000,
 				     .seed = 1, .packet_bytes = 64, .denied_percent = 25, .locality = 1,
-				     .mac_age_s = 300, .spin_us = 500, .hold_us = 500 };
+				     .mac_age_s = 300, .spin_us = 500, .hold_us = 500,
+				     .control_entries = 1 << 20 };
 	while ((which = getopt_long(argc, argv, "", table, &index)) != -1) {
 		const char *name = which == '?' ? "" : table[index].name;
 		switch (which) {
@@ -142,6 +147,12 @@ void options_parse(struct options *options, int argc, char **argv)
 		case SPIN_US: options->spin_us = option_number(name, optarg, 1, 1000000); break;
 		case HOLD_EVERY: options->hold_every = option_number(name, optarg, 1, UINT64_MAX); break;
 		case HOLD_US: options->hold_us = option_number(name, optarg, 1, 1000000); break;
+		case CONTROL: options->control = optarg; break;
+		case CONTROL_ENTRIES:
+			options->control_entries = option_number(name, optarg, 2, 1 << 26);
+			if (options->control_entries & (options->control_entries - 1))
+				refuse("--control-entries is a power of two");
+			break;
 		case PLUGINS: options->plugins = optarg; break;
 		case READY_FILE: options->ready_file = optarg; break;
 		case HELP: fputs(usage, stdout); exit(0);

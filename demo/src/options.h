@@ -37,6 +37,8 @@ struct options {
 	uint32_t spin_port;     /* 0: no destination port makes acl_lookup spin */
 	uint64_t hold_us;       /* planted: packets are let gather for so long */
 	uint64_t hold_every;    /* 0: never */
+	const char *control;    /* NULL: no commands */
+	uint64_t control_entries;
 	const char *plugins;    /* NULL: beside the executable */
 	const char *ready_file; /* NULL: none */
 };

@@ -51,7 +51,10 @@ static void *work(void *argument)
 	uint64_t since_hold = 0;
 	enum io_wait state = frame ? IO_AGAIN : IO_FAILED;
 
+	struct control *control = worker->id == 0 ? run->control : NULL;
 	while (state == IO_AGAIN && !atomic_load_explicit(&run->stop.requested, memory_order_relaxed)) {
+		if (control)
+			control_serve(control);
 		frame->received = queue->io->receive(queue, frame, run->options->burst);
 		if (frame->received == 0) {
 			state = queue->io->wait(queue);

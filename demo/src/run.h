@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "control.h"
 #include "io.h"
 #include "module.h"
 #include "options.h"
@@ -11,6 +12,7 @@
 #include "stop.h"
 
 struct run {
+	struct control *control; /* NULL: no commands */
 	const struct options *options;
 	struct pipeline pipeline;
 	struct budget budget;

@@ -34,10 +34,10 @@ const REFUSED: [(&str, &str); 8] = [
 ];
 
 /// Functions that call through a pointer or are called back may be refused for this.
-const UNWINDING: &str = "an exception could pass through it";
+const UNWINDING: &str = "may be unwound";
 
 /// Shapes that must be measured, in every build.
-const ACCEPTED: [&str; 30] = [
+const ACCEPTED: [&str; 34] = [
     "one_byte",
     "three_bytes",
     "loop_to_entry",
@@ -59,6 +59,10 @@ const ACCEPTED: [&str; 30] = [
     "red_zone",
     "red_zone_leaves",
     "red_zone_left_for",
+    "red_zone_jumps",
+    "red_zone_entered",
+    "split_leaf",
+    "beside_cold",
     "red_zone_table",
     "flags_across_table",
     "loops_and_jrcxz",

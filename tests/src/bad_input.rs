@@ -3,6 +3,8 @@
 use hopscope_tests::Suite;
 
 mod files;
+mod names;
+mod outputs;
 mod recordings;
 mod steady;
 mod targets;
@@ -10,5 +12,7 @@ mod targets;
 pub(crate) fn register(suite: &mut Suite) {
     targets::register(suite);
     files::register(suite);
+    outputs::register(suite);
     recordings::register(suite);
+    names::register(suite);
 }

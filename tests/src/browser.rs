@@ -225,7 +225,7 @@ fn finding(browser: &Browser) -> Result<()> {
     search(browser, "onerror")?;
     let name = fact(browser, "call")?;
     // What would be invisible is shown as such; all else is as in the file.
-    let expected = HOSTILE.replace(['\u{2028}', '\u{202e}'], "\u{fffd}");
+    let expected = hopscope_event::Printable::new(HOSTILE).to_string();
     ensure!(name == expected, "{name}, not {expected}");
     search(browser, "no such thing")?;
     let found = browser.text("return document.getElementById('found').textContent")?;

@@ -1,6 +1,6 @@
 //! The manners of the command line itself.
 use anyhow::{Result, ensure};
-use hopscope_tests::{Requirement, Suite, hopscope, hopscope_bin};
+use hopscope_tests::{Requirement, Suite, Target, compile, hopscope, hopscope_bin};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
@@ -8,6 +8,7 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("command_line::help_starts_with_examples", &[], help);
     suite.case("command_line::usage_errors_are_2", &[], usage);
     suite.case("command_line::broken_pipe_is_quiet", &[], broken_pipe);
+    suite.case("command_line::exclude", &[Requirement::Gcc], exclude);
     suite.case("check::every_line_is_a_capability", &[], check_json);
     suite.case("check::a_low_limit_is_seen", &[], check_limit);
     suite.case(
@@ -43,6 +44,43 @@ fn usage() -> Result<()> {
         let out = hopscope(words)?.expect_code(2)?;
         ensure!(out.stdout.is_empty(), "{words:?} wrote to stdout");
         ensure!(!out.stderr.is_empty(), "{words:?} gave no reason");
+    }
+    Ok(())
+}
+
+fn exclude() -> Result<()> {
+    let program = compile("gcc", &["steady.c"], &["-O0"])?;
+    let target = Target::spawn(&mut Command::new(&program))?;
+    let pid = target.pid().to_string();
+    for (words, all) in [
+        (["functions", "-p", &pid, "-f", "steady*!*"], "--json"),
+        (["record", "-p", &pid, "-f", "steady*!*"], "--dry-run"),
+    ] {
+        let whole = hopscope(&[&words[..], &[all]].concat())?.expect_code(0)?;
+        // A name that no path can have: a clone below a folder called main did.
+        let mix = |line: &&str| line.contains("steady_mix");
+        let mixes = whole.stdout.lines().filter(mix).count();
+        ensure!(mixes > 0, "{}", whole.stdout);
+        let without =
+            hopscope(&[&words[..], &["-x", "*steady_mix*", all]].concat())?.expect_code(0)?;
+        ensure!(
+            without.stdout.lines().filter(mix).count() == 0,
+            "{}",
+            without.stdout
+        );
+        let said = format!("{}{}", without.stdout, without.stderr);
+        ensure!(said.contains("left out by -x"), "{said}");
+        ensure!(
+            without.stdout.lines().count() + mixes == whole.stdout.lines().count(),
+            "more than that is left out: {}",
+            without.stdout
+        );
+        let nothing = hopscope(&[&words[..], &["-x", "*", all]].concat())?.expect_code(2)?;
+        ensure!(
+            nothing.stderr.contains("leaves out all"),
+            "{}",
+            nothing.stderr
+        );
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! Target programs, compiled once for each compiler, flags and source text.
-use crate::paths::{programs, target_dir};
+use crate::paths::{built_programs, programs};
 use anyhow::{Context, Result, bail};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
@@ -28,7 +28,7 @@ pub fn compile(compiler: &str, sources: &[&str], flags: &[&str]) -> Result<PathB
             .hash(&mut hasher);
     }
     let stem = Path::new(sources[0]).file_stem().unwrap_or_default();
-    let dir = target_dir().join("test-programs");
+    let dir = built_programs();
     std::fs::create_dir_all(&dir)?;
     let out = dir.join(format!(
         "{}-{:016x}",

@@ -247,6 +247,7 @@ fn command_exits() -> Result<()> {
     flight(&mut command, "1s", &["--trigger", "exit", "--"]);
     command.arg(binary()?).env("READY_FILE", dir.join("ready"));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.stderr(Stdio::piped());
     let mut recorder = Target::spawn_with_ready_file(&mut command, &dir.join("ready"))?;
     let mut input = recorder.child().stdin.take().context("its input")?;
     writeln!(input, "rest 20000")?;
@@ -254,7 +255,9 @@ fn command_exits() -> Result<()> {
     let out = recorder.output()?;
     let said = String::from_utf8_lossy(&out.stdout);
     ensure!(out.status.success(), "{}: {said}", out.status);
-    let summary: Value = serde_json::from_str(said.lines().last().context("a summary")?)?;
+    // Standard output is the command's.
+    let told = String::from_utf8_lossy(&out.stderr);
+    let summary: Value = serde_json::from_str(told.lines().last().context("a summary")?)?;
     let answer = said.lines().find_map(|line| line.strip_suffix(" 0 0"));
     let answer: u64 = answer
         .with_context(|| format!("no answer: {said}"))?

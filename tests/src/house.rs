@@ -7,6 +7,7 @@ mod ldd;
 mod licences;
 mod readme;
 mod runner_itself;
+mod shards;
 
 pub(crate) fn register(suite: &mut Suite) {
     dependencies::register(suite);
@@ -15,4 +16,5 @@ pub(crate) fn register(suite: &mut Suite) {
     licences::register(suite);
     readme::register(suite);
     runner_itself::register(suite);
+    shards::register(suite);
 }

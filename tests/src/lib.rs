@@ -8,6 +8,7 @@
 pub mod command;
 pub mod compile;
 pub mod counts;
+pub mod mapped;
 pub mod paths;
 pub mod requirement;
 pub mod runner;

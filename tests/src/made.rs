@@ -151,6 +151,7 @@ impl Made {
             calls_unmeasured: Some(0),
             attach_pause_ns: vec![],
             detach_pause_ns: vec![],
+            stops: Default::default(),
             recorder_cpu_ns: Some(0),
             notes: vec![self.text],
         })?;

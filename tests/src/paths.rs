@@ -20,6 +20,17 @@ pub fn target_dir() -> PathBuf {
     }
 }
 
+/// Compiled target programs. The word hopscope is in the path, as it is in that of most clones: whoever looks for
+/// it where the names of memfds are to be compared fails here.
+pub fn built_programs() -> PathBuf {
+    target_dir().join("hopscope-programs")
+}
+
+/// Whatever cases write.
+pub fn scratch_root() -> PathBuf {
+    target_dir().join("hopscope-scratch")
+}
+
 /// The Python that `scripts/install-readers` makes (or `HOPSCOPE_READERS`).
 pub fn readers_python() -> PathBuf {
     match std::env::var_os("HOPSCOPE_READERS") {
@@ -48,9 +59,7 @@ pub fn hopscope_bin() -> PathBuf {
 /// case left can be looked at.
 pub fn scratch() -> PathBuf {
     let case = std::env::var("HOPSCOPE_CASE").unwrap_or_else(|_| "none".into());
-    let dir = target_dir()
-        .join("test-scratch")
-        .join(case.replace([':', '/', ' '], "_"));
+    let dir = scratch_root().join(case.replace([':', '/', ' '], "_"));
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).expect("scratch directory in target/");
     dir

@@ -55,6 +55,10 @@ pub enum Requirement {
     SliceHooks,
     /// The kernel says how long each thread waited for a processor.
     Schedstat,
+    /// perf's events of uprobes.
+    Uprobes,
+    /// Control groups of memory (version 1) can be made.
+    MemoryGroup,
 }
 
 impl Requirement {
@@ -97,6 +101,8 @@ impl Requirement {
             Ia32 => "ia32",
             SliceHooks => "slice-hooks",
             Schedstat => "schedstat",
+            Uprobes => "uprobes",
+            MemoryGroup => "memory-group",
         }
     }
 
@@ -148,6 +154,13 @@ impl Requirement {
             Ia32 => ia32(),
             SliceHooks => slice_hooks(),
             Schedstat => schedstat(),
+            Uprobes => uprobes(),
+            MemoryGroup => root().and_then(|()| {
+                exists(
+                    "/sys/fs/cgroup/memory/cgroup.procs",
+                    "control groups of memory",
+                )
+            }),
         }
     }
 }
@@ -156,6 +169,14 @@ fn root() -> Result<(), String> {
     match nix::unistd::geteuid().is_root() {
         true => Ok(()),
         false => Err("not root".into()),
+    }
+}
+
+fn uprobes() -> Result<(), String> {
+    const TYPE: &str = "/sys/bus/event_source/devices/uprobe/type";
+    match Path::new(TYPE).exists() {
+        true => Ok(()),
+        false => Err(format!("no {TYPE}")),
     }
 }
 

@@ -1,25 +1,38 @@
 //! Runs the cases, each in a process group of its own, and tells what ran and what did not.
 use crate::paths::target_dir;
-use crate::{Case, Suite, counts};
+use crate::{Case, Requirement, Suite, counts};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 mod arguments;
 mod child;
+mod costs;
 mod report;
 mod required;
+mod shards;
 
 use arguments::Arguments;
+use costs::Costs;
 use report::{Outcome, Report};
+pub use shards::Shards;
 
 /// Set in the process that runs one case.
 const CASE: &str = "HOPSCOPE_CASE";
 
+/// Set where `cargo test --workspace` is to run the unit tests only: leaving this package out of it would
+/// select other features of what it shares with others, and build those twice.
+const LATER: &str = "HOPSCOPE_SYSTEM_TESTS_LATER";
+
 pub fn main(suite: Suite) -> ExitCode {
     if let Ok(name) = std::env::var(CASE) {
         return child::run_inside(&suite, &name);
+    }
+    if std::env::var_os(LATER).is_some() {
+        return ExitCode::SUCCESS;
     }
     let arguments = match Arguments::parse(std::env::args().skip(1)) {
         Ok(arguments) => arguments,
@@ -28,11 +41,25 @@ pub fn main(suite: Suite) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let chosen: Vec<&Case> = suite
-        .cases
-        .iter()
-        .filter(|case| arguments.matches(&case.name))
-        .collect();
+    if arguments.list_shards {
+        return match Shards::load() {
+            Ok(shards) => {
+                println!("{}", shards.names().join("\n"));
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("proofs: {error:#}");
+                ExitCode::from(2)
+            }
+        };
+    }
+    let chosen = match choose(&suite, &arguments) {
+        Ok(chosen) => chosen,
+        Err(error) => {
+            eprintln!("proofs: {error:#}");
+            return ExitCode::from(2);
+        }
+    };
     if arguments.list {
         for case in chosen {
             println!("{}: test", case.name);
@@ -48,62 +75,131 @@ pub fn main(suite: Suite) -> ExitCode {
     }
 }
 
+fn choose<'a>(suite: &'a Suite, arguments: &Arguments) -> anyhow::Result<Vec<&'a Case>> {
+    let shards = Shards::load()?;
+    if let Some(name) = &arguments.shard {
+        let names = shards.names();
+        let is_known = names.contains(&name.as_str());
+        anyhow::ensure!(is_known, "no shard {name}; there are {}", names.join(", "));
+    }
+    let done = match &arguments.resume {
+        Some(path) => report::passed_in(path)?,
+        None => Vec::new(),
+    };
+    let mut chosen: Vec<&Case> = suite.cases.iter().collect();
+    chosen.retain(|case| {
+        let shard = arguments.shard.as_deref();
+        arguments.matches(&case.name)
+            && arguments.alone.is_none_or(|alone| case.alone == alone)
+            && shard.is_none_or(|shard| shards.of(&case.name) == Some(shard))
+            && !done.contains(&case.name)
+    });
+    Ok(chosen)
+}
+
 fn run_all(suite: &Suite, chosen: &[&Case], arguments: &Arguments) -> anyhow::Result<ExitCode> {
     build_binary()?;
     let required = required::Required::load()?;
     println!("running {} proofs, counts {:?}", chosen.len(), counts());
-    let report = Mutex::new(Report::create(&report_path())?);
-    let (alone, together): (Vec<&Case>, Vec<&Case>) = chosen.iter().partition(|case| case.alone);
-    run_some(&together, arguments.jobs, arguments, &report, &required);
-    run_some(&alone, 1, arguments, &report, &required);
+    let report = Mutex::new(match &arguments.resume {
+        Some(path) => Report::append(path)?,
+        None => Report::create(&report_path())?,
+    });
+    let last_start = arguments
+        .minutes
+        .map(|m| Instant::now() + Duration::from_secs(m * 60));
+    let costs = Costs::load()?;
+    let mut looked_at = Checked::default();
+    let mut jobs = |alone: bool| {
+        let cases = chosen.iter().filter(|case| case.alone == alone);
+        let mut jobs: Vec<Job> = cases.map(|case| Job::new(case, &mut looked_at)).collect();
+        // What takes longest must not be what everybody waits for at the end.
+        jobs.sort_by(|a, b| costs.seconds(&b.name).total_cmp(&costs.seconds(&a.name)));
+        jobs
+    };
+    let run = |jobs: &[Job], at_once| {
+        run_some(
+            jobs,
+            at_once,
+            arguments.nocapture,
+            last_start,
+            &report,
+            &required,
+        );
+    };
+    run(&jobs(false), arguments.jobs);
+    run(&jobs(true), 1);
     let mut report = report.into_inner().unwrap_or_else(|e| e.into_inner());
     if arguments.is_everything() {
         for prefix in required.without_cases(suite) {
             let problem = format!("tests/required-here names `{prefix}`, which no proof matches");
-            report.add("house::required_here", &Outcome::Failed(problem), 0.0);
+            report.add("house::required_here", &Outcome::Failed(problem), 0.0, None);
         }
     }
     Ok(report.finish())
 }
 
+/// The cases themselves hold closures that are not Send: the workers share names and run each case in a child process.
+struct Job {
+    name: String,
+    /// What is missing, and why.
+    skip: Option<(&'static str, String)>,
+    watchdog: Duration,
+}
+
+impl Job {
+    fn new(case: &Case, looked_at: &mut Checked) -> Job {
+        Job {
+            name: case.name.clone(),
+            skip: case
+                .needs
+                .iter()
+                .find_map(|need| Some((need.name(), looked_at.missing(*need)?))),
+            watchdog: case.watchdog,
+        }
+    }
+}
+
+/// Requirements, each looked at once: some start programs that take seconds to say.
+#[derive(Default)]
+struct Checked(HashMap<&'static str, Option<String>>);
+
+impl Checked {
+    fn missing(&mut self, need: Requirement) -> Option<String> {
+        let known = self.0.entry(need.name());
+        known.or_insert_with(|| need.check().err()).clone()
+    }
+}
+
 fn run_some(
-    cases: &[&Case],
-    jobs: usize,
-    arguments: &Arguments,
+    work: &[Job],
+    at_once: usize,
+    nocapture: bool,
+    last_start: Option<Instant>,
     report: &Mutex<Report>,
     required: &required::Required,
 ) {
-    // Requirements look at the machine only, but the cases themselves hold closures that are not
-    // Send: the workers share names and run each case in a child process.
-    struct Job {
-        name: String,
-        skip: Option<(String, String)>,
-        watchdog: std::time::Duration,
-    }
-    let work: Vec<Job> = cases
-        .iter()
-        .map(|case| Job {
-            name: case.name.clone(),
-            skip: case.needs.iter().find_map(|need| {
-                let reason = need.check().err()?;
-                Some((need.name().to_string(), reason))
-            }),
-            watchdog: case.watchdog,
-        })
-        .collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..jobs.min(work.len()) {
+        for _ in 0..at_once.min(work.len()) {
             scope.spawn(|| {
                 while let Some(job) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let started = std::time::Instant::now();
+                    let started = Instant::now();
+                    if last_start.is_some_and(|last| started > last) {
+                        report
+                            .lock()
+                            .unwrap_or_else(|e| e.into_inner())
+                            .leave(&job.name);
+                        continue;
+                    }
                     let outcome = match &job.skip {
                         Some((need, reason)) => required.judge_skip(&job.name, need, reason),
-                        None => child::run_outside(&job.name, job.watchdog, arguments.nocapture),
+                        None => child::run_outside(&job.name, job.watchdog, nocapture),
                     };
                     let seconds = started.elapsed().as_secs_f64();
+                    let cpu_seconds = child::used_cpu_seconds(&job.name);
                     let mut report = report.lock().unwrap_or_else(|e| e.into_inner());
-                    report.add(&job.name, &outcome, seconds);
+                    report.add(&job.name, &outcome, seconds, cpu_seconds);
                 }
             });
         }

@@ -26,9 +26,8 @@ impl Target {
     /// # Errors
     /// When it cannot be started, ends first, or does not become ready.
     pub fn spawn(command: &mut Command) -> Result<Target> {
-        let ready = crate::paths::target_dir()
-            .join("test-scratch")
-            .join(format!("ready-{}-{}", std::process::id(), unique()));
+        let ready =
+            crate::paths::scratch_root().join(format!("ready-{}-{}", std::process::id(), unique()));
         command.env("READY_FILE", &ready);
         let target = Target::spawn_with_ready_file(command, &ready);
         let _ = std::fs::remove_file(&ready);

@@ -2,6 +2,7 @@
 mod terminal;
 
 use anyhow::{Context, Result, ensure};
+use hopscope_tests::mapped::mapped;
 use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin, scratch};
 use nix::poll::poll;
 use nix::sys::signal::{Signal, kill};
@@ -49,12 +50,12 @@ impl Paced {
     fn unharmed(self) -> Result<()> {
         let started = Instant::now();
         // Whoever detaches may be no child of ours: its end is seen in the target only.
-        while self.maps()?.contains("hopscope") {
-            ensure!(
-                started.elapsed() < WATCHDOG,
-                "left behind:\n{}",
-                self.maps()?
-            );
+        loop {
+            let left = mapped(self.0.pid())?;
+            if left.is_empty() {
+                break;
+            }
+            ensure!(started.elapsed() < WATCHDOG, "left behind: {left:?}");
             poll(&mut [], 20u8)?;
         }
         let said = hopscope(&["detach", "-p", &self.pid()])?.expect_code(0)?;
@@ -68,15 +69,6 @@ impl Paced {
             out.status
         );
         Ok(())
-    }
-
-    fn maps(&self) -> Result<String> {
-        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid()))?;
-        let ours: Vec<&str> = maps
-            .lines()
-            .filter(|line| line.contains("hopscope"))
-            .collect();
-        Ok(ours.join("\n"))
     }
 
     fn top(&self, more: &[&str]) -> Command {
@@ -274,7 +266,7 @@ fn closed_terminal() -> Result<()> {
     let (target, dir) = (Paced::start()?, scratch());
     let terminal = start_screen(&dir, &target)?;
     ensure!(
-        !target.maps()?.is_empty(),
+        !mapped(target.0.pid())?.is_empty(),
         "nothing is attached: nothing would be proved"
     );
     terminal.close()?;

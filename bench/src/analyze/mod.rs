@@ -75,10 +75,7 @@ fn record(hopscope: &Hopscope, program: &Program, bytes: u64) -> Result<(Recorde
     let mut target = Target::start(program)?;
     let recording = hopscope.record(target.pid, &[PATTERN], &["--buffer", "64M"])?;
     let path = recording.file.clone();
-    let size = || {
-        let metadata = fs::metadata(&path).map_err(Error::file("look at", &path))?;
-        Ok::<_, Error>(metadata.len())
-    };
+    let size = || written(&path);
     let mut pieces = 0;
     while size()? < bytes && pieces < PIECES_MAX {
         target.pace("tree_e", CALLS_PER_S, PIECE_MS)?;
@@ -91,6 +88,24 @@ fn record(hopscope: &Hopscope, program: &Program, bytes: u64) -> Result<(Recorde
         lost: recorded.number("lost")?,
     };
     Ok((recorded, described))
+}
+
+/// Bytes of a recording that is there, or is being written beside its place (`NAME.partial-PID`).
+fn written(path: &Path) -> Result<u64> {
+    let failed = || Error::file("look at", path);
+    if let Ok(metadata) = fs::metadata(path) {
+        return Ok(metadata.len());
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let partial = format!("{name}.partial-");
+    let folder = path.parent().unwrap_or(Path::new("."));
+    for entry in fs::read_dir(folder).map_err(failed())? {
+        let entry = entry.map_err(failed())?;
+        if entry.file_name().to_string_lossy().starts_with(&partial) {
+            return Ok(entry.metadata().map_err(failed())?.len());
+        }
+    }
+    Err(failed()(std::io::ErrorKind::NotFound.into()))
 }
 
 /// Reading the file alone: what no report is faster than, from the disk or the page cache.

@@ -148,6 +148,7 @@ fn write_to(out: BufWriter<File>) -> std::result::Result<u64, TraceError> {
         calls_unmeasured: Some(0),
         attach_pause_ns: vec![],
         detach_pause_ns: vec![],
+        stops: Default::default(),
         recorder_cpu_ns: Some(0),
         notes: vec!["this recording is made up".into()],
     })?;

@@ -2,12 +2,15 @@
  *   run PHASE MILLISECONDS   -> phase calls_per_batch batches min p10 median p90 calls
  *   pace PHASE CALLS_PER_SECOND MILLISECONDS -> phase calls wall_ns behind
  *   threads SPINNING SLEEPING -> started SPINNING SLEEPING (they run until the process ends)
- *   spin                      -> spinning (and reads no more lines)
+ *   watch                     -> watching (calls the functions for threads from then on)
+ *   gap                       -> gap NANOSECONDS, the longest since the last answer between two
+ *                                looks at the clock, while watching
  * Ticks per call. It pins itself, so that an attached tool is compared with the same process on
  * the same CPU before and after. */
 #define _GNU_SOURCE
 #include "harness.h"
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -111,6 +114,29 @@ static void *spin(void *unused)
     return unused;
 }
 
+/* What a stop is to the process itself: a look at the clock after each round. */
+static void watch(void)
+{
+    struct pollfd asked = {0, POLLIN, 0};
+    char line[256];
+    long x = 1, longest = 0;
+    printf("watching\n");
+    for (long last = now_ns();;) {
+        x = round_for_threads(x);
+        long now = now_ns();
+        if (now - last > longest)
+            longest = now - last;
+        last = now;
+        if (poll(&asked, 1, 0) <= 0)
+            continue;
+        if (!fgets(line, sizeof line, stdin))
+            exit(0);
+        printf("gap %ld\n", longest);
+        longest = 0;
+        last = now_ns();
+    }
+}
+
 static void *nap(void *unused)
 {
     struct timespec millisecond = {0, 1000000};
@@ -179,10 +205,9 @@ int main(void)
             pace(p, rate, a);
         else if (sscanf(line, "threads %ld %ld", &a, &b) == 2)
             threads(a, b);
-        else if (!strcmp(line, "spin\n")) {
-            printf("spinning\n");
-            spin(0);
-        } else
+        else if (!strcmp(line, "watch\n"))
+            watch();
+        else
             printf("error not understood: %s", line);
     }
     return 0;

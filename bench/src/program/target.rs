@@ -174,9 +174,16 @@ impl Target {
         self.ask(format!("threads {spinning} {sleeping}")).map(drop)
     }
 
-    /// The main thread spins from now on; nothing more can be asked.
-    pub fn spin(&mut self) -> Result<()> {
-        self.ask("spin".into()).map(drop)
+    /// The main thread calls the smallest functions for ever, and watches the clock.
+    pub fn watch(&mut self) -> Result<()> {
+        self.ask("watch".into()).map(drop)
+    }
+
+    /// The longest time, in ns, that the watching thread missed since this was last asked.
+    pub fn longest_gap_ns(&mut self) -> Result<f64> {
+        let (_, numbers) = self.ask("gap".into())?;
+        let refused = || Target::refused("gap", &numbers);
+        numbers.first().copied().ok_or_else(refused)
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn capabilities() -> Vec<Capability> {
 
 fn proc_mem() -> Capability {
     let verdict = match try_proc_mem() {
-        Ok(()) => Verdict::ok("rewrote a byte of a traced child's code"),
+        Ok(how) => Verdict::ok(how),
         Err(step) => Verdict::missing(
             step,
             "boot with proc_mem.force_override=ptrace (or always) on the kernel command line",
@@ -29,7 +29,7 @@ fn proc_mem() -> Capability {
 
 /// Writes back the byte that is there: code pages are read-only, so this needs the forced write
 /// that a kernel may forbid.
-fn try_proc_mem() -> Result<(), String> {
+fn try_proc_mem() -> Result<&'static str, String> {
     let child = TrialChild::start(Trial::Wait).map_err(|e| format!("starting a child: {e}"))?;
     let pid = Pid::from_raw(child.pid());
     let traced = |e: nix::Error| format!("tracing a child: {e}");
@@ -51,8 +51,15 @@ fn try_proc_mem() -> Result<(), String> {
     let mut byte = [0];
     mem.read_exact_at(&mut byte, code)
         .map_err(|e| format!("reading code: {e}"))?;
-    mem.write_all_at(&byte, code)
-        .map_err(|e| format!("writing code: {e}"))
+    if mem.write_all_at(&byte, code).is_ok() {
+        return Ok("rewrote a byte of a traced child's code");
+    }
+    let at = code as ptrace::AddressType;
+    let poked = ptrace::read(pid, at).and_then(|word| ptrace::write(pid, at, word));
+    match poked {
+        Ok(()) => Ok("by PTRACE_POKEDATA only (proc_mem.force_override=never): pauses are longer"),
+        Err(e) => Err(format!("writing code: {e}")),
+    }
 }
 
 fn memfd_exec() -> Capability {

@@ -1,35 +1,17 @@
 //! Where an export goes.
 use super::ExportArgs;
+use crate::output::{self, Place};
 use anyhow::Context;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// Written beside its place and put there when it is whole: an export that fails leaves what was
-/// there before.
 pub(super) enum Output {
     Stdout(BufWriter<io::Stdout>),
-    File {
-        out: BufWriter<File>,
-        partial: Partial,
-        path: PathBuf,
-    },
-    /// A pipe or a device; nothing can be put in its place.
-    Device(BufWriter<File>),
-}
-
-/// Removed unless it is kept.
-pub(super) struct Partial(Option<PathBuf>);
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            let _ = std::fs::remove_file(path);
-        }
-    }
+    File { out: BufWriter<File>, place: Place },
 }
 
 impl Output {
@@ -51,39 +33,18 @@ impl Output {
                 path.display()
             );
         }
-        let cannot = || format!("cannot write {}", path.display());
-        if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
-            let device = File::options().write(true).open(path);
-            let out = BufWriter::with_capacity(BUFFER_BYTES, device.with_context(cannot)?);
-            return Ok(Output::Device(out));
-        }
-        let mut name = path.file_name().with_context(cannot)?.to_owned();
-        name.push(format!(".partial-{}", std::process::id()));
-        let partial = path.with_file_name(name);
-        let file = File::create(&partial).with_context(cannot)?;
-        Ok(Output::File {
-            out: BufWriter::with_capacity(BUFFER_BYTES, file),
-            partial: Partial(Some(partial)),
-            path: path.clone(),
-        })
+        let (file, place) = output::create(path, args.mode)?;
+        let out = BufWriter::with_capacity(BUFFER_BYTES, file);
+        Ok(Output::File { out, place })
     }
 
     /// The export is whole.
     pub(super) fn keep(self) -> anyhow::Result<()> {
         match self {
             Output::Stdout(mut out) => out.flush()?,
-            Output::Device(mut out) => out.flush()?,
-            Output::File {
-                mut out,
-                mut partial,
-                path,
-            } => {
-                let cannot = || format!("cannot write {}", path.display());
-                out.flush().with_context(cannot)?;
-                if let Some(from) = &partial.0 {
-                    std::fs::rename(from, &path).with_context(cannot)?;
-                }
-                partial.0 = None;
+            Output::File { mut out, place } => {
+                out.flush().context("writing the export")?;
+                place.put()?;
             }
         }
         Ok(())
@@ -101,14 +62,14 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Output::Stdout(out) => out.write(bytes),
-            Output::File { out, .. } | Output::Device(out) => out.write(bytes),
+            Output::File { out, .. } => out.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Output::Stdout(out) => out.flush(),
-            Output::File { out, .. } | Output::Device(out) => out.flush(),
+            Output::File { out, .. } => out.flush(),
         }
     }
 }

@@ -136,7 +136,7 @@ impl ClientArgs {
         let mut log = self.hdr.as_deref().map(LogWriter::create).transpose()?;
         let descriptors = connections::descriptors_for(plan.connections, 32)?;
         if let Descriptors::Raised { from, to } = descriptors {
-            eprintln!("hopscope: the limit of file descriptors is raised from {from} to {to}");
+            crate::status::say!("the limit of file descriptors is raised from {from} to {to}");
         }
         let server = match self.serve_here {
             true => Some(here::Here::start(test.transport, test.service, plan.seed)?),

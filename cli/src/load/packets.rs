@@ -107,7 +107,7 @@ impl Session<'_> {
 
     fn say(&self, line: &str) {
         if !self.args.json {
-            eprintln!("hopscope: {line}");
+            crate::status::say!("{line}");
         }
     }
 

@@ -143,7 +143,7 @@ fn warn_of_backlog(backlog: i32) {
     if let Ok(most) = text.trim().parse::<i32>()
         && most < backlog
     {
-        eprintln!("hopscope: net.core.somaxconn cuts the backlog of {backlog} to {most}");
+        crate::status::say!("net.core.somaxconn cuts the backlog of {backlog} to {most}");
     }
 }
 
@@ -167,7 +167,7 @@ fn say_ready(
         });
         writeln!(std::io::stdout(), "{line}")?;
     } else {
-        eprintln!("hopscope: listening on {listen}, up to {descriptors} descriptors");
+        crate::status::say!("listening on {listen}, up to {descriptors} descriptors");
     }
     if let Some(path) = &args.ready_file {
         let stats = stats.map(|s| format!("{s}\n")).unwrap_or_default();

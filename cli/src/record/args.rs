@@ -1,4 +1,5 @@
 //! `hopscope record`: what can be asked.
+use crate::output::parse_mode;
 use crate::units::{parse_size, parse_time};
 use clap::Args;
 use std::path::PathBuf;
@@ -16,9 +17,15 @@ pub struct RecordArgs {
     /// their probes take along: 'acl_in(frame->n, frame->pkts[0..n].seq, return)'
     #[arg(short, long = "function", value_name = "PATTERN", required = true)]
     pub functions: Vec<String>,
+    /// Functions to leave out, of those that -f matches: the same patterns; may be repeated
+    #[arg(short = 'x', long, value_name = "PATTERN")]
+    pub exclude: Vec<String>,
     /// Trace file
     #[arg(short, long, value_name = "FILE", default_value = "hopscope.hop")]
     pub output: PathBuf,
+    /// Permissions of what is written, octal: 0640 lets the group read it, 0644 everybody
+    #[arg(long, value_name = "MODE", default_value = "0600", value_parser = parse_mode)]
+    pub mode: u32,
     /// Stop after this time (500ms, 5s, 2m; a bare number is seconds)
     #[arg(short, long, value_name = "TIME", value_parser = parse_time)]
     pub duration: Option<Duration>,
@@ -31,7 +38,7 @@ pub struct RecordArgs {
     /// Threads of one process that can be measured at once (1 … 1024)
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// Detach when the estimated slowdown exceeds this many per cent
+    /// Detach when the estimated slowdown exceeds this many per cent; estimates end at 900
     #[arg(long, value_name = "PCT", default_value_t = 50.0)]
     pub max_overhead: f64,
     /// Create this file once every target is being recorded
@@ -40,10 +47,13 @@ pub struct RecordArgs {
     /// Read captured values behind pointers by plain loads: a wrong pointer ends the program
     #[arg(long)]
     pub trust_pointers: bool,
+    /// Measure also what exceptions or ending threads could unwind: if one does, the program ends
+    #[arg(long)]
+    pub assume_no_exceptions: bool,
     /// Say what would be measured or refused, and touch nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// One JSON object a line on stdout
+    /// One JSON object a line on stdout; with -- COMMAND, which has stdout to itself, on stderr
     #[arg(long)]
     pub json: bool,
     /// Probes that store nothing: the cost of the instrumentation alone (for benches)

@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 use hopscope_event::ring::Visit;
 use hopscope_event::{Kind, ProbeCost, ProcessEntry, ProcessIx, Record, RecordingMeta};
+use hopscope_probe::attach;
 use hopscope_probe::counters::read_tsc;
 use hopscope_probe::live::install::{InstallOptions, install};
 use hopscope_probe::live::remove;
@@ -160,7 +161,14 @@ pub(super) fn measure(meta: &RecordingMeta, options: &InstallOptions) -> anyhow:
             &mut records,
         );
     }
-    remove::restore(pid, &installed.memory, &installed.table)?;
+    remove::restore(
+        pid,
+        &installed.memory,
+        &installed.table,
+        remove::Origin::Ourselves,
+    )?;
+    // Our own child's stops are nobody's pause.
+    attach::ledger::take(pid);
     let pair = [0, 1, 2].map(|i| ((probed[i] - bare[1]).max(0) as u64 + 500) / 1000);
     Ok(ProbeCost {
         bias_ticks: bias(&records, bare[1] as u64 / 1000)?,

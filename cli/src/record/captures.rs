@@ -1,4 +1,5 @@
 //! What `record` says of captured values: each with the way it is read.
+use crate::status::text_line;
 use hopscope_event::{CaptureEntry, CaptureMethod, CapturePlace};
 use hopscope_probe::counters::read_tsc;
 use hopscope_probe::plan::{Plan, basename};
@@ -65,25 +66,25 @@ pub(super) fn print(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
     functions.dedup();
     for id in functions.iter().take(FUNCTIONS_NAMED) {
         for capture in plan.captures.iter().filter(|c| c.function == *id) {
-            writeln!(out, "captured of {}: {}", name(*id), described(capture))?;
+            text_line!(out, "captured of {}: {}", name(*id), described(capture))?;
         }
     }
     if let Some(ticks) = copy_cost_ticks(plan) {
-        writeln!(out, "each copy by the kernel takes {ticks} ticks here")?;
+        text_line!(out, "each copy by the kernel takes {ticks} ticks here")?;
     }
     if functions.len() > FUNCTIONS_NAMED {
         let more = functions.len() - FUNCTIONS_NAMED;
-        writeln!(
+        text_line!(
             out,
             "captured of {more} more functions; --dry-run names each"
         )?;
     }
     for (id, why) in plan.not_captured.iter().take(FUNCTIONS_NAMED) {
-        writeln!(out, "not captured of {}: {why}", name(*id))?;
+        text_line!(out, "not captured of {}: {why}", name(*id))?;
     }
     if plan.not_captured.len() > FUNCTIONS_NAMED {
         let more = plan.not_captured.len() - FUNCTIONS_NAMED;
-        writeln!(
+        text_line!(
             out,
             "not captured in {more} more places; --dry-run names each"
         )?;

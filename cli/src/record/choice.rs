@@ -91,6 +91,14 @@ impl Asked {
         self.has(&When::Exit).then(|| EXIT.to_owned())
     }
 
+    /// The recording begins. A signal that came before has nothing to be saved for; says so.
+    pub(super) fn begin(&self) -> Option<String> {
+        let early = self.signalled()?;
+        let what = format!("{early} came before the recording began: nothing was saved for it");
+        crate::status::say!("{what}");
+        Some(what)
+    }
+
     /// The trigger that came since this was asked.
     pub(super) fn signalled(&self) -> Option<String> {
         let fired = self.signalled.swap(false, Ordering::Relaxed);
@@ -143,5 +151,25 @@ impl Asked {
             "--trigger {text:?}: its calls begin before the {before:?} that are kept; \
              give a longer --flight"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_before_the_recording_begins_is_told_and_saves_nothing() {
+        let asked = Asked {
+            whens: Vec::new(),
+            before: Duration::from_secs(1),
+            signalled: Arc::new(AtomicBool::new(true)),
+        };
+        let told = asked.begin().unwrap_or_default();
+        assert!(told.starts_with("SIGUSR1 came before"), "{told}");
+        assert_eq!(asked.signalled(), None);
+        asked.signalled.store(true, Ordering::Relaxed);
+        assert_eq!(asked.signalled().as_deref(), Some(SIGNAL));
+        assert_eq!(asked.begin(), None);
     }
 }

@@ -2,8 +2,11 @@
 use super::flight::Saved;
 use super::slices::SlicesDone;
 use super::{RecordArgs, summary};
+use crate::output::Place;
 use anyhow::{Context, bail};
+use hopscope_event::table::{Stops, TargetStops};
 use hopscope_event::{RecordingMeta, Summary, ThinEntry};
+use hopscope_probe::attach;
 use hopscope_probe::counters::clock_sync;
 use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::flight::FlightCounts;
@@ -17,7 +20,7 @@ use std::process::ExitCode;
 pub(super) struct Recorded {
     pub outcome: Outcome,
     /// `None` of a flight recorder, which has written its own.
-    pub file: Option<TraceWriter<BufWriter<File>>>,
+    pub file: Option<(TraceWriter<BufWriter<File>>, Place)>,
     pub thin: Option<ThinEntry>,
     pub flight: Option<(FlightCounts, Saved)>,
     /// `None`: not asked for.
@@ -28,7 +31,7 @@ pub(super) struct Recorded {
 pub(super) fn finish(
     args: &RecordArgs,
     recorded: Recorded,
-    attach_pause_ns: Vec<u64>,
+    attach_stops: Vec<TargetStops>,
     plan: &Plan,
     meta: &RecordingMeta,
 ) -> anyhow::Result<ExitCode> {
@@ -51,22 +54,29 @@ pub(super) fn finish(
         torn: outcome.counts.torn,
         threads_measured: outcome.threads,
         calls_unmeasured: Some(outcome.calls_unmeasured),
-        attach_pause_ns,
+        attach_pause_ns: attach_stops.iter().map(|s| s.longest_ns).collect(),
         detach_pause_ns: outcome
             .detach_pauses
             .iter()
             .map(|d| d.as_nanos() as u64)
             .collect(),
+        stops: Stops {
+            attach: attach_stops,
+            detach: outcome.detach_stops,
+            real_time_refused: attach::real_time_was_refused(),
+        },
         recorder_cpu_ns: Some(ns(cpu.user_time()) + ns(cpu.system_time())),
         notes: outcome.notes,
     };
     let off_cpu = outcome.off_cpu.as_ref();
     let (mut bytes, mut written) = (0, Ok(()));
-    if let Some(mut writer) = file {
+    if let Some((mut writer, place)) = file {
         let noted = off_cpu.map_or(Ok(()), |entry| writer.off_cpu(entry));
         let noted = noted.and(thin.as_ref().map_or(Ok(()), |entry| writer.thin(entry)));
         bytes = writer.bytes_written();
-        written = noted.map_err(Into::into).and(close(args, writer, &summary));
+        written = noted
+            .map_err(Into::into)
+            .and(close(args, writer, place, &summary));
     }
     let choice = summary::Choice {
         thin: thin.as_ref(),
@@ -79,7 +89,7 @@ pub(super) fn finish(
     }
     written?;
     match outcome.ended {
-        Ended::Overhead { .. } => Ok(ExitCode::from(1)),
+        Ended::Overhead { .. } | Ended::MayUnwind(_) => Ok(ExitCode::from(1)),
         _ => Ok(ExitCode::SUCCESS),
     }
 }
@@ -87,10 +97,14 @@ pub(super) fn finish(
 fn close(
     args: &RecordArgs,
     writer: TraceWriter<BufWriter<File>>,
+    place: Place,
     summary: &Summary,
 ) -> anyhow::Result<()> {
     let writing = || format!("writing {}", args.output.display());
     let mut buffered = writer.finish(summary).with_context(writing)?;
     buffered.flush().with_context(writing)?;
-    buffered.get_ref().sync_data().with_context(writing)
+    if place.is_file() {
+        buffered.get_ref().sync_data().with_context(writing)?;
+    }
+    place.put()
 }

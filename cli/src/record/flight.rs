@@ -2,6 +2,7 @@
 //! oldest taken away when there are too many.
 use super::RecordArgs;
 use super::choice::Asked;
+use crate::output::{self, Place};
 use hopscope_event::{ClockSync, OffCpuEntry, ProcessEntry, RecordingMeta, Summary};
 use hopscope_probe::counters::clock_sync;
 use hopscope_probe::plan::Plan;
@@ -13,7 +14,7 @@ use hopscope_trace::{TraceError, TraceWriter};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 type Out = BufWriter<File>;
@@ -44,8 +45,8 @@ impl Tables<'_> {
         writer.flush()
     }
 
-    fn open(&self, path: &Path, start: ClockSync) -> Result<TraceWriter<Out>, TraceError> {
-        let out = BufWriter::with_capacity(1 << 20, File::create_new(path)?);
+    fn open(&self, file: File, start: ClockSync) -> Result<TraceWriter<Out>, TraceError> {
+        let out = BufWriter::with_capacity(1 << 20, file);
         let meta = RecordingMeta {
             start,
             ..self.meta.clone()
@@ -67,6 +68,26 @@ fn path(output: &Path, number: u64) -> PathBuf {
     output.with_file_name(format!("{stem}-{at}-{number}.hop"))
 }
 
+/// Files that a killed recorder was writing.
+pub(super) fn begun(output: &Path, recorder: i32) -> Vec<PathBuf> {
+    let folder = match output.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let stem = output.file_stem().unwrap_or_default().to_string_lossy();
+    let (begin, end) = (format!("{stem}-"), format!(".partial-{recorder}"));
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let whole = name.strip_suffix(&end)?;
+            whole
+                .starts_with(&begin)
+                .then(|| output.with_file_name(whole))
+        })
+        .collect()
+}
+
 /// Runs `drive` with a flight recorder as what the rings are drained into.
 pub(super) fn run(
     args: &RecordArgs,
@@ -85,22 +106,28 @@ pub(super) fn run(
         frequency: tables.meta.tsc_frequency,
     };
     let saved = RefCell::new(Saved::default());
+    // The file that is being written: one at a time.
+    let open_place: RefCell<Option<Place>> = RefCell::default();
     let mut number = 0;
     let mut open = |start| -> Result<Opened<Out>, TraceError> {
         number += 1;
         let path = path(&args.output, number);
-        let writer = tables.open(&path, start)?;
+        let (file, place) = output::create(&path, args.mode).map_err(io::Error::other)?;
+        let writer = tables.open(file, start)?;
+        // An error leaves what was saved until then.
+        let mut place = place;
+        place.keep();
+        open_place.replace(Some(place));
         Ok((path, writer))
     };
     let mut done = |path: &PathBuf, mut out: Out, summary: &Summary| {
         out.flush()?;
         out.get_ref().sync_data()?;
+        if let Some(place) = open_place.take() {
+            place.put().map_err(io::Error::other)?;
+        }
         let mut saved = saved.borrow_mut();
-        eprintln!(
-            "hopscope: saved {} ({} records)",
-            path.display(),
-            summary.recorded
-        );
+        crate::status::say!("saved {} ({} records)", path.display(), summary.recorded);
         saved.files.push_back(path.clone());
         // Only what this recording has saved itself.
         while saved.files.len() > args.keep {

@@ -1,8 +1,9 @@
 //! The guardian: a small parent process of the recorder. When the recorder is killed, it puts the
 //! targets back and saves what their rings still hold.
 use super::{RecordArgs, targets};
-use crate::detach;
+use crate::{detach, output};
 use anyhow::Context;
+use hopscope_probe::attach::proc::Status;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 use nix::unistd::Pid;
@@ -10,6 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const MARK: &str = "HOPSCOPE_GUARDED_BY";
@@ -62,6 +64,13 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
             let signal = match signal {
                 SIGINT => Signal::SIGINT,
                 SIGHUP => Signal::SIGHUP,
+                // Before it is caught it would end the recorder.
+                SIGUSR1 if !catches(pid, SIGUSR1) => {
+                    crate::status::say!(
+                        "SIGUSR1 came before the recording began: nothing was saved for it"
+                    );
+                    continue;
+                }
                 SIGUSR1 => Signal::SIGUSR1,
                 _ => Signal::SIGTERM,
             };
@@ -97,10 +106,55 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
             "hopscope: what it held in memory is gone; files that are saved stay"
         );
     }
-    let file = args.output.with_extension("salvaged.hop");
-    let file = (salvage == Salvage::BesideOutput).then_some(file);
+    let file = match salvage {
+        Salvage::BesideOutput => begun(args, pid.as_raw()),
+        Salvage::Nothing => None,
+    };
     // Those that are gone meanwhile need nothing.
     let targets = targets::pids(args).unwrap_or_default();
     detach::after_recorder(pid.as_raw(), &targets, file.as_deref())?;
     Ok(ExitCode::from(2))
+}
+
+/// Completes the file that the recorder had begun; where its last records go, if the output was a
+/// file at all.
+fn begun(args: &RecordArgs, recorder: i32) -> Option<PathBuf> {
+    let begun = match args.flight {
+        None => vec![args.output.clone()],
+        Some(_) => super::flight::begun(&args.output, recorder),
+    };
+    for path in begun {
+        match output::complete(&path, recorder) {
+            Ok(Some(path)) => {
+                crate::status::say!("{} holds what it had written until then", path.display());
+            }
+            Ok(None) => {}
+            Err(e) => crate::status::say!("{e:#}"),
+        }
+    }
+    let is_file = std::fs::metadata(&args.output).map_or(true, |found| found.is_file());
+    is_file.then(|| args.output.with_extension("salvaged.hop"))
+}
+
+/// proc_pid_status(5): `SigCgt` is a mask in hexadecimal, signal 1 its lowest bit.
+fn catches(pid: Pid, signal: i32) -> bool {
+    let status = Status::read(pid.as_raw(), pid.as_raw());
+    let mask = status.ok().and_then(|status| {
+        let mask = status.field("SigCgt")?;
+        u64::from_str_radix(mask, 16).ok()
+    });
+    mask.is_none_or(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caught_signals_are_seen_from_outside() {
+        let us = nix::unistd::getpid();
+        assert!(!catches(us, SIGUSR1));
+        let _signals = Signals::new([SIGUSR1]).expect("taken over");
+        assert!(catches(us, SIGUSR1) && !catches(us, SIGUSR1 + 2));
+    }
 }

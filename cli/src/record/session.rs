@@ -1,9 +1,12 @@
 //! One recording from start to end, in the recorder process.
 use super::choice::Asked;
+use super::exits::Running;
 use super::flight::Tables;
 use super::slices::{Beside, WithSlices};
 use super::{RecordArgs, calibrate, choice, end, flight, summary, targets};
+use crate::output;
 use anyhow::{Context, bail};
+use hopscope_event::table::TargetStops;
 use hopscope_event::{OffCpuEntry, ProcessEntry, ProcessIx, RecordingMeta};
 use hopscope_probe::attach::{self, Held, launch};
 use hopscope_probe::capture::parse::Selection;
@@ -12,13 +15,14 @@ use hopscope_probe::counters::{Switches, clock_sync};
 use hopscope_probe::live::found;
 use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2, install};
 use hopscope_probe::live::table::PatchTable;
+use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan;
 use hopscope_probe::plan::{Item, Plan};
 use hopscope_probe::recorder::off_cpu::OffCpuRecorder;
 use hopscope_probe::recorder::thin::Thin;
 use hopscope_probe::recorder::{Limits, Outcome, Recorder, Sink, Target, ThreadNumbers};
 use hopscope_trace::TraceWriter;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufWriter, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitCode};
@@ -26,6 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
+    attach::fault::arm();
     if args.command.is_empty() {
         return record(args, None);
     }
@@ -37,7 +42,6 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode> {
-    attach::fault::arm();
     let stop = Arc::new(AtomicBool::new(false));
     take_signals(&stop)?;
     let asked = Asked::of(args)?;
@@ -54,13 +58,17 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     if args.dry_stop {
         return dry_stop(args, &pids, &stop);
     }
-    let mut plan = Plan::default();
+    let mut plan = Plan::new(
+        Pattern::parse_all(&args.exclude)?,
+        args.assume_no_exceptions,
+    );
     let mut wanted = Vec::new();
     let mut failures = Vec::new();
+    let running: Vec<Running> = pids.iter().map(|pid| Running::now(*pid)).collect();
     for (n, pid) in pids.iter().enumerate() {
         match prepare(*pid, &selections, args, &mut plan) {
             Ok(items) => wanted.push((targets::entry(ProcessIx(n as u32), *pid), items)),
-            Err(e) => failures.push(e),
+            Err(e) => failures.push(running[n].or_exited(e, "looked into")),
         }
     }
     if args.dry_run {
@@ -86,29 +94,34 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     let roots = choice::roots(args, &plan)?;
     let meta = meta(args, &options);
     let triggers = asked.calls(args, &plan, &roots, meta.tsc_frequency)?;
-    let mut writer = match args.flight {
-        Some(_) => None,
-        None => Some(create(args, &meta)?),
+    let (mut writer, mut place) = match args.flight {
+        Some(_) => (None, None),
+        None => {
+            let (file, place) = output::create(&args.output, args.mode)?;
+            let buffered = BufWriter::with_capacity(1 << 20, file);
+            (Some(TraceWriter::new(buffered, &meta)?), Some(place))
+        }
     };
     // Before the first probe: every call is to lie within what is known of switches.
     let switches = open_switches(args, &wanted);
     let (mut installed, mut processes) = (Vec::new(), Vec::new());
     for (process, items) in wanted {
         match attach(&process, &items, &plan, &meta, &options) {
-            Ok(done) => {
+            Ok(mut done) => {
                 note_late_refusals(&done, &mut plan);
+                if args.assume_no_exceptions {
+                    done.notes.push(ASSUMED.to_owned());
+                }
                 installed.push((process.ix, done));
                 processes.push(process);
             }
-            Err(e) => failures.push(e),
+            Err(e) => failures.push(running[process.ix.0 as usize].or_exited(e, "attached to")),
         }
     }
-    if let Err(e) = report_failures(&mut failures, installed.is_empty()) {
-        if writer.is_some() {
-            // A file without a recording would only mislead.
-            let _ = fs::remove_file(&args.output);
-        }
-        return Err(e);
+    report_failures(&mut failures, installed.is_empty())?;
+    // From here on there is something to keep, whatever happens.
+    if let Some(place) = &mut place {
+        place.keep();
     }
     let off_cpu = OffCpuEntry {
         why_not: switches.as_ref().err().cloned(),
@@ -126,18 +139,26 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
             beside.begin(writer)?;
         }
     }
-    let attach_pauses: Vec<u64> = installed
+    let attach_stops: Vec<TargetStops> = installed
         .iter()
-        .map(|(_, i)| i.pause.as_nanos() as u64)
+        .map(|(_, i)| i.stops.totals(i.pid))
         .collect();
     let pids: Vec<i32> = installed.iter().map(|(_, i)| i.pid).collect();
+    let early = asked.begin();
     write_ready(args, &pids)?;
-    let mut command = held.take().map(Held::start).transpose()?;
+    let started = held.take().map(Held::start).transpose();
+    let mut command = started.map_err(|e| match running.first() {
+        Some(running) => running.or_exited(e.into(), "attached to"),
+        None => e.into(),
+    })?;
     let parts = Parts {
         args,
         targets: installed
             .into_iter()
-            .map(|(ix, i)| Target::new(i, ix))
+            .map(|(ix, i)| {
+                let watch = plan.watch(i.pid);
+                Target::new(i, ix).watched(watch)
+            })
             .collect(),
         meta: &meta,
         switches: switches.ok(),
@@ -145,8 +166,9 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     };
     let recorded = match writer {
         None => {
-            let (outcome, counts, saved) =
+            let (mut outcome, counts, saved) =
                 flight::run(args, &tables, &asked, triggers, |f| parts.drive(f))?;
+            outcome.notes.extend(early);
             end::Recorded {
                 outcome,
                 file: None,
@@ -174,19 +196,22 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
                 .transpose()?;
             end::Recorded {
                 outcome,
-                file: Some(writer),
+                file: Some(writer).zip(place),
                 thin,
                 flight: None,
                 slices,
             }
         }
     };
-    let done = end::finish(args, recorded, attach_pauses, &plan, &meta)?;
+    let done = end::finish(args, recorded, attach_stops, &plan, &meta)?;
     match &mut command {
         Some(command) => exit_code_of(command),
         None => Ok(done),
     }
 }
+
+const ASSUMED: &str = "--assume-no-exceptions: nothing was refused because exceptions or ending threads \
+     could unwind it; if one had, the target would have ended";
 
 /// What the recorder needs, whatever it drains into.
 struct Parts<'a> {
@@ -241,7 +266,7 @@ fn open_switches(
     }
     let pids: Vec<i32> = wanted.iter().map(|(process, _)| process.pid).collect();
     Switches::of(&pids).map_err(|e| {
-        eprintln!("hopscope: off-CPU time is not recorded: {e}");
+        crate::status::say!("off-CPU time is not recorded: {e}");
         e.to_string()
     })
 }
@@ -350,18 +375,9 @@ pub fn report_failures(
 ) -> anyhow::Result<()> {
     let last = if nothing_left { failures.pop() } else { None };
     for e in failures.drain(..) {
-        eprintln!("hopscope: {e:#}");
+        crate::status::say!("{e:#}");
     }
     last.map_or(Ok(()), Err)
-}
-
-fn create(args: &RecordArgs, meta: &RecordingMeta) -> anyhow::Result<TraceWriter<BufWriter<File>>> {
-    let file = File::create(&args.output)
-        .with_context(|| format!("creating {}", args.output.display()))?;
-    Ok(TraceWriter::new(
-        BufWriter::with_capacity(1 << 20, file),
-        meta,
-    )?)
 }
 
 pub fn meta(args: &RecordArgs, options: &InstallOptions) -> RecordingMeta {
@@ -372,8 +388,8 @@ pub fn meta(args: &RecordArgs, options: &InstallOptions) -> RecordingMeta {
     if !args.no_calibration && !args.empty_probes {
         match calibrate::measure(&meta, options) {
             Ok(cost) => meta.probe_cost = Some(cost),
-            Err(e) => eprintln!(
-                "hopscope: the probe's cost could not be measured: {e:#}; reports will show raw times only"
+            Err(e) => crate::status::say!(
+                "the probe's cost could not be measured: {e:#}; reports will show raw times only"
             ),
         }
     }

@@ -117,7 +117,7 @@ impl Beside {
             Ok(false)
         });
         taken.unwrap_or_else(|error| {
-            eprintln!("hopscope: no more slices are recorded: {error:#}");
+            crate::status::say!("no more slices are recorded: {error:#}");
             self.failed = Some(format!("{error:#}"));
             self.kernel.detach();
             Taken::All

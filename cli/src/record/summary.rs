@@ -1,30 +1,41 @@
 //! What `record` says: a line each second, the closing numbers, the dry run.
 use super::flight::Saved;
 use super::slices::SlicesDone;
-use super::{RecordArgs, captures};
+use super::{RecordArgs, captures, stops};
+use crate::status::text_line;
 use hopscope_event::slice::Counter;
 use hopscope_event::{CaptureEntry, FunctionId, OffCpuEntry, RecordingMeta, Summary, ThinEntry};
 use hopscope_probe::plan::{Plan, basename};
 use hopscope_probe::recorder::Status;
 use hopscope_probe::recorder::flight::FlightCounts;
+use hopscope_probe::recorder::overhead::SLOWDOWN_MAX_PERCENT;
 use std::collections::BTreeMap;
 use std::io::Write;
 
 /// One line on stderr; on a terminal it replaces the last one.
 pub(super) fn status(s: &Status, tty: bool) {
-    let slowdown = s
-        .slowdown_percent
-        .map_or("unknown".into(), |p| format!("{p:.1} %"));
     let line = format!(
-        "{:5.0} s  {:>12.0} records/s  lost {}  estimated slowdown {slowdown}",
+        "{:5.0} s  {:>12.0} records/s  lost {}  {}",
         s.elapsed.as_secs_f64(),
         s.records_per_s,
-        s.lost
+        s.lost,
+        slowdown(s.slowdown_percent)
     );
     if tty {
         eprint!("\r{line}\x1b[K");
     } else {
         eprintln!("{line}");
+    }
+}
+
+/// Above what can be told, the measured threads do little but make measured calls.
+pub(crate) fn slowdown(percent: Option<f64>) -> String {
+    match percent {
+        None => "slowdown unknown".to_owned(),
+        Some(percent) if percent >= SLOWDOWN_MAX_PERCENT => format!(
+            "estimated slowdown over {SLOWDOWN_MAX_PERCENT:.0} %: probes are nearly all that runs"
+        ),
+        Some(percent) => format!("estimated slowdown {percent:.1} %"),
     }
 }
 
@@ -55,12 +66,12 @@ pub fn dry_run(plan: &Plan, json: bool) -> anyhow::Result<()> {
                 "not_captured": not_captured_of(plan, f.id).collect::<Vec<_>>()});
             writeln!(out, "{line}")?;
         } else {
-            writeln!(out, "measure  {module}!{}", f.name)?;
+            text_line!(out, "measure  {module}!{}", f.name)?;
             for capture in captures_of(plan, f.id) {
-                writeln!(out, "         {}", captures::described(capture))?;
+                text_line!(out, "         {}", captures::described(capture))?;
             }
             for why in not_captured_of(plan, f.id) {
-                writeln!(out, "         not captured: {why}")?;
+                text_line!(out, "         not captured: {why}")?;
             }
         }
     }
@@ -70,20 +81,29 @@ pub fn dry_run(plan: &Plan, json: bool) -> anyhow::Result<()> {
                 "svma": r.svma, "verdict": "refused", "reason": r.reason});
             writeln!(out, "{line}")?;
         } else {
-            writeln!(out, "refuse   {}!{}: {}", r.module, r.name, r.reason)?;
+            text_line!(out, "refuse   {}!{}: {}", r.module, r.name, r.reason)?;
         }
     }
     let (accepted, refused) = (plan.functions.len(), plan.refusals.len());
     if json {
-        let line = serde_json::json!({"type": "summary", "schema": 1, "accepted": accepted, "refused": refused});
+        let line = serde_json::json!({"type": "summary", "schema": 1, "accepted": accepted, "refused": refused,
+            "left_out": plan.left_out()});
         writeln!(out, "{line}")?;
     } else {
-        writeln!(
+        text_line!(
             out,
-            "{accepted} functions would be measured, {refused} refused"
+            "{accepted} functions would be measured, {refused} refused{}",
+            left_out(plan)
         )?;
     }
     Ok(())
+}
+
+fn left_out(plan: &Plan) -> String {
+    match plan.left_out() {
+        0 => String::new(),
+        n => format!(", {n} left out by -x"),
+    }
 }
 
 /// What was kept of everything; nothing is set when all of it was.
@@ -123,7 +143,7 @@ impl Choice<'_> {
         let summary = match &done.summary {
             Ok(summary) => summary,
             Err(why) => {
-                return writeln!(
+                return text_line!(
                     out,
                     "{} packets sliced; what was lost is not known: {why}",
                     done.packets
@@ -131,7 +151,7 @@ impl Choice<'_> {
             }
         };
         let count = |counter| summary.counters.get(counter);
-        writeln!(
+        text_line!(
             out,
             "{} packets sliced; lost: {} without a slot, {} the ring was full, {} never ended; \
              {} under way at the end",
@@ -145,27 +165,38 @@ impl Choice<'_> {
 
     fn text(&self, out: &mut impl Write) -> std::io::Result<()> {
         if let Some(t) = self.thin {
-            writeln!(
+            text_line!(
                 out,
                 "1 of {} runs kept: {} of {}, {} cut; {} records left out on purpose",
-                t.every, t.runs_kept, t.runs_seen, t.runs_cut, t.records_left_out
+                t.every,
+                t.runs_kept,
+                t.runs_seen,
+                t.runs_cut,
+                t.records_left_out
             )?;
         }
         let Some((c, saved)) = self.flight else {
             return Ok(());
         };
-        writeln!(
+        text_line!(
             out,
             "fired {} times, {} of these in the cool-down and not saved; {} records in {} files, \
              {} of them taken away again; {} records left out on purpose",
-            c.fired, c.fired_in_cool_down, c.saved.records, c.files, saved.removed, c.left_out
+            c.fired,
+            c.fired_in_cool_down,
+            c.saved.records,
+            c.files,
+            saved.removed,
+            c.left_out
         )?;
         if c.left_out_for_room + c.switches_left_out_for_room > 0 {
-            writeln!(
+            text_line!(
                 out,
                 "the memory was full before its time: {} records and {} context switches went, \
                  {} files hold less time before their trigger; raise --flight-memory",
-                c.left_out_for_room, c.switches_left_out_for_room, c.files_short_of_room
+                c.left_out_for_room,
+                c.switches_left_out_for_room,
+                c.files_short_of_room
             )?;
         }
         Ok(())
@@ -181,13 +212,17 @@ pub(super) fn print(
     meta: &RecordingMeta,
     bytes: u64,
 ) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+    // A command that is measured has standard output to itself.
+    let mut out: Box<dyn Write> = match args.command.is_empty() {
+        true => Box::new(std::io::stdout().lock()),
+        false => Box::new(std::io::stderr().lock()),
+    };
     let functions = plan.functions.len();
     if args.json {
         let mut line = serde_json::to_value(s)?;
         let extra = serde_json::json!({
             "type": "summary", "schema": 1, "file": choice.flight.is_none().then_some(&args.output), "functions": functions,
-            "refused": plan.refusals.len(), "refused_by_reason": reasons(plan),
+            "refused": plan.refusals.len(), "left_out": plan.left_out(), "refused_by_reason": reasons(plan),
             "captures": plan.captures, "not_captured": plan.not_captured.len(),
             "checked_copy_tsc": captures::copy_cost_ticks(plan),
             "bytes": bytes, "probe_cost": meta.probe_cost, "tsc_hz": meta.tsc_frequency,
@@ -199,17 +234,15 @@ pub(super) fn print(
         writeln!(out, "{line}")?;
         return Ok(());
     }
-    let us = |ns: &Vec<u64>| {
-        ns.iter()
-            .max()
-            .map_or("-".into(), |ns| format!("{:.0} µs", *ns as f64 / 1e3))
-    };
-    writeln!(
+    text_line!(
         out,
-        "{} records of {functions} functions on {} threads: {}",
-        s.recorded, s.threads_measured, s.ended_because
+        "{} records of {functions} functions on {} threads{}: {}",
+        s.recorded,
+        s.threads_measured,
+        left_out(plan),
+        s.ended_because
     )?;
-    writeln!(
+    text_line!(
         out,
         "lost {}, torn {}, calls of threads without a ring {}",
         s.lost,
@@ -220,25 +253,23 @@ pub(super) fn print(
     choice.text(&mut out)?;
     choice.slices_text(&mut out)?;
     match off_cpu {
-        Some(o) => writeln!(
+        Some(o) => text_line!(
             out,
-            "off CPU {} times, to {} ns; {} switches lost, {} without their other half",
-            o.intervals, o.clock_error_ns, o.lost, o.unpaired
+            "off CPU: {} intervals, each begin and end known to ±{} ns; {} context switches lost, {} without their other half",
+            o.intervals,
+            o.clock_error_ns,
+            o.lost,
+            o.unpaired
         )?,
-        None => writeln!(out, "off-CPU time not recorded")?,
+        None => text_line!(out, "off-CPU time not recorded")?,
     }
     for (reason, n) in reasons(plan) {
-        writeln!(out, "refused {n}: {reason}")?;
+        text_line!(out, "refused {n}: {reason}")?;
     }
     captures::print(&mut out, plan)?;
-    writeln!(
-        out,
-        "target stood still {} at attach, {} at detach",
-        us(&s.attach_pause_ns),
-        us(&s.detach_pause_ns)
-    )?;
+    stops::print(&mut out, &s.stops)?;
     match meta.probe_cost {
-        Some(cost) => writeln!(
+        Some(cost) => text_line!(
             out,
             "probe cost {} ticks a call ({}…{}), {} of them inside the measured time; tick = {:.3} ns",
             cost.pair_ticks[1],
@@ -247,24 +278,37 @@ pub(super) fn print(
             cost.bias_ticks[1],
             1e9 / meta.tsc_frequency.0 as f64
         )?,
-        None => writeln!(out, "probe cost not measured: times are raw")?,
+        None => text_line!(out, "probe cost not measured: times are raw")?,
     }
     for note in &s.notes {
-        writeln!(out, "note: {note}")?;
+        text_line!(out, "note: {note}")?;
     }
     if let Some((_, saved)) = choice.flight {
         match saved.files.back() {
-            Some(last) => writeln!(out, "next: hopscope report {}", last.display())?,
-            None => writeln!(out, "nothing fired, so there is no file")?,
+            Some(last) => text_line!(out, "next: hopscope report {}", last.display())?,
+            None => text_line!(out, "nothing fired, so there is no file")?,
         }
         return Ok(());
     }
-    writeln!(
-        out,
-        "{} ({:.1} MB); next: hopscope report {}",
-        args.output.display(),
-        bytes as f64 / 1e6,
-        args.output.display()
-    )?;
+    if std::fs::metadata(&args.output).is_ok_and(|found| found.is_file()) {
+        let (path, megabytes) = (args.output.display(), bytes as f64 / 1e6);
+        text_line!(
+            out,
+            "{path} ({megabytes:.1} MB); next: hopscope report {path}"
+        )?;
+    }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slowdown_that_cannot_be_told_is_not_made_up() {
+        assert_eq!(slowdown(None), "slowdown unknown");
+        assert_eq!(slowdown(Some(12.34)), "estimated slowdown 12.3 %");
+        let most = slowdown(Some(SLOWDOWN_MAX_PERCENT));
+        assert!(most.starts_with("estimated slowdown over 900 %"), "{most}");
+    }
 }

@@ -2,6 +2,7 @@
 use super::RecordArgs;
 use anyhow::{Context, bail};
 use hopscope_event::{ProcessEntry, ProcessIx};
+use hopscope_probe::attach;
 use std::fs;
 
 /// Process ids in the order given, then those found by name, each once.
@@ -39,10 +40,8 @@ fn with_comm(name: &str) -> anyhow::Result<Vec<i32>> {
 }
 
 fn comm(pid: i32) -> String {
-    fs::read_to_string(format!("/proc/{pid}/comm"))
-        .unwrap_or_default()
-        .trim_end()
-        .to_owned()
+    let comm = attach::proc::text(&format!("/proc/{pid}/comm")).unwrap_or_default();
+    comm.trim_end().to_owned()
 }
 
 pub fn entry(ix: ProcessIx, pid: i32) -> ProcessEntry {

@@ -4,6 +4,7 @@ mod joined;
 
 use super::joined::stamps_beside;
 use super::{ReportArgs, packets};
+use crate::output::{self, OWNER_ONLY};
 use crate::slice::Opened;
 use anyhow::{Context, bail};
 use hopscope_analyze::{Analysis, Batch, Calls, Group, Index, Options, Outcome, Root, Window};
@@ -13,7 +14,6 @@ use hopscope_report::{Streams, TimeUnit, Windows, write_html};
 use hopscope_trace::{OwnedBatch, TraceReader};
 use joined::Handled;
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -164,13 +164,14 @@ pub fn write(
         focus,
     };
     let writing = || format!("writing {}", to.display());
-    let created = File::create(to).with_context(|| format!("creating {}", to.display()))?;
+    let (created, place) = output::create(to, OWNER_ONLY)?;
     let mut out = BufWriter::with_capacity(1 << 16, created);
     write_html(&mut out, &mut page).with_context(writing)?;
     out.flush().with_context(writing)?;
     let bytes = out.get_ref().metadata().with_context(writing)?.len();
-    eprintln!(
-        "hopscope: {} ({:.1} MB); open it in a browser",
+    place.put()?;
+    crate::status::say!(
+        "{} ({:.1} MB); open it in a browser",
         to.display(),
         bytes as f64 / 1e6
     );

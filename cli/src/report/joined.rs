@@ -98,6 +98,7 @@ impl Found<'_> {
             runs: self.runs.map(|r| (r.root(), r.counts())),
             packet_id: self.packet_id,
             number: args.number,
+            flow_sort: args.sort.map(super::sort),
         };
         let by_flow = matches!(args.by, By::Flow);
         if args.json {

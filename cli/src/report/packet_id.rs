@@ -15,8 +15,7 @@ pub fn packet_id(
     captures: &[CaptureEntry],
 ) -> anyhow::Result<Option<(PacketId, String)>> {
     let Some(text) = text else {
-        let says_so = |c: &&CaptureEntry| c.name.to_lowercase().contains("seq");
-        let found: Vec<_> = captures.iter().filter(says_so).collect();
+        let found: Vec<_> = captures.iter().filter(|c| is_packet_number(c)).collect();
         return match found.is_empty() {
             true => Ok(None),
             false => {
@@ -62,6 +61,11 @@ pub fn packet_id(
         }
     };
     Ok(Some((id, text.to_owned())))
+}
+
+/// Its name says so.
+pub(crate) fn is_packet_number(capture: &CaptureEntry) -> bool {
+    capture.name.to_lowercase().contains("seq")
 }
 
 fn each(found: &[&CaptureEntry], swapped: bool) -> anyhow::Result<PacketId> {

@@ -1,5 +1,6 @@
 //! Recordings of the kernel's path: alone, or beside calls.
 use super::{By, ReportArgs};
+use crate::output::{self, OWNER_ONLY};
 use crate::slice::{Choice, Opened, Pass, To};
 use anyhow::Context;
 use hopscope_analyze::slice::{PacketSlices, RealTime, SliceStats, Slicer};
@@ -10,7 +11,6 @@ use hopscope_report::slice::{
 };
 use hopscope_report::{SlicePage, write_slice_html};
 use hopscope_trace::TraceReader;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -221,10 +221,11 @@ fn html(part: &Part<'_>, args: &ReportArgs, to: &Path) -> anyhow::Result<()> {
             ("The first packets", first),
         ],
     };
-    let file = File::create(to).with_context(|| to.display().to_string())?;
+    let (file, place) = output::create(to, OWNER_ONLY)?;
     let mut out = BufWriter::new(file);
     write_slice_html(&mut out, &page)?;
-    out.flush().with_context(|| to.display().to_string())
+    out.flush().with_context(|| to.display().to_string())?;
+    place.put()
 }
 
 /// Of any number of packets, those that took longest.

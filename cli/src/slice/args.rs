@@ -1,4 +1,5 @@
 //! `hopscope slice`: what can be asked, in tcpdump's letters where tcpdump has one.
+use crate::output::parse_mode;
 use crate::units::{parse_size, parse_time};
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -128,6 +129,9 @@ pub struct FileArgs {
     /// With -C: this many files, then the oldest is overwritten
     #[arg(short = 'W', long, value_name = "N", requires = "file_size")]
     pub file_count: Option<u32>,
+    /// Permissions of the files, octal: 0640 lets the group read them, 0644 everybody
+    #[arg(long = "file-mode", id = "file_mode", value_name = "MODE", default_value = "0600", value_parser = parse_mode)]
+    pub mode: u32,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -103,6 +103,7 @@ fn ended(why: &str, recorded: u64) -> Summary {
         calls_unmeasured: None,
         attach_pause_ns: Vec::new(),
         detach_pause_ns: Vec::new(),
+        stops: Default::default(),
         recorder_cpu_ns: None,
         notes: Vec::new(),
     }
@@ -118,6 +119,8 @@ struct Session<'a> {
     time: RealTime,
     child: Option<Child>,
     rotation: Option<(Rotation, Format)>,
+    /// Permissions of new files.
+    mode: u32,
     writes_stdout: bool,
 }
 
@@ -142,10 +145,20 @@ impl<'a> Session<'a> {
                 (Rotation::new(path, millions, args.files.file_count), format)
             });
         let to = match (&rotation, file) {
-            (Some((rotation, format)), _) => {
-                To::File(SliceFile::create(&rotation.path(), *format, meta, entry)?)
-            }
-            (None, Some((path, format))) => To::File(SliceFile::create(path, format, meta, entry)?),
+            (Some((rotation, format)), _) => To::File(SliceFile::create(
+                &rotation.path(),
+                *format,
+                args.files.mode,
+                meta,
+                entry,
+            )?),
+            (None, Some((path, format))) => To::File(SliceFile::create(
+                path,
+                format,
+                args.files.mode,
+                meta,
+                entry,
+            )?),
             (None, None) => {
                 To::people_or_programs(&args.shown, verbosity.is_verbose(), verbosity.is_quiet())
             }
@@ -161,6 +174,7 @@ impl<'a> Session<'a> {
             time: RealTime::new(meta.start, &[]),
             child: None,
             rotation,
+            mode: args.files.mode,
             writes_stdout: file.is_some_and(|(path, _)| path.as_os_str() == "-"),
         })
     }
@@ -243,7 +257,8 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         rotation.step();
-        let mut next = SliceFile::create(&rotation.path(), *format, self.meta, self.entry)?;
+        let mut next =
+            SliceFile::create(&rotation.path(), *format, self.mode, self.meta, self.entry)?;
         for sync in self.clocks.iter().rev().take(1) {
             next.clock(*sync)?;
         }

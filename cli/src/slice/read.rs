@@ -37,7 +37,13 @@ pub(super) fn run(
                 "{} cannot be read and written at once",
                 to.display()
             );
-            To::File(SliceFile::create(to, format, &tables.meta, entry)?)
+            To::File(SliceFile::create(
+                to,
+                format,
+                args.files.mode,
+                &tables.meta,
+                entry,
+            )?)
         }
         None => To::people_or_programs(&args.shown, verbosity.is_verbose(), verbosity.is_quiet()),
     };

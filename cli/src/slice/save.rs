@@ -1,6 +1,6 @@
 //! Writing packets: as a `.hop` trace, or as pcapng with the same trace inside.
 use super::pcapng::Numbers;
-use anyhow::Context;
+use crate::output;
 use hopscope_analyze::slice::{PacketSlices, Slicer};
 use hopscope_event::slice::{Counter, SliceEntry, SliceSummary, Sliced};
 use hopscope_event::{ClockSync, RecordingMeta, Summary};
@@ -8,7 +8,6 @@ use hopscope_netio::capture::{FrameLink, InterfaceCounts, PcapngWriter};
 use hopscope_report::slice::{SliceSource, slice_comment};
 use hopscope_trace::TraceWriter;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -123,15 +122,14 @@ impl SliceFile {
     pub fn create(
         path: &Path,
         format: Format,
+        mode: u32,
         meta: &RecordingMeta,
         entry: &SliceEntry,
     ) -> anyhow::Result<SliceFile> {
         let out: Box<dyn Write> = match path.as_os_str() == "-" {
             true => Box::new(io::stdout()),
-            false => {
-                let file = File::create(path);
-                Box::new(file.with_context(|| path.display().to_string())?)
-            }
+            // Captures are looked at while they grow.
+            false => Box::new(output::create_in_place(path, mode)?),
         };
         SliceFile::new(out, format, meta, entry)
     }

@@ -47,6 +47,7 @@ fn end() -> Summary {
         calls_unmeasured: None,
         attach_pause_ns: Vec::new(),
         detach_pause_ns: Vec::new(),
+        stops: Default::default(),
         recorder_cpu_ns: None,
         notes: Vec::new(),
     }
@@ -93,7 +94,7 @@ impl Drop for Place {
 fn written(format: Format, packets: &[Sliced]) -> Vec<u8> {
     let place = Place::new();
     let entry = entry();
-    let mut file = SliceFile::create(&place.0, format, &meta(), &entry).unwrap();
+    let mut file = SliceFile::create(&place.0, format, 0o600, &meta(), &entry).unwrap();
     file.clock(sync(900_000_000)).unwrap();
     let time = RealTime::new(sync(1), &[]);
     let source = SliceSource {

@@ -169,7 +169,7 @@ impl Watch {
                 continue;
             }
             accelerator.refuse(&found.name)?;
-            eprintln!("hopscope: process {pid}, {}", refusal(&found));
+            crate::status::say!("process {pid}, {}", refusal(&found));
         }
         self.again_sharing(accelerator, common)
     }
@@ -190,11 +190,13 @@ impl Watch {
                 accelerator.refuse_listener(listener)?;
             }
             if self.sharing.insert(found.name.clone()) {
-                eprintln!(
-                    "hopscope: process {}, {}: one thread sends on a connection while another waits for it; \
+                crate::status::say!(
+                    "process {}, {}: one thread sends on a connection while another waits for it; \
                      recv may fail with EAGAIN there, and its further connections are plain TCP (hopscope \
                      check splice; --allow {} if it tries again)",
-                    found.pid, found.name, found.name
+                    found.pid,
+                    found.name,
+                    found.name
                 );
             }
         }

@@ -39,7 +39,7 @@ pub(super) fn run(args: &KeepArgs) -> anyhow::Result<ExitCode> {
         let (path, home) = (path.clone(), home.clone());
         let moved = Group { path, home }.leave()?;
         if moved > 0 {
-            eprintln!("hopscope: {moved} processes of the command still run, and go on over TCP");
+            crate::status::say!("{moved} processes of the command still run, and go on over TCP");
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -66,8 +66,8 @@ fn drain(of: &Running, queues: &Queues) -> anyhow::Result<()> {
         if !is_said && begun.elapsed() > SAY_AFTER && !waiting.is_empty() {
             is_said = true;
             let bytes: u64 = waiting.iter().map(|one| one.bytes).sum();
-            eprintln!(
-                "hopscope: {} sockets have {bytes} bytes that their programs have not read; \
+            crate::status::say!(
+                "{} sockets have {bytes} bytes that their programs have not read; \
                  waiting for them (a second Ctrl-C gives that up)",
                 waiting.len()
             );

@@ -78,7 +78,7 @@ impl ProxyArgs {
 
     fn say(&self, choices: &[Choice]) {
         for choice in choices {
-            eprintln!("hopscope: {}", said(choice));
+            crate::status::say!("{}", said(choice));
             if self.serving.json
                 && let Ok(mut line) = serde_json::to_value(choice)
             {
@@ -95,7 +95,7 @@ pub(super) fn run(args: &ProxyArgs) -> anyhow::Result<ExitCode> {
     let stop = args.serving.stop_flag()?;
     let server = ProxyServer::start(&args.plan()?)?;
     if let Some(why) = server.kernel_unavailable() {
-        eprintln!("hopscope: --engine user for all connections: {why}");
+        crate::status::say!("--engine user for all connections: {why}");
     }
     args.serving
         .say_ready(server.address(), server.descriptors())?;

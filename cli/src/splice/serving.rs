@@ -39,7 +39,7 @@ impl Serving {
             });
             writeln!(std::io::stdout(), "{line}")?;
         } else {
-            eprintln!("hopscope: listening on {listen}, up to {descriptors} descriptors");
+            crate::status::say!("listening on {listen}, up to {descriptors} descriptors");
         }
         if let Some(path) = &self.ready_file {
             // Complete when it appears: whoever waits for the file reads it at once.

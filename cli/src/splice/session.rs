@@ -64,7 +64,7 @@ impl<'a> Session<'a> {
 
     fn say_wrong(&self) -> anyhow::Result<()> {
         for wrong in self.accelerator.take_wrong()? {
-            eprintln!("hopscope: {wrong}");
+            crate::status::say!("{wrong}");
         }
         Ok(())
     }
@@ -84,8 +84,8 @@ impl<'a> Session<'a> {
             if signals.count() > before {
                 let waiting = self.accelerator.queues()?.waiting()?;
                 let bytes: u64 = waiting.iter().map(|one| one.bytes).sum();
-                eprintln!(
-                    "hopscope: not waited for: {} sockets with {bytes} unread bytes stay joined until they \
+                crate::status::say!(
+                    "not waited for: {} sockets with {bytes} unread bytes stay joined until they \
                      are closed",
                     waiting.len()
                 );

@@ -17,6 +17,9 @@ pub struct TopArgs {
     /// Functions to time: name, module!name, glob, or /regex/; may be repeated
     #[arg(short, long = "function", value_name = "PATTERN", required = true)]
     functions: Vec<String>,
+    /// Functions to leave out, of those that -f matches: the same patterns; may be repeated
+    #[arg(short = 'x', long, value_name = "PATTERN")]
+    exclude: Vec<String>,
     /// Time between two pictures or sets of lines (100ms …)
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     pub interval: Duration,
@@ -35,9 +38,12 @@ pub struct TopArgs {
     /// Ring size of each thread (64K … 1G, a power of two; 16 bytes a record)
     #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = parse_size_log2)]
     buffer: u32,
-    /// Detach when the estimated slowdown exceeds this many per cent
+    /// Detach when the estimated slowdown exceeds this many per cent; estimates end at 900
     #[arg(long, value_name = "PCT", default_value_t = 50.0)]
     max_overhead: f64,
+    /// Measure also what exceptions or ending threads could unwind: if one does, the program ends
+    #[arg(long)]
+    assume_no_exceptions: bool,
     /// Do not measure the probe's cost first; times are then not corrected
     #[arg(long)]
     no_calibration: bool,
@@ -99,8 +105,10 @@ impl TopArgs {
         args.pid.clone_from(&self.pid);
         args.comm.clone_from(&self.comm);
         args.functions.clone_from(&self.functions);
+        args.exclude.clone_from(&self.exclude);
         args.buffer = self.buffer;
         args.max_overhead = self.max_overhead;
+        args.assume_no_exceptions = self.assume_no_exceptions;
         args.no_calibration = self.no_calibration;
         args.ready_file.clone_from(&self.ready_file);
         args

@@ -1,11 +1,13 @@
 //! A snapshot as a file: every function, the last interval and since the start.
 use super::live::{Numbers, Snapshot};
 use super::table::Name;
+use crate::output::OWNER_ONLY;
 use anyhow::Context;
 use hopscope_analyze::Quantile;
 use hopscope_report::Scale;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 /// Writes it to a new file in the current directory, and gives its name.
@@ -27,7 +29,12 @@ pub fn save(
 fn fresh() -> anyhow::Result<(PathBuf, File)> {
     for n in 1..10_000 {
         let path = PathBuf::from(format!("hopscope-top-{n}.csv"));
-        match File::create_new(&path) {
+        let new = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(OWNER_ONLY)
+            .open(&path);
+        match new {
             Ok(file) => return Ok((path, file)),
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e).with_context(|| format!("creating {}", path.display())),

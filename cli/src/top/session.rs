@@ -56,7 +56,11 @@ pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let (sender, receiver) = sync_channel(4);
     let output = output(shown, receiver, &stop);
     let intervals = Intervals::new(args.interval, live.clone(), sender);
-    let outcome = look(args, installed, &meta, live, &stop, &intervals);
+    let targets = installed.into_iter().map(|(ix, i)| {
+        let watch = plan.watch(i.pid);
+        Target::new(i, ix).watched(watch)
+    });
+    let outcome = look(args, targets.collect(), &meta, live, &stop, &intervals);
     intervals.calls_unmeasured.set(outcome.calls_unmeasured);
     intervals.send();
     let missed = intervals.missed.get();
@@ -71,7 +75,10 @@ fn begin(args: &TopArgs) -> anyhow::Result<Begun> {
     let parsed = record.functions.iter().map(|p| Pattern::parse(p));
     let patterns: Vec<Pattern> = parsed.collect::<Result<_, _>>()?;
     let selections: Vec<_> = patterns.into_iter().map(Selection::of_pattern).collect();
-    let mut plan = Plan::default();
+    let mut plan = Plan::new(
+        Pattern::parse_all(&record.exclude)?,
+        record.assume_no_exceptions,
+    );
     let mut wanted = Vec::new();
     let mut failures = Vec::new();
     for (n, pid) in targets::pids(&record)?.into_iter().enumerate() {
@@ -106,11 +113,11 @@ fn begin(args: &TopArgs) -> anyhow::Result<Begun> {
     let pids: Vec<i32> = installed.iter().map(|(_, i)| i.pid).collect();
     if let Err(e) = write_ready(&record, &pids) {
         // Whoever waits for the file will see that there is none; the targets are measured.
-        eprintln!("hopscope: {e:#}");
+        crate::status::say!("{e:#}");
     }
     if !plan.refusals.is_empty() {
         let n = plan.refusals.len();
-        eprintln!("hopscope: {n} matching functions are refused; hopscope functions says why");
+        crate::status::say!("{n} matching functions are refused; hopscope functions says why");
     }
     Ok((installed, plan, meta))
 }
@@ -236,15 +243,14 @@ impl Intervals {
 
 fn look(
     args: &TopArgs,
-    installed: Vec<(ProcessIx, Installed)>,
+    targets: Vec<Target>,
     meta: &RecordingMeta,
     live: Rc<RefCell<Live>>,
     stop: &AtomicBool,
     intervals: &Intervals,
 ) -> Outcome {
-    let targets = installed.into_iter().map(|(ix, i)| Target::new(i, ix));
     let recorder = Recorder {
-        targets: targets.collect(),
+        targets,
         writer: &mut Shared(live),
         limits: Limits {
             duration: args.duration,
@@ -307,7 +313,7 @@ fn end(
     }
     shown.context("showing what was measured")?;
     match outcome.ended {
-        Ended::Overhead { .. } => Ok(ExitCode::from(1)),
+        Ended::Overhead { .. } | Ended::MayUnwind(_) => Ok(ExitCode::from(1)),
         _ => Ok(ExitCode::SUCCESS),
     }
 }

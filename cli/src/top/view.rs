@@ -53,10 +53,7 @@ impl View<'_> {
             ),
             false => Span::raw(text),
         };
-        let slowdown = match s.slowdown_percent {
-            Some(percent) => format!("estimated slowdown {percent:.1} %"),
-            None => "slowdown unknown".to_owned(),
-        };
+        let slowdown = crate::record::summary::slowdown(s.slowdown_percent);
         let paused = if self.keys.paused { "  PAUSED" } else { "" };
         let times = if self.corrected { "corrected" } else { "raw" };
         let part = match self.keys.choice.whole {

@@ -1,10 +1,10 @@
 //! `hopscope vnet merge`: recordings of both ends of queues, on one timeline.
+use crate::output::{self, OWNER_ONLY};
 use anyhow::Context;
 use clap::Args;
 use hopscope_trace::TraceReader;
 use hopscope_vnet::events::merge;
-use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -27,18 +27,9 @@ pub fn run(args: MergeArgs) -> anyhow::Result<ExitCode> {
     let [a, b] = &readers[..] else {
         anyhow::bail!("two recordings are needed");
     };
-    // What would be overwritten may be what is read.
-    let mut aside = args.output.clone().into_os_string();
-    aside.push(".part");
-    let aside = PathBuf::from(aside);
-    let name = aside.display();
-    let file = File::create(&aside).with_context(|| format!("creating {name}"))?;
-    let merged = merge(a, b, BufWriter::new(file)).map(drop);
-    if merged.is_err() {
-        let _ = fs::remove_file(&aside);
-    }
-    merged?;
-    fs::rename(&aside, &args.output)
-        .with_context(|| format!("renaming {name} to {}", args.output.display()))?;
+    // What is replaced may be what is read.
+    let (file, place) = output::create(&args.output, OWNER_ONLY)?;
+    merge(a, b, BufWriter::new(file))?.flush()?;
+    place.put()?;
     Ok(ExitCode::SUCCESS)
 }

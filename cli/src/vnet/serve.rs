@@ -159,8 +159,8 @@ fn say_ready(args: &ServeArgs) -> anyhow::Result<()> {
         } else {
             "listening on"
         };
-        eprintln!(
-            "hopscope: {doing} {}; calls: tx {}, rx {}; kicks: {}",
+        crate::status::say!(
+            "{doing} {}; calls: tx {}, rx {}; kicks: {}",
             args.socket.display(),
             args.tx_call_policy,
             args.rx_call_policy,

@@ -1,8 +1,10 @@
 //! Programs that ask the kernel how many bytes can be read (FIONREAD) and believe the answer. Where
 //! the kernel answers 0 at joined sockets, such a program waits for ever.
+use nix::libc;
 use std::fs;
-use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// They ask from libraries that they load by themselves, or were seen to hang.
@@ -37,6 +39,29 @@ fn contains(bytes: &[u8]) -> bool {
     bytes.windows(ASKS.len()).any(|window| window == ASKS)
 }
 
+/// Larger programs are not looked into.
+const PROGRAM_MAX_BYTES: u64 = 1 << 30;
+
+/// What a process runs lies where the process says. `O_PATH` opens nothing, so that neither a device
+/// is opened nor a pipe waited for; then it is the same file that is read.
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let open = |path: &Path, flags| {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).custom_flags(flags).open(path)
+    };
+    let named = open(path, libc::O_PATH)?;
+    let metadata = named.metadata()?;
+    if !metadata.is_file() || metadata.len() > PROGRAM_MAX_BYTES {
+        let why = format!("{}: not a program's file", path.display());
+        return Err(io::Error::other(why));
+    }
+    let again = format!("/proc/self/fd/{}", named.as_raw_fd());
+    let file = open(Path::new(&again), libc::O_NONBLOCK | libc::O_NOCTTY)?;
+    let mut bytes = Vec::new();
+    file.take(metadata.len()).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// # Errors
 /// The file cannot be read.
 pub fn judge_file(path: &Path) -> io::Result<Option<Reason>> {
@@ -48,7 +73,7 @@ pub fn judge_file(path: &Path) -> io::Result<Option<Reason>> {
     if HARMLESS.contains(&name.as_str()) {
         return Ok(None);
     }
-    Ok(contains(&fs::read(path)?).then(|| Reason {
+    Ok(contains(&read_regular(path)?).then(|| Reason {
         name,
         why: format!("{} asks FIONREAD", path.display()),
     }))
@@ -64,7 +89,9 @@ pub fn judge_process(pid: u32) -> io::Result<Option<Reason>> {
     if let Some(reason) = judge_mapped(pid, &program)? {
         return Ok(Some(reason));
     }
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    // Names of files may be any bytes.
+    let maps = fs::read(format!("/proc/{pid}/maps"))?;
+    let maps = String::from_utf8_lossy(&maps);
     for line in maps.lines() {
         // proc(5): address, permissions, offset, device, inode, path.
         let mut words = line.split_ascii_whitespace();
@@ -178,6 +205,9 @@ mod tests {
         let found = judge_file(Path::new("/no/such/nginx")).expect("known by name");
         assert_eq!(found.map(|reason| reason.name).as_deref(), Some("nginx"));
         assert!(judge_file(Path::new("/no/such/program")).is_err());
+        // Reading it would not end.
+        let refused = judge_file(Path::new("/dev/zero")).expect_err("a device");
+        assert!(refused.to_string().contains("not a program"), "{refused}");
     }
 
     #[test]

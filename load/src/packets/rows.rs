@@ -264,6 +264,7 @@ fn summary(ended_because: &str, notes: Vec<String>) -> Summary {
         calls_unmeasured: Some(0),
         attach_pause_ns: Vec::new(),
         detach_pause_ns: Vec::new(),
+        stops: Default::default(),
         recorder_cpu_ns: None,
         notes,
     }

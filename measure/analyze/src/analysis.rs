@@ -9,6 +9,10 @@ use hopscope_event::table::ModuleIx;
 use hopscope_event::{FunctionId, ProbeCost, ProcessIx, Record, ThreadIx, Tsc};
 use std::collections::{BTreeMap, HashMap};
 
+/// Rows apart for each thread or process; what is beyond has one row for each function, of all threads.
+/// A row's distributions take tens of kilobytes.
+pub const ROWS_MAX: usize = 1 << 15;
+
 /// What one row of statistics is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Group {
@@ -53,12 +57,15 @@ pub struct Outcome {
     pub oddities: Oddities,
     pub threads: BTreeMap<ThreadIx, Oddities>,
     pub correction: Option<Correction>,
+    /// Records of one thread that were overwritten between two visits of the recorder, at most.
+    pub lost_at_once_max: u64,
 }
 
 /// Feed it each thread's records in ring order, threads in any interleaving.
 #[derive(Debug)]
 pub struct Analysis {
     threads: HashMap<ThreadIx, Thread>,
+    lost_at_once_max: u64,
     aggregate: Aggregate,
 }
 
@@ -119,9 +126,12 @@ struct Aggregate {
     tree: Tree,
     rows: Vec<Row>,
     row_of: HashMap<Key, u32>,
-    /// Row of each function (dense) for the threads that share rows; `u32::MAX` is none yet.
-    cache: HashMap<(Option<ProcessIx>, Option<ThreadIx>), Vec<u32>>,
+    rows_max: usize,
+    /// Row of each function (dense) for the threads that share rows with the current one; `u32::MAX` is
+    /// not looked up yet. One for all threads: functions times threads would be too much.
     current: Vec<u32>,
+    /// Where `current` was written.
+    looked_up: Vec<FunctionId>,
     current_of: (Option<ProcessIx>, Option<ThreadIx>),
     off_cpu: OffCpuTimes,
     thread: Option<ThreadIx>,
@@ -134,15 +144,17 @@ impl Analysis {
     pub fn new(index: Index, options: Options) -> Analysis {
         Analysis {
             threads: HashMap::new(),
+            lost_at_once_max: 0,
             aggregate: Aggregate {
                 options,
                 correction: options.probe_cost.map(Correction::new),
                 current: vec![u32::MAX; index.functions()],
                 index,
-                tree: Tree::default(),
+                tree: Tree::dropping(),
                 rows: Vec::new(),
                 row_of: HashMap::new(),
-                cache: HashMap::new(),
+                rows_max: ROWS_MAX,
+                looked_up: Vec::new(),
                 current_of: (None, None),
                 off_cpu: OffCpuTimes::default(),
                 thread: None,
@@ -161,6 +173,7 @@ impl Analysis {
     pub fn feed(&mut self, batch: &Batch<'_>) {
         let thread = self.threads.entry(batch.thread).or_default();
         self.aggregate.turn_to(batch.thread);
+        self.lost_at_once_max = self.lost_at_once_max.max(batch.lost);
         let gap = thread.continues(batch);
         thread.pairer.gap(gap, &mut self.aggregate);
         for record in batch.records {
@@ -186,6 +199,7 @@ impl Analysis {
             oddities,
             threads,
             correction: aggregate.correction,
+            lost_at_once_max: self.lost_at_once_max,
         }
     }
 }
@@ -210,10 +224,9 @@ impl Aggregate {
         if of == self.current_of {
             return;
         }
-        let none = || vec![u32::MAX; self.index.functions()];
-        let next = self.cache.remove(&of).unwrap_or_else(none);
-        let before = std::mem::replace(&mut self.current, next);
-        self.cache.insert(self.current_of, before);
+        for function in self.looked_up.drain(..) {
+            self.current[function.0 as usize] = u32::MAX;
+        }
         self.current_of = of;
     }
 
@@ -221,21 +234,24 @@ impl Aggregate {
     fn row(&mut self, function: FunctionId) -> &mut Row {
         let mut at = self.current[function.0 as usize];
         if at == u32::MAX {
-            at = self.new_row(function);
+            at = self.look_up_row(function);
         }
         &mut self.rows[at as usize]
     }
 
     #[cold]
-    fn new_row(&mut self, function: FunctionId) -> u32 {
+    fn look_up_row(&mut self, function: FunctionId) -> u32 {
         let module = self.index.module(function);
         let by_module = self.options.group == Group::Module;
-        let key = Key {
+        let mut key = Key {
             process: self.current_of.0,
             thread: self.current_of.1,
             module,
             function: (!by_module).then_some(function),
         };
+        if self.rows.len() >= self.rows_max && !self.row_of.contains_key(&key) {
+            (key.process, key.thread) = (None, None);
+        }
         let rows = &mut self.rows;
         let at = *self.row_of.entry(key).or_insert_with(|| {
             let stats = Stats::default();
@@ -243,6 +259,7 @@ impl Aggregate {
             rows.len() as u32 - 1
         });
         self.current[function.0 as usize] = at;
+        self.looked_up.push(function);
         at
     }
 
@@ -283,6 +300,7 @@ impl Sink for Aggregate {
     }
 
     fn call(&mut self, call: &Call) {
+        self.tree.left(call.mark);
         if !self.in_window(call.entry) {
             return;
         }
@@ -309,7 +327,8 @@ impl Sink for Aggregate {
         stats.add(call, outermost, inclusive, correction.as_ref());
     }
 
-    fn fate(&mut self, function: FunctionId, _: Mark, entry: u64, fate: Fate) {
+    fn fate(&mut self, function: FunctionId, mark: Mark, entry: u64, fate: Fate) {
+        self.tree.left(mark);
         if self.in_window(entry) {
             self.count(function, |b| b.add_fate(fate));
         }
@@ -325,3 +344,6 @@ impl Sink for Aggregate {
         self.index.module(function).is_some()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,7 +34,7 @@ pub mod tree;
 mod values;
 mod window;
 
-pub use analysis::{Analysis, Batch, Group, Key, Options, Outcome, Row};
+pub use analysis::{Analysis, Batch, Group, Key, Options, Outcome, ROWS_MAX, Row};
 pub use balance::{Balance, Oddities};
 pub use calls::{Calls, PlacedCall};
 pub use clocks::{ClockMismatch, same_clock};
@@ -46,7 +46,7 @@ pub use off_cpu::{OffCpuIndex, OffCpuShare, OffCpuTimes};
 pub use packet::{Match, NoMatch, Packet};
 pub use packets::Packets;
 pub use root::{RootError, RootSearch, SEARCHED_RECORDS};
-pub use run::{Captured, Root, RootChoice, Run, RunCall, RunIx};
+pub use run::{Captured, OUTSIDE_FUNCTIONS, OutsideCall, Root, RootChoice, Run, RunCall, RunIx};
 pub use run_stats::{PartInRuns, RunStats};
 pub use runs::{RunCounts, RunOptions, Runs};
 pub use stats::{OffCpuSum, Stats};

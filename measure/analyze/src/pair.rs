@@ -6,6 +6,9 @@
 //! no trace of its end (longjmp, escape) looks alive until a record lies above it; calls made
 //! meanwhile from deeper than it was hang below it in the tree. Their own times are right.
 //!
+//! A stack that is left and comes back (coroutines, signal stacks) was suspended at least from the
+//! first to the last record of other stacks in between; that is taken out of own times.
+//!
 //! Slot order is not time order: a signal handler may run between the reservation of a slot and
 //! the reading of the clock. Such inversions are counted; a call's time is taken out of the own
 //! time of a caller only when the caller's clock was already running.
@@ -26,7 +29,9 @@ pub struct Pairer {
     limbo: Limbo,
     oddities: Oddities,
     last_tsc: u64,
-    tail: Option<(u32, Mark)>,
+    /// Stamp of the record before the last.
+    before_tsc: u64,
+    tail: Option<Tail>,
     /// Ends without entry may belong to lost entries.
     gap_seen: bool,
     /// A slot somewhere in this batch was never stored.
@@ -37,6 +42,14 @@ pub struct Pairer {
     returned: Returned,
     /// The innermost call was entered, and nothing but its values came since.
     just_entered: bool,
+}
+
+/// A call that left by a jump in the record before.
+#[derive(Debug, Clone, Copy)]
+struct Tail {
+    rsp: u32,
+    mark: Mark,
+    function: FunctionId,
 }
 
 impl Pairer {
@@ -102,7 +115,7 @@ impl Pairer {
         if record.tsc < self.last_tsc {
             self.oddities.inversions += 1;
         }
-        self.last_tsc = record.tsc;
+        self.before_tsc = std::mem::replace(&mut self.last_tsc, record.tsc);
         let tail = self.tail.take();
         match kind {
             Kind::Entry => self.entry(function, rsp, record.tsc, tail, sink),
@@ -144,7 +157,7 @@ impl Pairer {
         function: FunctionId,
         rsp: u32,
         tsc: u64,
-        tail: Option<(u32, Mark)>,
+        tail: Option<Tail>,
         sink: &mut impl Sink,
     ) {
         let deeper = match self.running.frames.last() {
@@ -158,11 +171,13 @@ impl Pairer {
         if self.running.frames.is_empty() {
             after_gap = self.outermost_at(rsp);
         }
+        let tail = tail.filter(|t| t.rsp == rsp);
         let mark = sink.enter(Enter {
             function,
             tsc,
             open: &self.running.frames,
-            tail_of: tail.filter(|(at, _)| *at == rsp).map(|(_, mark)| mark),
+            tail_of: tail.map(|t| t.mark),
+            tail_from: tail.map(|t| t.function),
             after_gap,
         });
         self.running.frames.push(Frame {
@@ -172,6 +187,7 @@ impl Pairer {
             function,
             mark,
             escaped: false,
+            left_tsc: None,
         });
     }
 
@@ -206,6 +222,7 @@ impl Pairer {
             ticks: inclusive,
             callees: 1,
             descendants: 1 + frame.below.descendants,
+            suspended: 0,
         };
         if inclusive < 0 {
             self.oddities.negative += 1;
@@ -216,7 +233,11 @@ impl Pairer {
             caller.below.add(&under);
         }
         if tail {
-            self.tail = Some((rsp, frame.mark));
+            self.tail = Some(Tail {
+                rsp,
+                mark: frame.mark,
+                function,
+            });
         }
         sink.call(&Call {
             function,
@@ -226,6 +247,7 @@ impl Pairer {
             callee_ticks: frame.below.ticks,
             callees: frame.below.callees,
             descendants: frame.below.descendants,
+            suspended_ticks: frame.below.suspended,
             tail,
         });
     }
@@ -345,7 +367,15 @@ impl Pairer {
         true
     }
 
-    fn switch(&mut self, to: Stack, sink: &mut impl Sink) {
+    /// What ran on other stacks meanwhile is not the innermost frame's own time. Before the first and
+    /// after the last record there nothing tells which stack ran: that stays with the frame.
+    fn switch(&mut self, mut to: Stack, sink: &mut impl Sink) {
+        if let Some(innermost) = to.frames.last_mut() {
+            innermost.resume(self.before_tsc);
+        }
+        if let Some(innermost) = self.running.frames.last_mut() {
+            innermost.leave(self.last_tsc);
+        }
         let from = std::mem::replace(&mut self.running, to);
         if from.frames.is_empty() {
             return;
@@ -372,11 +402,14 @@ impl Pairer {
         self.bury(dead, sink);
     }
 
-    fn bury(&mut self, dead: Vec<Frame>, sink: &mut impl Sink) {
+    fn bury(&mut self, mut dead: Vec<Frame>, sink: &mut impl Sink) {
         let fate = match self.torn_here {
             true => Fate::Cut,
             false => Fate::Unwound,
         };
+        if let Some(innermost) = dead.last_mut() {
+            innermost.leave(self.last_tsc);
+        }
         let out = |frame, fate| tell(frame, fate, sink);
         self.limbo.keep(dead.into_iter(), fate, out);
     }

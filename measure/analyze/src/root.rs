@@ -1,15 +1,17 @@
 //! Which function a run begins with, when the user does not say.
 //!
-//! Looked at is the begin of the recording. A function that is called again and again and beneath
-//! which most other calls lie encloses the data path: it is the root. Where nothing encloses the
-//! others, the polling loop that calls them is not measured; a pass then begins with the function
-//! before which the longest pause lies, in which the loop polls. A pause that is not clearly the
-//! longest is no reason: then nothing is suggested.
+//! Looked at is the begin of the recording. The outermost function that is called again and again
+//! and in or beneath which packets' counts or numbers were captured is the root. Without such
+//! captures it is, of those that call measured functions, the one that runs most often with most time
+//! (the product of both): a rare command that walks a table makes many calls and takes long, and is
+//! not the data path. Where nothing encloses the others, the polling loop that calls them is not
+//! measured; a pass then begins with the function before which the longest pause lies, in which the
+//! loop polls. A pause that is not clearly the longest is no reason: then nothing is suggested.
 use crate::analysis::{Batch, Thread};
 use crate::balance::{Fate, Orphan};
 use crate::pair::{Call, Enter, Mark, Sink};
 use crate::run::{Root, RootChoice};
-use crate::tree::{NodeIx, Parent, Tree};
+use crate::tree::{Node, NodeIx, Parent, Tree};
 use crate::{Index, Window};
 use hopscope_event::{FunctionId, ThreadIx};
 use std::collections::{BTreeMap, HashMap};
@@ -46,6 +48,7 @@ pub struct RootSearch {
     threads: HashMap<ThreadIx, Thread>,
     seen: Seen,
     records: u64,
+    packets_in: Vec<FunctionId>,
 }
 
 #[derive(Debug)]
@@ -73,7 +76,14 @@ impl RootSearch {
                 thread: ThreadIx(0),
             },
             records: 0,
+            packets_in: Vec::new(),
         }
+    }
+
+    /// Functions in which packets' counts or numbers were captured.
+    pub fn packets_in(mut self, functions: Vec<FunctionId>) -> RootSearch {
+        self.packets_in = functions;
+        self
     }
 
     /// Takes the next records; false when enough were seen.
@@ -114,33 +124,38 @@ impl RootSearch {
     pub fn suggest(mut self) -> Result<Root, RootError> {
         self.seen.tree.settle();
         let threads = self.threads.len() as u64;
-        let beneath = self.seen.beneath();
-        let mut level = self.seen.level(Parent::Root);
-        loop {
-            let enclosing = level.iter().copied().max_by_key(|n| beneath[n.0 as usize]);
-            let Some(best) = enclosing else {
-                return Err(RootError::NoCalls);
-            };
-            let all: u64 = level.iter().map(|n| beneath[n.0 as usize]).sum();
-            let its = beneath[best.0 as usize];
-            if its * 2 < all || its == 0 {
-                return self.seen.first_of_loop(&level);
-            }
-            let node = self.seen.tree.node(best);
-            // A loop that is measured itself is entered once a thread and never left.
-            if node.entries <= threads || node.calls == 0 {
-                level = self.seen.level(Parent::Node(best));
-                continue;
-            }
-            let share = (its * 1000 / all) as f64 / 10.0;
-            return Ok(Root {
-                choice: RootChoice::Function(node.function),
-                suggested_because: Some(format!(
-                    "{share} % of the calls that have a measured caller lie beneath it, in {} calls of it",
-                    node.entries
-                )),
-            });
+        let beneath = self.seen.beneath(|node| node.entries);
+        let level = self.seen.repeated(Parent::Root, threads, &beneath);
+        if level.is_empty() {
+            return Err(RootError::NoCalls);
         }
+        if let Some(root) = self.seen.of_packets(&level, &self.packets_in, &beneath) {
+            return Ok(root);
+        }
+        let ticks = self.seen.ticks();
+        let enclosing = level.iter().filter(|n| beneath[n.0 as usize] > 0);
+        let enclosing: Vec<NodeIx> = enclosing.copied().collect();
+        let entries = |n: &NodeIx| self.seen.tree.node(*n).entries;
+        let time = |n: &NodeIx| ticks[n.0 as usize].max(1) as f64;
+        let weight = |n: &NodeIx| entries(n) as f64 * time(n);
+        let all: f64 = enclosing.iter().map(weight).sum();
+        let best = enclosing
+            .iter()
+            .max_by(|a, b| weight(a).total_cmp(&weight(b)))
+            .filter(|best| weight(best) * 2.0 >= all);
+        let Some(best) = best else {
+            return self.seen.first_of_loop(&level);
+        };
+        let share = time(best) / enclosing.iter().map(time).sum::<f64>();
+        Ok(Root {
+            choice: RootChoice::Function(self.seen.tree.node(*best).function),
+            suggested_because: Some(format!(
+                "of what calls measured functions it runs most often with most time: {} calls, {:.1} % of \
+                 the time",
+                entries(best),
+                share * 100.0
+            )),
+        })
     }
 }
 
@@ -151,17 +166,80 @@ impl Seen {
         of.map(|(ix, _)| NodeIx(ix as u32)).collect()
     }
 
-    /// Calls beneath each node, at any depth.
-    fn beneath(&self) -> Vec<u64> {
+    /// Beneath this place: what is entered once a thread (a main loop, an initialization) gives way to
+    /// what it calls.
+    fn repeated(&self, place: Parent, threads: u64, beneath: &[u64]) -> Vec<NodeIx> {
+        let mut found = Vec::new();
+        let mut open = self.level(place);
+        while let Some(ix) = open.pop() {
+            let node = self.tree.node(ix);
+            let once = node.entries <= threads || node.calls == 0;
+            match once && beneath[ix.0 as usize] > 0 {
+                true => open.extend(self.level(Parent::Node(ix))),
+                false => found.push(ix),
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// The sum of `what` over all nodes beneath each, at any depth.
+    fn beneath(&self, what: impl Fn(&Node) -> u64) -> Vec<u64> {
         let nodes = self.tree.nodes();
         let mut beneath = vec![0; nodes.len()];
         // Callees come after their caller.
         for (ix, node) in nodes.iter().enumerate().rev() {
             if let Parent::Node(parent) = node.parent {
-                beneath[parent.0 as usize] += beneath[ix] + node.entries;
+                beneath[parent.0 as usize] += beneath[ix] + what(node);
             }
         }
         beneath
+    }
+
+    /// Ticks of each node; of one that was not left yet, those of what it called.
+    fn ticks(&self) -> Vec<i128> {
+        let nodes = self.tree.nodes();
+        let mut of_callees = vec![0; nodes.len()];
+        let mut ticks = vec![0; nodes.len()];
+        for (ix, node) in nodes.iter().enumerate().rev() {
+            ticks[ix] = node.ticks.max(of_callees[ix]);
+            if let Parent::Node(parent) = node.parent {
+                of_callees[parent.0 as usize] += ticks[ix];
+            }
+        }
+        ticks
+    }
+
+    /// The function that encloses most calls with captured counts or numbers of packets. One that only
+    /// receives them, and is called by a loop as often as what handles them, does not.
+    fn of_packets(
+        &self,
+        level: &[NodeIx],
+        packets: &[FunctionId],
+        beneath: &[u64],
+    ) -> Option<Root> {
+        let captured = |node: &Node| match packets.contains(&node.function) {
+            true => node.entries,
+            false => 0,
+        };
+        let inner = self.beneath(captured);
+        let of = |n: &NodeIx| captured(self.tree.node(*n)) + inner[n.0 as usize];
+        let all: u64 = level.iter().map(of).sum();
+        let best = *level.iter().max_by_key(|n| of(n))?;
+        if all == 0 || of(&best) * 2 < all {
+            return None;
+        }
+        let entries = self.tree.node(best).entries;
+        let as_often = |n: &&NodeIx| **n != best && self.tree.node(**n).entries * 2 > entries;
+        if beneath[best.0 as usize] == 0 && level.iter().any(|n| as_often(&n)) {
+            return None;
+        }
+        Some(Root {
+            choice: RootChoice::Function(self.tree.node(best).function),
+            suggested_because: Some(format!(
+                "packets' counts or numbers are captured in it, or in what it calls: {entries} calls of it"
+            )),
+        })
     }
 
     fn first_of_loop(&self, level: &[NodeIx]) -> Result<Root, RootError> {

@@ -54,6 +54,62 @@ pub struct Run {
     pub off_cpu_ticks: u64,
     /// Calls beyond those kept; they are in no field of this run but its length.
     pub calls_left_out: u64,
+    /// What its thread called since the run before it, outside of any run. In order of time.
+    pub outside: Vec<OutsideCall>,
+}
+
+/// Functions of an [`OutsideCall`] that are told apart; the one with the least time is left out.
+pub const OUTSIDE_FUNCTIONS: usize = 4;
+
+/// A call that no run encloses, with what it called; or, of many, some that follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutsideCall {
+    pub entry: Tsc,
+    pub exit: Tsc,
+    /// Own ticks of the functions in it; unused places have none.
+    pub own_ticks: [(FunctionId, i64); OUTSIDE_FUNCTIONS],
+}
+
+impl OutsideCall {
+    pub fn new(entry: Tsc, exit: Tsc) -> OutsideCall {
+        OutsideCall {
+            entry,
+            exit,
+            own_ticks: [(FunctionId(0), 0); OUTSIDE_FUNCTIONS],
+        }
+    }
+
+    pub fn add(&mut self, function: FunctionId, ticks: i64) {
+        let known = self.own_ticks.iter_mut();
+        let mut known = known.filter(|(f, sum)| *f == function && *sum > 0);
+        if let Some((_, sum)) = known.next() {
+            *sum += ticks;
+            return;
+        }
+        let least = self.own_ticks.iter_mut().min_by_key(|(_, sum)| *sum);
+        if let Some(least) = least
+            && least.1 < ticks
+        {
+            *least = (function, ticks);
+        }
+    }
+
+    /// Ticks of all functions that are told apart.
+    pub fn ticks(&self) -> i64 {
+        self.own_ticks.iter().map(|(_, ticks)| ticks).sum()
+    }
+
+    /// What of them lies between these two: in proportion, when the call is only in part.
+    pub fn within(&self, from: Tsc, to: Tsc) -> impl Iterator<Item = (FunctionId, i64)> {
+        let overlap = (self.exit.min(to) - self.entry.max(from)).max(0);
+        let span = (self.exit - self.entry).max(1);
+        let of = move |(function, ticks): (FunctionId, i64)| {
+            let its = i128::from(ticks) * i128::from(overlap) / i128::from(span);
+            (function, its as i64)
+        };
+        let own = self.own_ticks.into_iter().map(of);
+        own.filter(|(_, ticks)| *ticks > 0)
+    }
 }
 
 /// A call within a run.

@@ -22,6 +22,8 @@ pub struct Enter<'a> {
     pub open: &'a [Frame],
     /// The call that ended in the very record before, by a jump from the same stack position.
     pub tail_of: Option<Mark>,
+    /// The function of that call.
+    pub tail_from: Option<FunctionId>,
     /// The callers are not known because records before this one were lost.
     pub after_gap: bool,
 }
@@ -34,8 +36,11 @@ pub struct Call {
     pub entry: u64,
     /// Exit stamp minus entry stamp; negative when the clock ran backwards, then not to be used.
     pub inclusive: i64,
-    /// Sum of the inclusive times of the measured calls made by it.
+    /// Sum of the inclusive times of the measured calls made by it, and `suspended_ticks`: what is left of
+    /// `inclusive` is its own time.
     pub callee_ticks: i64,
+    /// For so long at least its stack was left, and others of the thread ran.
+    pub suspended_ticks: i64,
     /// Measured calls made by it, and by those in turn.
     pub callees: u64,
     pub descendants: u64,

@@ -24,6 +24,8 @@ pub(crate) struct Below {
     pub(crate) ticks: i64,
     pub(crate) callees: u64,
     pub(crate) descendants: u64,
+    /// Part of `ticks`: its stack was left, and others of the thread ran.
+    pub(crate) suspended: i64,
 }
 
 impl Below {
@@ -32,6 +34,12 @@ impl Below {
         self.ticks = self.ticks.wrapping_add(other.ticks);
         self.callees += other.callees;
         self.descendants += other.descendants;
+        self.suspended = self.suspended.wrapping_add(other.suspended);
+    }
+
+    fn suspended(&mut self, ticks: i64) {
+        self.ticks = self.ticks.wrapping_add(ticks);
+        self.suspended = self.suspended.wrapping_add(ticks);
     }
 }
 
@@ -44,9 +52,23 @@ pub struct Frame {
     pub function: FunctionId,
     pub(crate) mark: Mark,
     pub(crate) escaped: bool,
+    /// Of the innermost frame of a stack that was left: the first record of another stack since.
+    pub(crate) left_tsc: Option<u64>,
 }
 
 impl Frame {
+    /// Its stack is left: this is the first stamp of another.
+    pub(crate) fn leave(&mut self, tsc: u64) {
+        self.left_tsc = self.left_tsc.or(Some(tsc));
+    }
+
+    /// Its stack runs again; `last` is the last stamp of another.
+    pub(crate) fn resume(&mut self, last: u64) {
+        if let Some(left) = self.left_tsc.take() {
+            self.below.suspended(last.saturating_sub(left) as i64);
+        }
+    }
+
     /// What the sink gave this call.
     pub fn mark(&self) -> Mark {
         self.mark

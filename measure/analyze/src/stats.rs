@@ -16,6 +16,10 @@ pub struct Stats {
     pub outer_ticks: i128,
     pub outer_descendants: u128,
     pub self_ticks: i128,
+    /// For so long at least the stacks of these calls were left, and others of the thread ran: in their
+    /// total time, not in their own. And of how many calls.
+    pub suspended_ticks: i128,
+    pub suspended_calls: u64,
     pub callees: u64,
     /// Of the outermost calls.
     pub off_cpu: OffCpuSum,
@@ -68,6 +72,8 @@ impl Stats {
         let own = call.inclusive - call.callee_ticks;
         self.timed += 1;
         self.self_ticks += i128::from(own);
+        self.suspended_ticks += i128::from(call.suspended_ticks);
+        self.suspended_calls += u64::from(call.suspended_ticks > 0);
         self.callees += call.callees;
         if outermost {
             self.outer_calls += 1;

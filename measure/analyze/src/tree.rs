@@ -1,13 +1,17 @@
 //! Call paths, aggregated. Bounded: what would exceed the bounds is kept by function only, and
-//! counted as such.
+//! counted as such. Where a tree may drop, the paths with the least time go then, leaves first, so that a
+//! path that comes late is not worse off than one that came early.
 use crate::Index;
 use crate::pair::{Call, Enter, Mark};
 use hopscope_event::FunctionId;
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
 const NODES_MAX: usize = 1 << 18;
-const DEPTH_MAX: u32 = 256;
+const DEPTH_MAX: u32 = 1024;
+/// When the tree is full so many are dropped at once.
+const DROPPED_PART: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIx(pub u32);
@@ -19,7 +23,8 @@ pub enum Parent {
     Root,
     /// Callers unknown: records before the call were lost.
     AfterGap,
-    /// Beyond the bounds of the tree: all such calls of the function, whatever their path.
+    /// Beyond the bounds of the tree, or dropped from it: all such calls of the function, whatever their
+    /// path.
     Beyond,
     Node(NodeIx),
 }
@@ -45,19 +50,37 @@ pub struct Node {
     depth: u32,
 }
 
-/// What each entry touches, in half a cache line.
+/// What each entry touches.
 #[derive(Debug, Clone, Copy)]
 struct Hot {
     /// The callee entered last: loops call the same function again and again.
     latest_function: FunctionId,
     latest: u32,
     entries: u64,
+    /// Calls that have begun and not ended.
+    open: u32,
+    callees: u32,
     recursive: bool,
     within_module: bool,
     beyond: bool,
 }
 
 impl Node {
+    fn take_in(&mut self, other: &Node) {
+        self.calls += other.calls;
+        self.ticks += other.ticks;
+        self.self_ticks += other.self_ticks;
+        self.callees += other.callees;
+        self.descendants += other.descendants;
+        self.max_ticks = self.max_ticks.max(other.max_ticks);
+        self.tail_called += other.tail_called;
+        self.tail_from_several |= other.tail_from_several
+            || self
+                .tail_from
+                .is_some_and(|f| other.tail_from.is_some_and(|o| o != f));
+        self.tail_from = self.tail_from.or(other.tail_from);
+    }
+
     pub fn tail_from_several(&self) -> bool {
         self.tail_from_several
     }
@@ -87,6 +110,12 @@ pub struct Tree {
     nodes: Vec<Node>,
     hot: Vec<Hot>,
     children: HashMap<u64, u32, BuildHasherDefault<PathHasher>>,
+    /// Most nodes, without those beyond the bounds; 0 is [`NODES_MAX`], of which none is dropped.
+    nodes_max: usize,
+    /// Places of dropped nodes.
+    free: Vec<u32>,
+    beyond_nodes: usize,
+    dropped_paths: u64,
 }
 
 const ROOT: u32 = u32::MAX;
@@ -94,6 +123,23 @@ const AFTER_GAP: u32 = u32::MAX - 1;
 const BEYOND: u32 = u32::MAX - 2;
 
 impl Tree {
+    /// One that drops paths when it is full. Each entered call is to be told to [`Tree::left`].
+    pub(crate) fn dropping() -> Tree {
+        Tree::with_bound(NODES_MAX)
+    }
+
+    fn with_bound(nodes_max: usize) -> Tree {
+        Tree {
+            nodes_max,
+            ..Tree::default()
+        }
+    }
+
+    /// Paths that were dropped when the tree was full; one that came again counts again.
+    pub fn dropped_paths(&self) -> u64 {
+        self.dropped_paths
+    }
+
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
@@ -102,7 +148,7 @@ impl Tree {
         &self.nodes[ix.0 as usize]
     }
 
-    /// Calls that are kept by function only because their path exceeded the bounds.
+    /// Calls that are kept by function only: their path exceeded the bounds or was dropped.
     pub fn beyond(&self) -> u64 {
         let beyond = self.nodes.iter().filter(|n| n.parent == Parent::Beyond);
         beyond.map(|n| n.entries).sum()
@@ -116,10 +162,11 @@ impl Tree {
             None => ROOT,
         };
         let ix = self.child(parent, enter.function, index);
-        if counted && let Some(tail_of) = enter.tail_of {
-            self.tail_called(ix, self.nodes[tail_of.node as usize].function);
+        if counted && let Some(from) = enter.tail_from {
+            self.tail_called(ix, from);
         }
         let hot = &mut self.hot[ix as usize];
+        hot.open += 1;
         hot.entries += u64::from(counted);
         if !hot.beyond {
             return Mark {
@@ -168,9 +215,10 @@ impl Tree {
         let caller = self.nodes.get(parent as usize);
         let too_deep =
             caller.is_some_and(|c| c.depth + 1 >= DEPTH_MAX || c.parent == Parent::Beyond);
-        if parent != BEYOND && (too_deep || self.nodes.len() >= NODES_MAX) {
+        if parent != BEYOND && (too_deep || self.is_full()) {
             return self.child(BEYOND, function, index);
         }
+        let caller = self.nodes.get(parent as usize);
         let (mut recursive, mut within_module) = (false, false);
         let mut outer = parent;
         while let Some(node) = self.nodes.get(outer as usize) {
@@ -181,8 +229,8 @@ impl Tree {
                 _ => ROOT,
             };
         }
-        let ix = self.nodes.len() as u32;
-        self.nodes.push(Node {
+        let depth = caller.map_or(0, |c| c.depth + 1);
+        let node = Node {
             function,
             parent: match parent {
                 ROOT => Parent::Root,
@@ -200,24 +248,154 @@ impl Tree {
             tail_called: 0,
             tail_from: None,
             tail_from_several: false,
-            depth: caller.map_or(0, |c| c.depth + 1),
-        });
-        self.hot.push(Hot {
+            depth,
+        };
+        let hot = Hot {
             latest_function: FunctionId(0),
             latest: ROOT,
             entries: 0,
+            open: 0,
+            callees: 0,
             recursive,
             within_module,
             beyond: parent == BEYOND,
-        });
+        };
+        self.beyond_nodes += usize::from(parent == BEYOND);
+        if let Some(caller) = self.hot.get_mut(parent as usize) {
+            caller.callees += 1;
+        }
+        let ix = match self.free.pop() {
+            Some(ix) => {
+                (self.nodes[ix as usize], self.hot[ix as usize]) = (node, hot);
+                ix
+            }
+            None => {
+                self.nodes.push(node);
+                self.hot.push(hot);
+                self.nodes.len() as u32 - 1
+            }
+        };
         self.children.insert(key(parent, function), ix);
         ix
     }
 
-    /// Brings the entries to where they are read.
+    fn kept(&self) -> usize {
+        self.nodes.len() - self.free.len() - self.beyond_nodes
+    }
+
+    /// True when there is no room for another node, and none could be made.
+    fn is_full(&mut self) -> bool {
+        if self.nodes_max == 0 {
+            return self.nodes.len() >= NODES_MAX;
+        }
+        if self.kept() >= self.nodes_max {
+            self.drop_least();
+        }
+        self.kept() >= self.nodes_max
+    }
+
+    /// What a drop is decided by: least time first, then least calls.
+    fn weight(&self, ix: u32) -> (i128, u64) {
+        let node = &self.nodes[ix as usize];
+        (node.ticks, self.hot[ix as usize].entries)
+    }
+
+    fn is_leaf(&self, ix: u32) -> bool {
+        let hot = &self.hot[ix as usize];
+        hot.open == 0 && hot.callees == 0 && !hot.beyond
+    }
+
+    fn drop_least(&mut self) {
+        let mut is_free = vec![false; self.nodes.len()];
+        self.free.iter().for_each(|ix| is_free[*ix as usize] = true);
+        let all = 0..self.nodes.len() as u32;
+        let leaves = all.filter(|ix| !is_free[*ix as usize] && self.is_leaf(*ix));
+        let leaves = leaves.map(|ix| Reverse((self.weight(ix), ix)));
+        let mut leaves: BinaryHeap<_> = leaves.collect();
+        let keep = self.nodes_max - (self.nodes_max / DROPPED_PART).max(1);
+        while self.kept() > keep
+            && let Some(Reverse((_, ix))) = leaves.pop()
+        {
+            if let Parent::Node(caller) = self.drop_leaf(ix)
+                && self.is_leaf(caller.0)
+            {
+                leaves.push(Reverse((self.weight(caller.0), caller.0)));
+            }
+        }
+    }
+
+    /// Its calls are kept by function; gives the caller.
+    fn drop_leaf(&mut self, ix: u32) -> Parent {
+        let node = self.nodes[ix as usize].clone();
+        let entries = self.hot[ix as usize].entries;
+        let from = match node.parent {
+            Parent::Node(caller) => {
+                let hot = &mut self.hot[caller.0 as usize];
+                hot.callees -= 1;
+                if hot.latest == ix {
+                    hot.latest = ROOT;
+                }
+                caller.0
+            }
+            Parent::AfterGap => AFTER_GAP,
+            Parent::Root | Parent::Beyond => ROOT,
+        };
+        self.children.remove(&key(from, node.function));
+        let to = match self.children.get(&key(BEYOND, node.function)) {
+            Some(to) => *to,
+            None => {
+                // The module does not matter: nodes beyond the bounds have no path to read it from.
+                self.grow(BEYOND, node.function, &Index::new(&[], &[]))
+            }
+        };
+        self.hot[to as usize].entries += entries;
+        self.nodes[to as usize].take_in(&node);
+        self.free.push(ix);
+        self.dropped_paths += 1;
+        node.parent
+    }
+
+    /// The call of this mark has ended, one way or other.
+    #[inline]
+    pub(crate) fn left(&mut self, mark: Mark) {
+        if let Some(hot) = self.hot.get_mut(mark.node as usize) {
+            hot.open -= 1;
+        }
+    }
+
+    /// Dropped places go.
+    fn close_up(&mut self) {
+        let mut is_free = vec![false; self.nodes.len()];
+        self.free
+            .drain(..)
+            .for_each(|ix| is_free[ix as usize] = true);
+        let mut to = 0;
+        let place: Vec<u32> = is_free
+            .iter()
+            .map(|free| {
+                let place = to;
+                to += u32::from(!free);
+                place
+            })
+            .collect();
+        let mut at = 0;
+        self.nodes.retain_mut(|node| {
+            if let Parent::Node(caller) = &mut node.parent {
+                caller.0 = place[caller.0 as usize];
+            }
+            at += 1;
+            !is_free[at - 1]
+        });
+        (self.hot, self.children) = (Vec::new(), HashMap::default());
+    }
+
+    /// Brings the entries to where they are read. No call comes any more.
     pub(crate) fn settle(&mut self) {
         for (node, hot) in self.nodes.iter_mut().zip(&mut self.hot) {
             node.entries += std::mem::take(&mut hot.entries);
+        }
+        if !self.free.is_empty() {
+            self.close_up();
         }
     }
 
@@ -236,3 +414,6 @@ impl Tree {
 fn key(parent: u32, function: FunctionId) -> u64 {
     u64::from(parent) << 32 | u64::from(function.0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,6 +34,11 @@ impl Program {
         self.call(function, |_| {});
     }
 
+    fn with_packets_in(&self, function: u32) -> Result<RootChoice, RootError> {
+        let search = self.search().packets_in(vec![FunctionId(function)]);
+        search.suggest().map(|root| root.choice)
+    }
+
     fn search(&self) -> RootSearch {
         let entry = |id| FunctionEntry {
             id: FunctionId(id),
@@ -68,6 +73,8 @@ const POLL: u32 = 1;
 const PIPELINE: u32 = 2;
 const MODULES: [u32; 3] = [3, 4, 5];
 const MAIN: u32 = 6;
+const COMMAND: u32 = 7;
+const WALK: u32 = 8;
 
 #[test]
 fn what_encloses_most_calls_is_the_root_however_often_the_loop_polls() {
@@ -80,6 +87,44 @@ fn what_encloses_most_calls_is_the_root_however_often_the_loop_polls() {
     }
     let root = RootChoice::Function(FunctionId(PIPELINE));
     assert_eq!(program.suggested(), Ok(root));
+}
+
+/// A command comes once in 50 passes, and makes more calls and takes longer than all of these.
+fn with_a_command(pass: impl Fn(&mut Program)) -> Program {
+    let mut program = Program::default();
+    for n in 0..200 {
+        pass(&mut program);
+        if n % 50 == 0 {
+            program.call(COMMAND, |p| (0..500).for_each(|_| p.leaf(WALK)));
+        }
+    }
+    program
+}
+
+#[test]
+fn a_rare_command_is_not_the_root_however_many_calls_it_makes() {
+    let program = with_a_command(|p| {
+        p.call(PIPELINE, |p| MODULES.iter().for_each(|m| p.leaf(*m)));
+    });
+    let root = RootChoice::Function(FunctionId(PIPELINE));
+    assert_eq!(program.suggested(), Ok(root));
+}
+
+#[test]
+fn the_root_is_where_packets_are_captured() {
+    // Nothing that it calls is measured.
+    let program = with_a_command(|p| p.leaf(PIPELINE));
+    let root = RootChoice::Function(FunctionId(PIPELINE));
+    assert_eq!(program.with_packets_in(PIPELINE), Ok(root));
+    // In what it calls.
+    let program = with_a_command(|p| p.call(PIPELINE, |p| p.leaf(MODULES[0])));
+    assert_eq!(program.with_packets_in(MODULES[0]), Ok(root));
+    // What receives packets handles none.
+    let program = with_a_command(|p| {
+        p.leaf(POLL);
+        p.call(PIPELINE, |p| MODULES.iter().for_each(|m| p.leaf(*m)));
+    });
+    assert_eq!(program.with_packets_in(POLL), Ok(root));
 }
 
 #[test]

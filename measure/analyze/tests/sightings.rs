@@ -57,6 +57,7 @@ fn run(thread: u32, calls: &[(FunctionId, u16, [u64; 2], &[u64])]) -> Run {
         values: values.collect(),
         off_cpu_ticks: 0,
         calls_left_out: 0,
+        outside: Vec::new(),
     }
 }
 

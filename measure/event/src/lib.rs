@@ -15,6 +15,7 @@ pub mod ring;
 pub mod slice;
 pub mod stamp;
 pub mod table;
+pub mod text;
 pub mod value;
 
 pub use clock::{ClockSync, Ns, RawSync, Tsc, TscFrequency};
@@ -26,4 +27,5 @@ pub use table::{
     CaptureEntry, CaptureMethod, CapturePlace, FunctionEntry, ModuleEntry, ProbeCost, ProcessEntry,
     ProcessIx, RecordingMeta, Refusal, Summary, ThreadEntry, ThreadIx,
 };
+pub use text::Printable;
 pub use value::{Content, Value};

@@ -140,6 +140,34 @@ pub struct Refusal {
     pub reason: String,
 }
 
+/// All stops of all threads of all targets. Empty in recordings made before they were counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stops {
+    pub attach: Vec<TargetStops>,
+    /// Of forked children, too.
+    pub detach: Vec<TargetStops>,
+    /// The recorder was refused a real-time priority for the stops (CAP_SYS_NICE): other programs
+    /// may have had its processor meanwhile.
+    pub real_time_refused: bool,
+}
+
+/// How one process was stopped. A stop of a thread lasts from the request to stop until the thread
+/// is resumed; system calls that it makes for the recorder meanwhile are part of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetStops {
+    pub pid: i32,
+    /// Threads that were stopped.
+    pub threads: u64,
+    /// Most stops of one thread.
+    pub stops: u64,
+    pub longest_ns: u64,
+    /// Whose that was.
+    pub longest_tid: i32,
+    /// Largest sum of all stops of one thread.
+    pub sum_ns: u64,
+    pub sum_tid: i32,
+}
+
 /// Written when the recording ends in order; its absence means the recorder was killed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -154,9 +182,11 @@ pub struct Summary {
     /// Calls made by threads that found no free context. `None` where only a part of the recording
     /// is in the file: of which part they were is not known.
     pub calls_unmeasured: Option<u64>,
-    /// Longest time all threads of one target stood still, per target, at attach and detach.
+    /// Longest stop of any thread, per target, at attach and at detach; more in `stops`.
     pub attach_pause_ns: Vec<u64>,
     pub detach_pause_ns: Vec<u64>,
+    #[serde(default)]
+    pub stops: Stops,
     /// `None` likewise, and of a generator of packets, which does not measure it.
     pub recorder_cpu_ns: Option<u64>,
     /// Anything the user must know: what was left mapped, what could not be restored.

@@ -1,8 +1,11 @@
 //! Every function of a file or of a process with its verdict: what `functions` shows.
 use crate::locate::pattern::{self, Pattern};
-use crate::locate::{self, Function, Image, LocateError, MappedModule};
+use crate::locate::{self, Function, Image, LocateError, MappedModule, Role};
 use crate::plan::{self, basename};
 use crate::relocate::Refusal;
+use crate::relocate::hazards::Hazards;
+use crate::relocate::sensitive;
+use crate::relocate::unwinding::Unwinding;
 use crate::relocate::verdict::{self, ProcessTraits};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +15,11 @@ pub struct Listing {
     pub modules: Vec<ListedModule>,
     /// Mapped files that cannot be looked into, with the reason.
     pub unreadable: Vec<(PathBuf, LocateError)>,
-    traits: ProcessTraits,
+    /// `None`: the user says that nothing is unwound.
+    unwinding: Option<Unwinding>,
+    /// Of a file: what holds in a process where another module raises exceptions.
+    in_company: Option<Unwinding>,
+    shadow_stack: bool,
 }
 
 pub struct ListedModule {
@@ -42,26 +49,37 @@ impl ListedModule {
 pub struct Listed<'a> {
     pub module: &'a ListedModule,
     pub function: &'a Function,
-    /// Whether `record` would measure it.
+    /// Whether `record` would measure it; of a file, in a process of this file alone.
     pub verdict: Result<(), Refusal>,
+    /// Of a file: why `record` would refuse it in a process where another module raises exceptions.
+    pub in_company: Option<Refusal>,
 }
 
 impl Listing {
     /// # Errors
     /// When the file cannot be read or is no x86-64 ELF file.
-    pub fn of_file(path: &Path) -> Result<Listing, LocateError> {
+    pub fn of_file(path: &Path, assume_no_exceptions: bool) -> Result<Listing, LocateError> {
         let image = Image::open(path)?;
-        let traits = ProcessTraits {
-            throws: image.throws_exceptions(),
-            shadow_stack: false,
-        };
+        let (mut unwinding, mut in_company) = (None, None);
+        if !assume_no_exceptions {
+            // The C library that this program runs with says which imports raise nothing.
+            let libraries = own_system_libraries();
+            let images: Vec<&Image> = std::iter::once(&image).chain(&libraries).collect();
+            let alone = Hazards::of(images.iter().copied());
+            unwinding = Some(Unwinding::of(&images, &alone));
+            if alone.exceptions().is_none() {
+                in_company = Some(Unwinding::of(&images, &Hazards::of_company()));
+            }
+        }
         Ok(Listing {
             modules: vec![ListedModule {
                 image,
                 mapped: None,
             }],
             unreadable: Vec::new(),
-            traits,
+            unwinding,
+            in_company,
+            shadow_stack: false,
         })
     }
 
@@ -69,11 +87,13 @@ impl Listing {
     ///
     /// # Errors
     /// When there is no such process, or this user may not look into it.
-    pub fn of_process(pid: i32) -> Result<Listing, LocateError> {
+    pub fn of_process(pid: i32, assume_no_exceptions: bool) -> Result<Listing, LocateError> {
         let mut listing = Listing {
             modules: Vec::new(),
             unreadable: Vec::new(),
-            traits: ProcessTraits::default(),
+            unwinding: None,
+            in_company: None,
+            shadow_stack: locate::has_shadow_stack(pid)?,
         };
         for mapped in locate::mapped_modules(pid)? {
             match Image::open_mapped(pid, &mapped) {
@@ -84,10 +104,12 @@ impl Listing {
                 Err(why) => listing.unreadable.push((mapped.path, why)),
             }
         }
-        listing.traits = ProcessTraits {
-            throws: listing.modules.iter().any(|m| m.image.throws_exceptions()),
-            shadow_stack: locate::has_shadow_stack(pid)?,
-        };
+        sensitive::close(listing.modules.iter().map(|m| &m.image));
+        if !assume_no_exceptions {
+            let images: Vec<&Image> = listing.modules.iter().map(|m| &m.image).collect();
+            let hazards = Hazards::of(images.iter().copied());
+            listing.unwinding = Some(Unwinding::of(&images, &hazards));
+        }
         Ok(listing)
     }
 
@@ -95,7 +117,7 @@ impl Listing {
     /// modules and of their addresses.
     pub fn select(&self, patterns: &[Pattern]) -> Vec<Listed<'_>> {
         let mut chosen = Vec::new();
-        for module in &self.modules {
+        for (n, module) in self.modules.iter().enumerate() {
             let base = module.basename();
             let wanted =
                 |f: &&Function| patterns.is_empty() || patterns.iter().any(|p| p.matches(base, f));
@@ -105,16 +127,17 @@ impl Listing {
                     .functions()
                     .iter()
                     .filter(wanted)
-                    .map(|f| (module, f)),
+                    .map(|f| (n, f)),
             );
         }
-        let verdicts = in_parallel(&chosen, |(module, function)| self.verdict(module, function));
+        let verdicts = in_parallel(&chosen, |(n, function)| self.verdicts(*n, function));
         let listed = chosen.into_iter().zip(verdicts);
         listed
-            .map(|((module, function), verdict)| Listed {
-                module,
+            .map(|((n, function), (verdict, in_company))| Listed {
+                module: &self.modules[n],
                 function,
                 verdict,
+                in_company,
             })
             .collect()
     }
@@ -139,12 +162,41 @@ impl Listing {
         )
     }
 
-    fn verdict(&self, module: &ListedModule, function: &Function) -> Result<(), Refusal> {
-        match &module.mapped {
-            Some(mapped) => plan::accept(mapped, &module.image, function, self.traits).map(drop),
-            None => verdict::accept(&module.image, function, self.traits).map(drop),
-        }
+    fn verdicts(&self, n: usize, function: &Function) -> (Result<(), Refusal>, Option<Refusal>) {
+        let module = &self.modules[n];
+        let traits = ProcessTraits {
+            unwinding: self.unwinding.as_ref().map(|u| u.module(n)),
+            assume_no_exceptions: self.unwinding.is_none(),
+            shadow_stack: self.shadow_stack,
+        };
+        let verdict = match &module.mapped {
+            Some(mapped) => plan::accept(mapped, &module.image, function, traits).map(drop),
+            None => verdict::accept(&module.image, function, traits).map(drop),
+        };
+        let in_company = self
+            .in_company
+            .as_ref()
+            .and_then(|u| u.module(n).of(function.svma))
+            .filter(|_| verdict.is_ok())
+            .map(|who| Refusal::MayUnwind(who.clone()));
+        (verdict, in_company)
     }
+
+    /// Whether a file was listed whose functions may be refused in a process.
+    pub fn depends_on_company(&self) -> bool {
+        self.in_company.is_some()
+    }
+}
+
+fn own_system_libraries() -> Vec<Image> {
+    let own = std::process::id() as i32;
+    let modules = locate::mapped_modules(own).unwrap_or_default();
+    let opened = modules
+        .iter()
+        .filter_map(|m| Image::open_mapped(own, m).ok());
+    opened
+        .filter(|image| image.unwinds().role == Role::SystemLibrary)
+        .collect()
 }
 
 /// Decoding every body is most of the work, and no verdict depends on another.
@@ -202,7 +254,7 @@ mod tests {
 
     #[test]
     fn this_process_lists_itself() {
-        let listing = Listing::of_process(std::process::id() as i32).unwrap();
+        let listing = Listing::of_process(std::process::id() as i32, false).unwrap();
         let pattern = Pattern::parse("this_process_lists_itself").unwrap();
         let found = listing.select(&[pattern]);
         let here = this_process_lists_itself as fn() as usize as u64;

@@ -7,8 +7,12 @@ use crate::live::build::Selected;
 use crate::locate::pattern::Pattern;
 use crate::locate::signature::Debug;
 use crate::locate::{self, Image, Lines, LocateError, MappedModule};
+use crate::recorder::watch::{Watch, mapped_code_kb};
 use crate::relocate::Refusal as WhyNot;
+use crate::relocate::hazards::Hazards;
+use crate::relocate::sensitive;
 use crate::relocate::unit::{Piece, Unit};
+use crate::relocate::unwinding::Unwinding;
 use crate::relocate::verdict::{self, ProcessTraits};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{CaptureEntry, FunctionEntry, FunctionId, Refusal};
@@ -26,11 +30,16 @@ pub struct Plan {
     pub captures: Vec<CaptureEntry>,
     /// What was asked for of functions that are measured without it.
     pub not_captured: Vec<(FunctionId, CannotCapture)>,
+    /// The user says that no exception and no end of a thread passes through what is measured.
+    pub assume_no_exceptions: bool,
+    watches: HashMap<i32, Watch>,
     images: HashMap<PathBuf, (Arc<Image>, ModuleIx)>,
     ids: HashMap<(ModuleIx, u64), FunctionId>,
     lines: HashMap<ModuleIx, Option<Lines>>,
     debug: HashMap<ModuleIx, Option<Debug>>,
     refused: HashSet<(String, u64)>,
+    excluded: Vec<Pattern>,
+    left_out: HashSet<(ModuleIx, u64)>,
 }
 
 /// One accepted function of one process.
@@ -53,6 +62,8 @@ pub enum PlanError {
         patterns: String,
         nearest: String,
     },
+    #[error("process {pid}: -x leaves out all of the {functions} functions that match")]
+    AllExcluded { pid: i32, functions: usize },
     #[error("process {pid}: {function}: cannot capture {why}")]
     NothingCaptured {
         pid: i32,
@@ -85,6 +96,21 @@ impl Item {
 }
 
 impl Plan {
+    /// A plan that leaves out what any of `excluded` matches. With `assume_no_exceptions` nothing is refused because
+    /// its frame may be unwound.
+    pub fn new(excluded: Vec<Pattern>, assume_no_exceptions: bool) -> Plan {
+        Plan {
+            excluded,
+            assume_no_exceptions,
+            ..Plan::default()
+        }
+    }
+
+    /// How many functions that were selected are left out because they are excluded.
+    pub fn left_out(&self) -> usize {
+        self.left_out.len()
+    }
+
     /// Selects what `patterns` match in `pid`, with no captures.
     pub fn add_process(
         &mut self,
@@ -108,6 +134,7 @@ impl Plan {
         shadow_stack: bool,
         policy: &Policy,
     ) -> Result<Vec<Item>, PlanError> {
+        let code_kb = mapped_code_kb(pid);
         let modules = locate::mapped_modules(pid)?;
         let mut opened = Vec::new();
         for module in &modules {
@@ -116,18 +143,37 @@ impl Plan {
                 Err(e) => self.refuse_module(module, &e),
             }
         }
-        let process = ProcessTraits {
-            throws: opened.iter().any(|(_, image, _)| image.throws_exceptions()),
-            shadow_stack,
+        sensitive::close(opened.iter().map(|(_, image, _)| &**image));
+        let images: Vec<&Image> = opened.iter().map(|(_, image, _)| &**image).collect();
+        let unwinding = match self.assume_no_exceptions {
+            true => None,
+            false => {
+                let hazards = Hazards::of(images.iter().copied());
+                let unwinding = Unwinding::of(&images, &hazards);
+                let kept = opened.iter().map(|(_, image, _)| image.clone()).collect();
+                self.watches
+                    .insert(pid, Watch::new(pid, &modules, kept, hazards, code_kb));
+                Some(unwinding)
+            }
         };
         let mut items = Vec::new();
-        let mut matched = 0usize;
-        for (module, image, ix) in &opened {
+        let (mut matched, mut excluded) = (0usize, 0usize);
+        for (n, (module, image, ix)) in opened.iter().enumerate() {
+            let process = ProcessTraits {
+                unwinding: unwinding.as_ref().map(|u| u.module(n)),
+                assume_no_exceptions: self.assume_no_exceptions,
+                shadow_stack,
+            };
             let base = basename(&module.path);
             for function in image.functions() {
                 let Some(wanted) = wanted(selections, base, function) else {
                     continue;
                 };
+                if self.excluded.iter().any(|p| p.matches(base, function)) {
+                    self.left_out.insert((*ix, function.svma));
+                    excluded += 1;
+                    continue;
+                }
                 matched += 1;
                 match accept(module, image, function, process) {
                     Ok((unit, pieces)) => {
@@ -160,11 +206,22 @@ impl Plan {
                 }
             }
         }
+        if matched == 0 && excluded > 0 {
+            return Err(PlanError::AllExcluded {
+                pid,
+                functions: excluded,
+            });
+        }
         if matched == 0 {
             return Err(self.nothing(pid, selections, &opened));
         }
         self.check_captured(pid, selections)?;
         Ok(items)
+    }
+
+    /// For the recorder: whether what `pid` loads later changes what was judged here.
+    pub fn watch(&self, pid: i32) -> Option<Watch> {
+        self.watches.get(&pid).cloned()
     }
 
     /// Taken out, to be put back: reading it borrows nothing of the plan.
@@ -322,7 +379,7 @@ pub fn accept<'a>(
     module: &MappedModule,
     image: &'a Image,
     function: &locate::Function,
-    process: ProcessTraits,
+    process: ProcessTraits<'_>,
 ) -> Result<(Unit, Vec<Piece<'a>>), WhyNot> {
     if module.text.iter().any(|t| t.shared) {
         return Err(WhyNot::NeverTouch(

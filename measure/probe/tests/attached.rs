@@ -3,6 +3,8 @@ use nix::libc;
 
 #[path = "attached/attaching.rs"]
 mod attaching;
+#[path = "attached/coroutine.rs"]
+mod coroutine;
 #[path = "attached/deep.rs"]
 mod deep;
 #[path = "attached/forked.rs"]
@@ -13,6 +15,12 @@ mod held;
 mod instructions;
 #[path = "attached/interrupted.rs"]
 mod interrupted;
+#[path = "attached/large.rs"]
+mod large;
+#[path = "attached/launched.rs"]
+mod launched;
+#[path = "attached/locked.rs"]
+mod locked;
 #[path = "attached/populated.rs"]
 mod populated;
 #[path = "attached/repatched.rs"]
@@ -25,8 +33,14 @@ mod ringless;
 mod seccomp;
 #[path = "attached/signalled.rs"]
 mod signalled;
+#[path = "attached/silent.rs"]
+mod silent;
+#[path = "attached/stale.rs"]
+mod stale;
 #[path = "attached/stopped.rs"]
 mod stopped;
+#[path = "attached/stops.rs"]
+mod stops;
 #[path = "attached/target.rs"]
 mod target;
 #[path = "attached/unloaded.rs"]

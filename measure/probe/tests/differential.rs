@@ -3,6 +3,7 @@
 use hopscope_event::FunctionId;
 use hopscope_probe::codegen::asm::{Asm, Zone};
 use hopscope_probe::codegen::probe::{Live, ProbeConfig};
+use hopscope_probe::codegen::slow::Slow;
 use hopscope_probe::locate::Image;
 use hopscope_probe::relocate::copy::{Copied, Copier};
 use hopscope_probe::relocate::unit::{Insn, Op, Piece, Unit};
@@ -92,6 +93,19 @@ impl Placed<'_> {
         self.decode(end - len)
     }
 
+    /// Where nothing was inserted, what follows an instruction is the copy of what followed it: the
+    /// way of a branch that is not taken too.
+    fn check_next(&self, insn: &Insn, at: u64, end: Option<u64>, name: &str) {
+        let inserted = match insn.op {
+            Op::ShortOnly { .. } => 7,
+            Op::Plain | Op::RipRelative { .. } | Op::Call { .. } | Op::JumpIf { .. } => 0,
+            Op::Jump { target } if self.unit.contains(target) => 0,
+            _ => return,
+        };
+        let next = self.decode(at).next_ip() + inserted;
+        assert_eq!(end.unwrap_or(next), next, "{name}: then another one");
+    }
+
     fn check(&self, insn: &Insn, original: &[u8], end: Option<u64>) {
         let at = self.at[&insn.svma];
         let here = self.decode(at);
@@ -101,6 +115,7 @@ impl Placed<'_> {
             insn.svma,
             &bytes[..16.min(bytes.len())]
         );
+        self.check_next(insn, at, end, &name);
         match insn.op {
             Op::Plain => assert_eq!(&bytes[..original.len()], original, "{name}"),
             Op::RipRelative { target, .. } => {
@@ -165,7 +180,7 @@ fn check_copy(unit: &Unit, pieces: &[Piece], bias: u64) {
     let mut copier = Copier {
         asm: &mut asm,
         config: &CONFIG,
-        slow,
+        slow: Slow::both(slow),
         copy: None,
     };
     let copied: Copied = copier
@@ -216,9 +231,10 @@ fn copies_decode_to_their_originals() {
         let Ok(image) = Image::open(path) else {
             continue;
         };
+        // Also what has landing pads, which users may ask for.
         let process = ProcessTraits {
-            throws: image.throws_exceptions(),
-            shadow_stack: false,
+            assume_no_exceptions: true,
+            ..ProcessTraits::default()
         };
         for function in image.functions() {
             functions += 1;

@@ -2,7 +2,7 @@
 use hopscope_event::record::{FunctionId, Kind};
 use hopscope_probe::codegen::asm::{Asm, Zone};
 use hopscope_probe::codegen::probe::{Live, ProbeConfig, Site, probe};
-use hopscope_probe::codegen::slow::{SlowConfig, claim};
+use hopscope_probe::codegen::slow::{Slow, SlowConfig, claim};
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Instruction};
 
 const CONFIG: ProbeConfig = ProbeConfig {
@@ -41,7 +41,7 @@ fn compare(name: &str, got: &str) {
 
 fn one_probe(config: ProbeConfig, kind: Kind, live: Live, red_zone: bool) -> String {
     let mut asm = Asm::new();
-    let slow = asm.label_at(0x1000);
+    let slow = Slow::both(asm.label_at(0x1000));
     let site = Site {
         function: FunctionId(5),
         kind,
@@ -91,6 +91,6 @@ fn slow_path() {
         ring_records_log2: 16,
         tid_at_fs: Some(0x2d0),
     };
-    claim(&mut asm, &config, entry);
+    claim(&mut asm, &config, entry, true);
     compare("slow_path", &disassemble(&asm.link(0x1000).unwrap()));
 }

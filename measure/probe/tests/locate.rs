@@ -4,6 +4,7 @@ use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::locate::{
     Function, Image, LocateError, NameSource, fuzz_image, mapped_modules,
 };
+use hopscope_probe::relocate::verdict::{ProcessTraits, accept};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -69,6 +70,99 @@ fn cold_pieces_belong_to_their_function_and_are_none_themselves() {
     assert!(stripped.functions().iter().all(|f| f.svma != cold));
 }
 
+/// `parts.S` whole and stripped, with the addresses of all that has a name.
+fn parts(test: &str) -> (Image, Image, impl Fn(&str) -> u64) {
+    let folder = folder(test);
+    let whole = compile(
+        &folder.join("whole"),
+        "gcc",
+        "parts.S",
+        &["-shared", "-nostdlib"],
+    );
+    let stripped = folder.join("stripped");
+    run("strip", &["-o"], &[&stripped, &folder.join("whole")]);
+    let data = std::fs::read(folder.join("whole")).unwrap();
+    let named: std::collections::HashMap<String, u64> = {
+        let file = object::File::parse(&*data).unwrap();
+        let symbols = object::Object::symbols(&file);
+        let pair = |s: object::Symbol| {
+            let name = object::ObjectSymbol::name(&s).unwrap().to_owned();
+            (name, object::ObjectSymbol::address(&s))
+        };
+        symbols.map(pair).collect()
+    };
+    let at = move |name: &str| named[name];
+    (whole, Image::open(&stripped).unwrap(), at)
+}
+
+#[test]
+fn what_is_only_jumped_to_is_a_part_also_without_a_name() {
+    let (_, stripped, at) = parts("nameless");
+    let functions: Vec<u64> = stripped.functions().iter().map(|f| f.svma).collect();
+    let mut expected = ["first", "second", "leaf", "pointed"].map(&at).to_vec();
+    expected.extend(["tail_called_twice", "leaf.cold.1"].map(&at));
+    expected.sort_unstable();
+    assert_eq!(functions, expected);
+    let parts_of = |name: &str| {
+        let is = |f: &&Function| f.svma == at(name);
+        let function = stripped.functions().iter().find(is).unwrap();
+        let mut parts: Vec<u64> = function.fragments.iter().map(|r| r.start).collect();
+        parts.sort_unstable();
+        parts
+    };
+    assert_eq!(parts_of("leaf"), [at("leaf.cold")]);
+    let expected = ["pointed.cold", "saved.cold"].map(&at);
+    assert_eq!(parts_of("pointed"), expected, "itself only pointed to");
+    let expected = ["frame_in_place", "tail_called_once", "behind_it"].map(&at);
+    assert_eq!(
+        parts_of("second"),
+        expected,
+        "a tail call that nobody else makes"
+    );
+    assert_eq!(parts_of("first"), [0; 0], "two jump into shared_part");
+    assert_eq!(parts_of("tail_called_twice"), [0; 0]);
+}
+
+#[test]
+fn entries_that_something_jumps_to_keep_the_red_zone() {
+    let (whole, stripped, at) = parts("jumped_to");
+    for (image, jumped_to, called) in [
+        (
+            &whole,
+            &["tail_called_twice", "behind_it"][..],
+            &["leaf", "pointed"][..],
+        ),
+        (
+            &stripped,
+            &["tail_called_twice", "pointed"],
+            &["leaf", "first"],
+        ),
+    ] {
+        let accepted = |name: &str| {
+            let is = |f: &&Function| f.svma == at(name);
+            let function = image.functions().iter().find(is).unwrap();
+            accept(image, function, ProcessTraits::default()).unwrap().0
+        };
+        for name in jumped_to {
+            assert!(accepted(name).red_zone_at_entry, "{name}");
+        }
+        for name in called {
+            assert!(!accepted(name).red_zone_at_entry, "{name}");
+        }
+    }
+}
+
+#[test]
+fn names_of_parts_and_the_unwind_table_are_both_heard() {
+    let (whole, _, at) = parts("named");
+    assert_eq!(named(&whole, "leaf.cold.1").svma, at("leaf.cold.1"));
+    assert_eq!(named(&whole, "leaf").fragments[0].start, at("leaf.cold"));
+    assert!(whole.functions().iter().all(|f| f.name != "leaf.cold"));
+    let part = named(&whole, "frame_in_place");
+    let verdict = accept(&whole, part, ProcessTraits::default()).map(drop);
+    assert_eq!(verdict.unwrap_err().class(), "not-called");
+}
+
 #[test]
 fn one_address_is_one_function() {
     let image = compile(&folder("alias").join("nf"), "gcc", "nf.c", &["-O2"]);
@@ -110,7 +204,7 @@ fn languages_are_demangled_and_matched_without_arguments() {
     assert_eq!(matching("Acl::match"), ["nf::Acl::match(int) const"]);
     assert_eq!(matching("_ZN2nf7guardedEi"), ["nf::guarded(int)"]);
     assert_eq!(matching("other!twice"), [""; 0]);
-    assert!(named(&image, "nf::guarded(int)").has_lsda && image.throws_exceptions());
+    assert!(named(&image, "nf::guarded(int)").has_lsda && image.unwinds().catches);
     assert!(!named(&image, "nf::Acl::match(int) const").has_lsda);
 }
 
@@ -192,7 +286,7 @@ fn other_machines_are_refused() {
 
 #[test]
 fn the_c_library_of_this_process() {
-    let listing = Listing::of_process(std::process::id() as i32).unwrap();
+    let listing = Listing::of_process(std::process::id() as i32, false).unwrap();
     let libc = listing
         .modules
         .iter()

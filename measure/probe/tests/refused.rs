@@ -2,6 +2,7 @@
 //! nothing else.
 use hopscope_probe::locate::Image;
 use hopscope_probe::relocate::refusal::Refusal;
+use hopscope_probe::relocate::sensitive::close;
 use hopscope_probe::relocate::unit::{Piece, Surroundings, Unit};
 use hopscope_probe::relocate::verdict::{ProcessTraits, accept};
 use std::path::{Path, PathBuf};
@@ -51,8 +52,14 @@ fn a_landing_mark_stays_where_it_is() {
 }
 
 fn build(flags: &[&str]) -> Image {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/targets/refused.S");
-    let name = format!("refused{}", flags.concat().replace(['/', ','], "_"));
+    compile("refused.S", flags)
+}
+
+fn compile(source: &str, flags: &[&str]) -> Image {
+    let name = format!("{source}{}", flags.concat().replace(['/', ','], "_"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/targets")
+        .join(source);
     let out: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut gcc = Command::new("gcc");
     gcc.args(["-nostdlib", "-nostartfiles"]).args(flags);
@@ -91,12 +98,50 @@ fn what_the_file_says_of_a_function() {
     assert_eq!(verdict(&image, "ordinary", shadowed), "accepted");
 }
 
+/// Behind a tail call dlsym looks at the caller of the one that jumped.
+#[test]
+fn callers_of_what_jumps_to_dlsym() {
+    for plt in ["-fplt", "-fno-plt"] {
+        let flags = ["-O2", "-shared", "-fPIC", plt];
+        let finder = compile("looks.c", &flags);
+        let user = compile("looks.c", &[&flags[..], &["-DUSER"]].concat());
+        let plain = ProcessTraits::default();
+        for name in ["find", "find_again", "through_two"] {
+            assert_eq!(verdict(&finder, name, plain), "caller-sensitive", "{name}");
+        }
+        for name in ["through_none", "through_that"] {
+            assert_eq!(verdict(&finder, name, plain), "accepted", "{name}");
+        }
+        assert_eq!(verdict(&user, "in_another_module", plain), "accepted");
+        close([&user, &finder].into_iter());
+        for name in ["pass_on", "in_another_module"] {
+            assert_eq!(verdict(&user, name, plain), "caller-sensitive", "{name}");
+        }
+        assert_eq!(verdict(&user, "unconcerned", plain), "accepted");
+        let known = finder.caller_sensitive();
+        let function = finder.functions().iter().find(|f| f.raw_name == "find");
+        assert_eq!(known.by_address(function.unwrap().svma), Some("dlsym"));
+    }
+}
+
 #[test]
 fn where_a_program_starts() {
     let image = build(&["-static", "-Wl,-e,ordinary"]);
     let plain = ProcessTraits::default();
     assert_eq!(verdict(&image, "ordinary", plain), "never-touch");
     assert_eq!(verdict(&image, "computed", plain), "accepted");
+}
+
+#[test]
+fn code_that_walks_its_own_stacks() {
+    for flags in [&["-DGO"][..], &["-DOCAML"], &["-DSTRIPPED_OCAML", "-s"]] {
+        let image = build(&[&["-shared"], flags].concat());
+        assert_eq!(
+            verdict(&image, "ordinary", ProcessTraits::default()),
+            "stack-walker",
+            "{flags:?}"
+        );
+    }
 }
 
 /// The loader and the unwinder are left alone as a whole.

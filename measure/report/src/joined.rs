@@ -5,6 +5,7 @@ mod json;
 pub use flows::{write_flows, write_flows_json};
 pub use json::write_packets_json;
 
+use crate::order::Sort;
 use crate::recording::Names;
 use crate::runs::root_text;
 use crate::units::{Scale, grouped, share};
@@ -30,6 +31,8 @@ pub struct PacketReport<'a> {
     pub packet_id: Option<&'a str>,
     /// Rows that are listed; `None` is all of them in JSON, and 20 for people.
     pub number: Option<usize>,
+    /// Of flows. `None`: what their packets cost themselves, where runs are known, else the 99th percentile.
+    pub flow_sort: Option<Sort>,
 }
 
 /// Of packets without stamps: what their times lie between, and what was seen beside that.

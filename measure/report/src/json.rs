@@ -4,6 +4,7 @@ use crate::order::sorted;
 use crate::recording::{Names, Recording};
 use crate::units::{Scale, TimeUnit};
 use crate::{Layout, View, tree};
+use hopscope_analyze::tree::Parent;
 use hopscope_analyze::{Corrected, Distribution, Group, Outcome, Quantile, Row};
 use hopscope_event::Refusal;
 use serde::{Serialize, Serializer};
@@ -184,6 +185,8 @@ fn row_object<'a>(
     o.time("total_raw", s.outer_ticks);
     o.time("self_raw", s.self_ticks);
     o.put("outermost_calls", s.outer_calls);
+    o.time("suspended", s.suspended_ticks);
+    o.put("suspended_calls", s.suspended_calls);
     o.distribution("total_raw", &s.inclusive);
     o.distribution("self_raw", &s.own);
     if off_cpu {
@@ -226,22 +229,27 @@ fn paths(
     scale: &Scale,
     view: View,
 ) -> io::Result<()> {
-    use hopscope_analyze::tree::Parent;
     let children = tree::children(names, outcome, view.sort);
     let roots = [Parent::Root, Parent::AfterGap, Parent::Beyond];
-    let list = |place| children.get(&place).into_iter().flatten().rev().copied();
+    let shown = tree::Shown::of(outcome, &children, view.paths);
+    let list = |place| {
+        let list = children.get(&place).into_iter().flatten().rev();
+        list.copied().filter(|ix| shown.is(*ix))
+    };
+    let rest = |out: &mut _, place| {
+        let hidden = shown.hidden(outcome, &children, place, outcome.correction.as_ref());
+        hidden.map_or(Ok(()), |h| more_paths(out, scale, place, h))
+    };
     let mut open: Vec<_> = roots.into_iter().rev().flat_map(list).collect();
+    for root in roots {
+        rest(out, root)?;
+    }
     while let Some(ix) = open.pop() {
         open.extend(list(Parent::Node(ix)));
         let node = outcome.tree.node(ix);
         let mut o = Object::new("path", scale);
         o.put("path", ix.0);
-        match node.parent {
-            Parent::Node(parent) => o.put("parent", parent.0),
-            Parent::Root => o.put("parent", Value::Null),
-            Parent::AfterGap => o.put("parent", "unknown_after_loss"),
-            Parent::Beyond => o.put("parent", "beyond_bounds"),
-        }
+        o.put("parent", parent(node.parent));
         o.put("function", names.qualified(node.function));
         o.put("function_id", node.function.0);
         o.put("entries", node.entries);
@@ -251,6 +259,9 @@ fn paths(
         o.put("tail_from_several", node.tail_from_several());
         o.time("total_raw", node.ticks);
         o.time("self_raw", node.self_ticks);
+        if shown.at_least(node) {
+            o.time("total_at_least", shown.total(ix));
+        }
         if node.calls > 0 {
             o.time("max_raw", i128::from(node.max_ticks));
         }
@@ -260,8 +271,34 @@ fn paths(
             o.corrected("self", c.own_sum(node.self_ticks, node.calls, node.callees));
         }
         line(out, &o)?;
+        rest(out, Parent::Node(ix))?;
     }
     Ok(())
+}
+
+fn parent(parent: Parent) -> Value {
+    match parent {
+        Parent::Node(parent) => json!(parent.0),
+        Parent::Root => Value::Null,
+        Parent::AfterGap => json!("unknown_after_loss"),
+        Parent::Beyond => json!("beyond_bounds"),
+    }
+}
+
+/// Paths that were not asked for, added up; times corrected where the probe cost is known.
+fn more_paths(
+    out: &mut impl Write,
+    scale: &Scale,
+    place: Parent,
+    hidden: tree::Hidden,
+) -> io::Result<()> {
+    let mut o = Object::new("more_paths", scale);
+    o.put("parent", parent(place));
+    o.put("paths", hidden.paths);
+    o.put("calls", hidden.calls);
+    o.time("total", hidden.total);
+    o.time("self", hidden.own);
+    line(out, &o)
 }
 
 fn summary(
@@ -298,6 +335,7 @@ fn summary(
     s.put("revived", o.revived);
     s.put("stacks_given_up", o.stacks_given_up);
     s.put("calls_beyond_tree", outcome.tree.beyond());
+    s.put("paths_dropped", outcome.tree.dropped_paths());
     s.put("corrected", outcome.correction.is_some());
     s.put("refused", recording.refusals.len());
     s.put("threads", threads);

@@ -39,6 +39,7 @@ pub use recording::{Names, Recording};
 pub use runs::{RunReport, write_runs, write_runs_json};
 pub use tail::{LateReport, write_tail, write_tail_json};
 pub use timeline::Timeline;
+pub use tree::PathLimits;
 pub use units::{Scale, TimeUnit};
 pub use words::{printable, utc};
 
@@ -58,6 +59,8 @@ pub struct View {
     pub layout: Layout,
     pub sort: Sort,
     pub time: TimeUnit,
+    /// Of a tree.
+    pub paths: PathLimits,
 }
 
 /// Where the numbers come from, for people: begins every report.
@@ -96,7 +99,7 @@ pub fn write_text(
             };
             table::write(out, &names, outcome, &scale, shown)?;
         }
-        Layout::Tree => tree::write(out, &names, outcome, &scale, view.sort)?,
+        Layout::Tree => tree::write(out, &names, outcome, &scale, view.sort, view.paths)?,
     }
     losses::write(out, recording, &names, outcome)
 }

@@ -1,5 +1,7 @@
 //! What the numbers do not contain: open, lost, cut, refused. Lines whose count is 0 are left out,
 //! except the identity itself.
+mod hints;
+
 use crate::recording::{Names, Recording};
 use crate::units::grouped;
 use crate::words::printable;
@@ -104,6 +106,10 @@ pub(crate) fn write(
                 .sum(),
             "calls in whose time context switches were lost: more of it may be off CPU",
         ),
+        (
+            outcome.rows.iter().map(|r| r.stats.suspended_calls).sum(),
+            "calls were suspended while other stacks of their thread ran: that time is in total, not in self",
+        ),
         (negative(|s| &s.own), "own times are negative as measured"),
         (
             negative(|s| &s.inclusive_corrected),
@@ -121,6 +127,7 @@ pub(crate) fn write(
     for (count, what) in lines.iter().filter(|(count, _)| *count > 0) {
         writeln!(out, "{:>14}  {what}", n(*count))?;
     }
+    hints::write(out, recording, names, outcome)?;
     for (thread, odd) in outcome.threads.iter().filter(|(_, o)| o.lost + o.torn > 0) {
         let name = names.thread(*thread);
         writeln!(

@@ -2,7 +2,7 @@
 use crate::order::{Sort, own, row_name, sorted, total};
 use crate::recording::Names;
 use crate::units::{Scale, grouped, share};
-use hopscope_analyze::{Corrected, Distribution, Group, Outcome, Row};
+use hopscope_analyze::{Corrected, Distribution, Group, Outcome, ROWS_MAX, Row};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -38,11 +38,20 @@ pub(crate) fn write(
     }
     for (place, ((process, thread), rows)) in parts.into_iter().enumerate() {
         let process = process.map(|ix| names.process(ix));
-        let heading: Vec<_> = thread
+        let mut heading: Vec<_> = thread
             .map(|ix| names.thread(ix))
             .into_iter()
             .chain(process)
             .collect();
+        if heading.is_empty()
+            && outcome.rows.len() >= ROWS_MAX
+            && matches!(shown.group, Group::Thread | Group::Process)
+        {
+            heading.push(format!(
+                "all others together, beyond {} rows",
+                grouped(ROWS_MAX as u64)
+            ));
+        }
         if !heading.is_empty() {
             let gap = if place > 0 { "\n" } else { "" };
             writeln!(out, "{gap}{}", heading.join(" of "))?;
@@ -97,6 +106,12 @@ fn part(
         };
         block[0][0] = calls;
         block[0][NAME] = name;
+        if s.suspended_ticks > 0 {
+            let mut cells = Cells::default();
+            cells[1] = "suspended".to_owned();
+            cells[2] = scale.text(s.suspended_ticks);
+            block.push(cells);
+        }
         if off_cpu {
             // Beside the times as measured, of which it is a part.
             let raw = usize::from(correction.is_some());

@@ -20,6 +20,12 @@ fn place_text(names: &Names<'_>, place: Place) -> String {
 pub(crate) fn cause_text(names: &Names<'_>, cause: Cause) -> String {
     match cause {
         Cause::SlowFunction(place) => format!("slow function {}", place_text(names, place)),
+        Cause::RareFunction(place) => {
+            format!(
+                "rare function {} holds up packets",
+                place_text(names, place)
+            )
+        }
         Cause::ExpensiveInput(place) => format!("expensive input for {}", place_text(names, place)),
         Cause::Burst => "burst of arrivals".to_owned(),
         Cause::BigBatch => "big batch".to_owned(),
@@ -184,6 +190,25 @@ impl Words<'_> {
                 self.time(ticks),
                 self.time(ordinary_ticks)
             ),
+            Evidence::Rare {
+                run,
+                ticks,
+                in_run,
+                runs,
+                of,
+            } => {
+                let (when, also) = match in_run {
+                    true => ("in", "in"),
+                    false => ("between the runs, before", "before"),
+                };
+                format!(
+                    "it took {} {when} run {}; it is called {also} {} of {} runs with packets",
+                    self.time(ticks),
+                    run.0,
+                    grouped(runs),
+                    grouped(of)
+                )
+            }
             Evidence::Arrivals {
                 packets,
                 within_ticks,

@@ -1,4 +1,9 @@
 //! Call paths, each below its caller with its share of the caller's time.
+mod limits;
+
+pub use limits::PathLimits;
+pub(crate) use limits::{Hidden, Shown};
+
 use crate::order::Sort;
 use crate::recording::Names;
 use crate::units::{Scale, grouped, share};
@@ -30,8 +35,9 @@ pub(crate) fn children(names: &Names<'_>, outcome: &Outcome, sort: Sort) -> Chil
             .or_default()
             .push(NodeIx(ix as u32));
     }
-    let size = |node: &Node| match sort {
-        Sort::Total => total(node, correction),
+    let totals = limits::totals(outcome, &children);
+    let size = |ix: NodeIx, node: &Node| match sort {
+        Sort::Total => totals[ix.0 as usize],
         Sort::SelfTime => own(node, correction),
         Sort::Calls => i128::from(node.entries),
         // Paths keep no distribution; the mean orders as well as anything.
@@ -43,7 +49,7 @@ pub(crate) fn children(names: &Names<'_>, outcome: &Outcome, sort: Sort) -> Chil
         list.sort_by_cached_key(|ix| {
             let node = outcome.tree.node(*ix);
             (
-                std::cmp::Reverse(size(node)),
+                std::cmp::Reverse(size(*ix, node)),
                 names.qualified(node.function),
                 *ix,
             )
@@ -52,12 +58,28 @@ pub(crate) fn children(names: &Names<'_>, outcome: &Outcome, sort: Sort) -> Chil
     children
 }
 
+/// Rows for people, if they do not say.
+const LISTED: usize = 1000;
+
+const TITLES: [(Parent, &str); 3] = [
+    (Parent::Root, ""),
+    (
+        Parent::AfterGap,
+        "callers unknown, records before were lost:",
+    ),
+    (
+        Parent::Beyond,
+        "too deep, or dropped for lack of room, by function only:",
+    ),
+];
+
 pub(crate) fn write(
     out: &mut impl Write,
     names: &Names<'_>,
     outcome: &Outcome,
     scale: &Scale,
     sort: Sort,
+    limits: PathLimits,
 ) -> io::Result<()> {
     let correction = outcome.correction.as_ref();
     let children = children(names, outcome, sort);
@@ -65,6 +87,12 @@ pub(crate) fn write(
     if !outcome.tree.nodes().iter().any(shown) {
         return writeln!(out, "no calls");
     }
+    let limits = PathLimits {
+        number: limits.number.or(Some(LISTED)),
+        ..limits
+    };
+    let shown = Shown::of(outcome, &children, limits);
+    missing(out, outcome, &children, &shown)?;
     match correction {
         Some(_) => writeln!(out, "times are corrected for the median probe cost")?,
         None => writeln!(out, "times are not corrected")?,
@@ -74,43 +102,50 @@ pub(crate) fn write(
         "{:>13} {:>8} {:>13} {:>11} {:>13}  call path",
         "total", "share", "self", "calls", "max raw"
     )?;
-    for (place, title) in [
-        (Parent::Root, ""),
-        (
-            Parent::AfterGap,
-            "callers unknown, records before were lost:",
-        ),
-        (
-            Parent::Beyond,
-            "too deep or too many paths, by function only:",
-        ),
-    ] {
+    for (place, title) in TITLES {
         let Some(list) = children.get(&place) else {
             continue;
         };
         if !title.is_empty() {
             writeln!(out, "{title}")?;
         }
-        let whole = list
-            .iter()
-            .map(|ix| total(outcome.tree.node(*ix), correction))
-            .sum();
-        // A stack of our own: paths may be deeper than ours.
-        let mut open: Vec<_> = list.iter().rev().map(|ix| (*ix, 0usize, whole)).collect();
-        while let Some((ix, depth, parent_total)) = open.pop() {
+        let whole = list.iter().map(|ix| shown.total(*ix)).sum();
+        let rest = |place: Parent, depth: usize, whole: i128| {
+            let hidden = shown.hidden(outcome, &children, place, correction);
+            hidden.map(|hidden| (Line::Rest(hidden), depth, whole))
+        };
+        // A stack of our own: paths may be deeper than ours. What is added up comes last.
+        let lines = |list: &[NodeIx], depth: usize, whole: i128| -> Vec<_> {
+            let paths = list.iter().rev().filter(|ix| shown.is(**ix));
+            paths.map(|ix| (Line::Path(*ix), depth, whole)).collect()
+        };
+        let mut open: Vec<_> = rest(place, 0, whole).into_iter().collect();
+        open.extend(lines(list, 0, whole));
+        while let Some((line, depth, parent_total)) = open.pop() {
+            let ix = match line {
+                Line::Path(ix) => ix,
+                Line::Rest(hidden) => {
+                    added_up(out, scale, &hidden, depth, parent_total)?;
+                    continue;
+                }
+            };
             let node = outcome.tree.node(ix);
-            let all = total(node, correction);
+            let all = shown.total(ix);
+            open.extend(rest(Parent::Node(ix), depth + 1, all));
             if let Some(list) = children.get(&Parent::Node(ix)) {
-                open.extend(list.iter().rev().map(|ix| (*ix, depth + 1, all)));
+                open.extend(lines(list, depth + 1, all));
             }
             let max = match node.calls {
                 0 => "-".to_owned(),
                 _ => scale.text(i128::from(node.max_ticks)),
             };
+            let at_least = match shown.at_least(node) {
+                true => format!(">= {}", scale.text(all)),
+                false => scale.text(all),
+            };
             writeln!(
                 out,
-                "{:>13} {:>8} {:>13} {:>11} {:>13}  {:indent$}{}{}",
-                scale.text(all),
+                "{at_least:>13} {:>8} {:>13} {:>11} {:>13}  {:indent$}{}{}",
                 share(all, parent_total),
                 scale.text(own(node, correction)),
                 grouped(node.calls),
@@ -121,6 +156,94 @@ pub(crate) fn write(
                 indent = depth * 2,
             )?;
         }
+    }
+    Ok(())
+}
+
+enum Line {
+    Path(NodeIx),
+    Rest(Hidden),
+}
+
+fn added_up(
+    out: &mut impl Write,
+    scale: &Scale,
+    hidden: &Hidden,
+    depth: usize,
+    whole: i128,
+) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:>13} {:>8} {:>13} {:>11} {:>13}  {:indent$}({} more paths)",
+        scale.text(hidden.total),
+        share(hidden.total, whole),
+        scale.text(hidden.own),
+        grouped(hidden.calls),
+        "",
+        "",
+        grouped(hidden.paths),
+        indent = depth * 2,
+    )
+}
+
+/// What the tree below lacks.
+fn missing(
+    out: &mut impl Write,
+    outcome: &Outcome,
+    children: &Children,
+    shown: &Shown,
+) -> io::Result<()> {
+    let nodes = outcome.tree.nodes();
+    let all: u64 = nodes.iter().map(|n| n.entries).sum();
+    let of = |place: Parent| -> u64 {
+        let mut open: Vec<NodeIx> = children.get(&place).cloned().unwrap_or_default();
+        let mut entries = 0;
+        while let Some(ix) = open.pop() {
+            entries += outcome.tree.node(ix).entries;
+            open.extend(children.get(&Parent::Node(ix)).into_iter().flatten());
+        }
+        entries
+    };
+    let unfinished: u64 = nodes
+        .iter()
+        .map(|n| n.entries.saturating_sub(n.calls))
+        .sum();
+    let beyond = match outcome.tree.dropped_paths() {
+        0 => "calls lack their path, being too deep: by function, at the end".to_owned(),
+        n => format!(
+            "calls lack their path: the tree was full, and {} times the path with the least time was \
+             dropped; by function, at the end",
+            grouped(n)
+        ),
+    };
+    let lines = [
+        (
+            of(Parent::AfterGap),
+            "calls lack their callers: records before them were lost".to_owned(),
+        ),
+        (of(Parent::Beyond), beyond),
+        (
+            unfinished,
+            "calls have no known end; of them counts what they called: >=".to_owned(),
+        ),
+    ];
+    for (calls, what) in lines.iter().filter(|(calls, _)| *calls > 0) {
+        let share = share((*calls).into(), all.into());
+        writeln!(
+            out,
+            "{:>14}  {what} ({share} of all calls)",
+            grouped(*calls)
+        )?;
+    }
+    let left_out = nodes.len() as u64 - shown.count();
+    if left_out > 0 {
+        writeln!(
+            out,
+            "{:>14}  paths of {} are shown, those with most time; the others are added up. -n, --depth and \
+             --min-share choose",
+            grouped(shown.count()),
+            grouped(nodes.len() as u64)
+        )?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use hopscope_event::{
 use hopscope_event::{
     RecordingMeta, Stamp, StampFlags, StreamEntry, StreamIx, ThreadIx, Tsc, Value,
 };
-use hopscope_report::{Event, EventWriter, Layout, Names, PacketWriter, Scale, Sort};
+use hopscope_report::{Event, EventWriter, Layout, Names, PacketWriter, PathLimits, Scale, Sort};
 use hopscope_report::{Streams, TimeUnit, View};
 use sample::Sample;
 use std::path::Path;
@@ -33,6 +33,7 @@ fn view(layout: Layout) -> View {
         layout,
         sort: Sort::Total,
         time: TimeUnit::Ns,
+        paths: PathLimits::default(),
     }
 }
 
@@ -70,6 +71,35 @@ fn by_module_in_ticks() {
         ..view(Layout::Rows(Group::Module))
     };
     check("module.txt", text(&Sample::new(), Group::Module, view));
+}
+
+/// A main loop that a loss cut has the time of what it called, and comes first; what is not shown is added
+/// up; and what would lose less is said.
+#[test]
+fn a_tree_of_a_lossy_recording_in_few_lines() {
+    use Kind::{Entry, Exit};
+    let mut sample = Sample::new();
+    let events = [
+        (3_000_000, Entry, 4, 0),
+        (3_000_100, Entry, 1, 1),
+        (3_900_000, Exit, 1, 1),
+    ];
+    let (long, more) = (
+        sample::records(&events),
+        sample::records(&[(3_950_000, Exit, 4, 0)]),
+    );
+    sample.batches.push((ThreadIx(0), 1001, 0, long));
+    sample.batches.push((ThreadIx(0), 71_004, 70_000, more));
+    let few = View {
+        paths: PathLimits {
+            depth: Some(2),
+            min_share_ppm: 0,
+            number: Some(4),
+        },
+        ..view(Layout::Tree)
+    };
+    check("tree_few.txt", text(&sample, Group::Function, few));
+    check("tree_few.jsonl", json(&sample, Group::Function, few));
 }
 
 #[test]

@@ -121,6 +121,7 @@ fn make() -> Made {
             values,
             off_cpu_ticks: 0,
             calls_left_out: 0,
+            outside: Vec::new(),
         });
         next += n;
     }
@@ -293,10 +294,16 @@ fn packets_with_and_without_stamps() {
             runs: Some((&root, &counts)),
             packet_id: Some("frame->seq"),
             number: Some(4),
+            flow_sort: None,
         };
         let mut out = Vec::new();
         hopscope_report::write_packets(&mut out, &report).expect("to memory");
         check(&format!("{name}.txt"), out);
+        if between.is_none() {
+            let mut out = Vec::new();
+            hopscope_report::write_flows(&mut out, &report).expect("to memory");
+            check("flows.txt", out);
+        }
         let mut out = Vec::new();
         hopscope_report::write_packets_json(&mut out, &report).expect("to memory");
         check(&format!("{name}.jsonl"), out);

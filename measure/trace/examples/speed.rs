@@ -173,6 +173,7 @@ fn write(records: &[Record]) -> Result<Vec<u8>, Box<dyn Error>> {
         calls_unmeasured: Some(0),
         attach_pause_ns: Vec::new(),
         detach_pause_ns: Vec::new(),
+        stops: Default::default(),
         recorder_cpu_ns: Some(0),
         notes: Vec::new(),
     };

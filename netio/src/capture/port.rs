@@ -5,6 +5,7 @@ use crate::{Capabilities, Counters, Direction, Frame, Offload, Outgoing, PacketI
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,12 +19,19 @@ pub enum CaptureWriter {
 }
 
 impl CaptureWriter {
-    /// Replaces what was at `path`.
+    /// Replaces what was at `path`; only its owner may read a new file.
     ///
     /// # Errors
     /// The file cannot be made or written.
     pub fn create(path: &Path) -> io::Result<CaptureWriter> {
-        let out = BufWriter::new(File::create(path)?);
+        let out = BufWriter::new(
+            File::options()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(path)?,
+        );
         if path.extension().is_some_and(|ext| ext == "pcap") {
             return Ok(CaptureWriter::Classic(PcapWriter::new(out)?));
         }

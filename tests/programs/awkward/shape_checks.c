@@ -16,6 +16,7 @@ long tail_conditional(long), tail_register(long, unary), tail_memory(long, unary
 long tail_rip_memory(long), tail_plt(long), tail_got(long), table_of_offsets(long);
 long table_of_addresses(long), flags_result(long, long), ipa_callee(long), ipa_caller(long);
 long table_to_entry(long, long), red_zone_leaves(long), red_zone_left_for(long);
+long red_zone_jumps(long), split_leaf(long);
 long red_zone(long), red_zone_table(long, long), flags_across_table(long), loops_and_jrcxz(long);
 long ret_imm16(void), rep_ret(long), bnd_prefixed(long), falls_through(long), fallen_into(long);
 unsigned data_after_ret(long);
@@ -72,6 +73,11 @@ static int check_red_zone(void) { return red_zone(10) == 33; }
 static int check_table_to_entry(void) { return table_to_entry(3, 2) == 23; }
 static int check_red_zone_leaves(void) {
   return red_zone_leaves(10) == 21 && red_zone_leaves(11) == 23 && red_zone_left_for(5) == 10;
+}
+static int check_red_zone_jumps(void) { return red_zone_jumps(10) == 21 && red_zone_jumps(11) == 23; }
+static int check_split_leaf(void) {
+  return split_leaf(5) == 10 && split_leaf(-5) == -10 && split_leaf(-10) == 990 &&
+         split_leaf(-200) == 4294967096;
 }
 static int check_red_zone_table(void) {
   return red_zone_table(0, 10) == 46 && red_zone_table(1, 10) == 1046;
@@ -135,6 +141,8 @@ const struct check shape_checks[] = {
     {"red_zone", check_red_zone, {{"red_zone", 1}}},
     {"table_to_entry", check_table_to_entry, {{"table_to_entry", 3}}},
     {"red_zone_leaves", check_red_zone_leaves, {{"red_zone_leaves", 2}, {"red_zone_left_for", 1}}},
+    {"red_zone_jumps", check_red_zone_jumps, {{"red_zone_jumps", 2}, {"red_zone_entered", 2}}},
+    {"split_leaf", check_split_leaf, {{"split_leaf", 4}, {"beside_cold", 1}}},
     {"red_zone_table", check_red_zone_table, {{"red_zone_table", 2}}},
     {"flags_across_table", check_flags_across_table, {{"flags_across_table", 4}, {"carry_in", 6}}},
     {"loops_and_jrcxz", check_loops_and_jrcxz, {{"loops_and_jrcxz", 2}}},

@@ -319,6 +319,53 @@ FUNCTION red_zone_table
   .text
 END red_zone_table
 
+/* The same at an entry: a part that has a name of its own. */
+  .p2align 4
+FUNCTION red_zone_jumps
+  mov %rdi, -8(%rsp)
+  lea 1(%rdi), %rax
+  mov %rax, -128(%rsp)
+  test $1, %dil
+  jnz red_zone_entered
+  jmp red_zone_entered
+END red_zone_jumps
+
+  .p2align 4
+FUNCTION red_zone_entered
+  mov -8(%rsp), %rax
+  add -128(%rsp), %rax
+  ret
+END red_zone_entered
+
+/* A leaf with a part elsewhere, and the red zone live across. The part leaves in two ways that are
+ * not always taken. */
+  .p2align 4
+FUNCTION split_leaf
+  mov %rdi, -8(%rsp)
+  mov %rdi, -128(%rsp)
+  test %rdi, %rdi
+  js split_leaf.cold
+.Lsplit_back:
+  mov -8(%rsp), %rax
+  add -128(%rsp), %rax
+  ret
+END split_leaf
+  .section .text.unlikely, "ax", @progbits
+  .type split_leaf.cold, @function
+split_leaf.cold:
+  .cfi_startproc
+  cmp $-100, %rdi
+  jl three_bytes
+  lea 10(%rdi), %rcx
+  jrcxz beside_cold
+  jmp .Lsplit_back
+END split_leaf.cold
+FUNCTION beside_cold
+  lea 1000(%rdi), %rax
+  ret
+END beside_cold
+  .text
+
 /* A computed jump to its own entry: each is a call. */
   .p2align 4
 FUNCTION table_to_entry

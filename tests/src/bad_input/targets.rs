@@ -2,11 +2,13 @@
 use super::steady::Steady;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
+use hopscope_tests::mapped::mapped;
 use hopscope_tests::{Requirement, Suite, Target, hopscope, hopscope_bin, scratch};
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -31,6 +33,7 @@ pub(super) fn register(suite: &mut Suite) {
         limited("memory")
     });
     suite.case("bad_input::command_not_found", &[], command_not_found);
+    suite.case("bad_input::command_of_32_bits", &[Ia32], command_of_32_bits);
 }
 
 fn no_such_process() -> Result<()> {
@@ -117,7 +120,7 @@ fn second_recorder() -> Result<()> {
     // What the user started is the guardian; the recorder is its child. Either pid will do.
     let pid = first.pid();
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
-    let refused = steady.record(&["steady_step"])?;
+    let refused = steady.record_to(&dir.join("second.hop"), &["steady_step"])?;
     let said = |pid: &str| refused.stderr.contains(&format!("pid {pid}"));
     ensure!(
         said(&pid.to_string()) || children.split_whitespace().any(said),
@@ -149,10 +152,42 @@ fn no_permission() -> Result<()> {
 }
 
 /// It only waits for a signal.
-fn process_of_32_bits() -> Result<()> {
+fn program_of_32_bits() -> Result<PathBuf> {
     let path = scratch().join("elf32");
     std::fs::write(&path, hopscope_tests::requirement::elf32_pause())?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
+    Ok(path)
+}
+
+fn command_of_32_bits() -> Result<()> {
+    let path = program_of_32_bits()?;
+    command_refused(&path, &["64-bit", "elf32"])
+}
+
+/// The last line is hopscope's, and no file is left.
+fn command_refused(command: &Path, reasons: &[&str]) -> Result<()> {
+    let output = command.with_extension("hop");
+    let (command, name) = (command.to_str().context("path")?, output.to_str());
+    let words = [
+        "record",
+        "-f",
+        "*",
+        "-o",
+        name.context("path")?,
+        "--",
+        command,
+    ];
+    let out = hopscope(&words)?.expect_code(125)?;
+    let line = out.stderr.lines().last().context("nothing said")?;
+    for reason in reasons {
+        ensure!(line.contains(reason), "no `{reason}` in: {line}");
+    }
+    ensure!(line.starts_with("hopscope: ") && !output.exists(), "{line}");
+    Ok(())
+}
+
+fn process_of_32_bits() -> Result<()> {
+    let path = program_of_32_bits()?;
     let target = Target::spawn_now(&mut Command::new(&path))?;
     let pid = target.pid().to_string();
     hopscope(&["record", "-p", &pid, "-f", "*"])?.expect_refusal(&["32"])?;
@@ -171,8 +206,8 @@ fn limited(what: &str) -> Result<()> {
     if out.code != Some(0) {
         out.expect_refusal(&[&steady.pid()])?;
     }
-    let maps = std::fs::read_to_string(format!("/proc/{}/maps", steady.pid()))?;
-    ensure!(!maps.contains("hopscope"), "left mapped: {maps}");
+    let left = mapped(steady.pid().parse()?)?;
+    ensure!(left.is_empty(), "left mapped: {left:?}");
     steady.unharmed()
 }
 

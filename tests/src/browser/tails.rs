@@ -27,7 +27,7 @@ pub(super) fn causes() -> Result<()> {
 
 /// What would be invisible is shown as such.
 fn name() -> String {
-    HOSTILE.replace(['\u{2028}', '\u{202e}'], "\u{fffd}")
+    hopscope_event::Printable::new(HOSTILE).to_string()
 }
 
 /// The planted cause comes first; its packets are most of the late ones.

@@ -194,10 +194,12 @@ fn rows_text(rows: &[Value]) -> String {
 
 fn planted() -> Result<()> {
     let cables = Cables::lay()?;
-    let each = counts().pick(4, 20u64);
+    // One of each tells that all are found; where one was not, whether that is rare enough.
+    let (mut each, enough) = (counts().pick(1, 20u64), counts().pick(4, 20));
     let mut said: BTreeMap<&str, BTreeMap<String, u64>> = BTreeMap::new();
     let (mut right, mut wrong) = (0, Vec::new());
-    for seed in 0..each {
+    let mut seed = 0;
+    while seed < each {
         for (plant, cause, function) in &PLANTS {
             let recorded = record_undisturbed(&cables, plant, seed, FUNCTIONS)?;
             let rows = tail(&recorded, plant.above)?;
@@ -208,9 +210,13 @@ fn planted() -> Result<()> {
             *said.entry(plant.name).or_default().entry(text).or_default() += 1;
             match first["cause"] == *cause && its {
                 true => right += 1,
-                false => wrong.push(format!("{}, seed {seed}: {}", plant.name, rows_text(&rows))),
+                false => {
+                    wrong.push(format!("{}, seed {seed}: {}", plant.name, rows_text(&rows)));
+                    each = enough;
+                }
             }
         }
+        seed += 1;
     }
     let all = each * PLANTS.len() as u64;
     println!("first in {right} of {all}; what came first: {said:#?}");
@@ -223,12 +229,12 @@ fn planted() -> Result<()> {
 }
 
 /// What the machine does to the generator, to the way out or to the firewall's processor is there
-/// and may be said. Of the firewall and the order of the packets there is nothing to say. Four recordings do not tell
+/// and may be said. Of the firewall and the order of the packets there is nothing to say. Two recordings do not tell
 /// one in twenty from one in a hundred: where one of them named something, there are twenty.
 fn control() -> Result<()> {
     const ENOUGH: u64 = 20;
     let cables = Cables::lay()?;
-    let mut each = counts().pick(4, ENOUGH);
+    let mut each = counts().pick(2, ENOUGH);
     let mut wrong = Vec::new();
     let mut seed = 0;
     while seed < each {

@@ -1,6 +1,9 @@
 //! The runner fails what fails: a required skip, a wrong answer, a panic, a hang.
 use anyhow::{Result, bail, ensure};
 use hopscope_tests::{Requirement, Suite, Target, hopscope_bin, scratch};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// Skipped wherever there is no python3.
@@ -13,6 +16,11 @@ pub(super) fn register(suite: &mut Suite) {
         "house::a_required_skip_fails",
         &[Requirement::Root],
         required_skip,
+    );
+    suite.case(
+        "house::a_requirement_is_looked_at_once",
+        &[],
+        looked_at_once,
     );
     suite
         .case("house::failing_cases_fail", &[], failing_cases)
@@ -84,6 +92,22 @@ fn required_skip() -> Result<()> {
     Ok(())
 }
 
+/// Some start programs that take seconds to say.
+fn looked_at_once() -> Result<()> {
+    let dir = scratch();
+    let (readers, asked) = (dir.join("readers"), dir.join("asked"));
+    let script = format!("#!/bin/sh\necho once >> {}\nexit 1\n", asked.display());
+    std::fs::write(&readers, script)?;
+    std::fs::set_permissions(&readers, Permissions::from_mode(0o755))?;
+    let mut command = itself_in(&dir, "export::parquet_", "");
+    let out = command.env("HOPSCOPE_READERS", &readers).output()?;
+    let said = String::from_utf8_lossy(&out.stdout);
+    ensure!(said.ends_with("0 passed, 0 failed, 2 skipped\n"), "{said}");
+    let asked = std::fs::read_to_string(asked)?;
+    ensure!(asked.lines().count() == 1, "asked: {asked}");
+    Ok(())
+}
+
 /// On a machine where no program can be found.
 fn run_without_programs(required: &str) -> Result<Output> {
     Ok(itself(SAMPLE, required)
@@ -93,7 +117,10 @@ fn run_without_programs(required: &str) -> Result<Output> {
 
 /// This runner, over the cases that `filter` names.
 fn itself(filter: &str, required: &str) -> Command {
-    let dir = scratch();
+    itself_in(&scratch(), filter, required)
+}
+
+pub(super) fn itself_in(dir: &Path, filter: &str, required: &str) -> Command {
     let list = dir.join("required");
     std::fs::write(&list, required).expect("writing to the scratch directory");
     let mut command = Command::new(std::env::current_exe().expect("our own path"));

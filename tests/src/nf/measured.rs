@@ -140,16 +140,12 @@ pub(super) fn bare_and_measured(
     let measured = record.output()?;
     let said = String::from_utf8_lossy(&measured.stderr);
     ensure!(measured.status.success(), "{}: {said}", measured.status);
-    // The command's output comes first, the recorder's summary is the last line.
-    let both = String::from_utf8(measured.stdout)?;
-    let end = both.trim_end().rfind('\n').map_or(0, |at| at + 1);
+    // The command's output is on stdout, the recorder's summary is the last line on stderr.
+    let summary = said.lines().last().context("a summary")?;
     let result = Measured {
-        summary: recording::summary(&both[end..])?,
+        summary: recording::summary(summary)?,
         report: Report::read(trace)?,
     };
-    Ok((
-        String::from_utf8(bare.stdout)?,
-        both[..end].to_owned(),
-        result,
-    ))
+    let measured = String::from_utf8(measured.stdout)?;
+    Ok((String::from_utf8(bare.stdout)?, measured, result))
 }

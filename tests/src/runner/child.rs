@@ -3,9 +3,12 @@ use super::CASE;
 use super::report::Outcome;
 use crate::Suite;
 use crate::paths::target_dir;
+use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::time::TimeVal;
 use nix::unistd::Pid;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,7 +20,13 @@ pub(super) fn run_inside(suite: &Suite, name: &str) -> ExitCode {
         eprintln!("no proof is called {name}");
         return ExitCode::from(2);
     };
-    match (case.run)() {
+    let result = (case.run)();
+    // For the report only: a case that is killed has none.
+    let _ = std::fs::write(
+        log_of(name).with_extension("cpu"),
+        cpu_seconds().to_string(),
+    );
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error:#}");
@@ -26,7 +35,29 @@ pub(super) fn run_inside(suite: &Suite, name: &str) -> ExitCode {
     }
 }
 
+/// What this process and all that it waited for have used.
+fn cpu_seconds() -> f64 {
+    let of = |who| {
+        getrusage(who).map_or(0.0, |usage| {
+            let seconds = |t: TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
+            seconds(usage.user_time()) + seconds(usage.system_time())
+        })
+    };
+    of(UsageWho::RUSAGE_SELF) + of(UsageWho::RUSAGE_CHILDREN)
+}
+
+fn log_of(name: &str) -> PathBuf {
+    let logs = target_dir().join("test-logs");
+    logs.join(name.replace([':', '/', ' '], "_"))
+}
+
+pub(super) fn used_cpu_seconds(name: &str) -> Option<f64> {
+    let said = std::fs::read_to_string(log_of(name).with_extension("cpu"));
+    said.ok()?.parse().ok()
+}
+
 pub(super) fn run_outside(name: &str, watchdog: Duration, nocapture: bool) -> Outcome {
+    let _ = std::fs::remove_file(log_of(name).with_extension("cpu"));
     match try_run(name, watchdog, nocapture) {
         Ok(outcome) => outcome,
         Err(error) => Outcome::Failed(format!("the runner itself: {error:#}")),
@@ -34,9 +65,8 @@ pub(super) fn run_outside(name: &str, watchdog: Duration, nocapture: bool) -> Ou
 }
 
 fn try_run(name: &str, watchdog: Duration, nocapture: bool) -> anyhow::Result<Outcome> {
-    let logs = target_dir().join("test-logs");
-    std::fs::create_dir_all(&logs)?;
-    let log = logs.join(name.replace([':', '/', ' '], "_"));
+    std::fs::create_dir_all(target_dir().join("test-logs"))?;
+    let log = log_of(name);
     let mut command = Command::new(std::env::current_exe()?);
     command
         .env(CASE, name)

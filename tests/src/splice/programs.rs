@@ -2,7 +2,7 @@
 use super::scene::{Done, dir, splice, text};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run as command;
-use hopscope_tests::{counts, programs, target_dir};
+use hopscope_tests::{counts, programs};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
@@ -141,7 +141,7 @@ pub(super) fn go() -> Result<()> {
 }
 
 fn built_by_go(source: &str) -> Result<PathBuf> {
-    let folder = target_dir().join("test-programs");
+    let folder = hopscope_tests::paths::built_programs();
     std::fs::create_dir_all(&folder)?;
     let out = folder.join(source.trim_end_matches(".go").to_owned() + "-go");
     let go = hopscope_tests::requirement::go().context("no go")?;

@@ -1,6 +1,7 @@
 //! Copies that cannot be taken away: how much of them may gather, and how they go.
 use crate::recording::command;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use hopscope_tests::mapped::mapped;
 use hopscope_tests::{Requirement, Suite, Target, command::run, compile, hopscope, scratch};
 use std::process::Command;
 
@@ -17,16 +18,9 @@ pub(super) fn register(suite: &mut Suite) {
 
 /// KiB of copies in the process.
 fn left_kib(pid: i32) -> Result<u64> {
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
-    let mut bytes = 0;
-    for line in maps.lines() {
-        if line.contains("hopscope") && line.contains("r-x") {
-            let range = line.split(' ').next().and_then(|r| r.split_once('-'));
-            let (from, to) = range.context("a range")?;
-            bytes += u64::from_str_radix(to, 16)? - u64::from_str_radix(from, 16)?;
-        }
-    }
-    Ok(bytes >> 10)
+    let ours = mapped(pid)?;
+    let copies = ours.iter().filter(|m| m.executable).map(|m| m.bytes);
+    Ok(copies.sum::<u64>() >> 10)
 }
 
 fn limited() -> Result<()> {

@@ -1,5 +1,6 @@
 //! The target program, and what must hold of it when nobody measures it any more.
 use anyhow::{Context, Result, ensure};
+use hopscope_tests::mapped::{descriptors, mapped};
 use hopscope_tests::{Target, compile};
 use nix::sys::signal::Signal;
 use std::fs::File;
@@ -54,23 +55,15 @@ impl Torturer {
 
     /// What `maps` says of us: executable and other mappings of our memfds.
     pub(super) fn leftovers(&self) -> Result<(usize, usize)> {
-        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid()))?;
-        let ours = maps.lines().filter(|line| line.contains("hopscope"));
-        let (code, data): (Vec<_>, Vec<_>) = ours.partition(|line| line.contains("r-x"));
-        Ok((code.len(), data.len()))
+        let ours = mapped(self.pid())?;
+        let code = ours.iter().filter(|m| m.executable).count();
+        Ok((code, ours.len() - code))
     }
 
     /// No descriptor of ours is open in it.
     pub(super) fn no_descriptors(&self) -> Result<()> {
-        for entry in std::fs::read_dir(format!("/proc/{}/fd", self.pid()))? {
-            // Its own may be closed meanwhile.
-            let link = std::fs::read_link(entry?.path()).unwrap_or_default();
-            ensure!(
-                !link.to_string_lossy().contains("hopscope-"),
-                "left open: {}",
-                link.display()
-            );
-        }
+        let open = descriptors(self.pid())?;
+        ensure!(open.is_empty(), "left open: {open:?}");
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use super::guest::Guest;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run as command;
 use hopscope_tests::requirement::{find_program, jdk};
-use hopscope_tests::{Requirement, Suite, compile, programs, scratch, target_dir};
+use hopscope_tests::{Requirement, Suite, compile, programs, scratch};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -127,7 +127,7 @@ fn runtime(jdk: &Path) -> Result<PathBuf> {
         .find(|line| line.starts_with("JAVA_VERSION="));
     let version = version.and_then(|line| line.split('"').nth(1));
     let version = version.context("the JDK's version")?;
-    let runtime = target_dir().join(format!("test-programs/java-{version}"));
+    let runtime = hopscope_tests::paths::built_programs().join(format!("java-{version}"));
     if !runtime.exists() {
         let aside = runtime.with_extension(std::process::id().to_string());
         let mut jlink = Command::new(jdk.join("bin/jlink"));

@@ -3,7 +3,7 @@ use super::guest::{Guest, Run};
 use anyhow::{Context, Result, ensure};
 use hopscope_guest::ECHO;
 use hopscope_tests::requirement::find_program;
-use hopscope_tests::{Requirement, Suite, compile, counts, paths, target_dir};
+use hopscope_tests::{Requirement, Suite, compile, counts, paths};
 use serde_json::Value;
 
 pub(super) fn register(suite: &mut Suite) {
@@ -16,7 +16,7 @@ const EARLY: u64 = 20;
 
 fn echoes() -> Result<()> {
     let clients = counts().pick(150_u64, 3000);
-    let module = ECHO.build(&paths::vm_kernel()?, &target_dir().join("test-programs"))?;
+    let module = ECHO.build(&paths::vm_kernel()?, &paths::built_programs())?;
     let mut guest = Guest::new()?;
     guest.copy(&module, "/hop_echo.ko")?;
     for name in ["tester", "flood"] {

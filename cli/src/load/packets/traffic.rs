@@ -56,8 +56,8 @@ pub(super) fn build(
                 );
             }
             if hidden + unsupported > 0 {
-                eprintln!(
-                    "hopscope: of {} rules, {hidden} are hidden by earlier ones and {unsupported} are of other protocols: no packet is sent for these",
+                crate::status::say!(
+                    "of {} rules, {hidden} are hidden by earlier ones and {unsupported} are of other protocols: no packet is sent for these",
                     rules.0.len()
                 );
             }

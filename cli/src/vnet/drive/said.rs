@@ -14,8 +14,8 @@ pub(super) fn ready(args: &DriveArgs, taken: Taken) -> io::Result<()> {
         });
         return writeln!(io::stdout(), "{line}");
     }
-    eprintln!(
-        "hopscope: driving {}: {features}; {} entries; kicks: {}",
+    crate::status::say!(
+        "driving {}: {features}; {} entries; kicks: {}",
         args.socket.display(),
         args.ring,
         args.kick_policy

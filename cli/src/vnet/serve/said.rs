@@ -42,7 +42,7 @@ pub(super) fn notice(notice: &Notice<'_>, as_json: bool) -> io::Result<()> {
             writeln!(io::stdout(), "{line}")
         }
         false => {
-            eprintln!("hopscope: {text}");
+            crate::status::say!("{text}");
             Ok(())
         }
     }

@@ -12,6 +12,7 @@ use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io::BufWriter;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
@@ -68,7 +69,14 @@ pub fn create(
     queues: usize,
     name: &dyn Fn(usize) -> String,
 ) -> Result<(Events, EventFile), EventFileError> {
-    let file = File::create(path).map_err(|source| EventFileError::Create {
+    // What was there keeps its permissions.
+    let created = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path);
+    let file = created.map_err(|source| EventFileError::Create {
         path: path.to_owned(),
         source,
     })?;
@@ -193,6 +201,7 @@ impl EventWriter {
             calls_unmeasured: Some(0),
             attach_pause_ns: Vec::new(),
             detach_pause_ns: Vec::new(),
+            stops: Default::default(),
             recorder_cpu_ns,
             notes: vec!["what happened at the ends of queues, told by hopscope vnet itself".into()],
         };

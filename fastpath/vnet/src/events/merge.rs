@@ -131,6 +131,7 @@ fn summary(both: [&TraceReader; 2]) -> Summary {
         calls_unmeasured: Some(0),
         attach_pause_ns: Vec::new(),
         detach_pause_ns: Vec::new(),
+        stops: Default::default(),
         recorder_cpu_ns: cpu.into_iter().sum(),
         notes,
     }

@@ -5,10 +5,12 @@
 //! of the packets' sequence numbers, or the order of both.
 mod counted;
 mod order;
+mod own;
 mod sequence;
 mod sightings;
 mod spans;
 
+pub use own::{OwnWork, own_work};
 pub use sequence::{PacketId, PacketIdCaptures};
 pub use sightings::{Place, Seen, Sightings, SightingsError};
 
@@ -43,6 +45,8 @@ pub struct RunSpan {
     pub end: Tsc,
     pub thread: ThreadIx,
     pub complete: bool,
+    /// Known time off its processor; 0 without context-switch records.
+    pub off_cpu_ticks: u64,
 }
 
 /// Records of a thread are missing between two stamps.
@@ -163,6 +167,7 @@ impl Joiner {
             end: run.end,
             thread: run.thread,
             complete: run.complete,
+            off_cpu_ticks: run.off_cpu_ticks,
         });
         if let Some(counts) = self.counts {
             self.taken.push(captured_count(run, counts));

@@ -114,6 +114,7 @@ impl Sightings {
             end: run.end,
             thread: run.thread,
             complete: run.complete,
+            off_cpu_ticks: run.off_cpu_ticks,
         });
         for value in &run.values {
             self.value(run, ix, value);

@@ -222,10 +222,13 @@ impl Sink for Builder<'_> {
     #[inline]
     fn call(&mut self, call: &Call) {
         self.settle_jump();
+        let own = call.inclusive - call.callee_ticks;
+        if call.mark.node == NOWHERE {
+            return self.building.outside.ended(call, own);
+        }
         let Some(place) = self.leave(call.mark) else {
             return;
         };
-        let own = call.inclusive - call.callee_ticks;
         let corrected = self.correction.map_or(own, |c| c.own(own, call.callees));
         let exit = Tsc(call.entry.wrapping_add_signed(call.inclusive));
         self.building.end(place, exit, own, corrected);

@@ -4,6 +4,7 @@ mod counts;
 mod losses;
 mod merge;
 mod open;
+mod outside;
 
 pub use counts::RunCounts;
 pub use merge::WAITING_CALLS_MAX;
@@ -167,6 +168,7 @@ impl Shared {
         if self.spare.len() < 256 && run.calls.capacity() + run.values.capacity() <= 4096 {
             run.calls.clear();
             run.values.clear();
+            run.outside.clear();
             self.spare.push(run);
         }
     }

@@ -1,4 +1,5 @@
 //! Runs in the making, of one thread.
+use super::outside::OutsideCalls;
 use crate::run::{Captured, Run, RunCall, RunIx};
 use hopscope_event::{FunctionId, ThreadIx, Tsc};
 
@@ -52,6 +53,7 @@ pub(super) struct Building {
     pub(super) loop_caller: Option<FunctionId>,
     /// Records were lost, and the calls outside of runs may have callers that are in one.
     pub(super) outermost_unknown: bool,
+    pub(super) outside: OutsideCalls,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -88,9 +90,11 @@ impl Building {
             values: Vec::new(),
             off_cpu_ticks: 0,
             calls_left_out: 0,
+            outside: Vec::new(),
         });
         (run.thread, run.root, run.start, run.end) = (thread, root, at, at);
         (run.complete, run.off_cpu_ticks, run.calls_left_out) = (false, 0, 0);
+        self.outside.give(&mut run.outside);
         if let Some(slot) = self.free_slots.pop() {
             let open = &mut self.slots[slot as usize];
             open.run = run;
@@ -116,6 +120,7 @@ impl Building {
         open.serial = open.serial.wrapping_add(1);
         open.under_way = false;
         open.run.end = end;
+        self.outside.run_ended(end);
         if open.unended > 0 {
             end_open(&mut open.run.calls);
         }
@@ -132,6 +137,7 @@ impl Building {
             values: Vec::new(),
             off_cpu_ticks: 0,
             calls_left_out: 0,
+            outside: Vec::new(),
         };
         std::mem::replace(&mut open.run, empty)
     }

@@ -12,6 +12,10 @@ use std::collections::HashMap;
 /// Runs at a batch size from which its median is taken; else it is estimated from other sizes.
 const RUNS_MIN: u64 = 24;
 
+/// A function that occurs in fewer than one run with packets in so many is ordinarily not there: the
+/// 90th percentile of its time is 0.
+const RARE_ONE_IN: u64 = 10;
+
 /// Where the number of packets in a run comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchSize {
@@ -30,6 +34,9 @@ pub struct Baseline {
     capture: Option<(FunctionId, u16)>,
     batch_from: Option<BatchSize>,
     by_place: HashMap<Place, OfPlace>,
+    /// Time before runs that packets waited, by what was called there outside of runs.
+    outside: HashMap<FunctionId, Bins>,
+    with_packets: u64,
     batches: Bins,
     pickup: Bins,
     way_out: Bins,
@@ -41,6 +48,8 @@ pub struct Baseline {
 #[derive(Debug, Default)]
 struct OfPlace {
     sizes: HashMap<u32, OfSize>,
+    /// Runs with packets in which it occurs.
+    with_packets: u64,
 }
 
 #[derive(Debug, Default)]
@@ -66,6 +75,8 @@ impl Baseline {
             capture,
             batch_from: capture.map(|(f, c)| BatchSize::Captured(f, c)),
             by_place: HashMap::new(),
+            outside: HashMap::new(),
+            with_packets: 0,
             batches: Bins::default(),
             pickup: Bins::default(),
             way_out: Bins::default(),
@@ -114,7 +125,10 @@ impl Baseline {
             ..
         } = self.history;
         let span = from.zip(to).map_or(0, |(from, to)| to - from);
+        let with_packets = self.with_packets;
+        let is_rare = |runs: u64| runs * RARE_ONE_IN < with_packets;
         let places = self.by_place.into_iter().map(|(place, of)| {
+            let rare = is_rare(of.with_packets);
             let mut sizes: Vec<_> = of.sizes.into_values().collect();
             sizes.sort_by_key(|s| s.batches / s.bins.len.max(1));
             let enough = |s: &&OfSize| s.bins.len >= RUNS_MIN;
@@ -124,13 +138,32 @@ impl Baseline {
                 false => sizes.iter().map(OfSize::shape).collect(),
             };
             let ticks = sizes.iter().map(|s| s.bins.ordinary_ticks()).sum();
-            (place, (ticks, amortized(known)))
+            let ordinary = OrdinaryPlace {
+                ticks,
+                sizes: amortized(known),
+                with_packets: of.with_packets,
+                rare,
+            };
+            (place, ordinary)
         });
-        let places: HashMap<Place, (i128, _)> = places.collect();
+        let places: HashMap<Place, OrdinaryPlace> = places.collect();
+        let outside = self.outside.into_iter().map(|(function, bins)| {
+            let ordinary = OrdinaryPlace {
+                ticks: bins.ordinary_ticks(),
+                sizes: vec![(1.0, bins.shape())],
+                with_packets: bins.len,
+                rare: is_rare(bins.len),
+            };
+            (Place::Function(function), ordinary)
+        });
+        let outside: HashMap<Place, OrdinaryPlace> = outside.collect();
         let (pickup, way_out) = (self.pickup.ordinary_ticks(), self.way_out.ordinary_ticks());
-        let of_places: i128 = places.values().map(|(ticks, _)| ticks).sum();
+        let all = places.values().chain(outside.values());
+        let of_places: i128 = all.map(|of| of.ticks).sum();
         Ordinary {
             places,
+            outside,
+            with_packets,
             batch_from: self.batch_from.unwrap_or(BatchSize::Matched),
             capture: self.capture,
             batch: self.batches.shape(),
@@ -165,12 +198,21 @@ impl Baseline {
         self.runs += 1;
         let from = self.batch_from.unwrap_or(BatchSize::Matched);
         let batch = batch_size(&run, from);
+        let some = packets_in(&run, from) > 0;
+        self.with_packets += u64::from(some);
         self.batches.record(i64::from(batch));
         for spent in &run.spent {
             let of = self.by_place.entry(spent.place).or_default();
+            of.with_packets += u64::from(some);
             let size = of.sizes.entry(size_class(batch)).or_default();
             size.bins.record(spent.ticks);
             size.batches += u64::from(batch);
+        }
+        if let Some(sent) = run.first_sent {
+            let from = run.previous_end.map_or(sent, |end| end.max(sent));
+            for (function, ticks) in run.outside_since(from) {
+                self.outside.entry(function).or_default().record(ticks);
+            }
         }
         self.reuse.0 += run.reuse_log;
         self.reuse.1 += u64::from(run.reused);
@@ -214,12 +256,17 @@ pub(super) fn captured(run: &Run, capture: Option<(FunctionId, u16)>) -> Option<
 }
 
 pub(super) fn batch_size(run: &Brief, from: BatchSize) -> u32 {
+    packets_in(run, from).max(1)
+}
+
+/// 0: a pass that handled none.
+fn packets_in(run: &Brief, from: BatchSize) -> u32 {
     let said = match from {
         BatchSize::Captured(..) => run.captured.unwrap_or(0),
         BatchSize::CallsOf(f) => run.calls_of(Place::Function(f)),
         BatchSize::Matched => 0,
     };
-    said.max(run.packets).max(1)
+    said.max(run.packets)
 }
 
 /// The function whose calls in a run come nearest to the number of its packets, and are hardly
@@ -250,10 +297,24 @@ fn per_packet_function(history: &History) -> BatchSize {
     nearest.map_or(BatchSize::Matched, |(f, _)| BatchSize::CallsOf(f))
 }
 
+/// What is ordinary of one place.
+#[derive(Debug, Default)]
+struct OrdinaryPlace {
+    ticks: i128,
+    /// By batch size, of the runs in which it occurs.
+    sizes: Vec<(f64, Shape)>,
+    with_packets: u64,
+    /// In most runs it takes no time, so that is what is ordinary of it.
+    rare: bool,
+}
+
 /// What is ordinary.
 #[derive(Debug)]
 pub struct Ordinary {
-    places: HashMap<Place, (i128, Vec<(f64, Shape)>)>,
+    places: HashMap<Place, OrdinaryPlace>,
+    /// Outside of runs, of the time for which packets waited.
+    outside: HashMap<Place, OrdinaryPlace>,
+    with_packets: u64,
     pub(super) batch_from: BatchSize,
     pub(super) capture: Option<(FunctionId, u16)>,
     pub(super) batch: Shape,
@@ -293,9 +354,39 @@ impl Ordinary {
         batch_size(run, self.batch_from)
     }
 
-    /// Median time in this place for a batch, and the spread there.
+    /// Median time in this place for a batch, and the spread there. A place that occurs in few runs
+    /// has none: not to be there is ordinary.
     pub(super) fn expected(&self, place: Place, batch: u32) -> Shape {
-        let Some((_, sizes)) = self.places.get(&place) else {
+        match self.is_rare(place) {
+            true => Shape::default(),
+            false => self.when_called(place, batch),
+        }
+    }
+
+    pub(super) fn is_rare(&self, place: Place) -> bool {
+        self.places.get(&place).is_some_and(|of| of.rare)
+    }
+
+    /// What this function ordinarily takes, outside of runs, of the time that packets wait; and, where
+    /// it is called before few runs, what it takes when it is.
+    pub(super) fn outside(&self, function: FunctionId) -> (Shape, Option<Shape>) {
+        let of = self.outside.get(&Place::Function(function));
+        let called = of.map_or(Shape::default(), |of| of.sizes[0].1);
+        match of.is_some_and(|of| of.rare) {
+            true => (Shape::default(), Some(called)),
+            false => (called, None),
+        }
+    }
+
+    /// Of the runs with packets, those in or before which this occurs.
+    pub(super) fn occurs(&self, place: Place) -> (u64, u64) {
+        let of = self.places.get(&place).or(self.outside.get(&place));
+        (of.map_or(0, |of| of.with_packets), self.with_packets)
+    }
+
+    /// The same as [`Ordinary::expected`] in the runs in which it occurs.
+    pub(super) fn when_called(&self, place: Place, batch: u32) -> Shape {
+        let Some(OrdinaryPlace { sizes, .. }) = self.places.get(&place) else {
             return Shape::default();
         };
         let n = f64::from(batch);
@@ -327,6 +418,13 @@ impl Ordinary {
         }
     }
 
+    /// What a run of an ordinary batch takes: each place that is ordinarily there.
+    pub(super) fn typical_run(&self) -> f64 {
+        let batch = self.batch.median.floor().max(1.0) as u32;
+        let places = self.places.keys();
+        places.map(|p| self.expected(*p, batch).median).sum()
+    }
+
     pub(super) fn expected_run(&self, run: &Brief, batch: u32) -> f64 {
         let places = run.spent.iter().map(|s| s.place);
         places.map(|p| self.expected(p, batch).median).sum()
@@ -334,9 +432,8 @@ impl Ordinary {
 
     /// The share of all time that is spent there.
     pub(super) fn share(&self, place: Place) -> f64 {
-        self.places
-            .get(&place)
-            .map_or(0.0, |(t, _)| self.of_all(*t))
+        let of = [self.places.get(&place), self.outside.get(&place)];
+        self.of_all(of.into_iter().flatten().map(|of| of.ticks).sum())
     }
 
     pub(super) fn pickup_share(&self) -> f64 {
@@ -348,7 +445,7 @@ impl Ordinary {
     }
 
     pub(super) fn places(&self) -> u64 {
-        self.places.len() as u64 + 2
+        (self.places.len() + self.outside.len()) as u64 + 2
     }
 
     fn of_all(&self, ticks: i128) -> f64 {

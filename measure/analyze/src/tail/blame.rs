@@ -16,6 +16,8 @@ const OWN_BEYOND: i64 = 4;
 pub(super) enum Blame {
     /// More time than ordinary in a place of this run.
     Slow(RunIx, Place),
+    /// More time than ordinary in this function, called outside of runs before this one.
+    Outside(RunIx, Place),
     /// This run and those around it took longer in several functions.
     Slower(RunIx),
     /// Preempted in this run.
@@ -41,7 +43,7 @@ impl Blame {
     /// Blames of the same kind add up when the greatest is looked for.
     pub(super) fn kind(self) -> (u8, Option<Place>) {
         match self {
-            Blame::Slow(_, place) => (0, Some(place)),
+            Blame::Slow(_, place) | Blame::Outside(_, place) => (0, Some(place)),
             Blame::Slower(_) => (1, None),
             Blame::PreemptedIn(_) | Blame::PreemptedBefore(_) => (2, None),
             Blame::Gathered(_) => (3, None),
@@ -142,7 +144,7 @@ pub(super) fn slow_stretch(
         let mut ratios: Vec<f64> = Vec::with_capacity(near.len());
         for r in &near {
             if let Ok(at) = r.spent.binary_search_by_key(&place, |s| s.place) {
-                let expected = ordinary.expected(place, ordinary.batch_of(r)).median;
+                let expected = ordinary.when_called(place, ordinary.batch_of(r)).median;
                 ratios.push(r.spent[at].ticks as f64 / expected.max(1.0));
             }
         }

@@ -1,6 +1,6 @@
 //! A run, as small as the search needs it.
 use super::off_cpu::OffCpuSpans;
-use crate::run::{Run, RunIx};
+use crate::run::{OutsideCall, Run, RunIx};
 use hopscope_event::{FunctionId, StreamIx, ThreadIx, Tsc};
 
 /// Where time goes within a run.
@@ -13,6 +13,9 @@ pub enum Place {
 
 /// Flows of a run's packets that are remembered; of more it is said that there were more.
 pub(super) const FLOWS_OF_RUN: usize = 16;
+
+/// Calls outside of runs that are remembered before a run: the longest.
+pub(super) const OUTSIDE_OF_RUN: usize = 4;
 
 /// From the end of the span before (or the run's start) to `end`, `place` was the innermost call.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +45,8 @@ pub(super) struct Brief {
     /// Ascending by place.
     pub(super) spent: Vec<Spent>,
     pub(super) preempted: i64,
+    /// What its thread called since the run before it, outside of any run: the longest.
+    pub(super) outside: Vec<OutsideCall>,
     /// As captured.
     pub(super) captured: Option<u32>,
     /// Packets joined to it.
@@ -84,6 +89,7 @@ impl Brief {
             spans,
             spent,
             preempted,
+            outside: longest(&run.outside),
             captured,
             packets: 0,
             first_sent: None,
@@ -98,10 +104,30 @@ impl Brief {
         self.end - self.start
     }
 
+    /// What the functions called outside of runs took of the time from `from` to its begin.
+    pub(super) fn outside_since(&self, from: Tsc) -> Vec<(FunctionId, i64)> {
+        let mut sums: Vec<(FunctionId, i64)> = Vec::new();
+        let since = self.outside.iter().flat_map(|c| c.within(from, self.start));
+        for (function, ticks) in since {
+            match sums.iter_mut().find(|(f, _)| *f == function) {
+                Some((_, sum)) => *sum += ticks,
+                None => sums.push((function, ticks)),
+            }
+        }
+        sums
+    }
+
     pub(super) fn calls_of(&self, place: Place) -> u32 {
         let at = self.spent.binary_search_by_key(&place, |s| s.place);
         at.map_or(0, |at| self.spent[at].calls)
     }
+}
+
+fn longest(outside: &[OutsideCall]) -> Vec<OutsideCall> {
+    let mut calls = outside.to_vec();
+    calls.sort_by_key(|c| std::cmp::Reverse(c.exit - c.entry));
+    calls.truncate(OUTSIDE_OF_RUN);
+    calls
 }
 
 fn entry(spent: &mut Vec<Spent>, place: Place) -> &mut Spent {
@@ -184,6 +210,7 @@ mod tests {
             values: Vec::new(),
             off_cpu_ticks: 0,
             calls_left_out: 0,
+            outside: Vec::new(),
         }
     }
 

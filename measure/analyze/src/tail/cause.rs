@@ -9,6 +9,9 @@ pub enum Cause {
     /// This function was slow against its own distribution at that batch size, in some runs, and
     /// not for certain flows only. Packets behind those runs are late too.
     SlowFunction(Place),
+    /// This function is called in or before few runs, and each time holds up the packets that come
+    /// meanwhile for longer than an ordinary run takes.
+    RareFunction(Place),
     /// This function is slow whenever packets of certain flows come.
     ExpensiveInput(Place),
     /// More packets came at a time than chance brings at their mean rate. No run was slow.
@@ -62,6 +65,7 @@ impl Cause {
     pub fn name(self) -> &'static str {
         match self {
             Cause::SlowFunction(_) => "slow_function",
+            Cause::RareFunction(_) => "rare_function",
             Cause::ExpensiveInput(_) => "expensive_input",
             Cause::Burst => "burst",
             Cause::BigBatch => "big_batch",
@@ -76,7 +80,9 @@ impl Cause {
 
     pub fn place(self) -> Option<Place> {
         match self {
-            Cause::SlowFunction(place) | Cause::ExpensiveInput(place) => Some(place),
+            Cause::SlowFunction(place)
+            | Cause::RareFunction(place)
+            | Cause::ExpensiveInput(place) => Some(place),
             _ => None,
         }
     }
@@ -124,6 +130,15 @@ pub enum Evidence {
         run: RunIx,
         ticks: i64,
         ordinary_ticks: i64,
+    },
+    /// This place took `ticks` in this run, or before it outside of any (`in_run`); of `of` runs with
+    /// packets it is so with `runs`.
+    Rare {
+        run: RunIx,
+        ticks: i64,
+        in_run: bool,
+        runs: u64,
+        of: u64,
     },
     /// So many packets within so long, where the mean rate brings `expected`.
     Arrivals {

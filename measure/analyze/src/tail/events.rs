@@ -36,6 +36,9 @@ pub(super) struct Event {
     /// Of the run, for what took long in it.
     pub(super) flows: Vec<(StreamIx, u32)>,
     pub(super) large_batch: bool,
+    /// Of a function that is rarely called: it took what it ordinarily takes, and that is more than
+    /// an ordinary run.
+    pub(super) holds_up: bool,
     pub(super) at: Tsc,
     /// The latest of its packets.
     pub(super) example: Late,

@@ -1,7 +1,7 @@
 //! The second pass: each late packet taken apart, and followed back.
 use super::baseline::{Ordinary, captured};
 use super::blame::{Blame, slow_stretch};
-use super::brief::Brief;
+use super::brief::{Brief, Place};
 use super::cause::Evidence;
 use super::chance::poisson_at_least;
 use super::events::{Event, Events, Late};
@@ -21,6 +21,9 @@ const PENDING_MAX: usize = 1 << 19;
 const SHARE_MIN: f64 = 0.35;
 /// … and of what its latency is beyond the median.
 const OF_LATENCY_MIN: f64 = 0.2;
+/// What a function takes each time is no farther from its own median than this; beyond it something
+/// interrupted it.
+const ITS_OWN_Z: f64 = 4.0;
 
 /// Which packets are late.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -252,6 +255,21 @@ impl Tail {
         Ok(Box::new(self.with_evidence(blame, run, walk, late)))
     }
 
+    fn holds_up(&self, ticks: i64, z: f64) -> bool {
+        z < ITS_OWN_Z && ticks as f64 > self.ordinary.typical_run()
+    }
+
+    fn rare(&self, run: RunIx, place: Place, ticks: i64, in_run: bool) -> Evidence {
+        let (runs, of) = self.ordinary.occurs(place);
+        Evidence::Rare {
+            run,
+            ticks,
+            in_run,
+            runs,
+            of,
+        }
+    }
+
     fn with_evidence(&self, blame: Blame, run: &Brief, walk: &Walk<'_>, late: Late) -> Event {
         let ordinary = &self.ordinary;
         let stamp = late.packet.stamp;
@@ -265,6 +283,7 @@ impl Tail {
             evidence: Evidence::None,
             flows: Vec::new(),
             large_batch: false,
+            holds_up: false,
             at: stamp.sent,
             example: late,
         };
@@ -272,17 +291,35 @@ impl Tail {
         match blame {
             Blame::Slow(ix, place) => {
                 let Some(root) = known(ix) else { return event };
-                let expected = ordinary.expected(place, ordinary.batch_of(root));
+                let when_called = ordinary.when_called(place, ordinary.batch_of(root));
                 let spent = root.spent.binary_search_by_key(&place, |s| s.place);
                 let ticks = spent.map_or(0, |at| root.spent[at].ticks);
-                event.z = expected.z(ticks as f64);
+                event.z = when_called.z(ticks as f64);
                 event.flows.clone_from(&root.flows);
                 event.at = root.start;
                 event.evidence = Evidence::Slow {
                     run: ix,
                     ticks,
-                    ordinary_ticks: expected.median as i64,
+                    ordinary_ticks: when_called.median as i64,
                 };
+                if ordinary.is_rare(place) {
+                    event.holds_up = self.holds_up(ticks, event.z);
+                    event.evidence = self.rare(ix, place, ticks, true);
+                }
+            }
+            Blame::Outside(ix, place) => {
+                let (Some(root), Place::Function(function)) = (known(ix), place) else {
+                    return event;
+                };
+                let first = root.first_sent.unwrap_or(root.start);
+                let from = root.previous_end.map_or(first, |end| end.max(first));
+                let its = root.outside_since(from).into_iter();
+                let ticks = its.filter(|(f, _)| *f == function).map(|(_, t)| t).sum();
+                let (expected, when_rare) = ordinary.outside(function);
+                event.z = when_rare.unwrap_or(expected).z(ticks as f64);
+                event.holds_up = when_rare.is_some() && self.holds_up(ticks, event.z);
+                event.evidence = self.rare(ix, place, ticks, false);
+                event.at = root.start;
             }
             Blame::Slower(ix) => {
                 let Some(root) = known(ix) else { return event };

@@ -96,8 +96,22 @@ pub(super) fn conclude(tail: Tail) -> TailReport {
     let events = tail.events.into_sorted();
     let held = events.iter().filter(|e| matches!(e.blame, Blame::Held(_)));
     let holds = held.count() as u64 >= EVENTS_MIN;
+    let mut held_up: BTreeMap<Where, u64> = BTreeMap::new();
+    for event in events.iter().filter(|e| e.holds_up) {
+        *held_up.entry(place_of(event)).or_default() += 1;
+    }
+    let blocks = |event: &Event| {
+        let times = held_up.get(&place_of(event));
+        event.holds_up && times.is_some_and(|n| *n >= EVENTS_MIN)
+    };
     for event in events {
-        let (cause, flow) = first_cause(&event, &ordinary, &flows, holds);
+        let (cause, flow) = match (blocks(&event), event.blame.kind().1) {
+            (true, Some(place)) => match flows.expensive(place, &event.flows) {
+                Some(e) => (Some(Cause::ExpensiveInput(place)), evidence(e)),
+                None => (Some(Cause::RareFunction(place)), Evidence::None),
+            },
+            _ => first_cause(&event, &ordinary, &flows, holds),
+        };
         if cause.is_none() {
             *outliers.entry(place_of(&event)).or_default() += 1;
         }
@@ -180,10 +194,12 @@ fn first_cause(
                 false => unknown(Reason::OrdinarySpread),
             }
         }
-        Blame::Gathered(_) | Blame::WayOut(_) => match is_outlier(event, ordinary) {
-            true => (None, Evidence::None),
-            false => unknown(Reason::OrdinarySpread),
-        },
+        Blame::Outside(..) | Blame::Gathered(_) | Blame::WayOut(_) => {
+            match is_outlier(event, ordinary) {
+                true => (None, Evidence::None),
+                false => unknown(Reason::OrdinarySpread),
+            }
+        }
         // Neither chance nor an interruption makes a thread sleep that is awake with a packet there: its own doing.
         // But a packet is there later than its stamp says when its sender loses its processor between the two.
         Blame::Held(_) if holds => (Some(named(event)), Evidence::None),
@@ -235,7 +251,7 @@ fn gathers(at: Where, events: u64, all: u64, ordinary: &Ordinary) -> bool {
 
 fn named(event: &Event) -> Cause {
     match event.blame {
-        Blame::Slow(_, place) => Cause::SlowFunction(place),
+        Blame::Slow(_, place) | Blame::Outside(_, place) => Cause::SlowFunction(place),
         Blame::Gathered(_) | Blame::Held(_) if event.large_batch => Cause::BigBatch,
         Blame::Gathered(_) | Blame::Held(_) => Cause::BeforeNf,
         _ => Cause::WayOut,

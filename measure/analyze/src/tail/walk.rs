@@ -6,7 +6,7 @@
 //! work of the runs ahead. So an excess never counts for more than the delay it still caused.
 use super::baseline::Ordinary;
 use super::blame::{Blame, excess};
-use super::brief::Brief;
+use super::brief::{Brief, Place};
 use super::cause::Link;
 use super::history::History;
 use hopscope_event::{Stamp, Tsc};
@@ -129,7 +129,14 @@ impl Walk<'_> {
         let slept = self.history.off.slept_ticks(run.thread, from, run.start);
         let late = over.min((slept - held).max(0));
         self.blame(Blame::WokenLate(run.ix), late);
-        self.blame(Blame::Gathered(run.ix), over - late);
+        let mut rest = over - late;
+        for (function, ticks) in run.outside_since(from) {
+            let (ordinary, _) = self.ordinary.outside(function);
+            let its = (ticks - ordinary.median as i64).clamp(0, rest);
+            self.blame(Blame::Outside(run.ix, Place::Function(function)), its);
+            rest -= its;
+        }
+        self.blame(Blame::Gathered(run.ix), rest);
         idle.min(need)
     }
 

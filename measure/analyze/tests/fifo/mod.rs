@@ -223,5 +223,6 @@ fn run(s: Setting, thread: usize, span: (u64, u64), seqs: impl Iterator<Item = u
         values,
         off_cpu_ticks: 0,
         calls_left_out: 0,
+        outside: Vec::new(),
     }
 }

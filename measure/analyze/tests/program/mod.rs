@@ -64,7 +64,8 @@ pub struct TrueCall {
     pub function: u32,
     pub entry: u64,
     pub exit: u64,
-    /// Sum of the inclusive times of measured callees, and the entry stamp of the caller.
+    /// Sum of the inclusive times of measured callees, with the time from the first to the last record
+    /// of other stacks while its own was left; and the entry stamp of the caller.
     pub callee_ticks: u64,
     pub callees: u64,
     pub caller: Option<u64>,
@@ -79,6 +80,8 @@ struct Frame {
     callee_ticks: u64,
     callees: u64,
     escaped: bool,
+    /// The first record of another stack since this one was left.
+    left: Option<u64>,
 }
 
 /// A batch as the recorder would store it.
@@ -100,6 +103,8 @@ pub struct Program {
     stacks: Vec<Vec<Frame>>,
     bases: Vec<u32>,
     current: usize,
+    /// Where the last record was made, and its stamp.
+    recorded: (usize, u64),
     tsc: u64,
     pub batches: Vec<Batch>,
     pub truth: Truth,
@@ -111,6 +116,7 @@ impl Program {
             stacks: vec![Vec::new(); bases.len()],
             bases: bases.to_vec(),
             current: 0,
+            recorded: (0, 0),
             tsc: 1000,
             batches: vec![Batch::default()],
             truth: Truth::default(),
@@ -172,17 +178,43 @@ impl Program {
             callee_ticks: 0,
             callees: 0,
             escaped: false,
+            left: None,
         });
+    }
+
+    /// A record is made on the current stack: others are left from now on, and this one is back.
+    fn recorded(&mut self, tsc: u64) {
+        let (on, last) = std::mem::replace(&mut self.recorded, (self.current, tsc));
+        if on == self.current {
+            return;
+        }
+        let top = |frames: &mut Vec<Frame>| frames.iter().rposition(|f| f.function.is_some());
+        if let Some(at) = top(&mut self.stacks[on]) {
+            self.stacks[on][at].left = Some(tsc);
+        }
+        if let Some(at) = top(self.frames()) {
+            let frame = &mut self.frames()[at];
+            frame.callee_ticks += frame
+                .left
+                .take()
+                .map_or(0, |left| last.saturating_sub(left));
+        }
     }
 
     fn enter(&mut self, function: u32, rsp: u32) {
         let tsc = self.tick();
+        self.recorded(tsc);
         self.store(Record::new(tsc, FunctionId(function), Kind::Entry, rsp));
         self.store(value(AT_ENTRY, function, tsc));
         self.push(Some(function), rsp, 1 + function % 5, tsc);
     }
 
     fn leave(&mut self, kind: Kind) -> Option<u32> {
+        let top = self.frames().last()?;
+        if top.function.is_some() && !top.escaped {
+            let tsc = self.tsc + 7;
+            self.recorded(tsc);
+        }
         let frame = self.frames().pop()?;
         let function = frame.function?;
         let tsc = self.tick();
@@ -315,6 +347,7 @@ impl Program {
         let batch = self.batches.last_mut().expect("there is always one");
         let slot = batch.records.len();
         batch.records.extend([Record::default(); 2]);
+        self.recorded(self.tsc + 3 * 7);
         self.push(None, rsp, 40, 0);
         let below = self.next_rsp();
         self.enter(function, below);

@@ -1,7 +1,7 @@
 //! A network function in virtual time: packets come, a polling thread takes what is there in
 //! batches through its modules, and sends them on. Every number is from one seed.
 use super::random::Random;
-use hopscope_analyze::{Match, NoMatch, Packet, Run, RunCall, RunIx};
+use hopscope_analyze::{Match, NoMatch, OutsideCall, Packet, Run, RunCall, RunIx};
 use hopscope_event::{FunctionId, OffCpu, Stamp, StreamIx, ThreadIx, Tsc};
 use std::collections::VecDeque;
 
@@ -10,6 +10,10 @@ pub const US: f64 = 2600.0;
 pub const MODULES: u32 = 8;
 /// Called for each packet, by module 4: the rules.
 pub const LOOKUP: FunctionId = FunctionId(20);
+/// What a command does.
+pub const WALK: FunctionId = FunctionId(21);
+const COMMAND: FunctionId = FunctionId(22);
+const EXCEPTION: FunctionId = FunctionId(23);
 const ROOT: FunctionId = FunctionId(0);
 const BATCH_MAX: usize = 32;
 /// Flows whose table entries are in the cache.
@@ -30,6 +34,12 @@ pub enum Planted {
     Interrupting,
     /// For a while flows come in an order in which no table entry is still cached.
     CacheHostile,
+    /// Now and then the loop serves a command: in its pass, or between two runs.
+    Command {
+        in_run: bool,
+    },
+    /// Some packets, of any flow, need a short function more: nothing is wrong with that.
+    Exceptions,
 }
 
 pub struct Recording {
@@ -99,6 +109,9 @@ struct Simulator {
     off_cpu: Vec<OffCpu>,
     costs: [(f64, f64); MODULES as usize],
     spread: f64,
+    /// Begin of the next command, and what one takes.
+    command: f64,
+    command_takes: f64,
     touched: usize,
 }
 
@@ -111,6 +124,8 @@ pub fn simulate(seed: u64, planted: Planted, packets: usize) -> Recording {
         hiccup: random.exponential(4000.0 * US),
         preemption: random.exponential(6000.0 * US),
         spread: random.between(0.1, 0.3),
+        command: 1e6 + 4000.0 * US,
+        command_takes: 0.0,
         random,
         planted,
         cache: VecDeque::new(),
@@ -118,6 +133,9 @@ pub fn simulate(seed: u64, planted: Planted, packets: usize) -> Recording {
         costs,
         touched: 0,
     };
+    if matches!(planted, Planted::Command { .. }) {
+        s.command_takes = s.random.between(300.0, 2500.0) * US;
+    }
     let arrivals = s.arrivals(packets);
     s.serve(arrivals)
 }
@@ -209,11 +227,17 @@ impl Simulator {
                 now = now.max(arrivals[all].at);
                 self.touched += 1;
             }
+            let mut outside = Vec::new();
+            let commanded = self.command_takes > 0.0 && now >= self.command;
+            if commanded && self.planted == (Planted::Command { in_run: false }) {
+                outside.push(self.command_outside(&mut now));
+            }
             let there = arrivals[next..].iter().take(BATCH_MAX);
             let n = there.take_while(|a| a.at <= now).count().max(1);
             let batch = &arrivals[next..next + n];
             next += n;
-            let run = self.run(RunIx(runs.len() as u64), &mut now, batch);
+            let mut run = self.run(RunIx(runs.len() as u64), &mut now, batch);
+            run.outside = outside;
             for a in batch {
                 let mut way = 0.0;
                 let takes = self.random.log_normal(4.0 * US, self.spread);
@@ -258,6 +282,35 @@ impl Simulator {
         }
     }
 
+    fn command_takes(&mut self, now: &mut f64) {
+        let takes = self.random.log_normal(self.command_takes, 0.05);
+        self.pass(now, takes);
+        self.command = *now + self.random.between(10.0, 40.0) * self.command_takes;
+        self.touched += 1;
+    }
+
+    fn command_outside(&mut self, now: &mut f64) -> OutsideCall {
+        let entry = Tsc(*now as u64);
+        self.command_takes(now);
+        let exit = Tsc(*now as u64);
+        let mut call = OutsideCall::new(entry, exit);
+        call.add(WALK, exit - entry - 500);
+        call.add(COMMAND, 500);
+        call
+    }
+
+    /// A pass serves commands first, and then takes packets: those that came meanwhile are taken by the
+    /// next pass.
+    fn command_in_run(&mut self, now: &mut f64, calls: &mut Vec<RunCall>) {
+        let at = calls.len();
+        calls.push(call(COMMAND, 1, *now));
+        self.pass(now, 500.0);
+        calls.push(call(WALK, 2, *now));
+        self.command_takes(now);
+        calls[at + 1].exit = Tsc(*now as u64);
+        calls[at].exit = Tsc(*now as u64);
+    }
+
     fn hit(&mut self, flow: u32) -> bool {
         let known = self.cache.iter().position(|f| *f == flow);
         if let Some(at) = known {
@@ -275,6 +328,10 @@ impl Simulator {
         let mut calls = vec![call(ROOT, 0, *now)];
         let hits: Vec<bool> = batch.iter().map(|a| self.hit(a.flow)).collect();
         self.pass(now, 0.05 * US);
+        let planted = self.planted == (Planted::Command { in_run: true });
+        if planted && *now >= self.command {
+            self.command_in_run(now, &mut calls);
+        }
         for module in 0..MODULES {
             let at = calls.len();
             calls.push(call(FunctionId(module + 1), 1, *now));
@@ -299,6 +356,16 @@ impl Simulator {
                     self.pass(now, takes);
                 }
             }
+            let exceptions = batch.iter().filter(|a| a.seq % 31 == 0);
+            for _ in exceptions.take(usize::from(module == 5)) {
+                if self.planted == Planted::Exceptions {
+                    let inner = calls.len();
+                    calls.push(call(EXCEPTION, 2, *now));
+                    let takes = self.random.log_normal(0.6 * US, self.spread);
+                    self.pass(now, takes);
+                    calls[inner].exit = Tsc(*now as u64);
+                }
+            }
             calls[at].exit = Tsc(*now as u64);
         }
         let end = Tsc(*now as u64);
@@ -314,6 +381,7 @@ impl Simulator {
             values: Vec::new(),
             off_cpu_ticks: 0,
             calls_left_out: 0,
+            outside: Vec::new(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! environment variables a point costs one comparison.
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 pub const SEIZED: u32 = 1;
 pub const ALL_STOPPED: u32 = 2;
@@ -28,16 +29,25 @@ pub const UNMAPPED: u32 = 21;
 /// The highest number.
 pub const LAST: u32 = UNMAPPED;
 
+/// Nothing is killed here: a write to code through `/proc/PID/mem` fails, as on a kernel that forces
+/// none.
+pub const FORCED_WRITE: u32 = 100;
+
 static WANTED: AtomicU32 = AtomicU32::new(0);
 static FAILING: AtomicU32 = AtomicU32::new(0);
+static DELAYED: AtomicU32 = AtomicU32::new(0);
 
-/// Arms the point that `HOPSCOPE_FAULT_POINT` names, and the one that `HOPSCOPE_FAILURE_POINT`
-/// names. Only the process under test calls this: its guardian has the same environment and must
+/// How long a delayed point takes: far longer than any stop by itself.
+pub const DELAY: Duration = Duration::from_millis(300);
+
+/// Arms the points that `HOPSCOPE_FAULT_POINT` (killed there), `HOPSCOPE_FAILURE_POINT` (fails) and
+/// `HOPSCOPE_DELAY_POINT` (takes [`DELAY`], each time) name. Only the process under test calls this: its guardian has the same environment and must
 /// live.
 pub fn arm() {
     for (variable, point) in [
         ("HOPSCOPE_FAULT_POINT", &WANTED),
         ("HOPSCOPE_FAILURE_POINT", &FAILING),
+        ("HOPSCOPE_DELAY_POINT", &DELAYED),
     ] {
         let wanted = std::env::var(variable).ok().and_then(|v| v.parse().ok());
         point.store(wanted.unwrap_or(0), Ordering::Relaxed);
@@ -52,8 +62,12 @@ pub fn failure(number: u32) -> io::Result<()> {
     }
 }
 
-/// Kills this process when this point is armed.
+/// Kills this process when this point is armed to, or takes long, as if something had kept the
+/// recorder waiting.
 pub fn point(number: u32) {
+    if DELAYED.load(Ordering::Relaxed) == number {
+        std::thread::sleep(DELAY);
+    }
     if WANTED.load(Ordering::Relaxed) == number {
         let _ = nix::sys::signal::kill(nix::unistd::getpid(), nix::sys::signal::Signal::SIGKILL);
     }

@@ -3,6 +3,7 @@
 use super::AttachError;
 use super::memory::TargetMemory;
 use crate::live::maps;
+use std::ops::Range;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Gadgets {
@@ -20,6 +21,18 @@ const SIGRETURN: [&[u8]; 2] = [
     &[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05],
 ];
 
+/// Read at once, and of one mapping at most: the target says how large it is.
+const PIECE: u64 = 4 << 20;
+const MAPPING_AT_MOST: u64 = 256 << 20;
+/// The longest sequence, less one byte: it may lie across the end of a piece.
+const OVERLAP: u64 = 8;
+
+fn pieces(range: &Range<u64>) -> impl Iterator<Item = (u64, u64)> {
+    let end = range.end.min(range.start + MAPPING_AT_MOST);
+    let starts = (range.start..end).step_by(PIECE as usize);
+    starts.map(move |at| (at, (at + PIECE + OVERLAP).min(end)))
+}
+
 pub fn find(pid: i32, memory: &TargetMemory) -> Result<Gadgets, AttachError> {
     let mappings = maps::read(pid).map_err(|source| AttachError::Proc { pid, source })?;
     let (mut syscall_ret, mut sigreturn) = (None, None::<(u64, u64)>);
@@ -29,16 +42,17 @@ pub fn find(pid: i32, memory: &TargetMemory) -> Result<Gadgets, AttachError> {
         .filter(|m| m.executable && m.readable && m.name != "[vsyscall]")
         .collect();
     code.sort_by_key(|m| !(m.name.contains("libc") || m.name.contains("musl")));
-    for m in code {
-        let mut bytes = vec![0u8; (m.range.end - m.range.start) as usize];
-        if memory.read(m.range.start, &mut bytes).is_err() {
+    let mut bytes = Vec::new();
+    for (at, end) in code.into_iter().flat_map(|m| pieces(&m.range)) {
+        bytes.resize((end - at) as usize, 0);
+        if memory.read(at, &mut bytes).is_err() {
             continue;
         }
         let find = |wanted: &[u8]| {
             bytes
                 .windows(wanted.len())
                 .position(|w| w == wanted)
-                .map(|n| m.range.start + n as u64)
+                .map(|n| at + n as u64)
         };
         syscall_ret = syscall_ret.or_else(|| find(SYSCALL_RET));
         sigreturn = sigreturn.or_else(|| {

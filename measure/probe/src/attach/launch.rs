@@ -1,28 +1,22 @@
 //! Starting a command and holding it before its first instruction, with its libraries loaded.
 //!
-//! The kernel stops the process at exec; a breakpoint at its entry point (`AT_ENTRY`) lets the
-//! dynamic loader do its work; there the entry becomes a jump to itself, and the process is let
-//! go: it spins, untraced, until [`Held::start`] puts the two bytes back.
+//! It sleeps in `pause`, untraced, until [`Held::start`] gives it back its registers and its code.
 use super::AttachError;
 use super::memory::TargetMemory;
 use super::stop::stop_all;
 use super::sys;
-use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::Pid;
+use hold::Hold;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-/// `jmp` to itself.
-const SPIN: [u8; 2] = [0xeb, 0xfe];
-const AT_ENTRY: u64 = 9;
+mod hold;
 
 /// A started command that has not run yet. Dropped, it is killed: it must not run unmeasured.
 #[derive(Debug)]
 pub struct Held {
     child: Option<Child>,
-    entry: u64,
-    original: [u8; 2],
+    hold: Option<Hold>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -31,8 +25,14 @@ pub enum LaunchError {
     Start { command: String, source: io::Error },
     #[error("the command ended before it reached its entry point ({0})")]
     Ended(String),
+    #[error("{0} is not a 64-bit x86 program; hopscope measures x86-64 only")]
+    Not64Bit(String),
     #[error("holding the command at its entry point: {0}")]
     Hold(io::Error),
+    #[error(
+        "the command is linked statically and makes system call {nr} before it has a thread control block, by which probes tell threads apart; start it by itself and use -p"
+    )]
+    NoThreadPointer { nr: u64 },
     #[error(transparent)]
     Attach(#[from] AttachError),
 }
@@ -54,39 +54,14 @@ pub fn launch(command: &[String]) -> Result<Held, LaunchError> {
     let pid = child.id() as i32;
     let mut held = Held {
         child: Some(child),
-        entry: 0,
-        original: SPIN,
+        hold: None,
     };
-    held.entry = hold(pid, &mut held.original)?;
+    let hold = hold::hold(pid).map_err(|e| match e {
+        LaunchError::Attach(AttachError::Not64Bit(_)) => LaunchError::Not64Bit(command[0].clone()),
+        other => other,
+    });
+    held.hold = Some(hold?);
     Ok(held)
-}
-
-fn hold(pid: i32, original: &mut [u8; 2]) -> Result<u64, LaunchError> {
-    stopped(pid)?;
-    let auxv = std::fs::read(format!("/proc/{pid}/auxv")).map_err(LaunchError::Hold)?;
-    let word = |b: &[u8]| u64::from_le_bytes(b.try_into().expect("8 bytes"));
-    let entry = auxv
-        .chunks_exact(16)
-        .find(|pair| word(&pair[..8]) == AT_ENTRY)
-        .map(|pair| word(&pair[8..]))
-        .ok_or_else(|| LaunchError::Hold(io::Error::other("no AT_ENTRY")))?;
-    let memory = TargetMemory::open(pid)?;
-    memory.read(entry, original).map_err(LaunchError::Hold)?;
-    memory.write(entry, &[0xcc]).map_err(LaunchError::Hold)?;
-    sys::cont(pid, 0).map_err(LaunchError::Hold)?;
-    stopped(pid)?;
-    memory.write(entry, &SPIN).map_err(LaunchError::Hold)?;
-    sys::set_rip(pid, entry).map_err(LaunchError::Hold)?;
-    sys::detach(pid).map_err(LaunchError::Hold)?;
-    Ok(entry)
-}
-
-fn stopped(pid: i32) -> Result<(), LaunchError> {
-    match waitpid(Pid::from_raw(pid), None) {
-        Ok(WaitStatus::Stopped(..) | WaitStatus::PtraceEvent(..)) => Ok(()),
-        Ok(other) => Err(LaunchError::Ended(format!("{other:?}"))),
-        Err(e) => Err(LaunchError::Hold(e.into())),
-    }
 }
 
 impl Held {
@@ -97,11 +72,24 @@ impl Held {
     /// Lets the command run.
     pub fn start(mut self) -> Result<Child, LaunchError> {
         let pid = self.pid();
-        let memory = TargetMemory::open(pid)?;
-        let stopped = stop_all(pid)?;
-        let written = memory.write(self.entry, &self.original);
-        stopped.resume()?;
-        written.map_err(LaunchError::Hold)?;
+        if let Some(hold) = &self.hold {
+            let memory = TargetMemory::open(pid)?;
+            let stopped = stop_all(pid)?;
+            // The probes' base is in gs now.
+            let gs_base = stopped.regs(pid).gs_base;
+            let released = stopped.write_code(&memory, hold.at, &hold.original);
+            let released = released.and_then(|()| {
+                let regs = sys::Regs {
+                    gs_base,
+                    // No system call is in progress: `pause` is not restarted.
+                    orig_rax: u64::MAX,
+                    ..hold.regs
+                };
+                sys::set_regs(pid, &regs)
+            });
+            stopped.resume()?;
+            released.map_err(LaunchError::Hold)?;
+        }
         Ok(self.child.take().expect("taken only here"))
     }
 }

@@ -2,15 +2,18 @@
 //!
 //! Nothing of the target's own code runs for us: no libc, no allocator, no loader.
 mod again;
+pub mod code;
 mod error;
 pub mod fault;
 mod frame;
 mod gadget;
 mod launch;
+pub mod ledger;
+pub mod memfd;
 pub mod memory;
 mod patience;
 mod preflight;
-pub(crate) mod proc;
+pub mod proc;
 mod remote;
 mod rseq;
 mod scratch;
@@ -19,10 +22,13 @@ mod stop;
 mod stopped;
 mod sys;
 mod urgent;
+pub(crate) mod vma_query;
+pub mod write_track;
 
 pub use error::AttachError;
 pub use launch::{Held, LaunchError, launch};
 pub use preflight::{Preflight, preflight};
-pub use stop::{stop_all, stop_one};
+pub use stop::{stop_all, stop_each, stop_one};
 pub use stopped::{StoppedProcess, Timing};
 pub use sys::Regs;
+pub use urgent::was_refused as real_time_was_refused;

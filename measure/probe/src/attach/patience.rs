@@ -8,7 +8,18 @@ use std::time::{Duration, Instant};
 /// microseconds.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Polls with yields first (a stop takes microseconds), then with short sleeps.
+/// Looked at this often before sleeping: a thread on another processor stops within microseconds.
+const ROUNDS_AWAKE: u32 = 20;
+/// Slept at most, should the signal that wakes us go to another thread.
+const SLEEP: Duration = Duration::from_micros(200);
+
+/// While more threads than this are waited for, not each that stops wakes us: that would keep the
+/// others from stopping.
+const THREADS_HEARD: usize = 4;
+const SLEEP_BETWEEN_MANY: Duration = Duration::from_micros(50);
+
+/// Polls for some microseconds, then sleeps until a thread has stopped. It never yields: at a
+/// real-time priority that would keep the processor from a thread that waits for it.
 pub(super) struct Patience {
     started: Instant,
     rounds: u32,
@@ -22,13 +33,13 @@ impl Patience {
         }
     }
 
-    /// False when it is over.
-    pub(super) fn wait(&mut self) -> bool {
+    /// For one of so many threads; false when it is over.
+    pub(super) fn wait(&mut self, threads: usize) -> bool {
         self.rounds += 1;
-        if self.rounds < 200 {
-            std::thread::yield_now();
-        } else {
-            std::thread::sleep(Duration::from_micros(50));
+        if threads > THREADS_HEARD {
+            std::thread::sleep(SLEEP_BETWEEN_MANY);
+        } else if self.rounds > ROUNDS_AWAKE {
+            sys::sleep_until_child(SLEEP);
         }
         self.started.elapsed() < PATIENCE
     }
@@ -47,7 +58,7 @@ pub(super) fn wait_for(pid: i32, tid: i32, wanted: Waited) -> Result<(), AttachE
             w if w == wanted => return Ok(()),
             Waited::Gone => return Err(AttachError::Exited { pid }),
             Waited::NotYet => {
-                if !patience.wait() {
+                if !patience.wait(1) {
                     return Err(AttachError::DoesNotStop {
                         pid,
                         tid,

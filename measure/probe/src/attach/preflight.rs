@@ -66,7 +66,7 @@ fn hwcap2() -> u64 {
     unsafe { libc::getauxval(libc::AT_HWCAP2) }
 }
 
-fn check_64_bit(pid: i32) -> Result<(), AttachError> {
+pub(in crate::attach) fn check_64_bit(pid: i32) -> Result<(), AttachError> {
     let mut head = [0u8; 20];
     let read = fs::File::open(format!("/proc/{pid}/exe"))
         .and_then(|f| std::os::unix::fs::FileExt::read_exact_at(&f, &mut head, 0));

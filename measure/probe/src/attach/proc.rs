@@ -2,6 +2,15 @@
 use std::fs;
 use std::io;
 
+/// A file of `/proc` as text. Names of threads and files in it may be any bytes: a process is not to
+/// be out of reach by what it calls itself.
+pub fn text(path: &str) -> io::Result<String> {
+    Ok(match String::from_utf8(fs::read(path)?) {
+        Ok(text) => text,
+        Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
+    })
+}
+
 /// Thread ids, ascending.
 pub fn threads(pid: i32) -> io::Result<Vec<i32>> {
     let mut tids: Vec<i32> = fs::read_dir(format!("/proc/{pid}/task"))?
@@ -17,7 +26,7 @@ pub struct Status(String);
 
 impl Status {
     pub fn read(pid: i32, tid: i32) -> io::Result<Status> {
-        fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).map(Status)
+        text(&format!("/proc/{pid}/task/{tid}/status")).map(Status)
     }
 
     pub fn field(&self, name: &str) -> Option<&str> {
@@ -36,4 +45,21 @@ impl Status {
 
 pub fn state(pid: i32, tid: i32) -> char {
     Status::read(pid, tid).map_or('X', |s| s.state())
+}
+
+/// The processor that a thread runs on; `None` when it does not run.
+pub fn running_on(pid: i32, tid: i32) -> Option<usize> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    // proc_pid_stat(5): field 3 is the state, field 39 the processor.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?;
+    let processor = fields.nth(35)?.parse().ok()?;
+    (state == "R").then_some(processor)
+}
+
+/// The user whose files a process makes now, as this process sees users (proc_pid_status(5)); `None`
+/// when it is gone.
+pub fn uid(pid: i32) -> Option<u32> {
+    let status = Status::read(pid, pid).ok()?;
+    status.field("Uid")?.split_whitespace().nth(3)?.parse().ok()
 }

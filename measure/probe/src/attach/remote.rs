@@ -2,9 +2,9 @@
 //!
 //! One `SETREGS` sends the thread through `syscall; ret` and then `rt_sigreturn` on a prepared
 //! frame, so that it finishes and restores itself if we are killed at any instant. Normally the
-//! thread is caught behind the system call and brought back into an interrupt stop, where its
-//! own registers are written back: then the kernel still does its own restart of whatever call was
-//! interrupted, as if nothing had happened.
+//! thread is caught behind the system call and sent into the next one from there; behind the last
+//! it is brought back into an interrupt stop, where its own registers are written back: then the
+//! kernel still does its own restart of whatever call was interrupted, as if nothing had happened.
 use super::AttachError;
 use super::fault;
 use super::gadget::{self, Gadgets};
@@ -13,7 +13,9 @@ use super::patience::wait_for;
 use super::seccomp::Filters;
 use super::sys::{self, Regs, Waited};
 use super::{frame, scratch};
+use crate::live::maps::Mapping;
 use nix::libc;
+use std::cell::Cell;
 
 /// A filter sees the address behind the instruction.
 const SYSCALL_BYTES: u64 = 2;
@@ -29,6 +31,8 @@ pub(super) struct Remote {
     text_at: u64,
     gadgets: Gadgets,
     filters: Filters,
+    /// The thread is caught behind a call.
+    behind_call: Cell<bool>,
 }
 
 impl Remote {
@@ -38,6 +42,7 @@ impl Remote {
         original: Regs,
         gadgets: Gadgets,
         memory: &TargetMemory,
+        mappings: &[Mapping],
     ) -> Result<Remote, AttachError> {
         let failed = |what| {
             move |source| AttachError::Ptrace {
@@ -54,7 +59,7 @@ impl Remote {
         let mask = sys::signal_mask(tid).map_err(failed("reading the signal mask"))?;
         let xstate = sys::xstate(tid).map_err(failed("reading the vector registers"))?;
         let len = frame::needed(xstate.len()) as u64 + TEXT_BYTES;
-        let frame_at = scratch::find(pid, original.rsp, len)?;
+        let frame_at = scratch::find(pid, mappings, original.rsp, len)?;
         let bytes = frame::build(frame_at, gadgets.sigreturn, &original, mask, xstate);
         memory
             .write(frame_at, &bytes)
@@ -68,6 +73,7 @@ impl Remote {
             text_at: frame_at + len - TEXT_BYTES,
             gadgets,
             filters,
+            behind_call: Cell::new(false),
         })
     }
 
@@ -124,17 +130,38 @@ impl Remote {
         fault::point(fault::CALL_SET);
         // With every signal blocked nothing but SIGKILL can come between; the frame restores the
         // mask if we die. The registers go first: until then the thread would run on as it was.
-        sys::set_signal_mask(tid, u64::MAX).map_err(failed("blocking signals"))?;
+        if !self.behind_call.get() {
+            sys::set_signal_mask(tid, u64::MAX).map_err(failed("blocking signals"))?;
+        }
         self.step_to(pid, Waited::SystemCall)?;
         fault::point(fault::CALL_ENTERED);
         self.step_to(pid, Waited::SystemCall)?;
         let result = sys::regs(tid).map_err(failed("reading registers"))?.rax as i64;
+        self.behind_call.set(true);
         fault::point(fault::CALL_LEFT);
+        Ok(result)
+    }
+
+    /// From behind the last call into an interrupt stop. Two context switches, which would be half of
+    /// a call's price if each did it.
+    fn trap(&self, pid: i32) -> Result<(), AttachError> {
+        if !self.behind_call.replace(false) {
+            return Ok(());
+        }
+        let tid = self.tid;
+        let failed = |what| {
+            move |source| AttachError::Ptrace {
+                pid,
+                tid,
+                what,
+                source,
+            }
+        };
         sys::interrupt(tid).map_err(failed("interrupting"))?;
         sys::cont(tid, 0).map_err(failed("continuing"))?;
         wait_for(pid, tid, Waited::Stopped)?;
         fault::point(fault::CALL_TRAPPED);
-        Ok(result)
+        Ok(())
     }
 
     fn step_to(&self, pid: i32, wanted: Waited) -> Result<(), AttachError> {
@@ -148,8 +175,9 @@ impl Remote {
         wait_for(pid, tid, wanted)
     }
 
-    /// Writes the thread's own state back; it must be in an interrupt stop.
+    /// Writes the thread's own state back.
     pub(super) fn restore(&self, pid: i32, regs: &Regs) -> Result<(), AttachError> {
+        self.trap(pid)?;
         let tid = self.tid;
         let failed = |what| {
             move |source| AttachError::Ptrace {
@@ -211,19 +239,18 @@ fn forbidden(filters: &Filters, gadgets: &Gadgets) -> Option<i64> {
     const AT: u64 = 0x1000_0000;
     const LEN: u64 = 4096;
     let shared = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE) as u64;
-    let private = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE) as u64;
+    let code = (libc::MAP_PRIVATE | libc::MAP_FIXED_NOREPLACE) as u64;
+    let private = code | libc::MAP_ANONYMOUS as u64;
+    let memfd = (libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) as u64;
     let rw = (libc::PROT_READ | libc::PROT_WRITE) as u64;
     let rx = (libc::PROT_READ | libc::PROT_EXEC) as u64;
     let wipe = libc::MADV_WIPEONFORK as u64;
     let (here, fd) = (gadgets.syscall_ret + SYSCALL_BYTES, 3);
     [
         (libc::SYS_rt_sigreturn, gadgets.sigreturn_end, [0; 6]),
-        (
-            libc::SYS_memfd_create,
-            here,
-            [AT, libc::MFD_CLOEXEC as u64, 0, 0, 0, 0],
-        ),
-        (libc::SYS_mmap, here, [AT, LEN, rx, shared, fd, 0]),
+        (libc::SYS_memfd_create, here, [AT, memfd, 0, 0, 0, 0]),
+        (libc::SYS_mmap, here, [AT, LEN, rx, code, fd, 0]),
+        (libc::SYS_mmap, here, [AT, LEN, rw, shared, fd, 0]),
         (libc::SYS_mmap, here, [AT, LEN, rw, private, u64::MAX, 0]),
         (libc::SYS_madvise, here, [AT, LEN, wipe, 0, 0, 0]),
         (libc::SYS_munmap, here, [AT, LEN, 0, 0, 0, 0]),

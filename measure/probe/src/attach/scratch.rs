@@ -1,6 +1,6 @@
 //! A place for the safety frame: stack memory of the target that is provably not in use.
 use super::AttachError;
-use crate::live::maps;
+use crate::live::maps::Mapping;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -13,9 +13,9 @@ const RED_ZONE: u64 = 128;
 ///
 /// Pages of the main stack that were never touched are dead, whatever stacks the program switches
 /// between; and nobody expects stack memory to be zero. Only when there are none, the place below
-/// the red zone of `rsp` is taken, if the stack it lies in has room.
-pub fn find(pid: i32, rsp: u64, len: u64) -> Result<u64, AttachError> {
-    let mappings = maps::read(pid).map_err(|source| AttachError::Proc { pid, source })?;
+/// the red zone of `rsp` is taken, if the stack it lies in has room. `mappings` may be a little old:
+/// stacks only grow, and which pages are touched is looked up.
+pub fn find(pid: i32, mappings: &[Mapping], rsp: u64, len: u64) -> Result<u64, AttachError> {
     let aligned = |low: u64| low.next_multiple_of(64) + 8;
     let main = mappings.iter().find(|m| m.name == "[stack]" && m.writable);
     if let Some(stack) = main
@@ -34,21 +34,27 @@ pub fn find(pid: i32, rsp: u64, len: u64) -> Result<u64, AttachError> {
     }
 }
 
+/// Entries of the page map read at once.
+const AT_ONCE: u64 = 8192;
+
+/// The target says what its stack is, and how large: it is looked at piece by piece.
 fn untouched(pid: i32, from: u64, to: u64, len: u64) -> Option<u64> {
-    let pages = ((to - from) / PAGE) as usize;
-    let mut entries = vec![0u8; pages * 8];
-    File::open(format!("/proc/{pid}/pagemap"))
-        .ok()?
-        .read_exact_at(&mut entries, from / PAGE * 8)
-        .ok()?;
+    let map = File::open(format!("/proc/{pid}/pagemap")).ok()?;
     let touched = |e: &[u8]| u64::from_le_bytes(e.try_into().expect("8 bytes")) & TOUCHED != 0;
     let wanted = len.div_ceil(PAGE);
-    let mut run = 0;
-    for (page, entry) in entries.chunks_exact(8).enumerate() {
-        run = if touched(entry) { 0 } else { run + 1 };
-        // One page more: the lowest of a run stays free for the stack's guard.
-        if run > wanted {
-            return Some(from + (page as u64 + 1 - wanted) * PAGE);
+    let (mut run, mut page) = (0, from / PAGE);
+    let mut entries = vec![0u8; AT_ONCE as usize * 8];
+    while page < to / PAGE {
+        let pages = AT_ONCE.min(to / PAGE - page);
+        let entries = &mut entries[..pages as usize * 8];
+        map.read_exact_at(entries, page * 8).ok()?;
+        for entry in entries.chunks_exact(8) {
+            run = if touched(entry) { 0 } else { run + 1 };
+            page += 1;
+            // One page more: the lowest of a run stays free for the stack's guard.
+            if run > wanted {
+                return Some((page - wanted) * PAGE);
+            }
         }
     }
     None

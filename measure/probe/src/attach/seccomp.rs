@@ -101,11 +101,16 @@ pub fn forbids_copies(pid: i32, may_stop: bool) -> Result<Option<String>, Attach
 
 /// The number of a process where it lives: the last of those in its nested pid namespaces.
 pub fn pid_inside(pid: i32) -> std::io::Result<i32> {
-    let status = Status::read(pid, pid)?;
+    tid_inside(pid, pid)
+}
+
+/// The same for one of its threads.
+pub fn tid_inside(pid: i32, tid: i32) -> std::io::Result<i32> {
+    let status = Status::read(pid, tid)?;
     let last = status
         .field("NSpid")
         .and_then(|l| l.split_whitespace().last());
-    Ok(last.and_then(|n| n.parse().ok()).unwrap_or(pid))
+    Ok(last.and_then(|n| n.parse().ok()).unwrap_or(tid))
 }
 
 /// Runs a filter; `None` when it is not one that the kernel would have accepted.

@@ -6,9 +6,10 @@ use super::memory::TargetMemory;
 use super::patience::Patience;
 use super::proc::{self, Status};
 use super::remote;
-use super::stopped::StoppedProcess;
+use super::stopped::{StoppedProcess, Thread};
 use super::sys::{self, Waited};
 use super::urgent::Urgent;
+use crate::live::maps;
 use nix::libc;
 use std::io;
 use std::time::Instant;
@@ -43,6 +44,7 @@ pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
         }
         fault::point(fault::SEIZED);
         if std::mem::take(&mut first) {
+            stopped.be_urgent(&seized);
             stopped.first_interrupt = Instant::now();
         }
         stopped.interrupt(&seized)?;
@@ -51,9 +53,30 @@ pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
         return Err(AttachError::Exited { pid });
     }
     stopped.all_stopped = Instant::now();
-    stopped.urgent = Some(Urgent::begin());
     fault::point(fault::ALL_STOPPED);
     Ok(stopped)
+}
+
+/// Stops these threads one after the other, each for as long as `with` takes.
+pub fn stop_each<E: From<AttachError>>(
+    pid: i32,
+    tids: &[i32],
+    mut with: impl FnMut(&mut StoppedProcess) -> Result<(), E>,
+) -> Result<(), E> {
+    // For all of them: changing it costs more than a stop.
+    let _urgent = Urgent::begin(pid, tids);
+    for &tid in tids {
+        if seize(pid, tid)?.is_none() {
+            continue;
+        }
+        let mut stopped = StoppedProcess::new(pid);
+        stopped.be_urgent(&[]);
+        stopped.interrupt(&[tid])?;
+        let done = with(&mut stopped);
+        stopped.resume()?;
+        done?;
+    }
+    Ok(())
 }
 
 /// Stops one thread that can make system calls for us; the others go on.
@@ -61,19 +84,22 @@ pub fn stop_one(pid: i32) -> Result<StoppedProcess, AttachError> {
     let memory = TargetMemory::open(pid)?;
     // Searched before anything is stopped.
     let gadgets = remote::gadgets(pid, &memory)?;
+    let mappings = maps::read(pid).map_err(|source| AttachError::Proc { pid, source })?;
     let mut patience = Patience::new();
     loop {
         if let Some(mut stopped) = stop_first_usable(pid)? {
             stopped.gadgets = Some(gadgets);
-            for (tid, regs) in &mut stopped.threads {
-                if let Some(own) = remote::finish_begun(pid, *tid, regs, gadgets, &memory)? {
-                    *regs = own;
+            stopped.mappings = Some(mappings);
+            for (tid, thread) in &mut stopped.threads {
+                let begun = remote::finish_begun(pid, *tid, &thread.regs, gadgets, &memory)?;
+                if let Some(own) = begun {
+                    thread.regs = own;
                 }
             }
             return Ok(stopped);
         }
         // All of them exit, or wait for a vforked child: soon there is another, or it goes on.
-        if !patience.wait() {
+        if !patience.wait(1) {
             return Err(AttachError::NoUsableThread { pid });
         }
     }
@@ -102,6 +128,7 @@ fn stop_first_usable(pid: i32) -> Result<Option<StoppedProcess>, AttachError> {
             continue;
         }
         let mut stopped = StoppedProcess::new(pid);
+        stopped.be_urgent(&[tid]);
         stopped.interrupt(&[tid])?;
         if !stopped.threads.is_empty() {
             return Ok(Some(stopped));
@@ -147,12 +174,13 @@ impl StoppedProcess {
     /// Interrupts seized threads and waits until each has stopped or is gone.
     fn interrupt(&mut self, tids: &[i32]) -> Result<(), AttachError> {
         let pid = self.pid;
-        let mut waiting: Vec<i32> = Vec::with_capacity(tids.len());
+        let mut waiting: Vec<(i32, Instant)> = Vec::with_capacity(tids.len());
         // One thread's failure is told when all others have stopped, so that they can be let go.
         let mut failed = None;
         for &tid in tids {
+            let asked = Instant::now();
             match sys::interrupt(tid) {
-                Ok(()) => waiting.push(tid),
+                Ok(()) => waiting.push((tid, asked)),
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {
                     // Seized and gone since: reap its status if there is one.
                     let _ = sys::poll(tid);
@@ -161,22 +189,24 @@ impl StoppedProcess {
             }
         }
         let mut patience = Patience::new();
-        while !waiting.is_empty() {
-            let before = waiting.len();
-            let mut still = Vec::new();
-            for tid in waiting {
-                match self.look(tid) {
-                    Ok(true) => {}
-                    Ok(false) => still.push(tid),
-                    Err(source) => failed = Some((tid, "waiting", source)),
+        // One after the other: looking at all of them whenever one has stopped takes longer than
+        // the stops (half a second for 1,000 threads).
+        for (n, &(tid, asked)) in waiting.iter().enumerate() {
+            loop {
+                match self.look(tid, asked) {
+                    Ok(true) => break,
+                    Ok(false) => {}
+                    Err(source) => {
+                        failed = Some((tid, "waiting", source));
+                        break;
+                    }
                 }
-            }
-            waiting = still;
-            if waiting.len() == before && !patience.wait() {
-                let tid = waiting[0];
-                let state = proc::state(pid, tid);
-                self.let_go(&waiting);
-                return Err(AttachError::DoesNotStop { pid, tid, state });
+                if !patience.wait(waiting.len() - n) {
+                    let state = proc::state(pid, tid);
+                    let rest: Vec<i32> = waiting[n..].iter().map(|(tid, _)| *tid).collect();
+                    self.let_go(&rest);
+                    return Err(AttachError::DoesNotStop { pid, tid, state });
+                }
             }
         }
         match failed {
@@ -191,7 +221,7 @@ impl StoppedProcess {
     }
 
     /// True when the thread needs no more waiting.
-    fn look(&mut self, tid: i32) -> io::Result<bool> {
+    fn look(&mut self, tid: i32, asked: Instant) -> io::Result<bool> {
         match sys::poll(tid)? {
             Waited::NotYet => Ok(false),
             Waited::Gone => Ok(true),
@@ -202,7 +232,7 @@ impl StoppedProcess {
                 });
                 match regs {
                     Ok(regs) => {
-                        self.threads.insert(tid, regs);
+                        self.threads.insert(tid, Thread { regs, asked });
                     }
                     Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
                     Err(e) => return Err(e),

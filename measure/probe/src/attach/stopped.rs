@@ -1,14 +1,17 @@
 //! A process that stands still: its registers, system calls made in it, and how it goes on.
 use super::AttachError;
+use super::code;
 use super::fault;
+use super::ledger;
 use super::memory::TargetMemory;
 use super::remote::{self, Remote};
 use super::rseq;
 use super::sys::{self, Regs};
 use super::urgent::Urgent;
-use crate::live::maps::Mapping;
+use crate::live::maps::{self, Mapping};
 use nix::libc;
 use std::collections::BTreeMap;
+use std::io;
 use std::time::{Duration, Instant};
 
 /// How long a process stood still.
@@ -25,16 +28,26 @@ impl Timing {
     }
 }
 
+/// A stopped thread.
+pub(super) struct Thread {
+    pub(super) regs: Regs,
+    /// When it was asked to stop.
+    pub(super) asked: Instant,
+}
+
 /// Threads of a process, stopped. Dropping it lets them go on.
 pub struct StoppedProcess {
     pub(super) pid: i32,
-    pub(super) threads: BTreeMap<i32, Regs>,
+    pub(super) threads: BTreeMap<i32, Thread>,
     remote: Option<Remote>,
     pub(super) gadgets: Option<super::gadget::Gadgets>,
+    /// Read before the stop.
+    pub(super) mappings: Option<Vec<Mapping>>,
     pub(super) first_interrupt: Instant,
     pub(super) all_stopped: Instant,
     resumed: Instant,
-    pub(super) urgent: Option<Urgent>,
+    /// From before the first thread is stopped until after the last is resumed.
+    urgent: Option<Urgent>,
 }
 
 impl StoppedProcess {
@@ -45,11 +58,17 @@ impl StoppedProcess {
             threads: BTreeMap::new(),
             remote: None,
             gadgets: None,
+            mappings: None,
             first_interrupt: now,
             all_stopped: now,
             resumed: now,
             urgent: None,
         }
+    }
+
+    /// `tids` are about to be stopped.
+    pub(super) fn be_urgent(&mut self, tids: &[i32]) {
+        self.urgent = Some(Urgent::begin(self.pid, tids));
     }
 
     pub fn pid(&self) -> i32 {
@@ -65,7 +84,7 @@ impl StoppedProcess {
     /// # Panics
     /// When `tid` is not one of [`Self::tids`].
     pub fn regs(&self, tid: i32) -> &Regs {
-        &self.threads[&tid]
+        &self.threads[&tid].regs
     }
 
     pub fn set_rip(&mut self, tid: i32, rip: u64) -> Result<(), AttachError> {
@@ -76,8 +95,8 @@ impl StoppedProcess {
             what: "moving a thread",
             source,
         })?;
-        if let Some(regs) = self.threads.get_mut(&tid) {
-            regs.rip = rip;
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.regs.rip = rip;
         }
         Ok(())
     }
@@ -97,10 +116,17 @@ impl StoppedProcess {
                 });
             }
         }
-        if let Some(regs) = self.threads.get_mut(&tid) {
-            regs.gs_base = gs_base;
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.regs.gs_base = gs_base;
         }
         Ok(())
+    }
+
+    /// Writes to code of the target, whatever its kernel thinks of `/proc/PID/mem`.
+    pub fn write_code(&self, memory: &TargetMemory, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let tid = self.threads.keys().next();
+        let tid = *tid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
+        code::write(tid, memory, at, bytes)
     }
 
     /// Makes a system call in the first stopped thread. Raw kernel return value.
@@ -117,55 +143,62 @@ impl StoppedProcess {
     }
 
     fn remote(&mut self) -> Result<&Remote, AttachError> {
-        // The target's thread may need our processor for the call.
-        self.urgent = None;
         if self.remote.is_none() {
             let memory = TargetMemory::open(self.pid)?;
             let gadgets = match self.gadgets {
                 Some(gadgets) => gadgets,
                 None => remote::gadgets(self.pid, &memory)?,
             };
-            let (&tid, regs) = self
+            let mappings = match self.mappings.take() {
+                Some(mappings) => mappings,
+                None => maps::read(self.pid).map_err(|source| AttachError::Proc {
+                    pid: self.pid,
+                    source,
+                })?,
+            };
+            let (&tid, thread) = self
                 .threads
                 .iter_mut()
                 .next()
                 .ok_or(AttachError::Exited { pid: self.pid })?;
+            let regs = &mut thread.regs;
             regs.rip = rseq::resume_at(tid, &memory, regs.rip);
-            self.remote = Some(Remote::prepare(self.pid, tid, *regs, gadgets, &memory)?);
+            self.remote = Some(Remote::prepare(
+                self.pid, tid, *regs, gadgets, &memory, &mappings,
+            )?);
         }
         Ok(self.remote.as_ref().expect("was just prepared"))
     }
 
-    /// Words of the live part of a thread's stack, `at_most` bytes of it, and how many bytes of it
-    /// were left out.
+    /// Reads the live part of a thread's stack, `at_most` bytes of it; false when there was more.
     ///
-    /// The map is the caller's: reading it once for each of many threads was most of the pause.
-    pub fn stack_words(
+    /// The map (ascending) is the caller's and may be older than the stop: reading it once for each
+    /// of many threads was most of the pause. A stack that it does not have is read as far as it goes.
+    pub fn read_stack(
         &self,
         tid: i32,
         mappings: &[Mapping],
         memory: &TargetMemory,
         at_most: u64,
-    ) -> Result<(Vec<u64>, u64), AttachError> {
+        into: &mut Vec<u8>,
+    ) -> Result<bool, AttachError> {
         let pid = self.pid;
         let rsp = self.regs(tid).rsp & !7;
-        let Some(m) = mappings.iter().find(|m| m.range.contains(&rsp)) else {
-            return Ok((Vec::new(), 0));
-        };
-        let live = m.range.end - rsp;
-        let mut bytes = vec![0u8; live.min(at_most) as usize];
+        let after = mappings.partition_point(|m| m.range.start <= rsp);
+        let known = after.checked_sub(1).map(|n| &mappings[n]);
+        let known = known.filter(|m| m.range.contains(&rsp));
+        let live = known.map_or(u64::MAX, |m| m.range.end - rsp);
+        into.resize(live.min(at_most) as usize, 0);
         // Several stacks may be one mapping: this one ends where the guard of the next begins.
-        let read = memory
-            .read_up_to(rsp, &mut bytes)
-            .map_err(|source| AttachError::Memory { pid, source })?;
-        let left_out = match read == bytes.len() {
-            true => live - read as u64,
-            false => 0,
+        let read = match memory.read_up_to(rsp, into) {
+            Ok(read) => read,
+            // No stack at all.
+            Err(_) if known.is_none() => 0,
+            Err(source) => return Err(AttachError::Memory { pid, source }),
         };
-        let words = bytes[..read]
-            .chunks_exact(8)
-            .map(|w| u64::from_le_bytes(w.try_into().expect("8 bytes")));
-        Ok((words.collect(), left_out))
+        let whole = read < into.len() || live <= at_most;
+        into.truncate(read);
+        Ok(whole)
     }
 
     /// Lets all threads go on as if nothing had happened.
@@ -184,14 +217,14 @@ impl StoppedProcess {
         let pid = self.pid;
         let mut result = Ok(());
         if let Some(remote) = self.remote.take()
-            && let Some(regs) = self.threads.get(&remote.tid())
+            && let Some(thread) = self.threads.get(&remote.tid())
         {
-            result = remote.restore(pid, regs);
+            result = remote.restore(pid, &thread.regs);
         }
-        self.urgent.get_or_insert_with(Urgent::begin);
-        for tid in std::mem::take(&mut self.threads).into_keys() {
+        let mut stops = Vec::with_capacity(self.threads.len());
+        for (tid, thread) in std::mem::take(&mut self.threads) {
             match sys::detach(tid) {
-                Ok(()) => {}
+                Ok(()) => stops.push((tid, thread.asked.elapsed())),
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(source) => {
                     result = Err(AttachError::Ptrace {
@@ -205,6 +238,7 @@ impl StoppedProcess {
         }
         self.resumed = Instant::now();
         self.urgent = None;
+        ledger::add(pid, &stops);
         result
     }
 }

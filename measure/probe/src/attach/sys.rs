@@ -42,6 +42,11 @@ pub fn cont(tid: i32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT, tid, 0, signal as usize).map(drop)
 }
 
+/// One instruction.
+pub fn step(tid: i32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_SINGLESTEP, tid, 0, signal as usize).map(drop)
+}
+
 pub fn to_syscall(tid: i32) -> io::Result<()> {
     to_syscall_with(tid, 0)
 }
@@ -93,6 +98,11 @@ pub fn set_rax(tid: i32, value: u64) -> io::Result<()> {
         value as usize,
     )
     .map(drop)
+}
+
+/// Writes a word, also to pages that the target may only read.
+pub fn poke(tid: i32, at: u64, word: u64) -> io::Result<()> {
+    request(libc::PTRACE_POKEDATA, tid, at as usize, word as usize).map(drop)
 }
 
 pub fn signal_mask(tid: i32) -> io::Result<u64> {
@@ -147,6 +157,23 @@ pub fn rseq_area(tid: i32) -> io::Result<Option<u64>> {
     );
     request(PTRACE_GET_RSEQ_CONFIGURATION, tid, size, at)?;
     Ok(Some(configuration[0]).filter(|at| *at != 0))
+}
+
+/// Sleeps until a traced thread may have stopped (SIGCHLD, which must be blocked) or `at_most` is
+/// over. Another thread of this process may take the signal, so the time must be short.
+pub fn sleep_until_child(at_most: std::time::Duration) {
+    let timeout = libc::timespec {
+        tv_sec: at_most.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(at_most.subsec_nanos()),
+    };
+    // SAFETY: the set is initialised before it is used, all pointers are to live memory, and a null
+    // siginfo is allowed.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const timeout);
+    }
 }
 
 /// What a thread that was waited for is doing.

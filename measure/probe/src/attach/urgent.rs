@@ -1,38 +1,184 @@
-//! Not being preempted while a process stands still: others would take our processor meanwhile, and
-//! so would the first of its threads that is let go, while the rest still stand.
+//! Not being preempted while a thread of a target is stopped: others would take our processor
+//! meanwhile, and so would the first thread that is resumed, while the rest are still stopped.
+use super::proc;
 use nix::libc;
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Real-time scheduling of this thread until it is dropped, where that is permitted
-/// (CAP_SYS_NICE). Only for code that does not wait for the target, which might need our processor.
+/// (CAP_SYS_NICE), on a processor that the target's running threads do not use, and SIGCHLD
+/// blocked, so that it can be waited for. Whoever waits for the target meanwhile must sleep, not
+/// yield: the target may need our processor. Several may be alive in one thread.
 pub struct Urgent {
-    before: Option<(i32, libc::sched_param)>,
+    /// What is saved belongs to this thread.
+    _here: PhantomData<*const ()>,
+}
+
+thread_local! {
+    static SAVED: RefCell<Saved> = const { RefCell::new(Saved::NONE) };
+}
+
+/// How this thread was before the first of its [`Urgent`]s.
+struct Saved {
+    depth: u32,
+    scheduling: Option<(i32, libc::sched_param)>,
+    affinity: Option<libc::cpu_set_t>,
+    unblock: bool,
+}
+
+impl Saved {
+    const NONE: Saved = Saved {
+        depth: 0,
+        scheduling: None,
+        affinity: None,
+        unblock: false,
+    };
 }
 
 /// The lowest real-time priority: above all ordinary threads, below whatever else is real-time.
 const LOWEST: libc::sched_param = libc::sched_param { sched_priority: 1 };
+/// Threads whose processor is looked up; of more there is hardly one that is free.
+const THREADS_LOOKED_AT: usize = 64;
+
+static REFUSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether real-time scheduling was refused at any time: the recorder may have been preempted while
+/// a thread was stopped.
+pub fn was_refused() -> bool {
+    REFUSED.load(Ordering::Relaxed)
+}
 
 impl Urgent {
-    pub fn begin() -> Urgent {
-        let mut before = libc::sched_param { sched_priority: 0 };
-        // SAFETY: 0 is the calling thread; the structures are live.
-        let before = unsafe {
-            let policy = libc::sched_getscheduler(0);
-            let ordinary = [libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&policy);
-            let urgent = ordinary
-                && libc::sched_getparam(0, &raw mut before) == 0
-                && libc::sched_setscheduler(0, libc::SCHED_FIFO, &LOWEST) == 0;
-            urgent.then_some((policy, before))
-        };
-        Urgent { before }
+    /// Before the first of `tids`, threads of `pid`, is stopped.
+    pub fn begin(pid: i32, tids: &[i32]) -> Urgent {
+        SAVED.with_borrow_mut(|saved| {
+            saved.depth += 1;
+            if saved.depth == 1 {
+                saved.scheduling = to_real_time();
+                saved.affinity = away_from(&processors(pid, tids));
+                saved.unblock = block_child_signal();
+            }
+        });
+        Urgent { _here: PhantomData }
     }
 }
 
 impl Drop for Urgent {
     fn drop(&mut self) {
-        if let Some((policy, parameters)) = self.before {
-            // SAFETY: 0 is the calling thread; the structure is live. Going back to an ordinary
+        SAVED.with_borrow_mut(|saved| {
+            saved.depth -= 1;
+            if saved.depth > 0 {
+                return;
+            }
+            let before = std::mem::replace(saved, Saved::NONE);
+            if before.unblock {
+                change_child_signal(libc::SIG_UNBLOCK);
+            }
+            // SAFETY: 0 is the calling thread; the structures are live. Going back to an ordinary
             // policy needs no permission, and the nice value was never changed.
-            unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+            unsafe {
+                if let Some(set) = before.affinity {
+                    libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
+                }
+                if let Some((policy, parameters)) = before.scheduling {
+                    libc::sched_setscheduler(0, policy, &raw const parameters);
+                }
+            }
+        });
+    }
+}
+
+/// What this thread had before; `None` when nothing was changed.
+fn to_real_time() -> Option<(i32, libc::sched_param)> {
+    let mut before = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 is the calling thread; the structures are live.
+    unsafe {
+        let policy = libc::sched_getscheduler(0);
+        let ordinary = [libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&policy);
+        if !ordinary || libc::sched_getparam(0, &raw mut before) != 0 {
+            return None;
         }
+        if libc::sched_setscheduler(0, libc::SCHED_FIFO, &LOWEST) != 0 {
+            REFUSED.store(true, Ordering::Relaxed);
+            return None;
+        }
+        Some((policy, before))
+    }
+}
+
+/// Where the running ones of `tids` run.
+fn processors(pid: i32, tids: &[i32]) -> Vec<usize> {
+    let tids = tids.iter().take(THREADS_LOOKED_AT);
+    tids.filter_map(|tid| proc::running_on(pid, *tid)).collect()
+}
+
+/// Leaves these processors to the target, if others are allowed to us. Gives what was allowed.
+fn away_from(taken: &[usize]) -> Option<libc::cpu_set_t> {
+    // SAFETY: 0 is the calling thread, the set is live and of the size that is given; CPU_CLR and
+    // CPU_COUNT touch nothing but the set, in bounds.
+    unsafe {
+        let mut allowed: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of_val(&allowed), &raw mut allowed) != 0 {
+            return None;
+        }
+        let mut rest = allowed;
+        let highest = libc::CPU_SETSIZE as usize;
+        for processor in taken.iter().filter(|p| **p < highest) {
+            libc::CPU_CLR(*processor, &mut rest);
+        }
+        let some = libc::CPU_COUNT(&rest);
+        let moved = some > 0
+            && some < libc::CPU_COUNT(&allowed)
+            && libc::sched_setaffinity(0, size_of_val(&rest), &raw const rest) == 0;
+        moved.then_some(allowed)
+    }
+}
+
+/// True when it was not blocked before.
+fn block_child_signal() -> bool {
+    change_child_signal(libc::SIG_BLOCK)
+}
+
+fn change_child_signal(how: i32) -> bool {
+    // SAFETY: the sets are initialised and live; only this thread's mask changes.
+    unsafe {
+        let (mut set, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        let changed = libc::pthread_sigmask(how, &raw const set, &raw mut before) == 0;
+        changed && libc::sigismember(&raw const before, libc::SIGCHLD) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> (i32, usize, bool) {
+        // SAFETY: 0 is the calling thread; the sets are live.
+        unsafe {
+            let mut allowed: libc::cpu_set_t = std::mem::zeroed();
+            libc::sched_getaffinity(0, size_of_val(&allowed), &raw mut allowed);
+            let mut mask = std::mem::zeroed();
+            libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask);
+            let blocked = libc::sigismember(&raw const mask, libc::SIGCHLD) == 1;
+            let policy = libc::sched_getscheduler(0);
+            (policy, libc::CPU_COUNT(&allowed) as usize, blocked)
+        }
+    }
+
+    #[test]
+    fn the_thread_is_as_before_when_the_last_is_dropped() {
+        let before = state();
+        let pid = std::process::id() as i32;
+        let outer = Urgent::begin(pid, &[pid]);
+        let inner = Urgent::begin(pid, &[pid]);
+        assert!(state().2);
+        // Not in the order of a stack: a child may be resumed after its parent.
+        drop(outer);
+        assert!(state().2);
+        drop(inner);
+        assert_eq!(state(), before);
     }
 }

@@ -42,7 +42,7 @@ struct Fixup {
 }
 
 /// A displacement does not fit its field, or a label was never bound.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LinkError {
     OutOfRange { target: u64 },
     Unbound,
@@ -174,26 +174,51 @@ impl Asm {
         base + self.zone_offset(zone) as u64 + offset as u64
     }
 
+    /// How many displacements there are so far: which of them [`Asm::link_each`] could not resolve.
+    pub fn fixups(&self) -> usize {
+        self.fixups.len()
+    }
+
     /// Resolves every displacement for an output at `base` and returns its bytes.
+    ///
+    /// # Errors
+    /// The first one that cannot be resolved.
     pub fn link(&self, base: u64) -> Result<Vec<u8>, LinkError> {
+        let (code, failed) = self.link_each(base);
+        failed
+            .into_iter()
+            .next()
+            .map_or(Ok(code), |(_, why)| Err(why))
+    }
+
+    /// The same, with the numbers of those that cannot be resolved, ascending; they stay 0.
+    pub fn link_each(&self, base: u64) -> (Vec<u8>, Vec<(usize, LinkError)>) {
         let mut out = Vec::with_capacity(self.len());
         for zone in ZONES {
             out.resize(self.zone_offset(zone), 0xcc);
             out.extend_from_slice(&self.zones[zone as usize]);
         }
-        for f in &self.fixups {
-            let target = self.address(f.label, base).ok_or(LinkError::Unbound)?;
-            let next = self.address_of(f.zone, f.next, base);
-            let distance = target.wrapping_sub(next) as i64;
-            let at = self.zone_offset(f.zone) + f.at as usize;
-            if f.short {
-                let near = i8::try_from(distance).map_err(|_| LinkError::OutOfRange { target })?;
-                out[at] = near as u8;
-            } else {
-                let far = i32::try_from(distance).map_err(|_| LinkError::OutOfRange { target })?;
-                out[at..at + 4].copy_from_slice(&far.to_le_bytes());
+        let mut failed = Vec::new();
+        for (n, fixup) in self.fixups.iter().enumerate() {
+            if let Err(why) = self.resolve(fixup, base, &mut out) {
+                failed.push((n, why));
             }
         }
-        Ok(out)
+        (out, failed)
+    }
+
+    fn resolve(&self, f: &Fixup, base: u64, out: &mut [u8]) -> Result<(), LinkError> {
+        let target = self.address(f.label, base).ok_or(LinkError::Unbound)?;
+        let next = self.address_of(f.zone, f.next, base);
+        let distance = target.wrapping_sub(next) as i64;
+        let at = self.zone_offset(f.zone) + f.at as usize;
+        if f.short {
+            let near = i8::try_from(distance).map_err(|_| LinkError::OutOfRange { target })?;
+            out[at] = near as u8;
+        } else {
+            let far = i32::try_from(distance).map_err(|_| LinkError::OutOfRange { target })?;
+            out[at..at + 4].copy_from_slice(&far.to_le_bytes());
+        }
+        Ok(())
     }
 }

@@ -10,6 +10,7 @@ mod read;
 
 use super::asm::{Asm, Label, Zone};
 use super::probe::{Live, ProbeConfig, Site};
+use super::slow::Slow;
 use crate::capture::{Capture, Reg, Source};
 use emitter::Emitter;
 use hopscope_event::record::{FunctionId, Kind, STRIDE};
@@ -27,7 +28,7 @@ pub fn entry(
     asm: &mut Asm,
     zone: Zone,
     config: &ProbeConfig,
-    slow: Label,
+    slow: Slow,
     site: Site,
     captured: Captured<'_>,
 ) {
@@ -77,7 +78,7 @@ pub fn exit(
     asm: &mut Asm,
     zone: Zone,
     config: &ProbeConfig,
-    slow: Label,
+    slow: Slow,
     site: Site,
     captured: Captured<'_>,
 ) {
@@ -107,7 +108,7 @@ pub fn body(
     asm: &mut Asm,
     zone: Zone,
     config: &ProbeConfig,
-    slow: Label,
+    slow: Slow,
     function: FunctionId,
     capture: &Capture,
     loaded: Reg,

@@ -7,6 +7,7 @@
 //! return predictor stays in step; the price is one mispredicted return per indirect jump.
 use super::asm::{Asm, Label, Zone};
 use super::probe::{self, LEA_RSP_DOWN, Live, ProbeConfig};
+use super::slow::Slow;
 use hopscope_event::record::{FunctionId, Kind};
 
 /// A range of the original body and the table that translates it.
@@ -38,7 +39,7 @@ pub fn site(asm: &mut Asm, zone: Zone, push: &[u8], dispatcher: Label) {
 pub fn dispatcher(
     asm: &mut Asm,
     config: &ProbeConfig,
-    slow: Label,
+    slow: Slow,
     function: FunctionId,
     ranges: &[Translated],
     entry: Label,

@@ -4,6 +4,7 @@
 //! `pushf` (12), no `lock` (24), no `rdgsbase` (12), no `rdtscp` or `lfence` (22). The fast path
 //! uses the fs and gs segments only as prefixes of loads.
 use super::asm::{Asm, Label, Zone};
+use super::slow::Slow;
 use hopscope_event::layout::{Context, RING_HEADER_BYTES};
 use hopscope_event::record::{FunctionId, Kind, Record, STRIDE, id_kind};
 use std::mem::offset_of;
@@ -91,13 +92,13 @@ pub fn record(
     asm: &mut Asm,
     zone: Zone,
     config: &ProbeConfig,
-    slow: Label,
+    slow: Slow,
     function: FunctionId,
     kind: Kind,
     depth: u32,
 ) {
     let done = asm.label();
-    ring(asm, zone, slow, done);
+    ring(asm, zone, slow.of(kind), done);
     store(asm, zone, config, id_kind(function, kind), depth);
     asm.bind(zone, done);
 }
@@ -188,7 +189,7 @@ pub struct Site {
 }
 
 /// A whole inline probe: save, record, restore.
-pub fn probe(asm: &mut Asm, zone: Zone, config: &ProbeConfig, slow: Label, site: Site) {
+pub fn probe(asm: &mut Asm, zone: Zone, config: &ProbeConfig, slow: Slow, site: Site) {
     if site.red_zone {
         asm.bytes(zone, LEA_RSP_DOWN);
     }

@@ -7,6 +7,7 @@ use super::asm::{Asm, Label, Zone};
 use hopscope_event::layout::{
     CONTEXTS_MAX, Context, FREE_QUEUE_OFFSET, POOL_HEADER_BYTES, PoolHeader, RingHeader, ring_bytes,
 };
+use hopscope_event::record::Kind;
 use std::mem::offset_of;
 
 #[derive(Debug, Clone, Copy)]
@@ -21,17 +22,56 @@ pub struct SlowConfig {
     pub tid_at_fs: Option<u32>,
 }
 
+/// The routine's two forms: a call without a ring is counted once, at its entry.
+#[derive(Debug, Clone, Copy)]
+pub struct Slow {
+    /// For entry probes.
+    pub entry: Label,
+    /// For every other probe: counts nothing.
+    pub other: Label,
+}
+
+impl Slow {
+    /// Unbound labels for both.
+    pub fn labels(asm: &mut Asm) -> Slow {
+        Slow {
+            entry: asm.label(),
+            other: asm.label(),
+        }
+    }
+
+    /// The same routine for both, where nothing counts.
+    pub fn both(routine: Label) -> Slow {
+        Slow {
+            entry: routine,
+            other: routine,
+        }
+    }
+
+    pub fn of(self, kind: Kind) -> Label {
+        match kind {
+            Kind::Entry => self.entry,
+            Kind::Exit | Kind::TailExit | Kind::Escape | Kind::Value => self.other,
+        }
+    }
+}
+
+/// Emits both forms.
+pub fn claims(asm: &mut Asm, config: &SlowConfig, slow: Slow) {
+    claim(asm, config, slow.entry, true);
+    claim(asm, config, slow.other, false);
+}
+
 /// Emits the routine: out rcx = ring header of this thread, or 0; everything else but the flags
-/// is kept. Called with `call` from probes, on the thread's own stack below its red zone.
-pub fn claim(asm: &mut Asm, config: &SlowConfig, entry: Label) {
+/// is kept. Called with `call` from probes, on the thread's own stack below its red zone. With
+/// `counts`, what finds no ring is counted as a call.
+pub fn claim(asm: &mut Asm, config: &SlowConfig, entry: Label, counts: bool) {
     let z = Zone::Cold;
-    let (foreign, none, again, no_free, out) = (
-        asm.label(),
-        asm.label(),
-        asm.label(),
-        asm.label(),
-        asm.label(),
-    );
+    let (none, again, out) = (asm.label(), asm.label(), asm.label());
+    let (foreign, no_free) = match counts {
+        true => (asm.label(), asm.label()),
+        false => (none, none),
+    };
     asm.align(z, 16, 0xcc);
     asm.bind(z, entry);
     asm.bytes(z, &[0x50, 0x52, 0x53]); // push rax, rdx, rbx
@@ -69,6 +109,12 @@ pub fn claim(asm: &mut Asm, config: &SlowConfig, entry: Label) {
     asm.bytes(z, &[0xf0, 0x48, 0x0f, 0xb1, 0x93]);
     asm.bytes(z, &(offset_of!(PoolHeader, free_head) as u32).to_le_bytes());
     asm.rel32(z, &[0x0f, 0x85], again, &[]);
+
+    // cmp ecx, contexts without the spare one; jae no_free: the queue lies in memory that forked
+    // children share, and where this thread writes must not be theirs to choose
+    asm.bytes(z, &[0x81, 0xf9]);
+    asm.bytes(z, &(config.contexts - 1).to_le_bytes());
+    asm.rel32(z, &[0x0f, 0x83], no_free, &[]);
 
     // rdx = context: mov rdx, rcx; shl rdx, 6; mov rax, contexts; add rdx, rax
     asm.bytes(
@@ -113,12 +159,17 @@ pub fn claim(asm: &mut Asm, config: &SlowConfig, entry: Label) {
     asm.bind(z, out);
     asm.bytes(z, &[0x5b, 0x5a, 0x58, 0xc3]); // pop rbx, rdx, rax; ret
 
-    asm.bind(z, no_free);
-    lock_inc_rbx(asm, offset_of!(PoolHeader, calls_unmeasured));
+    if counts {
+        asm.bind(z, no_free);
+        lock_inc_rbx(asm, offset_of!(PoolHeader, calls_unmeasured));
+    }
     asm.bind(z, none);
     asm.bytes(z, &[0x31, 0xc9]); // xor ecx, ecx
     asm.rel32(z, &[0xe9], out, &[]);
 
+    if !counts {
+        return;
+    }
     // gs is not ours, so the pool's address cannot come from there.
     asm.bind(z, foreign);
     asm.bytes(z, &[0x48, 0xbb]); // mov rbx, imm64

@@ -4,7 +4,7 @@ use crate::capture::Capture;
 use crate::codegen::asm::{Asm, Label, LinkError};
 use crate::codegen::copy;
 use crate::codegen::probe::ProbeConfig;
-use crate::codegen::slow::{self, SlowConfig};
+use crate::codegen::slow::{self, Slow, SlowConfig};
 use crate::relocate::copy::{Copied, Copier};
 use crate::relocate::liveness;
 use crate::relocate::refusal::Refusal;
@@ -27,8 +27,19 @@ pub struct Selected<'a> {
 /// Copies that lie together, with their slow path.
 pub struct Segment {
     asm: Asm,
-    entries: Vec<(FunctionId, u64, Copied, u64)>,
+    entries: Vec<Emitted>,
     reach: Range<u64>,
+    /// Displacements of what all copies share: the first ones.
+    shared_fixups: usize,
+}
+
+struct Emitted {
+    id: FunctionId,
+    patch_at: u64,
+    copied: Copied,
+    bias: u64,
+    /// Displacements of its copy, by number.
+    fixups: Range<usize>,
 }
 
 /// A segment with its place.
@@ -37,6 +48,8 @@ pub struct Linked {
     pub at: u64,
     pub code: Vec<u8>,
     pub entries: Vec<Entry>,
+    /// Their copies are in the code too, and nothing leads there.
+    pub refused: Vec<(FunctionId, Refusal)>,
 }
 
 #[derive(Debug, Clone)]
@@ -79,7 +92,7 @@ pub fn emit(
     let mut order: Vec<usize> = (0..selected.len()).collect();
     order.sort_by_key(|i| selected[*i].module.start);
     let mut refused = Vec::new();
-    let mut segments: Vec<(Segment, Label, Option<Label>)> = Vec::new();
+    let mut segments: Vec<(Segment, Slow, Option<Label>)> = Vec::new();
     for i in order {
         let s = &selected[i];
         let fits = segments.last().is_some_and(|(seg, ..)| {
@@ -87,8 +100,8 @@ pub fn emit(
         });
         if !fits {
             let mut asm = Asm::new();
-            let entry = asm.label();
-            slow::claim(&mut asm, slow, entry);
+            let routines = Slow::labels(&mut asm);
+            slow::claims(&mut asm, slow, routines);
             let copy = copies.then(|| {
                 let entry = asm.label();
                 copy::routine(&mut asm, entry, pid_inside);
@@ -96,26 +109,34 @@ pub fn emit(
             });
             segments.push((
                 Segment {
+                    shared_fixups: asm.fixups(),
                     asm,
                     entries: Vec::new(),
                     reach: s.module.clone(),
                 },
-                entry,
+                routines,
                 copy,
             ));
         }
-        let (segment, slow_entry, copy) = segments.last_mut().expect("one was just pushed");
+        let (segment, routines, copy) = segments.last_mut().expect("one was just pushed");
         let live = liveness::at_entry(s.pieces[0].bytes, s.unit.entry);
         let mut copier = Copier {
             asm: &mut segment.asm,
             config,
-            slow: *slow_entry,
+            slow: *routines,
             copy: *copy,
         };
+        let first_fixup = copier.asm.fixups();
         match copier.copy(s.unit, &s.pieces, s.bias, s.id, live, s.captures) {
             Ok(copied) => {
                 let patch_at = s.unit.patch_at.wrapping_add(s.bias);
-                segment.entries.push((s.id, patch_at, copied, s.bias));
+                segment.entries.push(Emitted {
+                    id: s.id,
+                    patch_at,
+                    copied,
+                    bias: s.bias,
+                    fixups: first_fixup..segment.asm.fixups(),
+                });
                 segment.reach.start = segment.reach.start.min(s.module.start);
                 segment.reach.end = segment.reach.end.max(s.module.end);
             }
@@ -156,22 +177,51 @@ impl Segment {
         Ok(at)
     }
 
+    /// A function whose copy cannot be linked there is refused, and the others are not.
+    ///
+    /// # Errors
+    /// When what they share cannot be linked.
     pub fn link(&self, at: u64) -> Result<Linked, BuildError> {
-        let code = self.asm.link(at)?;
+        let (code, failed) = self.asm.link_each(at);
         let address = |label| self.asm.address(label, at).ok_or(LinkError::Unbound);
-        let mut entries = Vec::with_capacity(self.entries.len());
-        for (id, patch_at, copied, bias) in &self.entries {
-            let moved = (copied.moved.iter())
-                .map(|(svma, label)| Ok((svma.wrapping_add(*bias), address(*label)?)))
-                .collect::<Result<_, LinkError>>()?;
-            entries.push(Entry {
-                id: *id,
-                patch_at: *patch_at,
-                copy_at: address(copied.entry)?,
-                moved,
-            });
+        let mut linked = Linked {
+            at,
+            code,
+            entries: Vec::with_capacity(self.entries.len()),
+            refused: Vec::new(),
+        };
+        if let Some((_, why)) = failed.iter().find(|(n, _)| *n < self.shared_fixups) {
+            return Err(why.clone().into());
         }
-        Ok(Linked { at, code, entries })
+        for emitted in &self.entries {
+            // What belongs to none of them is of a copy that was given up midway.
+            let first = failed.partition_point(|(n, _)| *n < emitted.fixups.start);
+            let own = failed.get(first).filter(|(n, _)| *n < emitted.fixups.end);
+            let mut why = own.map(|(_, why)| why.clone());
+            let moved = (emitted.copied.moved.iter())
+                .map(|(svma, label)| Ok((svma.wrapping_add(emitted.bias), address(*label)?)))
+                .collect::<Result<_, LinkError>>()?;
+            let entry = Entry {
+                id: emitted.id,
+                patch_at: emitted.patch_at,
+                copy_at: address(emitted.copied.entry)?,
+                moved,
+            };
+            if why.is_none() && entry.jump().is_none() {
+                let target = entry.copy_at;
+                why = Some(LinkError::OutOfRange { target });
+            }
+            match why {
+                Some(why) => linked.refused.push((emitted.id, Refusal::NotLinked(why))),
+                None => linked.entries.push(entry),
+            }
+        }
+        Ok(linked)
+    }
+
+    /// Its functions, in case there is no place for it.
+    pub fn functions(&self) -> impl Iterator<Item = FunctionId> {
+        self.entries.iter().map(|e| e.id)
     }
 }
 
@@ -182,5 +232,81 @@ impl Entry {
         let distance = i32::try_from(self.copy_at.wrapping_sub(next) as i64).ok()?;
         let d = distance.to_le_bytes();
         Some([0xe9, d[0], d[1], d[2], d[3]])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relocate::unit::Surroundings;
+    use hopscope_event::layout::Context;
+
+    const HERE: u64 = 0x5555_0000_0000;
+    const FAR: u64 = 0x7fff_0000_0000;
+    /// inc rdi; inc rdi; ret
+    const PLAIN: &[u8] = &[0x48, 0xff, 0xc7, 0x48, 0xff, 0xc7, 0xc3];
+    /// mov rax, [rip]; ret
+    const REFERRING: &[u8] = &[0x48, 0x8b, 0x05, 0, 0, 0, 0, 0xc3];
+    /// inc rdi; inc rdi; jmp +2; jmp rsp; ret: given up with a label that is nowhere yet
+    const GIVEN_UP: &[u8] = &[
+        0x48, 0xff, 0xc7, 0x48, 0xff, 0xc7, 0xeb, 2, 0xff, 0xe4, 0xc3,
+    ];
+
+    fn unit(bytes: &[u8]) -> Unit {
+        let around = Surroundings {
+            room: bytes.len() as u64,
+            branch_into: &|_| false,
+        };
+        let pieces = [Piece {
+            svma: 0x1000,
+            bytes,
+        }];
+        Unit::decode(&pieces, &around).unwrap()
+    }
+
+    #[test]
+    fn a_function_that_cannot_be_linked_refuses_itself_alone() {
+        let all = [
+            (PLAIN, HERE),
+            (REFERRING, FAR),
+            (GIVEN_UP, HERE),
+            (PLAIN, FAR),
+            (REFERRING, HERE),
+        ];
+        let units: Vec<Unit> = all.iter().map(|(bytes, _)| unit(bytes)).collect();
+        let selected =
+            (units.iter().zip(&all).enumerate()).map(|(n, (unit, (bytes, bias)))| Selected {
+                id: FunctionId(n as u32),
+                unit,
+                pieces: vec![Piece {
+                    svma: 0x1000,
+                    bytes,
+                }],
+                bias: *bias,
+                module: HERE..HERE + 0x10000,
+                captures: &[],
+            });
+        let config = ProbeConfig {
+            ring_records_log2: 16,
+            bmi2: true,
+            empty: false,
+        };
+        let slow = SlowConfig {
+            contexts_at: HERE,
+            contexts: 4096 / size_of::<Context>() as u32,
+            pool_at: HERE,
+            ring_records_log2: 16,
+            tid_at_fs: None,
+        };
+        let (segments, refused) = emit(&selected.collect::<Vec<_>>(), &config, &slow, 1);
+        let ids = |refused: &[(FunctionId, Refusal)]| {
+            let ids = refused.iter().map(|(id, why)| (id.0, why.class()));
+            ids.collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&refused), [(2, "unsupported-instruction")]);
+        let linked = segments[0].link(HERE + 0x20000).unwrap();
+        let measured: Vec<u32> = linked.entries.iter().map(|e| e.id.0).collect();
+        assert_eq!(measured, [0, 4]);
+        assert_eq!(ids(&linked.refused), [(1, "not-linked"), (3, "not-linked")]);
     }
 }

@@ -6,6 +6,14 @@ use std::io;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
+    #[error(
+        "process {pid} is in a control group that may use {room_kib} KiB more memory, and {needed_kib} KiB of its code would have to become its own; select fewer functions"
+    )]
+    MemoryLimit {
+        pid: i32,
+        needed_kib: u64,
+        room_kib: u64,
+    },
     #[error(transparent)]
     Attach(#[from] AttachError),
     #[error(transparent)]
@@ -25,18 +33,34 @@ pub enum LiveError {
         source: io::Error,
         hint: &'static str,
     },
+    #[error(
+        "process {pid}: what is mapped at {at:#x} is not the memfd that was made for it: something in the process replaced it"
+    )]
+    NotMapped { pid: i32, at: u64 },
+    #[error(
+        "process {pid} has an arena of hopscope mapped, and does not execute the copies that its table names: it was not attached to, and nothing is changed in it"
+    )]
+    NotExecuted { pid: i32 },
     #[error("process {pid} is being recorded by hopscope, pid {recorder}; stop that one first")]
     AlreadyRecorded { pid: i32, recorder: i32 },
     #[error(
         "process {pid} still carries what an earlier recording left; run: hopscope detach -p {pid}"
     )]
     Orphan { pid: i32 },
+    #[error(
+        "process {pid}: its time stamp counter is switched off (PR_SET_TSC); each probe reads it"
+    )]
+    TscOff { pid: i32 },
     #[error("process {pid}, thread {tid}: its gs base is in use ({gs_base:#x}); probes need it")]
     GsInUse { pid: i32, tid: i32, gs_base: u64 },
     #[error(
         "process {pid}, thread {tid}: no thread control block (fs base 0); probes tell threads apart by it"
     )]
     NoThreadPointer { pid: i32, tid: i32 },
+    #[error(
+        "process {pid}: a breakpoint is set at {at:#x}, by a uprobe of perf or bpftrace or by a debugger; take it away and try again"
+    )]
+    Breakpoint { pid: i32, at: u64 },
     #[error(
         "process {pid}: code at {at:#x} is not what its file says; is a debugger or another tracer at work?"
     )]

@@ -2,10 +2,12 @@
 //! children inherited patched code.
 use super::error::LiveError;
 use super::maps::{self, Mapping};
-use super::table::{ARENA_NAME, Area, PatchTable, State};
+use super::table::{ARENA_NAME, Area, HEAD_BYTES, Head, POOL_NAME, PatchTable, State, TableError};
 use crate::attach::memory::TargetMemory;
-use crate::attach::proc;
-use std::fs;
+use crate::attach::{memfd, proc};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::{fs, io};
 
 /// An arena seen in a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,22 +16,39 @@ pub struct Found {
     pub inode: u64,
     /// The mapping of the patch table; `None` when only copies are still mapped.
     pub header: Option<Area>,
-    /// Everything of this arena that is mapped here.
-    pub areas: Vec<Area>,
+    /// Those parts that are mapped executable.
+    pub code: Vec<Area>,
+}
+
+/// Descriptors that `pid` has of memfds that were made in it under one of our names. One that it
+/// was handed by a process of another user is none of ours to close.
+pub(super) fn own_descriptors(pid: i32) -> Vec<u64> {
+    let Ok(fds) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return Vec::new();
+    };
+    let uid = proc::uid(pid);
+    let ours = |entry: &fs::DirEntry| {
+        let path = entry.path();
+        let link = path.to_str()?;
+        let name = named(&fs::read_link(link).ok()?)?;
+        let seen = memfd::look(link, name).ok()??;
+        (Some(seen.uid) == uid).then(|| entry.file_name().to_str()?.parse().ok())?
+    };
+    fds.flatten().filter_map(|entry| ours(&entry)).collect()
+}
+
+/// Which of our names a link says, by the whole of it: `vnet drive` gives memory called
+/// `hopscope-vnet` to back ends by others.
+fn named(link: &Path) -> Option<&'static str> {
+    let name = link.to_str()?.strip_prefix("/memfd:")?;
+    let name = name.strip_suffix(" (deleted)")?;
+    [ARENA_NAME, POOL_NAME].into_iter().find(|n| *n == name)
 }
 
 /// Whether `pid` has a descriptor of one of our memfds: left by a recorder that was killed between
 /// two system calls of its attach, before anything was mapped.
 pub fn has_descriptors(pid: i32) -> bool {
-    let Ok(fds) = fs::read_dir(format!("/proc/{pid}/fd")) else {
-        return false;
-    };
-    let ours = |link: &std::path::Path| {
-        link.to_str()
-            .is_some_and(|l| l.starts_with("/memfd:hopscope-") && l.ends_with(" (deleted)"))
-    };
-    fds.flatten()
-        .any(|e| fs::read_link(e.path()).is_ok_and(|link| ours(&link)))
+    !own_descriptors(pid).is_empty()
 }
 
 /// Whether a recorder that was killed may have left `pid` about to make a call: not while the
@@ -63,17 +82,15 @@ fn is_hopscope(pid: i32) -> bool {
     named || theirs.is_none() || theirs == exe("self")
 }
 
+/// By the kernel's own device for memfds too: a file may have any name.
 fn is_arena(mapping: &Mapping) -> bool {
-    mapping
-        .name
-        .strip_prefix("/memfd:")
-        .and_then(|n| n.strip_suffix(" (deleted)"))
-        == Some(ARENA_NAME)
+    let name = mapping.name.strip_prefix("/memfd:");
+    name.and_then(|n| n.strip_suffix(" (deleted)")) == Some(ARENA_NAME) && mapping.is_memfd()
 }
 
 /// Arenas mapped in `pid`; empty when the process is gone.
 pub fn in_process(pid: i32) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: BTreeMap<u64, Found> = BTreeMap::new();
     for m in maps::read(pid)
         .unwrap_or_default()
         .iter()
@@ -83,24 +100,19 @@ pub fn in_process(pid: i32) -> Vec<Found> {
             at: m.range.start,
             len: m.range.end - m.range.start,
         };
-        let i = found
-            .iter()
-            .position(|f| f.inode == m.inode)
-            .unwrap_or_else(|| {
-                found.push(Found {
-                    pid,
-                    inode: m.inode,
-                    header: None,
-                    areas: Vec::new(),
-                });
-                found.len() - 1
-            });
-        found[i].areas.push(area);
-        if m.offset == 0 && !m.executable {
-            found[i].header = Some(area);
+        let f = found.entry(m.inode).or_insert_with(|| Found {
+            pid,
+            inode: m.inode,
+            header: None,
+            code: Vec::new(),
+        });
+        match m.executable {
+            true => f.code.push(area),
+            false if m.offset == 0 => f.header = Some(area),
+            false => {}
         }
     }
-    found
+    found.into_values().collect()
 }
 
 /// Arenas of all processes.
@@ -116,27 +128,98 @@ pub fn everywhere() -> Vec<Found> {
 }
 
 impl Found {
-    /// The patch table, read out of the process.
+    /// The patch table, read out of the process. The process may have written anything there.
     pub fn table(&self, memory: &TargetMemory) -> Result<(PatchTable, State), LiveError> {
-        let Some(header) = self.header else {
-            return Err(super::table::TableError::NotOurs.into());
+        self.table_at_most(memory, u64::MAX)
+    }
+
+    /// The same, and nothing of more than `bytes` is read.
+    pub fn table_at_most(
+        &self,
+        memory: &TargetMemory,
+        bytes: u64,
+    ) -> Result<(PatchTable, State), LiveError> {
+        let reading = |what| LiveError::io(self.pid, what);
+        let area = self.header.ok_or(TableError::NotOurs)?;
+        let mut head = [0u8; HEAD_BYTES];
+        let read = memory.read(area.at, &mut head);
+        read.map_err(reading("reading the arena"))?;
+        let head = Head::parse(&head, area.len.min(bytes))?;
+        let mut json = Vec::new();
+        let len = (head.json.end - head.json.start) as usize;
+        let room = json.try_reserve_exact(len).map_err(io::Error::from);
+        room.map_err(reading("making room for its table"))?;
+        json.resize(len, 0);
+        let read = memory.read(area.at + head.json.start, &mut json);
+        read.map_err(reading("reading the arena"))?;
+        let table = PatchTable::from_json(&json)?;
+        if table.header.at != area.at || table.header.len > area.len {
+            let why = "it lies elsewhere than it says".to_owned();
+            return Err(TableError::Damaged(why).into());
+        }
+        Ok((table, head.state))
+    }
+
+    fn executes(&self, segment: &Area) -> bool {
+        let end = segment.at + segment.len;
+        let mut code = self.code.iter();
+        code.any(|c| c.at <= segment.at && end <= c.at + c.len)
+    }
+
+    /// Whether the process can be one that `table` was written for. A process can be handed a memfd
+    /// and map it to read it; what an unprivileged one wrote there must not tell us what to change in
+    /// a privileged one. No process maps it executable, at the very addresses that it names, but the
+    /// one that was attached to and its children. Before that was done, the user tells.
+    pub fn belongs(&self, table: &PatchTable) -> bool {
+        table.segments.iter().any(|s| self.executes(s)) || self.made_by_its_user()
+    }
+
+    /// Whether every entry that the table says was replaced leads into a copy that this process
+    /// executes.
+    pub(super) fn executes_all(&self, table: &PatchTable) -> bool {
+        let mut last = None;
+        table.patches.iter().all(|p| {
+            let segment = table.segment_of(p);
+            let known = segment.is_some() && segment == last;
+            last = segment;
+            known || segment.is_some_and(|s| self.executes(s))
+        })
+    }
+
+    fn made_by_its_user(&self) -> bool {
+        let Some(area) = self.header else {
+            return false;
         };
-        let mut bytes = vec![0u8; header.len as usize];
-        memory
-            .read(header.at, &mut bytes)
-            .map_err(LiveError::io(self.pid, "reading the arena"))?;
-        Ok(PatchTable::from_bytes(&bytes)?)
+        let (start, end) = (area.at, area.at + area.len);
+        let link = format!("/proc/{}/map_files/{start:x}-{end:x}", self.pid);
+        match memfd::look(&link, ARENA_NAME) {
+            Ok(seen) => seen.is_some_and(|s| Some(s.uid) == proc::uid(self.pid)),
+            // Who may not look there has no more rights than the process.
+            Err(e) => e.kind() == io::ErrorKind::PermissionDenied,
+        }
     }
 }
 
-/// Whether the recorder of `table` still runs.
+/// Whether the recorder of `table` still runs. A table may name any process: one that is no recorder
+/// is not taken for one.
 pub fn recorder_alive(table: &PatchTable) -> bool {
     start_time(table.recorder) == Some(table.recorder_started)
+        && (is_hopscope(table.recorder) || holds_an_arena(table.recorder))
+}
+
+/// As a recorder does, whatever its program is called.
+fn holds_an_arena(pid: i32) -> bool {
+    let fds = fs::read_dir(format!("/proc/{pid}/fd"));
+    let arena = format!("/memfd:{ARENA_NAME} (deleted)");
+    fds.is_ok_and(|fds| {
+        fds.flatten()
+            .any(|e| fs::read_link(e.path()).is_ok_and(|link| link.as_os_str() == arena.as_str()))
+    })
 }
 
 /// Field 22 of /proc/PID/stat: start time in clock ticks after boot; `None` for a zombie.
 pub fn start_time(pid: i32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = proc::text(&format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut fields = rest.split(' ');
     if fields.next()? == "Z" {
@@ -162,6 +245,9 @@ pub fn check_free(pid: i32) -> Result<(), LiveError> {
     let memory = TargetMemory::open(pid)?;
     for f in found.iter().filter(|f| f.header.is_some()) {
         let (table, _) = f.table(&memory)?;
+        if !f.belongs(&table) {
+            continue;
+        }
         if recorder_alive(&table) {
             return Err(LiveError::AlreadyRecorded {
                 pid,
@@ -173,4 +259,71 @@ pub fn check_free(pid: i32) -> Result<(), LiveError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::tests::table;
+    use super::*;
+
+    /// A table may name any process as its recorder, and the user is told to stop that one.
+    #[test]
+    fn a_process_that_is_no_recorder_is_not_taken_for_one() {
+        let believed = |pid: i32| {
+            let mut claims = table();
+            (claims.recorder, claims.recorder_started) = (pid, start_time(pid).unwrap());
+            recorder_alive(&claims)
+        };
+        assert!(believed(std::process::id() as i32));
+        let mut innocent = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let taken = believed(innocent.id() as i32);
+        innocent.kill().unwrap();
+        innocent.wait().unwrap();
+        assert!(!taken);
+    }
+
+    /// What the copies of `table` are to be mapped at, of an arena whose table is mapped nowhere.
+    fn found(code: &[Area]) -> Found {
+        Found {
+            pid: 0,
+            inode: 1,
+            header: None,
+            code: code.to_vec(),
+        }
+    }
+
+    #[test]
+    fn only_who_executes_the_copies_is_changed() {
+        let table = table();
+        let copies = table.segments[0];
+        let part = Area {
+            len: copies.len - 0x1000,
+            ..copies
+        };
+        let elsewhere = Area {
+            at: copies.at + 0x1000,
+            ..copies
+        };
+        assert!(found(&[copies]).belongs(&table) && found(&[copies]).executes_all(&table));
+        for code in [&[][..], &[part], &[elsewhere]] {
+            assert!(!found(code).belongs(&table) && !found(code).executes_all(&table));
+        }
+    }
+
+    #[test]
+    fn descriptors_are_ours_by_their_whole_name() {
+        for (link, ours) in [
+            ("/memfd:hopscope-code (deleted)", true),
+            ("/memfd:hopscope-rings (deleted)", true),
+            ("/memfd:hopscope-vnet (deleted)", false),
+            ("/memfd:hopscope-rings", false),
+            ("/memfd:hopscope-rings-2 (deleted)", false),
+            ("/tmp/hopscope-code (deleted)", false),
+        ] {
+            assert_eq!(named(Path::new(link)).is_some(), ours, "{link}");
+        }
+    }
 }

@@ -1,28 +1,34 @@
 //! Attaching: everything is computed first, mapped during one short stop of one thread, and
 //! switched on in one batch stop of all threads.
 use super::build::{self, Linked, Selected};
+use super::clock;
 use super::error::LiveError;
 use super::leftover;
 use super::mapping::{self, Mapped};
 use super::maps;
+use super::memory_limit;
 use super::patch;
 use super::place::{self, Places, Sizes};
+use super::rings::Rings;
 use super::standing::{self, LateRefusals};
 use super::switch::Batch;
-use super::table::{Patch, PatchTable, STATE_AT, State};
+use super::table::{Patch, PatchTable, STATE_AT, State, TABLE_BYTES_AT_MOST};
+use crate::attach::ledger::{self, Ledger};
 use crate::attach::memory::TargetMemory;
-use crate::attach::{self, fault};
+use crate::attach::{self, fault, proc};
 use crate::codegen::probe::ProbeConfig;
 use crate::codegen::slow::SlowConfig;
 use crate::memory::SharedWords;
-use hopscope_event::layout::{POOL_HEADER_BYTES, POOL_MAGIC, POOL_VERSION, PoolHeader, ring_bytes};
+use crate::relocate::Refusal;
+use hopscope_event::FunctionId;
+use hopscope_event::layout::{POOL_MAGIC, POOL_VERSION, PoolHeader};
 use hopscope_event::record::STRIDE;
 use hopscope_event::ring::Pool;
+use std::collections::HashSet;
 use std::fs::File;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// What the user chose, the same for all targets of a recording.
 #[derive(Debug, Clone, Copy)]
@@ -39,14 +45,18 @@ pub struct Installed {
     pub table: PatchTable,
     pub arena: File,
     pub pool: SharedWords,
+    pub rings: Rings,
     pub memory: TargetMemory,
     /// Threads that got a context at attach: (tid, context).
     pub threads: Vec<(i32, u32)>,
     /// Accepted, and then not switched on after all.
     pub refused: LateRefusals,
-    pub pause: Duration,
+    /// All stops of all its threads until now.
+    pub stops: Ledger,
     /// What the user should know of the attachment.
     pub notes: Vec<String>,
+    /// Where entries are replaced, ascending, and of which functions.
+    pub sites: Vec<(u64, FunctionId)>,
     /// Inode of the arena's memfd: how forked children are found.
     pub arena_inode: u64,
 }
@@ -61,6 +71,13 @@ impl Installed {
         .expect("mapped with these sizes")
     }
 
+    /// At every visit: memory for the rings of threads to come.
+    pub fn keep_rings_ahead(&mut self) {
+        let mut rings = self.rings.clone();
+        rings.keep_ahead(self.pid, &self.pool, &self.pool());
+        self.rings = rings;
+    }
+
     pub fn set_state(&self, state: State) -> Result<(), LiveError> {
         set_state(self.pid, &self.arena, state)
     }
@@ -73,7 +90,7 @@ pub fn set_state(pid: i32, arena: &File, state: State) -> Result<(), LiveError> 
 }
 
 /// Offsets of the kernel thread id from the fs base: glibc (`struct pthread.tid`), musl.
-const TID_OFFSETS: [u32; 2] = [0x2d0, 0x30];
+pub(crate) const TID_OFFSETS: [u32; 2] = [0x2d0, 0x30];
 
 /// A gs base may be in use by what an earlier recording had to leave.
 fn earlier_recording(pid: i32, memory: &TargetMemory, error: LiveError) -> LiveError {
@@ -94,6 +111,20 @@ fn earlier_recording(pid: i32, memory: &TargetMemory, error: LiveError) -> LiveE
 
 /// Instruments `pid`. `table` holds everything but addresses and patches.
 pub fn install(
+    pid: i32,
+    selected: Vec<Selected>,
+    options: &InstallOptions,
+    table: PatchTable,
+) -> Result<Installed, LiveError> {
+    let result = attempt(pid, selected, options, table);
+    if result.is_err() {
+        let stops = ledger::take(pid).totals(pid);
+        log::info!("process {pid} was not attached to: {stops:?}");
+    }
+    result
+}
+
+fn attempt(
     pid: i32,
     mut selected: Vec<Selected>,
     options: &InstallOptions,
@@ -123,20 +154,35 @@ pub fn install(
     let pid_inside =
         attach::seccomp::pid_inside(pid).map_err(LiveError::io(pid, "reading its status"))?;
     let mut refused = standing::keep(pid, &memory, &mut selected)?;
-    let (segments, _) = build::emit(&selected, &config, &slow, pid_inside);
+    let (mut segments, _) = build::emit(&selected, &config, &slow, pid_inside);
+    let homeless = place::without_room(&mappings, &segments);
+    let ids: HashSet<_> = homeless.iter().map(|(id, _)| *id).collect();
+    if !ids.is_empty() && selected.iter().any(|s| !ids.contains(&s.id)) {
+        selected.retain(|s| !ids.contains(&s.id));
+        refused.extend(homeless);
+        (segments, _) = build::emit(&selected, &config, &slow, pid_inside);
+    }
     let places = place::choose(&mappings, &segments, &sizes)?;
 
-    let mut one = attach::stop_one(pid)?;
-    let tid = one.tids()[0];
-    let fs_base = one.regs(tid).fs_base;
-    slow.tid_at_fs = tid_offset(&memory, fs_base, tid);
     table.segments = places.segments.clone();
     (table.header, table.contexts, table.pool) = (places.header, places.contexts, places.pool);
     table.pool_contexts = options.contexts;
     table.ring_records_log2 = options.ring_records_log2;
-    let mapped = mapping::map(&mut one, &table);
+    // Whatever can be done before is: other programs may have our processor for milliseconds.
+    let header = table.to_bytes(State::Prepared);
+    let mut one = attach::stop_one(pid)?;
+    let tid = one.tids()[0];
+    let fs_base = one.regs(tid).fs_base;
+    clock::check(&mut one)?;
+    // The main thread, or a process whose main thread is gone: libc keeps the innermost id.
+    let tid_inside = attach::seccomp::tid_inside(pid, tid);
+    let tid_inside = tid_inside.map_err(LiveError::io(pid, "reading its status"))?;
+    let mapped = mapping::map(&mut one, &table, &header);
     one.resume()?;
-    let Mapped { arena, pool } = mapped?;
+    slow.tid_at_fs = tid_offset(&memory, fs_base, tid_inside);
+    let mapped = mapped?;
+    let verified = mapping::verify(pid, &table, &mapped);
+    let Mapped { arena, pool } = mapped;
 
     slow.contexts_at = places.contexts.at;
     slow.pool_at = places.pool.at;
@@ -146,13 +192,17 @@ pub fn install(
             .into_iter()
             .map(|(id, why)| (id, why.to_string())),
     );
-    let result = fill(pid, &memory, &segments, &places, &arena, &mut table);
+    let result = verified.and_then(|()| fill(pid, &memory, &segments, &places, &arena, &mut table));
+    let mut notes = Vec::new();
+    let mut rings = Rings::plan(pid, options.contexts as usize, options.ring_records_log2);
     let prepared = result.and_then(|(linked, gone)| {
         refused.extend(gone);
         let words = SharedWords::map(&pool, places.pool.len as usize)
             .map_err(LiveError::io(pid, "mapping the rings"))?;
         prepare_pool(&words, options);
-        populate_rings(pid, &words, options);
+        let threads = proc::threads(pid).map_or(0, |tids| tids.len());
+        notes.extend(rings.populate(pid, &words, threads));
+        check_room(pid, &table)?;
         let gone = patch::make_private(&memory, &table.patches);
         refused.extend(standing::leave_out(
             &mut table,
@@ -168,12 +218,16 @@ pub fn install(
             words: &words,
             mappings: &mappings,
             contexts: options.contexts as usize,
+            rings: rings.usable(),
         };
         let on = batch.switch_on(pid, &mut table);
         let on = on.map_err(|e| earlier_recording(pid, &memory, e))?;
-        Ok((words, on))
+        let entries = linked.iter().flat_map(|l| &l.entries);
+        let mut sites: Vec<_> = entries.map(|e| (e.patch_at, e.id)).collect();
+        sites.sort_unstable();
+        Ok((words, on, sites))
     });
-    let (words, on) = match prepared {
+    let (words, on, sites) = match prepared {
         Ok(done) => done,
         Err(e) => {
             if super::found::is_patched(&memory, &table) {
@@ -194,7 +248,7 @@ pub fn install(
         }
     };
     refused.extend(on.refused);
-    let mut notes = Vec::new();
+    rings.gave(on.threads.len());
     if on.partly_searched > 0 {
         notes.push(format!(
             "process {pid}: {} stacks were too deep to be searched whole for functions interrupted at their first instructions (256 KiB of each, 16 MiB of all)",
@@ -213,11 +267,13 @@ pub fn install(
         table,
         arena,
         pool: words,
+        rings,
         memory,
         threads: on.threads,
         refused,
-        pause: on.pause,
+        stops: ledger::take(pid),
         notes,
+        sites,
         arena_inode,
     })
 }
@@ -240,10 +296,11 @@ fn fill(
     arena: &File,
     table: &mut PatchTable,
 ) -> Result<(Vec<Linked>, LateRefusals), LiveError> {
-    let mut linked = Vec::new();
+    let (mut linked, mut gone) = (Vec::new(), Vec::new());
     let mut offset = places.header.len;
     for (segment, area) in segments.iter().zip(&places.segments) {
         let l = segment.link(area.at)?;
+        gone.extend(l.refused.iter().map(|(id, why)| (*id, why.to_string())));
         assert!(
             l.code.len() as u64 <= area.len,
             "the slow path only gets shorter"
@@ -255,26 +312,30 @@ fn fill(
         arrived(pid, memory, &l)?;
         linked.push(l);
     }
-    let (mut patches, mut gone) = (Vec::new(), Vec::new());
+    let mut patches = Vec::new();
     for entry in linked.iter().flat_map(|l: &Linked| &l.entries) {
         let mut original = [0u8; 5];
         if memory.read(entry.patch_at, &mut original).is_err() {
             gone.push((entry.id, standing::GONE.to_owned()));
             continue;
         }
-        let replaced = entry
-            .jump()
-            .ok_or(crate::codegen::asm::LinkError::OutOfRange {
-                target: entry.copy_at,
-            });
+        let Some(replaced) = entry.jump() else {
+            continue;
+        };
         patches.push(Patch {
             at: entry.patch_at,
             original,
-            replaced: replaced.map_err(build::BuildError::from)?,
+            replaced,
         });
+    }
+    let not_linked = linked.iter().flat_map(|l| &l.refused).next();
+    if let (true, Some((_, Refusal::NotLinked(why)))) = (patches.is_empty(), not_linked) {
+        return Err(build::BuildError::from(why.clone()).into());
     }
     patches.sort_by_key(|p| p.at);
     table.patches = patches;
+    // Whoever detaches reads no other table.
+    table.check()?;
     write_table(pid, arena, table, State::Prepared)?;
     Ok((linked, gone))
 }
@@ -298,13 +359,26 @@ pub(super) fn write_table(
     table: &PatchTable,
     state: State,
 ) -> Result<(), LiveError> {
-    let bytes = table.to_bytes(state);
+    write_table_bytes(pid, arena, table, &table.to_bytes(state))
+}
+
+pub(super) fn write_table_bytes(
+    pid: i32,
+    arena: &File,
+    table: &PatchTable,
+    bytes: &[u8],
+) -> Result<(), LiveError> {
+    if bytes.len() as u64 > TABLE_BYTES_AT_MOST {
+        let source =
+            std::io::Error::other("the patch table is larger than 256 MiB; choose fewer functions");
+        return Err(LiveError::io(pid, "writing the patch table")(source));
+    }
     if bytes.len() as u64 > table.header.len {
         let source = std::io::Error::other("the patch table is larger than its place");
         return Err(LiveError::io(pid, "writing the patch table")(source));
     }
     arena
-        .write_all_at(&bytes, 0)
+        .write_all_at(bytes, 0)
         .map_err(LiveError::io(pid, "writing the patch table"))
 }
 
@@ -320,17 +394,18 @@ fn prepare_pool(words: &SharedWords, options: &InstallOptions) {
     put(offset_of!(PoolHeader, contexts), sizes);
 }
 
-/// Larger rings of all threads together get their memory as they are used.
-const POPULATED_AT_MOST: usize = 64 << 20;
-
-/// The rings that the present threads will get. Without it their first lap is slower, no more.
-fn populate_rings(pid: i32, words: &SharedWords, options: &InstallOptions) {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
-    let rings = threads.min(options.contexts as usize);
-    let len = rings * ring_bytes(options.ring_records_log2);
-    let range = POOL_HEADER_BYTES..POOL_HEADER_BYTES + len.min(POPULATED_AT_MOST);
-    if let Err(e) = words.populate(range) {
-        log::info!("process {pid}: the rings get their memory later: {e}");
+/// Text pages that are written become private to the target, and count for it.
+fn check_room(pid: i32, table: &PatchTable) -> Result<(), LiveError> {
+    /// For page tables, and what the target itself needs meanwhile.
+    const SPARE_KIB: u64 = 1 << 10;
+    let needed_kib = 4 * patch::pages(&table.patches);
+    match memory_limit::room(pid).map(|bytes| bytes >> 10) {
+        Some(room_kib) if room_kib < needed_kib + SPARE_KIB => Err(LiveError::MemoryLimit {
+            pid,
+            needed_kib,
+            room_kib,
+        }),
+        _ => Ok(()),
     }
 }
 

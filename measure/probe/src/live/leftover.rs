@@ -3,7 +3,7 @@
 use super::error::LiveError;
 use super::found;
 use super::reap::{self, Reaped};
-use super::search::Extent;
+use super::survey::{Extent, Survey};
 use super::table::{PatchTable, State};
 use crate::attach::memory::TargetMemory;
 use std::time::Duration;
@@ -11,17 +11,21 @@ use std::time::Duration;
 /// More copies than this may not wait in one process for being unused.
 pub const AT_MOST: u64 = 64 << 20;
 
+/// Of a retired table's JSON: it names no functions. A process that says otherwise may have mapped
+/// thousands of them.
+const RETIRED_BYTES_AT_MOST: u64 = 1 << 20;
+
 pub(super) struct Leftover {
     pub table: PatchTable,
 }
 
 /// Retired copies. Whatever else a killed recorder left is for `detach`: there may be records to save.
 pub(super) fn of(pid: i32, memory: &TargetMemory) -> Vec<Leftover> {
-    let tables = found::in_process(pid)
-        .into_iter()
-        .filter_map(|f| f.table(memory).ok())
-        .filter(|(table, state)| is_retired(table, *state));
-    tables.map(|(table, _)| Leftover { table }).collect()
+    let tables = found::in_process(pid).into_iter().filter_map(|f| {
+        let (table, state) = f.table_at_most(memory, RETIRED_BYTES_AT_MOST).ok()?;
+        (is_retired(&table, state) && f.belongs(&table)).then_some(table)
+    });
+    tables.map(|table| Leftover { table }).collect()
 }
 
 /// Whether the copies need nothing any more, but stay.
@@ -88,7 +92,11 @@ fn look_again(
     extent: Extent,
 ) -> Result<Duration, LiveError> {
     let tables: Vec<_> = left.iter().map(|l| &l.table).collect();
-    let (reaped, pause) = reap::reap_all(pid, memory, &tables, false, extent)?;
+    let mut survey = Survey::new(memory, &tables);
+    survey.refresh(pid, extent)?;
+    let (reaped, pause) = reap::reap_all(pid, memory, &tables, false, extent, &mut survey)?;
+    let pause = pause.max(survey.pause);
+    drop(survey);
     let mut stays = reaped.iter().map(|r| *r != Reaped::Unmapped);
     left.retain(|_| stays.next() == Some(true));
     Ok(pause)

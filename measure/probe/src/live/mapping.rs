@@ -1,11 +1,15 @@
 //! Maps the arena into the target: a handful of remote system calls on one stopped thread, while
 //! the others run. Nothing of the target's own code or data changes.
 use super::error::LiveError;
-use super::table::{ARENA_NAME, Area, POOL_NAME, PatchTable, State};
-use crate::attach::{StoppedProcess, fault};
+use super::found;
+use super::maps::{self, Mapping};
+use super::table::{ARENA_NAME, Area, POOL_NAME, PatchTable};
+use crate::attach::proc::Status;
+use crate::attach::{StoppedProcess, fault, memfd};
 use nix::libc;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 /// The two memfds as the recorder sees them.
 pub struct Mapped {
@@ -28,6 +32,10 @@ fn call(
         let source = io::Error::from_raw_os_error(-raw as i32);
         let hint = match source.raw_os_error() {
             Some(libc::ENOMEM) => "; a memory limit of the target? try a smaller --buffer",
+            // mlock_future_ok() in mm/mmap.c
+            Some(libc::EAGAIN) if name == "mmap" => {
+                "; the target locks all its memory (mlockall) and may lock no more (RLIMIT_MEMLOCK): try a smaller --buffer or fewer --threads"
+            }
             Some(libc::EMFILE) => "; the target has no descriptor left",
             Some(libc::EACCES | libc::EPERM) => {
                 "; executable memfds may be forbidden (vm.memfd_noexec, SELinux)"
@@ -45,10 +53,15 @@ fn call(
 }
 
 /// Maps everything of `table`, which must hold all places already: it is in the arena before
-/// anything else is mapped, so that whoever finds the arena can undo the rest.
-pub fn map(stopped: &mut StoppedProcess, table: &PatchTable) -> Result<Mapped, LiveError> {
+/// anything else is mapped, so that whoever finds the arena can undo the rest. `header` is what the
+/// table is as bytes, made before the thread was stopped.
+pub fn map(
+    stopped: &mut StoppedProcess,
+    table: &PatchTable,
+    header: &[u8],
+) -> Result<Mapped, LiveError> {
     let mut undo = Undo::default();
-    let result = map_all(stopped, table, &mut undo);
+    let result = map_all(stopped, table, header, &mut undo);
     if result.is_err() {
         undo.run(stopped);
     }
@@ -58,48 +71,48 @@ pub fn map(stopped: &mut StoppedProcess, table: &PatchTable) -> Result<Mapped, L
 fn map_all(
     stopped: &mut StoppedProcess,
     table: &PatchTable,
+    header: &[u8],
     undo: &mut Undo,
 ) -> Result<Mapped, LiveError> {
-    let pid = stopped.pid();
-    let open = |fd: u64, len: u64| {
-        let path = format!("/proc/{pid}/fd/{fd}");
-        let file = OpenOptions::new().read(true).write(true).open(path);
-        let file = file.map_err(LiveError::io(pid, "opening the memfd"))?;
-        file.set_len(len)
-            .map_err(LiveError::io(pid, "sizing the memfd"))?;
-        Ok::<File, LiveError>(file)
+    let (pid, tid) = (stopped.pid(), stopped.tids()[0]);
+    let take = |fd: u64, len: u64| {
+        memfd::take(pid, tid, fd, len).map_err(LiveError::io(pid, "taking a memfd from it"))
     };
-    let shared = libc::MAP_SHARED as u64;
+    // Forked children share what is mapped shared, whatever rights they give up later: through a
+    // shared mapping of the copies they could change what their parent runs.
+    let private = libc::MAP_PRIVATE as u64;
     let arena_fd = undo.memfd(stopped, ARENA_NAME, MFD_EXEC)?;
     fault::point(fault::CREATED_ARENA);
     let code_len: u64 = table.segments.iter().map(|s| s.len).sum();
-    let arena = open(arena_fd, table.header.len + code_len)?;
-    super::install::write_table(pid, &arena, table, State::Prepared)?;
-    undo.map(
-        stopped,
-        table.header,
-        libc::PROT_READ as u64,
-        shared,
-        arena_fd,
-        0,
-    )?;
+    let arena = take(arena_fd, table.header.len + code_len)?;
+    super::install::write_table_bytes(pid, &arena, table, header)?;
+    let before = locked_kib(pid);
+    let read_only = libc::PROT_READ as u64;
+    undo.map(stopped, table.header, read_only, private, arena_fd, 0)?;
     fault::point(fault::MAPPED_HEADER);
+    // mlockall(MCL_FUTURE): whatever is mapped from now on would be filled with memory at once, while
+    // the thread waits, and locked.
+    undo.unlock = locked_kib(pid) > before;
+    if undo.unlock {
+        let area = [table.header.at, table.header.len, 0, 0, 0, 0];
+        call(stopped, "munlock", libc::SYS_munlock, area)?;
+    }
 
+    let mut offset = table.header.len;
+    for segment in &table.segments {
+        let rx = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+        undo.map(stopped, *segment, rx, private, arena_fd, offset)?;
+        offset += segment.len;
+    }
     let rw = (libc::PROT_READ | libc::PROT_WRITE) as u64;
-    let anonymous = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+    let anonymous = private | libc::MAP_ANONYMOUS as u64;
     undo.map(stopped, table.contexts, rw, anonymous, u64::MAX, 0)?;
     let wipe = libc::MADV_WIPEONFORK as u64;
     let area = [table.contexts.at, table.contexts.len, wipe, 0, 0, 0];
     call(stopped, "madvise(MADV_WIPEONFORK)", libc::SYS_madvise, area)?;
-    let mut offset = table.header.len;
-    for segment in &table.segments {
-        let rx = (libc::PROT_READ | libc::PROT_EXEC) as u64;
-        undo.map(stopped, *segment, rx, shared, arena_fd, offset)?;
-        offset += segment.len;
-    }
     let pool_fd = undo.memfd(stopped, POOL_NAME, MFD_NOEXEC_SEAL)?;
-    let pool = open(pool_fd, table.pool.len)?;
-    undo.map(stopped, table.pool, rw, shared, pool_fd, 0)?;
+    let pool = take(pool_fd, table.pool.len)?;
+    undo.map(stopped, table.pool, rw, libc::MAP_SHARED as u64, pool_fd, 0)?;
     fault::point(fault::MAPPED_ARENA);
     for fd in std::mem::take(&mut undo.fds) {
         call(stopped, "close", libc::SYS_close, [fd, 0, 0, 0, 0, 0])?;
@@ -108,11 +121,52 @@ fn map_all(
     Ok(Mapped { arena, pool })
 }
 
+/// Memory that the target has locked.
+fn locked_kib(pid: i32) -> u64 {
+    let status = Status::read(pid, pid).ok();
+    let field = status.as_ref().and_then(|s| s.field("VmLck"));
+    let kib = field.and_then(|f| f.strip_suffix(" kB")?.trim().parse().ok());
+    kib.unwrap_or(0)
+}
+
+/// Compares what the target has mapped with what was taken from it: it mapped what its descriptors
+/// referred to then, which need not be the same.
+pub fn verify(pid: i32, table: &PatchTable, mapped: &Mapped) -> Result<(), LiveError> {
+    let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
+    let inode = |file: &File| {
+        let metadata = file.metadata();
+        let metadata = metadata.map_err(LiveError::io(pid, "looking at the memfd"))?;
+        Ok::<u64, LiveError>(metadata.ino())
+    };
+    let mut areas = vec![(table.pool, inode(&mapped.pool)?, 0)];
+    let (arena, mut offset) = (inode(&mapped.arena)?, 0);
+    for area in std::iter::once(&table.header).chain(&table.segments) {
+        areas.push((*area, arena, offset));
+        offset += area.len;
+    }
+    let wrong = areas
+        .into_iter()
+        .find(|(area, inode, offset)| !shows(&mappings, *area, *inode, *offset));
+    wrong.map_or(Ok(()), |(area, ..)| {
+        Err(LiveError::NotMapped { pid, at: area.at })
+    })
+}
+
+/// Whether all of `area` is mapped from `offset` on of the memfd with this inode.
+fn shows(mappings: &[Mapping], area: Area, inode: u64, offset: u64) -> bool {
+    let around = |m: &&Mapping| m.range.start <= area.at && area.at + area.len <= m.range.end;
+    mappings.iter().find(around).is_some_and(|m| {
+        m.is_memfd() && m.inode == inode && m.offset + (area.at - m.range.start) == offset
+    })
+}
+
 /// What has been made in the target so far.
 #[derive(Default)]
 struct Undo {
     areas: Vec<Area>,
     fds: Vec<u64>,
+    /// The target locks what it maps.
+    unlock: bool,
 }
 
 impl Undo {
@@ -126,7 +180,9 @@ impl Undo {
         offset: u64,
     ) -> Result<(), LiveError> {
         let flags = flags | libc::MAP_FIXED_NOREPLACE as u64;
-        let args = [area.at, area.len, protection, flags, fd, offset];
+        // Without access nothing can be filled in.
+        let first = if self.unlock { 0 } else { protection };
+        let args = [area.at, area.len, first, flags, fd, offset];
         let at = call(stopped, "mmap", libc::SYS_mmap, args)?;
         self.areas.push(Area { at, len: area.len });
         if at != area.at {
@@ -138,6 +194,12 @@ impl Undo {
                 source,
                 hint: "",
             });
+        }
+        if self.unlock {
+            let all = [area.at, area.len, 0, 0, 0, 0];
+            call(stopped, "munlock", libc::SYS_munlock, all)?;
+            let allowed = [area.at, area.len, protection, 0, 0, 0];
+            call(stopped, "mprotect", libc::SYS_mprotect, allowed)?;
         }
         Ok(())
     }
@@ -157,13 +219,13 @@ impl Undo {
                 [name, flags, 0, 0, 0, 0],
             )
         };
-        let cloexec = libc::MFD_CLOEXEC as u64;
-        let fd = match create(stopped, cloexec | flag) {
+        let flags = (libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) as u64;
+        let fd = match create(stopped, flags | flag) {
             // Kernels before 6.3 do not know the flag and need none.
             Err(LiveError::Remote { source, .. })
                 if source.raw_os_error() == Some(libc::EINVAL) =>
             {
-                create(stopped, cloexec)?
+                create(stopped, flags)?
             }
             other => other?,
         };
@@ -197,19 +259,40 @@ pub fn unmap(stopped: &mut StoppedProcess, area: Area) -> Result<(), LiveError> 
 
 /// Closes descriptors of our memfds that a recorder, killed between two calls, left open.
 pub fn close_leftovers(stopped: &mut StoppedProcess) -> Result<(), LiveError> {
-    let pid = stopped.pid();
-    let names = [ARENA_NAME, POOL_NAME].map(|n| format!("/memfd:{n} (deleted)"));
-    let open = std::fs::read_dir(format!("/proc/{pid}/fd"));
-    let open = open.map_err(LiveError::io(pid, "listing its descriptors"))?;
-    for entry in open.flatten() {
-        let link = std::fs::read_link(entry.path());
-        let ours = link.is_ok_and(|l| names.iter().any(|n| l.as_os_str() == n.as_str()));
-        if let (true, Some(fd)) = (
-            ours,
-            entry.file_name().to_str().and_then(|n| n.parse().ok()),
-        ) {
-            call(stopped, "close", libc::SYS_close, [fd, 0, 0, 0, 0, 0])?;
-        }
+    for fd in found::own_descriptors(stopped.pid()) {
+        call(stopped, "close", libc::SYS_close, [fd, 0, 0, 0, 0, 0])?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_mapping_in_the_place_is_seen() {
+        let (major, minor) = memfd::device().unwrap();
+        let area = Area {
+            at: 0x10000,
+            len: 0x2000,
+        };
+        let line = |range: &str, offset: &str, device: &str, inode: u64| {
+            let name = "/memfd:hopscope-code (deleted)";
+            maps::parse(&format!("{range} r-xp {offset} {device} {inode} {name}\n"))
+        };
+        let memfds = format!("{major:02x}:{minor:02x}");
+        let is_there = |mappings: &[Mapping]| shows(mappings, area, 7, 0x3000);
+        assert!(is_there(&line("10000-12000", "00003000", &memfds, 7)));
+        assert!(is_there(&line("f000-13000", "00002000", &memfds, 7)));
+        for other in [
+            line("10000-12000", "00003000", &memfds, 8),
+            line("10000-12000", "00002000", &memfds, 7),
+            line("10000-11000", "00003000", &memfds, 7),
+            line("20000-22000", "00003000", &memfds, 7),
+            // A file of that name.
+            line("10000-12000", "00003000", "fe:00", 7),
+        ] {
+            assert!(!is_there(&other), "{other:?}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `/proc/PID/maps`: what is mapped, and where there is room.
+use crate::attach::{memfd, proc};
+use std::io;
 use std::ops::Range;
-use std::{fs, io};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
@@ -10,14 +11,23 @@ pub struct Mapping {
     pub executable: bool,
     pub shared: bool,
     pub offset: u64,
+    /// Major and minor number of the device that the inode is of.
+    pub device: (u64, u64),
     pub inode: u64,
     /// Empty for anonymous memory; may end in ` (deleted)`.
     pub name: String,
 }
 
+impl Mapping {
+    /// Whether it is of a memfd, whatever its name says.
+    pub fn is_memfd(&self) -> bool {
+        self.inode != 0 && memfd::device().is_ok_and(|d| d == self.device)
+    }
+}
+
 /// Mappings of a process, ascending.
 pub fn read(pid: i32) -> io::Result<Vec<Mapping>> {
-    Ok(parse(&fs::read_to_string(format!("/proc/{pid}/maps"))?))
+    Ok(parse(&proc::text(&format!("/proc/{pid}/maps"))?))
 }
 
 /// Lines that do not look like the kernel's are left out.
@@ -32,7 +42,9 @@ fn parse_line(line: &str) -> Option<Mapping> {
     let high = u64::from_str_radix(high, 16).ok()?;
     let modes = fields.next()?.as_bytes();
     let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
-    fields.next()?;
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let major = u64::from_str_radix(major, 16).ok()?;
+    let minor = u64::from_str_radix(minor, 16).ok()?;
     let inode = fields.next()?.parse().ok()?;
     let name = fields.next().unwrap_or("").trim_start().to_owned();
     let flag = |at: usize, c: u8| modes.get(at) == Some(&c);
@@ -43,13 +55,14 @@ fn parse_line(line: &str) -> Option<Mapping> {
         executable: flag(2, b'x'),
         shared: flag(3, b's'),
         offset,
+        device: (major, minor),
         inode,
         name,
     })
 }
 
 /// User addresses end here without 5-level paging opt-in (Documentation/arch/x86/x86_64/mm.rst).
-const USER_END: u64 = 0x7fff_ffff_f000;
+pub(super) const USER_END: u64 = 0x7fff_ffff_f000;
 /// Never closer to a mapping than this: stacks grow downwards and have a guard gap of 1 MiB.
 const MARGIN: u64 = 2 << 20;
 const LOWEST: u64 = 1 << 20;
@@ -143,6 +156,7 @@ garbage
             (maps[1].name.as_str(), maps[1].offset),
             ("/memfd:hopscope-code (deleted)", 0x1000)
         );
+        assert_eq!(maps[0].device, (0xfe, 0));
         assert!(maps[1].shared);
     }
 

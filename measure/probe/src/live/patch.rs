@@ -1,8 +1,10 @@
 //! Writing code: entries are replaced and put back in runs, one write for sites that lie together
 //! (1,000 single writes cost 3 ms, one write of 1 MiB 0.2 ms). Threads are stopped meanwhile.
+use super::breakpoints;
 use super::error::LiveError;
 use super::table::Patch;
 use crate::attach::memory::TargetMemory;
+use crate::attach::{StoppedProcess, code};
 use std::ops::Range;
 
 /// Ascending patches, split into runs in which every page holds a site: a run never touches a page
@@ -13,15 +15,21 @@ pub fn runs(patches: &[Patch]) -> Vec<&[Patch]> {
         .collect()
 }
 
-fn span(run: &[Patch]) -> Range<u64> {
+pub(super) fn span(run: &[Patch]) -> Range<u64> {
     run[0].at..run[run.len() - 1].at + 5
+}
+
+/// What is read and written for a run.
+pub fn run_bytes(run: &[Patch]) -> u64 {
+    let span = span(run);
+    span.end - span.start
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Originals become jumps.
     Replace,
-    /// Jumps become originals.
+    /// Jumps become originals, also where another tool has set a breakpoint in one.
     Restore,
 }
 
@@ -34,9 +42,20 @@ pub struct Written {
     pub left_out: Vec<u64>,
 }
 
+/// Pages that hold a site: each becomes the target's own.
+pub fn pages(patches: &[Patch]) -> u64 {
+    let mut pages: Vec<u64> = patches
+        .iter()
+        .flat_map(|p| [p.at >> 12, (p.at + 4) >> 12])
+        .collect();
+    pages.dedup();
+    pages.len() as u64
+}
+
 /// Makes every page of the sites private to the target beforehand, so that no page is copied
 /// during the stop: one byte of each site is written with the value it has. Returns the sites where
-/// that is not possible, because their module is gone.
+/// that is not possible, because their module is gone. Where the kernel lets only a tracer write to
+/// code, the pages are copied during the stop.
 pub fn make_private(memory: &TargetMemory, patches: &[Patch]) -> Vec<u64> {
     let mut last = (u64::MAX, true);
     let mut gone = Vec::new();
@@ -47,7 +66,11 @@ pub fn make_private(memory: &TargetMemory, patches: &[Patch]) -> Vec<u64> {
                 let byte = [p.original[(at - p.at) as usize]];
                 let mut now = [0u8];
                 let same = memory.read(at, &mut now).is_ok() && now == byte;
-                last = (at >> 12, same && memory.write(at, &byte).is_ok());
+                if same && let Err(e) = code::force(memory, at, &byte) {
+                    log::info!("code is written by a tracer only ({e}); the pause is longer");
+                    return gone;
+                }
+                last = (at >> 12, same);
             }
             touched &= last.1;
         }
@@ -64,7 +87,7 @@ pub fn make_private(memory: &TargetMemory, patches: &[Patch]) -> Vec<u64> {
 /// # Errors
 /// When a run that could be read cannot be written; others may have been.
 pub fn write(
-    pid: i32,
+    stopped: &StoppedProcess,
     memory: &TargetMemory,
     patches: &[Patch],
     direction: Direction,
@@ -81,11 +104,12 @@ pub fn write(
         for p in run {
             let at = (p.at - range.start) as usize;
             let site = &mut bytes[at..at + 5];
-            let (from, to) = match direction {
-                Direction::Replace => (p.original, p.replaced),
-                Direction::Restore => (p.replaced, p.original),
+            let now: [u8; 5] = (&*site).try_into().expect("5 bytes");
+            let to = match direction {
+                Direction::Replace => (now == p.original).then_some(p.replaced),
+                Direction::Restore => breakpoints::given_back(now, p),
             };
-            if site == from {
+            if let Some(to) = to {
                 site.copy_from_slice(&to);
                 written.sites += 1;
             } else {
@@ -108,7 +132,7 @@ pub fn write(
     written.left_out.extend(unreadable);
     let mut failed = None;
     for (at, bytes) in prepared {
-        if let Err(source) = memory.write(at, &bytes) {
+        if let Err(source) = stopped.write_code(memory, at, &bytes) {
             failed.get_or_insert(source);
             // Replacing is taken back at once; restoring puts back all that can be.
             if direction == Direction::Replace {
@@ -117,7 +141,7 @@ pub fn write(
         }
     }
     match failed {
-        Some(source) => Err(LiveError::io(pid, "writing to its code")(source)),
+        Some(source) => Err(LiveError::io(stopped.pid(), "writing to its code")(source)),
         None => Ok(written),
     }
 }
@@ -158,5 +182,6 @@ mod tests {
         let patches = [patch(0x1000), patch(0x2ffe), patch(0x4000), patch(0x6000)];
         let got: Vec<usize> = runs(&patches).iter().map(|r| r.len()).collect();
         assert_eq!(got, [3, 1]);
+        assert_eq!(pages(&patches), 5);
     }
 }

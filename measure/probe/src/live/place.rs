@@ -2,6 +2,7 @@
 use super::build::{BuildError, Segment};
 use super::maps::{self, Mapping};
 use super::table::Area;
+use hopscope_event::FunctionId;
 use hopscope_event::layout::{Context, PAGE, pool_bytes};
 use std::ops::Range;
 
@@ -59,6 +60,18 @@ pub fn choose(
         pool: area(pool_bytes(sizes.contexts as usize, sizes.ring_records_log2) as u64)?,
         segments: areas,
     })
+}
+
+/// Functions whose segments have no place near their module, with the reason.
+pub fn without_room(mappings: &[Mapping], segments: &[Segment]) -> Vec<(FunctionId, String)> {
+    let mut taken = Vec::new();
+    let mut without = Vec::new();
+    for segment in segments {
+        if let Err(why) = segment.place(mappings, &mut taken) {
+            without.extend(segment.functions().map(|id| (id, why.to_string())));
+        }
+    }
+    without
 }
 
 /// Where libraries lie, or would: rings beside a static program would be in the way of its heap.

@@ -1,11 +1,15 @@
 //! Taking away what was mapped, once nothing in the process refers to it any more; with it what
 //! earlier recordings had to leave.
 use super::error::LiveError;
+use super::inside::is_inside;
 use super::leftover;
 use super::maps::{self, Mapping};
+use super::pages::Hit;
 use super::retire;
-use super::search::{self, Extent};
+use super::search::{self, References};
+use super::survey::{Extent, Survey};
 use super::table::{Area, PatchTable};
+use super::text;
 use crate::attach::memory::TargetMemory;
 use crate::attach::{self, StoppedProcess, fault};
 use std::time::Duration;
@@ -29,20 +33,31 @@ pub fn reap(
     table: &PatchTable,
     retire: bool,
 ) -> Result<Reaped, LiveError> {
-    let (mut reaped, _) = reap_all(pid, memory, &[table], retire, Extent::Limited)?;
+    let mut survey = Survey::new(memory, &[table]);
+    let (mut reaped, _) = reap_all(pid, memory, &[table], retire, Extent::Limited, &mut survey)?;
     Ok(reaped.remove(0))
 }
 
-/// The same for several tables in one stop, and how long that took.
+/// The same for several tables in one stop, and how long that took. What `survey` knows of is not
+/// searched again.
 pub(super) fn reap_all(
     pid: i32,
     memory: &TargetMemory,
     tables: &[&PatchTable],
     retire: bool,
     extent: Extent,
+    survey: &mut Survey<'_>,
 ) -> Result<(Vec<Reaped>, Duration), LiveError> {
+    let mut retirements = Vec::new();
+    for table in tables {
+        let wanted = retire && table.pool.len > 0;
+        retirements.push(match wanted {
+            true => Retirement::prepare(pid, memory, table)?,
+            false => None,
+        });
+    }
     let mut stopped = attach::stop_all(pid)?;
-    let ends = decide(&mut stopped, memory, tables, retire, extent);
+    let ends = decide(&mut stopped, memory, tables, &retirements, extent, survey);
     fault::point(fault::CLEARED_GS);
     let pause = stopped.resume()?.pause();
     let mut areas = Vec::new();
@@ -52,6 +67,7 @@ pub(super) fn reap_all(
         reaped.push(match end {
             End::Stays(why) => Reaped::Kept(why),
             End::Retired(why) => {
+                retire::free_behind_table(pid, table);
                 areas.extend(data);
                 areas.push(retire::behind_table(table));
                 Reaped::Retired(why)
@@ -78,21 +94,47 @@ enum End {
     Goes,
 }
 
+/// What is found out about copies that may have to stay, before anything is stopped for it.
+struct Retirement {
+    probes: retire::Probes,
+    sharers: retire::Sharers,
+}
+
+impl Retirement {
+    fn prepare(
+        pid: i32,
+        memory: &TargetMemory,
+        table: &PatchTable,
+    ) -> Result<Option<Retirement>, LiveError> {
+        let Some(sharers) = retire::Sharers::of(pid, table) else {
+            return Ok(None);
+        };
+        let probes = retire::Probes::find(pid, memory, table)?;
+        Ok(Some(Retirement { probes, sharers }))
+    }
+}
+
 fn decide(
     stopped: &mut StoppedProcess,
     memory: &TargetMemory,
     tables: &[&PatchTable],
-    retire: bool,
+    retirements: &[Option<Retirement>],
     extent: Extent,
+    survey: &mut Survey<'_>,
 ) -> Result<Vec<End>, LiveError> {
-    let whys = search::references(stopped, memory, tables, extent)?;
+    let all = retirements.iter().any(Option::is_some);
+    let References { whys, hits } = search::references(stopped, survey, tables, extent, all)?;
     let mut ends = Vec::with_capacity(tables.len());
-    for (why, table) in whys.into_iter().zip(tables) {
-        let end = match why {
-            None => End::Goes,
-            Some(why) if !retire || table.pool.len == 0 => End::Stays(why),
-            Some(why) if retire_copies(stopped, memory, table)? => End::Retired(why),
-            Some(why) => End::Stays(why),
+    for ((why, table), retirement) in whys.into_iter().zip(tables).zip(retirements) {
+        let end = match (why, retirement) {
+            (None, _) => End::Goes,
+            (Some(why), None) => End::Stays(why),
+            (Some(why), Some(retirement)) => {
+                match retire_copies(stopped, memory, table, retirement, &hits)? {
+                    true => End::Retired(why),
+                    false => End::Stays(why),
+                }
+            }
         };
         if !matches!(end, End::Stays(_)) {
             clear_gs(stopped, table)?;
@@ -108,25 +150,25 @@ fn retire_copies(
     stopped: &StoppedProcess,
     memory: &TargetMemory,
     table: &PatchTable,
+    retirement: &Retirement,
+    hits: &[Hit],
 ) -> Result<bool, LiveError> {
     let pid = stopped.pid();
-    let Some(mut children) = stop_children(pid, table) else {
+    let Retirement { probes, sharers } = retirement;
+    let Some(mut children) = stop_children(sharers) else {
         return Ok(false);
     };
-    let probes = retire::Probes::find(pid, memory, table)?;
-    let is_busy = |word| probes.is_busy(word);
-    if search::is_inside(stopped, memory, &is_busy)? {
+    if is_inside(stopped, memory, probes, hits)? {
         return Ok(false);
     }
     for child in &children {
         let memory = TargetMemory::open(child.pid())?;
         // Its entries lead here, and what the table says of them is still needed.
-        if super::found::is_patched(&memory, table) || search::is_inside(child, &memory, &is_busy)?
-        {
+        if super::found::is_patched(&memory, table) || is_inside(child, &memory, probes, &[])? {
             return Ok(false);
         }
     }
-    probes.disarm(pid, table)?;
+    probes.disarm(pid)?;
     retire::rewrite_table(pid, table)?;
     for child in &mut children {
         clear_gs(child, table)?;
@@ -146,11 +188,11 @@ fn retire_copies(
 }
 
 /// `None` when one of them cannot be stopped, or is younger than the search for it.
-fn stop_children(pid: i32, table: &PatchTable) -> Option<Vec<StoppedProcess>> {
+fn stop_children(sharers: &retire::Sharers) -> Option<Vec<StoppedProcess>> {
     let mut children: Vec<StoppedProcess> = Vec::new();
     // A child may fork before it stands still.
     for _ in 0..CHILD_GENERATIONS {
-        let mut new = retire::sharers(pid, table)?;
+        let mut new = sharers.now();
         new.retain(|p| children.iter().all(|c| c.pid() != *p));
         if new.is_empty() {
             return Some(children);
@@ -181,16 +223,19 @@ fn clear_gs(stopped: &mut StoppedProcess, table: &PatchTable) -> Result<(), Live
 /// Unmaps areas nobody uses, with one stopped thread, and closes descriptors that a recorder,
 /// killed while it attached, left open.
 pub(super) fn unmap(pid: i32, areas: &[Area]) -> Result<(), LiveError> {
+    let mappings = || maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"));
+    let before = mappings()?;
     let mut one = attach::stop_one(pid)?;
     let result = super::mapping::close_leftovers(&mut one).and_then(|()| {
-        areas.iter().try_for_each(|area| {
-            // A recorder killed early has announced areas that it never mapped: another mapping
-            // may lie there by now.
-            if is_ours(pid, *area)? {
-                super::mapping::unmap(&mut one, *area)?;
-            }
-            Ok(())
-        })
+        // A thread that was sent into a call by a killed recorder has made it by now.
+        let now = match areas.iter().all(|area| is_ours(&before, *area)) {
+            true => before,
+            false => mappings()?,
+        };
+        // A recorder killed early has announced areas that it never mapped: another mapping may lie
+        // there by now.
+        let mut ours = areas.iter().filter(|area| is_ours(&now, **area));
+        ours.try_for_each(|area| super::mapping::unmap(&mut one, *area))
     });
     one.resume()?;
     result
@@ -198,19 +243,17 @@ pub(super) fn unmap(pid: i32, areas: &[Area]) -> Result<(), LiveError> {
 
 /// In a mapping of one of our memfds, or a whole private anonymous one (the contexts: wiped on
 /// fork, so that the kernel merges them with no other).
-fn is_ours(pid: i32, area: Area) -> Result<bool, LiveError> {
-    let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
+fn is_ours(mappings: &[Mapping], area: Area) -> bool {
     let (start, end) = (area.at, area.at + area.len);
     let around = |m: &&Mapping| m.range.start <= start && end <= m.range.end;
-    Ok(area.len > 0
+    area.len > 0
         && mappings.iter().find(around).is_some_and(|m| {
             let names = [super::table::ARENA_NAME, super::table::POOL_NAME];
-            let memfd = names
-                .iter()
-                .any(|n| m.name == format!("/memfd:{n} (deleted)"));
+            let named = |n: &&str| m.name == format!("/memfd:{n} (deleted)");
+            let memfd = m.is_memfd() && names.iter().any(named);
             let anonymous = m.inode == 0 && m.name.is_empty() && m.writable && !m.executable;
             memfd || (anonymous && m.range == (start..end))
-        }))
+        })
 }
 
 /// Pauses between attempts: a thread inside a copy usually leaves it soon.
@@ -226,10 +269,37 @@ pub fn reap_noted(
     extent: Extent,
     notes: &mut Vec<String>,
 ) -> Duration {
+    let longest = reap_repeatedly(pid, memory, table, extent, notes);
+    match text::give_back(pid, memory, &table.patches) {
+        Ok((bytes, pause)) => {
+            log::debug!(
+                "process {pid}: {} KiB of text are shared again",
+                bytes >> 10
+            );
+            longest.max(pause)
+        }
+        Err(e) => {
+            log::info!("process {pid} keeps its own copies of text pages: {e}");
+            longest
+        }
+    }
+}
+
+fn reap_repeatedly(
+    pid: i32,
+    memory: &TargetMemory,
+    table: &PatchTable,
+    extent: Extent,
+    notes: &mut Vec<String>,
+) -> Duration {
     let mut earlier = leftover::of(pid, memory);
     earlier.retain(|e| e.table.header.at != table.header.at);
     let mut longest = Duration::ZERO;
     let mut last = String::new();
+    let tables: Vec<_> = std::iter::once(table)
+        .chain(earlier.iter().map(|e| &e.table))
+        .collect();
+    let mut survey = Survey::new(memory, &tables);
     for (n, wait) in ATTEMPTS_MS.into_iter().enumerate() {
         std::thread::sleep(Duration::from_millis(wait));
         let retire = n >= RETIRE_FROM;
@@ -237,9 +307,12 @@ pub fn reap_noted(
             .chain(earlier.iter().map(|e| &e.table))
             .collect();
         // Everything is restored by now: what cannot be unmapped is a note, not a failure.
-        match reap_all(pid, memory, &tables, retire, extent) {
+        let attempt = survey
+            .refresh(pid, extent)
+            .and_then(|()| reap_all(pid, memory, &tables, retire, extent, &mut survey));
+        match attempt {
             Ok((reaped, pause)) => {
-                longest = longest.max(pause);
+                longest = longest.max(pause).max(survey.pause);
                 let mut stays = reaped[1..].iter().map(|r| *r != Reaped::Unmapped);
                 earlier.retain(|_| stays.next() == Some(true));
                 match &reaped[0] {

@@ -1,8 +1,9 @@
 //! Detaching: the entries are put back in one batch stop, in forked children too.
 pub use super::reap::{Reaped, reap, reap_noted};
-pub use super::search::Extent;
+pub use super::survey::Extent;
 
 use super::error::LiveError;
+use super::found;
 use super::patch::{self, Direction, Written};
 use super::reap::{ATTEMPTS_MS, unmap};
 use super::table::{PatchTable, State};
@@ -10,15 +11,39 @@ use crate::attach::memory::TargetMemory;
 use crate::attach::{self, fault};
 use std::time::Duration;
 
+/// Where a table comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// This process wrote it, and attached to the process that it is applied to.
+    Ourselves,
+    /// Memory of a process that has this inode mapped, which may have written anything there.
+    Arena(u64),
+}
+
 /// Puts the original bytes back where ours still stand.
+///
+/// # Errors
+/// Also when the table was read from an arena that this process does not execute.
 pub fn restore(
     pid: i32,
     memory: &TargetMemory,
     table: &PatchTable,
+    origin: Origin,
 ) -> Result<(Written, Duration), LiveError> {
     let stopped = attach::stop_all(pid)?;
     fault::point(fault::RESTORING);
-    let result = patch::write(pid, memory, &table.patches, Direction::Restore);
+    // Looked at while it is stopped: it may have become another program since it was found, and
+    // then `memory` is that one's, or nobody's.
+    let executes = match origin {
+        Origin::Ourselves => true,
+        Origin::Arena(inode) => found::in_process(pid)
+            .iter()
+            .any(|f| f.inode == inode && f.executes_all(table)),
+    };
+    let result = match executes {
+        true => patch::write(&stopped, memory, &table.patches, Direction::Restore),
+        false => Err(LiveError::NotExecuted { pid }),
+    };
     fault::point(fault::RESTORED);
     let timing = stopped.resume()?;
     Ok((result?, timing.pause()))
@@ -63,9 +88,10 @@ pub fn restore_all(
     table: &PatchTable,
     inode: u64,
     state: State,
+    origin: Origin,
 ) -> Result<Detached, LiveError> {
     let mut detached = Detached::default();
-    let (written, pause) = restore(pid, memory, table)?;
+    let (written, pause) = restore(pid, memory, table, origin)?;
     (detached.pause, detached.restored) = (pause, written.sites);
     // An attach that was killed before its first write has nothing to put back.
     if !written.left_out.is_empty() && state != State::Prepared {
@@ -74,11 +100,11 @@ pub fn restore_all(
             "process {pid}: {n} entries no longer carried our jump (module unloaded or replaced) and were left alone"
         ));
     }
-    for child in super::found::everywhere()
+    for child in found::everywhere()
         .into_iter()
-        .filter(|f| f.inode == inode && f.pid != pid)
+        .filter(|f| f.inode == inode && f.pid != pid && f.belongs(table))
     {
-        match detach_child(child.pid, table) {
+        match detach_child(child.pid, table, inode) {
             Ok(()) => detached.notes.push(format!(
                 "process {}: a forked child, restored too",
                 child.pid
@@ -92,8 +118,8 @@ pub fn restore_all(
     Ok(detached)
 }
 
-fn detach_child(pid: i32, table: &PatchTable) -> Result<(), LiveError> {
+fn detach_child(pid: i32, table: &PatchTable, inode: u64) -> Result<(), LiveError> {
     let memory = TargetMemory::open(pid)?;
-    restore(pid, &memory, table)?;
+    restore(pid, &memory, table, Origin::Arena(inode))?;
     reap(pid, &memory, table, false).map(drop)
 }

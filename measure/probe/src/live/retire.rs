@@ -7,10 +7,12 @@
 use super::error::LiveError;
 use super::install::write_table;
 use super::maps;
-use super::table::{Area, PatchTable, State};
+use super::table::{ARENA_NAME, Area, PatchTable, State};
 use crate::attach::memory::TargetMemory;
+use crate::attach::{memfd, proc};
 use nix::fcntl::{FallocateFlags, fallocate};
-use std::fs::{File, OpenOptions};
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
@@ -21,44 +23,63 @@ const START: [u8; 20] = [
 const BEFORE_LAST_JUMP: u64 = 5 + 3 + 6;
 const JUMP_BYTES: u64 = 5;
 
-/// The probes in the copies of a recording.
+/// The probes in the copies of a recording, and what takes them out.
 pub(super) struct Probes {
-    /// First instruction, and where the probe is done.
-    sites: Vec<(u64, u64)>,
-    /// Sorted; a thread whose instruction pointer or return address lies in one is in a probe.
+    segments: Vec<Area>,
+    /// Sorted; a thread whose instruction pointer lies in one is in a probe.
     busy: Vec<Range<u64>>,
+    /// What disarming writes where: few long writes, for which alone the target is stopped.
+    writes: Vec<(File, u64, Vec<u8>)>,
 }
 
+/// Sites closer than this are written together: an own write costs more than the bytes between.
+const TOGETHER: usize = 4096;
+
 impl Probes {
+    /// The copies do not change while they are mapped: this needs no stop.
     pub(super) fn find(
         pid: i32,
         memory: &TargetMemory,
         table: &PatchTable,
     ) -> Result<Probes, LiveError> {
         let mut probes = Probes {
-            sites: Vec::new(),
+            segments: table.segments.clone(),
             busy: Vec::new(),
+            writes: Vec::new(),
         };
-        for segment in &table.segments {
+        for (segment, file, offset) in writable(pid, table)? {
             let mut code = vec![0; segment.len as usize];
             memory
                 .read(segment.at, &mut code)
                 .map_err(LiveError::io(pid, "reading the copies"))?;
-            for (at, _) in code
-                .windows(START.len())
-                .enumerate()
+            let starts = code.windows(START.len()).enumerate();
+            let starts: Vec<usize> = starts
                 .filter(|(_, w)| *w == START)
-            {
-                if let Some((cold, done)) = ends(&code, at as u64) {
-                    probes
-                        .sites
-                        .push((segment.at + at as u64, segment.at + done));
-                    probes
-                        .busy
-                        .push(segment.at + at as u64 + 1..segment.at + done);
-                    let cold_end = cold + BEFORE_LAST_JUMP + JUMP_BYTES;
-                    probes.busy.push(segment.at + cold..segment.at + cold_end);
-                }
+                .map(|(at, _)| at)
+                .collect();
+            let mut sites = Vec::with_capacity(starts.len());
+            for at in starts {
+                let Some((cold, done)) = ends(&code, at as u64) else {
+                    continue;
+                };
+                let cold_end = cold + BEFORE_LAST_JUMP + JUMP_BYTES;
+                let hot = segment.at + at as u64 + 1..segment.at + done;
+                probes.busy.push(hot);
+                probes.busy.push(segment.at + cold..segment.at + cold_end);
+                sites.push((at, done as usize));
+            }
+            for &(at, done) in &sites {
+                let distance = (done as i64 - (at as i64 + JUMP_BYTES as i64)) as i32;
+                code[at] = 0xe9;
+                code[at + 1..at + JUMP_BYTES as usize].copy_from_slice(&distance.to_le_bytes());
+            }
+            for together in sites.chunk_by(|a, b| b.0 - a.0 < TOGETHER) {
+                let from = together[0].0;
+                let to = together[together.len() - 1].0 + JUMP_BYTES as usize;
+                let file = file.try_clone();
+                let file = file.map_err(LiveError::io(pid, "opening the arena"))?;
+                let bytes = code[from..to].to_vec();
+                probes.writes.push((file, offset + from as u64, bytes));
             }
         }
         probes.busy.sort_by_key(|r| r.start);
@@ -71,18 +92,17 @@ impl Probes {
         after > 0 && self.busy[after - 1].contains(&word)
     }
 
+    /// Whether `word` points into the copies.
+    pub(super) fn concerns(&self, word: u64) -> bool {
+        self.segments.iter().any(|s| s.contains(word))
+    }
+
     /// Leads every probe past itself. All threads stand still, none of them in a probe.
-    pub(super) fn disarm(&self, pid: i32, table: &PatchTable) -> Result<(), LiveError> {
-        for (segment, file, offset) in writable(pid, table)? {
-            for &(at, done) in self.sites.iter().filter(|(at, _)| segment.contains(*at)) {
-                let distance = (done as i64 - (at + JUMP_BYTES) as i64) as i32;
-                let mut jump = [0xe9, 0, 0, 0, 0];
-                jump[1..].copy_from_slice(&distance.to_le_bytes());
-                file.write_all_at(&jump, offset + (at - segment.at))
-                    .map_err(LiveError::io(pid, "disarming the copies"))?;
-            }
-        }
-        Ok(())
+    pub(super) fn disarm(&self, pid: i32) -> Result<(), LiveError> {
+        self.writes.iter().try_for_each(|(file, offset, bytes)| {
+            file.write_all_at(bytes, *offset)
+                .map_err(LiveError::io(pid, "disarming the copies"))
+        })
     }
 }
 
@@ -122,33 +142,75 @@ pub(super) fn behind_table(table: &PatchTable) -> Area {
     }
 }
 
-/// Writes the retired table over the one in the arena, and gives the rest of its memory back.
+/// Writes the retired table over the one in the arena.
 pub(super) fn rewrite_table(pid: i32, table: &PatchTable) -> Result<(), LiveError> {
     let (file, offset) = backing(pid, table.header)?;
     debug_assert_eq!(offset, 0, "the table is at the arena's start");
-    let behind = behind_table(table);
     let mut retired = without_data(table);
-    retired.header.len -= behind.len;
-    write_table(pid, &file, &retired, State::Restored)?;
-    let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-    let kept = retired.header.len as i64;
-    if behind.len > 0
-        && let Err(e) = fallocate(&file, hole, kept, behind.len as i64)
-    {
-        log::info!("process {pid} keeps the memory of a table: {e}");
-    }
-    Ok(())
+    retired.header.len -= behind_table(table).len;
+    write_table(pid, &file, &retired, State::Restored)
 }
 
-/// Other processes that have these copies mapped: forked children, and a child's parent.
-pub(super) fn sharers(pid: i32, table: &PatchTable) -> Option<Vec<i32>> {
-    let own = super::found::in_process(pid);
-    let own = own
-        .iter()
-        .find(|f| f.header.is_some_and(|h| h.at == table.header.at))?;
-    let all = super::found::everywhere();
-    let others = all.iter().filter(|f| f.inode == own.inode && f.pid != pid);
-    Some(others.map(|f| f.pid).collect())
+/// Gives the memory behind the retired table back; nobody needs to be stopped for it.
+pub(super) fn free_behind_table(pid: i32, table: &PatchTable) {
+    let behind = behind_table(table);
+    if behind.len == 0 {
+        return;
+    }
+    let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    let kept = (behind.at - table.header.at) as i64;
+    let freed = backing(pid, table.header).and_then(|(file, _)| {
+        fallocate(&file, hole, kept, behind.len as i64)
+            .map_err(|e| LiveError::io(pid, "freeing a table")(e.into()))
+    });
+    if let Err(e) = freed {
+        log::info!("process {pid} keeps the memory of a table: {e}");
+    }
+}
+
+/// Processes that may have a table's copies mapped too: forked children, and a child's parent.
+/// Looking through all processes takes long, so that it is done before the stop; in it only those
+/// are looked at that are new.
+pub(super) struct Sharers {
+    inode: u64,
+    seen: BTreeSet<i32>,
+}
+
+impl Sharers {
+    /// `None` when the copies are not mapped in `pid` any more.
+    pub(super) fn of(pid: i32, table: &PatchTable) -> Option<Sharers> {
+        let own = super::found::in_process(pid);
+        let own = own
+            .iter()
+            .find(|f| f.header.is_some_and(|h| h.at == table.header.at))?;
+        let inode = own.inode;
+        let seen = processes();
+        let seen = seen.filter(|p| *p == pid || !Sharers::maps(*p, inode));
+        Some(Sharers {
+            inode,
+            seen: seen.collect(),
+        })
+    }
+
+    fn maps(pid: i32, inode: u64) -> bool {
+        let found = super::found::in_process(pid);
+        // Whoever only reads it was handed it: it is none of theirs.
+        found.iter().any(|f| f.inode == inode && !f.code.is_empty())
+    }
+
+    /// Those that have them now.
+    pub(super) fn now(&self) -> Vec<i32> {
+        processes()
+            .filter(|p| !self.seen.contains(p) && Sharers::maps(*p, self.inode))
+            .collect()
+    }
+}
+
+fn processes() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten();
+    entries
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse().ok())
 }
 
 fn writable(pid: i32, table: &PatchTable) -> Result<Vec<(Area, File, u64)>, LiveError> {
@@ -169,12 +231,18 @@ fn backing(pid: i32, area: Area) -> Result<(File, u64), LiveError> {
         .iter()
         .find(|m| m.range.contains(&area.at))
         .ok_or_else(missing)?;
-    let path = format!(
-        "/proc/{pid}/map_files/{:x}-{:x}",
-        mapping.range.start, mapping.range.end
-    );
-    let file = OpenOptions::new().read(true).write(true).open(path);
-    let file = file.map_err(LiveError::io(pid, "opening the arena"))?;
+    let (start, end) = (mapping.range.start, mapping.range.end);
+    let path = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
+    let seen = memfd::look(&path, ARENA_NAME).map_err(LiveError::io(pid, "finding the arena"))?;
+    // A child that gave up its rights must not have us write what its parent executes.
+    let own = seen.filter(|s| s.inode == mapping.inode && Some(s.uid) == proc::uid(pid));
+    let Some(own) = own else {
+        let source = std::io::Error::other("it was not made by the user that the process runs as");
+        return Err(LiveError::io(pid, "opening the arena")(source));
+    };
+    let file = own
+        .open()
+        .map_err(LiveError::io(pid, "opening the arena"))?;
     Ok((file, mapping.offset + (area.at - mapping.range.start)))
 }
 
@@ -183,6 +251,7 @@ mod tests {
     use super::*;
     use crate::codegen::asm::{Asm, Zone};
     use crate::codegen::probe::{Live, ProbeConfig, Site, probe};
+    use crate::codegen::slow::Slow;
     use hopscope_event::record::{FunctionId, Kind};
 
     #[test]
@@ -190,6 +259,7 @@ mod tests {
         let mut asm = Asm::new();
         let slow = asm.label();
         asm.bind(Zone::Cold, slow);
+        let slow = Slow::both(slow);
         asm.bytes(Zone::Cold, &[0xc3]);
         let config = ProbeConfig {
             ring_records_log2: 12,

@@ -1,45 +1,29 @@
 //! What in a stopped process refers to copies: a register, a stack, any other memory of its own.
 use super::error::LiveError;
-use super::maps::{self, Mapping};
+use super::maps;
+use super::pages::{self, Hit};
+use super::searched;
+use super::survey::{Extent, Survey};
 use super::table::PatchTable;
 use crate::attach::StoppedProcess;
-use crate::attach::memory::TargetMemory;
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
-/// How much memory may be searched while the target stands still.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// Resident private memory up to 16 MiB: some milliseconds.
-    Limited,
-    /// All there is, however long it takes: some hundred milliseconds a GiB.
-    All,
+/// Why the copies of each table must stay, if they must, and the words that say so.
+pub(super) struct References {
+    pub whys: Vec<Option<String>>,
+    pub hits: Vec<Hit>,
 }
 
-impl Extent {
-    fn bytes(self) -> u64 {
-        match self {
-            Extent::Limited => LIMIT,
-            Extent::All => u64::MAX,
-        }
-    }
-}
-
-const LIMIT: u64 = 16 << 20;
-/// Page tables of larger mappings (sanitizer shadow memory) are not read.
-const SPAN_AT_MOST: u64 = 16 << 30;
-
-/// Why the copies of each table must stay, if they must.
+/// `all`: every word is wanted, not only one for each table.
 pub(super) fn references(
     stopped: &StoppedProcess,
-    memory: &TargetMemory,
+    survey: &mut Survey<'_>,
     tables: &[&PatchTable],
     extent: Extent,
-) -> Result<Vec<Option<String>>, LiveError> {
+    all: bool,
+) -> Result<References, LiveError> {
     let pid = stopped.pid();
     let mut sought = Sought::new(tables);
-    let mut stack_pointers = Vec::new();
     for tid in stopped.tids() {
         let r = stopped.regs(tid);
         let registers = [
@@ -49,54 +33,94 @@ pub(super) fn references(
         for word in registers {
             sought.see(word, || format!("thread {tid} is inside a copy"));
         }
-        stack_pointers.push(r.rsp);
     }
+    let mut hits: Vec<Hit> = Vec::new();
     let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
-    let mut budget = extent.bytes();
-    for m in mappings
-        .iter()
-        .filter(|m| m.writable && m.readable && !m.shared)
-    {
-        if sought.all_found() {
+    let dead = searched::dead_zones(stopped, &mappings);
+    let mut budget = extent.stopped_bytes();
+    for m in &mappings {
+        if sought.all_found() && !all {
             break;
         }
-        let ours = tables.iter().any(|t| t.contexts.at == m.range.start);
-        if ours || m.name == "[vvar]" {
+        let Some(wanted) = searched::pages(m, survey.ours()) else {
             continue;
-        }
-        // Below rsp and its red zone a stack holds old return addresses that mean nothing.
-        let live_from = stack_pointers
-            .iter()
-            .filter(|sp| m.range.contains(sp))
-            .min()
-            .map_or(m.range.start, |sp| {
-                sp.saturating_sub(128).max(m.range.start) & !7
-            });
-        if m.range.end - live_from > SPAN_AT_MOST {
-            sought.give_up("a mapping of more than 16 GiB would have to be searched");
+        };
+        let tracked = survey.tracked().filter(|t| t.is_registered(&m.range));
+        let (mut found, runs) = match tracked {
+            Some(t) => {
+                let written = t.track.written(&m.range, wanted);
+                let mut runs = written.map_err(LiveError::io(pid, "asking for its writes"))?;
+                let begin = t.hits.partition_point(|h| h.at < m.range.start);
+                let known = t.hits[begin..].iter();
+                let known = known.take_while(|h| h.at < m.range.end);
+                let known = known.filter(|h| !pages::contain(&runs, h.at));
+                let known: Vec<Hit> = known.copied().collect();
+                let unread = t.unread.iter().filter(|r| m.range.contains(&r.start));
+                runs.extend(unread.cloned());
+                if t.overflow {
+                    sought.give_up("more than 65,536 words refer to copies");
+                }
+                (known, runs)
+            }
+            None => {
+                let Some(runs) = pages::resident(pid, &m.range, wanted)? else {
+                    sought.give_up("a mapping of more than 16 GiB would have to be searched");
+                    break;
+                };
+                (Vec::new(), runs)
+            }
+        };
+        let runs: Vec<Range<u64>> = runs.iter().flat_map(|r| without(r, &dead)).collect();
+        let bytes = pages::bytes_of(&runs);
+        if bytes > budget {
+            sought.give_up(&format!(
+                "more than {} MiB of memory would have to be searched for references while it stands still",
+                extent.stopped_bytes() >> 20
+            ));
             break;
         }
-        let whole = words(pid, memory, m, live_from, &mut budget, &mut |at, word| {
+        budget -= bytes;
+        for run in &runs {
+            let enough = |found: &[Hit]| !all && !found.is_empty() && tables.len() == 1;
+            if let Err(e) = survey.reader.read(run, &mut found, &enough) {
+                // What cannot be read may refer to anything.
+                sought.give_up(&format!("memory at {:#x} cannot be read: {e}", run.start));
+            }
+        }
+        found.retain(|h| !pages::contain(&dead, h.at));
+        for &Hit { at, word } in &found {
             sought.see(word, || {
                 format!("memory at {at:#x} refers to a copy (a stack in use, or an old value)")
             });
-            sought.all_found()
-        })?;
-        if !whole && !sought.all_found() {
-            sought.give_up(&format!(
-                "more than {} MiB of memory would have to be searched for references while it stands still",
-                LIMIT >> 20
-            ));
+        }
+        hits.append(&mut found);
+    }
+    let whys = sought.whys;
+    Ok(References { whys, hits })
+}
+
+/// Whole pages of `run` that do not lie in one of the ascending `zones`.
+fn without(run: &Range<u64>, zones: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut rest = Vec::new();
+    let mut at = run.start;
+    let first = zones.partition_point(|z| z.end <= run.start);
+    for zone in zones[first..].iter().take_while(|z| z.start < run.end) {
+        let (low, high) = (
+            zone.start.next_multiple_of(pages::PAGE),
+            zone.end & !(pages::PAGE - 1),
+        );
+        if low < high {
+            rest.extend((at < low).then_some(at..low.min(run.end)));
+            at = at.max(high);
         }
     }
-    Ok(sought.whys)
+    rest.extend((at < run.end).then_some(at..run.end));
+    rest
 }
 
 struct Sought {
     /// Ascending: where copies lie, and whose.
     segments: Vec<(Range<u64>, usize)>,
-    /// From the first to the end of the last: nearly every word lies outside.
-    span: Range<u64>,
     whys: Vec<Option<String>>,
     open: usize,
 }
@@ -109,23 +133,19 @@ impl Sought {
             .flat_map(|(n, t)| t.segments.iter().map(move |s| (s.at..s.at + s.len, n)))
             .collect();
         segments.sort_by_key(|(range, _)| range.start);
-        let start = segments.first().map_or(0, |(range, _)| range.start);
-        let end = segments.last().map_or(0, |(range, _)| range.end);
         Sought {
             segments,
-            span: start..end,
             whys: vec![None; tables.len()],
             open: tables.len(),
         }
     }
 
     fn see(&mut self, word: u64, why: impl FnOnce() -> String) {
-        if !self.span.contains(&word) {
-            return;
-        }
         let after = self.segments.partition_point(|(r, _)| r.start <= word);
-        let (range, owner) = &self.segments[after - 1];
-        if range.contains(&word) && self.whys[*owner].is_none() {
+        let Some((range, owner)) = after.checked_sub(1).map(|i| &self.segments[i]) else {
+            return;
+        };
+        if word < range.end && self.whys[*owner].is_none() {
             self.whys[*owner] = Some(why());
             self.open -= 1;
         }
@@ -143,92 +163,23 @@ impl Sought {
     }
 }
 
-/// Whether a thread, or what a signal interrupted in it, stands where `wanted` says. Interrupted
-/// registers lie on the stack that the thread runs on.
-pub(super) fn is_inside(
-    stopped: &StoppedProcess,
-    memory: &TargetMemory,
-    wanted: &dyn Fn(u64) -> bool,
-) -> Result<bool, LiveError> {
-    let pid = stopped.pid();
-    let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
-    let mut budget = LIMIT;
-    for tid in stopped.tids() {
-        let r = stopped.regs(tid);
-        if wanted(r.rip) {
-            return Ok(true);
-        }
-        let Some(stack) = mappings.iter().find(|m| m.range.contains(&r.rsp)) else {
-            continue;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_dead_pages_are_not_read() {
+        let zones = [0x1800..0x4800, 0x6000..0x7000];
+        assert_eq!(
+            without(&(0x1000..0x8000), &zones),
+            [0x1000..0x2000, 0x4000..0x6000, 0x7000..0x8000]
+        );
+        assert_eq!(without(&(0x2000..0x3000), &zones), []);
+        let one = |run| match &without(&run, &zones)[..] {
+            [one] => one.clone(),
+            other => panic!("{other:?}"),
         };
-        let from = r.rsp & !7;
-        if !words(pid, memory, stack, from, &mut budget, &mut |_, w| wanted(w))? {
-            return Ok(true);
-        }
+        assert_eq!(one(0x8000..0x9000), 0x8000..0x9000);
+        assert_eq!(one(0x1000..0x3000), 0x1000..0x2000);
     }
-    Ok(false)
-}
-
-/// Gives every word of a mapping that holds anything, from `from` on, until told to end. False when
-/// it was told so, or when the budget was used up before the end.
-fn words(
-    pid: i32,
-    memory: &TargetMemory,
-    mapping: &Mapping,
-    from: u64,
-    budget: &mut u64,
-    see: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<bool, LiveError> {
-    let mut bytes = Vec::new();
-    for run in resident(pid, from, mapping.range.end)? {
-        let start = run.start.max(from);
-        let len = run.end - start;
-        if *budget < len {
-            return Ok(false);
-        }
-        *budget -= len;
-        bytes.resize(len as usize, 0);
-        memory
-            .read(start, &mut bytes)
-            .map_err(LiveError::io(pid, "searching its memory"))?;
-        for (n, word) in bytes.chunks_exact(8).enumerate() {
-            let word = u64::from_le_bytes(word.try_into().expect("8 bytes"));
-            if see(start + 8 * n as u64, word) {
-                return Ok(false);
-            }
-        }
-    }
-    Ok(true)
-}
-
-const PAGE: u64 = 4096;
-/// Read at once: large enough that the system call does not count.
-const RUN_AT_MOST: u64 = 256 << 10;
-/// Bits 63 and 62 of a pagemap entry: present, swapped; bit 58: part of a guard region, which cannot
-/// be read (Documentation/admin-guide/mm/pagemap.rst).
-const PRESENT_OR_SWAPPED: u64 = 3 << 62;
-const GUARD: u64 = 1 << 58;
-
-/// Runs of pages that hold anything: untouched ones cannot refer to anything.
-fn resident(pid: i32, from: u64, to: u64) -> Result<Vec<Range<u64>>, LiveError> {
-    let first = from / PAGE;
-    let count = to.div_ceil(PAGE) - first;
-    let file = File::open(format!("/proc/{pid}/pagemap"))
-        .map_err(LiveError::io(pid, "opening its pagemap"))?;
-    let mut entries = vec![0u8; count as usize * 8];
-    file.read_exact_at(&mut entries, first * 8)
-        .map_err(LiveError::io(pid, "reading its pagemap"))?;
-    let mut runs: Vec<Range<u64>> = Vec::new();
-    for (n, entry) in (0..count).zip(entries.chunks_exact(8)) {
-        let entry = u64::from_le_bytes(entry.try_into().expect("8 bytes"));
-        if entry & PRESENT_OR_SWAPPED == 0 || entry & GUARD != 0 {
-            continue;
-        }
-        let at = (first + n) * PAGE;
-        match runs.last_mut() {
-            Some(run) if run.end == at && run.end - run.start < RUN_AT_MOST => run.end += PAGE,
-            _ => runs.push(at..at + PAGE),
-        }
-    }
-    Ok(runs)
 }

@@ -3,10 +3,14 @@
 //! rest is measured.
 use super::build::{Linked, Selected};
 use super::error::LiveError;
-use super::maps::Mapping;
+use super::maps::{self, Mapping};
 use super::table::PatchTable;
 use crate::attach::memory::TargetMemory;
+use crate::attach::vma_query::{self, Vma};
 use hopscope_event::FunctionId;
+use nix::libc;
+use std::fs::File;
+use std::io;
 
 /// Accepted, and then not switched on after all.
 pub type LateRefusals = Vec<(FunctionId, String)>;
@@ -29,6 +33,11 @@ pub fn keep(
             return true;
         };
         let reason = match why {
+            LiveError::Breakpoint { at, .. } => {
+                format!(
+                    "a breakpoint is set at {at:#x} (a uprobe of perf or bpftrace, or a debugger's)"
+                )
+            }
             LiveError::CodeDiffers { at, .. } => {
                 format!("its code at {at:#x} is not what its file says")
             }
@@ -54,7 +63,10 @@ fn compare(pid: i32, memory: &TargetMemory, s: &Selected) -> Result<(), LiveErro
         }
         if let Some(n) = running.iter().zip(piece.bytes).position(|(a, b)| a != b) {
             let at = at + n as u64;
-            return Err(LiveError::CodeDiffers { pid, at });
+            return Err(match running[n] {
+                0xcc => LiveError::Breakpoint { pid, at },
+                _ => LiveError::CodeDiffers { pid, at },
+            });
         }
     }
     Ok(())
@@ -81,9 +93,43 @@ pub fn leave_out(
 }
 
 /// Sites at which another file is mapped now, or the same one elsewhere. Equal bytes there would
-/// not show it: only the replaced ones are compared again.
-pub fn moved_away(table: &PatchTable, before: &[Mapping], now: &[Mapping]) -> Vec<u64> {
+/// not show it: only the replaced ones are compared again. `maps` is the open `/proc/PID/maps`.
+pub fn moved_away(
+    pid: i32,
+    table: &PatchTable,
+    before: &[Mapping],
+    maps: &File,
+) -> io::Result<Vec<u64>> {
     let sites = table.patches.iter().map(|p| p.at);
+    let mut last: Option<Vma> = None;
+    let mut gone = Vec::new();
+    for at in sites.clone() {
+        // Sites ascend: most lie in the same mapping as the one before.
+        if !last.as_ref().is_some_and(|vma| vma.range.contains(&at)) {
+            last = match vma_query::at(maps, at) {
+                Ok(found) => found,
+                Err(e) if e.raw_os_error() == Some(libc::ENOTTY) => {
+                    return Ok(moved_between(sites, before, &maps::read(pid)?));
+                }
+                Err(e) => return Err(e),
+            };
+        }
+        let now = last.as_ref().filter(|vma| vma.range.contains(&at));
+        let now = now.map(|vma| (vma.inode, vma.range.start.wrapping_sub(vma.offset)));
+        let was = file_at(before, at);
+        if was.is_none() || was != now {
+            gone.push(at);
+        }
+    }
+    Ok(gone)
+}
+
+/// The same by two whole maps, for kernels before 6.11.
+fn moved_between(
+    sites: impl Iterator<Item = u64>,
+    before: &[Mapping],
+    now: &[Mapping],
+) -> Vec<u64> {
     sites
         .filter(|at| {
             let was = file_at(before, *at);

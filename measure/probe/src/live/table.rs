@@ -12,12 +12,20 @@
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{CaptureEntry, FunctionEntry, ProcessEntry, RecordingMeta};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+mod check;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use check::TABLE_BYTES_AT_MOST;
 
 pub const ARENA_NAME: &str = "hopscope-code";
 pub const POOL_NAME: &str = "hopscope-rings";
 const MAGIC: u64 = u64::from_le_bytes(*b"hopsARNA");
 const VERSION: u32 = 1;
-const JSON_AT: usize = 64;
+/// Bytes before the JSON.
+pub const HEAD_BYTES: usize = 64;
 pub const STATE_AT: u64 = 12;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,12 +124,12 @@ impl PatchTable {
     /// Header region, padded to whole pages.
     pub fn to_bytes(&self, state: State) -> Vec<u8> {
         let json = serde_json::to_vec(self).expect("plain data");
-        let mut out = Vec::with_capacity(JSON_AT + json.len());
+        let mut out = Vec::with_capacity(HEAD_BYTES + json.len());
         out.extend_from_slice(&MAGIC.to_le_bytes());
         out.extend_from_slice(&VERSION.to_le_bytes());
         out.extend_from_slice(&(state as u32).to_le_bytes());
         out.extend_from_slice(&(json.len() as u64).to_le_bytes());
-        out.resize(JSON_AT, 0);
+        out.resize(HEAD_BYTES, 0);
         out.extend_from_slice(&json);
         out.resize(out.len().next_multiple_of(4096), 0);
         out
@@ -129,29 +137,54 @@ impl PatchTable {
 
     /// The bytes come from another process: nothing in them is believed without a check.
     pub fn from_bytes(bytes: &[u8]) -> Result<(PatchTable, State), TableError> {
-        let field = |at: usize, len: usize| bytes.get(at..at + len).ok_or(TableError::NotOurs);
-        let word = |at| {
-            Ok(u32::from_le_bytes(
-                field(at, 4)?.try_into().expect("4 bytes"),
-            ))
-        };
-        if field(0, 8)? != MAGIC.to_le_bytes() {
+        let head = bytes.first_chunk().ok_or(TableError::NotOurs)?;
+        let head = Head::parse(head, bytes.len() as u64)?;
+        let table =
+            PatchTable::from_json(&bytes[head.json.start as usize..head.json.end as usize])?;
+        Ok((table, head.state))
+    }
+
+    /// What [`Head::json`] names.
+    pub(super) fn from_json(json: &[u8]) -> Result<PatchTable, TableError> {
+        let table: PatchTable =
+            serde_json::from_slice(json).map_err(|e| TableError::Damaged(e.to_string()))?;
+        table.check()?;
+        Ok(table)
+    }
+}
+
+/// The part of a table that says how long the rest is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Head {
+    pub state: State,
+    /// Where the JSON lies, from the start of the head on.
+    pub json: Range<u64>,
+}
+
+impl Head {
+    /// Of a table that has `room` bytes, this head included.
+    pub(super) fn parse(bytes: &[u8; HEAD_BYTES], room: u64) -> Result<Head, TableError> {
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        if long(0) != MAGIC {
             return Err(TableError::NotOurs);
         }
-        let version = word(8)?;
-        if version != VERSION {
-            return Err(TableError::Version(version));
+        if word(8) != VERSION {
+            return Err(TableError::Version(word(8)));
         }
-        let state = match word(STATE_AT as usize)? {
+        let state = match word(STATE_AT as usize) {
             1 => State::Prepared,
             2 => State::Patched,
             3 => State::Restored,
             other => return Err(TableError::Damaged(format!("state {other}"))),
         };
-        let len = u64::from_le_bytes(field(16, 8)?.try_into().expect("8 bytes")) as usize;
-        let json = (bytes.get(JSON_AT..).unwrap_or_default().get(..len))
-            .ok_or_else(|| TableError::Damaged(format!("{len} bytes of table announced")))?;
-        let table = serde_json::from_slice(json).map_err(|e| TableError::Damaged(e.to_string()))?;
-        Ok((table, state))
+        let (start, len) = (HEAD_BYTES as u64, long(16));
+        if len > TABLE_BYTES_AT_MOST || len > room.saturating_sub(start) {
+            return Err(TableError::Damaged(format!(
+                "{len} bytes of table announced"
+            )));
+        }
+        let json = start..start + len;
+        Ok(Head { state, json })
     }
 }

@@ -1,7 +1,6 @@
-//! Targets of every direct branch in a file, one bit for each byte of text: whether something
-//! jumps into bytes that a patch would replace.
-use super::fragments::piece_at;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+//! Where every direct branch in a file goes: one bit for each byte of text, to say whether something
+//! jumps into bytes that a patch would replace; and who calls and who jumps to what begins there.
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction};
 use std::ops::Range;
 
 #[derive(Debug, Default)]
@@ -9,17 +8,15 @@ pub struct BranchTargets {
     /// Text ranges with their bitmaps.
     maps: Vec<(Range<u64>, Vec<u64>)>,
     jumps: Vec<(u64, u64)>,
+    slot_jumps: Vec<(u64, u64)>,
+    called: Vec<u64>,
+    entered: Vec<u64>,
 }
 
 impl BranchTargets {
-    /// Decodes linearly from every start in `starts` (ascending function entries) to the next, and
-    /// over what lies between: hand-written code without symbols branches too.
-    /// Jumps into the ascending ranges `watched` are kept with where they come from.
-    pub fn sweep(
-        texts: &[(Range<u64>, &[u8])],
-        starts: &[u64],
-        watched: &[Range<u64>],
-    ) -> BranchTargets {
+    /// Decodes linearly from every start in `starts` (ascending: functions and their pieces) to the
+    /// next, and over what lies between: hand-written code without symbols branches too.
+    pub fn sweep(texts: &[(Range<u64>, &[u8])], starts: &[u64]) -> BranchTargets {
         let mut targets = BranchTargets {
             maps: texts
                 .iter()
@@ -30,31 +27,54 @@ impl BranchTargets {
                     )
                 })
                 .collect(),
-            jumps: Vec::new(),
+            ..BranchTargets::default()
         };
         let half = starts.len() / 2;
         let middle = starts.get(half).copied().unwrap_or(0);
         // Two halves side by side: this is most of the time that listing a large file takes.
         let (low, high) = std::thread::scope(|scope| {
-            let high = scope.spawn(|| collect(texts, starts, watched, middle..u64::MAX));
-            let low = collect(texts, starts, watched, 0..middle);
+            let high = scope.spawn(|| collect(texts, starts, middle..u64::MAX));
+            let low = collect(texts, starts, 0..middle);
             let high = high.join();
             (
                 low,
                 high.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             )
         });
-        for target in low.targets.into_iter().chain(high.targets) {
-            targets.set(target);
+        for found in [low, high] {
+            for target in found.targets {
+                targets.set(target);
+            }
+            targets.jumps.extend(found.jumps);
+            targets.slot_jumps.extend(found.slot_jumps);
+            targets.called.extend(found.called);
+            targets.entered.extend(found.entered);
         }
-        targets.jumps = low.jumps;
-        targets.jumps.extend(high.jumps);
+        for list in [&mut targets.called, &mut targets.entered] {
+            list.sort_unstable();
+            list.dedup();
+        }
         targets
     }
 
-    /// From, to.
+    /// Jumps from one start's code out of it: from, to.
     pub fn jumps(&self) -> &[(u64, u64)] {
         &self.jumps
+    }
+
+    /// `jmp [rip + slot]`: from, slot.
+    pub fn slot_jumps(&self) -> &[(u64, u64)] {
+        &self.slot_jumps
+    }
+
+    /// Whether a direct call goes to `start`, one of the starts.
+    pub fn is_called(&self, start: u64) -> bool {
+        self.called.binary_search(&start).is_ok()
+    }
+
+    /// Whether a direct jump goes to `start`, one of the starts.
+    pub fn is_jumped_to(&self, start: u64) -> bool {
+        self.entered.binary_search(&start).is_ok()
     }
 
     fn set(&mut self, at: u64) {
@@ -83,14 +103,32 @@ impl BranchTargets {
 struct Found {
     targets: Vec<u64>,
     jumps: Vec<(u64, u64)>,
+    slot_jumps: Vec<(u64, u64)>,
+    called: Vec<u64>,
+    entered: Vec<u64>,
 }
 
-fn collect(
-    texts: &[(Range<u64>, &[u8])],
-    starts: &[u64],
-    watched: &[Range<u64>],
-    part: Range<u64>,
-) -> Found {
+impl Found {
+    fn branch(&mut self, ins: &Instruction, starts: &[u64], cut: &[u64]) {
+        let target = ins.near_branch_target();
+        self.targets.push(target);
+        let to_start = starts.binary_search(&target).is_ok();
+        if ins.flow_control() == FlowControl::Call {
+            if to_start {
+                self.called.push(target);
+            }
+            return;
+        }
+        if to_start {
+            self.entered.push(target);
+        }
+        if !(cut[0]..cut[1]).contains(&target) {
+            self.jumps.push((ins.ip(), target));
+        }
+    }
+}
+
+fn collect(texts: &[(Range<u64>, &[u8])], starts: &[u64], part: Range<u64>) -> Found {
     let mut found = Found::default();
     let mut ins = Instruction::default();
     for (range, bytes) in texts {
@@ -104,19 +142,17 @@ fn collect(
             let mut decoder = Decoder::with_ip(64, code, cut[0], DecoderOptions::NONE);
             while decoder.can_decode() {
                 decoder.decode_out(&mut ins);
-                let branch = matches!(
-                    ins.flow_control(),
+                match ins.flow_control() {
                     FlowControl::UnconditionalBranch
-                        | FlowControl::ConditionalBranch
-                        | FlowControl::Call
-                );
-                if branch {
-                    let target = ins.near_branch_target();
-                    found.targets.push(target);
-                    let jump = ins.flow_control() != FlowControl::Call;
-                    if jump && piece_at(watched, target).is_some() {
-                        found.jumps.push((ins.ip(), target));
+                    | FlowControl::ConditionalBranch
+                    | FlowControl::Call => found.branch(&ins, starts, cut),
+                    FlowControl::IndirectBranch
+                        if ins.code() == Code::Jmp_rm64 && ins.is_ip_rel_memory_operand() =>
+                    {
+                        let slot = ins.ip_rel_memory_address();
+                        found.slot_jumps.push((ins.ip(), slot));
                     }
+                    _ => {}
                 }
             }
         }
@@ -130,16 +166,20 @@ mod tests {
 
     #[test]
     fn jumps_are_found_and_only_they() {
-        // 0x1000: jmp +3 (to 0x1005); nop x3; 0x1005: jne 0x1000
-        let code = [0xeb, 0x03, 0x90, 0x90, 0x90, 0x75, 0xf9];
-        let watched = 0x1005..0x1007;
-        let targets = BranchTargets::sweep(
-            &[(0x1000..0x1007, &code)],
-            &[0x1000],
-            std::slice::from_ref(&watched),
-        );
-        assert_eq!(targets.jumps(), [(0x1000, 0x1005)]);
+        // 0x1000: jmp 0x1005; nop x3; 0x1005: jne 0x1000; 0x1007: call 0x1005; jmp [rip]
+        let code = [
+            0xeb, 0x03, 0x90, 0x90, 0x90, 0x75, 0xf9, 0xe8, 0xf9, 0xff, 0xff, 0xff, 0xff, 0x25, 0,
+            0, 0, 0,
+        ];
+        let targets = BranchTargets::sweep(&[(0x1000..0x1012, &code)], &[0x1000, 0x1005]);
+        assert_eq!(targets.jumps(), [(0x1000, 0x1005), (0x1005, 0x1000)]);
+        assert_eq!(targets.slot_jumps(), [(0x100c, 0x1012)]);
         assert!(targets.contains(0x1005) && targets.contains(0x1000));
         assert!(!targets.any_in(0x1001..0x1005) && !targets.contains(0x9999));
+        assert!(targets.is_called(0x1005) && !targets.is_called(0x1000));
+        assert!(targets.is_jumped_to(0x1000) && targets.is_jumped_to(0x1005));
+        // Within one start's code, jumps are nobody else's; to where it begins, they are counted.
+        let whole = BranchTargets::sweep(&[(0x1000..0x1012, &code)], &[0x1000]);
+        assert!(whole.jumps().is_empty() && whole.is_jumped_to(0x1000));
     }
 }

@@ -1,6 +1,8 @@
 //! Function ranges from `.eh_frame`: what a stripped file still tells.
+use super::landing_pads;
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, UnwindContext, UnwindSection,
+    BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext,
+    UnwindSection, UnwindTableRow,
 };
 use object::{Object, ObjectSection};
 
@@ -10,7 +12,11 @@ pub struct Fde {
     pub svma: u64,
     pub size: u64,
     pub has_lsda: bool,
-    /// The first row is not CFA = rsp + 8: a fragment that is jumped to (`.cold`), not called.
+    /// It can stop an exception: its landing pads have a type table, or it has a personality routine
+    /// and no landing pads (LuaJIT).
+    pub catches: bool,
+    /// The first row is not that of a function which was just called: a fragment that is jumped to
+    /// (`.cold`).
     pub is_fragment: bool,
 }
 
@@ -46,26 +52,37 @@ pub fn fdes(file: &object::File) -> Vec<Fde> {
         if fde.len() == 0 {
             continue;
         }
-        let first_row = fde
-            .rows(&eh_frame, &bases, &mut context)
-            .ok()
-            .and_then(|mut rows| rows.next_row().ok().flatten().map(|row| row.cfa().clone()));
-        // DWARF register 7 is rsp (x86-64 psABI, figure 3.36).
-        let entered_by_call = matches!(
-            first_row,
-            Some(CfaRule::RegisterAndOffset {
-                register: Register(7),
-                offset: 8
-            })
-        );
+        let first_row = fde.rows(&eh_frame, &bases, &mut context).ok();
+        let entered_by_call = first_row
+            .and_then(|mut rows| rows.next_row().ok().flatten().map(is_entered_by_call))
+            .unwrap_or(false);
         found.push(Fde {
             svma: fde.initial_address(),
             size: fde.len(),
             has_lsda: fde.lsda().is_some(),
+            catches: fde.personality().is_some()
+                && fde
+                    .lsda()
+                    .is_none_or(|at| landing_pads::has_types(file, at)),
             is_fragment: !entered_by_call,
         });
     }
     found.sort_by_key(|f| f.svma);
     found.dedup_by_key(|f| f.svma);
     found
+}
+
+/// Callee-saved registers: rbx, rbp, r12 to r15 (x86-64 psABI, figure 3.36).
+const CALLEE_SAVED: [u16; 6] = [3, 6, 12, 13, 14, 15];
+
+/// Behind a call the frame address is rsp + 8 (register 7), and nothing has been saved yet.
+fn is_entered_by_call(row: &UnwindTableRow<usize>) -> bool {
+    let frame = CfaRule::RegisterAndOffset {
+        register: Register(7),
+        offset: 8,
+    };
+    let saved = |(register, rule): &(Register, RegisterRule<usize>)| {
+        CALLEE_SAVED.contains(&register.0) && matches!(rule, RegisterRule::Offset(_))
+    };
+    *row.cfa() == frame && !row.registers().any(saved)
 }

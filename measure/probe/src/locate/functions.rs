@@ -1,7 +1,7 @@
 //! One list of functions out of every source a file has.
 use super::eh_frame::Fde;
-use super::fragments;
 use super::names::{demangle, fragment_of};
+use super::unwinds::bare;
 use object::{Object, ObjectSymbol, SymbolFlags, SymbolKind, elf};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -46,6 +46,18 @@ pub struct Function {
     pub has_fde: bool,
     /// An IFUNC: the address is the resolver's.
     pub ifunc: bool,
+    /// Its unwind entry begins with a frame in place: jumped to, not called.
+    pub has_frame_at_entry: bool,
+}
+
+impl Function {
+    /// All names of the address, without versions.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let aliases = self.aliases.iter().map(String::as_str);
+        std::iter::once(self.raw_name.as_str())
+            .chain(aliases)
+            .map(bare)
+    }
 }
 
 struct Named {
@@ -60,8 +72,18 @@ struct Named {
 #[derive(Default)]
 pub struct Symbols {
     functions: BTreeMap<u64, Named>,
-    /// `.cold` pieces: (name of the function, start, size).
+    /// `.cold` pieces: name, start, size.
     fragments: Vec<(String, u64, u64)>,
+}
+
+/// What a file has, before anybody knows who calls and who jumps.
+pub struct Sorted {
+    /// Ascending by address.
+    pub functions: Vec<Function>,
+    /// Named as pieces of a function.
+    pub pieces: Vec<(String, Range<u64>)>,
+    /// Without a name, and entered with a frame. Ascending.
+    pub parts: Vec<Range<u64>>,
 }
 
 impl Symbols {
@@ -97,9 +119,9 @@ impl Symbols {
         if name.is_empty() {
             return;
         }
-        if let Some(parent) = fragment_of(name) {
+        if fragment_of(name).is_some() {
             self.fragments
-                .push((parent.to_owned(), s.address(), s.size()));
+                .push((name.to_owned(), s.address(), s.size()));
             return;
         }
         let named = self.functions.entry(s.address()).or_insert_with(|| Named {
@@ -111,7 +133,8 @@ impl Symbols {
         });
         named.ifunc |= ifunc;
         named.size = named.size.max(s.size());
-        if named.name != name && !named.aliases.iter().any(|a| a == name) {
+        // The linker may have folded thousands into one: names given twice go later, all at once.
+        if named.name != name {
             // Of `__GI_foo`, `foo`: what people call it comes first.
             if named.name.starts_with('_') && !name.starts_with('_') {
                 named
@@ -123,12 +146,7 @@ impl Symbols {
         }
     }
 
-    /// Ascending by address, and what belongs to some of them but has no sole owner by name.
-    pub fn into_functions(
-        self,
-        fdes: &[Fde],
-        text_end: TextEnd,
-    ) -> (Vec<Function>, Vec<Range<u64>>) {
+    pub fn sorted(self, fdes: &[Fde], text_end: TextEnd) -> Sorted {
         let by_start: HashMap<u64, &Fde> = fdes.iter().map(|f| (f.svma, f)).collect();
         let mut starts: Vec<u64> = self.functions.keys().copied().collect();
         starts.extend(fdes.iter().map(|f| f.svma));
@@ -144,7 +162,9 @@ impl Symbols {
                 .unwrap_or_else(|| next.map_or(end, |n| end.min(*n)) - svma)
         };
         let mut functions: Vec<Function> = Vec::with_capacity(starts.len());
-        for (svma, named) in self.functions {
+        for (svma, mut named) in self.functions {
+            let mut seen = HashSet::from([named.name.clone()]);
+            named.aliases.retain(|alias| seen.insert(alias.clone()));
             let fde = by_start.get(&svma);
             functions.push(Function {
                 name: demangle(&named.name),
@@ -157,12 +177,14 @@ impl Symbols {
                 has_lsda: fde.is_some_and(|f| f.has_lsda),
                 has_fde: fde.is_some(),
                 ifunc: named.ifunc,
+                has_frame_at_entry: fde.is_some_and(|f| f.is_fragment),
             });
         }
         let pieces: Vec<(String, Range<u64>)> = self
             .fragments
             .into_iter()
-            .map(|(parent, at, size)| (parent, at..at + sized(at, size)))
+            .map(|(name, at, size)| (name, at..at + sized(at, size)))
+            .filter(|(_, range)| !range.is_empty())
             .collect();
         let named_piece: HashSet<u64> = pieces.iter().map(|(_, range)| range.start).collect();
         let covered = |at: u64| {
@@ -178,11 +200,33 @@ impl Symbols {
             fdes.iter().filter(nameless).partition(|f| f.is_fragment);
         functions.extend(whole.into_iter().map(of_fde));
         functions.sort_by_key(|f| f.svma);
-        let mut orphans = fragments::attach_by_name(&mut functions, pieces, &by_start);
-        orphans.extend(parts.iter().map(|f| f.svma..f.svma + f.size));
-        orphans.sort_by_key(|range| range.start);
-        orphans.dedup();
-        (functions, orphans)
+        let mut parts: Vec<Range<u64>> = parts.iter().map(|f| f.svma..f.svma + f.size).collect();
+        parts.sort_by_key(|range| range.start);
+        Sorted {
+            functions,
+            pieces,
+            parts,
+        }
+    }
+}
+
+impl Function {
+    /// A fragment by its name, and called all the same.
+    pub fn of_piece(name: String, range: Range<u64>, fdes: &HashMap<u64, &Fde>) -> Function {
+        let fde = fdes.get(&range.start);
+        Function {
+            name: demangle(&name),
+            raw_name: name,
+            aliases: Vec::new(),
+            svma: range.start,
+            size: range.end - range.start,
+            source: NameSource::Symtab,
+            fragments: Vec::new(),
+            has_lsda: fde.is_some_and(|f| f.has_lsda),
+            has_fde: fde.is_some(),
+            ifunc: false,
+            has_frame_at_entry: fde.is_some_and(|f| f.is_fragment),
+        }
     }
 }
 
@@ -198,5 +242,6 @@ fn of_fde(f: &Fde) -> Function {
         has_lsda: f.has_lsda,
         has_fde: true,
         ifunc: false,
+        has_frame_at_entry: false,
     }
 }

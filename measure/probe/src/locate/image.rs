@@ -1,18 +1,27 @@
 //! One ELF file: loaded once, shared by every process that maps it.
+use super::bounds;
 use super::branches::BranchTargets;
+use super::calls::CallGraph;
 use super::eh_frame::{self, Fde};
 use super::error::LocateError;
+use super::files::{self, Links};
 use super::fragments;
-use super::functions::{Function, Symbols};
+use super::functions::{Function, NameSource, Sorted, Symbols};
 use super::mapped::{self, MappedModule};
+use super::names;
+use super::parts;
 use super::plt::Imports;
 use super::signature::Debug;
 use super::source::{self, Lines};
-use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, elf};
+use super::stack_walkers;
+use super::unwinds::UnwindFacts;
+use crate::relocate::sensitive::{self, CallerSensitive};
+use object::{Architecture, Object, ObjectSection, ObjectSegment, SectionFlags, elf};
 use std::collections::HashMap;
+use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock, RwLock};
 
 pub struct Image {
     path: PathBuf,
@@ -26,7 +35,9 @@ pub struct Image {
     /// Descriptors of restartable sequences (`__rseq_cs`).
     rseq_descriptors: Option<Range<u64>>,
     imports: Imports,
-    throws: bool,
+    unwinds: UnwindFacts,
+    walker: Option<&'static str>,
+    calls: OnceLock<CallGraph>,
     loader: bool,
     unwinder: bool,
     debug_file: Option<PathBuf>,
@@ -35,24 +46,21 @@ pub struct Image {
     branches: OnceLock<BranchTargets>,
     /// Of functions and their pieces, ascending: where linear decoding starts anew.
     starts: Vec<u64>,
+    /// With what the other modules of the process say; of this one alone until they are asked.
+    sensitive: RwLock<Option<Arc<CallerSensitive>>>,
 }
 
 /// No program's code lies above (x86-64 user half).
 const USER_END: u64 = 1 << 47;
 
-/// What a module that raises exceptions or panics imports or defines.
-const THROWERS: [&str; 6] = [
-    "__cxa_throw",
-    "__cxa_rethrow",
-    "_Unwind_RaiseException",
-    "_Unwind_Resume",
-    "__gxx_personality_v0",
-    "rust_eh_personality",
-];
-
 impl Image {
     pub fn open(path: &Path) -> Result<Image, LocateError> {
-        Image::read(path, path)
+        let failed = |source| LocateError::File {
+            path: path.to_owned(),
+            source,
+        };
+        let file = files::open_regular(path, Links::Follow).map_err(failed)?;
+        Image::read(&file, path)
     }
 
     /// Opens what `pid` has mapped, and makes sure that it is that file.
@@ -61,14 +69,14 @@ impl Image {
         Image::read(&opened, &module.path)
     }
 
-    fn read(from: &Path, path: &Path) -> Result<Image, LocateError> {
+    fn read(from: &File, path: &Path) -> Result<Image, LocateError> {
         use std::os::unix::fs::MetadataExt;
         let failed = |source| LocateError::File {
             path: path.to_owned(),
             source,
         };
-        let metadata = std::fs::metadata(from).map_err(failed)?;
-        let data = std::fs::read(from).map_err(failed)?;
+        let metadata = from.metadata().map_err(failed)?;
+        let data = files::read_whole(from).map_err(failed)?;
         Image::parse(path, data, (metadata.dev(), metadata.ino()))
     }
 
@@ -84,6 +92,10 @@ impl Image {
                 path: path.to_owned(),
             });
         }
+        bounds::check(&file, data.len()).map_err(|why| LocateError::NotElf {
+            path: path.to_owned(),
+            why,
+        })?;
         let build_id = build_id(&file);
         let mut texts: Vec<(Range<u64>, usize)> = file
             .sections()
@@ -99,16 +111,15 @@ impl Image {
 
         let mut symbols = Symbols::default();
         symbols.add(&file, false, &text_end);
-        let mut debug_file = source::debug_file(&build_id, &file, path);
-        if let Some(bytes) = debug_file.as_ref().and_then(|p| std::fs::read(p).ok()) {
-            let parsed = object::File::parse(&*bytes).ok();
-            match parsed.filter(|debug| source::belongs(debug, &bytes, &build_id, &file)) {
-                Some(debug) => symbols.add(&debug, true, &text_end),
-                None => debug_file = None,
-            }
+        let separate = source::debug_file(&build_id, &file, path);
+        if let Some((_, bytes)) = &separate
+            && let Ok(debug) = object::File::parse(&**bytes)
+        {
+            symbols.add(&debug, true, &text_end);
         }
+        let debug_file = separate.map(|(path, _)| path);
         let fdes = eh_frame::fdes(&file);
-        let (mut functions, orphans) = symbols.into_functions(&fdes, &text_end);
+        let sorted = symbols.sorted(&fdes, &text_end);
         let code: Vec<(Range<u64>, &[u8])> = texts
             .iter()
             .map(|(range, at)| {
@@ -116,18 +127,8 @@ impl Image {
                 (range.clone(), &data[*at..*at + len])
             })
             .collect();
-        let mut starts: Vec<u64> = functions.iter().map(|f| f.svma).collect();
-        starts.extend(functions.iter().flat_map(|f| &f.fragments).map(|r| r.start));
-        starts.extend(orphans.iter().map(|r| r.start));
-        starts.sort_unstable();
-        // Only pieces without a name to go by need to know who jumps, before any verdict does.
-        let branches = OnceLock::new();
-        if !orphans.is_empty() {
-            let swept = BranchTargets::sweep(&code, &starts, &orphans);
-            let by_start: HashMap<u64, &Fde> = fdes.iter().map(|f| (f.svma, f)).collect();
-            fragments::attach_by_jumps(&mut functions, &orphans, swept.jumps(), &by_start);
-            branches.get_or_init(|| swept);
-        }
+        let sweep = |starts: &[u64]| BranchTargets::sweep(&code, starts);
+        let (functions, starts, branches) = assemble(sorted, &fdes, sweep);
         let segments = || file.segments().filter(|s| s.size() > 0);
         let low = segments().map(|s| s.address()).min().unwrap_or(0);
         let high = segments()
@@ -138,10 +139,8 @@ impl Image {
             .file_name()
             .and_then(|n| n.to_str())
             .unwrap_or_default();
-        let throws = file
-            .dynamic_symbols()
-            .chain(file.symbols())
-            .any(|s| s.name().is_ok_and(|n| THROWERS.contains(&n)));
+        let unwinds = UnwindFacts::read(&file, path, &fdes);
+        let walker = stack_walkers::find(&file);
         let imports = Imports::read(&file);
         drop(code);
         Ok(Image {
@@ -156,11 +155,14 @@ impl Image {
             rseq_descriptors: file
                 .section_by_name("__rseq_cs")
                 .map(|s| s.address()..s.address().saturating_add(s.size())),
-            throws,
+            unwinds,
+            walker,
+            calls: OnceLock::new(),
             debug_file,
             identity,
             branches,
             starts,
+            sensitive: RwLock::new(None),
             texts: texts.clone(),
             data,
         })
@@ -202,11 +204,11 @@ impl Image {
             .get(from..from + svma.end.checked_sub(svma.start)? as usize)
     }
 
-    /// Start of the next function after `svma`, or the end of its section.
+    /// Start of the next function or piece of one after `svma`, or the end of its section.
     pub fn next_function(&self, svma: u64) -> Option<u64> {
         let end = self.texts.iter().find(|(r, _)| r.contains(&svma))?.0.end;
-        let next = self.functions.partition_point(|f| f.svma <= svma);
-        Some(self.functions.get(next).map_or(end, |f| f.svma.min(end)))
+        let next = self.starts.partition_point(|start| *start <= svma);
+        Some(self.starts.get(next).map_or(end, |start| end.min(*start)))
     }
 
     pub fn branch_targets(&self) -> &BranchTargets {
@@ -216,12 +218,31 @@ impl Image {
                 .iter()
                 .filter_map(|(range, _)| Some((range.clone(), self.bytes(range.clone())?)))
                 .collect();
-            BranchTargets::sweep(&texts, &self.starts, &[])
+            BranchTargets::sweep(&texts, &self.starts)
         })
     }
 
-    pub fn throws_exceptions(&self) -> bool {
-        self.throws
+    /// Whether `function` may be entered by a jump while the bytes below the stack pointer are in
+    /// use (the red zone): something jumps there, or it has no name and is not known to be called.
+    pub fn may_be_jumped_to(&self, function: &Function) -> bool {
+        let branches = self.branch_targets();
+        let is_nameless = function.source == NameSource::EhFrame;
+        branches.is_jumped_to(function.svma) || is_nameless && !branches.is_called(function.svma)
+    }
+
+    /// What the file says about stack unwinding.
+    pub fn unwinds(&self) -> &UnwindFacts {
+        &self.unwinds
+    }
+
+    /// Why the file's code cannot be moved: its own runtime walks or moves the stacks it runs on.
+    pub fn stack_walker(&self) -> Option<&'static str> {
+        self.walker
+    }
+
+    /// Who calls whom, decoded on first use.
+    pub fn calls(&self) -> &CallGraph {
+        self.calls.get_or_init(|| CallGraph::of(self))
     }
 
     /// Where the kernel or the loader enters the program; 0 in most libraries.
@@ -248,6 +269,43 @@ impl Image {
         })
     }
 
+    /// Whether a pointer to `svma` lies in the data of a position-independent file.
+    pub fn is_pointed_to(&self, svma: u64) -> bool {
+        self.imports.is_pointed_to(svma)
+    }
+
+    /// Names of what the dynamic linker binds, some more than once.
+    pub fn imports(&self) -> impl Iterator<Item = &str> {
+        self.imports.names()
+    }
+
+    /// Name of the import behind a stub.
+    pub fn stub_symbol(&self, target: u64) -> Option<&str> {
+        self.imports.stub(target)
+    }
+
+    /// Names of all imports, versions not included.
+    pub fn imported(&self) -> impl Iterator<Item = &str> {
+        self.imports.names()
+    }
+
+    /// Functions that look at their caller's address, or jump to one that does.
+    pub fn caller_sensitive(&self) -> Arc<CallerSensitive> {
+        let known = || {
+            let known = self.sensitive.read().unwrap_or_else(|e| e.into_inner());
+            known.clone()
+        };
+        known().unwrap_or_else(|| {
+            sensitive::close(std::iter::once(self));
+            known().unwrap_or_default()
+        })
+    }
+
+    pub fn learn_sensitive(&self, found: CallerSensitive) {
+        let mut known = self.sensitive.write().unwrap_or_else(|e| e.into_inner());
+        *known = Some(Arc::new(found));
+    }
+
     /// Symbol that the linker puts into a GOT slot.
     pub fn slot_symbol(&self, slot: u64) -> Option<&str> {
         self.imports.slot(slot)
@@ -257,20 +315,27 @@ impl Image {
     pub fn lines(&self) -> Option<Lines> {
         let file = object::File::parse(&*self.data).ok()?;
         if file.section_by_name(".debug_info").is_some() {
-            return Lines::load(&file);
+            return Lines::load(&file, &self.path);
         }
-        let debug = std::fs::read(self.debug_file.as_ref()?).ok()?;
-        Lines::load(&object::File::parse(&*debug).ok()?)
+        let (from, debug) = self.debug_file_again(&file)?;
+        Lines::load(&object::File::parse(&*debug).ok()?, from)
     }
 
     /// Parameters and types; `None` without debugging information.
     pub fn debug(&self) -> Option<Debug> {
         let file = object::File::parse(&*self.data).ok()?;
         if file.section_by_name(".debug_info").is_some() {
-            return Debug::load(&file);
+            return Debug::load(&file, &self.path);
         }
-        let debug = std::fs::read(self.debug_file.as_ref()?).ok()?;
-        Debug::load(&object::File::parse(&*debug).ok()?)
+        let (from, debug) = self.debug_file_again(&file)?;
+        Debug::load(&object::File::parse(&*debug).ok()?, from)
+    }
+
+    /// Not kept in memory; it may be another one by now.
+    fn debug_file_again(&self, file: &object::File) -> Option<(&Path, Vec<u8>)> {
+        let path = self.debug_file.as_deref()?;
+        let bytes = source::read_debug_file(path, &self.build_id, file)?;
+        Some((path, bytes))
     }
 
     /// Whether this is the very file that a process has mapped.
@@ -279,20 +344,61 @@ impl Image {
     }
 }
 
+/// Gives every piece to its function. Who jumps has to be known before any verdict only where
+/// pieces have no name to go by, or one that may be a function's. Also returns where functions and
+/// pieces begin, ascending.
+fn assemble(
+    sorted: Sorted,
+    fdes: &[Fde],
+    sweep: impl Fn(&[u64]) -> BranchTargets,
+) -> (Vec<Function>, Vec<u64>, OnceLock<BranchTargets>) {
+    let by_start: HashMap<u64, &Fde> = fdes.iter().map(|f| (f.svma, f)).collect();
+    let Sorted {
+        mut functions,
+        mut pieces,
+        mut parts,
+    } = sorted;
+    let mut starts: Vec<u64> = functions.iter().map(|f| f.svma).collect();
+    starts.extend(pieces.iter().map(|(_, r)| r.start));
+    starts.extend(parts.iter().map(|r| r.start));
+    starts.sort_unstable();
+    starts.dedup();
+    let branches = OnceLock::new();
+    if pieces.iter().any(|(name, _)| names::is_numbered(name)) {
+        let swept = branches.get_or_init(|| sweep(&starts));
+        let called = pieces.extract_if(.., |(_, range)| swept.is_called(range.start));
+        functions.extend(called.map(|(name, range)| Function::of_piece(name, range, &by_start)));
+        functions.sort_by_key(|f| f.svma);
+        functions.dedup_by_key(|f| f.svma);
+    }
+    parts.extend(fragments::attach_by_name(&mut functions, pieces, &by_start));
+    parts.sort_by_key(|range| range.start);
+    parts.dedup();
+    let nameless = |f: &Function| f.source == NameSource::EhFrame;
+    if !parts.is_empty() || functions.iter().any(nameless) {
+        let swept = branches.get_or_init(|| sweep(&starts));
+        functions = parts::assign(functions, &parts, swept, &by_start);
+    }
+    (functions, starts, branches)
+}
+
 /// Hex of the GNU build id note, empty without one.
 pub(super) fn build_id(file: &object::File) -> String {
     let id = file.build_id().ok().flatten().unwrap_or_default();
     id.iter().map(|b| format!("{b:02x}")).collect()
 }
 
+/// Stubs and start-up code included.
+pub(super) fn is_code<'d>(section: &impl ObjectSection<'d>) -> bool {
+    let executable = elf::SHF_EXECINSTR as u64;
+    matches!(section.flags(), SectionFlags::Elf { sh_flags } if sh_flags & executable != 0)
+}
+
 /// Executable sections that hold functions.
 fn text_of<'d>(s: &impl ObjectSection<'d>, file_len: usize) -> Option<(Range<u64>, usize)> {
-    let SectionFlags::Elf { sh_flags } = s.flags() else {
-        return None;
-    };
     let name = s.name().unwrap_or_default();
     let stubs = name.starts_with(".plt") || name == ".init" || name == ".fini";
-    if sh_flags & elf::SHF_EXECINSTR as u64 == 0 || stubs {
+    if !is_code(s) || stubs {
         return None;
     }
     let (offset, len) = s.file_range()?;
@@ -307,7 +413,21 @@ fn text_of<'d>(s: &impl ObjectSection<'d>, file_len: usize) -> Option<(Range<u64
 pub fn fuzz_image(bytes: &[u8]) {
     if let Ok(image) = Image::parse(Path::new("fuzz"), bytes.to_vec(), (0, 0)) {
         let _ = image.branch_targets();
+        let (lines, debug) = (image.lines(), image.debug());
         for f in image.functions() {
+            let _ = lines.as_ref().and_then(|lines| lines.find(f.svma));
+            if let Some(debug) = &debug
+                && let Some(signature) = debug.function(f.svma)
+            {
+                for ty in signature
+                    .parameters
+                    .iter()
+                    .map(|p| p.ty)
+                    .chain(signature.returns)
+                {
+                    let _ = (debug.kind(ty), debug.size(ty), debug.member(ty, "missing"));
+                }
+            }
             let _ = crate::relocate::verdict::accept(&image, f, Default::default());
         }
     }

@@ -1,7 +1,9 @@
 //! Files that a process has mapped.
 use super::error::LocateError;
+use super::files::{Links, open_regular};
 use super::headers::{Segment, executable_segments};
 use crate::live::maps::{self, Mapping};
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -85,8 +87,7 @@ fn unplaced(m: &Mapping) -> MappedModule {
 
 /// Bias and address range, from the program header whose part of the file the mapping shows.
 fn place(pid: i32, module: &MappedModule) -> Result<(u64, Range<u64>), String> {
-    let path = file_of(pid, module).map_err(|e| e.to_string())?;
-    let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
+    let file = file_of(pid, module).map_err(|e| e.to_string())?;
     let headers = executable_segments(&file)?;
     let text = &module.text[0];
     let shown = |s: &&Segment| {
@@ -119,7 +120,7 @@ fn place(pid: i32, module: &MappedModule) -> Result<(u64, Range<u64>), String> {
 /// # Errors
 /// When there is no such process.
 pub fn has_shadow_stack(pid: i32) -> Result<bool, LocateError> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
+    let status = crate::attach::proc::text(&format!("/proc/{pid}/status"))
         .map_err(|source| LocateError::of_process(pid, source))?;
     let features = status
         .lines()
@@ -127,33 +128,45 @@ pub fn has_shadow_stack(pid: i32) -> Result<bool, LocateError> {
     Ok(features.is_some_and(|f| f.split_whitespace().any(|f| f == "shstk")))
 }
 
-/// A path under which the mapped file can be read here: through the process's own root, or, when
-/// it was replaced or deleted, through the mapping itself.
-pub(super) fn file_of(pid: i32, module: &MappedModule) -> Result<PathBuf, LocateError> {
+/// The mapped file: through the process's own root, or, when it was replaced or deleted, through
+/// the mapping itself.
+pub(super) fn file_of(pid: i32, module: &MappedModule) -> Result<File, LocateError> {
     let through_root = Path::new("/proc").join(pid.to_string()).join("root");
     let path = through_root.join(module.path.strip_prefix("/").unwrap_or(&module.path));
-    if std::fs::metadata(&path).is_ok_and(|m| m.ino() == module.inode) {
-        return Ok(path);
-    }
     let range = &module.text[0].avma;
     let mapping = PathBuf::from(format!(
         "/proc/{pid}/map_files/{:x}-{:x}",
         range.start, range.end
     ));
-    if std::fs::metadata(&mapping).is_ok_and(|m| m.ino() == module.inode) {
-        return Ok(mapping);
-    }
-    Err(LocateError::Replaced {
+    let mut replaced = LocateError::Replaced {
         path: module.path.clone(),
-    })
+    };
+    for path in [path, mapping] {
+        let is_mapped = |m: std::fs::Metadata| m.ino() == module.inode;
+        if !std::fs::metadata(&path).is_ok_and(is_mapped) {
+            continue;
+        }
+        match open_regular(&path, Links::Follow) {
+            // It may have been replaced just now.
+            Ok(file) if file.metadata().is_ok_and(is_mapped) => return Ok(file),
+            Ok(_) => {}
+            Err(source) => {
+                replaced = LocateError::File {
+                    path: module.path.clone(),
+                    source,
+                }
+            }
+        }
+    }
+    Err(replaced)
 }
 
 /// # Errors
 /// When the file is not what is mapped, or its place in the process is not known.
-pub(super) fn file_of_placed(pid: i32, module: &MappedModule) -> Result<PathBuf, LocateError> {
-    let path = file_of(pid, module)?;
+pub(super) fn file_of_placed(pid: i32, module: &MappedModule) -> Result<File, LocateError> {
+    let file = file_of(pid, module)?;
     match &module.unplaced {
-        None => Ok(path),
+        None => Ok(file),
         Some(why) => Err(LocateError::NotElf {
             path: module.path.clone(),
             why: why.clone(),
@@ -163,6 +176,6 @@ pub(super) fn file_of_placed(pid: i32, module: &MappedModule) -> Result<PathBuf,
 
 /// Device and inode of what is mapped.
 pub(super) fn identity_of(pid: i32, module: &MappedModule) -> Option<(u64, u64)> {
-    let metadata = std::fs::metadata(file_of(pid, module).ok()?).ok()?;
+    let metadata = file_of(pid, module).ok()?.metadata().ok()?;
     Some((metadata.dev(), metadata.ino()))
 }

@@ -1,21 +1,31 @@
 //! Functions of files and of running processes: names, ranges, sources.
+mod bounds;
 mod branches;
+mod calls;
 mod eh_frame;
 mod error;
+mod files;
 mod fragments;
 mod functions;
 mod headers;
 mod image;
+mod inflate;
+mod landing_pads;
 mod mapped;
 mod names;
+mod parts;
 pub mod pattern;
 mod plt;
 pub mod signature;
 mod source;
+mod stack_walkers;
+mod unwinds;
 
 pub use branches::BranchTargets;
+pub use calls::{CallGraph, Edge, Node, To};
 pub use error::LocateError;
 pub use functions::{Function, NameSource};
 pub use image::{Image, fuzz_image};
 pub use mapped::{MappedModule, TextMapping, has_shadow_stack, mapped_modules};
 pub use source::Lines;
+pub use unwinds::{Raises, Role, UnwindFacts, bare, is_raising, is_raising_import};

@@ -20,6 +20,10 @@ enum Name {
 }
 
 impl Pattern {
+    pub fn parse_all(texts: &[String]) -> Result<Vec<Pattern>, LocateError> {
+        texts.iter().map(|text| Pattern::parse(text)).collect()
+    }
+
     pub fn parse(text: &str) -> Result<Pattern, LocateError> {
         let failed = |why: String| LocateError::Pattern {
             pattern: text.to_owned(),
@@ -248,6 +252,7 @@ mod tests {
             has_lsda: false,
             has_fde: true,
             ifunc: false,
+            has_frame_at_entry: false,
         }
     }
 

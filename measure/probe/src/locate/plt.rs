@@ -9,6 +9,8 @@ pub struct Imports {
     /// GOT slot → symbol.
     slots: HashMap<u64, String>,
     plt: Vec<(Range<u64>, Vec<u8>)>,
+    /// Addresses that the dynamic linker writes into data, ascending.
+    pointers: Vec<u64>,
 }
 
 impl Imports {
@@ -24,7 +26,11 @@ impl Imports {
                 {
                     imports.slots.insert(at, name.to_owned());
                 }
+                if relocation.target() == RelocationTarget::Absolute {
+                    imports.pointers.push(relocation.addend() as u64);
+                }
             }
+            imports.pointers.sort_unstable();
         }
         for section in file.sections() {
             if section.name().is_ok_and(|n| n.starts_with(".plt"))
@@ -35,6 +41,16 @@ impl Imports {
             }
         }
         imports
+    }
+
+    /// Whether data of the file holds this address (position-independent files).
+    pub fn is_pointed_to(&self, svma: u64) -> bool {
+        self.pointers.binary_search(&svma).is_ok()
+    }
+
+    /// Names of everything imported, some more than once.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.slots.values().map(String::as_str)
     }
 
     pub fn slot(&self, at: u64) -> Option<&str> {

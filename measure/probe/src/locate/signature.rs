@@ -1,6 +1,10 @@
 //! Parameters and types of functions, from DWARF.
 use super::source::Reader;
 use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, Operation, Unit, UnitOffset};
+use std::path::Path;
+
+/// Members without a name within one another; damaged files have structs that hold themselves.
+const NESTED_MAX: usize = 8;
 
 type Die<'u> = DebuggingInformationEntry<'u, 'u, Reader>;
 
@@ -78,8 +82,8 @@ pub struct Member {
 
 impl Debug {
     /// `None` without debugging information.
-    pub(super) fn load(file: &object::File) -> Option<Debug> {
-        let dwarf = super::source::dwarf(file, ".debug_info")?;
+    pub(super) fn load(file: &object::File, path: &Path) -> Option<Debug> {
+        let dwarf = super::source::dwarf(file, ".debug_info", path)?;
         let mut units = Vec::new();
         let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
@@ -327,7 +331,12 @@ impl Debug {
     }
 
     fn enumeration(&self, at: At, bytes: Option<u64>) -> Kind {
-        let signed = match self.type_of(at).map(|ty| self.kind(ty)) {
+        // Damaged files have enumerations of themselves: only a base type is looked into.
+        let base = self.type_of(at).map(|ty| self.bare(ty)).filter(|ty| {
+            let tag = self.die(*ty).map(|die| die.tag());
+            tag == Some(gimli::DW_TAG_base_type)
+        });
+        let signed = match base.map(|ty| self.kind(ty)) {
             Some(Kind::Integer { signed, .. }) => signed,
             _ => false,
         };
@@ -354,6 +363,13 @@ impl Debug {
 
     /// Bytes from one element of this type to the next; 0 when not known.
     pub fn size(&self, ty: At) -> u64 {
+        // An array of arrays of …, in damaged files of itself: its own size is not that of elements.
+        let tag = self.die(self.bare(ty)).map(|die| die.tag());
+        if tag == Some(gimli::DW_TAG_array_type) {
+            return self
+                .number(self.bare(ty), gimli::DW_AT_byte_size)
+                .unwrap_or(0);
+        }
         match self.kind(ty) {
             Kind::Integer { bytes, .. } => u64::from(bytes),
             Kind::Pointer { .. } => 8,
@@ -366,6 +382,11 @@ impl Debug {
 
     /// Looks into members without a name too.
     pub fn member(&self, ty: At, name: &str) -> Option<Member> {
+        self.member_within(ty, name, NESTED_MAX)
+    }
+
+    fn member_within(&self, ty: At, name: &str, levels: usize) -> Option<Member> {
+        let levels = levels.checked_sub(1)?;
         let children = self.children(self.bare(ty));
         let members = children.into_iter().filter(|at| {
             let tag = self.die(*at).map(|d| d.tag());
@@ -381,8 +402,8 @@ impl Debug {
         }
         nameless.into_iter().find_map(|at| {
             let outer = self.member_at(at)?;
-            let mut inner = self.member(outer.ty, name)?;
-            inner.offset += outer.offset;
+            let mut inner = self.member_within(outer.ty, name, levels)?;
+            inner.offset = inner.offset.checked_add(outer.offset)?;
             Some(inner)
         })
     }

@@ -1,6 +1,9 @@
 //! File and line of a function, from DWARF in the file or in a separate debug file.
+use super::bounds;
+use super::files::{self, Links};
+use super::inflate::{INFLATED_MAX_BYTES, content};
 use gimli::{EndianRcSlice, LittleEndian};
-use object::{CompressionFormat, Object, ObjectSection};
+use object::Object;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -13,8 +16,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    pub fn load(file: &object::File) -> Option<Lines> {
-        let dwarf = dwarf(file, ".debug_line")?;
+    pub(super) fn load(file: &object::File, path: &Path) -> Option<Lines> {
+        let dwarf = dwarf(file, ".debug_line", path)?;
         let context = addr2line::Context::from_dwarf(dwarf).ok()?;
         Some(Lines { context })
     }
@@ -25,36 +28,33 @@ impl Lines {
     }
 }
 
-/// The DWARF of a file that has this section.
-pub(super) fn dwarf(file: &object::File, needed: &str) -> Option<gimli::Dwarf<Reader>> {
-    let load = |id: gimli::SectionId| -> Result<Reader, gimli::Error> {
-        let data = file.section_by_name(id.name()).and_then(|s| content(&s));
-        Ok(EndianRcSlice::new(
-            Rc::from(data.unwrap_or_default()),
-            LittleEndian,
-        ))
+/// The DWARF of a file that has this section. A section that cannot be used is said once, with
+/// the reason, and none of the file's is used then.
+pub(super) fn dwarf(
+    file: &object::File,
+    needed: &str,
+    path: &Path,
+) -> Option<gimli::Dwarf<Reader>> {
+    file.section_by_name(needed)?;
+    let mut left = INFLATED_MAX_BYTES;
+    let load = |id: gimli::SectionId| -> Result<Reader, String> {
+        let data = match file.section_by_name(id.name()) {
+            Some(section) => {
+                content(&section, &mut left).map_err(|why| format!("{}: {why}", id.name()))?
+            }
+            None => Cow::default(),
+        };
+        Ok(EndianRcSlice::new(Rc::from(data), LittleEndian))
     };
-    let lines = file.section_by_name(needed);
-    lines.and_then(|s| content(&s))?;
-    gimli::Dwarf::load(load).ok()
-}
-
-/// Most debug files of distributions are compressed with zlib; zstd is not read.
-fn content<'d>(section: &impl ObjectSection<'d>) -> Option<Cow<'d, [u8]>> {
-    let raw = section.compressed_data().ok()?;
-    match raw.format {
-        CompressionFormat::None => Some(Cow::Borrowed(raw.data)),
-        CompressionFormat::Zlib => {
-            let limit = usize::try_from(raw.uncompressed_size).ok()?;
-            let data = miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(raw.data, limit);
-            data.ok().map(Cow::Owned)
-        }
-        _ => None,
-    }
+    gimli::Dwarf::load(load)
+        .inspect_err(|why| {
+            log::warn!("debug information of {} is not used: {why}", path.display());
+        })
+        .ok()
 }
 
 /// A debug file of another build would name the wrong functions.
-pub fn belongs(debug: &object::File, bytes: &[u8], build_id: &str, file: &object::File) -> bool {
+fn belongs(debug: &object::File, bytes: &[u8], build_id: &str, file: &object::File) -> bool {
     if !build_id.is_empty() {
         return super::image::build_id(debug) == build_id;
     }
@@ -62,27 +62,96 @@ pub fn belongs(debug: &object::File, bytes: &[u8], build_id: &str, file: &object
     link.is_some_and(|(_, crc)| crc32fast::hash(bytes) == crc)
 }
 
-/// Where Debian and others put the debug file of a build id. MiniDebugInfo (`.gnu_debugdata`) is
-/// not read.
-pub fn debug_file(build_id: &str, file: &object::File, path: &Path) -> Option<PathBuf> {
+/// Where Debian and others put the debug file of a build id. `.gnu_debugaltlink` and MiniDebugInfo
+/// (`.gnu_debugdata`) are not read.
+const DEBUG_FILES: &str = "/usr/lib/debug";
+
+/// The debug file of this very build, and what it holds.
+pub(super) fn debug_file(
+    build_id: &str,
+    file: &object::File,
+    path: &Path,
+) -> Option<(PathBuf, Vec<u8>)> {
     let by_id = (build_id.len() > 2).then(|| {
-        PathBuf::from(format!(
-            "/usr/lib/debug/.build-id/{}/{}.debug",
+        Path::new(DEBUG_FILES).join(format!(
+            ".build-id/{}/{}.debug",
             &build_id[..2],
             &build_id[2..]
         ))
     });
-    let by_link = file.gnu_debuglink().ok().flatten().and_then(|(name, _)| {
-        let name = std::str::from_utf8(name).ok()?;
-        let folder = path.parent()?;
-        let beside = [folder.join(name), folder.join(".debug").join(name)];
-        let global = Path::new("/usr/lib/debug")
-            .join(folder.strip_prefix("/").ok()?)
-            .join(name);
-        beside
-            .into_iter()
-            .chain([global])
-            .find(|p| p.is_file() && p != path)
+    let by_link = file.gnu_debuglink().ok().flatten();
+    let by_link = by_link.into_iter().flat_map(|(name, _)| {
+        let found = linked(name, path);
+        if found.is_none() {
+            let name = String::from_utf8_lossy(name).into_owned();
+            log::warn!(
+                "{}: its debug link {name:?} is not the name of a file",
+                path.display()
+            );
+        }
+        found.unwrap_or_default()
     });
-    by_id.filter(|p| p.is_file()).or(by_link)
+    let mut candidates = by_id.into_iter().chain(by_link).filter(|p| p != path);
+    candidates.find_map(|p| Some((p.clone(), read_debug_file(&p, build_id, file)?)))
+}
+
+/// Where a debug link may lead: it names a file, without a folder. `None` when it does not.
+fn linked(name: &[u8], path: &Path) -> Option<Vec<PathBuf>> {
+    let name = std::str::from_utf8(name).ok()?;
+    if name.is_empty() || name == "." || name == ".." || name.contains('/') {
+        return None;
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut found = vec![folder.join(name), folder.join(".debug").join(name)];
+    if let Ok(inside) = folder.strip_prefix("/") {
+        found.push(Path::new(DEBUG_FILES).join(inside).join(name));
+    }
+    Some(found)
+}
+
+/// A file that is there but is not used is said, with the reason.
+pub(super) fn read_debug_file(path: &Path, build_id: &str, file: &object::File) -> Option<Vec<u8>> {
+    // Beside the program lies what its owner put there. Distributions link in their own folder.
+    let links = match path.starts_with(DEBUG_FILES) {
+        true => Links::Follow,
+        false => Links::Refuse,
+    };
+    let opened = match files::open_regular(path, links) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return None,
+        opened => opened,
+    };
+    let read = || -> Result<Vec<u8>, String> {
+        let opened = opened.map_err(|e| e.to_string())?;
+        let bytes = files::read_whole(&opened).map_err(|e| e.to_string())?;
+        let debug = object::File::parse(&*bytes).map_err(|e| e.to_string())?;
+        if !belongs(&debug, &bytes, build_id, file) {
+            return Err("it is of another build".into());
+        }
+        bounds::check(&debug, bytes.len())?;
+        Ok(bytes)
+    };
+    read()
+        .inspect_err(|why| log::warn!("debug file {} is not used: {why}", path.display()))
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_debug_link_is_the_name_of_a_file() {
+        let program = Path::new("/opt/nf/nf");
+        let found = linked(b"nf.debug", program).unwrap_or_default();
+        let expected = [
+            "/opt/nf/nf.debug",
+            "/opt/nf/.debug/nf.debug",
+            "/usr/lib/debug/opt/nf/nf.debug",
+        ];
+        assert_eq!(found, expected.map(PathBuf::from));
+        for name in ["/proc/kmsg", "../nf", "..", ".", "", "a/b"] {
+            assert_eq!(linked(name.as_bytes(), program), None, "{name}");
+        }
+        assert_eq!(linked(b"\xff", program), None);
+    }
 }

@@ -244,7 +244,8 @@ impl<'a, W: Write> Flight<'a, W> {
     pub fn finish(mut self, ended: &Ended) -> Result<FlightCounts, TraceError> {
         let now = (self.parts.now)();
         let at_exit = self.options.at_exit.take();
-        let exited = at_exit.filter(|_| *ended == Ended::TargetsGone);
+        let exited =
+            at_exit.filter(|_| matches!(ended, Ended::TargetsGone | Ended::TargetsReplaced));
         for trigger in (self.parts.asked)().into_iter().chain(exited) {
             self.fire(outside(trigger, now.tsc))?;
         }

@@ -2,21 +2,25 @@
 //! live) until told to stop, then detaches. It never makes a target wait.
 pub mod flight;
 pub mod off_cpu;
-mod overhead;
+pub mod overhead;
+mod owner;
 mod pace;
 pub mod salvage;
 mod sink;
 mod target;
 pub mod thin;
 pub mod trigger;
+pub mod watch;
 
 pub use sink::Sink;
 pub use target::{Counts, Target, ThreadNumbers};
 
+use crate::attach::ledger;
 use crate::counters::read_tsc;
 use crate::live::remove::{self, Detached};
 use crate::live::table::State;
 use hopscope_event::ring::Visit;
+use hopscope_event::table::TargetStops;
 use hopscope_event::{ClockSync, OffCpuEntry, ProbeCost, Record, ThreadIx, TscFrequency};
 use hopscope_trace::TraceError;
 use off_cpu::OffCpuRecorder;
@@ -37,7 +41,14 @@ pub enum Ended {
     Duration,
     Calls,
     TargetsGone,
-    Overhead { percent: f64, limit: f64 },
+    /// None runs what was measured any more, and some run on after an exec.
+    TargetsReplaced,
+    Overhead {
+        percent: f64,
+        limit: f64,
+    },
+    /// A module was loaded because of which measured functions may be unwound.
+    MayUnwind(String),
     WriteFailed(String),
 }
 
@@ -48,10 +59,21 @@ impl std::fmt::Display for Ended {
             Ended::Duration => write!(f, "the asked time is over"),
             Ended::Calls => write!(f, "the asked number of calls is recorded"),
             Ended::TargetsGone => write!(f, "all targets have exited"),
+            Ended::TargetsReplaced => write!(
+                f,
+                "no target runs its measured program any more; some have replaced it by exec and run on"
+            ),
             Ended::Overhead { percent, limit } => {
                 write!(
                     f,
                     "the estimated slowdown of {percent:.0} % is above the limit of {limit:.0} % (--max-overhead)"
+                )
+            }
+            Ended::MayUnwind(who) => {
+                write!(
+                    f,
+                    "a module was loaded that may unwind what is measured: {who}; record again, or \
+                     with --assume-no-exceptions"
                 )
             }
             Ended::WriteFailed(e) => write!(f, "the trace file cannot be written: {e}"),
@@ -90,6 +112,7 @@ pub struct Outcome {
     pub threads: u64,
     pub calls_unmeasured: u64,
     pub detach_pauses: Vec<Duration>,
+    pub detach_stops: Vec<TargetStops>,
     /// `None` when context switches were not recorded.
     pub off_cpu: Option<OffCpuEntry>,
     pub notes: Vec<String>,
@@ -108,18 +131,26 @@ impl<S: Sink> Recorder<'_, S> {
             threads: 0,
             calls_unmeasured: 0,
             detach_pauses: Vec::new(),
+            detach_stops: Vec::new(),
             off_cpu: None,
             notes: Vec::new(),
         };
         let mut buffer = Vec::new();
         for target in &mut self.targets {
             outcome.notes.append(&mut target.installed.notes);
+            if target.runs_another_program() {
+                outcome.notes.push(format!(
+                    "process {} has replaced its program (exec): it runs on, and was measured until then",
+                    target.installed.pid
+                ));
+            }
             let installed = &target.installed;
             if target.is_alive() {
                 let (pid, memory, table) = (installed.pid, &installed.memory, &installed.table);
                 let inode = installed.arena_inode;
-                let done = remove::restore_all(pid, memory, table, inode, State::Patched).and_then(
-                    |mut d| {
+                let origin = remove::Origin::Ourselves;
+                let done = remove::restore_all(pid, memory, table, inode, State::Patched, origin)
+                    .and_then(|mut d| {
                         installed.set_state(State::Restored)?;
                         let searched = remove::reap_noted(
                             pid,
@@ -130,11 +161,13 @@ impl<S: Sink> Recorder<'_, S> {
                         );
                         d.pause = d.pause.max(searched);
                         Ok(d)
-                    },
-                );
+                    });
+                let stops = ledger::take_all();
                 match done {
-                    Ok(Detached { pause, notes, .. }) => {
-                        outcome.detach_pauses.push(pause);
+                    Ok(Detached { notes, .. }) => {
+                        let own = stops.iter().find(|(stopped, _)| *stopped == pid);
+                        let longest = own.map_or(Duration::ZERO, |(_, stops)| stops.longest());
+                        outcome.detach_pauses.push(longest);
                         outcome.notes.extend(notes);
                     }
                     Err(_) if !target.is_alive() => {}
@@ -143,6 +176,8 @@ impl<S: Sink> Recorder<'_, S> {
                         installed.pid, installed.pid
                     )),
                 }
+                let totals = stops.iter().map(|(pid, stops)| stops.totals(*pid));
+                outcome.detach_stops.extend(totals);
             }
             let last = target.drain(Visit::Final, &mut self.numbers, &mut buffer, self.writer);
             if let Err(e) = last
@@ -247,9 +282,18 @@ impl<S: Sink> Recorder<'_, S> {
             if seconds.housekeeping_due(now) {
                 for target in &mut self.targets {
                     target.recycle(&mut self.numbers, &mut buffer, self.writer)?;
+                    target.give_back_breakpoints();
                 }
                 if !self.targets.iter().any(Target::is_alive) {
-                    return Ok(Ended::TargetsGone);
+                    return Ok(
+                        match self.targets.iter().any(Target::runs_another_program) {
+                            true => Ended::TargetsReplaced,
+                            false => Ended::TargetsGone,
+                        },
+                    );
+                }
+                if let Some(who) = self.targets.iter_mut().find_map(Target::may_unwind) {
+                    return Ok(Ended::MayUnwind(who));
                 }
             }
             if let Some(span) = seconds.status_due(now) {

@@ -3,6 +3,9 @@ use hopscope_event::TscFrequency;
 use std::collections::HashMap;
 use std::fs;
 
+/// The most that can be told: probes take nine tenths of the time.
+pub const SLOWDOWN_MAX_PERCENT: f64 = 900.0;
+
 /// Estimated slowdown of a process since the last call.
 #[derive(Debug, Default)]
 pub struct Overhead {
@@ -45,8 +48,30 @@ impl Overhead {
         if ran == 0 {
             return None;
         }
-        // More probe time than CPU time is an overestimate of the probe, not a slowdown of ∞.
-        let rest = ran.saturating_sub(probes).max(ran / 100);
-        Some(100.0 * probes as f64 / rest as f64)
+        Some(slowdown_percent(probes, ran))
+    }
+}
+
+/// What probes took against what is left of the CPU time. The cost of a probe was measured in
+/// another place: where it is nearly all of the time, its error is more than what is left.
+fn slowdown_percent(probes_ns: u64, ran_ns: u64) -> f64 {
+    let rest = ran_ns.saturating_sub(probes_ns);
+    if rest == 0 {
+        return SLOWDOWN_MAX_PERCENT;
+    }
+    (100.0 * probes_ns as f64 / rest as f64).min(SLOWDOWN_MAX_PERCENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_probe_time_than_time_is_no_number() {
+        assert_eq!(slowdown_percent(50, 100), 100.0);
+        assert_eq!(slowdown_percent(0, 100), 0.0);
+        for probes in [95, 99, 100, 10_000] {
+            assert_eq!(slowdown_percent(probes, 100), SLOWDOWN_MAX_PERCENT);
+        }
     }
 }

@@ -2,29 +2,20 @@
 use super::target::{Counts, Drain, ThreadNumbers, thread_entry};
 use crate::attach::memory::TargetMemory;
 use crate::counters::clock_sync;
-use crate::live::LiveError;
 use crate::live::table::PatchTable;
 use hopscope_event::layout::{RING_HEADER_BYTES, ring_bytes, ring_offset};
 use hopscope_event::ring::{Position, Ring, Visit};
 use hopscope_event::{OffCpuEntry, Summary, ThreadIx};
 use hopscope_trace::{TraceError, TraceWriter};
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::atomic::AtomicU64;
-
-#[derive(Debug, thiserror::Error)]
-pub enum SalvageError {
-    #[error(transparent)]
-    Live(#[from] LiveError),
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-}
 
 /// Writes a complete trace file with every record that was not consumed by the recorder.
 pub fn salvage<W: Write>(
     table: &PatchTable,
     memory: &TargetMemory,
     out: W,
-) -> Result<Counts, SalvageError> {
+) -> Result<Counts, TraceError> {
     let mut writer = TraceWriter::new(out, &table.meta)?;
     writer.process(&table.process)?;
     writer.modules(&table.modules)?;
@@ -37,9 +28,17 @@ pub fn salvage<W: Write>(
     let mut counts = Counts::default();
     let mut numbers = ThreadNumbers::default();
     let mut threads = 0;
+    let mut unreadable = 0;
     for context in 0..table.pool_contexts as usize {
-        let Some(words) = read_ring(table, memory, context)? else {
-            continue;
+        let words = match read_ring(table, memory, context) {
+            Ok(Some(words)) => words,
+            Ok(None) => continue,
+            // The target can cut the memory off below it, or map something else there.
+            Err(e) => {
+                log::info!("process {}: ring {context}: {e}", table.target);
+                unreadable += 1;
+                continue;
+            }
         };
         let Some(ring) = Ring::new(&words, table.ring_records_log2) else {
             continue;
@@ -68,6 +67,14 @@ pub fn salvage<W: Write>(
         };
         drain.ring(&ring, &mut position, Visit::Final, &mut thread, &mut name)?;
     }
+    let mut notes =
+        vec!["records that the recorder had already written are in its own file".into()];
+    if unreadable > 0 {
+        notes.push(format!(
+            "{unreadable} rings could not be read; their records are missing"
+        ));
+    }
+    counts.damaged += unreadable;
     writer.finish(&Summary {
         end: clock_sync(),
         ended_because: "the recorder was killed; salvaged from the target's memory".into(),
@@ -78,8 +85,9 @@ pub fn salvage<W: Write>(
         calls_unmeasured: None,
         attach_pause_ns: Vec::new(),
         detach_pause_ns: Vec::new(),
+        stops: Default::default(),
         recorder_cpu_ns: None,
-        notes: vec!["records that the recorder had already written are in its own file".into()],
+        notes,
     })?;
     Ok(counts)
 }
@@ -89,20 +97,33 @@ fn read_ring(
     table: &PatchTable,
     memory: &TargetMemory,
     context: usize,
-) -> Result<Option<Vec<AtomicU64>>, LiveError> {
+) -> io::Result<Option<Vec<AtomicU64>>> {
     let at = table.pool.at + ring_offset(context, table.ring_records_log2) as u64;
-    let read = |len: usize| {
-        let mut bytes = vec![0u8; len];
-        memory
-            .read(at, &mut bytes)
-            .map_err(LiveError::io(table.target, "reading the rings"))?;
-        let word = |w: &[u8]| AtomicU64::new(u64::from_le_bytes(w.try_into().expect("8 bytes")));
-        Ok::<Vec<AtomicU64>, LiveError>(bytes.chunks_exact(8).map(word).collect())
-    };
-    let header = read(RING_HEADER_BYTES)?;
+    let header = read_words(memory, at, RING_HEADER_BYTES)?;
     let waiting = Ring::progress(&header).is_some_and(|(reserved, consumed)| reserved != consumed);
-    if !waiting {
-        return Ok(None);
+    match waiting {
+        false => Ok(None),
+        true => read_words(memory, at, ring_bytes(table.ring_records_log2)).map(Some),
     }
-    read(ring_bytes(table.ring_records_log2)).map(Some)
 }
+
+/// Read at once.
+const CHUNK: usize = 1 << 20;
+
+/// In chunks: what cannot be read ends it before there is memory for all of it.
+fn read_words(memory: &TargetMemory, mut at: u64, len: usize) -> io::Result<Vec<AtomicU64>> {
+    let word = |w: &[u8]| AtomicU64::new(u64::from_le_bytes(w.try_into().expect("8 bytes")));
+    let mut words = Vec::new();
+    words.try_reserve_exact(len / 8)?;
+    let mut bytes = vec![0u8; len.min(CHUNK)];
+    while words.len() * 8 < len {
+        let part = bytes.len().min(len - words.len() * 8);
+        memory.read(at, &mut bytes[..part])?;
+        words.extend(bytes[..part].chunks_exact(8).map(word));
+        at += part as u64;
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests;

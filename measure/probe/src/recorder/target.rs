@@ -1,11 +1,19 @@
 //! One measured process as the recorder sees it: its rings and whose they are.
+use super::owner::{Owner, Tasks};
 use super::sink::Sink;
+use super::watch::Watch;
+use crate::attach::proc;
 use crate::live::install::Installed;
+use crate::live::table::Patch;
+use crate::live::{breakpoints, found};
 use hopscope_event::layout::Context;
 use hopscope_event::ring::{Position, Ring, Visit};
 use hopscope_event::{Kind, ProcessIx, Record, ThreadEntry, ThreadIx};
 use hopscope_trace::{Batch, TraceError};
 use std::fs;
+
+/// Names in one note.
+const NAMED_AT_MOST: usize = 5;
 
 /// Records copied out of a ring at a time.
 const BATCH: usize = 1 << 16;
@@ -31,15 +39,27 @@ pub struct Target {
     pub threads: u64,
     rings: Vec<RingState>,
     claims_seen: u64,
+    breakpoints: breakpoints::Watch,
+    /// Visits of [`Target::recycle`].
+    rounds: u32,
+    /// When the process began, in clock ticks after boot: a number alone may be another's by now.
+    started: Option<u64>,
+    watch: Option<Watch>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct RingState {
     in_use: bool,
     position: Position,
-    thread: Option<(ThreadIx, i32)>,
+    /// Known from the attach, or from the first look at a ring that was claimed since.
+    owner: Option<Owner>,
+    /// Since its first record.
+    thread: Option<ThreadIx>,
     damaged: bool,
 }
+
+/// Every so many visits, 50 ms apart, thread ids are checked for a later thread of the same id.
+const ROUNDS_BETWEEN_START_TIMES: u32 = 20;
 
 /// Numbers threads across all targets.
 #[derive(Debug, Default)]
@@ -54,9 +74,12 @@ impl ThreadNumbers {
 
 impl Target {
     pub fn new(installed: Installed, process: ProcessIx) -> Target {
+        let started = found::start_time(installed.pid);
         let mut rings = vec![RingState::default(); installed.table.pool_contexts as usize];
-        for (_, context) in &installed.threads {
-            rings[*context as usize].in_use = true;
+        for &(tid, context) in &installed.threads {
+            let ring = &mut rings[context as usize];
+            ring.in_use = true;
+            ring.owner = Some(Owner::seen(installed.pid, tid));
         }
         Target {
             installed,
@@ -66,7 +89,24 @@ impl Target {
             threads: 0,
             rings,
             claims_seen: 0,
+            breakpoints: breakpoints::Watch::default(),
+            rounds: 0,
+            started,
+            watch: None,
         }
+    }
+
+    /// `None`: what is loaded meanwhile does not matter.
+    pub fn watched(self, watch: Option<Watch>) -> Target {
+        Target { watch, ..self }
+    }
+
+    /// Who may unwind measured functions since the last look.
+    pub fn may_unwind(&mut self) -> Option<String> {
+        if !self.is_alive() {
+            return None;
+        }
+        self.watch.as_mut()?.look()
     }
 
     /// Visits every ring; returns what the busiest one gained.
@@ -78,6 +118,7 @@ impl Target {
         writer: &mut S,
     ) -> Result<u64, TraceError> {
         self.learn_claims();
+        self.installed.keep_rings_ahead();
         let mut most = 0;
         for context in 0..self.rings.len() {
             if self.rings[context].in_use {
@@ -120,14 +161,19 @@ impl Target {
         }
         let damaged_before = self.counts.damaged;
         let (process, pid) = (self.process, self.installed.pid);
-        let mut tid = state.thread.map_or(0, |(_, tid)| tid);
-        let mut thread = state.thread.map(|(thread, _)| thread);
         let threads = &mut self.threads;
+        let owner = &mut state.owner;
         let mut name = |writer: &mut S| {
             let ix = numbers.next();
-            tid = ring.tid();
             *threads += 1;
-            writer.thread(&thread_entry(ix, process, pid, tid))?;
+            let tid = ring.tid();
+            let entry = match *owner.get_or_insert_with(|| Owner::claimed(pid, tid)) {
+                Owner::Thread { tid, .. } => thread_entry(ix, process, pid, tid),
+                // Gone before its first record was read: in a nested pid namespace its number
+                // outside is not known any more.
+                Owner::Gone | Owner::Unknown => nameless_entry(ix, process, tid),
+            };
+            writer.thread(&entry)?;
             Ok(ix)
         };
         let mut drain = Drain {
@@ -136,24 +182,45 @@ impl Target {
             counts: &mut self.counts,
             count_calls: self.count_calls,
         };
-        let gained = drain.ring(&ring, &mut state.position, visit, &mut thread, &mut name)?;
-        state.thread = thread.map(|thread| (thread, tid));
+        let gained = drain.ring(
+            &ring,
+            &mut state.position,
+            visit,
+            &mut state.thread,
+            &mut name,
+        )?;
         state.damaged = self.counts.damaged != damaged_before;
         Ok(gained)
     }
 
-    /// Gives the rings of threads that are gone to new ones.
+    /// Gives the rings of threads that are gone to new ones, whether or not they ever called.
     pub fn recycle<S: Sink>(
         &mut self,
         numbers: &mut ThreadNumbers,
         buffer: &mut Vec<Record>,
         writer: &mut S,
     ) -> Result<(), TraceError> {
+        let pid = self.installed.pid;
+        // Before the owners are looked up: who has a ring now was there before.
+        self.learn_claims();
+        self.rounds = self.rounds.wrapping_add(1);
+        let start_times = self.rounds.is_multiple_of(ROUNDS_BETWEEN_START_TIMES);
+        let Some(tasks) = Tasks::of(pid, start_times) else {
+            return Ok(()); // it is going away
+        };
         for context in 0..self.rings.len() {
-            let tid = self.rings[context].thread.map_or(0, |(_, tid)| tid);
-            let gone = tid != 0
-                && !fs::exists(format!("/proc/{}/task/{tid}", self.installed.pid)).unwrap_or(true);
-            if !self.rings[context].in_use || !gone {
+            let Some(ring) = self.installed.pool().ring(context) else {
+                continue;
+            };
+            let state = &mut self.rings[context];
+            if !state.in_use {
+                continue;
+            }
+            // Claimed and not filled in yet, or by a libc that does not show it: 0.
+            if state.owner.is_none() && ring.tid() != 0 {
+                state.owner = Some(Owner::claimed(pid, ring.tid()));
+            }
+            if !state.owner.is_some_and(|owner| owner.is_gone(&tasks)) {
                 continue;
             }
             self.drain_ring(context, Visit::Final, numbers, buffer, writer)?;
@@ -167,12 +234,54 @@ impl Target {
                 ring.set_owner(0, 0);
             }
             let state = &mut self.rings[context];
-            (state.in_use, state.thread) = (false, None);
+            (state.in_use, state.thread, state.owner) = (false, None, None);
             if !state.damaged {
                 pool.offer(context as u32);
             }
         }
         Ok(())
+    }
+
+    /// Gives entries back in which another tool has set a breakpoint: the function runs on
+    /// unmeasured.
+    pub fn give_back_breakpoints(&mut self) {
+        let installed = &mut self.installed;
+        let (pid, memory) = (installed.pid, &installed.memory);
+        let found = self.breakpoints.look(memory, &installed.table.patches);
+        if found.is_empty() {
+            return;
+        }
+        let name = |site: &Patch| {
+            let at = installed
+                .sites
+                .binary_search_by_key(&site.at, |(at, _)| *at);
+            let function = installed.sites[at.ok()?].1;
+            Some(
+                installed
+                    .table
+                    .functions
+                    .get(function.0 as usize)?
+                    .name
+                    .clone(),
+            )
+        };
+        let named: Vec<_> = found.iter().take(NAMED_AT_MOST).filter_map(name).collect();
+        let more = match found.len() - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let names = named.join(", ") + &more;
+        match breakpoints::give_back(pid, memory, &found) {
+            Ok(pause) => {
+                installed.table.patches.retain(|p| !found.contains(p));
+                installed.notes.push(format!(
+                    "process {pid}: {names}: measured only until another tool set a breakpoint there (a uprobe of perf or bpftrace, or a debugger's); stopped for {:.0} µs to restore them",
+                    pause.as_secs_f64() * 1e6
+                ));
+            }
+            // Tried again at the next look; a target that is gone is found out elsewhere.
+            Err(e) => log::debug!("process {pid}: {names}: {e}"),
+        }
     }
 
     /// Whether the measured program still runs (not exited, not replaced by exec).
@@ -182,6 +291,16 @@ impl Target {
             .memory
             .read(self.installed.table.contexts.at, &mut byte)
             .is_ok()
+    }
+
+    /// The process is there, but not what was measured in it: exec.
+    pub fn runs_another_program(&self) -> bool {
+        let pid = self.installed.pid;
+        // One that is exiting has no memory at all any more, and no file that it runs.
+        !self.is_alive()
+            && self.started.is_some()
+            && found::start_time(pid) == self.started
+            && fs::read_link(format!("/proc/{pid}/exe")).is_ok()
     }
 
     pub fn calls_unmeasured(&self) -> u64 {
@@ -196,10 +315,10 @@ impl Target {
 
     /// Threads that have records, with their numbers.
     pub fn named(&self) -> impl Iterator<Item = (i32, ThreadIx)> {
-        let named = self.rings.iter().filter_map(|r| r.thread);
-        named
-            .map(|(ix, tid)| (tid, ix))
-            .filter(|(tid, _)| *tid != 0)
+        self.rings.iter().filter_map(|ring| match ring.owner? {
+            Owner::Thread { tid, .. } => Some((tid, ring.thread?)),
+            Owner::Gone | Owner::Unknown => None,
+        })
     }
 }
 
@@ -223,6 +342,9 @@ impl<S: Sink> Drain<'_, S> {
         name: &mut dyn FnMut(&mut S) -> Result<ThreadIx, TraceError>,
     ) -> Result<u64, TraceError> {
         let mut gained = 0;
+        // What comes after this visit began is the next one's: a producer that is faster than we
+        // are, or that only pretends, must not keep us here.
+        let until = ring.reserved();
         loop {
             self.buffer.clear();
             let drained = ring.drain(position, visit, BATCH, self.buffer);
@@ -250,15 +372,25 @@ impl<S: Sink> Drain<'_, S> {
             self.counts.recorded += self.buffer.len() as u64;
             self.counts.lost += drained.lost;
             self.counts.torn += drained.torn;
-            if visit == Visit::Live && self.buffer.len() < BATCH {
+            let whole = visit == Visit::Live && self.buffer.len() < BATCH;
+            if whole || position.next >= until {
                 return Ok(gained);
             }
         }
     }
 }
 
+fn nameless_entry(ix: ThreadIx, process: ProcessIx, tid: i32) -> ThreadEntry {
+    ThreadEntry {
+        ix,
+        process,
+        tid,
+        comm: String::new(),
+    }
+}
+
 pub(super) fn thread_entry(ix: ThreadIx, process: ProcessIx, pid: i32, tid: i32) -> ThreadEntry {
-    let comm = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+    let comm = proc::text(&format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
     ThreadEntry {
         ix,
         process,

@@ -11,6 +11,7 @@ use crate::codegen::asm::{Asm, Label, Zone};
 use crate::codegen::capture::{self, Captured};
 use crate::codegen::dispatch::{self, Translated};
 use crate::codegen::probe::{self, Live, ProbeConfig, Site};
+use crate::codegen::slow::Slow;
 use hopscope_event::CapturePlace;
 use hopscope_event::record::{FunctionId, Kind};
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ use std::collections::HashMap;
 pub struct Copier<'a> {
     pub asm: &'a mut Asm,
     pub config: &'a ProbeConfig,
-    pub slow: Label,
+    pub slow: Slow,
     /// Reads memory that may not be there; there when a capture needs it.
     pub copy: Option<Label>,
 }
@@ -131,7 +132,7 @@ impl Copier<'_> {
                     function,
                     kind: Kind::Entry,
                     live: live_at_entry,
-                    red_zone: false,
+                    red_zone: unit.red_zone_at_entry,
                 };
                 match body.captures.entry.is_empty() {
                     true => probe::probe(self.asm, zone, self.config, self.slow, site),
@@ -181,12 +182,13 @@ impl Copier<'_> {
     ) -> Result<(), Refusal> {
         let decoded = &body.unit.pieces[piece];
         let long = self.relax(body, piece);
+        let mut leaving = Vec::new();
         for (insn, long) in decoded.insns.iter().zip(long) {
             if let Some(label) = body.starts.get(&insn.svma) {
                 self.asm.bind(zone, *label);
             }
             map.push((insn.svma, zone, self.asm.position(zone)));
-            self.insn(body, piece, zone, insn, long)?;
+            self.insn(body, piece, zone, insn, long, &mut leaving)?;
             for (captured, reg) in body.captures.loaded_at(insn.svma) {
                 let (config, function) = (self.config, body.function);
                 capture::body(self.asm, zone, config, self.slow, function, captured, reg);
@@ -195,7 +197,12 @@ impl Copier<'_> {
         if decoded.falls_through {
             let out = self.asm.label();
             self.asm.rel32(zone, &[0xe9], out, &[]);
-            self.leave(Zone::Cold, body, out, decoded.range.end);
+            leaving.push((out, decoded.range.end));
+        }
+        // Behind the whole piece: amid a cold one, which lies in the same zone, the way out would
+        // be what a branch that is not taken runs into.
+        for (out, target) in leaving {
+            self.leave(Zone::Cold, body, out, target);
         }
         Ok(())
     }
@@ -226,6 +233,7 @@ impl Copier<'_> {
         zone: Zone,
         insn: &Insn,
         long: bool,
+        leaving: &mut Vec<(Label, u64)>,
     ) -> Result<(), Refusal> {
         let at = (insn.svma - body.unit.pieces[piece].range.start) as usize;
         let bytes = &body.pieces[piece].bytes[at..at + insn.len as usize];
@@ -257,7 +265,7 @@ impl Copier<'_> {
                 None => {
                     let out = self.asm.label();
                     self.asm.rel32(zone, &[0x0f, 0x80 | condition], out, &[]);
-                    self.leave(Zone::Cold, body, out, target);
+                    leaving.push((out, target));
                 }
             },
             Op::ShortOnly { target } => {
@@ -269,7 +277,7 @@ impl Copier<'_> {
                     None => {
                         let out = self.asm.label();
                         self.asm.rel32(zone, &[0xe9], out, &[]);
-                        self.leave(Zone::Cold, body, out, target);
+                        leaving.push((out, target));
                     }
                 }
             }
@@ -354,7 +362,7 @@ fn exit(
     asm: &mut Asm,
     zone: Zone,
     config: &ProbeConfig,
-    slow: Label,
+    slow: Slow,
     site: Site,
     captures: &[Capture],
 ) {
@@ -378,9 +386,9 @@ struct Sizes {
 
 impl Sizes {
     fn measure(config: &ProbeConfig, captures: &Captures) -> Sizes {
-        let length = |emit: &dyn Fn(&mut Asm, Label)| {
+        let length = |emit: &dyn Fn(&mut Asm, Slow)| {
             let mut asm = Asm::new();
-            let slow = asm.label();
+            let slow = Slow::labels(&mut asm);
             emit(&mut asm, slow);
             asm.position(Zone::Hot)
         };
@@ -420,29 +428,30 @@ impl Sizes {
     fn of(&self, insn: &Insn, long: bool, body: &Body) -> u32 {
         let len = insn.len as u32;
         let inside = |target: u64| body.unit.contains(target);
-        match insn.op {
-            Op::Plain => len + self.loads.get(&insn.svma).copied().unwrap_or(0),
-            Op::RipRelative { .. } | Op::Call { .. } => len,
-            Op::Jump { target } if !inside(target) => self.tail + 5,
-            Op::Jump { .. } => {
-                if long {
-                    5
-                } else {
-                    2
+        let loads = self.loads.get(&insn.svma).copied().unwrap_or(0);
+        loads
+            + match insn.op {
+                Op::Plain | Op::RipRelative { .. } | Op::Call { .. } => len,
+                Op::Jump { target } if !inside(target) => self.tail + 5,
+                Op::Jump { .. } => {
+                    if long {
+                        5
+                    } else {
+                        2
+                    }
                 }
-            }
-            Op::JumpIf { .. } => {
-                if long {
-                    6
-                } else {
-                    2
+                Op::JumpIf { .. } => {
+                    if long {
+                        6
+                    } else {
+                        2
+                    }
                 }
+                Op::ShortOnly { .. } => len + 2 + 5,
+                // The push is never longer than the jump plus a 32-bit displacement and a SIB byte.
+                Op::IndirectJump => len + 5 + 5 + 5,
+                Op::IndirectTail { .. } => self.tail + len,
+                Op::Ret => self.exit + len,
             }
-            Op::ShortOnly { .. } => len + 2 + 5,
-            // The push is never longer than the jump plus a 32-bit displacement and a SIB byte.
-            Op::IndirectJump => len + 5 + 5 + 5,
-            Op::IndirectTail { .. } => self.tail + len,
-            Op::Ret => self.exit + len,
-        }
     }
 }

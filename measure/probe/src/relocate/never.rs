@@ -23,6 +23,8 @@ pub fn is_caller_sensitive(raw_name: &str) -> bool {
 const CALLER_SENSITIVE: &[&str] = &[
     "__libc_dlopen_mode",
     "__libc_dlsym",
+    // glibc looks for the caller's namespace (elf/dl-iteratephdr.c).
+    "dl_iterate_phdr",
     "dlmopen",
     "dlopen",
     "dlsym",

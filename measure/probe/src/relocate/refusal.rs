@@ -1,5 +1,7 @@
 //! Why a function is not measured. A refusal is a result: each names its reason.
+use crate::codegen::asm::LinkError;
 use std::fmt;
+use std::sync::Arc;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Refusal {
@@ -34,8 +36,11 @@ pub enum Refusal {
     },
     /// Landing pads need unwind tables for the copy.
     Lsda,
-    /// A C++ exception or Rust panic could pass through it, and copies have no unwind tables.
-    MayUnwind,
+    /// An exception or the end of a thread could pass through it, and copies have no unwind tables:
+    /// who does that.
+    MayUnwind(Arc<str>),
+    /// The code's own runtime looks its return addresses up.
+    StackWalker(&'static str),
     /// Calls a function that looks at its caller's address (dlsym, dlopen …).
     CallerSensitive(String),
     /// A restartable sequence (linux/rseq.h) is tied to the addresses of the original.
@@ -45,6 +50,11 @@ pub enum Refusal {
     },
     IndirectJumpWithShadowStack,
     TooLarge,
+    /// Its unwind entry begins with a frame in place (a `.cold` part under another name, a label
+    /// within hand-written code).
+    NotCalled,
+    /// Its copy refers to something that is out of reach of where it lies.
+    NotLinked(LinkError),
 }
 
 impl fmt::Display for Refusal {
@@ -86,12 +96,10 @@ impl fmt::Display for Refusal {
                 f,
                 "has exception landing pads (LSDA), and copies have no unwind tables yet"
             ),
-            Refusal::MayUnwind => {
-                write!(
-                    f,
-                    "an exception could pass through it, and copies have no unwind tables yet"
-                )
+            Refusal::MayUnwind(who) => {
+                write!(f, "may be unwound: {who}; copies have no unwind tables yet")
             }
+            Refusal::StackWalker(what) => write!(f, "{what}"),
             Refusal::CallerSensitive(callee) => {
                 write!(f, "calls {callee}, which looks at its caller's address")
             }
@@ -114,11 +122,34 @@ impl fmt::Display for Refusal {
                 )
             }
             Refusal::TooLarge => write!(f, "larger than 16 MiB"),
+            Refusal::NotLinked(why) => write!(f, "its copy cannot be linked: {why}"),
+            Refusal::NotCalled => write!(
+                f,
+                "not a whole function: it is entered with a stack frame in place"
+            ),
         }
     }
 }
 
 impl Refusal {
+    /// The reason without addresses and sizes: the same text for all functions that it holds for.
+    pub fn kind(&self) -> String {
+        let kind = match self {
+            Refusal::NoRoom { .. } => "too short for the jump, which needs 5 bytes",
+            Refusal::Undecodable { .. } => "contains bytes that are no instruction",
+            Refusal::BranchIntoPatch { .. } => {
+                "something branches into the bytes the jump replaces"
+            }
+            Refusal::BranchIntoInstruction { .. } => {
+                "a branch lands inside an instruction (data in code?)"
+            }
+            Refusal::CallsOwnBody { .. } => "calls into its own body: depends on its address",
+            Refusal::OutOfRange { .. } => "refers to what is too far from where the copy can lie",
+            other => return other.to_string(),
+        };
+        kind.to_owned()
+    }
+
     /// A word to group refusals by.
     pub fn class(&self) -> &'static str {
         match self {
@@ -133,12 +164,15 @@ impl Refusal {
             Refusal::UsesGs => "uses-gs",
             Refusal::UnsupportedInstruction { .. } => "unsupported-instruction",
             Refusal::Lsda => "lsda",
-            Refusal::MayUnwind => "may-unwind",
+            Refusal::MayUnwind(_) => "may-unwind",
+            Refusal::StackWalker(_) => "stack-walker",
             Refusal::CallerSensitive(_) => "caller-sensitive",
             Refusal::RestartableSequence => "restartable-sequence",
             Refusal::OutOfRange { .. } => "out-of-range",
             Refusal::IndirectJumpWithShadowStack => "shadow-stack",
             Refusal::TooLarge => "too-large",
+            Refusal::NotCalled => "not-called",
+            Refusal::NotLinked(_) => "not-linked",
         }
     }
 }

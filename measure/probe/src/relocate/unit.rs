@@ -85,8 +85,8 @@ pub struct Unit {
     pub patch_at: u64,
     pub pieces: Vec<DecodedPiece>,
     pub has_indirect_jump: bool,
-    pub has_calls: bool,
-    pub has_indirect_calls: bool,
+    /// Something may jump to the entry with data in the red zone: the entry's probe steps over it.
+    pub red_zone_at_entry: bool,
 }
 
 impl Unit {
@@ -119,8 +119,7 @@ impl Unit {
             patch_at,
             pieces: Vec::with_capacity(pieces.len()),
             has_indirect_jump: false,
-            has_calls: false,
-            has_indirect_calls: false,
+            red_zone_at_entry: false,
         };
         for piece in pieces {
             let decoded = unit.decode_piece(piece, &window)?;
@@ -197,15 +196,10 @@ impl Unit {
             }
             FlowControl::Next | FlowControl::Interrupt | FlowControl::Exception => Op::Plain,
             FlowControl::Call if is_system_call(ins.code()) => Op::Plain,
-            FlowControl::Call if ins.code() == Code::Call_rel32_64 => {
-                self.has_calls = true;
-                Op::Call {
-                    target: ins.near_branch_target(),
-                }
-            }
+            FlowControl::Call if ins.code() == Code::Call_rel32_64 => Op::Call {
+                target: ins.near_branch_target(),
+            },
             FlowControl::IndirectCall if ins.code() == Code::Call_rm64 => {
-                self.has_calls = true;
-                self.has_indirect_calls = true;
                 if rip_relative {
                     let (disp_at, target) = disp();
                     Op::RipRelative { disp_at, target }

@@ -3,14 +3,16 @@
 use super::never;
 use super::refusal::Refusal;
 use super::unit::{JUMP_BYTES, Op, Piece, Surroundings, Unit};
+use super::unwinding::ModuleUnwinding;
 use crate::locate::{Function, Image};
 
 /// What holds for the whole process, not only for one file.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ProcessTraits {
-    /// Some module throws C++ exceptions or Rust panics: they may pass through any caller of a
-    /// function pointer.
-    pub throws: bool,
+pub struct ProcessTraits<'p> {
+    /// Which functions of the module in question may be unwound; `None`: none.
+    pub unwinding: Option<&'p ModuleUnwinding>,
+    /// The user says that nothing is unwound, so that landing pads are dead code too.
+    pub assume_no_exceptions: bool,
     /// User shadow stacks are on (x86_Thread_features: shstk).
     pub shadow_stack: bool,
 }
@@ -20,10 +22,13 @@ pub struct ProcessTraits {
 pub fn accept<'a>(
     image: &'a Image,
     function: &Function,
-    process: ProcessTraits,
+    process: ProcessTraits<'_>,
 ) -> Result<(Unit, Vec<Piece<'a>>), Refusal> {
     if image.is_dynamic_loader() {
         return Err(Refusal::NeverTouch("the dynamic loader"));
+    }
+    if let Some(what) = image.stack_walker() {
+        return Err(Refusal::StackWalker(what));
     }
     if image.is_unwinder() {
         return Err(Refusal::NeverTouch("the unwinder's library"));
@@ -45,7 +50,10 @@ pub fn accept<'a>(
     if function.size == 0 {
         return Err(Refusal::NoSize);
     }
-    if function.has_lsda {
+    if function.has_frame_at_entry {
+        return Err(Refusal::NotCalled);
+    }
+    if function.has_lsda && !process.assume_no_exceptions {
         return Err(Refusal::Lsda);
     }
     let pieces = pieces(image, function)?;
@@ -53,8 +61,9 @@ pub fn accept<'a>(
         room: room(image, function),
         branch_into: &|range| image.branch_targets().any_in(range),
     };
-    let unit = Unit::decode(&pieces, &around)?;
-    check_unwinding(image, &unit, process)?;
+    let mut unit = Unit::decode(&pieces, &around)?;
+    unit.red_zone_at_entry = image.may_be_jumped_to(function);
+    check_unwinding(function, process)?;
     if process.shadow_stack && unit.has_indirect_jump {
         return Err(Refusal::IndirectJumpWithShadowStack);
     }
@@ -122,13 +131,12 @@ fn padding_len(bytes: &[u8]) -> u64 {
     at as u64
 }
 
-fn check_unwinding(image: &Image, unit: &Unit, process: ProcessTraits) -> Result<(), Refusal> {
-    let through_this_module = image.throws_exceptions() && unit.has_calls;
-    let through_a_callback = process.throws && unit.has_indirect_calls;
-    if through_this_module || through_a_callback {
-        return Err(Refusal::MayUnwind);
+fn check_unwinding(function: &Function, process: ProcessTraits<'_>) -> Result<(), Refusal> {
+    if process.assume_no_exceptions {
+        return Ok(());
     }
-    Ok(())
+    let who = process.unwinding.and_then(|u| u.of(function.svma));
+    who.map_or(Ok(()), |who| Err(Refusal::MayUnwind(who.clone())))
 }
 
 /// Everything the body refers to by displacement must be in its own file: then it is in reach of
@@ -152,15 +160,32 @@ fn check_reach(image: &Image, unit: &Unit) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// A call, or a jump, to what looks at its caller's address, if only behind further jumps.
 fn caller_sensitive_call(image: &Image, unit: &Unit) -> Option<String> {
+    let sensitive = image.caller_sensitive();
+    let through = |name: &str, leads_to: &str| match name == leads_to {
+        true => name.to_owned(),
+        false => format!("{name} (which jumps to {leads_to})"),
+    };
     unit.insns().find_map(|insn| {
         let name = match insn.op {
-            Op::Call { target } | Op::Jump { target } => image.callee_name(target)?,
+            Op::Call { target }
+            | Op::Jump { target }
+            | Op::JumpIf { target, .. }
+            | Op::ShortOnly { target } => {
+                let name = image.callee_name(target)?;
+                if let Some(leads_to) = sensitive.by_address(target) {
+                    // A jump within a function that jumps on elsewhere.
+                    return (target != unit.entry).then(|| through(name, leads_to));
+                }
+                name
+            }
             Op::RipRelative { target, .. } | Op::IndirectTail { target, .. } => {
                 image.slot_symbol(target)?
             }
             _ => return None,
         };
-        never::is_caller_sensitive(name).then(|| name.to_owned())
+        let name = name.split('@').next().unwrap_or(name);
+        Some(through(name, &sensitive.by_name(name)?))
     })
 }

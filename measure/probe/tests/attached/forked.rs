@@ -29,6 +29,16 @@ fn a_forked_child_is_put_back_with_its_parent() {
         );
     }
     assert_eq!(records.len(), 2);
+    // Through a shared mapping of the copies a child could change what its parent runs.
+    let maps = std::fs::read_to_string(format!("/proc/{child}/maps")).unwrap();
+    let arena: Vec<&str> = maps
+        .lines()
+        .filter(|l| l.contains("/memfd:hopscope-code"))
+        .collect();
+    assert!(arena.len() >= 2, "{maps}");
+    for line in arena {
+        assert!(line.contains(" r-xp ") || line.contains(" r--p "), "{line}");
+    }
     let childs = TargetMemory::open(child).unwrap();
     let entry = |memory: &TargetMemory| {
         let mut bytes = [0; 5];
@@ -37,7 +47,15 @@ fn a_forked_child_is_put_back_with_its_parent() {
     };
     assert_eq!(entry(&childs), table.patches[0].replaced);
     let (pid, inode) = (target.pid(), installed.arena_inode);
-    let done = remove::restore_all(pid, memory, table, inode, State::Patched).unwrap();
+    let done = remove::restore_all(
+        pid,
+        memory,
+        table,
+        inode,
+        State::Patched,
+        remove::Origin::Ourselves,
+    )
+    .unwrap();
     assert_eq!(done.restored, 1);
     let said = format!("process {child}: a forked child, restored too");
     assert_eq!(done.notes, [said]);

@@ -29,7 +29,7 @@ fn a_thread_that_sleeps_in_a_copy_goes_on_in_it() {
     while !sleeps_in(target.pid(), table) {
         std::thread::yield_now();
     }
-    remove::restore(target.pid(), memory, table).unwrap();
+    remove::restore(target.pid(), memory, table, remove::Origin::Ourselves).unwrap();
     let kept = remove::reap(target.pid(), memory, table, false).unwrap();
     assert!(matches!(kept, Reaped::Kept(_)), "{kept:?}");
     let retired = remove::reap(target.pid(), memory, table, true).unwrap();
@@ -56,7 +56,7 @@ fn a_thread_that_is_held_in_a_probe_finds_the_rest_of_it() {
         target.tell();
         assert_eq!(target.line(), "held");
         let (memory, table) = (&installed.memory, &installed.table);
-        remove::restore(pid, memory, table).unwrap();
+        remove::restore(pid, memory, table, remove::Origin::Ourselves).unwrap();
         let reaped = remove::reap(pid, memory, table, true).unwrap();
         kept += usize::from(matches!(reaped, Reaped::Kept(_)));
         retired += usize::from(matches!(reaped, Reaped::Retired(_)));

@@ -20,7 +20,13 @@ fn a_running_function_is_patched_and_put_back_again_and_again() {
     let (mut recorded, mut cut, mut late, mut stays) = (0, 0, 0, 0);
     for cycle in 0..cycles {
         let installed = attach(&target, &plan, &items, RING_RECORDS_LOG2).unwrap();
-        let (written, _) = remove::restore(pid, &installed.memory, &installed.table).unwrap();
+        let (written, _) = remove::restore(
+            pid,
+            &installed.memory,
+            &installed.table,
+            remove::Origin::Ourselves,
+        )
+        .unwrap();
         if installed.refused.is_empty() {
             assert_eq!((written.sites, written.left_out.len()), (1, 0), "{cycle}");
         } else {

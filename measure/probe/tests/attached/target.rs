@@ -29,14 +29,36 @@ pub fn compile_with(name: &str, flags: &[&str]) -> PathBuf {
 
 pub struct Target {
     child: Child,
+    pid: i32,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
 impl Target {
     pub fn start(program: &Path, argument: &str) -> Target {
-        let mut child = Command::new(program)
-            .arg(argument)
+        let mut command = Command::new(program);
+        Target::spawn(command.arg(argument))
+    }
+
+    /// As the first process of a pid namespace; `None` where that is not allowed.
+    pub fn start_nested(program: &Path) -> Option<Target> {
+        let mut command = Command::new("unshare");
+        let mut target = Target::spawn(command.args(["--pid", "--fork"]).arg(program));
+        let outer = target.child.id();
+        let children = format!("/proc/{outer}/task/{outer}/children");
+        while target.child.try_wait().expect("our child").is_none() {
+            let child = std::fs::read_to_string(&children).unwrap_or_default();
+            if let Ok(pid) = child.trim().parse() {
+                target.pid = pid;
+                return Some(target);
+            }
+            std::thread::yield_now();
+        }
+        None
+    }
+
+    fn spawn(command: &mut Command) -> Target {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -44,6 +66,7 @@ impl Target {
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = BufReader::new(output.expect("piped"));
         Target {
+            pid: child.id() as i32,
             child,
             input,
             output,
@@ -51,7 +74,7 @@ impl Target {
     }
 
     pub fn pid(&self) -> i32 {
-        self.child.id() as i32
+        self.pid
     }
 
     /// Empty at the end.

@@ -44,7 +44,13 @@ fn expect_measured(target: &mut Target, installed: Installed) {
         &mut records,
     );
     assert_eq!(records.len(), 2000);
-    let (written, _) = remove::restore(target.pid(), &installed.memory, &installed.table).unwrap();
+    let (written, _) = remove::restore(
+        target.pid(),
+        &installed.memory,
+        &installed.table,
+        remove::Origin::Ourselves,
+    )
+    .unwrap();
     assert_eq!((written.sites, written.left_out.len()), (1, 0));
     remove::reap(target.pid(), &installed.memory, &installed.table, true).unwrap();
     target.tell();

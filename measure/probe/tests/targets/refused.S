@@ -69,3 +69,19 @@ END catches
   .long 0, 0
   .quad .Lbegin, .Lend - .Lbegin, .Lend
   .section .note.GNU-stack, "", @progbits
+
+/* What tells code that walks its own stacks. */
+#ifdef GO
+  .section .gopclntab, "a"
+  .quad 0
+#endif
+#ifdef OCAML
+  .data
+FUNCTION caml_frametable, @object
+  .quad 0
+END caml_frametable
+#endif
+#ifdef STRIPPED_OCAML
+  .section .rodata
+  .asciz "OCAMLRUNPARAM"
+#endif

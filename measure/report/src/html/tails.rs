@@ -141,6 +141,7 @@ pub(crate) fn json(late: &LateReport<'_>) -> Value {
 fn culprit(evidence: Evidence) -> Option<RunIx> {
     match evidence {
         Evidence::Slow { run, .. }
+        | Evidence::Rare { run, .. }
         | Evidence::Batch { run, .. }
         | Evidence::OffCpu { run, .. }
         | Evidence::Slower { run, .. } => Some(run),

@@ -1,5 +1,6 @@
 //! Names come from foreign files: nothing of them may end an element, an attribute or a script.
 use crate::words::printable;
+use hopscope_event::text::is_steering;
 use std::fmt;
 
 /// Text for element content and quoted attributes.
@@ -14,7 +15,7 @@ impl fmt::Display for Text<'_> {
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                c if is_invisible(c) => write!(f, "{}", char::REPLACEMENT_CHARACTER)?,
+                c if is_steering(c) => f.write_str(&printable(c.encode_utf8(&mut [0; 4])))?,
                 c => write!(f, "{c}")?,
             }
         }
@@ -22,20 +23,9 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// Control characters, and those that turn the direction of what follows or break lines unseen:
-/// a name must not make its neighbours read differently.
-fn is_invisible(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
 /// A name for the data of the page, without what would be invisible there.
 pub(crate) fn name(text: &str) -> String {
-    let plain = |c: char| match is_invisible(c) {
-        true => char::REPLACEMENT_CHARACTER,
-        false => c,
-    };
-    printable(text).chars().map(plain).collect()
+    printable(text)
 }
 
 /// JSON as the content of a `script` element of a data type: no `<` may stand in it, because
@@ -57,7 +47,7 @@ mod tests {
             "{text}"
         );
         assert!(text.starts_with("&lt;/script&gt;"));
-        assert!(text.ends_with("&amp;\u{fffd}\u{fffd}\u{fffd}[2J"));
+        assert!(text.ends_with(r"&amp;\u{2028}\u{202e}\x1b[2J"));
     }
 
     #[test]

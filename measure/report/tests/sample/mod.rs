@@ -51,7 +51,7 @@ fn function(id: u32, module: u32, name: &str) -> FunctionEntry {
 }
 
 /// `(tick, kind, function, depth)`
-fn records(events: &[(u64, Kind, u32, u32)]) -> Vec<Record> {
+pub fn records(events: &[(u64, Kind, u32, u32)]) -> Vec<Record> {
     let record = |&(tick, kind, function, depth): &(u64, Kind, u32, u32)| {
         let rsp = 0x7ffe_1000 - depth * 0x40;
         Record::new(START + tick, FunctionId(function), kind, rsp)
@@ -156,6 +156,7 @@ impl Sample {
                 calls_unmeasured: Some(0),
                 attach_pause_ns: vec![812_345],
                 detach_pause_ns: vec![401_000],
+                stops: Default::default(),
                 recorder_cpu_ns: Some(1_200_000),
                 notes: vec![],
             }),

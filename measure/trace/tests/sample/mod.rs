@@ -97,6 +97,7 @@ pub fn summary() -> Summary {
         calls_unmeasured: Some(3),
         attach_pause_ns: vec![100_000],
         detach_pause_ns: vec![90_000],
+        stops: Default::default(),
         recorder_cpu_ns: Some(5_000),
         notes: vec!["note".into()],
     }

@@ -1,6 +1,7 @@
 //! What all captures are made of: saved registers, slots, records.
 use super::super::asm::{Asm, Label, Zone};
 use super::super::probe::{self, LEA_RSP_DOWN, LEA_RSP_UP, Live, ProbeConfig, Site};
+use super::super::slow::Slow;
 use crate::capture::{Capture, Reg};
 use hopscope_event::layout::RING_HEADER_BYTES;
 use hopscope_event::record::{FunctionId, Kind, Record, STRIDE, id_kind};
@@ -77,7 +78,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Saves what is used; the ring is in r8 afterwards.
-    pub(super) fn begin(&mut self, site: &Site, pushed: &[Reg], slow: Label, done: Label) {
+    pub(super) fn begin(&mut self, site: &Site, pushed: &[Reg], slow: Slow, done: Label) {
         if site.red_zone {
             self.asm.bytes(self.zone, LEA_RSP_DOWN);
             self.frame.above = 128;
@@ -88,7 +89,7 @@ impl<'a> Emitter<'a> {
             self.code(|c| c.push(r64(*reg)));
             self.frame.pushed.push(*reg);
         }
-        probe::ring(self.asm, self.zone, slow, done);
+        probe::ring(self.asm, self.zone, slow.of(site.kind), done);
         self.code(|c| c.mov(r8, rcx));
     }
 

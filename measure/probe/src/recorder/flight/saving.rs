@@ -113,6 +113,7 @@ impl<W: Write> Saving<W> {
             calls_unmeasured: None,
             attach_pause_ns: Vec::new(),
             detach_pause_ns: Vec::new(),
+            stops: Default::default(),
             recorder_cpu_ns: None,
             notes,
         };

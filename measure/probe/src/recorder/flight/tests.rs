@@ -18,6 +18,7 @@ fn summary() -> Summary {
         calls_unmeasured: Some(0),
         attach_pause_ns: Vec::new(),
         detach_pause_ns: Vec::new(),
+        stops: Default::default(),
         recorder_cpu_ns: Some(0),
         notes: Vec::new(),
     }

@@ -1,0 +1,302 @@
+//! Files that commands write what they measured to. They may hold what a program keeps secret, so
+//! only their owner reads them unless another mode is asked for. Each is written beside its place
+//! and put there when it is whole: what was there before outlives a failure. Devices and pipes are
+//! written as they are, and are never removed or replaced.
+use anyhow::{Context, bail, ensure};
+use std::ffi::OsString;
+use std::fs::{self, File, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// What files get unless `--mode` says otherwise.
+pub(crate) const OWNER_ONLY: u32 = 0o600;
+
+/// Where a file that is being written belongs.
+#[derive(Debug)]
+pub(crate) struct Place {
+    path: PathBuf,
+    /// `None`: it is a device or a pipe, or has been put in its place.
+    partial: Option<PathBuf>,
+    keep: bool,
+}
+
+/// A new file for `path`, under another name until [`Place::put`]. `path` itself when it is no
+/// regular file.
+///
+/// # Errors
+/// It cannot be created, or is somebody else's link or pipe.
+pub(crate) fn create(path: &Path, mode: u32) -> anyhow::Result<(File, Place)> {
+    let asked = path;
+    let creating = || format!("cannot write {}", asked.display());
+    let (path, is_file) = resolved(path)?;
+    if !is_file {
+        let file = File::options().append(true).open(&path);
+        let file = file.with_context(creating)?;
+        let place = Place {
+            path,
+            partial: None,
+            keep: false,
+        };
+        return Ok((file, place));
+    }
+    let partial = partial(&path, std::process::id() as i32);
+    // Never through a link: others may write to the directory.
+    let file = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(OWNER_ONLY)
+        .open(&partial)
+        .with_context(creating)?;
+    let place = Place {
+        path,
+        partial: Some(partial),
+        keep: false,
+    };
+    if mode != OWNER_ONLY {
+        let permissions = Permissions::from_mode(mode);
+        file.set_permissions(permissions).with_context(creating)?;
+    }
+    Ok((file, place))
+}
+
+/// A new file that can be read while it is written.
+///
+/// # Errors
+/// As [`create`].
+pub(crate) fn create_in_place(path: &Path, mode: u32) -> anyhow::Result<File> {
+    let (file, place) = create(path, mode)?;
+    place.put()?;
+    Ok(file)
+}
+
+impl Place {
+    /// From now on what is written is kept, also when an error ends the command.
+    pub(crate) fn keep(&mut self) {
+        self.keep = true;
+    }
+
+    /// Neither a device nor a pipe.
+    pub(crate) fn is_file(&self) -> bool {
+        self.partial.is_some()
+    }
+
+    /// The file is whole.
+    ///
+    /// # Errors
+    /// It cannot be renamed; it stays under its other name.
+    pub(crate) fn put(mut self) -> anyhow::Result<()> {
+        match self.partial.take() {
+            Some(partial) => rename(&partial, &self.path),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some(partial) = self.partial.take() else {
+            return;
+        };
+        let done = match self.keep {
+            true => rename(&partial, &self.path),
+            false => {
+                let removing = || format!("removing {}", partial.display());
+                fs::remove_file(&partial).with_context(removing)
+            }
+        };
+        if let Err(e) = done {
+            crate::status::say!("{e:#}");
+        }
+    }
+}
+
+/// Puts what a killed process had begun into its place; `None` when it had written nothing.
+///
+/// # Errors
+/// It cannot be renamed or removed.
+pub(crate) fn complete(path: &Path, writer: i32) -> anyhow::Result<Option<PathBuf>> {
+    let (path, is_file) = resolved(path)?;
+    let partial = partial(&path, writer);
+    let found = match fs::symlink_metadata(&partial) {
+        Ok(found) if is_file && found.is_file() && is_ours(&found) => found,
+        _ => return Ok(None),
+    };
+    if found.len() == 0 {
+        let removing = || format!("removing {}", partial.display());
+        fs::remove_file(&partial).with_context(removing)?;
+        return Ok(None);
+    }
+    rename(&partial, &path)?;
+    Ok(Some(path))
+}
+
+fn rename(partial: &Path, path: &Path) -> anyhow::Result<()> {
+    let renaming = || format!("renaming {} to {}", partial.display(), path.display());
+    fs::rename(partial, path).with_context(renaming)
+}
+
+/// `nf.hop.partial-4711`, after the process that writes it.
+fn partial(path: &Path, writer: i32) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(format!(".partial-{writer}"));
+    name.into()
+}
+
+/// What is to be written, through a link of our own or root's; true for a regular file, there or
+/// not.
+fn resolved(path: &Path) -> anyhow::Result<(PathBuf, bool)> {
+    let shown = path.display();
+    ensure!(
+        path.file_name().is_some(),
+        "{shown} is not the name of a file"
+    );
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok((path.to_owned(), true)),
+        Err(e) => return Err(e).with_context(|| shown.to_string()),
+    };
+    let kind = found.file_type();
+    if kind.is_file() {
+        return Ok((path.to_owned(), true));
+    }
+    ensure!(!kind.is_dir(), "{shown} is a directory");
+    ensure!(!kind.is_socket(), "{shown} is a socket");
+    // Anybody may leave these in a directory like /tmp, for root to write to.
+    if !is_ours(&found) {
+        bail!(
+            "{shown} is somebody else's link, pipe or device (user {}): not written to",
+            found.uid()
+        );
+    }
+    let behind = fs::metadata(path).with_context(|| shown.to_string())?;
+    ensure!(!behind.is_dir(), "{shown} is a directory");
+    // /dev/stdout may be a file, but what is open there is not to be replaced.
+    let is_descriptor = path.starts_with("/dev") || path.starts_with("/proc");
+    if !behind.is_file() || is_descriptor {
+        return Ok((path.to_owned(), false));
+    }
+    let path = fs::canonicalize(path).with_context(|| shown.to_string())?;
+    Ok((path, true))
+}
+
+fn is_ours(found: &fs::Metadata) -> bool {
+    found.uid() == 0 || found.uid() == nix::unistd::geteuid().as_raw()
+}
+
+/// Octal permissions, as `chmod` takes them.
+pub(crate) fn parse_mode(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 && mode & OWNER_ONLY == OWNER_ONLY => Ok(mode),
+        _ => Err("octal permissions with those of the owner, such as 0640 or 0644".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn folder(test: &str) -> PathBuf {
+        let name = format!("hopscope-output-{test}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder");
+        folder
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder").flatten();
+        let name = |e: fs::DirEntry| e.file_name().to_string_lossy().into_owned();
+        entries.map(name).collect()
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).expect("there").mode() & 0o777
+    }
+
+    #[test]
+    fn what_was_there_outlives_a_failure() {
+        let folder = folder("failure");
+        let path = folder.join("x.hop");
+        fs::write(&path, "old").expect("written");
+        let (mut file, place) = create(&path, OWNER_ONLY).expect("created");
+        file.write_all(b"new").expect("written");
+        drop(place);
+        assert_eq!(fs::read(&path).expect("there"), b"old");
+        assert_eq!(names(&folder), ["x.hop"]);
+
+        for keep_and_fail in [false, true] {
+            fs::write(&path, "old").expect("written");
+            let (mut file, mut place) = create(&path, 0o644).expect("created");
+            file.write_all(b"new").expect("written");
+            match keep_and_fail {
+                true => {
+                    place.keep();
+                    drop(place);
+                }
+                false => place.put().expect("put"),
+            }
+            assert_eq!(fs::read(&path).expect("there"), b"new");
+            assert_eq!((mode(&path), names(&folder).len()), (0o644, 1));
+        }
+        let (_, place) = create(&path, OWNER_ONLY).expect("created");
+        place.put().expect("put");
+        assert_eq!(mode(&path), 0o600);
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn devices_and_links_stay_what_they_are() {
+        let (mut null, place) = create(Path::new("/dev/null"), OWNER_ONLY).expect("opened");
+        null.write_all(b"x").expect("written");
+        assert!(!place.is_file());
+        drop(place);
+        let null = fs::metadata("/dev/null").expect("there still");
+        assert!(null.file_type().is_char_device());
+
+        let folder = folder("links");
+        let (real, link) = (folder.join("real"), folder.join("link"));
+        fs::write(&real, "old").expect("written");
+        std::os::unix::fs::symlink("real", &link).expect("linked");
+        let (_, place) = create(&link, OWNER_ONLY).expect("created");
+        place.put().expect("put");
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(fs::read(&real).expect("there"), b"");
+        assert!(create(&folder, OWNER_ONLY).is_err());
+
+        // Another user's file of the same name is not followed, and not written to.
+        let taken = partial(&real, std::process::id() as i32);
+        std::os::unix::fs::symlink("victim", &taken).expect("linked");
+        assert!(create(&real, OWNER_ONLY).is_err());
+        assert!(!folder.join("victim").exists());
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn what_a_killed_process_began_is_completed_once_it_holds_something() {
+        let folder = folder("killed");
+        let path = folder.join("x.hop");
+        fs::write(&path, "old").expect("written");
+        fs::write(partial(&path, 7), "").expect("written");
+        assert_eq!(complete(&path, 7).expect("looked at"), None);
+        fs::write(partial(&path, 7), "new").expect("written");
+        assert_eq!(complete(&path, 8).expect("looked at"), None);
+        let completed = complete(&path, 7).expect("renamed");
+        assert_eq!(completed.as_deref(), Some(&*path));
+        assert_eq!(
+            (fs::read(&path).expect("there"), names(&folder).len()),
+            (b"new".into(), 1)
+        );
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn modes_are_octal_and_let_the_owner_write() {
+        assert_eq!(parse_mode("0644"), Ok(0o644));
+        assert_eq!(parse_mode("600"), Ok(0o600));
+        for wrong in ["", "9", "044", "4755", "rw"] {
+            assert!(parse_mode(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Which memory of a process may refer to copies: where a stack or a saved context can lie.
+use super::maps::Mapping;
+use super::table::PatchTable;
+use crate::attach::StoppedProcess;
+use crate::attach::write_track::Pages;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+/// What of a mapping is searched; `None`: nothing can be suspended there.
+pub(super) fn pages(m: &Mapping, ours: &[Range<u64>]) -> Option<Pages> {
+    if !m.readable || is_of_the_kernel(&m.name) || is_a_device(&m.name) {
+        return None;
+    }
+    if ours
+        .iter()
+        .any(|o| o.start <= m.range.start && m.range.end <= o.end)
+    {
+        return None;
+    }
+    match m {
+        Mapping { writable: true, .. } => Some(Pages::All),
+        // Written while it was writable, and protected since. Code holds no saved contexts; what
+        // is shared and cannot be written here is written by others, or through another mapping.
+        Mapping {
+            shared: false,
+            executable: false,
+            ..
+        } => Some(Pages::Anonymous),
+        _ => None,
+    }
+}
+
+fn is_of_the_kernel(name: &str) -> bool {
+    ["[vvar", "[vdso]", "[vsyscall]", "[uprobes]"]
+        .iter()
+        .any(|n| name.starts_with(n))
+}
+
+/// Registers and rings of devices: no memory that a thread runs on, and reading may have effects.
+fn is_a_device(name: &str) -> bool {
+    const MEMORY: [&str; 3] = ["/dev/shm/", "/dev/zero", "/dev/hugepages"];
+    let device = ["/dev/", "/sys/", "/proc/", "anon_inode:"];
+    device.iter().any(|d| name.starts_with(d)) && !MEMORY.iter().any(|m| name.starts_with(m))
+}
+
+/// Everything that recordings have mapped: the copies refer to each other.
+pub(super) fn ours(tables: &[&PatchTable]) -> Vec<Range<u64>> {
+    let areas = tables.iter().flat_map(|t| {
+        let data = [t.header, t.contexts, t.pool];
+        t.segments.iter().copied().chain(data)
+    });
+    areas
+        .filter(|a| a.len > 0)
+        .map(|a| a.at..a.at.saturating_add(a.len))
+        .collect()
+}
+
+/// Below its stack pointer and the red zone a thread's own stack holds old return addresses that
+/// mean nothing. Only of stacks that libc or the kernel gave to the thread: another one may lie
+/// anywhere in a larger mapping, with suspended stacks below it.
+pub(super) fn dead_zones(stopped: &StoppedProcess, mappings: &[Mapping]) -> Vec<Range<u64>> {
+    let pid = stopped.pid();
+    let threads: Vec<(i32, u64, u64)> = stopped
+        .tids()
+        .into_iter()
+        .map(|tid| (tid, stopped.regs(tid).rsp, stopped.regs(tid).fs_base))
+        .collect();
+    let mut used: Vec<u64> = threads.iter().flat_map(|&(_, rsp, fs)| [rsp, fs]).collect();
+    used.sort_unstable();
+    let mut zones = Vec::new();
+    for (tid, rsp, fs_base) in threads {
+        let after = mappings.partition_point(|m| m.range.start <= rsp);
+        let Some(m) = after.checked_sub(1).map(|i| &mappings[i]) else {
+            continue;
+        };
+        if rsp >= m.range.end {
+            continue;
+        }
+        let bottom = if tid == pid && m.name == "[stack]" {
+            Some(m.range.start)
+        } else if rsp < fs_base && m.range.contains(&fs_base) {
+            // The thread control block lies at the top of the stack that libc made for it.
+            let below = after.checked_sub(2).map(|i| &mappings[i]);
+            let guarded = below.is_some_and(|b| b.range.end == m.range.start && !b.readable);
+            match guarded {
+                true => Some(m.range.start),
+                false => guard_below(pid, m.range.start, rsp),
+            }
+        } else {
+            None
+        };
+        let Some(bottom) = bottom else { continue };
+        let zone = bottom..rsp.saturating_sub(RED_ZONE).max(bottom) & !7;
+        let first = used.partition_point(|at| *at < zone.start);
+        let shared = used.get(first).is_some_and(|at| zone.contains(at));
+        if !zone.is_empty() && !shared {
+            zones.push(zone);
+        }
+    }
+    zones.sort_by_key(|z| z.start);
+    zones
+}
+
+const RED_ZONE: u64 = 128;
+const PAGE: u64 = 4096;
+/// Bit 58 of a pagemap entry: part of a guard region, with which later libcs guard stacks.
+const GUARD: u64 = 1 << 58;
+/// More than a stack is looked for no guard.
+const STACK_AT_MOST: u64 = 64 << 20;
+
+fn guard_below(pid: i32, start: u64, rsp: u64) -> Option<u64> {
+    let first = start.max(rsp.saturating_sub(STACK_AT_MOST)) / PAGE;
+    let mut entries = vec![0u8; (rsp / PAGE).checked_sub(first)? as usize * 8];
+    let pagemap = File::open(format!("/proc/{pid}/pagemap")).ok()?;
+    pagemap.read_exact_at(&mut entries, first * 8).ok()?;
+    let guard = entries
+        .chunks_exact(8)
+        .rposition(|entry| u64::from_le_bytes(entry.try_into().expect("8 bytes")) & GUARD != 0)?;
+    Some((first + guard as u64 + 1) * PAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::maps::parse;
+    use super::*;
+
+    fn pages_of(line: &str) -> Option<Pages> {
+        pages(&parse(line)[0], std::slice::from_ref(&(0x7000..0x9000)))
+    }
+
+    #[test]
+    fn memory_that_a_thread_can_run_on_is_searched() {
+        for line in [
+            "1000-3000 rw-p 00000000 00:00 0",
+            "1000-3000 rwxp 00000000 00:00 0 [stack]",
+            "1000-3000 rw-s 00000000 00:05 77 /memfd:stacks (deleted)",
+            "1000-3000 rw-s 00000000 00:01 7 /dev/zero (deleted)",
+            "1000-3000 rw-s 00000000 00:01 7 /dev/hugepages/rtemap_0",
+            "1000-3000 rw-s 00000000 00:01 7 /var/lib/db",
+            "1000-3000 rw-s 00000000 00:01 7 /SYSV00000000 (deleted)",
+        ] {
+            assert_eq!(pages_of(line), Some(Pages::All), "{line}");
+        }
+        let read_only = "1000-3000 r--p 00000000 00:01 7 /lib/a.so";
+        assert_eq!(pages_of(read_only), Some(Pages::Anonymous));
+    }
+
+    #[test]
+    fn devices_code_and_our_own_are_not() {
+        for line in [
+            "1000-3000 rw-s 00000000 00:05 77 /dev/uio0",
+            "1000-3000 rw-s 00000000 00:05 77 anon_inode:[vfio-device]",
+            "1000-3000 r-xp 00000000 00:01 7 /lib/a.so",
+            "1000-3000 ---p 00000000 00:00 0",
+            "1000-3000 r--p 00000000 00:00 0 [vvar]",
+            "7000-8000 rw-s 00000000 00:01 9 /memfd:hopscope-rings (deleted)",
+        ] {
+            assert_eq!(pages_of(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn zones_end_where_they_say() {
+        let zones = [10..20, 30..40];
+        let inside: Vec<u64> = (0..50)
+            .filter(|at| super::super::pages::contain(&zones, *at))
+            .collect();
+        assert_eq!(inside, (10..20).chain(30..40).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,83 @@
+//! What a table may say. It lies in memory of the process that it is about, which may write anything
+//! into it; whoever undoes a recording reads it with more rights than that process has. Sizes are
+//! bounded before anything of that size is allocated, and what is attached keeps to the same bounds.
+use super::{Area, PatchTable, TableError};
+use crate::live::maps::USER_END;
+use crate::live::patch;
+use hopscope_event::layout::{CONTEXTS_MAX, Context, PAGE, pool_bytes};
+use std::ops::RangeInclusive;
+
+/// Of JSON. A function takes about 400 bytes.
+pub const TABLE_BYTES_AT_MOST: u64 = 256 << 20;
+/// All copies together; the jumps to them reach 2 GiB.
+const CODE_BYTES_AT_MOST: u64 = 1 << 30;
+/// One for all modules within reach of each other.
+const SEGMENTS_AT_MOST: usize = 256;
+/// Records of a ring, as `--buffer` takes them: 256 bytes to 1 GiB.
+const RING_RECORDS_LOG2: RangeInclusive<u32> = 4..=26;
+/// What is read and written when entries change: the pages that hold them, at least.
+const PATCHED_BYTES_AT_MOST: u64 = 1 << 30;
+const JUMP: u8 = 0xe9;
+const JUMP_BYTES: u64 = 5;
+
+impl PatchTable {
+    /// # Errors
+    /// What the table says that no recorder writes.
+    pub(in crate::live) fn check(&self) -> Result<(), TableError> {
+        let damaged = |what: &str| Err(TableError::Damaged(what.to_owned()));
+        let data = [self.header, self.contexts, self.pool];
+        if !self.segments.iter().chain(&data).all(is_possible) {
+            return damaged("an area that no process can have");
+        }
+        let few = self.segments.len() <= SEGMENTS_AT_MOST;
+        if !few || self.segments.iter().map(|s| s.len).sum::<u64>() > CODE_BYTES_AT_MOST {
+            return damaged("more copies than fit beside one program (1 GiB)");
+        }
+        let contexts = self.pool_contexts as usize;
+        let spare = (CONTEXTS_MAX + 1) * size_of::<Context>();
+        if contexts > CONTEXTS_MAX || self.contexts.len > spare.next_multiple_of(PAGE) as u64 {
+            return damaged("more rings than there can be");
+        }
+        let log2 = self.ring_records_log2;
+        if self.pool.len > 0
+            && (!RING_RECORDS_LOG2.contains(&log2)
+                || self.pool.len != pool_bytes(contexts, log2) as u64)
+        {
+            return damaged("rings of another size than their memory");
+        }
+        if !self.patches.iter().all(|p| self.segment_of(p).is_some()) {
+            return damaged("an entry that does not lead to a copy");
+        }
+        let apart = |w: &[super::Patch]| w[1].at - w[0].at >= JUMP_BYTES;
+        let ascending = self.patches.is_sorted_by_key(|p| p.at);
+        if !ascending || !self.patches.windows(2).all(apart) {
+            return damaged("entries that overlap");
+        }
+        let patched: u64 = patch::runs(&self.patches)
+            .into_iter()
+            .map(patch::run_bytes)
+            .sum();
+        if patched > PATCHED_BYTES_AT_MOST {
+            return damaged("more code to be patched than a program has (1 GiB)");
+        }
+        Ok(())
+    }
+
+    /// The segment that the jump of an entry leads into.
+    pub(in crate::live) fn segment_of(&self, patch: &super::Patch) -> Option<&Area> {
+        let [JUMP, distance @ ..] = patch.replaced else {
+            return None;
+        };
+        let next = patch
+            .at
+            .checked_add(JUMP_BYTES)
+            .filter(|end| *end <= USER_END)?;
+        let to = next.checked_add_signed(i32::from_le_bytes(distance).into())?;
+        self.segments.iter().find(|s| s.contains(to))
+    }
+}
+
+fn is_possible(area: &Area) -> bool {
+    let end = area.at.checked_add(area.len);
+    area.at.is_multiple_of(PAGE as u64) && end.is_some_and(|end| end <= USER_END)
+}

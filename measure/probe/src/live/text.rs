@@ -1,0 +1,117 @@
+//! Gives the memory of text pages back that were changed and are now what their file says: a page
+//! once written stays the process's own copy, whatever it holds.
+use super::error::LiveError;
+use super::maps::{self, Mapping};
+use super::pages::{self, PAGE};
+use super::table::Patch;
+use crate::attach::memory::TargetMemory;
+use crate::attach::write_track::Pages;
+use crate::attach::{self, StoppedProcess};
+use nix::libc;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+/// What is looked at together, and how much of it in one stop of one thread: about a millisecond.
+const WINDOW: u64 = 512 << 10;
+const CALLS_A_STOP: usize = 16;
+const WINDOWS_A_STOP: usize = 4;
+
+/// Bytes given back, and the longest stop of the main thread for it. Only pages of `patches`, only
+/// where a file is mapped that the process cannot write there, and only when every byte is equal.
+pub(super) fn give_back(
+    pid: i32,
+    memory: &TargetMemory,
+    patches: &[Patch],
+) -> Result<(u64, Duration), LiveError> {
+    let mut ours: Vec<u64> = patches.iter().flat_map(|p| [p.at, p.at + 4]).collect();
+    ours.iter_mut().for_each(|at| *at &= !(PAGE - 1));
+    ours.dedup();
+    let mut windows: Vec<&[u64]> = ours.chunk_by(|a, b| a / WINDOW == b / WINDOW).collect();
+    let (mut given, mut longest) = (0, Duration::ZERO);
+    while !windows.is_empty() {
+        let mut one = attach::stop_one(pid)?;
+        let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"));
+        let mut done = 0;
+        let result = mappings.and_then(|mappings| {
+            let mut calls = 0;
+            for window in windows.iter().take(WINDOWS_A_STOP) {
+                if calls >= CALLS_A_STOP {
+                    break;
+                }
+                done += 1;
+                for run in unchanged(pid, memory, &mappings, window)? {
+                    calls += 1;
+                    given += drop_copies(&mut one, &run)?;
+                }
+            }
+            Ok(())
+        });
+        longest = longest.max(one.resume()?.pause());
+        result?;
+        windows.drain(..done);
+    }
+    Ok((given, longest))
+}
+
+/// Runs that hold pages of `window`, all equal to the file's, and else only what was never copied.
+fn unchanged(
+    pid: i32,
+    memory: &TargetMemory,
+    mappings: &[Mapping],
+    window: &[u64],
+) -> Result<Vec<Range<u64>>, LiveError> {
+    let mut runs = Vec::new();
+    let (first, last) = (window[0], window[window.len() - 1] + PAGE);
+    let around = |m: &&Mapping| m.range.start < last && first < m.range.end;
+    for m in mappings.iter().filter(around) {
+        if m.writable || m.shared || !m.readable || m.inode == 0 {
+            continue;
+        }
+        let path = format!(
+            "/proc/{pid}/map_files/{:x}-{:x}",
+            m.range.start, m.range.end
+        );
+        let Ok(file) = File::open(path) else {
+            continue;
+        };
+        let range = first.max(m.range.start)..last.min(m.range.end);
+        let copied = pages::resident(pid, &range, Pages::Anonymous)?.unwrap_or_default();
+        let copied = copied.iter().flat_map(|r| r.clone().step_by(PAGE as usize));
+        let mut run: Option<Range<u64>> = None;
+        for at in copied {
+            let wanted = window.binary_search(&at).is_ok();
+            let offset = m.offset + (at - m.range.start);
+            if wanted && is_as_in(&file, offset, memory, at) {
+                let start = run.as_ref().map_or(at, |r| r.start);
+                run = Some(start..at + PAGE);
+            } else {
+                // Changed by others: it must stay.
+                runs.extend(run.take());
+            }
+        }
+        runs.extend(run);
+    }
+    Ok(runs)
+}
+
+fn is_as_in(file: &File, offset: u64, memory: &TargetMemory, at: u64) -> bool {
+    let (mut wanted, mut now) = ([0u8; PAGE as usize], [0u8; PAGE as usize]);
+    // The last page of a file is shorter; its rest is zero.
+    let mut len = 0;
+    while let Ok(n @ 1..) = file.read_at(&mut wanted[len..], offset + len as u64) {
+        len += n;
+    }
+    len > 0 && memory.read(at, &mut now).is_ok() && wanted == now
+}
+
+/// The next access reads the file's page again. Locked memory stays (EINVAL): then it is wanted.
+fn drop_copies(one: &mut StoppedProcess, run: &Range<u64>) -> Result<u64, LiveError> {
+    let len = run.end - run.start;
+    let args = [run.start, len, libc::MADV_DONTNEED as u64, 0, 0, 0];
+    match one.remote_call(libc::SYS_madvise, args)? {
+        0 => Ok(len),
+        _ => Ok(0),
+    }
+}

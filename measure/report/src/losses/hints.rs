@@ -1,0 +1,93 @@
+//! What would lose less, where much was lost.
+use crate::recording::{Names, Recording};
+use crate::units::{grouped, share};
+use hopscope_analyze::Outcome;
+use hopscope_event::FunctionId;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// Much: more than one record in so many.
+const LOST_ONE_IN: u64 = 100;
+/// Functions that are named, and the least part of all records that each has made.
+const NAMED: usize = 5;
+const RECORDS_ONE_IN: u64 = 50;
+/// Largest ring that `record --buffer` takes.
+const RING_MAX_BYTES: u64 = 1 << 30;
+const RECORD_BYTES: u64 = 16;
+
+#[derive(Default, Clone, Copy)]
+struct Made {
+    records: u64,
+    own_ticks: i128,
+}
+
+pub(super) fn write(
+    out: &mut impl Write,
+    recording: &Recording<'_>,
+    names: &Names<'_>,
+    outcome: &Outcome,
+) -> io::Result<()> {
+    let o = &outcome.oddities;
+    if o.lost == 0 || o.lost * LOST_ONE_IN < o.records + o.lost {
+        return Ok(());
+    }
+    let mut functions: BTreeMap<FunctionId, Made> = BTreeMap::new();
+    let mut all = Made::default();
+    for node in outcome.tree.nodes() {
+        let made = functions.entry(node.function).or_default();
+        let own = crate::tree::own(node, outcome.correction.as_ref()).max(0);
+        for made in [made, &mut all] {
+            made.records += node.entries + node.calls;
+            made.own_ticks += own;
+        }
+    }
+    let mut most: Vec<(FunctionId, Made)> = functions.into_iter().collect();
+    most.retain(|(_, made)| made.records * RECORDS_ONE_IN >= all.records);
+    // Most records for the time that they tell of.
+    let density = |made: &Made| made.records as f64 / (made.own_ticks.max(1) as f64);
+    most.sort_by(|a, b| density(&b.1).total_cmp(&density(&a.1)));
+    most.truncate(NAMED);
+    // As few as leave a fifth of the records.
+    let mut records = 0;
+    let enough = most.iter().position(|(_, made)| {
+        records += made.records;
+        records * 5 >= all.records * 4
+    });
+    most.truncate(enough.map_or(NAMED, |at| at + 1));
+    if !most.is_empty() {
+        let mut left_out = Made::default();
+        for (_, made) in &most {
+            left_out.records += made.records;
+            left_out.own_ticks += made.own_ticks;
+        }
+        let patterns = most
+            .iter()
+            .map(|(f, _)| format!("-x '{}'", names.qualified(*f)));
+        writeln!(
+            out,
+            "{:>14}  {}: {} of the records, {} of all own time",
+            "without",
+            patterns.collect::<Vec<_>>().join(" "),
+            share(left_out.records.into(), all.records.into()),
+            share(left_out.own_ticks, all.own_ticks)
+        )?;
+    }
+    let ring_records = recording.meta.ring_records;
+    let needed = (ring_records + outcome.lost_at_once_max) * RECORD_BYTES;
+    let needed = needed.next_power_of_two();
+    match needed <= RING_MAX_BYTES {
+        true => writeln!(
+            out,
+            "{:>14}  --buffer {}M would have held the most that was lost at once: {} records",
+            "or",
+            (needed >> 20).max(1),
+            grouped(outcome.lost_at_once_max)
+        ),
+        false => writeln!(
+            out,
+            "{:>14}  no --buffer would have held the most that was lost at once: {} records",
+            "and",
+            grouped(outcome.lost_at_once_max)
+        ),
+    }
+}

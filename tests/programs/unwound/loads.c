@@ -1,0 +1,23 @@
+/* Plain C that loads argv[1] on a line of input, and calls it on the next. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+__attribute__((noinline)) int through(int (*f)(int)) { return f(41) + 1; }
+
+int main(int argc, char **argv)
+{
+	char line[16];
+	const char *ready = getenv("READY_FILE");
+	if (argc < 2 || (ready && fclose(fopen(ready, "w"))))
+		return 2;
+	if (!fgets(line, sizeof line, stdin))
+		return 3;
+	void *plug_in = dlopen(argv[1], RTLD_NOW);
+	if (!plug_in)
+		return 4;
+	int (*call_back)(int (*)(int (*)(int))) = dlsym(plug_in, "call_back");
+	if (!call_back || !fgets(line, sizeof line, stdin))
+		return 5;
+	return call_back(through) == 41 ? 0 : 6;
+}

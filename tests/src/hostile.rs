@@ -1,0 +1,126 @@
+//! Processes of other users that use root's hopscope against the machine, and kernels that forbid
+//! what it does.
+use crate::recording::{Report, command};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::run;
+use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin, scratch};
+use nix::sys::signal::Signal;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+/// As measure/probe/src/attach/fault.rs has it.
+const FORCED_WRITE: &str = "100";
+const RESTORING: &str = "18";
+
+pub(crate) fn register(suite: &mut Suite) {
+    use Requirement::{Gcc, Root};
+    suite.case("hostile::handed_memfd", &[Gcc, Root], handed_memfd);
+    suite.case("hostile::huge_table", &[Gcc, Root], huge_table);
+    suite.case("hostile::no_forced_writes", &[Gcc], no_forced_writes);
+    suite.case(
+        "hostile::no_forced_writes_at_the_start_of_a_command",
+        &[Gcc],
+        no_forced_writes_command,
+    );
+}
+
+/// What an unprivileged process wrote into a memfd changes no process that was handed it.
+fn handed_memfd() -> Result<()> {
+    let program = compile_c(&["hostile/handed.c"], &["-O1"])?;
+    let mut start = Command::new(program);
+    let mut process = Target::spawn(start.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
+    let pid = process.pid().to_string();
+    let out = hopscope(&["detach", "-p", &pid])?;
+    let mut stdin = process.child().stdin.take().context("stdin")?;
+    let stdout = process.child().stdout.take().context("stdout")?;
+    let mut answer = String::new();
+    stdin.write_all(b"\n")?;
+    BufReader::new(stdout).read_line(&mut answer)?;
+    ensure!(answer.trim() == "1", "its code was changed: {out:?}");
+    let out = out.expect_code(2)?;
+    ensure!(out.stderr.contains("was not attached to"), "{out:?}");
+    // Nor does it keep the process from being measured.
+    let file = scratch().join("out.hop");
+    let dry = run(command(process.pid(), &["main"], &file).arg("--dry-run"))?;
+    ensure!(!dry.stderr.contains("still carries"), "{dry:?}");
+    Ok(())
+}
+
+fn steady() -> Result<Target> {
+    let program = compile_c(&["steady.c"], &["-O2"])?;
+    Target::spawn(Command::new(program).stdout(Stdio::piped()))
+}
+
+/// It found every sum right until it was asked to end.
+fn unharmed(target: Target) -> Result<()> {
+    target.signal(Signal::SIGTERM)?;
+    let out = target.output()?;
+    let said = String::from_utf8_lossy(&out.stdout);
+    ensure!(
+        out.status.success() && said.contains("steady: 0 wrong"),
+        "the target: {} {said}",
+        out.status
+    );
+    Ok(())
+}
+
+/// Another user's process claims a table larger than any memory: the guardian restores its own
+/// target, and `detach` says what is wrong with the other.
+fn huge_table() -> Result<()> {
+    let program = compile_c(&["hostile/bomb.c"], &["-O1"])?;
+    let mut start = Command::new("setpriv");
+    start.args(["--reuid=65534", "--clear-groups"]).arg(program);
+    // Where it may write its ready file.
+    let directory = std::env::temp_dir().join(format!("hopscope-bomb-{}", std::process::id()));
+    std::fs::create_dir_all(&directory)?;
+    nix::unistd::chown(&directory, Some(65534.into()), None)?;
+    let ready = directory.join("ready");
+    let bomb = Target::spawn_with_ready_file(start.env("READY_FILE", &ready), &ready)?;
+    std::fs::remove_dir_all(&directory)?;
+
+    let target = steady()?;
+    let file = scratch().join("killed.hop");
+    let mut record = command(target.pid(), &["steady_mix"], &file);
+    record
+        .args(["-d", "20ms"])
+        .env("HOPSCOPE_FAULT_POINT", RESTORING);
+    let out = run(&mut record)?.expect_code(2)?;
+    ensure!(out.stdout.contains("1 functions put back"), "{out:?}");
+
+    let pid = bomb.pid().to_string();
+    let out = hopscope(&["detach", "-p", &pid])?.expect_code(2)?;
+    ensure!(out.stderr.contains("bytes of table announced"), "{out:?}");
+    unharmed(target)
+}
+
+/// Where `/proc/PID/mem` writes no code (`proc_mem.force_override=never`), the tracer does.
+fn no_forced_writes() -> Result<()> {
+    let target = steady()?;
+    let file = scratch().join("poked.hop");
+    let mut record = command(target.pid(), &["steady_mix"], &file);
+    record
+        .args(["-d", "50ms"])
+        .env("HOPSCOPE_FAILURE_POINT", FORCED_WRITE);
+    run(&mut record)?.expect_code(0)?;
+    let report = Report::read(&file)?;
+    ensure!(report.functions["steady_mix"]["entries"] > 0);
+    report.expect_balanced()?;
+    let detach = hopscope(&["detach", "-p", &target.pid().to_string()])?.expect_code(0)?;
+    ensure!(detach.stderr.contains("carries no probes"), "{detach:?}");
+    unharmed(target)
+}
+
+fn no_forced_writes_command() -> Result<()> {
+    let file = scratch().join("poked.hop");
+    let mut record = Command::new(hopscope_bin());
+    record
+        .args(["record", "--no-calibration", "-f", "called_once", "-o"])
+        .arg(&file)
+        .arg("--")
+        .arg(compile_c(&["hostile/once.c"], &["-O1"])?)
+        .env("HOPSCOPE_FAILURE_POINT", FORCED_WRITE);
+    run(&mut record)?.expect_code(0)?;
+    let report = Report::read(&file)?;
+    ensure!(report.functions["called_once"]["entries"] == 1);
+    Ok(())
+}

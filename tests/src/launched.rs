@@ -1,0 +1,71 @@
+//! Commands that hopscope starts itself, from their first call on, and programs that become others.
+use crate::called::{self, CALLS, Called};
+use crate::recording::{Recording, Report};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::{Requirement, Suite, hopscope_bin, scratch};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+pub(crate) fn register(suite: &mut Suite) {
+    let gcc = &[Requirement::Gcc];
+    suite.case("launched::dynamic", gcc, || measured("gcc", &[]));
+    suite.case("launched::static_glibc", gcc, || {
+        measured("gcc", &["-static"])
+    });
+    suite.case("launched::static_pie_glibc", gcc, || {
+        measured("gcc", &["-static-pie"])
+    });
+    suite.case("launched::static_musl", &[Requirement::Musl], || {
+        measured("musl-gcc", &["-static"])
+    });
+    suite.case("launched::exec_is_no_exit", gcc, exec);
+}
+
+/// Each call is there, the command's exit code is passed on.
+fn measured(compiler: &'static str, flags: &[&str]) -> Result<()> {
+    let program = called::build(compiler, flags)?;
+    let file = scratch().join("launched.hop");
+    let mut record = Command::new(hopscope_bin());
+    record.args(["record", "--no-calibration", "-f", "work", "-o"]);
+    record.arg(&file).arg("--").arg(program);
+    record.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = record.stderr(Stdio::piped()).spawn()?;
+    let mut to = child.stdin.take().context("was piped")?;
+    writeln!(to, "{CALLS}")?;
+    drop(to);
+    let done = child.wait_with_output()?;
+    let (out, err) = (
+        String::from_utf8_lossy(&done.stdout),
+        String::from_utf8_lossy(&done.stderr),
+    );
+    ensure!(done.status.success(), "{}: {err}", done.status);
+    ensure!(out.contains(&format!("{CALLS} right")), "{out}");
+    let report = Report::read(&file)?;
+    report.expect_whole()?;
+    let entries = report.entries("work");
+    ensure!(entries == CALLS, "{entries} calls");
+    Ok(())
+}
+
+/// The process runs on: it is not said to have exited.
+fn exec() -> Result<()> {
+    let mut called = Called::start(&[])?;
+    let file = scratch().join("exec.hop");
+    let recording = Recording::start(called.pid(), &["work"], &file)?;
+    called.program.call()?;
+    called.program.tell("-1")?;
+    let summary = recording.finished()?;
+    let (ended, notes) = (&summary["ended_because"], summary["notes"].to_string());
+    ensure!(
+        ended.as_str().is_some_and(|e| e.contains("exec")),
+        "{ended}"
+    );
+    let note = format!("process {} has replaced its program", called.pid());
+    ensure!(notes.contains(&note), "{notes}");
+    called.program.tell("here")?;
+    ensure!(called.program.line()? == "here", "`cat` does not answer");
+    called.program.end()?;
+    let report = Report::read(&file)?;
+    ensure!(report.entries("work") == CALLS, "{}", report.summary);
+    Ok(())
+}

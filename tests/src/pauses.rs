@@ -1,0 +1,107 @@
+//! What a summary says of the time for which a target was stopped, and of memory that it may not use.
+use crate::recording::{Recording, Report, command, command_with_buffer, summary};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::run;
+use hopscope_tests::{Requirement, Suite, Target, compile_c, scratch};
+use nix::sys::signal::Signal;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// As in measure/probe/src/attach/fault.rs: in the stop of one thread, by attaching and detaching.
+const FRAME_WRITTEN: &str = "3";
+/// In the stop of all threads, by attaching.
+const STATE_PATCHED: &str = "15";
+/// How long a delayed point takes.
+const DELAY_NS: u64 = 300_000_000;
+
+pub(crate) fn register(suite: &mut Suite) {
+    suite.case("pauses::of_every_stop", &[Requirement::Gcc], every_stop);
+    suite.case(
+        "pauses::rings_under_a_memory_limit",
+        &[Requirement::Gcc, Requirement::MemoryGroup],
+        limited,
+    );
+}
+
+fn workers(threads: usize) -> Result<Command> {
+    let mut command = Command::new(compile_c(&["pauses/workers.c"], &["-O1", "-pthread"])?);
+    command.arg(threads.to_string());
+    Ok(command)
+}
+
+/// Whatever keeps the recorder waiting while a thread is stopped, in whichever stop: it is told.
+fn every_stop() -> Result<()> {
+    let ready = scratch().join("workers.ready");
+    let target = Target::spawn_with_ready_file(workers(1)?.arg(&ready), &ready)?;
+    for (point, at_detach) in [(FRAME_WRITTEN, true), (STATE_PATCHED, false)] {
+        let mut record = command(
+            target.pid(),
+            &["workers*!work"],
+            &scratch().join("stops.hop"),
+        );
+        record
+            .args(["-d", "20ms"])
+            .env("HOPSCOPE_DELAY_POINT", point);
+        let said = summary(&run(&mut record)?.expect_code(0)?.stdout)?;
+        for (phase, delayed) in [("attach", true), ("detach", at_detach)] {
+            let stops = &said["stops"][phase][0];
+            let ns = |name: &str| stops[name].as_u64().context("a number");
+            let (longest, sum) = (ns("longest_ns")?, ns("sum_ns")?);
+            ensure!(said[format!("{phase}_pause_ns")][0] == longest, "{said}");
+            ensure!(!delayed || longest >= DELAY_NS, "{phase}, {point}: {stops}");
+            ensure!(sum >= longest && ns("threads")? == 2, "{phase}: {stops}");
+        }
+    }
+    Ok(())
+}
+
+/// A control group of memory, which goes with this.
+struct Group(PathBuf);
+
+impl Group {
+    fn new(limit: u64) -> Result<Group> {
+        let name = format!("hopscope-test-{}", std::process::id());
+        let group = Group(Path::new("/sys/fs/cgroup/memory").join(name));
+        std::fs::create_dir(&group.0)?;
+        group.write("memory.limit_in_bytes", limit)?;
+        Ok(group)
+    }
+
+    fn write(&self, file: &str, value: u64) -> Result<()> {
+        let path = self.0.join(file);
+        std::fs::write(&path, value.to_string()).with_context(|| path.display().to_string())
+    }
+
+    fn read(&self, file: &str) -> Result<u64> {
+        Ok(std::fs::read_to_string(self.0.join(file))?.trim().parse()?)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// Rings of 60 threads are four times what the target may use.
+fn limited() -> Result<()> {
+    const LIMIT: u64 = 32 << 20;
+    let group = Group::new(LIMIT)?;
+    let ready = scratch().join("workers.ready");
+    let target = Target::spawn_with_ready_file(workers(60)?.arg(&ready), &ready)?;
+    group.write("cgroup.procs", target.pid() as u64)?;
+    let file = scratch().join("limited.hop");
+    let pattern = ["workers*!work"];
+    let record = command_with_buffer(target.pid(), &pattern, &file, "2M");
+    let recording = Recording::start_command(record, &file)?;
+    target.signal(Signal::SIGUSR1)?;
+    let status = target.wait()?;
+    let said = recording.finished()?;
+    ensure!(status.success(), "the target: {status}; {said}");
+    let number = |name: &str| said[name].as_u64();
+    ensure!(number("calls_unmeasured") == Some(0), "{said}");
+    ensure!(number("threads_measured") == Some(60), "{said}");
+    let failed = group.read("memory.failcnt")?;
+    ensure!(failed == 0, "{failed} times at its limit");
+    Report::read(&file)?.expect_balanced()
+}

@@ -1,0 +1,100 @@
+//! Exceptions and the ends of threads pass through plain C as they did before: what they could pass
+//! through is refused, by the name of who does it.
+use crate::recording::{Recording, Report, command};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::{Requirement, Suite, Target, command::run, compile, hopscope, scratch};
+use nix::sys::signal::Signal;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+pub(crate) fn register(suite: &mut Suite) {
+    let gxx = &[Requirement::Gxx, Requirement::Gcc];
+    suite.case("unwound::through_plain_c", gxx, through_plain_c);
+    suite.case("unwound::assumed_not_to_be", gxx, assumed_not_to_be);
+    suite.case("unwound::plug_in_loaded_later", gxx, plug_in_loaded_later);
+}
+
+const SHARED: [&str; 3] = ["-O1", "-fPIC", "-shared"];
+
+fn start() -> Result<Target> {
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
+    let thrower = text(compile("g++", &["unwound/thrower.cpp"], &SHARED)?);
+    let flags = [&SHARED[..], &["-fno-optimize-sibling-calls", &thrower]].concat();
+    let middle = text(compile("gcc", &["unwound/middle.c"], &flags)?);
+    let flags = ["-O1", "-pthread", &middle, &thrower];
+    let program = compile("g++", &["unwound/unwound.cpp"], &flags)?;
+    Target::spawn(Command::new(program).stdout(Stdio::piped()))
+}
+
+fn through_plain_c() -> Result<()> {
+    let target = start()?;
+    let file = scratch().join("unwound.hop");
+    let mut record = command(target.pid(), &["middle-*!*", "libc.so.6!*"], &file);
+    run(record.args(["-d", "200ms"]))?.expect_code(0)?;
+    let report = Report::read(&file)?;
+    let who = [
+        ("through_the_table", "raises exceptions"),
+        ("through_another", "raises exceptions"),
+        ("through_libc", "raises exceptions"),
+        ("waits", "cancels threads"),
+        ("leaves", "threads"),
+        // `qsort` itself only jumps there.
+        ("qsort_r", "raises exceptions"),
+    ];
+    for (name, expected) in who {
+        let reason = report.refused.get(name);
+        let reason = reason.with_context(|| format!("{name} is not refused"))?;
+        ensure!(reason.contains(expected), "{name} is refused: {reason}");
+    }
+    ensure!(
+        report.entries("adds") > 0,
+        "{:?}",
+        report.refused.get("adds")
+    );
+    target.signal(Signal::SIGTERM)?;
+    let out = target.output()?;
+    let said = String::from_utf8_lossy(&out.stdout);
+    ensure!(
+        out.status.success() && said.ends_with(" 0 wrong\n"),
+        "{}: {said}",
+        out.status
+    );
+    Ok(())
+}
+
+/// The user may know better; the recording says that it was so.
+fn assumed_not_to_be() -> Result<()> {
+    let plug_in = compile("g++", &["unwound/plug_in.cpp"], &SHARED)?;
+    let program = compile("gcc", &["unwound/loads.c"], &["-O1", "-rdynamic"])?;
+    let mut start = Command::new(program);
+    let target = Target::spawn(start.arg(plug_in).stdin(Stdio::piped()))?;
+    let file = scratch().join("assumed.hop");
+    let mut record = command(target.pid(), &["loads-*!through"], &file);
+    record.arg("--assume-no-exceptions");
+    let summary = Recording::start_command(record, &file)?.stop()?;
+    let notes = summary["notes"].to_string();
+    ensure!(notes.contains("--assume-no-exceptions"), "{summary}");
+    Ok(())
+}
+
+/// What was safe at the attach is not when a module that raises comes later: the recording ends.
+fn plug_in_loaded_later() -> Result<()> {
+    let plug_in = compile("g++", &["unwound/plug_in.cpp"], &SHARED)?;
+    let program = compile("gcc", &["unwound/loads.c"], &["-O1", "-rdynamic"])?;
+    let mut start = Command::new(program);
+    let mut target = Target::spawn(start.arg(plug_in).stdin(Stdio::piped()))?;
+    let file = scratch().join("later.hop");
+    let mut record = command(target.pid(), &["loads-*!through"], &file);
+    record.stderr(Stdio::piped());
+    let recording = Recording::start_command(record, &file)?;
+    let mut input = target.child().stdin.take().context("its input")?;
+    input.write_all(b"load\n")?;
+    let (code, said) = recording.ended()?;
+    ensure!(code == Some(1), "{code:?}: {said}");
+    let info = hopscope(&["info", file.to_str().context("a path")?])?.expect_code(0)?;
+    ensure!(info.stdout.contains("raises exceptions"), "{}", info.stdout);
+    input.write_all(b"call\n")?;
+    ensure!(target.wait()?.success());
+    Ok(())
+}
