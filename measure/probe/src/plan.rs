@@ -7,6 +7,7 @@ use crate::live::build::Selected;
 use crate::locate::pattern::Pattern;
 use crate::locate::signature::Debug;
 use crate::locate::{self, Image, Lines, LocateError, MappedModule};
+use crate::progress::{self, Phase};
 use crate::recorder::watch::{Watch, mapped_code_kb};
 use crate::relocate::Refusal as WhyNot;
 use crate::relocate::hazards::Hazards;
@@ -46,7 +47,9 @@ pub struct Plan {
 pub struct Item {
     pub id: FunctionId,
     image: Arc<Image>,
-    unit: Unit,
+    /// Of its pieces in the file; the first one begins with its entry.
+    ranges: Box<[Range<u64>]>,
+    red_zone_at_entry: bool,
     bias: u64,
     module: Range<u64>,
     captures: Vec<Capture>,
@@ -74,19 +77,19 @@ pub enum PlanError {
 
 impl Item {
     pub fn selected(&self) -> Selected<'_> {
-        let pieces = self.unit.pieces.iter().map(|p| {
+        let pieces = self.ranges.iter().map(|range| {
             let bytes = self
                 .image
-                .bytes(p.range.clone())
+                .bytes(range.clone())
                 .expect("was decoded from there");
             Piece {
-                svma: p.range.start,
+                svma: range.start,
                 bytes,
             }
         });
         Selected {
             id: self.id,
-            unit: &self.unit,
+            red_zone_at_entry: self.red_zone_at_entry,
             pieces: pieces.collect(),
             bias: self.bias,
             module: self.module.clone(),
@@ -137,7 +140,9 @@ impl Plan {
         let code_kb = mapped_code_kb(pid);
         let modules = locate::mapped_modules(pid)?;
         let mut opened = Vec::new();
+        progress::begin(Phase::Files, modules.len());
         for module in &modules {
+            progress::step(1);
             match self.image(pid, module) {
                 Ok((image, ix)) => opened.push((module, image, ix)),
                 Err(e) => self.refuse_module(module, &e),
@@ -157,6 +162,8 @@ impl Plan {
             }
         };
         let mut items = Vec::new();
+        let functions = images.iter().map(|image| image.functions().len());
+        progress::begin(Phase::Functions, functions.sum());
         let (mut matched, mut excluded) = (0usize, 0usize);
         for (n, (module, image, ix)) in opened.iter().enumerate() {
             let process = ProcessTraits {
@@ -166,6 +173,7 @@ impl Plan {
             };
             let base = basename(&module.path);
             for function in image.functions() {
+                progress::step(1);
                 let Some(wanted) = wanted(selections, base, function) else {
                     continue;
                 };
@@ -197,7 +205,8 @@ impl Plan {
                             captures,
                             id,
                             image: image.clone(),
-                            unit,
+                            ranges: unit.pieces.iter().map(|p| p.range.clone()).collect(),
+                            red_zone_at_entry: unit.red_zone_at_entry,
                             bias: module.bias,
                             module: module.avma_range.clone(),
                         });

@@ -43,11 +43,27 @@ pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
             break;
         }
         fault::point(fault::SEIZED);
-        if std::mem::take(&mut first) {
-            stopped.be_urgent(&seized);
-            stopped.first_interrupt = Instant::now();
+        if !std::mem::take(&mut first) {
+            // They are few, and may be gone soon, with others in their place.
+            stopped.interrupt(&seized)?;
+            continue;
         }
-        stopped.interrupt(&seized)?;
+        // Who sleeps may have to wait for a processor until it can stop: who runs does not wait for it.
+        let runs = |tid: &i32| proc::running_on(pid, *tid).is_some();
+        let (running, asleep): (Vec<i32>, Vec<i32>) = match seized.len() {
+            1 => (Vec::new(), seized),
+            _ => seized.into_iter().partition(runs),
+        };
+        let whose = match running.is_empty() {
+            true => &asleep,
+            false => &running,
+        };
+        stopped.be_urgent(whose);
+        stopped.first_interrupt = Instant::now();
+        let asleep = stopped.interrupt(&asleep);
+        stopped.interrupt(&running)?;
+        asleep?;
+        stopped.first_resumed = running;
     }
     if stopped.threads.is_empty() {
         return Err(AttachError::Exited { pid });

@@ -6,7 +6,7 @@ use super::error::LiveError;
 use super::found;
 use super::patch::{self, Direction, Written};
 use super::reap::{ATTEMPTS_MS, unmap};
-use super::table::{PatchTable, State};
+use super::table::{Patch, PatchTable, State};
 use crate::attach::memory::TargetMemory;
 use crate::attach::{self, fault};
 use std::time::Duration;
@@ -20,7 +20,8 @@ pub enum Origin {
     Arena(u64),
 }
 
-/// Puts the original bytes back where ours still stand.
+/// Puts the original bytes back where ours still stand, part by part, each in a stop of its own. The
+/// longest of them.
 ///
 /// # Errors
 /// Also when the table was read from an arena that this process does not execute.
@@ -28,6 +29,34 @@ pub fn restore(
     pid: i32,
     memory: &TargetMemory,
     table: &PatchTable,
+    origin: Origin,
+) -> Result<(Written, Duration), LiveError> {
+    let threads = attach::proc::threads(pid).map_or(1, |tids| tids.len());
+    let (mut written, mut longest, mut failed) = (Written::default(), Duration::ZERO, None);
+    let mut parts = patch::parts(&table.patches, threads).into_iter().peekable();
+    while let Some(part) = parts.next() {
+        match restore_part(pid, memory, table, part, origin) {
+            Ok((done, pause)) => {
+                written.sites += done.sites;
+                written.left_out.extend(done.left_out);
+                longest = longest.max(pause);
+                if parts.peek().is_some() {
+                    patch::let_run(pause);
+                }
+            }
+            Err(e @ (LiveError::NotExecuted { .. } | LiveError::Attach(_))) => return Err(e),
+            // What can be put back is.
+            Err(e) => drop(failed.get_or_insert(e)),
+        }
+    }
+    failed.map_or(Ok((written, longest)), Err)
+}
+
+fn restore_part(
+    pid: i32,
+    memory: &TargetMemory,
+    table: &PatchTable,
+    part: &[Patch],
     origin: Origin,
 ) -> Result<(Written, Duration), LiveError> {
     let stopped = attach::stop_all(pid)?;
@@ -41,7 +70,7 @@ pub fn restore(
             .any(|f| f.inode == inode && f.executes_all(table)),
     };
     let result = match executes {
-        true => patch::write(&stopped, memory, &table.patches, Direction::Restore),
+        true => patch::write(&stopped, memory, part, Direction::Restore),
         false => Err(LiveError::NotExecuted { pid }),
     };
     fault::point(fault::RESTORED);
