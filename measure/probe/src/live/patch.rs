@@ -28,7 +28,7 @@ pub fn run_bytes(run: &[Patch]) -> u64 {
 }
 
 /// So much is read and written in one stop: about a millisecond.
-const BYTES_A_STOP: u64 = 1 << 20;
+const BYTES_A_STOP: u64 = 512 << 10;
 /// Stopping so many threads takes about as long.
 const THREADS_A_PART: u64 = 32;
 /// Bytes between sites that lie apart cost nothing.
