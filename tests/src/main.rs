@@ -22,6 +22,7 @@ mod guards;
 mod hostile;
 mod house;
 mod launched;
+mod listed;
 mod load_connections;
 mod load_packets;
 mod made;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
     hostile::register(&mut suite);
     house::register(&mut suite);
     launched::register(&mut suite);
+    listed::register(&mut suite);
     load_connections::register(&mut suite);
     load_packets::register(&mut suite);
     netio::register(&mut suite);

@@ -4,6 +4,7 @@ use crate::capture::Capture;
 use crate::capture::parse::{Selection, Wanted};
 use crate::capture::resolve::{CannotCapture, Policy, Subject, resolve};
 use crate::live::build::Selected;
+use crate::locate::module_names::ModuleNames;
 use crate::locate::pattern::Pattern;
 use crate::locate::signature::Debug;
 use crate::locate::{self, Image, Lines, LocateError, MappedModule};
@@ -161,6 +162,9 @@ impl Plan {
                 Some(unwinding)
             }
         };
+        let names = ModuleNames::of_process(pid, &modules);
+        let resolved: Result<Vec<_>, _> = selections.iter().map(|s| s.resolved(&names)).collect();
+        let (selections, left_out) = (&resolved?[..], names.resolve_all(&self.excluded)?);
         let mut items = Vec::new();
         let functions = images.iter().map(|image| image.functions().len());
         progress::begin(Phase::Functions, functions.sum());
@@ -171,13 +175,13 @@ impl Plan {
                 assume_no_exceptions: self.assume_no_exceptions,
                 shadow_stack,
             };
-            let base = basename(&module.path);
+            let (base, path) = (basename(&module.path), module.path.to_string_lossy());
             for function in image.functions() {
                 progress::step(1);
-                let Some(wanted) = wanted(selections, base, function) else {
+                let Some(wanted) = wanted(selections, &path, function) else {
                     continue;
                 };
-                if self.excluded.iter().any(|p| p.matches(base, function)) {
+                if left_out.iter().any(|p| p.matches(&path, function)) {
                     self.left_out.insert((*ix, function.svma));
                     excluded += 1;
                     continue;

@@ -34,6 +34,12 @@ pub struct MappedModule {
     unplaced: Option<String>,
 }
 
+impl MappedModule {
+    pub(super) fn inode(&self) -> u64 {
+        self.inode
+    }
+}
+
 const DELETED: &str = " (deleted)";
 const PAGE: u64 = 4096;
 

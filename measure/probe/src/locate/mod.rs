@@ -12,6 +12,7 @@ mod image;
 mod inflate;
 mod landing_pads;
 mod mapped;
+pub mod module_names;
 mod names;
 mod parts;
 pub mod pattern;

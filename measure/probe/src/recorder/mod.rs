@@ -138,6 +138,7 @@ impl<S: Sink> Recorder<'_, S> {
         let mut buffer = Vec::new();
         for target in &mut self.targets {
             outcome.notes.append(&mut target.installed.notes);
+            outcome.notes.extend(target.not_looked_at());
             if target.runs_another_program() {
                 outcome.notes.push(format!(
                     "process {} has replaced its program (exec): it runs on, and was measured until then",

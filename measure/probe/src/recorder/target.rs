@@ -109,6 +109,11 @@ impl Target {
         self.watch.as_mut()?.look()
     }
 
+    /// Notes on modules that [`Target::may_unwind`] could not look at.
+    pub fn not_looked_at(&self) -> Vec<String> {
+        self.watch.as_ref().map_or(Vec::new(), Watch::not_looked_at)
+    }
+
     /// Visits every ring; returns what the busiest one gained.
     pub fn drain<S: Sink>(
         &mut self,
