@@ -14,6 +14,7 @@ mod captured;
 mod clobber;
 mod command_line;
 mod demo;
+mod detached;
 mod diff;
 mod execution;
 mod export;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
     clobber::register(&mut suite);
     command_line::register(&mut suite);
     demo::register(&mut suite);
+    detached::register(&mut suite);
     diff::register(&mut suite);
     execution::register(&mut suite);
     export::register(&mut suite);

@@ -109,7 +109,7 @@ impl Watcher {
 /// What the target feels beyond what it misses anyway is said, wherever the recorder waits.
 fn felt() -> Result<()> {
     let mut watcher = Watcher::start()?;
-    for point in ["", FRAME_WRITTEN, STATE_PATCHED, RESTORED, CLEARED_GS] {
+    for point in [FRAME_WRITTEN, STATE_PATCHED, RESTORED, CLEARED_GS] {
         let mut why = String::new();
         for _ in 0..ROUNDS {
             why = felt_with_a_delay(&mut watcher, point)?;
@@ -144,17 +144,15 @@ fn felt_with_a_delay(watcher: &mut Watcher, point: &str) -> Result<String> {
         let longest = longest.context("longest_ns")?;
         let (felt, idle) = (ns(felt), ns(idle));
         println!("{phase}, {point:?}: felt {felt} ns, said {longest} ns, otherwise {idle} ns");
-        if felt > longest + idle {
+        // A stop is missing, or the resumed thread waited for a processor: that is not so long.
+        if felt > longest + idle + DELAY_NS / 2 {
             missing.push(format!(
                 "{phase}: {felt} ns felt, {longest} ns said, {idle} ns otherwise"
             ));
         }
     }
     let longest = ns(attach.max(detach));
-    ensure!(
-        point.is_empty() || longest >= DELAY_NS,
-        "{point}: the target felt {longest} ns"
-    );
+    ensure!(longest >= DELAY_NS, "{point}: the target felt {longest} ns");
     Ok(missing.join("; "))
 }
 

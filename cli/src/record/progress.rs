@@ -1,5 +1,4 @@
-//! What a long attach is doing, said while it lasts: one line that changes on a terminal, elsewhere a
-//! line for each phase of one that takes longer than a second.
+//! What a long attach is doing, said while it lasts: one line that changes, on a terminal.
 use hopscope_probe::progress::{self, Phase};
 use nix::sys::signal::SigSet;
 use std::io::{IsTerminal, Write};
@@ -20,15 +19,16 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Nothing is said with `--quiet`.
+    /// Nothing is said with `--quiet`, nor elsewhere than on a terminal.
     pub(super) fn begin() -> Shown {
         let (end, ended) = mpsc::channel::<()>();
-        let wanted = log::max_level() > log::LevelFilter::Error;
+        // Elsewhere somebody counts on what is said: one line for an error.
+        let wanted = log::max_level() > log::LevelFilter::Error && std::io::stderr().is_terminal();
         let show = move || {
             // Who stops the target waits for its signals.
             let _ = SigSet::all().thread_block();
             let stderr = std::io::stderr();
-            let mut line = Line::new(stderr.is_terminal(), stderr);
+            let mut line = Line::new(stderr);
             let started = Instant::now();
             while ended.recv_timeout(BETWEEN) == Err(RecvTimeoutError::Timeout) {
                 if started.elapsed() >= SILENT
@@ -60,35 +60,27 @@ impl Drop for Shown {
 
 /// When nobody reads it there is nobody left to tell.
 struct Line<W: Write> {
-    terminal: bool,
     out: W,
-    /// Said already.
-    last: Option<Phase>,
+    said: bool,
 }
 
 impl<W: Write> Line<W> {
-    fn new(terminal: bool, out: W) -> Line<W> {
-        Line {
-            terminal,
-            out,
-            last: None,
-        }
+    fn new(out: W) -> Line<W> {
+        Line { out, said: false }
     }
 
     fn show(&mut self, (phase, done, all): (Phase, u64, u64)) {
-        let words = phase.words();
-        let line = match self.terminal {
-            true => format!("{CLEAR}hopscope: {words}, {done} of {all}"),
-            false if self.last == Some(phase) => return,
-            false => format!("hopscope: {words}, {all}\n"),
-        };
-        self.last = Some(phase);
-        let _ = self.out.write_all(line.as_bytes());
+        self.said = true;
+        let _ = write!(
+            self.out,
+            "{CLEAR}hopscope: {}, {done} of {all}",
+            phase.words()
+        );
         let _ = self.out.flush();
     }
 
     fn clear(&mut self) {
-        if self.terminal && self.last.is_some() {
+        if self.said {
             let _ = self.out.write_all(CLEAR.as_bytes());
             let _ = self.out.flush();
         }
@@ -99,25 +91,17 @@ impl<W: Write> Line<W> {
 mod tests {
     use super::*;
 
-    fn shown(terminal: bool) -> String {
-        let mut line = Line::new(terminal, Vec::new());
+    #[test]
+    fn one_line_that_is_gone_at_the_end() {
+        let mut line = Line::new(Vec::new());
         line.clear();
         for (phase, done) in [(Phase::Files, 1), (Phase::Copies, 5), (Phase::Copies, 6)] {
             line.show((phase, done, 7));
         }
         line.clear();
-        String::from_utf8(line.out).expect("words")
-    }
-
-    #[test]
-    fn one_line_on_a_terminal_and_one_for_each_phase_elsewhere() {
+        let said = String::from_utf8(line.out).expect("words");
         assert_eq!(
-            shown(false),
-            "hopscope: reading files, 7\nhopscope: copying functions, 7\n"
-        );
-        let lines: Vec<String> = shown(true).split(CLEAR).map(str::to_owned).collect();
-        assert_eq!(
-            lines,
+            said.split(CLEAR).collect::<Vec<_>>(),
             [
                 "",
                 "hopscope: reading files, 1 of 7",

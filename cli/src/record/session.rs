@@ -354,6 +354,7 @@ pub fn attach(
         plan.functions.clone(),
     );
     table.captures = plan.captures.clone();
+    table.switches_stacks = plan.switches_stacks(process.pid);
     let selected: Vec<_> = items.iter().map(Item::selected).collect();
     Ok(install(process.pid, selected, options, table)?)
 }

@@ -113,7 +113,9 @@ impl Listing {
         sensitive::close(listing.modules.iter().map(|m| &m.image));
         if !assume_no_exceptions {
             let images: Vec<&Image> = listing.modules.iter().map(|m| &m.image).collect();
-            let hazards = Hazards::of(images.iter().copied());
+            let mut hazards = Hazards::of(images.iter().copied());
+            let unread = listing.unreadable.iter().map(|(path, _)| basename(path));
+            unread.for_each(|name| hazards.add_unread(name));
             listing.unwinding = Some(Unwinding::of(&images, &hazards));
         }
         Ok(listing)

@@ -35,6 +35,7 @@ pub struct Plan {
     /// The user says that no exception and no end of a thread passes through what is measured.
     pub assume_no_exceptions: bool,
     watches: HashMap<i32, Watch>,
+    switchers: HashSet<i32>,
     images: HashMap<PathBuf, (Arc<Image>, ModuleIx)>,
     ids: HashMap<(ModuleIx, u64), FunctionId>,
     lines: HashMap<ModuleIx, Option<Lines>>,
@@ -140,25 +141,35 @@ impl Plan {
     ) -> Result<Vec<Item>, PlanError> {
         let code_kb = mapped_code_kb(pid);
         let modules = locate::mapped_modules(pid)?;
-        let mut opened = Vec::new();
+        let (mut opened, mut unread) = (Vec::new(), Vec::new());
         progress::begin(Phase::Files, modules.len());
         for module in &modules {
             progress::step(1);
             match self.image(pid, module) {
                 Ok((image, ix)) => opened.push((module, image, ix)),
-                Err(e) => self.refuse_module(module, &e),
+                Err(e) => {
+                    self.refuse_module(module, &e);
+                    unread.push(basename(&module.path));
+                }
             }
         }
         sensitive::close(opened.iter().map(|(_, image, _)| &**image));
         let images: Vec<&Image> = opened.iter().map(|(_, image, _)| &**image).collect();
+        if !unread.is_empty() || images.iter().any(|i| i.switches_stacks()) {
+            self.switchers.insert(pid);
+        }
         let unwinding = match self.assume_no_exceptions {
             true => None,
             false => {
-                let hazards = Hazards::of(images.iter().copied());
+                let mut hazards = Hazards::of(images.iter().copied());
+                unread.iter().for_each(|name| hazards.add_unread(name));
                 let unwinding = Unwinding::of(&images, &hazards);
+                let names = unread.iter().map(|name| (*name).to_owned()).collect();
                 let kept = opened.iter().map(|(_, image, _)| image.clone()).collect();
-                self.watches
-                    .insert(pid, Watch::new(pid, &modules, kept, hazards, code_kb));
+                self.watches.insert(
+                    pid,
+                    Watch::new(pid, &modules, kept, names, hazards, code_kb),
+                );
                 Some(unwinding)
             }
         };
@@ -235,6 +246,11 @@ impl Plan {
     /// For the recorder: whether what `pid` loads later changes what was judged here.
     pub fn watch(&self, pid: i32) -> Option<Watch> {
         self.watches.get(&pid).cloned()
+    }
+
+    /// Whether threads of `pid` may have suspended stacks anywhere.
+    pub fn switches_stacks(&self, pid: i32) -> bool {
+        self.switchers.contains(&pid)
     }
 
     /// Taken out, to be put back: reading it borrows nothing of the plan.

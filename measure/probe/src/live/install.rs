@@ -236,7 +236,12 @@ fn attempt(
                 return Err(e);
             }
             // Never patched, or put back; a thread that was moved into a copy may still be there.
-            match super::remove::reap(pid, &memory, &table, true) {
+            match super::remove::reap(
+                pid,
+                &memory,
+                &table,
+                Some(super::remove::Arena::Held(&arena)),
+            ) {
                 Ok(super::remove::Reaped::Unmapped) => {}
                 Ok(super::remove::Reaped::Kept(why) | super::remove::Reaped::Retired(why)) => {
                     log::warn!("process {pid} keeps unused mappings: {why}")

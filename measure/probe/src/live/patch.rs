@@ -152,7 +152,7 @@ pub fn write(
             if let Some(to) = to {
                 site.copy_from_slice(&to);
                 written.sites += 1;
-            } else {
+            } else if direction == Direction::Replace || !breakpoints::is_original(now, p) {
                 written.left_out.push(p.at);
             }
         }

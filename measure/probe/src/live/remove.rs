@@ -1,5 +1,6 @@
 //! Detaching: the entries are put back in one batch stop, in forked children too.
 pub use super::reap::{Reaped, reap, reap_noted};
+pub use super::retire::Arena;
 pub use super::survey::Extent;
 
 use super::error::LiveError;
@@ -150,5 +151,5 @@ pub fn restore_all(
 fn detach_child(pid: i32, table: &PatchTable, inode: u64) -> Result<(), LiveError> {
     let memory = TargetMemory::open(pid)?;
     restore(pid, &memory, table, Origin::Arena(inode))?;
-    reap(pid, &memory, table, false).map(drop)
+    reap(pid, &memory, table, None).map(drop)
 }

@@ -19,6 +19,7 @@ pub mod pattern;
 mod plt;
 pub mod signature;
 mod source;
+mod stack_switchers;
 mod stack_walkers;
 mod unwinds;
 

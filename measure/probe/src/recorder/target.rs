@@ -278,7 +278,8 @@ impl Target {
         let names = named.join(", ") + &more;
         match breakpoints::give_back(pid, memory, &found) {
             Ok(pause) => {
-                installed.table.patches.retain(|p| !found.contains(p));
+                // They stay in the table: a forked child may still have our jump there.
+                self.breakpoints.gave_back(&found);
                 installed.notes.push(format!(
                     "process {pid}: {names}: measured only until another tool set a breakpoint there (a uprobe of perf or bpftrace, or a debugger's); stopped for {:.0} µs to restore them",
                     pause.as_secs_f64() * 1e6

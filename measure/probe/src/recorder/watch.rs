@@ -1,9 +1,10 @@
 //! Modules that a target loads while it is recorded. One that raises exceptions, in a program where
 //! nobody did, may let them pass through measured functions: the recording then ends.
+use crate::attach::proc;
 use crate::locate::{self, Image, LocateError};
+use crate::plan::basename;
 use crate::relocate::hazards::Hazards;
 use std::collections::HashSet;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ pub struct Watch {
     /// Kilobytes of code mapped besides the program's own; it changes when a module is loaded.
     code_kb: Option<u64>,
     unread: Unread,
+    /// Of modules that could not be read, at the attach or since.
+    unread_names: Vec<String>,
 }
 
 /// What was not looked at.
@@ -33,7 +36,7 @@ struct Unread {
 
 /// Code mapped by `pid`, in KiB (`VmLib` of proc_pid_status(5)); cheap beside reading the maps.
 pub fn mapped_code_kb(pid: i32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = proc::text(&format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmLib:"))?;
     line.trim().strip_suffix(" kB")?.parse().ok()
 }
@@ -44,6 +47,7 @@ impl Watch {
         pid: i32,
         modules: &[locate::MappedModule],
         images: Vec<Arc<Image>>,
+        unread_names: Vec<String>,
         hazards: Hazards,
         code_kb: Option<u64>,
     ) -> Watch {
@@ -54,6 +58,7 @@ impl Watch {
             known: modules.iter().map(place).collect(),
             code_kb,
             unread: Unread::default(),
+            unread_names,
         }
     }
 
@@ -74,20 +79,26 @@ impl Watch {
         };
         self.unread.looks = 0;
         self.code_kb = code_kb;
-        let before = self.images.len();
+        let before = self.images.len() + self.unread_names.len();
         for module in modules {
             if !self.known.insert(place(&module)) {
                 continue;
             }
             match Image::open_mapped(self.pid, &module) {
                 Ok(image) => self.images.push(Arc::new(image)),
-                Err(why) => self.unread.module(&why),
+                // It may do anything.
+                Err(why) => {
+                    self.unread.module(&why);
+                    self.unread_names.push(basename(&module.path).to_owned());
+                }
             }
         }
-        if self.images.len() == before {
+        if self.images.len() + self.unread_names.len() == before {
             return None;
         }
-        let now = Hazards::of(self.images.iter().map(Arc::as_ref));
+        let mut now = Hazards::of(self.images.iter().map(Arc::as_ref));
+        let unread = self.unread_names.iter();
+        unread.for_each(|name| now.add_unread(name));
         let new = self.hazards.new_in(&now);
         self.hazards = now;
         new
