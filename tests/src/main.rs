@@ -15,6 +15,7 @@ mod clobber;
 mod command_line;
 mod demo;
 mod diff;
+mod early_end;
 mod execution;
 mod export;
 mod flight;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
     command_line::register(&mut suite);
     demo::register(&mut suite);
     diff::register(&mut suite);
+    early_end::register(&mut suite);
     execution::register(&mut suite);
     export::register(&mut suite);
     flight::register(&mut suite);

@@ -17,8 +17,7 @@ pub use target::{Counts, Target, ThreadNumbers};
 
 use crate::attach::ledger;
 use crate::counters::read_tsc;
-use crate::live::remove::{self, Detached};
-use crate::live::table::State;
+use crate::live::remove::Detached;
 use hopscope_event::ring::Visit;
 use hopscope_event::table::TargetStops;
 use hopscope_event::{ClockSync, OffCpuEntry, ProbeCost, Record, ThreadIx, TscFrequency};
@@ -145,24 +144,9 @@ impl<S: Sink> Recorder<'_, S> {
                     target.installed.pid
                 ));
             }
-            let installed = &target.installed;
             if target.is_alive() {
-                let (pid, memory, table) = (installed.pid, &installed.memory, &installed.table);
-                let inode = installed.arena_inode;
-                let origin = remove::Origin::Ourselves;
-                let done = remove::restore_all(pid, memory, table, inode, State::Patched, origin)
-                    .and_then(|mut d| {
-                        installed.set_state(State::Restored)?;
-                        let searched = remove::reap_noted(
-                            pid,
-                            memory,
-                            table,
-                            remove::Extent::Limited,
-                            &mut d.notes,
-                        );
-                        d.pause = d.pause.max(searched);
-                        Ok(d)
-                    });
+                let pid = target.installed.pid;
+                let done = target.installed.detach();
                 let stops = ledger::take_all();
                 match done {
                     Ok(Detached { notes, .. }) => {
@@ -173,8 +157,7 @@ impl<S: Sink> Recorder<'_, S> {
                     }
                     Err(_) if !target.is_alive() => {}
                     Err(e) => outcome.notes.push(format!(
-                        "process {} could not be restored: {e}; run: hopscope detach -p {}",
-                        installed.pid, installed.pid
+                        "process {pid} could not be restored: {e}; run: hopscope detach -p {pid}"
                     )),
                 }
                 let totals = stops.iter().map(|(pid, stops)| stops.totals(*pid));

@@ -291,11 +291,7 @@ impl Target {
 
     /// Whether the measured program still runs (not exited, not replaced by exec).
     pub fn is_alive(&self) -> bool {
-        let mut byte = [0u8];
-        self.installed
-            .memory
-            .read(self.installed.table.contexts.at, &mut byte)
-            .is_ok()
+        self.installed.is_alive()
     }
 
     /// The process is there, but not what was measured in it: exec.
