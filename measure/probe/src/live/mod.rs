@@ -10,7 +10,7 @@ pub mod install;
 pub mod leftover;
 mod mapping;
 pub(crate) mod maps;
-mod memory_limit;
+pub mod memory_limit;
 mod pages;
 mod patch;
 mod place;
