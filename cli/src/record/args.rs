@@ -69,6 +69,12 @@ pub struct RecordArgs {
     /// Do not measure the probe's cost first; the report is then not corrected
     #[arg(long)]
     pub no_calibration: bool,
+    /// Measure in the program itself what a call costs: when the recording is over, probes go on and off
+    /// in turn for this long before the detach (for programs that are busy all the time)
+    #[arg(long, value_name = "TIME", value_parser = parse_time, num_args = 0..=1,
+          default_missing_value = "1s", require_equals = true,
+          conflicts_with_all = ["no_calibration", "flight", "empty_probes", "stamp_probes"])]
+    pub check_cost: Option<Duration>,
     /// What a run begins with: a measured function (for --every, and 'packet > TIME' of --trigger)
     #[arg(long, value_name = "FUNCTION")]
     pub root: Option<String>,

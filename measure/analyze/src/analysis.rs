@@ -198,7 +198,7 @@ impl Analysis {
             balance: aggregate.balance,
             oddities,
             threads,
-            correction: aggregate.correction,
+            correction: (aggregate.correction).map(|c| c.of_all(aggregate.balance.entries)),
             lost_at_once_max: self.lost_at_once_max,
         }
     }

@@ -25,8 +25,15 @@ pub struct Context {
     pub ring: u64,
     /// Address of the [`PoolHeader`] in the target; 0 in a forked child.
     pub pool: u64,
-    pub reserved: [u64; 5],
+    /// [`OFF`]: calls of this thread go on in the original bodies; written by the recorder.
+    pub switch: u64,
+    /// Calls that did, of this thread and of those that it started and that have no context yet.
+    pub calls_off: u64,
+    pub reserved: [u64; 3],
 }
+
+/// In [`Context::switch`]: 32 bits that no other data behind a gs base is likely to hold.
+pub const OFF: u32 = 0x6f66_c35a;
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -93,6 +100,8 @@ const _: () = {
     assert!(offset_of!(Context, owner) == 0);
     assert!(offset_of!(Context, ring) == 8);
     assert!(offset_of!(Context, pool) == 16);
+    assert!(offset_of!(Context, switch) == 24);
+    assert!(offset_of!(Context, calls_off) == 32);
     assert!(offset_of!(PoolHeader, free_head) == 64);
     assert!(offset_of!(PoolHeader, free_tail) == 128);
     assert!(offset_of!(PoolHeader, calls_unmeasured) == 192);

@@ -16,6 +16,7 @@ const CONFIG: ProbeConfig = ProbeConfig {
     ring_records_log2: 16,
     bmi2: true,
     stores: Stores::Records,
+    switchable: false,
 };
 const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
 /// Whether such a refusal says that the body cannot be moved (and not that it should not be).

@@ -9,6 +9,7 @@ const CONFIG: ProbeConfig = ProbeConfig {
     ring_records_log2: 16,
     bmi2: true,
     stores: Stores::Records,
+    switchable: false,
 };
 
 fn disassemble(bytes: &[u8]) -> String {

@@ -49,13 +49,18 @@ fn cost_text(cost: ProbeCost, scale: &Scale) -> String {
         let text = |ticks| scale.text(i128::from(ticks));
         format!("{} ({}..{})", text(median), text(low), text(high))
     };
-    let in_place = match cost.memory_bound {
-        Some(most) => format!(
+    let in_place = match (cost.in_place, cost.memory_bound) {
+        (Some(found), _) => format!(
+            "{} a call, by {} pairs of windows with probes and without: taken out instead",
+            range(found.call_ticks),
+            found.pairs
+        ),
+        (None, Some(most)) => format!(
             "up to {} and {} where its stamps end the overlap of cache misses; ranges take that in",
             scale.text(i128::from(most.bias_ticks)),
             scale.text(i128::from(most.pair_ticks))
         ),
-        None => "not measured, so that ranges begin at 0".to_owned(),
+        (None, None) => "not measured, so that ranges begin at 0".to_owned(),
     };
     format!(
         "in a loop of calls a call reads {} too long and costs its caller {}: taken out where it says corrected\n           \

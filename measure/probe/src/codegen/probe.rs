@@ -5,6 +5,7 @@
 //! uses the fs and gs segments only as prefixes of loads.
 use super::asm::{Asm, Label, Zone};
 use super::slow::Slow;
+use super::switch;
 use hopscope_event::layout::{Context, RING_HEADER_BYTES};
 use hopscope_event::record::{FunctionId, Kind, Record, STRIDE, id_kind};
 use std::mem::offset_of;
@@ -16,6 +17,8 @@ pub struct ProbeConfig {
     /// `rorx` may be used (BMI2).
     pub bmi2: bool,
     pub stores: Stores,
+    /// A thread's probes can be switched off ([`super::switch`]).
+    pub switchable: bool,
 }
 
 /// What a probe leaves in its ring; all but records are for benches.
@@ -213,6 +216,36 @@ pub fn probe(asm: &mut Asm, zone: Zone, config: &ProbeConfig, slow: Slow, site: 
     restore(asm, zone, site.live);
     if site.red_zone {
         asm.bytes(zone, LEA_RSP_UP);
+    }
+}
+
+/// An entry probe of a function that goes on at `original` where the thread's probes are off.
+pub fn switched(asm: &mut Asm, config: &ProbeConfig, slow: Slow, site: Site, original: Label) {
+    let (hot, cold) = (Zone::Hot, Zone::Stub);
+    let off = asm.label();
+    if !site.live.flags {
+        switch::question(asm, hot, off);
+        probe(asm, hot, config, slow, site);
+        asm.bind(cold, off);
+        switch::count(asm, cold);
+        return asm.rel32(cold, &[0xe9], original, &[]);
+    }
+    if site.red_zone {
+        asm.bytes(hot, LEA_RSP_DOWN);
+    }
+    let depth = save(asm, hot, site.live) + if site.red_zone { 128 } else { 0 };
+    switch::question_keeping_flags(asm, hot, off);
+    record(asm, hot, config, slow, site.function, site.kind, depth);
+    asm.bind(cold, off);
+    switch::count(asm, cold);
+    for (zone, out) in [(hot, None), (cold, Some(original))] {
+        restore(asm, zone, site.live);
+        if site.red_zone {
+            asm.bytes(zone, LEA_RSP_UP);
+        }
+        if let Some(original) = out {
+            asm.rel32(zone, &[0xe9], original, &[]);
+        }
     }
 }
 

@@ -313,6 +313,7 @@ mod tests {
             ring_records_log2: 16,
             bmi2: true,
             stores: Stores::Records,
+            switchable: false,
         };
         let slow = SlowConfig {
             contexts_at: HERE,

@@ -38,6 +38,8 @@ pub struct InstallOptions {
     pub ring_records_log2: u32,
     pub bmi2: bool,
     pub stores: Stores,
+    /// The probes of a thread can be switched off and on again.
+    pub switchable: bool,
 }
 
 /// A target that is being measured.
@@ -137,6 +139,7 @@ fn attempt(
         ring_records_log2: options.ring_records_log2,
         bmi2: options.bmi2,
         stores: options.stores,
+        switchable: options.switchable,
     };
     let json_bytes = table.to_bytes(State::Prepared).len() + 200 * selected.len();
     let sizes = Sizes {

@@ -2,14 +2,16 @@
 //! need no gs base and no ring, and the process can be recorded again.
 //!
 //! A probe that stores starts with `mov rcx, fs:[0]; cmp rcx, gs:[0]; jne cold` (codegen::probe),
-//! and no other instruction of a copy touches gs. Its out-of-line part ends with the jump to where
-//! the probe is done, and that is where the first instruction is led.
+//! and no other instruction of a copy touches gs but the question below. Its out-of-line part ends with the jump to where
+//! the probe is done, and that is where the first instruction is led. What asks whether probes are
+//! switched off (codegen::switch) is led past itself likewise.
 use super::error::LiveError;
 use super::install::write_table;
 use super::maps;
 use super::table::{ARENA_NAME, Area, PatchTable, State};
 use crate::attach::memory::TargetMemory;
 use crate::attach::{memfd, proc};
+use crate::codegen::switch;
 use nix::fcntl::{FallocateFlags, fallocate};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -68,6 +70,15 @@ impl Probes {
                 probes.busy.push(segment.at + cold..segment.at + cold_end);
                 sites.push((at, done as usize));
             }
+            for (first, len) in switch::READS {
+                let found = code.windows(first.len()).enumerate();
+                for (at, _) in found.filter(|(_, w)| w == &first) {
+                    let done = segment.at + (at + len) as u64;
+                    probes.busy.push(segment.at + at as u64 + 1..done);
+                    sites.push((at, at + len));
+                }
+            }
+            sites.sort_unstable();
             for &(at, done) in &sites {
                 let distance = (done as i64 - (at as i64 + JUMP_BYTES as i64)) as i32;
                 code[at] = 0xe9;
@@ -265,6 +276,7 @@ mod tests {
             ring_records_log2: 12,
             bmi2: true,
             stores: Stores::Records,
+            switchable: false,
         };
         let site = Site {
             function: FunctionId(1),

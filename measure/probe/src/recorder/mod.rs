@@ -1,5 +1,6 @@
 //! The recorder: drains the rings of all targets into one sink (a trace file, or who looks at them
 //! live) until told to stop, then detaches. It never makes a target wait.
+pub mod alternate;
 pub mod flight;
 pub mod off_cpu;
 pub mod overhead;
@@ -14,6 +15,8 @@ pub mod watch;
 
 pub use sink::Sink;
 pub use target::{Counts, Target, ThreadNumbers};
+
+use alternate::{Alternation, Turn};
 
 use crate::attach::ledger;
 use crate::counters::read_tsc;
@@ -50,6 +53,13 @@ pub enum Ended {
     /// A module was loaded because of which measured functions may be unwound.
     MayUnwind(String),
     WriteFailed(String),
+}
+
+impl Ended {
+    /// The targets run on as before.
+    fn is_in_order(&self) -> bool {
+        matches!(self, Ended::Asked | Ended::Duration | Ended::Calls)
+    }
 }
 
 impl std::fmt::Display for Ended {
@@ -100,6 +110,8 @@ pub struct Recorder<'a, S: Sink> {
     pub numbers: ThreadNumbers,
     /// `None`: context switches are not recorded.
     pub off_cpu: Option<OffCpuRecorder>,
+    /// Measure at the end what a call costs in place; the targets were attached to with switches.
+    pub alternation: Option<Alternation>,
     /// Reads the clocks (time is an argument).
     pub clock: &'a dyn Fn() -> ClockSync,
 }
@@ -115,6 +127,8 @@ pub struct Outcome {
     pub detach_stops: Vec<TargetStops>,
     /// `None` when context switches were not recorded.
     pub off_cpu: Option<OffCpuEntry>,
+    /// Empty where the cost was not looked for in place.
+    pub turns: Vec<Turn>,
     pub notes: Vec<String>,
 }
 
@@ -133,9 +147,17 @@ impl<S: Sink> Recorder<'_, S> {
             detach_pauses: Vec::new(),
             detach_stops: Vec::new(),
             off_cpu: None,
+            turns: Vec::new(),
             notes: Vec::new(),
         };
         let mut buffer = Vec::new();
+        let alternation = self.alternation.filter(|_| ended.is_in_order());
+        if let Some(plan) = alternation {
+            if let Err(e) = self.last_before_switching(&mut buffer) {
+                ended = Ended::WriteFailed(e.to_string());
+            }
+            outcome.turns = alternate::run(&mut self.targets, plan, self.frequency);
+        }
         for target in &mut self.targets {
             outcome.notes.append(&mut target.installed.notes);
             outcome.notes.extend(target.not_looked_at());
@@ -180,7 +202,11 @@ impl<S: Sink> Recorder<'_, S> {
                 let totals = stops.iter().map(|(pid, stops)| stops.totals(*pid));
                 outcome.detach_stops.extend(totals);
             }
-            let last = target.drain(Visit::Final, &mut self.numbers, &mut buffer, self.writer);
+            let last = match alternation {
+                None => target.drain(Visit::Final, &mut self.numbers, &mut buffer, self.writer),
+                // What came since then is not of the recording.
+                Some(_) => Ok(0),
+            };
             if let Err(e) = last
                 && !matches!(ended, Ended::WriteFailed(_))
             {
@@ -208,6 +234,15 @@ impl<S: Sink> Recorder<'_, S> {
         }
         outcome.ended = ended;
         outcome
+    }
+
+    /// The end of the recording where the targets are measured on for a while.
+    fn last_before_switching(&mut self, buffer: &mut Vec<Record>) -> Result<(), TraceError> {
+        for target in &mut self.targets {
+            alternate::switch(target, false);
+            target.drain(Visit::Live, &mut self.numbers, buffer, self.writer)?;
+        }
+        Ok(())
     }
 
     fn measured_threads(&self) -> Vec<(i32, ThreadIx)> {

@@ -134,9 +134,15 @@ impl Copier<'_> {
                     live: live_at_entry,
                     red_zone: unit.red_zone_at_entry,
                 };
-                match body.captures.entry.is_empty() {
-                    true => probe::probe(self.asm, zone, self.config, self.slow, site),
-                    false => self.entry_capturing(zone, site, &body.captures.entry),
+                let head = unit.head().filter(|_| self.config.switchable);
+                match (body.captures.entry.is_empty(), head) {
+                    (true, Some(head)) => {
+                        let original = self.asm.label();
+                        probe::switched(self.asm, self.config, self.slow, site, original);
+                        self.original(&body, head, original);
+                    }
+                    (true, None) => probe::probe(self.asm, zone, self.config, self.slow, site),
+                    (false, _) => self.entry_capturing(zone, site, &body.captures.entry),
                 }
             }
             let before = map.len();
@@ -163,6 +169,57 @@ impl Copier<'_> {
             dispatch::dispatcher(self.asm, self.config, self.slow, function, &ranges, label);
         }
         Ok(Copied { entry, moved, map })
+    }
+
+    /// The instructions that the jump at the entry replaced, and on in the original body.
+    fn original(&mut self, body: &Body, head: &[Insn], label: Label) {
+        let zone = Zone::Stub;
+        self.asm.bind(zone, label);
+        let mut behind = None;
+        for insn in head {
+            let at = (insn.svma - body.unit.pieces[0].range.start) as usize;
+            let bytes = &body.pieces[0].bytes[at..at + insn.len as usize];
+            let mut outside = |target: u64| self.asm.label_at(target.wrapping_add(body.bias));
+            behind = Some(insn.next());
+            match insn.op {
+                Op::Plain => self.asm.bytes(zone, bytes),
+                Op::RipRelative { disp_at, target } | Op::IndirectTail { disp_at, target } => {
+                    let (target, disp_at) = (outside(target), disp_at as usize);
+                    let (before, after) = (&bytes[..disp_at], &bytes[disp_at + 4..]);
+                    self.asm.rel32(zone, before, target, after);
+                }
+                Op::Call { target } => {
+                    let target = outside(target);
+                    self.asm.rel32(zone, &bytes[..bytes.len() - 4], target, &[]);
+                }
+                Op::Jump { target } => {
+                    let target = outside(target);
+                    self.asm.rel32(zone, &[0xe9], target, &[]);
+                }
+                Op::JumpIf { target, condition } => {
+                    let target = outside(target);
+                    self.asm.rel32(zone, &[0x0f, 0x80 | condition], target, &[]);
+                }
+                Op::ShortOnly { target } => {
+                    let target = outside(target);
+                    self.asm.bytes(zone, &bytes[..bytes.len() - 1]);
+                    self.asm.bytes(zone, &[2, 0xeb, 5]);
+                    self.asm.rel32(zone, &[0xe9], target, &[]);
+                }
+                Op::IndirectJump | Op::Ret => self.asm.bytes(zone, bytes),
+            }
+            let leaves = matches!(
+                insn.op,
+                Op::Jump { .. } | Op::IndirectTail { .. } | Op::IndirectJump | Op::Ret
+            );
+            if leaves {
+                behind = None;
+            }
+        }
+        if let Some(behind) = behind {
+            let target = self.asm.label_at(behind.wrapping_add(body.bias));
+            self.asm.rel32(zone, &[0xe9], target, &[]);
+        }
     }
 
     fn entry_capturing(&mut self, zone: Zone, site: Site, captures: &[Capture]) {

@@ -143,6 +143,24 @@ impl Unit {
         })
     }
 
+    /// The instructions under the jump at the entry; `None` where the function jumps back to its own
+    /// entry: in the original body that would be another call.
+    pub fn head(&self) -> Option<&[Insn]> {
+        let back = |insn: &Insn| match insn.op {
+            Op::Jump { target } | Op::JumpIf { target, .. } | Op::ShortOnly { target } => {
+                target == self.entry || target == self.patch_at
+            }
+            _ => false,
+        };
+        if self.insns().any(back) {
+            return None;
+        }
+        let insns = &self.pieces[0].insns;
+        let first = insns.partition_point(|i| i.svma < self.patch_at);
+        let end = insns.partition_point(|i| i.svma < self.patch_at + JUMP_BYTES);
+        Some(&insns[first..end])
+    }
+
     fn decode_piece(
         &mut self,
         piece: &Piece,

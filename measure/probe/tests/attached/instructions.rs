@@ -21,6 +21,7 @@ const RECORD: InstallOptions = InstallOptions {
     // What any machine can execute: `mov` and `shr` where `rorx` is one instruction.
     bmi2: false,
     stores: Stores::Records,
+    switchable: false,
 };
 
 /// A thread that executes one instruction at a time.
