@@ -51,7 +51,7 @@ pub fn text(mut out: impl Write, listing: &Listing, listed: &[Listed]) -> anyhow
     for m in modules(listing, listed) {
         let percent = 100.0 * m.measurable as f64 / m.functions as f64;
         let (functions, measurable, name) = (m.functions, m.measurable, m.module.basename());
-        writeln!(
+        text_line!(
             out,
             "{functions:>9} {measurable:>10} {percent:>5.1} %  {name}"
         )?;
