@@ -323,7 +323,14 @@ fn restore(
     if let Some(path) = output {
         save(table, memory, path)?;
     }
-    let searched = remove::reap_noted(f.pid, memory, table, how.extent(), &mut detached.notes);
+    let searched = remove::reap_noted(
+        f.pid,
+        memory,
+        table,
+        remove::Arena::Mapped,
+        how.extent(),
+        &mut detached.notes,
+    );
     detached.pause = detached.pause.max(searched);
     if how.json {
         let line = serde_json::json!({

@@ -1,6 +1,7 @@
 //! `hopscope functions`: what can be measured, and why not the rest.
 mod summary;
 
+use crate::programs;
 use crate::status::text_line;
 use anyhow::bail;
 use clap::{ArgGroup, Args};
@@ -19,10 +20,11 @@ pub struct FunctionsArgs {
     /// Functions of every module that this process has mapped
     #[arg(short, long, value_name = "PID")]
     pid: Option<i32>,
-    /// Functions of a file
+    /// Functions of a file; a name alone may also be that of a program that runs, or is in PATH
     #[arg(short, long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// Only these: name, module!name, glob, or /regex/; may be repeated
+    /// Only these: name, module!name, glob, or /regex/; may be repeated. A module is named by its file, a link or
+    /// path to it, or what the process was started as
     #[arg(short, long = "function", value_name = "PATTERN")]
     functions: Vec<String>,
     /// Functions to leave out, of those that -f matches, or of all: the same patterns; may be repeated
@@ -43,7 +45,10 @@ pub fn run(args: FunctionsArgs) -> anyhow::Result<ExitCode> {
     let patterns = Pattern::parse_all(&args.functions)?;
     let excluded = Pattern::parse_all(&args.exclude)?;
     let mut listing = match (&args.binary, args.pid) {
-        (Some(path), _) => Listing::of_file(path, args.assume_no_exceptions)?,
+        (Some(path), _) => {
+            let path = programs::file(path)?;
+            Listing::of_file(&path, args.assume_no_exceptions)?
+        }
         (None, Some(pid)) => Listing::of_process(pid, args.assume_no_exceptions)?,
         (None, None) => bail!("give -p PID or -b FILE"),
     };
@@ -56,11 +61,11 @@ pub fn run(args: FunctionsArgs) -> anyhow::Result<ExitCode> {
             (None, None) => bail!("nothing to list"),
         }
     }
+    let (patterns, excluded) = (listing.resolve(&patterns)?, listing.resolve(&excluded)?);
     let mut listed = listing.select(&patterns);
     let is_out = |l: &Listed| {
-        excluded
-            .iter()
-            .any(|p| p.matches(l.module.basename(), l.function))
+        let path = l.module.path().to_string_lossy();
+        excluded.iter().any(|p| p.matches(&path, l.function))
     };
     let all = listed.len();
     listed.retain(|l| !is_out(l));

@@ -21,6 +21,7 @@ mod load;
 mod logger;
 mod one_timeline;
 mod output;
+mod programs;
 mod record;
 mod report;
 mod runs;

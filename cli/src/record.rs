@@ -7,6 +7,7 @@ mod end;
 mod exits;
 mod flight;
 pub(crate) mod guard;
+mod progress;
 pub(crate) mod session;
 mod slices;
 mod stops;

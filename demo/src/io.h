@@ -55,6 +55,6 @@ struct memory_options {
 int io_memory_open(struct io_queue **queue, const struct memory_options *options);
 int io_fuzz_open(struct io_queue **queue, const struct memory_options *options);
 int io_packet_open(struct io_queue **queues, uint32_t workers, const char *const *ports, uint32_t port_count,
-		   bool poll, struct budget *budget, int stop_fd);
+		   bool poll, uint32_t ring_slots, struct budget *budget, int stop_fd);
 
 #endif

@@ -142,7 +142,7 @@ static void forget_early_packets(struct packet_queue *queue)
 }
 
 int io_packet_open(struct io_queue **queues, uint32_t workers, const char *const *ports, uint32_t port_count,
-		   bool poll, struct budget *budget, int stop_fd)
+		   bool poll, uint32_t ring_slots, struct budget *budget, int stop_fd)
 {
 	int fanout[PORTS_MAX];
 	uint32_t worker;
@@ -161,7 +161,8 @@ int io_packet_open(struct io_queue **queues, uint32_t workers, const char *const
 		queue->poll = poll;
 		queue->stop_fd = stop_fd;
 		for (uint32_t port = 0; port < port_count; port++) {
-			if (packet_socket_open(&queue->sockets[port], ports[port], workers > 1 ? &fanout[port] : NULL) != 0)
+			if (packet_socket_open(&queue->sockets[port], ports[port], ring_slots,
+					       workers > 1 ? &fanout[port] : NULL) != 0)
 				return -1;
 			queue->port_count++;
 		}

@@ -13,6 +13,7 @@ static int open_queues(struct run *run, const struct rule_set *rules)
 	run->ports = options->source == SOURCE_PACKET ? options->port_count : 2;
 	if (options->source == SOURCE_PACKET)
 		return io_packet_open(run->queues, options->workers, options->ports, options->port_count, options->poll,
+				      options->ring_slots,
 				      &run->budget, run->stop.fd);
 	struct memory_options memory = { .rules = rules, .budget = &run->budget, .seed = options->seed,
 					 .packet_bytes = options->packet_bytes,

@@ -21,6 +21,7 @@ static const char usage[] =
 	"  --workers N             1 or 2 threads (1)\n"
 	"  --burst N               most packets a frame, 1 to 256 (256)\n"
 	"  --poll                  ask for packets again and again instead of sleeping\n"
+	"  --ring-slots N          packets that wait at a port at most, a power of two from 32 on (4096)\n"
 	"  --packets N             stop after N packets\n"
 	"  --seconds S             stop after S seconds\n"
 	"  --seed N                of the generated packets (1)\n"
@@ -49,7 +50,7 @@ static const char usage[] =
 	"Stops cleanly on SIGINT and SIGTERM; counters go to stdout as JSON. SIGUSR1: packets so far.\n"
 	"Exit codes: 0 ok, 1 the check of the packets failed, 2 usage or environment.\n";
 
-enum { SOURCE = 256, PORT, WORKERS, BURST, POLL, PACKETS, SECONDS, SEED, SIZE, DENIED, SLF, RULES,
+enum { SOURCE = 256, PORT, WORKERS, BURST, POLL, RING_SLOTS, PACKETS, SECONDS, SEED, SIZE, DENIED, SLF, RULES,
        RULES_SEED, RULES_COUNT, PRINT_RULES, MAC_AGE, SESSION_BYTES, PLUGINS, SPIN_EVERY, SPIN_PORT,
        SPIN_US, HOLD_EVERY, HOLD_US, CONTROL, CONTROL_ENTRIES, READY_FILE, HELP };
 
@@ -59,6 +60,7 @@ static const struct option table[] = {
 	{ "workers", required_argument, NULL, WORKERS },
 	{ "burst", required_argument, NULL, BURST },
 	{ "poll", no_argument, NULL, POLL },
+	{ "ring-slots", required_argument, NULL, RING_SLOTS },
 	{ "packets", required_argument, NULL, PACKETS },
 	{ "seconds", required_argument, NULL, SECONDS },
 	{ "seed", required_argument, NULL, SEED },
@@ -114,7 +116,7 @@ void options_parse(struct options *options, int argc, char **argv)
 	int which;
 	int index;
 
-	*options = (struct options){ .workers = 1, .burst = FRAME_PACKETS_MAX, .rules_seed = 1, .rules_count = 1000,
+	*options = (struct options){ .workers = 1, .burst = FRAME_PACKETS_MAX, .ring_slots = 4096, .rules_seed = 1, .rules_count = 1000,
 				     .seed = 1, .packet_bytes = 64, .denied_percent = 25, .locality = 1,
 				     .mac_age_s = 300, .spin_us = 500, .hold_us = 500,
 				     .control_entries = 1 << 20 };
@@ -130,6 +132,11 @@ void options_parse(struct options *options, int argc, char **argv)
 		case WORKERS: options->workers = (uint32_t)option_number(name, optarg, 1, WORKERS_MAX); break;
 		case BURST: options->burst = (uint32_t)option_number(name, optarg, 1, FRAME_PACKETS_MAX); break;
 		case POLL: options->poll = true; break;
+		case RING_SLOTS:
+			options->ring_slots = (uint32_t)option_number(name, optarg, RING_SLOTS_MIN, RING_SLOTS_MAX);
+			if (options->ring_slots & (options->ring_slots - 1))
+				refuse("--ring-slots is a power of two");
+			break;
 		case PACKETS: options->packets = option_number(name, optarg, 1, UINT64_MAX - 1); break;
 		case SECONDS: options->seconds = option_number(name, optarg, 1, 86400); break;
 		case SEED: options->seed = option_number(name, optarg, 0, UINT64_MAX); break;

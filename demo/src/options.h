@@ -9,6 +9,8 @@
 #define WORKERS_MAX 2
 #define EXIT_USAGE 2
 #define LOCALITY_MAX 1024
+#define RING_SLOTS_MIN 32
+#define RING_SLOTS_MAX 65536
 #define SESSION_BYTES_MAX (1 << 20)
 
 enum source { SOURCE_PACKET, SOURCE_MEMORY, SOURCE_FUZZ };
@@ -20,6 +22,7 @@ struct options {
 	uint32_t workers;
 	uint32_t burst;
 	bool poll;
+	uint32_t ring_slots;
 	uint64_t packets;       /* 0: no limit */
 	uint64_t seconds;       /* 0: no limit */
 	const char *rules_file; /* NULL: generate */

@@ -16,14 +16,17 @@
 #include "checksum.h"
 
 #define SLOT_BYTES 2048u
-#define SLOTS 4096u
 #define BLOCK_BYTES 65536u
-#define RING_BYTES ((size_t)SLOT_BYTES * SLOTS)
 #define TAG_BYTES 4
 
 #ifndef PACKET_FANOUT_FLAG_IGNORE_OUTGOING
 #define PACKET_FANOUT_FLAG_IGNORE_OUTGOING 0x4000
 #endif
+
+static size_t ring_bytes(const struct packet_socket *socket)
+{
+	return (size_t)SLOT_BYTES * socket->slots;
+}
 
 static int set(int fd, int option, const void *value, socklen_t size)
 {
@@ -60,9 +63,9 @@ static int set_up(struct packet_socket *socket, unsigned int interface, int *fan
 {
 	struct tpacket_req request = {
 		.tp_block_size = BLOCK_BYTES,
-		.tp_block_nr = (unsigned int)(RING_BYTES / BLOCK_BYTES),
+		.tp_block_nr = (unsigned int)(ring_bytes(socket) / BLOCK_BYTES),
 		.tp_frame_size = SLOT_BYTES,
-		.tp_frame_nr = SLOTS,
+		.tp_frame_nr = socket->slots,
 	};
 	struct packet_mreq promiscuous = { .mr_ifindex = (int)interface, .mr_type = PACKET_MR_PROMISC };
 	struct sockaddr_ll address = {
@@ -76,7 +79,7 @@ static int set_up(struct packet_socket *socket, unsigned int interface, int *fan
 	if (set_int(fd, PACKET_VERSION, TPACKET_V2) != 0 || set_int(fd, PACKET_RESERVE, TAG_BYTES) != 0 ||
 	    set_int(fd, PACKET_IGNORE_OUTGOING, 1) != 0 || set(fd, PACKET_RX_RING, &request, sizeof request) != 0)
 		return -1;
-	void *ring = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *ring = mmap(NULL, ring_bytes(socket), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (ring == MAP_FAILED)
 		return -1;
 	socket->ring = ring;
@@ -88,9 +91,9 @@ static int set_up(struct packet_socket *socket, unsigned int interface, int *fan
 	return fanout_id ? join_fanout(fd, fanout_id) : 0;
 }
 
-int packet_socket_open(struct packet_socket *packet_socket, const char *interface, int *fanout_id)
+int packet_socket_open(struct packet_socket *packet_socket, const char *interface, uint32_t slots, int *fanout_id)
 {
-	*packet_socket = (struct packet_socket){ .fd = -1 };
+	*packet_socket = (struct packet_socket){ .fd = -1, .slots = slots };
 	unsigned int index = if_nametoindex(interface);
 	if (index == 0) {
 		fprintf(stderr, "interface %s: %s\n", interface, strerror(errno));
@@ -147,13 +150,13 @@ static bool take(struct packet_socket *socket, struct tpacket2_hdr *header, stru
 
 static struct tpacket2_hdr *slot_at(const struct packet_socket *socket, uint32_t index)
 {
-	return (struct tpacket2_hdr *)(socket->ring + (size_t)(index % SLOTS) * SLOT_BYTES);
+	return (struct tpacket2_hdr *)(socket->ring + (size_t)(index % socket->slots) * SLOT_BYTES);
 }
 
 uint32_t packet_socket_receive(struct packet_socket *socket, struct packet_view *views, uint32_t most)
 {
 	uint32_t count = 0;
-	while (count < most && socket->held < SLOTS) {
+	while (count < most && socket->held < socket->slots) {
 		struct tpacket2_hdr *header = slot_at(socket, socket->head);
 		if (!(__atomic_load_n(&header->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
 			break;
@@ -208,7 +211,7 @@ void packet_socket_statistics(struct packet_socket *socket)
 void packet_socket_close(struct packet_socket *socket)
 {
 	if (socket->ring)
-		munmap(socket->ring, RING_BYTES);
+		munmap(socket->ring, ring_bytes(socket));
 	if (socket->fd >= 0)
 		close(socket->fd);
 	socket->ring = NULL;

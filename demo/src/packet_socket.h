@@ -10,6 +10,7 @@
 struct packet_socket {
 	int fd;
 	uint8_t *ring;
+	uint32_t slots;
 	uint32_t head;  /* next slot to look at */
 	uint32_t held;  /* slots before head that the kernel hasn't back yet */
 	uint64_t oversized, own_outgoing, checksum_unknown, kernel_dropped;
@@ -20,9 +21,11 @@ struct packet_view {
 	uint32_t length;
 };
 
-/* Fan-out by flow among sockets of one interface: start with id -1. NULL: this socket gets all.
+/* The kernel drops packets when all slots are full, a power of two from 32 on. Fan-out by flow among sockets
+ * of one interface: start with id -1. NULL: this socket gets all.
  * Returns 0, or -1 after a line on stderr. */
-int packet_socket_open(struct packet_socket *socket, const char *interface, int *fanout_id);
+int packet_socket_open(struct packet_socket *socket, const char *interface, uint32_t slots,
+		       int *fanout_id);
 /* The views stay valid until release. */
 uint32_t packet_socket_receive(struct packet_socket *socket, struct packet_view *views, uint32_t most);
 void packet_socket_release(struct packet_socket *socket);

@@ -14,6 +14,8 @@
 
 #include "options.h"
 
+#define RING_SLOTS 4096
+
 static const char usage[] =
 	"hopscope-demo-traffic --left [NAMESPACE:]INTERFACE --right [NAMESPACE:]INTERFACE\n"
 	"\n"
@@ -105,13 +107,13 @@ static int open_place(struct packet_socket *socket, const char *place)
 	const char *colon = strchr(place, ':');
 
 	if (!colon)
-		return packet_socket_open(socket, place, NULL);
+		return packet_socket_open(socket, place, RING_SLOTS, NULL);
 	snprintf(path, sizeof path, "/run/netns/%.*s", (int)(colon - place), place);
 	snprintf(home, sizeof home, "/proc/%d/ns/net", (int)getpid());
 	int home_fd = open(home, O_RDONLY | O_CLOEXEC);
 	if (home_fd < 0 || enter_namespace(path) != 0)
 		return -1;
-	int result = packet_socket_open(socket, colon + 1, NULL);
+	int result = packet_socket_open(socket, colon + 1, RING_SLOTS, NULL);
 	if (setns(home_fd, CLONE_NEWNET) != 0)
 		result = -1;
 	close(home_fd);

@@ -5,6 +5,7 @@ use hopscope_tests::Suite;
 use serde_json::Value;
 
 mod alone;
+mod attached;
 mod build;
 mod forwarding;
 mod measured;
@@ -21,6 +22,7 @@ pub(crate) fn register(suite: &mut Suite) {
     alone::register(suite);
     forwarding::register(suite);
     measured::register(suite);
+    attached::register(suite);
     runs::register(suite);
     tails::register(suite);
     packet_numbers::register(suite);

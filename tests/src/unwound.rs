@@ -13,6 +13,7 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("unwound::through_plain_c", gxx, through_plain_c);
     suite.case("unwound::assumed_not_to_be", gxx, assumed_not_to_be);
     suite.case("unwound::plug_in_loaded_later", gxx, plug_in_loaded_later);
+    suite.case("unwound::plug_in_not_looked_at", gxx, plug_in_not_looked_at);
 }
 
 const SHARED: [&str; 3] = ["-O1", "-fPIC", "-shared"];
@@ -94,6 +95,38 @@ fn plug_in_loaded_later() -> Result<()> {
     ensure!(code == Some(1), "{code:?}: {said}");
     let info = hopscope(&["info", file.to_str().context("a path")?])?.expect_code(0)?;
     ensure!(info.stdout.contains("raises exceptions"), "{}", info.stdout);
+    input.write_all(b"call\n")?;
+    ensure!(target.wait()?.success());
+    Ok(())
+}
+
+/// A plug-in that the dynamic loader loads and that is not read here: too few of its bytes are on disk.
+fn plug_in_not_looked_at() -> Result<()> {
+    let plug_in = compile("g++", &["unwound/plug_in.cpp"], &SHARED)?;
+    let folder = scratch();
+    let sparse = folder.join("sparse.so");
+    std::fs::copy(&plug_in, &sparse)?;
+    let longer = std::fs::OpenOptions::new().write(true).open(&sparse)?;
+    longer.set_len(1 << 30)?;
+    let program = compile("gcc", &["unwound/loads.c"], &["-O1", "-rdynamic"])?;
+    let mut start = Command::new(program);
+    let start = start.args([&sparse, &plug_in]).stdin(Stdio::piped());
+    let mut target = Target::spawn(start)?;
+    let file = folder.join("not-looked-at.hop");
+    let mut record = command(target.pid(), &["loads-*!through"], &file);
+    record.stderr(Stdio::piped());
+    let recording = Recording::start_command(record, &file)?;
+    let mut input = target.child().stdin.take().context("its input")?;
+    // The second one ends the recording, at a look that found the first one too.
+    input.write_all(b"load\nload\n")?;
+    let (code, said) = recording.ended()?;
+    ensure!(code == Some(1), "{code:?}: {said}");
+    let path = file.to_str().context("a path")?;
+    for words in [&["info", path][..], &["info", path, "--json"]] {
+        let info = hopscope(words)?.expect_code(0)?.stdout;
+        let told = info.matches("1 modules loaded while recording were not looked at");
+        ensure!(told.count() == 1 && info.contains("sparse"), "{info}");
+    }
     input.write_all(b"call\n")?;
     ensure!(target.wait()?.success());
     Ok(())

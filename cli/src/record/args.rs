@@ -10,7 +10,8 @@ pub struct RecordArgs {
     /// Process to record; may be repeated or a comma-separated list
     #[arg(short, long, value_name = "PID", value_delimiter = ',')]
     pub pid: Vec<i32>,
-    /// Record every process with this command name (as in /proc/PID/comm)
+    /// Record every process with this command name (as in /proc/PID/comm); where there is none: those that run a
+    /// file of this name, or were started under it
     #[arg(long, value_name = "NAME")]
     pub comm: Option<String>,
     /// Functions to time: name, module!name, glob, or /regex/; may be repeated. In parentheses what

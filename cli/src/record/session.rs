@@ -2,6 +2,7 @@
 use super::choice::Asked;
 use super::exits::Running;
 use super::flight::Tables;
+use super::progress::Shown;
 use super::slices::{Beside, WithSlices};
 use super::{RecordArgs, calibrate, choice, end, flight, summary, targets};
 use crate::output;
@@ -64,6 +65,7 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     );
     let mut wanted = Vec::new();
     let mut failures = Vec::new();
+    let shown = Shown::begin();
     let running: Vec<Running> = pids.iter().map(|pid| Running::now(*pid)).collect();
     for (n, pid) in pids.iter().enumerate() {
         match prepare(*pid, &selections, args, &mut plan) {
@@ -72,12 +74,12 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         }
     }
     if args.dry_run {
+        drop(shown);
         summary::dry_run(&plan, args.json)?;
-    }
-    report_failures(&mut failures, wanted.is_empty())?;
-    if args.dry_run {
+        report_failures(&mut failures, wanted.is_empty())?;
         return Ok(ExitCode::SUCCESS);
     }
+    report_failures(&mut failures, wanted.is_empty())?;
     if plan.functions.is_empty() {
         summary::dry_run(&plan, args.json)?;
         bail!("every matching function is refused; the reasons are above");
@@ -118,6 +120,7 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
             Err(e) => failures.push(running[process.ix.0 as usize].or_exited(e, "attached to")),
         }
     }
+    drop(shown);
     report_failures(&mut failures, installed.is_empty())?;
     // From here on there is something to keep, whatever happens.
     if let Some(place) = &mut place {
@@ -351,6 +354,7 @@ pub fn attach(
         plan.functions.clone(),
     );
     table.captures = plan.captures.clone();
+    table.switches_stacks = plan.switches_stacks(process.pid);
     let selected: Vec<_> = items.iter().map(Item::selected).collect();
     Ok(install(process.pid, selected, options, table)?)
 }

@@ -13,5 +13,6 @@ pub mod locate;
 #[allow(unsafe_code)]
 pub mod memory;
 pub mod plan;
+pub mod progress;
 pub mod recorder;
 pub mod relocate;

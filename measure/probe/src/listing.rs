@@ -1,4 +1,5 @@
 //! Every function of a file or of a process with its verdict: what `functions` shows.
+use crate::locate::module_names::ModuleNames;
 use crate::locate::pattern::{self, Pattern};
 use crate::locate::{self, Function, Image, LocateError, MappedModule, Role};
 use crate::plan::{self, basename};
@@ -20,6 +21,7 @@ pub struct Listing {
     /// Of a file: what holds in a process where another module raises exceptions.
     in_company: Option<Unwinding>,
     shadow_stack: bool,
+    names: ModuleNames,
 }
 
 pub struct ListedModule {
@@ -80,6 +82,7 @@ impl Listing {
             unwinding,
             in_company,
             shadow_stack: false,
+            names: ModuleNames::of_file(path),
         })
     }
 
@@ -88,14 +91,17 @@ impl Listing {
     /// # Errors
     /// When there is no such process, or this user may not look into it.
     pub fn of_process(pid: i32, assume_no_exceptions: bool) -> Result<Listing, LocateError> {
+        let shadow_stack = locate::has_shadow_stack(pid)?;
+        let modules = locate::mapped_modules(pid)?;
         let mut listing = Listing {
             modules: Vec::new(),
             unreadable: Vec::new(),
             unwinding: None,
             in_company: None,
-            shadow_stack: locate::has_shadow_stack(pid)?,
+            shadow_stack,
+            names: ModuleNames::of_process(pid, &modules),
         };
-        for mapped in locate::mapped_modules(pid)? {
+        for mapped in modules {
             match Image::open_mapped(pid, &mapped) {
                 Ok(image) => listing.modules.push(ListedModule {
                     image,
@@ -107,10 +113,21 @@ impl Listing {
         sensitive::close(listing.modules.iter().map(|m| &m.image));
         if !assume_no_exceptions {
             let images: Vec<&Image> = listing.modules.iter().map(|m| &m.image).collect();
-            let hazards = Hazards::of(images.iter().copied());
+            let mut hazards = Hazards::of(images.iter().copied());
+            let unread = listing.unreadable.iter().map(|(path, _)| basename(path));
+            unread.for_each(|name| hazards.add_unread(name));
             listing.unwinding = Some(Unwinding::of(&images, &hazards));
         }
         Ok(listing)
+    }
+
+    /// The patterns as they apply to these modules, which users also know by links to their files and by what
+    /// the process was started as.
+    ///
+    /// # Errors
+    /// When a name may mean several modules.
+    pub fn resolve(&self, patterns: &[Pattern]) -> Result<Vec<Pattern>, LocateError> {
+        self.names.resolve_all(patterns)
     }
 
     /// Functions that any of `patterns` matches, all when there are none, in the order of the
@@ -118,9 +135,9 @@ impl Listing {
     pub fn select(&self, patterns: &[Pattern]) -> Vec<Listed<'_>> {
         let mut chosen = Vec::new();
         for (n, module) in self.modules.iter().enumerate() {
-            let base = module.basename();
+            let path = module.path().to_string_lossy();
             let wanted =
-                |f: &&Function| patterns.is_empty() || patterns.iter().any(|p| p.matches(base, f));
+                |f: &&Function| patterns.is_empty() || patterns.iter().any(|p| p.matches(&path, f));
             chosen.extend(
                 module
                     .image
@@ -146,8 +163,8 @@ impl Listing {
     pub fn unmatched<'p>(&self, patterns: &'p [Pattern]) -> Vec<&'p Pattern> {
         let matches = |p: &Pattern| {
             self.modules.iter().any(|m| {
-                let base = m.basename();
-                m.image.functions().iter().any(|f| p.matches(base, f))
+                let path = m.path().to_string_lossy();
+                m.image.functions().iter().any(|f| p.matches(&path, f))
             })
         };
         patterns.iter().filter(|p| !matches(p)).collect()

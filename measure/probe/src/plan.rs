@@ -4,9 +4,11 @@ use crate::capture::Capture;
 use crate::capture::parse::{Selection, Wanted};
 use crate::capture::resolve::{CannotCapture, Policy, Subject, resolve};
 use crate::live::build::Selected;
+use crate::locate::module_names::ModuleNames;
 use crate::locate::pattern::Pattern;
 use crate::locate::signature::Debug;
 use crate::locate::{self, Image, Lines, LocateError, MappedModule};
+use crate::progress::{self, Phase};
 use crate::recorder::watch::{Watch, mapped_code_kb};
 use crate::relocate::Refusal as WhyNot;
 use crate::relocate::hazards::Hazards;
@@ -33,6 +35,7 @@ pub struct Plan {
     /// The user says that no exception and no end of a thread passes through what is measured.
     pub assume_no_exceptions: bool,
     watches: HashMap<i32, Watch>,
+    switchers: HashSet<i32>,
     images: HashMap<PathBuf, (Arc<Image>, ModuleIx)>,
     ids: HashMap<(ModuleIx, u64), FunctionId>,
     lines: HashMap<ModuleIx, Option<Lines>>,
@@ -46,7 +49,9 @@ pub struct Plan {
 pub struct Item {
     pub id: FunctionId,
     image: Arc<Image>,
-    unit: Unit,
+    /// Of its pieces in the file; the first one begins with its entry.
+    ranges: Box<[Range<u64>]>,
+    red_zone_at_entry: bool,
     bias: u64,
     module: Range<u64>,
     captures: Vec<Capture>,
@@ -74,19 +79,19 @@ pub enum PlanError {
 
 impl Item {
     pub fn selected(&self) -> Selected<'_> {
-        let pieces = self.unit.pieces.iter().map(|p| {
+        let pieces = self.ranges.iter().map(|range| {
             let bytes = self
                 .image
-                .bytes(p.range.clone())
+                .bytes(range.clone())
                 .expect("was decoded from there");
             Piece {
-                svma: p.range.start,
+                svma: range.start,
                 bytes,
             }
         });
         Selected {
             id: self.id,
-            unit: &self.unit,
+            red_zone_at_entry: self.red_zone_at_entry,
             pieces: pieces.collect(),
             bias: self.bias,
             module: self.module.clone(),
@@ -136,27 +141,44 @@ impl Plan {
     ) -> Result<Vec<Item>, PlanError> {
         let code_kb = mapped_code_kb(pid);
         let modules = locate::mapped_modules(pid)?;
-        let mut opened = Vec::new();
+        let (mut opened, mut unread) = (Vec::new(), Vec::new());
+        progress::begin(Phase::Files, modules.len());
         for module in &modules {
+            progress::step(1);
             match self.image(pid, module) {
                 Ok((image, ix)) => opened.push((module, image, ix)),
-                Err(e) => self.refuse_module(module, &e),
+                Err(e) => {
+                    self.refuse_module(module, &e);
+                    unread.push(basename(&module.path));
+                }
             }
         }
         sensitive::close(opened.iter().map(|(_, image, _)| &**image));
         let images: Vec<&Image> = opened.iter().map(|(_, image, _)| &**image).collect();
+        if !unread.is_empty() || images.iter().any(|i| i.switches_stacks()) {
+            self.switchers.insert(pid);
+        }
         let unwinding = match self.assume_no_exceptions {
             true => None,
             false => {
-                let hazards = Hazards::of(images.iter().copied());
+                let mut hazards = Hazards::of(images.iter().copied());
+                unread.iter().for_each(|name| hazards.add_unread(name));
                 let unwinding = Unwinding::of(&images, &hazards);
+                let names = unread.iter().map(|name| (*name).to_owned()).collect();
                 let kept = opened.iter().map(|(_, image, _)| image.clone()).collect();
-                self.watches
-                    .insert(pid, Watch::new(pid, &modules, kept, hazards, code_kb));
+                self.watches.insert(
+                    pid,
+                    Watch::new(pid, &modules, kept, names, hazards, code_kb),
+                );
                 Some(unwinding)
             }
         };
+        let names = ModuleNames::of_process(pid, &modules);
+        let resolved: Result<Vec<_>, _> = selections.iter().map(|s| s.resolved(&names)).collect();
+        let (selections, left_out) = (&resolved?[..], names.resolve_all(&self.excluded)?);
         let mut items = Vec::new();
+        let functions = images.iter().map(|image| image.functions().len());
+        progress::begin(Phase::Functions, functions.sum());
         let (mut matched, mut excluded) = (0usize, 0usize);
         for (n, (module, image, ix)) in opened.iter().enumerate() {
             let process = ProcessTraits {
@@ -164,12 +186,13 @@ impl Plan {
                 assume_no_exceptions: self.assume_no_exceptions,
                 shadow_stack,
             };
-            let base = basename(&module.path);
+            let (base, path) = (basename(&module.path), module.path.to_string_lossy());
             for function in image.functions() {
-                let Some(wanted) = wanted(selections, base, function) else {
+                progress::step(1);
+                let Some(wanted) = wanted(selections, &path, function) else {
                     continue;
                 };
-                if self.excluded.iter().any(|p| p.matches(base, function)) {
+                if left_out.iter().any(|p| p.matches(&path, function)) {
                     self.left_out.insert((*ix, function.svma));
                     excluded += 1;
                     continue;
@@ -197,7 +220,8 @@ impl Plan {
                             captures,
                             id,
                             image: image.clone(),
-                            unit,
+                            ranges: unit.pieces.iter().map(|p| p.range.clone()).collect(),
+                            red_zone_at_entry: unit.red_zone_at_entry,
                             bias: module.bias,
                             module: module.avma_range.clone(),
                         });
@@ -222,6 +246,11 @@ impl Plan {
     /// For the recorder: whether what `pid` loads later changes what was judged here.
     pub fn watch(&self, pid: i32) -> Option<Watch> {
         self.watches.get(&pid).cloned()
+    }
+
+    /// Whether threads of `pid` may have suspended stacks anywhere.
+    pub fn switches_stacks(&self, pid: i32) -> bool {
+        self.switchers.contains(&pid)
     }
 
     /// Taken out, to be put back: reading it borrows nothing of the plan.

@@ -1,4 +1,4 @@
-/* Plain C that loads argv[1] on a line of input, and calls it on the next. */
+/* Plain C that loads one of its arguments on each line of input, and calls the last on the next. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +11,14 @@ int main(int argc, char **argv)
 	const char *ready = getenv("READY_FILE");
 	if (argc < 2 || (ready && fclose(fopen(ready, "w"))))
 		return 2;
-	if (!fgets(line, sizeof line, stdin))
-		return 3;
-	void *plug_in = dlopen(argv[1], RTLD_NOW);
-	if (!plug_in)
-		return 4;
+	void *plug_in = NULL;
+	for (int i = 1; i < argc; i++) {
+		if (!fgets(line, sizeof line, stdin))
+			return 3;
+		plug_in = dlopen(argv[i], RTLD_NOW);
+		if (!plug_in)
+			return 4;
+	}
 	int (*call_back)(int (*)(int (*)(int))) = dlsym(plug_in, "call_back");
 	if (!call_back || !fgets(line, sizeof line, stdin))
 		return 5;

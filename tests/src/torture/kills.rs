@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// As many as measure/probe/src/attach/fault.rs has; one more must not be reached.
-const FAULT_POINTS: u32 = 21;
+const FAULT_POINTS: u32 = 22;
 /// The target's thread is about to make the first call for us.
 const CALL_SET: u32 = 4;
 /// After these of them the target runs with entries that are not its own, or, after the last, with
@@ -64,6 +64,8 @@ pub(super) fn clean_up(torturer: &Torturer, salvaged: &Path, when: &str) -> Resu
         .text_is_original()
         .with_context(|| when.to_owned())?;
     torturer.no_descriptors().with_context(|| when.to_owned())?;
+    let policy = scheduling_policy(torturer.pid())?;
+    ensure!(policy == 0, "{when}: scheduling policy {policy}");
     if salvaged.exists() {
         let report = Report::read(salvaged).with_context(|| when.to_owned())?;
         // Only a part of the recording is in it.
@@ -141,10 +143,20 @@ fn before_a_call() -> Result<()> {
 
 /// Of its main thread, as the scheduler counted them so far (proc_pid_stat(5), utime).
 fn processor_ticks(pid: i32) -> Result<u64> {
+    stat(pid, 14)
+}
+
+/// 0: as ordinary threads have it.
+fn scheduling_policy(pid: i32) -> Result<u64> {
+    stat(pid, 41)
+}
+
+/// A field of its main thread, as proc_pid_stat(5) numbers them.
+fn stat(pid: i32, field: usize) -> Result<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/stat"))?;
     let (_, behind_name) = stat.rsplit_once(") ").context("stat")?;
-    let utime = behind_name.split(' ').nth(11).context("utime")?;
-    Ok(utime.parse()?)
+    let value = behind_name.split(' ').nth(field - 3).context("a field")?;
+    Ok(value.parse()?)
 }
 
 /// The recorder dies, its parent lives: the user sees one line, and nobody has to clean up.

@@ -26,8 +26,9 @@ pub const RESTORING: u32 = 18;
 pub const RESTORED: u32 = 19;
 pub const CLEARED_GS: u32 = 20;
 pub const UNMAPPED: u32 = 21;
+pub const RAISED: u32 = 22;
 /// The highest number.
-pub const LAST: u32 = UNMAPPED;
+pub const LAST: u32 = RAISED;
 
 /// Nothing is killed here: a write to code through `/proc/PID/mem` fails, as on a kernel that forces
 /// none.

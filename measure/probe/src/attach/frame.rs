@@ -11,6 +11,10 @@ const SIGMASK: usize = MCONTEXT + 256;
 const FPSTATE_POINTER: usize = MCONTEXT + 184;
 /// Rounded up from 312 bytes, past the (unused) siginfo.
 const FRAME_BYTES: usize = 512;
+/// Of a frame with no extended state, and as much as keeps the next one aligned.
+pub const CALL_BYTES: usize = FRAME_BYTES + 64;
+/// Zeros in such a frame, behind what the kernel reads.
+pub const CALL_ZEROS: usize = FRAME_BYTES;
 const UC_FP_XSTATE: u64 = 1;
 const UC_SIGCONTEXT_SS: u64 = 2;
 const UC_STRICT_RESTORE_SS: u64 = 4;
@@ -27,31 +31,19 @@ pub const fn needed(xstate: usize) -> usize {
     FRAME_BYTES + 64 + xstate + 4
 }
 
+/// A frame that leads to one more system call, with all signals blocked: `regs` are what it is made
+/// with. Vector registers are in their initial state then.
+pub fn build_call(restorer: u64, regs: &Regs) -> Vec<u8> {
+    let mut frame = build_general(restorer, regs, u64::MAX, None);
+    frame.resize(CALL_BYTES, 0);
+    frame
+}
+
 /// A frame for address `at` (≡ 8 mod 64). The thread runs with rsp = `at`: the first 8 bytes are
 /// the address that its `syscall; ret` returns to.
 pub fn build(at: u64, restorer: u64, regs: &Regs, mask: u64, mut xstate: Vec<u8>) -> Vec<u8> {
-    let mut frame = vec![0u8; FRAME_BYTES];
     let fpstate = (at + FRAME_BYTES as u64).next_multiple_of(64);
-    let mut put =
-        |offset: usize, value: u64| frame[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
-    put(0, restorer);
-    put(
-        UCONTEXT,
-        UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
-    );
-    // uc_stack stays zero: too small to be an alternate stack, so the present one is kept.
-    let r = resumable(regs);
-    let general = [
-        r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rdi, r.rsi, r.rbp, r.rbx, r.rdx,
-        r.rax, r.rcx, r.rsp, r.rip, r.eflags,
-    ];
-    for (n, value) in general.into_iter().enumerate() {
-        put(MCONTEXT + 8 * n, value);
-    }
-    put(MCONTEXT + 144, r.cs & 0xffff | (r.ss & 0xffff) << 48);
-    put(FPSTATE_POINTER, fpstate);
-    put(SIGMASK, mask);
-
+    let mut frame = build_general(restorer, regs, mask, Some(fpstate));
     let features = u64::from_le_bytes(
         xstate[SOFTWARE_BYTES..SOFTWARE_BYTES + 8]
             .try_into()
@@ -76,6 +68,29 @@ pub fn build(at: u64, restorer: u64, regs: &Regs, mask: u64, mut xstate: Vec<u8>
     frame.resize((fpstate - at) as usize, 0);
     frame.extend_from_slice(&xstate);
     frame.extend_from_slice(&FP_XSTATE_MAGIC2.to_le_bytes());
+    frame
+}
+
+/// Everything but the extended state.
+fn build_general(restorer: u64, regs: &Regs, mask: u64, fpstate: Option<u64>) -> Vec<u8> {
+    let mut frame = vec![0u8; FRAME_BYTES];
+    let mut put =
+        |offset: usize, value: u64| frame[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
+    put(0, restorer);
+    let extended = fpstate.map_or(0, |_| UC_FP_XSTATE);
+    put(UCONTEXT, extended | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS);
+    // uc_stack stays zero: too small to be an alternate stack, so the present one is kept.
+    let r = resumable(regs);
+    let general = [
+        r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rdi, r.rsi, r.rbp, r.rbx, r.rdx,
+        r.rax, r.rcx, r.rsp, r.rip, r.eflags,
+    ];
+    for (n, value) in general.into_iter().enumerate() {
+        put(MCONTEXT + 8 * n, value);
+    }
+    put(MCONTEXT + 144, r.cs & 0xffff | (r.ss & 0xffff) << 48);
+    put(FPSTATE_POINTER, fpstate.unwrap_or(0));
+    put(SIGMASK, mask);
     frame
 }
 

@@ -61,7 +61,7 @@ fn refuse(why: &str) -> io::Error {
 }
 
 /// Our copy of descriptor `fd` of the thread `tid` of process `pid`, which we trace.
-fn copy_of(pid: i32, tid: i32, fd: u64) -> io::Result<OwnedFd> {
+pub(super) fn copy_of(pid: i32, tid: i32, fd: u64) -> io::Result<OwnedFd> {
     let fd = i32::try_from(fd).map_err(io::Error::other)?;
     // The main thread's descriptors are the process's own, until it has ended.
     let kind = if tid == pid { 0 } else { PIDFD_THREAD };

@@ -1,5 +1,5 @@
 //! Memory of the target through `/proc/PID/mem`, which may write where the target itself may not.
-use super::AttachError;
+use super::{AttachError, proc};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -15,7 +15,7 @@ impl TargetMemory {
         OpenOptions::new()
             .read(true)
             .write(true)
-            .open(format!("/proc/{pid}/mem"))
+            .open(format!("/proc/{}/mem", proc::memory_holder(pid)))
             .map(|file| TargetMemory { file })
             .map_err(|source| AttachError::Memory { pid, source })
     }

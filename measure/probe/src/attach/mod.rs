@@ -14,6 +14,7 @@ pub mod memory;
 mod patience;
 mod preflight;
 pub mod proc;
+mod raised;
 mod remote;
 mod rseq;
 mod scratch;

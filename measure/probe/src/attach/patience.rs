@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 /// microseconds.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+const LONG: Duration = Duration::from_millis(10);
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(5);
+
 /// Looked at this often before sleeping: a thread on another processor stops within microseconds.
 const ROUNDS_AWAKE: u32 = 20;
 /// Slept at most, should the signal that wakes us go to another thread.
@@ -31,6 +34,17 @@ impl Patience {
             started: Instant::now(),
             rounds: 0,
         }
+    }
+
+    /// As long between two attempts as nobody is stopped; false when it is over.
+    pub(super) fn wait_running(&mut self) -> bool {
+        std::thread::sleep(BETWEEN_ATTEMPTS);
+        self.started.elapsed() < PATIENCE
+    }
+
+    /// Longer than stops take, even of threads that wait for a processor.
+    pub(super) fn is_long(&self) -> bool {
+        self.started.elapsed() > LONG
     }
 
     /// For one of so many threads; false when it is over.

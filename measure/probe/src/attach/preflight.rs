@@ -18,13 +18,17 @@ pub fn preflight(pid: i32) -> Result<Preflight, AttachError> {
     if pid == std::process::id() as i32 {
         return Err(AttachError::Ourselves(pid));
     }
-    let status = Status::read(pid, pid).map_err(|_| AttachError::NoSuchProcess(pid))?;
+    let mut status = Status::read(pid, pid).map_err(|_| AttachError::NoSuchProcess(pid))?;
     // A thread id has a /proc entry too.
     if status.field("Tgid").and_then(|t| t.parse().ok()) != Some(pid) {
         return Err(AttachError::NoSuchProcess(pid));
     }
     if matches!(status.state(), 'Z' | 'X') && super::proc::threads(pid).map_or(0, |t| t.len()) < 2 {
         return Err(AttachError::Zombie(pid));
+    }
+    let holder = super::proc::memory_holder(pid);
+    if holder != pid {
+        status = Status::read(pid, holder).map_err(|_| AttachError::NoSuchProcess(pid))?;
     }
     if status.field("Kthread") == Some("1") || status.field("VmSize").is_none() {
         return Err(AttachError::KernelThread(pid));
@@ -39,7 +43,7 @@ pub fn preflight(pid: i32) -> Result<Preflight, AttachError> {
     if fs::OpenOptions::new()
         .read(true)
         .write(true)
-        .open(format!("/proc/{pid}/mem"))
+        .open(format!("/proc/{holder}/mem"))
         .is_err()
     {
         let uid = fs::metadata(format!("/proc/{pid}")).map_or(0, |m| m.uid());
@@ -68,7 +72,8 @@ fn hwcap2() -> u64 {
 
 pub(in crate::attach) fn check_64_bit(pid: i32) -> Result<(), AttachError> {
     let mut head = [0u8; 20];
-    let read = fs::File::open(format!("/proc/{pid}/exe"))
+    let holder = super::proc::memory_holder(pid);
+    let read = fs::File::open(format!("/proc/{holder}/exe"))
         .and_then(|f| std::os::unix::fs::FileExt::read_exact_at(&f, &mut head, 0));
     read.map_err(|source: io::Error| AttachError::Proc { pid, source })?;
     // ELFCLASS64, EM_X86_64
@@ -94,12 +99,14 @@ fn lasting_sharer(pid: i32) -> Option<i32> {
 /// progress): it would not be stopped.
 fn sharer(pid: i32) -> Option<i32> {
     const KCMP_VM: i32 = 1;
+    // Without memory, as an ended main thread is, it would be like any kernel thread.
+    let holder = super::proc::memory_holder(pid);
     let others = fs::read_dir("/proc")
         .ok()?
         .flatten()
         .filter_map(|e| e.file_name().to_str()?.parse().ok());
     others.filter(|other: &i32| *other != pid).find(|other| {
         // SAFETY: kcmp takes numbers only; it compares two processes and changes nothing.
-        unsafe { libc::syscall(libc::SYS_kcmp, pid, *other, KCMP_VM, 0, 0) == 0 }
+        unsafe { libc::syscall(libc::SYS_kcmp, holder, *other, KCMP_VM, 0, 0) == 0 }
     })
 }

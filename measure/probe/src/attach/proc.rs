@@ -11,6 +11,22 @@ pub fn text(path: &str) -> io::Result<String> {
     })
 }
 
+/// Whose entry in `/proc` shows a process's memory: its main thread's, or another one's when that has ended and the
+/// others run on.
+pub fn memory_holder(pid: i32) -> i32 {
+    let has_ended = |tid: &i32| matches!(state(pid, *tid), 'Z' | 'X');
+    match has_ended(&pid) {
+        false => pid,
+        true => {
+            let others = threads(pid).unwrap_or_default();
+            others
+                .into_iter()
+                .find(|tid| !has_ended(tid))
+                .unwrap_or(pid)
+        }
+    }
+}
+
 /// Thread ids, ascending.
 pub fn threads(pid: i32) -> io::Result<Vec<i32>> {
     let mut tids: Vec<i32> = fs::read_dir(format!("/proc/{pid}/task"))?
@@ -49,7 +65,7 @@ pub fn state(pid: i32, tid: i32) -> char {
 
 /// The processor that a thread runs on; `None` when it does not run.
 pub fn running_on(pid: i32, tid: i32) -> Option<usize> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    let stat = text(&format!("/proc/{pid}/task/{tid}/stat")).ok()?;
     // proc_pid_stat(5): field 3 is the state, field 39 the processor.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;

@@ -10,12 +10,14 @@ use super::fault;
 use super::gadget::{self, Gadgets};
 use super::memory::TargetMemory;
 use super::patience::wait_for;
+use super::proc::Status;
+use super::raised::{Before, Raised};
 use super::seccomp::Filters;
 use super::sys::{self, Regs, Waited};
 use super::{frame, scratch};
 use crate::live::maps::Mapping;
 use nix::libc;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 /// A filter sees the address behind the instruction.
 const SYSCALL_BYTES: u64 = 2;
@@ -28,6 +30,9 @@ pub(super) struct Remote {
     original: Regs,
     mask: u64,
     frame_at: u64,
+    /// A frame before that one, through which the thread lowers its own priority: it may be raised.
+    lowering: Cell<Option<(Before, u64)>>,
+    raised: RefCell<Option<Raised>>,
     text_at: u64,
     gadgets: Gadgets,
     filters: Filters,
@@ -52,17 +57,29 @@ impl Remote {
                 source,
             }
         };
-        let filters = Filters::of(pid, tid)?;
+        let status = Status::read(pid, tid).map_err(|source| AttachError::Proc { pid, source })?;
+        let filters = Filters::of(pid, tid, &status)?;
         if let Some(nr) = forbidden(&filters, &gadgets) {
             return Err(AttachError::SeccompForbids { pid, nr });
         }
         let mask = sys::signal_mask(tid).map_err(failed("reading the signal mask"))?;
         let xstate = sys::xstate(tid).map_err(failed("reading the vector registers"))?;
-        let len = frame::needed(xstate.len()) as u64 + TEXT_BYTES;
-        let frame_at = scratch::find(pid, mappings, original.rsp, len)?;
-        let bytes = frame::build(frame_at, gadgets.sigreturn, &original, mask, xstate);
+        let calls = frame::CALL_BYTES as u64;
+        let len = calls + frame::needed(xstate.len()) as u64 + TEXT_BYTES;
+        let first_at = scratch::find(pid, mappings, original.rsp, len)?;
+        let frame_at = first_at + calls;
+        let zeros_at = first_at + frame::CALL_ZEROS as u64;
+        let lowering = Before::of(tid, &status).and_then(|before| {
+            let (nr, args) = before.own_call(zeros_at);
+            let regs = to_call(&original, &gadgets, frame_at, nr, args);
+            let allowed = filters.allow(nr, gadgets.syscall_ret + SYSCALL_BYTES, args);
+            allowed.then(|| (before, frame::build_call(gadgets.sigreturn, &regs)))
+        });
+        let first = lowering.as_ref().map_or(&[][..], |(_, bytes)| bytes);
+        let last = frame::build(frame_at, gadgets.sigreturn, &original, mask, xstate);
+        let bytes = [first, &last].concat();
         memory
-            .write(frame_at, &bytes)
+            .write(frame_at - first.len() as u64, &bytes)
             .map_err(|source| AttachError::Memory { pid, source })?;
         fault::point(fault::FRAME_WRITTEN);
         Ok(Remote {
@@ -70,7 +87,9 @@ impl Remote {
             original,
             mask,
             frame_at,
-            text_at: frame_at + len - TEXT_BYTES,
+            lowering: Cell::new(lowering.map(|(before, _)| (before, first_at))),
+            raised: RefCell::default(),
+            text_at: first_at + len - TEXT_BYTES,
             gadgets,
             filters,
             behind_call: Cell::new(false),
@@ -112,20 +131,12 @@ impl Remote {
         {
             return Err(AttachError::SeccompForbids { pid, nr });
         }
-        let regs = Regs {
-            rip: self.gadgets.syscall_ret,
-            rsp: self.frame_at,
-            rax: nr as u64,
-            rdi: args[0],
-            rsi: args[1],
-            rdx: args[2],
-            r10: args[3],
-            r8: args[4],
-            r9: args[5],
-            // No system call is in progress: nothing to restart.
-            orig_rax: u64::MAX,
-            ..self.original
+        let raised = self.raised.borrow().is_some();
+        let way_back = match self.lowering.get() {
+            Some((_, at)) if raised => at,
+            _ => self.frame_at,
         };
+        let regs = to_call(&self.original, &self.gadgets, way_back, nr, args);
         sys::set_regs(tid, &regs).map_err(failed("setting registers"))?;
         fault::point(fault::CALL_SET);
         // With every signal blocked nothing but SIGKILL can come between; the frame restores the
@@ -133,6 +144,16 @@ impl Remote {
         if !self.behind_call.get() {
             sys::set_signal_mask(tid, u64::MAX).map_err(failed("blocking signals"))?;
         }
+        if let Some((before, at)) = self.lowering.get().filter(|_| !raised) {
+            sys::set_regs(tid, &Regs { rsp: at, ..regs }).map_err(failed("setting registers"))?;
+            let now = before.raise();
+            if now.is_none() {
+                sys::set_regs(tid, &regs).map_err(failed("setting registers"))?;
+                self.lowering.set(None);
+            }
+            self.raised.replace(now);
+        }
+        fault::point(fault::RAISED);
         self.step_to(pid, Waited::SystemCall)?;
         fault::point(fault::CALL_ENTERED);
         self.step_to(pid, Waited::SystemCall)?;
@@ -178,6 +199,8 @@ impl Remote {
     /// Writes the thread's own state back.
     pub(super) fn restore(&self, pid: i32, regs: &Regs) -> Result<(), AttachError> {
         self.trap(pid)?;
+        // While its registers still lead it through the frames that would do it.
+        self.raised.replace(None);
         let tid = self.tid;
         let failed = |what| {
             move |source| AttachError::Ptrace {
@@ -195,6 +218,24 @@ impl Remote {
     }
 }
 
+/// Registers with which a thread makes a call and returns to the frame at `way_back`.
+fn to_call(own: &Regs, gadgets: &Gadgets, way_back: u64, nr: i64, args: [u64; 6]) -> Regs {
+    Regs {
+        rip: gadgets.syscall_ret,
+        rsp: way_back,
+        rax: nr as u64,
+        rdi: args[0],
+        rsi: args[1],
+        rdx: args[2],
+        r10: args[3],
+        r8: args[4],
+        r9: args[5],
+        // No system call is in progress: nothing to restart.
+        orig_rax: u64::MAX,
+        ..*own
+    }
+}
+
 /// A thread whose recorder was killed before it made a call makes it when it runs next: lets it,
 /// and stops it again where it had been. `None`: no call was begun.
 pub(super) fn finish_begun(
@@ -204,12 +245,14 @@ pub(super) fn finish_begun(
     gadgets: Gadgets,
     memory: &TargetMemory,
 ) -> Result<Option<Regs>, AttachError> {
-    let mut returns_to = [0u8; 8];
-    let begun = regs.rip == gadgets.syscall_ret
-        && regs.orig_rax == u64::MAX
-        && memory.read(regs.rsp, &mut returns_to).is_ok()
-        && u64::from_le_bytes(returns_to) == gadgets.sigreturn;
-    if !begun {
+    let is_begun = |regs: &Regs| {
+        let mut returns_to = [0u8; 8];
+        regs.rip == gadgets.syscall_ret
+            && regs.orig_rax == u64::MAX
+            && memory.read(regs.rsp, &mut returns_to).is_ok()
+            && u64::from_le_bytes(returns_to) == gadgets.sigreturn
+    };
+    if !is_begun(regs) {
         return Ok(None);
     }
     let failed = |what| {
@@ -220,10 +263,17 @@ pub(super) fn finish_begun(
             source,
         }
     };
-    // Into the call and out of it, into `rt_sigreturn` and out of it.
-    for _ in 0..4 {
-        sys::to_syscall(tid).map_err(failed("continuing"))?;
-        wait_for(pid, tid, Waited::SystemCall)?;
+    // The frame behind a call may lead to one more: lowering the thread's own priority.
+    for _ in 0..2 {
+        // Into the call and out of it, into `rt_sigreturn` and out of it.
+        for _ in 0..4 {
+            sys::to_syscall(tid).map_err(failed("continuing"))?;
+            wait_for(pid, tid, Waited::SystemCall)?;
+        }
+        let now = sys::regs(tid).map_err(failed("reading registers"))?;
+        if !is_begun(&now) {
+            break;
+        }
     }
     sys::interrupt(tid).map_err(failed("interrupting"))?;
     sys::cont(tid, 0).map_err(failed("continuing"))?;

@@ -39,7 +39,8 @@ const AT_ONCE: u64 = 8192;
 
 /// The target says what its stack is, and how large: it is looked at piece by piece.
 fn untouched(pid: i32, from: u64, to: u64, len: u64) -> Option<u64> {
-    let map = File::open(format!("/proc/{pid}/pagemap")).ok()?;
+    let holder = super::proc::memory_holder(pid);
+    let map = File::open(format!("/proc/{holder}/pagemap")).ok()?;
     let touched = |e: &[u8]| u64::from_le_bytes(e.try_into().expect("8 bytes")) & TOUCHED != 0;
     let wanted = len.div_ceil(PAGE);
     let (mut run, mut page) = (0, from / PAGE);

@@ -28,9 +28,8 @@ const ACTION: u32 = 0xffff_0000;
 const MEMORY_WORDS: usize = 16;
 
 impl Filters {
-    /// Of a stopped thread.
-    pub(super) fn of(pid: i32, tid: i32) -> Result<Filters, AttachError> {
-        let status = Status::read(pid, tid).map_err(|source| AttachError::Proc { pid, source })?;
+    /// Of a stopped thread, whose `status` this is.
+    pub(super) fn of(pid: i32, tid: i32, status: &Status) -> Result<Filters, AttachError> {
         match status.field("Seccomp") {
             None | Some("0") => return Ok(Filters::default()),
             Some("1") => return Err(AttachError::SeccompStrict { pid }),
@@ -88,10 +87,11 @@ pub fn forbids_copies(pid: i32, may_stop: bool) -> Result<Option<String>, Attach
     let stopped = super::stop_all(pid)?;
     let mut why = None;
     for tid in stopped.tids() {
+        let status = Status::read(pid, tid).map_err(|source| AttachError::Proc { pid, source })?;
         // Of the arguments only the addresses are not known, which no filter can look behind.
         let call = libc::SYS_process_vm_readv;
         let args = [pid_inside(pid).unwrap_or(pid) as u64, 0, 1, 0, 1, 0];
-        if !Filters::of(pid, tid)?.allow(call, 0, args) {
+        if !Filters::of(pid, tid, &status)?.allow(call, 0, args) {
             why = Some(format!("the seccomp filter of thread {tid} forbids it"));
         }
     }

@@ -14,8 +14,36 @@ use nix::libc;
 use std::io;
 use std::time::Instant;
 
-/// Stops every thread, including those created meanwhile.
+/// Stops every thread, including those created meanwhile. One in uninterruptible sleep (a thread that waits for its
+/// vforked child, a file system that does not answer) is waited for while all others run.
 pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
+    let mut patience = Patience::new();
+    let mut asleep = proc::threads(pid).map_err(|_| AttachError::Exited { pid })?;
+    loop {
+        // Seen out of it once is enough: who reads a disk is in it again at once.
+        asleep.retain(|tid| proc::state(pid, *tid) == 'D');
+        let stopped = match asleep.first() {
+            None => stop_all_now(pid),
+            Some(&tid) => Err(AttachError::DoesNotStop {
+                pid,
+                tid,
+                state: 'D',
+            }),
+        };
+        match stopped {
+            Err(AttachError::DoesNotStop {
+                tid, state: 'D', ..
+            }) if patience.wait_running() => {
+                if asleep.is_empty() {
+                    asleep.push(tid);
+                }
+            }
+            stopped => return stopped,
+        }
+    }
+}
+
+fn stop_all_now(pid: i32) -> Result<StoppedProcess, AttachError> {
     let mut stopped = StoppedProcess::new(pid);
     let mut first = true;
     loop {
@@ -43,11 +71,27 @@ pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
             break;
         }
         fault::point(fault::SEIZED);
-        if std::mem::take(&mut first) {
-            stopped.be_urgent(&seized);
-            stopped.first_interrupt = Instant::now();
+        if !std::mem::take(&mut first) {
+            // They are few, and may be gone soon, with others in their place.
+            stopped.interrupt(&seized)?;
+            continue;
         }
-        stopped.interrupt(&seized)?;
+        // Who sleeps may have to wait for a processor until it can stop: who runs does not wait for it.
+        let runs = |tid: &i32| proc::running_on(pid, *tid).is_some();
+        let (running, asleep): (Vec<i32>, Vec<i32>) = match seized.len() {
+            1 => (Vec::new(), seized),
+            _ => seized.into_iter().partition(runs),
+        };
+        let whose = match running.is_empty() {
+            true => &asleep,
+            false => &running,
+        };
+        stopped.be_urgent(whose);
+        stopped.first_interrupt = Instant::now();
+        let asleep = stopped.interrupt(&asleep);
+        stopped.interrupt(&running)?;
+        asleep?;
+        stopped.first_resumed = running;
     }
     if stopped.threads.is_empty() {
         return Err(AttachError::Exited { pid });
@@ -153,11 +197,12 @@ fn seize(pid: i32, tid: i32) -> Result<Option<i32>, AttachError> {
                         .field("TracerPid")
                         .and_then(|t| t.parse().ok())
                         .unwrap_or(0);
-                    Err(if tracer == 0 {
-                        AttachError::NoPermission { pid, uid: 0 }
-                    } else {
-                        AttachError::AlreadyTraced { pid, tracer }
-                    })
+                    match tracer {
+                        0 => Err(AttachError::NoPermission { pid, uid: 0 }),
+                        // It did not stop when it was asked the last time.
+                        _ if tracer == std::process::id() as i32 => Ok(Some(tid)),
+                        _ => Err(AttachError::AlreadyTraced { pid, tracer }),
+                    }
                 }
             }
         }
@@ -201,7 +246,10 @@ impl StoppedProcess {
                         break;
                     }
                 }
-                if !patience.wait(waiting.len() - n) {
+                let goes_on = patience.wait(waiting.len() - n);
+                // The others wait with it.
+                let sleeps = || patience.is_long() && proc::state(pid, tid) == 'D';
+                if !goes_on || sleeps() {
                     let state = proc::state(pid, tid);
                     let rest: Vec<i32> = waiting[n..].iter().map(|(tid, _)| *tid).collect();
                     self.let_go(&rest);

@@ -40,6 +40,8 @@ pub struct StoppedProcess {
     pub(super) pid: i32,
     pub(super) threads: BTreeMap<i32, Thread>,
     remote: Option<Remote>,
+    /// Threads that were running, and wait for us more than those that slept.
+    pub(super) first_resumed: Vec<i32>,
     pub(super) gadgets: Option<super::gadget::Gadgets>,
     /// Read before the stop.
     pub(super) mappings: Option<Vec<Mapping>>,
@@ -57,6 +59,7 @@ impl StoppedProcess {
             pid,
             threads: BTreeMap::new(),
             remote: None,
+            first_resumed: Vec::new(),
             gadgets: None,
             mappings: None,
             first_interrupt: now,
@@ -222,7 +225,13 @@ impl StoppedProcess {
             result = remote.restore(pid, &thread.regs);
         }
         let mut stops = Vec::with_capacity(self.threads.len());
-        for (tid, thread) in std::mem::take(&mut self.threads) {
+        let mut threads = std::mem::take(&mut self.threads);
+        let first = std::mem::take(&mut self.first_resumed);
+        let first: Vec<_> = first
+            .into_iter()
+            .filter_map(|tid| threads.remove_entry(&tid))
+            .collect();
+        for (tid, thread) in first.into_iter().chain(threads) {
             match sys::detach(tid) {
                 Ok(()) => stops.push((tid, thread.asked.elapsed())),
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}

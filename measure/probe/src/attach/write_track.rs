@@ -4,12 +4,12 @@
 //! The descriptor is made in the target, taken out of it and closed there at once. The kernel lifts
 //! the protection of a page by itself at its first write, and of all pages when the descriptor is
 //! closed: also when hopscope is killed.
-use super::{AttachError, StoppedProcess};
+use super::{AttachError, StoppedProcess, memfd};
 use nix::libc;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Mutex;
 
 /// `struct uffdio_api`.
@@ -111,13 +111,15 @@ impl WriteTrack {
     pub fn begin(stopped: &mut StoppedProcess) -> Result<WriteTrack, AttachError> {
         let pid = stopped.pid();
         let failed = |source| AttachError::Memory { pid, source };
-        let pagemap = File::open(format!("/proc/{pid}/pagemap")).map_err(failed)?;
+        let holder = super::proc::memory_holder(pid);
+        let pagemap = File::open(format!("/proc/{holder}/pagemap")).map_err(failed)?;
         let flags = libc::O_CLOEXEC as u64 | libc::O_NONBLOCK as u64 | UFFD_USER_MODE_ONLY;
         let fd = stopped.remote_call(libc::SYS_userfaultfd, [flags, 0, 0, 0, 0, 0])?;
         if fd < 0 {
             return Err(failed(io::Error::from_raw_os_error(-fd as i32)));
         }
-        let taken = take(pid, fd as i32);
+        let tid = stopped.tids().first().copied().unwrap_or(pid);
+        let taken = taken(pid, tid, fd as u64);
         stopped.remote_call(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0])?;
         let track = WriteTrack {
             uffd: taken.map_err(failed)?,
@@ -233,6 +235,18 @@ impl Drop for WriteTrack {
     }
 }
 
+/// Our copy of a userfaultfd that a thread has just made; another thread may have put something else in its place.
+fn taken(pid: i32, tid: i32, fd: u64) -> io::Result<OwnedFd> {
+    let copy = memfd::copy_of(pid, tid, fd)?;
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", copy.as_raw_fd()))?;
+    match link.to_str() == Some("anon_inode:[userfaultfd]") {
+        true => Ok(copy),
+        false => Err(io::Error::other(
+            "the descriptor is of no userfaultfd: something in the target replaced it",
+        )),
+    }
+}
+
 fn control<T>(fd: i32, request: u64, argument: &mut T) -> io::Result<i32> {
     // SAFETY: every caller passes the structure that its request reads and writes, whose size is
     // part of the request's number; pointers in it are to live memory of the size it names.
@@ -241,17 +255,4 @@ fn control<T>(fd: i32, request: u64, argument: &mut T) -> io::Result<i32> {
         -1 => Err(io::Error::last_os_error()),
         r => Ok(r),
     }
-}
-
-/// A descriptor of another process.
-fn take(pid: i32, fd: i32) -> io::Result<OwnedFd> {
-    let own = |r: i64| match r {
-        -1 => Err(io::Error::last_os_error()),
-        // SAFETY: the kernel has just made this descriptor for us; nobody else owns it.
-        fd => Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) }),
-    };
-    // SAFETY: plain numbers.
-    let process = own(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
-    // SAFETY: plain numbers.
-    own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) })
 }

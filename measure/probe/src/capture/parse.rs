@@ -1,5 +1,6 @@
 //! What to time and what to take along: `acl_in(frame->n, frame->pkts[0..n].seq, return)`.
 use super::Scalar;
+use crate::locate::module_names::ModuleNames;
 use crate::locate::pattern::Pattern;
 use crate::locate::{Function, LocateError};
 use std::fmt;
@@ -103,6 +104,18 @@ impl Selection {
         })
     }
 
+    /// Of the modules that its patterns name.
+    ///
+    /// # Errors
+    /// When a name may mean several modules.
+    pub fn resolved(&self, names: &ModuleNames) -> Result<Selection, LocateError> {
+        Ok(Selection {
+            pattern: names.resolve(&self.pattern)?,
+            whole: self.whole.as_ref().map(|w| names.resolve(w)).transpose()?,
+            captures: self.captures.clone(),
+        })
+    }
+
     /// The captures of a function that this selects.
     pub fn of(&self, module: &str, function: &Function) -> Option<&[Wanted]> {
         let is_a_name = |whole: &Pattern| whole.matches(module, function);
@@ -123,9 +136,11 @@ impl fmt::Display for Selection {
 /// The pattern and what stands in its parentheses.
 fn split(text: &str) -> Option<(&str, &str)> {
     let inside = text.strip_suffix(')')?;
-    let open = match text.starts_with('/') {
-        true => inside.rfind("/(")? + 1,
-        false => inside.find('(')?,
+    // A regular expression has its own parentheses; what begins like one may be a path.
+    let open = match inside.rfind("/(") {
+        Some(end) if text.starts_with('/') => end + 1,
+        None if text.starts_with('/') && !text.contains('!') => return None,
+        _ => inside.find('(')?,
     };
     (open > 0).then(|| (&text[..open], &inside[open + 1..]))
 }
@@ -461,6 +476,9 @@ mod tests {
         let texts: Vec<_> = s.captures.iter().map(|c| c.text.as_str()).collect();
         let wanted = ["frame->n", "frame->pkts[0..n].seq", "u32(arg2+4)", "ret"];
         assert_eq!(texts, wanted);
+        let at_path = Selection::parse("/usr/bin/nf!acl_in(n)").unwrap();
+        assert_eq!(at_path.captures.len(), 1);
+        assert_eq!(at_path.pattern.to_string(), "/usr/bin/nf!acl_in");
         let regex = Selection::parse("/^(acl|nat)_in$/(n)").unwrap();
         assert_eq!(regex.pattern.to_string(), "/^(acl|nat)_in$/");
         assert_eq!(regex.captures.len(), 1);

@@ -56,6 +56,26 @@ impl Slow {
     }
 }
 
+/// Both forms in bytes that may lie anywhere, in the cold zone.
+pub struct Claims {
+    pub bytes: Vec<u8>,
+    pub entry: u32,
+    pub other: u32,
+}
+
+impl Claims {
+    pub fn new(config: &SlowConfig) -> Claims {
+        let mut asm = Asm::new();
+        let slow = Slow::labels(&mut asm);
+        claims(&mut asm, config, slow);
+        Claims {
+            bytes: asm.link(0).expect("it refers to nothing but itself"),
+            entry: asm.offset_in(Zone::Cold, slow.entry),
+            other: asm.offset_in(Zone::Cold, slow.other),
+        }
+    }
+}
+
 /// Emits both forms.
 pub fn claims(asm: &mut Asm, config: &SlowConfig, slow: Slow) {
     claim(asm, config, slow.entry, true);

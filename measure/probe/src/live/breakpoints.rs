@@ -8,6 +8,7 @@ use super::patch::{self, Direction};
 use super::table::Patch;
 use crate::attach;
 use crate::attach::memory::TargetMemory;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// `int3`
@@ -44,6 +45,7 @@ pub(super) fn given_back(site: [u8; 5], patch: &Patch) -> Option<[u8; 5]> {
 #[derive(Debug, Default)]
 pub struct Watch {
     next: usize,
+    given_back: BTreeSet<u64>,
 }
 
 impl Watch {
@@ -55,11 +57,13 @@ impl Watch {
         }
         let (mut disturbed, mut bytes, mut buffer) = (Vec::new(), 0, Vec::new());
         for run in patch::runs(&patches[self.next..]) {
+            let room = run[0].at + BYTES_A_LOOK - bytes;
+            let run = &run[..run.partition_point(|p| p.at < room)];
+            if run.is_empty() {
+                break;
+            }
             let span = patch::span(run);
             let len = span.end - span.start;
-            if bytes > 0 && bytes + len > BYTES_A_LOOK {
-                return disturbed;
-            }
             (bytes, self.next) = (bytes + len, self.next + run.len());
             buffer.resize(len as usize, 0);
             // Gone, with its module: nothing to give back.
@@ -71,9 +75,24 @@ impl Watch {
                 let site = buffer[at..at + 5].try_into().expect("5 bytes");
                 (site != p.replaced && given_back(site, p).is_some()).then_some(*p)
             }));
+            if bytes >= BYTES_A_LOOK {
+                break;
+            }
         }
+        disturbed.retain(|p| !self.given_back.contains(&p.at));
         disturbed
     }
+
+    /// These are other tools' by now, and are not looked at again.
+    pub fn gave_back(&mut self, sites: &[Patch]) {
+        self.given_back.extend(sites.iter().map(|p| p.at));
+    }
+}
+
+/// Whether a site is as its file has it, but for breakpoints of others.
+pub(super) fn is_original(site: [u8; 5], patch: &Patch) -> bool {
+    let mut bytes = site.into_iter().zip(patch.original);
+    bytes.all(|(now, original)| now == original || now == BREAKPOINT)
 }
 
 /// Gives `sites` back, in one stop of all threads. Returns how long it took.

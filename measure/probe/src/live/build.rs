@@ -1,11 +1,12 @@
 //! Copies of all selected functions, laid out in segments near the modules they come from.
 use super::maps::{Mapping, find_gap};
 use crate::capture::Capture;
-use crate::codegen::asm::{Asm, Label, LinkError};
+use crate::codegen::asm::{Asm, Label, LinkError, Zone};
 use crate::codegen::copy;
 use crate::codegen::probe::ProbeConfig;
 use crate::codegen::slow::{self, Slow, SlowConfig};
-use crate::relocate::copy::{Copied, Copier};
+use crate::progress::{self, Phase};
+use crate::relocate::copy::Copier;
 use crate::relocate::liveness;
 use crate::relocate::refusal::Refusal;
 use crate::relocate::unit::{Piece, Unit};
@@ -15,8 +16,9 @@ use std::ops::Range;
 /// A function that was accepted, in one process.
 pub struct Selected<'a> {
     pub id: FunctionId,
-    pub unit: &'a Unit,
+    /// Of the file, as they were accepted; the first one begins with the entry.
     pub pieces: Vec<Piece<'a>>,
+    pub red_zone_at_entry: bool,
     /// Address in the process minus address in the file.
     pub bias: u64,
     /// Where its module is mapped, data included.
@@ -27,6 +29,9 @@ pub struct Selected<'a> {
 /// Copies that lie together, with their slow path.
 pub struct Segment {
     asm: Asm,
+    /// The slow path, and the room that it has at the start of the cold zone.
+    slow: Slow,
+    slow_bytes: usize,
     entries: Vec<Emitted>,
     reach: Range<u64>,
     /// Displacements of what all copies share: the first ones.
@@ -36,7 +41,10 @@ pub struct Segment {
 struct Emitted {
     id: FunctionId,
     patch_at: u64,
-    copied: Copied,
+    /// The entry probe.
+    entry: Label,
+    /// As of [`Entry`], in the file.
+    moved: Vec<(u64, Label)>,
     bias: u64,
     /// Displacements of its copy, by number.
     fixups: Range<usize>,
@@ -78,7 +86,8 @@ const REACH: u64 = (1 << 31) - (64 << 20);
 const CLUSTER_SPAN: u64 = 1 << 30;
 
 /// Groups the functions by module neighbourhood and emits their copies. Functions that turn out
-/// not to be movable are returned with the reason.
+/// not to be movable are returned with the reason. What `slow` does not know yet is for
+/// [`Segment::serve`].
 pub fn emit(
     selected: &[Selected],
     config: &ProbeConfig,
@@ -92,16 +101,20 @@ pub fn emit(
     let mut order: Vec<usize> = (0..selected.len()).collect();
     order.sort_by_key(|i| selected[*i].module.start);
     let mut refused = Vec::new();
-    let mut segments: Vec<(Segment, Slow, Option<Label>)> = Vec::new();
+    let claims = slow::Claims::new(slow);
+    let mut segments: Vec<(Segment, Option<Label>)> = Vec::new();
+    progress::begin(Phase::Copies, order.len());
     for i in order {
+        progress::step(1);
         let s = &selected[i];
         let fits = segments.last().is_some_and(|(seg, ..)| {
             s.module.end.max(seg.reach.end) - seg.reach.start.min(s.module.start) <= CLUSTER_SPAN
         });
         if !fits {
             let mut asm = Asm::new();
-            let routines = Slow::labels(&mut asm);
-            slow::claims(&mut asm, slow, routines);
+            let slow = Slow::labels(&mut asm);
+            asm.bytes(Zone::Cold, &claims.bytes);
+            place_claims(&mut asm, slow, &claims);
             let copy = copies.then(|| {
                 let entry = asm.label();
                 copy::routine(&mut asm, entry, pid_inside);
@@ -111,29 +124,38 @@ pub fn emit(
                 Segment {
                     shared_fixups: asm.fixups(),
                     asm,
+                    slow,
+                    slow_bytes: claims.bytes.len(),
                     entries: Vec::new(),
                     reach: s.module.clone(),
                 },
-                routines,
                 copy,
             ));
         }
-        let (segment, routines, copy) = segments.last_mut().expect("one was just pushed");
-        let live = liveness::at_entry(s.pieces[0].bytes, s.unit.entry);
+        let (segment, copy) = segments.last_mut().expect("one was just pushed");
+        let unit = match Unit::again(&s.pieces, s.red_zone_at_entry) {
+            Ok(unit) => unit,
+            Err(refusal) => {
+                refused.push((s.id, refusal));
+                continue;
+            }
+        };
+        let live = liveness::at_entry(s.pieces[0].bytes, unit.entry);
         let mut copier = Copier {
             asm: &mut segment.asm,
             config,
-            slow: *routines,
+            slow: segment.slow,
             copy: *copy,
         };
         let first_fixup = copier.asm.fixups();
-        match copier.copy(s.unit, &s.pieces, s.bias, s.id, live, s.captures) {
+        match copier.copy(&unit, &s.pieces, s.bias, s.id, live, s.captures) {
             Ok(copied) => {
-                let patch_at = s.unit.patch_at.wrapping_add(s.bias);
+                let patch_at = unit.patch_at.wrapping_add(s.bias);
                 segment.entries.push(Emitted {
                     id: s.id,
                     patch_at,
-                    copied,
+                    entry: copied.entry,
+                    moved: copied.moved,
                     bias: s.bias,
                     fixups: first_fixup..segment.asm.fixups(),
                 });
@@ -145,13 +167,28 @@ pub fn emit(
     }
     let segments = segments
         .into_iter()
-        .map(|(s, ..)| s)
+        .map(|(segment, _)| segment)
         .filter(|s| !s.entries.is_empty())
         .collect();
     (segments, refused)
 }
 
+fn place_claims(asm: &mut Asm, slow: Slow, claims: &slow::Claims) {
+    let labels = [(slow.entry, claims.entry), (slow.other, claims.other)];
+    asm.overwrite(Zone::Cold, 0, &claims.bytes, &labels);
+}
+
 impl Segment {
+    /// The slow path with what is known since the copies were emitted.
+    pub fn serve(&mut self, config: &SlowConfig) {
+        let claims = slow::Claims::new(config);
+        assert!(
+            claims.bytes.len() <= self.slow_bytes,
+            "the slow path only gets shorter"
+        );
+        place_claims(&mut self.asm, self.slow, &claims);
+    }
+
     pub fn len(&self) -> u64 {
         (self.asm.len() as u64).next_multiple_of(4096)
     }
@@ -198,13 +235,13 @@ impl Segment {
             let first = failed.partition_point(|(n, _)| *n < emitted.fixups.start);
             let own = failed.get(first).filter(|(n, _)| *n < emitted.fixups.end);
             let mut why = own.map(|(_, why)| why.clone());
-            let moved = (emitted.copied.moved.iter())
+            let moved = (emitted.moved.iter())
                 .map(|(svma, label)| Ok((svma.wrapping_add(emitted.bias), address(*label)?)))
                 .collect::<Result<_, LinkError>>()?;
             let entry = Entry {
                 id: emitted.id,
                 patch_at: emitted.patch_at,
-                copy_at: address(emitted.copied.entry)?,
+                copy_at: address(emitted.entry)?,
                 moved,
             };
             if why.is_none() && entry.jump().is_none() {
@@ -238,7 +275,6 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::relocate::unit::Surroundings;
     use hopscope_event::layout::Context;
 
     const HERE: u64 = 0x5555_0000_0000;
@@ -252,18 +288,6 @@ mod tests {
         0x48, 0xff, 0xc7, 0x48, 0xff, 0xc7, 0xeb, 2, 0xff, 0xe4, 0xc3,
     ];
 
-    fn unit(bytes: &[u8]) -> Unit {
-        let around = Surroundings {
-            room: bytes.len() as u64,
-            branch_into: &|_| false,
-        };
-        let pieces = [Piece {
-            svma: 0x1000,
-            bytes,
-        }];
-        Unit::decode(&pieces, &around).unwrap()
-    }
-
     #[test]
     fn a_function_that_cannot_be_linked_refuses_itself_alone() {
         let all = [
@@ -273,19 +297,17 @@ mod tests {
             (PLAIN, FAR),
             (REFERRING, HERE),
         ];
-        let units: Vec<Unit> = all.iter().map(|(bytes, _)| unit(bytes)).collect();
-        let selected =
-            (units.iter().zip(&all).enumerate()).map(|(n, (unit, (bytes, bias)))| Selected {
-                id: FunctionId(n as u32),
-                unit,
-                pieces: vec![Piece {
-                    svma: 0x1000,
-                    bytes,
-                }],
-                bias: *bias,
-                module: HERE..HERE + 0x10000,
-                captures: &[],
-            });
+        let selected = all.iter().enumerate().map(|(n, (bytes, bias))| Selected {
+            id: FunctionId(n as u32),
+            red_zone_at_entry: false,
+            pieces: vec![Piece {
+                svma: 0x1000,
+                bytes,
+            }],
+            bias: *bias,
+            module: HERE..HERE + 0x10000,
+            captures: &[],
+        });
         let config = ProbeConfig {
             ring_records_log2: 16,
             bmi2: true,

@@ -23,7 +23,8 @@ pub struct Found {
 /// Descriptors that `pid` has of memfds that were made in it under one of our names. One that it
 /// was handed by a process of another user is none of ours to close.
 pub(super) fn own_descriptors(pid: i32) -> Vec<u64> {
-    let Ok(fds) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+    let holder = proc::memory_holder(pid);
+    let Ok(fds) = fs::read_dir(format!("/proc/{holder}/fd")) else {
         return Vec::new();
     };
     let uid = proc::uid(pid);
@@ -191,7 +192,8 @@ impl Found {
             return false;
         };
         let (start, end) = (area.at, area.at + area.len);
-        let link = format!("/proc/{}/map_files/{start:x}-{end:x}", self.pid);
+        let holder = proc::memory_holder(self.pid);
+        let link = format!("/proc/{holder}/map_files/{start:x}-{end:x}");
         match memfd::look(&link, ARENA_NAME) {
             Ok(seen) => seen.is_some_and(|s| Some(s.uid) == proc::uid(self.pid)),
             // Who may not look there has no more rights than the process.
@@ -243,7 +245,9 @@ pub fn check_free(pid: i32) -> Result<(), LiveError> {
         return Ok(());
     }
     let memory = TargetMemory::open(pid)?;
-    for f in found.iter().filter(|f| f.header.is_some()) {
+    // What a process only has mapped, and does not execute, is none of its own: a table that it was handed.
+    let runs_it = |f: &&Found| f.header.is_some() && !f.code.is_empty();
+    for f in found.iter().filter(runs_it) {
         let (table, _) = f.table(&memory)?;
         if !f.belongs(&table) {
             continue;

@@ -154,13 +154,14 @@ fn attempt(
     let pid_inside =
         attach::seccomp::pid_inside(pid).map_err(LiveError::io(pid, "reading its status"))?;
     let mut refused = standing::keep(pid, &memory, &mut selected)?;
-    let (mut segments, _) = build::emit(&selected, &config, &slow, pid_inside);
+    let (mut segments, mut not_movable) = build::emit(&selected, &config, &slow, pid_inside);
     let homeless = place::without_room(&mappings, &segments);
     let ids: HashSet<_> = homeless.iter().map(|(id, _)| *id).collect();
     if !ids.is_empty() && selected.iter().any(|s| !ids.contains(&s.id)) {
         selected.retain(|s| !ids.contains(&s.id));
         refused.extend(homeless);
-        (segments, _) = build::emit(&selected, &config, &slow, pid_inside);
+        drop(segments);
+        (segments, not_movable) = build::emit(&selected, &config, &slow, pid_inside);
     }
     let places = place::choose(&mappings, &segments, &sizes)?;
 
@@ -169,7 +170,7 @@ fn attempt(
     table.pool_contexts = options.contexts;
     table.ring_records_log2 = options.ring_records_log2;
     // Whatever can be done before is: other programs may have our processor for milliseconds.
-    let header = table.to_bytes(State::Prepared);
+    let header = bare(&mut table).to_bytes(State::Prepared);
     let mut one = attach::stop_one(pid)?;
     let tid = one.tids()[0];
     let fs_base = one.regs(tid).fs_base;
@@ -186,13 +187,13 @@ fn attempt(
 
     slow.contexts_at = places.contexts.at;
     slow.pool_at = places.pool.at;
-    let (segments, not_movable) = build::emit(&selected, &config, &slow, pid_inside);
+    segments.iter_mut().for_each(|s| s.serve(&slow));
     refused.extend(
         not_movable
             .into_iter()
             .map(|(id, why)| (id, why.to_string())),
     );
-    let result = verified.and_then(|()| fill(pid, &memory, &segments, &places, &arena, &mut table));
+    let result = verified.and_then(|()| fill(pid, &memory, segments, &places, &arena, &mut table));
     let mut notes = Vec::new();
     let mut rings = Rings::plan(pid, options.contexts as usize, options.ring_records_log2);
     let prepared = result.and_then(|(linked, gone)| {
@@ -235,7 +236,12 @@ fn attempt(
                 return Err(e);
             }
             // Never patched, or put back; a thread that was moved into a copy may still be there.
-            match super::remove::reap(pid, &memory, &table, true) {
+            match super::remove::reap(
+                pid,
+                &memory,
+                &table,
+                Some(super::remove::Arena::Held(&arena)),
+            ) {
                 Ok(super::remove::Reaped::Unmapped) => {}
                 Ok(super::remove::Reaped::Kept(why) | super::remove::Reaped::Retired(why)) => {
                     log::warn!("process {pid} keeps unused mappings: {why}")
@@ -278,6 +284,15 @@ fn attempt(
     })
 }
 
+/// What undoing takes before anything is measured. What salvaging takes, the names of all functions,
+/// is much more to write while a thread waits, and comes later.
+fn bare(table: &mut PatchTable) -> PatchTable {
+    let functions = std::mem::take(&mut table.functions);
+    let bare = table.clone();
+    table.functions = functions;
+    bare
+}
+
 fn tid_offset(memory: &TargetMemory, fs_base: u64, tid: i32) -> Option<u32> {
     TID_OFFSETS.into_iter().find(|offset| {
         let mut word = [0u8; 4];
@@ -291,15 +306,16 @@ fn tid_offset(memory: &TargetMemory, fs_base: u64, tid: i32) -> Option<u32> {
 fn fill(
     pid: i32,
     memory: &TargetMemory,
-    segments: &[build::Segment],
+    segments: Vec<build::Segment>,
     places: &Places,
     arena: &File,
     table: &mut PatchTable,
 ) -> Result<(Vec<Linked>, LateRefusals), LiveError> {
     let (mut linked, mut gone) = (Vec::new(), Vec::new());
     let mut offset = places.header.len;
-    for (segment, area) in segments.iter().zip(&places.segments) {
-        let l = segment.link(area.at)?;
+    for (segment, area) in segments.into_iter().zip(&places.segments) {
+        let mut l = segment.link(area.at)?;
+        drop(segment);
         gone.extend(l.refused.iter().map(|(id, why)| (*id, why.to_string())));
         assert!(
             l.code.len() as u64 <= area.len,
@@ -310,6 +326,7 @@ fn fill(
             .map_err(LiveError::io(pid, "writing the copies"))?;
         offset += area.len;
         arrived(pid, memory, &l)?;
+        l.code = Vec::new();
         linked.push(l);
     }
     let mut patches = Vec::new();
@@ -342,13 +359,21 @@ fn fill(
 
 /// Entries will lead there: what the target has mapped must be what was written.
 fn arrived(pid: i32, memory: &TargetMemory, linked: &Linked) -> Result<(), LiveError> {
-    let mut there = vec![0u8; linked.code.len()];
-    memory
-        .read(linked.at, &mut there)
-        .map_err(LiveError::io(pid, "reading the copies back"))?;
-    if there != linked.code {
-        let source = std::io::Error::other("the target does not see the copies that were written");
-        return Err(LiveError::io(pid, "comparing the copies")(source));
+    const AT_ONCE: usize = 1 << 20;
+    let mut there = vec![0u8; AT_ONCE.min(linked.code.len())];
+    for (at, written) in (linked.at..)
+        .step_by(AT_ONCE)
+        .zip(linked.code.chunks(AT_ONCE))
+    {
+        let there = &mut there[..written.len()];
+        memory
+            .read(at, there)
+            .map_err(LiveError::io(pid, "reading the copies back"))?;
+        if there != written {
+            let source =
+                std::io::Error::other("the target does not see the copies that were written");
+            return Err(LiveError::io(pid, "comparing the copies")(source));
+        }
     }
     Ok(())
 }

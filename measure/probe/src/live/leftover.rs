@@ -94,7 +94,7 @@ fn look_again(
     let tables: Vec<_> = left.iter().map(|l| &l.table).collect();
     let mut survey = Survey::new(memory, &tables);
     survey.refresh(pid, extent)?;
-    let (reaped, pause) = reap::reap_all(pid, memory, &tables, false, extent, &mut survey)?;
+    let (reaped, pause) = reap::reap_all(pid, memory, &tables, None, extent, &mut survey)?;
     let pause = pause.max(survey.pause);
     drop(survey);
     let mut stays = reaped.iter().map(|r| *r != Reaped::Unmapped);

@@ -27,7 +27,17 @@ impl Mapping {
 
 /// Mappings of a process, ascending.
 pub fn read(pid: i32) -> io::Result<Vec<Mapping>> {
-    Ok(parse(&proc::text(&format!("/proc/{pid}/maps"))?))
+    let of = |id: i32| proc::text(&format!("/proc/{id}/maps"));
+    let own = of(pid);
+    // Of a main thread that has ended there is nothing to be seen.
+    let text = match &own {
+        Ok(text) if !text.is_empty() => own?,
+        _ => match proc::memory_holder(pid) {
+            holder if holder != pid => of(holder)?,
+            _ => own?,
+        },
+    };
+    Ok(parse(&text))
 }
 
 /// Lines that do not look like the kernel's are left out.

@@ -11,6 +11,7 @@ pub mod leftover;
 mod mapping;
 pub(crate) mod maps;
 mod memory_limit;
+mod own_stack;
 mod pages;
 mod patch;
 mod place;

@@ -1,6 +1,7 @@
 //! Reading the memory of a process page by page, and the words in it that point into a range.
 use super::error::LiveError;
 use crate::attach::memory::TargetMemory;
+use crate::attach::proc;
 use crate::attach::write_track::Pages;
 use std::fs::File;
 use std::io;
@@ -27,7 +28,7 @@ pub(super) struct Hit {
 
 /// Finds words that point into ranges.
 pub(super) struct Reader<'a> {
-    memory: &'a TargetMemory,
+    pub memory: &'a TargetMemory,
     /// Ascending.
     sought: Vec<Range<u64>>,
     buffer: Vec<u8>,
@@ -95,10 +96,16 @@ pub(super) fn resident(
     }
     let first = range.start / PAGE;
     let count = range.end.div_ceil(PAGE) - first;
-    let file = File::open(format!("/proc/{pid}/pagemap"))
-        .map_err(LiveError::io(pid, "opening its pagemap"))?;
     let mut entries = vec![0u8; count as usize * 8];
-    file.read_exact_at(&mut entries, first * 8)
+    let mut read = |id: i32| {
+        let file = File::open(format!("/proc/{id}/pagemap"))?;
+        file.read_exact_at(&mut entries, first * 8)
+    };
+    read(pid)
+        .or_else(|e| match proc::memory_holder(pid) {
+            holder if holder != pid => read(holder),
+            _ => Err(e),
+        })
         .map_err(LiveError::io(pid, "reading its pagemap"))?;
     let mut runs: Vec<Range<u64>> = Vec::new();
     for (n, entry) in (0..count).zip(entries.chunks_exact(8)) {

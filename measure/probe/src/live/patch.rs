@@ -5,7 +5,9 @@ use super::error::LiveError;
 use super::table::Patch;
 use crate::attach::memory::TargetMemory;
 use crate::attach::{StoppedProcess, code};
+use crate::progress::{self, Phase};
 use std::ops::Range;
+use std::time::Duration;
 
 /// Ascending patches, split into runs in which every page holds a site: a run never touches a page
 /// that is not code to be patched (between two modules lies data that the kernel may be writing).
@@ -23,6 +25,42 @@ pub(super) fn span(run: &[Patch]) -> Range<u64> {
 pub fn run_bytes(run: &[Patch]) -> u64 {
     let span = span(run);
     span.end - span.start
+}
+
+/// So much is read and written in one stop: about a millisecond.
+const BYTES_A_STOP: u64 = 512 << 10;
+/// Stopping so many threads takes about as long.
+const THREADS_A_PART: u64 = 32;
+/// Bytes between sites that lie apart cost nothing.
+const APART: u64 = 2 * 4096;
+
+/// Ascending patches in parts, each for a stop of its own of a process with so many threads: what is
+/// to be written in tens of thousands of places is not written in one. At least one part.
+pub fn parts(patches: &[Patch], threads: usize) -> Vec<&[Patch]> {
+    let room = BYTES_A_STOP * (1 + threads as u64 / THREADS_A_PART);
+    let (mut parts, mut rest, mut bytes) = (Vec::new(), patches, 0);
+    let mut n = 0;
+    while n < rest.len() {
+        let before = n.checked_sub(1).map(|last| rest[last].at);
+        bytes += before.map_or(APART, |at| (rest[n].at - at).min(APART));
+        n += 1;
+        if bytes >= room {
+            let (part, behind) = rest.split_at(n);
+            parts.push(part);
+            (rest, n, bytes) = (behind, 0, 0);
+        }
+    }
+    if !rest.is_empty() || parts.is_empty() {
+        parts.push(rest);
+    }
+    parts
+}
+
+/// Between two stops for parts the target runs several times as long as it stood still.
+pub fn let_run(paused: Duration) {
+    const TIMES: u32 = 4;
+    const AT_MOST: Duration = Duration::from_millis(20);
+    std::thread::sleep((paused * TIMES).min(AT_MOST));
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +97,9 @@ pub fn pages(patches: &[Patch]) -> u64 {
 pub fn make_private(memory: &TargetMemory, patches: &[Patch]) -> Vec<u64> {
     let mut last = (u64::MAX, true);
     let mut gone = Vec::new();
+    progress::begin(Phase::Pages, patches.len());
     for p in patches {
+        progress::step(1);
         let mut touched = true;
         for at in [p.at, p.at + 4] {
             if at >> 12 != last.0 {
@@ -112,7 +152,7 @@ pub fn write(
             if let Some(to) = to {
                 site.copy_from_slice(&to);
                 written.sites += 1;
-            } else {
+            } else if direction == Direction::Replace || !breakpoints::is_original(now, p) {
                 written.left_out.push(p.at);
             }
         }
@@ -175,6 +215,22 @@ mod tests {
         assert_eq!(site_around(&patches, 109), Some(1));
         assert_eq!(site_around(&patches, 110), None);
         assert_eq!(site_around(&patches, 99), None);
+    }
+
+    #[test]
+    fn parts_are_small_and_make_up_the_whole() {
+        let patches: Vec<Patch> = (0..5000).map(|n| patch(0x1000 + n * 700)).collect();
+        let all = parts(&patches, 1);
+        let longest = all.iter().map(|part| run_bytes(part)).max().unwrap();
+        assert!(all.len() > 3 && longest <= BYTES_A_STOP, "{longest}");
+        assert_eq!(all.concat(), patches);
+        // Many threads are stopped less often.
+        assert_eq!(parts(&patches, 1000).len(), 1);
+        assert_eq!(parts(&[], 1), [&[]; 1]);
+        // Alone on their pages they cost as much as what lies between them.
+        let far: Vec<Patch> = (0..300).map(|n| patch(n << 30)).collect();
+        assert_eq!(parts(&far, 1).concat(), far);
+        assert!(parts(&far, 1).len() > 1);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::inside::is_inside;
 use super::leftover;
 use super::maps::{self, Mapping};
 use super::pages::Hit;
-use super::retire;
+use super::retire::{self, Arena};
 use super::search::{self, References};
 use super::survey::{Extent, Survey};
 use super::table::{Area, PatchTable};
@@ -25,13 +25,13 @@ pub enum Reaped {
 }
 
 /// Unmaps everything of `table` once no register, stack or other memory refers to a copy. All
-/// entries must have been restored. With `retire`, copies that must stay are disarmed, so that
+/// entries must have been restored. With `retire`, copies of the first table that must stay are disarmed, so that
 /// they need neither gs nor rings and the process can be recorded again.
 pub fn reap(
     pid: i32,
     memory: &TargetMemory,
     table: &PatchTable,
-    retire: bool,
+    retire: Option<Arena>,
 ) -> Result<Reaped, LiveError> {
     let mut survey = Survey::new(memory, &[table]);
     let (mut reaped, _) = reap_all(pid, memory, &[table], retire, Extent::Limited, &mut survey)?;
@@ -44,16 +44,20 @@ pub(super) fn reap_all(
     pid: i32,
     memory: &TargetMemory,
     tables: &[&PatchTable],
-    retire: bool,
+    retire: Option<Arena>,
     extent: Extent,
     survey: &mut Survey<'_>,
 ) -> Result<(Vec<Reaped>, Duration), LiveError> {
     let mut retirements = Vec::new();
+    // What cannot be disarmed may still be unused, and go.
+    let mut unprepared = None;
     for table in tables {
-        let wanted = retire && table.pool.len > 0;
-        retirements.push(match wanted {
-            true => Retirement::prepare(pid, memory, table)?,
-            false => None,
+        retirements.push(match retire.filter(|_| table.pool.len > 0) {
+            Some(arena) => Retirement::prepare(pid, arena, table).unwrap_or_else(|e| {
+                unprepared = Some(e.to_string());
+                None
+            }),
+            None => None,
         });
     }
     let mut stopped = attach::stop_all(pid)?;
@@ -65,9 +69,13 @@ pub(super) fn reap_all(
     for (end, table) in ends?.into_iter().zip(tables) {
         let data = [table.contexts, table.pool];
         reaped.push(match end {
-            End::Stays(why) => Reaped::Kept(why),
+            End::Stays(why) => Reaped::Kept(match &unprepared {
+                Some(e) => format!("{why}; their probes cannot be taken out: {e}"),
+                None => why,
+            }),
             End::Retired(why) => {
-                retire::free_behind_table(pid, table);
+                let arena = retire.unwrap_or(Arena::Mapped);
+                retire::free_behind_table(pid, arena, table);
                 areas.extend(data);
                 areas.push(retire::behind_table(table));
                 Reaped::Retired(why)
@@ -95,22 +103,27 @@ enum End {
 }
 
 /// What is found out about copies that may have to stay, before anything is stopped for it.
-struct Retirement {
+struct Retirement<'a> {
+    arena: Arena<'a>,
     probes: retire::Probes,
     sharers: retire::Sharers,
 }
 
-impl Retirement {
-    fn prepare(
+impl Retirement<'_> {
+    fn prepare<'a>(
         pid: i32,
-        memory: &TargetMemory,
+        arena: Arena<'a>,
         table: &PatchTable,
-    ) -> Result<Option<Retirement>, LiveError> {
+    ) -> Result<Option<Retirement<'a>>, LiveError> {
         let Some(sharers) = retire::Sharers::of(pid, table) else {
             return Ok(None);
         };
-        let probes = retire::Probes::find(pid, memory, table)?;
-        Ok(Some(Retirement { probes, sharers }))
+        let probes = retire::Probes::find(pid, arena, table)?;
+        Ok(Some(Retirement {
+            arena,
+            probes,
+            sharers,
+        }))
     }
 }
 
@@ -118,7 +131,7 @@ fn decide(
     stopped: &mut StoppedProcess,
     memory: &TargetMemory,
     tables: &[&PatchTable],
-    retirements: &[Option<Retirement>],
+    retirements: &[Option<Retirement<'_>>],
     extent: Extent,
     survey: &mut Survey<'_>,
 ) -> Result<Vec<End>, LiveError> {
@@ -150,11 +163,15 @@ fn retire_copies(
     stopped: &StoppedProcess,
     memory: &TargetMemory,
     table: &PatchTable,
-    retirement: &Retirement,
+    retirement: &Retirement<'_>,
     hits: &[Hit],
 ) -> Result<bool, LiveError> {
     let pid = stopped.pid();
-    let Retirement { probes, sharers } = retirement;
+    let Retirement {
+        arena,
+        probes,
+        sharers,
+    } = retirement;
     let Some(mut children) = stop_children(sharers) else {
         return Ok(false);
     };
@@ -169,7 +186,7 @@ fn retire_copies(
         }
     }
     probes.disarm(pid)?;
-    retire::rewrite_table(pid, table)?;
+    retire::rewrite_table(pid, *arena, table)?;
     for child in &mut children {
         clear_gs(child, table)?;
     }
@@ -266,10 +283,11 @@ pub fn reap_noted(
     pid: i32,
     memory: &TargetMemory,
     table: &PatchTable,
+    arena: Arena,
     extent: Extent,
     notes: &mut Vec<String>,
 ) -> Duration {
-    let longest = reap_repeatedly(pid, memory, table, extent, notes);
+    let longest = reap_repeatedly(pid, memory, table, arena, extent, notes);
     match text::give_back(pid, memory, &table.patches) {
         Ok((bytes, pause)) => {
             log::debug!(
@@ -289,6 +307,7 @@ fn reap_repeatedly(
     pid: i32,
     memory: &TargetMemory,
     table: &PatchTable,
+    arena: Arena,
     extent: Extent,
     notes: &mut Vec<String>,
 ) -> Duration {
@@ -302,7 +321,7 @@ fn reap_repeatedly(
     let mut survey = Survey::new(memory, &tables);
     for (n, wait) in ATTEMPTS_MS.into_iter().enumerate() {
         std::thread::sleep(Duration::from_millis(wait));
-        let retire = n >= RETIRE_FROM;
+        let retire = (n >= RETIRE_FROM).then_some(arena);
         let tables: Vec<_> = std::iter::once(table)
             .chain(earlier.iter().map(|e| &e.table))
             .collect();

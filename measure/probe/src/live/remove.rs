@@ -1,12 +1,13 @@
 //! Detaching: the entries are put back in one batch stop, in forked children too.
 pub use super::reap::{Reaped, reap, reap_noted};
+pub use super::retire::Arena;
 pub use super::survey::Extent;
 
 use super::error::LiveError;
 use super::found;
 use super::patch::{self, Direction, Written};
 use super::reap::{ATTEMPTS_MS, unmap};
-use super::table::{PatchTable, State};
+use super::table::{Patch, PatchTable, State};
 use crate::attach::memory::TargetMemory;
 use crate::attach::{self, fault};
 use std::time::Duration;
@@ -20,7 +21,8 @@ pub enum Origin {
     Arena(u64),
 }
 
-/// Puts the original bytes back where ours still stand.
+/// Puts the original bytes back where ours still stand, part by part, each in a stop of its own. The
+/// longest of them.
 ///
 /// # Errors
 /// Also when the table was read from an arena that this process does not execute.
@@ -28,6 +30,34 @@ pub fn restore(
     pid: i32,
     memory: &TargetMemory,
     table: &PatchTable,
+    origin: Origin,
+) -> Result<(Written, Duration), LiveError> {
+    let threads = attach::proc::threads(pid).map_or(1, |tids| tids.len());
+    let (mut written, mut longest, mut failed) = (Written::default(), Duration::ZERO, None);
+    let mut parts = patch::parts(&table.patches, threads).into_iter().peekable();
+    while let Some(part) = parts.next() {
+        match restore_part(pid, memory, table, part, origin) {
+            Ok((done, pause)) => {
+                written.sites += done.sites;
+                written.left_out.extend(done.left_out);
+                longest = longest.max(pause);
+                if parts.peek().is_some() {
+                    patch::let_run(pause);
+                }
+            }
+            Err(e @ (LiveError::NotExecuted { .. } | LiveError::Attach(_))) => return Err(e),
+            // What can be put back is.
+            Err(e) => drop(failed.get_or_insert(e)),
+        }
+    }
+    failed.map_or(Ok((written, longest)), Err)
+}
+
+fn restore_part(
+    pid: i32,
+    memory: &TargetMemory,
+    table: &PatchTable,
+    part: &[Patch],
     origin: Origin,
 ) -> Result<(Written, Duration), LiveError> {
     let stopped = attach::stop_all(pid)?;
@@ -41,7 +71,7 @@ pub fn restore(
             .any(|f| f.inode == inode && f.executes_all(table)),
     };
     let result = match executes {
-        true => patch::write(&stopped, memory, &table.patches, Direction::Restore),
+        true => patch::write(&stopped, memory, part, Direction::Restore),
         false => Err(LiveError::NotExecuted { pid }),
     };
     fault::point(fault::RESTORED);
@@ -121,5 +151,5 @@ pub fn restore_all(
 fn detach_child(pid: i32, table: &PatchTable, inode: u64) -> Result<(), LiveError> {
     let memory = TargetMemory::open(pid)?;
     restore(pid, &memory, table, Origin::Arena(inode))?;
-    reap(pid, &memory, table, false).map(drop)
+    reap(pid, &memory, table, None).map(drop)
 }

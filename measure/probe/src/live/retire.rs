@@ -8,13 +8,12 @@ use super::error::LiveError;
 use super::install::write_table;
 use super::maps;
 use super::table::{ARENA_NAME, Area, PatchTable, State};
-use crate::attach::memory::TargetMemory;
 use crate::attach::{memfd, proc};
 use nix::fcntl::{FallocateFlags, fallocate};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 const START: [u8; 20] = [
     0x64, 0x48, 0x8b, 0x0c, 0x25, 0, 0, 0, 0, 0x65, 0x48, 0x3b, 0x0c, 0x25, 0, 0, 0, 0, 0x0f, 0x85,
@@ -22,6 +21,15 @@ const START: [u8; 20] = [
 /// call slow; test rcx, rcx; jne: what the out-of-line part has before its last jump.
 const BEFORE_LAST_JUMP: u64 = 5 + 3 + 6;
 const JUMP_BYTES: u64 = 5;
+
+/// How the memfd behind copies is come by.
+#[derive(Debug, Clone, Copy)]
+pub enum Arena<'a> {
+    /// This process made it and has it open, whoever the target runs as by now.
+    Held(&'a File),
+    /// Through the mapping of a process that has it, if its user made it.
+    Mapped,
+}
 
 /// The probes in the copies of a recording, and what takes them out.
 pub(super) struct Probes {
@@ -37,20 +45,16 @@ const TOGETHER: usize = 4096;
 
 impl Probes {
     /// The copies do not change while they are mapped: this needs no stop.
-    pub(super) fn find(
-        pid: i32,
-        memory: &TargetMemory,
-        table: &PatchTable,
-    ) -> Result<Probes, LiveError> {
+    pub(super) fn find(pid: i32, arena: Arena, table: &PatchTable) -> Result<Probes, LiveError> {
         let mut probes = Probes {
             segments: table.segments.clone(),
             busy: Vec::new(),
             writes: Vec::new(),
         };
-        for (segment, file, offset) in writable(pid, table)? {
+        for (segment, file, offset) in writable(pid, arena, table)? {
+            // Not as the process sees them: its own view is private, and is none of what others run.
             let mut code = vec![0; segment.len as usize];
-            memory
-                .read(segment.at, &mut code)
+            file.read_exact_at(&mut code, offset)
                 .map_err(LiveError::io(pid, "reading the copies"))?;
             let starts = code.windows(START.len()).enumerate();
             let starts: Vec<usize> = starts
@@ -143,8 +147,8 @@ pub(super) fn behind_table(table: &PatchTable) -> Area {
 }
 
 /// Writes the retired table over the one in the arena.
-pub(super) fn rewrite_table(pid: i32, table: &PatchTable) -> Result<(), LiveError> {
-    let (file, offset) = backing(pid, table.header)?;
+pub(super) fn rewrite_table(pid: i32, arena: Arena, table: &PatchTable) -> Result<(), LiveError> {
+    let (file, offset) = backing(pid, arena, table.header)?;
     debug_assert_eq!(offset, 0, "the table is at the arena's start");
     let mut retired = without_data(table);
     retired.header.len -= behind_table(table).len;
@@ -152,14 +156,14 @@ pub(super) fn rewrite_table(pid: i32, table: &PatchTable) -> Result<(), LiveErro
 }
 
 /// Gives the memory behind the retired table back; nobody needs to be stopped for it.
-pub(super) fn free_behind_table(pid: i32, table: &PatchTable) {
+pub(super) fn free_behind_table(pid: i32, arena: Arena, table: &PatchTable) {
     let behind = behind_table(table);
     if behind.len == 0 {
         return;
     }
     let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
     let kept = (behind.at - table.header.at) as i64;
-    let freed = backing(pid, table.header).and_then(|(file, _)| {
+    let freed = backing(pid, arena, table.header).and_then(|(file, _)| {
         fallocate(&file, hole, kept, behind.len as i64)
             .map_err(|e| LiveError::io(pid, "freeing a table")(e.into()))
     });
@@ -213,15 +217,19 @@ fn processes() -> impl Iterator<Item = i32> {
         .filter_map(|e| e.file_name().to_str()?.parse().ok())
 }
 
-fn writable(pid: i32, table: &PatchTable) -> Result<Vec<(Area, File, u64)>, LiveError> {
+fn writable(
+    pid: i32,
+    arena: Arena,
+    table: &PatchTable,
+) -> Result<Vec<(Area, File, u64)>, LiveError> {
     let segments = table.segments.iter();
     segments
-        .map(|&s| backing(pid, s).map(|(file, offset)| (s, file, offset)))
+        .map(|&s| backing(pid, arena, s).map(|(file, offset)| (s, file, offset)))
         .collect()
 }
 
 /// The memfd behind an area, and the area's offset in it. The mapping itself cannot be written.
-fn backing(pid: i32, area: Area) -> Result<(File, u64), LiveError> {
+fn backing(pid: i32, arena: Arena, area: Area) -> Result<(File, u64), LiveError> {
     let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
     let missing = || {
         let source = std::io::Error::other(format!("nothing is mapped at {:#x}", area.at));
@@ -231,8 +239,21 @@ fn backing(pid: i32, area: Area) -> Result<(File, u64), LiveError> {
         .iter()
         .find(|m| m.range.contains(&area.at))
         .ok_or_else(missing)?;
+    let offset = mapping.offset + (area.at - mapping.range.start);
+    if let Arena::Held(file) = arena
+        && let Ok(held) = file.metadata()
+        && mapping.is_memfd()
+        && held.ino() == mapping.inode
+    {
+        let file = file.try_clone();
+        return Ok((
+            file.map_err(LiveError::io(pid, "opening the arena"))?,
+            offset,
+        ));
+    }
     let (start, end) = (mapping.range.start, mapping.range.end);
-    let path = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
+    let holder = proc::memory_holder(pid);
+    let path = format!("/proc/{holder}/map_files/{start:x}-{end:x}");
     let seen = memfd::look(&path, ARENA_NAME).map_err(LiveError::io(pid, "finding the arena"))?;
     // A child that gave up its rights must not have us write what its parent executes.
     let own = seen.filter(|s| s.inode == mapping.inode && Some(s.uid) == proc::uid(pid));
@@ -243,7 +264,7 @@ fn backing(pid: i32, area: Area) -> Result<(File, u64), LiveError> {
     let file = own
         .open()
         .map_err(LiveError::io(pid, "opening the arena"))?;
-    Ok((file, mapping.offset + (area.at - mapping.range.start)))
+    Ok((file, offset))
 }
 
 #[cfg(test)]

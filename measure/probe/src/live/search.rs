@@ -36,7 +36,10 @@ pub(super) fn references(
     }
     let mut hits: Vec<Hit> = Vec::new();
     let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
-    let dead = searched::dead_zones(stopped, &mappings);
+    let dead = match tables.iter().any(|t| t.switches_stacks) {
+        true => Vec::new(),
+        false => searched::dead_zones(stopped, survey.reader.memory, &mappings),
+    };
     let mut budget = extent.stopped_bytes();
     for m in &mappings {
         if sought.all_found() && !all {

@@ -1,11 +1,11 @@
 //! Which memory of a process may refer to copies: where a stack or a saved context can lie.
 use super::maps::Mapping;
+use super::own_stack;
 use super::table::PatchTable;
 use crate::attach::StoppedProcess;
+use crate::attach::memory::TargetMemory;
 use crate::attach::write_track::Pages;
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 /// What of a mapping is searched; `None`: nothing can be suspended there.
 pub(super) fn pages(m: &Mapping, ours: &[Range<u64>]) -> Option<Pages> {
@@ -37,10 +37,10 @@ fn is_of_the_kernel(name: &str) -> bool {
         .any(|n| name.starts_with(n))
 }
 
-/// Registers and rings of devices: no memory that a thread runs on, and reading may have effects.
+/// Registers and rings of devices and of packet sockets: no memory that a thread runs on, and reading may have effects.
 fn is_a_device(name: &str) -> bool {
     const MEMORY: [&str; 3] = ["/dev/shm/", "/dev/zero", "/dev/hugepages"];
-    let device = ["/dev/", "/sys/", "/proc/", "anon_inode:"];
+    let device = ["/dev/", "/sys/", "/proc/", "anon_inode:", "socket:"];
     device.iter().any(|d| name.starts_with(d)) && !MEMORY.iter().any(|m| name.starts_with(m))
 }
 
@@ -58,8 +58,13 @@ pub(super) fn ours(tables: &[&PatchTable]) -> Vec<Range<u64>> {
 
 /// Below its stack pointer and the red zone a thread's own stack holds old return addresses that
 /// mean nothing. Only of stacks that libc or the kernel gave to the thread: another one may lie
-/// anywhere in a larger mapping, with suspended stacks below it.
-pub(super) fn dead_zones(stopped: &StoppedProcess, mappings: &[Mapping]) -> Vec<Range<u64>> {
+/// anywhere in a larger mapping, with suspended stacks below it. And only where no stacks are switched
+/// (`PatchTable::switches_stacks`): others may have been carved out of this one, below where it runs.
+pub(super) fn dead_zones(
+    stopped: &StoppedProcess,
+    memory: &TargetMemory,
+    mappings: &[Mapping],
+) -> Vec<Range<u64>> {
     let pid = stopped.pid();
     let threads: Vec<(i32, u64, u64)> = stopped
         .tids()
@@ -77,20 +82,15 @@ pub(super) fn dead_zones(stopped: &StoppedProcess, mappings: &[Mapping]) -> Vec<
         if rsp >= m.range.end {
             continue;
         }
-        let bottom = if tid == pid && m.name == "[stack]" {
-            Some(m.range.start)
-        } else if rsp < fs_base && m.range.contains(&fs_base) {
-            // The thread control block lies at the top of the stack that libc made for it.
-            let below = after.checked_sub(2).map(|i| &mappings[i]);
-            let guarded = below.is_some_and(|b| b.range.end == m.range.start && !b.readable);
-            match guarded {
-                true => Some(m.range.start),
-                false => guard_below(pid, m.range.start, rsp),
-            }
-        } else {
-            None
+        let bottom = match tid == pid {
+            // Its control block lies elsewhere, where a coroutine's stack may lie as well.
+            true if m.name == "[stack]" => m.range.start,
+            true => continue,
+            false => match own_stack::of(memory, fs_base) {
+                Some(own) if own.contains(&rsp) => own.start.max(m.range.start),
+                _ => continue,
+            },
         };
-        let Some(bottom) = bottom else { continue };
         let zone = bottom..rsp.saturating_sub(RED_ZONE).max(bottom) & !7;
         let first = used.partition_point(|at| *at < zone.start);
         let shared = used.get(first).is_some_and(|at| zone.contains(at));
@@ -103,22 +103,6 @@ pub(super) fn dead_zones(stopped: &StoppedProcess, mappings: &[Mapping]) -> Vec<
 }
 
 const RED_ZONE: u64 = 128;
-const PAGE: u64 = 4096;
-/// Bit 58 of a pagemap entry: part of a guard region, with which later libcs guard stacks.
-const GUARD: u64 = 1 << 58;
-/// More than a stack is looked for no guard.
-const STACK_AT_MOST: u64 = 64 << 20;
-
-fn guard_below(pid: i32, start: u64, rsp: u64) -> Option<u64> {
-    let first = start.max(rsp.saturating_sub(STACK_AT_MOST)) / PAGE;
-    let mut entries = vec![0u8; (rsp / PAGE).checked_sub(first)? as usize * 8];
-    let pagemap = File::open(format!("/proc/{pid}/pagemap")).ok()?;
-    pagemap.read_exact_at(&mut entries, first * 8).ok()?;
-    let guard = entries
-        .chunks_exact(8)
-        .rposition(|entry| u64::from_le_bytes(entry.try_into().expect("8 bytes")) & GUARD != 0)?;
-    Some((first + guard as u64 + 1) * PAGE)
-}
 
 #[cfg(test)]
 mod tests {
@@ -151,6 +135,7 @@ mod tests {
         for line in [
             "1000-3000 rw-s 00000000 00:05 77 /dev/uio0",
             "1000-3000 rw-s 00000000 00:05 77 anon_inode:[vfio-device]",
+            "1000-3000 rw-s 00000000 00:08 77 socket:[4711]",
             "1000-3000 r-xp 00000000 00:01 7 /lib/a.so",
             "1000-3000 ---p 00000000 00:00 0",
             "1000-3000 r--p 00000000 00:00 0 [vvar]",

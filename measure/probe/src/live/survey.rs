@@ -170,8 +170,8 @@ impl Tracked {
                 if self.track.register(&m.range).is_err() {
                     continue;
                 }
-                self.registered.push(m.range.clone());
-                self.registered.sort_unstable_by_key(|r| r.start);
+                let after = self.registered.partition_point(|r| r.start < m.range.start);
+                self.registered.insert(after, m.range.clone());
             }
             let Ok(runs) = self.track.written(&m.range, wanted) else {
                 continue;
@@ -201,10 +201,12 @@ impl Tracked {
     /// Wholly in mappings that are registered.
     pub(super) fn is_registered(&self, range: &Range<u64>) -> bool {
         let mut at = range.start;
-        for r in &self.registered {
-            if r.contains(&at) {
-                at = r.end;
+        let first = self.registered.partition_point(|r| r.end <= at);
+        for r in &self.registered[first..] {
+            if at >= range.end || r.start > at {
+                break;
             }
+            at = at.max(r.end);
         }
         at >= range.end
     }

@@ -1,16 +1,20 @@
-//! Switching on: the one stop of all threads in which entries are replaced.
+//! Switching on: the stops of all threads in which entries are replaced.
 use super::build::Linked;
 use super::contexts::Contexts;
 use super::error::LiveError;
+use super::found;
 use super::install::set_state;
 use super::maps::{self, Mapping};
 use super::patch::{self, Direction};
+use super::remove;
 use super::standing::{self, LateRefusals};
-use super::table::{PatchTable, State};
+use super::table::{Patch, PatchTable, State};
 use crate::attach::memory::TargetMemory;
-use crate::attach::{self, StoppedProcess, fault};
+use crate::attach::{self, StoppedProcess, fault, proc};
 use crate::memory::SharedWords;
+use crate::progress::{self, Phase};
 use std::fs::File;
+use std::time::Duration;
 
 /// What the batch stop works with.
 pub(super) struct Batch<'a> {
@@ -25,6 +29,7 @@ pub(super) struct Batch<'a> {
     pub rings: usize,
 }
 
+#[derive(Default)]
 pub(super) struct SwitchedOn {
     /// Threads that got a context: (tid, context).
     pub threads: Vec<(i32, u32)>,
@@ -71,46 +76,104 @@ impl Before {
 }
 
 impl Batch<'_> {
+    /// Part by part: many entries are not replaced in one stop. After a failure everything is as it
+    /// was, or `table` has what is not.
     pub(super) fn switch_on(
         &self,
         pid: i32,
         table: &mut PatchTable,
     ) -> Result<SwitchedOn, LiveError> {
         let sizes = (self.contexts, self.rings);
-        let mut contexts = Contexts::new(pid, self.memory, self.words, sizes, table)?;
-        contexts.give_one_by_one(pid, table)?;
-        let before = Before::look(pid)?;
-        let mut stopped = attach::stop_all(pid)?;
-        let result = self.patch(&mut stopped, table, contexts, before);
-        // After a failure gs stays as it is: an entry may still lead into a copy, a thread may have
-        // been moved into one. The caller takes everything back once nothing needs it.
-        stopped.resume()?;
-        result
+        let mut first = Contexts::new(pid, self.memory, self.words, sizes, table)?;
+        first.give_one_by_one(pid, table)?;
+        let threads = proc::threads(pid).map_or(1, |tids| tids.len());
+        let all = std::mem::take(&mut table.patches);
+        let mut on = SwitchedOn::default();
+        let (mut contexts, mut done) = (Some(first), Vec::with_capacity(all.len()));
+        progress::begin(Phase::Entries, all.len());
+        let mut parts = patch::parts(&all, threads).into_iter().peekable();
+        while let Some(part) = parts.next() {
+            table.patches = part.to_vec();
+            match self.switch_part_on(pid, table, contexts.take(), &mut on) {
+                Ok(pause) if parts.peek().is_some() => patch::let_run(pause),
+                Ok(_) => {}
+                Err(e) => {
+                    let failed = std::mem::replace(&mut table.patches, done);
+                    self.take_back(pid, table, failed);
+                    return Err(e);
+                }
+            }
+            progress::step(part.len());
+            done.append(&mut table.patches);
+        }
+        table.patches = done;
+        Ok(on)
     }
 
+    /// What was replaced before a part failed, which was put back in its own stop if it could be.
+    fn take_back(&self, pid: i32, table: &mut PatchTable, failed: Vec<Patch>) {
+        let earlier = match table.patches.is_empty() {
+            true => Ok(()),
+            false => remove::restore(pid, self.memory, table, remove::Origin::Ourselves).map(drop),
+        };
+        if let Err(e) = earlier {
+            log::info!("process {pid}: taking the first entries back: {e}");
+        }
+        table.patches.extend(failed);
+        if !found::is_patched(self.memory, table)
+            && let Err(e) = set_state(pid, self.arena, State::Restored)
+        {
+            log::info!("{e}");
+        }
+    }
+
+    /// How long the stop was.
+    fn switch_part_on(
+        &self,
+        pid: i32,
+        table: &mut PatchTable,
+        contexts: Option<Contexts>,
+        on: &mut SwitchedOn,
+    ) -> Result<Duration, LiveError> {
+        let before = Before::look(pid)?;
+        let mut stopped = attach::stop_all(pid)?;
+        let result = self.patch(&mut stopped, table, contexts, before, on);
+        // After a failure gs stays as it is: an entry may still lead into a copy, a thread may have
+        // been moved into one. The caller takes everything back once nothing needs it.
+        let timing = stopped.resume()?;
+        result.map(|()| timing.pause())
+    }
+
+    /// `contexts`: of the first part. Threads that begin later have their creator's, which leads to
+    /// their own.
     fn patch(
         &self,
         stopped: &mut StoppedProcess,
         table: &mut PatchTable,
-        mut contexts: Contexts,
+        contexts: Option<Contexts>,
         before: Before,
-    ) -> Result<SwitchedOn, LiveError> {
+        on: &mut SwitchedOn,
+    ) -> Result<(), LiveError> {
         let pid = stopped.pid();
         let Left {
             moves,
-            mut refused,
+            refused,
             partly_searched,
         } = self.leave_out_sites(stopped, table, before)?;
+        on.refused.extend(refused);
+        on.partly_searched = on.partly_searched.max(partly_searched);
 
-        // Threads first: a patched entry with gs base 0 would fault. Contexts without patches are
-        // harmless.
-        contexts.give(stopped, table)?;
-        let threads = contexts.offer_rest(stopped, table)?;
+        if let Some(mut contexts) = contexts {
+            // Threads first: a patched entry with gs base 0 would fault. Contexts without patches
+            // are harmless.
+            contexts.give(stopped, table)?;
+            on.threads = contexts.offer_rest(stopped, table)?;
+            set_state(pid, self.arena, State::Patched)?;
+        }
         // Into a copy only with gs set: its probes read through it.
         for (tid, rip) in moves {
             stopped.set_rip(tid, rip)?;
         }
-        set_state(pid, self.arena, State::Patched)?;
         fault::point(fault::STATE_PATCHED);
         fault::failure(fault::STATE_PATCHED)
             .map_err(LiveError::io(pid, "writing the patch table"))?;
@@ -123,18 +186,13 @@ impl Batch<'_> {
             Ok(written) => {
                 let gone =
                     standing::leave_out(table, self.linked, written.left_out, standing::GONE);
-                refused.extend(gone);
-                Ok(SwitchedOn {
-                    threads,
-                    refused,
-                    partly_searched,
-                })
+                on.refused.extend(gone);
+                Ok(())
             }
             Err(e) => {
                 // Some runs may have been written.
                 failed()?;
                 patch::write(stopped, self.memory, &table.patches, Direction::Restore)?;
-                set_state(pid, self.arena, State::Restored)?;
                 Err(e)
             }
         }

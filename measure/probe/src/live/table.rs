@@ -59,6 +59,14 @@ pub struct PatchTable {
     pub functions: Vec<FunctionEntry>,
     #[serde(default)]
     pub captures: Vec<CaptureEntry>,
+    /// Some module switches stacks (`swapcontext` and its like), or is not known: what lies below a running frame may
+    /// be a suspended one.
+    #[serde(default = "unknown_is_true")]
+    pub switches_stacks: bool,
+}
+
+fn unknown_is_true() -> bool {
+    true
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,6 +126,7 @@ impl PatchTable {
             modules,
             functions,
             captures: Vec::new(),
+            switches_stacks: true,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::error::LiveError;
 use super::maps::{self, Mapping};
 use super::pages::{self, PAGE};
+use super::patch;
 use super::table::Patch;
 use crate::attach::memory::TargetMemory;
 use crate::attach::write_track::Pages;
@@ -48,9 +49,13 @@ pub(super) fn give_back(
             }
             Ok(())
         });
-        longest = longest.max(one.resume()?.pause());
+        let pause = one.resume()?.pause();
+        longest = longest.max(pause);
         result?;
         windows.drain(..done);
+        if !windows.is_empty() {
+            patch::let_run(pause);
+        }
     }
     Ok((given, longest))
 }
@@ -78,12 +83,27 @@ fn unchanged(
         };
         let range = first.max(m.range.start)..last.min(m.range.end);
         let copied = pages::resident(pid, &range, Pages::Anonymous)?.unwrap_or_default();
-        let copied = copied.iter().flat_map(|r| r.clone().step_by(PAGE as usize));
+        let mut copied = copied
+            .iter()
+            .flat_map(|r| r.clone().step_by(PAGE as usize))
+            .peekable();
+        if copied.peek().is_none() {
+            continue;
+        }
+        let file = contents(&file, m.offset + (range.start - m.range.start), &range);
+        let mut now = vec![0; (range.end - range.start) as usize];
+        if memory.read(range.start, &mut now).is_err() {
+            continue;
+        }
         let mut run: Option<Range<u64>> = None;
         for at in copied {
             let wanted = window.binary_search(&at).is_ok();
-            let offset = m.offset + (at - m.range.start);
-            if wanted && is_as_in(&file, offset, memory, at) {
+            let page = (at - range.start) as usize..(at - range.start + PAGE) as usize;
+            if wanted
+                && file
+                    .get(page.clone())
+                    .is_some_and(|file| *file == now[page])
+            {
                 let start = run.as_ref().map_or(at, |r| r.start);
                 run = Some(start..at + PAGE);
             } else {
@@ -96,14 +116,15 @@ fn unchanged(
     Ok(runs)
 }
 
-fn is_as_in(file: &File, offset: u64, memory: &TargetMemory, at: u64) -> bool {
-    let (mut wanted, mut now) = ([0u8; PAGE as usize], [0u8; PAGE as usize]);
-    // The last page of a file is shorter; its rest is zero.
+/// Of a file, as much as there is of what is mapped in `range`; the rest of its last page is zero.
+fn contents(file: &File, offset: u64, range: &Range<u64>) -> Vec<u8> {
+    let mut wanted = vec![0; (range.end - range.start) as usize];
     let mut len = 0;
     while let Ok(n @ 1..) = file.read_at(&mut wanted[len..], offset + len as u64) {
         len += n;
     }
-    len > 0 && memory.read(at, &mut now).is_ok() && wanted == now
+    wanted.truncate(len.next_multiple_of(PAGE as usize));
+    wanted
 }
 
 /// The next access reads the file's page again. Locked memory stays (EINVAL): then it is wanted.

@@ -34,6 +34,12 @@ pub struct MappedModule {
     unplaced: Option<String>,
 }
 
+impl MappedModule {
+    pub(super) fn inode(&self) -> u64 {
+        self.inode
+    }
+}
+
 const DELETED: &str = " (deleted)";
 const PAGE: u64 = 4096;
 
@@ -131,11 +137,12 @@ pub fn has_shadow_stack(pid: i32) -> Result<bool, LocateError> {
 /// The mapped file: through the process's own root, or, when it was replaced or deleted, through
 /// the mapping itself.
 pub(super) fn file_of(pid: i32, module: &MappedModule) -> Result<File, LocateError> {
-    let through_root = Path::new("/proc").join(pid.to_string()).join("root");
+    let holder = crate::attach::proc::memory_holder(pid);
+    let through_root = Path::new("/proc").join(holder.to_string()).join("root");
     let path = through_root.join(module.path.strip_prefix("/").unwrap_or(&module.path));
     let range = &module.text[0].avma;
     let mapping = PathBuf::from(format!(
-        "/proc/{pid}/map_files/{:x}-{:x}",
+        "/proc/{holder}/map_files/{:x}-{:x}",
         range.start, range.end
     ));
     let mut replaced = LocateError::Replaced {

@@ -12,12 +12,14 @@ mod image;
 mod inflate;
 mod landing_pads;
 mod mapped;
+pub mod module_names;
 mod names;
 mod parts;
 pub mod pattern;
 mod plt;
 pub mod signature;
 mod source;
+mod stack_switchers;
 mod stack_walkers;
 mod unwinds;
 

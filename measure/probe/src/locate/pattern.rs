@@ -8,8 +8,16 @@ use std::fmt;
 #[derive(Debug, Clone)]
 pub struct Pattern {
     text: String,
-    module: Option<Regex>,
+    module: Option<Module>,
     name: Name,
+}
+
+#[derive(Debug, Clone)]
+enum Module {
+    /// By the last part of its path.
+    Named { text: String, regex: Regex },
+    /// This very path, as the process names it.
+    At(String),
 }
 
 #[derive(Debug, Clone)]
@@ -29,8 +37,10 @@ impl Pattern {
             pattern: text.to_owned(),
             why,
         };
+        // A module may be a path, and its function a regular expression.
+        let is_regex = text.starts_with('/') && text.ends_with('/') && !text.contains("!/");
         let (module, name) = match text.split_once('!') {
-            Some((module, name)) if !text.starts_with('/') => (Some(module), name),
+            Some((module, name)) if !is_regex => (Some(module), name),
             _ => (None, text),
         };
         if name.is_empty() {
@@ -45,7 +55,11 @@ impl Pattern {
         } else {
             Name::Exact(name.to_owned())
         };
-        let module = module.map(|m| regex(module_glob(m))).transpose()?;
+        let named = |m: &str| {
+            let (text, regex) = (m.to_owned(), regex(module_glob(m))?);
+            Ok(Module::Named { text, regex })
+        };
+        let module = module.map(named).transpose()?;
         Ok(Pattern {
             text: text.to_owned(),
             module,
@@ -53,9 +67,34 @@ impl Pattern {
         })
     }
 
-    /// `module` is the file name of the executable or library.
+    /// The same of the module at this path alone.
+    pub(super) fn at(&self, path: &str) -> Pattern {
+        Pattern {
+            module: Some(Module::At(path.to_owned())),
+            ..self.clone()
+        }
+    }
+
+    /// The module's name as it is written, where it has no wildcards.
+    pub(super) fn exact_module(&self) -> Option<&str> {
+        match self.module.as_ref()? {
+            Module::Named { text, .. } if !text.contains(['*', '?']) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// `module` is the path of the executable or library, or its last part.
+    pub fn matches_module(&self, module: &str) -> bool {
+        match &self.module {
+            None => true,
+            Some(Module::Named { regex, .. }) => regex.is_match(last_part(module)),
+            Some(Module::At(path)) => path == module,
+        }
+    }
+
+    /// `module` as for [`Pattern::matches_module`].
     pub fn matches(&self, module: &str, function: &Function) -> bool {
-        if self.module.as_ref().is_some_and(|m| !m.is_match(module)) {
+        if !self.matches_module(module) {
             return false;
         }
         let mut names = [&function.name, &function.raw_name]
@@ -76,6 +115,10 @@ impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn unversioned(name: &str) -> &str {
@@ -158,8 +201,8 @@ pub fn hint<'a>(
     modules: impl Iterator<Item = (&'a str, &'a [Function])> + Clone,
 ) -> String {
     let missing = patterns.iter().find(|p| {
-        let wanted = p.module.as_ref();
-        wanted.is_some_and(|wanted| !modules.clone().any(|(name, _)| wanted.is_match(name)))
+        matches!(p.module, Some(Module::Named { .. }))
+            && !modules.clone().any(|(name, _)| p.matches_module(name))
     });
     if let Some(pattern) = missing {
         let asked = pattern.text.split('!').next().unwrap_or_default();
@@ -282,6 +325,23 @@ mod tests {
                 && matches("*::bar", "nf", "foo::bar(int)")
         );
         assert!(!matches("a.c", "nf", "abc"), "a dot is a dot");
+        assert!(matches("nf!*", "/usr/bin/nf", "x") && !matches("bin!*", "/usr/bin/nf", "x"));
+    }
+
+    #[test]
+    fn a_path_is_a_module_and_not_a_regular_expression() {
+        let module = |text: &str| {
+            let pattern = Pattern::parse(text).unwrap();
+            pattern.exact_module().map(str::to_owned)
+        };
+        assert_eq!(module("/usr/bin/nf!acl_*").as_deref(), Some("/usr/bin/nf"));
+        assert_eq!(module("/opt/nf!/^acl/").as_deref(), Some("/opt/nf"));
+        assert_eq!(module("/a!b/"), None);
+        assert_eq!(module("n?!*"), None);
+        let here = Pattern::parse("/opt/nf!/^acl/").unwrap().at("/opt/nf-2");
+        assert!(here.matches("/opt/nf-2", &function("acl_in")));
+        assert!(!here.matches("/lib/nf-2", &function("acl_in")));
+        assert!(!here.matches("/opt/nf-2", &function("nat_in")));
     }
 
     #[test]

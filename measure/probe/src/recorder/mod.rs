@@ -15,8 +15,9 @@ pub mod watch;
 pub use sink::Sink;
 pub use target::{Counts, Target, ThreadNumbers};
 
-use crate::attach::ledger;
+use crate::attach::{AttachError, ledger};
 use crate::counters::read_tsc;
+use crate::live::LiveError;
 use crate::live::remove::{self, Detached};
 use crate::live::table::State;
 use hopscope_event::ring::Visit;
@@ -113,10 +114,15 @@ pub struct Outcome {
     pub calls_unmeasured: u64,
     pub detach_pauses: Vec<Duration>,
     pub detach_stops: Vec<TargetStops>,
+    /// Processes that still carry our jumps, with a note that says why.
+    pub not_restored: Vec<i32>,
     /// `None` when context switches were not recorded.
     pub off_cpu: Option<OffCpuEntry>,
     pub notes: Vec<String>,
 }
+
+/// Attempts to put the entries back, each of some seconds, where a thread does not stop.
+const RESTORES_AT_MOST: usize = 5;
 
 /// A pair costs at least two time stamps; used when nothing was measured.
 const PAIR_TICKS_GUESS: u64 = 60;
@@ -132,12 +138,14 @@ impl<S: Sink> Recorder<'_, S> {
             calls_unmeasured: 0,
             detach_pauses: Vec::new(),
             detach_stops: Vec::new(),
+            not_restored: Vec::new(),
             off_cpu: None,
             notes: Vec::new(),
         };
         let mut buffer = Vec::new();
         for target in &mut self.targets {
             outcome.notes.append(&mut target.installed.notes);
+            outcome.notes.extend(target.not_looked_at());
             if target.runs_another_program() {
                 outcome.notes.push(format!(
                     "process {} has replaced its program (exec): it runs on, and was measured until then",
@@ -149,19 +157,31 @@ impl<S: Sink> Recorder<'_, S> {
                 let (pid, memory, table) = (installed.pid, &installed.memory, &installed.table);
                 let inode = installed.arena_inode;
                 let origin = remove::Origin::Ourselves;
-                let done = remove::restore_all(pid, memory, table, inode, State::Patched, origin)
-                    .and_then(|mut d| {
-                        installed.set_state(State::Restored)?;
-                        let searched = remove::reap_noted(
-                            pid,
-                            memory,
-                            table,
-                            remove::Extent::Limited,
-                            &mut d.notes,
-                        );
-                        d.pause = d.pause.max(searched);
-                        Ok(d)
-                    });
+                let restored =
+                    || remove::restore_all(pid, memory, table, inode, State::Patched, origin);
+                let mut done = restored();
+                // A thread that cannot be stopped now can be later: nobody stands still meanwhile.
+                for _ in 1..RESTORES_AT_MOST {
+                    match &done {
+                        Err(LiveError::Attach(AttachError::DoesNotStop { .. })) => {
+                            done = restored();
+                        }
+                        _ => break,
+                    }
+                }
+                let done = done.and_then(|mut d| {
+                    installed.set_state(State::Restored)?;
+                    let searched = remove::reap_noted(
+                        pid,
+                        memory,
+                        table,
+                        remove::Arena::Held(&installed.arena),
+                        remove::Extent::Limited,
+                        &mut d.notes,
+                    );
+                    d.pause = d.pause.max(searched);
+                    Ok(d)
+                });
                 let stops = ledger::take_all();
                 match done {
                     Ok(Detached { notes, .. }) => {
@@ -171,10 +191,13 @@ impl<S: Sink> Recorder<'_, S> {
                         outcome.notes.extend(notes);
                     }
                     Err(_) if !target.is_alive() => {}
-                    Err(e) => outcome.notes.push(format!(
-                        "process {} could not be restored: {e}; run: hopscope detach -p {}",
-                        installed.pid, installed.pid
-                    )),
+                    Err(e) => {
+                        outcome.not_restored.push(installed.pid);
+                        outcome.notes.push(format!(
+                            "process {} could not be restored: {e}; run: hopscope detach -p {}",
+                            installed.pid, installed.pid
+                        ));
+                    }
                 }
                 let totals = stops.iter().map(|(pid, stops)| stops.totals(*pid));
                 outcome.detach_stops.extend(totals);

@@ -3,7 +3,6 @@
 //! A thread that claims a ring knows itself by its id in the pid namespace it was made in, which is
 //! what libc keeps; `/proc` lists it by its id in the namespace of hopscope. `NSpid` has both.
 use crate::attach::proc::{self, Status};
-use std::fs;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
@@ -67,7 +66,7 @@ fn ids(status: &Status) -> Vec<i32> {
 }
 
 fn started(pid: i32, tid: i32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    let stat = proc::text(&format!("/proc/{pid}/task/{tid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(") ")?;
     rest.split(' ').nth(19)?.parse().ok()
 }

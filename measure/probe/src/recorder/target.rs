@@ -109,6 +109,11 @@ impl Target {
         self.watch.as_mut()?.look()
     }
 
+    /// Notes on modules that [`Target::may_unwind`] could not look at.
+    pub fn not_looked_at(&self) -> Vec<String> {
+        self.watch.as_ref().map_or(Vec::new(), Watch::not_looked_at)
+    }
+
     /// Visits every ring; returns what the busiest one gained.
     pub fn drain<S: Sink>(
         &mut self,
@@ -273,7 +278,8 @@ impl Target {
         let names = named.join(", ") + &more;
         match breakpoints::give_back(pid, memory, &found) {
             Ok(pause) => {
-                installed.table.patches.retain(|p| !found.contains(p));
+                // They stay in the table: a forked child may still have our jump there.
+                self.breakpoints.gave_back(&found);
                 installed.notes.push(format!(
                     "process {pid}: {names}: measured only until another tool set a breakpoint there (a uprobe of perf or bpftrace, or a debugger's); stopped for {:.0} µs to restore them",
                     pause.as_secs_f64() * 1e6

@@ -42,6 +42,16 @@ impl Hazards {
         hazards
     }
 
+    /// Counts a module that cannot be read as one that may do anything: raise, catch, cancel and clean up.
+    pub fn add_unread(&mut self, name: &str) {
+        let name = || format!("{name} cannot be read and perhaps");
+        self.raisers.push(name());
+        self.catchers.push(name());
+        self.landers.push(name());
+        self.cancellers.push(name());
+        self.forced_unwinder = true;
+    }
+
     /// As if another module raised and caught exceptions: what a live process may add to a file.
     pub fn of_company() -> Hazards {
         let other = || vec!["another module of the process".to_owned()];

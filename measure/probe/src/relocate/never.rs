@@ -14,13 +14,15 @@ pub fn reason(raw_name: &str) -> Option<&'static str> {
         .map(|(_, why)| *why)
 }
 
-/// Functions that look at their return address to find the module that called them.
+/// Functions that look at their return address: to find the module that called them, to count, to come back elsewhere.
 pub fn is_caller_sensitive(raw_name: &str) -> bool {
     let name = raw_name.split('@').next().unwrap_or(raw_name);
     CALLER_SENSITIVE.contains(&name)
 }
 
 const CALLER_SENSITIVE: &[&str] = &[
+    // gprof counts by the caller's address (gcc -pg, -mfentry).
+    "__fentry__",
     "__libc_dlopen_mode",
     "__libc_dlsym",
     // glibc looks for the caller's namespace (elf/dl-iteratephdr.c).
@@ -29,6 +31,11 @@ const CALLER_SENSITIVE: &[&str] = &[
     "dlopen",
     "dlsym",
     "dlvsym",
+    // It comes back behind the `ret` that follows its call (gcc -fsplit-stack).
+    "__morestack",
+    "__morestack_non_split",
+    "_mcount",
+    "mcount",
 ];
 
 const CHILD: &str = "a child process or thread returns from it on its own";

@@ -129,6 +129,20 @@ impl Unit {
         Ok(unit)
     }
 
+    /// Decodes again what was accepted before: units of all functions of a large program together
+    /// take more memory than anything else.
+    pub fn again(pieces: &[Piece], red_zone_at_entry: bool) -> Result<Unit, Refusal> {
+        let around = Surroundings {
+            room: u64::MAX,
+            branch_into: &|_| false,
+        };
+        let unit = Unit::decode(pieces, &around)?;
+        Ok(Unit {
+            red_zone_at_entry,
+            ..unit
+        })
+    }
+
     fn decode_piece(
         &mut self,
         piece: &Piece,

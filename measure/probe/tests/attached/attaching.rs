@@ -68,7 +68,8 @@ pub fn attach_with(
         comm: String::new(),
         command_line: vec![],
     };
-    let table = PatchTable::new(meta, process, plan.modules.clone(), plan.functions.clone());
+    let mut table = PatchTable::new(meta, process, plan.modules.clone(), plan.functions.clone());
+    table.switches_stacks = plan.switches_stacks(pid);
     let selected = items.iter().map(Item::selected).collect();
     install(target.pid(), selected, options, table)
 }

@@ -79,7 +79,7 @@ fn counted(argument: &str, options: Option<InstallOptions>) -> Counted {
     let entries: Vec<u64> = items
         .iter()
         .map(Item::selected)
-        .map(|s| s.unit.entry.wrapping_add(s.bias))
+        .map(|s| s.pieces[0].svma.wrapping_add(s.bias))
         .collect();
     let installed = options.map(|o| attach_with(&target, &plan, &items, &o).unwrap());
     target.tell();

@@ -21,6 +21,11 @@ struct Made {
     own_ticks: i128,
 }
 
+/// One word to a shell, whatever is in it: names are as a target gave them.
+fn shell_word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 pub(super) fn write(
     out: &mut impl Write,
     recording: &Recording<'_>,
@@ -28,7 +33,7 @@ pub(super) fn write(
     outcome: &Outcome,
 ) -> io::Result<()> {
     let o = &outcome.oddities;
-    if o.lost == 0 || o.lost * LOST_ONE_IN < o.records + o.lost {
+    if o.lost == 0 || o.lost.saturating_mul(LOST_ONE_IN) < o.records.saturating_add(o.lost) {
         return Ok(());
     }
     let mut functions: BTreeMap<FunctionId, Made> = BTreeMap::new();
@@ -62,7 +67,7 @@ pub(super) fn write(
         }
         let patterns = most
             .iter()
-            .map(|(f, _)| format!("-x '{}'", names.qualified(*f)));
+            .map(|(f, _)| format!("-x {}", shell_word(&names.qualified(*f))));
         writeln!(
             out,
             "{:>14}  {}: {} of the records, {} of all own time",
@@ -73,17 +78,19 @@ pub(super) fn write(
         )?;
     }
     let ring_records = recording.meta.ring_records;
-    let needed = (ring_records + outcome.lost_at_once_max) * RECORD_BYTES;
-    let needed = needed.next_power_of_two();
-    match needed <= RING_MAX_BYTES {
-        true => writeln!(
+    let needed = ring_records.saturating_add(outcome.lost_at_once_max);
+    let needed = needed
+        .saturating_mul(RECORD_BYTES)
+        .checked_next_power_of_two();
+    match needed.filter(|needed| *needed <= RING_MAX_BYTES) {
+        Some(needed) => writeln!(
             out,
             "{:>14}  --buffer {}M would have held the most that was lost at once: {} records",
             "or",
             (needed >> 20).max(1),
             grouped(outcome.lost_at_once_max)
         ),
-        false => writeln!(
+        None => writeln!(
             out,
             "{:>14}  no --buffer would have held the most that was lost at once: {} records",
             "and",

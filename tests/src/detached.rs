@@ -1,0 +1,199 @@
+//! Programs that a detach must leave as they were, and recordable again, although something is suspended, gone or
+//! different by then.
+use crate::recording::{Recording, Report, command};
+use anyhow::{Context, Result, bail, ensure};
+use hopscope_tests::command::run;
+use hopscope_tests::{Requirement, Suite, Target, compile, compile_c, scratch};
+use nix::sys::signal::Signal;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::{ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub(crate) fn register(suite: &mut Suite) {
+    use Requirement::{Gcc, Gxx, Root};
+    suite.case("detached::stacks_in_the_main_frame", &[Gcc], || {
+        coroutines("frame")
+    });
+    suite.case("detached::stacks_beside_the_control_block", &[Gcc], || {
+        coroutines("pool")
+    });
+    suite.case("detached::changed_user", &[Gcc, Root], changed_user);
+    suite.case("detached::waits_for_a_vforked_child", &[Gcc], vforked);
+    suite.case("detached::main_thread_ended", &[Gcc], main_thread_ended);
+    suite.case("detached::child_of_a_debugged_parent", &[Gcc], forked);
+    suite.case("detached::unread_module", &[Gcc, Gxx], unread_module);
+}
+
+struct Spoken {
+    target: Target,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Spoken {
+    fn start(program: &str, flags: &[&str], arguments: &[&str]) -> Result<Spoken> {
+        let program = compile_c(&[program], flags)?;
+        let mut start = Command::new(program);
+        let mut target = Target::spawn(start.args(arguments).stdout(Stdio::piped()))?;
+        let stdout = target.child().stdout.take().context("stdout")?;
+        Ok(Spoken {
+            target,
+            lines: BufReader::new(stdout).lines(),
+        })
+    }
+
+    fn record(&self, pattern: &str, name: &str) -> Result<(Recording, PathBuf)> {
+        let file = scratch().join(name);
+        let recording = Recording::start(self.target.pid(), &[pattern], &file)?;
+        Ok((recording, file))
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let line = self.lines.next().context("it ended")?;
+        Ok(line?)
+    }
+
+    /// Asks for the next round, and hears that it came to its end.
+    fn round(&mut self, n: u32) -> Result<()> {
+        self.target.signal(Signal::SIGUSR1)?;
+        let line = self.line()?;
+        ensure!(line == format!("round {n}"), "{line}");
+        Ok(())
+    }
+}
+
+/// The second round returns through a call that began in a copy and was suspended when the copies were taken away.
+fn coroutines(stacks: &str) -> Result<()> {
+    let mut program = Spoken::start("detached/coroutines.c", &["-O1"], &[stacks])?;
+    let (recording, _) = program.record("measured", "coroutines.hop")?;
+    program.round(1)?;
+    recording.stop()?;
+    program.round(2)?;
+    program.round(3)
+}
+
+/// What the copies need goes although the process is another user's by then, and a thread is still in one.
+fn changed_user() -> Result<()> {
+    let mut program = Spoken::start("detached/changes_user.c", &["-O1", "-pthread"], &[])?;
+    let (recording, _) = program.record("changes_user-*!*", "changes-user.hop")?;
+    program.round(1)?;
+    let summary = recording.stop()?;
+    let maps = fs::read_to_string(format!("/proc/{}/maps", program.target.pid()))?;
+    ensure!(
+        maps.contains("hopscope-code"),
+        "nobody is in a copy: {summary}"
+    );
+    ensure!(!maps.contains("hopscope-rings"), "{summary}\n{maps}");
+    let (recording, file) = program.record("work", "again.hop")?;
+    program.round(2)?;
+    recording.stop()?;
+    ensure!(Report::read(&file)?.entries("work") == 100);
+    Ok(())
+}
+
+/// The others run while one thread cannot be stopped, and then everything is put back.
+fn vforked() -> Result<()> {
+    let mut program = Spoken::start("detached/vforks.c", &["-O1", "-pthread"], &[])?;
+    let (recording, _) = program.record("work", "vforks.hop")?;
+    program.target.signal(Signal::SIGUSR1)?;
+    let line = program.line()?;
+    ensure!(line == "vforked", "{line}");
+    let summary = recording.stop()?;
+    ensure!(
+        !summary["notes"].to_string().contains("restored"),
+        "{summary}"
+    );
+    Ok(())
+}
+
+/// Of a process whose main thread has ended `/proc/PID/maps` and its like are empty.
+fn main_thread_ended() -> Result<()> {
+    let program = Spoken::start("detached/main_ended.c", &["-O1", "-pthread"], &[])?;
+    let pid = program.target.pid();
+    for name in ["ended.hop", "ended-again.hop"] {
+        let file = scratch().join(name);
+        let out = run(command(pid, &["work"], &file).args(["-d", "200ms"]))?.expect_code(0)?;
+        ensure!(Report::read(&file)?.entries("work") > 0, "{}", out.stdout);
+    }
+    Ok(())
+}
+
+/// A debugger's breakpoint in the parent's entry gives that one back. The child's is our jump until the detach.
+fn forked() -> Result<()> {
+    let mut program = Spoken::start("detached/forks.c", &["-O1"], &[])?;
+    let work = program.line()?;
+    let work = u64::from_str_radix(work.trim_start_matches("0x"), 16)?;
+    let memory = |pid: i32| {
+        File::options()
+            .read(true)
+            .write(true)
+            .open(format!("/proc/{pid}/mem"))
+    };
+    let parent = memory(program.target.pid())?;
+    let mut original = [0u8; 5];
+    parent.read_exact_at(&mut original, work)?;
+    let (recording, _) = program.record("work", "forks.hop")?;
+    program.target.signal(Signal::SIGUSR1)?;
+    let child: i32 = program.line()?.parse()?;
+    parent.write_all_at(&[0xcc], work)?;
+    let given_back = [&[0xcc], &original[1..]].concat();
+    let started = Instant::now();
+    loop {
+        let mut now = [0u8; 5];
+        parent.read_exact_at(&mut now, work)?;
+        if now[..] == given_back {
+            break;
+        }
+        if started.elapsed() > WATCHDOG {
+            bail!("the entry was not given back: {now:x?}");
+        }
+        std::thread::yield_now();
+    }
+    let summary = recording.stop()?;
+    let mut now = [0u8; 5];
+    memory(child)?.read_exact_at(&mut now, work)?;
+    ensure!(now == original, "the child's entry is {now:x?}: {summary}");
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(child), Signal::SIGTERM)?;
+    let line = program.line()?;
+    ensure!(line == "child: signal 0", "{line}");
+    Ok(())
+}
+
+/// What cannot be read may raise exceptions: nothing that they could pass through is measured.
+fn unread_module() -> Result<()> {
+    let shared = ["-O1", "-fPIC", "-shared"];
+    let plug_in = compile("g++", &["unwound/plug_in.cpp"], &shared)?;
+    let program = compile("gcc", &["unwound/loads.c"], &["-O1", "-rdynamic"])?;
+    let folder = scratch();
+    // A file with holes is not read: it may say that it is of any size.
+    let sparse = folder.join("unread.so");
+    fs::copy(plug_in, &sparse)?;
+    File::options()
+        .write(true)
+        .open(&sparse)?
+        .set_len(256 << 20)?;
+    let mut start = Command::new(program);
+    let mut target = Target::spawn(start.arg(&sparse).stdin(Stdio::piped()))?;
+    let mut input = target.child().stdin.take().context("its input")?;
+    input.write_all(b"load\n")?;
+    let maps = format!("/proc/{}/maps", target.pid());
+    let started = Instant::now();
+    while !fs::read_to_string(&maps)?.contains("unread.so") {
+        ensure!(started.elapsed() < WATCHDOG, "it does not load its plug-in");
+        std::thread::yield_now();
+    }
+    let file = folder.join("unread.hop");
+    let record = run(command(target.pid(), &["loads-*!through"], &file).args(["-d", "200ms"]))?;
+    ensure!(
+        record.stderr.contains("cannot be read") || record.stdout.contains("cannot be read"),
+        "{record:?}"
+    );
+    input.write_all(b"call\n")?;
+    ensure!(target.wait()?.success());
+    Ok(())
+}
+
+/// Only what hangs waits this long.
+const WATCHDOG: Duration = Duration::from_secs(30);
