@@ -42,6 +42,8 @@ pub struct Settings {
     pub build_dir: PathBuf,
     /// Fewer and shorter repetitions.
     pub quick: bool,
+    /// As few and as short as there can be, which is quick too: whether a bench works, not what it finds.
+    pub least: bool,
     /// No progress on stderr.
     pub quiet: bool,
 }
@@ -57,6 +59,14 @@ impl Settings {
             hopscope: found.map_err(error::Error::file("find", &self.hopscope))?,
             ..self.clone()
         })
+    }
+
+    pub(crate) fn pick<T>(&self, least: T, quick: T, whole: T) -> T {
+        match (self.least, self.quick) {
+            (true, _) => least,
+            (false, true) => quick,
+            (false, false) => whole,
+        }
     }
 
     pub(crate) fn say(&self, what: &str) {

@@ -155,6 +155,9 @@ struct Common {
     /// Fewer and shorter repetitions
     #[arg(long)]
     quick: bool,
+    /// As few and as short as there can be: whether a bench works, not what it finds
+    #[arg(long, hide = true)]
+    least: bool,
     /// Also write the lines to DIR/BENCH.jsonl (by custom docs/results/DATE-HOST)
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
@@ -190,7 +193,8 @@ impl Common {
                 Some(dir) => std::path::absolute(dir)?,
                 None => default_build_dir()?,
             },
-            quick: self.quick,
+            quick: self.quick || self.least,
+            least: self.least,
             quiet: false,
         })
     }

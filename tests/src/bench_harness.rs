@@ -11,7 +11,7 @@ mod splice;
 mod vnet;
 
 use anyhow::Result;
-use hopscope_tests::{Output, Suite, command, hopscope, repository, scratch, target_dir};
+use hopscope_tests::{Output, Suite, command, counts, hopscope, repository, scratch, target_dir};
 use std::process::Command;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -30,8 +30,13 @@ pub(crate) fn register(suite: &mut Suite) {
 /// `hopscope bench NAME --quick --json …`, which builds beside everything else that proofs build.
 fn bench(name: &str, more: &[&str]) -> Result<Output> {
     let builds = build_dir();
-    let fixed = ["bench", name, "--quick", "--json", "--build-dir", &builds];
+    let fixed = ["bench", name, size(), "--json", "--build-dir", &builds];
     hopscope(&[&fixed[..], more].concat())
+}
+
+/// Whether a bench works is seen at its least; whether its figures are of something, at more.
+fn size() -> &'static str {
+    counts().pick("--least", "--quick")
 }
 
 fn build_dir() -> String {

@@ -35,7 +35,7 @@ pub(crate) fn register(suite: &mut Suite) {
 
 /// Calls at full rate.
 fn every_value(level: &str, mode: &str) -> Result<()> {
-    let calls = counts().pick(20_000, 200_000);
+    let calls = counts().pick(10_000, 200_000);
     let mut program = Program::start(level, mode)?;
     let file = scratch().join("captured.hop");
     let recording = Recording::start_keeping(program.pid(), &[TAKE, LOOK], &file, BUFFER)?;
@@ -88,7 +88,7 @@ fn pointers_to_nothing() -> Result<()> {
 
 /// Attached and detached again and again while the calls go on.
 fn cycles() -> Result<()> {
-    let rounds = counts().pick(10, 200);
+    let rounds = counts().pick(4, 200);
     let mut program = Program::start("-O2", "signals")?;
     for round in 0..rounds {
         let file = scratch().join("captured.hop");

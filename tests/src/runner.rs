@@ -1,6 +1,6 @@
 //! Runs the cases, each in a process group of its own, and tells what ran and what did not.
 use crate::paths::target_dir;
-use crate::{Case, Requirement, Suite, counts};
+use crate::{Case, Counts, Requirement, Suite, counts};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -86,6 +86,8 @@ fn choose<'a>(suite: &'a Suite, arguments: &Arguments) -> anyhow::Result<Vec<&'a
         Some(path) => report::passed_in(path)?,
         None => Vec::new(),
     };
+    // The list is of all there are, and what is asked for by its name is run.
+    let all = counts() == Counts::Full || arguments.list || arguments.has_names();
     let mut chosen: Vec<&Case> = suite.cases.iter().collect();
     chosen.retain(|case| {
         let shard = arguments.shard.as_deref();
@@ -93,6 +95,7 @@ fn choose<'a>(suite: &'a Suite, arguments: &Arguments) -> anyhow::Result<Vec<&'a
             && arguments.alone.is_none_or(|alone| case.alone == alone)
             && shard.is_none_or(|shard| shards.of(&case.name) == Some(shard))
             && !done.contains(&case.name)
+            && (all || !case.soak)
     });
     Ok(chosen)
 }

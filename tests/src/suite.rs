@@ -9,6 +9,8 @@ pub struct Case {
     pub needs: Vec<Requirement>,
     /// Not beside any other case (it uses both processors, or a name that is global).
     pub alone: bool,
+    /// Only at full counts, or by its name: what it is about, a shorter one proves at reduced counts.
+    pub soak: bool,
     /// A case that takes longer is killed with all its children and counts as failed: a guard
     /// against hanging, far above what the case takes, never a speed limit.
     pub watchdog: Duration,
@@ -18,6 +20,11 @@ pub struct Case {
 impl Case {
     pub fn alone(&mut self) -> &mut Case {
         self.alone = true;
+        self
+    }
+
+    pub fn soak(&mut self) -> &mut Case {
+        self.soak = true;
         self
     }
 
@@ -52,6 +59,7 @@ impl Suite {
             name,
             needs: needs.to_vec(),
             alone: false,
+            soak: false,
             watchdog: Duration::from_secs(crate::counts().pick(300, 3600)),
             run: Box::new(run),
         });

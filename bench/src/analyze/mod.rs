@@ -28,19 +28,17 @@ const PATTERN: &str = "hopscope-bench-program!tree_??";
 const CALLS_PER_S: f64 = 11e6;
 const FILE_BYTES: u64 = 10_000_000_000;
 const FILE_BYTES_QUICK: u64 = 250_000_000;
+const FILE_BYTES_LEAST: u64 = 60_000_000;
 const ROUNDS: usize = 3;
 /// Between two looks at the size of the file.
-const PIECE_MS: u64 = 1_000;
+const PIECE_MS: u64 = 200;
 /// Far more pieces than a file needs; one that does not grow shall end the bench.
-const PIECES_MAX: u64 = 3_600;
+const PIECES_MAX: u64 = 18_000;
 
 pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     let (hopscope, program) = beside_short_functions(settings)?;
     let host = Host::look(Some(Target::start(&program)?.tsc_hz));
-    let bytes = match settings.quick {
-        true => FILE_BYTES_QUICK,
-        false => FILE_BYTES,
-    };
+    let bytes = settings.pick(FILE_BYTES_LEAST, FILE_BYTES_QUICK, FILE_BYTES);
     settings.say(&format!("recording {} MB", bytes / 1_000_000));
     let (recorded, recording) = record(&hopscope, &program, bytes)?;
     output.sample(json!({"recording": recording}))?;

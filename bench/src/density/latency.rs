@@ -64,8 +64,8 @@ pub(super) fn measure(
 }
 
 fn through(settings: &Settings, hopscope: &Hopscope, nf: &Cabled) -> Result<Latency> {
-    let rounds = if settings.quick { 6 } else { 15 };
-    let packets = if settings.quick { 10_000 } else { 40_000 };
+    let rounds = settings.pick(6, 6, 15);
+    let packets = settings.pick(1_000, 10_000, 40_000);
     let mut places: [Vec<Vec<f64>>; 3] = Default::default();
     let (mut corrections, mut lost) = (Vec::new(), Vec::new());
     let module = |name: &&str| format!("*!{name}");

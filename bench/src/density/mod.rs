@@ -101,7 +101,7 @@ fn at_all_densities(
     functions: &mut [choose::Called],
     output: &mut Output<'_>,
 ) -> Result<(Vec<Level>, Vec<NotMeasured>)> {
-    let (rounds, milliseconds) = if settings.quick { (2, 250) } else { (9, 500) };
+    let (rounds, milliseconds) = settings.pick((1, 50), (2, 250), (9, 500));
     choose::to_scale(functions, hopscope, nf, milliseconds)?;
     let (mut levels, mut missing) = (Vec::new(), Vec::new());
     for density in Density::ALL {

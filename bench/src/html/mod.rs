@@ -53,7 +53,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     let metadata = std::fs::metadata(&page).map_err(Error::file("read", &page))?;
     let page_bytes = metadata.len();
 
-    let rounds = if settings.quick { 3 } else { 11 };
+    let rounds = settings.pick(1, 3, 11);
     let (mut all, mut version) = (Vec::new(), String::new());
     for n in 0..rounds {
         settings.say(&format!("round {} of {rounds}", n + 1));

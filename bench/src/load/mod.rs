@@ -60,10 +60,10 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         load: Load::new(&settings.hopscope),
         programs,
         output: &mut output,
-        rounds: if settings.quick { 11 } else { 31 },
-        rounds_of_others: if settings.quick { 6 } else { 15 },
-        repetitions: if settings.quick { 5 } else { 11 },
-        milliseconds: if settings.quick { 200 } else { 500 },
+        rounds: settings.pick(6, 11, 31),
+        rounds_of_others: settings.pick(6, 6, 15),
+        repetitions: settings.pick(2, 5, 11),
+        milliseconds: settings.pick(20, 200, 500),
     };
     let mut not_measured = Vec::new();
     let mut missing = |what: &str, reason: String| {

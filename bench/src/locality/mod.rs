@@ -18,6 +18,7 @@ use std::path::PathBuf;
 
 /// Packets of a flow back to back.
 const FACTORS: [&str; 7] = ["1", "2", "4", "8", "16", "32", "64"];
+const FACTORS_LEAST: [&str; 2] = ["1", "64"];
 /// 1,024 flows, each decided by one of so many rules.
 const RULES: [&str; 2] = ["--rules-count", "3000"];
 /// The module that looks packets up in the rules, and the whole pass of a batch.
@@ -36,12 +37,13 @@ pub fn run(settings: &Settings, demo: Option<&PathBuf>, mut output: Output<'_>) 
         nf.hold(true)?;
         Ok::<_, Error>(nf)
     };
-    let mut all = FACTORS
+    let factors = settings.pick(&FACTORS_LEAST[..], &FACTORS, &FACTORS);
+    let mut all = factors
         .iter()
         .map(|f| start(f))
         .collect::<Result<Vec<_>>>()?;
-    let (rounds, milliseconds) = if settings.quick { (5, 100) } else { (21, 300) };
-    let mut orders: Vec<Order> = FACTORS.iter().map(|factor| Order::new(factor)).collect();
+    let (rounds, milliseconds) = settings.pick((1, 20), (5, 100), (21, 300));
+    let mut orders: Vec<Order> = factors.iter().map(|factor| Order::new(factor)).collect();
     for round in 0..rounds {
         settings.say(&format!("round {} of {rounds}", round + 1));
         // Upwards, then downwards: a drift of the machine meets all alike.
@@ -52,7 +54,7 @@ pub fn run(settings: &Settings, demo: Option<&PathBuf>, mut output: Output<'_>) 
                 all.len() - 1 - step
             };
             let measured = measure(&hopscope, &mut all[at], milliseconds)?;
-            output.sample(json!({"slf": FACTORS[at], "round": round, "measured": measured}))?;
+            output.sample(json!({"slf": factors[at], "round": round, "measured": measured}))?;
             orders[at].rounds.push(measured);
         }
     }

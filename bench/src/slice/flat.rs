@@ -78,7 +78,7 @@ pub(crate) fn measure(bench: &mut Bench<'_, '_>) -> Result<Flat> {
         let file = bench.slicer.regions(&format!("{hooks}"), &regions(hooks))?;
         files.insert(hooks, file);
     }
-    for round in 0..bench.rounds {
+    for round in 0..bench.settings.pick(2, bench.rounds, bench.rounds) {
         bench.say("2 to 16 hooks", round);
         for at in 0..HOOKS.len() {
             // Each has each place equally often.

@@ -43,8 +43,8 @@ impl<'a, 'o> Bench<'a, 'o> {
             },
             programs: Programs::build(&settings.build_dir, &Compiler::of_the_system())?,
             output,
-            rounds: if settings.quick { 6 } else { 15 },
-            milliseconds: if settings.quick { 200 } else { 500 },
+            rounds: settings.pick(6, 6, 15),
+            milliseconds: settings.pick(20, 200, 500),
         })
     }
 
@@ -76,7 +76,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         not_measured.push(NotMeasured { what, reason });
     };
     let mut sizes = Vec::new();
-    for frame_bytes in round_trips::frames(settings.quick) {
+    for frame_bytes in round_trips::frames(settings) {
         match round_trips::measure(&mut bench, *frame_bytes) {
             Ok(size) => sizes.push(size),
             Err(error) => or_missing(format!("round trips of {frame_bytes} B"), error),

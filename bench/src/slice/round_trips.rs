@@ -1,6 +1,7 @@
 //! A blocking round trip without hooks, with them, and without them again.
 use super::traffic::{HEADERS, Route};
 use super::{Bench, REGIONS};
+use crate::Settings;
 use crate::compare::{Added, Comparison};
 use crate::error::Result;
 use crate::interleave::{Runs, Side, interleave};
@@ -12,8 +13,8 @@ const FRAMES: [u32; 5] = [64, 256, 512, 1024, 1518];
 const FRAMES_QUICK: [u32; 2] = [64, 1518];
 
 /// Bytes of a frame, with its checksum.
-pub(crate) fn frames(quick: bool) -> &'static [u32] {
-    if quick { &FRAMES_QUICK } else { &FRAMES }
+pub(crate) fn frames(settings: &Settings) -> &'static [u32] {
+    settings.pick(&FRAMES_QUICK[1..], &FRAMES_QUICK, &FRAMES)
 }
 
 /// A: nothing attached, B: attached. Times in ns.

@@ -65,7 +65,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     let mut bench = Bench::new(settings, &mut output)?;
     if settings.quick {
         // Hooks are attached sixteen times a round, and no interval is asked for.
-        bench.rounds = 3;
+        bench.rounds = settings.pick(1, 3, 3);
     }
     let (mut rows, mut not_measured) = (Vec::new(), Vec::new());
     for way in &WAYS {

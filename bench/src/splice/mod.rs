@@ -92,8 +92,8 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
             .build_dir
             .join(format!("splice-{}", std::process::id())),
         output: &mut output,
-        rounds: if settings.quick { 3 } else { 9 },
-        milliseconds: if settings.quick { 80 } else { 200 },
+        rounds: settings.pick(1, 3, 9),
+        milliseconds: settings.pick(20, 80, 200),
     };
     let mut figures = report::Figures::default();
     let here = Namespace::new()?;
@@ -136,19 +136,18 @@ fn one_path(
     if is_here {
         figures.headline = report::Headline::of(&all);
     }
-    let quick = bench.settings.quick;
     let thousand = Shape {
         clients: 1000,
         backlog: BACKLOG,
         one_processor: false,
-        rounds: if quick { 2 } else { 8 },
+        rounds: bench.settings.pick(1, 2, 8),
     };
     let rows = released::measure(bench, path, &servers, &thousand)?;
     figures.released.extend(rows);
     // The most that have been seen to be open at once in the published text's successor.
     let many = Shape {
-        clients: if quick { 3000 } else { 9000 },
-        rounds: if quick { 1 } else { 3 },
+        clients: bench.settings.pick(1000, 3000, 9000),
+        rounds: bench.settings.pick(1, 1, 3),
         ..thousand
     };
     let rows = released::measure(bench, path, &servers, &many)?;
@@ -181,7 +180,7 @@ fn queues(bench: &mut Bench<'_, '_>, path: &Path<'_>, figures: &mut report::Figu
             clients: 1000,
             backlog,
             one_processor: true,
-            rounds: if bench.settings.quick { 2 } else { 8 },
+            rounds: bench.settings.pick(1, 2, 8),
         };
         let rows = released::measure(bench, path, &servers, &shape)?;
         figures.queues.extend(rows);

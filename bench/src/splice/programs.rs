@@ -179,10 +179,8 @@ impl Started {
     ) -> Result<(f64, f64)> {
         let (port, count) = (self.port.to_string(), connections.to_string());
         if program == Program::Redis {
-            let requests = match bench.settings.quick {
-                true => 4_000 * connections.min(8),
-                false => 15_000 * connections.min(8),
-            };
+            let each = bench.settings.pick(500, 4_000, 15_000);
+            let requests = each * connections.min(8);
             let mut command = path.client.in_its_network("redis-benchmark");
             command.args(["-p", &port, "-c", &count, "-P", "1", "-t", "get", "--csv"]);
             let said = run_as(

@@ -56,8 +56,8 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         settings,
         files,
         output: &mut output,
-        rounds: if settings.quick { 2 } else { 9 },
-        milliseconds: if settings.quick { 60 } else { 300 },
+        rounds: settings.pick(1, 2, 9),
+        milliseconds: settings.pick(15, 60, 300),
     };
     let rings = rings::measure(&mut bench)?;
     let networks = network::measure(&mut bench)?;

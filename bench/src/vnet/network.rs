@@ -6,6 +6,7 @@ use super::load::{self, Load, Servers, microseconds};
 use super::policy::{OF_ENDS, Policy};
 use super::process::{End, number};
 use super::used::{Reading, Thread, Vmstat};
+use crate::Settings;
 use crate::error::{Error, Result};
 use crate::load::network::{Namespace, processors};
 use crate::program::run_as;
@@ -18,9 +19,10 @@ use std::time::Instant;
 const CLIENT: &str = "10.0.0.1";
 const SERVER: &str = "10.0.0.2";
 
-fn loads(quick: bool) -> &'static [Load] {
-    match quick {
-        true => &[
+fn loads(settings: &Settings) -> &'static [Load] {
+    match (settings.least, settings.quick) {
+        (true, _) => &[Load::Stream(32768), Load::Crr, Load::Udp],
+        (false, true) => &[
             Load::Stream(64),
             Load::Stream(32768),
             Load::Maerts(32768),
@@ -29,7 +31,7 @@ fn loads(quick: bool) -> &'static [Load] {
             Load::Ping(56),
             Load::Udp,
         ],
-        false => &[
+        (false, false) => &[
             Load::Stream(64),
             Load::Stream(1024),
             Load::Stream(8192),
@@ -172,7 +174,7 @@ pub(super) fn measure(bench: &mut Bench<'_, '_>) -> Result<Networks> {
     for round in 0..bench.rounds {
         bench.say("networks", round);
         for offload in [false, true] {
-            for load in loads(bench.settings.quick) {
+            for load in loads(bench.settings) {
                 for at in 0..OF_ENDS.len() {
                     let n = (at + round) % OF_ENDS.len();
                     let policy = &OF_ENDS[n];

@@ -79,7 +79,7 @@ fn devices() -> Result<Vec<String>> {
 /// Every namespace hangs on a process that reads from the bench: when that is gone, so are they.
 fn killed() -> Result<()> {
     let mut bench = Command::new(hopscope_bin())
-        .args(["bench", "load", "--quick", "--json", "--build-dir"])
+        .args(["bench", "load", super::size(), "--json", "--build-dir"])
         .arg(build_dir())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

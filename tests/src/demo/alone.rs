@@ -46,7 +46,7 @@ fn check_memory(counters: &Value, packets: u64) -> Result<()> {
 }
 
 fn memory() -> Result<()> {
-    let packets = counts().pick(2_000_000u64, 100_000_000);
+    let packets = counts().pick(400_000u64, 100_000_000);
     for (workers, burst, size) in [("1", "256", "64"), ("1", "1", "64"), ("2", "32", "1514")] {
         let counters = run_alone(
             Build::Plain,
@@ -122,7 +122,7 @@ fn bad_options() -> Result<()> {
 
 /// A sanitizer ends the program with a code of its own.
 fn sanitized() -> Result<()> {
-    let packets = counts().pick(1_000_000u64, 10_000_000);
+    let packets = counts().pick(200_000u64, 10_000_000);
     let limit = packets.to_string();
     for seed in ["1", "2"] {
         let counters = run_alone(

@@ -18,7 +18,7 @@ pub(super) fn register(suite: &mut Suite) {
             .case(
                 format!("demo::network_is_forwarded_as_ruled_by_{workers}_workers"),
                 NEEDS,
-                move || proof(Build::Plain, workers, counts().pick(100_000, 3_000_000)),
+                move || proof(Build::Plain, workers, counts().pick(30_000, 3_000_000)),
             )
             .alone();
     }

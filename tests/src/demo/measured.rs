@@ -83,7 +83,7 @@ fn check_balance(summary: &Value) -> Result<()> {
 /// No packet passes before hopscope is attached nor after it left, and its rings are larger than all
 /// there is to record. So the numbers of calls are not near the firewall's own counters: they are equal.
 fn every_function() -> Result<()> {
-    let packets = counts().pick(100_000, 300_000);
+    let packets = counts().pick(30_000, 300_000);
     let running = Running::start(Build::Plain, 2)?;
     let (trace, ready) = (
         running.directory().join("demo.hop"),

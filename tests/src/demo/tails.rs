@@ -126,6 +126,9 @@ const PLANTS: [(Plant, &str, Option<&str>); 6] = [
     ),
 ];
 
+/// At reduced counts the first ones: all six are among those of the simulated firewall, which takes no time.
+const FEW: usize = 2;
+
 pub(super) fn register(suite: &mut Suite) {
     suite
         .case(
@@ -142,6 +145,8 @@ pub(super) fn register(suite: &mut Suite) {
             control,
         )
         .alone()
+        // The simulated firewall has it too.
+        .soak()
         .watchdog(1800);
 }
 
@@ -194,13 +199,14 @@ fn rows_text(rows: &[Value]) -> String {
 
 fn planted() -> Result<()> {
     let cables = Cables::lay()?;
+    let plants = counts().pick(&PLANTS[..FEW], &PLANTS);
     // One of each tells that all are found; where one was not, whether that is rare enough.
     let (mut each, enough) = (counts().pick(1, 20u64), counts().pick(4, 20));
     let mut said: BTreeMap<&str, BTreeMap<String, u64>> = BTreeMap::new();
     let (mut right, mut wrong) = (0, Vec::new());
     let mut seed = 0;
     while seed < each {
-        for (plant, cause, function) in &PLANTS {
+        for (plant, cause, function) in plants {
             let recorded = record_undisturbed(&cables, plant, seed, FUNCTIONS)?;
             let rows = tail(&recorded, plant.above)?;
             let first = rows.first().context("no row")?;
@@ -218,7 +224,7 @@ fn planted() -> Result<()> {
         }
         seed += 1;
     }
-    let all = each * PLANTS.len() as u64;
+    let all = each * plants.len() as u64;
     println!("first in {right} of {all}; what came first: {said:#?}");
     ensure!(
         right * 100 >= all * 95,
@@ -234,7 +240,7 @@ fn planted() -> Result<()> {
 fn control() -> Result<()> {
     const ENOUGH: u64 = 20;
     let cables = Cables::lay()?;
-    let mut each = counts().pick(2, ENOUGH);
+    let mut each = ENOUGH;
     let mut wrong = Vec::new();
     let mut seed = 0;
     while seed < each {

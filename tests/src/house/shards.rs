@@ -2,12 +2,13 @@
 use super::runner_itself::itself_in;
 use anyhow::{Result, ensure};
 use hopscope_tests::runner::Shards;
-use hopscope_tests::{Suite, scratch};
+use hopscope_tests::{Suite, hopscope_bin, scratch};
 use std::process::Command;
 
 pub(super) fn register(suite: &mut Suite) {
     suite.case("house::each_case_is_in_a_shard", &[], each_in_one);
     suite.case("house::a_shard_goes_on_where_it_ended", &[], resumed);
+    suite.case("house::what_is_for_the_soak_is_left_to_it", &[], left);
 }
 
 fn names(options: &[&str]) -> Result<Vec<String>> {
@@ -85,5 +86,25 @@ fn resumed() -> Result<()> {
     }
     let rows = std::fs::read_to_string(&report)?;
     ensure!(rows.lines().count() == 2, "{rows}");
+    Ok(())
+}
+
+/// By a run that may not start anything, and so names what it would have.
+fn left() -> Result<()> {
+    const FOR_THE_SOAK: &str = "left  demo::where_nothing_is_planted_none_of_it_is_named\n";
+    let dir = scratch();
+    for (counts, is_there) in [("reduced", false), ("full", true)] {
+        let report = dir.join(counts);
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .args(["--shard", "tails", "--minutes", "0", "--resume"])
+            .arg(report)
+            .env_remove("HOPSCOPE_CASE")
+            .env("HOPSCOPE_BIN", hopscope_bin())
+            .env("HOPSCOPE_COUNTS", counts);
+        let said = String::from_utf8(command.output()?.stdout)?;
+        ensure!(said.contains("left  demo::what_is_planted"), "{said}");
+        ensure!(said.contains(FOR_THE_SOAK) == is_there, "{counts}: {said}");
+    }
     Ok(())
 }

@@ -84,6 +84,11 @@ impl Arguments {
         (self.filters.is_empty() || self.filters.iter().any(hit)) && !self.skips.iter().any(hit)
     }
 
+    /// Of cases, by what is in their names.
+    pub(super) fn has_names(&self) -> bool {
+        !self.filters.is_empty()
+    }
+
     pub(super) fn is_everything(&self) -> bool {
         self.filters.is_empty()
             && self.skips.is_empty()

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const GROWTH_KIB: u64 = 2_048;
 
 pub(super) fn run() -> Result<()> {
-    let seconds = counts().pick(5, 600);
+    let seconds = counts().pick(2, 600);
     let dir = scratch();
     let ready = dir.join("ready");
     let mut command = Command::new(hopscope_bin());

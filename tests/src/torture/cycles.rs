@@ -28,7 +28,7 @@ pub(super) fn register(suite: &mut Suite) {
 fn cycles(mode: &'static str) -> Result<()> {
     let torturer = Torturer::start(mode)?;
     let file = scratch().join("cycle.hop");
-    let cycles = counts().pick(20, 1000);
+    let cycles = counts().pick(8, 1000);
     // A mapping may stay when it is said to stay.
     let mut declared = 0;
     let mut entries = 0;

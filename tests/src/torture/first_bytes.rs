@@ -30,7 +30,7 @@ pub(super) fn register(suite: &mut Suite) {
 fn killed() -> Result<()> {
     let torturer = Torturer::start_program("first_bytes.c", FUNCTION)?;
     let dir = scratch();
-    for n in 0..counts().pick(5, 100) {
+    for n in 0..counts().pick(2, 100) {
         let mut record = unguarded_for(torturer.pid(), FUNCTION, &dir.join("killed.hop"));
         let status = record
             .args(["-d", "20ms"])
@@ -49,7 +49,7 @@ fn killed() -> Result<()> {
 fn failing(point: u32) -> Result<()> {
     let torturer = Torturer::start_program("first_bytes.c", FUNCTION)?;
     let dir = scratch();
-    for n in 0..counts().pick(5, 100) {
+    for n in 0..counts().pick(2, 100) {
         let when = format!("failure {n}");
         let mut record = unguarded_for(torturer.pid(), FUNCTION, &dir.join("failed.hop"));
         record

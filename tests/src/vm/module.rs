@@ -15,7 +15,8 @@ const FLOODS: u64 = 6;
 const EARLY: u64 = 20;
 
 fn echoes() -> Result<()> {
-    let clients = counts().pick(150_u64, 3000);
+    let clients = counts().pick(40_u64, 3000);
+    let together = counts().pick(200_u64, 1000);
     let module = ECHO.build(&paths::vm_kernel()?, &paths::built_programs())?;
     let mut guest = Guest::new()?;
     guest.copy(&module, "/hop_echo.ko")?;
@@ -35,7 +36,9 @@ fn echoes() -> Result<()> {
     guest.step("bytes", &format!("tester 127.0.0.1 7007 {clients} 100"));
     guest.step(
         "together",
-        "hopscope load tcp echo 127.0.0.1:7007 -n 1000 --size 64 --timeout 60s --json",
+        &format!(
+            "hopscope load tcp echo 127.0.0.1:7007 -n {together} --size 64 --timeout 60s --json"
+        ),
     );
     guest.step("unread", &format!("flood 7007 {FLOODS}"));
     // Connections with nothing under way, and with more than either end takes.
@@ -63,10 +66,10 @@ fn echoes() -> Result<()> {
     json(&run, "early")?;
     let all = json(&run, "bytes")?;
     ensure!(all["connections"] == clients, "{all}");
-    let together = json(&run, "together")?;
+    let echoed = json(&run, "together")?;
     ensure!(
-        together["done"] == 1000 && together["corrupt"] == 0,
-        "{together}"
+        echoed["done"] == together && echoed["corrupt"] == 0,
+        "{echoed}"
     );
     let unread = json(&run, "unread")?;
     ensure!(
@@ -80,7 +83,7 @@ fn echoes() -> Result<()> {
     // Port 7007 of 127.0.0.1, listening.
     ensure!(!open.contains("0100007F:1B5F 00000000:0000 0A"), "{open}");
     json(&run, "again")?;
-    nothing_left(&run, clients + EARLY + 1000 + 2 * FLOODS)
+    nothing_left(&run, clients + EARLY + together + 2 * FLOODS)
 }
 
 fn json(run: &Run, step: &str) -> Result<Value> {

@@ -273,17 +273,21 @@ fn killed() -> Result<()> {
     guest.step("before", "bpf_objects | tee /tmp/before");
     guest.step("during", ". /traffic.sh; start && bpf_objects");
     guest.step("killed", &format!("kill -9 $(cat /pid); {LIKE_BEFORE}"));
-    guest.step(
-        "ended",
-        &format!(". /traffic.sh; start && stop > /dev/null && {LIKE_BEFORE}"),
-    );
+    // Verifying its programs once more takes a machine without KVM as long as all before.
+    let ways: &[&str] = counts().pick(&["killed"], &["killed", "ended"]);
+    if ways.contains(&"ended") {
+        guest.step(
+            "ended",
+            &format!(". /traffic.sh; start && stop > /dev/null && {LIKE_BEFORE}"),
+        );
+    }
     let run = guest.run()?;
     let before = run.step("before")?.expect_code(0)?.stdout;
     let during = run.step("during")?.expect_code(0)?.stdout;
     for program in ["tp_net_dev_queu", "fn_sock_def_rea", "link"] {
         ensure!(during.contains(program), "{during}");
     }
-    for step in ["killed", "ended"] {
+    for step in ways {
         let after = run.step(step)?.stdout;
         ensure!(after == before, "{step}: left behind:\n{after}");
     }

@@ -54,9 +54,9 @@ struct Plan {
 pub fn run(settings: &Settings, kernel: &Path, mut output: Output<'_>) -> Result<bool> {
     let host = Host::look(None);
     let plan = Plan {
-        rounds: if settings.quick { 2 } else { 9 },
-        releases: if settings.quick { 1 } else { 9 },
-        milliseconds: if settings.quick { 100 } else { 300 },
+        rounds: settings.pick(1, 2, 9),
+        releases: settings.pick(1, 1, 9),
+        milliseconds: settings.pick(25, 100, 300),
     };
     let mut figures = Figures::default();
     match booted(settings, kernel, &plan) {

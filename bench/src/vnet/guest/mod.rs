@@ -61,8 +61,8 @@ pub fn run(settings: &Settings, kernel: &Path, mut output: Output<'_>) -> Result
             settings,
             files,
             output: &mut output,
-            rounds: if settings.quick { 2 } else { 7 },
-            milliseconds: if settings.quick { 120 } else { 250 },
+            rounds: settings.pick(1, 2, 7),
+            milliseconds: settings.pick(40, 120, 250),
         };
         let missing = |what: String, error: Error| NotMeasured {
             what,
@@ -203,7 +203,7 @@ fn measure(
         }
     }
     if !place.offload {
-        let times = if bench.settings.quick { 1 } else { 5 };
+        let times = bench.settings.pick(1, 1, 5);
         figures.recovery = Some(recovery::measure(bench, place, &mut talk, times)?);
     }
     talk.leave()

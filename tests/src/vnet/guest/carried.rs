@@ -7,6 +7,7 @@ use crate::vnet::network::{Place, cable, ip, namespace};
 use anyhow::{Context, Result, ensure};
 use hopscope_guest::Nic;
 use hopscope_tests::command::run as command;
+use hopscope_tests::counts;
 use hopscope_tests::requirement::find_program;
 use serde_json::Value;
 use std::process::Command;
@@ -52,7 +53,7 @@ const DEVICES: [Device; 8] = [
 
 pub(super) fn run() -> Result<()> {
     namespace()?;
-    let far = Far::start(1_100_000)?;
+    let far = Far::start(counts().pick(150_000, 1_100_000))?;
     let place = Place::new()?;
     let mut guest = Guest::new()?;
     // So that the driver uses both pairs of queues where there are two.
