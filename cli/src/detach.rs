@@ -5,12 +5,13 @@ use crate::status::show;
 use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_probe::attach::memory::TargetMemory;
+use hopscope_probe::attach::proc;
 use hopscope_probe::live::found::{self, Found};
 use hopscope_probe::live::remove::{self, Extent, Origin};
 use hopscope_probe::live::table::{PatchTable, State};
 use hopscope_probe::live::{LiveError, leftover};
 use hopscope_probe::recorder::salvage;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -119,6 +120,26 @@ pub fn after_recorder(recorder: i32, targets: &[i32], output: Option<&Path>) -> 
     close_descriptors(None).map(drop)
 }
 
+/// Whether the recorder with this pid, which has ended, left a jump in one of `targets`.
+pub fn has_left(recorder: i32, targets: &[i32]) -> bool {
+    let left = |f: &Found| {
+        let memory = TargetMemory::open(f.pid)?;
+        if f.state(&memory)? != State::Patched {
+            return Ok(false);
+        }
+        let (table, _) = f.table(&memory)?;
+        let its = table.recorder == recorder && f.belongs(&table);
+        Ok(its && found::is_patched(&memory, &table))
+    };
+    let mut found = targets.iter().flat_map(|pid| found::in_process(*pid));
+    found.any(|f| {
+        left(&f).unwrap_or_else(|e: LiveError| {
+            log::info!("process {}: {e}", f.pid);
+            false
+        })
+    })
+}
+
 /// A recorder killed early leaves nothing to see in a target that is yet to make its first call.
 fn finish_calls(pids: &[i32]) {
     for &pid in pids {
@@ -159,7 +180,7 @@ struct Clean<'a> {
 }
 
 /// What decides about the order. The table itself is read again when its turn has come: it may be
-/// large, and there may be many.
+/// large, and children that share it may be many.
 struct Seen<'a> {
     found: &'a Found,
     target: i32,
@@ -184,16 +205,20 @@ impl<'a> Clean<'a> {
     }
 
     fn all(&mut self, found: &[Found]) {
-        let mut seen: Vec<Seen> = found.iter().filter_map(|f| self.look(f)).collect();
-        // The process that was attached to first: its restoration covers its forked children.
-        seen.sort_by_key(|s| (s.found.pid != s.target, s.found.pid));
-        for s in seen.iter().filter(|s| !s.retired) {
-            if let Err(e) = self.one(s.found) {
-                self.fail(s.found.pid, format_args!("{e:#}"));
+        let mut unused = BTreeSet::new();
+        // Each is finished before the next table is read: what another user's process wrote there
+        // takes time, and keeps none of those before it from being restored.
+        for arena in by_arena(found) {
+            let mut seen: Vec<Seen> = arena.into_iter().filter_map(|f| self.look(f)).collect();
+            // The process that was attached to first: its restoration covers its forked children.
+            seen.sort_by_key(|s| (s.found.pid != s.target, s.found.pid));
+            for s in seen.iter().filter(|s| !s.retired) {
+                if let Err(e) = self.one(s.found) {
+                    self.fail(s.found.pid, format_args!("{e:#}"));
+                }
             }
+            unused.extend(seen.iter().filter(|s| s.retired).map(|s| s.found.pid));
         }
-        let unused = seen.iter().filter(|s| s.retired).map(|s| s.found.pid);
-        let unused: BTreeSet<i32> = unused.collect();
         for pid in unused {
             if let Err(e) = take_away(pid, &self.how) {
                 self.fail(pid, format_args!("{e:#}"));
@@ -262,6 +287,27 @@ impl<'a> Clean<'a> {
         self.salvaged.push(f.inode);
         restore(f, &memory, &table, state, path.as_deref(), &self.how)
     }
+}
+
+/// Those that share an arena together. First those of root and of this user, who have nothing to
+/// gain, then by the size of what is to be read.
+fn by_arena(found: &[Found]) -> Vec<Vec<&Found>> {
+    let us = nix::unistd::geteuid().as_raw();
+    let mut arenas: BTreeMap<u64, Vec<&Found>> = BTreeMap::new();
+    for f in found {
+        arenas.entry(f.inode).or_default().push(f);
+    }
+    let mut arenas: Vec<_> = arenas.into_values().collect();
+    arenas.sort_by_cached_key(|arena| {
+        let uid = |f: &&Found| proc::uid(f.pid);
+        let trusted = arena
+            .iter()
+            .filter_map(uid)
+            .all(|uid| uid == 0 || uid == us);
+        let bytes = arena.iter().filter_map(|f| f.header).map(|h| h.len).max();
+        (!trusted, bytes, arena[0].pid)
+    });
+    arenas
 }
 
 /// Copies that were in use, or seemed to be, when their recording ended.
@@ -350,4 +396,33 @@ fn restore(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopscope_probe::live::table::Area;
+
+    /// The larger a table is, the longer the others would wait for it.
+    #[test]
+    fn those_that_share_an_arena_come_together_and_small_ones_first() {
+        let found = |pid, inode, len| Found {
+            pid,
+            inode,
+            header: Some(Area { at: 0x1000, len }),
+            code: Vec::new(),
+        };
+        let us = std::process::id() as i32;
+        let all = [
+            found(us, 7, 1 << 30),
+            found(us, 8, 4096),
+            found(us + 1, 7, 1 << 30),
+        ];
+        let order = by_arena(&all);
+        let inodes: Vec<Vec<u64>> = order
+            .iter()
+            .map(|arena| arena.iter().map(|f| f.inode).collect())
+            .collect();
+        assert_eq!(inodes, [vec![8], vec![7, 7]]);
+    }
 }

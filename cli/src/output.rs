@@ -3,6 +3,7 @@
 //! and put there when it is whole: what was there before outlives a failure. Devices and pipes are
 //! written as they are, and are never removed or replaced.
 use anyhow::{Context, bail, ensure};
+use hopscope_probe::live::found;
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::ErrorKind;
@@ -40,14 +41,21 @@ pub(crate) fn create(path: &Path, mode: u32) -> anyhow::Result<(File, Place)> {
         };
         return Ok((file, place));
     }
-    let partial = partial(&path, std::process::id() as i32);
+    let partial = partial(&path, Writer::this());
     // Never through a link: others may write to the directory.
     let file = File::options()
         .write(true)
         .create_new(true)
         .mode(OWNER_ONLY)
         .open(&partial)
-        .with_context(creating)?;
+        .with_context(|| match fs::symlink_metadata(&partial) {
+            Ok(_) => format!(
+                "{}: {} is in the way (left by a writer that was killed, or somebody else's): move or remove it",
+                creating(),
+                partial.display()
+            ),
+            Err(_) => creating(),
+        })?;
     let place = Place {
         path,
         partial: Some(partial),
@@ -115,7 +123,7 @@ impl Drop for Place {
 ///
 /// # Errors
 /// It cannot be renamed or removed.
-pub(crate) fn complete(path: &Path, writer: i32) -> anyhow::Result<Option<PathBuf>> {
+pub(crate) fn complete(path: &Path, writer: Writer) -> anyhow::Result<Option<PathBuf>> {
     let (path, is_file) = resolved(path)?;
     let partial = partial(&path, writer);
     let found = match fs::symlink_metadata(&partial) {
@@ -136,10 +144,37 @@ fn rename(partial: &Path, path: &Path) -> anyhow::Result<()> {
     fs::rename(partial, path).with_context(renaming)
 }
 
-/// `nf.hop.partial-4711`, after the process that writes it.
-fn partial(path: &Path, writer: i32) -> PathBuf {
+/// The process that writes a file. In containers many have the same id, on one volume: what one of
+/// them left is nobody else's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Writer {
+    pid: i32,
+    /// In clock ticks after boot.
+    started: u64,
+}
+
+impl Writer {
+    /// `None` once it has ended.
+    pub(crate) fn of(pid: i32) -> Option<Writer> {
+        let started = found::start_time(pid)?;
+        Some(Writer { pid, started })
+    }
+
+    fn this() -> Writer {
+        let pid = std::process::id() as i32;
+        Writer::of(pid).unwrap_or(Writer { pid, started: 0 })
+    }
+
+    /// How the names of its files end until they are whole.
+    pub(crate) fn ending(self) -> String {
+        format!(".partial-{}-{}", self.pid, self.started)
+    }
+}
+
+/// `nf.hop.partial-4711-90125`, after the process that writes it.
+fn partial(path: &Path, writer: Writer) -> PathBuf {
     let mut name = OsString::from(path);
-    name.push(format!(".partial-{writer}"));
+    name.push(writer.ending());
     name.into()
 }
 
@@ -266,10 +301,31 @@ mod tests {
         assert!(create(&folder, OWNER_ONLY).is_err());
 
         // Another user's file of the same name is not followed, and not written to.
-        let taken = partial(&real, std::process::id() as i32);
+        let taken = partial(&real, Writer::this());
         std::os::unix::fs::symlink("victim", &taken).expect("linked");
-        assert!(create(&real, OWNER_ONLY).is_err());
+        let refused = create(&real, OWNER_ONLY).expect_err("taken");
+        let said = format!("{refused:#}");
+        assert!(said.contains(&*taken.to_string_lossy()), "{said}");
+        assert!(said.contains("remove it"), "{said}");
         assert!(!folder.join("victim").exists());
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    /// A container has the same process ids each time it is started.
+    #[test]
+    fn what_a_killed_process_of_the_same_id_left_is_not_in_the_way() {
+        let folder = folder("same-id");
+        let path = folder.join("x.hop");
+        let this = Writer::this();
+        let earlier = Writer {
+            started: this.started - 1,
+            ..this
+        };
+        let left = partial(&path, earlier);
+        fs::write(&left, "records").expect("written");
+        let (_, place) = create(&path, OWNER_ONLY).expect("created");
+        place.put().expect("put");
+        assert_eq!(fs::read(&left).expect("there still"), b"records");
         fs::remove_dir_all(folder).expect("removed");
     }
 
@@ -277,12 +333,13 @@ mod tests {
     fn what_a_killed_process_began_is_completed_once_it_holds_something() {
         let folder = folder("killed");
         let path = folder.join("x.hop");
+        let writer = |pid| Writer { pid, started: 1 };
         fs::write(&path, "old").expect("written");
-        fs::write(partial(&path, 7), "").expect("written");
-        assert_eq!(complete(&path, 7).expect("looked at"), None);
-        fs::write(partial(&path, 7), "new").expect("written");
-        assert_eq!(complete(&path, 8).expect("looked at"), None);
-        let completed = complete(&path, 7).expect("renamed");
+        fs::write(partial(&path, writer(7)), "").expect("written");
+        assert_eq!(complete(&path, writer(7)).expect("looked at"), None);
+        fs::write(partial(&path, writer(7)), "new").expect("written");
+        assert_eq!(complete(&path, writer(8)).expect("looked at"), None);
+        let completed = complete(&path, writer(7)).expect("renamed");
         assert_eq!(completed.as_deref(), Some(&*path));
         assert_eq!(
             (fs::read(&path).expect("there"), names(&folder).len()),

@@ -23,7 +23,8 @@ pub fn comm(pid: i32) -> String {
 
 /// The file that a process runs.
 fn file_of(pid: i32) -> Option<PathBuf> {
-    let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let holder = hopscope_probe::attach::proc::memory_holder(pid);
+    let path = fs::read_link(format!("/proc/{holder}/exe")).ok()?;
     let shown = path.to_str()?;
     Some(PathBuf::from(
         shown.strip_suffix(" (deleted)").unwrap_or(shown),

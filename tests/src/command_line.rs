@@ -1,6 +1,6 @@
 //! The manners of the command line itself.
 use anyhow::{Result, ensure};
-use hopscope_tests::{Requirement, Suite, Target, compile, hopscope, hopscope_bin};
+use hopscope_tests::{Requirement, Suite, Target, compile, hopscope, hopscope_bin, scratch};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
@@ -9,6 +9,11 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("command_line::usage_errors_are_2", &[], usage);
     suite.case("command_line::broken_pipe_is_quiet", &[], broken_pipe);
     suite.case("command_line::exclude", &[Requirement::Gcc], exclude);
+    suite.case(
+        "command_line::names_do_not_steer_the_terminal",
+        &[Requirement::Gcc],
+        names,
+    );
     suite.case("check::every_line_is_a_capability", &[], check_json);
     suite.case("check::a_low_limit_is_seen", &[], check_limit);
     suite.case(
@@ -81,6 +86,23 @@ fn exclude() -> Result<()> {
             "{}",
             nothing.stderr
         );
+    }
+    Ok(())
+}
+
+/// A file may have any name.
+fn names() -> Result<()> {
+    let evil = scratch().join("ev\u{1b}[31mil");
+    std::fs::copy(compile("gcc", &["steady.c"], &["-O0"])?, &evil)?;
+    let path = evil.to_str().unwrap_or_default();
+    for words in [
+        &["functions", "-b", path, "--summary"][..],
+        &["functions", "-b", path],
+    ] {
+        let out = hopscope(words)?;
+        let said = format!("{}{}", out.stdout, out.stderr);
+        ensure!(said.contains("[31mil"), "{words:?}: {said}");
+        ensure!(!said.contains('\u{1b}'), "{words:?}: {said:?}");
     }
     Ok(())
 }

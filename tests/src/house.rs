@@ -5,6 +5,7 @@ mod dependencies;
 mod fence;
 mod ldd;
 mod licences;
+mod names;
 mod readme;
 mod runner_itself;
 mod shards;
@@ -14,6 +15,7 @@ pub(crate) fn register(suite: &mut Suite) {
     fence::register(suite);
     ldd::register(suite);
     licences::register(suite);
+    names::register(suite);
     readme::register(suite);
     runner_itself::register(suite);
     shards::register(suite);

@@ -2,7 +2,8 @@
 use crate::called::{self, CALLS, Called};
 use crate::recording::{Recording, Report};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, hopscope_bin, scratch};
+use hopscope_tests::command::run;
+use hopscope_tests::{Requirement, Suite, compile_c, hopscope_bin, scratch};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -19,6 +20,7 @@ pub(crate) fn register(suite: &mut Suite) {
         measured("musl-gcc", &["-static"])
     });
     suite.case("launched::exec_is_no_exit", gcc, exec);
+    suite.case("launched::another_program_first", gcc, another_first);
 }
 
 /// Each call is there, the command's exit code is passed on.
@@ -44,6 +46,23 @@ fn measured(compiler: &'static str, flags: &[&str]) -> Result<()> {
     report.expect_whole()?;
     let entries = report.entries("work");
     ensure!(entries == CALLS, "{entries} calls");
+    Ok(())
+}
+
+/// It replaces itself before its entry point, and takes its own breakpoints there.
+fn another_first() -> Result<()> {
+    let file = scratch().join("again.hop");
+    let mut record = Command::new(hopscope_bin());
+    record
+        .args(["record", "--no-calibration", "-f", "called_once", "-o"])
+        .arg(&file)
+        .arg("--")
+        .arg(compile_c(&["hostile/again.c"], &["-O1"])?);
+    let out = run(&mut record)?.expect_code(0)?;
+    ensure!(out.stdout.trim() == "2 traps", "{out:?}");
+    let report = Report::read(&file)?;
+    let entries = report.entries("called_once");
+    ensure!(entries == 1, "{entries} calls: {out:?}");
     Ok(())
 }
 

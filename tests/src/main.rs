@@ -16,6 +16,7 @@ mod command_line;
 mod demo;
 mod detached;
 mod diff;
+mod early_end;
 mod execution;
 mod export;
 mod flight;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
     demo::register(&mut suite);
     detached::register(&mut suite);
     diff::register(&mut suite);
+    early_end::register(&mut suite);
     execution::register(&mut suite);
     export::register(&mut suite);
     flight::register(&mut suite);

@@ -6,7 +6,6 @@ use hopscope_event::{Kind, ProbeCost, ProcessEntry, ProcessIx, Record, Recording
 use hopscope_probe::attach;
 use hopscope_probe::counters::read_tsc;
 use hopscope_probe::live::install::{InstallOptions, install};
-use hopscope_probe::live::remove;
 use hopscope_probe::live::table::PatchTable;
 use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan::Plan;
@@ -145,7 +144,7 @@ pub(super) fn measure(meta: &RecordingMeta, options: &InstallOptions) -> anyhow:
         empty_probes: false,
         ..*options
     };
-    let installed = install(pid, selected, &options, table)?;
+    let mut installed = install(pid, selected, &options, table)?;
     leaf.time()?;
     let probed = leaf.time()?;
     let mut records = Vec::new();
@@ -161,12 +160,7 @@ pub(super) fn measure(meta: &RecordingMeta, options: &InstallOptions) -> anyhow:
             &mut records,
         );
     }
-    remove::restore(
-        pid,
-        &installed.memory,
-        &installed.table,
-        remove::Origin::Ourselves,
-    )?;
+    installed.detach()?;
     // Our own child's stops are nobody's pause.
     attach::ledger::take(pid);
     let pair = [0, 1, 2].map(|i| ((probed[i] - bare[1]).max(0) as u64 + 500) / 1000);

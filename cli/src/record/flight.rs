@@ -2,7 +2,7 @@
 //! oldest taken away when there are too many.
 use super::RecordArgs;
 use super::choice::Asked;
-use crate::output::{self, Place};
+use crate::output::{self, Place, Writer};
 use hopscope_event::{ClockSync, OffCpuEntry, ProcessEntry, RecordingMeta, Summary};
 use hopscope_probe::counters::clock_sync;
 use hopscope_probe::plan::Plan;
@@ -69,13 +69,13 @@ fn path(output: &Path, number: u64) -> PathBuf {
 }
 
 /// Files that a killed recorder was writing.
-pub(super) fn begun(output: &Path, recorder: i32) -> Vec<PathBuf> {
+pub(super) fn begun(output: &Path, recorder: Writer) -> Vec<PathBuf> {
     let folder = match output.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     let stem = output.file_stem().unwrap_or_default().to_string_lossy();
-    let (begin, end) = (format!("{stem}-"), format!(".partial-{recorder}"));
+    let (begin, end) = (format!("{stem}-"), recorder.ending());
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
         .filter_map(|entry| {

@@ -1,6 +1,7 @@
 //! The guardian: a small parent process of the recorder. When the recorder is killed, it puts the
 //! targets back and saves what their rings still hold.
 use super::{RecordArgs, targets};
+use crate::output::Writer;
 use crate::{detach, output};
 use anyhow::Context;
 use hopscope_probe::attach::proc::Status;
@@ -57,6 +58,7 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
         .spawn()
         .context("starting the recorder")?;
     let pid = Pid::from_raw(child.id() as i32);
+    let writer = Writer::of(pid.as_raw());
     let handle = signals.handle();
     // A terminal signals both processes; a script that knows only this pid signals one.
     let forwarder = std::thread::spawn(move || {
@@ -82,9 +84,15 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
     let status = child.wait().context("waiting for the recorder")?;
     handle.close();
     let _ = forwarder.join();
+    // Those that are gone meanwhile need nothing.
+    let targets = targets::pids(args).unwrap_or_default();
     let why = match (status.code(), status.signal()) {
         (Some(PANICKED), _) => "failed by an error of its own".to_owned(),
-        (Some(code), _) => return Ok(ExitCode::from(code as u8)),
+        // It restores them itself, except where it cannot.
+        (Some(code), _) => match detach::has_left(pid.as_raw(), &targets) {
+            true => format!("ended (exit code {code}) and left its probes"),
+            false => return Ok(ExitCode::from(code as u8)),
+        },
         (None, signal) => format!("was killed (signal {})", signal.unwrap_or(0)),
     };
     if let Some(terminal) = terminal {
@@ -107,24 +115,26 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
         );
     }
     let file = match salvage {
-        Salvage::BesideOutput => begun(args, pid.as_raw()),
+        Salvage::BesideOutput => begun(args, writer),
         Salvage::Nothing => None,
     };
-    // Those that are gone meanwhile need nothing.
-    let targets = targets::pids(args).unwrap_or_default();
     detach::after_recorder(pid.as_raw(), &targets, file.as_deref())?;
     Ok(ExitCode::from(2))
 }
 
 /// Completes the file that the recorder had begun; where its last records go, if the output was a
 /// file at all.
-fn begun(args: &RecordArgs, recorder: i32) -> Option<PathBuf> {
-    let begun = match args.flight {
-        None => vec![args.output.clone()],
-        Some(_) => super::flight::begun(&args.output, recorder),
-    };
-    for path in begun {
-        match output::complete(&path, recorder) {
+fn begun(args: &RecordArgs, recorder: Option<Writer>) -> Option<PathBuf> {
+    let begun = recorder.map_or_else(Vec::new, |recorder| {
+        let paths = match args.flight {
+            None => vec![args.output.clone()],
+            Some(_) => super::flight::begun(&args.output, recorder),
+        };
+        let completed = |path: &PathBuf| output::complete(path, recorder);
+        paths.iter().map(completed).collect()
+    });
+    for completed in begun {
+        match completed {
             Ok(Some(path)) => {
                 crate::status::say!("{} holds what it had written until then", path.display());
             }

@@ -122,10 +122,6 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     }
     drop(shown);
     report_failures(&mut failures, installed.is_empty())?;
-    // From here on there is something to keep, whatever happens.
-    if let Some(place) = &mut place {
-        place.keep();
-    }
     let off_cpu = OffCpuEntry {
         why_not: switches.as_ref().err().cloned(),
         ..OffCpuEntry::default()
@@ -167,6 +163,10 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         switches: switches.ok(),
         stop: &stop,
     };
+    // From here on there is something to keep, whatever happens.
+    if let Some(place) = &mut place {
+        place.keep();
+    }
     let recorded = match writer {
         None => {
             let (mut outcome, counts, saved) =

@@ -117,7 +117,7 @@ fn every_crate_fences() -> Result<()> {
     Ok(())
 }
 
-fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+pub(super) fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let path = entry?.path();
         if path.is_dir() {
@@ -129,7 +129,7 @@ fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-fn relative(file: &Path) -> String {
+pub(super) fn relative(file: &Path) -> String {
     let path = file.strip_prefix(repository()).unwrap_or(file);
     path.to_string_lossy().into_owned()
 }

@@ -33,6 +33,8 @@ pub const LAST: u32 = RAISED;
 /// Nothing is killed here: a write to code through `/proc/PID/mem` fails, as on a kernel that forces
 /// none.
 pub const FORCED_WRITE: u32 = 100;
+/// The recorder cannot restore a target.
+pub const RESTORE: u32 = 101;
 
 static WANTED: AtomicU32 = AtomicU32::new(0);
 static FAILING: AtomicU32 = AtomicU32::new(0);

@@ -6,13 +6,18 @@ use super::memory::TargetMemory;
 use super::stop::stop_all;
 use super::sys;
 use hold::Hold;
+use nix::libc;
+use nix::sys::signal::Signal;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
 mod hold;
 
-/// A started command that has not run yet. Dropped, it is killed: it must not run unmeasured.
+const PR_SET_PDEATHSIG: u64 = libc::PR_SET_PDEATHSIG as u64;
+
+/// A started command that has not run yet. Dropped, it is killed: it must not run unmeasured. So it
+/// is when we are killed meanwhile: nobody else could let it run.
 #[derive(Debug)]
 pub struct Held {
     child: Option<Child>,
@@ -41,10 +46,19 @@ pub enum LaunchError {
 pub fn launch(command: &[String]) -> Result<Held, LaunchError> {
     let mut builder = Command::new(&command[0]);
     builder.args(&command[1..]);
-    // SAFETY: runs in the forked child before exec; ptrace(PTRACE_TRACEME) is a bare system call,
-    // it neither allocates nor takes a lock.
+    let recorder = nix::unistd::getpid();
+    let to_be_held = move || {
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+        if nix::unistd::getppid() != recorder {
+            // Killed before that call, which tells only of what comes.
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        nix::sys::ptrace::traceme().map_err(io::Error::from)
+    };
+    // SAFETY: runs in the forked child before exec; these are bare system calls, they neither
+    // allocate nor take a lock.
     unsafe {
-        builder.pre_exec(|| nix::sys::ptrace::traceme().map_err(io::Error::from));
+        builder.pre_exec(to_be_held);
     }
     let started = builder.spawn();
     let child = started.map_err(|source| LaunchError::Start {
@@ -74,9 +88,12 @@ impl Held {
         let pid = self.pid();
         if let Some(hold) = &self.hold {
             let memory = TargetMemory::open(pid)?;
-            let stopped = stop_all(pid)?;
+            let mut stopped = stop_all(pid)?;
             // The probes' base is in gs now.
             let gs_base = stopped.regs(pid).gs_base;
+            // Between the call that lets it outlive us and its first instruction, tracing ends it.
+            stopped.end_with_us().map_err(LaunchError::Hold)?;
+            stopped.remote_call(libc::SYS_prctl, [PR_SET_PDEATHSIG, 0, 0, 0, 0, 0])?;
             let released = stopped.write_code(&memory, hold.at, &hold.original);
             let released = released.and_then(|()| {
                 let regs = sys::Regs {
@@ -85,7 +102,7 @@ impl Held {
                     orig_rax: u64::MAX,
                     ..hold.regs
                 };
-                sys::set_regs(pid, &regs)
+                stopped.set_regs(pid, regs)
             });
             stopped.resume()?;
             released.map_err(LaunchError::Hold)?;

@@ -125,6 +125,25 @@ impl StoppedProcess {
         Ok(())
     }
 
+    /// All registers, those with which it goes on.
+    pub(super) fn set_regs(&mut self, tid: i32, regs: Regs) -> io::Result<()> {
+        // After a system call they are written when it is resumed.
+        if self.remote.as_ref().is_none_or(|r| r.tid() != tid) {
+            sys::set_regs(tid, &regs)?;
+        }
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.regs = regs;
+        }
+        Ok(())
+    }
+
+    /// If we are killed before they are resumed, the process is killed, too.
+    pub(super) fn end_with_us(&self) -> io::Result<()> {
+        let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
+        let mut tids = self.threads.keys();
+        tids.try_for_each(|tid| sys::set_options(*tid, options))
+    }
+
     /// Writes to code of the target, whatever its kernel thinks of `/proc/PID/mem`.
     pub fn write_code(&self, memory: &TargetMemory, at: u64, bytes: &[u8]) -> io::Result<()> {
         let tid = self.threads.keys().next();

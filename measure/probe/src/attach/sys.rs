@@ -34,6 +34,11 @@ pub fn seize(tid: i32) -> io::Result<()> {
     .map(drop)
 }
 
+/// `PTRACE_O_*` of a stopped thread; those of [`seize`] are replaced.
+pub fn set_options(tid: i32, options: i32) -> io::Result<()> {
+    request(libc::PTRACE_SETOPTIONS, tid, 0, options as usize).map(drop)
+}
+
 pub fn interrupt(tid: i32) -> io::Result<()> {
     request(libc::PTRACE_INTERRUPT, tid, 0, 0).map(drop)
 }

@@ -3,7 +3,9 @@
 use super::proc;
 use nix::libc;
 use std::cell::RefCell;
+use std::io;
 use std::marker::PhantomData;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Real-time scheduling of this thread until it is dropped, where that is permitted
@@ -22,7 +24,7 @@ thread_local! {
 /// How this thread was before the first of its [`Urgent`]s.
 struct Saved {
     depth: u32,
-    scheduling: Option<(i32, libc::sched_param)>,
+    scheduling: Option<libc::sched_attr>,
     affinity: Option<libc::cpu_set_t>,
     unblock: bool,
 }
@@ -38,6 +40,9 @@ impl Saved {
 
 /// The lowest real-time priority: above all ordinary threads, below whatever else is real-time.
 const LOWEST: libc::sched_param = libc::sched_param { sched_priority: 1 };
+/// linux/sched.h
+const SCHED_DEADLINE: i32 = 6;
+const SCHED_RESET_ON_FORK: i32 = 0x4000_0000;
 /// Threads whose processor is looked up; of more there is hardly one that is free.
 const THREADS_LOOKED_AT: usize = 64;
 
@@ -75,35 +80,58 @@ impl Drop for Urgent {
             if before.unblock {
                 change_child_signal(libc::SIG_UNBLOCK);
             }
-            // SAFETY: 0 is the calling thread; the structures are live. Going back to an ordinary
-            // policy needs no permission, and the nice value was never changed.
-            unsafe {
-                if let Some(set) = before.affinity {
-                    libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
-                }
-                if let Some((policy, parameters)) = before.scheduling {
-                    libc::sched_setscheduler(0, policy, &raw const parameters);
-                }
+            if let Some(set) = before.affinity {
+                // SAFETY: 0 is the calling thread; the set is live.
+                unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+            }
+            // Going back needs no permission: the nice value is what it was.
+            if let Some(scheduling) = before.scheduling
+                && let Err(e) = set_scheduling(&scheduling)
+            {
+                log::warn!("the recorder keeps its real-time priority: {e}");
             }
         });
     }
 }
 
-/// What this thread had before; `None` when nothing was changed.
-fn to_real_time() -> Option<(i32, libc::sched_param)> {
-    let mut before = libc::sched_param { sched_priority: 0 };
-    // SAFETY: 0 is the calling thread; the structures are live.
+/// What this thread had before; `None` when nothing was changed. Whoever is real-time already stays
+/// as it is.
+fn to_real_time() -> Option<libc::sched_attr> {
+    let before = scheduling().ok()?;
+    let policy = before.sched_policy as i32;
+    if [libc::SCHED_FIFO, libc::SCHED_RR, SCHED_DEADLINE].contains(&policy) {
+        return None;
+    }
+    // Only a privileged thread may take SCHED_RESET_ON_FORK away, also from itself.
+    let reset = before.sched_flags & libc::SCHED_FLAG_RESET_ON_FORK as u64 != 0;
+    let flag = if reset { SCHED_RESET_ON_FORK } else { 0 };
+    // SAFETY: 0 is the calling thread; the structure is live.
+    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | flag, &LOWEST) } != 0 {
+        REFUSED.store(true, Ordering::Relaxed);
+        return None;
+    }
+    Some(before)
+}
+
+/// Policy, flags, nice value and slice of this thread.
+fn scheduling() -> io::Result<libc::sched_attr> {
+    // SAFETY: 0 is the calling thread; the structure is plain integers, live, and of the size that
+    // is given.
     unsafe {
-        let policy = libc::sched_getscheduler(0);
-        let ordinary = [libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&policy);
-        if !ordinary || libc::sched_getparam(0, &raw mut before) != 0 {
-            return None;
+        let mut now: libc::sched_attr = std::mem::zeroed();
+        let size = size_of_val(&now);
+        match libc::syscall(libc::SYS_sched_getattr, 0, &raw mut now, size, 0) {
+            0 => Ok(now),
+            _ => Err(io::Error::last_os_error()),
         }
-        if libc::sched_setscheduler(0, libc::SCHED_FIFO, &LOWEST) != 0 {
-            REFUSED.store(true, Ordering::Relaxed);
-            return None;
-        }
-        Some((policy, before))
+    }
+}
+
+fn set_scheduling(to: &libc::sched_attr) -> io::Result<()> {
+    // SAFETY: 0 is the calling thread; the structure is live and says its own size.
+    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, ptr::from_ref(to), 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -165,6 +193,50 @@ mod tests {
             let blocked = libc::sigismember(&raw const mask, libc::SIGCHLD) == 1;
             let policy = libc::sched_getscheduler(0);
             (policy, libc::CPU_COUNT(&allowed) as usize, blocked)
+        }
+    }
+
+    fn attributes() -> [i64; 6] {
+        let now = scheduling().expect("our own");
+        [
+            now.sched_policy.into(),
+            now.sched_flags as i64,
+            now.sched_nice.into(),
+            now.sched_priority.into(),
+            now.sched_runtime as i64,
+            now.sched_period as i64,
+        ]
+    }
+
+    /// Run by careful people as `chrt --idle`, `chrt --batch`, `chrt --reset-on-fork`.
+    #[test]
+    fn every_policy_but_real_time_is_raised_and_restored() {
+        let pid = std::process::id() as i32;
+        let policies = [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE];
+        for (policy, flag) in policies
+            .into_iter()
+            .flat_map(|policy| [(policy, 0), (policy, SCHED_RESET_ON_FORK)])
+        {
+            // A thread of its own: an unprivileged one does not get rid of the flag.
+            let changed = std::thread::spawn(move || {
+                let none = libc::sched_param { sched_priority: 0 };
+                // SAFETY: 0 is the calling thread; the structure is live.
+                let set = unsafe { libc::sched_setscheduler(0, policy | flag, &raw const none) };
+                assert_eq!(set, 0, "{policy} {flag:x}");
+                let before = attributes();
+                let urgent = Urgent::begin(pid, &[]);
+                let meanwhile = attributes();
+                drop(urgent);
+                assert_eq!(attributes(), before);
+                meanwhile
+            });
+            let meanwhile = changed.join().expect("restored");
+            assert!(
+                meanwhile[0] == i64::from(libc::SCHED_FIFO) || was_refused(),
+                "{policy} {flag:x}: neither raised nor told"
+            );
+            let kept = meanwhile[1] & libc::SCHED_FLAG_RESET_ON_FORK as i64 != 0;
+            assert_eq!(kept, flag != 0, "{policy}");
         }
     }
 

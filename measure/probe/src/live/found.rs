@@ -142,10 +142,7 @@ impl Found {
     ) -> Result<(PatchTable, State), LiveError> {
         let reading = |what| LiveError::io(self.pid, what);
         let area = self.header.ok_or(TableError::NotOurs)?;
-        let mut head = [0u8; HEAD_BYTES];
-        let read = memory.read(area.at, &mut head);
-        read.map_err(reading("reading the arena"))?;
-        let head = Head::parse(&head, area.len.min(bytes))?;
+        let head = self.head(memory, bytes)?;
         let mut json = Vec::new();
         let len = (head.json.end - head.json.start) as usize;
         let room = json.try_reserve_exact(len).map_err(io::Error::from);
@@ -159,6 +156,19 @@ impl Found {
             return Err(TableError::Damaged(why).into());
         }
         Ok((table, head.state))
+    }
+
+    /// How far the recording has come, without reading the table.
+    pub fn state(&self, memory: &TargetMemory) -> Result<State, LiveError> {
+        Ok(self.head(memory, u64::MAX)?.state)
+    }
+
+    fn head(&self, memory: &TargetMemory, bytes: u64) -> Result<Head, LiveError> {
+        let area = self.header.ok_or(TableError::NotOurs)?;
+        let mut head = [0u8; HEAD_BYTES];
+        let read = memory.read(area.at, &mut head);
+        read.map_err(LiveError::io(self.pid, "reading the arena"))?;
+        Ok(Head::parse(&head, area.len.min(bytes))?)
     }
 
     fn executes(&self, segment: &Area) -> bool {

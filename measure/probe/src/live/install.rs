@@ -59,6 +59,7 @@ pub struct Installed {
     pub sites: Vec<(u64, FunctionId)>,
     /// Inode of the arena's memfd: how forked children are found.
     pub arena_inode: u64,
+    pub(super) restored: bool,
 }
 
 impl Installed {
@@ -281,6 +282,7 @@ fn attempt(
         notes,
         sites,
         arena_inode,
+        restored: false,
     })
 }
 

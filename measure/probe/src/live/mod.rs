@@ -3,6 +3,7 @@ pub mod breakpoints;
 pub mod build;
 mod clock;
 mod contexts;
+mod detach;
 pub mod error;
 pub mod found;
 mod inside;

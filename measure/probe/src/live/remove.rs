@@ -32,6 +32,7 @@ pub fn restore(
     table: &PatchTable,
     origin: Origin,
 ) -> Result<(Written, Duration), LiveError> {
+    fault::failure(fault::RESTORE).map_err(LiveError::io(pid, "restoring"))?;
     let threads = attach::proc::threads(pid).map_or(1, |tids| tids.len());
     let (mut written, mut longest, mut failed) = (Written::default(), Duration::ZERO, None);
     let mut parts = patch::parts(&table.patches, threads).into_iter().peekable();

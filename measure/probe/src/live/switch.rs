@@ -61,7 +61,7 @@ struct Before {
 impl Before {
     fn look(pid: i32) -> Result<Before, LiveError> {
         let failed = LiveError::io(pid, "reading its memory map");
-        let maps = File::open(format!("/proc/{pid}/maps"));
+        let maps = File::open(format!("/proc/{}/maps", proc::memory_holder(pid)));
         let read = maps.and_then(|maps| Ok((maps, maps::read(pid)?)));
         let (maps, mappings) = read.map_err(failed)?;
         // Written once: its pages are there.

@@ -14,6 +14,7 @@ use hopscope_event::{CaptureEntry, FunctionEntry, ProcessEntry, RecordingMeta};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
+mod bounded;
 mod check;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -45,19 +46,25 @@ pub struct PatchTable {
     pub recorder: i32,
     /// Field 22 of /proc/PID/stat: tells the recorder from a later process with its id.
     pub recorder_started: u64,
+    #[serde(deserialize_with = "bounded::segments")]
     pub segments: Vec<Area>,
     pub header: Area,
     pub contexts: Area,
     pub pool: Area,
     pub pool_contexts: u32,
     pub ring_records_log2: u32,
+    #[serde(deserialize_with = "bounded::functions")]
     pub patches: Vec<Patch>,
     /// What a salvaged trace needs.
+    #[serde(deserialize_with = "bounded::meta")]
     pub meta: RecordingMeta,
+    #[serde(deserialize_with = "bounded::process")]
     pub process: ProcessEntry,
+    #[serde(deserialize_with = "bounded::modules")]
     pub modules: Vec<ModuleEntry>,
+    #[serde(deserialize_with = "bounded::functions")]
     pub functions: Vec<FunctionEntry>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::functions")]
     pub captures: Vec<CaptureEntry>,
     /// Some module switches stacks (`swapcontext` and its like), or is not known: what lies below a running frame may
     /// be a suspended one.

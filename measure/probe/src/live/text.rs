@@ -7,7 +7,7 @@ use super::patch;
 use super::table::Patch;
 use crate::attach::memory::TargetMemory;
 use crate::attach::write_track::Pages;
-use crate::attach::{self, StoppedProcess};
+use crate::attach::{self, StoppedProcess, proc};
 use nix::libc;
 use std::fs::File;
 use std::ops::Range;
@@ -68,6 +68,7 @@ fn unchanged(
     window: &[u64],
 ) -> Result<Vec<Range<u64>>, LiveError> {
     let mut runs = Vec::new();
+    let holder = proc::memory_holder(pid);
     let (first, last) = (window[0], window[window.len() - 1] + PAGE);
     let around = |m: &&Mapping| m.range.start < last && first < m.range.end;
     for m in mappings.iter().filter(around) {
@@ -75,7 +76,7 @@ fn unchanged(
             continue;
         }
         let path = format!(
-            "/proc/{pid}/map_files/{:x}-{:x}",
+            "/proc/{holder}/map_files/{:x}-{:x}",
             m.range.start, m.range.end
         );
         let Ok(file) = File::open(path) else {

@@ -15,11 +15,9 @@ pub mod watch;
 pub use sink::Sink;
 pub use target::{Counts, Target, ThreadNumbers};
 
-use crate::attach::{AttachError, ledger};
+use crate::attach::ledger;
 use crate::counters::read_tsc;
-use crate::live::LiveError;
-use crate::live::remove::{self, Detached};
-use crate::live::table::State;
+use crate::live::remove::Detached;
 use hopscope_event::ring::Visit;
 use hopscope_event::table::TargetStops;
 use hopscope_event::{ClockSync, OffCpuEntry, ProbeCost, Record, ThreadIx, TscFrequency};
@@ -121,9 +119,6 @@ pub struct Outcome {
     pub notes: Vec<String>,
 }
 
-/// Attempts to put the entries back, each of some seconds, where a thread does not stop.
-const RESTORES_AT_MOST: usize = 5;
-
 /// A pair costs at least two time stamps; used when nothing was measured.
 const PAIR_TICKS_GUESS: u64 = 60;
 
@@ -152,36 +147,9 @@ impl<S: Sink> Recorder<'_, S> {
                     target.installed.pid
                 ));
             }
-            let installed = &target.installed;
             if target.is_alive() {
-                let (pid, memory, table) = (installed.pid, &installed.memory, &installed.table);
-                let inode = installed.arena_inode;
-                let origin = remove::Origin::Ourselves;
-                let restored =
-                    || remove::restore_all(pid, memory, table, inode, State::Patched, origin);
-                let mut done = restored();
-                // A thread that cannot be stopped now can be later: nobody stands still meanwhile.
-                for _ in 1..RESTORES_AT_MOST {
-                    match &done {
-                        Err(LiveError::Attach(AttachError::DoesNotStop { .. })) => {
-                            done = restored();
-                        }
-                        _ => break,
-                    }
-                }
-                let done = done.and_then(|mut d| {
-                    installed.set_state(State::Restored)?;
-                    let searched = remove::reap_noted(
-                        pid,
-                        memory,
-                        table,
-                        remove::Arena::Held(&installed.arena),
-                        remove::Extent::Limited,
-                        &mut d.notes,
-                    );
-                    d.pause = d.pause.max(searched);
-                    Ok(d)
-                });
+                let pid = target.installed.pid;
+                let done = target.installed.detach();
                 let stops = ledger::take_all();
                 match done {
                     Ok(Detached { notes, .. }) => {
@@ -192,10 +160,9 @@ impl<S: Sink> Recorder<'_, S> {
                     }
                     Err(_) if !target.is_alive() => {}
                     Err(e) => {
-                        outcome.not_restored.push(installed.pid);
+                        outcome.not_restored.push(pid);
                         outcome.notes.push(format!(
-                            "process {} could not be restored: {e}; run: hopscope detach -p {}",
-                            installed.pid, installed.pid
+                            "process {pid} could not be restored: {e}; run: hopscope detach -p {pid}"
                         ));
                     }
                 }

@@ -292,11 +292,7 @@ impl Target {
 
     /// Whether the measured program still runs (not exited, not replaced by exec).
     pub fn is_alive(&self) -> bool {
-        let mut byte = [0u8];
-        self.installed
-            .memory
-            .read(self.installed.table.contexts.at, &mut byte)
-            .is_ok()
+        self.installed.is_alive()
     }
 
     /// The process is there, but not what was measured in it: exec.
@@ -306,7 +302,7 @@ impl Target {
         !self.is_alive()
             && self.started.is_some()
             && found::start_time(pid) == self.started
-            && fs::read_link(format!("/proc/{pid}/exe")).is_ok()
+            && fs::read_link(format!("/proc/{}/exe", proc::memory_holder(pid))).is_ok()
     }
 
     pub fn calls_unmeasured(&self) -> u64 {

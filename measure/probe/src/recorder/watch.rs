@@ -153,7 +153,7 @@ mod tests {
 
     fn watch(pid: i32, code_kb: Option<u64>) -> Watch {
         let hazards = Hazards::of(std::iter::empty());
-        Watch::new(pid, &[], Vec::new(), hazards, code_kb)
+        Watch::new(pid, &[], Vec::new(), Vec::new(), hazards, code_kb)
     }
 
     #[test]

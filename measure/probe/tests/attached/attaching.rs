@@ -69,7 +69,7 @@ pub fn attach_with(
         command_line: vec![],
     };
     let mut table = PatchTable::new(meta, process, plan.modules.clone(), plan.functions.clone());
-    table.switches_stacks = plan.switches_stacks(pid);
+    table.switches_stacks = plan.switches_stacks(target.pid());
     let selected = items.iter().map(Item::selected).collect();
     install(target.pid(), selected, options, table)
 }

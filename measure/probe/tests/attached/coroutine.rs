@@ -1,7 +1,7 @@
 //! A coroutine that is suspended in a copy when the recording ends goes on in it.
 use super::attaching::{attach, choose};
 use super::target::{Target, compile};
-use hopscope_probe::live::remove::{self, Reaped};
+use hopscope_probe::live::remove::{self, Arena, Reaped};
 
 fn suspended_in(memory_kind: &str) {
     let mut target = Target::start(&compile("coroutine"), memory_kind);
@@ -12,7 +12,7 @@ fn suspended_in(memory_kind: &str) {
     assert_eq!(target.line(), "back");
     let (memory, table) = (&installed.memory, &installed.table);
     remove::restore(target.pid(), memory, table, remove::Origin::Ourselves).unwrap();
-    let reaped = remove::reap(target.pid(), memory, table, true).unwrap();
+    let reaped = remove::reap(target.pid(), memory, table, Some(Arena::Mapped)).unwrap();
     target.tell();
     assert_eq!(target.line(), "back", "after {reaped:?}");
     assert!(matches!(reaped, Reaped::Retired(_)), "{reaped:?}");

@@ -4,7 +4,7 @@ use super::target::{Target, compile};
 use hopscope_event::record::Record;
 use hopscope_event::ring::Visit;
 use hopscope_probe::attach::memory::TargetMemory;
-use hopscope_probe::live::remove::{self, Extent};
+use hopscope_probe::live::remove::{self, Arena, Extent};
 use hopscope_probe::live::table::State;
 
 #[test]
@@ -62,7 +62,14 @@ fn a_forked_child_is_put_back_with_its_parent() {
     assert_eq!(entry(memory), table.patches[0].original);
     assert_eq!(entry(&childs), table.patches[0].original);
     let mut notes = Vec::new();
-    remove::reap_noted(pid, memory, table, Extent::Limited, &mut notes);
+    remove::reap_noted(
+        pid,
+        memory,
+        table,
+        Arena::Mapped,
+        Extent::Limited,
+        &mut notes,
+    );
     target.tell();
     assert_eq!(target.exit_code(), Some(0), "{notes:?}");
 }

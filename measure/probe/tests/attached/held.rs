@@ -3,7 +3,7 @@
 use super::attaching::{attach, choose};
 use super::target::{Target, compile};
 use hopscope_probe::live::leftover;
-use hopscope_probe::live::remove::{self, Extent, Reaped};
+use hopscope_probe::live::remove::{self, Arena, Extent, Reaped};
 use hopscope_probe::live::table::PatchTable;
 
 const RING_RECORDS_LOG2: u32 = 18;
@@ -30,9 +30,9 @@ fn a_thread_that_sleeps_in_a_copy_goes_on_in_it() {
         std::thread::yield_now();
     }
     remove::restore(target.pid(), memory, table, remove::Origin::Ourselves).unwrap();
-    let kept = remove::reap(target.pid(), memory, table, false).unwrap();
+    let kept = remove::reap(target.pid(), memory, table, None).unwrap();
     assert!(matches!(kept, Reaped::Kept(_)), "{kept:?}");
-    let retired = remove::reap(target.pid(), memory, table, true).unwrap();
+    let retired = remove::reap(target.pid(), memory, table, Some(Arena::Mapped)).unwrap();
     assert!(matches!(retired, Reaped::Retired(_)), "{retired:?}");
     for _ in 0..3 {
         target.tell();
@@ -57,7 +57,7 @@ fn a_thread_that_is_held_in_a_probe_finds_the_rest_of_it() {
         assert_eq!(target.line(), "held");
         let (memory, table) = (&installed.memory, &installed.table);
         remove::restore(pid, memory, table, remove::Origin::Ourselves).unwrap();
-        let reaped = remove::reap(pid, memory, table, true).unwrap();
+        let reaped = remove::reap(pid, memory, table, Some(Arena::Mapped)).unwrap();
         kept += usize::from(matches!(reaped, Reaped::Kept(_)));
         retired += usize::from(matches!(reaped, Reaped::Retired(_)));
         target.tell();
@@ -65,7 +65,7 @@ fn a_thread_that_is_held_in_a_probe_finds_the_rest_of_it() {
         // Once it has gone on, nothing has to stay; where it runs then is its own affair.
         match reaped {
             Reaped::Kept(_) => {
-                while remove::reap(pid, memory, table, false).unwrap() != Reaped::Unmapped {}
+                while remove::reap(pid, memory, table, None).unwrap() != Reaped::Unmapped {}
             }
             Reaped::Retired(_) => {
                 while leftover::take_away(pid, Extent::Limited)

@@ -4,7 +4,7 @@ use super::target::{Target, compile};
 use hopscope_probe::attach::stop_one;
 use hopscope_probe::attach::write_track::{Pages, WriteTrack};
 use hopscope_probe::live::found;
-use hopscope_probe::live::remove::{self, Extent};
+use hopscope_probe::live::remove::{self, Arena, Extent};
 use std::ops::Range;
 
 fn start() -> (Target, u64) {
@@ -70,7 +70,14 @@ fn the_copies_go() {
     let (memory, table) = (&installed.memory, &installed.table);
     remove::restore(target.pid(), memory, table, remove::Origin::Ourselves).unwrap();
     let mut notes = Vec::new();
-    remove::reap_noted(target.pid(), memory, table, Extent::Limited, &mut notes);
+    remove::reap_noted(
+        target.pid(),
+        memory,
+        table,
+        Arena::Mapped,
+        Extent::Limited,
+        &mut notes,
+    );
     assert!(notes.is_empty(), "{notes:?}");
     assert_eq!(found::in_process(target.pid()), []);
     target.tell();
@@ -97,7 +104,14 @@ fn pages_of_text_are_shared_again() {
     assert!(own_text_kib(pid) > before);
     let (memory, table) = (&installed.memory, &installed.table);
     remove::restore(pid, memory, table, remove::Origin::Ourselves).unwrap();
-    remove::reap_noted(pid, memory, table, Extent::Limited, &mut Vec::new());
+    remove::reap_noted(
+        pid,
+        memory,
+        table,
+        Arena::Mapped,
+        Extent::Limited,
+        &mut Vec::new(),
+    );
     assert_eq!(own_text_kib(pid), before);
     target.tell();
     assert_eq!(target.line(), "1");
@@ -117,7 +131,14 @@ fn a_page_that_others_changed_stays() {
     memory.read(padding, &mut byte).unwrap();
     memory.write(padding, &[!byte[0]]).unwrap();
     remove::restore(pid, memory, table, remove::Origin::Ourselves).unwrap();
-    remove::reap_noted(pid, memory, table, Extent::Limited, &mut Vec::new());
+    remove::reap_noted(
+        pid,
+        memory,
+        table,
+        Arena::Mapped,
+        Extent::Limited,
+        &mut Vec::new(),
+    );
     let mut now = [0u8];
     memory.read(padding, &mut now).unwrap();
     assert_eq!(now, [!byte[0]]);

@@ -22,7 +22,7 @@ fn nothing_of_ours_is_locked() {
     assert_eq!(target.line(), "OK");
     let (memory, table) = (&installed.memory, &installed.table);
     remove::restore(target.pid(), memory, table, remove::Origin::Ourselves).unwrap();
-    let reaped = remove::reap(target.pid(), memory, table, false).unwrap();
+    let reaped = remove::reap(target.pid(), memory, table, None).unwrap();
     assert_eq!(reaped, Reaped::Unmapped);
     assert_eq!(locked(target.pid()), before);
     target.tell();

@@ -4,7 +4,7 @@ use super::attaching::{attach, choose};
 use super::target::{Target, compile};
 use hopscope_event::record::{Kind, Record};
 use hopscope_event::ring::Visit;
-use hopscope_probe::live::remove::{self, Extent};
+use hopscope_probe::live::remove::{self, Arena, Extent};
 
 /// More than a thread that does nothing else makes between two stops.
 const RING_RECORDS_LOG2: u32 = 18;
@@ -41,7 +41,14 @@ fn a_running_function_is_patched_and_put_back_again_and_again() {
         }
         let mut notes = Vec::new();
         let (memory, table) = (&installed.memory, &installed.table);
-        remove::reap_noted(pid, memory, table, Extent::Limited, &mut notes);
+        remove::reap_noted(
+            pid,
+            memory,
+            table,
+            Arena::Mapped,
+            Extent::Limited,
+            &mut notes,
+        );
         stays += usize::from(!notes.is_empty());
         cut += usize::from(cut_calls(&records, cycle));
         recorded += records.len();

@@ -3,7 +3,7 @@ use super::attaching::{attach, choose};
 use super::target::{Target, compile};
 use hopscope_event::record::Record;
 use hopscope_event::ring::Visit;
-use hopscope_probe::live::remove::{self, Extent};
+use hopscope_probe::live::remove::{self, Arena, Extent};
 
 const RING_RECORDS_LOG2: u32 = 14;
 
@@ -31,7 +31,14 @@ fn counted(argument: &str, forged: &[u32]) -> (usize, u64, u64) {
         );
     }
     let mut notes = Vec::new();
-    remove::reap_noted(target.pid(), memory, table, Extent::Limited, &mut notes);
+    remove::reap_noted(
+        target.pid(),
+        memory,
+        table,
+        Arena::Mapped,
+        Extent::Limited,
+        &mut notes,
+    );
     target.tell();
     assert_eq!(target.exit_code(), Some(0), "{notes:?}");
     (records.len(), pool.calls_unmeasured(), pool.calls_foreign())

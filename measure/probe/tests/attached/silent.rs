@@ -4,7 +4,7 @@ use super::attaching::{attach, choose};
 use super::target::{Target, compile};
 use hopscope_event::ProcessIx;
 use hopscope_event::ring::Visit;
-use hopscope_probe::live::remove::{self, Extent};
+use hopscope_probe::live::remove::{self, Arena, Extent};
 use hopscope_probe::recorder::{self, ThreadNumbers};
 use hopscope_trace::TraceWriter;
 
@@ -34,6 +34,7 @@ fn rings_come_back(mut target: Target) {
         target.pid(),
         memory,
         table,
+        Arena::Mapped,
         Extent::Limited,
         &mut Vec::new(),
     );

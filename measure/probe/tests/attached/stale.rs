@@ -2,7 +2,7 @@
 //! stack is in no probe, and the process can be recorded again.
 use super::attaching::{attach, choose};
 use super::target::{Target, compile};
-use hopscope_probe::live::remove::{self, Reaped};
+use hopscope_probe::live::remove::{self, Arena, Reaped};
 
 #[test]
 fn an_old_return_address_is_no_thread_in_a_probe() {
@@ -16,7 +16,7 @@ fn an_old_return_address_is_no_thread_in_a_probe() {
         assert_eq!(target.line(), "waiting");
         let (memory, table) = (&installed.memory, &installed.table);
         remove::restore(target.pid(), memory, table, remove::Origin::Ourselves).unwrap();
-        let reaped = remove::reap(target.pid(), memory, table, true).unwrap();
+        let reaped = remove::reap(target.pid(), memory, table, Some(Arena::Mapped)).unwrap();
         assert!(
             !matches!(reaped, Reaped::Kept(_)),
             "round {round}: {reaped:?}"

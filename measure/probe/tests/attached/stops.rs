@@ -23,9 +23,10 @@ fn stops_of(threads: usize) -> (i32, Ledger, Ledger) {
     assert_eq!(target.line(), "OK");
     let (memory, table) = (&installed.memory, &installed.table);
     remove::restore(target.pid(), memory, table, remove::Origin::Ourselves).unwrap();
-    let reaped = remove::reap(target.pid(), memory, table, false).unwrap();
+    let reaped = remove::reap(target.pid(), memory, table, None).unwrap();
     assert_eq!(reaped, Reaped::Unmapped);
-    (target.pid(), installed.stops, ledger::take(target.pid()))
+    let pid = target.pid();
+    (pid, installed.stops.clone(), ledger::take(pid))
 }
 
 fn counts(ledger: &Ledger, main: i32) -> (usize, u64, u64) {

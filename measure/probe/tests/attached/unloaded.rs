@@ -4,7 +4,7 @@ use super::attaching::{attach, choose};
 use super::target::{Target, compile, compile_with};
 use hopscope_event::ring::Visit;
 use hopscope_probe::live::install::Installed;
-use hopscope_probe::live::remove;
+use hopscope_probe::live::remove::{self, Arena};
 use hopscope_probe::plan::Plan;
 
 const RING_RECORDS_LOG2: u32 = 12;
@@ -52,7 +52,13 @@ fn expect_measured(target: &mut Target, installed: Installed) {
     )
     .unwrap();
     assert_eq!((written.sites, written.left_out.len()), (1, 0));
-    remove::reap(target.pid(), &installed.memory, &installed.table, true).unwrap();
+    remove::reap(
+        target.pid(),
+        &installed.memory,
+        &installed.table,
+        Some(Arena::Mapped),
+    )
+    .unwrap();
     target.tell();
     assert_eq!(target.exit_code(), Some(0));
 }

@@ -1,6 +1,7 @@
 //! Where a command is held, and how it gets there.
 //!
-//! The kernel stops it at exec. With a dynamic loader, a breakpoint at the entry point (`AT_ENTRY`)
+//! The kernel stops it at exec, and again when a constructor or a wrapper replaces it by another
+//! program before its entry point: then all begins again with that one. With a dynamic loader, a breakpoint at the entry point (`AT_ENTRY`)
 //! lets that do its work. Without one the entry point is too early: there is no thread control
 //! block yet, so the C library's start-up runs until it has stored the thread's id there. Then the
 //! entry point's code is replaced by a `pause` that is made again and again.
@@ -53,14 +54,21 @@ pub(super) struct Hold {
 /// Takes a child that stops at exec to where it is held, and lets go of it.
 pub(super) fn hold(pid: i32) -> Result<Hold, LaunchError> {
     // At exec.
-    trapped(pid, sys::cont)?;
-    preflight::check_64_bit(pid)?;
-    let auxv = std::fs::read(format!("/proc/{pid}/auxv")).map_err(LaunchError::Hold)?;
-    let at = value(&auxv, AT_ENTRY).ok_or_else(|| failed("no AT_ENTRY"))?;
-    let memory = TargetMemory::open(pid)?;
-    let regs = match value(&auxv, AT_BASE) {
-        None | Some(0) => to_thread_pointer(pid, &memory)?,
-        Some(_) => to_entry(pid, at, &memory)?,
+    wait(pid, sys::cont)?;
+    let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_TRACESYSGOOD;
+    sys::set_options(pid, options).map_err(LaunchError::Hold)?;
+    let (at, memory, regs) = loop {
+        preflight::check_64_bit(pid)?;
+        let auxv = std::fs::read(format!("/proc/{pid}/auxv")).map_err(LaunchError::Hold)?;
+        let at = value(&auxv, AT_ENTRY).ok_or_else(|| failed("no AT_ENTRY"))?;
+        let memory = TargetMemory::open(pid)?;
+        let regs = match value(&auxv, AT_BASE) {
+            None | Some(0) => Some(to_thread_pointer(pid, &memory)?),
+            Some(_) => to_entry(pid, at, &memory)?,
+        };
+        if let Some(regs) = regs {
+            break (at, memory, regs);
+        }
     };
     let mut original = [0; PAUSE.len()];
     memory.read(at, &mut original).map_err(LaunchError::Hold)?;
@@ -87,15 +95,26 @@ fn value(auxv: &[u8], key: u64) -> Option<u64> {
     Some(word(&pair[8..]))
 }
 
-/// The loader runs; registers at the entry point.
-fn to_entry(pid: i32, at: u64, memory: &TargetMemory) -> Result<Regs, LaunchError> {
+/// The loader and what it calls run; registers at the entry point. `None`: it is another program now.
+fn to_entry(pid: i32, at: u64, memory: &TargetMemory) -> Result<Option<Regs>, LaunchError> {
     let mut first = [0u8];
     memory.read(at, &mut first).map_err(LaunchError::Hold)?;
     code::write(pid, memory, at, &[BREAKPOINT]).map_err(LaunchError::Hold)?;
-    advance(pid, sys::cont)?;
+    let mut signal = 0;
+    let regs = loop {
+        sys::cont(pid, signal).map_err(LaunchError::Hold)?;
+        if wait(pid, sys::cont)? == Stop::Exec {
+            return Ok(None);
+        }
+        let regs = sys::regs(pid).map_err(LaunchError::Hold)?;
+        if regs.rip == at + 1 {
+            break regs;
+        }
+        // Its own: a breakpoint of a constructor, or sent to it.
+        signal = libc::SIGTRAP;
+    };
     code::write(pid, memory, at, &first).map_err(LaunchError::Hold)?;
-    let regs = sys::regs(pid).map_err(LaunchError::Hold)?;
-    Ok(Regs { rip: at, ..regs })
+    Ok(Some(Regs { rip: at, ..regs }))
 }
 
 /// The C library's start-up runs until the thread control block says whose it is; registers there.
@@ -138,25 +157,44 @@ fn to_stored_tid(pid: i32, memory: &TargetMemory, returned: Regs) -> Result<Regs
 }
 
 fn to_syscall(pid: i32) -> Result<Regs, LaunchError> {
-    advance(pid, sys::to_syscall_with)?;
-    sys::regs(pid).map_err(LaunchError::Hold)
+    let mut signal = 0;
+    loop {
+        sys::to_syscall_with(pid, signal).map_err(LaunchError::Hold)?;
+        match wait(pid, sys::to_syscall_with)? {
+            Stop::SystemCall => return sys::regs(pid).map_err(LaunchError::Hold),
+            Stop::Trap => signal = libc::SIGTRAP,
+            // Seen before as a call that no start-up makes.
+            Stop::Exec => return Err(failed("it became another program meanwhile")),
+        }
+    }
+}
+
+fn advance(pid: i32, go_on: GoOn) -> Result<(), LaunchError> {
+    go_on(pid, 0).map_err(LaunchError::Hold)?;
+    wait(pid, go_on).map(drop)
 }
 
 /// A ptrace request that lets a thread go on, with a signal or 0.
 type GoOn = fn(i32, i32) -> io::Result<()>;
 
-fn advance(pid: i32, go_on: GoOn) -> Result<(), LaunchError> {
-    go_on(pid, 0).map_err(LaunchError::Hold)?;
-    trapped(pid, go_on)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// SIGTRAP: a breakpoint, ours or not, a single step, or sent by somebody.
+    Trap,
+    /// On its way into a system call, or out of it.
+    SystemCall,
+    /// It is another program, before its first instruction.
+    Exec,
 }
 
-/// Waits for a stop of ours; a signal that comes meanwhile is delivered.
-fn trapped(pid: i32, go_on: GoOn) -> Result<(), LaunchError> {
+/// Waits for a stop that may be ours; another signal that comes meanwhile is delivered.
+fn wait(pid: i32, go_on: GoOn) -> Result<Stop, LaunchError> {
     loop {
         match waitpid(Pid::from_raw(pid), None) {
-            Ok(WaitStatus::Stopped(_, Signal::SIGTRAP) | WaitStatus::PtraceEvent(..)) => {
-                return Ok(());
-            }
+            Ok(WaitStatus::Stopped(_, Signal::SIGTRAP)) => return Ok(Stop::Trap),
+            Ok(WaitStatus::PtraceSyscall(_)) => return Ok(Stop::SystemCall),
+            Ok(WaitStatus::PtraceEvent(_, _, libc::PTRACE_EVENT_EXEC)) => return Ok(Stop::Exec),
+            Ok(WaitStatus::PtraceEvent(..)) => go_on(pid, 0).map_err(LaunchError::Hold)?,
             Ok(WaitStatus::Stopped(_, signal)) => {
                 go_on(pid, signal as i32).map_err(LaunchError::Hold)?;
             }

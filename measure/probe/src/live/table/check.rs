@@ -12,7 +12,13 @@ pub const TABLE_BYTES_AT_MOST: u64 = 256 << 20;
 /// All copies together; the jumps to them reach 2 GiB.
 const CODE_BYTES_AT_MOST: u64 = 1 << 30;
 /// One for all modules within reach of each other.
-const SEGMENTS_AT_MOST: usize = 256;
+pub(super) const SEGMENTS_AT_MOST: usize = 256;
+/// A process has at most 65,530 mappings (vm.max_map_count) unless it is told otherwise.
+pub(super) const MODULES_AT_MOST: usize = 1 << 16;
+/// And as many entries, and captured values.
+pub(super) const FUNCTIONS_AT_MOST: usize = 1 << 20;
+/// Of a command line: 6 MiB (the kernel's limit) of the shortest, with their pointers.
+pub(super) const WORDS_AT_MOST: usize = 1 << 20;
 /// Records of a ring, as `--buffer` takes them: 256 bytes to 1 GiB.
 const RING_RECORDS_LOG2: RangeInclusive<u32> = 4..=26;
 /// What is read and written when entries change: the pages that hold them, at least.
@@ -25,6 +31,18 @@ impl PatchTable {
     /// What the table says that no recorder writes.
     pub(in crate::live) fn check(&self) -> Result<(), TableError> {
         let damaged = |what: &str| Err(TableError::Damaged(what.to_owned()));
+        let functions = [
+            self.functions.len(),
+            self.patches.len(),
+            self.captures.len(),
+        ];
+        let words = [&self.meta.command_line, &self.process.command_line];
+        if functions.iter().any(|n| *n > FUNCTIONS_AT_MOST)
+            || self.modules.len() > MODULES_AT_MOST
+            || words.iter().any(|words| words.len() > WORDS_AT_MOST)
+        {
+            return damaged("more functions than can be recorded at once (1,048,576)");
+        }
         let data = [self.header, self.contexts, self.pool];
         if !self.segments.iter().chain(&data).all(is_possible) {
             return damaged("an area that no process can have");

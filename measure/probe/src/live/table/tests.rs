@@ -112,6 +112,45 @@ fn a_length_is_not_believed() {
     }
 }
 
+/// Three bytes of JSON may be a string of 24, in a list that grew to twice as many.
+#[test]
+fn no_list_takes_much_more_than_its_bytes() {
+    let json = serde_json::to_value(table()).expect("plain data");
+    let lists = [
+        ("/segments", check::SEGMENTS_AT_MOST),
+        ("/patches", check::FUNCTIONS_AT_MOST),
+        ("/modules", check::MODULES_AT_MOST),
+        ("/functions", check::FUNCTIONS_AT_MOST),
+        ("/captures", check::FUNCTIONS_AT_MOST),
+        ("/process/command_line", check::WORDS_AT_MOST),
+        ("/meta/command_line", check::WORDS_AT_MOST),
+    ];
+    let in_json = |at: &str, element: &str, n: usize| {
+        let mut marked = json.clone();
+        *marked.pointer_mut(at).expect(at) = "HERE".into();
+        let list = format!("[{}]", vec![element; n].join(","));
+        marked.to_string().replacen("\"HERE\"", &list, 1)
+    };
+    for (at, at_most) in lists {
+        let element = match at {
+            "/segments" => r#"{"at":0,"len":0}"#,
+            "/patches" => r#"{"at":0,"original":[0,0,0,0,0],"replaced":[0,0,0,0,0]}"#,
+            "/modules" => r#"{"ix":0,"path":"","build_id":""}"#,
+            "/functions" => r#"{"id":0,"module":0,"name":"","svma":0,"size":0}"#,
+            "/captures" => {
+                r#"{"function":0,"capture":0,"name":"","bits":8,"signed":false,"at":"entry","method":"register","elements_max":1}"#
+            }
+            _ => r#""""#,
+        };
+        let read = |n| serde_json::from_str::<PatchTable>(&in_json(at, element, n));
+        if let Err(e) = read(2) {
+            panic!("{at}: {e}");
+        }
+        let refused = read(at_most + 1).expect_err(at).to_string();
+        assert!(refused.contains("at most"), "{at}: {refused}");
+    }
+}
+
 /// Bytes of a table of which some were overwritten, and where it was cut off.
 fn damaged() -> impl Strategy<Value = (Vec<(usize, u8)>, usize)> {
     let len = table().to_bytes(State::Patched).len();

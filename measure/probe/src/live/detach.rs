@@ -1,0 +1,69 @@
+//! A target that was attached to is restored, whatever becomes of its recording.
+use super::error::LiveError;
+use super::install::Installed;
+use super::remove::{self, Arena, Detached, Extent, Origin};
+use super::table::State;
+use crate::attach::{AttachError, ledger};
+
+/// Attempts to put the entries back, each of some seconds, where a thread does not stop.
+const RESTORES_AT_MOST: usize = 5;
+
+impl Installed {
+    /// Restores the target and the children that it forked, and takes away what was mapped.
+    ///
+    /// # Errors
+    /// It is not restored; dropping this tries once more.
+    pub fn detach(&mut self) -> Result<Detached, LiveError> {
+        let (pid, memory, table) = (self.pid, &self.memory, &self.table);
+        let (inode, origin) = (self.arena_inode, Origin::Ourselves);
+        let restored = || remove::restore_all(pid, memory, table, inode, State::Patched, origin);
+        let mut attempt = restored();
+        // A thread that cannot be stopped now can be later: nobody stands still meanwhile.
+        for _ in 1..RESTORES_AT_MOST {
+            if matches!(
+                &attempt,
+                Err(LiveError::Attach(AttachError::DoesNotStop { .. }))
+            ) {
+                attempt = restored();
+            }
+        }
+        let mut done = attempt?;
+        self.restored = true;
+        self.set_state(State::Restored)?;
+        let arena = Arena::Held(&self.arena);
+        let searched =
+            remove::reap_noted(pid, memory, table, arena, Extent::Limited, &mut done.notes);
+        done.pause = done.pause.max(searched);
+        Ok(done)
+    }
+
+    /// Whether the measured program still runs (not exited, not replaced by exec).
+    pub fn is_alive(&self) -> bool {
+        let mut byte = [0u8];
+        let at = self.table.contexts.at;
+        self.memory.read(at, &mut byte).is_ok()
+    }
+}
+
+/// An error between the attach and the end of the recording, or a panic.
+impl Drop for Installed {
+    fn drop(&mut self) {
+        if self.restored || !self.is_alive() {
+            return;
+        }
+        let pid = self.pid;
+        match self.detach() {
+            Ok(done) => log::warn!(
+                "process {pid}: {} functions put back, it runs as before; the recording ended early",
+                done.restored
+            ),
+            Err(_) if !self.is_alive() => {}
+            Err(e) => {
+                log::error!(
+                    "process {pid} could not be restored: {e}; run: hopscope detach -p {pid}"
+                );
+            }
+        }
+        ledger::take(pid);
+    }
+}

@@ -1,0 +1,115 @@
+//! Recordings that end between their attach and their first record: by an error of the recorder, or
+//! because somebody kills it.
+use crate::recording::command;
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::{Output, run};
+use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin, scratch};
+use nix::sys::signal::Signal;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// As measure/probe/src/attach/fault.rs has it.
+const MAPPED_HEADER: &str = "10";
+const RESTORE: &str = "101";
+
+pub(crate) fn register(suite: &mut Suite) {
+    let gcc = &[Requirement::Gcc];
+    suite.case("early_end::ready_file", gcc, ready_file);
+    suite.case("early_end::full_disk", gcc, full_disk);
+    suite.case("early_end::not_restored", gcc, not_restored);
+    suite.case("early_end::held_command", gcc, held_command);
+}
+
+/// Records a process, and looks at it afterwards: nothing of the recording is left in it.
+fn recorded(output: &Path, change: impl FnOnce(&mut Command)) -> Result<Output> {
+    let program = compile_c(&["steady.c"], &["-O2"])?;
+    let target = Target::spawn(Command::new(program).stdout(Stdio::piped()))?;
+    let mut record = command(target.pid(), &["steady_mix"], output);
+    change(record.args(["-d", "20ms"]));
+    let out = run(&mut record)?;
+    let detach = hopscope(&["detach", "-p", &target.pid().to_string()])?.expect_code(0)?;
+    ensure!(
+        detach.stderr.contains("carries no probes"),
+        "{detach:?} after {out:?}"
+    );
+    target.signal(Signal::SIGTERM)?;
+    let ended = target.output()?;
+    let said = String::from_utf8_lossy(&ended.stdout);
+    ensure!(ended.status.success() && said.contains("0 wrong"), "{said}");
+    Ok(out)
+}
+
+/// The recorder itself restores, and says what failed.
+fn restored_by_the_recorder(out: Output, why: &str) -> Result<()> {
+    let out = out.expect_code(2)?;
+    for word in ["1 functions put back", why] {
+        ensure!(out.stderr.contains(word), "no `{word}`: {out:?}");
+    }
+    ensure!(!out.stderr.contains("restoring its targets"), "{out:?}");
+    Ok(())
+}
+
+fn ready_file() -> Result<()> {
+    let file = scratch().join("no-ready-file.hop");
+    let out = recorded(&file, |record| {
+        record.args(["--ready-file", "/nonexistent/ready"]);
+    })?;
+    restored_by_the_recorder(out, "/nonexistent/ready")?;
+    ensure!(!file.exists(), "a file of no recording");
+    Ok(())
+}
+
+fn full_disk() -> Result<()> {
+    let out = recorded(Path::new("/dev/full"), |_| {})?;
+    restored_by_the_recorder(out, "No space left")
+}
+
+/// What the recorder cannot restore, its guardian does, however orderly that one ends.
+fn not_restored() -> Result<()> {
+    let out = recorded(&scratch().join("not-restored.hop"), |record| {
+        record.env("HOPSCOPE_FAILURE_POINT", RESTORE);
+    })?;
+    let out = out.expect_code(2)?;
+    ensure!(out.stderr.contains("left its probes"), "{out:?}");
+    ensure!(out.stdout.contains("1 functions put back"), "{out:?}");
+    Ok(())
+}
+
+/// A command whose recorder is killed before it runs never runs, and does not stay.
+fn held_command() -> Result<()> {
+    // A file of its own: that is how its process is found.
+    let program = scratch().join(format!("held-{}", std::process::id()));
+    std::fs::copy(compile_c(&["hostile/once.c"], &["-O1"])?, &program)?;
+    let mut record = Command::new(hopscope_bin());
+    record
+        .args(["record", "--no-calibration", "-f", "called_once", "-o"])
+        .arg(scratch().join("held.hop"))
+        .arg("--")
+        .arg(&program)
+        .env("HOPSCOPE_FAULT_POINT", MAPPED_HEADER);
+    run(&mut record)?.expect_code(2)?;
+    while let Some(state) = state_of(&program)? {
+        // The signal is sent while the recorder ends: whoever sleeps has not got any.
+        ensure!(
+            !"ST".contains(state),
+            "the command is there, in state {state}"
+        );
+        std::thread::yield_now();
+    }
+    std::fs::remove_file(program)?;
+    Ok(())
+}
+
+/// The letter of /proc/PID/stat for the process that runs `program`, if there is one.
+fn state_of(program: &Path) -> Result<Option<char>> {
+    for entry in std::fs::read_dir("/proc")?.flatten() {
+        if std::fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == program) {
+            let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else {
+                continue;
+            };
+            let (_, rest) = stat.rsplit_once(") ").context("a state")?;
+            return Ok(rest.chars().next());
+        }
+    }
+    Ok(None)
+}
