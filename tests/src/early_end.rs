@@ -78,12 +78,13 @@ fn not_restored() -> Result<()> {
 /// A command whose recorder is killed before it runs never runs, and does not stay.
 fn held_command() -> Result<()> {
     // A file of its own: that is how its process is found.
-    let program = scratch().join(format!("held-{}", std::process::id()));
+    let dir = scratch();
+    let program = dir.join(format!("held-{}", std::process::id()));
     std::fs::copy(compile_c(&["hostile/once.c"], &["-O1"])?, &program)?;
     let mut record = Command::new(hopscope_bin());
     record
         .args(["record", "--no-calibration", "-f", "called_once", "-o"])
-        .arg(scratch().join("held.hop"))
+        .arg(dir.join("held.hop"))
         .arg("--")
         .arg(&program)
         .env("HOPSCOPE_FAULT_POINT", MAPPED_HEADER);

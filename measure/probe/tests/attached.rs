@@ -9,6 +9,8 @@ mod coroutine;
 mod deep;
 #[path = "attached/forked.rs"]
 mod forked;
+#[path = "attached/full_stack.rs"]
+mod full_stack;
 #[path = "attached/held.rs"]
 mod held;
 #[path = "attached/instructions.rs"]

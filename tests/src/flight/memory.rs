@@ -42,6 +42,8 @@ pub(super) fn bounded() -> Result<()> {
     let first = anonymous_bytes(recorder)?;
     for _ in 0..9 {
         program.command(&run)?;
+        // The ring holds one of them, and some hundred thousand records more.
+        program.command("rest 2000")?;
     }
     program.rest(1)?;
     let last = anonymous_bytes(recorder)?;

@@ -36,6 +36,7 @@ const PLAIN: &[&str] = &[
     "cli/src/info/slices.rs",
     "cli/src/info/text.rs",
     "cli/src/load/serve.rs",
+    "cli/src/record/progress.rs",
     "cli/src/record/stops.rs",
     "cli/src/slice/control.rs",
     "cli/src/slice/list.rs",

@@ -66,7 +66,7 @@ impl Remote {
         let xstate = sys::xstate(tid).map_err(failed("reading the vector registers"))?;
         let calls = frame::CALL_BYTES as u64;
         let len = calls + frame::needed(xstate.len()) as u64 + TEXT_BYTES;
-        let first_at = scratch::find(pid, mappings, original.rsp, len)?;
+        let first_at = scratch::find(pid, memory, mappings, original.rsp, len)?;
         let frame_at = first_at + calls;
         let zeros_at = first_at + frame::CALL_ZEROS as u64;
         let lowering = Before::of(tid, &status).and_then(|before| {

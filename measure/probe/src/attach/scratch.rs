@@ -1,5 +1,6 @@
 //! A place for the safety frame: stack memory of the target that is provably not in use.
 use super::AttachError;
+use super::memory::TargetMemory;
 use crate::live::maps::Mapping;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,9 +14,16 @@ const RED_ZONE: u64 = 128;
 ///
 /// Pages of the main stack that were never touched are dead, whatever stacks the program switches
 /// between; and nobody expects stack memory to be zero. Only when there are none, the place below
-/// the red zone of `rsp` is taken, if the stack it lies in has room. `mappings` may be a little old:
+/// the red zone of `rsp` is taken, if the stack it lies in has room, or is the main stack, which the kernel
+/// lets grow for whoever writes there (`__access_remote_vm`, mm/memory.c). `mappings` may be a little old:
 /// stacks only grow, and which pages are touched is looked up.
-pub fn find(pid: i32, mappings: &[Mapping], rsp: u64, len: u64) -> Result<u64, AttachError> {
+pub fn find(
+    pid: i32,
+    memory: &TargetMemory,
+    mappings: &[Mapping],
+    rsp: u64,
+    len: u64,
+) -> Result<u64, AttachError> {
     let aligned = |low: u64| low.next_multiple_of(64) + 8;
     let main = mappings.iter().find(|m| m.name == "[stack]" && m.writable);
     if let Some(stack) = main
@@ -23,13 +31,19 @@ pub fn find(pid: i32, mappings: &[Mapping], rsp: u64, len: u64) -> Result<u64, A
     {
         return Ok(aligned(low));
     }
+    let has_grown = |m: &&Mapping| {
+        let mut below = mappings.iter().filter(|o| o.range.start < m.range.start);
+        rsp < m.range.start && below.all(|o| o.range.end <= rsp)
+    };
     let around = mappings
         .iter()
-        .find(|m| m.range.contains(&rsp) && m.writable);
+        .find(|m| m.range.contains(&rsp) && m.writable)
+        .or(main.filter(has_grown));
     let below = rsp.wrapping_sub(RED_ZONE + len + 128);
     match around {
         // Four times the need: a coroutine's small stack inside a heap must not be overrun.
         Some(m) if m.range.start + 4 * len < below => Ok(aligned(below)),
+        Some(m) if m.name == "[stack]" && memory.write(below, &[0]).is_ok() => Ok(aligned(below)),
         _ => Err(AttachError::NoScratch { pid }),
     }
 }

@@ -4,8 +4,9 @@ use super::again;
 use super::fault;
 use super::memory::TargetMemory;
 use super::patience::Patience;
-use super::proc::{self, Status};
+use super::proc;
 use super::remote;
+use super::seize::{self, seize};
 use super::stopped::{StoppedProcess, Thread};
 use super::sys::{self, Waited};
 use super::urgent::Urgent;
@@ -181,40 +182,6 @@ fn stop_first_usable(pid: i32) -> Result<Option<StoppedProcess>, AttachError> {
     Ok(None)
 }
 
-/// `None` when the thread is gone.
-fn seize(pid: i32, tid: i32) -> Result<Option<i32>, AttachError> {
-    match sys::seize(tid) {
-        Ok(()) => Ok(Some(tid)),
-        Err(e) if e.raw_os_error() == Some(libc::ESRCH) => Ok(None),
-        Err(e) if e.raw_os_error() == Some(libc::EPERM) => {
-            let status = Status::read(pid, tid);
-            match status {
-                // An exiting thread refuses too.
-                Ok(s) if matches!(s.state(), 'Z' | 'X') => Ok(None),
-                Err(_) => Ok(None),
-                Ok(s) => {
-                    let tracer = s
-                        .field("TracerPid")
-                        .and_then(|t| t.parse().ok())
-                        .unwrap_or(0);
-                    match tracer {
-                        0 => Err(AttachError::NoPermission { pid, uid: 0 }),
-                        // It did not stop when it was asked the last time.
-                        _ if tracer == std::process::id() as i32 => Ok(Some(tid)),
-                        _ => Err(AttachError::AlreadyTraced { pid, tracer }),
-                    }
-                }
-            }
-        }
-        Err(source) => Err(AttachError::Ptrace {
-            pid,
-            tid,
-            what: "seize",
-            source,
-        }),
-    }
-}
-
 impl StoppedProcess {
     /// Interrupts seized threads and waits until each has stopped or is gone.
     fn interrupt(&mut self, tids: &[i32]) -> Result<(), AttachError> {
@@ -223,6 +190,7 @@ impl StoppedProcess {
         // One thread's failure is told when all others have stopped, so that they can be let go.
         let mut failed = None;
         for &tid in tids {
+            seize::is_awaited(tid);
             let asked = Instant::now();
             match sys::interrupt(tid) {
                 Ok(()) => waiting.push((tid, asked)),
@@ -252,7 +220,7 @@ impl StoppedProcess {
                 if !goes_on || sleeps() {
                     let state = proc::state(pid, tid);
                     let rest: Vec<i32> = waiting[n..].iter().map(|(tid, _)| *tid).collect();
-                    self.let_go(&rest);
+                    seize::let_go(pid, &rest);
                     return Err(AttachError::DoesNotStop { pid, tid, state });
                 }
             }
@@ -291,19 +259,6 @@ impl StoppedProcess {
             // thread before the handler's first instruction.
             Waited::Signal(signal) => sys::cont(tid, signal).map(|()| false),
             Waited::SystemCall => sys::cont(tid, 0).map(|()| false),
-        }
-    }
-
-    /// Threads that were seized and do not stop: detaching needs a stop, so they are asked again
-    /// until they give in; a tracer that exits lets go of them in any case.
-    fn let_go(&self, tids: &[i32]) {
-        for &tid in tids {
-            if sys::detach(tid).is_err() {
-                log::warn!(
-                    "thread {tid} of process {} stays attached until hopscope exits",
-                    self.pid
-                );
-            }
         }
     }
 }

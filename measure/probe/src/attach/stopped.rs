@@ -253,7 +253,10 @@ impl StoppedProcess {
         for (tid, thread) in first.into_iter().chain(threads) {
             match sys::detach(tid) {
                 Ok(()) => stops.push((tid, thread.asked.elapsed())),
-                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
+                // Killed meanwhile. Nobody is told of its end before its tracer was.
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {
+                    let _ = sys::poll(tid);
+                }
                 Err(source) => {
                     result = Err(AttachError::Ptrace {
                         pid,

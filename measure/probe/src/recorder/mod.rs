@@ -15,7 +15,7 @@ pub mod watch;
 pub use sink::Sink;
 pub use target::{Counts, Target, ThreadNumbers};
 
-use crate::attach::ledger;
+use crate::attach::{self, ledger};
 use crate::counters::read_tsc;
 use crate::live::remove::Detached;
 use hopscope_event::ring::Visit;
@@ -247,6 +247,7 @@ impl<S: Sink> Recorder<'_, S> {
             if stop() {
                 return Ok(Ended::Asked);
             }
+            attach::let_late_go();
             let began = read_tsc();
             let mut most = 0;
             for target in &mut self.targets {

@@ -1,0 +1,133 @@
+//! Becoming a thread's tracer, and letting go of threads that did not stop in time.
+use super::AttachError;
+use super::again;
+use super::proc::Status;
+use super::sys::{self, Waited};
+use nix::libc;
+use nix::unistd::gettid;
+use std::cell::RefCell;
+
+thread_local! {
+    /// Threads that this thread asked to stop, and that did not: only who stands still can be let go, and only by
+    /// the thread that traces it.
+    static LATE: RefCell<Vec<i32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// `None` when the thread is gone.
+pub(super) fn seize(pid: i32, tid: i32) -> Result<Option<i32>, AttachError> {
+    match sys::seize(tid) {
+        Ok(()) => Ok(Some(tid)),
+        Err(e) if e.raw_os_error() == Some(libc::ESRCH) => Ok(None),
+        Err(e) if e.raw_os_error() == Some(libc::EPERM) => {
+            let Ok(status) = Status::read(pid, tid) else {
+                return Ok(None);
+            };
+            let tracer = status.field("TracerPid").and_then(|t| t.parse().ok());
+            let ours = tracer == Some(gettid().as_raw());
+            match (status.state(), tracer.unwrap_or(0)) {
+                // An exiting thread refuses too. Nobody is told of its end before its tracer was.
+                ('Z' | 'X', _) => {
+                    if ours {
+                        let _ = sys::poll(tid);
+                    }
+                    Ok(None)
+                }
+                (_, 0) => Err(AttachError::NoPermission { pid, uid: 0 }),
+                // It did not stop when it was asked the last time.
+                _ if ours => Ok(Some(tid)),
+                (_, tracer) => Err(AttachError::AlreadyTraced { pid, tracer }),
+            }
+        }
+        Err(source) => Err(AttachError::Ptrace {
+            pid,
+            tid,
+            what: "seize",
+            source,
+        }),
+    }
+}
+
+/// Lets seized threads go, those that have not stopped as soon as they do ([`let_late_go`]).
+pub(super) fn let_go(pid: i32, tids: &[i32]) {
+    for &tid in tids {
+        if !goes_on(tid) {
+            log::info!("thread {tid} of process {pid} has not stopped, and is let go when it does");
+            LATE.with_borrow_mut(|late| late.push(tid));
+        }
+    }
+}
+
+/// Somebody waits for this thread again.
+pub(super) fn is_awaited(tid: i32) {
+    LATE.with_borrow_mut(|late| late.retain(|t| *t != tid));
+}
+
+/// Threads that stop after nobody waited for them any more would stand still for as long as this thread lives: it has to
+/// look again and again. Costs nothing where there are none.
+pub fn let_late_go() {
+    LATE.with_borrow_mut(|late| late.retain(|tid| !goes_on(*tid)));
+}
+
+/// Whether nothing is to be done about it any more.
+fn goes_on(tid: i32) -> bool {
+    match sys::poll(tid) {
+        Ok(Waited::NotYet) => false,
+        Ok(Waited::Stopped) => {
+            // Only while it stands still; what it cannot be told, it is not.
+            let _ = sys::regs(tid).and_then(|mut regs| again::ensure(tid, &mut regs));
+            sys::detach(tid).is_ok()
+        }
+        // The interrupt is still to come.
+        Ok(Waited::Signal(signal)) => sys::cont(tid, signal).is_err(),
+        Ok(Waited::SystemCall) => sys::cont(tid, 0).is_err(),
+        Ok(Waited::Gone) | Err(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::urgent::{self, Urgent};
+    use super::*;
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::unistd::Pid;
+    use std::process::Command;
+
+    /// Only one of the two can run: the target does not stop before we sleep.
+    #[test]
+    fn who_stops_late_is_let_go() {
+        let mut spins = Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+            .expect("started");
+        let tid = spins.id() as i32;
+        let allowed = sched_getaffinity(Pid::from_raw(0)).expect("ours");
+        let mut one = CpuSet::new();
+        let first = (0..CpuSet::count()).find(|n| allowed.is_set(*n) == Ok(true));
+        one.set(first.expect("we run")).expect("one of them");
+        for pid in [tid, 0] {
+            sched_setaffinity(Pid::from_raw(pid), &one).expect("pinned");
+        }
+        let is_late = {
+            let _urgent = Urgent::begin(tid, &[]);
+            assert_eq!(seize(tid, tid).expect("permitted"), Some(tid));
+            sys::interrupt(tid).expect("alive");
+            let_go(tid, &[tid]);
+            LATE.with_borrow(|late| late.contains(&tid))
+        };
+        assert!(
+            is_late || urgent::was_refused(),
+            "it stopped on a processor that was taken"
+        );
+        while LATE.with_borrow(|late| !late.is_empty()) {
+            let_late_go();
+            std::thread::yield_now();
+        }
+        let status = Status::read(tid, tid).expect("it runs on");
+        assert_eq!(
+            (status.state(), status.field("TracerPid")),
+            ('R', Some("0"))
+        );
+        spins.kill().expect("killed");
+        spins.wait().expect("ended");
+    }
+}
