@@ -13,7 +13,9 @@ const NEEDS: [Requirement; 3] = [Requirement::Root, Requirement::Netns, Requirem
 pub(super) fn register(suite: &mut Suite) {
     suite
         .case("bench_harness::load_gives_its_figures", &NEEDS, figures)
-        .alone();
+        .alone()
+        // The load generator itself has tests of its own, and the one below starts the bench.
+        .soak();
     suite
         .case(
             "bench_harness::a_killed_load_bench_leaves_no_network",

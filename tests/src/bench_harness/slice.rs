@@ -11,6 +11,8 @@ pub(super) fn register(suite: &mut Suite) {
     suite
         .case("bench_harness::slice_gives_its_figures", &NEEDS, figures)
         .alone()
+        // The next has its programs and its harness.
+        .soak()
         .watchdog(900);
     suite
         .case(

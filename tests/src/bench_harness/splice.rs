@@ -26,6 +26,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Gcc, Vm, VmHeaders],
             in_a_guest,
         )
+        .soak()
         .watchdog(900);
     suite.case(
         "bench_harness::without_a_guest_it_says_why",

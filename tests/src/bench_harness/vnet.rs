@@ -151,8 +151,11 @@ fn figures() -> Result<()> {
         );
     }
     let does_not_win = summary["tam_does_not_win"].as_array();
+    let does_not_win = does_not_win.context("no tam_does_not_win")?;
+    // The least of it has two of their loads.
+    let measured = does_not_win.iter().filter(|row| row["ratio"].is_number());
     ensure!(
-        does_not_win.is_some_and(|rows| rows.iter().all(|row| row["ratio"].is_number())),
+        does_not_win.len() == 4 && measured.count() == counts().pick(2, 4),
         "{does_not_win:?}"
     );
     Ok(())
