@@ -24,6 +24,9 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("clobber::empty_probes", &[Requirement::Gcc], || {
         clobber(&["--empty-probes"])
     });
+    suite.case("clobber::stamp_probes", &[Requirement::Gcc], || {
+        clobber(&["--stamp-probes"])
+    });
 }
 
 fn clobber(extra: &[&str]) -> Result<()> {
@@ -35,7 +38,7 @@ fn clobber(extra: &[&str]) -> Result<()> {
     for _ in 0..counts().pick(5, 100) {
         let mut record = command(target.pid(), &FUNCTIONS, &file);
         record.args(extra);
-        // Empty probes count nothing, so only time can end them.
+        // Such probes count nothing, so only time can end them.
         match extra.is_empty() {
             true => record.args(["--count", "50000"]),
             false => record.args(["-d", "100ms"]),

@@ -13,6 +13,7 @@ mod called;
 mod captured;
 mod clobber;
 mod command_line;
+mod cost;
 mod demo;
 mod detached;
 mod diff;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
     captured::register(&mut suite);
     clobber::register(&mut suite);
     command_line::register(&mut suite);
+    cost::register(&mut suite);
     demo::register(&mut suite);
     detached::register(&mut suite);
     diff::register(&mut suite);

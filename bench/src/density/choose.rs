@@ -181,7 +181,7 @@ pub(super) fn to_scale(
         executions: 0.0,
         asked: 0.0,
     };
-    let pair = window::pair(hopscope, nf, &alone, milliseconds)?;
+    let pair = window::pair(hopscope, nf, &alone, milliseconds, false)?;
     let scale = pair.probe_pairs_per_packet / first.calls_per_packet;
     for function in called {
         function.calls_per_packet *= scale;

@@ -1,5 +1,5 @@
 //! `bench case-density`: what three network functions lose as more of their functions are measured,
-//! beside what the probes' floor alone would cost. After Figs. 8 and 12 of the source paper.
+//! beside what stamps alone cost there, and what they cost in a loop. After Figs. 8 and 12 of the source paper.
 mod choose;
 mod latency;
 mod report;
@@ -125,7 +125,7 @@ fn at_all_densities(
         ));
         let mut pairs = Vec::new();
         for round in 0..rounds {
-            let pair = window::pair(hopscope, nf, &chosen, milliseconds)?;
+            let pair = window::pair(hopscope, nf, &chosen, milliseconds, round % 2 == 1)?;
             output.sample(serde_json::json!({
                 "network_function": nf.name, "density": density.to_string(), "round": round,
                 "pair": pair,

@@ -21,6 +21,8 @@ pub(super) struct Level {
     probe_pairs_per_packet: f64,
     bare_ns: f64,
     added_ns: Difference,
+    /// Of stamps alone, at the same places.
+    stamps_added_ns: Difference,
     lost_percent: f64,
 }
 
@@ -35,10 +37,10 @@ impl Level {
         let median = |of: fn(&Pair) -> f64| {
             Some(Spread::of(&pairs.iter().map(of).collect::<Vec<_>>())?.median)
         };
-        let triples: Vec<_> = pairs
-            .iter()
-            .map(|p| (p.before_ns, p.measured_ns, p.after_ns))
-            .collect();
+        let added = |of: fn(&Pair) -> f64| {
+            let triples = pairs.iter().map(|p| (p.before_ns, of(p), p.after_ns));
+            Difference::of(&triples.collect::<Vec<_>>())
+        };
         Some(Level {
             network_function,
             density: density.to_string(),
@@ -46,7 +48,8 @@ impl Level {
             functions,
             probe_pairs_per_packet: median(|p| p.probe_pairs_per_packet)?,
             bare_ns: median(|p| (p.before_ns + p.after_ns) / 2.0)?,
-            added_ns: Difference::of(&triples)?,
+            added_ns: added(|p| p.measured_ns)?,
+            stamps_added_ns: added(|p| p.stamps_ns)?,
             lost_percent: median(|p| p.lost_percent)?,
         })
     }
@@ -92,15 +95,24 @@ impl Figures {
         (model > 0.0).then(|| added / model)
     }
 
+    /// The same over what stamps alone add in place.
+    fn loss_vs_stamps(&self, name: &str) -> Option<f64> {
+        let of = || self.levels.iter().filter(|l| l.network_function == name);
+        let stamps: f64 = of().map(|l| l.stamps_added_ns.net.median).sum();
+        let added: f64 = of().map(|l| l.added_ns.net.median).sum();
+        (stamps > 0.0).then(|| added / stamps)
+    }
+
     pub(super) fn summary(self) -> Summary {
         let mut names: Vec<&str> = self.levels.iter().map(|l| l.network_function).collect();
         names.dedup();
-        let by_name: Map<_, _> = names
-            .iter()
-            .map(|name| (name.to_string(), json!(self.loss_vs_model(name))))
-            .collect();
+        let by_name = |of: &dyn Fn(&str) -> Option<f64>| -> Map<_, _> {
+            let each = names.iter().map(|name| (name.to_string(), json!(of(name))));
+            each.collect()
+        };
         let worst = |values: &mut dyn Iterator<Item = f64>| values.max_by(f64::total_cmp);
         let loss_vs_model = worst(&mut names.iter().filter_map(|n| self.loss_vs_model(n)));
+        let loss_vs_stamps = worst(&mut names.iter().filter_map(|n| self.loss_vs_stamps(n)));
         let shared = self.levels.iter().filter(|l| l.per_batch);
         let lost_percent = worst(&mut shared.map(Level::throughput_lost_percent));
         let levels: Vec<_> = self
@@ -133,7 +145,15 @@ impl Figures {
         let table = self.table(&goals);
         let fields = Map::from_iter([
             ("loss_vs_model".into(), json!(loss_vs_model)),
-            ("loss_vs_model_by_network_function".into(), json!(by_name)),
+            (
+                "loss_vs_model_by_network_function".into(),
+                json!(by_name(&|n| self.loss_vs_model(n))),
+            ),
+            ("loss_vs_stamps_in_place".into(), json!(loss_vs_stamps)),
+            (
+                "loss_vs_stamps_in_place_by_network_function".into(),
+                json!(by_name(&|n| self.loss_vs_stamps(n))),
+            ),
             ("throughput_lost_percent".into(), json!(lost_percent)),
             ("floor_ticks".into(), json!(self.floor)),
             ("levels".into(), json!(levels)),
@@ -144,7 +164,7 @@ impl Figures {
             ("not_measured".into(), json!(self.not_measured)),
         ]);
         Summary {
-            unit: json!({"loss_vs_model": "ratio", "throughput_lost_percent": "%",
+            unit: json!({"loss_vs_model": "ratio", "loss_vs_stamps_in_place": "ratio", "throughput_lost_percent": "%",
                          "latency_mean_off_percent": "%", "latency_rank_correlation": "Spearman",
                          "floor_ticks": "tsc", "levels": "ns"}),
             fields,
@@ -156,8 +176,9 @@ impl Figures {
     fn table(&self, goals: &[Goal]) -> String {
         let mut out = format!(
             "processor time of the worker for each packet, batches of {}; medians of rounds\n\
-             model: probe pairs a packet x {:.1} ns (two bare rdtsc)\n\n\
-             {:<9} {:<24} {:>5} {:>8} {:>8} {:>21} {:>8} {:>6} {:>6}\n",
+             model: probe pairs a packet x {:.1} ns (two bare rdtsc in a loop)\n\
+             stamps: probes at the same places that read the clock and store nothing\n\n\
+             {:<9} {:<24} {:>5} {:>8} {:>8} {:>21} {:>8} {:>6} {:>9} {:>6} {:>6}\n",
             crate::function::BATCH,
             self.floor_ns(),
             "",
@@ -168,13 +189,16 @@ impl Figures {
             "added ns",
             "model ns",
             "x",
+            "stamps ns",
+            "x",
             "lost"
         );
         for l in &self.levels {
             let (net, model) = (l.added_ns.net, l.model_ns(self.floor_ns()));
+            let stamps = l.stamps_added_ns.net.median;
             let _ = writeln!(
                 out,
-                "{:<9} {:<24} {:>5} {:>8.3} {:>8.1} {:>6.1} ({:>5.1} .. {:>5.1}) {:>8.1} {:>6.2} {:>5.1}%{}",
+                "{:<9} {:<24} {:>5} {:>8.3} {:>8.1} {:>6.1} ({:>5.1} .. {:>5.1}) {:>8.1} {:>6.2} {:>9.1} {:>6.2} {:>5.1}%{}",
                 l.network_function,
                 l.density,
                 l.functions,
@@ -185,6 +209,8 @@ impl Figures {
                 net.p90,
                 model,
                 net.median / model,
+                stamps,
+                net.median / stamps,
                 l.throughput_lost_percent(),
                 if l.added_ns.within_noise {
                     "  within noise"

@@ -1,8 +1,8 @@
-//! One round: bare, measured, bare, in one process.
+//! One round: bare, measured and with stamps only, bare, in one process.
 use super::choose::Chosen;
 use crate::error::{Error, Result};
 use crate::function::Running;
-use crate::hopscope::Hopscope;
+use crate::hopscope::{Hopscope, Recorded};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use std::time::Duration;
 pub(super) struct Pair {
     pub(super) before_ns: f64,
     pub(super) measured_ns: f64,
+    /// With probes at the same places that read the clock and store nothing.
+    pub(super) stamps_ns: f64,
     pub(super) after_ns: f64,
     /// Entry and exit together count as one.
     pub(super) probe_pairs_per_packet: f64,
@@ -23,34 +25,88 @@ pub(super) fn pair(
     nf: &mut Running,
     chosen: &Chosen,
     milliseconds: u64,
+    stamps_first: bool,
 ) -> Result<Pair> {
-    let patterns: Vec<&str> = chosen.patterns.iter().map(String::as_str).collect();
     let before_ns = nf.ns_per_packet(milliseconds)?;
+    let first = match stamps_first {
+        true => Some(stamps_ns(hopscope, nf, chosen, milliseconds)?),
+        false => None,
+    };
+    let measured = measured(hopscope, nf, chosen, milliseconds)?;
+    let stamps_ns = match first {
+        Some(ns) => ns,
+        None => stamps_ns(hopscope, nf, chosen, milliseconds)?,
+    };
+    let after_ns = nf.ns_per_packet(milliseconds)?;
+    Ok(Pair {
+        before_ns,
+        measured_ns: measured.ns,
+        stamps_ns,
+        after_ns,
+        probe_pairs_per_packet: measured.stored / 2.0 / measured.packets,
+        lost_percent: 100.0 * measured.lost / measured.stored.max(1.0),
+    })
+}
+
+struct Measured {
+    ns: f64,
+    packets: f64,
+    /// Records, of which so many were lost.
+    stored: f64,
+    lost: f64,
+}
+
+fn measured(
+    hopscope: &Hopscope,
+    nf: &mut Running,
+    chosen: &Chosen,
+    milliseconds: u64,
+) -> Result<Measured> {
+    let patterns: Vec<&str> = chosen.patterns.iter().map(String::as_str).collect();
     let recording = hopscope.record(nf.pid(), &patterns, &["--no-calibration"])?;
     let at_begin = nf.counter.packets()?;
     // The first lap of a ring takes a page fault every 256 records.
     std::thread::sleep(Duration::from_millis(milliseconds / 5));
-    let measured_ns = nf.ns_per_packet(milliseconds)?;
+    let ns = nf.ns_per_packet(milliseconds)?;
     let packets = (nf.counter.packets()? - at_begin) as f64;
     let recorded = recording.stop()?;
     recorded.discard()?;
+    expect(&recorded, chosen)?;
+    let lost = recorded.number("lost")?;
+    let stored = recorded.number("recorded")? + lost + recorded.number("torn")?;
+    Ok(Measured {
+        ns,
+        packets,
+        stored,
+        lost,
+    })
+}
+
+fn stamps_ns(
+    hopscope: &Hopscope,
+    nf: &mut Running,
+    chosen: &Chosen,
+    milliseconds: u64,
+) -> Result<f64> {
+    let patterns: Vec<&str> = chosen.patterns.iter().map(String::as_str).collect();
+    let recording = hopscope.record(nf.pid(), &patterns, &["--stamp-probes"])?;
+    std::thread::sleep(Duration::from_millis(milliseconds / 5));
+    let ns = nf.ns_per_packet(milliseconds)?;
+    let recorded = recording.stop()?;
+    recorded.discard()?;
+    expect(&recorded, chosen)?;
+    Ok(ns)
+}
+
+fn expect(recorded: &Recorded, chosen: &Chosen) -> Result<()> {
     // More when a name that was chosen is also one of a function that is never called.
     let (functions, refused) = (recorded.number("functions")?, recorded.number("refused")?);
-    if functions < chosen.len() as f64 || refused > 0.0 {
-        return Err(Error::Functions {
+    match functions >= chosen.len() as f64 && refused == 0.0 {
+        true => Ok(()),
+        false => Err(Error::Functions {
             wanted: chosen.len(),
             functions,
             refused,
-        });
+        }),
     }
-    let after_ns = nf.ns_per_packet(milliseconds)?;
-    let lost = recorded.number("lost")?;
-    let stored = recorded.number("recorded")? + lost + recorded.number("torn")?;
-    Ok(Pair {
-        before_ns,
-        measured_ns,
-        after_ns,
-        probe_pairs_per_packet: stored / 2.0 / packets,
-        lost_percent: 100.0 * lost / stored.max(1.0),
-    })
 }

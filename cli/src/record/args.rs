@@ -60,6 +60,9 @@ pub struct RecordArgs {
     /// Probes that store nothing: the cost of the instrumentation alone (for benches)
     #[arg(long, hide = true)]
     pub empty_probes: bool,
+    /// Probes that read the clock and store nothing: what two stamps cost in place (for benches)
+    #[arg(long, hide = true, conflicts_with = "empty_probes")]
+    pub stamp_probes: bool,
     /// Stop and resume every thread once, change nothing, say how long it took (for benches)
     #[arg(long, hide = true)]
     pub dry_stop: bool,

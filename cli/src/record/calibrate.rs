@@ -1,66 +1,31 @@
 //! What a probe costs on this machine: measured on a child of our own, by the same attach that
 //! the targets get.
+mod child;
+
 use anyhow::{Context, bail};
-use hopscope_event::ring::Visit;
-use hopscope_event::{Kind, ProbeCost, ProcessEntry, ProcessIx, Record, RecordingMeta};
+use hopscope_event::ring::{Position, Visit};
+use hopscope_event::{
+    FunctionId, Kind, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx, Record, RecordingMeta,
+};
 use hopscope_probe::attach;
-use hopscope_probe::counters::read_tsc;
-use hopscope_probe::live::install::{InstallOptions, install};
+use hopscope_probe::live::install::{InstallOptions, Stores, install};
 use hopscope_probe::live::table::PatchTable;
 use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan::Plan;
-use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// What is measured: a body of a few instructions.
-#[inline(never)]
-fn calibration_leaf(x: u64) -> u64 {
-    (x ^ 5).wrapping_mul(3)
-}
+pub(crate) use child::run as run_child;
 
-const CALLS: u64 = 1_000;
-const BATCHES: usize = 400;
-
-/// Hidden subcommand: times the leaf each time a line arrives, until standard input ends.
-pub(crate) fn run_child() -> anyhow::Result<ExitCode> {
-    let leaf: fn(u64) -> u64 = black_box(calibration_leaf);
-    let mut out = std::io::stdout();
-    writeln!(out, "ready")?;
-    out.flush()?;
-    for line in std::io::stdin().lock().lines() {
-        line?;
-        let mut batches: Vec<u64> = (0..BATCHES)
-            .map(|_| {
-                let from = read_tsc();
-                let x = (0..CALLS).fold(1, |x, _| leaf(x));
-                let ticks = read_tsc() - from;
-                black_box(x);
-                ticks as u64
-            })
-            .collect();
-        batches.sort_unstable();
-        // In thousandths of a tick a call: batches are 1,000 calls.
-        writeln!(
-            out,
-            "{} {} {}",
-            batches[BATCHES / 20],
-            batches[BATCHES / 2],
-            batches[BATCHES * 9 / 10]
-        )?;
-        out.flush()?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-struct Leaf {
+struct Loops {
     child: Child,
+    count: usize,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
-impl Leaf {
-    fn start() -> anyhow::Result<Leaf> {
+impl Loops {
+    fn start() -> anyhow::Result<Loops> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg("__calibrate")
             .stdin(Stdio::piped())
@@ -69,13 +34,14 @@ impl Leaf {
             .context("starting the calibration process")?;
         let input = child.stdin.take().context("its input")?;
         let output = BufReader::new(child.stdout.take().context("its output")?);
-        let mut leaf = Leaf {
+        let mut loops = Loops {
             child,
+            count: 0,
             input,
             output,
         };
-        leaf.line()?;
-        Ok(leaf)
+        loops.count = loops.line()?.trim().parse().context("its first line")?;
+        Ok(loops)
     }
 
     fn line(&mut self) -> anyhow::Result<String> {
@@ -87,8 +53,8 @@ impl Leaf {
     }
 
     /// Thousandths of a tick a call: lowest twentieth, median, highest tenth.
-    fn time(&mut self) -> anyhow::Result<[i64; 3]> {
-        writeln!(self.input, "time")?;
+    fn time(&mut self, which: usize) -> anyhow::Result<[i64; 3]> {
+        writeln!(self.input, "{which}")?;
         let line = self.line()?;
         let numbers: Vec<i64> = line
             .split_whitespace()
@@ -100,7 +66,7 @@ impl Leaf {
     }
 }
 
-impl Drop for Leaf {
+impl Drop for Loops {
     fn drop(&mut self) {
         // It may hold patched code: it must not outlive us.
         let _ = self.child.kill();
@@ -110,22 +76,32 @@ impl Drop for Leaf {
 
 /// Bias and pair cost in ticks.
 pub(super) fn measure(meta: &RecordingMeta, options: &InstallOptions) -> anyhow::Result<ProbeCost> {
-    let mut leaf = Leaf::start()?;
-    let pid = leaf.child.id() as i32;
-    leaf.time()?; // warm-up
-    let bare = leaf.time()?;
+    let mut loops = Loops::start()?;
+    let pid = loops.child.id() as i32;
+    let functions = &child::FUNCTIONS[..loops.count.min(child::FUNCTIONS.len())];
+    let bare: Vec<_> = (0..functions.len())
+        .map(|which| {
+            loops.time(which)?; // warm-up
+            loops.time(which)
+        })
+        .collect::<Result<_, _>>()?;
     let mut plan = Plan::default();
-    let items = plan.add_process(pid, &[Pattern::parse("/calibration_leaf$/")?], false)?;
-    if items.len() != 1 {
-        let why = plan
-            .refusals
-            .first()
-            .map(|r| r.reason.clone())
-            .unwrap_or_default();
-        bail!(
-            "{} functions to calibrate with instead of one {why}",
-            items.len()
-        );
+    let patterns = functions.iter().map(|name| format!("/{name}$/"));
+    let patterns: Vec<Pattern> = patterns
+        .map(|p| Pattern::parse(&p))
+        .collect::<Result<_, _>>()?;
+    let items = plan.add_process(pid, &patterns, false)?;
+    // A build without optimizations has calls in all but the first, and those are not measured.
+    let ids: Vec<Option<FunctionId>> = functions
+        .iter()
+        .map(|name| {
+            let of = plan.functions.iter().find(|f| f.name.ends_with(*name));
+            of.map(|f| f.id)
+        })
+        .collect();
+    if ids.first().is_none_or(Option::is_none) {
+        let why = plan.refusals.first().map(|r| r.reason.clone());
+        bail!("no function to calibrate with: {}", why.unwrap_or_default());
     }
     let table = PatchTable::new(
         meta.clone(),
@@ -141,36 +117,57 @@ pub(super) fn measure(meta: &RecordingMeta, options: &InstallOptions) -> anyhow:
     let selected: Vec<_> = items.iter().map(|i| i.selected()).collect();
     let options = InstallOptions {
         contexts: 4,
-        empty_probes: false,
+        stores: Stores::Records,
         ..*options
     };
     let mut installed = install(pid, selected, &options, table)?;
-    leaf.time()?;
-    let probed = leaf.time()?;
-    let mut records = Vec::new();
-    let context = installed
-        .threads
-        .first()
-        .map_or(0, |(_, context)| *context as usize);
-    if let Some(ring) = installed.pool().ring(context) {
-        ring.drain(
-            &mut Default::default(),
-            Visit::Live,
-            usize::MAX,
-            &mut records,
-        );
+    let context = installed.threads.first().map_or(0, |(_, context)| *context);
+    let mut position = Position::default();
+    let mut measured = Vec::new();
+    for (which, id) in ids.into_iter().enumerate() {
+        let Some(id) = id else {
+            measured.push(None);
+            continue;
+        };
+        loops.time(which)?;
+        let probed = loops.time(which)?;
+        // The ring holds the last calls of this loop, and by now nothing else.
+        let mut records = Vec::new();
+        if let Some(ring) = installed.pool().ring(context as usize) {
+            ring.drain(&mut position, Visit::Live, usize::MAX, &mut records);
+        }
+        records.retain(|r| r.function() == id);
+        let bare = bare[which][1];
+        measured.push(Some(Measured {
+            bias: bias(&records, bare as u64 / 1000)?,
+            pair: probed.map(|ticks| ((ticks - bare).max(0) as u64 + 500) / 1000),
+        }));
     }
     installed.detach()?;
     // Our own child's stops are nobody's pause.
     attach::ledger::take(pid);
-    let pair = [0, 1, 2].map(|i| ((probed[i] - bare[1]).max(0) as u64 + 500) / 1000);
+    let of = |which: usize| measured.get(which).copied().flatten();
+    let leaf = of(0).context("the first loop")?;
+    let chain = of(1).unwrap_or(leaf);
+    // What a body waits for anyway hides a part of its probes.
+    let least = |leaf: [u64; 3], chain: [u64; 3]| [leaf[0].min(chain[0]), leaf[1], leaf[2]];
     Ok(ProbeCost {
-        bias_ticks: bias(&records, bare[1] as u64 / 1000)?,
-        pair_ticks: pair,
+        bias_ticks: least(leaf.bias, chain.bias),
+        pair_ticks: least(leaf.pair, chain.pair),
+        memory_bound: of(2).map(|miss| MemoryBoundCost {
+            bias_ticks: miss.bias[2],
+            pair_ticks: miss.pair[2],
+        }),
     })
 }
 
-/// What a call of the leaf reads between its own stamps, less what the call itself takes.
+#[derive(Clone, Copy)]
+struct Measured {
+    bias: [u64; 3],
+    pair: [u64; 3],
+}
+
+/// What a call reads between its own stamps, less what the call itself takes.
 fn bias(records: &[Record], bare_ticks: u64) -> anyhow::Result<[u64; 3]> {
     let mut read: Vec<u64> = records
         .windows(2)

@@ -14,7 +14,7 @@ use hopscope_probe::capture::parse::Selection;
 use hopscope_probe::capture::resolve::Policy;
 use hopscope_probe::counters::{Switches, clock_sync};
 use hopscope_probe::live::found;
-use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2, install};
+use hopscope_probe::live::install::{InstallOptions, Installed, Stores, host_has_bmi2, install};
 use hopscope_probe::live::table::PatchTable;
 use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan;
@@ -89,7 +89,7 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         contexts: args.threads,
         ring_records_log2: args.buffer,
         bmi2: host_has_bmi2(),
-        empty_probes: args.empty_probes,
+        stores: stores(args),
     };
     // A kernel that refuses is found out before any target is touched.
     let mut beside = Beside::prepare(args, &pids)?;
@@ -210,6 +210,14 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     match &mut command {
         Some(command) => exit_code_of(command),
         None => Ok(done),
+    }
+}
+
+fn stores(args: &RecordArgs) -> Stores {
+    match (args.empty_probes, args.stamp_probes) {
+        (true, _) => Stores::Nothing,
+        (_, true) => Stores::Stamps,
+        _ => Stores::Records,
     }
 }
 
@@ -389,7 +397,7 @@ pub fn meta(args: &RecordArgs, options: &InstallOptions) -> RecordingMeta {
         ring_records: 1 << options.ring_records_log2,
         ..crate::host::meta()
     };
-    if !args.no_calibration && !args.empty_probes {
+    if !args.no_calibration && options.stores == Stores::Records {
         match calibrate::measure(&meta, options) {
             Ok(cost) => meta.probe_cost = Some(cost),
             Err(e) => crate::status::say!(

@@ -271,11 +271,15 @@ pub(super) fn print(
     match meta.probe_cost {
         Some(cost) => text_line!(
             out,
-            "probe cost {} ticks a call ({}…{}), {} of them inside the measured time; tick = {:.3} ns",
+            "probe cost {} ticks a call ({}…{}) in a loop of calls, {} of them inside the measured time{}; tick = {:.3} ns",
             cost.pair_ticks[1],
             cost.pair_ticks[0],
             cost.pair_ticks[2],
             cost.bias_ticks[1],
+            cost.memory_bound.map_or_else(String::new, |most| format!(
+                "; up to {} where each call misses the caches",
+                most.pair_ticks
+            )),
             1e9 / meta.tsc_frequency.0 as f64
         )?,
         None => text_line!(out, "probe cost not measured: times are raw")?,

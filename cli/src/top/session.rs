@@ -13,7 +13,7 @@ use hopscope_analyze::{Correction, Index};
 use hopscope_event::{ProcessIx, RecordingMeta};
 use hopscope_probe::capture::parse::Selection;
 use hopscope_probe::counters::clock_sync;
-use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2};
+use hopscope_probe::live::install::{InstallOptions, Installed, Stores, host_has_bmi2};
 use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan::{Plan, basename};
 use hopscope_probe::recorder::{Ended, Limits, Outcome, Recorder, Target, ThreadNumbers};
@@ -96,7 +96,7 @@ fn begin(args: &TopArgs) -> anyhow::Result<Begun> {
         contexts: record.threads,
         ring_records_log2: record.buffer,
         bmi2: host_has_bmi2(),
-        empty_probes: false,
+        stores: Stores::Records,
     };
     let meta = meta(&record, &options);
     let mut installed = Vec::new();

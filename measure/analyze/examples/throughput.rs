@@ -84,10 +84,7 @@ fn measure(program: &str, records: &[Record]) {
         ("raw", None),
         (
             "corrected",
-            Some(ProbeCost {
-                bias_ticks: [20, 22, 25],
-                pair_ticks: [44, 46, 50],
-            }),
+            Some(ProbeCost::in_a_loop([20, 22, 25], [44, 46, 50])),
         ),
     ] {
         for group in [Group::Function, Group::Module] {

@@ -21,9 +21,12 @@ use hopscope_event::ProbeCost;
 pub struct Correction {
     bias: [i128; 3],
     pair: [i128; 3],
+    /// Of bias and pair; `None`: up to the measured time itself.
+    most: Option<(i128, i128)>,
 }
 
-/// Corrected ticks: with the median cost, and the range that the lowest and highest cost span.
+/// Corrected ticks: with the median cost, and the range that the lowest and highest cost span. No
+/// time takes less than nothing: `low` is below zero only where `median` is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Corrected {
     pub low: i128,
@@ -36,6 +39,11 @@ impl Correction {
         Correction {
             bias: cost.bias_ticks.map(i128::from),
             pair: cost.pair_ticks.map(i128::from),
+            most: cost.memory_bound.map(|most| {
+                let most = [most.bias_ticks, most.pair_ticks].map(i128::from);
+                let in_a_loop = [cost.bias_ticks[2], cost.pair_ticks[2]].map(i128::from);
+                (most[0].max(in_a_loop[0]), most[1].max(in_a_loop[1]))
+            }),
         }
     }
 
@@ -63,15 +71,17 @@ impl Correction {
     fn sum(&self, raw: i128, bias_times: i128, pairs: u128) -> Corrected {
         let at = |bias: i128, pair: i128| raw + bias_times * bias - pairs as i128 * pair;
         let [b_low, b, b_high] = self.bias;
-        let [p_low, p, p_high] = self.pair;
-        let (b_for_low, b_for_high) = match bias_times < 0 {
-            true => (b_high, b_low),
-            false => (b_low, b_high),
-        };
+        let [p_low, p, _] = self.pair;
+        let median = at(b, p);
+        let highest = if bias_times < 0 { b_low } else { b_high };
+        let low = self.most.map_or(i128::MIN, |(b_most, p_most)| {
+            let lowest = if bias_times < 0 { b_most } else { b_low };
+            at(lowest, p_most)
+        });
         Corrected {
-            low: at(b_for_low, p_high),
-            median: at(b, p),
-            high: at(b_for_high, p_low),
+            low: low.max(median.min(0)),
+            median,
+            high: at(highest, p_low),
         }
     }
 }
@@ -84,15 +94,13 @@ fn narrow(ticks: i128) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hopscope_event::MemoryBoundCost;
 
     /// A call of 1,000 ticks of own work and two callees of 100, the first with a callee of 10.
     #[test]
     fn undoes_what_probes_add() {
         let (b, p) = (20, 50);
-        let c = Correction::new(ProbeCost {
-            bias_ticks: [b; 3],
-            pair_ticks: [p; 3],
-        });
+        let c = Correction::new(ProbeCost::in_a_loop([b; 3], [p; 3]));
         let (b, p) = (b as i64, p as i64);
         let grandchild = 10 + b;
         let first = (100 + 10) + b + p;
@@ -105,31 +113,55 @@ mod tests {
         assert_eq!(c.own(second, 0), 100);
     }
 
+    const MISSING: MemoryBoundCost = MemoryBoundCost {
+        bias_ticks: 70,
+        pair_ticks: 200,
+    };
+
+    fn with_misses() -> Correction {
+        Correction::new(ProbeCost {
+            memory_bound: Some(MISSING),
+            ..ProbeCost::in_a_loop([10, 20, 40], [45, 50, 80])
+        })
+    }
+
     #[test]
     fn range_contains_the_median_whatever_the_sign_of_the_bias() {
-        let c = Correction::new(ProbeCost {
-            bias_ticks: [10, 20, 40],
-            pair_ticks: [45, 50, 80],
-        });
+        let c = with_misses();
         let leaf = c.own_sum(1_000, 10, 0);
-        assert_eq!((leaf.low, leaf.median, leaf.high), (600, 800, 900));
+        assert_eq!((leaf.low, leaf.median, leaf.high), (300, 800, 900));
         let caller = c.own_sum(10_000, 10, 30);
         assert_eq!(
             (caller.low, caller.median, caller.high),
             (
-                10_000 + 20 * 10 - 30 * 80,
+                10_000 + 20 * 10 - 30 * 200,
                 10_000 + 20 * 20 - 30 * 50,
                 10_000 + 20 * 40 - 30 * 45
             )
         );
     }
 
+    /// A lookup of 84 ticks among others: its stamps end their overlap, and it reads 500.
+    #[test]
+    fn no_range_is_tighter_than_what_a_stamp_may_wait_for() {
+        let true_ticks = 84;
+        let short = with_misses().inclusive_sum(500, 1, 3);
+        assert_eq!((short.low, short.high), (0, 500 - 10 - 3 * 45));
+        assert!((short.low..=short.high).contains(&true_ticks));
+        let long = with_misses().inclusive_sum(1_000_000, 1, 3);
+        assert_eq!(long.low, 1_000_000 - 70 - 3 * 200);
+    }
+
+    #[test]
+    fn where_nothing_was_measured_all_may_be_the_probes() {
+        let c = Correction::new(ProbeCost::in_a_loop([10, 20, 40], [45, 50, 80]));
+        let call = c.inclusive_sum(1_000_000, 1, 3);
+        assert_eq!((call.low, call.high), (0, 1_000_000 - 10 - 3 * 45));
+    }
+
     #[test]
     fn a_negative_result_stays_negative() {
-        let c = Correction::new(ProbeCost {
-            bias_ticks: [30; 3],
-            pair_ticks: [60; 3],
-        });
+        let c = Correction::new(ProbeCost::in_a_loop([30; 3], [60; 3]));
         assert_eq!(c.inclusive(10, 1), -80);
     }
 }

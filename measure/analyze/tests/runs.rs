@@ -30,10 +30,7 @@ fn built(world: &World, choice: RootChoice) -> (Vec<Run>, RunCounts) {
                 suggested_because: None,
             },
             window: Window::default(),
-            probe_cost: Some(ProbeCost {
-                bias_ticks: [1; 3],
-                pair_ticks: [3; 3],
-            }),
+            probe_cost: Some(ProbeCost::in_a_loop([1; 3], [3; 3])),
         },
     );
     let mut out = Vec::new();

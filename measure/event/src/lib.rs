@@ -7,6 +7,7 @@
 extern crate alloc;
 
 pub mod clock;
+pub mod cost;
 pub mod kept;
 pub mod layout;
 pub mod off_cpu;
@@ -19,13 +20,14 @@ pub mod text;
 pub mod value;
 
 pub use clock::{ClockSync, Ns, RawSync, Tsc, TscFrequency};
+pub use cost::{MemoryBoundCost, ProbeCost};
 pub use kept::{BeginsLate, EndsEarly, FlightEntry, ThinEntry, TriggerEntry};
 pub use off_cpu::{OffCpu, OffCpuEntry};
 pub use record::{FunctionId, Kind, Record};
 pub use stamp::{Stamp, StampCounts, StampFlags, StreamEntry, StreamIx};
 pub use table::{
-    CaptureEntry, CaptureMethod, CapturePlace, FunctionEntry, ModuleEntry, ProbeCost, ProcessEntry,
-    ProcessIx, RecordingMeta, Refusal, Summary, ThreadEntry, ThreadIx,
+    CaptureEntry, CaptureMethod, CapturePlace, FunctionEntry, ModuleEntry, ProcessEntry, ProcessIx,
+    RecordingMeta, Refusal, Summary, ThreadEntry, ThreadIx,
 };
 pub use text::Printable;
 pub use value::{Content, Value};

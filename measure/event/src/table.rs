@@ -1,6 +1,6 @@
 //! The tables that give records a meaning. In a trace file they are JSON, so that a stranger can
 //! read them with nothing but a text viewer.
-use crate::{ClockSync, FunctionId, TscFrequency};
+use crate::{ClockSync, FunctionId, ProbeCost, TscFrequency};
 use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
@@ -34,15 +34,6 @@ pub struct RecordingMeta {
     /// Records per thread ring.
     pub ring_records: u64,
     pub probe_cost: Option<ProbeCost>,
-}
-
-/// What a probe pair costs on this machine, measured at the start of the recording, in ticks.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct ProbeCost {
-    /// What an empty body reads between its own entry and exit stamp (lowest, median, highest).
-    pub bias_ticks: [u64; 3],
-    /// What one measured call adds to whoever calls it (lowest, median, highest).
-    pub pair_ticks: [u64; 3],
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

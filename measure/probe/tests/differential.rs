@@ -2,7 +2,7 @@
 //! the original but for the fields that depend on where it lies.
 use hopscope_event::FunctionId;
 use hopscope_probe::codegen::asm::{Asm, Zone};
-use hopscope_probe::codegen::probe::{Live, ProbeConfig};
+use hopscope_probe::codegen::probe::{Live, ProbeConfig, Stores};
 use hopscope_probe::codegen::slow::Slow;
 use hopscope_probe::locate::Image;
 use hopscope_probe::relocate::copy::{Copied, Copier};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 const CONFIG: ProbeConfig = ProbeConfig {
     ring_records_log2: 16,
     bmi2: true,
-    empty: false,
+    stores: Stores::Records,
 };
 const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
 /// Whether such a refusal says that the body cannot be moved (and not that it should not be).

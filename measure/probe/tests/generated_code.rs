@@ -1,14 +1,14 @@
 //! The generated machine code, as a disassembler sees it: any change shows here and is read.
 use hopscope_event::record::{FunctionId, Kind};
 use hopscope_probe::codegen::asm::{Asm, Zone};
-use hopscope_probe::codegen::probe::{Live, ProbeConfig, Site, probe};
+use hopscope_probe::codegen::probe::{Live, ProbeConfig, Site, Stores, probe};
 use hopscope_probe::codegen::slow::{Slow, SlowConfig, claim};
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Instruction};
 
 const CONFIG: ProbeConfig = ProbeConfig {
     ring_records_log2: 16,
     bmi2: true,
-    empty: false,
+    stores: Stores::Records,
 };
 
 fn disassemble(bytes: &[u8]) -> String {

@@ -49,8 +49,17 @@ fn cost_text(cost: ProbeCost, scale: &Scale) -> String {
         let text = |ticks| scale.text(i128::from(ticks));
         format!("{} ({}..{})", text(median), text(low), text(high))
     };
+    let in_place = match cost.memory_bound {
+        Some(most) => format!(
+            "up to {} and {} where its stamps end the overlap of cache misses; ranges take that in",
+            scale.text(i128::from(most.bias_ticks)),
+            scale.text(i128::from(most.pair_ticks))
+        ),
+        None => "not measured, so that ranges begin at 0".to_owned(),
+    };
     format!(
-        "a call reads {} too long and costs its caller {}; taken out where it says corrected",
+        "in a loop of calls a call reads {} too long and costs its caller {}: taken out where it says corrected\n           \
+         in place {in_place}",
         range(cost.bias_ticks),
         range(cost.pair_ticks)
     )

@@ -432,7 +432,7 @@ fn corrected_sums_are_those_of_the_definition() {
     assert_eq!(acl_input.outer_ticks, 190_000);
     let total = acl_input.corrected_total(&correction);
     assert_eq!(total.median, 190_000 - 100 * 22 - 100 * 46);
-    assert_eq!(total.low, 190_000 - 100 * 25 - 100 * 60);
+    assert_eq!(total.low, 190_000 - 100 * 40 - 100 * 90);
     assert_eq!(total.high, 190_000 - 100 * 20 - 100 * 44);
     // The leaf takes 300 + 10·round; own = raw − leaf, and own bias and n·bias cancel out.
     let leaf: i128 = (0..100).map(|round| 300 + 10 * round).sum();

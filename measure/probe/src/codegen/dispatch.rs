@@ -6,7 +6,7 @@
 //! steps over the red zone at once. The site uses `call`, so call and `ret` stay paired and the
 //! return predictor stays in step; the price is one mispredicted return per indirect jump.
 use super::asm::{Asm, Label, Zone};
-use super::probe::{self, LEA_RSP_DOWN, Live, ProbeConfig};
+use super::probe::{self, LEA_RSP_DOWN, Live, ProbeConfig, Stores};
 use super::slow::Slow;
 use hopscope_event::record::{FunctionId, Kind};
 
@@ -81,8 +81,13 @@ pub fn dispatcher(
         }
         load_target(asm, pushed);
         asm.bytes(z, &[0x48, 0x89, 0x44, 0x24, pushed as u8]);
-        if !config.empty {
-            probe::record(asm, z, config, slow, function, kind, depth(pushed));
+        match config.stores {
+            Stores::Records => {
+                probe::record(asm, z, config, slow, function, kind, depth(pushed));
+            }
+            // What is live here was saved.
+            Stores::Stamps => asm.bytes(z, probe::RDTSC),
+            Stores::Nothing => {}
         }
         if kind == Kind::TailExit {
             asm.rel32(z, &[0xe9], go, &[]);

@@ -15,9 +15,18 @@ pub struct ProbeConfig {
     pub ring_records_log2: u32,
     /// `rorx` may be used (BMI2).
     pub bmi2: bool,
-    /// Save and restore as a probe does, but look nothing up and store nothing: what the
-    /// instrumentation costs by itself.
-    pub empty: bool,
+    pub stores: Stores,
+}
+
+/// What a probe leaves in its ring; all but records are for benches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stores {
+    #[default]
+    Records,
+    /// Reads the clock and drops it: the least that a pair of stamps costs in this place.
+    Stamps,
+    /// Saves and restores as a probe does, looks nothing up: the instrumentation by itself.
+    Nothing,
 }
 
 /// Registers a probe has to put back.
@@ -190,11 +199,14 @@ pub struct Site {
 
 /// A whole inline probe: save, record, restore.
 pub fn probe(asm: &mut Asm, zone: Zone, config: &ProbeConfig, slow: Slow, site: Site) {
+    if config.stores == Stores::Stamps {
+        return stamp(asm, zone, site);
+    }
     if site.red_zone {
         asm.bytes(zone, LEA_RSP_DOWN);
     }
     let pushed = save(asm, zone, site.live);
-    if !config.empty {
+    if config.stores == Stores::Records {
         let depth = pushed + if site.red_zone { 128 } else { 0 };
         record(asm, zone, config, slow, site.function, site.kind, depth);
     }
@@ -204,6 +216,25 @@ pub fn probe(asm: &mut Asm, zone: Zone, config: &ProbeConfig, slow: Slow, site: 
     }
 }
 
+/// Only `rdtsc`, which leaves rcx and the flags alone.
+fn stamp(asm: &mut Asm, zone: Zone, site: Site) {
+    let live = Live {
+        rcx: false,
+        flags: false,
+        ..site.live
+    };
+    if site.red_zone {
+        asm.bytes(zone, LEA_RSP_DOWN);
+    }
+    save(asm, zone, live);
+    asm.bytes(zone, RDTSC);
+    restore(asm, zone, live);
+    if site.red_zone {
+        asm.bytes(zone, LEA_RSP_UP);
+    }
+}
+
+pub const RDTSC: &[u8] = &[0x0f, 0x31];
 /// lea rsp, [rsp - 128]: leaves the flags alone
 pub const LEA_RSP_DOWN: &[u8] = &[0x48, 0x8d, 0x64, 0x24, 0x80];
 /// lea rsp, [rsp + 128]

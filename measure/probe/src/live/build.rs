@@ -275,6 +275,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codegen::probe::Stores;
     use hopscope_event::layout::Context;
 
     const HERE: u64 = 0x5555_0000_0000;
@@ -311,7 +312,7 @@ mod tests {
         let config = ProbeConfig {
             ring_records_log2: 16,
             bmi2: true,
-            empty: false,
+            stores: Stores::Records,
         };
         let slow = SlowConfig {
             contexts_at: HERE,

@@ -17,6 +17,7 @@ use crate::attach::ledger::{self, Ledger};
 use crate::attach::memory::TargetMemory;
 use crate::attach::{self, fault, proc};
 use crate::codegen::probe::ProbeConfig;
+pub use crate::codegen::probe::Stores;
 use crate::codegen::slow::SlowConfig;
 use crate::memory::SharedWords;
 use crate::relocate::Refusal;
@@ -36,7 +37,7 @@ pub struct InstallOptions {
     pub contexts: u32,
     pub ring_records_log2: u32,
     pub bmi2: bool,
-    pub empty_probes: bool,
+    pub stores: Stores,
 }
 
 /// A target that is being measured.
@@ -136,7 +137,7 @@ fn attempt(
     let config = ProbeConfig {
         ring_records_log2: options.ring_records_log2,
         bmi2: options.bmi2,
-        empty: options.empty_probes,
+        stores: options.stores,
     };
     let json_bytes = table.to_bytes(State::Prepared).len() + 200 * selected.len();
     let sizes = Sizes {

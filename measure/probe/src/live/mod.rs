@@ -11,7 +11,7 @@ pub mod install;
 pub mod leftover;
 mod mapping;
 pub(crate) mod maps;
-mod memory_limit;
+pub mod memory_limit;
 mod own_stack;
 mod pages;
 mod patch;

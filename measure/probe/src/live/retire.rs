@@ -271,7 +271,7 @@ fn backing(pid: i32, arena: Arena, area: Area) -> Result<(File, u64), LiveError>
 mod tests {
     use super::*;
     use crate::codegen::asm::{Asm, Zone};
-    use crate::codegen::probe::{Live, ProbeConfig, Site, probe};
+    use crate::codegen::probe::{Live, ProbeConfig, Site, Stores, probe};
     use crate::codegen::slow::Slow;
     use hopscope_event::record::{FunctionId, Kind};
 
@@ -285,7 +285,7 @@ mod tests {
         let config = ProbeConfig {
             ring_records_log2: 12,
             bmi2: true,
-            empty: false,
+            stores: Stores::Records,
         };
         let site = Site {
             function: FunctionId(1),

@@ -10,7 +10,7 @@ use crate::capture::Capture;
 use crate::codegen::asm::{Asm, Label, Zone};
 use crate::codegen::capture::{self, Captured};
 use crate::codegen::dispatch::{self, Translated};
-use crate::codegen::probe::{self, Live, ProbeConfig, Site};
+use crate::codegen::probe::{self, Live, ProbeConfig, Site, Stores};
 use crate::codegen::slow::Slow;
 use hopscope_event::CapturePlace;
 use hopscope_event::record::{FunctionId, Kind};
@@ -37,7 +37,7 @@ impl Captures {
     fn sorted(all: &[Capture], config: &ProbeConfig) -> Captures {
         let mut sorted = Captures::default();
         // Probes that store nothing take nothing along.
-        for capture in all.iter().filter(|_| !config.empty) {
+        for capture in all.iter().filter(|_| config.stores == Stores::Records) {
             match capture.entry.at {
                 CapturePlace::Entry => sorted.entry.push(capture.clone()),
                 CapturePlace::Body => sorted.body.push(capture.clone()),

@@ -5,7 +5,7 @@ use hopscope_event::clock::{ClockSync, Tsc, TscFrequency};
 use hopscope_event::record::STRIDE;
 use hopscope_event::table::{ProcessEntry, RecordingMeta};
 use hopscope_probe::live::LiveError;
-use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2, install};
+use hopscope_probe::live::install::{InstallOptions, Installed, Stores, host_has_bmi2, install};
 use hopscope_probe::live::table::PatchTable;
 use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan::{Item, Plan};
@@ -31,7 +31,7 @@ pub fn attach(
         contexts: 2,
         ring_records_log2,
         bmi2: host_has_bmi2(),
-        empty_probes: false,
+        stores: Stores::Records,
     };
     attach_with(target, plan, items, &options)
 }

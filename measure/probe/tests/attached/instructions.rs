@@ -4,7 +4,7 @@ use super::attaching::{attach_with, choose};
 use super::target::{Target, compile};
 use hopscope_event::record::Record;
 use hopscope_event::ring::Visit;
-use hopscope_probe::live::install::InstallOptions;
+use hopscope_probe::live::install::{InstallOptions, Stores};
 use hopscope_probe::plan::Item;
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
@@ -20,7 +20,7 @@ const RECORD: InstallOptions = InstallOptions {
     ring_records_log2: 12,
     // What any machine can execute: `mov` and `shr` where `rorx` is one instruction.
     bmi2: false,
-    empty_probes: false,
+    stores: Stores::Records,
 };
 
 /// A thread that executes one instruction at a time.
@@ -147,11 +147,23 @@ fn record_pairs_with_bmi2() {
 #[test]
 fn empty_pairs() {
     let options = InstallOptions {
-        empty_probes: true,
+        stores: Stores::Nothing,
         ..RECORD
     };
     let done = counted("present", Some(options));
     assert_eq!(done.instructions, [each_call([12, 4], 12); CALLS]);
+    assert_eq!(done.records, 0);
+}
+
+#[test]
+fn stamps_only() {
+    let options = InstallOptions {
+        stores: Stores::Stamps,
+        ..RECORD
+    };
+    let done = counted("present", Some(options));
+    // rdtsc between the pushes and pops of what it overwrites and is in use.
+    assert_eq!(done.instructions, [each_call([5, 3], 5); CALLS]);
     assert_eq!(done.records, 0);
 }
 

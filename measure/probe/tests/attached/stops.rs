@@ -2,7 +2,7 @@
 use super::attaching::{attach_with, choose};
 use super::target::{Target, compile};
 use hopscope_probe::attach::ledger::{self, Ledger};
-use hopscope_probe::live::install::{InstallOptions, host_has_bmi2};
+use hopscope_probe::live::install::{InstallOptions, Stores, host_has_bmi2};
 use hopscope_probe::live::remove::{self, Reaped};
 
 /// Attaches to a process with so many threads beside its main one, and detaches.
@@ -14,7 +14,7 @@ fn stops_of(threads: usize) -> (i32, Ledger, Ledger) {
         contexts: threads as u32,
         ring_records_log2: 8,
         bmi2: host_has_bmi2(),
-        empty_probes: false,
+        stores: Stores::Records,
     };
     let installed = attach_with(&target, &plan, &items, &options).unwrap();
     // One ring less than threads: the last has none.

@@ -3,7 +3,9 @@ use hopscope_analyze::{Analysis, Batch, Group, Index, OffCpuTimes, Options, Outc
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{CaptureEntry, ClockSync, OffCpu, OffCpuEntry, ThinEntry};
 use hopscope_event::{FlightEntry, TriggerEntry, Tsc, TscFrequency};
-use hopscope_event::{FunctionEntry, FunctionId, Kind, ProbeCost, ProcessEntry, ProcessIx};
+use hopscope_event::{
+    FunctionEntry, FunctionId, Kind, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx,
+};
 use hopscope_event::{Record, RecordingMeta, Refusal, Summary, ThreadEntry, ThreadIx};
 use hopscope_report::{Recording, Streams};
 
@@ -107,8 +109,11 @@ impl Sample {
                 stride: 16,
                 ring_records: 1 << 16,
                 probe_cost: Some(ProbeCost {
-                    bias_ticks: [20, 22, 25],
-                    pair_ticks: [44, 46, 60],
+                    memory_bound: Some(MemoryBoundCost {
+                        bias_ticks: 40,
+                        pair_ticks: 90,
+                    }),
+                    ..ProbeCost::in_a_loop([20, 22, 25], [44, 46, 60])
                 }),
             },
             processes: vec![ProcessEntry {

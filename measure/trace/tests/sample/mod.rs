@@ -31,10 +31,7 @@ pub fn meta() -> RecordingMeta {
         start: sync(100),
         stride: 16,
         ring_records: 4096,
-        probe_cost: Some(ProbeCost {
-            bias_ticks: [26, 27, 28],
-            pair_ticks: [45, 46, 50],
-        }),
+        probe_cost: Some(ProbeCost::in_a_loop([26, 27, 28], [45, 46, 50])),
     }
 }
 
