@@ -27,6 +27,7 @@ const PLANT: Plant = Plant {
     denied: None,
     above: "1ms",
     interrupted: false,
+    commanded: false,
 };
 
 pub(super) fn register(suite: &mut Suite) {

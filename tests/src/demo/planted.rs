@@ -1,10 +1,11 @@
 //! The firewall with something wrong with it.
 use super::number;
 use super::scene::{Cables, Recorded, Scene};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use hopscope_tests::compile_c;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What is wrong, and with which packets.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +23,12 @@ pub(super) struct Plant {
     pub above: &'static str,
     /// Another process on the firewall's processor.
     pub interrupted: bool,
+    /// Commands now and then, each of which walks a table in the packets' thread.
+    pub commanded: bool,
 }
+
+/// Some milliseconds in a cache.
+const TABLE_ENTRIES: &str = "262144";
 
 fn rules(directory: &Path, plant: &Plant) -> Result<PathBuf> {
     let mut text = String::new();
@@ -86,13 +92,23 @@ pub(super) fn record(
         command.arg(program).arg(&seed);
         meanwhile = Some(command);
     }
+    let mut options = plant.fault.to_vec();
+    let socket = cables.directory.join("control");
+    if plant.commanded {
+        let program = compile_c(&["commander.c"], &["-O2"])?;
+        let mut command = Command::new(program);
+        command.arg(&socket).arg(&seed);
+        meanwhile = Some(command);
+        let path = socket.to_str().context("a path in UTF-8")?;
+        options.extend(["--control", path, "--control-entries", TABLE_ENTRIES]);
+    }
     let scene = Scene {
         rules: &rules(&cables.directory, plant)?,
         firewall: match plant.fault.contains(&"--poll") {
             true => cables.soon_on(1),
             false => cables.first_on(1, "10"),
         },
-        options: plant.fault,
+        options: &options,
         record: &functions
             .chain(["--no-calibration", "--buffer", "32M"])
             .collect::<Vec<_>>(),

@@ -24,6 +24,7 @@ pub(super) const NEEDS: &[Requirement] = &[
 const FUNCTIONS: &[&str] = &[
     "pipeline_run(frame->received)",
     "hopscope-demo!*put",
+    "hopscope-demo!control_show_sessions",
     "acl.so!*",
     "l2.so!*",
     "feature.so!*",
@@ -37,10 +38,11 @@ const PLAIN: Plant = Plant {
     denied: None,
     above: "1ms",
     interrupted: false,
+    commanded: false,
 };
 
 /// With the cause that is to come first, and the function that it is to name.
-const PLANTS: [(Plant, &str, Option<&str>); 6] = [
+const PLANTS: [(Plant, &str, Option<&str>); 7] = [
     (
         Plant {
             name: "slow packet",
@@ -123,6 +125,15 @@ const PLANTS: [(Plant, &str, Option<&str>); 6] = [
         },
         "cache_hostile",
         None,
+    ),
+    (
+        Plant {
+            name: "rare command",
+            commanded: true,
+            ..PLAIN
+        },
+        "rare_function",
+        Some("control_show_sessions"),
     ),
 ];
 
@@ -252,6 +263,7 @@ fn control() -> Result<()> {
             "burst",
             "big_batch",
             "cache_hostile",
+            "rare_function",
         ];
         if rows.iter().any(|r| never.iter().any(|n| r["cause"] == *n)) {
             wrong.push(format!("seed {seed}: {}", rows_text(&rows)));
