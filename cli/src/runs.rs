@@ -1,7 +1,7 @@
 //! Runs of a recording, for every subcommand that looks at passes of the data path.
 use crate::report::{batch_capture, is_packet_number};
 use anyhow::{Context, bail};
-use hopscope_analyze::{InOrder, Index, OffCpuTimes, Root, RootChoice, RootError, RootSearch, Run};
+use hopscope_analyze::{Batch, Index, OffCpuTimes, Root, RootChoice, RootError, RootSearch, Run};
 use hopscope_analyze::{RunOptions, Runs, Window};
 use hopscope_event::{CaptureEntry, FunctionEntry, FunctionId, ThreadIx};
 use hopscope_trace::{OwnedBatch, Tables, TraceReader};
@@ -19,24 +19,14 @@ pub struct RunSource<'a> {
     pub root: Option<&'a str>,
 }
 
-/// Calls' records, such that those of stacks which several threads run on come in the order of their time.
-pub fn in_order(
-    reader: &TraceReader,
-) -> impl Iterator<Item = anyhow::Result<hopscope_analyze::OwnedBatch>> {
-    let tables = reader.tables();
-    let index = Index::new(&[], &tables.threads);
-    let batches = reader.batches().map(|next| {
-        let owned: OwnedBatch = next.context("reading the recording")?;
-        Ok(hopscope_analyze::OwnedBatch {
-            thread: owned.thread,
-            first_index: owned.first_index,
-            lost: owned.lost_before,
-            torn: owned.torn_before,
-            records: owned.records,
-            settled: None,
-        })
-    });
-    InOrder::new(batches, &index, tables.threads.iter().map(|t| t.ix))
+pub fn batch(batch: &OwnedBatch) -> Batch<'_> {
+    Batch {
+        thread: batch.thread,
+        first_index: batch.first_index,
+        lost: batch.lost_before,
+        torn: batch.torn_before,
+        records: &batch.records,
+    }
 }
 
 /// When threads did not run; empty when context switches were not recorded.
@@ -71,7 +61,7 @@ impl RunSource<'_> {
         let mut runs = Runs::new(Index::new(&tables.functions, &tables.threads), options);
         runs.off_cpu(off_cpu(self.reader)?);
         for next in self.batches() {
-            runs.feed_in_order(&next?);
+            runs.feed(&batch(&next?));
             while let Some(run) = runs.ready() {
                 take(run, &mut runs)?;
             }
@@ -84,11 +74,13 @@ impl RunSource<'_> {
         Ok(runs)
     }
 
-    fn batches(&self) -> impl Iterator<Item = anyhow::Result<hopscope_analyze::OwnedBatch>> {
-        in_order(self.reader).filter(|b| match (b, self.threads) {
+    fn batches(&self) -> impl Iterator<Item = anyhow::Result<OwnedBatch>> {
+        let looked_at = |b: &Result<OwnedBatch, _>| match (b, self.threads) {
             (Ok(b), Some(threads)) => threads.contains(&b.thread),
             _ => true,
-        })
+        };
+        let batches = self.reader.batches().filter(looked_at);
+        batches.map(|b| b.context("reading the recording"))
     }
 
     fn root(&self) -> anyhow::Result<Root> {
@@ -123,7 +115,7 @@ impl RunSource<'_> {
         let mut search =
             RootSearch::new(index, self.window).packets_in(packets_in(&tables.captures));
         for next in self.batches() {
-            if !search.feed(&next?.batch()) {
+            if !search.feed(&batch(&next?)) {
                 break;
             }
         }

@@ -7,11 +7,11 @@ use super::{ReportArgs, packets};
 use crate::output::{self, OWNER_ONLY};
 use crate::slice::Opened;
 use anyhow::{Context, bail};
-use hopscope_analyze::{Analysis, Calls, Group, Index, Options, Outcome, OwnedBatch, Root, Window};
+use hopscope_analyze::{Analysis, Batch, Calls, Group, Index, Options, Outcome, Root, Window};
 use hopscope_event::{Stamp, StampFlags, StreamIx, ThreadIx, Tsc};
 use hopscope_report::{Budget, Detail, LateReport, Names, Overview, Page, Recording, Scale};
 use hopscope_report::{Streams, TimeUnit, Windows, write_html};
-use hopscope_trace::TraceReader;
+use hopscope_trace::{OwnedBatch, TraceReader};
 use joined::Handled;
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
@@ -56,15 +56,22 @@ impl Source<'_> {
         self.reader.heads().any(|head| head.records > 0)
     }
 
-    fn batches(&self, mut each: impl FnMut(&OwnedBatch)) -> anyhow::Result<()> {
-        for batch in crate::runs::in_order(self.reader) {
-            let batch = batch.with_context(|| format!("reading {}", self.args.file.display()))?;
+    fn batches(&self, mut each: impl FnMut(&Batch<'_>)) -> anyhow::Result<()> {
+        for batch in self.reader.batches() {
+            let batch: OwnedBatch =
+                batch.with_context(|| format!("reading {}", self.args.file.display()))?;
             if self
                 .threads
                 .as_ref()
                 .is_none_or(|t| t.contains(&batch.thread))
             {
-                each(&batch);
+                each(&Batch {
+                    thread: batch.thread,
+                    first_index: batch.first_index,
+                    lost: batch.lost_before,
+                    torn: batch.torn_before,
+                    records: &batch.records,
+                });
             }
         }
         Ok(())
@@ -186,9 +193,9 @@ fn whole(
     let mut modules = Analysis::new(source.index.clone(), options(Group::Module));
     let mut calls = Calls::new(source.index.clone());
     source.batches(|batch| {
-        functions.feed_in_order(batch);
-        modules.feed_in_order(batch);
-        calls.feed_in_order(batch, &mut |call| {
+        functions.feed(batch);
+        modules.feed(batch);
+        calls.feed(batch, &mut |call| {
             if source.window.contains(call.entry.0) {
                 overview.call(&call);
             }
@@ -207,7 +214,7 @@ fn closely(
     let mut detail = Detail::new(windows);
     let mut calls = Calls::new(source.index.clone());
     source.batches(|batch| {
-        calls.feed_in_order(batch, &mut |call| {
+        calls.feed(batch, &mut |call| {
             if source.window.contains(call.entry.0) {
                 detail.call(&call);
             }

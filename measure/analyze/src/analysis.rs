@@ -1,15 +1,13 @@
 //! Bounded aggregates over all threads of a recording.
 use crate::balance::{Balance, Fate, Oddities, Orphan};
-use crate::moves::{Host, Moves};
 use crate::pair::{Call, Enter, Gap, Mark, Pairer, Sink};
 use crate::stats::{Inclusive, Stats};
 use crate::tree::Tree;
-use crate::{Correction, Index, OwnedBatch, Window};
+use crate::{Correction, Index, Window};
 use crate::{OffCpuIndex, OffCpuShare, OffCpuTimes};
 use hopscope_event::table::ModuleIx;
 use hopscope_event::{FunctionId, ProbeCost, ProcessIx, Record, ThreadIx, Tsc};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 /// Rows apart for each thread or process; what is beyond has one row for each function, of all threads.
 /// A row's distributions take tens of kilobytes.
@@ -69,21 +67,6 @@ pub struct Analysis {
     threads: HashMap<ThreadIx, Thread>,
     lost_at_once_max: u64,
     aggregate: Aggregate,
-    moves: Moves,
-}
-
-struct Threads<'a> {
-    threads: &'a mut HashMap<ThreadIx, Thread>,
-    aggregate: &'a mut Aggregate,
-}
-
-impl Host for Threads<'_> {
-    fn act(&mut self, thread: ThreadIx, act: &mut dyn FnMut(&mut Pairer, &mut dyn Sink)) {
-        if let Some(of) = self.threads.get_mut(&thread) {
-            self.aggregate.turn_to(thread);
-            act(&mut of.pairer, self.aggregate);
-        }
-    }
 }
 
 #[derive(Debug, Default)]
@@ -139,7 +122,7 @@ pub struct Batch<'a> {
 struct Aggregate {
     options: Options,
     correction: Option<Correction>,
-    index: Arc<Index>,
+    index: Index,
     tree: Tree,
     rows: Vec<Row>,
     row_of: HashMap<Key, u32>,
@@ -162,12 +145,11 @@ impl Analysis {
         Analysis {
             threads: HashMap::new(),
             lost_at_once_max: 0,
-            moves: Moves::default(),
             aggregate: Aggregate {
                 options,
                 correction: options.probe_cost.map(Correction::new),
                 current: vec![u32::MAX; index.functions()],
-                index: Arc::new(index),
+                index,
                 tree: Tree::dropping(),
                 rows: Vec::new(),
                 row_of: HashMap::new(),
@@ -187,12 +169,6 @@ impl Analysis {
         self.aggregate.off_cpu = times;
     }
 
-    /// The same for batches of [`crate::InOrder`], where stacks may move between threads.
-    pub fn feed_in_order(&mut self, batch: &OwnedBatch) {
-        self.moves.told(batch);
-        self.feed(&batch.batch());
-    }
-
     /// Takes the next records of a thread.
     pub fn feed(&mut self, batch: &Batch<'_>) {
         let thread = self.threads.entry(batch.thread).or_default();
@@ -200,26 +176,8 @@ impl Analysis {
         self.lost_at_once_max = self.lost_at_once_max.max(batch.lost);
         let gap = thread.continues(batch);
         thread.pairer.gap(gap, &mut self.aggregate);
-        if self.moves.thread(&self.aggregate.index, batch.thread) {
-            thread.pairer.share_stacks();
-        }
-        let index = self.aggregate.index.clone();
-        let first = batch.records.first().map(|r| r.tsc);
-        let mut host = Threads {
-            threads: &mut self.threads,
-            aggregate: &mut self.aggregate,
-        };
-        self.moves.gap(&mut host, &index, batch.thread, gap, first);
-        let mut records = batch.records;
-        while let Some(thread) = host.threads.get_mut(&batch.thread) {
-            host.aggregate.turn_to(batch.thread);
-            let Some((at, fed)) = thread.pairer.feed_some(records, host.aggregate) else {
-                break;
-            };
-            let record = records[at];
-            self.moves
-                .settle(&mut host, &index, batch.thread, record, fed);
-            records = &records[at + 1..];
+        for record in batch.records {
+            thread.pairer.feed(*record, &mut self.aggregate);
         }
     }
 
@@ -322,19 +280,6 @@ impl Aggregate {
         Some(index.within(Tsc(start), Tsc(end)))
     }
 
-    /// A call that began on another thread counts there.
-    #[cold]
-    fn at_home(&mut self, mark: Mark, act: impl FnOnce(&mut Aggregate, Mark)) {
-        let here = self.thread;
-        if let Some(home) = mark.home {
-            self.turn_to(home.thread());
-        }
-        act(self, Mark { home: None, ..mark });
-        if let Some(here) = here {
-            self.turn_to(here);
-        }
-    }
-
     fn in_window(&self, tsc: u64) -> bool {
         self.options.window.contains(tsc)
     }
@@ -355,9 +300,6 @@ impl Sink for Aggregate {
     }
 
     fn call(&mut self, call: &Call) {
-        if call.mark.home.is_some() {
-            return self.at_home(call.mark, |home, mark| home.call(&Call { mark, ..*call }));
-        }
         self.tree.left(call.mark);
         if !self.in_window(call.entry) {
             return;
@@ -386,9 +328,6 @@ impl Sink for Aggregate {
     }
 
     fn fate(&mut self, function: FunctionId, mark: Mark, entry: u64, fate: Fate) {
-        if mark.home.is_some() {
-            return self.at_home(mark, |home, mark| home.fate(function, mark, entry, fate));
-        }
         self.tree.left(mark);
         if self.in_window(entry) {
             self.count(function, |b| b.add_fate(fate));

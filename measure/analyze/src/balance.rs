@@ -90,8 +90,6 @@ pub struct Oddities {
     pub negative: u64,
     /// Calls that were taken for unwound until their exit came: stacks lying close together.
     pub revived: u64,
-    /// Calls that ended on, or had moved to, another thread than they began on, with their stack (coroutines).
-    pub moved: u64,
     /// Waiting stacks given up because a thread had too many of them.
     pub stacks_given_up: u64,
     /// Gaps: batches that came after lost or torn records.
@@ -123,7 +121,6 @@ impl AddAssign for Oddities {
         self.inversions += o.inversions;
         self.negative += o.negative;
         self.revived += o.revived;
-        self.moved += o.moved;
         self.stacks_given_up += o.stacks_given_up;
         self.gaps += o.gaps;
         self.lost += o.lost;

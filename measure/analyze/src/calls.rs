@@ -1,17 +1,14 @@
 //! Every paired call with its place, for pictures. Nothing is kept of it here.
 use crate::analysis::Thread;
 use crate::balance::{Fate, Orphan};
-use crate::moves::{Host, Moves};
-use crate::pair::{Call, Enter, Mark, Pairer, Sink};
-use crate::sink::Home;
-use crate::{Batch, Index, OwnedBatch};
+use crate::pair::{Call, Enter, Mark, Sink};
+use crate::{Batch, Index};
 use hopscope_event::{FunctionId, ThreadIx, Tsc};
 use std::collections::HashMap;
 
 /// A call whose entry and exit were paired, and how deep it lay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlacedCall {
-    /// On which it began.
     pub thread: ThreadIx,
     pub function: FunctionId,
     /// Measured calls of the same stack that were open when it began.
@@ -33,7 +30,6 @@ pub struct PlacedCall {
 pub struct Calls {
     index: Index,
     threads: HashMap<ThreadIx, Thread>,
-    moves: Moves,
 }
 
 impl Calls {
@@ -41,14 +37,7 @@ impl Calls {
         Calls {
             index,
             threads: HashMap::new(),
-            moves: Moves::default(),
         }
-    }
-
-    /// The same for batches of [`crate::InOrder`], where stacks may move between threads.
-    pub fn feed_in_order(&mut self, batch: &OwnedBatch, each: &mut dyn FnMut(PlacedCall)) {
-        self.moves.told(batch);
-        self.feed(&batch.batch(), each);
     }
 
     pub fn feed(&mut self, batch: &Batch<'_>, each: &mut dyn FnMut(PlacedCall)) {
@@ -60,40 +49,8 @@ impl Calls {
         };
         let gap = thread.continues(batch);
         thread.pairer.gap(gap, &mut sink);
-        if self.moves.thread(&self.index, batch.thread) {
-            thread.pairer.share_stacks();
-        }
-        let first = batch.records.first().map(|r| r.tsc);
-        let mut host = Threads {
-            threads: &mut self.threads,
-            sink,
-        };
-        self.moves
-            .gap(&mut host, &self.index, batch.thread, gap, first);
-        let mut records = batch.records;
-        while let Some(thread) = host.threads.get_mut(&batch.thread) {
-            host.sink.thread = batch.thread;
-            let Some((at, fed)) = thread.pairer.feed_some(records, &mut host.sink) else {
-                break;
-            };
-            let record = records[at];
-            self.moves
-                .settle(&mut host, &self.index, batch.thread, record, fed);
-            records = &records[at + 1..];
-        }
-    }
-}
-
-struct Threads<'a> {
-    threads: &'a mut HashMap<ThreadIx, Thread>,
-    sink: Placing<'a>,
-}
-
-impl Host for Threads<'_> {
-    fn act(&mut self, thread: ThreadIx, act: &mut dyn FnMut(&mut Pairer, &mut dyn Sink)) {
-        if let Some(of) = self.threads.get_mut(&thread) {
-            self.sink.thread = thread;
-            act(&mut of.pairer, &mut self.sink);
+        for record in batch.records {
+            thread.pairer.feed(*record, &mut sink);
         }
     }
 }
@@ -114,7 +71,7 @@ impl Sink for Placing<'_> {
 
     fn call(&mut self, call: &Call) {
         (self.each)(PlacedCall {
-            thread: call.mark.home.map_or(self.thread, Home::thread),
+            thread: self.thread,
             function: call.function,
             depth: call.mark.node,
             entry: Tsc(call.entry),

@@ -64,10 +64,6 @@ impl Limbo {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.kept.is_empty()
-    }
-
     /// Whether a frame entered at this stamp is newer than all in here.
     #[inline]
     pub(crate) fn is_older_than(&self, entry: u64) -> bool {
@@ -93,33 +89,6 @@ impl Limbo {
     fn latest(&self, is_it: impl Fn(&Kept) -> bool) -> Option<(u64, usize)> {
         let kept = self.kept.iter().enumerate().filter(|(_, k)| is_it(k));
         kept.map(|(i, k)| (k.frame.entry, i)).max()
-    }
-
-    /// Gives out frames that lie at `rsp` or up to `reach` deeper, and were entered before `tsc`: another
-    /// thread uses their memory.
-    pub(crate) fn give_up(
-        &mut self,
-        rsp: u32,
-        reach: u32,
-        tsc: u64,
-        mut out: impl FnMut(Frame, Fate),
-    ) {
-        let is_over = |k: &Kept| rsp.wrapping_sub(k.frame.rsp) < reach && k.frame.entry < tsc;
-        if !self.kept.iter().any(is_over) {
-            return;
-        }
-        // What lay above one that goes does not come back with those below it.
-        let mut first = false;
-        for mut kept in std::mem::take(&mut self.kept) {
-            if is_over(&kept) {
-                self.hashes[hash(kept.frame.function, kept.frame.rsp)] -= 1;
-                out(kept.frame, kept.fate);
-                first = true;
-                continue;
-            }
-            kept.first |= std::mem::take(&mut first);
-            self.kept.push_back(kept);
-        }
     }
 
     /// The frames that come back with the one at a place: those discarded together with it,

@@ -1,5 +1,4 @@
-//! From the records of one thread, in ring order, to its calls. Stacks that move between threads are
-//! taken over in [`crate::moves`].
+//! From the records of one thread, in ring order, to its calls.
 //!
 //! Order and stack pointer are all there is. Entry and exit of one activation have the same
 //! function and the same stack pointer; a frame is dead once a record of the same stack lies
@@ -43,20 +42,6 @@ pub struct Pairer {
     returned: Returned,
     /// The innermost call was entered, and nothing but its values came since.
     just_entered: bool,
-    /// Nothing is known of what the thread did before: records are missing there.
-    known_since: u64,
-    /// Stacks of the process move between its threads.
-    shares_stacks: bool,
-}
-
-/// What a record says that other threads of the process have to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fed {
-    Done,
-    /// An end whose entry this thread does not have; nothing was told of it yet.
-    NoEntry,
-    /// A call begins, where stacks move between threads: who else has calls open there is behind.
-    Entered,
 }
 
 /// A call that left by a jump in the record before.
@@ -111,39 +96,15 @@ impl Pairer {
         self.limbo.drain(|frame, fate| tell(frame, fate, sink));
     }
 
-    /// Takes a record of a thread whose stacks no other thread runs on.
     pub fn feed(&mut self, record: Record, sink: &mut impl Sink) {
-        if self.try_feed(record, sink) == Fed::NoEntry {
-            self.no_entry(record, sink);
-        }
-    }
-
-    /// Takes records up to one that concerns other threads: its place.
-    pub(crate) fn feed_some(
-        &mut self,
-        records: &[Record],
-        sink: &mut impl Sink,
-    ) -> Option<(usize, Fed)> {
-        for (at, record) in records.iter().enumerate() {
-            match self.try_feed(*record, sink) {
-                Fed::Done => {}
-                fed => return Some((at, fed)),
-            }
-        }
-        None
-    }
-
-    #[inline]
-    fn try_feed(&mut self, record: Record, sink: &mut impl Sink) -> Fed {
         self.oddities.records += 1;
         let (function, rsp) = (record.function(), record.rsp_lo32());
         let (Some(kind), true) = (record.kind(), sink.known(function)) else {
             self.oddities.unknown += 1;
-            return Fed::Done;
+            return;
         };
         if let Some(value) = record.value() {
-            self.value(function, value, sink);
-            return Fed::Done;
+            return self.value(function, value, sink);
         }
         let ends = matches!(kind, Kind::Exit | Kind::TailExit);
         let waits_on = ends && self.returned.are_of(function);
@@ -157,115 +118,12 @@ impl Pairer {
         self.before_tsc = std::mem::replace(&mut self.last_tsc, record.tsc);
         let tail = self.tail.take();
         match kind {
-            Kind::Entry => {
-                self.entry(function, rsp, record.tsc, tail, sink);
-                if self.shares_stacks {
-                    return Fed::Entered;
-                }
-            }
-            Kind::Exit | Kind::TailExit => {
-                let tail = kind == Kind::TailExit;
-                if !self.exit(function, rsp, record.tsc, tail, sink) {
-                    return Fed::NoEntry;
-                }
-            }
+            Kind::Entry => self.entry(function, rsp, record.tsc, tail, sink),
+            Kind::Exit => self.exit(function, rsp, record.tsc, false, sink),
+            Kind::TailExit => self.exit(function, rsp, record.tsc, true, sink),
             Kind::Escape => self.escape(function, rsp, record.tsc, sink),
             Kind::Value => {}
         }
-        Fed::Done
-    }
-
-    /// What is left of an end that no thread has an entry for.
-    pub(crate) fn no_entry(&mut self, record: Record, sink: &mut impl Sink) {
-        self.returned.give_up(&mut self.oddities);
-        self.go_to(record.rsp_lo32(), false, sink);
-        self.orphan(record.function(), record.tsc, sink);
-    }
-
-    /// Records are missing up to this one.
-    pub(crate) fn known_from(&mut self, tsc: u64) {
-        self.known_since = tsc;
-    }
-
-    pub(crate) fn known_since(&self) -> u64 {
-        self.known_since
-    }
-
-    /// Nothing is open, nor may come to be open again.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.running.frames.is_empty() && self.waiting.is_empty() && self.limbo.is_empty()
-    }
-
-    pub(crate) fn share_stacks(&mut self) {
-        self.shares_stacks = true;
-    }
-
-    /// When the open call was entered that would end by such a record.
-    pub(crate) fn holds(&self, function: FunctionId, rsp: u32) -> Option<u64> {
-        let here = self.running.activation(function, rsp);
-        let here = here.map(|at| self.running.frames[at].entry);
-        let waiting = self.waiting.activation(function, rsp, true);
-        let buried = self.limbo.activation(function, rsp);
-        let found = [here, waiting.map(|w| w.0), buried.map(|b| b.0)];
-        found.into_iter().flatten().max()
-    }
-
-    /// Gives up the stack with this call, entered then: it runs on another thread now.
-    pub(crate) fn lend(&mut self, function: FunctionId, rsp: u32, entry: u64) -> Vec<Frame> {
-        self.just_entered = false;
-        if let Some(at) = self.running.activation(function, rsp)
-            && self.running.frames[at].entry == entry
-        {
-            return std::mem::take(&mut self.running).frames;
-        }
-        if let Some((found, base)) = self.waiting.activation(function, rsp, true)
-            && found == entry
-        {
-            return self.waiting.take(base).map_or(Vec::new(), |s| s.frames);
-        }
-        let place = self.limbo.activation(function, rsp);
-        let frames = place.and_then(|(_, place)| self.limbo.bring_back(place));
-        let frames = frames.unwrap_or_default();
-        self.oddities.revived += frames.len() as u64;
-        frames
-    }
-
-    /// Goes on with a stack that another thread had, one of whose calls ends by this record.
-    pub(crate) fn take_over(&mut self, frames: Vec<Frame>, record: Record, sink: &mut impl Sink) {
-        self.switch(Stack::proven(frames), sink);
-        let tail = record.kind() == Some(Kind::TailExit);
-        if !self.exit(record.function(), record.rsp_lo32(), record.tsc, tail, sink) {
-            self.no_entry(record, sink);
-        }
-    }
-
-    /// Another thread has entered a call at `rsp`, of a stack with calls that are open here: those that
-    /// lie there or deeper have ended, unseen.
-    pub(crate) fn run_over(&mut self, rsp: u32, tsc: u64, sink: &mut impl Sink) {
-        let out = |frame, fate| tell(frame, fate, sink);
-        self.limbo.give_up(rsp, RESUMED_BYTES, tsc, out);
-        for stack in self.waiting.iter_mut().chain([&mut self.running]) {
-            let newest = stack.frames.last().map(|f| f.entry);
-            if stack.contains(rsp) && newest.is_some_and(|entry| entry < tsc) {
-                let keep = stack.alive(rsp, false);
-                for frame in stack.frames.drain(keep..) {
-                    tell(frame, Fate::Unwound, sink);
-                }
-            }
-        }
-        self.waiting.sweep();
-    }
-
-    /// Another thread may have run the stacks that begin in these places, and records of it are lost.
-    pub(crate) fn lose_shared(&mut self, shared: impl Fn(u32) -> bool, sink: &mut impl Sink) {
-        for stack in self.waiting.iter_mut().chain([&mut self.running]) {
-            if stack.ends().is_some_and(|(base, _)| shared(base)) {
-                for frame in stack.frames.drain(..) {
-                    tell(frame, Fate::Cut, sink);
-                }
-            }
-        }
-        self.waiting.sweep();
     }
 
     fn value(&mut self, function: FunctionId, value: Value, sink: &mut impl Sink) {
@@ -346,24 +204,18 @@ impl Pairer {
         self.after_gap && highest.wrapping_sub(rsp) < SAME_STACK_BYTES
     }
 
-    /// False when this thread has no such call open; nothing is changed then.
-    fn exit(
-        &mut self,
-        function: FunctionId,
-        rsp: u32,
-        tsc: u64,
-        tail: bool,
-        sink: &mut impl Sink,
-    ) -> bool {
+    fn exit(&mut self, function: FunctionId, rsp: u32, tsc: u64, tail: bool, sink: &mut impl Sink) {
         let own =
             |f: &Frame| f.rsp == rsp && f.function == function && self.limbo.is_older_than(f.entry);
         if !self.running.frames.last().is_some_and(own) && !self.find(function, rsp, sink) {
-            return false;
+            self.returned.give_up(&mut self.oddities);
+            self.go_to(rsp, false, sink);
+            self.orphan(function, tsc, sink);
+            return;
         }
         let Some(frame) = self.running.frames.pop() else {
-            return false;
+            return;
         };
-        self.oddities.moved += u64::from(frame.mark.home.is_some());
         self.returned.give(&frame, sink);
         let inclusive = tsc.wrapping_sub(frame.entry) as i64;
         let mut under = Below {
@@ -398,7 +250,6 @@ impl Pairer {
             suspended_ticks: frame.below.suspended,
             tail,
         });
-        true
     }
 
     /// Brings the activation that ends now to the top of the running stack. Of several with this

@@ -1,8 +1,7 @@
 //! What pairing tells, and to whom.
 use crate::balance::{Fate, Orphan};
 use crate::stacks::Frame;
-use hopscope_event::{FunctionId, ThreadIx, Value};
-use std::num::NonZeroU32;
+use hopscope_event::{FunctionId, Value};
 
 /// What a sink attaches to an open call: its own number, and two facts kept for the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,23 +11,6 @@ pub struct Mark {
     pub recursive: bool,
     /// A function of the same module is.
     pub within_module: bool,
-    /// The thread it was entered on, once its stack has moved to another; set by the pairing.
-    pub home: Option<Home>,
-}
-
-/// The thread on which a call began that goes on, or ended, on another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Home(NonZeroU32);
-
-impl Home {
-    /// `None` for a number that no thread has.
-    pub(crate) fn of(thread: ThreadIx) -> Option<Home> {
-        Some(Home(NonZeroU32::new(thread.0.wrapping_add(1))?))
-    }
-
-    pub fn thread(self) -> ThreadIx {
-        ThreadIx(self.0.get() - 1)
-    }
 }
 
 /// A call begins.
@@ -78,32 +60,6 @@ pub trait Sink {
     fn value(&mut self, _function: FunctionId, _mark: Mark, _entry: u64, _value: &Value) {}
     /// Whether the recording knows this function.
     fn known(&self, function: FunctionId) -> bool;
-}
-
-impl<S: Sink + ?Sized> Sink for &mut S {
-    fn enter(&mut self, enter: Enter<'_>) -> Mark {
-        (**self).enter(enter)
-    }
-
-    fn call(&mut self, call: &Call) {
-        (**self).call(call);
-    }
-
-    fn fate(&mut self, function: FunctionId, mark: Mark, entry: u64, fate: Fate) {
-        (**self).fate(function, mark, entry, fate);
-    }
-
-    fn orphan(&mut self, function: FunctionId, tsc: u64, orphan: Orphan) {
-        (**self).orphan(function, tsc, orphan);
-    }
-
-    fn value(&mut self, function: FunctionId, mark: Mark, entry: u64, value: &Value) {
-        (**self).value(function, mark, entry, value);
-    }
-
-    fn known(&self, function: FunctionId) -> bool {
-        (**self).known(function)
-    }
 }
 
 /// What lies between two batches of a thread.

@@ -73,10 +73,6 @@ impl Frame {
     pub fn mark(&self) -> Mark {
         self.mark
     }
-
-    pub(crate) fn remark(&mut self, mark: Mark) {
-        self.mark = mark;
-    }
 }
 
 #[derive(Debug, Default)]
@@ -169,15 +165,6 @@ impl Waiting {
         let above = self.by_base.range(rsp..).next();
         let (base, stack) = above.or_else(|| self.by_base.first_key_value())?;
         Some((*base, stack))
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stack> {
-        self.by_base.values_mut()
-    }
-
-    /// Forgets stacks of which nothing is open any more.
-    pub(crate) fn sweep(&mut self) {
-        self.by_base.retain(|_, stack| !stack.frames.is_empty());
     }
 
     pub(crate) fn take(&mut self, base: u32) -> Option<Stack> {

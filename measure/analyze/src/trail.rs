@@ -2,9 +2,8 @@
 //! calls that are open at once.
 use crate::analysis::{Batch, Thread};
 use crate::balance::{Balance, Fate, Oddities, Orphan};
-use crate::moves::{Host, Moves};
-use crate::pair::{Call, Enter, Gap, Mark, Pairer, Sink};
-use crate::{Correction, Index, OwnedBatch, Window};
+use crate::pair::{Call, Enter, Gap, Mark, Sink};
+use crate::{Correction, Index, Window};
 use hopscope_event::{FunctionId, ProbeCost, ThreadIx, Tsc, Value};
 use std::collections::{BTreeMap, HashMap};
 
@@ -83,15 +82,14 @@ pub struct Trail {
     window: Window,
     correction: Option<Correction>,
     threads: HashMap<ThreadIx, OfThread>,
-    open: Open,
     begun: u64,
     balance: Balance,
-    moves: Moves,
 }
 
 #[derive(Debug, Default)]
 struct OfThread {
     thread: Thread,
+    open: Open,
     last: Option<Tsc>,
 }
 
@@ -100,38 +98,23 @@ struct OfThread {
 struct Open {
     places: Vec<Begun>,
     free: Vec<u32>,
-    /// Open calls of each stack of a thread.
-    stacks: HashMap<ThreadIx, Vec<u32>>,
-    /// Those of the thread whose records are looked at.
-    current: Vec<u32>,
-    thread: Option<ThreadIx>,
+    /// Open calls of each stack.
+    stacks: Vec<u32>,
 }
 
 impl Open {
-    fn turn_to(&mut self, thread: ThreadIx) {
-        if self.thread == Some(thread) {
-            return;
-        }
-        let next = self.stacks.remove(&thread).unwrap_or_default();
-        let before = std::mem::replace(&mut self.current, next);
-        if let Some(before_thread) = self.thread.replace(thread) {
-            self.stacks.insert(before_thread, before);
-        }
-    }
-
     fn stack(&mut self, caller: Option<&Begun>) -> u32 {
-        // Stacks are numbered within the thread on which they began.
-        let stack = match caller.filter(|caller| Some(caller.thread) == self.thread) {
+        let stack = match caller {
             Some(caller) => caller.stack as usize,
-            None => match self.current.iter().position(|open| *open == 0) {
+            None => match self.stacks.iter().position(|open| *open == 0) {
                 Some(empty) => empty,
                 None => {
-                    self.current.push(0);
-                    self.current.len() - 1
+                    self.stacks.push(0);
+                    self.stacks.len() - 1
                 }
             },
         };
-        self.current[stack] += 1;
+        self.stacks[stack] += 1;
         stack as u32
     }
 
@@ -151,13 +134,7 @@ impl Open {
     fn take(&mut self, place: u32) -> Begun {
         let call = self.places[place as usize];
         self.free.push(place);
-        let stacks = match Some(call.thread) == self.thread {
-            true => Some(&mut self.current),
-            false => self.stacks.get_mut(&call.thread),
-        };
-        if let Some(open) = stacks.and_then(|s| s.get_mut(call.stack as usize)) {
-            *open -= 1;
-        }
+        self.stacks[call.stack as usize] -= 1;
         call
     }
 }
@@ -180,109 +157,62 @@ impl Trail {
             window,
             correction: probe_cost.map(Correction::new),
             threads: HashMap::new(),
-            open: Open::default(),
             begun: 0,
             balance: Balance::default(),
-            moves: Moves::default(),
         }
-    }
-
-    /// The same for batches of [`crate::InOrder`], where stacks may move between threads.
-    pub fn feed_in_order(&mut self, batch: &OwnedBatch, observer: &mut impl Observer) {
-        self.moves.told(batch);
-        self.feed(&batch.batch(), observer);
     }
 
     /// Takes the next records of a thread.
     pub fn feed(&mut self, batch: &Batch<'_>, observer: &mut impl Observer) {
-        self.threads.entry(batch.thread).or_default();
-        let shares = self.moves.thread(&self.index, batch.thread);
-        let mut host = Threads {
-            threads: &mut self.threads,
-            watch: Watch {
-                thread: batch.thread,
-                index: &self.index,
-                window: self.window,
-                correction: self.correction.as_ref(),
-                open: &mut self.open,
-                begun: &mut self.begun,
-                balance: &mut self.balance,
-                observer,
-            },
-        };
-        let Some((of, watch)) = host.turn_to(batch.thread) else {
-            return;
+        let of = self.threads.entry(batch.thread).or_default();
+        let mut watch = Watch {
+            thread: batch.thread,
+            index: &self.index,
+            window: self.window,
+            correction: self.correction.as_ref(),
+            open: &mut of.open,
+            begun: &mut self.begun,
+            balance: &mut self.balance,
+            observer,
         };
         let gap = of.thread.continues(batch);
-        of.thread.pairer.gap(gap, watch);
-        if shares {
-            of.thread.pairer.share_stacks();
-        }
+        of.thread.pairer.gap(gap, &mut watch);
         if gap.lost > 0 || gap.torn > 0 || gap.discontinuous {
             let next = batch.records.first().map(|r| Tsc(r.tsc));
             watch.observer.gap(batch.thread, of.last, next, gap);
         }
+        for record in batch.records {
+            of.thread.pairer.feed(*record, &mut watch);
+        }
         if let Some(last) = batch.records.last() {
             of.last = Some(Tsc(last.tsc));
-        }
-        let first = batch.records.first().map(|r| r.tsc);
-        self.moves
-            .gap(&mut host, &self.index, batch.thread, gap, first);
-        let mut records = batch.records;
-        while let Some((of, watch)) = host.turn_to(batch.thread) {
-            let Some((at, fed)) = of.thread.pairer.feed_some(records, watch) else {
-                break;
-            };
-            let record = records[at];
-            self.moves
-                .settle(&mut host, &self.index, batch.thread, record, fed);
-            records = &records[at + 1..];
         }
     }
 
     /// The recording ends here.
-    pub fn finish(mut self, observer: &mut impl Observer) -> Totals {
-        let mut totals = Totals::default();
+    pub fn finish(self, observer: &mut impl Observer) -> Totals {
+        let mut totals = Totals {
+            balance: self.balance,
+            ..Totals::default()
+        };
+        let mut begun = self.begun;
         let threads: BTreeMap<_, _> = self.threads.into_iter().collect();
-        for (ix, of) in threads {
-            self.open.turn_to(ix);
+        for (ix, mut of) in threads {
             let mut watch = Watch {
                 thread: ix,
                 index: &self.index,
                 window: self.window,
                 correction: self.correction.as_ref(),
-                open: &mut self.open,
-                begun: &mut self.begun,
-                balance: &mut self.balance,
+                open: &mut of.open,
+                begun: &mut begun,
+                balance: &mut totals.balance,
                 observer,
             };
             let oddities = of.thread.pairer.finish(&mut watch);
             totals.oddities += oddities;
             totals.threads.insert(ix, oddities);
         }
-        totals.balance = self.balance;
         totals
-    }
-}
-
-struct Threads<'a, O> {
-    threads: &'a mut HashMap<ThreadIx, OfThread>,
-    watch: Watch<'a, O>,
-}
-
-impl<'a, O: Observer> Threads<'a, O> {
-    fn turn_to(&mut self, thread: ThreadIx) -> Option<(&mut OfThread, &mut Watch<'a, O>)> {
-        self.watch.thread = thread;
-        self.watch.open.turn_to(thread);
-        Some((self.threads.get_mut(&thread)?, &mut self.watch))
-    }
-}
-
-impl<O: Observer> Host for Threads<'_, O> {
-    fn act(&mut self, thread: ThreadIx, act: &mut dyn FnMut(&mut Pairer, &mut dyn Sink)) {
-        if let Some((of, watch)) = self.turn_to(thread) {
-            act(&mut of.thread.pairer, watch);
-        }
     }
 }
 

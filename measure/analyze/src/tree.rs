@@ -170,7 +170,6 @@ impl Tree {
         hot.entries += u64::from(counted);
         if !hot.beyond {
             return Mark {
-                home: None,
                 node: ix,
                 recursive: hot.recursive,
                 within_module: hot.within_module,
@@ -180,7 +179,6 @@ impl Tree {
         let module = index.module(enter.function);
         let mut outward = enter.open.iter().rev();
         Mark {
-            home: None,
             node: ix,
             recursive: outward.clone().any(|f| f.function == enter.function),
             within_module: outward.any(|f| index.module(f.function) == module),

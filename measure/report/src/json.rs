@@ -333,7 +333,6 @@ fn summary(
     s.put("negative_durations", o.negative);
     s.put("escape_records", o.escape_records);
     s.put("revived", o.revived);
-    s.put("moved", o.moved);
     s.put("stacks_given_up", o.stacks_given_up);
     s.put("calls_beyond_tree", outcome.tree.beyond());
     s.put("paths_dropped", outcome.tree.dropped_paths());

@@ -95,10 +95,6 @@ pub(crate) fn write(
             "calls were found again on a stack that lies close to another",
         ),
         (
-            o.moved,
-            "calls moved between threads, with their stack; they count where they began",
-        ),
-        (
             o.stacks_given_up,
             "stacks were given up: too many at once in one thread",
         ),

@@ -4,7 +4,6 @@ use super::open::{Building, Jumped, NOWHERE, OPEN_MAX, Place};
 use crate::balance::{Fate, Orphan};
 use crate::pair::{Call, Enter, Mark, Sink};
 use crate::run::RootChoice;
-use crate::stacks::Frame;
 use crate::{Correction, Index, OffCpuIndex, Window};
 use hopscope_event::{Content, FunctionId, ThreadIx, Tsc, Value};
 
@@ -51,16 +50,6 @@ impl Builder<'_> {
 
     pub(super) fn at_end(&mut self) {
         self.end_all(How::OpenAtEnd);
-    }
-
-    /// The call goes on on another thread, where it is in no run.
-    pub(super) fn left_thread(&mut self, frame: &Frame) -> Mark {
-        let mark = frame.mark();
-        self.fate(frame.function, mark, 0, Fate::Unwound);
-        Mark {
-            node: NOWHERE,
-            ..mark
-        }
     }
 
     fn end_all(&mut self, how: How) {

@@ -1,13 +1,17 @@
 //! From the runs of each thread to one sequence, by end.
 use super::counts::RunCounts;
 use crate::analysis::Batch;
-use crate::rounds::Rounds;
 use crate::run::{Run, RunIx};
+use hopscope_event::ThreadIx;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 /// Room for calls in runs that wait for others: 120 MiB.
 pub const WAITING_CALLS_MAX: usize = 1 << 21;
+
+/// The writer cuts what one visit of a ring found into parts of this size: a shorter part ends
+/// the visit.
+const VISIT_PART_RECORDS: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Merge {
@@ -20,24 +24,45 @@ pub(super) struct Merge {
     /// No run to come ends before this, if all goes well.
     watermark: u64,
     rounds: Rounds,
-    is_told: bool,
     given: u64,
     given_end: u64,
 }
 
+/// The recorder's rounds over the rings, as the file shows them.
+#[derive(Debug, Default)]
+struct Rounds {
+    round: u64,
+    visited: HashMap<ThreadIx, u64>,
+    last: Option<ThreadIx>,
+    last_was_full: bool,
+    newest: u64,
+    newest_before: u64,
+}
+
+impl Rounds {
+    /// The new watermark, when a round begins with this batch.
+    fn visit(&mut self, batch: &Batch<'_>) -> Option<u64> {
+        let continues = self.last == Some(batch.thread) && self.last_was_full;
+        let seen = self.visited.insert(batch.thread, self.round);
+        let mut passed = None;
+        if !continues && seen == Some(self.round) {
+            self.round += 1;
+            self.visited.insert(batch.thread, self.round);
+            passed = Some(self.newest_before);
+            self.newest_before = self.newest;
+        }
+        self.last = Some(batch.thread);
+        self.last_was_full = batch.records.len() >= VISIT_PART_RECORDS;
+        self.newest = self.newest.max(batch.records.last().map_or(0, |r| r.tsc));
+        passed
+    }
+}
+
 impl Merge {
     pub(super) fn visit(&mut self, batch: &Batch<'_>) {
-        if let Some(passed) = self.rounds.visit(batch)
-            && !self.is_told
-        {
+        if let Some(passed) = self.rounds.visit(batch) {
             self.watermark = self.watermark.max(passed);
         }
-    }
-
-    /// Batches are no visits of rings any more: who puts them in order tells how far it is.
-    pub(super) fn settled(&mut self, until: u64) {
-        self.is_told = true;
-        self.watermark = self.watermark.max(until);
     }
 
     pub(super) fn no_more(&mut self) {

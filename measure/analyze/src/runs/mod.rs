@@ -12,11 +12,8 @@ pub use open::CALLS_MAX;
 
 use crate::analysis::{Batch, Thread};
 use crate::join::Loss;
-use crate::moves::{Host, Moves};
-use crate::pair::{Pairer, Sink};
-use crate::run::{Root, RootChoice, Run};
-use crate::stacks::Frame;
-use crate::{Correction, Index, OffCpuTimes, OwnedBatch, Window};
+use crate::run::{Root, Run};
+use crate::{Correction, Index, OffCpuTimes, Window};
 use build::Builder;
 use hopscope_event::{ProbeCost, ThreadIx};
 use losses::Losses;
@@ -50,7 +47,6 @@ pub struct Runs {
     losses: Losses,
     off_cpu: OffCpuTimes,
     shared: Shared,
-    moves: Moves,
 }
 
 #[derive(Debug, Default)]
@@ -78,7 +74,6 @@ impl Runs {
             losses: Losses::default(),
             off_cpu: OffCpuTimes::default(),
             shared: Shared::default(),
-            moves: Moves::default(),
         }
     }
 
@@ -101,37 +96,22 @@ impl Runs {
         self.off_cpu = times;
     }
 
-    /// The same for batches of [`crate::InOrder`], where stacks may move between threads.
-    pub fn feed_in_order(&mut self, batch: &OwnedBatch) {
-        self.moves.told(batch);
-        if let Some(settled) = batch.settled {
-            self.shared.merge.settled(settled.0);
-        }
-        self.feed(&batch.batch());
-    }
-
     /// Takes the next records of a thread.
     pub fn feed(&mut self, batch: &Batch<'_>) {
         self.shared.merge.visit(batch);
-        self.threads.entry(batch.thread).or_default();
-        let shares = self.moves.thread(&self.index, batch.thread);
-        let mut host = Threads {
-            threads: &mut self.threads,
+        let of = self.threads.entry(batch.thread).or_default();
+        let gap = of.thread.continues(batch);
+        let pairer = &mut of.thread.pairer;
+        let mut builder = Builder {
+            thread: batch.thread,
             choice: self.root.choice,
             window: self.window,
             correction: self.correction.as_ref(),
             index: &self.index,
-            off_cpu: &self.off_cpu,
+            building: &mut of.building,
+            off_cpu: self.off_cpu.thread(batch.thread),
             shared: &mut self.shared,
         };
-        let Some((thread, mut builder)) = host.of(batch.thread) else {
-            return;
-        };
-        let gap = thread.continues(batch);
-        let pairer = &mut thread.pairer;
-        if shares {
-            pairer.share_stacks();
-        }
         if gap.lost > 0 || gap.torn > 0 || gap.discontinuous {
             self.losses.begin(batch.thread);
             builder.before_gap();
@@ -140,18 +120,8 @@ impl Runs {
         } else {
             pairer.gap(gap, &mut builder);
         }
-        let first = batch.records.first().map(|r| r.tsc);
-        self.moves
-            .gap(&mut host, &self.index, batch.thread, gap, first);
-        let mut records = batch.records;
-        while let Some((thread, mut builder)) = host.of(batch.thread) {
-            let Some((at, fed)) = thread.pairer.feed_some(records, &mut builder) else {
-                break;
-            };
-            let record = records[at];
-            self.moves
-                .settle(&mut host, &self.index, batch.thread, record, fed);
-            records = &records[at + 1..];
+        for record in batch.records {
+            pairer.feed(*record, &mut builder);
         }
         self.losses.seen(batch);
     }
@@ -189,51 +159,6 @@ impl Runs {
     /// Gives a run's memory back; saves an allocation for each run.
     pub fn recycle(&mut self, run: Run) {
         self.shared.recycle(run);
-    }
-}
-
-struct Threads<'a> {
-    threads: &'a mut HashMap<ThreadIx, OfThread>,
-    choice: RootChoice,
-    window: Window,
-    correction: Option<&'a Correction>,
-    index: &'a Index,
-    off_cpu: &'a OffCpuTimes,
-    shared: &'a mut Shared,
-}
-
-impl Threads<'_> {
-    fn of(&mut self, thread: ThreadIx) -> Option<(&mut Thread, Builder<'_>)> {
-        let of = self.threads.get_mut(&thread)?;
-        let builder = Builder {
-            thread,
-            choice: self.choice,
-            window: self.window,
-            correction: self.correction,
-            index: self.index,
-            building: &mut of.building,
-            off_cpu: self.off_cpu.thread(thread),
-            shared: self.shared,
-        };
-        Some((&mut of.thread, builder))
-    }
-}
-
-impl Host for Threads<'_> {
-    fn act(&mut self, thread: ThreadIx, act: &mut dyn FnMut(&mut Pairer, &mut dyn Sink)) {
-        if let Some((of, mut builder)) = self.of(thread) {
-            act(&mut of.pairer, &mut builder);
-        }
-    }
-
-    /// A run is of one thread: one whose calls leave it is not known whole.
-    fn rehome(&mut self, frames: &mut [Frame], from: ThreadIx, _: ThreadIx) {
-        let Some((_, mut builder)) = self.of(from) else {
-            return;
-        };
-        for frame in frames.iter_mut().rev() {
-            frame.remark(builder.left_thread(frame));
-        }
     }
 }
 

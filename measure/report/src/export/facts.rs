@@ -104,7 +104,6 @@ impl Facts {
             ("records_unknown", oddities.unknown),
             ("inversions", oddities.inversions),
             ("negative_durations", oddities.negative),
-            ("moved", oddities.moved),
             ("stacks_given_up", oddities.stacks_given_up),
         ] {
             self.doubt(name, count);
