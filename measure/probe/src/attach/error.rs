@@ -59,6 +59,10 @@ pub enum AttachError {
         tid: i32,
         what: &'static str,
         source: io::Error,
+    #[error(
+        "process {pid} is frozen by its control group (cgroup.freeze, freezer.state), so that no system call can be made in it"
+    )]
+    Frozen { pid: i32 },
     },
     #[error("process {pid}: reading /proc failed: {source}")]
     Proc { pid: i32, source: io::Error },

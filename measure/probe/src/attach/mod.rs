@@ -2,6 +2,7 @@
 //!
 //! Nothing of the target's own code runs for us: no libc, no allocator, no loader.
 mod again;
+pub mod cgroup;
 pub mod code;
 mod error;
 pub mod fault;

@@ -1,6 +1,7 @@
 //! Stopping threads so that neither they nor anybody who waits for them can tell.
 use super::AttachError;
 use super::again;
+use super::cgroup;
 use super::fault;
 use super::memory::TargetMemory;
 use super::patience::Patience;
@@ -131,7 +132,13 @@ pub fn stop_one(pid: i32) -> Result<StoppedProcess, AttachError> {
     let gadgets = remote::gadgets(pid, &memory)?;
     let mappings = maps::read(pid).map_err(|source| AttachError::Proc { pid, source })?;
     let mut patience = Patience::new();
+///
+/// # Errors
+/// Also when it is frozen: it can be stopped then, and would not come to any call.
     loop {
+    if cgroup::is_frozen(pid) {
+        return Err(AttachError::Frozen { pid });
+    }
         if let Some(mut stopped) = stop_first_usable(pid)? {
             stopped.gadgets = Some(gadgets);
             stopped.mappings = Some(mappings);

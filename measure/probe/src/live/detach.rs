@@ -31,9 +31,10 @@ impl Installed {
         self.restored = true;
         self.set_state(State::Restored)?;
         let arena = Arena::Held(&self.arena);
-        let searched =
+        let reaping =
             remove::reap_noted(pid, memory, table, arena, Extent::Limited, &mut done.notes);
-        done.pause = done.pause.max(searched);
+        done.pause = done.pause.max(reaping.pause);
+        done.frozen = reaping.frozen;
         Ok(done)
     }
 

@@ -115,6 +115,8 @@ pub struct Outcome {
     /// Processes that still carry our jumps, with a note that says why.
     pub not_restored: Vec<i32>,
     /// `None` when context switches were not recorded.
+    /// Frozen processes that still have copies and rings mapped, with a note that says so.
+    pub not_unmapped: Vec<i32>,
     pub off_cpu: Option<OffCpuEntry>,
     pub notes: Vec<String>,
 }
@@ -135,6 +137,7 @@ impl<S: Sink> Recorder<'_, S> {
             detach_stops: Vec::new(),
             not_restored: Vec::new(),
             off_cpu: None,
+            not_unmapped: Vec::new(),
             notes: Vec::new(),
         };
         let mut buffer = Vec::new();
@@ -152,7 +155,8 @@ impl<S: Sink> Recorder<'_, S> {
                 let done = target.installed.detach();
                 let stops = ledger::take_all();
                 match done {
-                    Ok(Detached { notes, .. }) => {
+                    Ok(Detached { notes, frozen, .. }) => {
+                        outcome.not_unmapped.extend(frozen.then_some(pid));
                         let own = stops.iter().find(|(stopped, _)| *stopped == pid);
                         let longest = own.map_or(Duration::ZERO, |(_, stops)| stops.longest());
                         outcome.detach_pauses.push(longest);
