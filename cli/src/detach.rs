@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_probe::attach::AttachError;
 use hopscope_probe::attach::memory::TargetMemory;
-use hopscope_probe::attach::proc;
+use hopscope_probe::attach::{descriptors, proc};
 use hopscope_probe::live::found::{self, Found};
 use hopscope_probe::live::remove::{self, Extent, Origin};
 use hopscope_probe::live::table::{PatchTable, State};
@@ -70,6 +70,7 @@ impl DetachArgs {
 
 pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
     hopscope_probe::attach::fault::arm();
+    descriptors::raise_limit();
     let mut found = match args.targets.pid {
         Some(pid) => {
             if !std::fs::exists(format!("/proc/{pid}")).unwrap_or(false) {
@@ -103,6 +104,7 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
 
 /// The guardian's call: cleans what the recorder with this pid left in `targets` and their children.
 pub fn after_recorder(recorder: i32, targets: &[i32], output: Option<&Path>) -> anyhow::Result<()> {
+    descriptors::raise_limit();
     finish_calls(targets);
     let mut clean = Clean::new(Some(recorder), output, How::default());
     // Its own targets first: nothing that another process pretends comes before them.
@@ -176,10 +178,10 @@ struct Clean<'a> {
     /// Most of what is looked at now is none of ours to restore, and needs no word.
     strangers: bool,
     failed: usize,
-    /// Arenas whose records are saved, or that had none.
-    salvaged: Vec<u64>,
     /// What is restored, and cannot be taken away before somebody thaws the process.
     frozen: usize,
+    /// Arenas whose records are saved, or that had none.
+    salvaged: Vec<u64>,
 }
 
 /// What decides about the order. The table itself is read again when its turn has come: it may be
@@ -198,9 +200,9 @@ impl<'a> Clean<'a> {
             how,
             strangers: false,
             failed: 0,
+            frozen: 0,
             salvaged: Vec::new(),
         }
-            frozen: 0,
     }
 
     fn fail(&mut self, pid: i32, why: impl std::fmt::Display) {

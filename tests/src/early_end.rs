@@ -3,6 +3,7 @@
 use crate::recording::command;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::{Output, run};
+use hopscope_tests::mapped;
 use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin, scratch};
 use nix::sys::signal::Signal;
 use std::path::Path;
@@ -20,6 +21,8 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("early_end::held_command", gcc, held_command);
 }
 
+    suite.case("early_end::killed_within_a_second", gcc, killed);
+    suite.case("early_end::few_descriptors", gcc, few_descriptors);
 /// Records a process, and looks at it afterwards: nothing of the recording is left in it.
 fn recorded(output: &Path, change: impl FnOnce(&mut Command)) -> Result<Output> {
     let program = compile_c(&["steady.c"], &["-O2"])?;
@@ -72,6 +75,38 @@ fn not_restored() -> Result<()> {
     let out = out.expect_code(2)?;
     ensure!(out.stderr.contains("left its probes"), "{out:?}");
     ensure!(out.stdout.contains("1 functions put back"), "{out:?}");
+    Ok(())
+}
+
+/// However few files may be open: it is recorded, or refused, and nothing is left in it.
+fn few_descriptors() -> Result<()> {
+    let program = compile_c(&["steady.c"], &["-O2"])?;
+    let target = Target::spawn(Command::new(program).stdout(Stdio::piped()))?;
+    let file = scratch().join("few-descriptors.hop");
+    let (mut recorded, mut refused) = (0, 0);
+    for limit in (6..=30).step_by(2).chain([40, 64]) {
+        let record = command(target.pid(), &["steady_mix"], &file);
+        let mut limited = Command::new("sh");
+        let script = format!("ulimit -n {limit}; exec \"$@\"");
+        limited
+            .args(["-c", &script, "sh"])
+            .arg(record.get_program());
+        let out = run(limited.args(record.get_args()).args(["-d", "20ms"]))?;
+        match out.code {
+            Some(0) => recorded += 1,
+            _ => refused += 1,
+        }
+        let left = mapped::mapped(target.pid())?;
+        ensure!(left.is_empty(), "{limit} files: {left:?} after {out:?}");
+    }
+    ensure!(
+        recorded > 0 && refused > 0,
+        "{recorded} recorded, {refused} refused"
+    );
+    target.signal(Signal::SIGTERM)?;
+    let ended = target.output()?;
+    let said = String::from_utf8_lossy(&ended.stdout);
+    ensure!(ended.status.success() && said.contains("0 wrong"), "{said}");
     Ok(())
 }
 

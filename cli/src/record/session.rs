@@ -9,7 +9,7 @@ use crate::output;
 use anyhow::{Context, bail};
 use hopscope_event::table::TargetStops;
 use hopscope_event::{OffCpuEntry, ProcessEntry, ProcessIx, RecordingMeta};
-use hopscope_probe::attach::{self, Held, launch};
+use hopscope_probe::attach::{self, Held, descriptors, launch};
 use hopscope_probe::capture::parse::Selection;
 use hopscope_probe::capture::resolve::Policy;
 use hopscope_probe::counters::{Switches, clock_sync};
@@ -92,6 +92,13 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         stores: stores(args),
     };
     // A kernel that refuses is found out before any target is touched.
+    // Before anything else takes them.
+    descriptors::reserve(wanted.len()).with_context(|| {
+        format!(
+            "{} files may be open in hopscope, which are too few to attach and restore for sure; raise the limit (ulimit -n)",
+            descriptors::limit()
+        )
+    })?;
     let mut beside = Beside::prepare(args, &pids)?;
     let roots = choice::roots(args, &plan)?;
     let meta = meta(args, &options);

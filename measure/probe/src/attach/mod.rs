@@ -4,6 +4,7 @@
 mod again;
 pub mod cgroup;
 pub mod code;
+pub mod descriptors;
 mod error;
 pub mod fault;
 mod frame;

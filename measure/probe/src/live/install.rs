@@ -15,7 +15,7 @@ use super::switch::Batch;
 use super::table::{Patch, PatchTable, STATE_AT, State, TABLE_BYTES_AT_MOST};
 use crate::attach::ledger::{self, Ledger};
 use crate::attach::memory::TargetMemory;
-use crate::attach::{self, fault, proc};
+use crate::attach::{self, descriptors, fault, proc};
 use crate::codegen::probe::ProbeConfig;
 pub use crate::codegen::probe::Stores;
 use crate::codegen::slow::SlowConfig;
@@ -119,13 +119,20 @@ pub fn install(
     table: PatchTable,
 ) -> Result<Installed, LiveError> {
     let result = attempt(pid, selected, options, table);
-    if result.is_err() {
+    drop(lent);
+    result.map_err(|e| {
         let stops = ledger::take(pid).totals(pid);
         log::info!("process {pid} was not attached to: {stops:?}");
     }
     result
 }
 
+    descriptors::reserve(1).map_err(|source| LiveError::Descriptors {
+        pid,
+        limit: descriptors::limit(),
+        source,
+    })?;
+    let lent = descriptors::lend();
 fn attempt(
     pid: i32,
     mut selected: Vec<Selected>,
