@@ -1,13 +1,16 @@
 //! Recordings that end between their attach and their first record: by an error of the recorder, or
 //! because somebody kills it.
-use crate::recording::command;
+use crate::recording::{Recording, command};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::{Output, run};
 use hopscope_tests::mapped;
 use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin, scratch};
-use nix::sys::signal::Signal;
+use hopscope_trace::{BatchHead, TraceReader};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// As measure/probe/src/attach/fault.rs has it.
 const MAPPED_HEADER: &str = "10";
@@ -18,11 +21,11 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("early_end::ready_file", gcc, ready_file);
     suite.case("early_end::full_disk", gcc, full_disk);
     suite.case("early_end::not_restored", gcc, not_restored);
+    suite.case("early_end::killed_within_a_second", gcc, killed);
+    suite.case("early_end::few_descriptors", gcc, few_descriptors);
     suite.case("early_end::held_command", gcc, held_command);
 }
 
-    suite.case("early_end::killed_within_a_second", gcc, killed);
-    suite.case("early_end::few_descriptors", gcc, few_descriptors);
 /// Records a process, and looks at it afterwards: nothing of the recording is left in it.
 fn recorded(output: &Path, change: impl FnOnce(&mut Command)) -> Result<Output> {
     let program = compile_c(&["steady.c"], &["-O2"])?;
@@ -148,4 +151,54 @@ fn state_of(program: &Path) -> Result<Option<char>> {
         }
     }
     Ok(None)
+}
+
+/// Of a recorder that is killed, what it had read is in its file, and the rest is salvaged.
+fn killed() -> Result<()> {
+    let target = Target::spawn(&mut Command::new(compile_c(&["paced.c"], &["-O2"])?))?;
+    let file = scratch().join("killed.hop");
+    let recording = Recording::start(target.pid(), &["paced_inner"], &file)?;
+    // So often it rests, after a thousand calls each.
+    let rests = |more: u64| -> Result<()> {
+        let until = rests_of(target.pid())? + more;
+        while rests_of(target.pid())? < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    };
+    rests(100)?;
+    kill(recorder_of(recording.pid())?, Signal::SIGKILL)?;
+    let (code, said) = recording.ended()?;
+    ensure!(code == Some(2), "{code:?}: {said}");
+    let (own, salvaged) = (heads(&file)?, heads(&file.with_extension("salvaged.hop"))?);
+    let end = own
+        .last()
+        .map_or(0, |h| h.first_index + u64::from(h.records) + h.torn_before);
+    let start = salvaged.first().map(|h| h.first_index - h.lost_before);
+    let start = start.context("something was salvaged")?;
+    ensure!(end >= 50_000, "{end} records in its own file");
+    ensure!(start <= end, "records {end} to {start} are nowhere");
+    Ok(())
+}
+
+fn heads(file: &Path) -> Result<Vec<BatchHead>> {
+    Ok(TraceReader::open(file)?.heads().collect())
+}
+
+/// The recorder below a guardian.
+fn recorder_of(guardian: i32) -> Result<Pid> {
+    let children = std::fs::read_to_string(format!("/proc/{guardian}/task/{guardian}/children"))?;
+    let mut children = children.split_whitespace();
+    Ok(Pid::from_raw(
+        children.next().context("a recorder")?.parse()?,
+    ))
+}
+
+/// How often a process gave up its processor by itself.
+fn rests_of(pid: i32) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status
+        .lines()
+        .find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"));
+    Ok(line.context("a status")?.trim().parse()?)
 }

@@ -175,6 +175,10 @@ impl<S: Sink> Recorder<'_, S> {
             }
             let last = target.drain(Visit::Final, &mut self.numbers, &mut buffer, self.writer);
             if let Err(e) = last
+            let last = last.and_then(|_| self.writer.keep());
+            if last.is_ok() {
+                target.kept();
+            }
                 && !matches!(ended, Ended::WriteFailed(_))
             {
                 ended = Ended::WriteFailed(e.to_string());
@@ -263,6 +267,12 @@ impl<S: Sink> Recorder<'_, S> {
                 )?);
             }
             let now = Instant::now();
+            // Written before it is given up in the rings: who is killed in between leaves records
+            // twice, not nowhere.
+            if most > 0 {
+                self.writer.keep()?;
+                self.targets.iter_mut().for_each(Target::kept);
+            }
             if seconds.switches_due(now) {
                 self.visit_switches(false)?;
             }

@@ -52,6 +52,8 @@ struct RingState {
     in_use: bool,
     position: Position,
     /// Known from the attach, or from the first look at a ring that was claimed since.
+    /// Up to there the sink keeps what was read.
+    kept: u64,
     owner: Option<Owner>,
     /// Since its first record.
     thread: Option<ThreadIx>,
@@ -139,6 +141,20 @@ impl Target {
         // A scribbled counter must not keep us here: more than the queue holds is nonsense.
         let from = self
             .claims_seen
+    /// The sink keeps what was read: a salvage begins behind it.
+    pub fn kept(&mut self) {
+        let pool = self.installed.pool();
+        for (context, state) in self.rings.iter_mut().enumerate() {
+            let next = state.position.next;
+            if state.kept != next
+                && let Some(ring) = pool.ring(context)
+            {
+                ring.set_consumed(next);
+                state.kept = next;
+            }
+        }
+    }
+
             .max(taken.saturating_sub(self.rings.len() as u64));
         for n in from..taken {
             if let Some(ring) = self.rings.get_mut(pool.free_entry(n) as usize) {
@@ -235,6 +251,12 @@ impl Target {
                 continue; // the target is going away
             }
             let pool = self.installed.pool();
+            // Another thread's records follow in the same ring.
+            let state = self.rings[context];
+            if state.kept != state.position.next {
+                writer.keep()?;
+                self.kept();
+            }
             if let Some(ring) = pool.ring(context) {
                 ring.set_owner(0, 0);
             }
@@ -365,7 +387,6 @@ impl<S: Sink> Drain<'_, S> {
                 torn_before: drained.torn,
                 records: self.buffer,
             })?;
-            ring.set_consumed(position.next);
             if self.count_calls {
                 let entries = self.buffer.iter().filter(|r| r.kind() == Some(Kind::Entry));
                 self.counts.calls += entries.count() as u64;
