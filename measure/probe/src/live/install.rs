@@ -123,8 +123,16 @@ pub fn install(
     result.map_err(|e| {
         let stops = ledger::take(pid).totals(pid);
         log::info!("process {pid} was not attached to: {stops:?}");
-    }
-    result
+        // Whatever one that came at the same time did to it is not worth an error of its own.
+        let memory = TargetMemory::open(pid).ok();
+        match memory.and_then(|memory| super::found::another_recorder(pid, &memory)) {
+            Some(recorder) => {
+                log::info!("{e}");
+                LiveError::AlreadyRecorded { pid, recorder }
+            }
+            None => e,
+        }
+    })
 }
 
     descriptors::reserve(1).map_err(|source| LiveError::Descriptors {
