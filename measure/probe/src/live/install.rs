@@ -221,7 +221,7 @@ fn attempt(
         let threads = proc::threads(pid).map_or(0, |tids| tids.len());
         notes.extend(rings.populate(pid, &words, threads));
         check_room(pid, &table)?;
-        let gone = patch::make_private(&memory, &table.patches);
+        let gone = patch::make_private(pid, &memory, &table.patches)?;
         refused.extend(standing::leave_out(
             &mut table,
             &linked,

@@ -332,14 +332,13 @@ fn reap_repeatedly(
     arena: Arena,
     extent: Extent,
     notes: &mut Vec<String>,
-) -> Duration {
-    let mut earlier = leftover::of(pid, memory);
-    earlier.retain(|e| e.table.header.at != table.header.at);
+) -> Reaping {
+    let mut earlier = leftover::of(pid, memory, Some(table.header.at), notes);
+    let mut longest = Duration::ZERO;
     let ended = |pause, frozen| Reaping { pause, frozen };
     if cgroup::is_frozen(pid) {
         return ended(longest, true);
     }
-    let mut longest = Duration::ZERO;
     let mut last = String::new();
     let tables: Vec<_> = std::iter::once(table)
         .chain(earlier.iter().map(|e| &e.table))
@@ -371,8 +370,8 @@ fn reap_repeatedly(
                         break;
                     }
                 }
-            Err(LiveError::Attach(AttachError::Frozen { .. })) => return ended(longest, true),
             }
+            Err(LiveError::Attach(AttachError::Frozen { .. })) => return ended(longest, true),
             Err(e) => last = e.to_string(),
         }
     }
