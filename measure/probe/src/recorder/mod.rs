@@ -1,6 +1,7 @@
 //! The recorder: drains the rings of all targets into one sink (a trace file, or who looks at them
 //! live) until told to stop, then detaches. It never makes a target wait.
 pub mod flight;
+mod looking;
 pub mod off_cpu;
 pub mod overhead;
 mod owner;
@@ -114,9 +115,9 @@ pub struct Outcome {
     pub detach_stops: Vec<TargetStops>,
     /// Processes that still carry our jumps, with a note that says why.
     pub not_restored: Vec<i32>,
-    /// `None` when context switches were not recorded.
     /// Frozen processes that still have copies and rings mapped, with a note that says so.
     pub not_unmapped: Vec<i32>,
+    /// `None` when context switches were not recorded.
     pub off_cpu: Option<OffCpuEntry>,
     pub notes: Vec<String>,
 }
@@ -136,14 +137,13 @@ impl<S: Sink> Recorder<'_, S> {
             detach_pauses: Vec::new(),
             detach_stops: Vec::new(),
             not_restored: Vec::new(),
-            off_cpu: None,
             not_unmapped: Vec::new(),
+            off_cpu: None,
             notes: Vec::new(),
         };
         let mut buffer = Vec::new();
         for target in &mut self.targets {
             outcome.notes.append(&mut target.installed.notes);
-            outcome.notes.extend(target.not_looked_at());
             if target.runs_another_program() {
                 outcome.notes.push(format!(
                     "process {} has replaced its program (exec): it runs on, and was measured until then",
@@ -173,12 +173,13 @@ impl<S: Sink> Recorder<'_, S> {
                 let totals = stops.iter().map(|(pid, stops)| stops.totals(*pid));
                 outcome.detach_stops.extend(totals);
             }
+            outcome.notes.extend(target.not_looked_at());
             let last = target.drain(Visit::Final, &mut self.numbers, &mut buffer, self.writer);
-            if let Err(e) = last
             let last = last.and_then(|_| self.writer.keep());
             if last.is_ok() {
                 target.kept();
             }
+            if let Err(e) = last
                 && !matches!(ended, Ended::WriteFailed(_))
             {
                 ended = Ended::WriteFailed(e.to_string());
@@ -266,13 +267,13 @@ impl<S: Sink> Recorder<'_, S> {
                     self.writer,
                 )?);
             }
-            let now = Instant::now();
             // Written before it is given up in the rings: who is killed in between leaves records
             // twice, not nowhere.
             if most > 0 {
                 self.writer.keep()?;
                 self.targets.iter_mut().for_each(Target::kept);
             }
+            let now = Instant::now();
             if seconds.switches_due(now) {
                 self.visit_switches(false)?;
             }
