@@ -65,24 +65,32 @@ pub struct Installed {
 
 impl Installed {
     pub fn pool(&self) -> Pool<'_> {
-        Pool::new(
-            self.pool.words(),
-            self.table.pool_contexts as usize,
-            self.table.ring_records_log2,
-        )
-        .expect("mapped with these sizes")
+        pool_of(&self.pool, &self.table)
     }
 
     /// At every visit: memory for the rings of threads to come.
     pub fn keep_rings_ahead(&mut self) {
-        let mut rings = self.rings.clone();
-        rings.keep_ahead(self.pid, &self.pool, &self.pool());
-        self.rings = rings;
+        let (pid, words) = (self.pid, &self.pool);
+        let pool = pool_of(words, &self.table);
+        self.rings.keep_ahead(pid, words, &pool);
+    }
+
+    /// Offers the ring of a thread that is gone to those to come.
+    pub fn give_ring_back(&mut self, context: u32) {
+        let (pid, words) = (self.pid, &self.pool);
+        let pool = pool_of(words, &self.table);
+        self.rings.give_back(pid, words, &pool, context);
     }
 
     pub fn set_state(&self, state: State) -> Result<(), LiveError> {
         set_state(self.pid, &self.arena, state)
     }
+}
+
+fn pool_of<'a>(words: &'a SharedWords, table: &PatchTable) -> Pool<'a> {
+    let contexts = table.pool_contexts as usize;
+    let pool = Pool::new(words.words(), contexts, table.ring_records_log2);
+    pool.expect("mapped with these sizes")
 }
 
 pub fn set_state(pid: i32, arena: &File, state: State) -> Result<(), LiveError> {
@@ -118,6 +126,12 @@ pub fn install(
     options: &InstallOptions,
     table: PatchTable,
 ) -> Result<Installed, LiveError> {
+    descriptors::reserve(1).map_err(|source| LiveError::Descriptors {
+        pid,
+        limit: descriptors::limit(),
+        source,
+    })?;
+    let lent = descriptors::lend();
     let result = attempt(pid, selected, options, table);
     drop(lent);
     result.map_err(|e| {
@@ -135,12 +149,6 @@ pub fn install(
     })
 }
 
-    descriptors::reserve(1).map_err(|source| LiveError::Descriptors {
-        pid,
-        limit: descriptors::limit(),
-        source,
-    })?;
-    let lent = descriptors::lend();
 fn attempt(
     pid: i32,
     mut selected: Vec<Selected>,

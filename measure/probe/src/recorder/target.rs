@@ -269,7 +269,7 @@ impl Target {
             let state = &mut self.rings[context];
             (state.in_use, state.thread, state.owner) = (false, None, None);
             if !state.damaged {
-                pool.offer(context as u32);
+                self.installed.give_ring_back(context as u32);
             }
         }
         Ok(())
