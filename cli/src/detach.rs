@@ -4,8 +4,9 @@ use crate::output::{self, OWNER_ONLY};
 use crate::status::show;
 use anyhow::{Context, bail};
 use clap::Args;
+use hopscope_probe::attach::AttachError;
 use hopscope_probe::attach::memory::TargetMemory;
-use hopscope_probe::attach::proc;
+use hopscope_probe::attach::{descriptors, proc};
 use hopscope_probe::live::found::{self, Found};
 use hopscope_probe::live::remove::{self, Extent, Origin};
 use hopscope_probe::live::table::{PatchTable, State};
@@ -69,6 +70,7 @@ impl DetachArgs {
 
 pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
     hopscope_probe::attach::fault::arm();
+    descriptors::raise_limit();
     let mut found = match args.targets.pid {
         Some(pid) => {
             if !std::fs::exists(format!("/proc/{pid}")).unwrap_or(false) {
@@ -93,15 +95,16 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
     }
     let mut clean = Clean::new(None, args.output.as_deref(), args.how());
     clean.all(&found);
-    Ok(if clean.failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(2)
+    Ok(match (clean.failed, clean.frozen) {
+        (0, 0) => ExitCode::SUCCESS,
+        (0, _) => ExitCode::from(1),
+        _ => ExitCode::from(2),
     })
 }
 
 /// The guardian's call: cleans what the recorder with this pid left in `targets` and their children.
 pub fn after_recorder(recorder: i32, targets: &[i32], output: Option<&Path>) -> anyhow::Result<()> {
+    descriptors::raise_limit();
     finish_calls(targets);
     let mut clean = Clean::new(Some(recorder), output, How::default());
     // Its own targets first: nothing that another process pretends comes before them.
@@ -175,6 +178,8 @@ struct Clean<'a> {
     /// Most of what is looked at now is none of ours to restore, and needs no word.
     strangers: bool,
     failed: usize,
+    /// What is restored, and cannot be taken away before somebody thaws the process.
+    frozen: usize,
     /// Arenas whose records are saved, or that had none.
     salvaged: Vec<u64>,
 }
@@ -195,6 +200,7 @@ impl<'a> Clean<'a> {
             how,
             strangers: false,
             failed: 0,
+            frozen: 0,
             salvaged: Vec::new(),
         }
     }
@@ -220,8 +226,15 @@ impl<'a> Clean<'a> {
             unused.extend(seen.iter().filter(|s| s.retired).map(|s| s.found.pid));
         }
         for pid in unused {
-            if let Err(e) = take_away(pid, &self.how) {
-                self.fail(pid, format_args!("{e:#}"));
+            match take_away(pid, &self.how) {
+                Ok(()) => {}
+                Err(LiveError::Attach(AttachError::Frozen { .. })) => {
+                    self.frozen += 1;
+                    crate::status::say!(
+                        "process {pid} is frozen by its control group: unused copies stay mapped; run this once it is thawed"
+                    );
+                }
+                Err(e) => self.fail(pid, e),
             }
         }
     }
@@ -285,7 +298,9 @@ impl<'a> Clean<'a> {
                 n => path.with_extension(format!("{n}.hop")),
             });
         self.salvaged.push(f.inode);
-        restore(f, &memory, &table, state, path.as_deref(), &self.how)
+        let frozen = restore(f, &memory, &table, state, path.as_deref(), &self.how)?;
+        self.frozen += usize::from(frozen);
+        Ok(())
     }
 }
 
@@ -311,7 +326,7 @@ fn by_arena(found: &[Found]) -> Vec<Vec<&Found>> {
 }
 
 /// Copies that were in use, or seemed to be, when their recording ended.
-fn take_away(pid: i32, how: &How) -> anyhow::Result<()> {
+fn take_away(pid: i32, how: &How) -> Result<(), LiveError> {
     let taken = leftover::take_away(pid, how.extent())?;
     if how.json {
         let line = serde_json::json!({
@@ -355,7 +370,8 @@ fn save(table: &PatchTable, memory: &TargetMemory, path: &Path) -> anyhow::Resul
     Ok(())
 }
 
-/// Entries first, then the records (nothing writes any more), then what is mapped.
+/// Entries first, then the records (nothing writes any more), then what is mapped. True when that has
+/// to stay because the process is frozen.
 fn restore(
     f: &Found,
     memory: &TargetMemory,
@@ -363,13 +379,13 @@ fn restore(
     state: State,
     output: Option<&Path>,
     how: &How,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let origin = Origin::Arena(f.inode);
     let mut detached = remove::restore_all(f.pid, memory, table, f.inode, state, origin)?;
     if let Some(path) = output {
         save(table, memory, path)?;
     }
-    let searched = remove::reap_noted(
+    let reaping = remove::reap_noted(
         f.pid,
         memory,
         table,
@@ -377,7 +393,7 @@ fn restore(
         how.extent(),
         &mut detached.notes,
     );
-    detached.pause = detached.pause.max(searched);
+    detached.pause = detached.pause.max(reaping.pause);
     if how.json {
         let line = serde_json::json!({
             "type": "detached", "schema": 1, "pid": f.pid,
@@ -395,7 +411,7 @@ fn restore(
             show!("  {note}");
         }
     }
-    Ok(())
+    Ok(reaping.frozen)
 }
 
 #[cfg(test)]

@@ -1,12 +1,16 @@
 //! Recordings that end between their attach and their first record: by an error of the recorder, or
 //! because somebody kills it.
-use crate::recording::command;
+use crate::recording::{Recording, command};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::{Output, run};
+use hopscope_tests::mapped;
 use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin, scratch};
-use nix::sys::signal::Signal;
+use hopscope_trace::{BatchHead, TraceReader};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// As measure/probe/src/attach/fault.rs has it.
 const MAPPED_HEADER: &str = "10";
@@ -17,6 +21,8 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("early_end::ready_file", gcc, ready_file);
     suite.case("early_end::full_disk", gcc, full_disk);
     suite.case("early_end::not_restored", gcc, not_restored);
+    suite.case("early_end::killed_within_a_second", gcc, killed);
+    suite.case("early_end::few_descriptors", gcc, few_descriptors);
     suite.case("early_end::held_command", gcc, held_command);
 }
 
@@ -75,6 +81,38 @@ fn not_restored() -> Result<()> {
     Ok(())
 }
 
+/// However few files may be open: it is recorded, or refused, and nothing is left in it.
+fn few_descriptors() -> Result<()> {
+    let program = compile_c(&["steady.c"], &["-O2"])?;
+    let target = Target::spawn(Command::new(program).stdout(Stdio::piped()))?;
+    let file = scratch().join("few-descriptors.hop");
+    let (mut recorded, mut refused) = (0, 0);
+    for limit in (6..=30).step_by(2).chain([40, 64]) {
+        let record = command(target.pid(), &["steady_mix"], &file);
+        let mut limited = Command::new("sh");
+        let script = format!("ulimit -n {limit}; exec \"$@\"");
+        limited
+            .args(["-c", &script, "sh"])
+            .arg(record.get_program());
+        let out = run(limited.args(record.get_args()).args(["-d", "20ms"]))?;
+        match out.code {
+            Some(0) => recorded += 1,
+            _ => refused += 1,
+        }
+        let left = mapped::mapped(target.pid())?;
+        ensure!(left.is_empty(), "{limit} files: {left:?} after {out:?}");
+    }
+    ensure!(
+        recorded > 0 && refused > 0,
+        "{recorded} recorded, {refused} refused"
+    );
+    target.signal(Signal::SIGTERM)?;
+    let ended = target.output()?;
+    let said = String::from_utf8_lossy(&ended.stdout);
+    ensure!(ended.status.success() && said.contains("0 wrong"), "{said}");
+    Ok(())
+}
+
 /// A command whose recorder is killed before it runs never runs, and does not stay.
 fn held_command() -> Result<()> {
     // A file of its own: that is how its process is found.
@@ -113,4 +151,54 @@ fn state_of(program: &Path) -> Result<Option<char>> {
         }
     }
     Ok(None)
+}
+
+/// Of a recorder that is killed, what it had read is in its file, and the rest is salvaged.
+fn killed() -> Result<()> {
+    let target = Target::spawn(&mut Command::new(compile_c(&["paced.c"], &["-O2"])?))?;
+    let file = scratch().join("killed.hop");
+    let recording = Recording::start(target.pid(), &["paced_inner"], &file)?;
+    // So often it rests, after a thousand calls each.
+    let rests = |more: u64| -> Result<()> {
+        let until = rests_of(target.pid())? + more;
+        while rests_of(target.pid())? < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    };
+    rests(100)?;
+    kill(recorder_of(recording.pid())?, Signal::SIGKILL)?;
+    let (code, said) = recording.ended()?;
+    ensure!(code == Some(2), "{code:?}: {said}");
+    let (own, salvaged) = (heads(&file)?, heads(&file.with_extension("salvaged.hop"))?);
+    let end = own
+        .last()
+        .map_or(0, |h| h.first_index + u64::from(h.records) + h.torn_before);
+    let start = salvaged.first().map(|h| h.first_index - h.lost_before);
+    let start = start.context("something was salvaged")?;
+    ensure!(end >= 50_000, "{end} records in its own file");
+    ensure!(start <= end, "records {end} to {start} are nowhere");
+    Ok(())
+}
+
+fn heads(file: &Path) -> Result<Vec<BatchHead>> {
+    Ok(TraceReader::open(file)?.heads().collect())
+}
+
+/// The recorder below a guardian.
+fn recorder_of(guardian: i32) -> Result<Pid> {
+    let children = std::fs::read_to_string(format!("/proc/{guardian}/task/{guardian}/children"))?;
+    let mut children = children.split_whitespace();
+    Ok(Pid::from_raw(
+        children.next().context("a recorder")?.parse()?,
+    ))
+}
+
+/// How often a process gave up its processor by itself.
+fn rests_of(pid: i32) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status
+        .lines()
+        .find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"));
+    Ok(line.context("a status")?.trim().parse()?)
 }

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 /// As measure/probe/src/attach/fault.rs has it.
 const FORCED_WRITE: &str = "100";
+const NO_MEMORY: &str = "102";
 const RESTORING: &str = "18";
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -17,6 +18,7 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("hostile::handed_memfd", &[Gcc, Root], handed_memfd);
     suite.case("hostile::huge_table", &[Gcc, Root], huge_table);
     suite.case("hostile::no_forced_writes", &[Gcc], no_forced_writes);
+    suite.case("hostile::no_memory_for_code", &[Gcc], no_memory_for_code);
     suite.case(
         "hostile::no_forced_writes_at_the_start_of_a_command",
         &[Gcc],
@@ -105,6 +107,24 @@ fn no_forced_writes() -> Result<()> {
     let report = Report::read(&file)?;
     ensure!(report.functions["steady_mix"]["entries"] > 0);
     report.expect_balanced()?;
+    let detach = hopscope(&["detach", "-p", &target.pid().to_string()])?.expect_code(0)?;
+    ensure!(detach.stderr.contains("carries no probes"), "{detach:?}");
+    unharmed(target)
+}
+
+/// A write that fails is not taken for a kernel that forces none.
+fn no_memory_for_code() -> Result<()> {
+    let target = steady()?;
+    let mut record = command(
+        target.pid(),
+        &["steady_mix"],
+        &scratch().join("no-memory.hop"),
+    );
+    record
+        .args(["-d", "50ms"])
+        .env("HOPSCOPE_FAILURE_POINT", NO_MEMORY);
+    let out = run(&mut record)?.expect_code(2)?;
+    ensure!(out.stderr.contains("Cannot allocate memory"), "{out:?}");
     let detach = hopscope(&["detach", "-p", &target.pid().to_string()])?.expect_code(0)?;
     ensure!(detach.stderr.contains("carries no probes"), "{detach:?}");
     unharmed(target)

@@ -21,6 +21,11 @@ pub(crate) fn register(suite: &mut Suite) {
     });
     suite.case("launched::exec_is_no_exit", gcc, exec);
     suite.case("launched::another_program_first", gcc, another_first);
+    suite.case(
+        "launched::before_the_entry_point",
+        gcc,
+        before_the_entry_point,
+    );
 }
 
 /// Each call is there, the command's exit code is passed on.
@@ -86,5 +91,24 @@ fn exec() -> Result<()> {
     called.program.end()?;
     let report = Report::read(&file)?;
     ensure!(report.entries("work") == CALLS, "{}", report.summary);
+    Ok(())
+}
+
+/// What a library's constructor calls is not recorded, and that is said.
+fn before_the_entry_point() -> Result<()> {
+    let library = compile_c(&["launched/library.c"], &["-O1", "-fPIC", "-shared"])?;
+    let library = library.to_str().context("path")?;
+    let program = compile_c(&["launched/uses_library.c"], &["-O1", library])?;
+    let said = |function: &str, calls| -> Result<bool> {
+        let file = scratch().join("before-the-entry-point.hop");
+        let mut record = Command::new(hopscope_bin());
+        record.args(["record", "--no-calibration", "-f", function, "-o"]);
+        let out = run(record.arg(&file).arg("--").arg(&program))?.expect_code(0)?;
+        let entries = Report::read(&file)?.entries(function);
+        ensure!(entries == calls, "{entries} calls of {function}");
+        Ok(out.stderr.contains("constructors") || out.stdout.contains("constructors"))
+    };
+    ensure!(said("library_work", 5)?, "what ran before is not said");
+    ensure!(!said("main", 1)?, "nothing of the program ran before");
     Ok(())
 }

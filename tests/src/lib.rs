@@ -18,7 +18,7 @@ pub mod target;
 pub use command::{Output, hopscope};
 pub use compile::{compile, compile_c};
 pub use counts::{Counts, counts};
-pub use paths::{hopscope_bin, programs, repository, scratch, target_dir};
+pub use paths::{cgroup2, hopscope_bin, programs, repository, scratch, target_dir};
 pub use requirement::Requirement;
 pub use suite::{Case, Suite};
 pub use target::Target;

@@ -21,6 +21,7 @@ mod early_end;
 mod execution;
 mod export;
 mod flight;
+mod frozen;
 mod guards;
 mod hostile;
 mod house;
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
     execution::register(&mut suite);
     export::register(&mut suite);
     flight::register(&mut suite);
+    frozen::register(&mut suite);
     guards::register(&mut suite);
     hostile::register(&mut suite);
     house::register(&mut suite);

@@ -64,3 +64,13 @@ pub fn scratch() -> PathBuf {
     std::fs::create_dir_all(&dir).expect("scratch directory in target/");
     dir
 }
+
+/// Where control groups of version 2 are mounted.
+pub fn cgroup2() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut mounts = mounts.lines().map(|line| line.split(' '));
+    mounts.find_map(|mut fields| {
+        let (_, at, kind) = (fields.next()?, fields.next()?, fields.next()?);
+        (kind == "cgroup2").then(|| at.into())
+    })
+}

@@ -59,6 +59,8 @@ pub enum Requirement {
     Uprobes,
     /// Control groups of memory (version 1) can be made.
     MemoryGroup,
+    /// Control groups of version 2 can be made, and freeze what is in them.
+    FreezingGroup,
 }
 
 impl Requirement {
@@ -103,6 +105,7 @@ impl Requirement {
             Schedstat => "schedstat",
             Uprobes => "uprobes",
             MemoryGroup => "memory-group",
+            FreezingGroup => "freezing-group",
         }
     }
 
@@ -160,6 +163,10 @@ impl Requirement {
                     "/sys/fs/cgroup/memory/cgroup.procs",
                     "control groups of memory",
                 )
+            }),
+            FreezingGroup => root().and_then(|()| match crate::cgroup2() {
+                Some(_) => Ok(()),
+                None => Err("no control groups of version 2 are mounted".to_owned()),
             }),
         }
     }

@@ -90,7 +90,9 @@ pub(super) fn finish(
     written?;
     match outcome.ended {
         Ended::Overhead { .. } | Ended::MayUnwind(_) => Ok(ExitCode::from(1)),
-        _ if !outcome.not_restored.is_empty() => Ok(ExitCode::from(1)),
+        _ if !(outcome.not_restored.is_empty() && outcome.not_unmapped.is_empty()) => {
+            Ok(ExitCode::from(1))
+        }
         _ => Ok(ExitCode::SUCCESS),
     }
 }

@@ -7,9 +7,9 @@ use super::slices::{Beside, WithSlices};
 use super::{RecordArgs, calibrate, choice, end, flight, summary, targets};
 use crate::output;
 use anyhow::{Context, bail};
-use hopscope_event::table::TargetStops;
+use hopscope_event::table::{ModuleEntry, TargetStops};
 use hopscope_event::{OffCpuEntry, ProcessEntry, ProcessIx, RecordingMeta};
-use hopscope_probe::attach::{self, Held, launch};
+use hopscope_probe::attach::{self, Held, descriptors, launch};
 use hopscope_probe::capture::parse::Selection;
 use hopscope_probe::capture::resolve::Policy;
 use hopscope_probe::counters::{Switches, clock_sync};
@@ -26,6 +26,7 @@ use hopscope_trace::TraceWriter;
 use std::fs;
 use std::io::{BufWriter, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,6 +92,13 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         bmi2: host_has_bmi2(),
         stores: stores(args),
     };
+    // Before anything else takes them.
+    descriptors::reserve(wanted.len()).with_context(|| {
+        format!(
+            "{} files may be open in hopscope, which are too few to attach and restore for sure; raise the limit (ulimit -n)",
+            descriptors::limit()
+        )
+    })?;
     // A kernel that refuses is found out before any target is touched.
     let mut beside = Beside::prepare(args, &pids)?;
     let roots = choice::roots(args, &plan)?;
@@ -113,6 +121,9 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
                 note_late_refusals(&done, &mut plan);
                 if args.assume_no_exceptions {
                     done.notes.push(ASSUMED.to_owned());
+                }
+                if held.is_some() {
+                    done.notes.extend(constructors(&plan, process.pid));
                 }
                 installed.push((process.ix, done));
                 processes.push(process);
@@ -223,6 +234,36 @@ fn stores(args: &RecordArgs) -> Stores {
 
 const ASSUMED: &str = "--assume-no-exceptions: nothing was refused because exceptions or ending threads \
      could unwind it; if one had, the target would have ended";
+
+/// A command is held at its program's entry point: its libraries have been set up by then.
+fn constructors(plan: &Plan, pid: i32) -> Option<String> {
+    let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let asked = |module: &ModuleEntry| plan.functions.iter().any(|f| f.module == module.ix);
+    let modules = plan
+        .modules
+        .iter()
+        .filter(|m| program != Path::new(&m.path));
+    let names: Vec<&str> = modules
+        .filter(|m| asked(m))
+        .map(|m| plan::basename(m.path.as_ref()))
+        .collect();
+    let others = match names.len().checked_sub(NAMED_AT_MOST) {
+        Some(more @ 1..) => format!(" and {more} more"),
+        _ => String::new(),
+    };
+    let named = names.iter().take(NAMED_AT_MOST).copied();
+    let named: Vec<&str> = named.collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "measured from the program's entry point on: what constructors of shared libraries called before in {}{others} \
+             is not recorded",
+            named.join(", ")
+        )
+    })
+}
+
+/// Libraries in one note.
+const NAMED_AT_MOST: usize = 5;
 
 /// What the recorder needs, whatever it drains into.
 struct Parts<'a> {

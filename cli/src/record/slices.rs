@@ -191,6 +191,10 @@ impl<W: Write> Sink for WithSlices<'_, W> {
 
     fn off_cpu(&mut self, _: &OffCpuEntry) {}
 
+    fn keep(&mut self) -> Result<(), TraceError> {
+        self.writer.flush()
+    }
+
     fn visited(&mut self, _: Tsc) -> Result<(), TraceError> {
         self.beside.poll(self.writer)
     }

@@ -105,6 +105,11 @@ impl<'a> Pool<'a> {
         (word >> (32 * (at % 2))) as u32
     }
 
+    /// Entries put into the free queue so far.
+    pub fn offered(&self) -> u64 {
+        self.words[offset_of!(PoolHeader, free_tail) / 8].load(Ordering::Relaxed)
+    }
+
     /// Offers a context to threads that have none. Only the recorder may call this.
     pub fn offer(&self, context: u32) {
         let tail = &self.words[offset_of!(PoolHeader, free_tail) / 8];

@@ -1,5 +1,5 @@
 //! Mapping of the memory shared with a target. One of the few places with `unsafe`.
-use memmap2::{Advice, MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -30,6 +30,17 @@ impl SharedWords {
         let len = range.end - range.start;
         self.map
             .advise_range(Advice::PopulateWrite, range.start, len)
+    }
+
+    /// Takes the memory of whole pages back: they read as zeros from now on, on both sides.
+    pub fn release(&self, range: Range<usize>) -> io::Result<()> {
+        let (at, len) = (range.start, range.end - range.start);
+        // SAFETY: what the pages hold changes as if the other side had written zeros there, which it
+        // may do at any time; see `words`.
+        unsafe {
+            self.map
+                .unchecked_advise_range(UncheckedAdvice::Remove, at, len)
+        }
     }
 
     pub fn words(&self) -> &[AtomicU64] {

@@ -98,6 +98,33 @@ fn what_the_file_says_of_a_function() {
     assert_eq!(verdict(&image, "ordinary", shadowed), "accepted");
 }
 
+/// A handler of faults would not find the address of the copy's instruction.
+#[test]
+fn instructions_known_by_their_address() {
+    for flags in [&["-shared"][..], &["-static", "-Wl,-e,ordinary"]] {
+        let image = build(flags);
+        for (name, expected) in [
+            ("in_a_table", "known-by-address"),
+            ("labelled", "known-by-address"),
+            ("taken", "known-by-address"),
+            ("takes", "accepted"),
+            ("label_of_no_access", "accepted"),
+            ("jumps_through_a_table", "accepted"),
+        ] {
+            let verdict = verdict(&image, name, ProcessTraits::default());
+            assert_eq!(verdict, expected, "{name} {flags:?}");
+        }
+    }
+    // Where no relocation says that it is a pointer, it may be any number.
+    for (flags, expected) in [
+        (&["-shared"][..], "known-by-address"),
+        (&["-static", "-Wl,-e,ordinary"], "accepted"),
+    ] {
+        let verdict = verdict(&build(flags), "pointed_to", ProcessTraits::default());
+        assert_eq!(verdict, expected, "{flags:?}");
+    }
+}
+
 /// Behind a tail call dlsym looks at the caller of the one that jumped.
 #[test]
 fn callers_of_what_jumps_to_dlsym() {

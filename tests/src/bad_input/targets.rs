@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 pub(super) fn register(suite: &mut Suite) {
@@ -22,6 +22,7 @@ pub(super) fn register(suite: &mut Suite) {
     suite.case("bad_input::broken_regex", &[Gcc], broken_regex);
     suite.case("bad_input::already_traced", &[Gcc], already_traced);
     suite.case("bad_input::second_recorder", &[Gcc], second_recorder);
+    suite.case("bad_input::two_recorders_at_once", &[Gcc], two_at_once);
     suite.case("bad_input::no_permission", &[Gcc, Root], no_permission);
     suite.case("bad_input::process_of_32_bits", &[Ia32], process_of_32_bits);
     suite.case(
@@ -131,6 +132,44 @@ fn second_recorder() -> Result<()> {
     first.signal(Signal::SIGINT)?;
     let ended = first.wait_at_most(Duration::from_secs(60))?;
     ensure!(ended.success(), "the first recorder: {ended}");
+    steady.unharmed()
+}
+
+/// Of two that come at the same time one is refused, by the other's number, and the other is not disturbed.
+fn two_at_once() -> Result<()> {
+    /// As measure/probe/src/attach/fault.rs has them: each takes 300 ms where the variable names it.
+    const POINTS: [&str; 2] = ["2", "17"];
+    let steady = Steady::start(&[])?;
+    let dir = scratch();
+    for point in POINTS {
+        let record = |name: &str| {
+            let mut record = Command::new(hopscope_bin());
+            record
+                .args(["record", "--no-calibration", "--max-overhead", "1e9"])
+                .args(["-f", "steady_mix", "-d", "300ms", "-p", &steady.pid(), "-o"])
+                .arg(dir.join(name))
+                .env("HOPSCOPE_DELAY_POINT", point)
+                .stderr(Stdio::piped())
+                .stdout(Stdio::null());
+            record.spawn()
+        };
+        let both = [record("one.hop")?, record("other.hop")?];
+        let (mut recorded, mut refused) = (0, Vec::new());
+        for recorder in both {
+            let out = recorder.wait_with_output()?;
+            match out.status.success() {
+                true => recorded += 1,
+                false => refused.push(String::from_utf8_lossy(&out.stderr).into_owned()),
+            }
+        }
+        ensure!(
+            recorded == 1,
+            "point {point}: {recorded} recorded; {refused:?}"
+        );
+        let by_its_number =
+            refused[0].contains("being recorded") && refused[0].contains("by hopscope, pid ");
+        ensure!(by_its_number, "point {point}: {}", refused[0]);
+    }
     steady.unharmed()
 }
 

@@ -3,14 +3,29 @@
 //! `/proc/PID/mem` only for a tracer, or never; `PTRACE_POKEDATA` forces in any case.
 use super::memory::TargetMemory;
 use super::{fault, sys};
+use nix::libc;
 use std::io;
 
 const WORD: u64 = 8;
 
 /// Writes through `/proc/PID/mem`: some kernels refuse it to whoever is no tracer, or to all.
 pub fn force(memory: &TargetMemory, at: u64, bytes: &[u8]) -> io::Result<()> {
-    fault::failure(fault::FORCED_WRITE)?;
+    let failing = |point, error| {
+        let failed = fault::failure(point);
+        failed.map_err(|_| io::Error::from_raw_os_error(error))
+    };
+    failing(fault::FORCED_WRITE, libc::EIO)?;
+    failing(fault::NO_MEMORY, libc::ENOMEM)?;
     memory.write(at, bytes)
+}
+
+/// Whether the kernel does not force writes for us, as against one write that failed. It answers EIO
+/// (mem_rw, fs/proc/base.c); security modules have the others.
+pub fn is_refused(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EIO | libc::EPERM | libc::EACCES)
+    )
 }
 
 /// Writes with the help of `tid`, a thread of the target that we trace and that is stopped.
@@ -18,7 +33,7 @@ pub(super) fn write(tid: i32, memory: &TargetMemory, at: u64, bytes: &[u8]) -> i
     match force(memory, at, bytes) {
         Ok(()) => Ok(()),
         Err(refused) => poke(tid, memory, at, bytes).map_err(|e| match e.raw_os_error() {
-            Some(nix::libc::EIO) => refused,
+            Some(libc::EIO) => refused,
             _ => e,
         }),
     }

@@ -1,5 +1,19 @@
 //! Why a process cannot be attached to. Each line says what to do about it.
+use crate::live::found;
 use std::io;
+
+impl AttachError {
+    /// Why a process that has a tracer cannot be had.
+    pub(super) fn traced_by(pid: i32, tracer: i32) -> AttachError {
+        match found::is_hopscope(tracer) {
+            true => AttachError::AnotherHopscope {
+                pid,
+                recorder: tracer,
+            },
+            false => AttachError::AlreadyTraced { pid, tracer },
+        }
+    }
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
@@ -19,6 +33,10 @@ pub enum AttachError {
         "process {pid} is traced already by process {tracer} (gdb, strace …); stop that one first"
     )]
     AlreadyTraced { pid: i32, tracer: i32 },
+    #[error(
+        "process {pid} is being recorded, or restored, by hopscope, pid {recorder}; stop that one first"
+    )]
+    AnotherHopscope { pid: i32, recorder: i32 },
     #[error("process {0} runs 32-bit code; hopscope measures x86-64 only")]
     Not64Bit(i32),
     #[error(
@@ -41,6 +59,10 @@ pub enum AttachError {
         "process {pid}: thread {tid} does not stop (state {state}; D: uninterruptible, often a vfork in progress); try again"
     )]
     DoesNotStop { pid: i32, tid: i32, state: char },
+    #[error(
+        "process {pid} is frozen by its control group (cgroup.freeze, freezer.state), so that no system call can be made in it"
+    )]
+    Frozen { pid: i32 },
     #[error("process {pid} has no thread that could make a system call for us")]
     NoUsableThread { pid: i32 },
     #[error(

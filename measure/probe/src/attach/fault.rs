@@ -36,6 +36,9 @@ pub const FORCED_WRITE: u32 = 100;
 /// The recorder cannot restore a target.
 pub const RESTORE: u32 = 101;
 
+/// A write to code fails for want of memory.
+pub const NO_MEMORY: u32 = 102;
+
 static WANTED: AtomicU32 = AtomicU32::new(0);
 static FAILING: AtomicU32 = AtomicU32::new(0);
 static DELAYED: AtomicU32 = AtomicU32::new(0);

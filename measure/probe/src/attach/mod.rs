@@ -2,7 +2,9 @@
 //!
 //! Nothing of the target's own code runs for us: no libc, no allocator, no loader.
 mod again;
+pub mod cgroup;
 pub mod code;
+pub mod descriptors;
 mod error;
 pub mod fault;
 mod frame;

@@ -59,6 +59,30 @@ impl Patience {
     }
 }
 
+/// Waits for whatever comes next of a thread.
+pub(super) fn wait_for_any(pid: i32, tid: i32) -> Result<Waited, AttachError> {
+    let mut patience = Patience::new();
+    loop {
+        match sys::poll(tid).map_err(|source| AttachError::Ptrace {
+            pid,
+            tid,
+            what: "waiting",
+            source,
+        })? {
+            Waited::Gone => return Err(AttachError::Exited { pid }),
+            Waited::NotYet if patience.wait(1) => {}
+            Waited::NotYet => {
+                return Err(AttachError::DoesNotStop {
+                    pid,
+                    tid,
+                    state: proc::state(pid, tid),
+                });
+            }
+            waited => return Ok(waited),
+        }
+    }
+}
+
 /// Waits for one stopped-thread event of a remote call.
 pub(super) fn wait_for(pid: i32, tid: i32, wanted: Waited) -> Result<(), AttachError> {
     let mut patience = Patience::new();

@@ -38,7 +38,7 @@ pub fn preflight(pid: i32) -> Result<Preflight, AttachError> {
         .and_then(|t| t.parse().ok())
         .unwrap_or(0);
     if tracer != 0 {
-        return Err(AttachError::AlreadyTraced { pid, tracer });
+        return Err(AttachError::traced_by(pid, tracer));
     }
     if fs::OpenOptions::new()
         .read(true)

@@ -6,10 +6,11 @@
 //! it is brought back into an interrupt stop, where its own registers are written back: then the
 //! kernel still does its own restart of whatever call was interrupted, as if nothing had happened.
 use super::AttachError;
+use super::cgroup;
 use super::fault;
 use super::gadget::{self, Gadgets};
 use super::memory::TargetMemory;
-use super::patience::wait_for;
+use super::patience::{wait_for, wait_for_any};
 use super::proc::Status;
 use super::raised::{Before, Raised};
 use super::seccomp::Filters;
@@ -154,7 +155,7 @@ impl Remote {
             self.raised.replace(now);
         }
         fault::point(fault::RAISED);
-        self.step_to(pid, Waited::SystemCall)?;
+        self.enter(pid)?;
         fault::point(fault::CALL_ENTERED);
         self.step_to(pid, Waited::SystemCall)?;
         let result = sys::regs(tid).map_err(failed("reading registers"))?.rax as i64;
@@ -183,6 +184,33 @@ impl Remote {
         wait_for(pid, tid, Waited::Stopped)?;
         fault::point(fault::CALL_TRAPPED);
         Ok(())
+    }
+
+    /// Into the call. A process that is frozen meanwhile does not come to it: its thread is stopped
+    /// where it is, so that its own state can be written back.
+    fn enter(&self, pid: i32) -> Result<(), AttachError> {
+        let entered = self.step_to(pid, Waited::SystemCall);
+        let Err(AttachError::DoesNotStop { .. }) = entered else {
+            return entered;
+        };
+        let tid = self.tid;
+        let failed = |what| {
+            move |source| AttachError::Ptrace {
+                pid,
+                tid,
+                what,
+                source,
+            }
+        };
+        sys::interrupt(tid).map_err(failed("interrupting"))?;
+        match wait_for_any(pid, tid)? {
+            // It has come just now; the interrupt is passed over on the way out of the call.
+            Waited::SystemCall => Ok(()),
+            _ => match cgroup::is_frozen(pid) {
+                true => Err(AttachError::Frozen { pid }),
+                false => entered,
+            },
+        }
     }
 
     fn step_to(&self, pid: i32, wanted: Waited) -> Result<(), AttachError> {

@@ -1,6 +1,7 @@
 //! Becoming a thread's tracer, and letting go of threads that did not stop in time.
 use super::AttachError;
 use super::again;
+use super::patience::Patience;
 use super::proc::Status;
 use super::sys::{self, Waited};
 use nix::libc;
@@ -11,6 +12,17 @@ thread_local! {
     /// Threads that this thread asked to stop, and that did not: only who stands still can be let go, and only by
     /// the thread that traces it.
     static LATE: RefCell<Vec<i32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Of another hopscope's stop the end is waited for, by who holds no thread itself.
+pub(super) fn seize_in_turn(pid: i32, tid: i32) -> Result<Option<i32>, AttachError> {
+    let mut patience = Patience::new();
+    loop {
+        match seize(pid, tid) {
+            Err(AttachError::AnotherHopscope { .. }) if patience.wait_running() => {}
+            seized => return seized,
+        }
+    }
 }
 
 /// `None` when the thread is gone.
@@ -35,7 +47,7 @@ pub(super) fn seize(pid: i32, tid: i32) -> Result<Option<i32>, AttachError> {
                 (_, 0) => Err(AttachError::NoPermission { pid, uid: 0 }),
                 // It did not stop when it was asked the last time.
                 _ if ours => Ok(Some(tid)),
-                (_, tracer) => Err(AttachError::AlreadyTraced { pid, tracer }),
+                (_, tracer) => Err(AttachError::traced_by(pid, tracer)),
             }
         }
         Err(source) => Err(AttachError::Ptrace {

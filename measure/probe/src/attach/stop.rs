@@ -1,12 +1,13 @@
 //! Stopping threads so that neither they nor anybody who waits for them can tell.
 use super::AttachError;
 use super::again;
+use super::cgroup;
 use super::fault;
 use super::memory::TargetMemory;
 use super::patience::Patience;
 use super::proc;
 use super::remote;
-use super::seize::{self, seize};
+use super::seize::{self, seize, seize_in_turn};
 use super::stopped::{StoppedProcess, Thread};
 use super::sys::{self, Waited};
 use super::urgent::Urgent;
@@ -38,6 +39,12 @@ pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
                 if asleep.is_empty() {
                     asleep.push(tid);
                 }
+            }
+            // Its stops are short, and nothing is held here that it could wait for.
+            Err(AttachError::AnotherHopscope { .. }) if patience.wait_running() => {}
+            // Frozen by the first version of control groups.
+            Err(AttachError::DoesNotStop { .. }) if cgroup::is_frozen(pid) => {
+                return Err(AttachError::Frozen { pid });
             }
             stopped => return stopped,
         }
@@ -111,7 +118,7 @@ pub fn stop_each<E: From<AttachError>>(
     // For all of them: changing it costs more than a stop.
     let _urgent = Urgent::begin(pid, tids);
     for &tid in tids {
-        if seize(pid, tid)?.is_none() {
+        if seize_in_turn(pid, tid)?.is_none() {
             continue;
         }
         let mut stopped = StoppedProcess::new(pid);
@@ -125,7 +132,13 @@ pub fn stop_each<E: From<AttachError>>(
 }
 
 /// Stops one thread that can make system calls for us; the others go on.
+///
+/// # Errors
+/// Also when it is frozen: it can be stopped then, and would not come to any call.
 pub fn stop_one(pid: i32) -> Result<StoppedProcess, AttachError> {
+    if cgroup::is_frozen(pid) {
+        return Err(AttachError::Frozen { pid });
+    }
     let memory = TargetMemory::open(pid)?;
     // Searched before anything is stopped.
     let gadgets = remote::gadgets(pid, &memory)?;
@@ -169,7 +182,7 @@ fn stop_first_usable(pid: i32) -> Result<Option<StoppedProcess>, AttachError> {
         _ => tids.retain(|tid| *tid == pid),
     }
     for tid in tids {
-        if rank(proc::state(pid, tid)) == 3 || seize(pid, tid)?.is_none() {
+        if rank(proc::state(pid, tid)) == 3 || seize_in_turn(pid, tid)?.is_none() {
             continue;
         }
         let mut stopped = StoppedProcess::new(pid);

@@ -1,7 +1,7 @@
 //! Context switches of whole processes: a ring for each processor, into which the events of all
 //! their threads write. The kernel follows new threads by itself.
 use super::perf_event::{Event, INHERIT_THREAD, Ring, Said, Switch};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use crate::attach::descriptors;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
@@ -52,7 +52,7 @@ impl Switches {
     /// # Errors
     /// When any processor or thread would not be covered: half of the switches are worse than none.
     pub fn of(pids: &[i32]) -> Result<Switches, SwitchesError> {
-        raise_descriptor_limit();
+        descriptors::raise_limit();
         let online = fs::read_to_string("/sys/devices/system/cpu/online");
         let cpus = cpus(&online.map_err(SwitchesError::Processors)?);
         let mut switches = Switches {
@@ -169,13 +169,6 @@ fn cpus(text: &str) -> Vec<i32> {
 }
 
 /// Descriptors are as many as threads × processors; where that fails, opening says so.
-fn raise_descriptor_limit() {
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && soft < hard
-    {
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    }
-}
 
 #[cfg(test)]
 mod tests {

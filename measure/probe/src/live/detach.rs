@@ -3,7 +3,7 @@ use super::error::LiveError;
 use super::install::Installed;
 use super::remove::{self, Arena, Detached, Extent, Origin};
 use super::table::State;
-use crate::attach::{AttachError, ledger};
+use crate::attach::{AttachError, descriptors, ledger};
 
 /// Attempts to put the entries back, each of some seconds, where a thread does not stop.
 const RESTORES_AT_MOST: usize = 5;
@@ -14,6 +14,7 @@ impl Installed {
     /// # Errors
     /// It is not restored; dropping this tries once more.
     pub fn detach(&mut self) -> Result<Detached, LiveError> {
+        let _lent = descriptors::lend();
         let (pid, memory, table) = (self.pid, &self.memory, &self.table);
         let (inode, origin) = (self.arena_inode, Origin::Ourselves);
         let restored = || remove::restore_all(pid, memory, table, inode, State::Patched, origin);
@@ -31,9 +32,10 @@ impl Installed {
         self.restored = true;
         self.set_state(State::Restored)?;
         let arena = Arena::Held(&self.arena);
-        let searched =
+        let reaping =
             remove::reap_noted(pid, memory, table, arena, Extent::Limited, &mut done.notes);
-        done.pause = done.pause.max(searched);
+        done.pause = done.pause.max(reaping.pause);
+        done.frozen = reaping.frozen;
         Ok(done)
     }
 

@@ -41,6 +41,14 @@ pub enum LiveError {
         "process {pid} has an arena of hopscope mapped, and does not execute the copies that its table names: it was not attached to, and nothing is changed in it"
     )]
     NotExecuted { pid: i32 },
+    #[error(
+        "process {pid} is not attached to: {limit} files may be open in hopscope, which are too few to restore it for sure ({source}); raise the limit (ulimit -n)"
+    )]
+    Descriptors {
+        pid: i32,
+        limit: u64,
+        source: io::Error,
+    },
     #[error("process {pid} is being recorded by hopscope, pid {recorder}; stop that one first")]
     AlreadyRecorded { pid: i32, recorder: i32 },
     #[error(

@@ -71,7 +71,7 @@ pub fn with_descriptors_only() -> Vec<i32> {
 }
 
 /// A recorder has such descriptors too, rightly: they must not be closed under it.
-fn is_hopscope(pid: i32) -> bool {
+pub(crate) fn is_hopscope(pid: i32) -> bool {
     use std::os::unix::fs::MetadataExt;
     let exe = |pid: &str| {
         let m = fs::metadata(format!("/proc/{pid}/exe")).ok()?;
@@ -246,6 +246,18 @@ pub fn is_patched(memory: &TargetMemory, table: &PatchTable) -> bool {
         let mut now = [0u8; 5];
         memory.read(p.at, &mut now).is_ok() && now == p.replaced
     })
+}
+
+/// The recorder, other than this one, that is at work in `pid`, however far it has come.
+pub(super) fn another_recorder(pid: i32, memory: &TargetMemory) -> Option<i32> {
+    let us = std::process::id() as i32;
+    let found = in_process(pid).into_iter().filter(|f| f.header.is_some());
+    let tables = found.filter_map(|f| {
+        let (table, _) = f.table(memory).ok()?;
+        f.belongs(&table).then_some(table)
+    });
+    let mut others = tables.filter(|t| t.recorder != us && recorder_alive(t));
+    others.next().map(|t| t.recorder)
 }
 
 /// Refuses a process that carries live or orphaned probes.

@@ -15,7 +15,7 @@ use super::switch::Batch;
 use super::table::{Patch, PatchTable, STATE_AT, State, TABLE_BYTES_AT_MOST};
 use crate::attach::ledger::{self, Ledger};
 use crate::attach::memory::TargetMemory;
-use crate::attach::{self, fault, proc};
+use crate::attach::{self, descriptors, fault, proc};
 use crate::codegen::probe::ProbeConfig;
 pub use crate::codegen::probe::Stores;
 use crate::codegen::slow::SlowConfig;
@@ -65,24 +65,32 @@ pub struct Installed {
 
 impl Installed {
     pub fn pool(&self) -> Pool<'_> {
-        Pool::new(
-            self.pool.words(),
-            self.table.pool_contexts as usize,
-            self.table.ring_records_log2,
-        )
-        .expect("mapped with these sizes")
+        pool_of(&self.pool, &self.table)
     }
 
     /// At every visit: memory for the rings of threads to come.
     pub fn keep_rings_ahead(&mut self) {
-        let mut rings = self.rings.clone();
-        rings.keep_ahead(self.pid, &self.pool, &self.pool());
-        self.rings = rings;
+        let (pid, words) = (self.pid, &self.pool);
+        let pool = pool_of(words, &self.table);
+        self.rings.keep_ahead(pid, words, &pool);
+    }
+
+    /// Offers the ring of a thread that is gone to those to come.
+    pub fn give_ring_back(&mut self, context: u32) {
+        let (pid, words) = (self.pid, &self.pool);
+        let pool = pool_of(words, &self.table);
+        self.rings.give_back(pid, words, &pool, context);
     }
 
     pub fn set_state(&self, state: State) -> Result<(), LiveError> {
         set_state(self.pid, &self.arena, state)
     }
+}
+
+fn pool_of<'a>(words: &'a SharedWords, table: &PatchTable) -> Pool<'a> {
+    let contexts = table.pool_contexts as usize;
+    let pool = Pool::new(words.words(), contexts, table.ring_records_log2);
+    pool.expect("mapped with these sizes")
 }
 
 pub fn set_state(pid: i32, arena: &File, state: State) -> Result<(), LiveError> {
@@ -118,12 +126,27 @@ pub fn install(
     options: &InstallOptions,
     table: PatchTable,
 ) -> Result<Installed, LiveError> {
+    descriptors::reserve(1).map_err(|source| LiveError::Descriptors {
+        pid,
+        limit: descriptors::limit(),
+        source,
+    })?;
+    let lent = descriptors::lend();
     let result = attempt(pid, selected, options, table);
-    if result.is_err() {
+    drop(lent);
+    result.map_err(|e| {
         let stops = ledger::take(pid).totals(pid);
         log::info!("process {pid} was not attached to: {stops:?}");
-    }
-    result
+        // Whatever one that came at the same time did to it is not worth an error of its own.
+        let memory = TargetMemory::open(pid).ok();
+        match memory.and_then(|memory| super::found::another_recorder(pid, &memory)) {
+            Some(recorder) => {
+                log::info!("{e}");
+                LiveError::AlreadyRecorded { pid, recorder }
+            }
+            None => e,
+        }
+    })
 }
 
 fn attempt(
@@ -206,7 +229,7 @@ fn attempt(
         let threads = proc::threads(pid).map_or(0, |tids| tids.len());
         notes.extend(rings.populate(pid, &words, threads));
         check_room(pid, &table)?;
-        let gone = patch::make_private(&memory, &table.patches);
+        let gone = patch::make_private(pid, &memory, &table.patches)?;
         refused.extend(standing::leave_out(
             &mut table,
             &linked,

@@ -19,13 +19,34 @@ pub(super) struct Leftover {
     pub table: PatchTable,
 }
 
-/// Retired copies. Whatever else a killed recorder left is for `detach`: there may be records to save.
-pub(super) fn of(pid: i32, memory: &TargetMemory) -> Vec<Leftover> {
-    let tables = found::in_process(pid).into_iter().filter_map(|f| {
-        let (table, state) = f.table_at_most(memory, RETIRED_BYTES_AT_MOST).ok()?;
-        (is_retired(&table, state) && f.belongs(&table)).then_some(table)
-    });
-    tables.map(|table| Leftover { table }).collect()
+/// Retired copies, but for those whose table lies at `except`. Whatever else a killed recorder left is
+/// for `detach`: there may be records to save. What cannot be read is noted: it stays.
+pub(super) fn of(
+    pid: i32,
+    memory: &TargetMemory,
+    except: Option<u64>,
+    notes: &mut Vec<String>,
+) -> Vec<Leftover> {
+    let found = found::in_process(pid).into_iter();
+    let found = found.filter_map(|f| Some((f.header?.at, f)));
+    let mut left = Vec::new();
+    for (at, f) in found.filter(|(at, _)| except != Some(*at)) {
+        let read = match f.state(memory) {
+            Ok(State::Restored) => f.table_at_most(memory, RETIRED_BYTES_AT_MOST),
+            Ok(_) => continue,
+            Err(e) => Err(e),
+        };
+        match read {
+            Ok((table, state)) if is_retired(&table, state) && f.belongs(&table) => {
+                left.push(Leftover { table });
+            }
+            Ok(_) => {}
+            Err(e) => notes.push(format!(
+                "process {pid}: what an earlier recording left at {at:#x} stays mapped, its table cannot be read: {e}"
+            )),
+        }
+    }
+    left
 }
 
 /// Whether the copies need nothing any more, but stay.
@@ -67,8 +88,8 @@ pub struct Taken {
 /// Takes away what earlier recordings left in `pid` and nothing refers to any more.
 pub fn take_away(pid: i32, extent: Extent) -> Result<Taken, LiveError> {
     let memory = TargetMemory::open(pid)?;
-    let mut left = of(pid, &memory);
     let mut taken = Taken::default();
+    let mut left = of(pid, &memory, None, &mut taken.notes);
     for wait in reap::ATTEMPTS_MS {
         if left.is_empty() {
             break;
@@ -107,7 +128,9 @@ fn look_again(
 /// # Errors
 /// When more than [`AT_MOST`] stays.
 pub(super) fn make_room(pid: i32, memory: &TargetMemory) -> Result<(), LiveError> {
-    let mut left = of(pid, memory);
+    let mut unread = Vec::new();
+    let mut left = of(pid, memory, None, &mut unread);
+    unread.iter().for_each(|note| log::warn!("{note}"));
     // Searching makes the target stand still: only when there is a reason to.
     if bytes(&left) <= AT_MOST / 2 {
         return Ok(());
@@ -121,5 +144,31 @@ pub(super) fn make_room(pid: i32, memory: &TargetMemory) -> Result<(), LiveError
             mib: bytes >> 20,
             limit_mib: AT_MOST >> 20,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::table::ARENA_NAME;
+    use crate::memory::SharedWords;
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    use std::fs::File;
+
+    /// The process that has it is this test itself.
+    #[test]
+    fn what_cannot_be_read_is_noted() {
+        let memfd = File::from(memfd_create(ARENA_NAME, MFdFlags::MFD_CLOEXEC).unwrap());
+        memfd.set_len(4096).unwrap();
+        let words = SharedWords::map(&memfd, 4096).unwrap();
+        let at = words.words().as_ptr() as u64;
+        let pid = std::process::id() as i32;
+        let memory = TargetMemory::open(pid).unwrap();
+        let noted = |except| {
+            let mut notes = Vec::new();
+            assert!(of(pid, &memory, except, &mut notes).is_empty());
+            notes.iter().any(|n| n.contains(&format!("{at:#x}")))
+        };
+        assert!(noted(None) && !noted(Some(at)));
     }
 }

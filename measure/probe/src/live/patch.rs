@@ -94,7 +94,14 @@ pub fn pages(patches: &[Patch]) -> u64 {
 /// during the stop: one byte of each site is written with the value it has. Returns the sites where
 /// that is not possible, because their module is gone. Where the kernel lets only a tracer write to
 /// code, the pages are copied during the stop.
-pub fn make_private(memory: &TargetMemory, patches: &[Patch]) -> Vec<u64> {
+///
+/// # Errors
+/// When a page cannot be copied for any other reason.
+pub fn make_private(
+    pid: i32,
+    memory: &TargetMemory,
+    patches: &[Patch],
+) -> Result<Vec<u64>, LiveError> {
     let mut last = (u64::MAX, true);
     let mut gone = Vec::new();
     progress::begin(Phase::Pages, patches.len());
@@ -105,10 +112,17 @@ pub fn make_private(memory: &TargetMemory, patches: &[Patch]) -> Vec<u64> {
             if at >> 12 != last.0 {
                 let byte = [p.original[(at - p.at) as usize]];
                 let mut now = [0u8];
-                let same = memory.read(at, &mut now).is_ok() && now == byte;
+                let mut same = memory.read(at, &mut now).is_ok() && now == byte;
                 if same && let Err(e) = code::force(memory, at, &byte) {
-                    log::info!("code is written by a tracer only ({e}); the pause is longer");
-                    return gone;
+                    // Unloaded since it was read.
+                    same = memory.read(at, &mut now).is_ok();
+                    if same && code::is_refused(&e) {
+                        log::info!("code is written by a tracer only ({e}); the pause is longer");
+                        return Ok(gone);
+                    }
+                    if same {
+                        return Err(LiveError::io(pid, "making pages of its code its own")(e));
+                    }
                 }
                 last = (at >> 12, same);
             }
@@ -118,7 +132,7 @@ pub fn make_private(memory: &TargetMemory, patches: &[Patch]) -> Vec<u64> {
             gone.push(p.at);
         }
     }
-    gone
+    Ok(gone)
 }
 
 /// Rewrites all sites of one process, one write for each run of sites. Everything is read before

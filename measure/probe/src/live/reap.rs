@@ -11,7 +11,7 @@ use super::survey::{Extent, Survey};
 use super::table::{Area, PatchTable};
 use super::text;
 use crate::attach::memory::TargetMemory;
-use crate::attach::{self, StoppedProcess, fault};
+use crate::attach::{self, AttachError, StoppedProcess, cgroup, fault};
 use std::time::Duration;
 
 /// Whether the arena is gone from the process.
@@ -64,7 +64,7 @@ pub(super) fn reap_all(
     let ends = decide(&mut stopped, memory, tables, &retirements, extent, survey);
     fault::point(fault::CLEARED_GS);
     let pause = stopped.resume()?.pause();
-    let mut areas = Vec::new();
+    let (mut areas, mut retired) = (Vec::new(), Vec::new());
     let mut reaped = Vec::new();
     for (end, table) in ends?.into_iter().zip(tables) {
         let data = [table.contexts, table.pool];
@@ -73,11 +73,9 @@ pub(super) fn reap_all(
                 Some(e) => format!("{why}; their probes cannot be taken out: {e}"),
                 None => why,
             }),
-            End::Retired(why) => {
-                let arena = retire.unwrap_or(Arena::Mapped);
-                retire::free_behind_table(pid, arena, table);
+            End::Retired { why, children } => {
                 areas.extend(data);
-                areas.push(retire::behind_table(table));
+                retired.push((*table, children));
                 Reaped::Retired(why)
             }
             End::Goes => {
@@ -92,38 +90,50 @@ pub(super) fn reap_all(
         unmap(pid, &areas)?;
         fault::point(fault::UNMAPPED);
     }
+    // Only now: a retired table does not say where contexts and rings were.
+    let arena = retire.unwrap_or(Arena::Mapped);
+    for (table, children) in retired {
+        retire::rewrite_table(pid, arena, table)?;
+        retire::free_behind_table(pid, arena, table);
+        unmap(pid, &[retire::behind_table(table)])?;
+        for child in children {
+            let areas = [table.contexts, table.pool, retire::behind_table(table)];
+            if let Err(e) = unmap(child, &areas) {
+                log::info!("process {child}, a forked child, ended or keeps unused rings: {e}");
+            }
+        }
+    }
     Ok((reaped, pause))
 }
 
 enum End {
     Stays(String),
     /// The copies stay, and need neither gs nor rings any more.
-    Retired(String),
+    Retired {
+        why: String,
+        /// Which have the same mapped.
+        children: Vec<i32>,
+    },
     Goes,
 }
 
 /// What is found out about copies that may have to stay, before anything is stopped for it.
-struct Retirement<'a> {
-    arena: Arena<'a>,
+struct Retirement {
     probes: retire::Probes,
     sharers: retire::Sharers,
 }
 
-impl Retirement<'_> {
-    fn prepare<'a>(
+impl Retirement {
+    fn prepare(
         pid: i32,
-        arena: Arena<'a>,
+        arena: Arena,
         table: &PatchTable,
-    ) -> Result<Option<Retirement<'a>>, LiveError> {
+    ) -> Result<Option<Retirement>, LiveError> {
         let Some(sharers) = retire::Sharers::of(pid, table) else {
             return Ok(None);
         };
         let probes = retire::Probes::find(pid, arena, table)?;
-        Ok(Some(Retirement {
-            arena,
-            probes,
-            sharers,
-        }))
+        Ok(Some(Retirement { probes, sharers }))
     }
 }
 
@@ -131,7 +141,7 @@ fn decide(
     stopped: &mut StoppedProcess,
     memory: &TargetMemory,
     tables: &[&PatchTable],
-    retirements: &[Option<Retirement<'_>>],
+    retirements: &[Option<Retirement>],
     extent: Extent,
     survey: &mut Survey<'_>,
 ) -> Result<Vec<End>, LiveError> {
@@ -144,8 +154,8 @@ fn decide(
             (Some(why), None) => End::Stays(why),
             (Some(why), Some(retirement)) => {
                 match retire_copies(stopped, memory, table, retirement, &hits)? {
-                    true => End::Retired(why),
-                    false => End::Stays(why),
+                    Some(children) => End::Retired { why, children },
+                    None => End::Stays(why),
                 }
             }
         };
@@ -157,51 +167,41 @@ fn decide(
     Ok(ends)
 }
 
-/// False when a thread is in the middle of a probe. Forked children run the same copies: they stand
-/// still too, and lose their contexts and rings with their parent.
+/// `None` when a thread is in the middle of a probe. Forked children run the same copies: they stand
+/// still too, and are to lose their contexts and rings with their parent.
 fn retire_copies(
     stopped: &StoppedProcess,
     memory: &TargetMemory,
     table: &PatchTable,
-    retirement: &Retirement<'_>,
+    retirement: &Retirement,
     hits: &[Hit],
-) -> Result<bool, LiveError> {
+) -> Result<Option<Vec<i32>>, LiveError> {
     let pid = stopped.pid();
-    let Retirement {
-        arena,
-        probes,
-        sharers,
-    } = retirement;
-    let Some(mut children) = stop_children(sharers) else {
-        return Ok(false);
+    let Retirement { probes, sharers } = retirement;
+    let Some(children) = stop_children(sharers) else {
+        return Ok(None);
     };
     if is_inside(stopped, memory, probes, hits)? {
-        return Ok(false);
+        return Ok(None);
     }
     for child in &children {
         let memory = TargetMemory::open(child.pid())?;
         // Its entries lead here, and what the table says of them is still needed.
         if super::found::is_patched(&memory, table) || is_inside(child, &memory, probes, &[])? {
-            return Ok(false);
+            return Ok(None);
         }
     }
     probes.disarm(pid)?;
-    retire::rewrite_table(pid, *arena, table)?;
-    for child in &mut children {
-        clear_gs(child, table)?;
-    }
-    for child in children {
+    let mut resumed = Vec::with_capacity(children.len());
+    for mut child in children {
+        clear_gs(&mut child, table)?;
         let pid = child.pid();
-        let areas = [table.contexts, table.pool, retire::behind_table(table)];
-        let gone = child
-            .resume()
-            .map_err(LiveError::from)
-            .and_then(|_| unmap(pid, &areas));
-        if let Err(e) = gone {
-            log::info!("process {pid}, a forked child, ended or keeps unused rings: {e}");
+        match child.resume() {
+            Ok(_) => resumed.push(pid),
+            Err(e) => log::info!("process {pid}, a forked child: {e}"),
         }
     }
-    Ok(true)
+    Ok(Some(resumed))
 }
 
 /// `None` when one of them cannot be stopped, or is younger than the search for it.
@@ -278,7 +278,16 @@ pub(super) const ATTEMPTS_MS: [u64; 9] = [0, 1, 4, 16, 64, 64, 64, 256, 256];
 /// From this attempt on copies that must stay lose their probes, which is for good.
 const RETIRE_FROM: usize = 4;
 
-/// Unmaps what can be, of earlier recordings too; says what could not. The longest pause.
+/// How unmapping ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Reaping {
+    /// The longest.
+    pub pause: Duration,
+    /// The process is frozen: what is mapped is still to be taken away.
+    pub frozen: bool,
+}
+
+/// Unmaps what can be, of earlier recordings too; says what could not.
 pub fn reap_noted(
     pid: i32,
     memory: &TargetMemory,
@@ -286,19 +295,32 @@ pub fn reap_noted(
     arena: Arena,
     extent: Extent,
     notes: &mut Vec<String>,
-) -> Duration {
-    let longest = reap_repeatedly(pid, memory, table, arena, extent, notes);
+) -> Reaping {
+    let reaping = reap_repeatedly(pid, memory, table, arena, extent, notes);
+    if reaping.frozen {
+        let mapped = table.header.len + leftover::code_bytes(table) + table.contexts.len;
+        notes.push(format!(
+            "process {pid} is frozen by its control group (cgroup.freeze, freezer.state): its functions are as they were, \
+             and {} KiB of copies and {} KiB of rings stay mapped, unused; once it is thawed run: hopscope detach -p {pid}",
+            mapped >> 10,
+            table.pool.len >> 10
+        ));
+        return reaping;
+    }
     match text::give_back(pid, memory, &table.patches) {
         Ok((bytes, pause)) => {
             log::debug!(
                 "process {pid}: {} KiB of text are shared again",
                 bytes >> 10
             );
-            longest.max(pause)
+            Reaping {
+                pause: reaping.pause.max(pause),
+                ..reaping
+            }
         }
         Err(e) => {
             log::info!("process {pid} keeps its own copies of text pages: {e}");
-            longest
+            reaping
         }
     }
 }
@@ -310,10 +332,13 @@ fn reap_repeatedly(
     arena: Arena,
     extent: Extent,
     notes: &mut Vec<String>,
-) -> Duration {
-    let mut earlier = leftover::of(pid, memory);
-    earlier.retain(|e| e.table.header.at != table.header.at);
+) -> Reaping {
+    let mut earlier = leftover::of(pid, memory, Some(table.header.at), notes);
     let mut longest = Duration::ZERO;
+    let ended = |pause, frozen| Reaping { pause, frozen };
+    if cgroup::is_frozen(pid) {
+        return ended(longest, true);
+    }
     let mut last = String::new();
     let tables: Vec<_> = std::iter::once(table)
         .chain(earlier.iter().map(|e| &e.table))
@@ -337,7 +362,7 @@ fn reap_repeatedly(
                 match &reaped[0] {
                     Reaped::Unmapped => {
                         leftover::note(pid, &earlier, notes);
-                        return longest;
+                        return ended(longest, false);
                     }
                     Reaped::Kept(why) => last = why.clone(),
                     Reaped::Retired(why) => {
@@ -346,6 +371,7 @@ fn reap_repeatedly(
                     }
                 }
             }
+            Err(LiveError::Attach(AttachError::Frozen { .. })) => return ended(longest, true),
             Err(e) => last = e.to_string(),
         }
     }
@@ -354,5 +380,5 @@ fn reap_repeatedly(
         leftover::code_bytes(table) >> 10
     ));
     leftover::note(pid, &earlier, notes);
-    longest
+    ended(longest, false)
 }

@@ -1,5 +1,5 @@
 //! Detaching: the entries are put back in one batch stop, in forked children too.
-pub use super::reap::{Reaped, reap, reap_noted};
+pub use super::reap::{Reaped, Reaping, reap, reap_noted};
 pub use super::retire::Arena;
 pub use super::survey::Extent;
 
@@ -108,6 +108,8 @@ pub struct Detached {
     pub pause: Duration,
     /// Entries that carried our jump and are as they were now.
     pub restored: u64,
+    /// It is frozen: what is mapped is still to be taken away.
+    pub frozen: bool,
     /// What the user should know: copies kept, children cleaned, sites left alone.
     pub notes: Vec<String>,
 }

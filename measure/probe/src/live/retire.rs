@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::rc::Rc;
 
 const START: [u8; 20] = [
     0x64, 0x48, 0x8b, 0x0c, 0x25, 0, 0, 0, 0, 0x65, 0x48, 0x3b, 0x0c, 0x25, 0, 0, 0, 0, 0x0f, 0x85,
@@ -37,7 +38,7 @@ pub(super) struct Probes {
     /// Sorted; a thread whose instruction pointer lies in one is in a probe.
     busy: Vec<Range<u64>>,
     /// What disarming writes where: few long writes, for which alone the target is stopped.
-    writes: Vec<(File, u64, Vec<u8>)>,
+    writes: Vec<(Rc<File>, u64, Vec<u8>)>,
 }
 
 /// Sites closer than this are written together: an own write costs more than the bytes between.
@@ -52,6 +53,7 @@ impl Probes {
             writes: Vec::new(),
         };
         for (segment, file, offset) in writable(pid, arena, table)? {
+            let file = Rc::new(file);
             // Not as the process sees them: its own view is private, and is none of what others run.
             let mut code = vec![0; segment.len as usize];
             file.read_exact_at(&mut code, offset)
@@ -80,10 +82,10 @@ impl Probes {
             for together in sites.chunk_by(|a, b| b.0 - a.0 < TOGETHER) {
                 let from = together[0].0;
                 let to = together[together.len() - 1].0 + JUMP_BYTES as usize;
-                let file = file.try_clone();
-                let file = file.map_err(LiveError::io(pid, "opening the arena"))?;
                 let bytes = code[from..to].to_vec();
-                probes.writes.push((file, offset + from as u64, bytes));
+                probes
+                    .writes
+                    .push((file.clone(), offset + from as u64, bytes));
             }
         }
         probes.busy.sort_by_key(|r| r.start);

@@ -2,8 +2,11 @@
 //! whoever touches it first: a target under a memory limit would be killed for our rings.
 use super::memory_limit;
 use crate::memory::SharedWords;
-use hopscope_event::layout::{POOL_HEADER_BYTES, pool_bytes, ring_bytes, ring_offset};
+use hopscope_event::layout::{
+    POOL_HEADER_BYTES, RING_HEADER_BYTES, pool_bytes, ring_bytes, ring_offset,
+};
 use hopscope_event::ring::Pool;
+use std::collections::VecDeque;
 
 /// Given memory ahead of need, and at attach at most, where no limit asks for more: larger rings of
 /// many threads get theirs as they are used.
@@ -25,6 +28,8 @@ pub struct Rings {
     limited: bool,
     /// Rings given to threads at attach.
     given: usize,
+    /// Where in the free queue rings lie that came back and kept their memory, oldest first.
+    warm: VecDeque<u64>,
 }
 
 impl Rings {
@@ -50,6 +55,7 @@ impl Rings {
             allowed,
             limited,
             given: 0,
+            warm: VecDeque::new(),
         }
     }
 
@@ -109,19 +115,50 @@ impl Rings {
     /// Called at every visit: as many threads may have come as took a ring.
     pub fn keep_ahead(&mut self, pid: i32, words: &SharedWords, pool: &Pool) {
         let taken = usize::try_from(pool.taken()).unwrap_or(usize::MAX);
-        let needed = self.given.saturating_add(taken);
         // Nobody comes: what is there is enough.
         if taken == 0 || self.populated >= self.contexts.min(self.allowed) {
             return;
         }
-        let wanted = needed.saturating_add(self.ahead());
         let before = self.populated;
+        let wanted = match self.limited {
+            // Those that came back are given away again.
+            true => {
+                let free = pool.offered().saturating_sub(pool.taken()) as usize;
+                before.saturating_add(self.ahead().saturating_sub(free))
+            }
+            // They lie in the order in which they were offered, each once before any comes again.
+            false => {
+                let needed = self.given.saturating_add(taken);
+                needed.saturating_add(self.ahead())
+            }
+        };
         self.populate_to(pid, words, wanted.min(before + A_VISIT));
         if self.limited {
             for ring in before..self.populated {
                 pool.offer(ring as u32);
             }
         }
+    }
+
+    /// Offers the ring of a thread that is gone to another one. Free rings are taken in turn, so that
+    /// in time all have memory, however few threads live at once: those beyond what is kept ahead
+    /// give it back. The header stays: its counter goes on.
+    pub fn give_back(&mut self, pid: i32, words: &SharedWords, pool: &Pool, ring: u32) {
+        let taken = pool.taken();
+        while self.warm.front().is_some_and(|at| *at < taken) {
+            self.warm.pop_front();
+        }
+        // Where only rings with memory may be given away it was counted out beforehand.
+        if self.limited || self.warm.len() < self.ahead() {
+            self.warm.push_back(pool.offered());
+        } else {
+            let at = ring_offset(ring as usize, self.records_log2);
+            let end = at + ring_bytes(self.records_log2);
+            if let Err(e) = words.release(at + RING_HEADER_BYTES..end) {
+                log::info!("process {pid}: a ring keeps its memory: {e}");
+            }
+        }
+        pool.offer(ring);
     }
 }
 
@@ -138,23 +175,23 @@ const _: () = assert!(POOL_HEADER_BYTES == ring_offset(0, 12));
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    use std::fs::File;
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::atomic::Ordering;
 
     const LOG2: u32 = 12;
     const CONTEXTS: usize = 40;
 
-    fn words() -> SharedWords {
-        let name = format!("hopscope-rings-{:?}", std::thread::current().id());
-        let path = std::env::temp_dir().join(name);
-        let file = std::fs::File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path)
-            .unwrap();
-        std::fs::remove_file(path).unwrap();
+    fn file_and_words() -> (File, SharedWords) {
+        let file = File::from(memfd_create(c"rings", MFdFlags::MFD_CLOEXEC).unwrap());
         file.set_len(pool_bytes(CONTEXTS, LOG2) as u64).unwrap();
-        SharedWords::map(&file, pool_bytes(CONTEXTS, LOG2)).unwrap()
+        let words = SharedWords::map(&file, pool_bytes(CONTEXTS, LOG2)).unwrap();
+        (file, words)
+    }
+
+    fn words() -> SharedWords {
+        file_and_words().1
     }
 
     #[test]
@@ -170,6 +207,53 @@ mod tests {
         }
         rings.keep_ahead(1, &words, &pool);
         assert_eq!(rings.usable(), 3 + 16, "nobody came");
+    }
+
+    /// As a thread of the target does; it goes at once.
+    fn come_and_go(words: &SharedWords, pool: &Pool, rings: &mut Rings) {
+        let head = std::mem::offset_of!(hopscope_event::layout::PoolHeader, free_head) / 8;
+        let taken = words.words()[head].fetch_add(1, Ordering::Relaxed);
+        let ring = pool.free_entry(taken);
+        let at = ring_offset(ring as usize, LOG2);
+        for page in (at..at + ring_bytes(LOG2)).step_by(4096) {
+            words.words()[page / 8].store(1, Ordering::Relaxed);
+        }
+        rings.keep_ahead(1, words, pool);
+        rings.give_back(1, words, pool, ring);
+    }
+
+    #[test]
+    fn threads_that_come_one_by_one_need_no_more_memory() {
+        let (file, words) = file_and_words();
+        let pool = Pool::new(words.words(), CONTEXTS, LOG2).unwrap();
+        let mut rings = Rings::within(CONTEXTS, LOG2, None, false);
+        rings.populate(1, &words, 1);
+        rings.gave(1);
+        (1..CONTEXTS).for_each(|ring| pool.offer(ring as u32));
+        for _ in 0..5 * CONTEXTS {
+            come_and_go(&words, &pool, &mut rings);
+        }
+        // One thread, as many ahead, as many that came back, and the headers.
+        let most = (1 + 2 * rings.ahead()) * ring_bytes(LOG2) + CONTEXTS * RING_HEADER_BYTES;
+        let bytes = file.metadata().unwrap().blocks() * 512;
+        assert!(
+            bytes <= (most + POOL_HEADER_BYTES) as u64,
+            "{bytes} bytes, {most} at most"
+        );
+    }
+
+    #[test]
+    fn a_limited_target_needs_no_more_rings_when_threads_come_one_by_one() {
+        let (_, words) = file_and_words();
+        let pool = Pool::new(words.words(), CONTEXTS, LOG2).unwrap();
+        let mut rings = Rings::within(CONTEXTS, LOG2, None, true);
+        rings.populate(1, &words, 1);
+        rings.gave(1);
+        (1..rings.usable()).for_each(|ring| pool.offer(ring as u32));
+        for _ in 0..5 * CONTEXTS {
+            come_and_go(&words, &pool, &mut rings);
+        }
+        assert!(rings.usable() <= 2 + rings.ahead(), "{}", rings.usable());
     }
 
     #[test]

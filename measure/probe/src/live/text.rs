@@ -31,18 +31,23 @@ pub(super) fn give_back(
     ours.dedup();
     let mut windows: Vec<&[u64]> = ours.chunk_by(|a, b| a / WINDOW == b / WINDOW).collect();
     let (mut given, mut longest) = (0, Duration::ZERO);
+    let read_maps = || maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"));
     while !windows.is_empty() {
+        // Of files beforehand: a file system may take its time, or never answer.
+        let mappings = read_maps()?;
+        let next = windows.iter().take(WINDOWS_A_STOP);
+        let files: Vec<_> = next.map(|w| originals(pid, &mappings, w)).collect();
         let mut one = attach::stop_one(pid)?;
-        let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"));
+        let mappings = read_maps();
         let mut done = 0;
         let result = mappings.and_then(|mappings| {
             let mut calls = 0;
-            for window in windows.iter().take(WINDOWS_A_STOP) {
+            for (window, originals) in windows.iter().zip(&files) {
                 if calls >= CALLS_A_STOP {
                     break;
                 }
                 done += 1;
-                for run in unchanged(pid, memory, &mappings, window)? {
+                for run in unchanged(pid, memory, &mappings, originals, window)? {
                     calls += 1;
                     given += drop_copies(&mut one, &run)?;
                 }
@@ -60,30 +65,49 @@ pub(super) fn give_back(
     Ok((given, longest))
 }
 
+/// What a file holds of what is mapped.
+struct Original {
+    mapping: Mapping,
+    range: Range<u64>,
+    bytes: Vec<u8>,
+}
+
+/// Of the pages of `window`, where a file is mapped that the process cannot write there.
+fn originals(pid: i32, mappings: &[Mapping], window: &[u64]) -> Vec<Original> {
+    let holder = proc::memory_holder(pid);
+    let (first, last) = (window[0], window[window.len() - 1] + PAGE);
+    let around = |m: &&Mapping| m.range.start < last && first < m.range.end;
+    let of_files = |m: &&Mapping| !m.writable && !m.shared && m.readable && m.inode != 0;
+    let mapped = mappings.iter().filter(around).filter(of_files);
+    let originals = mapped.filter_map(|m| {
+        let (start, end) = (m.range.start, m.range.end);
+        let file = File::open(format!("/proc/{holder}/map_files/{start:x}-{end:x}")).ok()?;
+        let range = first.max(start)..last.min(end);
+        let bytes = contents(&file, m.offset + (range.start - start), &range);
+        Some(Original {
+            mapping: m.clone(),
+            range,
+            bytes,
+        })
+    });
+    originals.collect()
+}
+
 /// Runs that hold pages of `window`, all equal to the file's, and else only what was never copied.
 fn unchanged(
     pid: i32,
     memory: &TargetMemory,
     mappings: &[Mapping],
+    originals: &[Original],
     window: &[u64],
 ) -> Result<Vec<Range<u64>>, LiveError> {
     let mut runs = Vec::new();
-    let holder = proc::memory_holder(pid);
-    let (first, last) = (window[0], window[window.len() - 1] + PAGE);
-    let around = |m: &&Mapping| m.range.start < last && first < m.range.end;
-    for m in mappings.iter().filter(around) {
-        if m.writable || m.shared || !m.readable || m.inode == 0 {
-            continue;
-        }
-        let path = format!(
-            "/proc/{holder}/map_files/{:x}-{:x}",
-            m.range.start, m.range.end
-        );
-        let Ok(file) = File::open(path) else {
-            continue;
-        };
-        let range = first.max(m.range.start)..last.min(m.range.end);
-        let copied = pages::resident(pid, &range, Pages::Anonymous)?.unwrap_or_default();
+    // The same mapping as when its file was read.
+    for original in originals.iter().filter(|o| mappings.contains(&o.mapping)) {
+        let Original {
+            range, bytes: file, ..
+        } = original;
+        let copied = pages::resident(pid, range, Pages::Anonymous)?.unwrap_or_default();
         let mut copied = copied
             .iter()
             .flat_map(|r| r.clone().step_by(PAGE as usize))
@@ -91,7 +115,6 @@ fn unchanged(
         if copied.peek().is_none() {
             continue;
         }
-        let file = contents(&file, m.offset + (range.start - m.range.start), &range);
         let mut now = vec![0; (range.end - range.start) as usize];
         if memory.read(range.start, &mut now).is_err() {
             continue;

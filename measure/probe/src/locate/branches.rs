@@ -11,6 +11,8 @@ pub struct BranchTargets {
     slot_jumps: Vec<(u64, u64)>,
     called: Vec<u64>,
     entered: Vec<u64>,
+    /// Addresses taken of what is no start, by which instruction; ascending.
+    taken: Vec<(u64, u64)>,
 }
 
 impl BranchTargets {
@@ -49,7 +51,12 @@ impl BranchTargets {
             targets.slot_jumps.extend(found.slot_jumps);
             targets.called.extend(found.called);
             targets.entered.extend(found.entered);
+            targets.taken.extend(found.taken);
         }
+        targets
+            .taken
+            .retain(|(at, _)| texts.iter().any(|(range, _)| range.contains(at)));
+        targets.taken.sort_unstable();
         for list in [&mut targets.called, &mut targets.entered] {
             list.sort_unstable();
             list.dedup();
@@ -75,6 +82,15 @@ impl BranchTargets {
     /// Whether a direct jump goes to `start`, one of the starts.
     pub fn is_jumped_to(&self, start: u64) -> bool {
         self.entered.binary_search(&start).is_ok()
+    }
+
+    /// Addresses in `range` that instructions elsewhere take (`lea`), but for those of starts.
+    pub fn taken(&self, range: Range<u64>) -> impl Iterator<Item = u64> {
+        let first = self.taken.partition_point(|(at, _)| *at < range.start);
+        let end = self.taken.partition_point(|(at, _)| *at < range.end);
+        let taken = self.taken[first..end].iter();
+        let elsewhere = taken.filter(move |(_, from)| !range.contains(from));
+        elsewhere.map(|(at, _)| *at)
     }
 
     fn set(&mut self, at: u64) {
@@ -106,6 +122,7 @@ struct Found {
     slot_jumps: Vec<(u64, u64)>,
     called: Vec<u64>,
     entered: Vec<u64>,
+    taken: Vec<(u64, u64)>,
 }
 
 impl Found {
@@ -151,6 +168,15 @@ fn collect(texts: &[(Range<u64>, &[u8])], starts: &[u64], part: Range<u64>) -> F
                     {
                         let slot = ins.ip_rel_memory_address();
                         found.slot_jumps.push((ins.ip(), slot));
+                    }
+                    FlowControl::Next
+                        if ins.code() == Code::Lea_r64_m && ins.is_ip_rel_memory_operand() =>
+                    {
+                        let at = ins.ip_rel_memory_address();
+                        let inside = cut[0]..cut[1];
+                        if !inside.contains(&at) && starts.binary_search(&at).is_err() {
+                            found.taken.push((at, ins.ip()));
+                        }
                     }
                     _ => {}
                 }

@@ -7,6 +7,7 @@ use super::error::LocateError;
 use super::files::{self, Links};
 use super::fragments;
 use super::functions::{Function, NameSource, Sorted, Symbols};
+use super::known_addresses::{Known, KnownAddresses};
 use super::mapped::{self, MappedModule};
 use super::names;
 use super::parts;
@@ -35,6 +36,7 @@ pub struct Image {
     /// Descriptors of restartable sequences (`__rseq_cs`).
     rseq_descriptors: Option<Range<u64>>,
     imports: Imports,
+    known: KnownAddresses,
     unwinds: UnwindFacts,
     walker: Option<&'static str>,
     calls: OnceLock<CallGraph>,
@@ -142,9 +144,12 @@ impl Image {
         let unwinds = UnwindFacts::read(&file, path, &fdes);
         let walker = stack_walkers::find(&file);
         let imports = Imports::read(&file);
+        let ranges: Vec<Range<u64>> = texts.iter().map(|(range, _)| range.clone()).collect();
+        let known = KnownAddresses::read(&file, &ranges, imports.pointers());
         drop(code);
         Ok(Image {
             imports,
+            known,
             loader: name.starts_with("ld-") || name.starts_with("ld.so"),
             unwinder: name.starts_with("libgcc_s.so") || name.starts_with("libunwind"),
             path: path.to_owned(),
@@ -267,6 +272,11 @@ impl Image {
                 .ok()?;
             Some(self.functions[i].raw_name.as_str())
         })
+    }
+
+    /// Addresses in `range` that something other than a branch knows.
+    pub fn known_within(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Known)> {
+        self.known.within(self.branch_targets(), range)
     }
 
     /// Whether a pointer to `svma` lies in the data of a position-independent file.

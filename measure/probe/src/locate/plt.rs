@@ -48,6 +48,11 @@ impl Imports {
         self.pointers.binary_search(&svma).is_ok()
     }
 
+    /// All those addresses, ascending.
+    pub fn pointers(&self) -> &[u64] {
+        &self.pointers
+    }
+
     /// Names of everything imported, some more than once.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.slots.values().map(String::as_str)

@@ -350,6 +350,11 @@ impl<W: Write> Sink for Flight<'_, W> {
         }
     }
 
+    /// Memory is all there is.
+    fn keep(&mut self) -> Result<(), TraceError> {
+        Ok(())
+    }
+
     fn flush(&mut self) -> Result<(), TraceError> {
         match &mut self.file {
             Some(file) => file.flush(),

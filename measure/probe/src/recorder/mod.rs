@@ -1,6 +1,7 @@
 //! The recorder: drains the rings of all targets into one sink (a trace file, or who looks at them
 //! live) until told to stop, then detaches. It never makes a target wait.
 pub mod flight;
+mod looking;
 pub mod off_cpu;
 pub mod overhead;
 mod owner;
@@ -114,6 +115,8 @@ pub struct Outcome {
     pub detach_stops: Vec<TargetStops>,
     /// Processes that still carry our jumps, with a note that says why.
     pub not_restored: Vec<i32>,
+    /// Frozen processes that still have copies and rings mapped, with a note that says so.
+    pub not_unmapped: Vec<i32>,
     /// `None` when context switches were not recorded.
     pub off_cpu: Option<OffCpuEntry>,
     pub notes: Vec<String>,
@@ -134,13 +137,13 @@ impl<S: Sink> Recorder<'_, S> {
             detach_pauses: Vec::new(),
             detach_stops: Vec::new(),
             not_restored: Vec::new(),
+            not_unmapped: Vec::new(),
             off_cpu: None,
             notes: Vec::new(),
         };
         let mut buffer = Vec::new();
         for target in &mut self.targets {
             outcome.notes.append(&mut target.installed.notes);
-            outcome.notes.extend(target.not_looked_at());
             if target.runs_another_program() {
                 outcome.notes.push(format!(
                     "process {} has replaced its program (exec): it runs on, and was measured until then",
@@ -152,7 +155,8 @@ impl<S: Sink> Recorder<'_, S> {
                 let done = target.installed.detach();
                 let stops = ledger::take_all();
                 match done {
-                    Ok(Detached { notes, .. }) => {
+                    Ok(Detached { notes, frozen, .. }) => {
+                        outcome.not_unmapped.extend(frozen.then_some(pid));
                         let own = stops.iter().find(|(stopped, _)| *stopped == pid);
                         let longest = own.map_or(Duration::ZERO, |(_, stops)| stops.longest());
                         outcome.detach_pauses.push(longest);
@@ -169,7 +173,12 @@ impl<S: Sink> Recorder<'_, S> {
                 let totals = stops.iter().map(|(pid, stops)| stops.totals(*pid));
                 outcome.detach_stops.extend(totals);
             }
+            outcome.notes.extend(target.not_looked_at());
             let last = target.drain(Visit::Final, &mut self.numbers, &mut buffer, self.writer);
+            let last = last.and_then(|_| self.writer.keep());
+            if last.is_ok() {
+                target.kept();
+            }
             if let Err(e) = last
                 && !matches!(ended, Ended::WriteFailed(_))
             {
@@ -257,6 +266,12 @@ impl<S: Sink> Recorder<'_, S> {
                     &mut buffer,
                     self.writer,
                 )?);
+            }
+            // Written before it is given up in the rings: who is killed in between leaves records
+            // twice, not nowhere.
+            if most > 0 {
+                self.writer.keep()?;
+                self.targets.iter_mut().for_each(Target::kept);
             }
             let now = Instant::now();
             if seconds.switches_due(now) {

@@ -35,6 +35,15 @@ pub trait Sink {
     /// Once a second: what is known of the recording of switches.
     fn off_cpu(&mut self, _: &OffCpuEntry) {}
 
+    /// What has come is where the end of this process does not take it, if there is such a place: the
+    /// rings need not hold it any more for a salvage.
+    ///
+    /// # Errors
+    /// See [`Sink::thread`].
+    fn keep(&mut self) -> Result<(), TraceError> {
+        self.flush()
+    }
+
     /// All rings have been visited; what was recorded before `began` has come.
     ///
     /// # Errors

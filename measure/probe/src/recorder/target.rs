@@ -1,4 +1,5 @@
 //! One measured process as the recorder sees it: its rings and whose they are.
+use super::looking::Looking;
 use super::owner::{Owner, Tasks};
 use super::sink::Sink;
 use super::watch::Watch;
@@ -44,13 +45,15 @@ pub struct Target {
     rounds: u32,
     /// When the process began, in clock ticks after boot: a number alone may be another's by now.
     started: Option<u64>,
-    watch: Option<Watch>,
+    modules: Option<Looking>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct RingState {
     in_use: bool,
     position: Position,
+    /// Up to there the sink keeps what was read.
+    kept: u64,
     /// Known from the attach, or from the first look at a ring that was claimed since.
     owner: Option<Owner>,
     /// Since its first record.
@@ -92,13 +95,17 @@ impl Target {
             breakpoints: breakpoints::Watch::default(),
             rounds: 0,
             started,
-            watch: None,
+            modules: None,
         }
     }
 
     /// `None`: what is loaded meanwhile does not matter.
     pub fn watched(self, watch: Option<Watch>) -> Target {
-        Target { watch, ..self }
+        let pid = self.installed.pid;
+        Target {
+            modules: watch.map(|watch| Looking::new(pid, watch)),
+            ..self
+        }
     }
 
     /// Who may unwind measured functions since the last look.
@@ -106,12 +113,13 @@ impl Target {
         if !self.is_alive() {
             return None;
         }
-        self.watch.as_mut()?.look()
+        self.modules.as_mut()?.poll()
     }
 
     /// Notes on modules that [`Target::may_unwind`] could not look at.
-    pub fn not_looked_at(&self) -> Vec<String> {
-        self.watch.as_ref().map_or(Vec::new(), Watch::not_looked_at)
+    pub fn not_looked_at(&mut self) -> Vec<String> {
+        let modules = self.modules.as_mut();
+        modules.map_or(Vec::new(), Looking::not_looked_at)
     }
 
     /// Visits every ring; returns what the busiest one gained.
@@ -131,6 +139,20 @@ impl Target {
             }
         }
         Ok(most)
+    }
+
+    /// The sink keeps what was read: a salvage begins behind it.
+    pub fn kept(&mut self) {
+        let pool = self.installed.pool();
+        for (context, state) in self.rings.iter_mut().enumerate() {
+            let next = state.position.next;
+            if state.kept != next
+                && let Some(ring) = pool.ring(context)
+            {
+                ring.set_consumed(next);
+                state.kept = next;
+            }
+        }
     }
 
     fn learn_claims(&mut self) {
@@ -229,6 +251,12 @@ impl Target {
                 continue;
             }
             self.drain_ring(context, Visit::Final, numbers, buffer, writer)?;
+            // Another thread's records follow in the same ring.
+            let state = self.rings[context];
+            if state.kept != state.position.next {
+                writer.keep()?;
+                self.kept();
+            }
             // The context first: nobody may take it for its own any more.
             let at = self.installed.table.contexts.at + (context * size_of::<Context>()) as u64;
             if self.installed.memory.write(at, &[0; 8]).is_err() {
@@ -241,7 +269,7 @@ impl Target {
             let state = &mut self.rings[context];
             (state.in_use, state.thread, state.owner) = (false, None, None);
             if !state.damaged {
-                pool.offer(context as u32);
+                self.installed.give_ring_back(context as u32);
             }
         }
         Ok(())
@@ -365,7 +393,6 @@ impl<S: Sink> Drain<'_, S> {
                 torn_before: drained.torn,
                 records: self.buffer,
             })?;
-            ring.set_consumed(position.next);
             if self.count_calls {
                 let entries = self.buffer.iter().filter(|r| r.kind() == Some(Kind::Entry));
                 self.counts.calls += entries.count() as u64;

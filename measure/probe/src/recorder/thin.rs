@@ -189,6 +189,10 @@ impl<S: Sink> Sink for Thin<'_, S> {
         self.sink.off_cpu(so_far);
     }
 
+    fn keep(&mut self) -> Result<(), TraceError> {
+        self.sink.keep()
+    }
+
     fn visited(&mut self, began: Tsc) -> Result<(), TraceError> {
         self.sink.visited(began)
     }

@@ -62,12 +62,15 @@ impl Watch {
         }
     }
 
+    /// Whether modules may have been loaded since the last look.
+    pub fn is_due(&self) -> bool {
+        let code_kb = mapped_code_kb(self.pid);
+        code_kb.is_none() || code_kb != self.code_kb
+    }
+
     /// Looks for modules loaded since the last time; says who may unwind measured functions now.
     pub fn look(&mut self) -> Option<String> {
         let code_kb = mapped_code_kb(self.pid);
-        if code_kb.is_some() && code_kb == self.code_kb {
-            return None;
-        }
         let modules = match locate::mapped_modules(self.pid) {
             Ok(modules) => modules,
             // Looked for again the next time: one that is exiting has none, and is no loss.

@@ -1,5 +1,6 @@
 //! Why a function is not measured. A refusal is a result: each names its reason.
 use crate::codegen::asm::LinkError;
+use crate::locate::Known;
 use std::fmt;
 use std::sync::Arc;
 
@@ -45,6 +46,11 @@ pub enum Refusal {
     CallerSensitive(String),
     /// A restartable sequence (linux/rseq.h) is tied to the addresses of the original.
     RestartableSequence,
+    /// An instruction that may fault, which something looks up by its address.
+    KnownByAddress {
+        svma: u64,
+        by: Known,
+    },
     OutOfRange {
         svma: u64,
     },
@@ -109,6 +115,13 @@ impl fmt::Display for Refusal {
                     "contains a restartable sequence, which is tied to where it lies"
                 )
             }
+            Refusal::KnownByAddress { svma, by } => {
+                write!(
+                    f,
+                    "its instruction at {svma:#x} accesses memory and is known by its address to {} (a table of faults?)",
+                    by.as_str()
+                )
+            }
             Refusal::OutOfRange { svma } => {
                 write!(
                     f,
@@ -144,6 +157,9 @@ impl Refusal {
                 "a branch lands inside an instruction (data in code?)"
             }
             Refusal::CallsOwnBody { .. } => "calls into its own body: depends on its address",
+            Refusal::KnownByAddress { .. } => {
+                "an instruction that accesses memory is known by its address (a table of faults?)"
+            }
             Refusal::OutOfRange { .. } => "refers to what is too far from where the copy can lie",
             other => return other.to_string(),
         };
@@ -168,6 +184,7 @@ impl Refusal {
             Refusal::StackWalker(_) => "stack-walker",
             Refusal::CallerSensitive(_) => "caller-sensitive",
             Refusal::RestartableSequence => "restartable-sequence",
+            Refusal::KnownByAddress { .. } => "known-by-address",
             Refusal::OutOfRange { .. } => "out-of-range",
             Refusal::IndirectJumpWithShadowStack => "shadow-stack",
             Refusal::TooLarge => "too-large",

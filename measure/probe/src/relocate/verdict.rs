@@ -4,7 +4,8 @@ use super::never;
 use super::refusal::Refusal;
 use super::unit::{JUMP_BYTES, Op, Piece, Surroundings, Unit};
 use super::unwinding::ModuleUnwinding;
-use crate::locate::{Function, Image};
+use crate::locate::{Function, Image, Known};
+use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
 
 /// What holds for the whole process, not only for one file.
 #[derive(Debug, Clone, Copy, Default)]
@@ -71,7 +72,45 @@ pub fn accept<'a>(
     if let Some(callee) = caller_sensitive_call(image, &unit) {
         return Err(Refusal::CallerSensitive(callee));
     }
+    if let Some((svma, by)) = known_by_address(image, &unit, &pieces) {
+        return Err(Refusal::KnownByAddress { svma, by });
+    }
     Ok((unit, pieces))
+}
+
+/// An instruction of the body that may fault and that something knows by its address.
+fn known_by_address(image: &Image, unit: &Unit, pieces: &[Piece]) -> Option<(u64, Known)> {
+    let known = unit.pieces.iter().zip(pieces).flat_map(|(decoded, piece)| {
+        let known = image.known_within(decoded.range.clone());
+        known.map(move |(at, by)| (at, by, piece))
+    });
+    let found = known.filter(|(at, by, piece)| {
+        // Where the function jumps to by itself is translated.
+        let is_jump_target = *by == Known::Pointer && unit.has_indirect_jump;
+        // A part that begins there is entered as a function by whoever has its address.
+        *at != piece.svma
+            && !is_jump_target
+            && unit.position(*at).is_some()
+            && accesses_memory(&piece.bytes[(at - piece.svma) as usize..])
+    });
+    found.map(|(at, by, _)| (at, by)).next()
+}
+
+fn accesses_memory(bytes: &[u8]) -> bool {
+    let ins = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
+    let is_memory = |n: u32| {
+        matches!(
+            ins.op_kind(n),
+            OpKind::Memory
+                | OpKind::MemorySegSI
+                | OpKind::MemorySegESI
+                | OpKind::MemorySegRSI
+                | OpKind::MemoryESDI
+                | OpKind::MemoryESEDI
+                | OpKind::MemoryESRDI
+        )
+    };
+    !matches!(ins.mnemonic(), Mnemonic::Lea | Mnemonic::Nop) && (0..ins.op_count()).any(is_memory)
 }
 
 fn pieces<'a>(image: &'a Image, function: &Function) -> Result<Vec<Piece<'a>>, Refusal> {
@@ -110,7 +149,6 @@ fn room(image: &Image, function: &Function) -> u64 {
 
 /// Leading bytes that are int3, zero or whole no-ops.
 fn padding_len(bytes: &[u8]) -> u64 {
-    use iced_x86::{Decoder, DecoderOptions, Mnemonic};
     let mut at = 0;
     while at < bytes.len() {
         if matches!(bytes[at], 0xcc | 0x00) {

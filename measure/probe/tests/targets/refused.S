@@ -48,6 +48,68 @@ FUNCTION computed
   jmp *%rdx
 END computed
 
+/* A load that a handler of faults knows: by a table, by a label, by a pointer, by other code. */
+FUNCTION in_a_table
+  xor %eax, %eax
+.Lfault:
+  mov (%rdi), %eax
+  ret
+END in_a_table
+  .pushsection __fault_table, "a"
+  .long .Lfault - .
+  .popsection
+
+FUNCTION labelled
+  xor %eax, %eax
+labelled_fault:
+  mov (%rdi), %eax
+  ret
+END labelled
+
+FUNCTION pointed_to
+  xor %eax, %eax
+.Lpointed:
+  mov (%rdi), %eax
+  ret
+END pointed_to
+  .pushsection .data.rel.ro, "aw"
+  .quad .Lpointed
+  .popsection
+
+FUNCTION taken
+  xor %eax, %eax
+.Ltaken:
+  mov (%rdi), %eax
+  ret
+END taken
+
+FUNCTION takes
+  lea .Ltaken(%rip), %rax
+  cmp %rax, %rdi
+  sete %al
+  ret
+END takes
+
+/* What is known there faults not, or is where its own jump leads. */
+FUNCTION label_of_no_access
+  xor %eax, %eax
+no_access:
+  lea 1(%rdi), %rax
+  ret
+END label_of_no_access
+
+FUNCTION jumps_through_a_table
+  lea .Ltargets(%rip), %rax
+  jmp *(%rax, %rdi, 8)
+.Ltarget:
+  mov (%rsi), %eax
+  ret
+END jumps_through_a_table
+  .pushsection .data.rel.ro, "aw"
+.Ltargets:
+  .quad .Ltarget
+  .popsection
+
 /* With landing pads, as far as its unwind table says. */
 FUNCTION catches
   .cfi_startproc
