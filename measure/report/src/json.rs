@@ -238,7 +238,8 @@ fn paths(
     };
     let rest = |out: &mut _, place| {
         let hidden = shown.hidden(outcome, &children, place, outcome.correction.as_ref());
-        hidden.map_or(Ok(()), |h| more_paths(out, scale, place, h))
+        let corrected = outcome.correction.is_some();
+        hidden.map_or(Ok(()), |h| more_paths(out, scale, place, h, corrected))
     };
     let mut open: Vec<_> = roots.into_iter().rev().flat_map(list).collect();
     for root in roots {
@@ -285,19 +286,25 @@ fn parent(parent: Parent) -> Value {
     }
 }
 
-/// Paths that were not asked for, added up; times corrected where the probe cost is known.
+/// Paths that were not asked for, added up; times corrected where the probe cost is known, as their
+/// names say.
 fn more_paths(
     out: &mut impl Write,
     scale: &Scale,
     place: Parent,
     hidden: tree::Hidden,
+    corrected: bool,
 ) -> io::Result<()> {
     let mut o = Object::new("more_paths", scale);
     o.put("parent", parent(place));
     o.put("paths", hidden.paths);
     o.put("calls", hidden.calls);
-    o.time("total", hidden.total);
-    o.time("self", hidden.own);
+    let (total, own) = match corrected {
+        true => ("total_corrected", "self_corrected"),
+        false => ("total_raw", "self_raw"),
+    };
+    o.time(total, hidden.total);
+    o.time(own, hidden.own);
     line(out, &o)
 }
 
