@@ -255,6 +255,9 @@ fn paths(
         o.put("function_id", node.function.0);
         o.put("entries", node.entries);
         o.put("calls", node.calls);
+        if node.outer_calls < node.calls {
+            o.put("outer_calls", node.outer_calls);
+        }
         o.put("tail_called", node.tail_called);
         o.put("tail_from", node.tail_from.map(|f| names.qualified(f)));
         o.put("tail_from_several", node.tail_from_several());
@@ -267,7 +270,7 @@ fn paths(
             o.time("max_raw", i128::from(node.max_ticks));
         }
         if let Some(c) = &outcome.correction {
-            let total = c.inclusive_sum(node.ticks, node.calls, node.descendants);
+            let total = c.inclusive_sum(node.ticks, node.outer_calls, node.descendants);
             o.corrected("total", total);
             o.corrected("self", c.own_sum(node.self_ticks, node.calls, node.callees));
         }
