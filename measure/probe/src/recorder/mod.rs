@@ -56,7 +56,7 @@ impl std::fmt::Display for Ended {
         match self {
             Ended::Asked => write!(f, "stopped by the user"),
             Ended::Duration => write!(f, "the asked time is over"),
-            Ended::Calls => write!(f, "the asked number of calls is recorded"),
+            Ended::Calls => write!(f, "the asked number of calls, or more, is recorded"),
             Ended::TargetsGone => write!(f, "all targets have exited"),
             Ended::TargetsReplaced => write!(
                 f,
