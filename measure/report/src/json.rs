@@ -162,6 +162,13 @@ fn row_object<'a>(
         o.put("process", process.0);
         o.put("pid", names.process_entry(process).map(|p| p.pid));
     }
+    if matches!(group, Group::Thread | Group::Process)
+        && row.key.thread.is_none()
+        && row.key.process.is_none()
+    {
+        // Of all threads beyond the rows that are kept apart.
+        o.put("all_others", true);
+    }
     if let Some(thread) = row.key.thread {
         o.put("thread", thread.0);
         o.put("tid", names.thread_entry(thread).map(|t| t.tid));
