@@ -181,6 +181,7 @@ impl<S: Sink> Recorder<'_, S> {
             outcome.counts.damaged += target.counts.damaged;
             outcome.threads += target.threads;
             outcome.calls_unmeasured += target.calls_unmeasured();
+            outcome.notes.extend(target.without_ring());
         }
         if outcome.counts.damaged > 0 {
             outcome.notes.push(format!(

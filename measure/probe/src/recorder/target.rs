@@ -322,6 +322,19 @@ impl Target {
         pool.calls_unmeasured() + pool.calls_foreign()
     }
 
+    /// Calls of threads that found no free ring, and what helps.
+    pub(super) fn without_ring(&self) -> Option<String> {
+        let calls = self.installed.pool().calls_unmeasured();
+        (calls > 0).then(|| {
+            format!(
+                "process {}: {calls} calls were not measured: their threads found none of the {} rings free; rings of \
+                 threads that ended are free again within 50 ms; record with a larger --threads (at most 1024)",
+                self.installed.pid,
+                self.rings.len()
+            )
+        })
+    }
+
     /// Thread ids with rings now.
     pub fn tids(&self) -> impl Iterator<Item = i32> {
         self.named().map(|(tid, _)| tid)
