@@ -82,7 +82,7 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
         None => found::everywhere(),
     };
     found.retain(|f| f.header.is_some());
-    let only_descriptors = close_descriptors(args.targets.pid)?;
+    let only_descriptors = close_descriptors(args.targets.pid, args.json)?;
     if only_descriptors {
         return Ok(ExitCode::SUCCESS);
     }
@@ -120,7 +120,7 @@ pub fn after_recorder(recorder: i32, targets: &[i32], output: Option<&Path>) -> 
     clean.all(&children);
     clean.strangers = true;
     clean.all(&others);
-    close_descriptors(None).map(drop)
+    close_descriptors(None, false).map(drop)
 }
 
 /// Whether the recorder with this pid, which has ended, left a jump in one of `targets`.
@@ -157,11 +157,16 @@ fn finish_calls(pids: &[i32]) {
 }
 
 /// What is left of an attach that was killed before it mapped anything; true when there was any.
-fn close_descriptors(pid: Option<i32>) -> anyhow::Result<bool> {
+fn close_descriptors(pid: Option<i32>, json: bool) -> anyhow::Result<bool> {
     let mut pids = found::with_descriptors_only();
     pids.retain(|p| pid.is_none_or(|pid| pid == *p));
     for pid in &pids {
         match remove::close_descriptors(*pid) {
+            Ok(()) if json => {
+                let line =
+                    serde_json::json!({"type": "descriptors_closed", "schema": 1, "pid": pid});
+                println!("{line}");
+            }
             Ok(()) => show!("process {pid}: descriptors of an unfinished attach closed"),
             Err(e) => crate::status::say!("process {pid}: {e}"),
         }

@@ -28,9 +28,9 @@ pub struct ExportArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// With -o: permissions of the file, octal: 0640 lets the group read it, 0644 everybody
-    #[arg(long, value_name = "MODE", default_value = "0600", value_parser = parse_mode)]
+    #[arg(long, value_name = "MODE", default_value = "0600", value_parser = parse_mode, requires = "output")]
     mode: u32,
-    /// Recording with the generated packets, if not in this one (hopscope load packets -o FILE)
+    /// Recording with the generated packets, if not in this one (hopscope load packets -w FILE)
     #[arg(long, value_name = "FILE")]
     packets: Option<PathBuf>,
     /// What begins a run, as for report; default: suggested from the recorded calls
@@ -48,9 +48,9 @@ pub struct ExportArgs {
     /// folded: numbers of calls instead of nanoseconds
     #[arg(long)]
     count: bool,
-    /// hdr: length of an interval
-    #[arg(long, value_name = "TIME", value_parser = parse_span_ns, default_value = "1s")]
-    interval: Ns,
+    /// hdr: length of an interval [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
+    interval: Option<Ns>,
     /// Only calls that began, and packets due, at this time after the start or later: 1.5s, 20ms
     #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
     from: Option<Ns>,
@@ -129,6 +129,29 @@ impl ExportArgs {
         }
         if self.count && self.format != Format::Folded {
             anyhow::bail!("--count goes with --format folded, not with {name}");
+        }
+        if self.interval.is_some() && self.format != Format::Hdr {
+            anyhow::bail!("--interval goes with --format hdr, not with {name}");
+        }
+        let of_runs = match self.format {
+            Format::Perfetto | Format::Pcapng => true,
+            _ => matches!(self.what, None | Some(What::Runs | What::Packets)) && rows,
+        };
+        if self.root.is_some() && !of_runs {
+            anyhow::bail!(
+                "--root goes with --what runs or packets, and with --format perfetto or pcapng"
+            );
+        }
+        if self.packet_id.is_some() && !of_runs {
+            anyhow::bail!(
+                "--packet-id goes with --what runs or packets, and with --format perfetto or pcapng"
+            );
+        }
+        let of_packets = of_runs || matches!(self.format, Format::Hdr | Format::Hgrm);
+        if self.packets.is_some() && !of_packets {
+            anyhow::bail!(
+                "--packets goes with --what runs or packets, and with --format perfetto, pcapng, hdr or hgrm"
+            );
         }
         Ok(())
     }

@@ -129,7 +129,8 @@ impl<'a> Places<'a> {
             self.module = Some(listed.module);
             self.lines = listed.module.image.lines();
         }
-        self.lines.as_ref()?.find(listed.function.svma)
+        let function = listed.function;
+        self.lines.as_ref()?.find(function.svma, function.size)
     }
 }
 

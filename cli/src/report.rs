@@ -138,14 +138,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let threads = chosen_threads(&args, tables)?;
     let damage = tables.damage.as_ref().map(damage_text);
     let filter = filter_text(&args);
-    if matches!(args.by, By::Run | By::Packet) && args.sort.is_some() {
-        anyhow::bail!(
-            "--sort orders functions, paths and flows; runs and packets come longest first"
-        );
-    }
-    if !matches!(args.by, By::Tree) && (args.depth.is_some() || args.min_share > 0) {
-        anyhow::bail!("--depth and --min-share choose paths of --by tree");
-    }
+    args.check()?;
     let packets = packets::of(&args, reader, window)?;
     let recording = Recording {
         meta,
@@ -205,6 +198,55 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     slices::write_beside(&mut out, &args, &opened)?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+impl ReportArgs {
+    /// Whatever would be ignored is refused.
+    fn check(&self) -> anyhow::Result<()> {
+        let by_tree = matches!(self.by, By::Tree);
+        let of_runs = matches!(self.by, By::Run | By::Packet | By::Flow)
+            || self.tail.is_some()
+            || self.html.is_some();
+        let of_packets = of_runs && !(matches!(self.by, By::Run) && self.html.is_none());
+        let unused = [
+            (
+                matches!(self.by, By::Run | By::Packet) && self.sort.is_some(),
+                "--sort orders functions, paths and flows; runs and packets come longest first",
+            ),
+            (
+                !by_tree && (self.depth.is_some() || self.min_share > 0),
+                "--depth and --min-share choose paths of --by tree",
+            ),
+            (
+                !of_runs && self.root.is_some(),
+                "--root goes with --by run, packet or flow, --tail and --html",
+            ),
+            (
+                !of_packets && self.packet_id.is_some(),
+                "--packet-id goes with --by packet or flow, --tail and --html",
+            ),
+            (
+                !of_packets && self.between.is_some(),
+                "--between goes with --by packet or flow, and --tail",
+            ),
+            (
+                !of_runs && !by_tree && self.number.is_some(),
+                "-n goes with --by run, packet, flow or tree, --tail and --html",
+            ),
+            (
+                self.html.is_some() && self.sort.is_some(),
+                "--sort does not go with --html: its tables are sorted in the browser",
+            ),
+            (
+                self.html.is_some() && !matches!(self.by, By::Function),
+                "--by does not go with --html, which shows all",
+            ),
+        ];
+        match unused.into_iter().find(|(is, _)| *is) {
+            Some((_, why)) => anyhow::bail!("{why}"),
+            None => Ok(()),
+        }
+    }
 }
 
 pub(crate) fn damage_text(damage: &Damage) -> String {

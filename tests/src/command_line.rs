@@ -1,12 +1,14 @@
 //! The manners of the command line itself.
-use anyhow::{Result, ensure};
-use hopscope_tests::{Requirement, Suite, Target, compile, hopscope, hopscope_bin, scratch};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::{Requirement, Suite, Target, compile, hopscope, hopscope_bin};
+use hopscope_tests::{repository, scratch};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 pub(crate) fn register(suite: &mut Suite) {
     suite.case("command_line::help_starts_with_examples", &[], help);
     suite.case("command_line::usage_errors_are_2", &[], usage);
+    suite.case("command_line::ignored_options_are_refused", &[], ignored);
     suite.case("command_line::broken_pipe_is_quiet", &[], broken_pipe);
     suite.case("command_line::exclude", &[Requirement::Gcc], exclude);
     suite.case(
@@ -49,6 +51,78 @@ fn usage() -> Result<()> {
         let out = hopscope(words)?.expect_code(2)?;
         ensure!(out.stdout.is_empty(), "{words:?} wrote to stdout");
         ensure!(!out.stderr.is_empty(), "{words:?} gave no reason");
+    }
+    Ok(())
+}
+
+/// In one line, whatever the recording holds.
+fn ignored() -> Result<()> {
+    let golden = |name: &str| {
+        let path = repository().join("measure/trace/tests/golden").join(name);
+        path.display().to_string()
+    };
+    let (calls, slices) = (golden("v1.hop"), golden("v1.3-slices.hop"));
+    let report: [(&str, &[&str], &str); 11] = [
+        (&calls, &["-n", "3"], "-n goes with"),
+        (&calls, &["--by", "thread", "-n", "3"], "-n goes with"),
+        (&calls, &["--events", "-n", "3"], "-n goes with"),
+        (&calls, &["--root", "loop"], "--root goes with"),
+        (
+            &calls,
+            &["--by", "tree", "--packet-id", "x"],
+            "--packet-id goes with",
+        ),
+        (
+            &calls,
+            &["--by", "run", "--packet-id", "x"],
+            "--packet-id goes with",
+        ),
+        (&calls, &["--between", "a,b"], "--between goes with"),
+        (&calls, &["--by", "run", "--sort", "self"], "--sort orders"),
+        (&calls, &["--depth", "3"], "--by tree"),
+        (&slices, &["--sort", "self"], "--sort asks for calls"),
+        (&slices, &["-n", "3"], "-n goes with --by packet"),
+    ];
+    for (file, words, why) in report {
+        let out = hopscope(&[&["report", file], words].concat())?;
+        out.expect_refusal(&[why])
+            .with_context(|| format!("{words:?}"))?;
+    }
+    let to = scratch().join("page.html").display().to_string();
+    for words in [["--sort", "self"], ["--by", "tree"]] {
+        let out = hopscope(&[&["report", &calls, "--html", &to], &words[..]].concat())?;
+        out.expect_refusal(&[words[0], "--html"])?;
+    }
+    let export: [(&[&str], &str); 6] = [
+        (&["csv", "--interval", "2s"], "--interval goes with"),
+        (
+            &["csv", "--what", "calls", "--root", "x"],
+            "--root goes with",
+        ),
+        (&["folded", "--root", "x"], "--root goes with"),
+        (&["hdr", "--packet-id", "x"], "--packet-id goes with"),
+        (&["folded", "--packets", "x.hop"], "--packets goes with"),
+        (&["csv", "--mode", "0644"], "--output"),
+    ];
+    for (words, why) in export {
+        let out = hopscope(&[&["export", &calls, "--format"], words].concat())?.expect_code(2)?;
+        ensure!(
+            out.stdout.is_empty() && out.stderr.contains(why),
+            "{words:?}: {out:?}"
+        );
+    }
+    let pid = std::process::id().to_string();
+    for words in [
+        &["-c", "0"][..],
+        &["--slice-regions", "tx"],
+        &["--keep", "2"],
+    ] {
+        let all = [&["record", "-p", &pid, "-f", "main"], words].concat();
+        let out = hopscope(&all)?.expect_code(2)?;
+        ensure!(
+            out.stdout.is_empty() && !out.stderr.is_empty(),
+            "{words:?}: {out:?}"
+        );
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 mod terminal;
 
 use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::run;
 use hopscope_tests::mapped::mapped;
 use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin, scratch};
 use nix::poll::poll;
@@ -23,6 +24,11 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("top::lines_balance", needs, lines);
     suite.case("top::refuses_a_pipe_without_raw", needs, no_terminal);
     suite.case("top::a_closed_pipe_detaches", needs, closed_pipe);
+    suite.case(
+        "top::a_ready_file_that_cannot_be_written",
+        needs,
+        no_ready_file,
+    );
     suite.case("top::killed_recorder", needs, killed);
     suite.case("top::screen_filter_pause_save_quit", screen, screen_keys);
     suite.case("top::closed_terminal_detaches", screen, closed_terminal);
@@ -180,6 +186,15 @@ fn recorder_of(guardian: i32) -> Result<Pid> {
     Ok(Pid::from_raw(
         first.context("the guardian has no child")?.parse()?,
     ))
+}
+
+/// Whoever waits for that file would wait for ever.
+fn no_ready_file() -> Result<()> {
+    let target = Paced::start()?;
+    let mut command = target.top(&["--raw", "--ready-file", "/nonexistent/ready"]);
+    let out = run(&mut command)?.expect_code(2)?;
+    ensure!(out.stderr.contains("writing /nonexistent/ready"), "{out:?}");
+    target.unharmed()
 }
 
 fn killed() -> Result<()> {

@@ -2,7 +2,7 @@
 use super::write::observe;
 use super::{ExportArgs, Output, Source};
 use hopscope_analyze::trail::{Begun, End, Observer};
-use hopscope_event::{FunctionId, StampFlags, Tsc};
+use hopscope_event::{FunctionId, Ns, StampFlags, Tsc};
 use hopscope_report::Names;
 use hopscope_report::export::{Facts, HdrLog, HdrTables};
 use std::collections::HashMap;
@@ -92,7 +92,7 @@ pub(super) fn log(args: &ExportArgs, source: &Source, out: &mut Output) -> anyho
         meta.start.tsc,
         meta.start.realtime_ns,
         meta.tsc_frequency,
-        args.interval,
+        args.interval.unwrap_or(Ns(1_000_000_000)),
     )?;
     calls(source, &names, &mut log, &mut facts)?;
     log.settle()?;

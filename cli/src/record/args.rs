@@ -30,8 +30,8 @@ pub struct RecordArgs {
     /// Stop after this time (500ms, 5s, 2m; a bare number is seconds)
     #[arg(short, long, value_name = "TIME", value_parser = parse_time)]
     pub duration: Option<Duration>,
-    /// Stop after this many calls
-    #[arg(short, long, value_name = "CALLS")]
+    /// Stop once this many calls are read; what began until the detach is in the file, too
+    #[arg(short, long, value_name = "CALLS", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Ring size of each thread (64K … 1G, a power of two; 16 bytes a record)
     #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = parse_size_log2)]

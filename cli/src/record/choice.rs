@@ -37,7 +37,11 @@ fn named(plan: &Plan, text: &str) -> anyhow::Result<Vec<FunctionId>> {
 
 /// What a run begins with. Empty when none was named.
 pub(super) fn roots(args: &RecordArgs, plan: &Plan) -> anyhow::Result<Vec<FunctionId>> {
+    let of_packets = |text: &String| matches!(When::parse(text), Ok(When::Packet { .. }));
     match &args.root {
+        Some(_) if args.every.is_none() && !args.trigger.iter().any(of_packets) => {
+            bail!("--root goes with --every, and with 'packet > TIME' of --trigger")
+        }
         Some(root) => named(plan, root).context("--root"),
         None => Ok(Vec::new()),
     }

@@ -86,6 +86,10 @@ pub(super) fn run(args: &ReportArgs, opened: &Opened) -> anyhow::Result<ExitCode
         (args.between.is_some(), "--between"),
         (args.root.is_some(), "--root"),
         (args.packets.is_some(), "--packets"),
+        (args.packet_id.is_some(), "--packet-id"),
+        (args.sort.is_some(), "--sort"),
+        (args.depth.is_some(), "--depth"),
+        (args.min_share > 0, "--min-share"),
         (!args.thread.is_empty(), "--thread"),
         (
             !matches!(args.by, By::Function | By::Packet),
@@ -98,6 +102,10 @@ pub(super) fn run(args: &ReportArgs, opened: &Opened) -> anyhow::Result<ExitCode
             args.file.display()
         );
     }
+    anyhow::ensure!(
+        args.number.is_none() || matches!(args.by, By::Packet) || args.html.is_some(),
+        "-n goes with --by packet and --html where slices only were recorded"
+    );
     let part = Part::of(args, opened, entry);
     if let Some(to) = &args.html {
         html(&part, args, to)?;

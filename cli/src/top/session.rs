@@ -111,10 +111,8 @@ fn begin(args: &TopArgs) -> anyhow::Result<Begun> {
     }
     report_failures(&mut failures, installed.is_empty())?;
     let pids: Vec<i32> = installed.iter().map(|(_, i)| i.pid).collect();
-    if let Err(e) = write_ready(&record, &pids) {
-        // Whoever waits for the file will see that there is none; the targets are measured.
-        crate::status::say!("{e:#}");
-    }
+    // The screen would hide what is said now, and whoever waits for the file would wait for ever.
+    write_ready(&record, &pids)?;
     if !plan.refusals.is_empty() {
         let n = plan.refusals.len();
         crate::status::say!("{n} matching functions are refused; hopscope functions says why");

@@ -66,7 +66,7 @@ pub struct DriveArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["sink", "tap"])]
     echo: Option<u64>,
     /// Packets to be sent, or of ours to be received (--sink)
-    #[arg(long, value_name = "N", conflicts_with = "tap")]
+    #[arg(long, value_name = "N", conflicts_with = "tap", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Seconds to work; without it and --count until SIGTERM or SIGINT
     #[arg(long, value_name = "SECONDS")]

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OffCpuShare {
     pub ticks: u64,
-    /// Of these: another task was put in its place.
+    /// Of these: another task was put in its place. Waits for a processor after a wake-up are not in it.
     pub preempted_ticks: u64,
     /// Switches are missing in this span: `ticks` may be too low.
     pub incomplete: bool,

@@ -20,6 +20,8 @@ pub struct RunStats {
     /// Runs in which the thread was off the CPU for some time, and how long.
     pub off_cpu_runs: u64,
     pub off_cpu_ticks: u128,
+    /// From begin to end of those runs, as measured.
+    pub off_cpu_runs_ticks: i128,
     functions: Vec<Part>,
     /// Functions of the run that is looked at.
     touched: Vec<FunctionId>,
@@ -65,6 +67,7 @@ impl RunStats {
             calls: 0,
             off_cpu_runs: 0,
             off_cpu_ticks: 0,
+            off_cpu_runs_ticks: 0,
             functions: (0..index.functions()).map(|_| Part::default()).collect(),
             touched: Vec::new(),
             path: Vec::new(),
@@ -79,7 +82,7 @@ impl RunStats {
     pub fn corrected(&self, run: &Run) -> i64 {
         // Of the first call's pair the part before its entry stamp lies outside, of the last one's
         // the part after its exit stamp: together with the others, one bias and all other pairs.
-        let others = run.calls.len() as u64 - 1;
+        let others = (run.calls.len() as u64).saturating_sub(1);
         let corrected = |c: &Correction| c.inclusive(run.ticks(), others);
         self.correction.as_ref().map_or(run.ticks(), corrected)
     }
@@ -96,7 +99,10 @@ impl RunStats {
         self.length_corrected.record(corrected);
         self.ticks += i128::from(run.ticks());
         self.ticks_corrected += i128::from(corrected);
-        self.off_cpu_runs += u64::from(run.off_cpu_ticks > 0);
+        if run.off_cpu_ticks > 0 {
+            self.off_cpu_runs += 1;
+            self.off_cpu_runs_ticks += i128::from(run.ticks());
+        }
         self.off_cpu_ticks += u128::from(run.off_cpu_ticks);
         for call in &run.calls {
             // Calls are in order of entry: those on the path from here inwards have ended.
@@ -147,5 +153,36 @@ impl Part {
         sum.own.record(own);
         sum.own_ticks += i128::from(own);
         sum.off_cpu_ticks += u128::from(std::mem::take(&mut self.off_cpu));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::RunIx;
+    use hopscope_event::{ThreadIx, Tsc};
+
+    #[test]
+    fn off_cpu_time_is_of_the_runs_that_had_some() {
+        let mut stats = RunStats::new(&Index::new(&[], &[]), None);
+        for (ix, (ticks, off_cpu_ticks)) in
+            [(100, 0), (1_000, 250), (300, 0)].into_iter().enumerate()
+        {
+            stats.add(&Run {
+                ix: RunIx(ix as u64),
+                thread: ThreadIx(0),
+                root: FunctionId(0),
+                start: Tsc(0),
+                end: Tsc(ticks),
+                complete: true,
+                calls: Vec::new(),
+                values: Vec::new(),
+                off_cpu_ticks,
+                calls_left_out: 0,
+                outside: Vec::new(),
+            });
+        }
+        assert_eq!((stats.off_cpu_runs, stats.off_cpu_ticks), (1, 250));
+        assert_eq!((stats.off_cpu_runs_ticks, stats.ticks), (1_000, 1_400));
     }
 }

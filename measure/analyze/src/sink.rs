@@ -3,7 +3,7 @@ use crate::balance::{Fate, Orphan};
 use crate::stacks::Frame;
 use hopscope_event::{FunctionId, Value};
 
-/// What a sink attaches to an open call: its own number, and two facts kept for the end.
+/// What a sink attaches to an open call: its own number, and what is kept for the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mark {
     pub node: u32,
@@ -11,6 +11,8 @@ pub struct Mark {
     pub recursive: bool,
     /// A function of the same module is.
     pub within_module: bool,
+    /// A call that the sink counts under the same number is.
+    pub within_own_node: bool,
 }
 
 /// A call begins.

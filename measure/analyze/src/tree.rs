@@ -3,6 +3,7 @@
 //! path that comes late is not worse off than one that came early.
 use crate::Index;
 use crate::pair::{Call, Enter, Mark};
+use crate::stacks::Frame;
 use hopscope_event::FunctionId;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -37,10 +38,15 @@ pub struct Node {
     pub entries: u64,
     /// Paired and timed.
     pub calls: u64,
+    /// Of these: those that `ticks` and `descendants` count. Fewer only of [`Parent::Beyond`], where a call may
+    /// lie within another of the same row, whose time has it already.
+    pub outer_calls: u64,
     pub ticks: i128,
     pub self_ticks: i128,
     pub callees: u64,
     pub descendants: u128,
+    /// Dropped paths whose time is not in `ticks`: it was, or may be, part of that of other calls of the row.
+    pub lacks_time: bool,
     pub max_ticks: i64,
     /// Entries that came by a jump from the end of another function at the same depth, and that
     /// function when it was always the same.
@@ -63,15 +69,22 @@ struct Hot {
     recursive: bool,
     within_module: bool,
     beyond: bool,
+    /// Calls within one of this node are counted in their function's row beyond the bounds.
+    has_calls_beyond: bool,
 }
 
 impl Node {
-    fn take_in(&mut self, other: &Node) {
+    /// `counted`: another call has its time, or it has that of calls that are counted already.
+    fn take_in(&mut self, other: &Node, counted: bool) {
         self.calls += other.calls;
-        self.ticks += other.ticks;
+        self.lacks_time |= counted || other.lacks_time;
+        if !counted {
+            self.outer_calls += other.outer_calls;
+            self.ticks += other.ticks;
+            self.descendants += other.descendants;
+        }
         self.self_ticks += other.self_ticks;
         self.callees += other.callees;
-        self.descendants += other.descendants;
         self.max_ticks = self.max_ticks.max(other.max_ticks);
         self.tail_called += other.tail_called;
         self.tail_from_several |= other.tail_from_several
@@ -173,15 +186,25 @@ impl Tree {
                 node: ix,
                 recursive: hot.recursive,
                 within_module: hot.within_module,
+                within_own_node: false,
             };
         }
         // No path to read it from: look at the open calls themselves.
         let module = index.module(enter.function);
-        let mut outward = enter.open.iter().rev();
+        let mut open = enter.open.iter();
+        let same = |f: &&Frame| f.function == enter.function;
+        let within_own_node = open.clone().rev().find(same).map(|f| f.mark.node) == Some(ix);
+        let outermost = open.clone().find(same).map(|f| f.mark.node);
+        if let Some(kept) = outermost.filter(|kept| *kept != ix)
+            && let Some(hot) = self.hot.get_mut(kept as usize)
+        {
+            hot.has_calls_beyond = true;
+        }
         Mark {
             node: ix,
-            recursive: outward.clone().any(|f| f.function == enter.function),
-            within_module: outward.any(|f| index.module(f.function) == module),
+            recursive: outermost.is_some(),
+            within_module: open.any(|f| index.module(f.function) == module),
+            within_own_node,
         }
     }
 
@@ -240,10 +263,12 @@ impl Tree {
             },
             entries: 0,
             calls: 0,
+            outer_calls: 0,
             ticks: 0,
             self_ticks: 0,
             callees: 0,
             descendants: 0,
+            lacks_time: false,
             max_ticks: i64::MIN,
             tail_called: 0,
             tail_from: None,
@@ -259,6 +284,7 @@ impl Tree {
             recursive,
             within_module,
             beyond: parent == BEYOND,
+            has_calls_beyond: false,
         };
         self.beyond_nodes += usize::from(parent == BEYOND);
         if let Some(caller) = self.hot.get_mut(parent as usize) {
@@ -327,7 +353,12 @@ impl Tree {
     /// Its calls are kept by function; gives the caller.
     fn drop_leaf(&mut self, ix: u32) -> Parent {
         let node = self.nodes[ix as usize].clone();
-        let entries = self.hot[ix as usize].entries;
+        let Hot {
+            entries,
+            recursive,
+            has_calls_beyond,
+            ..
+        } = self.hot[ix as usize];
         let from = match node.parent {
             Parent::Node(caller) => {
                 let hot = &mut self.hot[caller.0 as usize];
@@ -349,7 +380,7 @@ impl Tree {
             }
         };
         self.hot[to as usize].entries += entries;
-        self.nodes[to as usize].take_in(&node);
+        self.nodes[to as usize].take_in(&node, recursive || has_calls_beyond);
         self.free.push(ix);
         self.dropped_paths += 1;
         node.parent
@@ -403,10 +434,13 @@ impl Tree {
     pub(crate) fn call(&mut self, call: &Call) {
         let node = &mut self.nodes[call.mark.node as usize];
         node.calls += 1;
-        node.ticks += i128::from(call.inclusive);
+        if !call.mark.within_own_node {
+            node.outer_calls += 1;
+            node.ticks += i128::from(call.inclusive);
+            node.descendants += u128::from(call.descendants);
+        }
         node.self_ticks += i128::from(call.inclusive - call.callee_ticks);
         node.callees += call.callees;
-        node.descendants += u128::from(call.descendants);
         node.max_ticks = node.max_ticks.max(call.inclusive);
     }
 }

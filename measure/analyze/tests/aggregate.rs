@@ -99,6 +99,13 @@ fn recursion_three_thousand_deep_exceeds_the_tree_and_is_still_right() {
     assert!(outcome.tree.beyond() > 0 && outcome.tree.beyond() < DEPTH);
     let paths: u64 = outcome.tree.nodes().iter().map(|n| n.calls).sum();
     assert_eq!(paths, DEPTH);
+    // The row of calls that are too deep: their outermost call has the time of all of them.
+    let beyond = outcome.tree.nodes().iter();
+    let beyond: Vec<_> = beyond.filter(|n| n.parent == Parent::Beyond).collect();
+    assert_eq!((beyond.len(), beyond[0].outer_calls), (1, 1));
+    assert_eq!(beyond[0].ticks, 2 * i128::from(outcome.tree.beyond()));
+    assert_eq!(beyond[0].ticks, beyond[0].self_ticks);
+    assert_eq!(beyond[0].descendants, u128::from(outcome.tree.beyond() - 1));
 }
 
 #[test]

@@ -9,7 +9,8 @@ pub struct OffCpu {
     pub out: Tsc,
     pub back: Tsc,
     /// It still wanted to run when it was taken off (another task was put in its place, or it
-    /// called `sched_yield`). Otherwise it went to sleep by itself: a lock, a read, a timer.
+    /// called `sched_yield`). Otherwise it went to sleep by itself (a lock, a read, a timer), and `back` is when it
+    /// ran again: the wait for a processor after its wake-up, which is not recorded, is in the interval.
     pub preempted: bool,
 }
 

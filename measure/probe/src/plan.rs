@@ -338,7 +338,10 @@ impl Plan {
         let id = *self.ids.entry((module, function.svma)).or_insert(next);
         if id == next {
             let lines = self.lines.entry(module).or_insert_with(|| image.lines());
-            let (file, line) = lines.as_ref().and_then(|l| l.find(function.svma)).unzip();
+            let (file, line) = lines
+                .as_ref()
+                .and_then(|l| l.find(function.svma, function.size))
+                .unzip();
             self.functions.push(FunctionEntry {
                 id,
                 module,

@@ -70,6 +70,24 @@ fn cold_pieces_belong_to_their_function_and_are_none_themselves() {
     assert!(stripped.functions().iter().all(|f| f.svma != cold));
 }
 
+/// Pieces of other functions come first in their code, which has nothing to set up before.
+#[test]
+fn a_function_is_where_it_is_written_whatever_is_inlined_into_it() {
+    let folder = folder("inlined");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/locate/inlined.rs");
+    let out = folder.join("inlined");
+    run("rustc", &["-Copt-level=3", "-g", "-o"], &[&out, &source]);
+    let image = Image::open(&out).unwrap();
+    let lines = image.lines().expect("debug information");
+    for (name, written) in [("inlined::doubles", 9..=13), ("inlined::sums", 15..=18)] {
+        let is = |f: &&Function| f.name.starts_with(name);
+        let function = image.functions().iter().find(is).expect(name);
+        let (file, line) = lines.find(function.svma, function.size).expect("a line");
+        assert!(file.ends_with("inlined.rs"), "{name}: {file}:{line}");
+        assert!(written.contains(&line), "{name}: {file}:{line}");
+    }
+}
+
 /// `parts.S` whole and stripped, with the addresses of all that has a name.
 fn parts(test: &str) -> (Image, Image, impl Fn(&str) -> u64) {
     let folder = folder(test);
@@ -235,7 +253,7 @@ fn separate_debug_files_give_names_and_lines() {
             (hot.source, hot.fragments.len()),
             (NameSource::DebugFile, 1)
         );
-        let (file, line) = image.lines().unwrap().find(hot.svma).unwrap();
+        let (file, line) = image.lines().unwrap().find(hot.svma, hot.size).unwrap();
         assert!(
             file.ends_with("locate/nf.c") && (8..=9).contains(&line),
             "{file}:{line}"

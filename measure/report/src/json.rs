@@ -162,6 +162,13 @@ fn row_object<'a>(
         o.put("process", process.0);
         o.put("pid", names.process_entry(process).map(|p| p.pid));
     }
+    if matches!(group, Group::Thread | Group::Process)
+        && row.key.thread.is_none()
+        && row.key.process.is_none()
+    {
+        // Of all threads beyond the rows that are kept apart.
+        o.put("all_others", true);
+    }
     if let Some(thread) = row.key.thread {
         o.put("thread", thread.0);
         o.put("tid", names.thread_entry(thread).map(|t| t.tid));
@@ -238,7 +245,8 @@ fn paths(
     };
     let rest = |out: &mut _, place| {
         let hidden = shown.hidden(outcome, &children, place, outcome.correction.as_ref());
-        hidden.map_or(Ok(()), |h| more_paths(out, scale, place, h))
+        let corrected = outcome.correction.is_some();
+        hidden.map_or(Ok(()), |h| more_paths(out, scale, place, h, corrected))
     };
     let mut open: Vec<_> = roots.into_iter().rev().flat_map(list).collect();
     for root in roots {
@@ -254,6 +262,9 @@ fn paths(
         o.put("function_id", node.function.0);
         o.put("entries", node.entries);
         o.put("calls", node.calls);
+        if node.outer_calls < node.calls {
+            o.put("outer_calls", node.outer_calls);
+        }
         o.put("tail_called", node.tail_called);
         o.put("tail_from", node.tail_from.map(|f| names.qualified(f)));
         o.put("tail_from_several", node.tail_from_several());
@@ -266,7 +277,7 @@ fn paths(
             o.time("max_raw", i128::from(node.max_ticks));
         }
         if let Some(c) = &outcome.correction {
-            let total = c.inclusive_sum(node.ticks, node.calls, node.descendants);
+            let total = c.inclusive_sum(node.ticks, node.outer_calls, node.descendants);
             o.corrected("total", total);
             o.corrected("self", c.own_sum(node.self_ticks, node.calls, node.callees));
         }
@@ -285,19 +296,25 @@ fn parent(parent: Parent) -> Value {
     }
 }
 
-/// Paths that were not asked for, added up; times corrected where the probe cost is known.
+/// Paths that were not asked for, added up; times corrected where the probe cost is known, as their
+/// names say.
 fn more_paths(
     out: &mut impl Write,
     scale: &Scale,
     place: Parent,
     hidden: tree::Hidden,
+    corrected: bool,
 ) -> io::Result<()> {
     let mut o = Object::new("more_paths", scale);
     o.put("parent", parent(place));
     o.put("paths", hidden.paths);
     o.put("calls", hidden.calls);
-    o.time("total", hidden.total);
-    o.time("self", hidden.own);
+    let (total, own) = match corrected {
+        true => ("total_corrected", "self_corrected"),
+        false => ("total_raw", "self_raw"),
+    };
+    o.time(total, hidden.total);
+    o.time(own, hidden.own);
     line(out, &o)
 }
 

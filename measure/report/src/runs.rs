@@ -71,9 +71,10 @@ pub fn write_runs(out: &mut impl Write, r: &RunReport<'_>) -> io::Result<()> {
         let ticks = i128::try_from(s.off_cpu_ticks).unwrap_or(i128::MAX);
         writeln!(
             out,
-            "off CPU    {} in {} runs ({} of their time)",
+            "off CPU    {} in {} runs ({} of their time, {} of that of all runs)",
             r.scale.text(ticks),
             grouped(s.off_cpu_runs),
+            share(ticks, s.off_cpu_runs_ticks),
             share(ticks, s.ticks)
         )?;
     }
@@ -219,6 +220,7 @@ pub fn write_runs_json(out: &mut impl Write, r: &RunReport<'_>) -> io::Result<()
         "off_cpu",
         i128::try_from(s.off_cpu_ticks).unwrap_or(i128::MAX),
     );
+    o.time("off_cpu_runs_length", s.off_cpu_runs_ticks);
     line(out, &o)?;
     let whole = whole(r);
     for (function, p) in parts(r) {

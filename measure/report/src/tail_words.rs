@@ -41,7 +41,7 @@ pub(crate) fn cause_text(names: &Names<'_>, cause: Cause) -> String {
 fn reason_text(reason: Reason) -> &'static str {
     match reason {
         Reason::NothingStandsOut => "no part stands out",
-        Reason::OrdinarySpread => "within the ordinary spread",
+        Reason::OrdinarySpread => "slower than usual, no more than chance brings",
         Reason::OrdinaryQueueing => "ordinary queueing at this rate",
         Reason::ArrivalsNotSeen => "queueing, or large batches; arrivals are not seen here",
         Reason::WokenLate => "its thread slept and was woken late",

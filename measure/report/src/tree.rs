@@ -17,7 +17,8 @@ pub(crate) type Children = BTreeMap<Parent, Vec<NodeIx>>;
 pub(crate) fn total(node: &Node, correction: Option<&Correction>) -> i128 {
     let raw = node.ticks;
     correction.map_or(raw, |c| {
-        c.inclusive_sum(raw, node.calls, node.descendants).median
+        c.inclusive_sum(raw, node.outer_calls, node.descendants)
+            .median
     })
 }
 
@@ -109,7 +110,16 @@ pub(crate) fn write(
         if !title.is_empty() {
             writeln!(out, "{title}")?;
         }
-        let whole = list.iter().map(|ix| shown.total(*ix)).sum();
+        let whole = match place {
+            // Such calls may lie in one another: only own times add up.
+            Parent::Beyond => {
+                let own = list
+                    .iter()
+                    .map(|ix| own(outcome.tree.node(*ix), correction));
+                own.sum()
+            }
+            _ => list.iter().map(|ix| shown.total(*ix)).sum(),
+        };
         let rest = |place: Parent, depth: usize, whole: i128| {
             let hidden = shown.hidden(outcome, &children, place, correction);
             hidden.map(|hidden| (Line::Rest(hidden), depth, whole))

@@ -4,10 +4,14 @@ mod sample;
 
 use hopscope_analyze::trail::{Observer, Trail};
 use hopscope_analyze::{Batch, Group, Index, Packets, Window};
-use hopscope_event::{Stamp, StampFlags, StreamEntry, StreamIx, Tsc};
+use hopscope_event::value::number;
+use hopscope_event::{
+    CaptureEntry, CaptureMethod, CapturePlace, Content, FunctionId, Kind, Record,
+};
+use hopscope_event::{Stamp, StampFlags, StreamEntry, StreamIx, ThreadIx, Tsc, Value};
 use hopscope_report::export::{CALLS, CallRows, CsvRows, FUNCTIONS, Facts, FoldedValue};
 use hopscope_report::export::{
-    JsonRows, PACKETS, PacketRows, Perfetto, Rows, write_folded, write_functions,
+    JsonRows, PACKETS, PacketRows, Perfetto, Rows, VALUES, ValueRows, write_folded, write_functions,
 };
 use hopscope_report::{Names, Timeline};
 use sample::Sample;
@@ -192,6 +196,95 @@ fn packets() {
     check("packets.csv", out);
 }
 
+/// A call with values at the ends of their types' ranges.
+fn values(rows: impl Rows) {
+    let (mut sample, function) = (sample(), FunctionId(0));
+    let entry = |nth, name: &str, signed| CaptureEntry {
+        function,
+        capture: number(CapturePlace::Entry, nth),
+        name: name.into(),
+        bits: 64,
+        signed,
+        at: CapturePlace::Entry,
+        method: CaptureMethod::Register,
+        elements_max: 1,
+    };
+    sample.captures = vec![entry(0, "unsigned", false), entry(1, "signed", true)];
+    let value = |nth, content| {
+        let value = Value {
+            capture: number(CapturePlace::Entry, nth),
+            element: 0,
+            content,
+        };
+        value.record(function)
+    };
+    let (start, rsp) = (sample.meta.start.tsc.0, 0x7ffe_1000);
+    let mut records = vec![Record::new(start + 100, function, Kind::Entry, rsp)];
+    for bits in [0, (1 << 63) - 1, 1 << 63, u64::MAX] {
+        records.extend([0, 1].map(|nth| value(nth, Content::Value(bits))));
+    }
+    records.push(value(0, Content::Unreadable));
+    records.push(Record::new(start + 900, function, Kind::Exit, rsp));
+    sample.batches = vec![(ThreadIx(0), 0, 0, records)];
+    let recording = sample.recording();
+    let names = Names::new(&recording);
+    let timeline = timeline(&sample);
+    let mut values = ValueRows::new(&names, &timeline, rows);
+    let facts = observe(&sample, &mut values);
+    values.finish(&facts).expect("to memory");
+}
+
+#[test]
+fn csv_and_json_of_values() {
+    let mut out = Vec::new();
+    values(CsvRows::new(&mut out, &VALUES).expect("to memory"));
+    check("values.csv", out);
+    let mut out = Vec::new();
+    values(JsonRows::new(&mut out, &VALUES));
+    check("values.jsonl", out);
+}
+
+/// Each value as a decimal, as another reader of the format sees it.
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_of_values() {
+    use hopscope_report::export::ParquetRows;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+    let mut out = Vec::new();
+    values(ParquetRows::new(&mut out, &VALUES).expect("to memory"));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("values.parquet");
+    std::fs::write(&path, out).expect("the directory is writable");
+    let file = std::fs::File::open(&path).expect("just written");
+    let reader = SerializedFileReader::new(file).expect("it reads what it wrote");
+    let mut seen = Vec::new();
+    for row in reader.get_row_iter(None).expect("rows") {
+        let row = row.expect("a row");
+        let value = row.get_column_iter().find(|(name, _)| *name == "value");
+        seen.push(match value.expect("the column").1 {
+            Field::Decimal(decimal) => {
+                assert_eq!((decimal.precision(), decimal.scale()), (20, 0));
+                let sign: u8 = if decimal.data()[0] & 0x80 == 0 {
+                    0
+                } else {
+                    255
+                };
+                let digits = decimal.data().iter().fold(vec![sign; 16], |mut all, byte| {
+                    all.remove(0);
+                    all.push(*byte);
+                    all
+                });
+                Some(i128::from_be_bytes(digits.try_into().expect("16 bytes")))
+            }
+            Field::Null => None,
+            other => panic!("{other:?}"),
+        });
+    }
+    let (top, all) = (1i128 << 63, i128::from(u64::MAX));
+    let expected = [0, 0, top - 1, top - 1, top, -top, all, -1].map(Some);
+    assert_eq!(seen, [&expected[..], &[None]].concat());
+}
+
 /// As another reader of the format sees it: its schema, its metadata and its rows.
 #[cfg(feature = "parquet")]
 #[test]
@@ -241,7 +334,7 @@ fn perfetto() {
     check("trace.perfetto", out);
 }
 
-/// Own times of calls, as the log and as the percentile tables of HdrHistogram.
+/// Own times of calls without the probes' cost, some below zero, as the log and as the percentile tables of HdrHistogram.
 #[test]
 fn hdr() {
     use hopscope_analyze::trail::{Begun, End};
@@ -251,7 +344,8 @@ fn hdr() {
         fn ended(&mut self, call: &Begun, end: &End) {
             if let End::Exit(times) = end {
                 let tag = format!("f{} of, nf", call.function.0);
-                self.0.push((tag, call.entry, times.own));
+                let own = times.own_corrected.expect("the probe cost is known");
+                self.0.push((tag, call.entry, own));
             }
         }
     }

@@ -6,7 +6,7 @@ import pandas
 import pyarrow.parquet
 
 path = sys.argv[1]
-sums = """select function, count(*) n, sum(total_tsc) total, min(entry_tsc) first,
+sums = """select function, count(*) n, sum(total_raw_tsc) total, min(entry_tsc) first,
     min(epoch_ns(entry_realtime_ns)) instant from '{}' where row = 'call' group by 1"""
 by_duckdb = {
     name: {"n": n, "total": None if total is None else int(total), "first": first, "instant": instant}
@@ -15,7 +15,7 @@ by_duckdb = {
 frame = pandas.read_parquet(path)
 calls = frame[frame.row == "call"]
 by_pandas = {
-    name: {"n": len(rows), "own_ns": float(rows.own_ns.sum())}
+    name: {"n": len(rows), "own_raw_ns": float(rows.own_raw_ns.sum())}
     for name, rows in calls.groupby("function")
 }
 file = pyarrow.parquet.ParquetFile(path)

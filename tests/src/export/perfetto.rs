@@ -63,7 +63,7 @@ fn slices() -> Result<()> {
         let whole = call["fate"] == "exit" || call["fate"] == "tail_exit";
         let moved = |which: &str| slice["notes"][which].as_f64().unwrap_or(0.0);
         let moved = moved("end_moved_ns") - moved("begin_moved_ns");
-        match (whole, call["total_ns"].as_f64(), slice["dur"].as_f64()) {
+        match (whole, call["total_raw_ns"].as_f64(), slice["dur"].as_f64()) {
             // Begin and end are rounded to whole nanoseconds each.
             (true, Some(ns), Some(dur)) => {
                 ensure!((ns + moved - dur).abs() <= 1.0, "{about}");

@@ -32,13 +32,16 @@ fn parquet() -> Result<()> {
         let its: Vec<&Value> = of_kind(&rows, "call")
             .filter(|row| row["function"] == function.as_str())
             .collect();
-        let ticks = its.iter().filter_map(|row| row["total_tsc"].as_i64());
+        let ticks = its.iter().filter_map(|row| row["total_raw_tsc"].as_i64());
         let ticks = ticks.reduce(|a, b| a + b);
         let first = its.iter().filter_map(|row| row["entry_tsc"].as_u64()).min();
         let instant = its
             .iter()
             .filter_map(|row| row["entry_realtime_ns"].as_i64());
-        let own: f64 = its.iter().filter_map(|row| row["own_ns"].as_f64()).sum();
+        let own: f64 = its
+            .iter()
+            .filter_map(|row| row["own_raw_ns"].as_f64())
+            .sum();
         let by_pandas = &seen["pandas"][function];
         ensure!(
             sums["n"] == its.len() && by_pandas["n"] == its.len(),
@@ -50,7 +53,7 @@ fn parquet() -> Result<()> {
             sums["instant"].as_i64() == instant.min(),
             "{function}: {sums}"
         );
-        let difference = own - by_pandas["own_ns"].as_f64().context("own_ns")?;
+        let difference = own - by_pandas["own_raw_ns"].as_f64().context("own_raw_ns")?;
         ensure!(difference.abs() < 1e-6, "{function}: {by_pandas}");
     }
     for kind in ["call", "end", "gap"] {
@@ -69,7 +72,7 @@ fn parquet() -> Result<()> {
             "{facts}"
         );
     }
-    let what = &seen["metadata"]["hopscope.column.own_ns"];
+    let what = &seen["metadata"]["hopscope.column.own_raw_ns"];
     ensure!(
         what.as_str().is_some_and(|w| w.contains("without")),
         "{what}"

@@ -37,7 +37,7 @@ pub enum Cause {
 pub enum Reason {
     /// No single part of the latency stands out.
     NothingStandsOut,
-    /// What took long is within the ordinary spread of this function.
+    /// What took long took longer than usual, but so much is to be expected once in a recording of this size.
     OrdinarySpread,
     /// Waiting behind ordinary runs, with arrivals as dense as chance brings them at this rate.
     OrdinaryQueueing,

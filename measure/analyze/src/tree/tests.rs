@@ -1,5 +1,5 @@
 use super::*;
-use crate::stacks::{Below, Frame};
+use crate::stacks::Below;
 
 /// A thread that calls one path after another.
 struct Program {
@@ -101,6 +101,25 @@ fn a_path_that_comes_late_and_takes_long_is_kept() {
     assert_eq!(sum(|n| n.entries.into()), calls.into());
     assert_eq!(sum(|n| n.calls.into()), calls.into());
     assert_eq!(sum(|n| n.self_ticks), 200 * 1_000 + 1000 + 200);
+}
+
+#[test]
+fn a_dropped_recursion_is_counted_once() {
+    let mut program = Program::new(8);
+    // Each call of 1 takes 10 ticks, all of them in the innermost.
+    (0..50).for_each(|n| program.path(&[100 + n, 1, 2, 1, 2, 1], 10));
+    (0..50).for_each(|n| program.path(&[1000 + n], 20));
+    let tree = program.settled();
+    assert!(tree.dropped_paths() > 0);
+    let of_1 = tree.nodes().iter().filter(|n| n.function.0 == 1);
+    let beyond = of_1.clone().filter(|n| n.parent == Parent::Beyond);
+    let beyond: Vec<_> = beyond.collect();
+    assert_eq!(beyond.len(), 1);
+    assert!(beyond[0].outer_calls < beyond[0].calls);
+    // 50 x 10 is all the time there was.
+    assert!(beyond[0].ticks <= 500, "{}", beyond[0].ticks);
+    let own: i128 = of_1.map(|n| n.self_ticks).sum();
+    assert_eq!(own, 500);
 }
 
 #[test]

@@ -425,7 +425,7 @@ pub fn fuzz_image(bytes: &[u8]) {
         let _ = image.branch_targets();
         let (lines, debug) = (image.lines(), image.debug());
         for f in image.functions() {
-            let _ = lines.as_ref().and_then(|lines| lines.find(f.svma));
+            let _ = lines.as_ref().and_then(|lines| lines.find(f.svma, f.size));
             if let Some(debug) = &debug
                 && let Some(signature) = debug.function(f.svma)
             {

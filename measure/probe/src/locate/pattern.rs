@@ -126,7 +126,8 @@ fn unversioned(name: &str) -> &str {
 }
 
 fn glob(text: &str) -> String {
-    let mut out = String::from("^");
+    // Names are of any characters: a wildcard stands for a line end, too.
+    let mut out = String::from("(?s)^");
     for c in text.chars() {
         match c {
             '*' => out.push_str(".*"),
@@ -303,6 +304,13 @@ mod tests {
         Pattern::parse(pattern)
             .unwrap()
             .matches(module, &function(name))
+    }
+
+    #[test]
+    fn wildcards_stand_for_any_character() {
+        let name = "acl\nmatch";
+        assert!(matches("acl*", "nf", name) && matches("acl?match", "nf", name));
+        assert!(matches("n?f!*", "n\nf", name) && !matches("acl", "nf", name));
     }
 
     #[test]

@@ -10,6 +10,9 @@ use std::rc::Rc;
 
 pub(super) type Reader = EndianRcSlice<LittleEndian>;
 
+/// Rows of the line table that are looked at to find one of the function's own.
+const ROWS_MAX: usize = 256;
+
 /// DWARF of one file. Not shared between threads.
 pub struct Lines {
     context: addr2line::Context<Reader>,
@@ -22,8 +25,34 @@ impl Lines {
         Some(Lines { context })
     }
 
-    pub fn find(&self, svma: u64) -> Option<(String, u32)> {
-        let location = self.context.find_location(svma).ok()??;
+    /// Of the function in this range: where the first of its instructions that is its own comes from. What
+    /// the compiler moved to its begin may be a piece of another function that it inlined.
+    pub fn find(&self, svma: u64, size: u64) -> Option<(String, u32)> {
+        let rows = self
+            .context
+            .find_location_range(svma, svma.checked_add(size.max(1))?);
+        let mut inlined_into = None;
+        for (at, _, location) in rows.ok()?.take(ROWS_MAX) {
+            // The first row may begin before the function.
+            let mut frames = self
+                .context
+                .find_frames(at.max(svma))
+                .skip_all_loads()
+                .ok()?;
+            let (mut outermost, mut depth) = (None, 0);
+            while let Ok(Some(frame)) = frames.next() {
+                outermost = frame.location;
+                depth += 1;
+            }
+            if depth <= 1
+                && let (Some(file), Some(line)) = (location.file, location.line)
+            {
+                return Some((file.to_owned(), line));
+            }
+            inlined_into = inlined_into.or(outermost);
+        }
+        // All of it is pieces of others: where the first of them was put.
+        let location = inlined_into?;
         Some((location.file?.to_owned(), location.line?))
     }
 }

@@ -57,7 +57,7 @@ impl std::fmt::Display for Ended {
         match self {
             Ended::Asked => write!(f, "stopped by the user"),
             Ended::Duration => write!(f, "the asked time is over"),
-            Ended::Calls => write!(f, "the asked number of calls is recorded"),
+            Ended::Calls => write!(f, "the asked number of calls, or more, is recorded"),
             Ended::TargetsGone => write!(f, "all targets have exited"),
             Ended::TargetsReplaced => write!(
                 f,
@@ -190,6 +190,7 @@ impl<S: Sink> Recorder<'_, S> {
             outcome.counts.damaged += target.counts.damaged;
             outcome.threads += target.threads;
             outcome.calls_unmeasured += target.calls_unmeasured();
+            outcome.notes.extend(target.without_ring());
         }
         if outcome.counts.damaged > 0 {
             outcome.notes.push(format!(

@@ -48,7 +48,7 @@ pub struct Target {
     modules: Option<Looking>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct RingState {
     in_use: bool,
     position: Position,
@@ -59,6 +59,8 @@ struct RingState {
     /// Since its first record.
     thread: Option<ThreadIx>,
     damaged: bool,
+    /// Of a thread that was there at the attach, empty of others.
+    name_at_attach: String,
 }
 
 /// Every so many visits, 50 ms apart, thread ids are checked for a later thread of the same id.
@@ -83,6 +85,8 @@ impl Target {
             let ring = &mut rings[context as usize];
             ring.in_use = true;
             ring.owner = Some(Owner::seen(installed.pid, tid));
+            // It may end before its first record is read; a name that it takes later comes first.
+            ring.name_at_attach = comm(installed.pid, tid);
         }
         Target {
             installed,
@@ -189,13 +193,20 @@ impl Target {
         let damaged_before = self.counts.damaged;
         let (process, pid) = (self.process, self.installed.pid);
         let threads = &mut self.threads;
+        let name_at_attach = &state.name_at_attach;
         let owner = &mut state.owner;
         let mut name = |writer: &mut S| {
             let ix = numbers.next();
             *threads += 1;
             let tid = ring.tid();
             let entry = match *owner.get_or_insert_with(|| Owner::claimed(pid, tid)) {
-                Owner::Thread { tid, .. } => thread_entry(ix, process, pid, tid),
+                Owner::Thread { tid, .. } => {
+                    let mut entry = thread_entry(ix, process, pid, tid);
+                    if entry.comm.is_empty() {
+                        entry.comm.clone_from(name_at_attach);
+                    }
+                    entry
+                }
                 // Gone before its first record was read: in a nested pid namespace its number
                 // outside is not known any more.
                 Owner::Gone | Owner::Unknown => nameless_entry(ix, process, tid),
@@ -268,6 +279,7 @@ impl Target {
             }
             let state = &mut self.rings[context];
             (state.in_use, state.thread, state.owner) = (false, None, None);
+            state.name_at_attach.clear();
             if !state.damaged {
                 self.installed.give_ring_back(context as u32);
             }
@@ -336,6 +348,19 @@ impl Target {
     pub fn calls_unmeasured(&self) -> u64 {
         let pool = self.installed.pool();
         pool.calls_unmeasured() + pool.calls_foreign()
+    }
+
+    /// Calls of threads that found no free ring, and what helps.
+    pub(super) fn without_ring(&self) -> Option<String> {
+        let calls = self.installed.pool().calls_unmeasured();
+        (calls > 0).then(|| {
+            format!(
+                "process {}: {calls} calls were not measured: their threads found none of the {} rings free; rings of \
+                 threads that ended are free again within 50 ms; record with a larger --threads (at most 1024)",
+                self.installed.pid,
+                self.rings.len()
+            )
+        })
     }
 
     /// Thread ids with rings now.
@@ -419,11 +444,16 @@ fn nameless_entry(ix: ThreadIx, process: ProcessIx, tid: i32) -> ThreadEntry {
 }
 
 pub(super) fn thread_entry(ix: ThreadIx, process: ProcessIx, pid: i32, tid: i32) -> ThreadEntry {
-    let comm = proc::text(&format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
     ThreadEntry {
         ix,
         process,
         tid,
-        comm: comm.trim_end().to_owned(),
+        comm: comm(pid, tid),
     }
+}
+
+/// Empty where the thread is gone.
+fn comm(pid: i32, tid: i32) -> String {
+    let comm = proc::text(&format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+    comm.trim_end().to_owned()
 }

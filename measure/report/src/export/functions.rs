@@ -2,9 +2,9 @@
 use super::calls::tenths_ns;
 use super::table::Kind::{F64, I64, Text, U64};
 use super::{Column, Facts, Rows, Schema, Value};
-use crate::order::{Sort, own, sorted, total};
+use crate::order::{Sort, sorted};
 use crate::recording::Names;
-use hopscope_analyze::{Distribution, Outcome, Quantile};
+use hopscope_analyze::{Correction, Distribution, Outcome, Quantile, Stats};
 use hopscope_event::TscFrequency;
 use std::io;
 
@@ -43,19 +43,19 @@ pub static FUNCTIONS: Schema = Schema {
             "sum without measured callees, as measured",
         ),
         column(
-            "total_ns",
+            "total_corrected_ns",
             F64,
-            "total_raw_ns, corrected where the probe cost is known",
+            "total_raw_ns with the median probe cost taken out; absent where it is not known",
         ),
         column(
-            "own_ns",
+            "own_corrected_ns",
             F64,
-            "own_raw_ns, corrected where the probe cost is known",
+            "own_raw_ns with the median probe cost taken out; absent where it is not known",
         ),
         column(
             "corrected",
             U64,
-            "1: total_ns, own_ns and percentiles are corrected",
+            "1: percentiles have the median probe cost taken out; 0: they are as measured",
         ),
         column(
             "call_p50_ns",
@@ -148,15 +148,12 @@ pub fn write_functions(
             ]
             .map(Value::U64),
         );
-        values.extend(
-            [
-                s.outer_ticks,
-                s.self_ticks,
-                total(s, correction),
-                own(s, correction),
-            ]
-            .map(ns),
-        );
+        values.extend([s.outer_ticks, s.self_ticks].map(ns));
+        let corrected = |ticks: fn(&Stats, &Correction) -> i128| {
+            correction.map_or(Value::None, |c| ns(ticks(s, c)))
+        };
+        values.push(corrected(|s, c| s.corrected_total(c).median));
+        values.push(corrected(|s, c| s.corrected_self(c).median));
         values.push(u64::from(correction.is_some()).into());
         values.extend(quantiles(call_times, frequency));
         values.extend(quantiles(own_times, frequency));

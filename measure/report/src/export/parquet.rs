@@ -2,7 +2,9 @@
 //! dictionary; no compression codec is needed on top.
 use super::{Facts, Kind, Rows, Schema, Value};
 use parquet::basic::{Encoding, LogicalType, Repetition, TimeUnit, Type as Physical};
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::data_type::{
+    ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int64Type,
+};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -14,11 +16,16 @@ use std::sync::Arc;
 
 /// Rows of a group, held in memory: some 30 MiB of calls. DuckDB's own size.
 const GROUP_ROWS: usize = 122_880;
+/// No integer type of the format holds both signs and 64 bits: decimals of this many digits do, in
+/// this many bytes, big-endian.
+const DECIMAL_DIGITS: i32 = 20;
+const DECIMAL_BYTES: usize = 9;
 /// Texts that come again (names) are kept once; notes are not worth it.
 const TEXTS_MAX: usize = 1 << 16;
 
 enum Values {
     Integers(Vec<i64>),
+    Decimals(Vec<FixedLenByteArray>),
     Floats(Vec<f64>),
     Texts(Vec<ByteArray>),
 }
@@ -48,9 +55,18 @@ fn failed(error: ParquetError) -> io::Error {
     }
 }
 
+fn decimal(n: i128) -> FixedLenByteArray {
+    let bytes = n.to_be_bytes();
+    ByteArray::from(bytes[bytes.len() - DECIMAL_BYTES..].to_vec()).into()
+}
+
 fn column_type(name: &str, kind: Kind) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match kind {
         Kind::I64 => (Physical::INT64, None),
+        Kind::Integer => (
+            Physical::FIXED_LEN_BYTE_ARRAY,
+            Some(LogicalType::decimal(0, DECIMAL_DIGITS)),
+        ),
         Kind::F64 => (Physical::DOUBLE, None),
         Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
         Kind::U64 => (Physical::INT64, Some(LogicalType::integer(64, false))),
@@ -62,6 +78,13 @@ fn column_type(name: &str, kind: Kind) -> Result<TypePtr, ParquetError> {
     let builder = Type::primitive_type_builder(name, physical)
         .with_repetition(Repetition::OPTIONAL)
         .with_logical_type(logical);
+    let builder = match kind {
+        Kind::Integer => builder
+            .with_length(DECIMAL_BYTES as i32)
+            .with_precision(DECIMAL_DIGITS)
+            .with_scale(0),
+        _ => builder,
+    };
     Ok(Arc::new(builder.build()?))
 }
 
@@ -75,7 +98,7 @@ fn properties(schema: &Schema) -> WriterProperties {
             Kind::I64 | Kind::U64 | Kind::Instant => builder
                 .set_column_dictionary_enabled(path.clone(), false)
                 .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
-            Kind::F64 | Kind::Text => builder,
+            Kind::Integer | Kind::F64 | Kind::Text => builder,
         };
     }
     builder.build()
@@ -93,6 +116,7 @@ impl<W: Write + Send> ParquetRows<W> {
         let buffer = |kind| Buffer {
             values: match kind {
                 Kind::U64 | Kind::I64 | Kind::Instant => Values::Integers(Vec::new()),
+                Kind::Integer => Values::Decimals(Vec::new()),
                 Kind::F64 => Values::Floats(Vec::new()),
                 Kind::Text => Values::Texts(Vec::new()),
             },
@@ -132,6 +156,12 @@ fn write_group<W: Write + Send>(
                 column.typed::<Int64Type>().write_batch(v, defined, None)?;
                 v.clear();
             }
+            Values::Decimals(v) => {
+                column
+                    .typed::<FixedLenByteArrayType>()
+                    .write_batch(v, defined, None)?;
+                v.clear();
+            }
             Values::Floats(v) => {
                 column.typed::<DoubleType>().write_batch(v, defined, None)?;
                 v.clear();
@@ -162,6 +192,8 @@ impl<W: Write + Send> Rows for ParquetRows<W> {
                 // Unsigned ones by their bits; the column's type says so.
                 (Values::Integers(v), Value::U64(n)) => v.push(*n as i64),
                 (Values::Integers(v), Value::I64(n)) => v.push(*n),
+                (Values::Decimals(v), Value::U64(n)) => v.push(decimal((*n).into())),
+                (Values::Decimals(v), Value::I64(n)) => v.push(decimal((*n).into())),
                 (Values::Floats(v), Value::F64(n)) => v.push(*n),
                 (Values::Texts(v), Value::Text(text)) => v.push(match self.texts.get(*text) {
                     Some(known) => known.clone(),

@@ -6,6 +6,8 @@ use std::io;
 pub enum Kind {
     U64,
     I64,
+    /// All of `U64` and `I64`: values that are signed or not by the row.
+    Integer,
     F64,
     Text,
     /// Nanoseconds since 1970, UTC.

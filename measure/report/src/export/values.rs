@@ -1,5 +1,5 @@
 //! A row for each captured value, and for each that is absent.
-use super::table::Kind::{I64, Instant, Text, U64};
+use super::table::Kind::{I64, Instant, Integer, Text, U64};
 use super::{Column, Facts, Rows, Schema, Value};
 use crate::recording::Names;
 use crate::timeline::Timeline;
@@ -34,13 +34,13 @@ pub static VALUES: Schema = Schema {
         column("element", U64, "index in a captured array; 0 otherwise"),
         column(
             "value",
-            I64,
-            "as captured; absent where it is above 2^63 - 1 (then value_bits has it) or was not read",
+            Integer,
+            "as captured, -2^63 to 2^64 - 1; absent where it was not read",
         ),
         column(
             "value_bits",
             U64,
-            "its 64 bits; a signed value is extended by its sign",
+            "its 64 bits as an unsigned number; a signed value is extended by its sign",
         ),
         column(
             "absent",
@@ -120,11 +120,10 @@ impl<R: Rows> Observer for ValueRows<'_, R> {
         values[8] = u64::from(captured.element).into();
         match captured.content {
             Content::Value(bits) => {
-                let value = match capture.is_some_and(|c| c.signed) {
-                    true => Some(bits as i64),
-                    false => i64::try_from(bits).ok(),
+                values[9] = match capture.is_some_and(|c| c.signed) {
+                    true => Value::I64(bits as i64),
+                    false => Value::U64(bits),
                 };
-                values[9] = value.into();
                 values[10] = bits.into();
             }
             Content::Unreadable => values[11] = "unreadable".into(),

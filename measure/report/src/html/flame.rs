@@ -19,11 +19,12 @@ pub(crate) fn json(names: &Names<'_>, outcome: &Outcome) -> Value {
     }
     let roots = [Parent::Root, Parent::AfterGap, Parent::Beyond];
     let list = |of: Parent| children.get(&of).into_iter().flatten().copied();
-    let whole: i128 = roots
-        .into_iter()
-        .flat_map(list)
-        .map(|ix| tree.node(ix).ticks)
-        .sum();
+    // Totals of calls beyond the bounds are in those of their callers, too.
+    let width = |ix: NodeIx| match tree.node(ix) {
+        node if node.parent == Parent::Beyond => node.self_ticks,
+        node => node.ticks,
+    };
+    let whole: i128 = roots.into_iter().flat_map(list).map(width).sum();
     let mut nodes = Vec::new();
     let (mut hidden, mut hidden_ticks) = (0u64, 0i128);
     let mut open: Vec<(NodeIx, i64)> = roots
@@ -33,7 +34,7 @@ pub(crate) fn json(names: &Names<'_>, outcome: &Outcome) -> Value {
         .collect();
     while let Some((ix, parent)) = open.pop() {
         let node = tree.node(ix);
-        if node.ticks * NARROWEST < whole || nodes.len() >= NODES_MAX {
+        if width(ix) * NARROWEST < whole || nodes.len() >= NODES_MAX {
             hidden += 1;
             hidden_ticks += node.self_ticks;
             // What lies above a hidden node is narrower still.
@@ -51,7 +52,7 @@ pub(crate) fn json(names: &Names<'_>, outcome: &Outcome) -> Value {
             "name": text::name(&names.function(node.function)),
             "module": names.function_entry(node.function).map(|f| f.module.0),
             "calls": node.calls,
-            "ticks": node.ticks as f64,
+            "ticks": width(ix) as f64,
             "self": node.self_ticks as f64,
             "max": node.max_ticks,
             "callers": match node.parent {

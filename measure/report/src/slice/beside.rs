@@ -95,7 +95,7 @@ pub fn write_sides_json(
     let row = |call: &TimedCall| {
         json!({
             "function": names.qualified(call.function), "depth": call.depth,
-            "start_monotonic_ns": call.from_ns, "total_ns": ns(call),
+            "start_monotonic_ns": call.from_ns, "total_raw_ns": ns(call),
         })
     };
     let rows = |calls: &[TimedCall]| -> Vec<Value> { calls.iter().map(row).collect() };

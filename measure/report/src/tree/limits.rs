@@ -30,6 +30,11 @@ pub(crate) struct Shown {
     totals: Vec<i128>,
 }
 
+/// Calls have no known end, or were dropped and may lie within others of their row.
+fn is_at_least(node: &Node) -> bool {
+    node.calls < node.entries || node.lacks_time
+}
+
 /// What each node's calls took, at least. Of calls without a known end (open, or cut by a loss) only
 /// what they called is known.
 pub(super) fn totals(outcome: &Outcome, children: &Children) -> Vec<i128> {
@@ -48,7 +53,7 @@ pub(super) fn totals(outcome: &Outcome, children: &Children) -> Vec<i128> {
     }
     for ix in order.into_iter().rev() {
         let node = &nodes[ix.0 as usize];
-        if node.calls < node.entries {
+        if is_at_least(node) {
             let callees = children.get(&Parent::Node(ix)).into_iter().flatten();
             let callees: i128 = callees.map(|c| totals[c.0 as usize]).sum();
             let known = own(node, correction) + callees;
@@ -65,7 +70,9 @@ impl Shown {
         let roots = [Parent::Root, Parent::AfterGap, Parent::Beyond];
         let list = |place: Parent| children.get(&place).into_iter().flatten().copied();
         let roots: Vec<NodeIx> = roots.into_iter().flat_map(list).collect();
-        let whole: i128 = roots.iter().map(|ix| total(*ix)).sum();
+        // Own times: totals of calls beyond the bounds are in those of their callers, too.
+        let nodes = outcome.tree.nodes().iter();
+        let whole: i128 = nodes.map(|n| own(n, outcome.correction.as_ref())).sum();
         let least = i128::from(limits.min_share_ppm);
         // A time may be negative after correction.
         let enough = |ix: NodeIx| least == 0 || total(ix) * 1_000_000 >= whole * least;
@@ -99,7 +106,7 @@ impl Shown {
 
     /// True when `total` is only known to be at least that.
     pub(crate) fn at_least(&self, node: &Node) -> bool {
-        node.calls < node.entries
+        is_at_least(node)
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -126,6 +133,9 @@ impl Shown {
             hidden.own += own(node, correction);
             hidden.calls += node.calls;
             open.extend(list(Parent::Node(ix)));
+        }
+        if place == Parent::Beyond {
+            hidden.total = hidden.own;
         }
         (hidden.paths > 0).then_some(hidden)
     }

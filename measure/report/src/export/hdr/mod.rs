@@ -13,10 +13,49 @@ use hopscope_event::{Ns, Tsc, TscFrequency};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Values of a tag within one interval.
-struct Interval {
-    bins: Histogram<u64>,
+/// A time below zero (a correction larger than what was measured) has no place in a histogram. It counts
+/// as 0: left out it would shift every percentile of its tag.
+fn record(bins: &mut Histogram<u64>, ns: i64) -> bool {
+    let done = bins.record(ns.max(0) as u64);
+    debug_assert!(done.is_ok(), "an auto-resizing histogram takes any value");
+    ns < 0
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new(3).expect("3 digits is in the allowed 0..=5")
+}
+
+/// Times of a tag: all, and those below zero.
+#[derive(Debug, Clone, Copy, Default)]
+struct Times {
+    all: u64,
     negative: u64,
+}
+
+impl Times {
+    fn add(&mut self, is_negative: bool) {
+        self.all += 1;
+        self.negative += u64::from(is_negative);
+    }
+
+    /// A comment line, where there is something to say.
+    fn write(self, out: &mut impl Write, tag: &str) -> io::Result<()> {
+        match self.negative {
+            0 => Ok(()),
+            n => writeln!(
+                out,
+                "#[Tag: {tag}; {n} of {} times are below zero and count as 0]",
+                self.all
+            ),
+        }
+    }
+}
+
+fn doubt(facts: &mut Facts, times: impl Iterator<Item = Times>) {
+    facts.doubt(
+        "negative_times_counted_as_0",
+        times.map(|t| t.negative).sum(),
+    );
 }
 
 pub struct HdrLog<W: Write> {
@@ -25,9 +64,9 @@ pub struct HdrLog<W: Write> {
     frequency: TscFrequency,
     step_ticks: u64,
     /// Intervals that may still get values, by number, then by tag.
-    open: BTreeMap<u64, BTreeMap<String, Interval>>,
+    open: BTreeMap<u64, BTreeMap<String, Histogram<u64>>>,
     newest: u64,
-    negative: u64,
+    times: BTreeMap<String, Times>,
     late: u64,
 }
 
@@ -58,7 +97,7 @@ impl<W: Write> HdrLog<W> {
             step_ticks: frequency.ticks(step).max(1),
             open: BTreeMap::new(),
             newest: 0,
-            negative: 0,
+            times: BTreeMap::new(),
             late: 0,
         })
     }
@@ -73,21 +112,13 @@ impl<W: Write> HdrLog<W> {
         }
         let tags = self.open.entry(number).or_default();
         if !tags.contains_key(tag) {
-            let interval = Interval {
-                bins: Histogram::new(3).expect("3 digits is in the allowed 0..=5"),
-                negative: 0,
-            };
-            tags.insert(tag.to_owned(), interval);
+            tags.insert(tag.to_owned(), histogram());
         }
-        let Some(interval) = tags.get_mut(tag) else {
-            return Ok(());
-        };
-        match u64::try_from(self.frequency.ns(ticks)) {
-            Ok(ns) => {
-                let done = interval.bins.record(ns);
-                debug_assert!(done.is_ok(), "an auto-resizing histogram takes any value");
-            }
-            Err(_) => interval.negative += 1,
+        if !self.times.contains_key(tag) {
+            self.times.insert(tag.to_owned(), Times::default());
+        }
+        if let (Some(bins), Some(times)) = (tags.get_mut(tag), self.times.get_mut(tag)) {
+            times.add(record(bins, self.frequency.ns(ticks)));
         }
         while let Some((oldest, _)) = self.open.first_key_value()
             && oldest + OPEN_MAX < self.newest
@@ -103,13 +134,9 @@ impl<W: Write> HdrLog<W> {
         };
         let seconds = |ticks: u64| self.frequency.ns(ticks as i64) as f64 / 1e9;
         let (from, length) = (seconds(number * self.step_ticks), seconds(self.step_ticks));
-        for (tag, interval) in tags {
-            self.negative += interval.negative;
-            if interval.bins.is_empty() {
-                continue;
-            }
-            let max = interval.bins.max() as f64 / 1e6;
-            let encoded = v2::encode(&interval.bins);
+        for (tag, bins) in tags {
+            let max = bins.max() as f64 / 1e6;
+            let encoded = v2::encode(&bins);
             writeln!(
                 self.out,
                 "Tag={},{from:.3},{length:.3},{max:.3},{encoded}",
@@ -137,7 +164,10 @@ impl<W: Write> HdrLog<W> {
     /// Those of the output.
     pub fn finish(mut self, facts: &mut Facts) -> io::Result<()> {
         self.settle()?;
-        facts.doubt("negative_times_left_out", self.negative);
+        for (tag, times) in &self.times {
+            times.write(&mut self.out, &tag_text(tag))?;
+        }
+        doubt(facts, self.times.values().copied());
         facts.doubt("values_in_lines_out_of_order", self.late);
         for fact in facts.matters() {
             let text = printable(&format!("{}: {}", fact.name, fact.text()));

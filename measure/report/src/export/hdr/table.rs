@@ -1,7 +1,7 @@
 //! HdrHistogram's percentile table, as `outputPercentileDistribution` of its Java library writes it,
 //! for the HdrHistogram plotter and spreadsheets: values over percentiles with five steps to each
 //! halving of the distance to 100 %. A table for each tag, nanoseconds.
-use super::tag_text;
+use super::{Times, doubt, histogram, record, tag_text};
 use crate::export::Facts;
 use crate::words::printable;
 use hdrhistogram::Histogram;
@@ -13,8 +13,7 @@ const STEPS: u32 = 5;
 
 pub struct HdrTables {
     frequency: TscFrequency,
-    tags: BTreeMap<String, Histogram<u64>>,
-    negative: u64,
+    tags: BTreeMap<String, (Histogram<u64>, Times)>,
 }
 
 impl HdrTables {
@@ -22,24 +21,16 @@ impl HdrTables {
         HdrTables {
             frequency,
             tags: BTreeMap::new(),
-            negative: 0,
         }
     }
 
     pub fn add(&mut self, tag: &str, ticks: i64) {
         if !self.tags.contains_key(tag) {
-            let bins = Histogram::new(3).expect("3 digits is in the allowed 0..=5");
-            self.tags.insert(tag.to_owned(), bins);
+            self.tags
+                .insert(tag.to_owned(), (histogram(), Times::default()));
         }
-        match (
-            u64::try_from(self.frequency.ns(ticks)),
-            self.tags.get_mut(tag),
-        ) {
-            (Ok(ns), Some(bins)) => {
-                let done = bins.record(ns);
-                debug_assert!(done.is_ok(), "an auto-resizing histogram takes any value");
-            }
-            _ => self.negative += 1,
+        if let Some((bins, times)) = self.tags.get_mut(tag) {
+            times.add(record(bins, self.frequency.ns(ticks)));
         }
     }
 
@@ -58,16 +49,17 @@ impl HdrTables {
         only: Option<&str>,
         facts: &mut Facts,
     ) -> io::Result<()> {
-        facts.doubt("negative_times_left_out", self.negative);
-        for (tag, bins) in &self.tags {
+        doubt(facts, self.tags.values().map(|(_, times)| *times));
+        for (tag, (bins, times)) in &self.tags {
             let tag = tag_text(tag);
-            if bins.is_empty() || only.is_some_and(|only| only != tag) {
+            if only.is_some_and(|only| only != tag) {
                 continue;
             }
             if only.is_none() {
                 writeln!(out, "#[Tag: {tag}; nanoseconds]")?;
             }
             table(out, bins)?;
+            times.write(out, &tag)?;
         }
         for fact in facts.matters() {
             let text = printable(&format!("{}: {}", fact.name, fact.text()));

@@ -126,7 +126,7 @@ impl<W: Write> Observer for Perfetto<'_, W> {
                 self.cut_back(of, at + 1, at_ns, "left without an exit");
                 let (own, corrected) = match times.own_corrected {
                     Some(own) => (own, "own_corrected_ns"),
-                    None => (times.own, "own_ns"),
+                    None => (times.own, "own_raw_ns"),
                 };
                 let mut notes = vec![(corrected, Note::Float(self.ns(own)))];
                 if moved > 0 {
