@@ -111,8 +111,7 @@ mod tests {
     fn groups_are_found_where_their_hierarchy_is_mounted() {
         let first = |line| {
             let hierarchy = Hierarchy::of(line, MOUNTS, "memory")?;
-            let directory = hierarchy.directories().next();
-            directory
+            hierarchy.directories().next()
         };
         let wanted = Path::new("/sys/fs/cgroup/unified/system.slice/nginx");
         assert_eq!(first("0::/system.slice/nginx").as_deref(), Some(wanted));

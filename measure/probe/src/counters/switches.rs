@@ -168,8 +168,6 @@ fn cpus(text: &str) -> Vec<i32> {
     text.trim().split(',').filter_map(range).flatten().collect()
 }
 
-/// Descriptors are as many as threads × processors; where that fails, opening says so.
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -263,7 +263,7 @@ impl Target {
             }
             self.drain_ring(context, Visit::Final, numbers, buffer, writer)?;
             // Another thread's records follow in the same ring.
-            let state = self.rings[context];
+            let state = &self.rings[context];
             if state.kept != state.position.next {
                 writer.keep()?;
                 self.kept();
