@@ -22,7 +22,8 @@ pub(crate) fn register(suite: &mut Suite) {
             .case(format!("cost::checked_in_place_{name}"), gcc, move || {
                 checked(source, root)
             })
-            .alone();
+            .alone()
+            .soak();
     }
     suite.case("cost::an_idle_program_is_not_checked", gcc, idle);
 }
