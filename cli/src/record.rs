@@ -2,6 +2,7 @@
 mod args;
 mod calibrate;
 mod captures;
+mod check_cost;
 mod choice;
 mod end;
 mod exits;

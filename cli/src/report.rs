@@ -156,6 +156,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
             packets: &packets,
         },
         off_cpu: tables.off_cpu.as_ref(),
+        cost_check: tables.cost_check.as_ref(),
         thin: tables.thin.as_ref(),
         triggers: &tables.triggers,
         flight: tables.flight.as_ref(),
@@ -334,6 +335,7 @@ fn statistics(
         group,
         window,
         probe_cost: recording.meta.probe_cost,
+        whole: threads.is_none() && window == Window::default(),
     };
     let index = Index::new(recording.functions, recording.threads);
     let mut analysis = Analysis::new(index, options);

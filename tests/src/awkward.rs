@@ -1,6 +1,6 @@
 //! Functions that are hard to measure: each works as before, during and after a recording, and is
 //! either counted exactly or refused with the right reason.
-use crate::recording::{Recording, Report};
+use crate::recording::{Recording, Report, expect_checked, summary};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, Target, compile, scratch};
 use std::collections::BTreeMap;
@@ -138,8 +138,16 @@ pub(crate) fn register(suite: &mut Suite) {
         suite.case(format!("awkward::{}_looping", build.name), &[needs], || {
             looping(build)
         });
+        let name = format!("awkward::{}_switched", build.name);
+        let case = suite.case(name, &[needs], || switched(build));
+        if !SWITCHED.contains(&build.name) {
+            case.soak();
+        }
     }
 }
+
+/// Builds whose first instructions differ most; the others at full counts.
+const SWITCHED: [&str; 5] = ["gcc_O0", "gcc_O2", "gcc_cet", "clang_O2", "musl_static"];
 
 const ROUNDS: u64 = 3;
 
@@ -241,6 +249,23 @@ fn looping(build: &Build) -> Result<()> {
         report.summary
     );
     Ok(())
+}
+
+/// Probes go off and on while the rounds go on.
+fn switched(build: &Build) -> Result<()> {
+    let mut program = Awkward::start(build)?;
+    program.say("loop")?;
+    let file = scratch().join("awkward.hop");
+    let pid = program.target.pid();
+    let time = hopscope_tests::counts().pick("800ms", "5s");
+    let mut command = crate::recording::command_checking(pid, &[&program.pattern], &file, time);
+    let out = hopscope_tests::command::run(&mut command)?.expect_code(0)?;
+    program.say("run 1")?;
+    program.expect_all_right(CHECKS)?;
+    program.expect_all_right(CHECKS)?;
+    program.finish()?;
+    expect_checked(&summary(&out.stdout)?)?;
+    Report::read(&file)?.expect_balanced()
 }
 
 pub(crate) struct Awkward {

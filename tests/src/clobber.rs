@@ -1,6 +1,6 @@
 //! With probes on, a call changes nothing but what the bare function changes: every general
 //! register, every combination of the flags, vectors, x87, mxcsr, and the stack above and below.
-use crate::recording::{Report, command};
+use crate::recording::{Report, command, command_checking, expect_checked, summary};
 use anyhow::{Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, compile_c, counts, scratch};
@@ -21,12 +21,29 @@ const FUNCTIONS: [&str; 9] = [
 
 pub(crate) fn register(suite: &mut Suite) {
     suite.case("clobber::probes", &[Requirement::Gcc], || clobber(&[]));
+    suite.case("clobber::switched_probes", &[Requirement::Gcc], switched);
     suite.case("clobber::empty_probes", &[Requirement::Gcc], || {
         clobber(&["--empty-probes"])
     });
     suite.case("clobber::stamp_probes", &[Requirement::Gcc], || {
         clobber(&["--stamp-probes"])
     });
+}
+
+/// While probes go off and on, and threads are in the middle of them.
+fn switched() -> Result<()> {
+    let program = compile_c(&["clobber/clobber.c", "clobber/call.S"], &["-O2"])?;
+    let mut start = Command::new(program);
+    let target = Target::spawn(start.stdout(Stdio::piped()))?;
+    let file = scratch().join("clobber.hop");
+    for _ in 0..counts().pick(1, 50) {
+        let time = counts().pick("400ms", "2s");
+        let mut record = command_checking(target.pid(), &FUNCTIONS, &file, time);
+        let out = run(&mut record)?.expect_code(0)?;
+        expect_checked(&summary(&out.stdout)?)?;
+        Report::read(&file)?.expect_balanced()?;
+    }
+    ended(target)
 }
 
 fn clobber(extra: &[&str]) -> Result<()> {
@@ -55,6 +72,10 @@ fn clobber(extra: &[&str]) -> Result<()> {
         }
         report.expect_balanced()?;
     }
+    ended(target)
+}
+
+fn ended(target: Target) -> Result<()> {
     target.signal(Signal::SIGTERM)?;
     let out = target.output()?;
     let said = String::from_utf8_lossy(&out.stdout);

@@ -1,7 +1,8 @@
 //! Where stamps end what a processor does at once: the time that the program takes unmeasured, by its
 //! own clock, lies in the range that the report states.
-use crate::recording::Recording;
-use anyhow::{Context, Result, ensure};
+use crate::recording::{Recording, command_checking, expect_checked, summary};
+use anyhow::{Context, Result, anyhow, ensure};
+use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin, scratch};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -13,6 +14,18 @@ pub(crate) fn register(suite: &mut Suite) {
     suite
         .case("cost::the_unmeasured_time_lies_in_the_range", gcc, range)
         .alone();
+    for (name, source, root) in [
+        ("lookups", "cost/lookups.c", "cost_packet"),
+        ("short_calls", "cost/short_calls.c", "cost_caller"),
+    ] {
+        suite
+            .case(format!("cost::checked_in_place_{name}"), gcc, move || {
+                checked(source, root)
+            })
+            .alone()
+            .soak();
+    }
+    suite.case("cost::an_idle_program_is_not_checked", gcc, idle);
 }
 
 /// A multiple of the ring's time would do as well; each takes some milliseconds.
@@ -20,24 +33,24 @@ const BATCHES: u32 = 400;
 /// What the program's own median may be beside the mean of a report.
 const MARGIN: f64 = 1.3;
 
-struct Lookups {
+struct Program {
     target: Target,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
 }
 
-impl Lookups {
-    fn start() -> Result<Lookups> {
-        let program = compile_c(&["cost/lookups.c"], &["-O2"])?;
+impl Program {
+    fn start(source: &str) -> Result<Program> {
+        let program = compile_c(&[source], &["-O2"])?;
         let mut command = Command::new(program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut target = Target::spawn_now(&mut command)?;
         let to = target.child().stdin.take().context("was piped")?;
         let from = target.child().stdout.take().context("was piped")?;
         let from = BufReader::new(from);
-        let mut lookups = Lookups { target, to, from };
-        ensure!(lookups.line()? == "ready");
-        Ok(lookups)
+        let mut program = Program { target, to, from };
+        ensure!(program.line()? == "ready");
+        Ok(program)
     }
 
     fn line(&mut self) -> Result<String> {
@@ -84,8 +97,122 @@ fn of_a_call(row: &Value) -> Result<[f64; 2]> {
     ])
 }
 
+/// Of one recording, in ticks a call of the root.
+struct Stated {
+    low: f64,
+    median: f64,
+    high: f64,
+}
+
+impl Stated {
+    fn read(file: &Path, root: &str) -> Result<Stated> {
+        let row = row(file, root)?;
+        let off = row["off_cpu_tsc"].as_f64().unwrap_or(0.0);
+        let calls = number(&row, "calls")?;
+        let median = (number(&row, "total_corrected_tsc")? - off) / calls;
+        let [low, high] = of_a_call(&row)?;
+        Ok(Stated { low, median, high })
+    }
+
+    /// By how much it is too long or too short, as a part of the true time.
+    fn error(&self, bare: f64) -> f64 {
+        (self.median / bare - 1.0).abs()
+    }
+}
+
+/// Records while the program works without a pause, until the recorder is done.
+fn recorded(program: &mut Program, extra: &[&str], file: &Path) -> Result<Value> {
+    let mut record = Command::new(hopscope_bin());
+    record
+        .args([
+            "record",
+            "--json",
+            "--max-overhead",
+            "1e9",
+            "-f",
+            "/^cost_/",
+        ])
+        .args(["-d", "500ms", "-p", &program.target.pid().to_string()])
+        .args(extra)
+        .arg("-o")
+        .arg(file);
+    let recorder = std::thread::spawn(move || run(&mut record));
+    while !recorder.is_finished() {
+        program.ticks()?;
+    }
+    let out = recorder
+        .join()
+        .map_err(|_| anyhow!("the recorder's thread"))?;
+    summary(&out?.expect_code(0)?.stdout)
+}
+
+/// What a busy machine may need until its load is steady for a second.
+const ATTEMPTS: usize = 4;
+
+/// The cost in the program itself gives a range that contains the true time and is tighter than the one
+/// without.
+fn checked(source: &str, root: &str) -> Result<()> {
+    let mut program = Program::start(source)?;
+    program.ticks()?;
+    let (plain, file) = (scratch().join("plain.hop"), scratch().join("checked.hop"));
+    for attempt in 1..=ATTEMPTS {
+        let mut bare = vec![program.ticks()?];
+        recorded(&mut program, &[], &plain)?;
+        bare.push(program.ticks()?);
+        let said = recorded(&mut program, &["--check-cost"], &file)?;
+        bare.push(program.ticks()?);
+        expect_checked(&said)?;
+        let found = &said["cost_check"];
+        println!("{found}");
+        if found["in_place"].is_null() {
+            // A reason is an answer, and the report says that it has none.
+            ensure!(found["why_not"].is_string() && attempt < ATTEMPTS, "{said}");
+            continue;
+        }
+        let without = Stated::read(&plain, root)?;
+        let with = Stated::read(&file, root)?;
+        let least = bare.iter().copied().fold(f64::MAX, f64::min);
+        let most = bare.iter().copied().fold(0.0, f64::max);
+        for (name, s) in [("without", &without), ("with", &with)] {
+            let error = 100.0 * s.error((least + most) / 2.0);
+            println!(
+                "{root} {name}: {:.0} ({:.0}..{:.0}) of {least:.0}..{most:.0} ticks, {error:.0} % off",
+                s.median, s.low, s.high
+            );
+        }
+        ensure!(with.low <= most * MARGIN, "{:.0} at least", with.low);
+        ensure!(with.high >= least / MARGIN, "{:.0} at most", with.high);
+        ensure!(
+            with.high - with.low < without.high - without.low,
+            "the range is not tighter"
+        );
+        let path = file.to_str().context("path")?;
+        let text = hopscope(&["report", path])?.expect_code(0)?.stdout;
+        ensure!(text.contains("pairs of windows"), "{text}");
+        return Ok(());
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// A program that does nothing: that is said, and its times are as without.
+fn idle() -> Result<()> {
+    let mut program = Program::start("cost/lookups.c")?;
+    program.ticks()?;
+    let file = scratch().join("idle.hop");
+    let pid = program.target.pid();
+    let out = run(&mut command_checking(pid, &["/^cost_/"], &file, "300ms"))?.expect_code(0)?;
+    let said = summary(&out.stdout)?;
+    expect_checked(&said)?;
+    let why_not = said["cost_check"]["why_not"].as_str().unwrap_or_default();
+    ensure!(why_not.contains("pairs of windows"), "{said}");
+    let path = file.to_str().context("path")?;
+    let text = hopscope(&["report", path])?.expect_code(0)?.stdout;
+    ensure!(text.contains("not checked in the program"), "{text}");
+    Ok(())
+}
+
 fn range() -> Result<()> {
-    let mut program = Lookups::start()?;
+    let mut program = Program::start("cost/lookups.c")?;
     program.ticks()?; // the table's pages
     let file = scratch().join("cost.hop");
     let mut bare = vec![program.ticks()?];

@@ -100,6 +100,36 @@ pub(crate) fn command_with_buffer(
     command
 }
 
+/// A short recording, and then probes that go on and off in turn; for this they are calibrated.
+pub(crate) fn command_checking(pid: i32, patterns: &[&str], output: &Path, time: &str) -> Command {
+    let mut command = Command::new(hopscope_bin());
+    command
+        .args(["record", "--json", "--max-overhead", "1e9"])
+        .args(["-d", "20ms", &format!("--check-cost={time}")])
+        .args(["-p", &pid.to_string(), "-o"])
+        .arg(output);
+    for pattern in patterns {
+        command.args(["-f", pattern]);
+    }
+    command
+}
+
+/// That they did, whatever came of it.
+pub(crate) fn expect_checked(summary: &Value) -> Result<()> {
+    let check = &summary["cost_check"];
+    let why_not = check["why_not"].as_str().unwrap_or_default();
+    ensure!(
+        check.is_object() && !why_not.contains("ended first"),
+        "not checked: {summary}"
+    );
+    let functions = |value: &Value| value.as_u64().context("a number of functions");
+    ensure!(
+        functions(&check["functions_not_switched"])? < functions(&summary["functions"])?,
+        "nothing was switched: {summary}"
+    );
+    Ok(())
+}
+
 /// `hopscope report FILE --json`.
 pub(crate) struct Report {
     pub(crate) functions: HashMap<String, BTreeMap<String, u64>>,

@@ -167,6 +167,7 @@ impl Side {
             filter: "",
             streams: Streams::default(),
             off_cpu: tables.off_cpu.as_ref(),
+            cost_check: tables.cost_check.as_ref(),
             thin: tables.thin.as_ref(),
             triggers: &tables.triggers,
             flight: tables.flight.as_ref(),

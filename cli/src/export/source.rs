@@ -26,6 +26,11 @@ pub(super) struct Source {
 }
 
 impl Source {
+    /// All threads, all of the time.
+    pub(super) fn is_whole(&self) -> bool {
+        self.threads.is_none() && self.window == Window::default()
+    }
+
     pub(super) fn open(args: &ExportArgs) -> anyhow::Result<Source> {
         let name = args.file.display().to_string();
         let opened = crate::slice::open(&args.file)?;
@@ -80,6 +85,7 @@ impl Source {
                 packets,
             },
             off_cpu: tables.off_cpu.as_ref(),
+            cost_check: tables.cost_check.as_ref(),
             thin: tables.thin.as_ref(),
             triggers: &tables.triggers,
             flight: tables.flight.as_ref(),

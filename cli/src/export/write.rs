@@ -156,6 +156,7 @@ fn outcome(source: &Source) -> anyhow::Result<Outcome> {
         group: Group::Function,
         window: source.window,
         probe_cost: source.reader.tables().meta.probe_cost,
+        whole: source.is_whole(),
     };
     let mut analysis = Analysis::new(source.index(), options);
     for owned in source.batches() {

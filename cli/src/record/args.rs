@@ -1,4 +1,5 @@
 //! `hopscope record`: what can be asked.
+use super::check_cost;
 use crate::output::parse_mode;
 use crate::units::{parse_size, parse_time};
 use clap::Args;
@@ -69,6 +70,12 @@ pub struct RecordArgs {
     /// Do not measure the probe's cost first; the report is then not corrected
     #[arg(long)]
     pub no_calibration: bool,
+    /// Measure in the program itself what a call costs: after the recording its probes go on and off in turn for
+    /// this long (100ms … 60s, without =TIME 1s); for programs that work as fast as they can
+    #[arg(long, value_name = "TIME", value_parser = check_cost::parse, num_args = 0..=1,
+          default_missing_value = "1s", require_equals = true,
+          conflicts_with_all = ["no_calibration", "flight", "empty_probes", "stamp_probes"])]
+    pub check_cost: Option<Duration>,
     /// What a run begins with: a measured function (for --every, and 'packet > TIME' of --trigger)
     #[arg(long, value_name = "FUNCTION")]
     pub root: Option<String>,

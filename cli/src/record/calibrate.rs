@@ -3,16 +3,18 @@
 mod child;
 
 use anyhow::{Context, bail};
+use hopscope_event::layout::{self, OFF};
 use hopscope_event::ring::{Position, Visit};
 use hopscope_event::{
     FunctionId, Kind, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx, Record, RecordingMeta,
 };
 use hopscope_probe::attach;
-use hopscope_probe::live::install::{InstallOptions, Stores, install};
+use hopscope_probe::live::install::{InstallOptions, Installed, Stores, install};
 use hopscope_probe::live::table::PatchTable;
 use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan::Plan;
 use std::io::{BufRead, BufReader, Write};
+use std::mem::offset_of;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 pub(crate) use child::run as run_child;
@@ -74,8 +76,17 @@ impl Drop for Loops {
     }
 }
 
-/// Bias and pair cost in ticks.
-pub(super) fn measure(meta: &RecordingMeta, options: &InstallOptions) -> anyhow::Result<ProbeCost> {
+/// What the recorder knows of its probes before it attaches.
+pub(super) struct Calibrated {
+    pub cost: ProbeCost,
+    /// What a call costs with its probes switched off (lowest, median, highest); `None`: they cannot be.
+    pub off_ticks: Option<[u64; 3]>,
+}
+
+pub(super) fn measure(
+    meta: &RecordingMeta,
+    options: &InstallOptions,
+) -> anyhow::Result<Calibrated> {
     let mut loops = Loops::start()?;
     let pid = loops.child.id() as i32;
     let functions = &child::FUNCTIONS[..loops.count.min(child::FUNCTIONS.len())];
@@ -143,6 +154,10 @@ pub(super) fn measure(meta: &RecordingMeta, options: &InstallOptions) -> anyhow:
             pair: probed.map(|ticks| ((ticks - bare).max(0) as u64 + 500) / 1000),
         }));
     }
+    let off_ticks = match options.switchable {
+        true => Some(switched_off(&installed, &mut loops, bare[0][1])?),
+        false => None,
+    };
     installed.detach()?;
     // Our own child's stops are nobody's pause.
     attach::ledger::take(pid);
@@ -151,14 +166,32 @@ pub(super) fn measure(meta: &RecordingMeta, options: &InstallOptions) -> anyhow:
     let chain = of(1).unwrap_or(leaf);
     // What a body waits for anyway hides a part of its probes.
     let least = |leaf: [u64; 3], chain: [u64; 3]| [leaf[0].min(chain[0]), leaf[1], leaf[2]];
-    Ok(ProbeCost {
+    let cost = ProbeCost {
         bias_ticks: least(leaf.bias, chain.bias),
         pair_ticks: least(leaf.pair, chain.pair),
         memory_bound: of(2).map(|miss| MemoryBoundCost {
             bias_ticks: miss.bias[2],
             pair_ticks: miss.pair[2],
         }),
-    })
+        in_place: None,
+    };
+    Ok(Calibrated { cost, off_ticks })
+}
+
+/// What such a call waits for anyway may hide all of it, and in a loop of nothing else it hides nothing:
+/// half of that is taken. Where the detour hinders what it lies among, it may be twice that.
+fn switched_off(installed: &Installed, loops: &mut Loops, bare: i64) -> anyhow::Result<[u64; 3]> {
+    for (_, context) in &installed.threads {
+        let context = u64::from(*context) * size_of::<layout::Context>() as u64;
+        let at = installed.table.contexts.at + context;
+        let at = at + offset_of!(layout::Context, switch) as u64;
+        let off = u64::from(OFF).to_le_bytes();
+        installed.memory.write(at, &off)?;
+    }
+    loops.time(0)?;
+    let off = loops.time(0)?;
+    let ticks = |ticks: i64| ((ticks - bare).max(0) as u64).div_ceil(1000);
+    Ok([0, ticks(off[1]).div_ceil(2), 2 * ticks(off[2])])
 }
 
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use super::{RecordArgs, summary};
 use crate::output::Place;
 use anyhow::{Context, bail};
 use hopscope_event::table::{Stops, TargetStops};
-use hopscope_event::{RecordingMeta, Summary, ThinEntry};
+use hopscope_event::{CostCheckEntry, RecordingMeta, Summary, ThinEntry};
 use hopscope_probe::attach;
 use hopscope_probe::counters::clock_sync;
 use hopscope_probe::plan::Plan;
@@ -34,6 +34,7 @@ pub(super) fn finish(
     attach_stops: Vec<TargetStops>,
     plan: &Plan,
     meta: &RecordingMeta,
+    checked: Option<CostCheckEntry>,
 ) -> anyhow::Result<ExitCode> {
     let Recorded {
         outcome,
@@ -47,7 +48,7 @@ pub(super) fn finish(
     let ns =
         |t: nix::sys::time::TimeVal| t.tv_sec() as u64 * 1_000_000_000 + t.tv_usec() as u64 * 1_000;
     let summary = Summary {
-        end: clock_sync(),
+        end: outcome.until.unwrap_or_else(clock_sync),
         ended_because: outcome.ended.to_string(),
         recorded: outcome.counts.recorded - left_out,
         lost: outcome.counts.lost,
@@ -73,6 +74,7 @@ pub(super) fn finish(
     if let Some((mut writer, place)) = file {
         let noted = off_cpu.map_or(Ok(()), |entry| writer.off_cpu(entry));
         let noted = noted.and(thin.as_ref().map_or(Ok(()), |entry| writer.thin(entry)));
+        let noted = noted.and(checked.as_ref().map_or(Ok(()), |c| writer.cost_check(c)));
         bytes = writer.bytes_written();
         written = noted
             .map_err(Into::into)
@@ -82,6 +84,7 @@ pub(super) fn finish(
         thin: thin.as_ref(),
         flight: flight.as_ref(),
         slices: slices.as_ref(),
+        checked: checked.as_ref(),
     };
     summary::print(args, &summary, off_cpu, choice, plan, meta, bytes)?;
     if let Ended::WriteFailed(_) = outcome.ended {

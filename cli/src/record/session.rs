@@ -4,7 +4,7 @@ use super::exits::Running;
 use super::flight::Tables;
 use super::progress::Shown;
 use super::slices::{Beside, WithSlices};
-use super::{RecordArgs, calibrate, choice, end, flight, summary, targets};
+use super::{RecordArgs, calibrate, check_cost, choice, end, flight, summary, targets};
 use crate::output;
 use anyhow::{Context, bail};
 use hopscope_event::table::{ModuleEntry, TargetStops};
@@ -91,6 +91,7 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         ring_records_log2: args.buffer,
         bmi2: host_has_bmi2(),
         stores: stores(args),
+        switchable: args.check_cost.is_some(),
     };
     // Before anything else takes them.
     descriptors::reserve(wanted.len()).with_context(|| {
@@ -102,7 +103,7 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     // A kernel that refuses is found out before any target is touched.
     let mut beside = Beside::prepare(args, &pids)?;
     let roots = choice::roots(args, &plan)?;
-    let meta = meta(args, &options);
+    let (meta, off_ticks) = calibrated(args, &options);
     let triggers = asked.calls(args, &plan, &roots, meta.tsc_frequency)?;
     let (mut writer, mut place) = match args.flight {
         Some(_) => (None, None),
@@ -217,7 +218,8 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
             }
         }
     };
-    let done = end::finish(args, recorded, attach_stops, &plan, &meta)?;
+    let found = check_cost::found(args, &recorded.outcome, &meta, off_ticks);
+    let done = end::finish(args, recorded, attach_stops, &plan, &meta, found)?;
     match &mut command {
         Some(command) => exit_code_of(command),
         None => Ok(done),
@@ -287,6 +289,7 @@ impl Parts<'_> {
             },
             frequency,
             cost: self.meta.probe_cost,
+            alternation: check_cost::alternation(self.args),
             numbers: ThreadNumbers::default(),
             off_cpu: self.switches.map(|s| OffCpuRecorder::new(s, frequency)),
             clock: &clock_sync,
@@ -434,18 +437,27 @@ pub fn report_failures(
 }
 
 pub fn meta(args: &RecordArgs, options: &InstallOptions) -> RecordingMeta {
+    calibrated(args, options).0
+}
+
+/// Also what a call costs with its probes switched off, where they can be.
+fn calibrated(args: &RecordArgs, options: &InstallOptions) -> (RecordingMeta, Option<[u64; 3]>) {
     let mut meta = RecordingMeta {
         ring_records: 1 << options.ring_records_log2,
         ..crate::host::meta()
     };
+    let mut off_ticks = None;
     if !args.no_calibration && options.stores == Stores::Records {
         match calibrate::measure(&meta, options) {
-            Ok(cost) => meta.probe_cost = Some(cost),
+            Ok(calibrated) => {
+                meta.probe_cost = Some(calibrated.cost);
+                off_ticks = calibrated.off_ticks;
+            }
             Err(e) => crate::status::say!(
                 "the probe's cost could not be measured: {e:#}; reports will show raw times only"
             ),
         }
     }
     meta.start = clock_sync();
-    meta
+    (meta, off_ticks)
 }

@@ -1,10 +1,12 @@
 //! What `record` says: a line each second, the closing numbers, the dry run.
 use super::flight::Saved;
 use super::slices::SlicesDone;
-use super::{RecordArgs, captures, stops};
+use super::{RecordArgs, captures, check_cost, stops};
 use crate::status::text_line;
 use hopscope_event::slice::Counter;
-use hopscope_event::{CaptureEntry, FunctionId, OffCpuEntry, RecordingMeta, Summary, ThinEntry};
+use hopscope_event::{
+    CaptureEntry, CostCheckEntry, FunctionId, OffCpuEntry, RecordingMeta, Summary, ThinEntry,
+};
 use hopscope_probe::plan::{Plan, basename};
 use hopscope_probe::recorder::Status;
 use hopscope_probe::recorder::flight::FlightCounts;
@@ -112,6 +114,7 @@ pub(super) struct Choice<'a> {
     pub thin: Option<&'a ThinEntry>,
     pub flight: Option<&'a (FlightCounts, Saved)>,
     pub slices: Option<&'a SlicesDone>,
+    pub checked: Option<&'a CostCheckEntry>,
 }
 
 impl Choice<'_> {
@@ -225,7 +228,7 @@ pub(super) fn print(
             "refused": plan.refusals.len(), "left_out": plan.left_out(), "refused_by_reason": reasons(plan),
             "captures": plan.captures, "not_captured": plan.not_captured.len(),
             "checked_copy_tsc": captures::copy_cost_ticks(plan),
-            "bytes": bytes, "probe_cost": meta.probe_cost, "tsc_hz": meta.tsc_frequency,
+            "bytes": bytes, "probe_cost": meta.probe_cost, "cost_check": choice.checked, "tsc_hz": meta.tsc_frequency,
             "off_cpu": off_cpu, "choice": choice.value(), "slices": choice.slices_value(),
         });
         if let (Some(line), serde_json::Value::Object(extra)) = (line.as_object_mut(), extra) {
@@ -283,6 +286,9 @@ pub(super) fn print(
             1e9 / meta.tsc_frequency.0 as f64
         )?,
         None => text_line!(out, "probe cost not measured: times are raw")?,
+    }
+    if let Some(checked) = choice.checked {
+        text_line!(out, "{}", check_cost::text(checked))?;
     }
     for note in &s.notes {
         text_line!(out, "note: {note}")?;

@@ -188,6 +188,7 @@ fn whole(
         group,
         window: source.window,
         probe_cost: recording.meta.probe_cost,
+        whole: source.threads.is_none() && source.window == Window::default(),
     };
     let mut functions = Analysis::new(source.index.clone(), options(Group::Function));
     let mut modules = Analysis::new(source.index.clone(), options(Group::Module));

@@ -97,6 +97,7 @@ fn begin(args: &TopArgs) -> anyhow::Result<Begun> {
         ring_records_log2: record.buffer,
         bmi2: host_has_bmi2(),
         stores: Stores::Records,
+        switchable: false,
     };
     let meta = meta(&record, &options);
     let mut installed = Vec::new();
@@ -257,6 +258,7 @@ fn look(
         },
         frequency: meta.tsc_frequency,
         cost: meta.probe_cost,
+        alternation: None,
         numbers: ThreadNumbers::default(),
         off_cpu: None,
         clock: &clock_sync,

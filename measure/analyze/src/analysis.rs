@@ -39,6 +39,8 @@ pub struct Options {
     pub group: Group,
     pub window: Window,
     pub probe_cost: Option<ProbeCost>,
+    /// All threads are looked at, all of the time: what was measured of all calls together holds.
+    pub whole: bool,
 }
 
 #[derive(Debug)]
@@ -190,6 +192,9 @@ impl Analysis {
         let mut oddities = Oddities::default();
         threads.values().for_each(|o| oddities += *o);
         let mut aggregate = self.aggregate;
+        // Each record that is missing may have been a call.
+        let calls = aggregate.balance.entries + oddities.lost + oddities.torn + oddities.missing;
+        let whole = aggregate.options.whole;
         aggregate.rows.iter_mut().for_each(|r| r.stats.settle());
         aggregate.tree.settle();
         Outcome {
@@ -198,7 +203,9 @@ impl Analysis {
             balance: aggregate.balance,
             oddities,
             threads,
-            correction: aggregate.correction,
+            correction: aggregate
+                .correction
+                .map(|c| if whole { c.of_all(calls) } else { c }),
             lost_at_once_max: self.lost_at_once_max,
         }
     }

@@ -15,6 +15,12 @@
 //! Both are linear, so sums are corrected from sums of `b`'s and `P`'s coefficients. A callee that
 //! never reached its exit probe (unwound, escaped) cost its caller an entry probe that this does
 //! not take out: half a pair each, and the balance says how many there were.
+//!
+//! `b` and `P` are of a loop of calls. In place they are more where the stamps end what the processor
+//! does at once: the lower end of a range takes what was measured where each call misses the caches.
+//! Where nothing says how much it may be, all of an interval may be the probes'. Where the cost was
+//! measured in place, all calls together have added `P` each: one function at most all of that, and
+//! one that encloses nearly all calls not much less.
 use hopscope_event::ProbeCost;
 
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +29,9 @@ pub struct Correction {
     pair: [i128; 3],
     /// Of bias and pair; `None`: up to the measured time itself.
     most: Option<(i128, i128)>,
+    /// Lowest and highest of the mean of all calls, measured in place.
+    in_place: Option<[i128; 2]>,
+    all_calls: i128,
 }
 
 /// Corrected ticks: with the median cost, and the range that the lowest and highest cost span. No
@@ -36,14 +45,36 @@ pub struct Corrected {
 
 impl Correction {
     pub fn new(cost: ProbeCost) -> Correction {
+        let (bias, pair) = cost.taken_out();
+        let around = |[low, _, high]: [u64; 3], taken: u64| {
+            [low.min(taken), taken, high.max(taken)].map(i128::from)
+        };
+        let in_place = cost.in_place.map(|c| c.call_ticks);
+        let pairs = match in_place {
+            Some([low, _, high]) => [cost.pair_ticks[0].min(low), pair, high],
+            None => cost.pair_ticks,
+        };
         Correction {
-            bias: cost.bias_ticks.map(i128::from),
-            pair: cost.pair_ticks.map(i128::from),
+            bias: around(cost.bias_ticks, bias),
+            pair: around(pairs, pair),
+            in_place: in_place.map(|[low, _, high]| [low, high].map(i128::from)),
+            all_calls: 0,
             most: cost.memory_bound.map(|most| {
                 let most = [most.bias_ticks, most.pair_ticks].map(i128::from);
                 let in_a_loop = [cost.bias_ticks[2], cost.pair_ticks[2]].map(i128::from);
-                (most[0].max(in_a_loop[0]), most[1].max(in_a_loop[1]))
+                let mean = in_place.map_or([0; 2], |found| [bias, found[2]].map(i128::from));
+                let of = |n: usize| most[n].max(in_a_loop[n]).max(mean[n]);
+                (of(0), of(1))
             }),
+        }
+    }
+
+    /// Knowing how many calls have added what was measured in place.
+    #[must_use]
+    pub fn of_all(self, calls: u64) -> Correction {
+        Correction {
+            all_calls: i128::from(calls),
+            ..self
         }
     }
 
@@ -59,7 +90,16 @@ impl Correction {
     }
 
     pub fn inclusive_sum(&self, raw: i128, calls: u64, descendants: u128) -> Corrected {
-        self.sum(raw, -i128::from(calls), descendants)
+        let corrected = self.sum(raw, -i128::from(calls), descendants);
+        let (Some([least, _]), Some((_, most))) = (self.in_place, self.most) else {
+            return corrected;
+        };
+        let elsewhere = (self.all_calls - descendants as i128).max(0) * most;
+        let added = least * self.all_calls - elsewhere;
+        Corrected {
+            high: corrected.high.min(raw - added).max(corrected.median),
+            ..corrected
+        }
     }
 
     pub fn own_sum(&self, raw_self: i128, calls: u64, callees: u64) -> Corrected {
@@ -74,12 +114,15 @@ impl Correction {
         let [p_low, p, _] = self.pair;
         let median = at(b, p);
         let highest = if bias_times < 0 { b_low } else { b_high };
-        let low = self.most.map_or(i128::MIN, |(b_most, p_most)| {
+        let by_call = self.most.map(|(b_most, p_most)| {
             let lowest = if bias_times < 0 { b_most } else { b_low };
             at(lowest, p_most)
         });
+        let together = (self.in_place).filter(|_| self.all_calls > 0);
+        let together = together.map(|[_, most]| raw - most * self.all_calls);
+        let low = by_call.max(together).unwrap_or(i128::MIN);
         Corrected {
-            low: low.max(median.min(0)),
+            low: low.max(median.min(0)).min(median),
             median,
             high: at(highest, p_low),
         }
@@ -94,7 +137,7 @@ fn narrow(ticks: i128) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hopscope_event::MemoryBoundCost;
+    use hopscope_event::{InPlaceCost, MemoryBoundCost};
 
     /// A call of 1,000 ticks of own work and two callees of 100, the first with a callee of 10.
     #[test]
@@ -157,6 +200,32 @@ mod tests {
         let c = Correction::new(ProbeCost::in_a_loop([10, 20, 40], [45, 50, 80]));
         let call = c.inclusive_sum(1_000_000, 1, 3);
         assert_eq!((call.low, call.high), (0, 1_000_000 - 10 - 3 * 45));
+    }
+
+    fn in_place(call_ticks: [u64; 3]) -> Correction {
+        Correction::new(ProbeCost {
+            memory_bound: Some(MISSING),
+            in_place: Some(InPlaceCost {
+                call_ticks,
+                pairs: 40,
+                not_switched_per_mille: 0,
+            }),
+            ..ProbeCost::in_a_loop([10, 20, 40], [45, 50, 80])
+        })
+    }
+
+    /// 1,000 packets of 84 ticks that take 580 measured, with a root and three calls in each.
+    #[test]
+    fn what_was_measured_in_place_makes_a_root_s_range_tight() {
+        let c = in_place([122, 124, 126]).of_all(4_000);
+        let packet = c.inclusive_sum(560_000, 1_000, 3_000);
+        assert!((packet.low..=packet.high).contains(&84_000), "{packet:?}");
+        assert!(packet.high - packet.low < 300_000, "{packet:?}");
+        assert_eq!(packet.low, 560_000 - 4_000 * 126);
+        // A rare call of a millisecond is not less because others cost much.
+        let rare = c.inclusive_sum(1_000_000, 1, 0);
+        assert_eq!(rare.low, 1_000_000 - 70);
+        assert_eq!(rare.median, 1_000_000 - 20 * 124 / 50);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod clocks;
 mod correct;
 pub mod diff;
 mod distribution;
+pub mod in_place;
 mod index;
 pub mod join;
 mod limbo;

@@ -1,4 +1,5 @@
 //! What a measured call costs, in TSC ticks: what reports take out of the times.
+use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
 /// What a probe pair costs on this machine, measured at the start of the recording on a program of
@@ -12,6 +13,9 @@ pub struct ProbeCost {
     /// `None`: not measured. In place a call may then cost anything up to the time that it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bound: Option<MemoryBoundCost>,
+    /// `None`: not measured in the program itself. In a file it is the `cost` chunk that holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_place: Option<InPlaceCost>,
 }
 
 /// The same where the stamps end the overlap of cache misses: each `rdtsc` waits for those before
@@ -29,6 +33,46 @@ impl ProbeCost {
             bias_ticks,
             pair_ticks,
             memory_bound: None,
+            in_place: None,
         }
     }
+
+    /// What corrected times take out: bias and pair, as measured in place where that is known. Which part
+    /// of it lies between the stamps of a call is known of the loop only.
+    pub fn taken_out(&self) -> (u64, u64) {
+        let (bias, pair) = (self.bias_ticks[1], self.pair_ticks[1]);
+        match self.in_place {
+            Some(InPlaceCost { call_ticks, .. }) => {
+                let part = u128::from(bias) * u128::from(call_ticks[1]) / u128::from(pair.max(1));
+                ((part as u64).min(call_ticks[1]), call_ticks[1])
+            }
+            None => (bias, pair),
+        }
+    }
+}
+
+/// What a measured call adds to its thread, from windows of the program with probes and without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InPlaceCost {
+    /// Mean of all calls: lowest, median, highest of what the windows allow.
+    pub call_ticks: [u64; 3],
+    /// Pairs of windows.
+    pub pairs: u32,
+    /// Calls of functions whose probes cannot be switched off, of a thousand.
+    pub not_switched_per_mille: u32,
+}
+
+/// How the cost was looked for in place, and what came of it: the `cost` chunk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CostCheckEntry {
+    pub in_place: Option<InPlaceCost>,
+    /// Why it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_not: Option<String>,
+    /// Length of a window, half of them with probes.
+    pub window_ns: u64,
+    /// What calls cost while their probes are off, in a loop (lowest, median, highest); part of the above.
+    pub off_ticks: [u64; 3],
+    /// Whose probes cannot be switched off.
+    pub functions_not_switched: u64,
 }

@@ -9,6 +9,8 @@
 //! A ring overwrites its oldest records: the producer never waits. Its counter runs freely, so
 //! the reader knows exactly how many records it missed.
 
+use crate::record::FunctionId;
+
 pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"hopsPOOL");
 pub const POOL_VERSION: u32 = 1;
 pub const PAGE: usize = 4096;
@@ -25,7 +27,21 @@ pub struct Context {
     pub ring: u64,
     /// Address of the [`PoolHeader`] in the target; 0 in a forked child.
     pub pool: u64,
-    pub reserved: [u64; 5],
+    /// [`OFF`]: calls of this thread go on in the original bodies; written by the recorder.
+    pub switch: u64,
+    /// Calls that did, by [`off_class`]; also those of threads that this one started and that have no
+    /// context yet.
+    pub calls_off: [u64; OFF_CLASSES],
+}
+
+/// In [`Context::switch`]: 32 bits that no other data behind a gs base is likely to hold.
+pub const OFF: u32 = 0x6f66_c35a;
+/// Counters of calls with their probes off.
+pub const OFF_CLASSES: usize = 4;
+
+/// Which of them counts this function's calls.
+pub const fn off_class(function: FunctionId) -> usize {
+    function.0 as usize % OFF_CLASSES
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +109,8 @@ const _: () = {
     assert!(offset_of!(Context, owner) == 0);
     assert!(offset_of!(Context, ring) == 8);
     assert!(offset_of!(Context, pool) == 16);
+    assert!(offset_of!(Context, switch) == 24);
+    assert!(offset_of!(Context, calls_off) == 32);
     assert!(offset_of!(PoolHeader, free_head) == 64);
     assert!(offset_of!(PoolHeader, free_tail) == 128);
     assert!(offset_of!(PoolHeader, calls_unmeasured) == 192);

@@ -20,7 +20,7 @@ pub mod text;
 pub mod value;
 
 pub use clock::{ClockSync, Ns, RawSync, Tsc, TscFrequency};
-pub use cost::{MemoryBoundCost, ProbeCost};
+pub use cost::{CostCheckEntry, InPlaceCost, MemoryBoundCost, ProbeCost};
 pub use kept::{BeginsLate, EndsEarly, FlightEntry, ThinEntry, TriggerEntry};
 pub use off_cpu::{OffCpu, OffCpuEntry};
 pub use record::{FunctionId, Kind, Record};

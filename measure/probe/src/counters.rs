@@ -3,7 +3,7 @@
 mod perf_event;
 mod switches;
 
-pub use perf_event::{Said, Switch};
+pub use perf_event::{Said, Switch, TaskClock};
 pub use switches::{Switches, SwitchesError};
 
 pub use hopscope_event::clock::read::{clock_sync, measure_frequency, raw_sync, read_tsc};

@@ -6,7 +6,7 @@ use hopscope_probe::codegen::probe::{Live, ProbeConfig, Stores};
 use hopscope_probe::codegen::slow::Slow;
 use hopscope_probe::locate::Image;
 use hopscope_probe::relocate::copy::{Copied, Copier};
-use hopscope_probe::relocate::unit::{Insn, Op, Piece, Unit};
+use hopscope_probe::relocate::unit::{Insn, JUMP_BYTES, Op, Piece, Unit};
 use hopscope_probe::relocate::verdict::{ProcessTraits, accept};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use std::collections::{BTreeMap, HashMap};
@@ -16,6 +16,11 @@ const CONFIG: ProbeConfig = ProbeConfig {
     ring_records_log2: 16,
     bmi2: true,
     stores: Stores::Records,
+    switchable: false,
+};
+const SWITCHABLE: ProbeConfig = ProbeConfig {
+    switchable: true,
+    ..CONFIG
 };
 const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
 /// Whether such a refusal says that the body cannot be moved (and not that it should not be).
@@ -172,14 +177,15 @@ impl Placed<'_> {
     }
 }
 
-fn check_copy(unit: &Unit, pieces: &[Piece], bias: u64) {
+/// Whether its probes can be switched off.
+fn check_copy(unit: &Unit, pieces: &[Piece], bias: u64, config: &ProbeConfig) -> bool {
     let mut asm = Asm::new();
     let slow = asm.label();
     asm.bind(Zone::Cold, slow);
     let id = FunctionId(1);
     let mut copier = Copier {
         asm: &mut asm,
-        config: &CONFIG,
+        config,
         slow: Slow::both(slow),
         copy: None,
     };
@@ -218,7 +224,64 @@ fn check_copy(unit: &Unit, pieces: &[Piece], bias: u64) {
         }
         assert_eq!(next, piece.range.end, "every byte is accounted for");
     }
+    if let Some(head) = &copied.head {
+        check_head(&placed, head, pieces);
+    }
     assert!(placed.asm.len() >= code.len());
+    copied.head.is_some()
+}
+
+/// Where probes are off: what the jump at the entry replaced is done elsewhere, and the original body
+/// goes on behind it.
+fn check_head(placed: &Placed, head: &[(u64, u32)], pieces: &[Piece]) {
+    let at = |offset| placed.asm.address_of(Zone::Stub, offset, placed.base);
+    let unit = placed.unit;
+    let outside = |target: u64| target.wrapping_add(placed.bias);
+    assert_eq!(head[0].0, unit.patch_at);
+    for pair in head.windows(2) {
+        let ((svma, offset), (next, _)) = (pair[0], pair[1]);
+        let from = (svma - pieces[0].svma) as usize;
+        let original = &pieces[0].bytes[from..(next - pieces[0].svma) as usize];
+        let (piece, n) = unit.position(svma).expect("an instruction");
+        let insn = unit.pieces[piece].insns[n];
+        let here = placed.decode(at(offset));
+        let name = format!("{svma:#x} {original:02x?} in the head");
+        match insn.op {
+            Op::Plain | Op::Ret => {
+                let from = (at(offset) - placed.base) as usize;
+                assert_eq!(
+                    &placed.code[from..from + original.len()],
+                    original,
+                    "{name}"
+                );
+            }
+            Op::RipRelative { target, .. } | Op::IndirectTail { target, .. } => {
+                assert_eq!(here.ip_rel_memory_address(), outside(target), "{name}");
+                assert_eq!(here.len(), original.len(), "{name}");
+            }
+            Op::Jump { target } | Op::Call { target } => {
+                assert_eq!(here.near_branch_target(), outside(target), "{name}");
+            }
+            Op::JumpIf { target, .. } => {
+                let before = Decoder::with_ip(64, original, svma, DecoderOptions::NONE).decode();
+                assert_eq!(here.condition_code(), before.condition_code(), "{name}");
+                assert_eq!(here.near_branch_target(), outside(target), "{name}");
+            }
+            Op::ShortOnly { target } => {
+                // Over the jump that is not taken: to the one that is.
+                let taken = placed.decode(here.near_branch_target());
+                assert_eq!(taken.near_branch_target(), outside(target), "{name}");
+            }
+            Op::IndirectJump => panic!("{name}: it must not be there"),
+        }
+    }
+    let &(end, offset) = head.last().expect("it has an end");
+    let (piece, n) = unit.position(head[head.len() - 2].0).expect("the last");
+    if unit.pieces[piece].insns[n].goes_on() {
+        let behind = placed.decode(at(offset));
+        assert_eq!(behind.near_branch_target(), outside(end));
+        assert!(end >= unit.patch_at + JUMP_BYTES, "into the jump");
+    }
 }
 
 #[test]
@@ -226,7 +289,7 @@ fn copies_decode_to_their_originals() {
     let full = std::env::var("HOPSCOPE_COUNTS").is_ok_and(|c| c == "full");
     let files = binaries(if full { 120 } else { 24 });
     let mut refused: BTreeMap<&str, u64> = BTreeMap::new();
-    let (mut functions, mut copied) = (0u64, 0u64);
+    let (mut functions, mut copied, mut switched) = (0u64, 0u64, 0u64);
     for path in &files {
         let Ok(image) = Image::open(path) else {
             continue;
@@ -240,7 +303,9 @@ fn copies_decode_to_their_originals() {
             functions += 1;
             match accept(&image, function, process) {
                 Ok((unit, pieces)) => {
-                    check_copy(&unit, &pieces, 0x5555_0000_0000);
+                    let bias = 0x5555_0000_0000;
+                    assert!(!check_copy(&unit, &pieces, bias, &CONFIG));
+                    switched += u64::from(check_copy(&unit, &pieces, bias, &SWITCHABLE));
                     copied += 1;
                 }
                 Err(why) => *refused.entry(why.class()).or_default() += 1,
@@ -252,12 +317,17 @@ fn copies_decode_to_their_originals() {
         .filter_map(|class| refused.get(class))
         .sum();
     println!(
-        "{} files, {functions} functions, {copied} copied and compared, refused: {refused:?}",
+        "{} files, {functions} functions, {copied} copied and compared, {switched} with a switch, refused: {refused:?}",
         files.len()
     );
     assert!(
         files.len() >= 20 && copied > 5_000,
         "too little to compare with"
+    );
+    // A tenth has a computed jump.
+    assert!(
+        switched * 100 >= copied * 85,
+        "{switched} of {copied} can be switched"
     );
     // Of those that policy does not exclude, at least 99.5 % can be moved.
     assert!(

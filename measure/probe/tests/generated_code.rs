@@ -1,7 +1,7 @@
 //! The generated machine code, as a disassembler sees it: any change shows here and is read.
 use hopscope_event::record::{FunctionId, Kind};
 use hopscope_probe::codegen::asm::{Asm, Zone};
-use hopscope_probe::codegen::probe::{Live, ProbeConfig, Site, Stores, probe};
+use hopscope_probe::codegen::probe::{Live, ProbeConfig, Site, Stores, probe, switched};
 use hopscope_probe::codegen::slow::{Slow, SlowConfig, claim};
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Instruction};
 
@@ -9,6 +9,7 @@ const CONFIG: ProbeConfig = ProbeConfig {
     ring_records_log2: 16,
     bmi2: true,
     stores: Stores::Records,
+    switchable: false,
 };
 
 fn disassemble(bytes: &[u8]) -> String {
@@ -37,6 +38,34 @@ fn compare(name: &str, got: &str) {
         got, want,
         "{path}: generated code changed; read it, then HOPSCOPE_BLESS=1"
     );
+}
+
+fn switched_probe(live: Live) -> String {
+    let config = ProbeConfig {
+        switchable: true,
+        ..CONFIG
+    };
+    let mut asm = Asm::new();
+    let slow = Slow::both(asm.label_at(0x1000));
+    let site = Site {
+        function: FunctionId(5),
+        kind: Kind::Entry,
+        live,
+        red_zone: false,
+    };
+    switched(&mut asm, &config, slow, site);
+    disassemble(&asm.link(0x1000).unwrap())
+}
+
+/// Keeping the flags; and where nobody reads them.
+#[test]
+fn entry_probes_that_can_be_switched_off() {
+    compare("entry_switched", &switched_probe(Live::ALL));
+    let live = Live {
+        flags: false,
+        ..Live::ALL
+    };
+    compare("entry_switched_with_dead_flags", &switched_probe(live));
 }
 
 fn one_probe(config: ProbeConfig, kind: Kind, live: Live, red_zone: bool) -> String {

@@ -2,7 +2,7 @@
 use crate::recording::Recording;
 use crate::units::{Scale, grouped, ns_text};
 use crate::words::{printable, utc};
-use hopscope_event::{ProbeCost, Summary};
+use hopscope_event::{CostCheckEntry, ProbeCost, Summary};
 use std::io::{self, Write};
 
 pub(crate) fn write(
@@ -33,7 +33,10 @@ pub(crate) fn write(
     writeln!(out, "started    {}", utc(meta.start.realtime_ns))?;
     match meta.probe_cost {
         None if recording.is_of_packets_only() => {}
-        Some(cost) => writeln!(out, "probes     {}", cost_text(cost, scale))?,
+        Some(cost) => {
+            let text = cost_text(cost, recording.cost_check, scale);
+            writeln!(out, "probes     {text}")?;
+        }
         None => writeln!(out, "probes     cost not measured: times are not corrected")?,
     }
     summary(out, recording)?;
@@ -44,19 +47,38 @@ pub(crate) fn write(
     writeln!(out)
 }
 
-fn cost_text(cost: ProbeCost, scale: &Scale) -> String {
+fn cost_text(cost: ProbeCost, check: Option<&CostCheckEntry>, scale: &Scale) -> String {
     let range = |[low, median, high]: [u64; 3]| {
         let text = |ticks| scale.text(i128::from(ticks));
         format!("{} ({}..{})", text(median), text(low), text(high))
     };
-    let in_place = match cost.memory_bound {
-        Some(most) => format!(
+    let mut in_place = match (cost.in_place, cost.memory_bound) {
+        (Some(found), _) => format!(
+            "{} a call, by {} pairs of windows with probes and without: taken out instead",
+            range(found.call_ticks),
+            found.pairs,
+        ),
+        (None, Some(most)) => format!(
             "up to {} and {} where its stamps end the overlap of cache misses; ranges take that in",
             scale.text(i128::from(most.bias_ticks)),
             scale.text(i128::from(most.pair_ticks))
         ),
-        None => "not measured, so that ranges begin at 0".to_owned(),
+        (None, None) => "not measured, so that ranges begin at 0".to_owned(),
     };
+    if let Some(check) = check {
+        if let Some(why) = &check.why_not {
+            in_place += &format!(
+                "\n           not checked in the program: {}",
+                printable(why)
+            );
+        }
+        if let (Some(found), functions @ 1..) = (check.in_place, check.functions_not_switched) {
+            let percent = f64::from(found.not_switched_per_mille) / 10.0;
+            in_place += &format!(
+                "\n           without {functions} functions ({percent:.1} % of the calls), whose probes stay on"
+            );
+        }
+    }
     format!(
         "in a loop of calls a call reads {} too long and costs its caller {}: taken out where it says corrected\n           \
          in place {in_place}",

@@ -3,7 +3,8 @@ use crate::packets::Streams;
 use crate::words::printable;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{
-    CaptureEntry, FlightEntry, FunctionEntry, FunctionId, ProcessEntry, ProcessIx, RecordingMeta,
+    CaptureEntry, CostCheckEntry, FlightEntry, FunctionEntry, FunctionId, ProcessEntry, ProcessIx,
+    RecordingMeta,
 };
 use hopscope_event::{
     OffCpuEntry, Refusal, Summary, ThinEntry, ThreadEntry, ThreadIx, TriggerEntry,
@@ -31,6 +32,8 @@ pub struct Recording<'a> {
     pub streams: Streams<'a>,
     /// Whether context switches were recorded; `None`: the recorder did not say.
     pub off_cpu: Option<&'a OffCpuEntry>,
+    /// Whether the cost of probes was measured in the program itself; `None`: not asked for.
+    pub cost_check: Option<&'a CostCheckEntry>,
     /// Only each Nth run was kept.
     pub thin: Option<&'a ThinEntry>,
     /// Why a flight recorder saved this.

@@ -5,8 +5,9 @@ mod sample;
 use hopscope_analyze::{Group, Packets};
 use hopscope_event::value::number;
 use hopscope_event::{
-    BeginsLate, CaptureEntry, CaptureMethod, CapturePlace, Content, EndsEarly, FlightEntry,
-    FunctionId, Kind, Ns, OffCpu, OffCpuEntry, Record, ThinEntry, TriggerEntry,
+    BeginsLate, CaptureEntry, CaptureMethod, CapturePlace, Content, CostCheckEntry, EndsEarly,
+    FlightEntry, FunctionId, InPlaceCost, Kind, Ns, OffCpu, OffCpuEntry, Record, ThinEntry,
+    TriggerEntry,
 };
 use hopscope_event::{
     RecordingMeta, Stamp, StampFlags, StreamEntry, StreamIx, ThreadIx, Tsc, Value,
@@ -49,6 +50,38 @@ fn json(sample: &Sample, group: Group, view: View) -> Vec<u8> {
     let outcome = sample.analyzed(group);
     hopscope_report::write_json(&mut out, &sample.recording(), &outcome, view).expect("to memory");
     out
+}
+
+/// With the cost measured in the recorded program itself; and where that came to nothing.
+#[test]
+fn checked_cost() {
+    let layout = Layout::Rows(Group::Function);
+    let mut sample = Sample::new();
+    let found = InPlaceCost {
+        call_ticks: [60, 64, 70],
+        pairs: 48,
+        not_switched_per_mille: 12,
+    };
+    let cost = sample.meta.probe_cost.as_mut().expect("calibrated");
+    cost.in_place = Some(found);
+    let mut check_entry = CostCheckEntry {
+        in_place: Some(found),
+        why_not: None,
+        window_ns: 10_000_000,
+        off_ticks: [0, 2, 4],
+        functions_not_switched: 3,
+    };
+    sample.cost_check = Some(check_entry.clone());
+    check("checked.txt", text(&sample, Group::Function, view(layout)));
+    let cost = sample.meta.probe_cost.as_mut().expect("calibrated");
+    cost.in_place = None;
+    check_entry.in_place = None;
+    check_entry.why_not = Some("the load was not steady".into());
+    sample.cost_check = Some(check_entry);
+    check(
+        "not_checked.txt",
+        text(&sample, Group::Function, view(layout)),
+    );
 }
 
 #[test]

@@ -53,6 +53,7 @@ chunk_types! {
     STAMPS = b"stmp",
     OFF_CPU = b"offc",
     SWITCHES = b"swit",
+    COST = b"cost",
     THIN = b"thin",
     TRIGGER = b"trig",
     FLIGHT = b"flig",

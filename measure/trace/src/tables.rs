@@ -10,8 +10,8 @@ use crate::switches::SwitchesHead;
 use hopscope_event::slice::{SliceEntry, SliceSummary};
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    CaptureEntry, ClockSync, FlightEntry, FunctionEntry, OffCpuEntry, ProcessEntry, RecordingMeta,
-    Refusal, StreamEntry, Summary, ThinEntry, ThreadEntry, TriggerEntry,
+    CaptureEntry, ClockSync, CostCheckEntry, FlightEntry, FunctionEntry, OffCpuEntry, ProcessEntry,
+    RecordingMeta, Refusal, StreamEntry, Summary, ThinEntry, ThreadEntry, TriggerEntry,
 };
 use serde::de::DeserializeOwned;
 use std::io;
@@ -31,6 +31,8 @@ pub struct Tables {
     pub streams: Vec<StreamEntry>,
     /// `None`: this recorder said nothing of context switches.
     pub off_cpu: Option<OffCpuEntry>,
+    /// Whether the cost of probes was measured in place, which is then in `meta` too.
+    pub cost_check: Option<CostCheckEntry>,
     /// Only each Nth run was kept.
     pub thin: Option<ThinEntry>,
     /// Why a flight recorder saved this file.
@@ -94,6 +96,7 @@ pub(crate) struct Scan {
     clocks: Vec<ClockSync>,
     streams: Vec<StreamEntry>,
     off_cpu: Option<OffCpuEntry>,
+    cost_check: Option<CostCheckEntry>,
     thin: Option<ThinEntry>,
     triggers: Vec<TriggerEntry>,
     flight: Option<FlightEntry>,
@@ -167,6 +170,7 @@ impl Scan {
                 None => Err("a batch claims more stamps than it has bytes for".into()),
             },
             OFF_CPU => json(payload).map(|o| self.off_cpu = Some(o)),
+            COST => json(payload).map(|c| self.cost_check = Some(c)),
             THIN => json(payload).map(|t| self.thin = Some(t)),
             TRIGGER => json(payload).map(|t| self.triggers.push(t)),
             FLIGHT => json(payload).map(|f| self.flight = Some(f)),
@@ -209,10 +213,14 @@ impl Scan {
     }
 
     pub(crate) fn finish(self, file_bytes: u64, format: (u16, u16)) -> Result<Tables, TraceError> {
-        let Some(meta) = self.meta else {
+        let Some(mut meta) = self.meta else {
             let why = self.damage.map_or("it is missing".into(), |d| d.what);
             return Err(TraceError::NoMeta(why));
         };
+        let in_place = self.cost_check.as_ref().and_then(|c| c.in_place);
+        if let Some(cost) = &mut meta.probe_cost {
+            cost.in_place = in_place;
+        }
         Ok(Tables {
             meta,
             processes: self.processes,
@@ -224,6 +232,7 @@ impl Scan {
             clocks: self.clocks,
             streams: self.streams,
             off_cpu: self.off_cpu,
+            cost_check: self.cost_check,
             thin: self.thin,
             triggers: self.triggers,
             flight: self.flight,

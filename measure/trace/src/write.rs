@@ -9,9 +9,9 @@ use crate::switches::{self, SwitchesHead};
 use hopscope_event::slice::{SliceEntry, SliceSummary, Sliced};
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    CaptureEntry, ClockSync, FlightEntry, FunctionEntry, OffCpu, OffCpuEntry, ProcessEntry, Record,
-    RecordingMeta, Refusal, Stamp, StreamEntry, StreamIx, Summary, ThinEntry, ThreadEntry,
-    ThreadIx, TriggerEntry,
+    CaptureEntry, ClockSync, CostCheckEntry, FlightEntry, FunctionEntry, OffCpu, OffCpuEntry,
+    ProcessEntry, Record, RecordingMeta, Refusal, Stamp, StreamEntry, StreamIx, Summary, ThinEntry,
+    ThreadEntry, ThreadIx, TriggerEntry,
 };
 use serde::Serialize;
 use std::io::Write;
@@ -201,6 +201,10 @@ impl<W: Write> TraceWriter<W> {
                 return Ok(());
             }
         }
+    }
+
+    pub fn cost_check(&mut self, entry: &CostCheckEntry) -> Result<(), TraceError> {
+        self.json(COST, entry)
     }
 
     pub fn thin(&mut self, entry: &ThinEntry) -> Result<(), TraceError> {

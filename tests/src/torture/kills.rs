@@ -1,6 +1,6 @@
 //! Killed recorders and killed targets.
 use super::torturer::Torturer;
-use crate::recording::{Recording, Report, command};
+use crate::recording::{Recording, Report, command, command_checking};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, Target, counts, hopscope, scratch};
 use nix::poll::poll;
@@ -10,10 +10,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// As many as measure/probe/src/attach/fault.rs has; one more must not be reached.
+/// As many as measure/probe/src/attach/fault.rs has in every recording; one more must not be reached.
 const FAULT_POINTS: u32 = 22;
 /// The target's thread is about to make the first call for us.
 const CALL_SET: u32 = 4;
+/// Probes go off and on, and nobody will switch them on again.
+const SWITCHED_OFF: u32 = 23;
 /// After these of them the target runs with entries that are not its own, or, after the last, with
 /// the gs base of its probes.
 const CARRYING: [u32; 3] = [16, 18, 19];
@@ -39,6 +41,19 @@ pub(super) fn register(suite: &mut Suite) {
         before_a_call,
     );
     suite.case("torture::target_killed", gcc, target_killed);
+    for mode in [
+        "spinning",
+        "signalling",
+        "threading",
+        "forking",
+        "raw_cloning",
+    ] {
+        let name = format!("torture::recorder_killed_while_probes_are_off_{mode}");
+        let case = suite.case(name, gcc, move || switched_off(mode));
+        if !["spinning", "threading"].contains(&mode) {
+            case.soak();
+        }
+    }
 }
 
 /// A recorder that has no guardian to clean up after it: it takes this process for one.
@@ -170,6 +185,44 @@ fn stat(pid: i32, field: usize) -> Result<u64> {
     let (_, behind_name) = stat.rsplit_once(") ").context("stat")?;
     let value = behind_name.split(' ').nth(field - 3).context("a field")?;
     Ok(value.parse()?)
+}
+
+/// At the first switch; and at instants between switches, which differ from run to run.
+fn switched_off(mode: &'static str) -> Result<()> {
+    let torturer = Torturer::start(mode)?;
+    let dir = scratch();
+    let file = dir.join("killed.hop");
+    let record = |time: &str| {
+        let mut record = command_checking(torturer.pid(), &["torture*!*work*"], &file, time);
+        record.env("HOPSCOPE_GUARDED_BY", std::process::id().to_string());
+        record.stdout(Stdio::null()).stderr(Stdio::null());
+        record
+    };
+    let salvaged = dir.join("salvaged.hop");
+    let point = SWITCHED_OFF.to_string();
+    let status = record("200ms")
+        .env("HOPSCOPE_FAULT_POINT", point)
+        .status()?;
+    ensure!(status.signal() == Some(9), "not killed: {status}");
+    clean_up(&torturer, &salvaged, "killed while probes were off")?;
+    let mut seed = u64::from(std::process::id());
+    for n in 0..counts().pick(1, 100) {
+        seed = seed
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        let wait = Duration::from_micros((seed >> 33) % 200_000);
+        let ready = dir.join(format!("ready-{n}"));
+        let mut record = record("10s");
+        record.arg("--ready-file").arg(&ready);
+        let mut recorder = Target::spawn_with_ready_file(&mut record, &ready)?;
+        // What is random is when; nothing is concluded from the time.
+        std::thread::sleep(wait);
+        recorder.child().kill()?;
+        recorder.child().wait()?;
+        let when = format!("kill {n}, {wait:?} after it was ready");
+        clean_up(&torturer, &salvaged, &when)?;
+    }
+    torturer.finish()
 }
 
 /// The recorder dies, its parent lives: the user sees one line, and nobody has to clean up.

@@ -27,8 +27,10 @@ pub const RESTORED: u32 = 19;
 pub const CLEARED_GS: u32 = 20;
 pub const UNMAPPED: u32 = 21;
 pub const RAISED: u32 = 22;
+/// Only where probes are switched off and on (`--check-cost`).
+pub const SWITCHED_OFF: u32 = 23;
 /// The highest number.
-pub const LAST: u32 = RAISED;
+pub const LAST: u32 = SWITCHED_OFF;
 
 /// Nothing is killed here: a write to code through `/proc/PID/mem` fails, as on a kernel that forces
 /// none.

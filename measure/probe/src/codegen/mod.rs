@@ -6,3 +6,4 @@ pub mod copy;
 pub mod dispatch;
 pub mod probe;
 pub mod slow;
+pub mod switch;

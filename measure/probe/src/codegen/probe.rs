@@ -5,6 +5,7 @@
 //! uses the fs and gs segments only as prefixes of loads.
 use super::asm::{Asm, Label, Zone};
 use super::slow::Slow;
+use super::switch;
 use hopscope_event::layout::{Context, RING_HEADER_BYTES};
 use hopscope_event::record::{FunctionId, Kind, Record, STRIDE, id_kind};
 use std::mem::offset_of;
@@ -16,6 +17,8 @@ pub struct ProbeConfig {
     /// `rorx` may be used (BMI2).
     pub bmi2: bool,
     pub stores: Stores,
+    /// A thread's probes can be switched off ([`super::switch`]).
+    pub switchable: bool,
 }
 
 /// What a probe leaves in its ring; all but records are for benches.
@@ -213,6 +216,33 @@ pub fn probe(asm: &mut Asm, zone: Zone, config: &ProbeConfig, slow: Slow, site: 
     restore(asm, zone, site.live);
     if site.red_zone {
         asm.bytes(zone, LEA_RSP_UP);
+    }
+}
+
+/// An entry probe; where the thread's probes are off, what is emitted next into the stub zone is what
+/// goes on.
+pub fn switched(asm: &mut Asm, config: &ProbeConfig, slow: Slow, site: Site) {
+    let (hot, cold) = (Zone::Hot, Zone::Stub);
+    let off = asm.label();
+    if !site.live.flags {
+        switch::test(asm, hot, off);
+        probe(asm, hot, config, slow, site);
+        asm.bind(cold, off);
+        return switch::count(asm, cold, site.function);
+    }
+    if site.red_zone {
+        asm.bytes(hot, LEA_RSP_DOWN);
+    }
+    let depth = save(asm, hot, site.live) + if site.red_zone { 128 } else { 0 };
+    switch::test_keeping_flags(asm, hot, off);
+    record(asm, hot, config, slow, site.function, site.kind, depth);
+    asm.bind(cold, off);
+    switch::count(asm, cold, site.function);
+    for zone in [hot, cold] {
+        restore(asm, zone, site.live);
+        if site.red_zone {
+            asm.bytes(zone, LEA_RSP_UP);
+        }
     }
 }
 

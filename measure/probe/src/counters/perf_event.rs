@@ -2,11 +2,12 @@
 //! for a thread on one processor, and the ring that the kernel writes into.
 use nix::libc;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const TYPE_SOFTWARE: u32 = 1;
+const COUNT_SW_TASK_CLOCK: u64 = 1;
 const COUNT_SW_DUMMY: u64 = 9;
 const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_TIME: u64 = 1 << 2;
@@ -84,22 +85,7 @@ impl Event {
             clock_id: libc::CLOCK_MONOTONIC_RAW,
             ..Attributes::default()
         };
-        // SAFETY: the attributes are live, their size is in them, and the kernel only reads them.
-        let fd = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                &attributes,
-                tid,
-                cpu,
-                -1,
-                FLAG_FD_CLOEXEC,
-            )
-        };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor was just opened and belongs to nobody else.
-        let file = unsafe { File::from_raw_fd(fd as i32) };
+        let file = open(&attributes, tid, cpu)?;
         let mut id = 0u64;
         // SAFETY: this request writes one u64 to the address given.
         if unsafe { libc::ioctl(file.as_raw_fd(), IOC_ID, &mut id) } < 0 {
@@ -116,6 +102,53 @@ impl Event {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
+    }
+}
+
+fn open(attributes: &Attributes, tid: i32, cpu: i32) -> io::Result<File> {
+    // SAFETY: the attributes are live, their size is in them, and the kernel only reads them.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            attributes,
+            tid,
+            cpu,
+            -1,
+            FLAG_FD_CLOEXEC,
+        )
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just opened and belongs to nobody else.
+    Ok(unsafe { File::from_raw_fd(fd as i32) })
+}
+
+/// How long a thread has run since this was opened.
+pub struct TaskClock(File);
+
+impl TaskClock {
+    /// # Errors
+    /// As [`Event::open`].
+    pub fn open(tid: i32) -> io::Result<TaskClock> {
+        let attributes = Attributes {
+            kind: TYPE_SOFTWARE,
+            size: size_of::<Attributes>() as u32,
+            config: COUNT_SW_TASK_CLOCK,
+            flags: EXCLUDE_KERNEL,
+            ..Attributes::default()
+        };
+        open(&attributes, tid, -1).map(TaskClock)
+    }
+
+    /// Also of a thread that runs now.
+    ///
+    /// # Errors
+    /// When the kernel has taken the event away.
+    pub fn ns(&self) -> io::Result<u64> {
+        let mut word = [0; 8];
+        (&self.0).read_exact(&mut word)?;
+        Ok(u64::from_le_bytes(word))
     }
 }
 

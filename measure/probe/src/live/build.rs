@@ -48,6 +48,7 @@ struct Emitted {
     bias: u64,
     /// Displacements of its copy, by number.
     fixups: Range<usize>,
+    switched: bool,
 }
 
 /// A segment with its place.
@@ -70,6 +71,8 @@ pub struct Entry {
     /// Instruction addresses inside the replaced bytes and where a thread that stands there goes
     /// on.
     pub moved: Vec<(u64, u64)>,
+    /// Its probes can be switched off.
+    pub switched: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -158,6 +161,7 @@ pub fn emit(
                     moved: copied.moved,
                     bias: s.bias,
                     fixups: first_fixup..segment.asm.fixups(),
+                    switched: copied.head.is_some(),
                 });
                 segment.reach.start = segment.reach.start.min(s.module.start);
                 segment.reach.end = segment.reach.end.max(s.module.end);
@@ -243,6 +247,7 @@ impl Segment {
                 patch_at: emitted.patch_at,
                 copy_at: address(emitted.entry)?,
                 moved,
+                switched: emitted.switched,
             };
             if why.is_none() && entry.jump().is_none() {
                 let target = entry.copy_at;
@@ -313,6 +318,7 @@ mod tests {
             ring_records_log2: 16,
             bmi2: true,
             stores: Stores::Records,
+            switchable: false,
         };
         let slow = SlowConfig {
             contexts_at: HERE,

@@ -38,6 +38,8 @@ pub struct InstallOptions {
     pub ring_records_log2: u32,
     pub bmi2: bool,
     pub stores: Stores,
+    /// The probes of a thread can be switched off and on again.
+    pub switchable: bool,
 }
 
 /// A target that is being measured.
@@ -58,6 +60,8 @@ pub struct Installed {
     pub notes: Vec<String>,
     /// Where entries are replaced, ascending, and of which functions.
     pub sites: Vec<(u64, FunctionId)>,
+    /// Of a recording whose probes can be switched off: functions whose probes stay on.
+    pub not_switched: u64,
     /// Inode of the arena's memfd: how forked children are found.
     pub arena_inode: u64,
     pub(super) restored: bool,
@@ -161,6 +165,7 @@ fn attempt(
         ring_records_log2: options.ring_records_log2,
         bmi2: options.bmi2,
         stores: options.stores,
+        switchable: options.switchable,
     };
     let json_bytes = table.to_bytes(State::Prepared).len() + 200 * selected.len();
     let sizes = Sizes {
@@ -251,9 +256,16 @@ fn attempt(
         let entries = linked.iter().flat_map(|l| &l.entries);
         let mut sites: Vec<_> = entries.map(|e| (e.patch_at, e.id)).collect();
         sites.sort_unstable();
-        Ok((words, on, sites))
+        let left_out = |id| on.refused.iter().any(|(refused, _)| *refused == id);
+        let stay_on = linked.iter().flat_map(|l| &l.entries);
+        let stay_on = stay_on.filter(|e| !e.switched && !left_out(e.id));
+        let not_switched = match options.switchable {
+            true => stay_on.count() as u64,
+            false => 0,
+        };
+        Ok((words, on, sites, not_switched))
     });
-    let (words, on, sites) = match prepared {
+    let (words, on, sites, not_switched) = match prepared {
         Ok(done) => done,
         Err(e) => {
             if super::found::is_patched(&memory, &table) {
@@ -305,6 +317,7 @@ fn attempt(
         stops: ledger::take(pid),
         notes,
         sites,
+        not_switched,
         arena_inode,
         restored: false,
     })

@@ -2,13 +2,15 @@
 //! need no gs base and no ring, and the process can be recorded again.
 //!
 //! A probe that stores starts with `mov rcx, fs:[0]; cmp rcx, gs:[0]; jne cold` (codegen::probe),
-//! and no other instruction of a copy touches gs. Its out-of-line part ends with the jump to where
-//! the probe is done, and that is where the first instruction is led.
+//! and no other instruction of a copy touches gs but the test below. Its out-of-line part ends with the jump to where
+//! the probe is done, and that is where the first instruction is led. What tests whether
+//! probes are switched off (codegen::switch) is led past itself likewise.
 use super::error::LiveError;
 use super::install::write_table;
 use super::maps;
 use super::table::{ARENA_NAME, Area, PatchTable, State};
 use crate::attach::{memfd, proc};
+use crate::codegen::switch;
 use nix::fcntl::{FallocateFlags, fallocate};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -74,6 +76,12 @@ impl Probes {
                 probes.busy.push(segment.at + cold..segment.at + cold_end);
                 sites.push((at, done as usize));
             }
+            for (at, done) in switch_reads(&code) {
+                let (from, to) = (segment.at + at as u64 + 1, segment.at + done as u64);
+                probes.busy.push(from..to);
+                sites.push((at, done));
+            }
+            sites.sort_unstable();
             for &(at, done) in &sites {
                 let distance = (done as i64 - (at as i64 + JUMP_BYTES as i64)) as i32;
                 code[at] = 0xe9;
@@ -110,6 +118,17 @@ impl Probes {
                 .map_err(LiveError::io(pid, "disarming the copies"))
         })
     }
+}
+
+/// What reads a context to know whether probes are off, and where it is done, as offsets into `code`.
+fn switch_reads(code: &[u8]) -> Vec<(usize, usize)> {
+    let reads = switch::reads();
+    let gs = code.iter().enumerate().filter(|(_, b)| **b == switch::GS);
+    let found = gs.filter_map(|(at, _)| {
+        let read = reads.iter().find(|r| code[at..].starts_with(&r.0))?;
+        Some((at, at + read.1))
+    });
+    found.collect()
 }
 
 /// Where the out-of-line part begins and where the probe is done, as offsets into `code`.
@@ -273,9 +292,62 @@ fn backing(pid: i32, arena: Arena, area: Area) -> Result<(File, u64), LiveError>
 mod tests {
     use super::*;
     use crate::codegen::asm::{Asm, Zone};
-    use crate::codegen::probe::{Live, ProbeConfig, Site, Stores, probe};
+    use crate::codegen::probe::{Live, ProbeConfig, Site, Stores, probe, switched};
     use crate::codegen::slow::Slow;
     use hopscope_event::record::{FunctionId, Kind};
+    use iced_x86::{Decoder, DecoderOptions, Register};
+
+    /// Every read of gs is found in both forms of a probe that can be switched off.
+    #[test]
+    fn what_tests_the_switch_is_found() {
+        let mut asm = Asm::new();
+        let slow = asm.label();
+        asm.bind(Zone::Cold, slow);
+        asm.bytes(Zone::Cold, &[0xc3]);
+        let config = ProbeConfig {
+            ring_records_log2: 12,
+            bmi2: true,
+            stores: Stores::Records,
+            switchable: true,
+        };
+        let dead = Live {
+            flags: false,
+            ..Live::ALL
+        };
+        for (n, live) in [Live::ALL, dead].into_iter().enumerate() {
+            let site = Site {
+                function: FunctionId(n as u32),
+                kind: Kind::Entry,
+                live,
+                red_zone: false,
+            };
+            switched(&mut asm, &config, Slow::both(slow), site);
+            asm.bytes(Zone::Hot, &[0xc3]);
+            asm.bytes(Zone::Stub, &[0xc3]);
+        }
+        let code = asm.link(0x10000).expect("links");
+        let mut decoder = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE);
+        let mut reads: Vec<usize> = Vec::new();
+        let mut starts = std::collections::BTreeSet::new();
+        while decoder.can_decode() {
+            let insn = decoder.decode();
+            starts.insert(insn.ip() as usize);
+            if insn.segment_prefix() == Register::GS {
+                reads.push(insn.ip() as usize);
+            }
+        }
+        let switches = switch_reads(&code);
+        let owners = code.windows(START.len()).enumerate();
+        let owners = owners.filter(|(_, w)| *w == START).map(|(at, _)| at + 9);
+        // The owner is compared, and behind it the ring is loaded.
+        let owners: Vec<usize> = owners.flat_map(|at| [at, at + 9 + 6]).collect();
+        let mut found: Vec<usize> = switches.iter().map(|(at, _)| *at).collect();
+        found.extend(owners);
+        found.sort_unstable();
+        assert_eq!(found, reads);
+        assert_eq!(switches.len(), 4);
+        assert!(switches.iter().all(|(_, done)| starts.contains(done)));
+    }
 
     #[test]
     fn the_pattern_is_what_a_probe_starts_with() {
@@ -288,6 +360,7 @@ mod tests {
             ring_records_log2: 12,
             bmi2: true,
             stores: Stores::Records,
+            switchable: false,
         };
         let site = Site {
             function: FunctionId(1),

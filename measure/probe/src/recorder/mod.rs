@@ -1,5 +1,6 @@
 //! The recorder: drains the rings of all targets into one sink (a trace file, or who looks at them
 //! live) until told to stop, then detaches. It never makes a target wait.
+pub mod alternate;
 pub mod flight;
 mod looking;
 pub mod off_cpu;
@@ -19,6 +20,7 @@ pub use target::{Counts, Target, ThreadNumbers};
 use crate::attach::{self, ledger};
 use crate::counters::read_tsc;
 use crate::live::remove::Detached;
+use alternate::{Alternated, Alternation};
 use hopscope_event::ring::Visit;
 use hopscope_event::table::TargetStops;
 use hopscope_event::{ClockSync, OffCpuEntry, ProbeCost, Record, ThreadIx, TscFrequency};
@@ -50,6 +52,13 @@ pub enum Ended {
     /// A module was loaded because of which measured functions may be unwound.
     MayUnwind(String),
     WriteFailed(String),
+}
+
+impl Ended {
+    /// The targets run on as before.
+    fn is_in_order(&self) -> bool {
+        matches!(self, Ended::Asked | Ended::Duration | Ended::Calls)
+    }
 }
 
 impl std::fmt::Display for Ended {
@@ -100,6 +109,8 @@ pub struct Recorder<'a, S: Sink> {
     pub numbers: ThreadNumbers,
     /// `None`: context switches are not recorded.
     pub off_cpu: Option<OffCpuRecorder>,
+    /// Measure at the end what a call costs in place; the targets were attached to with switches.
+    pub alternation: Option<Alternation>,
     /// Reads the clocks (time is an argument).
     pub clock: &'a dyn Fn() -> ClockSync,
 }
@@ -119,6 +130,12 @@ pub struct Outcome {
     pub not_unmapped: Vec<i32>,
     /// `None` when context switches were not recorded.
     pub off_cpu: Option<OffCpuEntry>,
+    /// When recording ended, where the targets were measured on.
+    pub until: Option<ClockSync>,
+    /// `None` where the cost was not looked for in place.
+    pub alternated: Option<Alternated>,
+    /// Functions whose probes stay on when those of their thread are off.
+    pub functions_not_switched: u64,
     pub notes: Vec<String>,
 }
 
@@ -139,9 +156,33 @@ impl<S: Sink> Recorder<'_, S> {
             not_restored: Vec::new(),
             not_unmapped: Vec::new(),
             off_cpu: None,
+            until: None,
+            alternated: None,
+            functions_not_switched: 0,
             notes: Vec::new(),
         };
         let mut buffer = Vec::new();
+        let mut switches = None;
+        let alternation = self.alternation.filter(|_| ended.is_in_order());
+        if let Some(plan) = alternation {
+            let unmeasured = self.targets.iter().map(Target::calls_unmeasured);
+            outcome.calls_unmeasured = unmeasured.sum();
+            let without = self.targets.iter().filter_map(Target::without_ring);
+            outcome.notes.extend(without);
+            if let Err(e) = self.last_before_switching(&mut buffer) {
+                ended = Ended::WriteFailed(e.to_string());
+            }
+            outcome.until = Some((self.clock)());
+            switches = Some(self.last_switches());
+            // Who ended the recording by a signal has asked for this.
+            let asked = ended == Ended::Asked;
+            let stop = || !asked && stop();
+            let done = alternate::run(&mut self.targets, plan, self.frequency, &stop);
+            if let Some(who) = &done.may_unwind {
+                ended = Ended::MayUnwind(who.clone());
+            }
+            outcome.alternated = Some(done);
+        }
         for target in &mut self.targets {
             outcome.notes.append(&mut target.installed.notes);
             if target.runs_another_program() {
@@ -174,9 +215,13 @@ impl<S: Sink> Recorder<'_, S> {
                 outcome.detach_stops.extend(totals);
             }
             outcome.notes.extend(target.not_looked_at());
-            let last = target.drain(Visit::Final, &mut self.numbers, &mut buffer, self.writer);
+            let last = match alternation {
+                None => target.drain(Visit::Final, &mut self.numbers, &mut buffer, self.writer),
+                // What came since then is not of the recording, and what came before is kept.
+                Some(_) => Ok(0),
+            };
             let last = last.and_then(|_| self.writer.keep());
-            if last.is_ok() {
+            if last.is_ok() && alternation.is_none() {
                 target.kept();
             }
             if let Err(e) = last
@@ -189,8 +234,11 @@ impl<S: Sink> Recorder<'_, S> {
             outcome.counts.torn += target.counts.torn;
             outcome.counts.damaged += target.counts.damaged;
             outcome.threads += target.threads;
-            outcome.calls_unmeasured += target.calls_unmeasured();
-            outcome.notes.extend(target.without_ring());
+            outcome.functions_not_switched += target.installed.not_switched;
+            if alternation.is_none() {
+                outcome.calls_unmeasured += target.calls_unmeasured();
+                outcome.notes.extend(target.without_ring());
+            }
         }
         if outcome.counts.damaged > 0 {
             outcome.notes.push(format!(
@@ -198,7 +246,7 @@ impl<S: Sink> Recorder<'_, S> {
                 outcome.counts.damaged
             ));
         }
-        match self.last_switches() {
+        match switches.unwrap_or_else(|| self.last_switches()) {
             Ok(entry) => outcome.off_cpu = entry,
             Err(e) if !matches!(ended, Ended::WriteFailed(_)) => {
                 ended = Ended::WriteFailed(e.to_string());
@@ -207,6 +255,17 @@ impl<S: Sink> Recorder<'_, S> {
         }
         outcome.ended = ended;
         outcome
+    }
+
+    /// The end of the recording where the targets are measured on for a while.
+    fn last_before_switching(&mut self, buffer: &mut Vec<Record>) -> Result<(), TraceError> {
+        for target in &mut self.targets {
+            alternate::switch(target, false);
+            target.drain(Visit::Live, &mut self.numbers, buffer, self.writer)?;
+        }
+        self.writer.keep()?;
+        self.targets.iter_mut().for_each(Target::kept);
+        Ok(())
     }
 
     fn measured_threads(&self) -> Vec<(i32, ThreadIx)> {

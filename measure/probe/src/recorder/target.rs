@@ -269,7 +269,7 @@ impl Target {
                 self.kept();
             }
             // The context first: nobody may take it for its own any more.
-            let at = self.installed.table.contexts.at + (context * size_of::<Context>()) as u64;
+            let at = self.context_at(context);
             if self.installed.memory.write(at, &[0; 8]).is_err() {
                 continue; // the target is going away
             }
@@ -328,6 +328,23 @@ impl Target {
             // Tried again at the next look; a target that is gone is found out elsewhere.
             Err(e) => log::debug!("process {pid}: {names}: {e}"),
         }
+    }
+
+    /// Contexts of threads that have a ring, with their thread ids.
+    pub(super) fn contexts(&self) -> impl Iterator<Item = (usize, i32)> {
+        let rings = self
+            .rings
+            .iter()
+            .enumerate()
+            .filter(|(_, ring)| ring.in_use);
+        rings.filter_map(|(n, ring)| match ring.owner? {
+            Owner::Thread { tid, .. } => Some((n, tid)),
+            Owner::Gone | Owner::Unknown => None,
+        })
+    }
+
+    pub(super) fn context_at(&self, context: usize) -> u64 {
+        self.installed.table.contexts.at + (context * size_of::<Context>()) as u64
     }
 
     /// Whether the measured program still runs (not exited, not replaced by exec).

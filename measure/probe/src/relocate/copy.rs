@@ -66,6 +66,9 @@ pub struct Copied {
     pub moved: Vec<(u64, Label)>,
     /// Every instruction and the offset of its copy (diagnostics, differential test).
     pub map: Vec<(u64, Zone, u32)>,
+    /// The same of the instructions from which calls with their probes off go on in the original
+    /// body, and the end of the last; `None`: the function's probes cannot be switched off.
+    pub head: Option<Vec<(u64, u32)>>,
 }
 
 struct Body<'a> {
@@ -116,7 +119,7 @@ impl Copier<'_> {
             captures: Captures::sorted(captures, self.config),
         };
 
-        let mut map = Vec::new();
+        let (mut map, mut off_head) = (Vec::new(), None);
         let mut ranges = Vec::new();
         let entry = self.asm.label();
         for (i, piece) in unit.pieces.iter().enumerate() {
@@ -134,9 +137,14 @@ impl Copier<'_> {
                     live: live_at_entry,
                     red_zone: unit.red_zone_at_entry,
                 };
-                match body.captures.entry.is_empty() {
-                    true => probe::probe(self.asm, zone, self.config, self.slow, site),
-                    false => self.entry_capturing(zone, site, &body.captures.entry),
+                let head = unit.head().filter(|_| self.config.switchable);
+                match (body.captures.entry.is_empty(), head) {
+                    (true, Some(head)) => {
+                        probe::switched(self.asm, self.config, self.slow, site);
+                        off_head = Some(self.original(&body, head));
+                    }
+                    (true, None) => probe::probe(self.asm, zone, self.config, self.slow, site),
+                    (false, _) => self.entry_capturing(zone, site, &body.captures.entry),
                 }
             }
             let before = map.len();
@@ -162,7 +170,59 @@ impl Copier<'_> {
         if let Some(label) = dispatcher {
             dispatch::dispatcher(self.asm, self.config, self.slow, function, &ranges, label);
         }
-        Ok(Copied { entry, moved, map })
+        Ok(Copied {
+            entry,
+            moved,
+            map,
+            head: off_head,
+        })
+    }
+
+    /// The instructions that the jump at the entry replaced, and on in the original body.
+    fn original(&mut self, body: &Body, head: &[Insn]) -> Vec<(u64, u32)> {
+        let zone = Zone::Stub;
+        let mut map = Vec::with_capacity(head.len() + 1);
+        for insn in head {
+            map.push((insn.svma, self.asm.position(zone)));
+            let at = (insn.svma - body.unit.pieces[0].range.start) as usize;
+            let bytes = &body.pieces[0].bytes[at..at + insn.len as usize];
+            let mut outside = |target: u64| self.asm.label_at(target.wrapping_add(body.bias));
+            match insn.op {
+                Op::Plain => self.asm.bytes(zone, bytes),
+                Op::RipRelative { disp_at, target } | Op::IndirectTail { disp_at, target } => {
+                    let (target, disp_at) = (outside(target), disp_at as usize);
+                    let (before, after) = (&bytes[..disp_at], &bytes[disp_at + 4..]);
+                    self.asm.rel32(zone, before, target, after);
+                }
+                Op::Call { target } => {
+                    let target = outside(target);
+                    self.asm.rel32(zone, &bytes[..bytes.len() - 4], target, &[]);
+                }
+                Op::Jump { target } => {
+                    let target = outside(target);
+                    self.asm.rel32(zone, &[0xe9], target, &[]);
+                }
+                Op::JumpIf { target, condition } => {
+                    let target = outside(target);
+                    self.asm.rel32(zone, &[0x0f, 0x80 | condition], target, &[]);
+                }
+                Op::ShortOnly { target } => {
+                    let target = outside(target);
+                    self.asm.bytes(zone, &bytes[..bytes.len() - 1]);
+                    self.asm.bytes(zone, &[2, 0xeb, 5]);
+                    self.asm.rel32(zone, &[0xe9], target, &[]);
+                }
+                Op::IndirectJump | Op::Ret => self.asm.bytes(zone, bytes),
+            }
+        }
+        if let Some(last) = head.last() {
+            map.push((last.next(), self.asm.position(zone)));
+            if last.goes_on() {
+                let target = self.asm.label_at(last.next().wrapping_add(body.bias));
+                self.asm.rel32(zone, &[0xe9], target, &[]);
+            }
+        }
+        map
     }
 
     fn entry_capturing(&mut self, zone: Zone, site: Site, captures: &[Capture]) {

@@ -67,6 +67,14 @@ impl Insn {
     pub fn next(&self) -> u64 {
         self.svma + self.len as u64
     }
+
+    /// To the next instruction, at least sometimes.
+    pub fn goes_on(&self) -> bool {
+        !matches!(
+            self.op,
+            Op::Jump { .. } | Op::IndirectTail { .. } | Op::IndirectJump | Op::Ret
+        )
+    }
 }
 
 #[derive(Debug)]
@@ -141,6 +149,32 @@ impl Unit {
             red_zone_at_entry,
             ..unit
         })
+    }
+
+    /// The instructions under the jump at the entry, from which a call can go on in the original body.
+    /// `None` where it must not: where the function jumps back to its own entry, which would be another
+    /// call there; where a computed jump may lead into the bytes that were replaced; and where the
+    /// instructions end before those bytes do, so that what runs past them is none of the original.
+    pub fn head(&self) -> Option<&[Insn]> {
+        if self.has_indirect_jump {
+            return None;
+        }
+        let back = |insn: &Insn| match insn.op {
+            Op::Jump { target } | Op::JumpIf { target, .. } | Op::ShortOnly { target } => {
+                target == self.entry || target == self.patch_at
+            }
+            _ => false,
+        };
+        if self.insns().any(back) {
+            return None;
+        }
+        let insns = &self.pieces[0].insns;
+        let first = insns.partition_point(|i| i.svma < self.patch_at);
+        let behind = self.patch_at + JUMP_BYTES;
+        let end = insns.partition_point(|i| i.svma < behind);
+        let head = &insns[first..end];
+        let last = head.last()?;
+        (last.next() >= behind || !last.goes_on()).then_some(head)
     }
 
     fn decode_piece(

@@ -32,6 +32,7 @@ pub fn attach(
         ring_records_log2,
         bmi2: host_has_bmi2(),
         stores: Stores::Records,
+        switchable: false,
     };
     attach_with(target, plan, items, &options)
 }

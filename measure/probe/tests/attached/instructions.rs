@@ -2,6 +2,7 @@
 //! counted step by step, so the same on every machine and however busy it is.
 use super::attaching::{attach_with, choose};
 use super::target::{Target, compile};
+use hopscope_event::layout::{Context, OFF};
 use hopscope_event::record::Record;
 use hopscope_event::ring::Visit;
 use hopscope_probe::live::install::{InstallOptions, Stores};
@@ -10,6 +11,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use std::mem::offset_of;
 
 const CALLS: usize = 3;
 /// From a stop in `read` to the second function it is some hundred.
@@ -21,6 +23,7 @@ const RECORD: InstallOptions = InstallOptions {
     // What any machine can execute: `mov` and `shr` where `rorx` is one instruction.
     bmi2: false,
     stores: Stores::Records,
+    switchable: false,
 };
 
 /// A thread that executes one instruction at a time.
@@ -73,6 +76,11 @@ struct Counted {
 }
 
 fn counted(argument: &str, options: Option<InstallOptions>) -> Counted {
+    counted_with(argument, options, true)
+}
+
+/// With the probes of the main thread on or off.
+fn counted_with(argument: &str, options: Option<InstallOptions>, on: bool) -> Counted {
     let mut target = Target::start(&compile("instructions"), argument);
     assert_eq!(target.line(), "ready");
     let (plan, items) = choose(&target, &["nothing", "increment"]);
@@ -82,6 +90,13 @@ fn counted(argument: &str, options: Option<InstallOptions>) -> Counted {
         .map(|s| s.pieces[0].svma.wrapping_add(s.bias))
         .collect();
     let installed = options.map(|o| attach_with(&target, &plan, &items, &o).unwrap());
+    if let (Some(installed), false) = (&installed, on) {
+        assert_eq!(installed.not_switched, 0);
+        let context = u64::from(installed.threads[0].1) * size_of::<Context>() as u64;
+        let at = installed.table.contexts.at + context + offset_of!(Context, switch) as u64;
+        let word = u64::from(OFF).to_le_bytes();
+        installed.memory.write(at, &word).unwrap();
+    }
     target.tell();
     let thread = Stepped::seize(target.line().parse().unwrap());
     let instructions = [(); CALLS].map(|()| {
@@ -127,6 +142,33 @@ fn record_pairs() {
     let done = counted("present", Some(RECORD));
     assert_eq!(done.instructions, [each_call([30, 22], 30); CALLS]);
     assert_eq!(done.records, 4 * CALLS);
+}
+
+/// The test of whether probes are on: with the flags and without.
+#[test]
+fn pairs_that_can_be_switched_off() {
+    let options = InstallOptions {
+        switchable: true,
+        ..RECORD
+    };
+    let done = counted("present", Some(options));
+    assert_eq!(done.instructions, [each_call([30 + 4, 22 + 2], 30); CALLS]);
+    assert_eq!(done.records, 4 * CALLS);
+}
+
+/// No exit probe: the original body returns.
+#[test]
+fn pairs_that_are_switched_off() {
+    let options = InstallOptions {
+        switchable: true,
+        ..RECORD
+    };
+    let done = counted_with("present", Some(options), false);
+    // Saved, tested, counted and put back. The jump replaced all of the first function; of the second
+    // its first instruction, and a jump leads back to the others.
+    let entry = [6 + 4 + 1 + 6, 2 + 1 + 1];
+    assert_eq!(done.instructions, [each_call(entry, 0); CALLS]);
+    assert_eq!(done.records, 0);
 }
 
 #[test]

@@ -15,6 +15,7 @@ fn stops_of(threads: usize) -> (i32, Ledger, Ledger) {
         ring_records_log2: 8,
         bmi2: host_has_bmi2(),
         stores: Stores::Records,
+        switchable: false,
     };
     let installed = attach_with(&target, &plan, &items, &options).unwrap();
     // One ring less than threads: the last has none.

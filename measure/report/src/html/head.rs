@@ -195,7 +195,7 @@ pub(crate) fn data(page: &mut Page<'_>, names: &Names<'_>) -> Value {
         "modules": modules,
         "threads": threads,
         "streams": streams,
-        "cost": cost.map(|c| json!({"bias": c.bias_ticks[1], "pair": c.pair_ticks[1]})),
+        "cost": cost.map(|c| c.taken_out()).map(|(bias, pair)| json!({"bias": bias, "pair": pair})),
         "overview": {
             "width": overview.width_ticks,
             "calls": bins.iter().map(|b| b.calls).collect::<Vec<_>>(),

@@ -1,7 +1,7 @@
 //! A small recording made by hand: two threads, a tail call, an escape, a loss, a refusal.
 use hopscope_analyze::{Analysis, Batch, Group, Index, OffCpuTimes, Options, Outcome, Window};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
-use hopscope_event::{CaptureEntry, ClockSync, OffCpu, OffCpuEntry, ThinEntry};
+use hopscope_event::{CaptureEntry, ClockSync, CostCheckEntry, OffCpu, OffCpuEntry, ThinEntry};
 use hopscope_event::{FlightEntry, TriggerEntry, Tsc, TscFrequency};
 use hopscope_event::{
     FunctionEntry, FunctionId, Kind, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx,
@@ -20,6 +20,7 @@ pub struct Sample {
     pub summary: Option<Summary>,
     pub damage: Option<String>,
     pub off_cpu: Option<OffCpuEntry>,
+    pub cost_check: Option<CostCheckEntry>,
     /// Thread, switches lost before, rows.
     pub switches: Vec<(ThreadIx, u64, Vec<OffCpu>)>,
     pub thin: Option<ThinEntry>,
@@ -167,6 +168,7 @@ impl Sample {
             }),
             damage: None,
             off_cpu: None,
+            cost_check: None,
             switches: Vec::new(),
             thin: None,
             triggers: Vec::new(),
@@ -193,6 +195,7 @@ impl Sample {
             filter: "",
             streams: Streams::default(),
             off_cpu: self.off_cpu.as_ref(),
+            cost_check: self.cost_check.as_ref(),
             thin: self.thin.as_ref(),
             triggers: &self.triggers,
             flight: self.flight.as_ref(),
@@ -204,6 +207,7 @@ impl Sample {
             group,
             window: Window::default(),
             probe_cost: self.meta.probe_cost,
+            whole: true,
         };
         let mut analysis = Analysis::new(Index::new(&self.functions, &self.threads), options);
         let mut times = OffCpuTimes::default();
