@@ -44,7 +44,7 @@ pub(super) fn found(
         why_not,
         window_ns: WINDOW.as_nanos() as u64,
         off_ticks: off_ticks.unwrap_or_default(),
-        functions_not_switched: outcome.functions_not_switched as u64,
+        functions_not_switched: outcome.functions_not_switched,
     })
 }
 
