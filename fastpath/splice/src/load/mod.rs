@@ -3,6 +3,8 @@ mod accel;
 mod control;
 mod counts;
 mod error;
+#[allow(unsafe_code)]
+pub(crate) mod mount;
 pub(crate) mod object;
 #[allow(unsafe_code)]
 pub(crate) mod option;
