@@ -2,7 +2,7 @@
 //! watched is never said to be verified.
 use super::plain::serve_and_test;
 use super::programs;
-use super::scene::{ANYWAY, Done, dir, program, splice, text};
+use super::scene::{ANYWAY, AT_ONCE, Done, dir, program, splice, text};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run as command;
 use hopscope_tests::{Requirement, Suite, Target, compile_c, counts, hopscope, hopscope_bin};
@@ -184,7 +184,9 @@ fn open() -> Result<()> {
     let ready = dir().join("ready");
     let mut attach = Command::new(hopscope_bin());
     attach
-        .args(["-q", "splice", "attach", ANYWAY, "--json", "--verify"])
+        .args([
+            "-q", "splice", "attach", ANYWAY, AT_ONCE, "--json", "--verify",
+        ])
         .args([
             "--port",
             &port,

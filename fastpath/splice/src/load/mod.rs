@@ -2,6 +2,7 @@
 mod accel;
 mod control;
 mod counts;
+mod ends;
 mod error;
 #[allow(unsafe_code)]
 pub(crate) mod mount;
@@ -9,7 +10,6 @@ pub(crate) mod object;
 #[allow(unsafe_code)]
 pub(crate) mod option;
 mod policies;
-mod queued;
 mod running;
 mod sharing;
 mod socket;
@@ -17,9 +17,9 @@ mod verify;
 
 pub use accel::{Accelerator, Options, Spoil};
 pub use counts::{Count, Counts};
+pub use ends::{End, Ends, Order};
 pub use error::LoadError;
 pub use policies::{Policy, policies};
-pub use queued::{Queues, Waiting};
 pub use running::{Running, running};
 pub use sharing::{Listener, Sharing};
 pub use socket::bytes_to_read;
