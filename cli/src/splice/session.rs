@@ -86,7 +86,11 @@ impl<'a> Session<'a> {
 
     fn counts(&self) -> anyhow::Result<Counts> {
         self.say_wrong()?;
-        Ok(self.accelerator.final_counts()?)
+        let (counts, wrong) = self.accelerator.final_counts()?;
+        for wrong in wrong {
+            crate::status::say!("{wrong}");
+        }
+        Ok(counts)
     }
 
     /// From here on everything takes TCP; waits for what is unread. A signal more, and it does not wait:

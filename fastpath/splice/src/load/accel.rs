@@ -96,7 +96,9 @@ impl Accelerator {
             for mut map in open.maps_mut() {
                 let entries = match map.name().to_str() {
                     // A little more than may join: those that are closed leave after their count.
-                    Some("splice_socks") => options.connections.saturating_mul(2) + 1024,
+                    Some("splice_socks" | "splice_orders") => {
+                        options.connections.saturating_mul(2) + 1024
+                    }
                     Some("splice_met") => options.connections,
                     Some("splice_watched") if options.verify => {
                         options.connections.saturating_mul(2) + 1024
@@ -268,14 +270,16 @@ impl Accelerator {
         Ok(counts)
     }
 
-    /// With what is known of connections that are still open.
+    /// With what is known of connections that are still open, and of which of these bytes are lost.
     ///
     /// # Errors
     /// The kernel's maps cannot be read.
-    pub fn final_counts(&self) -> Result<Counts, LoadError> {
+    pub fn final_counts(&self) -> Result<(Counts, Vec<Wrong>), LoadError> {
         let mut counts = self.settled()?;
-        verify::add_open(&self.map("splice_watched")?, &mut counts);
-        Ok(counts)
+        // What cannot be looked at is no verdict.
+        let ends = || self.ends_seen().unwrap_or_default();
+        let wrong = verify::add_open(&self.map("splice_watched")?, &mut counts, ends);
+        Ok((counts, wrong))
     }
 
     /// Directions in which not the bytes arrived that were sent, each once.
