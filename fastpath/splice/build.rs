@@ -3,5 +3,5 @@
 mod kernel_programs;
 
 fn main() {
-    kernel_programs::compile(&["accel", "queued", "echo", "proxy"]);
+    kernel_programs::compile(&["accel", "ends", "echo", "proxy"]);
 }

@@ -4,6 +4,7 @@ use hopscope_tests::{Requirement, Suite};
 
 mod bounds;
 mod bytes;
+mod ends;
 mod leaving;
 mod plain;
 mod programs;
@@ -38,6 +39,11 @@ pub(crate) fn register(suite: &mut Suite) {
     );
     suite.case("splice::killed_it_leaves_nothing", here, leaving::killed);
     suite.case("splice::ended_it_leaves_nothing", here, leaving::ended);
+    suite.case(
+        "splice::a_send_under_way_is_not_lost",
+        here,
+        leaving::under_way,
+    );
     suite.case(
         "splice::a_full_map_falls_back_and_is_counted",
         here,
@@ -116,5 +122,6 @@ pub(crate) fn register(suite: &mut Suite) {
         threads::run,
     );
     suite.case("splice::the_check_tells_what_is_broken", here, trials::run);
+    ends::register(suite);
     verify::register(suite);
 }

@@ -149,7 +149,7 @@ impl Accelerator {
         let stderr = files.join(format!("attach-{port}.stderr"));
         let said = std::fs::File::create(&stderr).map_err(Error::file("create", &stderr))?;
         let mut command = Command::new(hopscope);
-        command.args(["splice", "attach", "--yes", "--cgroup"]);
+        command.args(["splice", "attach", "--yes", "--blocking", "--cgroup"]);
         command.arg(cgroup_root()?);
         for port in ports {
             command.args(["--port", port]);

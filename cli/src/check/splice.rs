@@ -45,7 +45,11 @@ const fn consequence(weight: Weight) -> &'static str {
         Weight::Vital => "`hopscope splice` joins no socket",
         Weight::Fionread => "`hopscope splice` leaves programs out that ask FIONREAD",
         Weight::Shared => {
-            "`hopscope splice` leaves programs out that were seen to do so, and says it"
+            "`hopscope splice` joins ends that wait only with --blocking, and then leaves programs out \
+             that were seen to do so"
+        }
+        Weight::Waits => {
+            "`hopscope splice` joins only ends that were seen to receive without waiting (--blocking: all)"
         }
         Weight::Said => "do not join such programs: they cannot be told from outside",
     }

@@ -20,6 +20,13 @@ pub struct Common {
     /// A program that takes part although this kernel may make it hang, by its file's name
     #[arg(long, value_name = "PROGRAM")]
     pub allow: Vec<String>,
+    /// Join connections at once, also where a program may wait in recv: the kernel tells it EAGAIN where
+    /// a signal, a debugger, a stop or a reset ends the wait
+    #[arg(long)]
+    pub blocking: bool,
+    /// Join ends of different users too: a receiver that stops inside its call then holds up the sender
+    #[arg(long)]
+    pub across_users: bool,
     /// Take the short cut even where other programs filter or watch the control group
     #[arg(long)]
     pub yes: bool,

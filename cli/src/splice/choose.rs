@@ -2,10 +2,10 @@
 use super::args::Common;
 use anyhow::{bail, ensure};
 use hopscope_splice::load::{Accelerator, Options, Spoil, policies};
-use hopscope_splice::readers::{self, Reason};
+use hopscope_splice::readers::{self, Judge, Reason};
 use hopscope_splice::trial::{self, Outcome, Weight};
 use hopscope_splice::{cgroup, load};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// What this kernel allows, found out on connections of our own.
@@ -32,7 +32,7 @@ impl Kernel {
                 ),
                 Weight::Fionread => hurts_fionread = true,
                 Weight::Shared => hurts_sharing = true,
-                Weight::Said => {}
+                Weight::Said | Weight::Waits => {}
             }
         }
         Ok(Kernel {
@@ -81,6 +81,8 @@ pub(super) fn options(common: &Common, cgroups: Vec<PathBuf>, kernel: &Kernel) -
         limit_bytes: common.limit as u64,
         guard: !common.no_guard,
         verify: common.verify,
+        blocking: common.blocking,
+        across_users: common.across_users,
         spoil: Spoil {
             change_each: common.change_each,
             lose_each: common.lose_each,
@@ -118,10 +120,14 @@ pub(super) fn say_what_is_not_seen() {
     );
 }
 
-/// Looks at the programs of groups, again and again: each once.
+/// Looks at the programs of groups, again and again: each once, and once more when it has loaded something.
 pub(super) struct Watch {
     groups: Vec<PathBuf>,
-    seen: HashSet<PathBuf>,
+    seen: HashMap<u32, String>,
+    judge: Judge,
+    /// Processes that take no part, and programs of which that was said.
+    refused: HashSet<u32>,
+    said: HashSet<String>,
     /// Programs that were said to share connections between threads.
     sharing: HashSet<String>,
     is_needed: bool,
@@ -132,7 +138,10 @@ impl Watch {
     pub(super) fn new(groups: Vec<PathBuf>, kernel: &Kernel) -> Watch {
         Watch {
             groups,
-            seen: HashSet::new(),
+            seen: HashMap::new(),
+            judge: Judge::default(),
+            refused: HashSet::new(),
+            said: HashSet::new(),
             sharing: HashSet::new(),
             is_needed: kernel.hurts_fionread,
             hurts_sharing: kernel.hurts_sharing,
@@ -153,6 +162,7 @@ impl Watch {
                 "process {pid}, {}",
                 refusal(&found)
             );
+            self.refused.insert(pid);
             refused.push(found.name);
         }
         Ok(refused)
@@ -169,7 +179,10 @@ impl Watch {
                 continue;
             }
             accelerator.refuse(&found.name)?;
-            crate::status::say!("process {pid}, {}", refusal(&found));
+            self.refused.insert(pid);
+            if self.said.insert(found.name.clone()) {
+                crate::status::say!("process {pid}, {}", refusal(&found));
+            }
         }
         self.again_sharing(accelerator, common)
     }
@@ -208,19 +221,36 @@ impl Watch {
         if !self.is_needed {
             return found;
         }
-        for pid in self.groups.iter().flat_map(|group| all_below(group)) {
+        let pids: HashSet<u32> = self
+            .groups
+            .iter()
+            .flat_map(|group| all_below(group))
+            .collect();
+        for pid in &pids {
             // It may have ended.
-            let Ok(program) = std::fs::read_link(format!("/proc/{pid}/exe")) else {
+            let Ok(stamp) = readers::stamp(*pid) else {
                 continue;
             };
-            if !self.seen.insert(program) {
+            if self.seen.get(pid) == Some(&stamp) {
                 continue;
             }
-            if let Ok(Some(reason)) = readers::judge_process(pid) {
-                found.push((pid, reason));
+            self.seen.insert(*pid, stamp);
+            // It may be another program than before.
+            self.refused.remove(pid);
+            if let Ok(Some(reason)) = self.judge.process(*pid) {
+                found.push((*pid, reason));
             }
         }
+        let is_here = |pid: &u32| pids.contains(pid);
+        self.seen.retain(|pid, _| is_here(pid));
+        self.refused.retain(is_here);
         found
+    }
+
+    /// Inodes of the sockets of processes that take no part: also those that were joined before that was known.
+    pub(super) fn refused_sockets(&self) -> HashSet<u64> {
+        let pids = self.refused.iter();
+        pids.flat_map(|pid| readers::sockets(*pid)).collect()
     }
 }
 

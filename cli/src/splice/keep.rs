@@ -4,10 +4,10 @@
 use anyhow::Context;
 use clap::Args;
 use hopscope_splice::cgroup::Group;
-use hopscope_splice::load::{Queues, Running, running};
+use hopscope_splice::load::{End, Ends, Running, running};
 use nix::poll::{PollTimeout, poll};
-use std::collections::HashSet;
-use std::io::{Read, Write};
+use std::collections::{HashMap, HashSet};
+use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -30,11 +30,11 @@ pub struct KeepArgs {
 pub(super) fn run(args: &KeepArgs) -> anyhow::Result<ExitCode> {
     let found = running().into_iter().find(|one| one.pid == args.of);
     let of = found.with_context(|| format!("process {} accelerates nothing", args.of))?;
-    let queues = of.queues()?;
+    let ends = of.ends_seen()?;
     std::io::stdout().write_all(b"ready\n")?;
     // Ends when the accelerator does, in whatever way.
     std::io::stdin().read_to_end(&mut Vec::new())?;
-    drain(&of, &queues)?;
+    drain(&of, &ends)?;
     if let (Some(path), Some(home)) = (&args.group, &args.home) {
         let (path, home) = (path.clone(), home.clone());
         let moved = Group { path, home }.leave()?;
@@ -45,42 +45,109 @@ pub(super) fn run(args: &KeepArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn drain(of: &Running, queues: &Queues) -> anyhow::Result<()> {
+fn drain(of: &Running, ends: &Ends) -> anyhow::Result<()> {
     of.stop()?;
     let begun = Instant::now();
     let mut is_said = false;
-    // Seen empty once. A message whose way was chosen before the stop is in its queue by the next look.
-    let mut empty: HashSet<u64> = HashSet::new();
+    let mut drained = Drained::default();
     loop {
-        let waiting = queues.waiting()?;
-        let is_waiting = |cookie: &u64| waiting.iter().any(|one| one.cookie == *cookie);
-        let here: HashSet<u64> = of.sockets().into_iter().collect();
-        if here.is_empty() {
-            return Ok(());
-        }
-        let now_empty: HashSet<u64> = here.into_iter().filter(|one| !is_waiting(one)).collect();
-        for cookie in now_empty.intersection(&empty) {
+        let here = ends.look()?;
+        let state = drained.look(&here);
+        for cookie in &state.release {
             of.release(*cookie);
         }
-        empty = now_empty;
-        if !is_said && begun.elapsed() > SAY_AFTER && !waiting.is_empty() {
+        if state.waits_for.is_empty() && state.release.is_empty() {
+            if !state.asleep.is_empty() && begun.elapsed() < SAY_AFTER {
+                poll(&mut [], PollTimeout::from(LOOK_AGAIN_MS))?;
+                continue;
+            }
+            if !state.asleep.is_empty() {
+                crate::status::say!(
+                    "{} sockets stay in the map until they are closed, since somebody waits in recv or send \
+                     there: nothing is redirected any more",
+                    state.asleep.len()
+                );
+            }
+            return Ok(());
+        }
+        if !is_said && begun.elapsed() > SAY_AFTER && !state.waits_for.is_empty() {
             is_said = true;
-            let bytes: u64 = waiting.iter().map(|one| one.bytes).sum();
+            let bytes: u64 = state.waits_for.iter().map(|one| one.queued).sum();
             crate::status::say!(
-                "{} sockets have {bytes} bytes that their programs have not read; \
+                "{} sockets have {bytes} bytes that their programs have not read, or a send under way; \
                  waiting for them (a second Ctrl-C gives that up)",
-                waiting.len()
+                state.waits_for.len()
             );
         }
         poll(&mut [], PollTimeout::from(LOOK_AGAIN_MS))?;
     }
 }
 
+/// What is known, look after look, of ends whose messages all take TCP now.
+#[derive(Default)]
+struct Drained {
+    /// Nobody held its psock once since then: no send that began before is under way.
+    free: HashSet<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Nothing lies in their queues, and nothing comes.
+    release: Vec<u64>,
+    /// Their connections have unread bytes, or may be about to.
+    waits_for: Vec<End>,
+    /// Their connections have none, and may only have calls that sleep: they are not released, since it
+    /// cannot be told which calls these are.
+    asleep: Vec<u64>,
+}
+
+impl Drained {
+    fn look(&mut self, ends: &[End]) -> State {
+        let here = || ends.iter().filter(|end| end.is(End::JOINED));
+        let by_cookie: HashMap<u64, &End> = here().map(|end| (end.cookie, end)).collect();
+        // A client that has not sent yet does not know its server.
+        let mut peers: HashMap<u64, u64> = HashMap::new();
+        for end in here().filter(|end| end.is(End::SERVER)) {
+            peers.insert(end.cookie, end.peer);
+            peers.insert(end.peer, end.cookie);
+        }
+        let mut state = State::default();
+        for end in here() {
+            let peer = peers.get(&end.cookie).and_then(|peer| by_cookie.get(peer));
+            let both = || std::iter::once(&end).chain(peer);
+            let is_queued = both().any(|one| one.is(End::QUEUED));
+            let is_free = both().all(|one| self.free.contains(&one.cookie));
+            let may_sleep = both().all(|one| {
+                self.free.contains(&one.cookie) || (one.users > 0 && one.users <= one.asleep)
+            });
+            match (is_queued, is_free, may_sleep) {
+                (false, true, _) => state.release.push(end.cookie),
+                (false, false, true) => state.asleep.push(end.cookie),
+                _ => state.waits_for.push(*end),
+            }
+        }
+        self.free
+            .extend(here().filter(|end| end.users == 0).map(|end| end.cookie));
+        state
+    }
+}
+
+/// What the keeper waits for the end of. Made before everything else: the kernel closes descriptors in their order
+/// when a process ends, and those of programs and their links may take long.
+pub(super) struct Line(PipeReader, PipeWriter);
+
+impl Line {
+    pub(super) fn new() -> anyhow::Result<Line> {
+        let (read, write) = std::io::pipe().context("a pipe to the keeper")?;
+        Ok(Line(read, write))
+    }
+}
+
 /// The keeper, seen from the accelerator.
-pub(super) struct Keeper(Child);
+pub(super) struct Keeper(Child, Option<PipeWriter>);
 
 impl Keeper {
-    pub(super) fn start(group: Option<&Group>) -> anyhow::Result<Keeper> {
+    pub(super) fn start(line: Line, group: Option<&Group>) -> anyhow::Result<Keeper> {
         let mut command = Command::new("/proc/self/exe");
         command.args(["splice", "__keep", &std::process::id().to_string()]);
         if let Some(group) = group {
@@ -88,8 +155,9 @@ impl Keeper {
         }
         // Ctrl-C is for the accelerator, which ends the keeper in order.
         command.process_group(0);
+        let Line(read, write) = line;
         let mut child = command
-            .stdin(Stdio::piped())
+            .stdin(read)
             .stdout(Stdio::piped())
             .spawn()
             .context("starting the keeper")?;
@@ -99,12 +167,12 @@ impl Keeper {
             let status = child.wait()?;
             anyhow::bail!("the keeper ended at once ({status})");
         }
-        Ok(Keeper(child))
+        Ok(Keeper(child, Some(write)))
     }
 
     /// Tells it that the accelerator ends; true once it has done its work.
     pub(super) fn is_done(&mut self) -> anyhow::Result<bool> {
-        drop(self.0.stdin.take());
+        drop(self.1.take());
         Ok(self.0.try_wait()?.is_some())
     }
 
@@ -112,5 +180,51 @@ impl Keeper {
         // It may have ended meanwhile.
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends() -> [End; 2] {
+        let end = |cookie, peer, flags| End {
+            cookie,
+            peer,
+            flags: flags | End::JOINED,
+            ..End::default()
+        };
+        [end(1, 0, 0), end(2, 1, End::SERVER)]
+    }
+
+    #[test]
+    fn nothing_is_released_while_a_send_may_be_under_way() {
+        let mut drained = Drained::default();
+        let mut two = ends();
+        two[1].users = 1;
+        for _ in 0..10 {
+            let state = drained.look(&two);
+            assert_eq!((state.release.len(), state.waits_for.len()), (0, 2));
+        }
+        two[1].users = 0;
+        assert!(drained.look(&two).release.is_empty());
+        // What it put there before it ended.
+        two[0].flags |= End::QUEUED;
+        assert!(drained.look(&two).release.is_empty());
+        two[0].flags &= !End::QUEUED;
+        two[1].users = 1;
+        assert_eq!(drained.look(&two).release, [1, 2]);
+    }
+
+    #[test]
+    fn sleepers_are_left() {
+        let mut drained = Drained::default();
+        let mut two = ends();
+        (two[0].users, two[0].asleep) = (1, 1);
+        drained.look(&two);
+        let state = drained.look(&two);
+        assert_eq!((state.release.len(), state.asleep.len()), (0, 2));
+        two[0].flags |= End::QUEUED;
+        assert_eq!(drained.look(&two).waits_for.len(), 2);
     }
 }

@@ -29,6 +29,12 @@ pub struct ProxyArgs {
     /// For how long the upstream is waited for
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     connect_timeout: Duration,
+    /// Probe a silent end after this time (TCP keep-alive), and end its connection after six probes more; 0: never
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
+    keep_alive: Duration,
+    /// Reset connections that move no byte for this time [default: never]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    idle_timeout: Option<Duration>,
     /// At the end, for how long open connections may go on
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
     grace: Duration,
@@ -69,6 +75,8 @@ impl ProxyArgs {
         plan.v6_only = self.v6_only;
         plan.backlog = self.backlog;
         plan.connect_timeout = self.connect_timeout;
+        plan.keep_alive = Some(self.keep_alive).filter(|after| !after.is_zero());
+        plan.idle_timeout = self.idle_timeout.filter(|idle| !idle.is_zero());
         plan.limit = self.limit;
         plan.kernel_connections = self.kernel_connections;
         plan.window = self.window;
@@ -195,6 +203,7 @@ fn text(report: &ProxyReport) -> String {
         ("upstream refused", c.connect_refused),
         ("upstream failed", c.connect_failed),
         ("upstream did not answer", c.connect_timed_out),
+        ("idle", c.idle_timed_out),
         (
             "the client reset before the upstream was there",
             c.gone_before_connect,

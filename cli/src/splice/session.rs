@@ -1,10 +1,11 @@
 //! An accelerator from its start to its end, and what it says of itself.
 use super::args::Common;
 use super::choose::{Kernel, Watch, options, say_what_is_not_seen};
-use super::keep::Keeper;
+use super::keep::{Keeper, Line};
 use anyhow::Context;
 use hopscope_splice::cgroup::Group;
-use hopscope_splice::load::{Accelerator, Count, Counts};
+use hopscope_splice::joining::Joining;
+use hopscope_splice::load::{Accelerator, Count, Counts, End};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,12 +15,17 @@ use std::time::{Duration, Instant};
 /// Between two looks at what happened.
 pub(super) const POLL: Duration = Duration::from_millis(5);
 const WATCH: Duration = Duration::from_millis(200);
+/// Between two looks at connections, at least; and so many times what a look takes.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOK_SHARE: u32 = 50;
 
 pub(super) struct Session<'a> {
     accelerator: Accelerator,
     keeper: Keeper,
     watch: Watch,
     watched: Instant,
+    joining: Joining,
+    look_next: Instant,
     common: &'a Common,
     group: Option<&'a Group>,
 }
@@ -32,12 +38,13 @@ impl<'a> Session<'a> {
         group: Option<&'a Group>,
         kernel: &Kernel,
     ) -> anyhow::Result<Session<'a>> {
+        let line = Line::new()?;
         let mut watch = Watch::new(groups.clone(), kernel);
         let came_before = watch.begin(common)?;
         let mut options = options(common, groups, kernel);
         options.refused.extend(came_before);
         let accelerator = Accelerator::start(&options)?;
-        let keeper = Keeper::start(group)?;
+        let keeper = Keeper::start(line, group)?;
         say_what_is_not_seen();
         if let Some(path) = &common.ready_file {
             std::fs::write(path, "").with_context(|| path.display().to_string())?;
@@ -47,6 +54,8 @@ impl<'a> Session<'a> {
             keeper,
             watch,
             watched: Instant::now(),
+            joining: Joining::new(common.blocking, common.across_users),
+            look_next: Instant::now(),
             common,
             group,
         })
@@ -54,6 +63,12 @@ impl<'a> Session<'a> {
 
     /// To be called again and again.
     pub(super) fn look(&mut self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        if begun >= self.look_next {
+            let refused = self.watch.refused_sockets();
+            self.joining.look(&self.accelerator, &refused)?;
+            self.look_next = Instant::now() + LOOK.max(begun.elapsed() * LOOK_SHARE);
+        }
         if self.watched.elapsed() >= WATCH {
             self.watched = Instant::now();
             self.watch.again(&self.accelerator, self.common)?;
@@ -71,7 +86,11 @@ impl<'a> Session<'a> {
 
     fn counts(&self) -> anyhow::Result<Counts> {
         self.say_wrong()?;
-        Ok(self.accelerator.final_counts()?)
+        let (counts, wrong) = self.accelerator.final_counts()?;
+        for wrong in wrong {
+            crate::status::say!("{wrong}");
+        }
+        Ok(counts)
     }
 
     /// From here on everything takes TCP; waits for what is unread. A signal more, and it does not wait:
@@ -82,12 +101,13 @@ impl<'a> Session<'a> {
         let before = signals.count();
         while !self.keeper.is_done()? {
             if signals.count() > before {
-                let waiting = self.accelerator.queues()?.waiting()?;
-                let bytes: u64 = waiting.iter().map(|one| one.bytes).sum();
+                let ends = self.accelerator.ends_seen()?;
+                let left: Vec<&End> = ends.iter().filter(|end| end.is(End::JOINED)).collect();
+                let bytes: u64 = left.iter().map(|end| end.queued).sum();
                 crate::status::say!(
-                    "not waited for: {} sockets with {bytes} unread bytes stay joined until they \
+                    "not waited for: {} sockets with {bytes} unread bytes stay in the map until they \
                      are closed",
-                    waiting.len()
+                    left.len()
                 );
                 let counts = self.counts()?;
                 self.keeper.give_up();

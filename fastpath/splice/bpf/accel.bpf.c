@@ -3,7 +3,10 @@
  * inside the sender's system call. */
 #include "enrol.h"
 #include "guard.h"
+#include "memory.h"
+#include "unlike.h"
 #include "shared.h"
+#include "order.h"
 #include "calls.h"
 
 char terms[] SEC("license") = "GPL";
@@ -54,12 +57,18 @@ static __always_inline enum count way_of(struct end *own, u64 size)
 {
 	if (own->mode == MODE_ALONE)
 		return COUNT_TCP_PEER_GONE;
-	if (!has_met(own))
+	if (!has_met(own) || !own->is_open)
 		return COUNT_TCP_NO_PEER_YET;
 	if (control.stop)
 		return COUNT_TCP_STOPPED;
-	if (own->mode == MODE_TCP && !is_all_read(own))
+	if (own->leaving)
+		return COUNT_TCP_LEAVING;
+	if (is_unlike((struct sock *)own->peer.sock))
+		return COUNT_TCP_READER;
+	if (own->mode == MODE_TCP && (!is_all_read(own) || waits_for_tcp(own)))
 		return COUNT_TCP_UNREAD;
+	if (!has_memory(own, size))
+		return COUNT_TCP_MEMORY;
 	if (control.guard && !has_room(own, size))
 		return COUNT_TCP_PRESSURE;
 	return COUNT_DIRECT_MESSAGES;
@@ -81,6 +90,7 @@ static __always_inline bool on_message(struct sk_msg_md *msg)
 	/* Before the first message, whenever the guard looks, and before anything may have to wait. */
 	if (own->mode == MODE_TCP || (control.guard && own->credit < (s64)size + MESSAGE_COST))
 		look_for_threads(msg, own);
+	own->messages++;
 	way = way_of(own, size);
 	if (way == COUNT_DIRECT_MESSAGES) {
 		if (bpf_msg_redirect_hash(msg, &splice_socks, &own->peer.cookie, BPF_F_INGRESS) ==
@@ -135,6 +145,24 @@ int splice_msg_spoiling(struct sk_msg_md *msg)
 	if (first + 1 <= (u8 *)msg->data_end)
 		*first ^= 1;
 	return SK_PASS;
+}
+
+/* TCP would reset the connection; here the other end is told of an orderly end. */
+SEC("cgroup/sock_release")
+int splice_closing(struct bpf_sock *sk)
+{
+	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
+	struct sk_psock *psock;
+	struct sock *sock;
+
+	if (!own || !own->is_joined)
+		return 1;
+	sock = (struct sock *)own->sock;
+	psock = (void *)SOCK_DATA_POINTER((u64)BPF_CORE_READ(sock, sk_user_data));
+	if (psock && (u64)BPF_CORE_READ(psock, ingress_msg.next) !=
+			     (u64)psock + bpf_core_field_offset(struct sk_psock, ingress_msg))
+		count(COUNT_CLOSED_UNREAD);
+	return 1;
 }
 
 /* The last descriptor of a socket is closed: its program can neither send nor receive any more. */

@@ -24,6 +24,10 @@ struct control {
 	 * that it is noticed. Only `splice_msg_spoiling` does so. */
 	u32 change_each;
 	u32 lose_each;
+	/* Join as soon as both ends are established, also where an end may wait in recv. */
+	u32 blocking;
+	/* Join ends of different users. */
+	u32 across_users;
 	u32 unused;
 	u16 ports[PORTS_MAX];
 };
@@ -52,6 +56,9 @@ enum count {
 	COUNT_TCP_UNREAD,
 	COUNT_TCP_STOPPED,
 	COUNT_TCP_PEER_GONE,
+	COUNT_TCP_MEMORY,
+	COUNT_TCP_READER,
+	COUNT_TCP_LEAVING,
 	COUNT_TO_TCP,
 	COUNT_TO_DIRECT,
 	COUNT_CONNECTIONS,
@@ -63,6 +70,17 @@ enum count {
 	COUNT_FULL,
 	COUNT_REFUSED,
 	COUNT_MAP_ERROR,
+	COUNT_OTHER_USER,
+	COUNT_BLOCKING,
+	COUNT_UNDECIDED,
+	/* Why a connection was taken out of the map while it was open. */
+	COUNT_RELEASED_BLOCKING,
+	COUNT_RELEASED_UNLIKE,
+	COUNT_RELEASED_BULK,
+	COUNT_RELEASED_OTHER_USER,
+	COUNT_RELEASED_REFUSED,
+	/* Ends that were closed with redirected bytes unread. */
+	COUNT_CLOSED_UNREAD,
 	/* Ends of which one thread sent while another waited. */
 	COUNT_SHARED_BY_THREADS,
 	/* Of directions of connections: two each. */
@@ -145,6 +163,62 @@ struct wrong {
 	u64 sent;
 	u64 received;
 	u64 kind;
+};
+
+/* What user space knows of an end that takes part: src/load/ends.rs has the same layout. */
+struct facts {
+	u64 cookie;
+	u64 peer;
+	/* In its queue, not read; 0 where the kernel keeps no sum. */
+	u64 queued;
+	/* What it sent so far: redirected bytes, and messages by either way. */
+	u64 direct;
+	u64 messages;
+	/* Of its descriptor (/proc/PID/fd: socket:[…]); 0 while it has none. */
+	u64 inode;
+	/* Calls on the socket that hold its psock: sends, and receives that found nothing from TCP. */
+	u32 users;
+	/* Tasks asleep in a send or receive on it. */
+	u32 asleep;
+	/* Sequence numbers of TCP: read, and written. */
+	u32 copied;
+	u32 written;
+	u32 uid;
+	/* enum fact */
+	u32 flags;
+};
+
+enum fact {
+	FACT_SERVER = 1,
+	FACT_JOINED = 2,
+	FACT_OPEN = 4,
+	FACT_LEAVING = 8,
+	FACT_QUEUED = 16,
+	/* O_NONBLOCK is not set: a recv may wait. */
+	FACT_CAN_WAIT = 32,
+	/* SO_RCVLOWAT or TCP_INQ is set: redirected bytes do not keep to them. */
+	FACT_UNLIKE = 64,
+	/* Not accepted yet, or closed by its program. */
+	FACT_NO_FILE = 128,
+};
+
+/* What user space has done with an end, by its cookie. */
+enum order {
+	ORDER_NONE,
+	/* Into the map, if it still reads without waiting. */
+	ORDER_JOIN,
+	/* Both ends are in the map: messages may be redirected. */
+	ORDER_OPEN,
+	/* Every message takes TCP from now on. */
+	ORDER_LEAVE,
+	/* Plain TCP for good, and out of the map: nothing is in its queue, nor on its way there. */
+	ORDER_RELEASE,
+};
+
+struct order_entry {
+	u32 order;
+	/* enum count; COUNT_MAX for none. */
+	u32 reason;
 };
 
 struct counts {

@@ -79,6 +79,15 @@ static __always_inline bool take_place(void)
 	return false;
 }
 
+/* Both ends' programs belong to one user, or it was asked for: a receiver that stops in the middle of its call holds
+ * up the sender of a redirected message, whom no signal ends then (lock_sock in bpf_tcp_ingress). */
+static __noinline bool is_other_user(const struct end *own)
+{
+	struct sock *sock = (struct sock *)own->sock, *other = (struct sock *)own->peer.sock;
+
+	return !control.across_users && BPF_CORE_READ(sock, sk_uid.val) != BPF_CORE_READ(other, sk_uid.val);
+}
+
 static __always_inline struct end *join(struct bpf_sock_ops *ops, struct bpf_sock *sk,
 					const struct peer *peer)
 {
@@ -93,23 +102,33 @@ static __always_inline struct end *join(struct bpf_sock_ops *ops, struct bpf_soc
 		count(COUNT_REFUSED);
 		return NULL;
 	}
-	if (!take_place())
-		return NULL;
 	own->cookie = cookie;
 	own->sock = (u64)sk;
 	own->is_server = peer != NULL;
 	if (peer)
 		own->peer = *peer;
-	if (bpf_sock_hash_update(ops, &splice_socks, &cookie, BPF_ANY)) {
-		__sync_fetch_and_add(&control.ends_now, -1);
-		count(COUNT_MAP_ERROR);
+	if (peer && is_other_user(own)) {
+		count(COUNT_OTHER_USER);
 		return NULL;
 	}
-	own->is_joined = 1;
+	if (control.blocking && !take_place())
+		return NULL;
+	own->stage = STAGE_WATCHED;
+	if (control.blocking) {
+		if (bpf_sock_hash_update(ops, &splice_socks, &cookie, BPF_ANY)) {
+			__sync_fetch_and_add(&control.ends_now, -1);
+			own->stage = STAGE_OUT;
+			count(COUNT_MAP_ERROR);
+			return NULL;
+		}
+		own->stage = STAGE_JOINED;
+		own->is_joined = 1;
+		own->is_open = 1;
+		count(COUNT_ENDS_JOINED);
+	}
 	if (control.verify)
 		verify_join(ops, own, peer);
 	bpf_sock_ops_cb_flags_set(ops, FIELD(ops, bpf_sock_ops_cb_flags) | BPF_SOCK_OPS_STATE_CB_FLAG);
-	count(COUNT_ENDS_JOINED);
 	return own;
 }
 
@@ -168,7 +187,8 @@ static __always_inline void on_server(struct bpf_sock_ops *ops)
 	own_peer.sock = own->sock;
 	if (bpf_map_update_elem(&splice_met, &client.cookie, &own_peer, BPF_ANY))
 		count(COUNT_MAP_ERROR);
-	count(COUNT_CONNECTIONS);
+	if (control.blocking)
+		count(COUNT_CONNECTIONS);
 	if (control.verify)
 		verify_meet(own);
 }
@@ -181,12 +201,16 @@ static __always_inline void on_state(struct bpf_sock_ops *ops)
 	if (!sk || FIELD(ops, args[1]) != TCP_CLOSE)
 		return;
 	own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
-	if (!own || !own->is_joined)
+	if (!own || own->stage == STAGE_NONE)
 		return;
-	own->is_joined = 0;
 	bpf_map_delete_elem(&splice_met, &own->cookie);
-	__sync_fetch_and_add(&control.ends_now, -1);
-	count(COUNT_ENDS_LEFT);
+	if (own->stage == STAGE_WATCHED && own->is_server)
+		count(own->may_wait ? COUNT_BLOCKING : COUNT_UNDECIDED);
+	own->stage = STAGE_OUT;
+	if (__sync_lock_test_and_set(&own->is_joined, 0)) {
+		__sync_fetch_and_add(&control.ends_now, -1);
+		count(COUNT_ENDS_LEFT);
+	}
 	if (control.verify)
 		verify_closed(own);
 }

@@ -2,6 +2,7 @@
  * overtaking others. */
 #pragma once
 #include "state.h"
+#include "waiters.h"
 #include <bpf/bpf_core_read.h>
 
 /* Of a message in the queue of the other end, beside its bytes: struct sk_msg as kmalloc rounds it.
@@ -60,6 +61,7 @@ static __noinline bool look(struct end *own, u64 need)
 	own->looks[0] = own->sent;
 	outstanding = own->sent.cost - own->read.cost;
 	most = limit(own);
+	own->memory = MEMORY_UNKNOWN;
 	if (outstanding + need > most)
 		return false;
 	/* Half of what is left: the next look is early enough to see it shrink. */
@@ -92,4 +94,22 @@ static __noinline bool is_all_read(const struct end *own)
 	if (BPF_CORE_READ(receiver, copied_seq) != BPF_CORE_READ(receiver, rcv_nxt))
 		return false;
 	return is_still(&own->peer);
+}
+
+/* Whether a task of the other end sleeps in TCP's own receive, which does not see redirected bytes: with
+ * MSG_WAITALL, and with SO_RCVLOWAT, it goes on waiting after some of them. A receive that waits for both holds
+ * the psock meanwhile (tcp_bpf_recvmsg). One that runs may come to sleep after this look. */
+static __noinline bool waits_for_tcp(const struct end *own)
+{
+	struct sock *sock = (struct sock *)own->peer.sock;
+	struct sk_psock *psock =
+		(void *)SOCK_DATA_POINTER((u64)BPF_CORE_READ(sock, sk_user_data));
+	u32 asleep;
+
+	if (BPF_CORE_READ(sock, sk_lock.owned))
+		return true;
+	asleep = tasks_asleep(sock);
+	if (BPF_CORE_READ(sock, sk_lock.owned))
+		return true;
+	return asleep && asleep + 1 > (u32)BPF_CORE_READ(psock, refcnt.refs.counter);
 }

@@ -144,10 +144,35 @@ typedef struct {
 struct list_head {
 	struct list_head *next, *prev;
 };
+typedef struct {
+	u32 val;
+} kuid_t;
+typedef struct {
+	int owned;
+} socket_lock_t;
+struct refcount_struct {
+	atomic_t refs;
+};
+struct proto;
 struct sock_common {
 	atomic64_t skc_cookie;
 	volatile unsigned char skc_state;
 	unsigned long skc_flags;
+	struct proto *skc_prot;
+};
+struct proto {
+	atomic64_t *memory_allocated;
+	long *sysctl_mem;
+};
+struct page_counter {
+	atomic64_t usage;
+	unsigned long max;
+	struct page_counter *parent;
+};
+struct mem_cgroup {
+	struct page_counter memory;
+	struct page_counter tcpmem;
+	bool tcpmem_active;
 };
 struct socket;
 struct wait_queue_head {
@@ -168,6 +193,10 @@ struct sock {
 	void *sk_user_data;
 	struct socket *sk_socket;
 	u8 sk_shutdown;
+	kuid_t sk_uid;
+	int sk_rcvlowat;
+	socket_lock_t sk_lock;
+	struct mem_cgroup *sk_memcg;
 };
 struct file;
 struct socket {
@@ -179,10 +208,12 @@ struct tcp_sock {
 	u32 snd_una;
 	u32 copied_seq;
 	u32 rcv_nxt;
+	u8 recvmsg_inq : 1;
 };
 struct sk_psock {
 	struct list_head ingress_msg;
 	u32 msg_tot_len;
+	struct refcount_struct refcnt;
 };
 
 struct qstr {
@@ -196,11 +227,13 @@ struct path {
 };
 struct inode {
 	unsigned short i_mode;
+	unsigned long i_ino;
 };
 struct file {
 	struct path f_path;
 	struct inode *f_inode;
 	void *private_data;
+	unsigned int f_flags;
 };
 struct fdtable {
 	unsigned int max_fds;
@@ -240,7 +273,7 @@ struct bpf_iter_meta {
 	u64 session_id;
 	u64 seq_num;
 };
-struct bpf_iter__sockmap {
+struct bpf_iter__bpf_sk_storage_map {
 	union {
 		struct bpf_iter_meta *meta;
 		u64 : 64;
@@ -250,11 +283,11 @@ struct bpf_iter__sockmap {
 		u64 : 64;
 	} __attribute__((aligned(8)));
 	union {
-		void *key;
+		struct sock *sk;
 		u64 : 64;
 	} __attribute__((aligned(8)));
 	union {
-		struct sock *sk;
+		void *value;
 		u64 : 64;
 	} __attribute__((aligned(8)));
 };

@@ -3,22 +3,15 @@
  * the kernel waits once (tcp_bpf_recvmsg, net/ipv4/tcp_bpf.c). User space decides what becomes of it. */
 #pragma once
 #include "state.h"
+#include "waiters.h"
 #include <bpf/bpf_core_read.h>
 
-/* Who else waits is looked for among so many waiters. */
-#define WAITERS_MAX 4
-
-/* The waiter that a blocking call puts into a socket's queue has the sleeping thread for its `private`
- * (DEFINE_WAIT_FUNC, include/linux/wait.h); those of epoll and poll have something else. */
 static __always_inline bool is_other_thread(void *waiter)
 {
 	struct task_struct *own = (void *)bpf_get_current_task();
-	struct task_struct *leader = NULL;
-	void *at = waiter + bpf_core_field_offset(struct task_struct, group_leader);
+	struct task_struct *leader = leader_of(waiter);
 
-	if (!waiter || waiter == own || bpf_probe_read_kernel(&leader, sizeof(leader), at))
-		return false;
-	return leader && leader == BPF_CORE_READ(own, group_leader);
+	return leader && waiter != own && leader == BPF_CORE_READ(own, group_leader);
 }
 
 static __noinline bool has_thread_asleep(const struct end *own)

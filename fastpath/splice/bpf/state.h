@@ -1,46 +1,7 @@
 /* What is known of sockets. Nothing here is pinned: all of it goes with the last descriptor. */
 #pragma once
-#include "contract.h"
+#include "end.h"
 #include "tuple.h"
-
-/* One end as the other one knows it. The address is only ever read through, never followed without
- * comparing the cookie: the socket may be gone, and another one may lie there. */
-struct peer {
-	u64 cookie;
-	u64 sock;
-};
-
-/* How much was handed over up to some moment. */
-struct mark {
-	u64 bytes;
-	u64 cost;
-};
-
-enum mode {
-	/* Bytes are on their way through TCP, or were never anywhere: the short cut waits until the
-	 * other end has read them all. */
-	MODE_TCP,
-	MODE_DIRECT,
-	MODE_REFUSED,
-	MODE_ALONE,
-};
-
-struct end {
-	u64 cookie;
-	u64 sock;
-	struct peer peer;
-	/* May still be handed over before the other end is looked at again. */
-	s64 credit;
-	struct mark sent;
-	/* Positions at the last two looks, and the last of which all before it is known to be read. */
-	struct mark looks[2];
-	struct mark read;
-	u32 mode;
-	u32 is_joined;
-	u32 is_server;
-	/* Several threads of a program were seen in calls on it. */
-	u32 is_shared;
-};
 
 struct control control;
 
@@ -97,6 +58,15 @@ struct {
 	__type(key, u64);
 	__type(value, struct peer);
 } splice_met SEC(".maps");
+
+/* By socket cookie: what is to be done by `splice_order`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u64);
+	__type(value, struct order_entry);
+} splice_orders SEC(".maps");
 
 struct program_name {
 	char of[NAME_MAX];

@@ -1,13 +1,16 @@
 //! Control groups: a socket belongs to the group that its process was in when it was made.
+use crate::load::mount;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
     #[error(
-        "no cgroup2 file system is mounted (mount -t cgroup2 none /sys/fs/cgroup): sockets are chosen by control group"
+        "no cgroup2 file system is mounted, and none can be (mount -t cgroup2 none /sys/fs/cgroup): sockets are chosen by control group"
     )]
     NotMounted,
     #[error("{path}: not a group of a cgroup2 file system", path = .0.display())]
@@ -27,10 +30,13 @@ pub enum CgroupError {
     },
 }
 
-/// Where the unified hierarchy is mounted.
+/// Of this process, where none is mounted: `ip netns exec` hides the machine's.
+static OWN: OnceLock<Option<OwnedFd>> = OnceLock::new();
+
+/// Where the unified hierarchy is, mounted for all to see or for this process and its children.
 ///
 /// # Errors
-/// It is not.
+/// It is not, and cannot be.
 pub fn root() -> Result<PathBuf, CgroupError> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let found = mounts.lines().find_map(|line| {
@@ -38,7 +44,24 @@ pub fn root() -> Result<PathBuf, CgroupError> {
         let (path, kind) = (words.next()?, words.next()?);
         (kind == "cgroup2").then(|| PathBuf::from(path))
     });
-    found.ok_or(CgroupError::NotMounted)
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    let own = OWN.get_or_init(|| mount::cgroup2().ok());
+    let own = own.as_ref().ok_or(CgroupError::NotMounted)?;
+    Ok(PathBuf::from(format!("{OWN_PATH}{}", own.as_raw_fd())))
+}
+
+const OWN_PATH: &str = "/proc/self/fd/";
+
+/// What this process executes next has nothing of the mount that a path of [`root`] may go through.
+pub fn keep_from_command(path: &Path) {
+    let rest = path.to_str().and_then(|path| path.strip_prefix(OWN_PATH));
+    let fd = rest.and_then(|rest| rest.split('/').next()?.parse().ok());
+    if let Some(fd) = fd {
+        // It is there, or there is nothing to keep.
+        let _ = mount::close_on_exec(fd);
+    }
 }
 
 /// # Errors

@@ -1,6 +1,7 @@
 //! Programs that ask the kernel how many bytes can be read (FIONREAD) and believe the answer. Where
 //! the kernel answers 0 at joined sockets, such a program waits for ever.
 use nix::libc;
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -79,57 +80,99 @@ pub fn judge_file(path: &Path) -> io::Result<Option<Reason>> {
     }))
 }
 
-/// A process: its program, and what it has loaded.
+/// What was found out about files. A file is known by its device and inode, and by when it was changed: another one may
+/// have its path, in a container or later.
+#[derive(Debug, Default)]
+pub struct Judge {
+    asks: HashMap<[u64; 5], bool>,
+}
+
+impl Judge {
+    /// A process: its program, and what it has loaded.
+    ///
+    /// # Errors
+    /// It is gone, or may not be looked at.
+    pub fn process(&mut self, pid: u32) -> io::Result<Option<Reason>> {
+        let exe = PathBuf::from(format!("/proc/{pid}/exe"));
+        let program = fs::read_link(&exe)?;
+        let found = |path: &Path| Reason {
+            name: name(&program),
+            why: format!("{} asks FIONREAD", path.display()),
+        };
+        if KNOWN.contains(&name(&program).as_str()) {
+            return judge_file(&program);
+        }
+        if !HARMLESS.contains(&name(&program).as_str()) && self.asks(&exe)? {
+            return Ok(Some(found(&program)));
+        }
+        // Names of files may be any bytes.
+        let maps = fs::read(format!("/proc/{pid}/maps"))?;
+        let maps = String::from_utf8_lossy(&maps);
+        for line in maps.lines() {
+            // proc(5): address, permissions, offset, device, inode, path.
+            let mut words = line.split_ascii_whitespace();
+            let (Some(range), Some(permissions)) = (words.next(), words.next()) else {
+                continue;
+            };
+            let Some(path) = words.nth(3).map(PathBuf::from) else {
+                continue;
+            };
+            let is_theirs = LIBRARIES.contains(&name(&path).as_str());
+            if is_theirs && permissions.contains('x') && self.asks(&mapped_file(pid, range))? {
+                return Ok(Some(found(&path)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// `path` may be a link of /proc: it leads to the very file, whatever its name is now.
+    fn asks(&mut self, path: &Path) -> io::Result<bool> {
+        let file = fs::metadata(path)?;
+        let changed = [file.mtime(), file.mtime_nsec()].map(i64::cast_unsigned);
+        let key = [file.dev(), file.ino(), file.len(), changed[0], changed[1]];
+        if let Some(asks) = self.asks.get(&key) {
+            return Ok(*asks);
+        }
+        let asks = contains(&read_regular(path)?);
+        self.asks.insert(key, asks);
+        Ok(asks)
+    }
+}
+
+/// proc(5): /proc/PID/map_files has a link for each range, without zeros in front.
+fn mapped_file(pid: u32, range: &str) -> PathBuf {
+    let ends: Vec<&str> = range
+        .split('-')
+        .map(|end| end.trim_start_matches('0'))
+        .collect();
+    PathBuf::from(format!("/proc/{pid}/map_files/{}", ends.join("-")))
+}
+
+/// What a process runs, in short: it changes with each library that is loaded.
 ///
 /// # Errors
 /// It is gone, or may not be looked at.
-pub fn judge_process(pid: u32) -> io::Result<Option<Reason>> {
-    let program = fs::read_link(format!("/proc/{pid}/exe"))?;
-    let mut seen = vec![program.clone()];
-    if let Some(reason) = judge_mapped(pid, &program)? {
-        return Ok(Some(reason));
-    }
-    // Names of files may be any bytes.
-    let maps = fs::read(format!("/proc/{pid}/maps"))?;
-    let maps = String::from_utf8_lossy(&maps);
-    for line in maps.lines() {
-        // proc(5): address, permissions, offset, device, inode, path.
-        let mut words = line.split_ascii_whitespace();
-        let permissions = words.nth(1).unwrap_or("");
-        let Some(path) = words.nth(3).map(PathBuf::from) else {
-            continue;
-        };
-        let is_theirs = LIBRARIES.contains(&name(&path).as_str());
-        if !permissions.contains('x') || !is_theirs || seen.contains(&path) {
-            continue;
-        }
-        let found = judge_mapped(pid, &path)?;
-        seen.push(path);
-        if let Some(reason) = found {
-            return Ok(Some(Reason {
-                name: name(&program),
-                why: reason.why,
-            }));
-        }
-    }
-    Ok(None)
+pub fn stamp(pid: u32) -> io::Result<String> {
+    let file = fs::metadata(format!("/proc/{pid}/exe"))?;
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let code = status
+        .lines()
+        .filter(|line| line.starts_with("VmExe:") || line.starts_with("VmLib:"));
+    let code: Vec<&str> = code.collect();
+    Ok(format!("{} {} {}", file.dev(), file.ino(), code.join(" ")))
 }
 
-/// Through the process's own root: it may see another file system.
-fn judge_mapped(pid: u32, path: &Path) -> io::Result<Option<Reason>> {
-    let name = name(path);
-    if KNOWN.contains(&name.as_str()) {
-        return judge_file(path);
-    }
-    let inside = PathBuf::from(format!("/proc/{pid}/root{}", path.display()));
-    match judge_file(&inside) {
-        Ok(found) => Ok(found.map(|_| Reason {
-            name,
-            why: format!("{} asks FIONREAD", path.display()),
-        })),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+/// Inodes of a process's sockets, as its descriptors show them.
+pub fn sockets(pid: u32) -> Vec<u64> {
+    let fds = fs::read_dir(format!("/proc/{pid}/fd"));
+    let links = fds.into_iter().flatten().flatten();
+    links
+        .filter_map(|fd| {
+            let link = fs::read_link(fd.path()).ok()?;
+            let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+            inode.parse().ok()
+        })
+        .collect()
 }
 
 /// The file that a command's first word runs, the interpreter of a script included.
@@ -162,13 +205,7 @@ fn is_program(path: &Path) -> bool {
 
 /// TCP ports on which a process listens (proc(5): /proc/PID/net/tcp, state 0A).
 pub fn listening_ports(pid: u32) -> Vec<u16> {
-    let fds = fs::read_dir(format!("/proc/{pid}/fd"));
-    let sockets: Vec<String> = fds
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|fd| fs::read_link(fd.path()).ok()?.to_str().map(str::to_owned))
-        .collect();
+    let sockets = sockets(pid);
     let mut ports = Vec::new();
     for table in ["tcp", "tcp6"] {
         let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
@@ -179,7 +216,7 @@ pub fn listening_ports(pid: u32) -> Vec<u16> {
             else {
                 continue;
             };
-            if sockets.contains(&format!("socket:[{inode}]"))
+            if inode.parse().is_ok_and(|inode| sockets.contains(&inode))
                 && let Some((_, port)) = local.split_once(':')
             {
                 ports.extend(u16::from_str_radix(port, 16));
@@ -198,6 +235,21 @@ mod tests {
         assert!(contains(b"..\xbe\x1b\x54\x00\x00.."));
         assert!(!contains(b"..\xbf\x1b\x54\x00\x00.."));
         assert!(!contains(b"\x1b\x54\x00\x00"));
+    }
+
+    #[test]
+    fn a_range_is_named_without_zeros() {
+        let path = mapped_file(7, "00400000-7f00aa01");
+        assert_eq!(path, Path::new("/proc/7/map_files/400000-7f00aa01"));
+    }
+
+    #[test]
+    fn this_process_is_looked_at() {
+        let pid = std::process::id();
+        assert!(stamp(pid).expect("of this process").contains("VmLib"));
+        let mut judge = Judge::default();
+        assert_eq!(judge.process(pid).ok(), judge.process(pid).ok());
+        assert_eq!(judge.asks.len(), 1);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Whatever ends it: no program, map, link or control group stays, and no byte is lost.
-use super::scene::{ANYWAY, dir, program};
+use super::scene::{ANYWAY, AT_ONCE, dir, program};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run as command;
 use hopscope_tests::{Target, compile_c, hopscope_bin};
 use nix::poll::poll;
+use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ struct Held {
 fn held() -> Result<Held> {
     let ready = dir().join("ready");
     let mut run = Command::new(hopscope_bin());
-    run.args(["-q", "splice", "run", ANYWAY, "--ready-file"])
+    run.args(["-q", "splice", "run", ANYWAY, AT_ONCE, "--ready-file"])
         .arg(&ready)
         .arg("--")
         .arg(program("stream")?)
@@ -107,6 +108,63 @@ pub(super) fn ended() -> Result<()> {
     }
     held.expect_gone()?;
     ensure!(held.target.wait()?.success(), "the command's end");
+    Ok(())
+}
+
+/// A send whose way was chosen, and whose message is not in the other end's queue yet, when the accelerator ends
+/// or is killed: the message arrives, and only then is anything released.
+pub(super) fn under_way() -> Result<()> {
+    for is_killed in [false, true] {
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?
+            .local_addr()?
+            .port()
+            .to_string();
+        let ready = dir().join("ready");
+        let _ = std::fs::remove_file(&ready);
+        let group = std::process::id().to_string();
+        let mut attach = Command::new(hopscope_bin());
+        attach
+            .args([
+                "-q", "splice", "attach", ANYWAY, AT_ONCE, "--verify", "--json",
+            ])
+            .args(["--port", &port, "-p", &group, "--ready-file"])
+            .arg(&ready)
+            .stdout(Stdio::piped());
+        let mut attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
+        let mut ends = Command::new(super::ends::built()?);
+        ends.args(["stuck", &port])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut ends = Target::spawn_now(&mut ends)?;
+        let stdout = ends.child().stdout.take().context("stdout")?;
+        let mut stdin = ends.child().stdin.take().context("stdin")?;
+        let mut stdout = BufReader::new(stdout);
+        let mut line = String::new();
+        stdout.read_line(&mut line)?;
+        ensure!(line.contains("stuck"), "{line}");
+        match is_killed {
+            true => attached.child().kill()?,
+            false => attached.signal(Signal::SIGINT)?,
+        }
+        // Time to do harm.
+        poll(&mut [], 1_000u16)?;
+        stdin.write_all(b"\n")?;
+        line.clear();
+        stdout.read_line(&mut line)?;
+        ensure!(
+            line.contains("\"arrived\": 2"),
+            "killed {is_killed}: {line}"
+        );
+        ensure!(ends.wait()?.success(), "its end");
+        let out = attached.output()?;
+        if !is_killed {
+            let last: serde_json::Value = serde_json::from_slice(&out.stdout)?;
+            ensure!(
+                last["connections"] == 1 && last["mismatched_directions"] == 0,
+                "{last}"
+            );
+        }
+    }
     Ok(())
 }
 

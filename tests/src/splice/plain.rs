@@ -1,6 +1,6 @@
 //! Connections that take no part, each counted; and programs that run already.
 use super::bytes::SERVE_AND_TEST;
-use super::scene::{ANYWAY, Done, dir, program, splice, text};
+use super::scene::{ANYWAY, AT_ONCE, Done, dir, program, splice, text};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run as command;
 use hopscope_tests::{Target, counts, hopscope, hopscope_bin};
@@ -51,7 +51,7 @@ pub(super) fn outside() -> Result<()> {
     let summary = dir().join("outer");
     let mut outer = Command::new(hopscope_bin());
     outer
-        .args(["-q", "splice", "run", ANYWAY, "--summary"])
+        .args(["-q", "splice", "run", ANYWAY, AT_ONCE, "--summary"])
         .arg(&summary)
         .args(["--", "sh", "-c", script])
         .env("DIR", dir())
@@ -100,7 +100,9 @@ pub(super) fn attached() -> Result<()> {
     let ready = dir().join("ready");
     let mut attach = Command::new(hopscope_bin());
     attach
-        .args(["-q", "splice", "attach", ANYWAY, "--json", "--port", &port])
+        .args([
+            "-q", "splice", "attach", ANYWAY, AT_ONCE, "--json", "--port", &port,
+        ])
         .args(["-p", &server.pid().to_string(), "--ready-file"])
         .arg(&ready)
         .stdout(Stdio::piped());
@@ -147,7 +149,9 @@ impl Served {
         let _ = std::fs::remove_file(&ready);
         let mut attach = Command::new(hopscope_bin());
         attach
-            .args(["-q", "splice", "attach", ANYWAY, "--json", "--port", &port])
+            .args([
+                "-q", "splice", "attach", ANYWAY, AT_ONCE, "--json", "--port", &port,
+            ])
             .args(options)
             .args(["-p", &server.pid().to_string(), "--ready-file"])
             .arg(&ready)

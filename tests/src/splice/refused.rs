@@ -54,7 +54,8 @@ fn own_failure(out: Output, words: &[&str]) -> Result<()> {
     as_refusal.expect_refusal(words)
 }
 
-/// Root that may not load programs, root that sees no cgroup2, and somebody who is not root.
+/// Root that may not load programs, root that sees no cgroup2 (as `ip netns exec` has it) and is none the worse, and
+/// somebody who is not root.
 pub(super) fn unprivileged() -> Result<()> {
     let attach = ["splice", "attach", ANYWAY, "-d", "1", "-p", "1"];
     let none = "--bounding-set=-bpf,-perfmon,-sys_admin,-net_admin";
@@ -65,6 +66,7 @@ pub(super) fn unprivileged() -> Result<()> {
             .args(attach),
     )?;
     out.expect_refusal(&["not allowed", "CAP_BPF"])?;
+    // The group's path is its own, and the command has nothing of it.
     let script = "for at in $(awk '$3 == \"cgroup2\" { print $2 }' /proc/self/mounts); do umount -l $at; done; \
         exec \"$BIN\" splice attach --yes -d 1 -p 1";
     let out = command(
@@ -72,7 +74,7 @@ pub(super) fn unprivileged() -> Result<()> {
             .args(["-m", "sh", "-c", script])
             .env("BIN", hopscope_bin()),
     )?;
-    out.expect_refusal(&["no cgroup2"])?;
+    out.expect_code(0)?;
     // The binary may lie where only root can look; a copy of it does not.
     let place = std::env::temp_dir().join(format!("hopscope-splice-{}", std::process::id()));
     std::fs::create_dir_all(&place)?;

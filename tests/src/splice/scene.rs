@@ -15,8 +15,19 @@ pub(super) struct Done {
 /// Other proofs' programs may be at the control groups above.
 pub(super) const ANYWAY: &str = "--yes";
 
-/// Runs a shell's script below `splice run`.
+/// Every connection joins, however short, and whether or not its programs wait.
+pub(super) const AT_ONCE: &str = "--blocking";
+
+/// Runs a shell's script below `splice run`; connections join at once.
 pub(super) fn splice(options: &[&str], script: &str, environment: &[(&str, &str)]) -> Result<Done> {
+    splice_as_it_is(&[&[AT_ONCE], options].concat(), script, environment)
+}
+
+pub(super) fn splice_as_it_is(
+    options: &[&str],
+    script: &str,
+    environment: &[(&str, &str)],
+) -> Result<Done> {
     let summary = dir().join("summary");
     let mut run = Command::new(hopscope_bin());
     run.args(["-q", "splice", "run", ANYWAY, "--summary"])
@@ -88,6 +99,9 @@ impl Done {
             "tcp_unread",
             "tcp_stopped",
             "tcp_peer_gone",
+            "tcp_memory",
+            "tcp_reader_options",
+            "tcp_leaving",
         ];
         let sum: Result<u64> = reasons.iter().map(|name| self.count(name)).sum();
         ensure!(

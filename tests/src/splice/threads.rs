@@ -1,6 +1,6 @@
 //! One thread waits for bytes, another one sends: where the kernel tells the first one EAGAIN, such a
 //! program is found, said, and left out from then on.
-use super::scene::{ANYWAY, Done, dir, program, text};
+use super::scene::{ANYWAY, AT_ONCE, Done, dir, program, text};
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::command::run as command;
 use hopscope_tests::{counts, hopscope, hopscope_bin};
@@ -40,7 +40,7 @@ fn two_connections(
     let mut run = Command::new("sh");
     run.args(["-c", r#"exec "$@" 2> "$DIR/words""#, "sh"])
         .arg(hopscope_bin())
-        .args(["splice", "run", ANYWAY, "--summary"])
+        .args(["splice", "run", ANYWAY, AT_ONCE, "--summary"])
         .arg(&summary)
         .args(options)
         .args(["--", "sh", "-c", SCRIPT])

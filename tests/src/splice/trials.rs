@@ -17,6 +17,8 @@ pub(super) fn run() -> Result<()> {
         "peek",
         "splice",
         "waitall",
+        "interrupted",
+        "unread-reset",
         "shared",
         "fionread-tcp",
         "peek-tcp",

@@ -2,7 +2,7 @@
 //! watched is never said to be verified.
 use super::plain::serve_and_test;
 use super::programs;
-use super::scene::{ANYWAY, Done, dir, program, splice, text};
+use super::scene::{ANYWAY, AT_ONCE, Done, dir, program, splice, text};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run as command;
 use hopscope_tests::{Requirement, Suite, Target, compile_c, counts, hopscope, hopscope_bin};
@@ -34,6 +34,11 @@ pub(super) fn register(suite: &mut Suite) {
     suite.case("splice::verify_finds_what_is_spoilt", here, spoilt);
     suite.case("splice::verify_says_what_it_did_not_see", here, unseen);
     suite.case("splice::verify_tells_of_open_connections", here, open);
+    suite.case(
+        "splice::verify_finds_what_is_lost_of_open_connections",
+        here,
+        lost_while_open,
+    );
 }
 
 const VERIFY: &[&str] = &["--verify"];
@@ -175,48 +180,94 @@ exit $code
     Ok(())
 }
 
+/// A server that runs, attached to with `--verify`, and a connection of ours to it.
+struct Attached {
+    server: Target,
+    attached: Target,
+    ours: TcpStream,
+}
+
+impl Attached {
+    fn start(options: &[&str]) -> Result<Attached> {
+        let fifo = dir().join("port");
+        command(Command::new("mkfifo").arg(&fifo))?.expect_code(0)?;
+        let server =
+            Target::spawn_now(Command::new(program("server")?).arg("127.0.0.1").arg(&fifo))?;
+        let port = std::fs::read_to_string(&fifo)?.trim().to_owned();
+        let ready = dir().join("ready");
+        let mut attach = Command::new(hopscope_bin());
+        attach
+            .args(["-q", "splice", "attach", ANYWAY, AT_ONCE, "--json"])
+            .args(["--verify", "--port", &port, "-p"])
+            .arg(server.pid().to_string())
+            .args(options)
+            .arg("--ready-file")
+            .arg(&ready)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
+        let ours = TcpStream::connect(("127.0.0.1", port.parse()?))?;
+        Ok(Attached {
+            server,
+            attached,
+            ours,
+        })
+    }
+
+    /// The summary, what was said, and whether all was well; the connection stays open.
+    fn detach(self) -> Result<(Value, String, bool)> {
+        let pid = self.attached.pid().to_string();
+        hopscope(&["splice", "detach", "--of", &pid])?;
+        let out = self.attached.output()?;
+        let last = serde_json::from_slice(&out.stdout).context("the summary")?;
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        self.server.signal(Signal::SIGTERM)?;
+        Ok((last, said, out.status.success()))
+    }
+}
+
 /// A connection that goes on after the accelerator: what it was so far.
 fn open() -> Result<()> {
-    let fifo = dir().join("port");
-    command(Command::new("mkfifo").arg(&fifo))?.expect_code(0)?;
-    let server = Target::spawn_now(Command::new(program("server")?).arg("127.0.0.1").arg(&fifo))?;
-    let port = std::fs::read_to_string(&fifo)?.trim().to_owned();
-    let ready = dir().join("ready");
-    let mut attach = Command::new(hopscope_bin());
-    attach
-        .args(["-q", "splice", "attach", ANYWAY, "--json", "--verify"])
-        .args([
-            "--port",
-            &port,
-            "-p",
-            &server.pid().to_string(),
-            "--ready-file",
-        ])
-        .arg(&ready)
-        .stdout(Stdio::piped());
-    let attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
-    let mut ours = TcpStream::connect(("127.0.0.1", port.parse()?))?;
+    let mut one = Attached::start(&[])?;
     let mut back = [0; 9000];
-    ours.write_all(&[7; 9000])?;
-    ours.read_exact(&mut back)?;
+    one.ours.write_all(&[7; 9000])?;
+    one.ours.read_exact(&mut back)?;
     ensure!(back == [7; 9000], "other bytes");
-    let pid = attached.pid().to_string();
+    let pid = one.attached.pid().to_string();
     let stat = hopscope(&["splice", "stat", "--of", &pid, "--json"])?.expect_code(0)?;
     let stat: Value = serde_json::from_str(&stat.stdout)?;
     ensure!(
         stat["verify"] == true && stat["verified_directions"] == 0,
         "{stat}"
     );
-    hopscope(&["splice", "detach", "--of", &pid])?.expect_code(0)?;
-    let out = attached.output()?;
-    let last: Value = serde_json::from_slice(&out.stdout).context("the summary")?;
+    let (last, said, is_well) = one.detach()?;
     ensure!(
-        out.status.success()
+        is_well
             && last["connections"] == 1
             && last["verified_open"] == 2
             && last["verified_bytes"] == 18_000
             && last["unverified_open"] == 0,
-        "{last}"
+        "{last} {said}"
     );
-    server.signal(Signal::SIGTERM)
+    Ok(())
+}
+
+/// A byte that is lost on a connection that goes on is found when the accelerator ends.
+fn lost_while_open() -> Result<()> {
+    let mut one = Attached::start(&["--lose-each", "1"])?;
+    one.ours
+        .set_read_timeout(Some(std::time::Duration::from_secs(1)))?;
+    one.ours.write_all(&[7; 9000])?;
+    let mut back = Vec::new();
+    // Until nothing comes any more.
+    let _ = one.ours.read_to_end(&mut back);
+    ensure!(back.len() < 9000, "{} bytes came back", back.len());
+    let (last, said, is_well) = one.detach()?;
+    ensure!(
+        !is_well
+            && last["mismatched_directions"] == 2
+            && said.matches("bytes are missing").count() == 2,
+        "{last} {said}"
+    );
+    Ok(())
 }

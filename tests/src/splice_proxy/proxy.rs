@@ -97,6 +97,7 @@ impl Proxy {
             "connect_refused",
             "connect_failed",
             "connect_timed_out",
+            "idle_timed_out",
             "gone_before_connect",
             "over_limit",
             "open_at_stop",

@@ -43,7 +43,7 @@ fn beside(mut guest: Guest, program: &str, script: &str, refused: u64) -> Result
     guest.step(
         "beside",
         &format!(
-            "hopscope -q splice attach --yes --cgroup /sys/fs/cgroup --ready-file /tmp/attached --json \\
+            "hopscope -q splice attach --yes --blocking --cgroup /sys/fs/cgroup --ready-file /tmp/attached --json \\
               > /tmp/counters & attach=$!
             while [ ! -e /tmp/attached ]; do kill -0 $attach || exit 3; sleep 0.1; done
             mkfifo /tmp/port

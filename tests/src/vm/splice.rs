@@ -32,24 +32,27 @@ fn joined() -> Result<()> {
     guest.step(
         "bytes",
         "mkfifo /tmp/port
-        hopscope splice run --summary /tmp/summary -- sh -c '
+        hopscope splice run --blocking --summary /tmp/summary -- sh -c '
           server 127.0.0.1 /tmp/port & read port < /tmp/port
           tester 127.0.0.1 $port 60 20; code=$?; kill $!; wait; exit $code' && cat /tmp/summary",
     );
     guest.step(
         "verified",
-        "hopscope splice run --verify --summary /tmp/verified -- stream bursts 5000000 && cat /tmp/verified",
+        "hopscope splice run --blocking --verify --summary /tmp/verified -- stream bursts 5000000 && cat /tmp/verified",
     );
-    guest.step("order", "hopscope splice run -- stream bursts 20000000");
+    guest.step(
+        "order",
+        "hopscope splice run --blocking -- stream bursts 20000000",
+    );
     guest.step(
         "unread",
-        "stream unread; hopscope splice run -- stream unread",
+        "stream unread; hopscope splice run --blocking -- stream unread",
     );
     guest.step(
         "nginx",
         "mkdir -p /var/lib/nginx /var/log/nginx
         head -c 700000 /dev/urandom > /tmp/page
-        hopscope splice run --summary /tmp/web -- sh -c '
+        hopscope splice run --blocking --summary /tmp/web -- sh -c '
           nginx -e /tmp/errors -c /nginx.conf || exit 1
           for n in 1 2 3; do wget -q -O /tmp/got http://127.0.0.1:8080/page && cmp /tmp/got /tmp/page || exit 2; done
           nginx -e /tmp/errors -c /nginx.conf -s stop' && cat /tmp/web",

@@ -26,8 +26,8 @@ pub(super) fn servers() -> String {
         };
         let accelerate = kind.accelerator().map_or(String::new(), |more| {
             format!(
-                " && rm /tmp/ready-{name} && up {name} hopscope -q splice attach --yes --cgroup /sys/fs/cgroup \
-                 --port {port} {}",
+                " && rm /tmp/ready-{name} && up {name} hopscope -q splice attach --yes --blocking --cgroup \
+                 /sys/fs/cgroup --port {port} {}",
                 more.join(" ")
             )
         });

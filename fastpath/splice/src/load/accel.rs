@@ -1,7 +1,8 @@
 //! The accelerator's programs, attached to control groups.
 use super::control::{self, Control, PORTS_MAX};
 use super::object;
-use super::{Count, Counts, Listener, LoadError, Sharing, Wrong, counts, sharing, verify};
+use super::{Count, Counts, End, Ends, Listener, LoadError, Order, Sharing, Wrong};
+use super::{counts, ends, sharing, verify};
 use crate::object::aligned;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut};
 use std::fs::File;
@@ -29,6 +30,11 @@ pub struct Options {
     /// Sums of what programs send and receive are compared. Every system call of the machine then costs a
     /// little more, those that send or receive on joined sockets a pass over their bytes.
     pub verify: bool,
+    /// Connections are joined as soon as both ends are established, whether or not their programs may wait in
+    /// a receive: the kernel tells these EAGAIN where TCP would go on waiting.
+    pub blocking: bool,
+    /// Ends of different users are joined too.
+    pub across_users: bool,
     /// What is done to messages: only to see that it is noticed.
     pub spoil: Spoil,
     /// Names of program files that take no part.
@@ -59,6 +65,8 @@ impl Default for Options {
             limit_bytes: 1 << 20,
             guard: true,
             verify: false,
+            blocking: false,
+            across_users: false,
             spoil: Spoil::default(),
             refused: Vec::new(),
         }
@@ -67,8 +75,11 @@ impl Default for Options {
 
 /// Programs in the kernel; they go when it is dropped, or the process ends in whatever way.
 pub struct Accelerator {
-    object: Object,
+    // Before the object: links hold its programs.
     _links: Vec<Link>,
+    orders: Option<Link>,
+    ends: Option<Ends>,
+    object: Object,
 }
 
 impl Accelerator {
@@ -85,7 +96,9 @@ impl Accelerator {
             for mut map in open.maps_mut() {
                 let entries = match map.name().to_str() {
                     // A little more than may join: those that are closed leave after their count.
-                    Some("splice_socks") => options.connections.saturating_mul(2) + 1024,
+                    Some("splice_socks" | "splice_orders") => {
+                        options.connections.saturating_mul(2) + 1024
+                    }
                     Some("splice_met") => options.connections,
                     Some("splice_watched") if options.verify => {
                         options.connections.saturating_mul(2) + 1024
@@ -106,13 +119,18 @@ impl Accelerator {
             Ok(())
         })?;
         let mut accelerator = Accelerator {
-            object,
             _links: Vec::new(),
+            orders: None,
+            ends: None,
+            object,
         };
         control::write(&accelerator.map(".bss")?, &accelerator.settings(options))?;
         for name in &options.refused {
             accelerator.refuse(name)?;
         }
+        let ends = Ends::of(accelerator.map("splice_ends")?.as_fd())?;
+        accelerator.ends = Some(ends);
+        accelerator.orders = Some(accelerator.attach_orders()?);
         accelerator._links = accelerator.attach(options)?;
         Ok(accelerator)
     }
@@ -127,7 +145,7 @@ impl Accelerator {
             .attach_sockmap(map.as_fd().as_raw_fd())
             .map_err(LoadError::bpf("attaching to the map of sockets"))?;
         let mut links = Vec::new();
-        let mut in_groups = vec!["splice_ops"];
+        let mut in_groups = vec!["splice_closing", "splice_ops"];
         if options.verify {
             for name in ["splice_call", "splice_called"] {
                 let link = self.program(name)?.attach();
@@ -152,6 +170,13 @@ impl Accelerator {
         Ok(links)
     }
 
+    fn attach_orders(&self) -> Result<Link, LoadError> {
+        let map = self.map("splice_ends")?;
+        self.program("splice_order")?
+            .attach_iter(map.as_fd())
+            .map_err(LoadError::bpf("attaching to the map of ends"))
+    }
+
     fn settings(&self, options: &Options) -> Control {
         Control {
             guard: options.guard,
@@ -162,6 +187,8 @@ impl Accelerator {
             verify: options.verify,
             change_each: options.spoil.change_each.unwrap_or(0),
             lose_each: options.spoil.lose_each.unwrap_or(0),
+            blocking: options.blocking,
+            across_users: options.across_users,
             ports: options.ports.clone(),
             is_stopped: false,
         }
@@ -243,14 +270,16 @@ impl Accelerator {
         Ok(counts)
     }
 
-    /// With what is known of connections that are still open.
+    /// With what is known of connections that are still open, and of which of these bytes are lost.
     ///
     /// # Errors
     /// The kernel's maps cannot be read.
-    pub fn final_counts(&self) -> Result<Counts, LoadError> {
+    pub fn final_counts(&self) -> Result<(Counts, Vec<Wrong>), LoadError> {
         let mut counts = self.settled()?;
-        verify::add_open(&self.map("splice_watched")?, &mut counts);
-        Ok(counts)
+        // What cannot be looked at is no verdict.
+        let ends = || self.ends_seen().unwrap_or_default();
+        let wrong = verify::add_open(&self.map("splice_watched")?, &mut counts, ends);
+        Ok((counts, wrong))
     }
 
     /// Directions in which not the bytes arrived that were sent, each once.
@@ -269,11 +298,39 @@ impl Accelerator {
         Ok(control::read(&self.map(".bss")?)?.ends_now)
     }
 
-    /// Which sockets have bytes that were handed over and not read.
+    /// What is known of the ends that take part.
     ///
     /// # Errors
-    /// The kernel refuses the program that looks.
-    pub fn queues(&self) -> Result<super::Queues, LoadError> {
-        super::Queues::of(self.map("splice_socks")?.as_fd())
+    /// The kernel does not say.
+    pub fn ends_seen(&self) -> Result<Vec<End>, LoadError> {
+        let what = "reading what is known of ends";
+        self.ends
+            .as_ref()
+            .ok_or(LoadError::missing(what, "link"))?
+            .look()
+    }
+
+    /// Does something with ends, by their cookies. What cannot be done is left, and seen with the next look: the
+    /// end may have been closed meanwhile.
+    ///
+    /// # Errors
+    /// The kernel does not take them.
+    pub fn order(&self, orders: &[(u64, Order, Option<Count>)]) -> Result<(), LoadError> {
+        let what = "changing ends";
+        let map = self.map("splice_orders")?;
+        for (cookie, order, reason) in orders {
+            map.update(&cookie.to_ne_bytes(), &order.value(*reason), MapFlags::ANY)
+                .map_err(LoadError::bpf(what))?;
+        }
+        let link = self
+            .orders
+            .as_ref()
+            .ok_or(LoadError::missing(what, "link"))?;
+        ends::run(link, what)?;
+        for (cookie, _, _) in orders {
+            // It is there only where the end is gone.
+            let _ = map.delete(&cookie.to_ne_bytes());
+        }
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@ use super::LoadError;
 use libbpf_rs::{MapCore, MapFlags};
 
 pub(super) const BYTES: usize = PORTS + 2 * PORTS_MAX;
-const PORTS: usize = 56;
+const PORTS: usize = 64;
 pub(super) const PORTS_MAX: usize = 64;
 pub(super) const STOP: usize = 0;
 const KEY: [u8; 4] = [0; 4];
@@ -18,6 +18,8 @@ pub(super) struct Control {
     pub verify: bool,
     pub change_each: u32,
     pub lose_each: u32,
+    pub blocking: bool,
+    pub across_users: bool,
     pub ports: Vec<u16>,
     pub is_stopped: bool,
 }
@@ -39,7 +41,9 @@ impl Control {
         put(&self.ends_now.to_ne_bytes());
         put(&u32::from(self.verify).to_ne_bytes());
         put(&self.change_each.to_ne_bytes());
-        put(&u64::from(self.lose_each).to_ne_bytes());
+        put(&self.lose_each.to_ne_bytes());
+        put(&u32::from(self.blocking).to_ne_bytes());
+        put(&u64::from(u32::from(self.across_users)).to_ne_bytes());
         for port in &self.ports {
             put(&port.to_ne_bytes());
         }
@@ -64,6 +68,8 @@ impl Control {
             verify: half(40) != 0,
             change_each: half(44),
             lose_each: half(48),
+            blocking: half(52) != 0,
+            across_users: half(56) != 0,
             ports: bytes[PORTS..]
                 .chunks_exact(2)
                 .take(ports)
@@ -115,6 +121,8 @@ mod tests {
             verify: true,
             change_each: 3,
             lose_each: 4,
+            blocking: true,
+            across_users: true,
             ports: vec![6379, 5432],
             is_stopped: false,
         };
@@ -125,6 +133,7 @@ mod tests {
             (7, 1 << 20, 4096, -1)
         );
         assert!(again.guard && !again.is_stopped && again.verify);
+        assert!(again.blocking && again.across_users);
         assert_eq!((again.change_each, again.lose_each), (3, 4));
     }
 }

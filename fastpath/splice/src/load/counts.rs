@@ -14,6 +14,9 @@ pub enum Count {
     TcpUnread,
     TcpStopped,
     TcpPeerGone,
+    TcpMemory,
+    TcpReader,
+    TcpLeaving,
     ToTcp,
     ToDirect,
     Connections,
@@ -24,6 +27,15 @@ pub enum Count {
     Full,
     Refused,
     MapError,
+    OtherUser,
+    Blocking,
+    Undecided,
+    ReleasedBlocking,
+    ReleasedUnlike,
+    ReleasedBulk,
+    ReleasedOtherUser,
+    ReleasedRefused,
+    ClosedUnread,
     SharedByThreads,
     Verified,
     VerifiedBytes,
@@ -40,7 +52,7 @@ pub enum Count {
 }
 
 impl Count {
-    pub const ALL: [Count; 32] = [
+    pub const ALL: [Count; 44] = [
         Count::DirectMessages,
         Count::DirectBytes,
         Count::TcpMessages,
@@ -50,6 +62,9 @@ impl Count {
         Count::TcpUnread,
         Count::TcpStopped,
         Count::TcpPeerGone,
+        Count::TcpMemory,
+        Count::TcpReader,
+        Count::TcpLeaving,
         Count::ToTcp,
         Count::ToDirect,
         Count::Connections,
@@ -60,6 +75,15 @@ impl Count {
         Count::Full,
         Count::Refused,
         Count::MapError,
+        Count::OtherUser,
+        Count::Blocking,
+        Count::Undecided,
+        Count::ReleasedBlocking,
+        Count::ReleasedUnlike,
+        Count::ReleasedBulk,
+        Count::ReleasedOtherUser,
+        Count::ReleasedRefused,
+        Count::ClosedUnread,
         Count::SharedByThreads,
         Count::Verified,
         Count::VerifiedBytes,
@@ -86,6 +110,9 @@ impl Count {
             Count::TcpUnread => "tcp_unread",
             Count::TcpStopped => "tcp_stopped",
             Count::TcpPeerGone => "tcp_peer_gone",
+            Count::TcpMemory => "tcp_memory",
+            Count::TcpReader => "tcp_reader_options",
+            Count::TcpLeaving => "tcp_leaving",
             Count::ToTcp => "switches_to_tcp",
             Count::ToDirect => "switches_to_direct",
             Count::Connections => "connections",
@@ -96,6 +123,15 @@ impl Count {
             Count::Full => "plain_full",
             Count::Refused => "plain_refused",
             Count::MapError => "plain_map_error",
+            Count::OtherUser => "plain_other_user",
+            Count::Blocking => "plain_blocking",
+            Count::Undecided => "plain_undecided",
+            Count::ReleasedBlocking => "released_blocking",
+            Count::ReleasedUnlike => "released_options",
+            Count::ReleasedBulk => "released_one_way",
+            Count::ReleasedOtherUser => "released_other_user",
+            Count::ReleasedRefused => "released_refused",
+            Count::ClosedUnread => "closed_unread",
             Count::SharedByThreads => "shared_by_threads",
             Count::Verified => "verified_directions",
             Count::VerifiedBytes => "verified_bytes",
@@ -123,11 +159,14 @@ impl Count {
             Count::TcpUnread => "because earlier bytes were still on their way through TCP",
             Count::TcpStopped => "because the accelerator was ending",
             Count::TcpPeerGone => "because the other end was closed",
+            Count::TcpMemory => "because the receiver was near a limit of its memory",
+            Count::TcpReader => "because the receiver has set SO_RCVLOWAT or TCP_INQ",
+            Count::TcpLeaving => "because the connection was about to be released",
             Count::ToTcp => "times a direction changed to TCP",
             Count::ToDirect => "times a direction changed to the short cut, the first included",
             Count::Connections => "connections of which both ends joined",
             Count::EndsJoined => "sockets that joined",
-            Count::EndsLeft => "sockets that joined and were closed",
+            Count::EndsLeft => "sockets that joined and were closed or released",
             Count::ServerOutside => "clients whose server takes no part: plain TCP",
             Count::ClientOutside => {
                 "servers' ends whose client takes no part, or was changed on the way: plain TCP"
@@ -135,6 +174,25 @@ impl Count {
             Count::Full => "sockets for which there was no room: plain TCP",
             Count::Refused => "sockets of programs that this kernel's faults would hurt: plain TCP",
             Count::MapError => "sockets that the kernel did not let join: plain TCP",
+            Count::OtherUser => "connections between two users: plain TCP (--across-users)",
+            Count::Blocking => {
+                "connections of which an end may wait in recv: plain TCP (--blocking)"
+            }
+            Count::Undecided => {
+                "connections closed before both ends were seen to receive without waiting: plain TCP"
+            }
+            Count::ReleasedBlocking => {
+                "connections released because an end may wait in recv: plain TCP from then on"
+            }
+            Count::ReleasedUnlike => "connections released for SO_RCVLOWAT or TCP_INQ",
+            Count::ReleasedBulk => "connections released because bytes went only one way",
+            Count::ReleasedOtherUser => "connections released because an end changed its user",
+            Count::ReleasedRefused => {
+                "connections released because a program takes no part any more"
+            }
+            Count::ClosedUnread => {
+                "ends closed with unread bytes: the other one was told of an end, by TCP of a reset"
+            }
             Count::SharedByThreads => {
                 "sockets on which one thread sent while another waited: its recv may fail with EAGAIN"
             }
@@ -163,8 +221,14 @@ impl Count {
 }
 
 /// Sums over all processors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts([u64; Count::ALL.len()]);
+
+impl Default for Counts {
+    fn default() -> Counts {
+        Counts([0; Count::ALL.len()])
+    }
+}
 
 impl Counts {
     pub fn get(&self, count: Count) -> u64 {

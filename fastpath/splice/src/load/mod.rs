@@ -2,12 +2,14 @@
 mod accel;
 mod control;
 mod counts;
+mod ends;
 mod error;
+#[allow(unsafe_code)]
+pub(crate) mod mount;
 pub(crate) mod object;
 #[allow(unsafe_code)]
 pub(crate) mod option;
 mod policies;
-mod queued;
 mod running;
 mod sharing;
 mod socket;
@@ -15,9 +17,9 @@ mod verify;
 
 pub use accel::{Accelerator, Options, Spoil};
 pub use counts::{Count, Counts};
+pub use ends::{End, Ends, Order};
 pub use error::LoadError;
 pub use policies::{Policy, policies};
-pub use queued::{Queues, Waiting};
 pub use running::{Running, running};
 pub use sharing::{Listener, Sharing};
 pub use socket::bytes_to_read;

@@ -1,7 +1,7 @@
 //! Accelerators that run in other processes: found by the maps that those hold open, so that nothing
 //! is left in a file system when one is killed.
 use super::control::{self, Control};
-use super::{Counts, LoadError, Queues, counts};
+use super::{Counts, Ends, LoadError, counts};
 use libbpf_rs::{MapCore, MapHandle, MapType};
 use std::fs;
 use std::os::fd::AsFd;
@@ -14,6 +14,7 @@ pub struct Running {
     socks: MapHandle,
     met: MapHandle,
     watched: MapHandle,
+    ends: MapHandle,
     pub ports: Vec<u16>,
     pub connections_max: u32,
     pub limit_bytes: u64,
@@ -34,8 +35,8 @@ pub fn running() -> Vec<Running> {
 
 fn of_process(pid: u32) -> Option<Running> {
     let fds = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-    let (mut settings, mut totals, mut socks, mut met, mut watched) =
-        (None, None, None, None, None);
+    let (mut settings, mut totals, mut socks) = (None, None, None);
+    let (mut met, mut watched, mut ends) = (None, None, None);
     for fd in fds.flatten() {
         let target = fs::read_link(fd.path());
         if !target.is_ok_and(|target| target == Path::new("anon_inode:bpf-map")) {
@@ -50,10 +51,11 @@ fn of_process(pid: u32) -> Option<Running> {
             Some("splice_socks") => socks = Some(map),
             Some("splice_met") => met = Some(map),
             Some("splice_watched") => watched = Some(map),
+            Some("splice_ends") => ends = Some(map),
             _ => {}
         }
     }
-    Running::of(settings?, totals?, socks?, met?, watched?).filter(|found| found.pid == pid)
+    Running::of(settings?, totals?, socks?, met?, watched?, ends?).filter(|found| found.pid == pid)
 }
 
 /// proc(5): the descriptor's information has the map's number.
@@ -71,6 +73,7 @@ impl Running {
         socks: MapHandle,
         met: MapHandle,
         watched: MapHandle,
+        ends: MapHandle,
     ) -> Option<Running> {
         let set: Control = control::read(&control).ok()?;
         Some(Running {
@@ -85,6 +88,7 @@ impl Running {
             socks,
             met,
             watched,
+            ends,
         })
     }
 
@@ -112,15 +116,8 @@ impl Running {
         self.watched.keys().count()
     }
 
-    /// Cookies of the sockets in the map.
-    pub fn sockets(&self) -> Vec<u64> {
-        let keys = self.socks.keys();
-        keys.filter_map(|key| Some(u64::from_ne_bytes(key.try_into().ok()?)))
-            .collect()
-    }
-
     /// A socket is itself again. Bytes that lie in its queue are lost, so there must be none, and no
-    /// more may come: after [`Running::stop`], once [`Queues::waiting`] knows nothing of it.
+    /// more may come: after [`Running::stop`], once no send that began before is under way at the other end.
     pub fn release(&self, cookie: u64) {
         // It may have left by itself.
         let _ = self.socks.delete(&cookie.to_ne_bytes());
@@ -136,7 +133,7 @@ impl Running {
 
     /// # Errors
     /// The kernel refuses the program that looks.
-    pub fn queues(&self) -> Result<Queues, LoadError> {
-        Queues::of(self.socks.as_fd())
+    pub fn ends_seen(&self) -> Result<Ends, LoadError> {
+        Ends::of(self.ends.as_fd())
     }
 }

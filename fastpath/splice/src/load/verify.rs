@@ -1,5 +1,5 @@
 //! What `--verify` has found: `struct wrong` and `struct watched` of `bpf/contract.h`.
-use super::{Count, Counts};
+use super::{Count, Counts, End};
 use libbpf_rs::{MapCore, MapFlags};
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -8,6 +8,8 @@ use std::net::{Ipv6Addr, SocketAddr};
 const NAME_BYTES: usize = 36;
 const WRONG_BYTES: usize = 64;
 const WATCHED_BYTES: usize = 152;
+/// Of `struct watched`: where the end's cookie is.
+const COOKIE: usize = 40;
 /// How often a value is read until it is not changed meanwhile.
 const READS: usize = 100;
 
@@ -152,31 +154,84 @@ fn watched(map: &impl MapCore, key: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-/// Of connections whose ends are not both closed, from their servers' ends.
-pub(super) fn add_open(map: &impl MapCore, counts: &mut Counts) {
+/// What one end has sent, the other one has received, with nothing on its way: what is less then is lost.
+fn is_lost(sent: &Way, received: &Way) -> bool {
+    !sent.has_doubts()
+        && !received.has_doubts()
+        && (sent.calls, received.calls) == (0, 0)
+        && sent.bytes > received.bytes
+}
+
+/// All that took TCP is read, and nothing lies in the receiver's queue: sequence numbers count the same bytes at both
+/// ends (RFC 9293 section 3.4).
+fn is_at_rest(from: &End, to: &End) -> bool {
+    from.written == to.copied && !to.is(End::QUEUED)
+}
+
+/// A connection whose ends are not both closed, as it is in the map.
+struct Open {
+    server: Vec<u8>,
+    client: Option<Vec<u8>>,
+}
+
+fn open(map: &impl MapCore) -> Vec<Open> {
     let keys: Vec<_> = map.keys().collect();
-    for key in keys {
-        let Some(server) = watched(map, &key) else {
-            continue;
-        };
-        if half(&server, NAME_BYTES) == 0 {
-            continue;
-        }
-        let Some(client) = watched(map, &server[48..56]) else {
+    let servers = keys.iter().filter_map(|key| watched(map, key));
+    servers
+        .filter(|server| half(server, NAME_BYTES) != 0)
+        .map(|server| Open {
+            client: watched(map, &server[48..56]),
+            server,
+        })
+        .collect()
+}
+
+/// Adds what is known of connections that are open, and says of which bytes are lost. `ends` looks at them: what
+/// changes meanwhile is no verdict.
+pub(super) fn add_open(
+    map: &impl MapCore,
+    counts: &mut Counts,
+    ends: impl Fn() -> Vec<End>,
+) -> Vec<Wrong> {
+    let before = ends();
+    let all = open(map);
+    let after = ends();
+    let end = |line: &[u8]| {
+        let cookie = word(line, COOKIE);
+        let found = before.iter().find(|end| end.cookie == cookie)?;
+        after.contains(found).then_some(found)
+    };
+    let mut wrong = Vec::new();
+    for Open { server, client } in &all {
+        let Some(client) = client else {
             counts.add(Count::UnverifiedOpen, 2);
             continue;
         };
-        for (from, to) in [(&client, &server), (&server, &client)] {
+        for (from, to) in [(client, server), (server, client)] {
             let (sent, received) = (Way::at(from, 88), Way::at(to, 120));
-            match is_same(&sent, &received) {
-                true => {
-                    counts.add(Count::VerifiedOpen, 1);
-                    counts.add(Count::VerifiedBytes, sent.bytes);
-                }
-                false => counts.add(Count::UnverifiedOpen, 1),
+            let is_at_rest = || match (end(from), end(to)) {
+                (Some(from), Some(to)) => is_at_rest(from, to),
+                _ => false,
+            };
+            if is_same(&sent, &received) {
+                counts.add(Count::VerifiedOpen, 1);
+                counts.add(Count::VerifiedBytes, sent.bytes);
+            } else if is_lost(&sent, &received) && is_at_rest() {
+                counts.add(Count::Mismatched, 1);
+                wrong.push(Wrong {
+                    client: address(server, 0, 32),
+                    server: address(server, 16, 34),
+                    by_server: std::ptr::eq(from, server),
+                    sent: sent.bytes,
+                    received: received.bytes,
+                    kind: Kind::Missing,
+                });
+            } else {
+                counts.add(Count::UnverifiedOpen, 1);
             }
         }
     }
+    wrong
 }
 
 #[cfg(test)]
@@ -202,6 +257,30 @@ mod tests {
         assert!(!is_same(&Way { calls: 1, ..one }, &one));
         assert!(!is_same(&one, &Way { doubts: 1, ..one }));
         assert!(!is_same(&Way { doubts: 16, ..one }, &one));
+    }
+
+    #[test]
+    fn only_what_is_nowhere_is_lost() {
+        let (sent, received) = (way(10, 7), way(9, 6));
+        assert!(is_lost(&sent, &received));
+        assert!(!is_lost(&received, &sent));
+        let calls = Way {
+            calls: 1,
+            ..received
+        };
+        assert!(!is_lost(&sent, &calls));
+        let from = End {
+            written: 5,
+            ..End::default()
+        };
+        let to = End {
+            copied: 5,
+            ..End::default()
+        };
+        assert!(is_at_rest(&from, &to));
+        assert!(!is_at_rest(&from, &End { copied: 4, ..to }));
+        let flags = End::QUEUED;
+        assert!(!is_at_rest(&from, &End { flags, ..to }));
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(super) struct Connection {
     /// It is in the list of those that are looked at again.
     pub(super) is_soon: bool,
     pub(super) look: Duration,
+    /// What had been moved when it was last looked at for being idle.
+    pub(super) moved_before: u64,
 }
 
 /// How a connection ends.
@@ -60,6 +62,7 @@ impl Connection {
             waits_for: [EpollFlags::EPOLLET, EpollFlags::EPOLLOUT],
             is_soon: false,
             look: FIRST_LOOK,
+            moved_before: 0,
         }
     }
 

@@ -6,7 +6,7 @@ macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// Since the proxy's start. `accepted` = `ended` + `reset_by_client` + `reset_by_upstream` + `failed` +
         /// `connect_refused` + `connect_failed` + `connect_timed_out` + `gone_before_connect` +
-        /// `over_limit` + `open_at_stop` + those that are open.
+        /// `over_limit` + `idle_timed_out` + `open_at_stop` + those that are open.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
         pub struct ProxyCounts { $($(#[$doc])* pub $name: u64),* }
 
@@ -38,6 +38,8 @@ counts! {
     gone_before_connect,
     /// Reset by the proxy: more was unread than the kernel may hold.
     over_limit,
+    /// Reset by the proxy: it moved no byte for as long as `--idle-timeout` says.
+    idle_timed_out,
     /// Reset by the end of the proxy.
     open_at_stop,
     /// `accept` failed, most often for want of descriptors. The client waits in the queue.

@@ -48,6 +48,11 @@ pub struct Plan {
     /// Of the accept queue; the kernel cuts it to net.core.somaxconn.
     pub backlog: i32,
     pub connect_timeout: Duration,
+    /// After so long without a segment each end is probed (TCP keep-alive), and after six probes its connection
+    /// is over: an end that vanished otherwise costs two descriptors for ever.
+    pub keep_alive: Option<Duration>,
+    /// Connections that move no byte for so long are reset.
+    pub idle_timeout: Option<Duration>,
     /// Bytes of a direction that the kernel may hold without charging anybody. An eighth of it may wait
     /// for TCP before user space takes over; all of it, where user space is held back as well, resets.
     pub limit: u32,
@@ -72,6 +77,8 @@ impl Plan {
             v6_only: false,
             backlog: 4096,
             connect_timeout: Duration::from_secs(10),
+            keep_alive: Some(Duration::from_secs(60)),
+            idle_timeout: None,
             limit: 4 << 20,
             kernel_connections: 32_768,
             window: Duration::from_secs(2),

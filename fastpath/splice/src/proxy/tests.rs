@@ -343,3 +343,46 @@ fn a_killed_proxy_leaves_nothing() {
         std::thread::yield_now();
     }
 }
+
+/// Timers of sockets of a port: 2 is keep-alive (proc(5), /proc/net/tcp: `tr`).
+fn has_keep_alive(port: u16) -> bool {
+    let text = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let port = format!(":{port:04X}");
+    text.lines().any(|line| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        words.len() > 5
+            && words[1].ends_with(&port)
+            && words[3] == "01"
+            && words[5].starts_with("02:")
+    })
+}
+
+/// A client that vanishes without a word is found out; one that only says nothing is reset where that is asked for.
+#[test]
+fn silent_ends_are_probed_and_may_be_reset() {
+    let _alone = alone();
+    for is_kernel in [true, false] {
+        for keep_alive in [true, false] {
+            let (listener, to) = upstream();
+            let Some(mut plan) = plan(to) else { return };
+            if !is_kernel {
+                plan.engine = EngineChoice::User;
+            }
+            if !keep_alive {
+                plan.keep_alive = None;
+                plan.idle_timeout = Some(Duration::from_millis(300));
+            }
+            let server = ProxyServer::start(&plan).unwrap();
+            let mut client = client(&server);
+            let (mut served, _) = listener.accept().unwrap();
+            client.write_all(b"hello").unwrap();
+            served.read_exact(&mut [0; 5]).unwrap();
+            assert_eq!(has_keep_alive(server.address().port()), keep_alive);
+            if !keep_alive {
+                let error = client.read(&mut [0; 1]).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+                assert_eq!(server.report().unwrap().counts.idle_timed_out, 1);
+            }
+        }
+    }
+}

@@ -53,6 +53,8 @@ enum Look {
     Drained,
     /// The upstream must be there by then.
     Connected,
+    /// Something must have been moved by then.
+    Idle,
 }
 
 pub(super) struct Worker<'a> {
@@ -202,6 +204,12 @@ impl<'a> Worker<'a> {
                 return Ok(reset_at_close(&down)?);
             }
         };
+        if let Some(after) = self.plan.keep_alive {
+            let failed = ProxyError::system("switching keep-alive on");
+            for stream in [&down, &up] {
+                dial::keep_alive(stream, after).map_err(&failed)?;
+            }
+        }
         let (engine, window) = self.chooser.pick(Instant::now());
         let mut connection = Connection::new(down, up, engine);
         connection.window = window;
@@ -219,6 +227,10 @@ impl<'a> Worker<'a> {
         );
         let key = self.slots.insert(connection);
         self.later.push(Reverse((until, key, Look::Connected)));
+        if let Some(idle) = self.plan.idle_timeout {
+            let until = Instant::now() + idle;
+            self.later.push(Reverse((until, key, Look::Idle)));
+        }
         let Some(connection) = self.slots.get(key) else {
             return Ok(());
         };
@@ -447,6 +459,15 @@ impl<'a> Worker<'a> {
                 Look::Connected if connection.is_connected => {}
                 Look::Connected => {
                     self.leave(key, true, |counters| &counters.connect_timed_out)?;
+                }
+                Look::Idle => {
+                    let moved = connection.moved(self.engine.as_ref())?;
+                    if moved == connection.moved_before {
+                        self.leave(key, true, |counters| &counters.idle_timed_out)?;
+                    } else if let Some(idle) = self.plan.idle_timeout {
+                        connection.moved_before = moved;
+                        self.later.push(Reverse((now + idle, key, Look::Idle)));
+                    }
                 }
                 Look::Drained => {
                     connection.is_soon = false;

@@ -2,9 +2,11 @@
 use super::pair::{PATIENCE, Pair, Place, connect, count, fit, joined};
 use super::{Outcome, Weight};
 use crate::load::{Accelerator, Count, bytes_to_read};
+use nix::errno::Errno;
 use nix::fcntl::{SpliceFFlags, splice};
+use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{MsgFlags, recv};
+use nix::sys::socket::{MsgFlags, recv, setsockopt, sockopt};
 use nix::unistd::{Pid, gettid};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -52,9 +54,9 @@ const fn slow(mut trial: Trial) -> Trial {
     trial
 }
 
-use Weight::{Fionread, Said, Shared, Vital};
+use Weight::{Fionread, Said, Shared, Vital, Waits};
 
-pub(super) const ALL: [Trial; 13] = [
+pub(super) const ALL: [Trial; 15] = [
     trial(
         "joins",
         Vital,
@@ -105,9 +107,21 @@ pub(super) const ALL: [Trial; 13] = [
     ),
     trial(
         "waitall",
-        Said,
+        Waits,
         "programs that read with MSG_WAITALL get less than they asked for",
         |place, with| flat(joined(place.listener(), with).and_then(waitall)),
+    ),
+    trial(
+        "interrupted",
+        Waits,
+        "programs that wait in recv() get EAGAIN when a signal, a stop, a debugger or a reset ends the wait, and take it for a time-out",
+        |place, with| flat(joined(place.listener(), with).and_then(interrupted)),
+    ),
+    trial(
+        "unread-reset",
+        Said,
+        "where a program closes a connection with unread bytes, the other end is told of an orderly end, not of a reset",
+        |place, with| flat(joined(place.listener(), with).and_then(unread_reset)),
     ),
     trial(
         "shared",
@@ -465,5 +479,45 @@ fn waitall(mut pair: Pair) -> Tried {
     match got == sent.len() {
         true => expect(&read, &sent),
         false => Ok(Outcome::Broken(format!("{got} of {} bytes", sent.len()))),
+    }
+}
+
+/// Something else than bytes wakes a receive: TCP says what it was.
+fn interrupted(pair: Pair) -> Tried {
+    let Pair { client, server } = pair;
+    let later = thread::spawn(move || {
+        // Long enough that the reader is asleep in its call.
+        thread::sleep(Duration::from_millis(30));
+        let at_once = libc::linger {
+            l_onoff: 1,
+            l_linger: 0,
+        };
+        setsockopt(&server, sockopt::Linger, &at_once)
+    });
+    let got = recv(client.as_raw_fd(), &mut [0; 8], MsgFlags::empty());
+    match later.join() {
+        Ok(Ok(())) => {}
+        _ => return Err(Outcome::Unknown("the connection could not be reset".into())),
+    }
+    match got {
+        Err(Errno::ECONNRESET) => Ok(Outcome::Ok("a reset is told".into())),
+        Err(errno) => Ok(Outcome::Broken(format!("a reset is told as {errno}"))),
+        Ok(_) => Ok(Outcome::Broken("a reset is told as an end".into())),
+    }
+}
+
+/// RFC 9293 section 3.6.1: whoever closes with unread data resets the connection.
+fn unread_reset(mut pair: Pair) -> Tried {
+    pair.client
+        .write_all(&bytes(100))
+        .map_err(hung("writing"))?;
+    wait_readable(&pair)?;
+    drop(pair.server);
+    match pair.client.read(&mut [0; 8]) {
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => {
+            Ok(Outcome::Ok("a reset is told".into()))
+        }
+        Err(error) => Ok(Outcome::Broken(error.to_string())),
+        Ok(_) => Ok(Outcome::Broken("an orderly end".into())),
     }
 }

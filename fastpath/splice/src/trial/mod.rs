@@ -39,6 +39,8 @@ pub enum Weight {
     Fionread,
     /// Bites programs of which two threads are in calls on one connection: these are left out once seen.
     Shared,
+    /// Bites programs that wait in a receive: their connections are joined only when that is asked for.
+    Waits,
     /// Bites programs that use the call named: said, as it cannot be seen from outside.
     Said,
 }
@@ -67,7 +69,7 @@ pub fn all() -> Result<Vec<Case>, TrialError> {
 pub fn deciding() -> Result<Vec<Case>, TrialError> {
     let deciding: Vec<_> = cases::ALL
         .into_iter()
-        .filter(|case| case.weight != Weight::Said && !case.is_slow)
+        .filter(|case| !matches!(case.weight, Weight::Said | Weight::Waits) && !case.is_slow)
         .collect();
     run(&deciding)
 }
@@ -95,6 +97,7 @@ fn within(group: &Group, cases: &[cases::Trial]) -> Result<Vec<Case>, TrialError
             cgroups: vec![group.path.clone()],
             ports: ports.to_vec(),
             connections: 256,
+            blocking: true,
             ..Options::default()
         })
     };

@@ -1,0 +1,70 @@
+/* What is kept of each end, with its socket. */
+#pragma once
+#include "contract.h"
+
+/* One end as the other one knows it. The address is only ever read through, never followed without
+ * comparing the cookie: the socket may be gone, and another one may lie there. */
+struct peer {
+	u64 cookie;
+	u64 sock;
+};
+
+/* How much was handed over up to some moment. */
+struct mark {
+	u64 bytes;
+	u64 cost;
+};
+
+enum mode {
+	/* Bytes are on their way through TCP, or were never anywhere: the short cut waits until the
+	 * other end has read them all. */
+	MODE_TCP,
+	MODE_DIRECT,
+	MODE_REFUSED,
+	MODE_ALONE,
+};
+
+struct end {
+	u64 cookie;
+	u64 sock;
+	struct peer peer;
+	/* May still be handed over before the other end is looked at again. */
+	s64 credit;
+	struct mark sent;
+	/* Positions at the last two looks, and the last of which all before it is known to be read. */
+	struct mark looks[2];
+	struct mark read;
+	u32 mode;
+	u32 is_joined;
+	u32 is_server;
+	/* Several threads of a program were seen in calls on it. */
+	u32 is_shared;
+	/* enum stage */
+	u32 stage;
+	/* Both ends are in the map. */
+	u32 is_open;
+	/* Every message takes TCP: it is about to be taken out of the map. */
+	u32 leaving;
+	/* Of a connection that is watched, at the server's end: an end was seen whose recv may wait. */
+	u32 may_wait;
+	/* enum memory: of the other end. */
+	u32 memory;
+	u32 unused;
+	/* Sent, by either way, while it was in the map. */
+	u64 messages;
+};
+
+enum stage {
+	STAGE_NONE,
+	/* Both ends take part; whether they may be joined is being found out. */
+	STAGE_WATCHED,
+	STAGE_JOINED,
+	/* Plain TCP for good. */
+	STAGE_OUT,
+};
+
+enum memory {
+	MEMORY_UNKNOWN,
+	MEMORY_LIMITED,
+	MEMORY_FREE,
+};

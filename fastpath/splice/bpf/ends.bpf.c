@@ -1,0 +1,76 @@
+/* What user space has to know of the ends that take part: `struct facts` of each. */
+#include "end.h"
+#include "unlike.h"
+#include "waiters.h"
+#include <bpf/bpf_helpers.h>
+
+char terms[] SEC("license") = "GPL";
+
+#define O_NONBLOCK 04000
+
+static __always_inline u32 file_of(struct sock *sk)
+{
+	struct file *file = BPF_CORE_READ(sk, sk_socket, file);
+
+	if (!file)
+		return FACT_NO_FILE;
+	return BPF_CORE_READ(file, f_flags) & O_NONBLOCK ? 0 : FACT_CAN_WAIT;
+}
+
+static __always_inline void psock_facts(struct sock *sk, struct facts *line)
+{
+	struct sk_psock *psock =
+		(void *)SOCK_DATA_POINTER((u64)BPF_CORE_READ(sk, sk_user_data));
+	u64 first;
+
+	if (!psock)
+		return;
+	line->flags |= FACT_JOINED;
+	/* First who holds it, then the queue: whoever puts bytes there holds the sender's before. */
+	line->users = BPF_CORE_READ(psock, refcnt.refs.counter) - 1;
+	line->asleep = tasks_asleep(sk);
+	first = (u64)BPF_CORE_READ(psock, ingress_msg.next);
+	if (first == (u64)psock + bpf_core_field_offset(struct sk_psock, ingress_msg))
+		return;
+	line->flags |= FACT_QUEUED;
+	if (bpf_core_field_exists(psock->msg_tot_len))
+		line->queued = BPF_CORE_READ(psock, msg_tot_len);
+}
+
+SEC("iter/bpf_sk_storage_map")
+int ends(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct sock *sk = ctx->sk;
+	struct end *own = ctx->value;
+	struct facts line = {};
+
+	if (!sk || !own || (own->stage != STAGE_WATCHED && own->stage != STAGE_JOINED))
+		return 0;
+	line.cookie = own->cookie;
+	line.peer = own->peer.cookie;
+	line.direct = own->sent.bytes;
+	line.messages = own->messages;
+	line.copied = BPF_CORE_READ((struct tcp_sock *)sk, copied_seq);
+	line.written = BPF_CORE_READ((struct tcp_sock *)sk, write_seq);
+	line.uid = BPF_CORE_READ(sk, sk_uid.val);
+	line.inode = BPF_CORE_READ(sk, sk_socket, file, f_inode, i_ino);
+	line.flags = file_of(sk);
+	if (own->is_server)
+		line.flags |= FACT_SERVER;
+	if (own->is_open)
+		line.flags |= FACT_OPEN;
+	if (own->leaving)
+		line.flags |= FACT_LEAVING;
+	if (is_unlike(sk))
+		line.flags |= FACT_UNLIKE;
+	if (own->is_joined)
+		psock_facts(sk, &line);
+	if (own->stage == STAGE_WATCHED && own->is_server) {
+		struct sock *client = (void *)own->peer.sock;
+
+		if (line.flags & FACT_CAN_WAIT || file_of(client) == FACT_CAN_WAIT)
+			own->may_wait = 1;
+	}
+	bpf_seq_write(ctx->meta->seq, &line, sizeof(line));
+	return 0;
+}
