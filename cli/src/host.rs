@@ -4,6 +4,12 @@ use hopscope_event::{RecordingMeta, record};
 use hopscope_probe::counters::tsc_is_invariant;
 use nix::sys::utsname::{UtsName, uname};
 
+/// Its release, as `uname -r` says.
+pub fn kernel() -> String {
+    let release = |u: UtsName| u.release().to_string_lossy().into_owned();
+    uname().map(release).unwrap_or_default()
+}
+
 /// Takes about 100 ms: the frequency of the time-stamp counter is measured.
 pub fn meta() -> RecordingMeta {
     let uname = uname();
@@ -17,7 +23,7 @@ pub fn meta() -> RecordingMeta {
         hopscope_version: env!("CARGO_PKG_VERSION").into(),
         command_line: std::env::args().collect(),
         host: text(&|u| u.nodename().to_string_lossy().into_owned()),
-        kernel: text(&|u| u.release().to_string_lossy().into_owned()),
+        kernel: kernel(),
         cpu: cpu.unwrap_or("unknown").into(),
         cpus_online: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
         tsc_frequency: measure_frequency(),

@@ -3,7 +3,7 @@
 // Nothing of a binary can be reached from outside: `pub` means "the subcommand's own surface".
 #![allow(unreachable_pub)]
 
-use clap::{FromArgMatches, Subcommand};
+use clap::{Args, FromArgMatches, Subcommand};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -77,7 +77,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let matches = help::command::<Cli>().get_matches_from(words());
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let name = words.first().map(Path::new).and_then(Path::file_name);
+    if name.is_some_and(|name| name == slice::NSDUMP) {
+        return nsdump(words);
+    }
+    let matches = help::command::<Cli>().get_matches_from(words);
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
@@ -103,12 +108,20 @@ fn main() -> ExitCode {
     done.unwrap_or_else(|error| status::failed(&error, 2))
 }
 
-/// Under the name `nsdump` it is `hopscope slice`.
-fn words() -> Vec<OsString> {
-    let mut words: Vec<OsString> = std::env::args_os().collect();
-    let name = words.first().map(Path::new).and_then(Path::file_name);
-    if name.is_some_and(|name| name == slice::NSDUMP) {
-        words.insert(1, "slice".into());
-    }
-    words
+/// `hopscope slice` under the name that tcpdump's users know, in its help too.
+fn nsdump(words: Vec<OsString>) -> ExitCode {
+    let whole = help::command::<Cli>();
+    let slice = whole.find_subcommand("slice").cloned();
+    let command = slice.unwrap_or_default().name(slice::NSDUMP);
+    let command = logger::Verbosity::augment_args(command.bin_name(slice::NSDUMP));
+    let matches = command.get_matches_from(words);
+    let verbosity = logger::Verbosity::from_arg_matches(&matches);
+    let args = slice::SliceArgs::from_arg_matches(&matches);
+    let (verbosity, args) = match (verbosity, args) {
+        (Ok(verbosity), Ok(args)) => (verbosity, args),
+        (Err(error), _) | (_, Err(error)) => error.exit(),
+    };
+    logger::start(&verbosity);
+    let done = slice::run(args, &verbosity);
+    done.unwrap_or_else(|error| status::failed(&error, 2))
 }

@@ -1,14 +1,17 @@
 //! `hopscope slice`: the kernel's own path of every packet.
 mod args;
 mod choice;
+mod constants;
 mod control;
 mod headers;
+mod in_order;
 mod kernel;
 mod list;
 mod live;
 mod open;
 mod pass;
 mod pcapng;
+mod progress;
 mod read;
 mod relinquish;
 mod rotate;
@@ -20,6 +23,7 @@ mod tests;
 
 pub use args::SliceArgs;
 pub(crate) use choice::Choice;
+pub(crate) use constants::measured as measured_constants;
 pub(crate) use kernel::{Kernel, Taken, say_what_is_missing};
 pub(crate) use open::{Opened, open};
 pub(crate) use pass::{Pass, To};
@@ -34,6 +38,9 @@ pub const NSDUMP: &str = "nsdump";
 pub fn run(args: SliceArgs, verbosity: &Verbosity) -> anyhow::Result<ExitCode> {
     if let Some(control) = &args.control {
         return control::run(control);
+    }
+    if args.live.list_interfaces {
+        return list::interfaces(&args);
     }
     if args.live.list {
         return list::run(&args);

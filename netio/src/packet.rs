@@ -123,7 +123,7 @@ impl PacketPort {
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN | libc::EINTR) => return Ok(()),
                     // This frame, not the device: dropped by the driver, or not sendable.
-                    Some(libc::ENOBUFS | libc::EINVAL | libc::EMSGSIZE) => {
+                    Some(libc::ENOBUFS | libc::ENOMEM | libc::EINVAL | libc::EMSGSIZE) => {
                         pending.first += 1;
                         self.counters.send_failed += 1;
                     }

@@ -98,20 +98,42 @@ impl TapPort {
         }
         match self.queue.write(&self.outgoing[..self.waiting]) {
             Ok(_) => {}
-            Err(error) => match error.raw_os_error() {
-                Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => return Ok(false),
-                // This frame, not the device: its header or length makes no sense.
-                Some(libc::EINVAL | libc::EMSGSIZE) => self.counters.send_failed += 1,
-                Some(libc::EIO) => {
+            Err(error) => match refusal(error.raw_os_error()) {
+                Refusal::Wait => return Ok(false),
+                Refusal::Drop => self.counters.send_failed += 1,
+                Refusal::Down => {
                     return Err(PortError::Down {
                         name: self.name.clone(),
                     });
                 }
-                _ => return Err(PortError::device(&self.name, "sending", error)),
+                Refusal::Fail => return Err(PortError::device(&self.name, "sending", error)),
             },
         }
         self.waiting = 0;
         Ok(true)
+    }
+}
+
+/// What a refused frame means.
+#[derive(Debug, PartialEq, Eq)]
+enum Refusal {
+    /// There is no room now.
+    Wait,
+    /// This frame is lost, not the device.
+    Drop,
+    Down,
+    Fail,
+}
+
+fn refusal(errno: Option<i32>) -> Refusal {
+    match errno {
+        Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => Refusal::Wait,
+        // Its header or length makes no sense.
+        Some(libc::EINVAL | libc::EMSGSIZE) => Refusal::Drop,
+        // The kernel has no memory for it: on a network, a loss.
+        Some(libc::ENOMEM) => Refusal::Drop,
+        Some(libc::EIO) => Refusal::Down,
+        _ => Refusal::Fail,
     }
 }
 
@@ -250,5 +272,19 @@ impl DeviceDrops {
         let dropped = line.and_then(|line| line.split_whitespace().nth(11)?.parse().ok());
         let since = dropped.map(|dropped: u64| dropped - self.before);
         since.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_frame_that_cannot_be_sent_is_no_end_of_the_port() {
+        assert_eq!(refusal(Some(libc::ENOMEM)), Refusal::Drop);
+        assert_eq!(refusal(Some(libc::EINVAL)), Refusal::Drop);
+        assert_eq!(refusal(Some(libc::ENOBUFS)), Refusal::Wait);
+        assert_eq!(refusal(Some(libc::EIO)), Refusal::Down);
+        assert_eq!(refusal(Some(libc::EBADFD)), Refusal::Fail);
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 mod bytes;
 mod counts;
 mod datagrams;
+mod interrupted;
 mod omission;
 mod overflow;
 mod refusals;
@@ -16,6 +17,7 @@ pub(crate) fn register(suite: &mut Suite) {
     bytes::register(suite);
     counts::register(suite);
     datagrams::register(suite);
+    interrupted::register(suite);
     omission::register(suite);
     overflow::register(suite);
     refusals::register(suite);

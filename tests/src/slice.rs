@@ -5,7 +5,9 @@ use hopscope_tests::{Requirement, Suite};
 mod leaving;
 mod live;
 mod losses;
+mod numbers;
 mod overheard;
+mod places;
 mod refused;
 mod relinquish;
 mod soak;
@@ -44,6 +46,20 @@ pub(crate) fn register(suite: &mut Suite) {
         live,
         losses::too_few_slots,
     );
+    let name = "slice::records_end_whatever_is_asked_for";
+    suite.case(name, live, numbers::regions_of_a_file);
+    let name = "slice::a_look_at_data_is_no_copy_of_them";
+    suite.case(name, compiled, numbers::peeked);
+    let name = "slice::segments_out_of_order_say_so";
+    suite.case(name, compiled, numbers::unordered);
+    let name = "slice::a_full_queue_keeps_its_senders";
+    suite.case(name, live, numbers::full_queue);
+    let name = "slice::no_mount_of_cgroup2_is_needed";
+    suite.case(name, live, places::without_cgroup2);
+    let name = "slice::a_device_is_of_the_namespace_asked_for";
+    suite.case(name, live, places::device_of_a_namespace);
+    let name = "slice::constants_are_measured_once";
+    suite.case(name, live, places::constants_are_kept);
     suite.case(
         "slice::who_listens_in_is_not_the_reader",
         live,

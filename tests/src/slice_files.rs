@@ -18,8 +18,12 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("slice_files::other_captures_are_refused", &[], foreign);
     suite.case("slice_files::live_options_are_refused", &[], live_options);
     suite.case("slice_files::nsdump_is_another_name", &[], nsdump);
+    let name = "slice_files::json_beside_a_file_is_the_summary";
+    suite.case(name, &[], json_beside_a_file);
     let tshark = &[Requirement::Tshark];
     suite.case("slice_files::tshark_reads_comments", tshark, wireshark);
+    let name = "slice_files::tools_of_wireshark_take_captures";
+    suite.case(name, tshark, tools);
 }
 
 /// Fifteen packets: to a peer on the same host, through a queue, and dropped; five with bytes.
@@ -37,6 +41,16 @@ fn as_pcapng(name: &str) -> Result<PathBuf> {
     let file = scratch().join(name);
     read(&[&golden(), "-w", file.to_str().context("a path")?])?;
     Ok(file)
+}
+
+/// No block comes before the first interface.
+fn tools() -> Result<()> {
+    let file = as_pcapng("tools.pcapng")?;
+    let out = file.with_file_name("tools-out.pcapng");
+    run(Command::new("editcap").args([&file, &out]))?.expect_code(0)?;
+    let mut merge = Command::new("mergecap");
+    run(merge.arg("-w").args([&out, &file, &file]))?.expect_code(0)?;
+    Ok(())
 }
 
 fn alike() -> Result<()> {
@@ -253,6 +267,38 @@ fn nsdump() -> Result<()> {
     let out = out.expect_code(0)?;
     let expected = "veth0 > veth1 IP 10.0.0.1.40000 > 10.0.0.2.80: tcp 64 | curl[123] tx call .6";
     ensure!(out.stdout.contains(expected), "{}", out.stdout);
+    let nsdump = |words: &[&str]| -> Result<String> {
+        let golden = golden();
+        let all = [&["-r", golden.as_str(), "-c", "1"], words].concat();
+        Ok(run(Command::new(&link).args(all))?.expect_code(0)?.stdout)
+    };
+    for (words, begins) in [
+        (&["-nn", "-l", "-t"][..], "veth0 > veth1 IP"),
+        (&["-tt"], "1"),
+        (&["-ttt"], "00:00:00.000000000 veth0"),
+        (&["-tttt"], "20"),
+        (&["-ttttt"], "00:00:00.000000000 veth0"),
+    ] {
+        let shown = nsdump(words)?;
+        ensure!(shown.starts_with(begins), "{words:?}: {shown}");
+    }
+    let help = run(Command::new(&link).arg("-h"))?.expect_code(0)?.stdout;
+    ensure!(
+        help.contains("Usage: nsdump [") && !help.contains("slice slice"),
+        "{help}"
+    );
+    let there = run(Command::new(&link).arg("-D"))?.expect_code(0)?.stdout;
+    ensure!(there.lines().any(|line| line == "1.lo"), "{there}");
+    Ok(())
+}
+
+/// Packets are in the file, what a program wants to know of them on stdout.
+fn json_beside_a_file() -> Result<()> {
+    let file = scratch().join("beside.hop");
+    let file = file.to_str().context("a path")?;
+    let out = read(&[&golden(), "-o", file, "--json"])?;
+    let (packets, summary) = objects(&out.stdout)?;
+    ensure!(packets.is_empty() && summary["packets"] == 15, "{summary}");
     Ok(())
 }
 

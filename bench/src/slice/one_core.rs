@@ -49,7 +49,8 @@ pub(crate) fn measure(bench: &mut Bench<'_, '_>) -> Result<OneCore> {
             // Each record and each loss was a packet that the hooks saw.
             let packets = closing.packets()? + closing.lost()?;
             let per_trip = packets / window.all_round_trips;
-            let said_ns = closing.number("added_ns_per_packet")?;
+            let created = closing.number("summary/counters/created")?;
+            let said_ns = closing.number("cost/total_ns")? / created.max(1.0);
             added_ns = per_trip * said_ns;
             trips.push(per_trip);
             hits.push(closing.number("summary/counters/hits")? / packets);

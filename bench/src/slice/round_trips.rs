@@ -85,7 +85,9 @@ pub(crate) fn measure(bench: &mut Bench<'_, '_>, frame_bytes: u32) -> Result<Siz
             seen.clock_only
                 .push(closing.number("calibration/clock_only_hit/mode")?);
             seen.tau_o.push(tau_o);
-            seen.said.push(closing.number("added_ns_per_packet")?);
+            let created = closing.number("summary/counters/created")?;
+            seen.said
+                .push(closing.number("cost/total_ns")? / created.max(1.0));
             seen.off.push(closing.slices_off_percent()?);
             seen.packets += packets;
             seen.lost += closing.lost()?;

@@ -81,7 +81,7 @@ fn tap() -> Capability {
             "a kernel with CONFIG_TUN, and access to the device",
         ),
     };
-    let purpose = "packets of a user-space stack (not in this version)";
+    let purpose = "a device for `vnet serve --tap` and `load packets`";
     Capability::new("tap", purpose, "opened", verdict)
 }
 
@@ -95,6 +95,6 @@ fn af_xdp() -> Capability {
             false => Verdict::missing("the socket family is not registered", remedy),
         },
     };
-    let purpose = "packet I/O past the kernel's stack (not in this version)";
+    let purpose = "packet I/O past the kernel's stack: `vnet serve --xdp`, `load packets`";
     Capability::new("af-xdp", purpose, path, verdict)
 }

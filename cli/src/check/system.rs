@@ -63,6 +63,6 @@ fn cgroup2() -> Capability {
             }
         }
     };
-    let purpose = "BPF programs on the sockets of one service (not in this version)";
+    let purpose = "BPF programs on sockets: `slice`, `splice`";
     Capability::new("cgroup2", purpose, "/proc/self/mounts", verdict)
 }

@@ -2,7 +2,7 @@
 use super::DiffArgs;
 use crate::slice::Opened;
 use hopscope_analyze::diff::{Blocks, Spread};
-use hopscope_analyze::slice::{Slicer, Span};
+use hopscope_analyze::slice::{PieceFlags, Slicer, Span};
 use hopscope_event::Tsc;
 use hopscope_event::slice::{SliceEntry, SliceEvent};
 use std::collections::BTreeMap;
@@ -81,7 +81,8 @@ impl<'a> Side<'a> {
                 for piece in &slices.pieces {
                     each(slicer.name(piece.name), at, tenths(&piece.span));
                 }
-                if !slices.pieces.is_empty() {
+                let is_known = !slices.whole.flags.intersects(PieceFlags::OR_LONGER);
+                if !slices.pieces.is_empty() && is_known {
                     each(WHOLE, at, tenths(&slices.whole));
                 }
             }

@@ -4,6 +4,7 @@ use anyhow::Context;
 use hopscope_load::connections::serve::Service;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,8 @@ impl Here {
         };
         // Its stdin ends with this process, however that ends; then the server does.
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Ctrl-C is for the client, which still asks this server for its counts.
+        command.process_group(0);
         let mut child = command.spawn().context("cannot start the server")?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.as_mut() {

@@ -1,11 +1,10 @@
 //! `--with-slices`: the kernel's path of packets, in the same file as the calls.
 use super::RecordArgs;
-use crate::slice::{Kernel, Taken, say_what_is_missing, target};
+use crate::slice::{Kernel, Taken, measured_constants, say_what_is_missing, target};
 use hopscope_event::clock::read::clock_sync;
 use hopscope_event::slice::{SliceCalibration, SliceEntry, SliceSummary, Sliced};
 use hopscope_event::{ClockSync, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
 use hopscope_probe::recorder::Sink;
-use hopscope_slice::calibrate::calibrate;
 use hopscope_slice::load::Slicer;
 use hopscope_trace::{Batch, Switches, TraceError, TraceWriter};
 use std::io::Write;
@@ -55,7 +54,7 @@ impl Beside {
         let mut slicer = Slicer::load(&options)?;
         let calibration = match args.no_calibration {
             true => SliceCalibration::default(),
-            false => calibrate(&mut slicer)?,
+            false => measured_constants(&mut slicer, false)?,
         };
         let kernel = Kernel::new(slicer)?;
         let entry = kernel.entry(regions, expression.clone(), calibration, 1);

@@ -51,6 +51,9 @@ pub struct LiveArgs {
     /// List regions, and which hook this kernel offers for each of their points
     #[arg(short = 'L', long, conflicts_with = "read")]
     pub list: bool,
+    /// List the network interfaces that -i takes
+    #[arg(short = 'D', long, conflicts_with = "read")]
+    pub list_interfaces: bool,
     /// How stamps are taken
     #[arg(long, value_enum, default_value_t = Backend::Auto, conflicts_with = "read")]
     pub backend: Backend,
@@ -73,6 +76,9 @@ pub struct LiveArgs {
     /// Do not measure first what stamps cost; nothing is then taken out of any time
     #[arg(long, conflicts_with = "read")]
     pub no_calibration: bool,
+    /// Measure what stamps cost although it was measured since the machine started (in /run/hopscope)
+    #[arg(long, conflicts_with_all = ["read", "no_calibration"])]
+    pub recalibrate: bool,
     /// Hooks are attached for one of so many windows only, to cost less: 1/16
     #[arg(long, value_name = "1/N", value_parser = parse_duty, conflicts_with = "read")]
     pub duty: Option<u32>,
@@ -138,8 +144,17 @@ pub struct FileArgs {
 #[command(next_help_heading = "Output")]
 pub struct ShownArgs {
     /// Addresses and ports as numbers, as they always are here
-    #[arg(short)]
-    pub numeric: bool,
+    #[arg(short, action = ArgAction::Count)]
+    pub numeric: u8,
+    /// Each line at once, as it always is here
+    #[arg(short = 'l')]
+    pub line_buffered: bool,
+    /// With -w or -o: what is due is in the file at once
+    #[arg(short = 'U', long, conflicts_with = "read")]
+    pub packet_buffered: bool,
+    /// No time (-t), seconds since 1970 (-tt), since the line before (-ttt), date and time (-tttt), since the first line (-ttttt)
+    #[arg(short = 't', action = ArgAction::Count)]
+    pub time: u8,
     /// Link headers
     #[arg(short = 'e')]
     pub link: bool,

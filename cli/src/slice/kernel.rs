@@ -61,7 +61,7 @@ impl Kernel {
             regions,
             calibration,
             slots: self.slicer.options().slots,
-            kernel: crate::host::meta().kernel,
+            kernel: crate::host::kernel(),
             duty_of,
             drop_reasons: drop_reasons(),
             interfaces: interfaces::names(),

@@ -55,6 +55,16 @@ pub(super) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// As tcpdump numbers them; of `--netns`, where it is given.
+pub(super) fn interfaces(args: &SliceArgs) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout().lock();
+    for interface in target::interfaces_of(args.live.netns.as_deref())? {
+        let name = hopscope_report::printable(&interface.name);
+        writeln!(out, "{}.{name}", interface.ifindex)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 fn why<'a>(offers: impl Iterator<Item = &'a Offer>) -> String {
     let reasons: Vec<&str> = offers
         .filter_map(|offer| offer.missing.as_deref())

@@ -1,8 +1,10 @@
 //! `hopscope slice`: hooks attached, packets shown or written as they end, until asked to stop.
 use super::args::SliceArgs;
 use super::choice::Choice;
+use super::constants;
 use super::kernel::{Kernel, Taken, say_what_is_missing};
 use super::pass::{Pass, To};
+use super::progress::Progress;
 use super::relinquish::become_user;
 use super::rotate::Rotation;
 use super::save::{Format, SliceFile};
@@ -15,7 +17,6 @@ use hopscope_event::slice::{SliceCalibration, SliceEntry};
 use hopscope_event::{ClockSync, RecordingMeta, Summary};
 use hopscope_probe::attach::{Held, launch};
 use hopscope_report::slice::SliceSource;
-use hopscope_slice::calibrate::calibrate;
 use hopscope_slice::load::Slicer;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -42,17 +43,25 @@ pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<Exi
         .as_ref()
         .and_then(|held| u32::try_from(held.pid()).ok());
     let options = target::options(args, &regions, tgid)?;
+    // It sleeps, while the kernel verifies programs.
+    let meta = std::thread::spawn(crate::host::meta);
     let mut slicer = Slicer::load(&options)?;
+    let meta = meta.join().ok().context("looking at this machine")?;
     let calibration = match args.live.no_calibration {
         true => SliceCalibration::default(),
-        false => calibrate(&mut slicer)?,
+        false => constants::measured(&mut slicer, args.live.recalibrate)?,
     };
-    let meta = crate::host::meta();
     let mut kernel = Kernel::new(slicer)?;
     let filter = args.expression.join(" ");
     let entry = kernel.entry(regions, filter, calibration, args.live.duty.unwrap_or(1));
     say_what_is_missing(&entry);
     kernel.begin()?;
+    if !verbosity.is_quiet() {
+        eprintln!(
+            "hopscope: {} points of a packet's way are watched",
+            entry.points.len()
+        );
+    }
     if let Some(path) = &args.live.ready_file {
         std::fs::write(path, "").with_context(|| path.display().to_string())?;
     }
@@ -122,6 +131,7 @@ struct Session<'a> {
     /// Permissions of new files.
     mode: u32,
     writes_stdout: bool,
+    is_json: bool,
 }
 
 impl<'a> Session<'a> {
@@ -176,6 +186,7 @@ impl<'a> Session<'a> {
             rotation,
             mode: args.files.mode,
             writes_stdout: file.is_some_and(|(path, _)| path.as_os_str() == "-"),
+            is_json: args.shown.json,
         })
     }
 
@@ -202,6 +213,8 @@ impl<'a> Session<'a> {
     /// Until something ends it; says what.
     fn follow(&mut self, args: &SliceArgs, stop: &AtomicBool) -> anyhow::Result<&'static str> {
         let mut synced = Instant::now();
+        let packet_buffered = args.shown.packet_buffered;
+        let mut progress = Progress::new(self.pass.file().is_some());
         let (mut phase, mut length) = (Instant::now(), WINDOW);
         loop {
             let taken = self.take(args.choice.count)?;
@@ -209,6 +222,10 @@ impl<'a> Session<'a> {
                 return Ok(ENOUGH);
             }
             self.rotate()?;
+            if packet_buffered && let Some(file) = self.pass.file() {
+                file.flush()?;
+            }
+            progress.show(self.pass.taken());
             if stop.load(Ordering::Relaxed) {
                 return Ok("a signal");
             }
@@ -295,7 +312,13 @@ impl<'a> Session<'a> {
             entry: self.entry,
             time: &self.time,
         };
-        match self.pass.file().is_some() || self.writes_stdout {
+        let writes_file = self.pass.file().is_some();
+        match writes_file || self.writes_stdout {
+            // Packets are in the file; a program reads the summary.
+            true if self.is_json && !self.writes_stdout => {
+                self.pass
+                    .close_json(&mut self.out, source, None, Some(&summary))?;
+            }
             true => {
                 let mut err = std::io::stderr().lock();
                 self.pass.close(&mut err, source, None, Some(&summary))?;

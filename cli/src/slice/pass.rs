@@ -29,6 +29,7 @@ impl To {
                 quiet,
                 link: args.link,
                 absolute: args.absolute,
+                time: args.time,
                 hex: args.hex,
                 hex_ascii: args.hex_ascii,
                 ascii: args.ascii,
@@ -115,17 +116,39 @@ impl Pass {
         read: Option<Option<&str>>,
         summary: Option<&SliceSummary>,
     ) -> io::Result<()> {
-        let closing = SliceClosing {
+        match self.to {
+            To::Json => self.close_json(out, source, read, summary),
+            _ => write_slice_closing(out, &self.closing(source, read, summary)),
+        }
+    }
+
+    /// The same for programs, wherever packets went.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn close_json(
+        &self,
+        out: &mut impl Write,
+        source: SliceSource<'_>,
+        read: Option<Option<&str>>,
+        summary: Option<&SliceSummary>,
+    ) -> io::Result<()> {
+        write_slice_closing_json(out, &self.closing(source, read, summary))
+    }
+
+    fn closing<'a>(
+        &'a self,
+        source: SliceSource<'a>,
+        read: Option<Option<&'a str>>,
+        summary: Option<&'a SliceSummary>,
+    ) -> SliceClosing<'a> {
+        SliceClosing {
             source,
             slicer: &self.slicer,
             stats: &self.stats,
             read: read.map(|_| self.came),
             damage: read.flatten(),
             summary,
-        };
-        match self.to {
-            To::Json => write_slice_closing_json(out, &closing),
-            _ => write_slice_closing(out, &closing),
         }
     }
 

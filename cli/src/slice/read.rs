@@ -63,6 +63,9 @@ pub(super) fn run(
     let summary = tables.slice_summary.as_ref();
     let read = Some(damage.as_deref());
     match file {
+        Some((to, _)) if args.shown.json && to.as_os_str() != "-" => {
+            pass.close_json(&mut out, source, read, summary)?
+        }
         // What is written is on stdout, perhaps.
         Some(_) => pass.close(&mut std::io::stderr().lock(), source, read, summary)?,
         None => pass.close(&mut out, source, read, summary)?,

@@ -1,10 +1,12 @@
 //! Writing packets: as a `.hop` trace, or as pcapng with the same trace inside.
+use super::in_order::InOrder;
 use super::pcapng::Numbers;
 use crate::output;
 use hopscope_analyze::slice::{PacketSlices, Slicer};
-use hopscope_event::slice::{Counter, SliceEntry, SliceSummary, Sliced};
+use hopscope_event::slice::{SliceEntry, SliceSummary, Sliced};
 use hopscope_event::{ClockSync, RecordingMeta, Summary};
 use hopscope_netio::capture::{FrameLink, InterfaceCounts, PcapngWriter};
+use hopscope_report::printable;
 use hopscope_report::slice::{SliceSource, slice_comment};
 use hopscope_trace::TraceWriter;
 use std::collections::BTreeMap;
@@ -13,6 +15,12 @@ use std::path::Path;
 
 /// Packets of one chunk.
 const BATCH: usize = 256;
+/// As long as a packet may lie unread without giving its slot away.
+const WINDOW_NS: u64 = 2_000_000_000;
+/// With the bytes of each, 40 MB.
+const HELD_MAX: usize = 16_384;
+/// Of packets that met no device.
+const NO_INTERFACE: &str = "none";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -45,6 +53,16 @@ struct Capture<W: Write> {
     interfaces: BTreeMap<(String, FrameLink), u32>,
     last_ns: u64,
     numbers: Numbers,
+    /// Packets end in another order than they begin, and every tool takes frames to be in the order of time.
+    held: InOrder<Held>,
+}
+
+/// A packet that waits for earlier ones.
+struct Held {
+    interface: String,
+    realtime_ns: u64,
+    packet: Sliced,
+    comment: String,
 }
 
 impl<W: Write> Capture<W> {
@@ -59,10 +77,9 @@ impl<W: Write> Capture<W> {
         if self.interfaces.is_empty() {
             return Ok(());
         }
-        let get = |counter| sliced.counters.get(counter);
         let counts = InterfaceCounts {
-            received: get(Counter::Seen).saturating_sub(get(Counter::Unmatched)),
-            dropped: get(Counter::NoSlot).saturating_add(get(Counter::RingFull)),
+            received: sliced.counters.received(),
+            dropped: sliced.counters.lost(),
         };
         self.writer.statistics(0, self.last_ns, counts)
     }
@@ -71,7 +88,7 @@ impl<W: Write> Capture<W> {
         &mut self,
         source: &SliceSource<'_>,
         packet: &Sliced,
-        comment: &str,
+        comment: String,
     ) -> io::Result<()> {
         let record = &packet.record;
         let (netns, ifindex) = match record.tx_ifindex {
@@ -79,26 +96,58 @@ impl<W: Write> Capture<W> {
             tx => (record.tx_netns, tx),
         };
         let name = source.interface(netns, ifindex);
-        let name = name.unwrap_or_else(|| "none".to_owned());
+        let held = Held {
+            interface: name.unwrap_or_else(|| NO_INTERFACE.to_owned()),
+            realtime_ns: source.time.realtime_ns(record.t0_ns),
+            packet: packet.clone(),
+            comment,
+        };
+        self.held.push(record.t0_ns, held);
+        self.write_due()
+    }
+
+    fn write_due(&mut self) -> io::Result<()> {
+        while let Some(held) = self.held.pop_due() {
+            self.frame(held)?;
+        }
+        Ok(())
+    }
+
+    fn write_all(&mut self) -> io::Result<()> {
+        while let Some(held) = self.held.pop() {
+            self.frame(held)?;
+        }
+        Ok(())
+    }
+
+    fn interface(&mut self, name: String, link: FrameLink) -> io::Result<u32> {
+        if let Some(interface) = self.interfaces.get(&(name.clone(), link)) {
+            return Ok(*interface);
+        }
+        let interface = self.writer.interface_of(&name, link)?;
+        self.interfaces.insert((name, link), interface);
+        Ok(interface)
+    }
+
+    fn frame(&mut self, held: Held) -> io::Result<()> {
+        let Held {
+            interface: name,
+            realtime_ns: at,
+            packet,
+            comment,
+        } = &held;
+        let record = &packet.record;
         let (bytes, wire_len, link) = match &packet.bytes {
             Some(b) if b.link_len > 0 => (&b.bytes[..], b.original_len, FrameLink::Ethernet),
             Some(b) => (&b.bytes[..], b.original_len, FrameLink::Network),
             None => (&[][..], record.ip_len, FrameLink::Network),
         };
-        let interface = match self.interfaces.get(&(name.clone(), link)) {
-            Some(interface) => *interface,
-            None => {
-                let interface = self.writer.interface_of(&name, link)?;
-                self.interfaces.insert((name, link), interface);
-                interface
-            }
-        };
-        let at = source.time.realtime_ns(record.t0_ns);
-        self.last_ns = self.last_ns.max(at);
+        let interface = self.interface(name.clone(), link)?;
+        self.last_ns = self.last_ns.max(*at);
         let private = self.numbers.packet(packet, bytes);
         let wire_len = wire_len as usize;
         self.writer
-            .frame_with(interface, at, bytes, wire_len, Some(comment), &private)
+            .frame_with(interface, *at, bytes, wire_len, Some(comment), &private)
     }
 }
 
@@ -166,7 +215,12 @@ impl<W: Write> SliceFile<W> {
                     interfaces: BTreeMap::new(),
                     last_ns: 0,
                     numbers: Numbers::default(),
+                    held: InOrder::new(WINDOW_NS, HELD_MAX),
                 };
+                // editcap and mergecap take a section for one without packets where another block comes first.
+                let first = entry.interfaces.first();
+                let first = first.map_or(NO_INTERFACE, |interface| &interface.name);
+                capture.interface(printable(first), FrameLink::Network)?;
                 capture.put()?;
                 Inner::Pcapng(Box::new(capture))
             }
@@ -181,6 +235,8 @@ impl<W: Write> SliceFile<W> {
             Inner::Pcapng(capture) => {
                 capture.trace.clock(sync)?;
                 capture.put()?;
+                capture.held.now(sync.monotonic_ns);
+                capture.write_due()?;
             }
         }
         Ok(())
@@ -202,7 +258,7 @@ impl<W: Write> SliceFile<W> {
             }
             Inner::Pcapng(capture) => {
                 let comment = slice_comment(source, &packet.record, slices, slicer);
-                capture.packet(source, packet, &comment)?;
+                capture.packet(source, packet, comment)?;
             }
         }
         Ok(())
@@ -216,7 +272,7 @@ impl<W: Write> SliceFile<W> {
         Ok(())
     }
 
-    /// Everything so far is in the file.
+    /// Everything so far is in the file, but for frames that wait for earlier ones.
     pub fn flush(&mut self) -> anyhow::Result<()> {
         self.rows()?;
         match &mut self.inner {
@@ -252,6 +308,14 @@ impl<W: Write> SliceFile<W> {
                 }
             }
             Inner::Pcapng(mut capture) => {
+                capture.write_all()?;
+                let late = capture.held.late();
+                if late > 0 {
+                    log::warn!(
+                        "{late} frames come after later ones: their packets took more than {} s; reordercap sorts them",
+                        WINDOW_NS / 1_000_000_000
+                    );
+                }
                 if let Some(sliced) = sliced {
                     capture.trace.slice_summary(sliced)?;
                     capture.put()?;

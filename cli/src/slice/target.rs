@@ -1,8 +1,10 @@
 //! What is to be sliced, from what was asked: interface, namespace, process, regions.
 use super::args::{Backend, SliceArgs};
 use anyhow::{Context, bail, ensure};
-use hopscope_event::slice::RegionEntry;
+use hopscope_event::slice::{InterfaceEntry, RegionEntry};
 use hopscope_slice::filter::{Filter, Link};
+use hopscope_slice::interfaces;
+use hopscope_slice::kinds::cgroup2;
 use hopscope_slice::load::{self, FILTER_INSNS, FILTER_SCRATCH, Options};
 use hopscope_slice::regions;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
@@ -19,7 +21,7 @@ pub fn options(
     tgid: Option<u32>,
 ) -> anyhow::Result<Options> {
     let live = &args.live;
-    let mut options = Options::new(regions::points(regions));
+    let mut options = Options::new(regions::with_ends(&regions::points(regions)));
     options.backend = match live.backend {
         Backend::Auto => None,
         Backend::Fentry => Some(load::Backend::Fentry),
@@ -34,9 +36,10 @@ pub fn options(
     };
     options.ifindex = match live.interface.as_deref() {
         None | Some("any") => None,
-        Some(name) => Some(ifindex(name)?),
+        Some(name) => Some(ifindex(name, live.netns.as_deref())?),
     };
-    options.netns = live.netns.as_deref().map(netns).transpose()?;
+    let namespace = live.netns.as_deref().map(netns).transpose()?;
+    options.netns = namespace.map(|(inode, _)| inode);
     options.tgid = match (&args.choice.pid[..], tgid) {
         ([], tgid) => tgid,
         ([pid], None) => Some(*pid),
@@ -83,7 +86,7 @@ pub fn beside_functions(
         cgroup: cgroup_root()?,
         filter: filter(expression)?,
         tgid,
-        ..Options::new(regions::points(regions))
+        ..Options::new(regions::with_ends(&regions::points(regions)))
     })
 }
 
@@ -120,13 +123,7 @@ pub fn regions_of(option: &str, name: &str) -> anyhow::Result<Vec<RegionEntry>> 
 }
 
 fn cgroup_root() -> anyhow::Result<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").context("/proc/self/mounts")?;
-    let of_cgroup2 = mounts.lines().find_map(|line| {
-        let mut words = line.split(' ').skip(1);
-        let (path, kind) = (words.next()?, words.next()?);
-        (kind == "cgroup2").then(|| PathBuf::from(path))
-    });
-    of_cgroup2.context("no cgroup2 file system is mounted (mount -t cgroup2 none /sys/fs/cgroup): hooks at sockets need one")
+    cgroup2().context("no cgroup2 file system is mounted, and none can be (mount -t cgroup2 none /sys/fs/cgroup, as root): hooks at sockets need one")
 }
 
 /// Without it the hooks at sockets would be left out in silence.
@@ -140,13 +137,36 @@ fn cgroup(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-fn ifindex(name: &str) -> anyhow::Result<u32> {
-    nix::net::if_::if_nametoindex(name)
-        .with_context(|| format!("-i {name}: no such interface here"))
+/// `of`: the namespace whose device it is, as `--netns` says.
+fn ifindex(name: &str, of: Option<&str>) -> anyhow::Result<u32> {
+    let Some(which) = of else {
+        return nix::net::if_::if_nametoindex(name)
+            .with_context(|| format!("-i {name}: no such interface here"));
+    };
+    let there = interfaces_of(Some(which))?;
+    let found = there.iter().find(|interface| interface.name == name);
+    let found = found.map(|interface| interface.ifindex);
+    found.with_context(|| format!("-i {name}: no such interface in --netns {which}"))
 }
 
-/// Inode of a namespace, by its path, its name in `ip netns`, or a process.
-fn netns(which: &str) -> anyhow::Result<u32> {
+/// `None`: this namespace, which takes no privileges.
+pub(super) fn interfaces_of(which: Option<&str>) -> anyhow::Result<Vec<InterfaceEntry>> {
+    let Some(which) = which else {
+        let here = nix::net::if_::if_nameindex().context("interfaces here")?;
+        let entry = |interface: &nix::net::if_::Interface| InterfaceEntry {
+            netns: 0,
+            ifindex: interface.index(),
+            name: interface.name().to_string_lossy().into_owned(),
+        };
+        return Ok(here.iter().map(entry).collect());
+    };
+    let (inode, path) = netns(which)?;
+    let there = interfaces::of_namespace(inode, path);
+    there.with_context(|| format!("--netns {which}: its interfaces"))
+}
+
+/// Inode and path of a namespace, by its path, its name in `ip netns`, or a process.
+fn netns(which: &str) -> anyhow::Result<(u32, PathBuf)> {
     let path = match which {
         _ if which.contains('/') => PathBuf::from(which),
         _ if which.bytes().all(|b| b.is_ascii_digit()) => {
@@ -156,5 +176,5 @@ fn netns(which: &str) -> anyhow::Result<u32> {
     };
     let found = std::fs::metadata(&path);
     let found = found.with_context(|| format!("--netns {which}: {}", path.display()))?;
-    Ok(found.ino() as u32)
+    Ok((found.ino() as u32, path))
 }

@@ -10,6 +10,7 @@ mod ends;
 mod error;
 pub mod packed;
 pub mod split;
+mod taken;
 
 pub use chain::{Chain, Segment};
 pub use ends::{DeviceRing, DriverRing};
@@ -20,6 +21,9 @@ pub type Memory = vm_memory::GuestMemoryMmap<()>;
 
 /// Most entries of a queue (virtio 1.3, 2.7).
 pub const SIZE_MAX: u16 = 32_768;
+
+/// Most descriptors of an indirect table, as QEMU has it: a queue of any size needs no more for a packet.
+const INDIRECT_MAX: u64 = 1024;
 
 /// Where a queue lies: guest physical addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,8 +26,31 @@ static __always_inline u32 be32(const u8 *at)
 	return (u32)at[0] << 24 | (u32)at[1] << 16 | (u32)at[2] << 8 | at[3];
 }
 
+#define IFF_LOOPBACK 0x8
+
+/* Whether the packet has passed a hook that may begin its record already, where this kernel sent it. */
+static __always_inline bool was_sent_here(const struct net_device *dev)
+{
+	const struct rtnl_link_ops *ops;
+
+	if (config.tx_watched == TX_WATCHED_NOWHERE || !dev)
+		return false;
+	if (dev->flags & IFF_LOOPBACK)
+		return true;
+	ops = dev->rtnl_link_ops;
+	return config.tx_watched == TX_WATCHED_LOCAL && ops &&
+	       (peek8(ops->kind) & 0xffffffffff) == 0x0068746576 /* veth */;
+}
+
+/* What the sending side has counted of a packet, the receiving side does not count again. */
+static __always_inline void count_first(struct cpu_state *cpu, enum counter counter, bool again)
+{
+	if (!again)
+		count(cpu, counter);
+}
+
 /* Room for a packet in its bucket; a packet that was not seen for long gives way. */
-static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, struct ref *ref)
+static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, struct ref *ref, bool again)
 {
 	u32 at = first_way(head);
 	struct bucket *bucket = bucket_at(at);
@@ -68,7 +91,7 @@ static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, struct
 		count(cpu, AGED);
 		return slot;
 	}
-	count(cpu, NO_SLOT);
+	count_first(cpu, NO_SLOT, again);
 	return NULL;
 }
 
@@ -172,7 +195,7 @@ static __always_inline bool is_here(const struct net_device *dev)
 }
 
 /* Asks the filter; counts a packet that is not chosen. */
-static __always_inline bool is_chosen(struct cpu_state *cpu, const u8 *l3, u32 linear, u32 wire_len)
+static __always_inline bool is_chosen(struct cpu_state *cpu, const u8 *l3, u32 linear, u32 wire_len, bool again)
 {
 	bool chosen = false, is_cut = false;
 	struct filter_room *room;
@@ -180,7 +203,7 @@ static __always_inline bool is_chosen(struct cpu_state *cpu, const u8 *l3, u32 l
 
 	room = take_room(cpu, &taken);
 	if (!room) {
-		count(cpu, UNREADABLE);
+		count_first(cpu, UNREADABLE, again);
 		return false;
 	}
 	if (bpf_probe_read_kernel(room->packet, FILTER_REACH, l3))
@@ -189,15 +212,16 @@ static __always_inline bool is_chosen(struct cpu_state *cpu, const u8 *l3, u32 l
 		chosen = filter(room, linear < FILTER_REACH ? linear : FILTER_REACH, wire_len, &is_cut);
 	give_room(cpu, taken);
 	if (!chosen)
-		count(cpu, is_cut ? UNREADABLE : UNMATCHED);
+		count_first(cpu, is_cut ? UNREADABLE : UNMATCHED, again);
 	return chosen;
 }
 
 /* `off3`: of the network header from `head`. `existing`: what lies in the slot of this buffer; it is
- * over, since the buffer holds another packet now, unless its data were merged into another buffer. Counts whatever comes of the packet; the caller
+ * over, since the buffer holds another packet now, unless its data were merged into another buffer. `again`: this
+ * kernel sent the packet, and its sending side was not followed. Counts whatever comes of the packet; the caller
  * counts the cost of the hit. */
 static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk_buff *skb, u64 head, u16 off3,
-					  struct slot *existing, struct ref *ref)
+					  struct slot *existing, struct ref *ref, bool again)
 {
 	const u8 *l3 = (const u8 *)(head + off3);
 	u32 data_off = (u32)(data_of(skb) - head);
@@ -219,15 +243,15 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 		else
 			give_up(cpu, existing, *ref, STALE_ENDED);
 	}
-	count(cpu, SEEN);
+	count_first(cpu, SEEN, again);
 	if (!is_here(skb->dev) && control.choose == CHOOSE_ASKED) {
-		count(cpu, UNMATCHED);
+		count_first(cpu, UNMATCHED, again);
 		return NULL;
 	}
 	/* Behind the linear part lies the buffer's own book-keeping, which is longer than this: what is
 	 * read beyond the packet is never looked at, and reading it is never a fault. */
 	if (linear < 20 || bpf_probe_read_kernel(h, HEADERS, l3)) {
-		count(cpu, UNREADABLE);
+		count_first(cpu, UNREADABLE, again);
 		return NULL;
 	}
 	is6 = h[0] >> 4 == 6;
@@ -239,28 +263,33 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 		l4 = (h[0] & 15) * 4;
 		if (l4 != 20 && l4 > 44) {
 			/* More options than are read here. */
-			count(cpu, UNREADABLE);
+			count_first(cpu, UNREADABLE, again);
 			return NULL;
 		}
 	} else {
-		count(cpu, UNREADABLE);
+		count_first(cpu, UNREADABLE, again);
 		return NULL;
 	}
 	if (l4 + 8u > linear) {
-		count(cpu, UNREADABLE);
+		count_first(cpu, UNREADABLE, again);
 		return NULL;
 	}
-	chosen = !config.has_filter || is_chosen(cpu, l3, linear, wire_len);
+	chosen = !config.has_filter || is_chosen(cpu, l3, linear, wire_len, again);
 	if (control.choose != CHOOSE_ASKED)
 		chosen = control.choose == CHOOSE_OWN && netns_of(skb->dev) == control.choose_netns;
 	if (!chosen)
 		return NULL;
-	slot = take(cpu, head, ref);
+	slot = take(cpu, head, ref, again);
 	if (!slot)
 		return NULL;
 	count(cpu, CREATED);
 	record = &slot->record;
 	clear(record);
+	if (again) {
+		count(cpu, SEEN);
+		count(cpu, TX_UNSEEN);
+		record->flags |= F_TX_UNSEEN;
+	}
 	record->id = (u64)(bpf_get_smp_processor_id() + 1) << 40 | (__sync_fetch_and_add(&cpu->next_id, 1) + 1);
 	record->family = is6 ? 6 : 4;
 	record->protocol = protocol;
@@ -318,6 +347,7 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 	slot->cover_end = slot->end_seq;
 	slot->wake_tid = 0;
 	slot->is_kept = 0;
+	slot->precopy_point = NO_POINT;
 	slot->last_delta = 0;
 	slot->merged.gen = ENDING;
 	slot->state = 0;

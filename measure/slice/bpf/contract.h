@@ -13,7 +13,7 @@ enum counter {
 	SEEN, UNMATCHED, NO_SLOT, CREATED, WRITTEN, RING_FULL, TOO_FAST, OTHER_PROCESS, AGED, STALE_ENDED,
 	STALE_REFUSED, SPLIT_COUNT, MERGED_COUNT, COALESCED_COUNT, CROSS_CPU, DROPPED_COUNT, QUEUE_FULL, CALL_LOST,
 	UNREADABLE, HITS, COST_NS, BYTES_LOST, OUT_OF_ORDER, OTHER_WOKEN, SPLIT_PARENTS,
-	AMBIGUOUS,
+	AMBIGUOUS, PEEKED, OFO_QUEUED, REORDERED, TX_UNSEEN,
 	COUNTERS_MAX = 32,
 };
 
@@ -21,7 +21,8 @@ enum flag {
 	F_SPLIT = 1 << 0, F_MERGED = 1 << 1, F_COALESCED = 1 << 2, F_DROPPED = 1 << 3, F_CROSS_CPU = 1 << 4,
 	F_QUEUED = 1 << 5, F_READER_AWAKE = 1 << 6, F_OTHER_WOKEN = 1 << 7, F_NO_PAYLOAD = 1 << 8,
 	F_QDISC_BYPASSED = 1 << 9, F_PARTIAL = 1 << 10, F_RETRANSMIT = 1 << 11, F_FORWARDED = 1 << 12,
-	F_CALL_FULL = 1 << 13, F_AMBIGUOUS = 1 << 14,
+	F_CALL_FULL = 1 << 13, F_AMBIGUOUS = 1 << 14, F_PEEKED = 1 << 15, F_OFO_QUEUED = 1 << 16, F_REORDERED = 1 << 17,
+	F_TX_UNSEEN = 1 << 18,
 };
 
 /* hopscope_event::slice::StampWord */
@@ -85,10 +86,18 @@ struct slice_config {
 	__u32 netns;         /* inode; 0: any */
 	__u32 tgid;          /* 0: any */
 	__u8 udp_in_order;   /* UDP's reader is seen per socket, not per packet */
-	__u8 reserved[3];
+	__u8 tx_watched;     /* enum tx_watched */
+	__u8 reserved[2];
 	__u8 comm[16];       /* empty: any */
 };
 _Static_assert(sizeof(struct slice_config) == 56, "contract");
+
+/* Over which devices every packet that this kernel sends has passed a hook that may begin its record. */
+enum tx_watched {
+	TX_WATCHED_NOWHERE,
+	TX_WATCHED_LOOPBACK,
+	TX_WATCHED_LOCAL, /* and pairs of virtual devices */
+};
 
 /* Whatever expression, interface, namespace or process is asked for: constants are measured with packets of
  * hopscope's own, which are none of those. */

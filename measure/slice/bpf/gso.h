@@ -12,7 +12,7 @@ static __always_inline u64 flow_key(u64 ports, const u8 *addresses, bool is6)
 	return key;
 }
 
-static __always_inline struct parent *parent_of(u64 key)
+static __always_inline struct flow_parents *parents_of(u64 key)
 {
 	u32 at = hash64(key) & (PARENTS - 1);
 
@@ -25,6 +25,7 @@ static __always_inline void gso_register(struct slot *slot, struct ref ref, cons
 	const struct skb_shared_info *shared = (const void *)(head + skb->end);
 	bool is6 = slot->record.family == 6;
 	u16 segments = 0;
+	struct flow_parents *flow;
 	struct parent *parent;
 	u64 key;
 
@@ -33,10 +34,16 @@ static __always_inline void gso_register(struct slot *slot, struct ref ref, cons
 	if (segments < 2 || slot->record.protocol != PROTOCOL_TCP)
 		return;
 	key = flow_key(slot->id4, (const u8 *)(head + slot->off3 + (is6 ? 8 : 12)), is6);
-	parent = parent_of(key);
-	if (!parent)
+	flow = parents_of(key);
+	if (!flow)
 		return;
-	parent->key = key;
+	if (flow->key != key) {
+		flow->key = key;
+		/* What another flow left here is not this one's. */
+		for (u32 at = 0; at < PARENTS_OF_FLOW; at++)
+			flow->kept[at].ref.gen = ENDING;
+	}
+	parent = &flow->kept[flow->next++ & (PARENTS_OF_FLOW - 1)];
 	parent->ref = ref;
 	parent->sk = (u64)skb->sk;
 	parent->seq = slot->record.tcp_seq;
@@ -79,6 +86,23 @@ static __always_inline void segment_call(struct slot *slot, u64 sk)
 	record->t0_ns += first;
 }
 
+/* Of the flow, the packet with this byte. */
+static __always_inline struct parent *parent_with(u64 key, u32 seq)
+{
+	struct flow_parents *flow = parents_of(key);
+
+	if (!flow || flow->key != key)
+		return NULL;
+	for (u32 back = 1; back <= PARENTS_OF_FLOW; back++) {
+		struct parent *parent = &flow->kept[(flow->next - back) & (PARENTS_OF_FLOW - 1)];
+
+		if (!(parent->ref.gen & ENDING) && (s32)(seq - parent->seq) >= 0 &&
+		    (s32)(parent->end_seq - seq) > 0)
+			return parent;
+	}
+	return NULL;
+}
+
 /* A packet at the driver that nobody has seen: a segment that was cut from one that somebody has. */
 static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk_buff *skb, u64 head, struct ref *ref)
 {
@@ -102,12 +126,10 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 	key = flow_key(*(u32 *)(h + (is6 ? 40 : 20)), l3 + (is6 ? 8 : 12), is6);
 	if (!is6 && ihl != 20)
 		return NULL;
-	parent = parent_of(key);
-	if (!parent || parent->key != key)
-		return NULL;
 	seq = be32(h + (is6 ? 44 : 24));
-	from = follow(parent->ref);
-	if (!from || (s32)(seq - parent->seq) < 0 || (s32)(parent->end_seq - seq) <= 0)
+	parent = parent_with(key, seq);
+	from = parent ? follow(parent->ref) : NULL;
+	if (!from)
 		return NULL;
 	if (from->state & ENDED)
 		return NULL;
@@ -116,12 +138,13 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 		orphan(head, ref->slot);
 	else if (slot)
 		give_up(cpu, slot, *ref, STALE_ENDED);
-	slot = take(cpu, head, ref);
+	slot = take(cpu, head, ref, false);
 	if (!slot)
 		return NULL;
 	count(cpu, CREATED);
 	count(cpu, SPLIT_COUNT);
 	slot->is_kept = 0;
+	slot->precopy_point = NO_POINT;
 	slot->off3 = off3;
 	slot->off4 = off3 + l4;
 	slot->mask3 = from->mask3;

@@ -65,6 +65,22 @@ static __always_inline bool ends_in_call(void)
 	return config.last_point == RX_RECEIVED || config.last_point == RX_RETURN;
 }
 
+/* MSG_PEEK copies as reading does, and nothing is read: the packet goes on waiting. What probes cost up to here
+ * belongs to the next stamp. */
+static __always_inline void forget_copy(struct cpu_state *cpu, struct slot *slot)
+{
+	if (slot->precopy_point == NO_POINT)
+		return;
+	slot->record.stamps[RX_COPY] = 0;
+	slot->last_cost = slot->precopy_cost;
+	slot->last_cpu = slot->precopy_cpu;
+	slot->last_point = slot->precopy_point;
+	slot->precopy_point = NO_POINT;
+	if (!(slot->record.flags & F_PEEKED))
+		count(cpu, PEEKED);
+	slot->record.flags |= F_PEEKED;
+}
+
 static __always_inline void on_copy(struct cpu_state *cpu, const struct sk_buff *skb)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -83,8 +99,14 @@ static __always_inline void on_copy(struct cpu_state *cpu, const struct sk_buff 
 	}
 	if (slot) {
 		call->copying = ref;
-		/* A packet may be read in parts: the first copy counts. */
+		/* UDP's packets are read at once: the copy before was none of a reader's. */
+		if (slot->record.stamps[RX_COPY] && slot->record.protocol == PROTOCOL_UDP)
+			forget_copy(cpu, slot);
+		/* TCP's may be read in parts: the first copy counts. */
 		if (!slot->record.stamps[RX_COPY]) {
+			slot->precopy_cost = slot->last_cost;
+			slot->precopy_cpu = slot->last_cpu;
+			slot->precopy_point = slot->last_point;
 			stamp(cpu, slot, (u64)skb, RX_COPY);
 			call->copy.value = slot->base + (u32)slot->record.stamps[RX_COPY];
 			call->copy.cpu = slot->last_cpu;
@@ -241,17 +263,22 @@ static __always_inline void on_tcp_copied(struct cpu_state *cpu, const struct so
 	} else {
 		cost(cpu, RX_COPIED, false);
 	}
-	if (!has(RX_COPY))
+	if (!has(RX_COPY) && !ends_in_call())
 		return;
-	/* A packet that was not in the queue, since no hook saw its socket. */
 	call = call_of(task->pid);
 	if (!call || !is_of(cpu, call, task->pid))
 		return;
 	if (ends_in_call())
 		call->copied_seq = tcp->copied_seq;
-	if (call->copying.gen & ENDING)
+	if (!has(RX_COPY) || call->copying.gen & ENDING)
 		return;
 	slot = follow(call->copying);
+	if (slot && slot->record.protocol == PROTOCOL_TCP && !slot->record.stamps[RX_COPIED] &&
+	    (s32)(tcp->copied_seq - slot->record.tcp_seq) <= 0) {
+		forget_copy(cpu, slot);
+		return;
+	}
+	/* A packet that was not in the queue, since no hook saw its socket. */
 	if (slot && !slot->record.stamps[RX_COPIED] && slot->record.protocol == PROTOCOL_TCP &&
 	    slot->record.stamps[RX_COPY] && (s32)(tcp->copied_seq - slot->end_seq) >= 0)
 		copied(cpu, slot, call->copying, call, task);
@@ -360,8 +387,18 @@ static __always_inline void on_udp_received(struct cpu_state *cpu, const struct 
 	struct ref ref;
 	u32 at, head;
 
-	if (!receiver || !is_its(cpu, receiver, sk) || receiver->head == receiver->tail || returned < 0 ||
-	    flags & MSG_PEEK) {
+	if (flags & MSG_PEEK) {
+		struct call *call = call_of(task->pid);
+
+		cost(cpu, RX_COPIED, false);
+		if (!has(RX_COPY) || !call || !is_of(cpu, call, task->pid))
+			return;
+		slot = follow(call->copying);
+		if (slot && slot->record.protocol == PROTOCOL_UDP && !slot->record.stamps[RX_COPIED])
+			forget_copy(cpu, slot);
+		return;
+	}
+	if (!receiver || !is_its(cpu, receiver, sk) || receiver->head == receiver->tail || returned < 0) {
 		cost(cpu, RX_COPIED, false);
 		return;
 	}

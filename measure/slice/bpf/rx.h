@@ -29,7 +29,7 @@ static __always_inline void on_rx_driver(struct cpu_state *cpu, const struct sk_
 		set_rx_device(&slot->record, skb->dev);
 		stamp(cpu, slot, (u64)skb, RX_DRIVER);
 	} else {
-		slot = begin(cpu, skb, head, (u16)(data_of(skb) - head), find(head, &ref), &ref);
+		slot = begin(cpu, skb, head, (u16)(data_of(skb) - head), find(head, &ref), &ref, was_sent_here(skb->dev));
 		if (!slot) {
 			cost(cpu, RX_DRIVER, false);
 			return;
@@ -141,7 +141,7 @@ static __always_inline void on_rx_core(struct cpu_state *cpu, const struct sk_bu
 		cost(cpu, RX_CORE, false);
 		return;
 	}
-	slot = begin(cpu, skb, head, (u16)(data_of(skb) - head), find(head, &ref), &ref);
+	slot = begin(cpu, skb, head, (u16)(data_of(skb) - head), find(head, &ref), &ref, was_sent_here(skb->dev));
 	if (!slot) {
 		cost(cpu, RX_CORE, false);
 		return;
@@ -264,8 +264,13 @@ static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, st
 	}
 	at = receiver->head & (QUEUE - 1);
 	if (receiver->head != receiver->tail &&
-	    (s32)(slot->end_seq - receiver->queue[(receiver->head - 1) & (QUEUE - 1)].end_seq) < 0)
+	    (s32)(slot->end_seq - receiver->queue[(receiver->head - 1) & (QUEUE - 1)].end_seq) < 0) {
 		receiver->is_unsorted = 1;
+		if (slot->record.protocol == PROTOCOL_TCP) {
+			slot->record.flags |= F_REORDERED;
+			count(cpu, REORDERED);
+		}
+	}
 	/* Two processors that deliver to one UDP socket may pass the hook in another order than the queue. */
 	if (receiver->head != receiver->tail && receiver->last_cpu != on)
 		receiver->is_ambiguous = 1;
@@ -332,7 +337,15 @@ struct merged_walk {
 	struct ref ref;
 	u64 sk, cookie;
 	u32 rcv_nxt;
+	bool is_ahead;
 };
+
+/* TCP keeps it in its out-of-order queue until the bytes before it are there. */
+static __always_inline void out_of_order(struct cpu_state *cpu, struct slot *slot)
+{
+	slot->record.flags |= F_OFO_QUEUED;
+	count(cpu, OFO_QUEUED);
+}
 
 static long enqueue_merged(u32 i, struct merged_walk *walk)
 {
@@ -343,6 +356,8 @@ static long enqueue_merged(u32 i, struct merged_walk *walk)
 	if (!cpu || !slot)
 		return 1;
 	walk->ref = slot->merged;
+	if (walk->is_ahead)
+		out_of_order(cpu, slot);
 	/* Its bytes came before, and no hook will see it go. */
 	if (is_old(slot, walk->rcv_nxt))
 		end(cpu, slot, ref);
@@ -358,6 +373,7 @@ static __always_inline void on_rx_tcp(struct cpu_state *cpu, const struct sk_buf
 	u64 head = head_of(skb);
 	struct ref ref;
 	struct slot *slot = find_same(cpu, head, &ref);
+	bool is_ahead;
 	u32 rcv_nxt;
 
 	if (!slot) {
@@ -377,6 +393,9 @@ static __always_inline void on_rx_tcp(struct cpu_state *cpu, const struct sk_buf
 	asm volatile("" : "+r"(rcv_nxt));
 	if (tcp)
 		rcv_nxt = tcp->rcv_nxt;
+	is_ahead = (s32)(slot->record.tcp_seq - rcv_nxt) > 0;
+	if (is_ahead)
+		out_of_order(cpu, slot);
 	if (!is_old(slot, rcv_nxt))
 		enqueue(cpu, slot, ref, (u64)sk, slot->record.rx_cookie, rcv_nxt);
 	if (slot->cover_end != slot->end_seq) {
@@ -385,6 +404,7 @@ static __always_inline void on_rx_tcp(struct cpu_state *cpu, const struct sk_buf
 			.sk = (u64)sk,
 			.cookie = slot->record.rx_cookie,
 			.rcv_nxt = rcv_nxt,
+			.is_ahead = is_ahead,
 		};
 
 		bpf_loop(GRO_KEPT, enqueue_merged, &walk, 0);

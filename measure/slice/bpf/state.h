@@ -25,6 +25,7 @@ struct ref {
 	u32 gen;
 };
 #define ENDING 1u
+#define NO_POINT 0xff
 
 /* A packet under way. Found by the address of its buffer, believed by its headers. */
 struct slot {
@@ -43,9 +44,12 @@ struct slot {
 	u32 state;
 	u32 wake_tid;
 	u32 last_point;
-	u32 is_kept;     /* its buffer may be gone, as GRO and TCP merge packets: it is found by reference */
+	u8 is_kept;      /* its buffer may be gone, as GRO and TCP merge packets: it is found by reference */
+	u8 precopy_point; /* last_point, last_cpu and last_cost before the stamp of the copy; NO_POINT: none */
+	u16 precopy_cpu;
 	u32 last_delta;
 	struct ref merged; /* the next of those that GRO merged into one */
+	u64 precopy_cost;
 	struct slice_record record;
 } __attribute__((aligned(64)));
 
@@ -199,19 +203,24 @@ struct {
 	__type(value, struct woken);
 } woken SEC(".maps");
 
-/* Packets that software GSO may cut. */
+/* Packets that software GSO may cut: the last of a flow, as a queueing discipline may hold many. */
 #define PARENTS 1024
+#define PARENTS_OF_FLOW 32
 struct parent {
-	u64 key;          /* ports, mixed with addresses */
 	struct ref ref;
 	u64 sk;
 	u32 seq, end_seq;
+};
+struct flow_parents {
+	u64 key;          /* ports, mixed with addresses */
+	u64 next;
+	struct parent kept[PARENTS_OF_FLOW];
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, PARENTS);
 	__type(key, u32);
-	__type(value, struct parent);
+	__type(value, struct flow_parents);
 } parents SEC(".maps");
 
 /* Packets' bytes, by slot; one entry when none are kept. */

@@ -2,8 +2,6 @@
 #pragma once
 #include "gso.h"
 
-#define IFF_LOOPBACK 0x8
-
 /* The first hook that sees a packet of this kernel's: whose it is, and what was stamped before there
  * was a packet. */
 static __always_inline void begin_tx(struct cpu_state *cpu, const struct sk_buff *skb, u64 head, enum point point)
@@ -12,7 +10,7 @@ static __always_inline void begin_tx(struct cpu_state *cpu, const struct sk_buff
 	struct ref ref;
 	struct slot *slot = find(head, &ref);
 
-	slot = begin(cpu, skb, head, skb->network_header, slot, &ref);
+	slot = begin(cpu, skb, head, skb->network_header, slot, &ref, false);
 	if (!slot) {
 		cost(cpu, point, false);
 		return;
@@ -56,8 +54,19 @@ static __always_inline struct slot *find_sent(struct cpu_state *cpu, u64 head, s
 	return slot && !has_left(slot) ? slot : NULL;
 }
 
+#define TCP_TIME_WAIT 6
+#define TCP_NEW_SYN_RECV 12
+
+static __always_inline bool is_full(const struct sock *sk)
+{
+	u8 state = sk->__sk_common.skc_state;
+
+	return state != TCP_NEW_SYN_RECV && state != TCP_TIME_WAIT;
+}
+
 static __always_inline void on_dev_queue(struct cpu_state *cpu, const struct sk_buff *skb)
 {
+	const struct sock *sk = skb->sk;
 	u64 head = head_of(skb);
 	struct ref ref;
 	struct slot *slot = find_sent(cpu, head, &ref);
@@ -66,8 +75,11 @@ static __always_inline void on_dev_queue(struct cpu_state *cpu, const struct sk_
 		stamp_first(cpu, slot, (u64)skb, TX_DEV_QUEUE);
 		return;
 	}
-	/* Packets of a socket have passed IP's output; what it did not choose stays not chosen. */
-	if (has(TX_IP_OUT) && skb->sk) {
+	/* Loaded once: of two loads, the verifier takes the second for a pointer that was not compared with 0. */
+	asm volatile("" : "+r"(sk));
+	/* Packets of a socket have passed IP's output; what it did not choose stays not chosen. The hook there sees
+	 * nothing of sockets that are none yet, as of an answer to a SYN, or no more. */
+	if (has(TX_IP_OUT) && sk && is_full(sk)) {
 		cost(cpu, TX_DEV_QUEUE, false);
 		return;
 	}

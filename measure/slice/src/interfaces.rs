@@ -24,7 +24,8 @@ pub fn names() -> Vec<InterfaceEntry> {
     }
     let each = found
         .into_iter()
-        .map(|(inode, path)| of_namespace(inode as u32, path));
+        // None where it may not be entered, or where the namespace is gone by now.
+        .map(|(inode, path)| of_namespace(inode as u32, path).unwrap_or_default());
     each.flatten().collect()
 }
 
@@ -33,9 +34,11 @@ fn children(of: &str) -> impl Iterator<Item = PathBuf> {
     entries.filter_map(|entry| Some(entry.ok()?.path()))
 }
 
-/// A thread of its own goes there: namespaces are the threads' own. None where it may not, or
-/// where the namespace is gone by now.
-fn of_namespace(netns: u32, path: PathBuf) -> Vec<InterfaceEntry> {
+/// A thread of its own goes there: namespaces are the threads' own.
+///
+/// # Errors
+/// It may not, or the namespace is gone by now.
+pub fn of_namespace(netns: u32, path: PathBuf) -> std::io::Result<Vec<InterfaceEntry>> {
     let there = std::thread::spawn(move || {
         setns(File::open(path)?, CloneFlags::CLONE_NEWNET)?;
         let interfaces = if_nameindex()?;
@@ -46,7 +49,9 @@ fn of_namespace(netns: u32, path: PathBuf) -> Vec<InterfaceEntry> {
         });
         std::io::Result::Ok(named.collect())
     });
-    there.join().ok().and_then(Result::ok).unwrap_or_default()
+    there
+        .join()
+        .unwrap_or_else(|_| Err(std::io::Error::other("its thread ended early")))
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 //! what the kernel was built on may still refuse.
 use crate::object::aligned;
 use libbpf_rs::{ObjectBuilder, PrintLevel, ProgramType};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// How a program comes to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub enum KindError {
     Load(#[source] libbpf_rs::Error),
     #[error("the kernel does not attach one: {0:#}")]
     Attach(#[source] libbpf_rs::Error),
-    #[error("no cgroup2 is mounted")]
+    #[error("no cgroup2 is mounted, and none can be")]
     NoCgroup,
     #[error("{path}: {source}", path = path.display())]
     Cgroup {
@@ -108,8 +110,25 @@ fn load_and_attach(kind: HookKind) -> Result<(), KindError> {
     attached.map(drop).map_err(KindError::Attach)
 }
 
-/// Where the unified hierarchy of control groups is mounted.
+/// Where the unified hierarchy of control groups can be reached: where it is mounted; where it is not, as inside
+/// `ip netns exec`, which mounts an empty /sys, a mount of this process's own that is in no place.
 pub fn cgroup2() -> Option<PathBuf> {
+    static OWN: OnceLock<Option<OwnedFd>> = OnceLock::new();
+    mounted().or_else(|| {
+        let own = OWN.get_or_init(|| own_mount().ok()).as_ref()?;
+        Some(format!("/proc/self/fd/{}", own.as_raw_fd()).into())
+    })
+}
+
+/// fsopen(2): it goes with its descriptor, and nobody else sees it.
+fn own_mount() -> rustix::io::Result<OwnedFd> {
+    let context = fsopen("cgroup2", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(context.as_fd())?;
+    let flags = FsMountFlags::FSMOUNT_CLOEXEC;
+    fsmount(context.as_fd(), flags, MountAttrFlags::empty())
+}
+
+fn mounted() -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
     mounts.lines().find_map(|line| {
         let mut words = line.split(' ').skip(1);

@@ -96,6 +96,41 @@ pub fn points(regions: &[RegionEntry]) -> Vec<Point> {
     points
 }
 
+/// `asked`, and the points at which records of packets begin and end, and without which one that is asked for is never
+/// reached: a record that does not end is given up, or takes the freeing of a packet that was read for a drop.
+pub fn with_ends(asked: &[Point]) -> Vec<Point> {
+    use Point::{
+        RxCopied, RxCore, RxDriver, RxIp, RxSchedIn, RxSocket, RxWaking, TxDriver, TxIpOut,
+        TxSyscall, TxTransport,
+    };
+    let mut points = asked.to_vec();
+    let is_tx = asked.iter().any(|point| point.is_tx());
+    let is_rx = asked.iter().any(|point| !point.is_tx());
+    if is_tx {
+        points.extend([TxIpOut, TxDriver]);
+    }
+    // The call that wrote TCP's data is known by what its transport was given.
+    if asked.contains(&TxSyscall) {
+        points.push(TxTransport);
+    }
+    if is_rx {
+        points.extend([RxIp, RxCopied]);
+    }
+    if is_rx && !is_tx && !asked.contains(&RxCore) {
+        points.push(RxDriver);
+    }
+    // A thread runs for the packet that woke it, and is woken by the socket.
+    if asked.contains(&RxSchedIn) {
+        points.push(RxWaking);
+    }
+    if asked.contains(&RxSchedIn) || asked.contains(&RxWaking) {
+        points.push(RxSocket);
+    }
+    points.sort_unstable();
+    points.dedup();
+    points
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +159,32 @@ mod tests {
             line("a = tx_driver .. tx_done\na = rx_ip .. rx_copy").starts_with("line 2: a region")
         );
         assert_eq!(line("# nothing"), "there is no region in it");
+    }
+
+    #[test]
+    fn presets_have_the_ends_of_records() {
+        for name in ["tx", "rx", "both", "min", "seven"] {
+            let asked = points(&preset(name).unwrap());
+            assert_eq!(with_ends(&asked), asked, "{name}");
+        }
+    }
+
+    #[test]
+    fn ends_are_added_to_what_is_asked() {
+        use Point::*;
+        let of = |text| with_ends(&points(&parse(text).unwrap()));
+        assert_eq!(
+            of("wire = tx_driver .. rx_core"),
+            [TxIpOut, TxDriver, RxCore, RxIp, RxCopied]
+        );
+        assert_eq!(
+            of("queue = tx_qdisc_enqueue .. tx_qdisc_dequeue"),
+            [TxIpOut, TxQdiscEnqueue, TxQdiscDequeue, TxDriver]
+        );
+        assert_eq!(
+            of("wait = rx_waking .. rx_sched_in"),
+            [RxDriver, RxIp, RxSocket, RxWaking, RxSchedIn, RxCopied]
+        );
     }
 
     #[test]

@@ -25,6 +25,10 @@ pub enum RingError {
     NotOutstanding { id: u32 },
     #[error("entry {id} was made available twice")]
     Twice { id: u32 },
+    #[error(
+        "entries of {descriptors} descriptors at once: more than the queue's {size}, so some share one"
+    )]
+    Shared { descriptors: u32, size: u32 },
     #[error("{asked} descriptors were asked for, {free} are free")]
     Full { asked: usize, free: u16 },
     #[error("an empty chain")]

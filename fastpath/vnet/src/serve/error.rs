@@ -61,6 +61,8 @@ pub enum Broken {
     },
     #[error("the doorbell of queue {queue} is no eventfd but {what}")]
     NoEventfd { queue: usize, what: String },
+    #[error("its doorbell made this end wait: O_NONBLOCK was taken from it")]
+    Waits,
     #[error("it does not read the answers")]
     NotReading,
     #[error("a message ended after {0} bytes")]

@@ -2,7 +2,7 @@
 use super::error::ServeError;
 use super::privileges::RunAs;
 use nix::fcntl::{AtFlags, OFlag, open};
-use nix::sys::stat::{Mode, fstat};
+use nix::sys::stat::{Mode, fstat, umask};
 use nix::unistd::{Uid, fchownat};
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
@@ -23,16 +23,24 @@ pub(super) enum Endpoint {
     },
 }
 
+/// Whoever may connect has the port: only this user, whatever the mask of whoever started this end.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let before = umask(Mode::from_bits_truncate(0o177));
+    let bound = UnixListener::bind(path);
+    umask(before);
+    bound
+}
+
 impl Endpoint {
     pub(super) fn open(path: &Path, client: bool) -> Result<Endpoint, ServeError> {
         let path = path.to_owned();
         if client {
             return Ok(Endpoint::Client { path });
         }
-        let listener = match UnixListener::bind(&path) {
+        let listener = match bind(&path) {
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
                 unused(&path)?;
-                UnixListener::bind(&path)
+                bind(&path)
             }
             bound => bound,
         };
@@ -170,5 +178,24 @@ fn unused(path: &Path) -> Result<(), ServeError> {
             std::fs::remove_file(path).map_err(|e| failed(path, e))
         }
         _ => Err(ServeError::InUse { path: path.into() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn only_its_user_may_connect() {
+        let path = std::env::temp_dir().join(format!("hopscope-mode-{}", std::process::id()));
+        let endpoint = Endpoint::open(&path, false).expect("a socket");
+        let mode = std::fs::metadata(&path)
+            .expect("there")
+            .permissions()
+            .mode();
+        std::fs::remove_file(&path).expect("there");
+        assert_eq!(mode & 0o777, 0o600);
+        drop(endpoint);
     }
 }

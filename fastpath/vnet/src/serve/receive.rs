@@ -8,6 +8,9 @@ use crate::ring::{Memory, RingError};
 use hopscope_netio::{Offload, PacketIo};
 
 const TURN: usize = 256;
+/// Buffers of the chains that are held: tables may name any number of them at a descriptor each. A packet of 64 KiB
+/// fits into so many of 4 bytes.
+const SEGMENTS_MAX: usize = 16_384;
 
 enum Placed {
     Done {
@@ -122,7 +125,10 @@ fn place(
             .iter()
             .map(|chain| u32::from(chain.descriptors))
             .sum();
-        let all = held >= u32::from(live.layout.size) || !live.taken.merges() && held > 0;
+        let segments: usize = live.held.iter().map(|chain| chain.segments.len()).sum();
+        let all = held >= u32::from(live.layout.size)
+            || segments >= SEGMENTS_MAX
+            || !live.taken.merges() && held > 0;
         return Ok(match all {
             true => Placed::Dropped(Drop::TooLong),
             false => Placed::Wait,
@@ -160,15 +166,15 @@ fn place(
 
 /// How many of the chains held, oldest first, are enough; `None`: there are no more, and they are not.
 fn enough(live: &mut Live, memory: &Memory, need: usize) -> Result<Option<u16>, RingError> {
-    let (mut count, mut room) = (0, 0);
+    let (mut count, mut room, mut segments) = (0, 0, 0);
     let most = if live.taken.merges() { usize::MAX } else { 1 };
     while room < need {
         if count == most {
             return Ok(None);
         }
         if count == live.held.len() {
-            // A driver that offers its entries again and again must not fill this end's memory.
-            if count >= usize::from(live.layout.size) {
+            // A driver that offers nothing of use must not fill this end's memory.
+            if segments >= SEGMENTS_MAX {
                 return Ok(None);
             }
             match live.back.pop(memory)? {
@@ -177,6 +183,7 @@ fn enough(live: &mut Live, memory: &Memory, need: usize) -> Result<Option<u16>, 
             }
         }
         room += live.held[count].writable_len();
+        segments += live.held[count].segments.len();
         count += 1;
     }
     // No more than there are descriptors.

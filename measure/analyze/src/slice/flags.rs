@@ -24,13 +24,18 @@ flags! {
     MERGED = 5 "merged" "Several regions in one: a point between them was not stamped.",
     OVERLAP = 6 "overlap" "Several regions at once.",
     PART = 7 "part" "Not the whole of the region that it is named after.",
+    OTHERS_IN_WAIT = 8 "others_in_wait" "Probes ran on its processor while the packet waited: whether they kept it waiting is not known, and their cost is left in.",
+    HEAD_UNSEEN = 9 "head_unseen" "It began before the first stamp: it is this long or longer.",
 }
 
 impl PieceFlags {
     pub const NONE: PieceFlags = PieceFlags(0);
     /// Not all is taken out that should be.
-    pub const UNCERTAIN: PieceFlags =
-        PieceFlags(Self::OTHER_CPU.0 | Self::INNER_OVER.0 | Self::COST_UNKNOWN.0);
+    pub const UNCERTAIN: PieceFlags = PieceFlags(
+        Self::OTHER_CPU.0 | Self::INNER_OVER.0 | Self::COST_UNKNOWN.0 | Self::OTHERS_IN_WAIT.0,
+    );
+    /// It is this long or longer, and in no distribution.
+    pub const OR_LONGER: PieceFlags = PieceFlags(Self::SATURATED.0 | Self::HEAD_UNSEEN.0);
 
     pub const fn contains(self, other: PieceFlags) -> bool {
         self.0 & other.0 == other.0

@@ -52,6 +52,10 @@ pub struct PacketSlices {
     pub bypassed: Vec<NameIx>,
     /// From the first to the last stamp.
     pub whole: Span,
+    /// What the probes of its own way cost, in ns; `None`: not known.
+    pub own_cost_ns: Option<u64>,
+    /// The kernel's reason, of a packet that it dropped.
+    pub dropped: Option<u16>,
     /// Stamps that are earlier than one of a point before theirs.
     pub out_of_order: u32,
     /// Regions that ended before they began: without a time.
@@ -119,15 +123,23 @@ impl Slicer {
             region: region.region,
             span: span(region.from, region.to),
         });
-        let whole = match stamps.len() {
+        let mut whole = match stamps.len() {
             0 => Span::default(),
             len => span(0, len - 1),
         };
+        if record.flags.contains(SliceFlags::TX_UNSEEN) {
+            whole.flags |= PieceFlags::HEAD_UNSEEN;
+        }
         PacketSlices {
             pieces: pieces.collect(),
             regions: regions.collect(),
             bypassed: layout.bypassed.clone(),
             whole,
+            own_cost_ns: self.constants.of_own(order.iter().copied()),
+            dropped: record
+                .flags
+                .contains(SliceFlags::DROPPED)
+                .then_some(record.drop_reason),
             out_of_order: out_of_order(&by_point),
             backwards: layout.backwards,
         }

@@ -16,6 +16,8 @@ pub struct SliceRow {
     pub uncertain: u64,
     /// This or longer: not among the times.
     pub saturated: u64,
+    /// Of packets whose sending side was not followed: not among the times.
+    pub head_unseen: u64,
     mean: f64,
     squares: f64,
 }
@@ -26,6 +28,10 @@ impl SliceRow {
         self.below_zero += u64::from(span.flags.contains(PieceFlags::BELOW_ZERO));
         if span.flags.contains(PieceFlags::SATURATED) {
             self.saturated += 1;
+            return;
+        }
+        if span.flags.contains(PieceFlags::HEAD_UNSEEN) {
+            self.head_unseen += 1;
             return;
         }
         let value = span.best();
@@ -64,6 +70,10 @@ pub struct SliceStats {
     pub bypassed: BTreeMap<NameIx, u64>,
     pub out_of_order: u64,
     pub backwards: u64,
+    /// Packets that the kernel dropped, by its reason.
+    pub dropped: BTreeMap<u16, u64>,
+    /// Packets of which it is known what their own probes cost, and that, in ns.
+    pub own_cost: (u64, u128),
     /// Sums over packets none of whose times is "this or longer": corrected pieces, corrected whole.
     pub sums: (u128, u128),
 }
@@ -73,6 +83,13 @@ impl SliceStats {
         self.packets += 1;
         self.out_of_order += u64::from(packet.out_of_order);
         self.backwards += u64::from(packet.backwards);
+        if let Some(reason) = packet.dropped {
+            *self.dropped.entry(reason).or_default() += 1;
+        }
+        if let Some(ns) = packet.own_cost_ns {
+            self.own_cost.0 += 1;
+            self.own_cost.1 += u128::from(ns);
+        }
         for piece in &packet.pieces {
             self.pieces.entry(piece.name).or_default().add(&piece.span);
         }
@@ -87,7 +104,7 @@ impl SliceStats {
             return;
         }
         self.whole.add(&packet.whole);
-        if !packet.whole.flags.contains(PieceFlags::SATURATED) {
+        if !packet.whole.flags.intersects(PieceFlags::OR_LONGER) {
             let pieces = packet.pieces.iter().map(|p| u128::from(p.span.best()));
             self.sums.0 += pieces.sum::<u128>();
             self.sums.1 += u128::from(packet.whole.best());

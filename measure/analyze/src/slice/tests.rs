@@ -65,6 +65,43 @@ fn what_another_processor_spent_is_not_known_and_said() {
     assert!(wake.flags.contains(PieceFlags::BELOW_ZERO));
 }
 
+/// Others' probes do not prolong the sleep of a packet's reader.
+#[test]
+fn a_wait_loses_only_what_is_the_packets_own() {
+    let waited = |inner| {
+        let stamps = [
+            (RxSocket, 0, 0, 0),
+            (RxCopy, 118_000, inner, 0),
+            (RxCopied, 118_400, 40, 0),
+        ];
+        let (slicer, packet) = sliced(&stamped(record(1), &stamps));
+        let wait = piece(&slicer, &packet, "rx.wake+rx.schedule+rx.resume");
+        (wait, packet.whole)
+    };
+    let (wait, whole) = waited(48_000);
+    // The end of the sender's call and the beginning of the reader's may be one thread's.
+    let own = u64::from(2 * HIT + TAU_O);
+    assert_eq!(wait.correction, Some(own));
+    assert!(wait.flags.contains(PieceFlags::OTHERS_IN_WAIT));
+    assert_eq!(whole.correction, Some(own + u64::from(HIT + 40)));
+    assert!(whole.flags.intersects(PieceFlags::UNCERTAIN));
+    let (wait, _) = waited(150);
+    assert_eq!(wait.correction, Some(u64::from(150 + TAU_O)));
+    assert!(!wait.flags.intersects(PieceFlags::UNCERTAIN));
+}
+
+#[test]
+fn the_whole_of_a_packet_without_its_sender_is_or_longer() {
+    let mut late = dropped(1);
+    late.flags |= SliceFlags::TX_UNSEEN;
+    let (_, packet) = sliced(&late);
+    assert!(packet.whole.flags.contains(PieceFlags::HEAD_UNSEEN));
+    let mut stats = SliceStats::default();
+    stats.add(&packet);
+    assert_eq!((stats.whole.head_unseen, stats.whole.times.len()), (1, 0));
+    assert_eq!(stats.dropped.get(&late.drop_reason), Some(&1));
+}
+
 fn region(name: &str, from: Point, to: Point) -> RegionEntry {
     RegionEntry {
         name: name.into(),

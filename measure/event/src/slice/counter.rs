@@ -51,6 +51,10 @@ counters! {
     OtherWoken = 23 "other_woken" "packets that woke another thread than the one that read them",
     SplitParents = 24 "split_parents" "records given up for those of the segments that software GSO cut from their packet",
     Ambiguous = 25 "ambiguous" "UDP packets whose reader is not known, since two processors delivered to one socket at once",
+    Peeked = 26 "peeked" "packets that a call with MSG_PEEK copied before they were read",
+    OfoQueued = 27 "ofo_queued" "TCP segments that waited in their receiver's out-of-order queue",
+    Reordered = 28 "reordered" "TCP segments that came after bytes that follow theirs",
+    TxUnseen = 29 "tx_unseen" "records begun where this kernel's own packet is received: its sending side was not followed",
 }
 
 impl Counter {
@@ -73,6 +77,17 @@ impl Counters {
 
     pub fn get(&self, counter: Counter) -> u64 {
         self.0.get(counter.name()).copied().unwrap_or(0)
+    }
+
+    /// Packets that were chosen, segments of one each; tcpdump's "received by filter".
+    pub fn received(&self) -> u64 {
+        let chosen = self.get(Counter::Created) + self.get(Counter::NoSlot);
+        chosen.saturating_sub(self.get(Counter::SplitParents))
+    }
+
+    /// Chosen packets that have no record because there was no room for one.
+    pub fn lost(&self) -> u64 {
+        self.get(Counter::NoSlot) + self.get(Counter::RingFull)
     }
 
     /// Records begun and not accounted for otherwise: their packets were under way at the end.

@@ -31,6 +31,10 @@ flags! {
     FORWARDED = 12 "forwarded" "It reached a second device after its first.",
     CALL_FULL = 13 "call-full" "More packets ended in one receiving call than are remembered: it has no stamps after the copy.",
     AMBIGUOUS = 14 "ambiguous" "It was read, and it is not known by which call.",
+    PEEKED = 15 "peeked" "A call with MSG_PEEK copied it before it was read: that copy is not its copy.",
+    OFO_QUEUED = 16 "ofo-queue" "TCP put it into the socket's out-of-order queue: it waited there for bytes before its own.",
+    REORDERED = 17 "reordered" "It came to its socket after bytes that follow its own.",
+    TX_UNSEEN = 18 "tx-unseen" "This kernel sent it and its sending side was not followed: it took longer than its stamps show.",
 }
 
 impl SliceFlags {

@@ -125,6 +125,7 @@ fn distribution(
         (row.below_zero, "~0"),
         (row.uncertain, "uncertain"),
         (row.saturated, "longer, left out"),
+        (row.head_unseen, "without their sending side, left out"),
     ] {
         if count > 0 {
             notes.push(format!("{count} {what}"));

@@ -1,6 +1,6 @@
 //! What is said at the end: each slice's distribution, what was captured, what was lost, what it cost.
-use super::{SliceSource, json, text};
-use crate::units::{grouped, ns_text};
+use super::{SliceSource, cost, json, text};
+use crate::units::grouped;
 use crate::words::printable;
 use hopscope_analyze::Quantile;
 use hopscope_analyze::slice::{NameIx, SliceRow, SliceStats, Slicer};
@@ -134,6 +134,10 @@ fn write_row(
         (row.below_zero, "~0"),
         (row.uncertain, "uncertain"),
         (row.saturated, "longer than 4.29 s, left out"),
+        (
+            row.head_unseen,
+            "whose sending side was not followed, left out",
+        ),
     ] {
         if count > 0 {
             write!(out, "  {} {what}", grouped(count))?;
@@ -149,10 +153,14 @@ fn counted(
     summary: &SliceSummary,
 ) -> io::Result<()> {
     let get = |counter| summary.counters.get(counter);
-    let received = get(Counter::Seen).saturating_sub(get(Counter::Unmatched));
-    let dropped = get(Counter::NoSlot) + get(Counter::RingFull);
-    writeln!(out, "{} packets received by filter", grouped(received))?;
-    writeln!(out, "{} packets dropped by kernel", grouped(dropped))?;
+    let counters = &summary.counters;
+    writeln!(
+        out,
+        "{} packets received by filter",
+        grouped(counters.received())
+    )?;
+    writeln!(out, "{} packets lost by hopscope", grouped(counters.lost()))?;
+    dropped(out, closing)?;
     let quiet = [Counter::Hits, Counter::CostNs];
     for counter in Counter::ALL.iter().filter(|c| !quiet.contains(c)) {
         let value = get(*counter);
@@ -191,24 +199,21 @@ fn counted(
             None => {}
         }
     }
-    let packets = get(Counter::Created);
-    if let Some(added) = cost_per_packet(closing, summary) {
-        let hits = get(Counter::Hits) as f64 / packets as f64;
-        writeln!(
-            out,
-            "this run added about {} per packet: {hits:.1} hits of {} packets",
-            ns_text(added),
-            grouped(packets)
-        )?;
-    }
-    Ok(())
+    cost::write(out, closing, summary)
 }
 
-/// In ns; of an event's recording it is a count, which says nothing of time.
-fn cost_per_packet(closing: &SliceClosing<'_>, summary: &SliceSummary) -> Option<f64> {
-    let packets = summary.counters.get(Counter::Created);
-    let cost = summary.counters.get(Counter::CostNs);
-    (packets > 0 && cost > 0 && closing.source.is_time()).then(|| cost as f64 / packets as f64)
+/// By the kernel's reasons, the most frequent first.
+fn dropped(out: &mut impl Write, closing: &SliceClosing<'_>) -> io::Result<()> {
+    let mut reasons: Vec<_> = closing.stats.dropped.iter().collect();
+    reasons.sort_by_key(|(reason, count)| (std::cmp::Reverse(**count), **reason));
+    let sum: u64 = closing.stats.dropped.values().sum();
+    write!(out, "{} packets dropped by the kernel", grouped(sum))?;
+    for (at, (reason, count)) in reasons.into_iter().enumerate() {
+        let separator = if at == 0 { ":" } else { "," };
+        let reason = closing.source.drop_reason(*reason);
+        write!(out, "{separator} {reason} {}", grouped(*count))?;
+    }
+    writeln!(out)
 }
 
 fn oddities(out: &mut impl Write, stats: &SliceStats) -> io::Result<()> {
@@ -270,6 +275,11 @@ pub fn write_slice_closing_json(
         .iter()
         .map(|(name, count)| (slicer.name(*name).to_owned(), (*count).into()))
         .collect();
+    let dropped: Map<String, Value> = stats
+        .dropped
+        .iter()
+        .map(|(reason, count)| (source.drop_reason(*reason), (*count).into()))
+        .collect();
     let (pieces_sum, whole_sum) = stats.sums;
     let object = json!({
         "type": "slice_summary",
@@ -289,7 +299,10 @@ pub fn write_slice_closing_json(
         "backend": source.entry.backend,
         "filter": source.entry.filter,
         "calibration": source.entry.calibration,
-        "added_ns_per_packet": closing.summary.and_then(|summary| cost_per_packet(closing, summary)),
+        "received": closing.summary.map(|summary| summary.counters.received()),
+        "lost": closing.summary.map(|summary| summary.counters.lost()),
+        "dropped": dropped,
+        "cost": closing.summary.and_then(|summary| cost::Cost::of(closing, summary)),
         "summary": closing.summary,
     });
     serde_json::to_writer(&mut *out, &object)?;
@@ -319,5 +332,6 @@ fn json_row(source: &SliceSource<'_>, name: &str, row: &SliceRow) -> Value {
     object.insert("below_zero".into(), row.below_zero.into());
     object.insert("uncertain".into(), row.uncertain.into());
     object.insert("saturated".into(), row.saturated.into());
+    object.insert("head_unseen".into(), row.head_unseen.into());
     Value::Object(object)
 }

@@ -1,6 +1,7 @@
 //! Sliced packets: a line each in tcpdump's manner, tables, JSON, and statistics at the end.
 mod beside;
 mod closing;
+mod cost;
 mod dump;
 mod flows;
 mod head;
@@ -24,6 +25,7 @@ use dump::Dump;
 use flows::Flows;
 use hopscope_analyze::slice::{PacketSlices, RealTime, Slicer};
 use hopscope_event::slice::{SliceEntry, SliceEvent, Sliced};
+use line::Times;
 use std::io::{self, Write};
 
 /// What is shown of each packet; tcpdump's letters.
@@ -35,6 +37,8 @@ pub struct SliceView {
     pub link: bool,
     /// `-S`: sequence numbers as they are; also wherever packets are not shown in the order of time.
     pub absolute: bool,
+    /// How many of `-t`: which time a line begins with.
+    pub time: u8,
     /// `-q`: less of the protocol.
     pub quiet: bool,
     /// `-x`, `-xx`: bytes, with the link's header when 2.
@@ -93,6 +97,7 @@ impl SliceSource<'_> {
 pub struct SlicePrinter {
     view: SliceView,
     flows: Flows,
+    times: Times,
 }
 
 impl SlicePrinter {
@@ -100,6 +105,7 @@ impl SlicePrinter {
         SlicePrinter {
             view,
             flows: Flows::new(view.absolute),
+            times: Times::default(),
         }
     }
 
@@ -113,6 +119,7 @@ impl SlicePrinter {
         slices: &PacketSlices,
         slicer: &Slicer,
     ) -> io::Result<()> {
+        self.times.write(out, source, self.view.time, packet)?;
         line::write(
             out,
             source,
@@ -145,6 +152,7 @@ impl SlicePrinter {
 /// When and what a packet was, without its slices.
 pub(crate) fn line_of(source: &SliceSource<'_>, packet: &Sliced) -> String {
     let mut out = Vec::new();
+    let time = Times::default().write(&mut out, source, 0, packet);
     let done = line::head(
         &mut out,
         source,
@@ -152,6 +160,6 @@ pub(crate) fn line_of(source: &SliceSource<'_>, packet: &Sliced) -> String {
         &mut Flows::new(true),
         packet,
     );
-    debug_assert!(done.is_ok(), "a vector takes all that is written");
+    debug_assert!(time.and(done).is_ok(), "a vector takes all that is written");
     String::from_utf8_lossy(&out).into_owned()
 }

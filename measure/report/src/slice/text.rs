@@ -30,8 +30,8 @@ pub(crate) fn value(source: &SliceSource<'_>, span: &Span) -> String {
         false => span.best().to_string(),
     };
     let mut text = String::new();
-    for (flag, mark) in [(PieceFlags::BELOW_ZERO, '~'), (PieceFlags::SATURATED, '>')] {
-        if span.flags.contains(flag) {
+    for (flag, mark) in [(PieceFlags::BELOW_ZERO, '~'), (PieceFlags::OR_LONGER, '>')] {
+        if span.flags.intersects(flag) {
             text.push(mark);
         }
     }

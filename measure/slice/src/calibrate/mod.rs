@@ -34,12 +34,19 @@ const ROUNDS: usize = 10;
 /// Packets of a turn.
 const PACKETS: u32 = 200;
 
-/// Measures all constants on this machine, as `slicer` is loaded; it must not be attached. Afterwards
-/// its programs know them.
+/// What was measured, and what the programs were told of it: enough to do without measuring again.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Constants {
+    pub calibration: SliceCalibration,
+    pub costs: Costs,
+}
+
+/// Measures all constants on this machine, as `slicer` is loaded, and detaches it. Afterwards its programs know them.
 ///
 /// # Errors
 /// Programs cannot be attached, or no namespace can be made.
-pub fn calibrate(slicer: &mut Slicer) -> Result<SliceCalibration, CalibrateError> {
+pub fn calibrate(slicer: &mut Slicer) -> Result<Constants, CalibrateError> {
+    slicer.detach();
     let traffic = Loopback::new()?;
     let empty = empty_regions(slicer.options(), &traffic)?;
     let clock_only = extra_hits(slicer, &traffic, CLOCK_ONLY)?;
@@ -55,6 +62,9 @@ pub fn calibrate(slicer: &mut Slicer) -> Result<SliceCalibration, CalibrateError
             ..slicer.options().clone()
         })?),
     };
+    if let Some(twin) = &mut twin {
+        twin.detach();
+    }
     let measured = twin.as_mut().unwrap_or(slicer);
     let path = path_costs(measured, &traffic, empty.hit)?;
     let borders = border::borders(measured, &traffic)?;
@@ -62,13 +72,14 @@ pub fn calibrate(slicer: &mut Slicer) -> Result<SliceCalibration, CalibrateError
     for cost in &path.hits {
         hit_ns[cost.point as usize] = cost.hit.mode;
     }
-    slicer.set_costs(Costs {
+    let costs = Costs {
         hit_ns,
         miss_ns: [path.miss.mode; Point::MAX],
         begin_ns: path.begin.mode,
         hand_over_ns: path.hand_over.mode,
-    })?;
-    Ok(SliceCalibration {
+    };
+    slicer.set_costs(costs)?;
+    let calibration = SliceCalibration {
         tau_o: Some(empty.tau_o),
         clock_only_hit: Some(clock_only),
         hits: path.hits,
@@ -76,24 +87,27 @@ pub fn calibrate(slicer: &mut Slicer) -> Result<SliceCalibration, CalibrateError
         hand_over: Some(path.hand_over),
         border_out: borders.out,
         border_in: borders.r#in,
-    })
+    };
+    Ok(Constants { calibration, costs })
 }
 
 /// Constants in events (NetSlice's n(o,e) and n(beta,e)): every hit counts as one that only stamps, and
 /// nothing is known of beginning and handing over.
-fn of_event(slicer: &mut Slicer, empty: &Empty) -> Result<SliceCalibration, CalibrateError> {
+fn of_event(slicer: &mut Slicer, empty: &Empty) -> Result<Constants, CalibrateError> {
     let hit = empty.hit.hit;
-    slicer.set_costs(Costs {
+    let costs = Costs {
         hit_ns: [hit.mode; Point::MAX],
         miss_ns: [hit.mode; Point::MAX],
         ..Costs::default()
-    })?;
+    };
+    slicer.set_costs(costs)?;
     let points = slicer.points().into_iter();
-    Ok(SliceCalibration {
+    let calibration = SliceCalibration {
         tau_o: Some(empty.tau_o),
         hits: points.map(|point| HookCost { point, hit }).collect(),
         ..SliceCalibration::default()
-    })
+    };
+    Ok(Constants { calibration, costs })
 }
 
 struct Empty {

@@ -38,7 +38,7 @@ pub(crate) const CLOCK_ONLY: &[&str] = &[
 pub type Attached = usize;
 
 impl Slicer {
-    /// Loads the programs that the points ask for, having attached each once to see that it can be.
+    /// Loads and attaches the programs that the points ask for; they do nothing before [`Slicer::start`].
     ///
     /// # Errors
     /// The kernel has no type information, no permission, none of the hooks, or refuses a program.
@@ -51,7 +51,9 @@ impl Slicer {
     /// # Errors
     /// As [`Slicer::load`].
     pub(crate) fn load_to_calibrate(options: &Options) -> Result<Slicer, LoadError> {
-        Slicer::load_with(options, &[EMPTY, CLOCK_ONLY].concat())
+        let mut slicer = Slicer::load_with(options, &[EMPTY, CLOCK_ONLY].concat())?;
+        slicer.detach();
+        Ok(slicer)
     }
 
     fn load_with(options: &Options, extra: &[&'static str]) -> Result<Slicer, LoadError> {
@@ -100,7 +102,6 @@ impl Slicer {
             };
             match slicer.attach() {
                 Ok(_) => {
-                    slicer.detach();
                     slicer.set_min_latency(options.min_latency_ns)?;
                     return Ok(slicer);
                 }
@@ -189,6 +190,9 @@ impl Slicer {
     }
 
     fn attach(&mut self) -> Result<Attached, (usize, String)> {
+        if !self.links.is_empty() {
+            return Ok(self.links.len());
+        }
         for (at, offer) in self.chosen.iter().enumerate() {
             match self.link(&offer.hook) {
                 Ok(link) => self.links.push(link),
@@ -293,7 +297,7 @@ impl Slicer {
         counts::read(&self.object)
     }
 
-    /// Everything is counted from here on. To be called while nothing is attached.
+    /// Everything is counted from here on. To be called while no program is enabled.
     ///
     /// # Errors
     /// The kernel's map cannot be read.

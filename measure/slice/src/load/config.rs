@@ -1,4 +1,5 @@
 //! What the kernel programs are told: `bpf/contract.h`.
+use crate::kinds::cgroup2;
 use hopscope_event::slice::{Point, SliceEvent};
 use std::mem::{offset_of, size_of};
 
@@ -75,7 +76,9 @@ pub(super) struct Config {
     pub netns: u32,
     pub tgid: u32,
     pub udp_in_order: u8,
-    pub reserved: [u8; 3],
+    /// `enum tx_watched`
+    pub tx_watched: u8,
+    pub reserved: [u8; 2],
     pub comm: [u8; 16],
 }
 
@@ -158,7 +161,8 @@ impl Config {
             netns: options.netns.unwrap_or(0),
             tgid: options.tgid.unwrap_or(0),
             udp_in_order: u8::from(udp_in_order),
-            reserved: [0; 3],
+            tx_watched: tx_watched(options, stamped),
+            reserved: [0; 2],
             comm,
         }
     }
@@ -177,10 +181,22 @@ impl Config {
         for word in [self.snap, self.ifindex, self.netns, self.tgid] {
             bytes.extend(word.to_ne_bytes());
         }
-        bytes.extend([self.udp_in_order]);
+        bytes.extend([self.udp_in_order, self.tx_watched]);
         bytes.extend(self.reserved);
         bytes.extend(self.comm);
         bytes
+    }
+}
+
+/// Where a packet that is received was sent here, and has passed a hook that may begin its record: nowhere, over the
+/// loopback device, or over pairs of virtual devices too. Of part of the machine, both ends of a pair need not be of it.
+fn tx_watched(options: &Options, stamped: &[Point]) -> u8 {
+    let begins = [Point::TxIpOut, Point::TxDevQueue];
+    let is_everybody = cgroup2().is_some_and(|root| root == options.cgroup);
+    match (options.ifindex, options.netns) {
+        _ if !is_everybody || !begins.iter().any(|point| stamped.contains(point)) => 0,
+        (None, None) => 2,
+        _ => 1,
     }
 }
 

@@ -1,15 +1,15 @@
 //! The device's end: takes chains, gives them back in any order.
 use super::{Descriptor, INDIRECT, LEN, NEXT, Place, Ring, WRITE, at, found};
 use crate::policy::Peer;
-use crate::ring::{Chain, DeviceRing, Features, Layout, Memory, RingError, Segment};
+use crate::ring::taken::Taken;
+use crate::ring::{Chain, DeviceRing, Features, INDIRECT_MAX, Layout, Memory, RingError, Segment};
 use vm_memory::GuestAddress;
 
 pub struct DeviceQueue {
     ring: Ring,
     next_available: Place,
     next_used: Place,
-    /// By number: descriptors of an entry that this end has; 0: it has none of that number.
-    taken: Vec<u16>,
+    taken: Taken,
     /// The first entry given back that the driver cannot see yet: its number, and how much was written.
     hidden: Option<(Place, u16, u32)>,
     /// Descriptors given back since the driver was called.
@@ -26,7 +26,7 @@ impl DeviceQueue {
             ring: Ring::new(layout, features)?,
             next_available: Place::START,
             next_used: Place::START,
-            taken: vec![0; layout.size.into()],
+            taken: Taken::new(layout.size),
             hidden: None,
             unannounced: 0,
             shown: 0,
@@ -104,6 +104,7 @@ impl DeviceQueue {
             () if !chain.segments.is_empty() || from.flags & NEXT != 0 => "within a chain",
             () if from.len == 0 => "without descriptors",
             () if !u64::from(from.len).is_multiple_of(LEN) => "whose length is no multiple of 16",
+            () if u64::from(from.len) > LEN * INDIRECT_MAX => "of more than 1024 descriptors",
             () => {
                 for n in 0..u64::from(from.len) / LEN {
                     let place = at(GuestAddress(from.address), LEN * n);
@@ -152,27 +153,15 @@ impl DeviceRing for DeviceQueue {
                 break;
             }
         }
-        let index = chain.id.into();
-        match self.taken.get_mut(usize::from(chain.id)) {
-            None => {
-                let size = size.into();
-                Err(RingError::OutOfTable { index, size })
-            }
-            Some(taken) if *taken != 0 => Err(RingError::Twice { id: index }),
-            Some(taken) => {
-                *taken = count;
-                chain.descriptors = count;
-                self.next_available = self.next_available.plus(count, size);
-                Ok(Some(chain))
-            }
-        }
+        self.taken.take(chain.id, count)?;
+        chain.descriptors = count;
+        self.next_available = self.next_available.plus(count, size);
+        Ok(Some(chain))
     }
 
     fn untake(&mut self, last: &Chain) {
-        if let Some(taken) = self.taken.get_mut(usize::from(last.id)) {
-            let count = std::mem::take(taken);
-            self.next_available = self.next_available.minus(count, self.ring.layout.size);
-        }
+        let count = self.taken.give_back(last.id);
+        self.next_available = self.next_available.minus(count, self.ring.layout.size);
     }
 
     fn base(&self) -> u32 {
@@ -184,8 +173,7 @@ impl DeviceRing for DeviceQueue {
     }
 
     fn give_back(&mut self, memory: &Memory, id: u16, len: u32) -> Result<(), RingError> {
-        let taken = self.taken.get_mut(usize::from(id));
-        let count = taken.map(std::mem::take).unwrap_or(0);
+        let count = self.taken.give_back(id);
         if count == 0 {
             return Err(RingError::NotOutstanding { id: id.into() });
         }

@@ -1,6 +1,6 @@
 //! From a descriptor to the chain that begins there.
 use super::at;
-use crate::ring::{Chain, Features, Memory, RingError, Segment};
+use crate::ring::{Chain, Features, INDIRECT_MAX, Memory, RingError, Segment};
 use vm_memory::{Bytes, GuestAddress};
 
 pub(super) const LEN: u64 = 16;
@@ -108,6 +108,9 @@ pub(super) fn chain(
                 () if descriptor.len == 0 => return refused("without descriptors"),
                 () if !u64::from(descriptor.len).is_multiple_of(LEN) => {
                     return refused("whose length is no multiple of 16");
+                }
+                () if u64::from(descriptor.len) > LEN * INDIRECT_MAX => {
+                    return refused("of more than 1024 descriptors");
                 }
                 () => {}
             }

@@ -1,6 +1,7 @@
 //! The device's end: takes chains, gives them back, asks for kicks, tells whether a call is wanted.
 use super::{Fields, NO_NOTIFICATION, descriptor, load, store};
 use crate::policy::Peer;
+use crate::ring::taken::Taken;
 use crate::ring::{Chain, DeviceRing, Features, Layout, Memory, RingError, passed};
 use std::sync::atomic::{Ordering, fence};
 use vm_memory::Bytes;
@@ -8,6 +9,7 @@ use vm_memory::Bytes;
 pub struct DeviceQueue {
     fields: Fields,
     features: Features,
+    taken: Taken,
     /// The next entry of the available ring to be taken.
     next_available: u16,
     /// The driver's index as it was found last.
@@ -29,6 +31,7 @@ impl DeviceQueue {
         Ok(DeviceQueue {
             fields: Fields::new(layout)?,
             features,
+            taken: Taken::new(layout.size),
             next_available: base,
             found: base,
             next_used: base,
@@ -92,11 +95,13 @@ impl DeviceRing for DeviceQueue {
         let layout = self.fields.0;
         let chain =
             descriptor::chain(memory, layout.descriptors, layout.size, self.features, head)?;
+        self.taken.take(chain.id, chain.descriptors)?;
         self.next_available = self.next_available.wrapping_add(1);
         Ok(Some(chain))
     }
 
-    fn untake(&mut self, _last: &Chain) {
+    fn untake(&mut self, last: &Chain) {
+        self.taken.give_back(last.id);
         self.next_available = self.next_available.wrapping_sub(1);
     }
 
@@ -110,6 +115,7 @@ impl DeviceRing for DeviceQueue {
         entry[4..].copy_from_slice(&len.to_le_bytes());
         memory.write_slice(&entry, self.fields.used_entry(self.next_used))?;
         self.next_used = self.next_used.wrapping_add(1);
+        self.taken.give_back(id);
         Ok(())
     }
 

@@ -182,3 +182,56 @@ fn an_index_cannot_run_ahead_of_the_ring() {
         Err(RingError::NotOutstanding { id: 0 })
     ));
 }
+
+/// What this end holds is bounded by the queue, whatever the driver offers and however often.
+#[test]
+fn a_descriptor_is_in_one_entry_only() {
+    let memory = memory();
+    // 0 and 1 both lead to 2, which leads to 3.
+    let next = |n| (BUFFERS, 64, 3, n);
+    put(
+        &memory,
+        0x1000,
+        &[next(2), next(2), next(3), (BUFFERS, 64, 2, 0)],
+    );
+    for (at, head) in [0u16, 0, 1].into_iter().enumerate() {
+        let entry = GuestAddress(0x1_0004 + 2 * at as u64);
+        memory.write_obj(head, entry).expect("in memory");
+    }
+    let available = |device: &mut DeviceQueue, index: u16| {
+        let at = GuestAddress(0x1_0002);
+        memory.write_obj(index, at).expect("in memory");
+        device.pop(&memory)
+    };
+    let mut device = DeviceQueue::new(layout(4), features(true), 0).expect("fair");
+    let first = available(&mut device, 1).expect("fair").expect("a chain");
+    assert_eq!(first.descriptors, 3);
+    let again = available(&mut device, 2);
+    assert!(matches!(again, Err(RingError::Twice { id: 0 })));
+    let mut device = DeviceQueue::new(layout(4), features(true), 1).expect("fair");
+    assert!(available(&mut device, 2).expect("fair").is_some());
+    let shared = available(&mut device, 3);
+    assert!(matches!(
+        shared,
+        Err(RingError::Shared {
+            descriptors: 6,
+            size: 4
+        })
+    ));
+    // What was given back is the driver's again.
+    device.give_back(&memory, 0, 0).expect("in memory");
+    assert!(available(&mut device, 3).expect("fair").is_some());
+}
+
+#[test]
+fn tables_have_an_end() {
+    let memory = memory();
+    let long = vec![(0x4_0000, 16 * 1025, 4, 0)];
+    put(&memory, 0x1000, &long);
+    memory
+        .write_obj(1u16, GuestAddress(0x1_0002))
+        .expect("in memory");
+    let mut device = DeviceQueue::new(layout(4), features(true), 0).expect("fair");
+    let error = device.pop(&memory).expect_err("refused").to_string();
+    assert_eq!(error, "an indirect table of more than 1024 descriptors");
+}
