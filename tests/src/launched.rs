@@ -19,6 +19,7 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("launched::static_musl", &[Requirement::Musl], || {
         measured("musl-gcc", &["-static"])
     });
+    suite.case("launched::begins_as_any_program", gcc, begins);
     suite.case("launched::exec_is_no_exit", gcc, exec);
     suite.case("launched::another_program_first", gcc, another_first);
     suite.case(
@@ -51,6 +52,37 @@ fn measured(compiler: &'static str, flags: &[&str]) -> Result<()> {
     report.expect_whole()?;
     let entries = report.entries("work");
     ensure!(entries == CALLS, "{entries} calls");
+    Ok(())
+}
+
+/// Its signals, as the kernel has them, and its environment.
+fn begins() -> Result<()> {
+    let program = compile_c(&["launched/begins.c"], &["-O1"])?;
+    let sorted = |out: &str| {
+        let mut lines: Vec<_> = out.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let plain = run(&mut Command::new(&program))?.expect_code(0)?;
+    let mut record = Command::new(hopscope_bin());
+    record.args(["record", "--no-calibration", "-f", "look", "-o"]);
+    record
+        .arg(scratch().join("begins.hop"))
+        .arg("--")
+        .arg(program);
+    let measured = run(&mut record)?.expect_code(0)?;
+    // Our own start left glibc's two ignored.
+    let mut plain = plain.stdout;
+    for signal in ["signal 32: ", "signal 33: "] {
+        plain = plain.replace(&format!("{signal}1\n"), &format!("{signal}0\n"));
+    }
+    let (plain, measured) = (sorted(&plain), sorted(&measured.stdout));
+    ensure!(plain.len() > 64, "{plain:?}");
+    let other = |a: &[String], b: &[String]| -> Vec<String> {
+        a.iter().filter(|line| !b.contains(line)).cloned().collect()
+    };
+    let differ = [other(&plain, &measured), other(&measured, &plain)];
+    ensure!(differ.iter().all(Vec::is_empty), "{differ:?}");
     Ok(())
 }
 

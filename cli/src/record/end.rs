@@ -37,12 +37,16 @@ pub(super) fn finish(
     checked: Option<CostCheckEntry>,
 ) -> anyhow::Result<ExitCode> {
     let Recorded {
-        outcome,
+        mut outcome,
         file,
         thin,
         flight,
         slices,
     } = recorded;
+    if let Ended::WriteFailed(_) = outcome.ended {
+        let note = "the file ends before the recording does: records are counted as they were read, not as they were written";
+        outcome.notes.push(note.to_owned());
+    }
     let left_out = thin.as_ref().map_or(0, |t| t.records_left_out);
     let cpu = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF)?;
     let ns =
@@ -76,6 +80,10 @@ pub(super) fn finish(
         let noted = noted.and(thin.as_ref().map_or(Ok(()), |entry| writer.thin(entry)));
         let noted = noted.and(checked.as_ref().map_or(Ok(()), |c| writer.cost_check(c)));
         bytes = writer.bytes_written();
+        if let Ended::WriteFailed(_) = outcome.ended {
+            let there = writer.get_mut().get_ref().metadata();
+            bytes = there.map_or(bytes, |m| m.len().min(bytes));
+        }
         written = noted
             .map_err(Into::into)
             .and(close(args, writer, place, &summary));

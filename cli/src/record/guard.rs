@@ -15,7 +15,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-const MARK: &str = "HOPSCOPE_GUARDED_BY";
+/// Whose child a recorder is.
+pub(crate) const MARK: &str = "HOPSCOPE_GUARDED_BY";
 /// What a Rust program ends with after a panic.
 const PANICKED: i32 = 101;
 /// Cursor on, and back from the alternate screen (xterm control sequences, DECTCEM and 1049).

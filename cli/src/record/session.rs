@@ -37,7 +37,7 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         return record(args, None);
     }
     // With a command its exit code is ours, and 125 says that hopscope itself failed.
-    let done = launch(&args.command)
+    let done = launch(&args.command, super::guard::MARK)
         .map_err(Into::into)
         .and_then(|held| record(args, Some(held)));
     done.or_else(|e| Ok(crate::status::failed(&e, 125)))

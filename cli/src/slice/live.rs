@@ -97,7 +97,7 @@ fn command(args: &SliceArgs) -> anyhow::Result<Option<Held>> {
         word.map(str::to_owned).context("-- COMMAND: not UTF-8")
     });
     let words: Vec<String> = words.collect::<anyhow::Result<_>>()?;
-    Ok(Some(launch(&words)?))
+    Ok(Some(launch(&words, crate::record::guard::MARK)?))
 }
 
 /// What a trace says at its end; of functions there are none in it.

@@ -28,18 +28,22 @@ static __always_inline u32 be32(const u8 *at)
 
 #define IFF_LOOPBACK 0x8
 
-/* Whether the packet has passed a hook that may begin its record already, where this kernel sent it. */
-static __always_inline bool was_sent_here(const struct net_device *dev)
+/* Whether this kernel sent the packet. What a packet socket sends over a pair of virtual devices may have passed no hook
+ * of the sending side: there, room that is missing is counted on both sides. */
+enum sent_here { SENT_ELSEWHERE, SENT_HERE, SENT_OVER_LOOPBACK };
+
+static __always_inline enum sent_here was_sent_here(const struct net_device *dev)
 {
 	const struct rtnl_link_ops *ops;
 
 	if (config.tx_watched == TX_WATCHED_NOWHERE || !dev)
-		return false;
+		return SENT_ELSEWHERE;
 	if (dev->flags & IFF_LOOPBACK)
-		return true;
+		return SENT_OVER_LOOPBACK;
 	ops = dev->rtnl_link_ops;
-	return config.tx_watched == TX_WATCHED_LOCAL && ops &&
-	       (peek8(ops->kind) & 0xffffffffff) == 0x0068746576 /* veth */;
+	if (config.tx_watched == TX_WATCHED_LOCAL && ops && (peek8(ops->kind) & 0xffffffffff) == 0x0068746576 /* veth */)
+		return SENT_HERE;
+	return SENT_ELSEWHERE;
 }
 
 /* What the sending side has counted of a packet, the receiving side does not count again. */
@@ -221,7 +225,7 @@ static __always_inline bool is_chosen(struct cpu_state *cpu, const u8 *l3, u32 l
  * kernel sent the packet, and its sending side was not followed. Counts whatever comes of the packet; the caller
  * counts the cost of the hit. */
 static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk_buff *skb, u64 head, u16 off3,
-					  struct slot *existing, struct ref *ref, bool again)
+					  struct slot *existing, struct ref *ref, enum sent_here again)
 {
 	const u8 *l3 = (const u8 *)(head + off3);
 	u32 data_off = (u32)(data_of(skb) - head);
@@ -279,14 +283,15 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 		chosen = control.choose == CHOOSE_OWN && netns_of(skb->dev) == control.choose_netns;
 	if (!chosen)
 		return NULL;
-	slot = take(cpu, head, ref, again);
+	slot = take(cpu, head, ref, again == SENT_OVER_LOOPBACK);
+	if (again == SENT_HERE || (again == SENT_OVER_LOOPBACK && slot))
+		count(cpu, SEEN);
 	if (!slot)
 		return NULL;
 	count(cpu, CREATED);
 	record = &slot->record;
 	clear(record);
 	if (again) {
-		count(cpu, SEEN);
 		count(cpu, TX_UNSEEN);
 		record->flags |= F_TX_UNSEEN;
 	}

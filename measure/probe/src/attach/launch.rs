@@ -42,10 +42,36 @@ pub enum LaunchError {
     Attach(#[from] AttachError),
 }
 
-/// Starts `command` (program and arguments) and holds it.
-pub fn launch(command: &[String]) -> Result<Held, LaunchError> {
+/// glibc ignores its own two signals (SIGCANCEL, SIGSETXID) in what it spawns, this process among them, and refuses to
+/// change them back (posix/spawni.c).
+const SIGNALS_OF_GLIBC: [i64; 2] = [32, 33];
+
+/// As any program begins: by the kernel's own call.
+fn default_signals_of_glibc() -> io::Result<()> {
+    // `struct kernel_sigaction`: handler (SIG_DFL), flags, restorer and mask are zero.
+    let default = [0u64; 4];
+    for signal in SIGNALS_OF_GLIBC {
+        // SAFETY: the structure is live and as long as the kernel reads; the old one is not asked for.
+        let set = unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                0usize,
+                size_of::<u64>(),
+            )
+        };
+        if set != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Starts `command` (program and arguments) and holds it. Its environment is ours without `hidden`.
+pub fn launch(command: &[String], hidden: &str) -> Result<Held, LaunchError> {
     let mut builder = Command::new(&command[0]);
-    builder.args(&command[1..]);
+    builder.args(&command[1..]).env_remove(hidden);
     let recorder = nix::unistd::getpid();
     let to_be_held = move || {
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
@@ -53,6 +79,7 @@ pub fn launch(command: &[String]) -> Result<Held, LaunchError> {
             // Killed before that call, which tells only of what comes.
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
+        default_signals_of_glibc()?;
         nix::sys::ptrace::traceme().map_err(io::Error::from)
     };
     // SAFETY: runs in the forked child before exec; these are bare system calls, they neither
