@@ -15,8 +15,11 @@ pub const KNOWN: &[&str] = &["nginx", "java", "dotnet"];
 /// sake, libsystemd for one.
 const LIBRARIES: &[&str] = &["libnet.so", "libnio.so", "libSystem.Native.so"];
 
-/// Shells, that ask of terminals. What they start is judged by itself.
-const HARMLESS: &[&str] = &["bash", "dash", "sh", "zsh", "ksh", "fish", "busybox"];
+/// Shells, that ask of terminals (what they start is judged by itself), and this program, that asks where it tries what the
+/// kernel answers.
+const HARMLESS: &[&str] = &[
+    "bash", "dash", "sh", "zsh", "ksh", "fish", "busybox", "hopscope",
+];
 
 /// `mov $FIONREAD, %esi`: the second argument of ioctl(2) as compilers put it there (System V ABI,
 /// x86-64 supplement; asm-generic/ioctls.h).

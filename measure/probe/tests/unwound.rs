@@ -4,13 +4,19 @@ use hopscope_probe::relocate::hazards::Hazards;
 use hopscope_probe::relocate::unwinding::Unwinding;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn build(source: &str, flags: &[&str]) -> Image {
     let from = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/unwound")
         .join(source);
+    // Cases run in parallel, in one process: each build has a folder of its own.
+    static BUILDS: AtomicU32 = AtomicU32::new(0);
+    let build = BUILDS.fetch_add(1, Ordering::Relaxed);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("unwound-{build}"));
+    std::fs::create_dir_all(&folder).unwrap();
     let name = format!("{source}{}.so", flags.concat());
-    let out: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let out: PathBuf = folder.join(name);
     let compiler = if source.ends_with(".cpp") {
         "g++"
     } else {

@@ -135,10 +135,9 @@ mod tests {
             std::thread::yield_now();
         }
         let status = Status::read(tid, tid).expect("it runs on");
-        assert_eq!(
-            (status.state(), status.field("TracerPid")),
-            ('R', Some("0"))
-        );
+        // Whatever it does, it is not stopped.
+        assert!(!matches!(status.state(), 't' | 'T'), "{}", status.state());
+        assert_eq!(status.field("TracerPid"), Some("0"));
         spins.kill().expect("killed");
         spins.wait().expect("ended");
     }
