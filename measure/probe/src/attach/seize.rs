@@ -121,24 +121,27 @@ mod tests {
         }
         let is_late = {
             let _urgent = Urgent::begin(tid, &[]);
-            assert_eq!(seize(tid, tid).expect("permitted"), Some(tid));
-            sys::interrupt(tid).expect("alive");
+            let seized = seize(tid, tid);
+            let asked = sys::interrupt(tid);
             let_go(tid, &[tid]);
-            LATE.with_borrow(|late| late.contains(&tid))
+            let late = LATE.with_borrow(|late| late.contains(&tid));
+            matches!(seized, Ok(Some(_))) && asked.is_ok() && late
         };
-        assert!(
-            is_late || urgent::was_refused(),
-            "it stopped on a processor that was taken"
-        );
         while LATE.with_borrow(|late| !late.is_empty()) {
             let_late_go();
             std::thread::yield_now();
         }
-        let status = Status::read(tid, tid).expect("it runs on");
+        let status = Status::read(tid, tid);
+        // Before anything is asserted: it spins.
+        let ended = spins.kill().and_then(|()| spins.wait());
+        assert!(
+            is_late || urgent::was_refused(),
+            "it stopped on a processor that was taken"
+        );
+        let status = status.expect("it runs on");
         // Whatever it does, it is not stopped.
         assert!(!matches!(status.state(), 't' | 'T'), "{}", status.state());
         assert_eq!(status.field("TracerPid"), Some("0"));
-        spins.kill().expect("killed");
-        spins.wait().expect("ended");
+        ended.expect("killed");
     }
 }
