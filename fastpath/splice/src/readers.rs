@@ -15,11 +15,8 @@ pub const KNOWN: &[&str] = &["nginx", "java", "dotnet"];
 /// sake, libsystemd for one.
 const LIBRARIES: &[&str] = &["libnet.so", "libnio.so", "libSystem.Native.so"];
 
-/// Shells, that ask of terminals (what they start is judged by itself), and this program, that asks where it tries what the
-/// kernel answers.
-const HARMLESS: &[&str] = &[
-    "bash", "dash", "sh", "zsh", "ksh", "fish", "busybox", "hopscope",
-];
+/// Shells, that ask of terminals. What they start is judged by itself.
+const HARMLESS: &[&str] = &["bash", "dash", "sh", "zsh", "ksh", "fish", "busybox"];
 
 /// `mov $FIONREAD, %esi`: the second argument of ioctl(2) as compilers put it there (System V ABI,
 /// x86-64 supplement; asm-generic/ioctls.h).
@@ -41,6 +38,16 @@ fn name(path: &Path) -> String {
 
 fn contains(bytes: &[u8]) -> bool {
     bytes.windows(ASKS.len()).any(|window| window == ASKS)
+}
+
+fn file_asks(path: &Path) -> io::Result<bool> {
+    Ok(!is_this_program(path)? && contains(&read_regular(path)?))
+}
+
+/// hopscope asks only where it tries what the kernel answers, whatever its file is called.
+fn is_this_program(path: &Path) -> io::Result<bool> {
+    let identity = |path: &Path| fs::metadata(path).map(|m| (m.dev(), m.ino()));
+    Ok(identity(path)? == identity(Path::new("/proc/self/exe"))?)
 }
 
 /// Larger programs are not looked into.
@@ -77,7 +84,7 @@ pub fn judge_file(path: &Path) -> io::Result<Option<Reason>> {
     if HARMLESS.contains(&name.as_str()) {
         return Ok(None);
     }
-    Ok(contains(&read_regular(path)?).then(|| Reason {
+    Ok(file_asks(path)?.then(|| Reason {
         name,
         why: format!("{} asks FIONREAD", path.display()),
     }))
@@ -136,7 +143,7 @@ impl Judge {
         if let Some(asks) = self.asks.get(&key) {
             return Ok(*asks);
         }
-        let asks = contains(&read_regular(path)?);
+        let asks = file_asks(path)?;
         self.asks.insert(key, asks);
         Ok(asks)
     }

@@ -45,17 +45,8 @@ fn figures() -> Result<()> {
         .filter(|name| !names.contains(name))
         .collect();
     let why = &summary["not_measured"];
-    // In windows of some milliseconds few functions may be called often enough for the highest densities.
-    let densities_only = why.as_array().is_some_and(|missing| {
-        missing.iter().all(|m| {
-            m["what"]
-                .as_str()
-                .is_some_and(|w| w.contains(" executions a "))
-        })
-    });
-    let complete = out.code == Some(0) || (densities_only && counts().pick(true, false));
     ensure!(
-        missing.is_empty() && complete && levels.len() > 3,
+        missing.is_empty() && out.code == Some(0),
         "{missing:?} missing, {:?}: {why}",
         out.code
     );

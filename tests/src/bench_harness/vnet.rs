@@ -138,11 +138,9 @@ fn figures() -> Result<()> {
         ensure!(run["ends_agree"] == true, "{run}");
         ensure!(run["packets_per_s"].as_f64() > Some(0.0), "{run}");
     }
-    // A window of some milliseconds may end before anything went, on a machine that does much else.
-    let idle = networks
-        .iter()
-        .filter(|run| run["value"].as_f64() == Some(0.0));
-    ensure!(idle.count() * 4 <= networks.len(), "{networks:?}");
+    for run in networks {
+        ensure!(run["value"].as_f64() > Some(0.0), "{run}");
+    }
     // What `plain` is, to the unit: its front end kicks for each packet, its back end calls for each.
     for per_packet in ["kicks_per_packet", "calls_per_packet"] {
         let loads = summary[per_packet]["plain"].as_object();
