@@ -64,6 +64,7 @@ pub fn run(settings: &Settings, demo: Option<&PathBuf>, mut output: Output<'_>) 
     let figures = Figures {
         tsc_hz: floors.tsc_hz,
         floor: Spread::of(&floor),
+        network_functions: those,
         levels,
         latency,
         not_measured,
