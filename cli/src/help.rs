@@ -1,4 +1,7 @@
 //! The first screen: examples, then the commands by what they are for.
+#[cfg(test)]
+mod page;
+
 use clap::CommandFactory;
 
 pub(crate) const ABOUT: &str = "Time chosen functions of a running, unmodified process";

@@ -12,6 +12,7 @@ mod tail;
 pub(crate) use packet_id::{is_packet_number, packet_id};
 pub(crate) use tail::batch_capture;
 
+use crate::logger::Verbosity;
 use crate::runs::RunSource;
 use anyhow::Context;
 use clap::ValueEnum;
@@ -31,7 +32,7 @@ pub struct ReportArgs {
     /// Recording to read
     #[arg(default_value = "hopscope.hop")]
     file: PathBuf,
-    /// What one row is about
+    /// What one row is about; percentiles are of total times. -v: as measured too, and how far sums may be off
     #[arg(long, value_enum, default_value_t = By::Function)]
     by: By,
     /// What begins a run: a function, or the first one that the polling loop calls (loop:FUNCTION,
@@ -91,6 +92,9 @@ pub struct ReportArgs {
     /// With --html: look closely here only (1.5s, 20ms, packet:17); a page of less than 2 MB
     #[arg(long, value_name = "TIME|PACKET", requires = "html", value_parser = html::parse_around)]
     around: Option<html::Around>,
+    /// From -v, which every command has.
+    #[arg(skip)]
+    in_detail: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -126,7 +130,8 @@ enum Unit {
     Tsc,
 }
 
-pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: ReportArgs, verbosity: &Verbosity) -> anyhow::Result<ExitCode> {
+    args.in_detail = verbosity.is_verbose();
     let opened = crate::slice::open(&args.file)?;
     if slices::only(&opened.reader) {
         return slices::run(&args, &opened);
@@ -357,6 +362,7 @@ fn statistics(
         layout,
         sort: args.sort.map_or(Sort::Total, sort),
         time: unit(args.time),
+        in_detail: args.in_detail,
         paths: PathLimits {
             depth: args.depth,
             min_share_ppm: args.min_share,

@@ -59,6 +59,8 @@ pub struct View {
     pub layout: Layout,
     pub sort: Sort,
     pub time: TimeUnit,
+    /// Of rows, for people: also as measured, and ranges.
+    pub in_detail: bool,
     /// Of a tree.
     pub paths: PathLimits,
 }
@@ -96,6 +98,7 @@ pub fn write_text(
                 group,
                 sort: view.sort,
                 off_cpu: recording.has_off_cpu(),
+                in_detail: view.in_detail,
             };
             table::write(out, &names, outcome, &scale, shown)?;
         }

@@ -34,6 +34,7 @@ fn view(layout: Layout) -> View {
         layout,
         sort: Sort::Total,
         time: TimeUnit::Ns,
+        in_detail: true,
         paths: PathLimits::default(),
     }
 }
@@ -95,6 +96,21 @@ fn by_function() {
         "function.jsonl",
         json(&Sample::new(), Group::Function, view(layout)),
     );
+}
+
+/// Sums that may be far off are marked, with times off CPU and without, and where nothing is corrected.
+#[test]
+fn one_line_a_row() {
+    let brief = |group| View {
+        in_detail: false,
+        ..view(Layout::Rows(group))
+    };
+    let mut sample = Sample::new();
+    let of = |sample: &Sample, group| text(sample, group, brief(group));
+    check("brief.txt", of(&sample, Group::Function));
+    check("brief_thread.txt", of(&sample, Group::Thread));
+    sample.meta.probe_cost = None;
+    check("brief_not_corrected.txt", of(&sample, Group::Module));
 }
 
 #[test]
@@ -228,6 +244,11 @@ fn off_cpu_times_and_what_was_left_out() {
     });
     let layout = Layout::Rows(Group::Function);
     check("off_cpu.txt", text(&sample, Group::Function, view(layout)));
+    let brief = View {
+        in_detail: false,
+        ..view(layout)
+    };
+    check("brief_off_cpu.txt", text(&sample, Group::Function, brief));
     check(
         "off_cpu.jsonl",
         json(&sample, Group::Function, view(layout)),

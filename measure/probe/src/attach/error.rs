@@ -13,6 +13,20 @@ impl AttachError {
             false => AttachError::AlreadyTraced { pid, tracer },
         }
     }
+
+    /// For `map_err`: what of ptrace(2) failed.
+    pub(super) fn ptrace(
+        pid: i32,
+        tid: i32,
+        what: &'static str,
+    ) -> impl FnOnce(io::Error) -> AttachError {
+        move |source| AttachError::Ptrace {
+            pid,
+            tid,
+            what,
+            source,
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -13,6 +13,7 @@ mod launch;
 pub mod ledger;
 pub mod memfd;
 pub mod memory;
+pub(crate) mod pagemap;
 mod patience;
 mod preflight;
 pub mod proc;

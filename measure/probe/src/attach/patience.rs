@@ -61,14 +61,12 @@ impl Patience {
 
 /// Waits for whatever comes next of a thread.
 pub(super) fn wait_for_any(pid: i32, tid: i32) -> Result<Waited, AttachError> {
-    let mut patience = Patience::new();
+    next_event(pid, tid, &mut Patience::new())
+}
+
+fn next_event(pid: i32, tid: i32, patience: &mut Patience) -> Result<Waited, AttachError> {
     loop {
-        match sys::poll(tid).map_err(|source| AttachError::Ptrace {
-            pid,
-            tid,
-            what: "waiting",
-            source,
-        })? {
+        match sys::poll(tid).map_err(AttachError::ptrace(pid, tid, "waiting"))? {
             Waited::Gone => return Err(AttachError::Exited { pid }),
             Waited::NotYet if patience.wait(1) => {}
             Waited::NotYet => {
@@ -78,7 +76,7 @@ pub(super) fn wait_for_any(pid: i32, tid: i32) -> Result<Waited, AttachError> {
                     state: proc::state(pid, tid),
                 });
             }
-            waited => return Ok(waited),
+            event => return Ok(event),
         }
     }
 }
@@ -87,41 +85,13 @@ pub(super) fn wait_for_any(pid: i32, tid: i32) -> Result<Waited, AttachError> {
 pub(super) fn wait_for(pid: i32, tid: i32, wanted: Waited) -> Result<(), AttachError> {
     let mut patience = Patience::new();
     loop {
-        match sys::poll(tid).map_err(|source| AttachError::Ptrace {
-            pid,
-            tid,
-            what: "waiting",
-            source,
-        })? {
-            w if w == wanted => return Ok(()),
-            Waited::Gone => return Err(AttachError::Exited { pid }),
-            Waited::NotYet => {
-                if !patience.wait(1) {
-                    return Err(AttachError::DoesNotStop {
-                        pid,
-                        tid,
-                        state: proc::state(pid, tid),
-                    });
-                }
-            }
-            // SIGSTOP's group stop, or a stop that was pending: go on towards what is wanted.
-            Waited::Stopped | Waited::SystemCall => {
-                sys::to_syscall(tid).map_err(|source| AttachError::Ptrace {
-                    pid,
-                    tid,
-                    what: "continuing",
-                    source,
-                })?;
-            }
+        let resumed = match next_event(pid, tid, &mut patience)? {
+            event if event == wanted => return Ok(()),
             // Blocked all signals are, but SIGSTOP cannot be: the group stop follows.
-            Waited::Signal(signal) => {
-                sys::to_syscall_with(tid, signal).map_err(|source| AttachError::Ptrace {
-                    pid,
-                    tid,
-                    what: "continuing",
-                    source,
-                })?;
-            }
-        }
+            Waited::Signal(signal) => sys::to_syscall_with(tid, signal),
+            // SIGSTOP's group stop, or a stop that was pending: go on towards what is wanted.
+            _ => sys::to_syscall(tid),
+        };
+        resumed.map_err(AttachError::ptrace(pid, tid, "continuing"))?;
     }
 }

@@ -50,14 +50,7 @@ impl Remote {
         memory: &TargetMemory,
         mappings: &[Mapping],
     ) -> Result<Remote, AttachError> {
-        let failed = |what| {
-            move |source| AttachError::Ptrace {
-                pid,
-                tid,
-                what,
-                source,
-            }
-        };
+        let failed = |what| AttachError::ptrace(pid, tid, what);
         let status = Status::read(pid, tid).map_err(|source| AttachError::Proc { pid, source })?;
         let filters = Filters::of(pid, tid, &status)?;
         if let Some(nr) = forbidden(&filters, &gadgets) {
@@ -118,14 +111,7 @@ impl Remote {
     /// Raw return value of the system call.
     pub(super) fn call(&self, pid: i32, nr: i64, args: [u64; 6]) -> Result<i64, AttachError> {
         let tid = self.tid;
-        let failed = |what| {
-            move |source| AttachError::Ptrace {
-                pid,
-                tid,
-                what,
-                source,
-            }
-        };
+        let failed = |what| AttachError::ptrace(pid, tid, what);
         if !self
             .filters
             .allow(nr, self.gadgets.syscall_ret + SYSCALL_BYTES, args)
@@ -171,14 +157,7 @@ impl Remote {
             return Ok(());
         }
         let tid = self.tid;
-        let failed = |what| {
-            move |source| AttachError::Ptrace {
-                pid,
-                tid,
-                what,
-                source,
-            }
-        };
+        let failed = |what| AttachError::ptrace(pid, tid, what);
         sys::interrupt(tid).map_err(failed("interrupting"))?;
         sys::cont(tid, 0).map_err(failed("continuing"))?;
         wait_for(pid, tid, Waited::Stopped)?;
@@ -194,14 +173,7 @@ impl Remote {
             return entered;
         };
         let tid = self.tid;
-        let failed = |what| {
-            move |source| AttachError::Ptrace {
-                pid,
-                tid,
-                what,
-                source,
-            }
-        };
+        let failed = |what| AttachError::ptrace(pid, tid, what);
         sys::interrupt(tid).map_err(failed("interrupting"))?;
         match wait_for_any(pid, tid)? {
             // It has come just now; the interrupt is passed over on the way out of the call.
@@ -215,12 +187,7 @@ impl Remote {
 
     fn step_to(&self, pid: i32, wanted: Waited) -> Result<(), AttachError> {
         let tid = self.tid;
-        sys::to_syscall(tid).map_err(|source| AttachError::Ptrace {
-            pid,
-            tid,
-            what: "continuing",
-            source,
-        })?;
+        sys::to_syscall(tid).map_err(AttachError::ptrace(pid, tid, "continuing"))?;
         wait_for(pid, tid, wanted)
     }
 
@@ -230,14 +197,7 @@ impl Remote {
         // While its registers still lead it through the frames that would do it.
         self.raised.replace(None);
         let tid = self.tid;
-        let failed = |what| {
-            move |source| AttachError::Ptrace {
-                pid,
-                tid,
-                what,
-                source,
-            }
-        };
+        let failed = |what| AttachError::ptrace(pid, tid, what);
         // The mask first: until the registers follow, the frame would restore it too.
         sys::set_signal_mask(tid, self.mask).map_err(failed("restoring the signal mask"))?;
         sys::set_regs(tid, regs).map_err(failed("restoring registers"))?;
@@ -283,14 +243,7 @@ pub(super) fn finish_begun(
     if !is_begun(regs) {
         return Ok(None);
     }
-    let failed = |what| {
-        move |source| AttachError::Ptrace {
-            pid,
-            tid,
-            what,
-            source,
-        }
-    };
+    let failed = |what| AttachError::ptrace(pid, tid, what);
     // The frame behind a call may lead to one more: lowering the thread's own priority.
     for _ in 0..2 {
         // Into the call and out of it, into `rt_sigreturn` and out of it.

@@ -1,13 +1,9 @@
 //! A place for the safety frame: stack memory of the target that is provably not in use.
 use super::AttachError;
 use super::memory::TargetMemory;
+use super::pagemap::{PAGE, PageMap};
 use crate::live::maps::Mapping;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 
-const PAGE: u64 = 4096;
-/// Bits 63 and 62 of a pagemap entry: present, swapped.
-const TOUCHED: u64 = 3 << 62;
 const RED_ZONE: u64 = 128;
 
 /// An address for `len` bytes, ≡ 8 mod 64, for a thread whose stack pointer is `rsp`.
@@ -53,18 +49,13 @@ const AT_ONCE: u64 = 8192;
 
 /// The target says what its stack is, and how large: it is looked at piece by piece.
 fn untouched(pid: i32, from: u64, to: u64, len: u64) -> Option<u64> {
-    let holder = super::proc::memory_holder(pid);
-    let map = File::open(format!("/proc/{holder}/pagemap")).ok()?;
-    let touched = |e: &[u8]| u64::from_le_bytes(e.try_into().expect("8 bytes")) & TOUCHED != 0;
+    let map = PageMap::open(pid).ok()?;
     let wanted = len.div_ceil(PAGE);
     let (mut run, mut page) = (0, from / PAGE);
-    let mut entries = vec![0u8; AT_ONCE as usize * 8];
     while page < to / PAGE {
         let pages = AT_ONCE.min(to / PAGE - page);
-        let entries = &mut entries[..pages as usize * 8];
-        map.read_exact_at(entries, page * 8).ok()?;
-        for entry in entries.chunks_exact(8) {
-            run = if touched(entry) { 0 } else { run + 1 };
+        for entry in map.entries(page, pages).ok()? {
+            run = if entry.is_touched() { 0 } else { run + 1 };
             page += 1;
             // One page more: the lowest of a run stays free for the stack's guard.
             if run > wanted {

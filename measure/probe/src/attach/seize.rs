@@ -50,12 +50,7 @@ pub(super) fn seize(pid: i32, tid: i32) -> Result<Option<i32>, AttachError> {
                 (_, tracer) => Err(AttachError::traced_by(pid, tracer)),
             }
         }
-        Err(source) => Err(AttachError::Ptrace {
-            pid,
-            tid,
-            what: "seize",
-            source,
-        }),
+        Err(source) => Err(AttachError::ptrace(pid, tid, "seize")(source)),
     }
 }
 

@@ -240,12 +240,7 @@ impl StoppedProcess {
         }
         match failed {
             None => Ok(()),
-            Some((tid, what, source)) => Err(AttachError::Ptrace {
-                pid,
-                tid,
-                what,
-                source,
-            }),
+            Some((tid, what, source)) => Err(AttachError::ptrace(pid, tid, what)(source)),
         }
     }
 

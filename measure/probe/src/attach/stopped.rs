@@ -92,12 +92,7 @@ impl StoppedProcess {
 
     pub fn set_rip(&mut self, tid: i32, rip: u64) -> Result<(), AttachError> {
         let pid = self.pid;
-        sys::set_rip(tid, rip).map_err(|source| AttachError::Ptrace {
-            pid,
-            tid,
-            what: "moving a thread",
-            source,
-        })?;
+        sys::set_rip(tid, rip).map_err(AttachError::ptrace(pid, tid, "moving a thread"))?;
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.regs.rip = rip;
         }
@@ -111,12 +106,7 @@ impl StoppedProcess {
             // Killed while stopped: nothing left to set.
             Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
             Err(source) => {
-                return Err(AttachError::Ptrace {
-                    pid,
-                    tid,
-                    what: "setting gs",
-                    source,
-                });
+                return Err(AttachError::ptrace(pid, tid, "setting gs")(source));
             }
         }
         if let Some(thread) = self.threads.get_mut(&tid) {
@@ -257,14 +247,7 @@ impl StoppedProcess {
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {
                     let _ = sys::poll(tid);
                 }
-                Err(source) => {
-                    result = Err(AttachError::Ptrace {
-                        pid,
-                        tid,
-                        what: "detach",
-                        source,
-                    })
-                }
+                Err(source) => result = Err(AttachError::ptrace(pid, tid, "detach")(source)),
             }
         }
         self.resumed = Instant::now();

@@ -1,23 +1,17 @@
 //! Reading the memory of a process page by page, and the words in it that point into a range.
 use super::error::LiveError;
 use crate::attach::memory::TargetMemory;
-use crate::attach::proc;
+use crate::attach::pagemap::PageMap;
 use crate::attach::write_track::Pages;
-use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
-pub(super) const PAGE: u64 = 4096;
+pub(super) use crate::attach::pagemap::PAGE;
+
 /// Read at once: large enough that the system call does not count.
 const RUN_AT_MOST: u64 = 256 << 10;
 /// Page tables of larger mappings (sanitizer shadow memory) are not read.
 const SPAN_AT_MOST: u64 = 16 << 30;
-/// Bits 63 and 62 of a pagemap entry: present, swapped; bit 61: of a file, or shared; bit 58: part
-/// of a guard region, which cannot be read (Documentation/admin-guide/mm/pagemap.rst).
-const PRESENT_OR_SWAPPED: u64 = 3 << 62;
-const OF_A_FILE: u64 = 1 << 61;
-const GUARD: u64 = 1 << 58;
 
 /// A word of the target's memory, and where it lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,22 +90,12 @@ pub(super) fn resident(
     }
     let first = range.start / PAGE;
     let count = range.end.div_ceil(PAGE) - first;
-    let mut entries = vec![0u8; count as usize * 8];
-    let mut read = |id: i32| {
-        let file = File::open(format!("/proc/{id}/pagemap"))?;
-        file.read_exact_at(&mut entries, first * 8)
-    };
-    read(pid)
-        .or_else(|e| match proc::memory_holder(pid) {
-            holder if holder != pid => read(holder),
-            _ => Err(e),
-        })
-        .map_err(LiveError::io(pid, "reading its pagemap"))?;
+    let entries = PageMap::open(pid).and_then(|map| map.entries(first, count));
+    let entries = entries.map_err(LiveError::io(pid, "reading its pagemap"))?;
     let mut runs: Vec<Range<u64>> = Vec::new();
-    for (n, entry) in (0..count).zip(entries.chunks_exact(8)) {
-        let entry = u64::from_le_bytes(entry.try_into().expect("8 bytes"));
-        let not_ours = pages == Pages::Anonymous && entry & OF_A_FILE != 0;
-        if entry & PRESENT_OR_SWAPPED == 0 || entry & GUARD != 0 || not_ours {
+    for (n, entry) in (0..count).zip(entries) {
+        let not_ours = pages == Pages::Anonymous && entry.is_of_a_file();
+        if !entry.is_touched() || entry.is_guard() || not_ours {
             continue;
         }
         let at = (first + n) * PAGE;

@@ -6,6 +6,7 @@ use hopscope_event::record::STRIDE;
 use hopscope_event::table::{ProcessEntry, RecordingMeta};
 use hopscope_probe::live::LiveError;
 use hopscope_probe::live::install::{InstallOptions, Installed, Stores, host_has_bmi2, install};
+use hopscope_probe::live::remove::{self, Arena, Extent};
 use hopscope_probe::live::table::PatchTable;
 use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan::{Item, Plan};
@@ -73,4 +74,19 @@ pub fn attach_with(
     table.switches_stacks = plan.switches_stacks(target.pid());
     let selected = items.iter().map(Item::selected).collect();
     install(target.pid(), selected, options, table)
+}
+
+/// After the entries are restored: takes away what was mapped. What stays, and why.
+pub(super) fn reap(installed: &Installed) -> Vec<String> {
+    let (pid, memory, table) = (installed.pid, &installed.memory, &installed.table);
+    let mut notes = Vec::new();
+    remove::reap_noted(
+        pid,
+        memory,
+        table,
+        Arena::Mapped,
+        Extent::Limited,
+        &mut notes,
+    );
+    notes
 }

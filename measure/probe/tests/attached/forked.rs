@@ -1,10 +1,10 @@
 //! A child that was forked while its parent was measured has the same patched entries and copies.
-use super::attaching::{attach, choose};
+use super::attaching::{attach, choose, reap};
 use super::target::{Target, compile};
 use hopscope_event::record::Record;
 use hopscope_event::ring::Visit;
 use hopscope_probe::attach::memory::TargetMemory;
-use hopscope_probe::live::remove::{self, Arena, Extent};
+use hopscope_probe::live::remove;
 use hopscope_probe::live::table::State;
 
 #[test]
@@ -61,15 +61,7 @@ fn a_forked_child_is_put_back_with_its_parent() {
     assert_eq!(done.notes, [said]);
     assert_eq!(entry(memory), table.patches[0].original);
     assert_eq!(entry(&childs), table.patches[0].original);
-    let mut notes = Vec::new();
-    remove::reap_noted(
-        pid,
-        memory,
-        table,
-        Arena::Mapped,
-        Extent::Limited,
-        &mut notes,
-    );
+    let notes = reap(&installed);
     target.tell();
     assert_eq!(target.exit_code(), Some(0), "{notes:?}");
 }

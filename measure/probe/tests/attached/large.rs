@@ -1,10 +1,10 @@
 //! More memory than is searched in a stop: it is searched while the target runs.
-use super::attaching::{attach, choose};
+use super::attaching::{attach, choose, reap};
 use super::target::{Target, compile};
 use hopscope_probe::attach::stop_one;
 use hopscope_probe::attach::write_track::{Pages, WriteTrack};
 use hopscope_probe::live::found;
-use hopscope_probe::live::remove::{self, Arena, Extent};
+use hopscope_probe::live::remove;
 use std::ops::Range;
 
 fn start() -> (Target, u64) {
@@ -69,15 +69,7 @@ fn the_copies_go() {
     assert_eq!(target.line(), "1");
     let (memory, table) = (&installed.memory, &installed.table);
     remove::restore(target.pid(), memory, table, remove::Origin::Ourselves).unwrap();
-    let mut notes = Vec::new();
-    remove::reap_noted(
-        target.pid(),
-        memory,
-        table,
-        Arena::Mapped,
-        Extent::Limited,
-        &mut notes,
-    );
+    let notes = reap(&installed);
     assert!(notes.is_empty(), "{notes:?}");
     assert_eq!(found::in_process(target.pid()), []);
     target.tell();
@@ -104,14 +96,7 @@ fn pages_of_text_are_shared_again() {
     assert!(own_text_kib(pid) > before);
     let (memory, table) = (&installed.memory, &installed.table);
     remove::restore(pid, memory, table, remove::Origin::Ourselves).unwrap();
-    remove::reap_noted(
-        pid,
-        memory,
-        table,
-        Arena::Mapped,
-        Extent::Limited,
-        &mut Vec::new(),
-    );
+    reap(&installed);
     assert_eq!(own_text_kib(pid), before);
     target.tell();
     assert_eq!(target.line(), "1");
@@ -131,14 +116,7 @@ fn a_page_that_others_changed_stays() {
     memory.read(padding, &mut byte).unwrap();
     memory.write(padding, &[!byte[0]]).unwrap();
     remove::restore(pid, memory, table, remove::Origin::Ourselves).unwrap();
-    remove::reap_noted(
-        pid,
-        memory,
-        table,
-        Arena::Mapped,
-        Extent::Limited,
-        &mut Vec::new(),
-    );
+    reap(&installed);
     let mut now = [0u8];
     memory.read(padding, &mut now).unwrap();
     assert_eq!(now, [!byte[0]]);

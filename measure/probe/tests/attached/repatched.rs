@@ -1,10 +1,10 @@
 //! One hot function is patched and put back again and again while a thread on another processor
 //! runs it: 100,000 times in a soak.
-use super::attaching::{attach, choose};
+use super::attaching::{attach, choose, reap};
 use super::target::{Target, compile};
 use hopscope_event::record::{Kind, Record};
 use hopscope_event::ring::Visit;
-use hopscope_probe::live::remove::{self, Arena, Extent};
+use hopscope_probe::live::remove;
 
 /// More than a thread that does nothing else makes between two stops.
 const RING_RECORDS_LOG2: u32 = 18;
@@ -39,16 +39,7 @@ fn a_running_function_is_patched_and_put_back_again_and_again() {
             let mut position = Default::default();
             ring.drain(&mut position, Visit::Final, usize::MAX, &mut records);
         }
-        let mut notes = Vec::new();
-        let (memory, table) = (&installed.memory, &installed.table);
-        remove::reap_noted(
-            pid,
-            memory,
-            table,
-            Arena::Mapped,
-            Extent::Limited,
-            &mut notes,
-        );
+        let notes = reap(&installed);
         stays += usize::from(!notes.is_empty());
         cut += usize::from(cut_calls(&records, cycle));
         recorded += records.len();

@@ -1,9 +1,9 @@
 //! Threads that have no ring: their calls work as ever, and what is not recorded is counted.
-use super::attaching::{attach, choose};
+use super::attaching::{attach, choose, reap};
 use super::target::{Target, compile};
 use hopscope_event::record::Record;
 use hopscope_event::ring::Visit;
-use hopscope_probe::live::remove::{self, Arena, Extent};
+use hopscope_probe::live::remove;
 
 const RING_RECORDS_LOG2: u32 = 14;
 
@@ -30,15 +30,7 @@ fn counted(argument: &str, forged: &[u32]) -> (usize, u64, u64) {
             &mut records,
         );
     }
-    let mut notes = Vec::new();
-    remove::reap_noted(
-        target.pid(),
-        memory,
-        table,
-        Arena::Mapped,
-        Extent::Limited,
-        &mut notes,
-    );
+    let notes = reap(&installed);
     target.tell();
     assert_eq!(target.exit_code(), Some(0), "{notes:?}");
     (records.len(), pool.calls_unmeasured(), pool.calls_foreign())

@@ -1,10 +1,10 @@
 //! Two rings for threads that come and go: whoever ends gives its ring back, though it never made a
 //! measured call, and though it knows itself by another number (a nested pid namespace).
-use super::attaching::{attach, choose};
+use super::attaching::{attach, choose, reap};
 use super::target::{Target, compile};
 use hopscope_event::ProcessIx;
 use hopscope_event::ring::Visit;
-use hopscope_probe::live::remove::{self, Arena, Extent};
+use hopscope_probe::live::remove;
 use hopscope_probe::recorder::{self, ThreadNumbers};
 use hopscope_trace::TraceWriter;
 
@@ -30,14 +30,7 @@ fn rings_come_back(mut target: Target) {
     assert_eq!(recorded.counts.recorded, 3 * 2000);
     let (memory, table) = (&recorded.installed.memory, &recorded.installed.table);
     remove::restore(target.pid(), memory, table, remove::Origin::Ourselves).unwrap();
-    remove::reap_noted(
-        target.pid(),
-        memory,
-        table,
-        Arena::Mapped,
-        Extent::Limited,
-        &mut Vec::new(),
-    );
+    reap(&recorded.installed);
     target.close_input();
     assert_eq!(target.exit_code(), Some(0));
 }

@@ -1,0 +1,108 @@
+//! One line a row.
+use super::aligned;
+use crate::order::{own, row_name, total};
+use crate::recording::Names;
+use crate::units::{Scale, grouped, share};
+use hopscope_analyze::{Corrected, Outcome, Row};
+use std::io::{self, Write};
+
+const COLUMNS: usize = 11;
+type Cells = [String; COLUMNS];
+
+const TITLES: [&str; COLUMNS] = [
+    "calls",
+    "total",
+    "self",
+    "self %",
+    "p50",
+    "p99",
+    "max",
+    "off CPU",
+    "preempted",
+    "suspended",
+    "name",
+];
+const OFF_CPU: usize = 7;
+const SUSPENDED: usize = 9;
+
+/// Below a table with a sum that [`is_vague`].
+pub(super) const VAGUE: &str = "? may be off by more than 10 %: -v shows the range";
+const VAGUE_PART: f64 = 0.1;
+
+/// True when a sum is marked as vague. Percentiles are those of total times, corrected where the sums are.
+pub(super) fn write(
+    out: &mut impl Write,
+    names: &Names<'_>,
+    outcome: &Outcome,
+    scale: &Scale,
+    rows: &[&Row],
+    off_cpu: bool,
+) -> io::Result<bool> {
+    let correction = outcome.correction.as_ref();
+    let whole: i128 = rows.iter().map(|r| own(&r.stats, correction)).sum();
+    let mut is_any_vague = false;
+    let mut lines: Vec<Cells> = vec![TITLES.map(str::to_owned)];
+    for row in rows {
+        let s = &row.stats;
+        let ranges = correction.map(|c| (s.corrected_total(c), s.corrected_self(c)));
+        let mut sum = |ticks: i128, range: Option<Corrected>| {
+            let is_vague = range.is_some_and(is_vague);
+            is_any_vague |= is_vague;
+            scale.text(ticks) + if is_vague { " ?" } else { "" }
+        };
+        let all = sum(total(s, correction), ranges.map(|(total, _)| total));
+        let alone = sum(own(s, correction), ranges.map(|(_, own)| own));
+        let distribution = match correction {
+            Some(_) => &s.inclusive_corrected,
+            None => &s.inclusive,
+        };
+        let off = |ticks: u128| match off_cpu {
+            true => share(i128::try_from(ticks).unwrap_or(i128::MAX), s.outer_ticks),
+            false => String::new(),
+        };
+        lines.push([
+            grouped(s.balance.exits + s.balance.tail_exits),
+            all,
+            alone,
+            share(own(s, correction), whole),
+            scale.quantile(distribution.quantile(500)),
+            scale.quantile(distribution.quantile(990)),
+            scale.quantile(distribution.max()),
+            off(s.off_cpu.ticks),
+            off(s.off_cpu.preempted_ticks),
+            match s.suspended_ticks {
+                0 => String::new(),
+                ticks => scale.text(ticks),
+            },
+            row_name(names, &row.key),
+        ]);
+    }
+    if !off_cpu {
+        lines[0][OFF_CPU..OFF_CPU + 2]
+            .iter_mut()
+            .for_each(String::clear);
+    }
+    if rows.iter().all(|r| r.stats.suspended_ticks == 0) {
+        lines[0][SUSPENDED].clear();
+    }
+    if is_any_vague {
+        room_for_marks(&mut lines);
+    }
+    aligned::write(out, &lines, &[])?;
+    Ok(is_any_vague)
+}
+
+/// Whether either end of the range is far from what is stated.
+fn is_vague(sum: Corrected) -> bool {
+    let off = (sum.high - sum.median).max(sum.median - sum.low);
+    off as f64 > VAGUE_PART * sum.median.unsigned_abs() as f64
+}
+
+/// The units stay in line.
+fn room_for_marks(lines: &mut [Cells]) {
+    for cell in lines.iter_mut().flat_map(|line| &mut line[1..3]) {
+        if !cell.ends_with('?') {
+            cell.push_str("  ");
+        }
+    }
+}
