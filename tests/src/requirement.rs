@@ -37,6 +37,7 @@ pub enum Requirement {
     Valgrind,
     Uftrace,
     Tshark,
+    Tcpdump,
     /// With chromedriver, which drives it.
     Chromium,
     Tmux,
@@ -92,6 +93,7 @@ impl Requirement {
             Valgrind => "valgrind",
             Uftrace => "uftrace",
             Tshark => "tshark",
+            Tcpdump => "tcpdump",
             Chromium => "chromium",
             Tmux => "tmux",
             Rustc => "rustc",
@@ -142,6 +144,7 @@ impl Requirement {
             Valgrind => program("valgrind", "valgrind"),
             Uftrace => program("uftrace", "uftrace"),
             Tshark => program("tshark", "tshark"),
+            Tcpdump => program("tcpdump", "tcpdump"),
             Chromium => program("chromium", "chromium")
                 .and_then(|()| program("chromedriver", "chromium-driver")),
             Tmux => program("tmux", "tmux"),

@@ -4,8 +4,9 @@ use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::{Output, run};
 use hopscope_tests::{Requirement, Suite, hopscope, hopscope_bin, repository, scratch};
 use serde_json::Value;
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 pub(crate) fn register(suite: &mut Suite) {
     suite.case("slice_files::both_formats_read_alike", &[], alike);
@@ -24,6 +25,11 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("slice_files::tshark_reads_comments", tshark, wireshark);
     let name = "slice_files::tools_of_wireshark_take_captures";
     suite.case(name, tshark, tools);
+    let name = "slice_files::tcpdump_reads_every_frame";
+    suite.case(name, &[Requirement::Tcpdump], tcpdump);
+    let name = "slice_files::of_what_is_no_recording_no_more_is_read";
+    suite.case(name, &[], endless);
+    suite.case("slice_files::a_file_of_no_bytes_is_refused", &[], no_bytes);
 }
 
 /// Fifteen packets: to a peer on the same host, through a queue, and dropped; five with bytes.
@@ -50,6 +56,38 @@ fn tools() -> Result<()> {
     run(Command::new("editcap").args([&file, &out]))?.expect_code(0)?;
     let mut merge = Command::new("mergecap");
     run(merge.arg("-w").args([&out, &file, &file]))?.expect_code(0)?;
+    Ok(())
+}
+
+fn tcpdump() -> Result<()> {
+    let file = as_pcapng("tcpdump.pcapng")?;
+    let mut reads = Command::new("tcpdump");
+    let out = run(reads.args(["-n", "-t", "-r"]).arg(&file))?.expect_code(0)?;
+    ensure!(out.stdout.lines().count() == 15, "{out:?}");
+    Ok(())
+}
+
+/// Its other end stays open: who reads on never ends.
+fn endless() -> Result<()> {
+    let mut slice = Command::new(hopscope_bin())
+        .args(["slice", "-r", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut stdin = slice.stdin.take().context("a pipe")?;
+    stdin.write_all(b"neither a trace nor a capture")?;
+    ensure!(slice.wait()?.code() == Some(2));
+    drop(stdin);
+    Ok(())
+}
+
+fn no_bytes() -> Result<()> {
+    for words in [&["-C", "0"][..], &["-C", "1", "-W", "0"]] {
+        let all = [&["slice", "-w", "never.pcapng"], words].concat();
+        let out = hopscope(&all)?.expect_code(2)?;
+        ensure!(out.stderr.contains("0 is not in 1.."), "{}", out.stderr);
+    }
     Ok(())
 }
 

@@ -130,10 +130,12 @@ pub struct FileArgs {
     #[arg(short, long, value_name = "FILE.hop")]
     pub output: Option<PathBuf>,
     /// With -w or -o: begin another file when one has this many million bytes
-    #[arg(short = 'C', long, value_name = "MB", conflicts_with = "read")]
+    #[arg(short = 'C', long, value_name = "MB", conflicts_with = "read",
+          value_parser = clap::value_parser!(u64).range(1..))]
     pub file_size: Option<u64>,
     /// With -C: this many files, then the oldest is overwritten
-    #[arg(short = 'W', long, value_name = "N", requires = "file_size")]
+    #[arg(short = 'W', long, value_name = "N", requires = "file_size",
+          value_parser = clap::value_parser!(u32).range(1..))]
     pub file_count: Option<u32>,
     /// Permissions of the files, octal: 0640 lets the group read them, 0644 everybody
     #[arg(long = "file-mode", id = "file_mode", value_name = "MODE", default_value = "0600", value_parser = parse_mode)]

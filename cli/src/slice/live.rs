@@ -270,7 +270,7 @@ impl<'a> Session<'a> {
             return Ok(());
         };
         file.flush()?;
-        if !rotation.is_full(file.bytes_written()) {
+        if !rotation.is_full(file.bytes()) {
             return Ok(());
         }
         rotation.step();

@@ -1,6 +1,7 @@
 //! A recording, in whichever of its two formats.
 use super::pcapng;
 use anyhow::Context;
+use hopscope_trace::format::MAGIC;
 use hopscope_trace::{TraceError, TraceReader};
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -58,7 +59,14 @@ pub fn open(path: &Path) -> anyhow::Result<Opened> {
     }
     let mut bytes = Vec::new();
     let mut pipe = File::open(path).with_context(|| name.clone())?;
-    pipe.read_to_end(&mut bytes).with_context(|| name.clone())?;
+    (&mut pipe)
+        .take(MAGIC.len() as u64)
+        .read_to_end(&mut bytes)
+        .with_context(|| name.clone())?;
+    // Of what is neither nothing more is read: it may have no end.
+    if bytes.starts_with(&PCAPNG) || bytes == MAGIC {
+        pipe.read_to_end(&mut bytes).with_context(|| name.clone())?;
+    }
     match bytes.starts_with(&PCAPNG) {
         true => of_capture(&name, &bytes[..]),
         false => of_trace(&name, TraceReader::from_bytes(bytes)),

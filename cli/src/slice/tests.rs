@@ -188,6 +188,69 @@ fn a_flipped_bit_costs_one_packet_and_is_said() {
     assert!(hit > 100, "{hit}");
 }
 
+/// The link of each interface of a pcapng file (LINKTYPE_), and what the frames of the file take of it.
+fn links(file: &[u8]) -> Vec<u16> {
+    let mut links = Vec::new();
+    let mut rest = file;
+    while let Some((head, _)) = rest.split_first_chunk::<10>() {
+        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| head[at + i]));
+        if word(0) == 1 {
+            links.push(u16::from_le_bytes([head[8], head[9]]));
+        }
+        rest = &rest[word(4) as usize..];
+    }
+    links
+}
+
+/// tcpdump refuses a file with more than one.
+#[test]
+fn all_frames_have_one_link_where_their_bytes_have() {
+    let of = |link_lens: &[u16]| {
+        let has = |p: &Sliced| {
+            p.bytes
+                .as_ref()
+                .is_none_or(|b| link_lens.contains(&b.link_len))
+        };
+        let packets: Vec<_> = packets().into_iter().filter(has).collect();
+        let mut links = links(&written(Format::Pcapng, &packets));
+        assert!(packets.len() > 100 && !links.is_empty());
+        links.dedup();
+        links
+    };
+    assert_eq!(of(&[14]), [1]);
+    assert_eq!(of(&[]), [1], "no bytes at all");
+    assert_eq!(links(&written(Format::Pcapng, &[])), [1], "no packets");
+    // The first packet has no bytes here; nor has a file of both another choice.
+    let mut raw = packets();
+    raw.retain(|p| p.bytes.as_ref().is_some_and(|b| b.link_len == 0));
+    let mut links = links(&written(Format::Pcapng, &raw));
+    links.dedup();
+    assert_eq!(links, [101]);
+}
+
+/// What waits for earlier packets is written when the file ends: `-C` counts it.
+#[test]
+fn a_file_knows_its_size_before_its_frames_are_written() {
+    let (packets, entry, time) = (packets(), entry(), RealTime::new(sync(1), &[]));
+    let source = SliceSource {
+        entry: &entry,
+        time: &time,
+    };
+    let place = Place::new();
+    let mut file =
+        SliceFile::create(&place.0, Format::Pcapng, 0o600, &meta(), &entry).expect("created");
+    let mut slicer = Slicer::new(&entry);
+    for packet in &packets {
+        let slices = slicer.slice(&packet.record);
+        file.packet(&source, packet, &slices, &slicer)
+            .expect("taken");
+    }
+    let told = file.bytes() as f64;
+    file.finish(None, None).expect("written");
+    let is = std::fs::metadata(&place.0).expect("there").len() as f64;
+    assert!((0.8..1.25).contains(&(told / is)), "{told} told of {is}");
+}
+
 #[test]
 fn captures_of_other_tools_are_refused() {
     let text = |bytes: &[u8]| format!("{:#}", read(bytes).unwrap_err());
