@@ -50,7 +50,7 @@ counters! {
     OutOfOrder = 22 "out_of_order" "stamps refused because a later point of the packet had been passed",
     OtherWoken = 23 "other_woken" "packets that woke another thread than the one that read them",
     SplitParents = 24 "split_parents" "records given up for those of the segments that software GSO cut from their packet",
-    Ambiguous = 25 "ambiguous" "UDP packets whose reader is not known, since two processors delivered to one socket at once",
+    Ambiguous = 25 "ambiguous" "UDP packets whose reader is not known: two processors delivered to one socket at once, or its descriptor is shared (dup, fork, threads in calls)",
     Peeked = 26 "peeked" "packets that a call with MSG_PEEK copied before they were read",
     OfoQueued = 27 "ofo_queued" "TCP segments that waited in their receiver's out-of-order queue",
     Reordered = 28 "reordered" "TCP segments that came after bytes that follow theirs",
