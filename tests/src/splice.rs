@@ -10,6 +10,7 @@ mod plain;
 mod programs;
 mod refused;
 mod scene;
+mod tells;
 mod threads;
 mod trials;
 mod twins;
@@ -123,5 +124,6 @@ pub(crate) fn register(suite: &mut Suite) {
     );
     suite.case("splice::the_check_tells_what_is_broken", here, trials::run);
     ends::register(suite);
+    tells::register(suite);
     verify::register(suite);
 }
