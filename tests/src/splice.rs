@@ -63,6 +63,11 @@ pub(crate) fn register(suite: &mut Suite) {
         )
         .alone();
     suite.case(
+        "splice::a_run_gives_its_counters_as_json",
+        here,
+        plain::json,
+    );
+    suite.case(
         "splice::attached_programs_are_joined",
         here,
         plain::attached,
