@@ -55,6 +55,8 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case(name, compiled, numbers::unordered);
     let name = "slice::a_full_queue_keeps_its_senders";
     suite.case(name, live, numbers::full_queue);
+    let name = "slice::data_that_lay_there_are_unread";
+    suite.case(name, live, numbers::unread);
     let name = "slice::a_command_has_all_of_its_connections";
     suite.case(name, live, chosen::of_a_command);
     let name = "slice::a_recording_knows_a_process_s_connections";

@@ -55,16 +55,23 @@ pub(super) fn write(
     Ok(facts.matters().map(text).collect())
 }
 
+const PACKETS_OF_LOAD: &str = "generated packets (hopscope load packets)";
+const BOTH_PACKETS: &str =
+    "generated packets (hopscope load packets), and no slices (hopscope slice -o)";
+
 /// What the recording does not have comes out empty, which looks like a program that did nothing.
 fn refuse_nothing(args: &ExportArgs, source: &Source, what: What) -> anyhow::Result<()> {
     let (calls, packets) = (source.records_calls(), source.records_packets());
     let slices = source.reader.tables().slice.is_some();
     let (wanted, is_there) = match (args.format, what) {
         (Format::Perfetto, _) => return Ok(()),
-        (Format::Pcapng, _) => ("packets", packets || slices),
-        (Format::Hdr | Format::Hgrm, _) => ("calls and no generated packets", calls || packets),
+        (Format::Pcapng, _) => (BOTH_PACKETS, packets || slices),
+        (Format::Hdr | Format::Hgrm, _) => (
+            "calls and no generated packets (hopscope load packets)",
+            calls || packets,
+        ),
         (Format::Folded, _) | (_, What::Calls | What::Functions | What::Runs) => ("calls", calls),
-        (_, What::Packets) => ("generated packets", packets),
+        (_, What::Packets) => (PACKETS_OF_LOAD, packets),
         // They say so themselves.
         (_, What::Slices | What::Values) => return Ok(()),
     };
