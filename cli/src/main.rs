@@ -96,7 +96,7 @@ fn main() -> ExitCode {
         Command::Functions(args) => functions::run(args),
         Command::Detach(args) => detach::run(args),
         Command::Check(args) => check::run(args),
-Command::Report(args) => report::run(args, &cli.verbosity),
+        Command::Report(args) => report::run(args, &cli.verbosity),
         Command::Diff(args) => diff::run(args, &cli.verbosity),
         Command::Export(args) => export::run(args),
         Command::Info(args) => info::run(args),
