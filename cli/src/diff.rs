@@ -2,13 +2,15 @@
 mod sides;
 mod slices;
 
+use crate::logger::Verbosity;
 use crate::slice::Opened;
+use anyhow::Context;
 use hopscope_analyze::diff::{Settings, compare, is_enough};
 use hopscope_event::slice::SliceEntry;
 use hopscope_report::{DiffHead, DiffRow, sort_diff, write_diff, write_diff_json};
 use sides::{Rows, Side};
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(clap::Args)]
@@ -17,9 +19,9 @@ pub struct DiffArgs {
     a: PathBuf,
     /// Recording that may differ
     b: PathBuf,
-    /// What one row is about
-    #[arg(long, value_enum, default_value_t = By::Function)]
-    by: By,
+    /// What one row is about [default: function; slice where a recording has no calls]
+    #[arg(long, value_enum)]
+    by: Option<By>,
     /// Time of a call without measured callees, or with them
     #[arg(long, value_enum, default_value_t = Time::Own)]
     time: Time,
@@ -44,6 +46,8 @@ pub struct DiffArgs {
 enum By {
     Function,
     Module,
+    /// A slice of packets' way through the kernel
+    Slice,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -71,16 +75,18 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: DiffArgs, verbosity: &Verbosity) -> anyhow::Result<ExitCode> {
     let opened = [crate::slice::open(&args.a)?, crate::slice::open(&args.b)?];
-    if let [Some(a), Some(b)] = opened.each_ref().map(of_slices_only) {
-        return of_slices(&args, &opened, [a, b]);
+    if is_of_slices(&args, &opened) {
+        let [a, b] = [entry(&args.a, &opened[0])?, entry(&args.b, &opened[1])?];
+        return of_slices(&args, verbosity, &opened, [a, b]);
     }
+    let by = args.by.unwrap_or(By::Function);
     let sides = {
         let [a, b] = opened;
         [Side::new(&args.a, a)?, Side::new(&args.b, b)?]
     };
-    let rows = Rows::of(&sides, args.by);
+    let rows = Rows::of(&sides, by);
     anyhow::ensure!(
         !rows.names.is_empty(),
         "{} and {} have no function in common, so nothing can be compared: they are recordings of other programs, or of other functions of one",
@@ -115,17 +121,23 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
         doubts: [a.doubts, b.doubts],
         only: rows.only,
         times: times.said,
+        of: "calls",
         settings,
         fail_above: args.fail_above,
     };
-    show(&args, &head, &compared)
+    show(&args, verbosity, &head, &compared)
 }
 
-fn show(args: &DiffArgs, head: &DiffHead, compared: &[DiffRow]) -> anyhow::Result<ExitCode> {
+fn show(
+    args: &DiffArgs,
+    verbosity: &Verbosity,
+    head: &DiffHead,
+    compared: &[DiffRow],
+) -> anyhow::Result<ExitCode> {
     let mut out = BufWriter::new(std::io::stdout().lock());
-    match args.json {
-        true => write_diff_json(&mut out, head, compared)?,
-        false => write_diff(&mut out, head, compared)?,
+    match (args.json, verbosity.is_verbose()) {
+        (true, _) => write_diff_json(&mut out, head, compared)?,
+        (false, is_verbose) => write_diff(&mut out, head, compared, is_verbose)?,
     }
     out.flush()?;
     Ok(match head.failing(compared).is_empty() {
@@ -134,17 +146,31 @@ fn show(args: &DiffArgs, head: &DiffHead, compared: &[DiffRow]) -> anyhow::Resul
     })
 }
 
-fn of_slices_only(opened: &Opened) -> Option<&SliceEntry> {
-    let tables = opened.reader.tables();
-    tables
-        .slice
-        .as_ref()
-        .filter(|_| tables.functions.is_empty())
+/// Calls are compared where both have some, unless slices are asked for.
+fn is_of_slices(args: &DiffArgs, opened: &[Opened; 2]) -> bool {
+    let tables = opened.each_ref().map(|opened| opened.reader.tables());
+    let have_slices = tables.iter().all(|tables| tables.slice.is_some());
+    let have_calls = tables.iter().all(|tables| !tables.functions.is_empty());
+    match args.by {
+        Some(by) => by == By::Slice,
+        None => have_slices && !have_calls,
+    }
+}
+
+fn entry<'a>(path: &Path, opened: &'a Opened) -> anyhow::Result<&'a SliceEntry> {
+    let entry = opened.reader.tables().slice.as_ref();
+    entry.with_context(|| {
+        format!(
+            "{} holds no slices of the kernel's path (hopscope slice -o, or record --with-slices)",
+            path.display()
+        )
+    })
 }
 
 /// Slices of the kernel's path instead of calls.
 fn of_slices(
     args: &DiffArgs,
+    verbosity: &Verbosity,
     opened: &[Opened; 2],
     entries: [&SliceEntry; 2],
 ) -> anyhow::Result<ExitCode> {
@@ -188,10 +214,11 @@ fn of_slices(
         doubts,
         only,
         times: said,
+        of: "packets",
         settings,
         fail_above: args.fail_above,
     };
-    show(args, &head, &compared)
+    show(args, verbosity, &head, &compared)
 }
 
 fn settings(args: &DiffArgs) -> Settings {

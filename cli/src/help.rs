@@ -164,6 +164,13 @@ pub(crate) fn command<C: CommandFactory>() -> clap::Command {
         .help_template(template)
 }
 
+/// Those of a subcommand, for the name that it has by itself.
+pub(crate) fn examples_as(subcommand: &str, name: &str) -> String {
+    let known = EXAMPLES.iter().find(|(of, _)| *of == subcommand);
+    let lines = known.map_or(&[][..], |(_, lines)| lines);
+    examples(lines).replace(&format!("hopscope {subcommand}"), name)
+}
+
 fn examples(lines: &[&str]) -> String {
     format!("EXAMPLES:\n  {}\n", lines.join("\n  "))
 }

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+mod address;
 mod bench;
 mod check;
 mod detach;
@@ -96,7 +97,7 @@ fn main() -> ExitCode {
         Command::Detach(args) => detach::run(args),
         Command::Check(args) => check::run(args),
         Command::Report(args) => report::run(args, &cli.verbosity),
-        Command::Diff(args) => diff::run(args),
+        Command::Diff(args) => diff::run(args, &cli.verbosity),
         Command::Export(args) => export::run(args),
         Command::Info(args) => info::run(args),
         Command::Splice(verb) => splice::run(verb),
@@ -112,8 +113,15 @@ fn main() -> ExitCode {
 fn nsdump(words: Vec<OsString>) -> ExitCode {
     let whole = help::command::<Cli>();
     let slice = whole.find_subcommand("slice").cloned();
-    let command = slice.unwrap_or_default().name(slice::NSDUMP);
-    let command = logger::Verbosity::augment_args(command.bin_name(slice::NSDUMP));
+    let command = slice
+        .unwrap_or_default()
+        .name(slice::NSDUMP)
+        .bin_name(slice::NSDUMP)
+        .before_help(help::examples_as("slice", slice::NSDUMP))
+        // As tcpdump: what is given again counts.
+        .args_override_self(true)
+        .version(env!("CARGO_PKG_VERSION"));
+    let command = logger::Verbosity::augment_args(command);
     let matches = command.get_matches_from(words);
     let verbosity = logger::Verbosity::from_arg_matches(&matches);
     let args = slice::SliceArgs::from_arg_matches(&matches);

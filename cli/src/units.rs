@@ -1,18 +1,10 @@
 //! Numbers with units, as the command line takes them.
+use hopscope_analyze::{WindowError, parse_span_ns};
 use std::time::Duration;
 
 /// `500ms`, `5s`, `2m`; a bare number is seconds.
-pub fn parse_time(text: &str) -> Result<Duration, String> {
-    let (number, unit) = split(text)?;
-    let unit = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        other => return Err(format!("unknown unit {other:?}; use us, ms, s, m or h")),
-    };
-    Duration::try_from_secs_f64(number * unit).map_err(|e| e.to_string())
+pub fn parse_time(text: &str) -> Result<Duration, WindowError> {
+    parse_span_ns(text).map(|ns| Duration::from_nanos(ns.0))
 }
 
 /// Bytes: `64`, `16K`, `1M`; K and KiB are 1024.
@@ -62,6 +54,7 @@ mod tests {
         assert_eq!(parse_time("5"), Ok(Duration::from_secs(5)));
         assert_eq!(parse_time("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(parse_time("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(parse_time("300ns"), Ok(Duration::from_nanos(300)));
         for wrong in ["5 parsecs", "-1s", "", "s"] {
             assert!(parse_time(wrong).is_err(), "{wrong}");
         }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::paths::{programs, readers_python};
 use hopscope_tests::{
-    Requirement, Suite, Target, compile_c, counts, hopscope, hopscope_bin, scratch,
+    Requirement, Suite, Target, compile_c, counts, hopscope, hopscope_bin, repository, scratch,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -200,6 +200,7 @@ fn truth() -> Result<()> {
         "{}",
         summary["slices"]
     );
+    compares_with_slices_alone(&file)?;
     let found = by_packet(&file)?;
     found.expect_sound()?;
     for (port, sent) in ports.iter().zip(&sent) {
@@ -210,6 +211,19 @@ fn truth() -> Result<()> {
 }
 
 /// Without those that TCP sent again: on loopback, because its first was acknowledged late.
+/// Its slices with those of a recording that has no calls.
+fn compares_with_slices_alone(both: &Path) -> Result<()> {
+    let slices = repository().join("measure/trace/tests/golden/v1.3-slices.hop");
+    let words = [
+        "diff",
+        both.to_str().context("path")?,
+        slices.to_str().context("path")?,
+    ];
+    let out = hopscope(&words)?.expect_code(0)?;
+    ensure!(out.stdout.contains("  tx.call"), "{}", out.stdout);
+    Ok(())
+}
+
 fn with_data<'a>(found: &'a ByPacket, end: &'a str, port: u16) -> impl Iterator<Item = &'a Value> {
     let is_again = |p: &Value| p["flags"].to_string().contains("retransmit");
     let has_data = |p: &Value| p["length"].as_u64().is_some_and(|n| n > 0);

@@ -2,6 +2,7 @@
 //! stays in the kernel.
 use hopscope_tests::{Requirement, Suite};
 
+mod chosen;
 mod leaving;
 mod live;
 mod losses;
@@ -54,6 +55,12 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case(name, compiled, numbers::unordered);
     let name = "slice::a_full_queue_keeps_its_senders";
     suite.case(name, live, numbers::full_queue);
+    let name = "slice::data_that_lay_there_are_unread";
+    suite.case(name, live, numbers::unread);
+    let name = "slice::a_command_has_all_of_its_connections";
+    suite.case(name, live, chosen::of_a_command);
+    let name = "slice::a_recording_knows_a_process_s_connections";
+    suite.case(name, live, chosen::of_a_recording);
     let name = "slice::no_mount_of_cgroup2_is_needed";
     suite.case(name, live, places::without_cgroup2);
     let name = "slice::a_device_is_of_the_namespace_asked_for";

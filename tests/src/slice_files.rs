@@ -21,6 +21,10 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("slice_files::nsdump_is_another_name", &[], nsdump);
     let name = "slice_files::json_beside_a_file_is_the_summary";
     suite.case(name, &[], json_beside_a_file);
+    let name = "slice_files::what_is_not_there_is_not_exported";
+    suite.case(name, &[], not_exported);
+    let name = "slice_files::a_row_of_diff_is_a_line";
+    suite.case(name, &[], rows_of_diff);
     let tshark = &[Requirement::Tshark];
     suite.case("slice_files::tshark_reads_comments", tshark, wireshark);
     let name = "slice_files::tools_of_wireshark_take_captures";
@@ -159,8 +163,8 @@ fn rows() -> Result<()> {
         let its = lines
             .iter()
             .filter(|row| row["type"] == "slice" && row["packet"] == whole["packet"]);
-        let sum: u64 = its.filter_map(|row| row["raw"].as_u64()).sum();
-        ensure!(Some(sum) == whole["raw"].as_u64(), "{whole}");
+        let sum: u64 = its.filter_map(|row| row["raw_ns"].as_u64()).sum();
+        ensure!(Some(sum) == whole["raw_ns"].as_u64(), "{whole}");
         wholes += 1;
     }
     ensure!(wholes == 15, "{wholes} packets");
@@ -312,6 +316,10 @@ fn nsdump() -> Result<()> {
     };
     for (words, begins) in [
         (&["-nn", "-l", "-t"][..], "veth0 > veth1 IP"),
+        (
+            &["-n", "-n", "-l", "-l", "-c", "2", "-t", "-c", "1"],
+            "veth0 > veth1 IP",
+        ),
         (&["-tt"], "1"),
         (&["-ttt"], "00:00:00.000000000 veth0"),
         (&["-tttt"], "20"),
@@ -322,12 +330,77 @@ fn nsdump() -> Result<()> {
     }
     let help = run(Command::new(&link).arg("-h"))?.expect_code(0)?.stdout;
     ensure!(
-        help.contains("Usage: nsdump [") && !help.contains("slice slice"),
+        help.contains("Usage: nsdump [") && help.contains("  nsdump -i eth0"),
         "{help}"
     );
+    ensure!(
+        !help.contains("slice slice") && !help.contains("hopscope slice"),
+        "{help}"
+    );
+    let version = run(Command::new(&link).arg("--version"))?.expect_code(0)?;
+    ensure!(version.stdout.starts_with("nsdump "), "{}", version.stdout);
     let there = run(Command::new(&link).arg("-D"))?.expect_code(0)?.stdout;
     ensure!(there.lines().any(|line| line == "1.lo"), "{there}");
     Ok(())
+}
+
+/// An empty file would say that nothing happened.
+fn not_exported() -> Result<()> {
+    let calls = repository().join("measure/trace/tests/golden/v1.hop");
+    let calls = calls.display().to_string();
+    for (file, words, says) in [
+        (&golden(), &["folded"][..], "it holds slices"),
+        (&golden(), &["hgrm"], "it holds slices"),
+        (
+            &golden(),
+            &["csv", "--what", "functions"],
+            "it holds slices",
+        ),
+        (&golden(), &["json", "--what", "packets"], "it holds slices"),
+        (&calls, &["json", "--what", "packets"], "it holds calls"),
+        (&calls, &["pcapng"], "it holds calls"),
+    ] {
+        let out = scratch().join("empty");
+        let to = ["-o", out.to_str().context("a path")?];
+        let all = [&["export", file, "--format"], words, &to].concat();
+        hopscope(&all)?.expect_refusal(&["holds no", says])?;
+        ensure!(!out.exists(), "{words:?}");
+    }
+    let later = ["export", &golden(), "--format", "csv", "--from", "9h"];
+    let out = hopscope(&later)?.expect_code(0)?;
+    ensure!(
+        out.stderr.contains("no packet was sliced"),
+        "{}",
+        out.stderr
+    );
+    Ok(())
+}
+
+/// With all figures when asked.
+fn rows_of_diff() -> Result<()> {
+    let golden = golden();
+    let diff = |more: &[&str]| -> Result<String> {
+        let words = [&["diff", &golden, &golden], more].concat();
+        Ok(hopscope(&words)?.expect_code(0)?.stdout)
+    };
+    let is_row = |line: &&str| line.starts_with("too few ") || line.starts_with("same ");
+    let (short, json) = (diff(&[])?, diff(&["--json"])?);
+    let rows = json.lines().filter(|line| line.contains("\"row\"")).count();
+    let shown = short.lines().filter(is_row);
+    ensure!(rows > 10 && shown.clone().count() == rows, "{short}");
+    ensure!(
+        shown.clone().any(|line| line.ends_with("  whole")),
+        "{short}"
+    );
+    ensure!(
+        short.contains("packets A") && !short.contains("calls"),
+        "{short}"
+    );
+    ensure!(diff(&["--by", "slice"])? == short);
+    let calls = repository().join("measure/trace/tests/golden/v1.hop");
+    let calls = calls.to_str().context("a path")?;
+    hopscope(&["diff", calls, &golden, "--by", "slice"])?
+        .expect_refusal(&["v1.hop", "holds no slices"])
 }
 
 /// Packets are in the file, what a program wants to know of them on stdout.

@@ -10,6 +10,7 @@ mod plain;
 mod programs;
 mod refused;
 mod scene;
+mod tells;
 mod threads;
 mod trials;
 mod twins;
@@ -61,6 +62,11 @@ pub(crate) fn register(suite: &mut Suite) {
             twins::run,
         )
         .alone();
+    suite.case(
+        "splice::a_run_gives_its_counters_as_json",
+        here,
+        plain::json,
+    );
     suite.case(
         "splice::attached_programs_are_joined",
         here,
@@ -123,5 +129,6 @@ pub(crate) fn register(suite: &mut Suite) {
     );
     suite.case("splice::the_check_tells_what_is_broken", here, trials::run);
     ends::register(suite);
+    tells::register(suite);
     verify::register(suite);
 }

@@ -27,7 +27,7 @@ fn locked() -> Capability {
         Ok((soft, _)) => Verdict::ok(format!("{} bytes may be locked", amount(soft))),
         Err(error) => Verdict::unknown(error.to_string(), remedy),
     };
-    let purpose = "pages of hardware counters; hopscope's own rings are not locked";
+    let purpose = "buffers of perf events (off-CPU time); hopscope's own rings are not locked";
     Capability::new("limit-memlock", purpose, "getrlimit", verdict)
 }
 

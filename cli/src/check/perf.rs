@@ -28,7 +28,7 @@ fn pmu() -> Capability {
         ),
         (None, _) => Verdict::missing("a kernel without perf events", "CONFIG_PERF_EVENTS"),
     };
-    let purpose = "instructions and cache misses beside the time (this version records time only)";
+    let purpose = "stamps that count instructions or cache misses: `slice --event`";
     Capability::new("pmu", purpose, DEVICES, verdict)
 }
 
@@ -64,6 +64,6 @@ fn paranoid() -> Capability {
             Err(_) => Verdict::unknown(format!("perf_event_paranoid {text}"), remedy),
         },
     };
-    let purpose = "opening counters of own processes";
+    let purpose = "off-CPU time of calls (`record`), and `slice --event`";
     Capability::new("perf-events", purpose, PARANOID, verdict)
 }

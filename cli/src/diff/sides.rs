@@ -63,7 +63,7 @@ impl Side {
         for f in &tables.functions {
             let name = match by {
                 By::Module => module(f),
-                By::Function => format!("{}!{}", module(f), f.name),
+                By::Function | By::Slice => format!("{}!{}", module(f), f.name),
             };
             same.entry(name).or_default().push(f);
         }

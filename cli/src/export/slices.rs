@@ -18,13 +18,20 @@ pub(super) fn each(
     let time = RealTime::new(tables.meta.start, &tables.clocks);
     let from = SliceSource { entry, time: &time };
     let mut slicer = Slicer::new(entry);
+    let mut is_empty = true;
     for batch in source.reader.slices() {
         for packet in &batch? {
             if source.span_ns.contains(&packet.record.t0_ns) {
+                is_empty = false;
                 let slices = slicer.slice(&packet.record);
                 visit(&from, packet, &slices, &slicer)?;
             }
         }
+    }
+    if is_empty {
+        log::warn!(
+            "no packet was sliced in this recording, or in the part of it that is asked for"
+        );
     }
     Ok(())
 }
@@ -43,7 +50,15 @@ pub(super) fn table(source: &Source, rows: impl Rows, facts: &mut Facts) -> anyh
         Ok(rows.packet(from, &packet.record, slices, slicer)?)
     })?;
     put(source, facts);
+    if let SliceEvent::Counter(name) = &entry.event {
+        facts.put("event", name.as_str());
+    }
     Ok(rows.finish(facts)?)
+}
+
+pub(super) fn are_of_events(source: &Source) -> bool {
+    let entry = source.reader.tables().slice.as_ref();
+    entry.is_some_and(|entry| entry.event != SliceEvent::Time)
 }
 
 pub(super) fn perfetto<W: Write>(

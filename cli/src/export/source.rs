@@ -104,10 +104,18 @@ impl Source {
     }
 
     pub(super) fn is_of_packets_only(&self) -> bool {
-        let tables = self.reader.tables();
+        self.records_packets() && !self.records_calls()
+    }
+
+    /// Generated ones, here or in the file beside.
+    pub(super) fn records_packets(&self) -> bool {
         let stamps = self.stamps_reader();
-        let packets = !stamps.tables().streams.is_empty() || stamps.stamp_heads().next().is_some();
-        packets && tables.functions.is_empty() && self.reader.heads().next().is_none()
+        !stamps.tables().streams.is_empty() || stamps.stamp_heads().next().is_some()
+    }
+
+    /// Functions were measured, called or not.
+    pub(super) fn records_calls(&self) -> bool {
+        !self.reader.tables().functions.is_empty() || self.reader.heads().next().is_some()
     }
 
     pub(super) fn is_of_slices_only(&self) -> bool {

@@ -7,7 +7,9 @@ use super::{ExportArgs, Format, Output, Source, What};
 use hopscope_analyze::trail::Observer;
 use hopscope_analyze::{Analysis, Group, Options, Outcome, Runs, Trail};
 use hopscope_report::Names;
-use hopscope_report::export::{CALLS, FUNCTIONS, PACKETS, Perfetto, RUNS, Rows, SLICES, VALUES};
+use hopscope_report::export::{
+    CALLS, FUNCTIONS, PACKETS, Perfetto, RUNS, Rows, SLICES, SLICES_OF_EVENTS, VALUES,
+};
 use hopscope_report::export::{CallRows, CsvRows, JsonRows, PacketRows, ParquetRows, RunRows};
 use hopscope_report::export::{Facts, FoldedValue, ValueRows};
 use hopscope_report::export::{write_folded, write_functions};
@@ -29,8 +31,10 @@ pub(super) fn write(
         What::Packets => &PACKETS,
         What::Runs => &RUNS,
         What::Values => &VALUES,
+        What::Slices if slices::are_of_events(source) => &SLICES_OF_EVENTS,
         What::Slices => &SLICES,
     };
+    refuse_nothing(args, source, what)?;
     anyhow::ensure!(
         what != What::Values || !source.reader.tables().captures.is_empty(),
         "the recording holds no captured values (record with -f 'FUNCTION(ARGUMENT)')"
@@ -49,6 +53,46 @@ pub(super) fn write(
     out.keep()?;
     let text = |f: &hopscope_report::export::Fact| format!("{}: {}", f.name, f.text());
     Ok(facts.matters().map(text).collect())
+}
+
+const PACKETS_OF_LOAD: &str = "generated packets (hopscope load packets)";
+const BOTH_PACKETS: &str =
+    "generated packets (hopscope load packets), and no slices (hopscope slice -o)";
+
+/// What the recording does not have comes out empty, which looks like a program that did nothing.
+fn refuse_nothing(args: &ExportArgs, source: &Source, what: What) -> anyhow::Result<()> {
+    let (calls, packets) = (source.records_calls(), source.records_packets());
+    let slices = source.reader.tables().slice.is_some();
+    let (wanted, is_there) = match (args.format, what) {
+        (Format::Perfetto, _) => return Ok(()),
+        (Format::Pcapng, _) => (BOTH_PACKETS, packets || slices),
+        (Format::Hdr | Format::Hgrm, _) => (
+            "calls and no generated packets (hopscope load packets)",
+            calls || packets,
+        ),
+        (Format::Folded, _) | (_, What::Calls | What::Functions | What::Runs) => ("calls", calls),
+        (_, What::Packets) => (PACKETS_OF_LOAD, packets),
+        // They say so themselves.
+        (_, What::Slices | What::Values) => return Ok(()),
+    };
+    let has = [
+        (calls, "calls"),
+        (packets, "generated packets (--what packets)"),
+        (
+            slices,
+            "slices of the kernel's path (--what slices, --format perfetto or pcapng)",
+        ),
+    ];
+    let has: Vec<&str> = has
+        .into_iter()
+        .filter_map(|(is, what)| is.then_some(what))
+        .collect();
+    let has = match has.is_empty() {
+        true => "nothing".to_owned(),
+        false => has.join(", "),
+    };
+    anyhow::ensure!(is_there, "the recording holds no {wanted}; it holds {has}");
+    Ok(())
 }
 
 fn table(source: &Source, what: What, rows: &mut impl Rows) -> anyhow::Result<Facts> {

@@ -1,8 +1,9 @@
 //! What all tests over connections take, and how they are run and told.
 use super::here::{self, Transport};
+use crate::address::resolve;
 use crate::units::{parse_rate, parse_time};
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use hopscope_load::connections::serve::{self, Service};
 use hopscope_load::connections::{
     self, Close, Descriptors, Limits, LoadError, Outcome, Pace, Plan, Summary,
@@ -11,7 +12,7 @@ use hopscope_load::interval::Interval;
 use hopscope_load::latency::LogWriter;
 use hopscope_load::pace::Arrivals;
 use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -78,9 +79,10 @@ enum CloseArg {
 
 /// One of the two must be said: they measure different things.
 #[derive(Args)]
+#[command(group = ArgGroup::new("pace").args(["rate", "closed"]).required(true))]
 pub struct PaceArgs {
     /// Open loop: requests a second in all (500, 10k), at intended times that latency counts from
-    #[arg(long, value_name = "PER_SECOND", value_parser = parse_rate, conflicts_with = "closed", required_unless_present = "closed")]
+    #[arg(long, value_name = "PER_SECOND", value_parser = parse_rate)]
     rate: Option<f64>,
     /// Closed loop as netperf: the next request when the last was answered. Hides standstills
     #[arg(long)]
@@ -213,15 +215,6 @@ impl ClientArgs {
             },
         })
     }
-}
-
-/// The first address of HOST:PORT.
-pub(super) fn resolve(text: &str) -> anyhow::Result<SocketAddr> {
-    let found = text.to_socket_addrs();
-    let mut found = found.with_context(|| format!("{text:?} is not HOST:PORT"))?;
-    found
-        .next()
-        .with_context(|| format!("{text:?} has no address"))
 }
 
 /// HOST:PORT; an IPv6 address gets its brackets.

@@ -1,7 +1,7 @@
 //! `hopscope load tcp serve` and `udp serve`.
-use super::client::resolve;
 use super::here::Transport;
 use super::tcp::message;
+use crate::address::to_listen_on;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use hopscope_load::connections::serve::{
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Args)]
 pub struct ServeArgs {
-    /// HOST:PORT to listen on; port 0 for a free one, which is said
+    /// HOST:PORT to listen on, :PORT for every address; port 0 for a free one, which is said
     #[arg(long, value_name = "ADDR")]
     listen: String,
     /// What to do with what comes
@@ -83,7 +83,7 @@ pub fn run(args: ServeArgs, transport: Transport) -> anyhow::Result<ExitCode> {
         None => None,
     };
     let server = Server::start(&ServePlan {
-        listen: resolve(&args.listen)?,
+        listen: to_listen_on(&args.listen)?,
         datagrams,
         service: match args.service {
             ServiceArg::Echo => Service::Echo,
@@ -148,7 +148,7 @@ fn warn_of_backlog(backlog: i32) {
 }
 
 fn listen_for_stats(address: &str) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(resolve(address)?);
+    let listener = TcpListener::bind(to_listen_on(address)?);
     let listener = listener.with_context(|| format!("cannot listen on {address} for --stats"))?;
     listener.set_nonblocking(true)?;
     Ok(listener)

@@ -1,6 +1,7 @@
 //! `--with-slices`: the kernel's path of packets, in the same file as the calls.
 use super::RecordArgs;
 use crate::slice::{Kernel, Taken, measured_constants, say_what_is_missing, target};
+use hopscope_analyze::slice::Connections;
 use hopscope_event::clock::read::clock_sync;
 use hopscope_event::slice::{SliceCalibration, SliceEntry, SliceSummary, Sliced};
 use hopscope_event::{ClockSync, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
@@ -23,6 +24,7 @@ pub(super) struct Beside {
     entry: SliceEntry,
     /// Packets of other processes are left out here where the kernel programs could not.
     only: Option<Vec<u32>>,
+    connections: Connections,
     rows: Vec<Sliced>,
     packets: u64,
     of_others: u64,
@@ -64,6 +66,7 @@ impl Beside {
             kernel,
             entry,
             only,
+            connections: Connections::default(),
             rows: Vec::new(),
             packets: 0,
             of_others: 0,
@@ -105,10 +108,13 @@ impl Beside {
             return Taken::All;
         }
         let (rows, others) = (&mut self.rows, &mut self.of_others);
-        let only = &self.only;
+        let (only, connections) = (&self.only, &mut self.connections);
         let taken = self.kernel.take(|packet| {
-            let (tx, rx) = (packet.record.tx_tgid, packet.record.rx_tgid);
-            let ours = |pids: &Vec<u32>| pids.contains(&tx) || pids.contains(&rx);
+            let record = &packet.record;
+            let ours = |pids: &Vec<u32>| {
+                let has = |tgid| pids.contains(&tgid);
+                connections.has(record, has(record.tx_tgid) || has(record.rx_tgid))
+            };
             match only.as_ref().is_none_or(ours) {
                 true => rows.push(packet),
                 false => *others += 1,

@@ -22,7 +22,7 @@ pub struct SliceArgs {
     pub files: FileArgs,
     #[command(flatten)]
     pub shown: ShownArgs,
-    /// Run this, and stop when it ends; the exit code is its own
+    /// Run this, follow its packets as with --pid, and stop when it ends; the exit code is its own
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "read")]
     pub command: Vec<OsString>,
 }
@@ -31,7 +31,7 @@ pub struct SliceArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Measuring")]
 pub struct LiveArgs {
-    /// Only packets of this network interface; any: all
+    /// Only packets of this network interface, by its name or its number in -D; any: all
     #[arg(short, long, value_name = "IF", conflicts_with = "read")]
     pub interface: Option<String>,
     /// Only packets of this network namespace: a path, a name of ip netns, or a process
@@ -106,10 +106,10 @@ pub struct ChoiceArgs {
     /// Stop after this many packets
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Only packets that this process sent or received (may be given several times)
+    /// Only packets that this process sent or received, and all of its TCP connections (may be given several times)
     #[arg(long, value_name = "PID")]
     pub pid: Vec<u32>,
-    /// Only packets that processes of this name sent or received
+    /// Only packets that processes of this name sent or received, and all of their TCP connections
     #[arg(long, value_name = "NAME")]
     pub comm: Option<String>,
     /// Only packets that took this long or longer, from their first stamp to their last (200us)

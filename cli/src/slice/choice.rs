@@ -1,7 +1,7 @@
 //! Which packets of a recording are asked for.
 use super::args::ChoiceArgs;
 use super::headers::{self, Headers};
-use hopscope_analyze::slice::Span;
+use hopscope_analyze::slice::{Connections, Span};
 use hopscope_event::slice::{SliceRecord, Sliced};
 use hopscope_slice::filter::{Filter, Link, Verdict};
 
@@ -10,6 +10,7 @@ pub struct Choice {
     filter: Option<Filter>,
     pid: Vec<u32>,
     comm: Option<String>,
+    connections: Connections,
     min_latency_ns: Option<u64>,
     unknown: u64,
 }
@@ -27,6 +28,7 @@ impl Choice {
             filter,
             pid: args.pid.clone(),
             comm: args.comm.clone(),
+            connections: Connections::default(),
             min_latency_ns: args.min_latency.map(ns),
             unknown: 0,
         })
@@ -34,8 +36,10 @@ impl Choice {
 
     /// `whole`: how long the packet took.
     pub fn wants(&mut self, packet: &Sliced, whole: &Span) -> bool {
+        // Of every packet: which connections are the process's is told by those that are left out, too.
+        let is_its = self.is_of_process(&packet.record);
         let is_slow = self.min_latency_ns.is_none_or(|min| whole.best() >= min);
-        is_slow && self.is_of_process(&packet.record) && self.passes_filter(packet)
+        is_slow && is_its && self.passes_filter(packet)
     }
 
     /// Packets left out because the filter asked for what was not recorded of them.
@@ -43,7 +47,15 @@ impl Choice {
         self.unknown
     }
 
-    fn is_of_process(&self, record: &SliceRecord) -> bool {
+    fn is_of_process(&mut self, record: &SliceRecord) -> bool {
+        if self.pid.is_empty() && self.comm.is_none() {
+            return true;
+        }
+        let is_its = self.was_sent_or_read_by_it(record);
+        self.connections.has(record, is_its)
+    }
+
+    fn was_sent_or_read_by_it(&self, record: &SliceRecord) -> bool {
         let pid = |pid: &u32| [record.tx_tgid, record.rx_tgid].contains(pid);
         let comm = |name: &String| {
             let is = |bytes: &[u8; 16]| {
@@ -121,6 +133,23 @@ mod tests {
         packet.bytes.as_mut().unwrap().bytes.truncate(14 + 40);
         assert_eq!(wants("tcp[20] = 97", &packet), (false, 1));
         assert_eq!(wants("ip[8] = 64", &packet), (true, 0));
+    }
+
+    #[test]
+    fn a_process_has_all_packets_of_its_connections() {
+        let args = ChoiceArgs {
+            count: None,
+            pid: vec![123],
+            comm: None,
+            min_latency: None,
+        };
+        let mut choice = Choice::new(&args, "").unwrap();
+        let mut acknowledgement = record(2);
+        (acknowledgement.tx_tgid, acknowledgement.rx_tgid) = (0, 0);
+        let mut wants = |record| choice.wants(&without_bytes(record), &Span::default());
+        assert!(!wants(acknowledgement));
+        assert!(wants(record(1)));
+        assert!(wants(acknowledgement));
     }
 
     #[test]

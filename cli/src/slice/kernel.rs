@@ -4,7 +4,7 @@ use hopscope_event::slice::{
     RegionEntry, SliceBytes, SliceCalibration, SliceEntry, SliceSummary, Sliced,
 };
 use hopscope_slice::interfaces;
-use hopscope_slice::load::{Drained, ENTRIES_MAX, Entry, Slicer, drop_reasons};
+use hopscope_slice::load::{Drained, ENTRIES_MAX, Entry, Slicer};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ impl Kernel {
             slots: self.slicer.options().slots,
             kernel: crate::host::kernel(),
             duty_of,
-            drop_reasons: drop_reasons(),
+            drop_reasons: self.slicer.drop_reasons().to_vec(),
             interfaces: interfaces::names(),
         }
     }

@@ -138,15 +138,20 @@ fn cgroup(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// `of`: the namespace whose device it is, as `--netns` says.
+/// By name, or by the number of `-D`.
 fn ifindex(name: &str, of: Option<&str>) -> anyhow::Result<u32> {
-    let Some(which) = of else {
-        return nix::net::if_::if_nametoindex(name)
-            .with_context(|| format!("-i {name}: no such interface here"));
+    let there = interfaces_of(of)?;
+    let named = there.iter().find(|interface| interface.name == name);
+    let numbered = || {
+        let number = name.parse().ok();
+        let mut there = there.iter();
+        there.find(|interface| Some(interface.ifindex) == number)
     };
-    let there = interfaces_of(Some(which))?;
-    let found = there.iter().find(|interface| interface.name == name);
-    let found = found.map(|interface| interface.ifindex);
-    found.with_context(|| format!("-i {name}: no such interface in --netns {which}"))
+    let found = named.or_else(numbered);
+    let place = of.map_or("here".into(), |of| format!("in --netns {of}"));
+    let found =
+        found.with_context(|| format!("-i {name}: no such interface {place} (-D lists them)"))?;
+    Ok(found.ifindex)
 }
 
 /// `None`: this namespace, which takes no privileges.

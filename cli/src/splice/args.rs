@@ -58,6 +58,9 @@ pub struct RunArgs {
     /// Write the counters to this file at the end, as one JSON object
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
+    /// The counters at the end as one JSON object, on stderr: stdout is the command's
+    #[arg(long)]
+    pub json: bool,
     /// Run this in a control group of its own; the exit code is its own
     #[arg(last = true, value_name = "COMMAND", required = true)]
     pub command: Vec<OsString>,

@@ -1,11 +1,11 @@
 //! `hopscope splice echo`: the same echo in the kernel, by threads, through io_uring.
 use super::serving::Serving;
+use crate::address::to_listen_on;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use hopscope_splice::cgroup;
 use hopscope_splice::echo::{EchoReport, EchoServer, KernelPlan, Mode, Plan};
 use std::io::Write;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub struct EchoArgs {
     /// Where the bytes turn round
     #[arg(long, value_enum, default_value_t = ModeArg::Kernel)]
     mode: ModeArg,
-    /// ADDR:PORT to listen on; [::] takes IPv4 too; port 0 for a free one, which is said
+    /// ADDR:PORT to listen on; [::] takes IPv4 too; :PORT for every address; port 0 for a free one, which is said
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7007")]
     listen: String,
     /// Let an IPv6 wildcard take no IPv4 connections
@@ -60,15 +60,6 @@ pub(super) fn limit(text: &str) -> Result<u32, String> {
     }
 }
 
-pub(super) fn resolve(text: &str) -> anyhow::Result<SocketAddr> {
-    let mut found = text
-        .to_socket_addrs()
-        .with_context(|| format!("{text}: not ADDR:PORT"))?;
-    found
-        .next()
-        .with_context(|| format!("{text}: there is no such address"))
-}
-
 impl EchoArgs {
     fn plan(&self) -> anyhow::Result<Plan> {
         let mode = match self.mode {
@@ -91,7 +82,7 @@ impl EchoArgs {
         kernel.local_clients = !self.no_local_clients;
         Ok(Plan {
             mode,
-            listen: resolve(&self.listen)?,
+            listen: to_listen_on(&self.listen)?,
             v6_only: self.v6_only,
             backlog: self.backlog,
             threads: self.threads.map_or(here, |threads| threads as usize),

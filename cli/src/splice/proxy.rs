@@ -1,6 +1,7 @@
 //! `hopscope splice proxy`: TCP handed on, by the kernel or by a copying loop.
-use super::echo::{limit, resolve};
+use super::echo::limit;
 use super::serving::Serving;
+use crate::address::{resolve, to_listen_on};
 use crate::units::parse_time;
 use clap::{Args, ValueEnum};
 use hopscope_splice::proxy::{Choice, EngineChoice, EngineKind, Plan, ProxyReport, ProxyServer};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 #[derive(Args)]
 pub struct ProxyArgs {
-    /// ADDR:PORT to listen on; [::] takes IPv4 too; port 0 for a free one, which is said
+    /// ADDR:PORT to listen on; [::] takes IPv4 too; :PORT for every address; port 0 for a free one, which is said
     #[arg(long, value_name = "ADDR:PORT")]
     listen: String,
     /// ADDR:PORT to connect to, for each connection that is taken
@@ -66,7 +67,7 @@ enum EngineArg {
 
 impl ProxyArgs {
     fn plan(&self) -> anyhow::Result<Plan> {
-        let mut plan = Plan::new(resolve(&self.listen)?, resolve(&self.to)?);
+        let mut plan = Plan::new(to_listen_on(&self.listen)?, resolve(&self.to)?);
         plan.engine = match self.engine {
             EngineArg::Auto => EngineChoice::Auto,
             EngineArg::Kernel => EngineChoice::Kernel,

@@ -8,6 +8,7 @@ use hopscope_splice::load::Count;
 use hopscope_splice::readers;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 
@@ -58,7 +59,12 @@ fn within(
         .context("starting the command")?;
     let status = follow(&mut child, &mut session, signals);
     let counts = session.end(signals)?;
-    write(&mut std::io::stderr().lock(), &counts)?;
+    let mut err = std::io::stderr().lock();
+    match args.json {
+        true => writeln!(err, "{}", to_json(&counts, "splice_summary"))?,
+        false => write(&mut err, &counts)?,
+    }
+    drop(err);
     if let Some(path) = &args.summary {
         let line = format!("{}\n", to_json(&counts, "splice_summary"));
         std::fs::write(path, line).with_context(|| path.display().to_string())?;

@@ -1,5 +1,6 @@
 //! `hopscope vnet drive`: a driver in user space, as a source, a sink or a bridge.
 use super::{place, recording};
+use crate::units::parse_time;
 use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_netio::{PacketIo, TapOptions, TapPort};
@@ -13,6 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
+use std::time::Duration;
 
 mod said;
 
@@ -68,9 +70,9 @@ pub struct DriveArgs {
     /// Packets to be sent, or of ours to be received (--sink)
     #[arg(long, value_name = "N", conflicts_with = "tap", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Seconds to work; without it and --count until SIGTERM or SIGINT
-    #[arg(long, value_name = "SECONDS")]
-    duration: Option<f64>,
+    /// Stop after this time (500ms, 5s, 2m; a bare number is seconds); without it and --count at SIGTERM or SIGINT
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    duration: Option<Duration>,
     /// Send nothing
     #[arg(long)]
     sink: bool,
@@ -162,7 +164,7 @@ pub fn run(args: DriveArgs) -> anyhow::Result<ExitCode> {
         let end = stopped.try_clone().context("taking over signals")?;
         signal_hook::low_level::pipe::register(signal, end).context("taking over signals")?;
     }
-    let duration = args.duration.map(seconds).transpose()?;
+    let limit = args.duration.map(duration).transpose()?;
     let (events, file) = recording::begin(args.output.as_deref(), End::Front, 1)?;
     let file = file.map(EventFile::start);
     let plan = DrivePlan {
@@ -176,7 +178,7 @@ pub fn run(args: DriveArgs) -> anyhow::Result<ExitCode> {
         arm: args.arm,
         spin: args.spin.0,
         count: args.count,
-        duration,
+        duration: limit,
         offload: !args.no_offload,
         work: work(&args)?,
         events,
@@ -213,11 +215,14 @@ fn ready(args: &DriveArgs) -> anyhow::Result<()> {
     }
 }
 
-fn seconds(seconds: f64) -> anyhow::Result<Ns> {
-    if !(0.001..=1e6).contains(&seconds) {
-        bail!("--duration {seconds}: 0.001 to 1e6 seconds are possible");
+fn duration(time: Duration) -> anyhow::Result<Ns> {
+    match u64::try_from(time.as_nanos()) {
+        Ok(ns @ 1_000_000..=1_000_000_000_000_000) => Ok(Ns(ns)),
+        _ => bail!(
+            "--duration {}: 0.001 to 1e6 seconds are possible",
+            time.as_secs_f64()
+        ),
     }
-    Ok(Ns((seconds * 1e9) as u64))
 }
 
 fn work(args: &DriveArgs) -> anyhow::Result<Work> {

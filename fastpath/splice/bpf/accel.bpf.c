@@ -4,6 +4,7 @@
 #include "enrol.h"
 #include "guard.h"
 #include "memory.h"
+#include "open.h"
 #include "unlike.h"
 #include "shared.h"
 #include "order.h"
@@ -53,9 +54,9 @@ static __always_inline bool has_met(struct end *own)
 }
 
 /* Why this message must take TCP; COUNT_DIRECT_MESSAGES when it need not. */
-static __always_inline enum count way_of(struct end *own, u64 size)
+static __always_inline enum count way_of(struct sk_msg_md *msg, struct end *own, u64 size)
 {
-	if (own->mode == MODE_ALONE)
+	if (own->mode == MODE_ALONE || !is_same_connection(msg, own))
 		return COUNT_TCP_PEER_GONE;
 	if (!has_met(own) || !own->is_open)
 		return COUNT_TCP_NO_PEER_YET;
@@ -63,6 +64,8 @@ static __always_inline enum count way_of(struct end *own, u64 size)
 		return COUNT_TCP_STOPPED;
 	if (own->leaving)
 		return COUNT_TCP_LEAVING;
+	if (!takes_bytes(own))
+		return COUNT_TCP_PEER_GONE;
 	if (is_unlike((struct sock *)own->peer.sock))
 		return COUNT_TCP_READER;
 	if (own->mode == MODE_TCP && (!is_all_read(own) || waits_for_tcp(own)))
@@ -91,7 +94,7 @@ static __always_inline bool on_message(struct sk_msg_md *msg)
 	if (own->mode == MODE_TCP || (control.guard && own->credit < (s64)size + MESSAGE_COST))
 		look_for_threads(msg, own);
 	own->messages++;
-	way = way_of(own, size);
+	way = way_of(msg, own, size);
 	if (way == COUNT_DIRECT_MESSAGES) {
 		if (bpf_msg_redirect_hash(msg, &splice_socks, &own->peer.cookie, BPF_F_INGRESS) ==
 		    SK_PASS) {
@@ -152,15 +155,10 @@ SEC("cgroup/sock_release")
 int splice_closing(struct bpf_sock *sk)
 {
 	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
-	struct sk_psock *psock;
-	struct sock *sock;
 
 	if (!own || !own->is_joined)
 		return 1;
-	sock = (struct sock *)own->sock;
-	psock = (void *)SOCK_DATA_POINTER((u64)BPF_CORE_READ(sock, sk_user_data));
-	if (psock && (u64)BPF_CORE_READ(psock, ingress_msg.next) !=
-			     (u64)psock + bpf_core_field_offset(struct sk_psock, ingress_msg))
+	if (has_queued((struct sock *)own->sock))
 		count(COUNT_CLOSED_UNREAD);
 	return 1;
 }

@@ -49,7 +49,10 @@ struct end {
 	u32 may_wait;
 	/* enum memory: of the other end. */
 	u32 memory;
-	u32 unused;
+	/* The connection that it joined with, as the interface for programs has it: see is_same_connection. */
+	u32 remote_ip4;
+	u32 remote_port;
+	u32 local_port;
 	/* Sent, by either way, while it was in the map. */
 	u64 messages;
 };

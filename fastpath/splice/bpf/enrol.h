@@ -5,6 +5,7 @@
  * The three happen in this order (RFC 9293 section 3.5). A connection that is not noted, or whose
  * sequence numbers differ because something sits between the ends, stays plain TCP. */
 #pragma once
+#include "queue.h"
 #include "state.h"
 #include "verify.h"
 #include <bpf/bpf_core_read.h>
@@ -19,11 +20,42 @@ static __always_inline bool is_program_refused(void)
 	return bpf_map_lookup_elem(&splice_refused, &name) != NULL;
 }
 
+/* Its messages take TCP from now on. */
+static __always_inline void end_joining(struct end *own)
+{
+	bpf_map_delete_elem(&splice_met, &own->cookie);
+	own->stage = STAGE_OUT;
+	own->mode = MODE_ALONE;
+	own->is_open = 0;
+	if (__sync_lock_test_and_set(&own->is_joined, 0)) {
+		__sync_fetch_and_add(&control.ends_now, -1);
+		count(COUNT_ENDS_LEFT);
+	}
+}
+
+/* A socket that was disconnected (connect(2), AF_UNSPEC) begins something new: what is unread of its last connection
+ * must not appear there, nor may its bytes go to the last one's peer. */
+static __always_inline void on_reuse(struct bpf_sock *sk)
+{
+	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
+
+	if (!own || own->stage == STAGE_NONE)
+		return;
+	bpf_map_delete_elem(&splice_socks, &own->cookie);
+	end_joining(own);
+	if (control.verify)
+		verify_disconnected(own->cookie);
+	bpf_sk_storage_delete(&splice_ends, sk);
+}
+
 static __always_inline void on_listen(struct bpf_sock_ops *ops)
 {
 	struct listener here = {bpf_get_netns_cookie(ops), local_port_of(ops)};
+	struct bpf_sock *sk = ops->sk;
 	u32 one = 1;
 
+	if (sk)
+		on_reuse(sk);
 	if (is_program_refused())
 		bpf_map_update_elem(&splice_ports, &here, &one, BPF_ANY);
 	else
@@ -63,7 +95,10 @@ static __always_inline void on_connect(struct bpf_sock_ops *ops)
 	struct bpf_sock *sk = ops->sk;
 	struct end *own;
 
-	if (!sk || !is_port_chosen(remote_port_of(ops)) || !is_program_refused())
+	if (!sk)
+		return;
+	on_reuse(sk);
+	if (!is_port_chosen(remote_port_of(ops)) || !is_program_refused())
 		return;
 	own = bpf_sk_storage_get(&splice_ends, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (own)
@@ -104,6 +139,9 @@ static __always_inline struct end *join(struct bpf_sock_ops *ops, struct bpf_soc
 	}
 	own->cookie = cookie;
 	own->sock = (u64)sk;
+	own->remote_ip4 = FIELD(ops, remote_ip4);
+	own->remote_port = FIELD(ops, remote_port);
+	own->local_port = FIELD(ops, local_port);
 	own->is_server = peer != NULL;
 	if (peer)
 		own->peer = *peer;
@@ -193,9 +231,20 @@ static __always_inline void on_server(struct bpf_sock_ops *ops)
 		verify_meet(own);
 }
 
+/* From an open connection without an error there is one way to TCP_CLOSE: its program disconnects it (tcp_disconnect,
+ * net/ipv4/tcp.c), and throws away what is unread. */
+static __always_inline bool is_disconnect(struct sock *sk, u32 before)
+{
+	return (before == TCP_ESTABLISHED || before == TCP_CLOSE_WAIT) && !BPF_CORE_READ(sk, sk_err);
+}
+
+/* What is unread can still be read, so its socket stays in the map. All others are TCP's alone again: at a socket in
+ * the map each send is told of a reset, by TCP only the first (tcp_bpf_sendmsg). */
 static __always_inline void on_state(struct bpf_sock_ops *ops)
 {
+	u32 before = FIELD(ops, args[0]);
 	struct bpf_sock *sk = ops->sk;
+	bool is_ended;
 	struct end *own;
 
 	if (!sk || FIELD(ops, args[1]) != TCP_CLOSE)
@@ -203,14 +252,16 @@ static __always_inline void on_state(struct bpf_sock_ops *ops)
 	own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
 	if (!own || own->stage == STAGE_NONE)
 		return;
-	bpf_map_delete_elem(&splice_met, &own->cookie);
 	if (own->stage == STAGE_WATCHED && own->is_server)
 		count(own->may_wait ? COUNT_BLOCKING : COUNT_UNDECIDED);
-	own->stage = STAGE_OUT;
-	if (__sync_lock_test_and_set(&own->is_joined, 0)) {
-		__sync_fetch_and_add(&control.ends_now, -1);
-		count(COUNT_ENDS_LEFT);
-	}
-	if (control.verify)
+	is_ended = is_disconnect((struct sock *)own->sock, before);
+	if (is_ended || !has_queued((struct sock *)own->sock))
+		bpf_map_delete_elem(&splice_socks, &own->cookie);
+	end_joining(own);
+	if (!control.verify)
+		return;
+	if (is_ended)
+		verify_disconnected(own->cookie);
+	else
 		verify_closed(own);
 }

@@ -60,7 +60,19 @@ enum {
 enum {
 	AF_INET = 2,
 	AF_INET6 = 10,
+};
+/* include/net/tcp_states.h */
+enum {
+	TCP_ESTABLISHED = 1,
+	TCP_FIN_WAIT1 = 4,
+	TCP_FIN_WAIT2 = 5,
 	TCP_CLOSE = 7,
+	TCP_CLOSE_WAIT = 8,
+};
+/* Of sk_shutdown (include/net/sock.h). */
+enum {
+	RCV_SHUTDOWN = 1,
+	SEND_SHUTDOWN = 2,
 };
 
 struct bpf_sock {
@@ -156,6 +168,8 @@ struct refcount_struct {
 struct proto;
 struct sock_common {
 	atomic64_t skc_cookie;
+	__be16 skc_dport;
+	__u16 skc_num;
 	volatile unsigned char skc_state;
 	unsigned long skc_flags;
 	struct proto *skc_prot;
@@ -193,6 +207,7 @@ struct sock {
 	void *sk_user_data;
 	struct socket *sk_socket;
 	u8 sk_shutdown;
+	int sk_err;
 	kuid_t sk_uid;
 	int sk_rcvlowat;
 	socket_lock_t sk_lock;

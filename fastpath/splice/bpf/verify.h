@@ -4,9 +4,6 @@
 #include "state.h"
 #include <bpf/bpf_core_read.h>
 
-#define RCV_SHUTDOWN 1
-#define SEND_SHUTDOWN 2
-
 /* By socket cookie. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -169,6 +166,18 @@ static __noinline int leave(struct watched *end)
 	}
 	forget(own, other);
 	return 0;
+}
+
+/* By its program, in the middle: what was on its way is in doubt. */
+static __always_inline void verify_disconnected(u64 cookie)
+{
+	struct watched *end = watched_of(cookie);
+
+	if (!end)
+		return;
+	if (end->peer)
+		count_more(COUNT_UNVERIFIED_UNREAD, 2);
+	forget(cookie, end->peer);
 }
 
 static __always_inline void verify_released(u64 cookie)

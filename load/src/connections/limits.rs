@@ -1,6 +1,7 @@
 //! Limits of the machine, looked at before a run and not in the middle of it.
 use super::LoadError;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use serde::Serialize;
 use std::ops::RangeInclusive;
 
 /// What was found and done about `RLIMIT_NOFILE`.
@@ -63,6 +64,39 @@ pub fn ports_for(connections: usize, sources: usize) -> Result<usize, LoadError>
     }
 }
 
+/// Local ports that wait in TIME_WAIT, and those that there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TimeWait {
+    pub ports: u64,
+    pub of: u64,
+}
+
+impl TimeWait {
+    /// As they are now in this network namespace, for connections from so many addresses; `None` where it does not say.
+    pub(super) fn now(sources: usize) -> Option<TimeWait> {
+        let text = std::fs::read_to_string("/proc/thread-self/net/sockstat").ok()?;
+        Some(TimeWait {
+            ports: in_time_wait(&text)?,
+            of: (local_ports().count() * sources.max(1)) as u64,
+        })
+    }
+
+    /// From here on `connect` looks at many ports before it finds a free one.
+    pub(super) fn is_much(self) -> bool {
+        self.ports >= self.of / 2
+    }
+}
+
+/// `TCP: inuse 5 orphan 0 tw 28 alloc 7 mem 3`
+fn in_time_wait(sockstat: &str) -> Option<u64> {
+    let line = sockstat
+        .lines()
+        .find_map(|line| line.strip_prefix("TCP:"))?;
+    let mut words = line.split_whitespace();
+    words.find(|word| *word == "tw")?;
+    words.next()?.parse().ok()
+}
+
 /// Of this network namespace; the kernel's default where it cannot be read.
 fn local_ports() -> RangeInclusive<u16> {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
@@ -77,6 +111,17 @@ fn local_ports() -> RangeInclusive<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ports_in_time_wait_are_counted() {
+        let text =
+            "sockets: used 9\nTCP: inuse 5 orphan 0 tw 28 alloc 7 mem 3\nUDP: inuse 1 mem 0\n";
+        assert_eq!(in_time_wait(text), Some(28));
+        assert_eq!(in_time_wait("TCP: inuse 5\n"), None);
+        assert!(TimeWait::now(1).is_some_and(|now| now.of > 0));
+        let of = 100;
+        assert!(TimeWait { ports: 50, of }.is_much() && !TimeWait { ports: 49, of }.is_much());
+    }
 
     #[test]
     fn what_cannot_be_is_refused_before_the_run() {

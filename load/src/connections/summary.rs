@@ -1,4 +1,5 @@
 //! The end of a run, as one object or some lines.
+use super::limits::TimeWait;
 use super::serve::ServerReport;
 use super::{Close, Descriptors, Failures, Outcome, Pace, Plan, Tally};
 use crate::interval::{marked, share, spoilt};
@@ -57,6 +58,8 @@ pub struct Summary {
     pub latency: Percentiles,
     connect: Percentiles,
     exchange: Percentiles,
+    /// Of this network namespace, at the end of a run of short connections that ended in order.
+    time_wait: Option<TimeWait>,
     /// Of this network namespace, during the run.
     kernel: Option<KernelCounters>,
     /// What our server counted during the run, and the kernel on its side.
@@ -139,6 +142,10 @@ impl Summary {
             latency: run.latency.percentiles(),
             connect: run.connect.percentiles(),
             exchange: run.exchange.percentiles(),
+            time_wait: match (test, plan.close) {
+                ("tcp_crr" | "tcp_echo", Close::Orderly) => TimeWait::now(plan.sources.len()),
+                _ => None,
+            },
             kernel: outcome.kernel.clone(),
             server,
         }
@@ -230,6 +237,14 @@ impl Summary {
         }
         if self.close == Close::Reset {
             writeln!(out, "connections were ended by RST: no TIME_WAIT")?;
+        }
+        if let Some(waiting) = self.time_wait.filter(|waiting| waiting.is_much()) {
+            writeln!(
+                out,
+                "{} of {} local ports are in TIME_WAIT (whole network namespace): connect looks long for a free one, and \
+                 the rate falls; --close reset, or more addresses (--source A-B)",
+                waiting.ports, waiting.of
+            )?;
         }
         let here = self.kernel.as_ref().map(KernelCounters::text);
         let there = self.server.as_ref().and_then(|s| s.kernel.as_ref());

@@ -12,7 +12,7 @@ pub struct Window {
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum WindowError {
-    #[error("{0:?} is no time span; write a number and a unit: 1.5s, 20ms, 300us, 50ns")]
+    #[error("{0:?} is no time span; write a number and a unit: 1.5s, 20ms, 300us, 50ns, 2m, 1h")]
     Syntax(String),
     #[error("{0:?} is beyond the longest span of 10,000,000 s")]
     TooLong(String),
@@ -20,14 +20,26 @@ pub enum WindowError {
     Empty,
 }
 
-/// Parses `1.5s`, `20ms`, `300us` (or `µs`), `50ns`; a bare number is seconds.
+/// Name, in ns. Those that end like another come first.
+const UNITS: [(&str, u64); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+/// Parses `1.5s`, `20ms`, `300us` (or `µs`), `50ns`, `2m` (or `min`), `1h`; a bare number is seconds. Every time on the
+/// command line is read by this.
 pub fn parse_span_ns(text: &str) -> Result<Ns, WindowError> {
     let syntax = || WindowError::Syntax(text.to_owned());
-    let units: [(&str, u32); 5] = [("ns", 0), ("us", 3), ("µs", 3), ("ms", 6), ("s", 9)];
-    let (number, digits) = units
+    let (number, unit_ns) = UNITS
         .iter()
-        .find_map(|(unit, digits)| Some((text.strip_suffix(unit)?, *digits)))
-        .unwrap_or((text, 9));
+        .find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, *ns)))
+        .unwrap_or((text, 1_000_000_000));
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let only_digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
     let written = !whole.is_empty() || !fraction.is_empty();
@@ -37,10 +49,15 @@ pub fn parse_span_ns(text: &str) -> Result<Ns, WindowError> {
     if whole.len() > 17 {
         return Err(WindowError::TooLong(text.to_owned()));
     }
-    let mut ns = whole.parse::<u128>().unwrap_or(0) * 10u128.pow(digits);
-    for (place, digit) in fraction.bytes().take(digits as usize).enumerate() {
-        ns += u128::from(digit - b'0') * 10u128.pow(digits - 1 - place as u32);
+    let mut ns = whole.parse::<u128>().unwrap_or(0) * u128::from(unit_ns);
+    // No unit is 10^17 ns: later digits are less than one.
+    let mut place = 1u128;
+    let mut parts = 0u128;
+    for digit in fraction.bytes().take(17) {
+        parts = parts * 10 + u128::from(digit - b'0');
+        place *= 10;
     }
+    ns += parts * u128::from(unit_ns) / place;
     match u64::try_from(ns) {
         Ok(ns) if ns <= 10_000_000 * 1_000_000_000 => Ok(Ns(ns)),
         _ => Err(WindowError::TooLong(text.to_owned())),
@@ -85,7 +102,9 @@ mod tests {
         assert_eq!(parse_span_ns("3µs"), Ok(Ns(3_000)));
         assert_eq!(parse_span_ns("7"), Ok(Ns(7_000_000_000)));
         assert_eq!(parse_span_ns("9ns"), Ok(Ns(9)));
-        for bad in ["", "s", ".s", "-1s", "1.2.3s", "1h", "1e3s", "1 s"] {
+        assert_eq!(parse_span_ns("2m"), parse_span_ns("2min"));
+        assert_eq!(parse_span_ns("1.5h"), Ok(Ns(5_400_000_000_000)));
+        for bad in ["", "s", ".s", "-1s", "1.2.3s", "1d", "1e3s", "1 s"] {
             assert_eq!(
                 parse_span_ns(bad),
                 Err(WindowError::Syntax(bad.into())),

@@ -23,6 +23,8 @@ pub struct DiffHead {
     pub only: [Vec<String>; 2],
     /// Whose times, and why these: `own time of a call, as measured (…)`.
     pub times: String,
+    /// What rows count: calls, packets.
+    pub of: &'static str,
     pub settings: Settings,
     pub fail_above: Option<f64>,
 }
@@ -95,9 +97,16 @@ fn shift_text(shift: &Shift) -> String {
     )
 }
 
+/// A line a row; `is_verbose`: with every figure's interval.
+///
 /// # Errors
 /// Those of `out`.
-pub fn write_diff(out: &mut impl Write, head: &DiffHead, rows: &[DiffRow]) -> io::Result<()> {
+pub fn write_diff(
+    out: &mut impl Write,
+    head: &DiffHead,
+    rows: &[DiffRow],
+    is_verbose: bool,
+) -> io::Result<()> {
     for (letter, (file, doubts)) in ["A", "B"].iter().zip(head.files.iter().zip(&head.doubts)) {
         writeln!(out, "{letter}          {}", printable(file))?;
         for doubt in doubts {
@@ -111,38 +120,13 @@ pub fn write_diff(out: &mut impl Write, head: &DiffHead, rows: &[DiffRow]) -> io
         "noise      shifts below {:.1} % are noise; the intervals hold all together at {confidence:.0} %; * beyond noise, ~ the same but not judged\n",
         head.settings.floor * 100.0
     )?;
+    if !is_verbose && !rows.is_empty() {
+        heading(out, head)?;
+    }
     for row in rows {
-        let c = &row.compared;
-        writeln!(
-            out,
-            "{:<8} {}: {} and {} calls",
-            word(c.verdict),
-            printable(&row.name),
-            grouped(c.n[0]),
-            grouped(c.n[1])
-        )?;
-        if c.verdict == Verdict::TooFew {
-            continue;
-        }
-        for ((name, shift), judged) in c.figures().into_iter().zip(head.settings.judged) {
-            let mark = match (shift.is_beyond(head.settings.floor), judged) {
-                (true, true) => "*",
-                (true, false) => "~",
-                (false, _) => " ",
-            };
-            writeln!(out, "       {mark} {name:<5} {}", shift_text(shift))?;
-        }
-        let s = c.superiority;
-        writeln!(
-            out,
-            "         of one call of each, B's is the longer in {:.1} % ({:.1} .. {:.1})",
-            s.value * 100.0,
-            s.low * 100.0,
-            s.high * 100.0
-        )?;
-        if c.negative != [0, 0] {
-            let [a, b] = c.negative.map(grouped);
-            writeln!(out, "         below zero, taken for 0: {a} and {b} calls")?;
+        match is_verbose {
+            true => details(out, head, row)?,
+            false => in_a_line(out, head, row)?,
         }
     }
     for (letter, only) in ["A", "B"].iter().zip(&head.only) {
@@ -153,6 +137,97 @@ pub fn write_diff(out: &mut impl Write, head: &DiffHead, rows: &[DiffRow]) -> io
     closing(out, head, rows)
 }
 
+/// Names come last: they may be long.
+fn heading(out: &mut impl Write, head: &DiffHead) -> io::Result<()> {
+    let of = head.of;
+    writeln!(
+        out,
+        "{:<8} {:>9}    {:<9} {:>11} {:>21} {:>11} {:>11} {:>11} {:>11}  name",
+        "verdict",
+        "p50 of A",
+        "of B",
+        "p50",
+        "interval",
+        "p99",
+        "mean",
+        format!("{of} A"),
+        format!("{of} B")
+    )
+}
+
+fn in_a_line(out: &mut impl Write, head: &DiffHead, row: &DiffRow) -> io::Result<()> {
+    let c = &row.compared;
+    let [a, b] = c.n.map(grouped);
+    let name = printable(&row.name);
+    let verdict = word(c.verdict);
+    if c.verdict == Verdict::TooFew {
+        return writeln!(out, "{verdict:<8} {a:>91} {b:>11}  {name}");
+    }
+    let figures = c.figures();
+    let [p50, p99, mean] = [0, 1, 2].map(|at| {
+        let (_, shift) = &figures[at];
+        format!("{} {}", mark(shift, head, at), percent(shift.part()))
+    });
+    let (_, shift) = &figures[0];
+    let Estimate { low, high, .. } = shift.ratio;
+    let interval = format!("({} .. {})", percent(low - 1.0), percent(high - 1.0));
+    writeln!(
+        out,
+        "{verdict:<8} {:>9} -> {:<9} {p50:>11} {interval:>21} {p99:>11} {mean:>11} {a:>11} {b:>11}  {name}",
+        ns_text(shift.a.value / 10.0),
+        ns_text(shift.b.value / 10.0),
+    )
+}
+
+fn mark(shift: &Shift, head: &DiffHead, figure: usize) -> &'static str {
+    match (
+        shift.is_beyond(head.settings.floor),
+        head.settings.judged[figure],
+    ) {
+        (true, true) => "*",
+        (true, false) => "~",
+        (false, _) => " ",
+    }
+}
+
+fn details(out: &mut impl Write, head: &DiffHead, row: &DiffRow) -> io::Result<()> {
+    let c = &row.compared;
+    writeln!(
+        out,
+        "{:<8} {}: {} and {} {}",
+        word(c.verdict),
+        printable(&row.name),
+        grouped(c.n[0]),
+        grouped(c.n[1]),
+        head.of
+    )?;
+    if c.verdict == Verdict::TooFew {
+        return Ok(());
+    }
+    for (at, (name, shift)) in c.figures().into_iter().enumerate() {
+        let mark = mark(shift, head, at);
+        writeln!(out, "       {mark} {name:<5} {}", shift_text(shift))?;
+    }
+    let s = c.superiority;
+    let one = head.of.trim_end_matches('s');
+    writeln!(
+        out,
+        "         of one {one} of each, B's is the longer in {:.1} % ({:.1} .. {:.1})",
+        s.value * 100.0,
+        s.low * 100.0,
+        s.high * 100.0
+    )?;
+    if c.negative != [0, 0] {
+        let [a, b] = c.negative.map(grouped);
+        writeln!(
+            out,
+            "         below zero, taken for 0: {a} and {b} {}",
+            head.of
+        )?;
+    }
+    Ok(())
+}
+
 fn closing(out: &mut impl Write, head: &DiffHead, rows: &[DiffRow]) -> io::Result<()> {
     let differing = rows.iter().filter(|r| differs(r)).count();
     let few = rows
@@ -161,12 +236,16 @@ fn closing(out: &mut impl Write, head: &DiffHead, rows: &[DiffRow]) -> io::Resul
     let few = few.count();
     let judged = rows.len() - few;
     match (judged, differing) {
-        (0, _) => writeln!(out, "\nnothing to judge: no row has enough calls in both")?,
+        (0, _) => writeln!(
+            out,
+            "\nnothing to judge: no row has enough {} in both",
+            head.of
+        )?,
         (_, 0) => writeln!(out, "\nno difference beyond noise in {judged} rows")?,
         (_, n) => writeln!(out, "\n{n} of {judged} rows differ beyond noise")?,
     }
     if few > 0 {
-        writeln!(out, "{few} rows have too few calls for a verdict")?;
+        writeln!(out, "{few} rows have too few {} for a verdict", head.of)?;
     }
     let Some(limit) = head.fail_above else {
         return Ok(());

@@ -3,7 +3,6 @@
 #include "end.h"
 #include "filter.h"
 
-#define PROTOCOL_TCP 6
 #define PROTOCOL_UDP 17
 #define HEADERS 64
 
@@ -40,7 +39,7 @@ static __always_inline enum sent_here was_sent_here(const struct net_device *dev
 		return SENT_ELSEWHERE;
 	if (dev->flags & IFF_LOOPBACK)
 		return SENT_OVER_LOOPBACK;
-	ops = dev->rtnl_link_ops;
+	ops = POINTER(rtnl_link_ops, dev, rtnl_link_ops);
 	if (config.tx_watched == TX_WATCHED_LOCAL && ops && (peek8(ops->kind) & 0xffffffffff) == 0x0068746576 /* veth */)
 		return SENT_HERE;
 	return SENT_ELSEWHERE;
@@ -129,7 +128,7 @@ static __always_inline void clear(struct slice_record *record)
 
 static __always_inline u32 netns_of(const struct net_device *dev)
 {
-	return dev ? dev->nd_net.net->ns.inum : 0;
+	return dev ? POINTER(net, dev, nd_net.net)->ns.inum : 0;
 }
 
 static __always_inline void set_tx_device(struct slice_record *record, const struct net_device *dev)
@@ -248,7 +247,7 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 			give_up(cpu, existing, *ref, STALE_ENDED);
 	}
 	count_first(cpu, SEEN, again);
-	if (!is_here(skb->dev) && control.choose == CHOOSE_ASKED) {
+	if (!is_here(device_of(skb)) && control.choose == CHOOSE_ASKED) {
 		count_first(cpu, UNMATCHED, again);
 		return NULL;
 	}
@@ -280,7 +279,7 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 	}
 	chosen = !config.has_filter || is_chosen(cpu, l3, linear, wire_len, again);
 	if (control.choose != CHOOSE_ASKED)
-		chosen = control.choose == CHOOSE_OWN && netns_of(skb->dev) == control.choose_netns;
+		chosen = control.choose == CHOOSE_OWN && netns_of(device_of(skb)) == control.choose_netns;
 	if (!chosen)
 		return NULL;
 	slot = take(cpu, head, ref, again == SENT_OVER_LOOPBACK);

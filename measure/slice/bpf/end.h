@@ -1,5 +1,6 @@
 /* The end of a packet's way: its record is handed over and its slot is free. */
 #pragma once
+#include "connections.h"
 #include "stamp.h"
 
 /* Several processors may find at once that a packet's way is over. One of them ends it. */
@@ -34,26 +35,6 @@ static __always_inline void give_up(struct cpu_state *cpu, struct slot *slot, st
 		pass_over(cpu, slot, ref, why);
 }
 
-static __always_inline bool same_comm(const u8 *a, const volatile u8 *b)
-{
-	for (int i = 0; i < 16; i++) {
-		if (a[i] != b[i])
-			return false;
-		if (!a[i])
-			break;
-	}
-	return true;
-}
-
-static __always_inline bool is_wanted(const struct slice_record *record)
-{
-	if (config.tgid && record->tx_tgid != config.tgid && record->rx_tgid != config.tgid)
-		return false;
-	if (config.comm[0] && !same_comm(record->tx_comm, config.comm) && !same_comm(record->rx_comm, config.comm))
-		return false;
-	return true;
-}
-
 static __always_inline void hand_over_bytes(struct cpu_state *cpu, u32 index)
 {
 	struct slice_bytes *packet = bpf_map_lookup_elem(&bytes, &index);
@@ -83,7 +64,7 @@ static __always_inline void hand_over(struct cpu_state *cpu, struct slot *slot, 
 	}
 	if (control.min_latency_ns && slot->last_ns - record->t0_ns < control.min_latency_ns)
 		return pass_over(cpu, slot, ref, TOO_FAST);
-	if ((config.tgid || config.comm[0]) && control.choose == CHOOSE_ASKED && !is_wanted(record))
+	if (is_process_asked_for() && control.choose == CHOOSE_ASKED && !is_wanted(record))
 		return pass_over(cpu, slot, ref, OTHER_PROCESS);
 	if (config.snap)
 		hand_over_bytes(cpu, ref.slot);

@@ -32,7 +32,7 @@ SEC("fentry/ip_finish_output")
 int BPF_PROG(fn_ip_finish_output, const struct net *net, const struct sock *sk, struct sk_buff *skb)
 {
 	ENTER
-	if (skb->sk)
+	if (sock_of(skb))
 		on_ip_out(cpu, skb);
 	return 0;
 }
@@ -41,7 +41,7 @@ SEC("fentry/ip6_finish_output")
 int BPF_PROG(fn_ip6_finish_output, const struct net *net, const struct sock *sk, struct sk_buff *skb)
 {
 	ENTER
-	if (skb->sk)
+	if (sock_of(skb))
 		on_ip_out(cpu, skb);
 	return 0;
 }

@@ -45,7 +45,7 @@ static __always_inline void gso_register(struct slot *slot, struct ref ref, cons
 	}
 	parent = &flow->kept[flow->next++ & (PARENTS_OF_FLOW - 1)];
 	parent->ref = ref;
-	parent->sk = (u64)skb->sk;
+	parent->sk = (u64)sock_of(skb);
 	parent->seq = slot->record.tcp_seq;
 	parent->end_seq = slot->end_seq;
 }

@@ -3,8 +3,6 @@
 #pragma once
 #include "read.h"
 
-#define CAST(type, word) ((const struct type *)bpf_rdonly_cast((void *)(word), bpf_core_type_id_kernel(struct type)))
-
 #define ENTER_RAW                                 \
 	if (!bpf_ksym_exists(bpf_rdonly_cast))    \
 		return 0;                         \

@@ -26,15 +26,15 @@ static __always_inline void on_rx_driver(struct cpu_state *cpu, const struct sk_
 	if (slot && has_left(slot))
 		slot = NULL;
 	if (slot) {
-		set_rx_device(&slot->record, skb->dev);
+		set_rx_device(&slot->record, device_of(skb));
 		stamp(cpu, slot, (u64)skb, RX_DRIVER);
 	} else {
-		slot = begin(cpu, skb, head, (u16)(data_of(skb) - head), find(head, &ref), &ref, was_sent_here(skb->dev));
+		slot = begin(cpu, skb, head, (u16)(data_of(skb) - head), find(head, &ref), &ref, was_sent_here(device_of(skb)));
 		if (!slot) {
 			cost(cpu, RX_DRIVER, false);
 			return;
 		}
-		set_rx_device(&slot->record, skb->dev);
+		set_rx_device(&slot->record, device_of(skb));
 		first_stamp(cpu, slot, (u64)skb, RX_DRIVER);
 	}
 	slot->is_kept = is_gro;
@@ -129,7 +129,7 @@ static __always_inline void on_rx_core(struct cpu_state *cpu, const struct sk_bu
 		slot = NULL;
 	if (slot) {
 		if (!slot->record.rx_ifindex)
-			set_rx_device(&slot->record, skb->dev);
+			set_rx_device(&slot->record, device_of(skb));
 		if (config.snap)
 			keep_link(ref.slot, head, skb);
 		slot->is_kept = 0;
@@ -141,12 +141,12 @@ static __always_inline void on_rx_core(struct cpu_state *cpu, const struct sk_bu
 		cost(cpu, RX_CORE, false);
 		return;
 	}
-	slot = begin(cpu, skb, head, (u16)(data_of(skb) - head), find(head, &ref), &ref, was_sent_here(skb->dev));
+	slot = begin(cpu, skb, head, (u16)(data_of(skb) - head), find(head, &ref), &ref, was_sent_here(device_of(skb)));
 	if (!slot) {
 		cost(cpu, RX_CORE, false);
 		return;
 	}
-	set_rx_device(&slot->record, skb->dev);
+	set_rx_device(&slot->record, device_of(skb));
 	first_stamp(cpu, slot, (u64)skb, RX_CORE);
 }
 

@@ -18,6 +18,24 @@ static __always_inline u64 peek8(const void *address)
 	return value;
 }
 
+#define CAST(type, word) ((const struct type *)bpf_rdonly_cast((void *)(word), bpf_core_type_id_kernel(struct type)))
+
+/* A pointer to a structure, out of a structure. Of each such load the verifier (Linux 6.3) looks for a type by name four
+ * times among all of the kernel's, which takes a millisecond, unless the pointer is of a cast. */
+#define POINTER(type, from, member)                                                        \
+	(bpf_ksym_exists(bpf_rdonly_cast) ? CAST(type, peek8(&(from)->member)) :           \
+					    (const struct type *)(from)->member)
+
+static __always_inline const struct sock *sock_of(const struct sk_buff *skb)
+{
+	return POINTER(sock, skb, sk);
+}
+
+static __always_inline const struct net_device *device_of(const struct sk_buff *skb)
+{
+	return POINTER(net_device, skb, dev);
+}
+
 static __always_inline u64 head_of(const struct sk_buff *skb)
 {
 	return peek8(&skb->head);

@@ -2,11 +2,25 @@
 #pragma once
 #include "gso.h"
 
+#define TCP_SYN_SENT 2
+#define SYN 0x02
+
+/* tcp_connect() counts a SYN as sent after it has handed it down; later ones come from a timer. */
+static __always_inline bool is_first_syn(const struct slice_record *record, const struct sock *sk)
+{
+	const struct tcp_sock *tcp;
+
+	if (!(record->tcp_flags & SYN) || sk->__sk_common.skc_state != TCP_SYN_SENT)
+		return false;
+	tcp = as_tcp(sk);
+	return tcp && record->tcp_seq == tcp->snd_nxt;
+}
+
 /* The first hook that sees a packet of this kernel's: whose it is, and what was stamped before there
  * was a packet. */
 static __always_inline void begin_tx(struct cpu_state *cpu, const struct sk_buff *skb, u64 head, enum point point)
 {
-	const struct sock *sk = skb->sk;
+	const struct sock *sk = sock_of(skb);
 	struct ref ref;
 	struct slot *slot = find(head, &ref);
 
@@ -15,7 +29,7 @@ static __always_inline void begin_tx(struct cpu_state *cpu, const struct sk_buff
 		cost(cpu, point, false);
 		return;
 	}
-	set_tx_device(&slot->record, skb->dev);
+	set_tx_device(&slot->record, device_of(skb));
 	if (sk)
 		slot->record.tx_cookie = sk->__sk_common.skc_cookie.counter;
 	if (slot->record.protocol == PROTOCOL_TCP) {
@@ -27,6 +41,8 @@ static __always_inline void begin_tx(struct cpu_state *cpu, const struct sk_buff
 			if (tcp && (s32)(slot->record.tcp_seq - tcp->snd_nxt) < 0)
 				slot->record.flags |= F_RETRANSMIT;
 		}
+		if (sk && is_first_syn(&slot->record, sk))
+			on_connect(&slot->record);
 	} else if (has(TX_SYSCALL) || has(TX_TRANSPORT)) {
 		find_call(cpu, slot, (u64)sk);
 	}
@@ -66,7 +82,7 @@ static __always_inline bool is_full(const struct sock *sk)
 
 static __always_inline void on_dev_queue(struct cpu_state *cpu, const struct sk_buff *skb)
 {
-	const struct sock *sk = skb->sk;
+	const struct sock *sk = sock_of(skb);
 	u64 head = head_of(skb);
 	struct ref ref;
 	struct slot *slot = find_sent(cpu, head, &ref);
@@ -106,7 +122,7 @@ static __always_inline bool is_way_out(const struct net_device *dev)
 
 	if (!dev || dev->flags & IFF_LOOPBACK)
 		return false;
-	ops = dev->rtnl_link_ops;
+	ops = POINTER(rtnl_link_ops, dev, rtnl_link_ops);
 	if (!ops)
 		return true;
 	kind = peek8(ops->kind) & 0xffffffff;

@@ -14,7 +14,12 @@ const NAMESPACES_MAX: usize = 1024;
 /// Of the namespaces of all processes, and of those that `ip netns` knows.
 pub fn names() -> Vec<InterfaceEntry> {
     let mut found: BTreeMap<u64, PathBuf> = BTreeMap::new();
-    let of_processes = children("/proc").map(|path| path.join("ns/net"));
+    let is_process = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let of_processes = children("/proc").filter(is_process);
+    let of_processes = of_processes.map(|path| path.join("ns/net"));
     for path in of_processes.chain(children("/run/netns")) {
         if found.len() < NAMESPACES_MAX
             && let Ok(namespace) = fs::metadata(&path)

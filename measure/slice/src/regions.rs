@@ -139,8 +139,8 @@ mod tests {
     fn every_preset_is_sound() {
         for (name, slices) in [
             ("tx", 7),
-            ("rx", 10),
-            ("both", 18),
+            ("rx", 11),
+            ("both", 20),
             ("min", 3),
             ("seven", 7),
         ] {

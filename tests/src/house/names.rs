@@ -33,6 +33,7 @@ const PLAIN: &[&str] = &[
     "bench/",
     "cli/src/check.rs",
     "cli/src/check/",
+    "cli/src/help/page.rs",
     "cli/src/info/slices.rs",
     "cli/src/info/text.rs",
     "cli/src/load/serve.rs",

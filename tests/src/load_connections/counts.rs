@@ -1,7 +1,9 @@
 //! What the client counts is what the server counts.
 use super::{balance, number, summary};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Suite, counts, hopscope_bin, scratch};
+use hopscope_tests::command::run;
+use hopscope_tests::{Requirement, Suite, counts, hopscope, hopscope_bin, scratch};
+use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -25,6 +27,9 @@ pub(super) fn register(suite: &mut Suite) {
     );
     suite.case("load_connections::warm_up_is_not_measured", &[], warmup);
     suite.case("load_connections::intervals_add_up", &[], intervals);
+    let netns = &[Requirement::Root, Requirement::Netns];
+    let name = "load_connections::ports_in_time_wait_are_said";
+    suite.case(name, netns, time_wait);
 }
 
 /// Our own server, that ends with this.
@@ -117,6 +122,24 @@ fn round_trips() -> Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// Why the rate of short connections falls is said.
+fn time_wait() -> Result<()> {
+    unshare(CloneFlags::CLONE_NEWNET)?;
+    let up = run(Command::new("ip").args(["link", "set", "lo", "up"]))?;
+    up.expect_code(0)?;
+    std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "40000 40199")?;
+    let words = ["load", "tcp", "crr", "--serve-here", "--closed", "-c"];
+    let few = hopscope(&[&words[..], &["20"]].concat())?.expect_code(0)?;
+    ensure!(!few.stdout.contains("TIME_WAIT"), "{}", few.stdout);
+    let many = hopscope(&[&words[..], &["120"]].concat())?.expect_code(0)?;
+    ensure!(
+        many.stdout.contains("of 200 local ports are in TIME_WAIT"),
+        "{}",
+        many.stdout
+    );
     Ok(())
 }
 

@@ -2,8 +2,9 @@
 use super::counts::Own;
 use anyhow::{Context, Result};
 use hopscope_tests::{Suite, command, hopscope, hopscope_bin};
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 pub(super) fn register(suite: &mut Suite) {
     suite.case(
@@ -11,6 +12,10 @@ pub(super) fn register(suite: &mut Suite) {
         &[],
         refused,
     );
+    let name = "load_connections::both_ways_of_pacing_are_named";
+    suite.case(name, &[], without_pace);
+    let name = "load_connections::a_port_alone_is_one_of_every_address";
+    suite.case(name, &[], ports_alone);
     suite.case(
         "load_connections::a_port_that_is_taken_is_refused",
         &[],
@@ -21,6 +26,40 @@ pub(super) fn register(suite: &mut Suite) {
         &[],
         descriptors,
     );
+}
+
+/// Both ways of pacing are named where one is missing.
+fn without_pace() -> Result<()> {
+    for test in [["tcp", "rr"], ["tcp", "crr"], ["udp", "rr"]] {
+        let words = [&["load"], &test[..], &["127.0.0.1:1"]].concat();
+        let said = hopscope(&words)?.expect_code(2)?.stderr;
+        let names = |option: &&str| said.contains(option);
+        anyhow::ensure!(["--rate", "--closed"].iter().all(names), "{said}");
+    }
+    Ok(())
+}
+
+/// A port alone is one of every address, wherever something listens.
+fn ports_alone() -> Result<()> {
+    let mut child = Command::new(hopscope_bin())
+        .args(["load", "tcp", "serve", "--listen", ":0"])
+        .args(["--until-stdin-ends", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    let out = child.stdout.take().context("a pipe")?;
+    BufReader::new(out).read_line(&mut line)?;
+    let ready: serde_json::Value = serde_json::from_str(&line)?;
+    let port = ready["listen"]
+        .as_str()
+        .and_then(|at| at.rsplit(':').next());
+    let here = format!("127.0.0.1:{}", port.context("no port")?);
+    let run = hopscope(&["load", "tcp", "rr", &here, "--closed", "-c", "10"])?;
+    drop(child.stdin.take());
+    child.wait()?;
+    run.expect_code(0)?;
+    Ok(())
 }
 
 fn refused() -> Result<()> {

@@ -111,6 +111,26 @@ pub(super) fn peeked() -> Result<()> {
     Ok(())
 }
 
+/// Data that came before anybody waited for them, on a connection between two ends of this program.
+pub(super) fn unread() -> Result<()> {
+    namespace()?;
+    let listener = TcpListener::bind(("127.0.0.1", 7727))?;
+    let live = Live::start(&["tcp dst port 7727"])?;
+    let mut sender = TcpStream::connect(("127.0.0.1", 7727))?;
+    let (mut reader, _) = listener.accept()?;
+    sender.write_all(&[7; 100])?;
+    reader.read_exact(&mut [0; 100])?;
+    let said = live.stop()?;
+    let [packet] = of_length(&said, 100)[..] else {
+        anyhow::bail!("not one packet: {:?}", said.packets);
+    };
+    let slices = packet["slices"].as_array().context("no slices")?;
+    let from_socket = slices.iter().find(|slice| slice["from"] == "rx_socket");
+    let name = from_socket.and_then(|slice| slice["region"].as_str());
+    ensure!(name == Some("rx.unread"), "{packet}");
+    Ok(())
+}
+
 /// What waits in TCP for bytes before its own says so, and what came late, too.
 pub(super) fn unordered() -> Result<()> {
     let (said, _) = arrivals("gap", 7725)?;

@@ -233,3 +233,17 @@ pub(super) fn long_churn() -> Result<()> {
     }
     Ok(())
 }
+
+/// The same as in the file, and nothing of it among what the command writes.
+pub(super) fn json() -> Result<()> {
+    let done = splice(&["--json"], "echo of the command", &[])?;
+    ensure!(
+        done.output.stdout == "of the command\n",
+        "{:?}",
+        done.output
+    );
+    let last = done.output.stderr.lines().last().context("nothing said")?;
+    let said: Value = serde_json::from_str(last).with_context(|| last.to_owned())?;
+    ensure!(said == done.summary, "{said}");
+    Ok(())
+}

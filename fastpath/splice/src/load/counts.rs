@@ -158,7 +158,7 @@ impl Count {
             Count::TcpPressure => "because the reader had not made room",
             Count::TcpUnread => "because earlier bytes were still on their way through TCP",
             Count::TcpStopped => "because the accelerator was ending",
-            Count::TcpPeerGone => "because the other end was closed",
+            Count::TcpPeerGone => "because an end was closed, shut down, reset or disconnected",
             Count::TcpMemory => "because the receiver was near a limit of its memory",
             Count::TcpReader => "because the receiver has set SO_RCVLOWAT or TCP_INQ",
             Count::TcpLeaving => "because the connection was about to be released",

@@ -172,6 +172,13 @@ impl Layouts {
             name += &entry(pair[1]).name;
             flags |= flag;
         }
+        // What lies between the same two points as several regions together has the name for it.
+        let is_same = |s: &&&Seen| s.exact && (s.from, s.to) == (at - 1, at);
+        if flags == PieceFlags::MERGED
+            && let Some(same) = covering.iter().find(is_same)
+        {
+            return (entry(same).name.clone(), PieceFlags::NONE);
+        }
         let begins = inner.iter().all(|s| s.from == at - 1);
         let ends = inner.iter().all(|s| s.to == at);
         if inner.len() == 1 || !flags.contains(PieceFlags::OVERLAP) {

@@ -6,6 +6,7 @@
 //! overlaps another: a driver that hands the packet to the receiver before it returns.
 mod border;
 mod clock;
+mod connections;
 mod correct;
 mod flags;
 mod layout;
@@ -17,6 +18,7 @@ mod tests;
 
 pub use border::{Beside, BorderCounts, Borders, Sides, SystemCalls, TimedCall};
 pub use clock::RealTime;
+pub use connections::Connections;
 pub use flags::PieceFlags;
 pub use layout::NameIx;
 pub use packet::{PacketSlices, Piece, RegionTime, Slicer, Span};

@@ -163,6 +163,35 @@ fn a_receiver_that_is_faster_than_the_driver_returns_is_out_of_order() {
     assert_eq!(sum, packet.whole.raw);
 }
 
+/// A region has the name of its own two points where none between them was stamped, and is in nobody's way else.
+#[test]
+fn several_regions_in_one_have_the_name_of_one_that_is_the_same() {
+    let mut named = entry();
+    named.regions.extend([
+        region("rx.unread", RxSocket, RxCopy),
+        region("rx.driver", RxDriver, RxCore),
+    ]);
+    let mut slicer = Slicer::new(&named);
+    let stamps = [
+        (RxDriver, 0, 0, 0),
+        (RxCore, 600, 0, 0),
+        (RxSocket, 900, 0, 0),
+        (RxCopy, 73_000_000, 0, 0),
+    ];
+    let packet = slicer.slice(&stamped(record(1), &stamps));
+    assert_eq!(
+        names(&slicer, &packet),
+        ["rx.driver", "rx.ip+rx.transport+rx.socket", "rx.unread"]
+    );
+    assert!(packet.pieces.iter().all(|p| {
+        let is_merged = p.span.flags.contains(PieceFlags::MERGED);
+        is_merged == slicer.name(p.name).contains('+')
+    }));
+    let whole = slicer.slice(&over_veth(1));
+    let (plain, as_before) = sliced(&over_veth(1));
+    assert_eq!(names(&slicer, &whole), names(&plain, &as_before));
+}
+
 #[test]
 fn a_queueing_discipline_that_was_not_used_is_bypassed() {
     let (slicer, packet) = sliced(&over_veth(1));

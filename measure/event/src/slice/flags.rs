@@ -83,3 +83,18 @@ impl fmt::Debug for SliceFlags {
         write!(f, "SliceFlags({self})")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flag_is_documented() {
+        let page = include_str!("../../../../docs/slices.md");
+        for (_, name) in SliceFlags::NAMES {
+            let row =
+                |line: &&str| line.starts_with('|') && line.contains(&alloc::format!("`{name}`"));
+            assert!(page.lines().any(|line| row(&line)), "{name}");
+        }
+    }
+}

@@ -28,7 +28,7 @@ pub use json::JsonRows;
 pub use parquet::ParquetRows;
 pub use perfetto::Perfetto;
 pub use runs::{RUNS, RunRows, slowest};
-pub use slices::{SLICES, SliceRows};
+pub use slices::{SLICES, SLICES_OF_EVENTS, SliceRows};
 pub use stamps::{PACKETS, PacketRows};
 pub use table::{Column, Kind, Rows, Schema, Value};
 pub use values::{VALUES, ValueRows};

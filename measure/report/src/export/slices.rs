@@ -11,9 +11,12 @@ const fn column(name: &'static str, kind: super::Kind, what: &'static str) -> Co
 }
 
 /// In the order in which packets were handed over, slices in the order of time.
-pub static SLICES: Schema = Schema {
-    name: "slices",
-    columns: &[
+const fn columns(
+    raw: &'static str,
+    correction: &'static str,
+    corrected: &'static str,
+) -> [Column; COLUMNS] {
+    [
         column(
             "row",
             Text,
@@ -24,17 +27,13 @@ pub static SLICES: Schema = Schema {
         column("region", Text, "regions that the slice is of"),
         column("from", Text, "point where it begins"),
         column("to", Text, "point where it ends"),
+        column(raw, U64, "as the stamps read"),
         column(
-            "raw",
-            U64,
-            "as the stamps read, in ns or in what was counted",
-        ),
-        column(
-            "correction",
+            correction,
             U64,
             "what the probes are known to have cost in it",
         ),
-        column("corrected", U64, "what is left; 0 where that is less"),
+        column(corrected, U64, "what is left; 0 where that is less"),
         column(
             "slice_flags",
             Text,
@@ -64,11 +63,24 @@ pub static SLICES: Schema = Schema {
         ),
         column("drop_reason", Text, "why the kernel dropped it"),
         column("note", Text, "what else must be known"),
-    ],
+    ]
+}
+
+const OF_TIME: [Column; COLUMNS] = columns("raw_ns", "correction_ns", "corrected_ns");
+const OF_EVENTS: [Column; COLUMNS] = columns("raw_events", "correction_events", "corrected_events");
+
+pub static SLICES: Schema = Schema {
+    name: "slices",
+    columns: &OF_TIME,
+};
+
+/// Of `slice --event`: the fact `event` says what was counted.
+pub static SLICES_OF_EVENTS: Schema = Schema {
+    name: "slices",
+    columns: &OF_EVENTS,
 };
 
 const COLUMNS: usize = 26;
-const _: () = assert!(SLICES.columns.len() == COLUMNS);
 
 pub struct SliceRows<R> {
     rows: R,

@@ -57,6 +57,9 @@ pub fn write_slice_closing(out: &mut impl Write, closing: &SliceClosing<'_>) -> 
     constants(out, closing)
 }
 
+/// Column of the names, at least.
+const NAMES: usize = 34;
+
 fn distributions(out: &mut impl Write, closing: &SliceClosing<'_>) -> io::Result<()> {
     let SliceClosing {
         stats,
@@ -72,19 +75,50 @@ fn distributions(out: &mut impl Write, closing: &SliceClosing<'_>) -> io::Result
         Some(_) => "corrected",
         None => "as read",
     };
+    let pieces: Vec<(String, &SliceRow)> = closing
+        .on_the_way()
+        .into_iter()
+        .map(|(name, row)| (printable(slicer.name(*name)), row))
+        .collect();
+    let bypassed = stats.bypassed.iter();
+    let bypassed: Vec<(String, u64)> = bypassed
+        .map(|(name, count)| (printable(slicer.name(*name)), *count))
+        .collect();
+    let several = in_several(closing);
+    let names = pieces.iter().chain(&several).map(|(name, _)| name);
+    let names = names.chain(bypassed.iter().map(|(name, _)| name));
+    let width = names
+        .map(|name| name.chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(NAMES);
     writeln!(
         out,
-        "{:<34} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}  {unit}, {left}",
+        "{:<width$} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}  {unit}, {left}",
         "slice", "count", "min", "p50", "p99", "max", "stddev"
     )?;
-    for (name, row) in closing.on_the_way() {
-        write_row(out, source, &printable(slicer.name(*name)), row)?;
+    for (name, row) in &pieces {
+        write_row(out, source, width, name, row)?;
     }
-    for (name, count) in &stats.bypassed {
-        let name = printable(slicer.name(*name));
-        writeln!(out, "{name:<34} {:>9} bypassed", grouped(*count))?;
+    for (name, count) in &bypassed {
+        writeln!(out, "{name:<width$} {:>9} bypassed", grouped(*count))?;
     }
-    write_row(out, source, "whole", &stats.whole)?;
+    write_row(out, source, width, "whole", &stats.whole)?;
+    if !several.is_empty() {
+        writeln!(
+            out,
+            "regions in several slices, from their first point to their last:"
+        )?;
+    }
+    for (name, row) in &several {
+        write_row(out, source, width, name, row)?;
+    }
+    Ok(())
+}
+
+/// Regions that are not of one slice in every packet.
+fn in_several<'a>(closing: &SliceClosing<'a>) -> Vec<(String, &'a SliceRow)> {
+    let SliceClosing { stats, slicer, .. } = closing;
     let several = stats.regions.iter().filter(|(region, row)| {
         let name = slicer.region(**region);
         let same = stats
@@ -93,22 +127,15 @@ fn distributions(out: &mut impl Write, closing: &SliceClosing<'_>) -> io::Result
             .find(|(ix, _)| slicer.name(**ix) == name);
         same.map_or(0, |(_, piece)| piece.times.len()) != row.times.len()
     });
-    let several: Vec<_> = several.collect();
-    if !several.is_empty() {
-        writeln!(
-            out,
-            "regions in several slices, from their first point to their last:"
-        )?;
-    }
-    for (region, row) in several {
-        write_row(out, source, &printable(slicer.region(*region)), row)?;
-    }
-    Ok(())
+    several
+        .map(|(region, row)| (printable(slicer.region(*region)), row))
+        .collect()
 }
 
 fn write_row(
     out: &mut impl Write,
     source: &SliceSource<'_>,
+    width: usize,
     name: &str,
     row: &SliceRow,
 ) -> io::Result<()> {
@@ -122,7 +149,7 @@ fn write_row(
     };
     write!(
         out,
-        "{name:<34} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "{name:<width$} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
         grouped(row.times.len()),
         row.min.map_or("-".to_owned(), number),
         quantile(row.times.quantile(500)),

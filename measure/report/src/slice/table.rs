@@ -15,30 +15,52 @@ pub(super) fn write(
 ) -> io::Result<()> {
     identity(out, packet)?;
     let unit = printable(source.unit());
-    writeln!(
-        out,
-        "    {:<28} {:<34} {:>10} {:>10} {:>10}  {unit}",
-        "slice", "from .. to", "read", "taken out", "left"
-    )?;
+    let mut rows: Vec<Row<'_>> = Vec::new();
     for piece in &slices.pieces {
-        let name = printable(slicer.name(piece.name));
-        let way = format!("{}..{}", piece.from, piece.to);
-        row(out, &name, &way, &piece.span)?;
+        rows.push(Row {
+            name: printable(slicer.name(piece.name)),
+            way: format!("{}..{}", piece.from, piece.to),
+            span: Some(&piece.span),
+        });
     }
     for name in &slices.bypassed {
-        let name = printable(slicer.name(*name));
-        writeln!(out, "    {name:<28} bypass")?;
+        rows.push(Row {
+            name: printable(slicer.name(*name)),
+            way: "bypass".into(),
+            span: None,
+        });
     }
     if !slices.pieces.is_empty() {
-        row(out, "whole", "", &slices.whole)?;
+        rows.push(Row {
+            name: "whole".into(),
+            way: String::new(),
+            span: Some(&slices.whole),
+        });
     }
     // Those that are no single piece.
     for region in &slices.regions {
         let name = slicer.region(region.region);
         let is_piece = |p: &hopscope_analyze::slice::Piece| slicer.name(p.name) == name;
         if !slices.pieces.iter().any(is_piece) {
-            row(out, &printable(name), "(in several slices)", &region.span)?;
+            rows.push(Row {
+                name: printable(name),
+                way: "(in several slices)".into(),
+                span: Some(&region.span),
+            });
         }
+    }
+    let widest = |least: usize, widths: &mut dyn Iterator<Item = usize>| {
+        widths.max().unwrap_or(0).max(least)
+    };
+    let names = widest(28, &mut rows.iter().map(|row| row.name.chars().count()));
+    let ways = widest(34, &mut rows.iter().map(|row| row.way.chars().count()));
+    writeln!(
+        out,
+        "    {:<names$} {:<ways$} {:>10} {:>10} {:>10}  {unit}",
+        "slice", "from .. to", "read", "taken out", "left"
+    )?;
+    for row in &rows {
+        write_row(out, row, [names, ways])?;
     }
     if slices.out_of_order > 0 {
         writeln!(
@@ -50,11 +72,22 @@ pub(super) fn write(
     Ok(())
 }
 
-fn row(out: &mut impl Write, name: &str, way: &str, span: &Span) -> io::Result<()> {
+struct Row<'a> {
+    name: String,
+    way: String,
+    /// `None`: the packet was not there.
+    span: Option<&'a Span>,
+}
+
+fn write_row(out: &mut impl Write, row: &Row<'_>, [names, ways]: [usize; 2]) -> io::Result<()> {
+    let Row { name, way, span } = row;
+    let Some(span) = span else {
+        return writeln!(out, "    {name:<names$} {way}");
+    };
     let or = |value: Option<u64>| value.map_or("?".to_owned(), grouped);
     let flags: Vec<&str> = span.flags.names().collect();
     let line = format!(
-        "    {name:<28} {way:<34} {:>10} {:>10} {:>10}  {}",
+        "    {name:<names$} {way:<ways$} {:>10} {:>10} {:>10}  {}",
         grouped(span.raw),
         or(span.correction),
         or(span.corrected()),

@@ -152,6 +152,52 @@ fn a_table_shows_what_was_taken_out() {
     );
 }
 
+/// Whatever names are, numbers stand below each other.
+#[test]
+fn long_names_do_not_break_columns() {
+    let mut long = entry();
+    for region in &mut long.regions {
+        region.name += &".which-has-a-name".repeat(3);
+    }
+    let view = SliceView {
+        table: true,
+        ..SliceView::default()
+    };
+    let table = shown(&long, view, &[without_bytes(over_veth(1))]);
+    let time = time();
+    let mut slicer = Slicer::new(&long);
+    let mut stats = SliceStats::default();
+    stats.add(&slicer.slice(&over_veth(1)));
+    let closing = SliceClosing {
+        source: SliceSource {
+            entry: &long,
+            time: &time,
+        },
+        slicer: &slicer,
+        stats: &stats,
+        read: None,
+        damage: None,
+        summary: None,
+    };
+    let mut out = Vec::new();
+    write_slice_closing(&mut out, &closing).unwrap();
+    let closing = String::from_utf8(out).unwrap();
+    for (text, heading) in [(&table, " read "), (&closing, " count ")] {
+        let mut lines = text.lines().skip_while(|line| !line.contains(heading));
+        let first = lines.next().unwrap();
+        let end = first.find(heading).unwrap() + heading.len() - 1;
+        let rows: Vec<&str> = lines
+            .filter(|line| line.contains("which-has") || line.trim_start().starts_with("whole"))
+            .filter(|line| !line.contains("bypass"))
+            .collect();
+        assert!(rows.len() > 10, "{text}");
+        for row in rows {
+            assert_eq!(row.as_bytes()[end], b' ', "{row}");
+            assert!(row.as_bytes()[end - 1].is_ascii_digit(), "{row}");
+        }
+    }
+}
+
 #[test]
 fn bytes_are_laid_out_as_tcpdump_does() {
     let record = through_queue(1);

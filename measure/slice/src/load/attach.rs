@@ -2,7 +2,7 @@
 use super::config::RawCosts;
 use super::control;
 use super::event;
-use super::hooks::{Backend, Hook, Kind, Offer, choose, offers};
+use super::hooks::{self, Backend, Hook, Kind, Offer, choose};
 use super::ring::{self, Drained};
 use super::stats::{self, ProgramRuns};
 use super::{Choose, Costs, LoadError, Options, counts, object};
@@ -17,6 +17,7 @@ pub struct Slicer {
     options: Options,
     chosen: Vec<Offer>,
     hooks: Vec<HookEntry>,
+    drop_reasons: Vec<String>,
     links: Vec<Link>,
     /// Count while they are open.
     _events: Vec<OwnedFd>,
@@ -68,7 +69,8 @@ impl Slicer {
                 bytes: options.ring_bytes,
             });
         }
-        let mut all = offers()?;
+        let btf = hooks::types()?;
+        let mut all = hooks::offers_for(&btf, options);
         loop {
             let offers = choose(&all, options);
             let mut chosen: Vec<Offer> = offers
@@ -96,6 +98,7 @@ impl Slicer {
                 options: options.clone(),
                 hooks: entries(options, &offers),
                 chosen,
+                drop_reasons: hooks::drop_reasons(&btf),
                 links: Vec::new(),
                 _events: events,
                 missed_before: Vec::new(),
@@ -111,6 +114,7 @@ impl Slicer {
                     for offer in all.iter_mut().filter(|o| o.hook == refused) {
                         offer.missing = Some(format!("cannot be attached: {why}"));
                     }
+                    hooks::try_functions(&mut all, options);
                 }
             }
         }
@@ -119,6 +123,11 @@ impl Slicer {
     /// Points that are stamped, with the reason where one that was asked for is not.
     pub fn hooks(&self) -> &[HookEntry] {
         &self.hooks
+    }
+
+    /// Names of the kernel's reasons to drop a packet, by value; empty where it does not tell.
+    pub fn drop_reasons(&self) -> &[String] {
+        &self.drop_reasons
     }
 
     pub fn points(&self) -> Vec<Point> {

@@ -99,30 +99,57 @@ const KFUNC_RAW: &str = "bpf_rdonly_cast";
 /// # Errors
 /// The kernel has no type information.
 pub fn offers() -> Result<Vec<Offer>, LoadError> {
-    let btf = Btf::from_vmlinux().map_err(|error| LoadError::NoBtf(error.to_string()))?;
-    let no_functions = functions_refused();
-    Ok(table::all()
-        .map(|hook| {
-            let refused = match hook.kind {
-                Kind::Function(_) => no_functions.clone(),
-                _ => None,
-            };
-            Offer {
-                hook,
-                missing: missing(&btf, &hook).or(refused),
-            }
-        })
-        .collect())
+    let mut offers = named(&types()?);
+    refuse_functions(&mut offers);
+    Ok(offers)
+}
+
+/// Reading them takes some 20 ms.
+pub(super) fn types() -> Result<Btf<'static>, LoadError> {
+    Btf::from_vmlinux().map_err(|error| LoadError::NoBtf(error.to_string()))
+}
+
+/// What the names alone say.
+fn named(btf: &Btf<'_>) -> Vec<Offer> {
+    let offer = |hook: Hook| Offer {
+        missing: missing(btf, &hook),
+        hook,
+    };
+    table::all().map(offer).collect()
+}
+
+/// As [`offers`], as far as the options need it.
+pub(super) fn offers_for(btf: &Btf<'_>, options: &Options) -> Vec<Offer> {
+    let mut offers = named(btf);
+    try_functions(&mut offers, options);
+    offers
+}
+
+/// Whether functions can be had is tried only where one would be used: it takes some 40 ms.
+pub(super) fn try_functions(offers: &mut [Offer], options: &Options) {
+    let chosen = choose(offers, options);
+    if chosen
+        .iter()
+        .any(|offer| offer.missing.is_none() && is_function(offer))
+    {
+        refuse_functions(offers);
+    }
+}
+
+fn is_function(offer: &Offer) -> bool {
+    matches!(offer.hook.kind, Kind::Function(_))
 }
 
 /// Type information names the functions of kernels, too, that let no program run at one.
-fn functions_refused() -> Option<String> {
-    [HookKind::Fentry, HookKind::Fexit]
-        .into_iter()
-        .find_map(|kind| {
-            let error = try_kind(kind).err()?;
-            Some(format!("no {} programs: {error}", kind.name()))
-        })
+fn refuse_functions(offers: &mut [Offer]) {
+    let mut kinds = [HookKind::Fentry, HookKind::Fexit].into_iter();
+    let refused = kinds.find_map(|kind| {
+        let error = try_kind(kind).err()?;
+        Some(format!("no {} programs: {error}", kind.name()))
+    });
+    for offer in offers.iter_mut().filter(|offer| is_function(offer)) {
+        offer.missing = offer.missing.take().or_else(|| refused.clone());
+    }
 }
 
 /// Which hooks the options' backend would use: for each point those of the first backend that has one.
@@ -181,10 +208,7 @@ fn no_tracepoint(btf: &Btf<'_>, name: &str) -> Option<String> {
 }
 
 /// Names of the kernel's reasons to drop a packet, by value; empty where it does not tell.
-pub fn drop_reasons() -> Vec<String> {
-    let Ok(btf) = Btf::from_vmlinux() else {
-        return Vec::new();
-    };
+pub(super) fn drop_reasons(btf: &Btf<'_>) -> Vec<String> {
     let Some(reasons) = btf.type_by_name::<Enum<'_>>("skb_drop_reason") else {
         return Vec::new();
     };

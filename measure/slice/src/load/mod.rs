@@ -21,7 +21,7 @@ pub(crate) use config::Choose;
 pub use config::{Costs, Options};
 pub use error::LoadError;
 pub use event::event;
-pub use hooks::{Backend, Hook, Offer, drop_reasons, offers};
+pub use hooks::{Backend, Hook, Offer, offers};
 pub use object::{FILTER_INSNS, FILTER_SCRATCH};
 pub use ring::{Drained, ENTRIES_MAX, Entry};
 pub use running::{Running, Settings, running};

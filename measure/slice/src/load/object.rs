@@ -12,6 +12,8 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/slice.bpf.o"));
 
 /// `bpf/state.h`
 const WAYS: u32 = 4;
+/// `bpf/connections.h`
+const CONNECTIONS: u32 = 16_384;
 /// `bpf/filter.h`
 const FILTER_MARKER: [u64; 2] = [0x5f37_59df_0000_00b7, 0x0bad_f00d_0000_00b7];
 pub const FILTER_INSNS: usize = 1024;
@@ -109,6 +111,9 @@ fn fit(
             "ring" => map
                 .set_max_entries(options.ring_bytes)
                 .map_err(sized("ring"))?,
+            "connections" if options.tgid.is_some() || options.comm.is_some() => map
+                .set_max_entries(CONNECTIONS)
+                .map_err(sized("connections"))?,
             "bytes" if options.snap > 0 => {
                 map.set_max_entries(options.slots).map_err(sized("bytes"))?
             }

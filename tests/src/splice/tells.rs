@@ -1,0 +1,43 @@
+//! What calls say is the same on joined connections as on others: `tests/programs/splice/tells.c`.
+use super::scene::{Done, program, splice_as_it_is, text};
+use anyhow::{Result, ensure};
+use hopscope_tests::command::run as command;
+use hopscope_tests::{Requirement, Suite};
+use std::process::Command;
+
+pub(super) fn register(suite: &mut Suite) {
+    use Requirement::{Gcc, Root, Splice};
+    suite.case(
+        "splice::a_socket_that_is_used_again_or_shut_is_tcps",
+        &[Root, Splice, Gcc],
+        ends,
+    );
+}
+
+/// What it says by itself, and below `splice run`.
+fn both(case: &str) -> Result<Done> {
+    let tells = program("tells")?;
+    let plain = command(Command::new(&tells).arg(case))?.expect_code(0)?;
+    let done = splice_as_it_is(
+        &[],
+        &format!("exec \"$TELLS\" {case}"),
+        &[("TELLS", text(&tells)?)],
+    )?;
+    ensure!(
+        done.output.code == Some(0) && done.output.stdout == plain.stdout,
+        "plain TCP says\n{}\nand joined connections\n{}{}",
+        plain.stdout,
+        done.output.stdout,
+        done.output.stderr
+    );
+    done.expect_adds_up()?;
+    Ok(done)
+}
+
+/// Unread bytes stay with their connection, what is sent goes to whom it was connected to, and an end that was shut or
+/// reset says so.
+fn ends() -> Result<()> {
+    let done = both("ends")?;
+    ensure!(done.count("connections")? >= 8, "{}", done.summary);
+    Ok(())
+}
