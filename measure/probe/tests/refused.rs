@@ -43,6 +43,37 @@ fn a_call_that_returns_into_the_replaced_bytes() {
     );
 }
 
+/// What calls do with their probes off: the instructions under the jump, and on in the original body behind them.
+#[test]
+fn bodies_that_are_not_entered_behind_the_jump() {
+    let head = |bytes: &[u8]| {
+        let around = Surroundings {
+            room: 16,
+            branch_into: &|_| false,
+        };
+        let pieces = [Piece {
+            svma: 0x1000,
+            bytes,
+        }];
+        let unit = Unit::decode(&pieces, &around).unwrap();
+        unit.head().map(<[_]>::len)
+    };
+    // xor eax, eax; dec rdi; jne TO; ret
+    let looping = |to: u8| [0x31, 0xc0, 0x48, 0xff, 0xcf, 0x75, to, 0xc3];
+    assert_eq!(head(&looping(0x00)), Some(2));
+    assert_eq!(head(&looping(0xf9)), None, "back to the entry");
+    let marked = |to| [&[0xf3, 0x0f, 0x1e, 0xfa], &looping(to)[..]].concat();
+    assert_eq!(head(&marked(0x00)), Some(2));
+    assert_eq!(head(&marked(0xf9)), None, "back to the jump");
+    assert_eq!(head(&marked(0xf5)), None, "back to the landing mark");
+    // xor eax, eax; dec rdi; ret, and the same with jmp rax
+    assert_eq!(head(&[0x31, 0xc0, 0x48, 0xff, 0xcf, 0xc3]), Some(2));
+    assert_eq!(head(&[0x31, 0xc0, 0x48, 0xff, 0xcf, 0xff, 0xe0]), None);
+    // ret; and ud2, behind which nothing of the function is
+    assert_eq!(head(&[0xc3]), Some(1));
+    assert_eq!(head(&[0x0f, 0x0b]), None, "into the jump");
+}
+
 #[test]
 fn a_landing_mark_stays_where_it_is() {
     let body = [0x31, 0xc0, 0x48, 0xff, 0xcf, 0xc3];

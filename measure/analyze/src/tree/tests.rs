@@ -122,6 +122,21 @@ fn a_dropped_recursion_is_counted_once() {
     assert_eq!(own, 500);
 }
 
+/// The time of a call beyond the bounds is a part of that of its outermost one, which is dropped later.
+#[test]
+fn a_dropped_caller_of_a_call_beyond_is_counted_once() {
+    let mut program = Program::new(2);
+    // There is no room for the inner call of 1: both before it are open.
+    program.path(&[1, 2, 1], 10);
+    (0..50).for_each(|n| program.path(&[1000 + n], 20));
+    let tree = program.settled();
+    let of_1 = tree.nodes().iter().filter(|n| n.function.0 == 1);
+    let of_1: Vec<_> = of_1.collect();
+    assert_eq!((of_1.len(), of_1[0].parent), (1, Parent::Beyond));
+    assert_eq!((of_1[0].calls, of_1[0].outer_calls), (2, 1));
+    assert!(of_1[0].ticks == 10 && of_1[0].lacks_time, "{:?}", of_1[0]);
+}
+
 #[test]
 fn an_open_path_stays_and_its_place_is_its_own() {
     let mut program = Program::new(8);

@@ -294,12 +294,14 @@ mod tests {
     use crate::codegen::asm::{Asm, Zone};
     use crate::codegen::probe::{Live, ProbeConfig, Site, Stores, probe, switched};
     use crate::codegen::slow::Slow;
+    use crate::live::table::tests::table;
+    use crate::memory::SharedWords;
     use hopscope_event::record::{FunctionId, Kind};
-    use iced_x86::{Decoder, DecoderOptions, Register};
+    use iced_x86::{Code, Decoder, DecoderOptions, Register};
+    use nix::sys::memfd::{MFdFlags, memfd_create};
 
-    /// Every read of gs is found in both forms of a probe that can be switched off.
-    #[test]
-    fn what_tests_the_switch_is_found() {
+    /// Both forms of a probe that can be switched off.
+    fn switchable() -> Vec<u8> {
         let mut asm = Asm::new();
         let slow = asm.label();
         asm.bind(Zone::Cold, slow);
@@ -325,7 +327,13 @@ mod tests {
             asm.bytes(Zone::Hot, &[0xc3]);
             asm.bytes(Zone::Stub, &[0xc3]);
         }
-        let code = asm.link(0x10000).expect("links");
+        asm.link(0x10000).expect("links")
+    }
+
+    /// Every read of gs is found in both forms of a probe that can be switched off.
+    #[test]
+    fn what_tests_the_switch_is_found() {
+        let code = switchable();
         let mut decoder = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE);
         let mut reads: Vec<usize> = Vec::new();
         let mut starts = std::collections::BTreeSet::new();
@@ -347,6 +355,38 @@ mod tests {
         assert_eq!(found, reads);
         assert_eq!(switches.len(), 4);
         assert!(switches.iter().all(|(_, done)| starts.contains(done)));
+    }
+
+    /// A process without a gs base goes through copies that stay. Here it is this test itself that has them mapped.
+    #[test]
+    fn what_tests_the_switch_is_led_past() {
+        let code = switchable();
+        let len = code.len().next_multiple_of(4096);
+        let memfd = File::from(memfd_create(ARENA_NAME, MFdFlags::MFD_CLOEXEC).unwrap());
+        memfd.set_len(len as u64).unwrap();
+        memfd.write_all_at(&code, 0).unwrap();
+        let words = SharedWords::map(&memfd, len).unwrap();
+        let segment = Area {
+            at: words.words().as_ptr() as u64,
+            len: code.len() as u64,
+        };
+        let table = PatchTable {
+            segments: vec![segment],
+            ..table()
+        };
+        let pid = std::process::id() as i32;
+        let probes = Probes::find(pid, Arena::Held(&memfd), &table).unwrap();
+        probes.disarm(pid).unwrap();
+        let mut disarmed = vec![0; code.len()];
+        memfd.read_exact_at(&mut disarmed, 0).unwrap();
+        for (at, done) in switch_reads(&code) {
+            let left = &disarmed[at..];
+            let jump = Decoder::with_ip(64, left, at as u64, DecoderOptions::NONE).decode();
+            assert_eq!(jump.code(), Code::Jmp_rel32_64, "at {at:#x}");
+            assert_eq!(jump.near_branch_target(), done as u64);
+            // Whoever is behind the first byte would go on in the middle of the jump.
+            assert!(probes.is_busy(segment.at + at as u64 + 1));
+        }
     }
 
     #[test]

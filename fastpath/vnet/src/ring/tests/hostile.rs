@@ -234,4 +234,9 @@ fn tables_have_an_end() {
     let mut device = DeviceQueue::new(layout(4), features(true), 0).expect("fair");
     let error = device.pop(&memory).expect_err("refused").to_string();
     assert_eq!(error, "an indirect table of more than 1024 descriptors");
+    // The same in a packed queue, marked as available in the first lap: a number, then the flags.
+    put(&memory, 0x1000, &[(0x4_0000, 16 * 1025, 0, 4 | 0x80)]);
+    let mut device = packed::DeviceQueue::new(layout(4), features(true)).expect("fair");
+    let error = device.pop(&memory).expect_err("refused").to_string();
+    assert_eq!(error, "an indirect table of more than 1024 descriptors");
 }
