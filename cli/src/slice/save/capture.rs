@@ -187,7 +187,7 @@ impl<W: Write> Capture<W> {
 
     /// `sliced`, `summary`: as [`super::SliceFile::finish`].
     pub(super) fn finish(
-        mut self: Box<Self>,
+        mut self,
         sliced: Option<&SliceSummary>,
         summary: Option<&Summary>,
     ) -> anyhow::Result<()> {
@@ -218,7 +218,7 @@ impl<W: Write> Capture<W> {
             trace,
             mut numbers,
             ..
-        } = *self;
+        } = self;
         if let Some(summary) = summary {
             writer.private(&numbers.block(&trace.finish(summary)?))?;
         }
