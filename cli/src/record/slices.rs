@@ -6,6 +6,7 @@ use hopscope_event::clock::read::clock_sync;
 use hopscope_event::slice::{SliceCalibration, SliceEntry, SliceSummary, Sliced};
 use hopscope_event::{ClockSync, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
 use hopscope_probe::recorder::Sink;
+use hopscope_slice::interfaces;
 use hopscope_slice::load::Slicer;
 use hopscope_trace::{Batch, Switches, TraceError, TraceWriter};
 use std::io::Write;
@@ -59,7 +60,13 @@ impl Beside {
             false => measured_constants(&mut slicer, false)?,
         };
         let kernel = Kernel::new(slicer)?;
-        let entry = kernel.entry(regions, expression.clone(), calibration, 1);
+        let entry = kernel.entry(
+            regions,
+            expression.clone(),
+            calibration,
+            1,
+            interfaces::names(),
+        );
         say_what_is_missing(&entry);
         let now = Instant::now();
         Ok(Some(Beside {

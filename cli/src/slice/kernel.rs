@@ -1,9 +1,8 @@
 //! Hooks in the kernel, and what comes from them: of `slice`, and of `record --with-slices`.
 use anyhow::ensure;
 use hopscope_event::slice::{
-    RegionEntry, SliceBytes, SliceCalibration, SliceEntry, SliceSummary, Sliced,
+    InterfaceEntry, RegionEntry, SliceBytes, SliceCalibration, SliceEntry, SliceSummary, Sliced,
 };
-use hopscope_slice::interfaces;
 use hopscope_slice::load::{Drained, ENTRIES_MAX, Entry, Slicer};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -51,6 +50,7 @@ impl Kernel {
         filter: String,
         calibration: SliceCalibration,
         duty_of: u32,
+        interfaces: Vec<InterfaceEntry>,
     ) -> SliceEntry {
         SliceEntry {
             backend: self.slicer.backend().name().to_owned(),
@@ -64,7 +64,7 @@ impl Kernel {
             kernel: crate::host::kernel(),
             duty_of,
             drop_reasons: self.slicer.drop_reasons().to_vec(),
-            interfaces: interfaces::names(),
+            interfaces,
         }
     }
 

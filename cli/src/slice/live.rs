@@ -17,6 +17,7 @@ use hopscope_event::slice::{SliceCalibration, SliceEntry};
 use hopscope_event::{ClockSync, RecordingMeta, Summary};
 use hopscope_probe::attach::{Held, launch};
 use hopscope_report::slice::SliceSource;
+use hopscope_slice::interfaces;
 use hopscope_slice::load::Slicer;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -43,17 +44,19 @@ pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<Exi
         .as_ref()
         .and_then(|held| u32::try_from(held.pid()).ok());
     let options = target::options(args, &regions, tgid)?;
-    // It sleeps, while the kernel verifies programs.
-    let meta = std::thread::spawn(crate::host::meta);
+    // Meanwhile the kernel verifies programs.
+    let looking = std::thread::spawn(|| (interfaces::names(), crate::host::meta()));
     let mut slicer = Slicer::load(&options)?;
-    let meta = meta.join().ok().context("looking at this machine")?;
+    let looked = looking.join().ok();
+    let (interfaces, meta) = looked.context("looking at this machine")?;
     let calibration = match args.live.no_calibration {
         true => SliceCalibration::default(),
         false => constants::measured(&mut slicer, args.live.recalibrate)?,
     };
     let mut kernel = Kernel::new(slicer)?;
     let filter = args.expression.join(" ");
-    let entry = kernel.entry(regions, filter, calibration, args.live.duty.unwrap_or(1));
+    let duty_of = args.live.duty.unwrap_or(1);
+    let entry = kernel.entry(regions, filter, calibration, duty_of, interfaces);
     say_what_is_missing(&entry);
     kernel.begin()?;
     if !verbosity.is_quiet() {

@@ -4,6 +4,7 @@ use crate::kinds::{HookKind, try_kind};
 use hopscope_event::slice::Point;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Enum, Func, Typedef};
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -111,8 +112,13 @@ pub(super) fn types() -> Result<Btf<'static>, LoadError> {
 
 /// What the names alone say.
 fn named(btf: &Btf<'_>) -> Vec<Offer> {
+    let mut names = Names {
+        btf,
+        tracepoints: HashMap::new(),
+        has_cast: None,
+    };
     let offer = |hook: Hook| Offer {
-        missing: missing(btf, &hook),
+        missing: names.missing(&hook),
         hook,
     };
     table::all().map(offer).collect()
@@ -181,30 +187,49 @@ pub(super) fn choose(offers: &[Offer], options: &Options) -> Vec<Offer> {
     chosen
 }
 
-fn missing(btf: &Btf<'_>, hook: &Hook) -> Option<String> {
-    match hook.kind {
-        Kind::Tracepoint(name) => no_tracepoint(btf, name),
-        Kind::RawTracepoint(name) => {
-            let cast = btf.type_by_name::<Func<'_>>(KFUNC_RAW).is_some();
-            let no_cast = (!cast).then(|| format!("this kernel has no {KFUNC_RAW} (Linux 6.2)"));
-            no_cast.or_else(|| no_tracepoint(btf, name))
-        }
-        Kind::Function(name) => {
-            let there = btf.type_by_name::<Func<'_>>(name).is_some();
-            (!there).then(|| format!("this kernel has no function {name}"))
-        }
-        Kind::Cgroup => {
-            let there = btf.type_by_name::<Func<'_>>(KFUNC_CGROUP).is_some();
-            (!there).then(|| format!("this kernel has no {KFUNC_CGROUP} (Linux 6.2)"))
-        }
-    }
+/// Each is looked for once, since that takes a walk through all types.
+struct Names<'a> {
+    btf: &'a Btf<'a>,
+    tracepoints: HashMap<&'static str, bool>,
+    has_cast: Option<bool>,
 }
 
-fn no_tracepoint(btf: &Btf<'_>, name: &str) -> Option<String> {
-    let there = btf
-        .type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))
-        .is_some();
-    (!there).then(|| format!("this kernel has no tracepoint {name}"))
+impl Names<'_> {
+    fn missing(&mut self, hook: &Hook) -> Option<String> {
+        match hook.kind {
+            Kind::Tracepoint(name) => self.no_tracepoint(name),
+            Kind::RawTracepoint(name) => self.no_cast().or_else(|| self.no_tracepoint(name)),
+            Kind::Function(name) => {
+                let there = self.has_function(name);
+                (!there).then(|| format!("this kernel has no function {name}"))
+            }
+            Kind::Cgroup => {
+                let there = self.has_function(KFUNC_CGROUP);
+                (!there).then(|| format!("this kernel has no {KFUNC_CGROUP} (Linux 6.2)"))
+            }
+        }
+    }
+
+    fn has_function(&self, name: &str) -> bool {
+        self.btf.type_by_name::<Func<'_>>(name).is_some()
+    }
+
+    fn no_cast(&mut self) -> Option<String> {
+        let there = self
+            .has_cast
+            .unwrap_or_else(|| self.has_function(KFUNC_RAW));
+        self.has_cast = Some(there);
+        (!there).then(|| format!("this kernel has no {KFUNC_RAW} (Linux 6.2)"))
+    }
+
+    fn no_tracepoint(&mut self, name: &'static str) -> Option<String> {
+        let btf = self.btf;
+        let there = self.tracepoints.entry(name).or_insert_with(|| {
+            let name = format!("btf_trace_{name}");
+            btf.type_by_name::<Typedef<'_>>(&name).is_some()
+        });
+        (!*there).then(|| format!("this kernel has no tracepoint {name}"))
+    }
 }
 
 /// Names of the kernel's reasons to drop a packet, by value; empty where it does not tell.
