@@ -8,6 +8,7 @@ mod dpdk;
 mod drive;
 mod front_end;
 mod guest;
+mod kernel;
 mod network;
 mod observed;
 mod privileges;
@@ -15,6 +16,7 @@ mod refused;
 mod refused_messages;
 mod serving;
 mod soak;
+mod starting;
 mod timeline;
 mod vanishing;
 
@@ -29,6 +31,7 @@ pub(crate) fn register(suite: &mut Suite) {
     }
     drive::register(suite);
     observed::register(suite);
+    starting::register(suite);
     guest::register(suite);
     suite.case("vnet::both_ends_lie_on_one_timeline", &[], timeline::run);
     suite.case(

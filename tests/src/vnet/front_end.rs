@@ -1,4 +1,4 @@
-//! A front end made of messages and bytes: it can say what no other would. Split rings in a file that it writes
+//! A front end made of messages and bytes: it can say what no other would. Its rings are in a file that it writes
 //! with pwrite(2), so that nothing here is mapped, and nothing faults when the file becomes shorter.
 use anyhow::{Context, Result, ensure};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -12,11 +12,22 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+mod ring;
+
+pub(super) use ring::Layout;
+use ring::{Buffer, DEVICE, DRIVER};
+
 pub(super) const VERSION_1: u64 = 1 << 32;
 pub(super) const PROTOCOL_FEATURES: u64 = 1 << 30;
+/// With it a received packet goes straight to the guest; without it the back end finishes checksums.
+pub(super) const GUEST_CSUM: u64 = 1 << 1;
+pub(super) const RING_PACKED: u64 = 1 << 34;
 /// Of its memory: rings of two queues, then buffers.
 pub(super) const MEMORY_LEN: u64 = 1 << 20;
 pub(super) const BUFFERS: u64 = 0x4_0000;
+/// Behind the buffers of what is sent: as many of what is received at a time.
+const ROOM: u64 = BUFFERS + 0x800 * ENTRIES as u64;
+const ROOMS: u16 = ((MEMORY_LEN - ROOM) / 0x800) as u16;
 const QUEUE_LEN: u64 = 0x1_0000;
 pub(super) const ENTRIES: u16 = 256;
 /// Where it says that it has its memory itself.
@@ -26,6 +37,7 @@ pub(super) struct FrontEnd {
     pub(super) socket: UnixStream,
     pub(super) memory: File,
     header_len: usize,
+    layout: Layout,
     kicks: [EventFd; 2],
     calls: [EventFd; 2],
     added: [u16; 2],
@@ -44,6 +56,10 @@ fn bell() -> Result<EventFd> {
 
 pub(super) fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+fn room(n: u16) -> u64 {
+    ROOM + 0x800 * u64::from(n % ROOMS)
 }
 
 /// A queue, and a number.
@@ -71,6 +87,7 @@ impl FrontEnd {
             socket,
             memory,
             header_len: 12,
+            layout: Layout::Split,
             kicks: [bell()?, bell()?],
             calls: [bell()?, bell()?],
             added: [0; 2],
@@ -109,28 +126,104 @@ impl FrontEnd {
         Ok(answer)
     }
 
-    /// Both queues begin; true once they have.
+    /// Both queues begin; they have when this returns.
     pub(super) fn start(&mut self, features: u64) -> Result<()> {
+        self.negotiate(features)?;
+        for queue in 0..2 {
+            self.begin(queue, self.layout.start())?;
+        }
+        self.ask(1, &[]).map(drop)
+    }
+
+    /// Features, and memory.
+    pub(super) fn negotiate(&mut self, features: u64) -> Result<()> {
         if features & VERSION_1 == 0 {
             self.header_len = 10;
+        }
+        if features & RING_PACKED != 0 {
+            self.layout = Layout::Packed;
         }
         self.say(3, &[], &[])?;
         self.say(2, &words(&[features]), &[])?;
         let len = self.memory.metadata()?.len();
         let memory = self.memory.as_fd();
-        self.say(5, &table(&[[0, len, USER, 0]]), &[memory])?;
-        for queue in 0..2u32 {
-            let n = queue as usize;
-            let at = USER + QUEUE_LEN * u64::from(queue);
-            self.say(8, &state(queue, ENTRIES.into()), &[])?;
-            self.say(10, &state(queue, 0), &[])?;
-            let parts = [queue.into(), at, at + 0x2000, at + 0x1000, 0];
-            self.say(9, &words(&parts), &[])?;
-            self.say(13, &words(&[queue.into()]), &[self.calls[n].as_fd()])?;
-            self.say(12, &words(&[queue.into()]), &[self.kicks[n].as_fd()])?;
-            self.say(18, &state(queue, 1), &[])?;
+        self.say(5, &table(&[[0, len, USER, 0]]), &[memory])
+    }
+
+    fn begin(&self, queue: usize, base: u32) -> Result<()> {
+        self.tell(queue, base)?;
+        self.tell_place(queue)?;
+        self.tell_call(queue)?;
+        self.tell_kick(queue)?;
+        self.enable(queue, true)
+    }
+
+    /// Size, and where the ring goes on.
+    pub(super) fn tell(&self, queue: usize, base: u32) -> Result<()> {
+        self.say(8, &state(queue as u32, ENTRIES.into()), &[])?;
+        self.say(10, &state(queue as u32, base), &[])
+    }
+
+    pub(super) fn tell_place(&self, queue: usize) -> Result<()> {
+        let at = USER + QUEUE_LEN * queue as u64;
+        let parts = [queue as u64, at, at + DEVICE, at + DRIVER, 0];
+        self.say(9, &words(&parts), &[])
+    }
+
+    pub(super) fn tell_call(&self, queue: usize) -> Result<()> {
+        let bell = self.calls[queue].as_fd();
+        self.say(13, &words(&[queue as u64]), &[bell])
+    }
+
+    pub(super) fn tell_kick(&self, queue: usize) -> Result<()> {
+        let bell = self.kicks[queue].as_fd();
+        self.say(12, &words(&[queue as u64]), &[bell])
+    }
+
+    pub(super) fn enable(&self, queue: usize, on: bool) -> Result<()> {
+        self.say(18, &state(queue as u32, on.into()), &[])
+    }
+
+    /// Where a fresh ring begins.
+    pub(super) fn base(&self) -> u32 {
+        self.layout.start()
+    }
+
+    /// `GET_VRING_BASE`: the queue stops there.
+    pub(super) fn stop(&mut self, queue: usize) -> Result<u32> {
+        let answer = self.ask(11, &state(queue as u32, 0))?;
+        let [.., a, b, c, d] = answer[..] else {
+            anyhow::bail!("{answer:?}")
+        };
+        Ok(u32::from_ne_bytes([a, b, c, d]))
+    }
+
+    /// A bell of which the back end knows nothing yet.
+    pub(super) fn replace_call(&mut self, queue: usize) -> Result<()> {
+        self.calls[queue] = bell()?;
+        Ok(())
+    }
+
+    /// The one that was in use goes on to be the back end's until it is told.
+    pub(super) fn replace_kick(&mut self, queue: usize) -> Result<EventFd> {
+        Ok(std::mem::replace(&mut self.kicks[queue], bell()?))
+    }
+
+    /// Until the back end has read what was kicked; each answer is a turn of it.
+    pub(super) fn heard(&mut self, queue: usize) -> Result<()> {
+        loop {
+            let bell = PollFd::new(self.kicks[queue].as_fd(), PollFlags::POLLIN);
+            if poll(&mut [bell], PollTimeout::ZERO)? == 0 {
+                return Ok(());
+            }
+            self.ask(1, &[])?;
         }
-        self.ask(1, &[]).map(drop)
+    }
+
+    /// To the next back end, with the rings as they are.
+    pub(super) fn reconnect(&mut self, socket: &Path) -> Result<()> {
+        self.socket = UnixStream::connect(socket).context("connecting again")?;
+        Ok(())
     }
 
     /// As a guest's end does: where each queue stopped is asked for, and all of it was used.
@@ -160,19 +253,42 @@ impl FrontEnd {
 
     /// Puts one buffer into a queue's ring, in the memory from `at` on, and kicks.
     pub(super) fn add(&mut self, queue: usize, at: u64, len: usize) -> Result<()> {
-        let ring = QUEUE_LEN * queue as u64;
-        let slot = u64::from(self.added[queue] % ENTRIES);
-        let writable: u16 = if queue == 0 { 2 } else { 0 };
-        let mut descriptor = at.to_le_bytes().to_vec();
-        descriptor.extend((len as u32).to_le_bytes());
-        descriptor.extend([writable.to_le_bytes(), [0; 2]].concat());
-        self.memory.write_all_at(&descriptor, ring + 16 * slot)?;
-        let entry = (slot as u16).to_le_bytes();
-        self.memory.write_all_at(&entry, ring + 0x1004 + 2 * slot)?;
-        self.added[queue] = self.added[queue].wrapping_add(1);
-        let index = self.added[queue].to_le_bytes();
-        self.memory.write_all_at(&index, ring + 0x1002)?;
+        self.offer(queue, at, len)?;
         self.kick(queue)
+    }
+
+    /// The same without a kick.
+    pub(super) fn offer(&mut self, queue: usize, at: u64, len: usize) -> Result<()> {
+        let ring = QUEUE_LEN * queue as u64;
+        let buffer = Buffer {
+            at,
+            len: len as u32,
+            writable: queue == 0,
+        };
+        self.layout
+            .add(&self.memory, ring, self.added[queue], buffer)?;
+        self.added[queue] = self.added[queue].wrapping_add(1);
+        Ok(())
+    }
+
+    /// A chain of split descriptors, the first of them `head`: buffers of the memory.
+    pub(super) fn offer_chain(
+        &mut self,
+        queue: usize,
+        head: u16,
+        parts: &[(u64, u32)],
+    ) -> Result<()> {
+        let ring = QUEUE_LEN * queue as u64;
+        let writable = queue == 0;
+        ring::chain(&self.memory, ring, head, parts, writable)?;
+        ring::offer(&self.memory, ring, self.added[queue], head)?;
+        self.added[queue] = self.added[queue].wrapping_add(1);
+        Ok(())
+    }
+
+    /// The number and the length of the `n`-th used entry of a split ring.
+    pub(super) fn used_entry(&self, queue: usize, n: u16) -> Result<(u32, u32)> {
+        ring::used_entry(&self.memory, QUEUE_LEN * queue as u64, n)
     }
 
     pub(super) fn kick(&self, queue: usize) -> Result<()> {
@@ -180,41 +296,56 @@ impl FrontEnd {
     }
 
     pub(super) fn send(&mut self, frame: &[u8]) -> Result<()> {
+        self.put(frame)?;
+        self.kick(1)
+    }
+
+    /// The same without a kick.
+    pub(super) fn put(&mut self, frame: &[u8]) -> Result<()> {
         let slot = u64::from(self.added[1] % ENTRIES);
         let at = BUFFERS + 0x800 * slot;
         let bytes = [&vec![0; self.header_len], frame].concat();
         self.memory.write_all_at(&bytes, at)?;
-        self.add(1, at, bytes.len())
+        self.offer(1, at, bytes.len())
     }
 
     /// Room for one frame.
     pub(super) fn take(&mut self) -> Result<()> {
-        let slot = u64::from(self.added[0] % ENTRIES);
-        self.add(0, BUFFERS + 0x800 * slot, 0x800)
+        self.make_room()?;
+        self.kick(0)
     }
 
-    pub(super) fn received(&self, slot: u16, len: usize) -> Result<Vec<u8>> {
+    /// The same without a kick.
+    pub(super) fn make_room(&mut self) -> Result<()> {
+        self.offer(0, room(self.added[0]), 0x800)
+    }
+
+    /// What came into the `n`-th room.
+    pub(super) fn received(&self, n: u16, len: usize) -> Result<Vec<u8>> {
         let mut frame = vec![0; len];
-        let at = BUFFERS + 0x800 * u64::from(slot) + self.header_len as u64;
+        let at = room(n) + self.header_len as u64;
         self.memory.read_exact_at(&mut frame, at)?;
         Ok(frame)
     }
 
-    fn used(&self, queue: usize) -> Result<u16> {
-        let mut index = [0; 2];
-        let at = QUEUE_LEN * queue as u64 + 0x2002;
-        self.memory.read_exact_at(&mut index, at)?;
-        Ok(u16::from_le_bytes(index))
+    pub(super) fn used(&self, queue: usize) -> Result<u16> {
+        let ring = QUEUE_LEN * queue as u64;
+        self.layout.used(&self.memory, ring, self.added[queue])
     }
 
     /// Until everything added is used: each batch ends with a call.
     pub(super) fn done(&self, queue: usize) -> Result<()> {
-        while self.used(queue)? != self.added[queue] {
+        self.done_until(queue, self.added[queue])
+    }
+
+    /// Until `count` entries since the ring's begin are used.
+    pub(super) fn done_until(&self, queue: usize, count: u16) -> Result<()> {
+        while self.used(queue)? != count {
             let bell = PollFd::new(self.calls[queue].as_fd(), PollFlags::POLLIN);
             let gone = PollFd::new(self.socket.as_fd(), PollFlags::POLLIN);
             poll(&mut [bell, gone], PollTimeout::NONE)?;
             let called = self.calls[queue].read();
-            let all = self.used(queue)? == self.added[queue];
+            let all = self.used(queue)? == count;
             ensure!(called.is_ok() || all, "the back end ended the connection");
         }
         Ok(())

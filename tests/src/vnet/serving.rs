@@ -78,6 +78,12 @@ impl Serving {
         Ok(value.split(' ').next().context("no number")?.parse()?)
     }
 
+    /// As by the kernel when memory is short: it says and removes nothing.
+    pub(super) fn kill(self) -> Result<()> {
+        self.target.signal(Signal::SIGKILL)?;
+        self.target.wait().map(drop)
+    }
+
     pub(super) fn stop(self) -> Result<Said> {
         self.target.signal(Signal::SIGTERM)?;
         let status = self.target.wait()?;
