@@ -1,5 +1,5 @@
 //! The trait: bursts in, bursts out, what the port can do, and a descriptor to wait for.
-use crate::PortError;
+use crate::{PortError, Scattered};
 use hopscope_event::clock::Tsc;
 use std::os::fd::BorrowedFd;
 
@@ -139,6 +139,11 @@ pub trait PacketIo: Send {
     /// When the kernel refuses.
     fn accept(&mut self, _what: Accepts) -> Result<(), PortError> {
         Ok(())
+    }
+
+    /// The port's way without a copy in between, where it has one.
+    fn scattered(&mut self) -> Option<&mut dyn Scattered> {
+        None
     }
 
     /// # Errors

@@ -2,12 +2,14 @@
 //! arrives in the kernel. It goes with the port, but for one that was there before.
 use crate::clock::tsc_now;
 use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN};
-use crate::sys::{Interface, TAP_HDR_LEN, VnetHeader, accept_offloads, open_tap};
-use crate::{Accepts, Capabilities, Counters, Frame, Outgoing, PacketIo, PortError};
+use crate::sys::{Interface, TAP_HDR_LEN, Vectors, VnetHeader, accept_offloads, open_tap};
+use crate::{Accepts, Capabilities, Counters, Frame, Outgoing, PacketIo, PortError, Scattered};
 use nix::libc;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+
+mod scattered;
 
 #[derive(Debug, Clone, Copy)]
 pub struct TapOptions {
@@ -34,6 +36,7 @@ pub struct TapPort {
     outgoing: Box<[u8]>,
     /// Bytes of `outgoing` that the kernel had no buffer for.
     waiting: usize,
+    vectors: Vectors,
     drops: DeviceDrops,
     counters: Counters,
 }
@@ -80,6 +83,7 @@ impl TapPort {
                 incoming: buffer(),
                 outgoing: buffer(),
                 waiting: 0,
+                vectors: Vectors::default(),
                 drops: DeviceDrops::open(name)?,
                 counters: Counters::default(),
             })
@@ -96,21 +100,35 @@ impl TapPort {
         if self.waiting == 0 {
             return Ok(true);
         }
-        match self.queue.write(&self.outgoing[..self.waiting]) {
-            Ok(_) => {}
-            Err(error) => match refusal(error.raw_os_error()) {
-                Refusal::Wait => return Ok(false),
-                Refusal::Drop => self.counters.send_failed += 1,
-                Refusal::Down => {
-                    return Err(PortError::Down {
-                        name: self.name.clone(),
-                    });
-                }
-                Refusal::Fail => return Err(PortError::device(&self.name, "sending", error)),
-            },
+        let written = self.queue.write(&self.outgoing[..self.waiting]);
+        let taken = self.taken_over(written, self.waiting)?;
+        if taken {
+            self.waiting = 0;
         }
-        self.waiting = 0;
-        Ok(true)
+        Ok(taken)
+    }
+
+    /// What the kernel said to a frame of `len` bytes; false: it had no buffer for it.
+    fn taken_over(&mut self, written: io::Result<usize>, len: usize) -> Result<bool, PortError> {
+        let error = match written {
+            Ok(written) => {
+                // A part of a frame cannot be made up for.
+                self.counters.send_failed += u64::from(written < len);
+                return Ok(true);
+            }
+            Err(error) => error,
+        };
+        match refusal(error.raw_os_error()) {
+            Refusal::Wait => Ok(false),
+            Refusal::Drop => {
+                self.counters.send_failed += 1;
+                Ok(true)
+            }
+            Refusal::Down => Err(PortError::Down {
+                name: self.name.clone(),
+            }),
+            Refusal::Fail => Err(PortError::device(&self.name, "sending", error)),
+        }
     }
 }
 
@@ -214,6 +232,10 @@ impl PacketIo for TapPort {
         };
         accept_offloads(&self.queue, what)
             .map_err(|e| PortError::device(&self.name, "choosing its offloads", e))
+    }
+
+    fn scattered(&mut self) -> Option<&mut dyn Scattered> {
+        Some(self)
     }
 
     fn counters(&mut self) -> Result<Counters, PortError> {

@@ -11,6 +11,7 @@ mod guest;
 mod kernel;
 mod network;
 mod observed;
+mod pieces;
 mod privileges;
 mod refused;
 mod refused_messages;
@@ -31,6 +32,7 @@ pub(crate) fn register(suite: &mut Suite) {
     }
     drive::register(suite);
     observed::register(suite);
+    pieces::register(suite);
     starting::register(suite);
     guest::register(suite);
     suite.case("vnet::both_ends_lie_on_one_timeline", &[], timeline::run);

@@ -10,6 +10,7 @@
 //! kick ── queue ── transmit ── port                 each chain: header checked, copied, given back
 //! port ── receive ── queue ── call                  each packet: as many chains as it needs
 //! ```
+mod arriving;
 pub(crate) mod clock;
 mod command;
 mod control;

@@ -38,7 +38,7 @@ fn frames_come_in_order_and_only_when_flushed() {
     let (mut a, mut b) = memory_pair(SMALL);
     let mut next = 0;
     assert_eq!(a.send(3, &mut numbered(&mut next)).unwrap(), 3);
-    assert_eq!(receive(&mut b, 8), []);
+    assert_eq!(receive(&mut b, 8), [0u64; 0]);
     a.flush().unwrap();
     assert_eq!(receive(&mut b, 2), [0, 1]);
     assert_eq!(receive(&mut b, 8), [2]);

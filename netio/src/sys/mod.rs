@@ -9,6 +9,7 @@ mod mmsg;
 mod socket;
 mod tpacket;
 mod tun;
+mod vectors;
 mod vnet;
 mod xsk;
 
@@ -18,5 +19,7 @@ pub(crate) use mmsg::SendBatch;
 pub(crate) use socket::{bind_packet, get_option, open_socket, set_option};
 pub(crate) use tpacket::RxRing;
 pub(crate) use tun::{TAP_HDR_LEN, accept as accept_offloads, open_tap};
+pub use vectors::PARTS_MAX;
+pub(crate) use vectors::Vectors;
 pub(crate) use vnet::{PACKET_HDR_LEN, VnetHeader};
 pub(crate) use xsk::{Xsk, XskOptions};

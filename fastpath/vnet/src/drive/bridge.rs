@@ -5,10 +5,11 @@ use super::queue::Queue;
 use super::receive::{Packet, Taker};
 use crate::ring::Memory;
 use crate::serve::clock::Clock;
-use crate::serve::feature::Taken;
+use crate::serve::feature;
 use crate::serve::header;
-use hopscope_netio::{Accepts, Outgoing, PacketIo, PortError};
-use vm_memory::{Address, Bytes};
+use hopscope_netio::{Accepts, Arrived, Offload, Outgoing, PacketIo, PortError, Taken};
+use nix::errno::Errno;
+use vm_memory::{Address, Bytes, GuestAddress, GuestMemoryBackend, GuestMemoryError};
 
 /// Packets before others get a turn.
 const TURN: usize = 64;
@@ -27,7 +28,10 @@ pub(super) struct Bridge {
 impl Bridge {
     /// # Errors
     /// The port refuses what was negotiated.
-    pub(super) fn new(mut port: Box<dyn PacketIo>, taken: Taken) -> Result<Bridge, PortError> {
+    pub(super) fn new(
+        mut port: Box<dyn PacketIo>,
+        taken: feature::Taken,
+    ) -> Result<Bridge, PortError> {
         let (segments_v4, segments_v6) = taken.leaves_segments();
         port.accept(Accepts {
             checksums: taken.leaves_checksums(),
@@ -71,18 +75,13 @@ impl Bridge {
             };
             self.full = false;
             let place = queue.address(buffer);
-            let mut seen = None;
-            self.port.receive(1, &mut |frame| {
-                let header = header::encode(frame.offload, 0);
-                let behind = place.unchecked_add(header::LONGEST as u64);
-                let written = memory.write_slice(&header, place);
-                let written = written.and_then(|()| memory.write_slice(frame.bytes, behind));
-                seen = Some((written, frame.bytes.len()));
-            })?;
-            let Some((written, len)) = seen else {
+            let Some((len, offload)) = self.receive(memory, place, queue.place().buffer_len)?
+            else {
                 self.ready = false;
                 break;
             };
+            let header = header::encode(offload, 0);
+            let written = memory.write_slice(&header, place);
             written.map_err(|e| DriveError::queue(1)(e.into()))?;
             any = true;
             let (whole, now) = ((header::LONGEST + len) as u32, clock.now());
@@ -96,11 +95,44 @@ impl Bridge {
     }
 }
 
-impl Taker for Bridge {
-    fn take(&mut self, packet: &Packet<'_>) -> Result<bool, DriveError> {
-        if packet.len > self.port.capabilities().max_frame_len {
-            self.came.dropped += 1;
-            return Ok(true);
+impl Bridge {
+    /// A frame, behind the header's place.
+    fn receive(
+        &mut self,
+        memory: &Memory,
+        place: GuestAddress,
+        buffer_len: u32,
+    ) -> Result<Option<(usize, Offload)>, DriveError> {
+        let behind = place.unchecked_add(header::LONGEST as u64);
+        let failed = |error: GuestMemoryError| DriveError::queue(1)(error.into());
+        if let Some(port) = self.port.scattered() {
+            let room = buffer_len as usize - header::LONGEST;
+            let room = memory.get_slice(behind, room).map_err(failed)?;
+            return match port.receive_into(&[room], &mut [])? {
+                Arrived::Nothing => Ok(None),
+                Arrived::Frame { len, offload } => Ok(Some((len, offload))),
+                // It is this end's, and sealed.
+                Arrived::Unwritable => Err(DriveError::system("writing to shared memory")(
+                    Errno::EFAULT,
+                )),
+            };
+        }
+        let mut seen = None;
+        self.port.receive(1, &mut |frame| {
+            let written = memory.write_slice(frame.bytes, behind);
+            seen = Some(written.map(|()| (frame.bytes.len(), frame.offload)));
+        })?;
+        seen.transpose().map_err(failed)
+    }
+
+    /// False: there is no room for it now.
+    fn send(&mut self, packet: &Packet<'_>) -> Result<bool, DriveError> {
+        if let Some(port) = self.port.scattered() {
+            match port.send_from(packet.offload, &packet.slices()?)? {
+                Taken::Sent => return Ok(true),
+                Taken::Full => return Ok(false),
+                Taken::TooMany | Taken::Unreadable => {}
+            }
         }
         let mut copied = Ok(());
         let sent = self.port.send(1, &mut |slot| {
@@ -111,9 +143,20 @@ impl Taker for Bridge {
             }
         })?;
         copied?;
-        self.came.others += sent as u64;
-        let dropped = sent == 0 && self.ending;
+        Ok(sent > 0)
+    }
+}
+
+impl Taker for Bridge {
+    fn take(&mut self, packet: &Packet<'_>) -> Result<bool, DriveError> {
+        if packet.len > self.port.capabilities().max_frame_len {
+            self.came.dropped += 1;
+            return Ok(true);
+        }
+        let sent = self.send(packet)?;
+        self.came.others += u64::from(sent);
+        let dropped = !sent && self.ending;
         self.came.dropped += u64::from(dropped);
-        Ok(sent > 0 || dropped)
+        Ok(sent || dropped)
     }
 }

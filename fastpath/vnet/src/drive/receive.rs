@@ -7,7 +7,7 @@ use crate::ring::Memory;
 use crate::serve::clock::Clock;
 use crate::serve::header;
 use hopscope_netio::Offload;
-use vm_memory::{Address, Bytes};
+use vm_memory::{Address, Bytes, GuestMemoryBackend, VolatileSlice};
 
 /// Packets before others get a turn.
 const TURN: usize = 64;
@@ -31,18 +31,29 @@ pub(super) struct Packet<'a> {
 }
 
 impl Packet<'_> {
-    /// Copies the frame to the beginning of `to`, which is long enough.
+    /// Where the frame lies.
     ///
     /// # Errors
     /// A buffer is not in the memory, which cannot be.
-    pub(super) fn copy(&self, to: &mut [u8]) -> Result<(), DriveError> {
-        let (mut done, mut skip) = (0, header::LONGEST);
-        for part in self.parts {
-            let len = part.len as usize - skip;
+    pub(super) fn slices(&self) -> Result<Vec<VolatileSlice<'_>>, DriveError> {
+        let mut skip = header::LONGEST;
+        let slices = self.parts.iter().map(|part| {
             let from = self.queue.address(part.buffer).unchecked_add(skip as u64);
-            let read = self.memory.read_slice(&mut to[done..done + len], from);
-            read.map_err(|e| DriveError::queue(0)(e.into()))?;
-            (done, skip) = (done + len, 0);
+            let len = part.len as usize - std::mem::take(&mut skip);
+            let slice = self.memory.get_slice(from, len);
+            slice.map_err(|e| DriveError::queue(0)(e.into()))
+        });
+        slices.collect()
+    }
+
+    /// Copies the frame to the beginning of `to`, which is long enough.
+    ///
+    /// # Errors
+    /// As for [`Packet::slices`].
+    pub(super) fn copy(&self, to: &mut [u8]) -> Result<(), DriveError> {
+        let mut done = 0;
+        for slice in self.slices()? {
+            done += slice.copy_to(&mut to[done..]);
         }
         Ok(())
     }

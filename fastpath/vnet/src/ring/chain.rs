@@ -1,6 +1,6 @@
 //! One entry of a queue: buffers to be read by the device, then buffers to be written.
 use super::{Memory, RingError};
-use vm_memory::{Bytes, GuestAddress};
+use vm_memory::{Bytes, GuestAddress, GuestMemoryBackend, VolatileSlice};
 
 /// A buffer in the guest's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,32 @@ impl Chain {
             done += len;
         }
         Ok(done)
+    }
+
+    /// Where what the driver gave lies in this process, behind the first `skip` bytes of its kind: to `into`, until there
+    /// are `most` bytes or more; returns how many these are.
+    ///
+    /// # Errors
+    /// As for [`Chain::read`].
+    pub fn slices<'m>(
+        &self,
+        memory: &'m Memory,
+        writable: bool,
+        skip: usize,
+        most: usize,
+        into: &mut Vec<VolatileSlice<'m>>,
+    ) -> Result<usize, RingError> {
+        let mut len = 0;
+        for (address, part) in self.parts(writable, skip) {
+            if len >= most {
+                break;
+            }
+            for slice in memory.get_slices(address, part) {
+                into.push(slice?);
+            }
+            len += part;
+        }
+        Ok(len)
     }
 
     /// Pieces of one kind behind the first `skip` bytes.

@@ -1,4 +1,5 @@
 //! One queue: its doorbells, its ring while it is live, and what happened there.
+use super::arriving::Arriving;
 use super::clock::Clock;
 use super::counts::{Drop, QueueCounts};
 use super::doorbell::Bell;
@@ -73,6 +74,7 @@ pub(super) struct Queue {
     /// Waits for chains (received) or for room in the port (transmitted), not for packets.
     pub(super) blocked: bool,
     pub(super) pending: Option<Pending>,
+    pub(super) arriving: Arriving,
     /// Where it ended last under this front end.
     pub(super) ended: Option<u32>,
     pub(super) counts: QueueCounts,
@@ -97,6 +99,7 @@ impl Queue {
             ready: false,
             blocked: false,
             pending: None,
+            arriving: Arriving::default(),
             ended: None,
             counts: QueueCounts::default(),
             sojourn: Sojourn::default(),

@@ -3,8 +3,8 @@ use super::clock::Clock;
 use super::counts::Drop;
 use super::header;
 use super::queue::{Live, Queue, QueueError};
-use crate::ring::{Memory, RingError};
-use hopscope_netio::{Offload, Outgoing, PacketIo};
+use crate::ring::{Chain, Memory, RingError};
+use hopscope_netio::{Offload, Outgoing, PacketIo, Scattered, Taken};
 
 /// Packets before others get a turn; a batch of calls ends there, so that no completion waits for more.
 const TURN: usize = 256;
@@ -16,13 +16,24 @@ enum Step {
     Sent {
         id: u16,
         len: usize,
-        offload: Offload,
     },
     Dropped {
         id: u16,
         why: Drop,
     },
-    Failed(RingError),
+}
+
+/// A packet of the driver's whose header was read, once, and checked.
+struct Given {
+    chain: Chain,
+    len: usize,
+    offload: Offload,
+}
+
+enum Next {
+    Given(Given),
+    /// None, or none that goes on.
+    Step(Step),
 }
 
 impl Queue {
@@ -39,16 +50,7 @@ impl Queue {
         let mut now = clock.now();
         for n in 1..=TURN {
             let Some(live) = &mut self.live else { break };
-            let mut step = Step::Full;
-            port.send(1, &mut |slot| {
-                step = take(live, memory, slot).unwrap_or_else(Step::Failed);
-                match step {
-                    Step::Sent { len, offload, .. } => Outgoing { len, offload },
-                    _ => Outgoing::default(),
-                }
-            })?;
-            let id = match step {
-                Step::Failed(error) => return Err(error.into()),
+            let id = match step(live, port, memory)? {
                 Step::Full => {
                     let there = live.back.queue.look(memory)?;
                     self.sojourn.look(there, live.layout.size, now);
@@ -64,7 +66,7 @@ impl Queue {
                     self.ready = false;
                     break;
                 }
-                Step::Sent { id, len, .. } => {
+                Step::Sent { id, len } => {
                     self.counts.packets += 1;
                     self.counts.bytes += len as u64;
                     id
@@ -94,13 +96,92 @@ impl Queue {
     }
 }
 
-/// The next packet, into the port's slot.
-fn take(live: &mut Live, memory: &Memory, slot: &mut [u8]) -> Result<Step, RingError> {
+/// The next packet goes to the port: from where it lies, if the port can do that.
+fn step(live: &mut Live, port: &mut dyn PacketIo, memory: &Memory) -> Result<Step, QueueError> {
+    let most = port.capabilities().max_frame_len;
+    let given = match port.scattered() {
+        None => None,
+        Some(port) => match next(live, memory, most)? {
+            Next::Step(step) => return Ok(step),
+            Next::Given(given) => match hand_over(live, port, memory, &given)? {
+                Some(step) => return Ok(step),
+                None => Some(given),
+            },
+        },
+    };
+    copied(live, port, memory, most, given)
+}
+
+/// `None`: it has to be copied.
+fn hand_over(
+    live: &mut Live,
+    port: &mut dyn Scattered,
+    memory: &Memory,
+    given: &Given,
+) -> Result<Option<Step>, QueueError> {
+    let Given {
+        chain,
+        len,
+        offload,
+    } = given;
+    let header_len = live.taken.header_len();
+    let mut parts = Vec::with_capacity(4);
+    chain.slices(memory, false, header_len, *len, &mut parts)?;
+    let (id, len) = (chain.id, *len);
+    Ok(match port.send_from(*offload, &parts)? {
+        Taken::Sent => Some(Step::Sent { id, len }),
+        Taken::Full => {
+            live.back.queue.untake(chain);
+            Some(Step::Full)
+        }
+        // To touch it says whose memory is not there any more (`vanished`).
+        Taken::Unreadable | Taken::TooMany => None,
+    })
+}
+
+/// Copies into the port's slot what was `given`, or what is next.
+fn copied(
+    live: &mut Live,
+    port: &mut dyn PacketIo,
+    memory: &Memory,
+    most: usize,
+    mut given: Option<Given>,
+) -> Result<Step, QueueError> {
+    let mut step = Ok(Step::Full);
+    port.send(1, &mut |slot| {
+        let mut outgoing = Outgoing::default();
+        let next = match given.take() {
+            Some(given) => Ok(Next::Given(given)),
+            None => next(live, memory, most),
+        };
+        step = next.and_then(|next| match next {
+            Next::Step(step) => Ok(step),
+            Next::Given(given) => {
+                let (id, len) = (given.chain.id, given.len);
+                let header_len = live.taken.header_len();
+                given.chain.read(memory, header_len, &mut slot[..len])?;
+                outgoing = Outgoing {
+                    len,
+                    offload: given.offload,
+                };
+                Ok(Step::Sent { id, len })
+            }
+        });
+        outgoing
+    })?;
+    if let Some(given) = given {
+        live.back.queue.untake(&given.chain);
+    }
+    Ok(step?)
+}
+
+/// Takes the next packet.
+fn next(live: &mut Live, memory: &Memory, most: usize) -> Result<Next, RingError> {
     let Some(chain) = live.back.pop(memory)? else {
-        return Ok(Step::Empty);
+        return Ok(Next::Step(Step::Empty));
     };
     let id = chain.id;
-    let dropped = |why| Ok(Step::Dropped { id, why });
+    let dropped = |why| Ok(Next::Step(Step::Dropped { id, why }));
     let header_len = live.taken.header_len();
     let Some(len) = chain
         .readable_len()
@@ -109,15 +190,18 @@ fn take(live: &mut Live, memory: &Memory, slot: &mut [u8]) -> Result<Step, RingE
     else {
         return dropped(Drop::Empty);
     };
-    let Some(slot) = slot.get_mut(..len) else {
+    if len > most {
         return dropped(Drop::TooLong);
-    };
+    }
     let mut bytes = [0; header::LONGEST];
     chain.read(memory, 0, &mut bytes[..header_len])?;
     let offload = header::decode(&bytes);
-    if let Err(why) = header::may_leave(offload, len, live.taken) {
-        return dropped(why);
+    match header::may_leave(offload, len, live.taken) {
+        Err(why) => dropped(why),
+        Ok(()) => Ok(Next::Given(Given {
+            chain,
+            len,
+            offload,
+        })),
     }
-    chain.read(memory, header_len, slot)?;
-    Ok(Step::Sent { id, len, offload })
 }
