@@ -97,11 +97,19 @@ pub enum Unchanged {
     Ring(#[from] RingError),
 }
 
+/// Entries that are given back and shown at once, where the policy waits for more anyway: each time that the used index
+/// is written, the driver's processor loses the line that it reads it from. A driver that looks on gets them this late.
+const GROUP: u32 = 16;
+
 /// The device's end of a queue.
 pub struct Back<R> {
     pub queue: R,
     notifier: Notifier,
     pub watch: Watch,
+    /// Packets given back and not shown yet.
+    unseen: u32,
+    /// Several may be shown at once.
+    grouped: bool,
 }
 
 impl<R: DeviceRing> Back<R> {
@@ -114,7 +122,19 @@ impl<R: DeviceRing> Back<R> {
             queue,
             notifier,
             watch,
+            unseen: 0,
+            grouped: false,
         })
+    }
+
+    /// What is given back is shown with what follows at once, up to [`GROUP`] packets. Not for packed rings: there each
+    /// used descriptor shows itself, and whoever goes on after a kill reads the place from them.
+    #[must_use]
+    pub fn grouped(self) -> Back<R> {
+        Back {
+            grouped: true,
+            ..self
+        }
     }
 
     /// Takes the oldest available entry.
@@ -152,14 +172,41 @@ impl<R: DeviceRing> Back<R> {
     /// # Errors
     /// As for [`DeviceRing::give_back`].
     pub fn show(&mut self, memory: &Memory, waiting: u32, now: Ns) -> Result<bool, RingError> {
+        self.unseen += 1;
+        let wanted = self.unseen < GROUP && waiting > 0 && self.watch.shadows.is_none();
+        // A policy that decides on each entry has to see each; and one that waits is asked before its limit.
+        if self.grouped && wanted && self.notifier.policy().awaits(self.unseen) {
+            return Ok(false);
+        }
+        self.show_all(memory, waiting, now)
+    }
+
+    /// Shows what is not to be seen yet; the policy is told of each packet. True: call now.
+    ///
+    /// # Errors
+    /// As for [`DeviceRing::give_back`].
+    fn show_all(&mut self, memory: &Memory, waiting: u32, now: Ns) -> Result<bool, RingError> {
         self.queue.publish(memory)?;
-        let event = Event::Published {
-            waiting,
-            // The used ring has room for every entry there is.
-            free: u32::MAX,
-            peer: self.queue.driver(memory)?,
-        };
-        Ok(self.decide(event, now))
+        let peer = self.queue.driver(memory)?;
+        let mut call = false;
+        for behind in (0..std::mem::take(&mut self.unseen)).rev() {
+            let event = Event::Published {
+                waiting: waiting.saturating_add(behind),
+                // The used ring has room for every entry there is.
+                free: u32::MAX,
+                peer,
+            };
+            call |= self.decide(event, now);
+        }
+        Ok(call)
+    }
+
+    /// The same where nothing follows at once; what the policy waits for it goes on waiting for.
+    fn show_rest(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
+        match self.unseen {
+            0 => Ok(false),
+            _ => self.show_all(memory, 1, now),
+        }
     }
 
     /// The batch ends here after all: what was at hand is not taken now. True: call now.
@@ -167,13 +214,14 @@ impl<R: DeviceRing> Back<R> {
     /// # Errors
     /// As for [`DeviceRing::driver`].
     pub fn pause(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
+        let call = self.show_rest(memory, now)?;
         let waits = self.notifier.policy().unannounced() > 0;
         if !waits && self.watch.shadows.is_none() {
-            return Ok(false);
+            return Ok(call);
         }
         let peer = self.queue.driver(memory)?;
         self.watch.pause(peer, now);
-        Ok(waits && self.decide(Event::Due { peer }, now))
+        Ok(waits && self.decide(Event::Due { peer }, now) || call)
     }
 
     /// As [`Back::pause`], but entries that were promised a time keep it.
@@ -184,11 +232,12 @@ impl<R: DeviceRing> Back<R> {
         if self.notifier.hold().is_none() {
             return self.pause(memory, now);
         }
+        let call = self.show_rest(memory, now)?;
         if self.watch.shadows.is_some() {
             let peer = self.queue.driver(memory)?;
             self.watch.pause(peer, now);
         }
-        Ok(false)
+        Ok(call)
     }
 
     /// Another policy from now on. What the one before held back is let go first: nothing stays unannounced.
@@ -213,12 +262,13 @@ impl<R: DeviceRing> Back<R> {
     /// # Errors
     /// As for [`DeviceRing::driver`].
     pub fn let_go(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
+        let call = self.show_rest(memory, now)?;
         let oldest = self.notifier.policy().oldest();
         let peer = self.queue.driver(memory)?;
         let notified = self.notifier.flush(peer, now);
         self.queue.announced();
         self.watch.let_go(oldest, notified, peer, now);
-        Ok(notified)
+        Ok(notified || call)
     }
 
     /// What a call cost.

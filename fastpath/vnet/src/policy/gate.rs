@@ -76,6 +76,16 @@ impl Policy {
         (self.unannounced > 0).then_some(self.oldest)
     }
 
+    /// Whether `more` further entries are only waited for, as long as others are at hand.
+    pub fn awaits(&self, more: u32) -> bool {
+        match self.kind {
+            Kind::Tam { limit } | Kind::Batch { limit } => {
+                self.unannounced.saturating_add(more) < limit
+            }
+            _ => false,
+        }
+    }
+
     /// Lets go of what is held back, whatever the rule wishes: another policy takes over, or the queue ends.
     /// True: notify now.
     pub fn flush(&mut self, peer: Peer, now: Ns) -> bool {

@@ -5,6 +5,7 @@ use super::*;
 use crate::policy::Peer;
 use vm_memory::Bytes;
 
+mod grouped;
 mod hostile;
 mod killed;
 mod oracle;

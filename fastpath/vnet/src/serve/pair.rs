@@ -94,6 +94,13 @@ impl Pair {
                 Ok(()) => {}
                 Err(QueueError::Port(error)) => return Err(error),
                 Err(error) => {
+                    // What went out before is not to go out again under the next end. Of what was received a part of a
+                    // packet may be given back, which nobody is to see.
+                    if n == 1
+                        && let Some(live) = &mut queue.live
+                    {
+                        let _ = live.back.queue.publish(memory);
+                    }
                     queue.give_up();
                     failed.push((queue.index, error));
                 }

@@ -149,7 +149,10 @@ impl Queue {
         self.counts.found += u64::from(found);
         self.counts.emptied += u64::from(emptied);
         // Its text was parsed by the same rules.
-        let back = Back::new(ring, self.calls).map_err(|_| RingError::Empty)?;
+        let mut back = Back::new(ring, self.calls).map_err(|_| RingError::Empty)?;
+        if !taken.packed() {
+            back = back.grouped();
+        }
         self.live = Some(Live {
             back,
             layout,
