@@ -14,6 +14,7 @@ mod tells;
 mod threads;
 mod trials;
 mod twins;
+mod unmounted;
 mod verify;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -106,6 +107,11 @@ pub(crate) fn register(suite: &mut Suite) {
         "splice::without_privileges_it_says_which",
         here,
         refused::unprivileged,
+    );
+    suite.case(
+        "splice::its_own_mount_of_cgroup2_is_nobody_elses",
+        here,
+        unmounted::command_that_leaves_a_process,
     );
     suite.case(
         "splice::programs_that_would_hang_are_refused",

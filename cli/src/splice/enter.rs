@@ -17,7 +17,6 @@ pub struct EnterArgs {
 
 pub(super) fn run(args: &EnterArgs) -> anyhow::Result<ExitCode> {
     let entered = cgroup::enter(&args.group, 0).context("cannot start the command");
-    cgroup::keep_from_command(&args.group);
     let done = entered.and_then(|()| {
         let error = Command::new(&args.command[0])
             .args(&args.command[1..])

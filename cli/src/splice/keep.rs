@@ -7,6 +7,7 @@ use hopscope_splice::cgroup::Group;
 use hopscope_splice::load::{End, Ends, Running, running};
 use nix::poll::{PollTimeout, poll};
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -31,13 +32,17 @@ pub(super) fn run(args: &KeepArgs) -> anyhow::Result<ExitCode> {
     let found = running().into_iter().find(|one| one.pid == args.of);
     let of = found.with_context(|| format!("process {} accelerates nothing", args.of))?;
     let ends = of.ends_seen()?;
+    let home = args.home.as_deref().map(File::open).transpose()?;
+    let group = match (&args.group, &home) {
+        (Some(path), Some(home)) => Some(Group::of_another(path, home)?),
+        _ => None,
+    };
     std::io::stdout().write_all(b"ready\n")?;
     // Ends when the accelerator does, in whatever way.
     std::io::stdin().read_to_end(&mut Vec::new())?;
     drain(&of, &ends)?;
-    if let (Some(path), Some(home)) = (&args.group, &args.home) {
-        let (path, home) = (path.clone(), home.clone());
-        let moved = Group { path, home }.leave()?;
+    if let Some(group) = group {
+        let moved = group.leave()?;
         if moved > 0 {
             crate::status::say!("{moved} processes of the command still run, and go on over TCP");
         }

@@ -1,11 +1,8 @@
 //! Control groups: a socket belongs to the group that its process was in when it was made.
-use crate::load::mount;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
@@ -30,38 +27,12 @@ pub enum CgroupError {
     },
 }
 
-/// Of this process, where none is mounted: `ip netns exec` hides the machine's.
-static OWN: OnceLock<Option<OwnedFd>> = OnceLock::new();
-
-/// Where the unified hierarchy is, mounted for all to see or for this process and its children.
+/// Where the unified hierarchy is, mounted for all to see or for this process alone.
 ///
 /// # Errors
 /// It is not, and cannot be.
 pub fn root() -> Result<PathBuf, CgroupError> {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let found = mounts.lines().find_map(|line| {
-        let mut words = line.split(' ').skip(1);
-        let (path, kind) = (words.next()?, words.next()?);
-        (kind == "cgroup2").then(|| PathBuf::from(path))
-    });
-    if let Some(found) = found {
-        return Ok(found);
-    }
-    let own = OWN.get_or_init(|| mount::cgroup2().ok());
-    let own = own.as_ref().ok_or(CgroupError::NotMounted)?;
-    Ok(PathBuf::from(format!("{OWN_PATH}{}", own.as_raw_fd())))
-}
-
-const OWN_PATH: &str = "/proc/self/fd/";
-
-/// What this process executes next has nothing of the mount that a path of [`root`] may go through.
-pub fn keep_from_command(path: &Path) {
-    let rest = path.to_str().and_then(|path| path.strip_prefix(OWN_PATH));
-    let fd = rest.and_then(|rest| rest.split('/').next()?.parse().ok());
-    if let Some(fd) = fd {
-        // It is there, or there is nothing to keep.
-        let _ = mount::close_on_exec(fd);
-    }
+    hopscope_cgroup::root().ok_or(CgroupError::NotMounted)
 }
 
 /// # Errors
@@ -129,6 +100,19 @@ pub struct Group {
 }
 
 impl Group {
+    /// A group of another process, which may end before: its paths lead through that process where no cgroup2 is mounted.
+    /// `home` has to be kept open as long as the group is used.
+    ///
+    /// # Errors
+    /// It is gone, or not below `home`.
+    pub fn of_another(path: &Path, home: &fs::File) -> Result<Group, CgroupError> {
+        let name = path.file_name();
+        let name = name.ok_or_else(|| CgroupError::NotOne(path.to_owned()))?;
+        let home = hopscope_cgroup::by_descriptor(home);
+        let path = home.join(name);
+        checked(&path).map(|path| Group { path, home })
+    }
+
     /// # Errors
     /// No cgroup2, or not allowed.
     pub fn create(suffix: &str) -> Result<Group, CgroupError> {

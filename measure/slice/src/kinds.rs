@@ -2,12 +2,11 @@
 //! nothing to one of each. A version or a configuration says less: lockdown, a security module or
 //! what the kernel was built on may still refuse.
 use crate::object::aligned;
+pub use hopscope_cgroup::root as cgroup2;
 use libbpf_rs::{ObjectBuilder, PrintLevel, ProgramType};
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 
 /// How a program comes to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,31 +107,4 @@ fn load_and_attach(kind: HookKind) -> Result<(), KindError> {
         _ => program.attach(),
     };
     attached.map(drop).map_err(KindError::Attach)
-}
-
-/// Where the unified hierarchy of control groups can be reached: where it is mounted; where it is not, as inside
-/// `ip netns exec`, which mounts an empty /sys, a mount of this process's own that is in no place.
-pub fn cgroup2() -> Option<PathBuf> {
-    static OWN: OnceLock<Option<OwnedFd>> = OnceLock::new();
-    mounted().or_else(|| {
-        let own = OWN.get_or_init(|| own_mount().ok()).as_ref()?;
-        Some(format!("/proc/self/fd/{}", own.as_raw_fd()).into())
-    })
-}
-
-/// fsopen(2): it goes with its descriptor, and nobody else sees it.
-fn own_mount() -> rustix::io::Result<OwnedFd> {
-    let context = fsopen("cgroup2", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_create(context.as_fd())?;
-    let flags = FsMountFlags::FSMOUNT_CLOEXEC;
-    fsmount(context.as_fd(), flags, MountAttrFlags::empty())
-}
-
-fn mounted() -> Option<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
-    mounts.lines().find_map(|line| {
-        let mut words = line.split(' ').skip(1);
-        let (place, kind) = (words.next()?, words.next()?);
-        (kind == "cgroup2").then(|| Path::new(place).to_owned())
-    })
 }

@@ -9,7 +9,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("hopscope-event", &[]),
     ("hopscope-trace", &["hopscope-event"]),
     ("hopscope-probe", &["hopscope-event", "hopscope-trace"]),
-    ("hopscope-slice", &["hopscope-event", "hopscope-trace"]),
+    (
+        "hopscope-slice",
+        &["hopscope-cgroup", "hopscope-event", "hopscope-trace"],
+    ),
+    // Where control groups are; nothing of ours.
+    ("hopscope-cgroup", &[]),
     // Neither knows where the records come from.
     ("hopscope-analyze", &["hopscope-event"]),
     ("hopscope-report", &["hopscope-event", "hopscope-analyze"]),
@@ -33,7 +38,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // One file format and one clock; nothing else of `measure`.
     (
         "hopscope-splice",
-        &["hopscope-event", "hopscope-netio", "hopscope-trace"],
+        &[
+            "hopscope-cgroup",
+            "hopscope-event",
+            "hopscope-netio",
+            "hopscope-trace",
+        ],
     ),
     (
         "hopscope-load",

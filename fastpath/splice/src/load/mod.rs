@@ -4,8 +4,6 @@ mod control;
 mod counts;
 mod ends;
 mod error;
-#[allow(unsafe_code)]
-pub(crate) mod mount;
 pub(crate) mod object;
 #[allow(unsafe_code)]
 pub(crate) mod option;
