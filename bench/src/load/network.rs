@@ -103,6 +103,19 @@ impl Namespace {
         command
     }
 
+    /// The same before everything else that runs on the machine (SCHED_FIFO), on one processor: each run is short, and
+    /// waits for the other end most of the time.
+    pub(crate) fn in_its_network_urgent_on(
+        &self,
+        processor: &str,
+        program: impl AsRef<std::ffi::OsStr>,
+    ) -> Command {
+        let mut command = self.in_its_network("chrt");
+        command.args(["--fifo", "10", "taskset", "-c", processor]);
+        command.arg(program);
+        command
+    }
+
     pub(crate) fn ip(&self, words: &str) -> Result<()> {
         let mut command = self.command("ip");
         run(command.args(words.split_whitespace())).map(drop)

@@ -1,7 +1,8 @@
 /* Standing connections, one message under way on each, in one thread: as little as it takes, so that it is
  * the server that is measured. Every byte is compared.
  *
- *   ask HOST PORT CONNECTIONS SIZE MILLISECONDS
+ *   ask HOST PORT CONNECTIONS SIZE MILLISECONDS [WARM_UP_MILLISECONDS]
+ *   HOST may be the path of an AF_UNIX socket; PORT is not used then
  *   prints one JSON object: requests answered, seconds, p50_ns and p99_ns of a round trip, failed
  *   connections, answers with other bytes
  */
@@ -16,6 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,7 +26,7 @@
 #define SUB_BITS 6
 #define BINS (64 << SUB_BITS)
 /* Connections have got their windows, processors are awake. */
-#define WARM_UP_NS 20e6
+#define WARM_UP_MS 20
 /* A busy machine may let a server stand still for longer than a window; only what hangs is waited for so
  * long. */
 #define WATCHDOG_NS 10000000000ull
@@ -126,17 +128,39 @@ static void turn(struct connection *c, uint32_t events) {
   if (c->fd >= 0 && is_full != was_full) watch(c, EPOLL_CTL_MOD, EPOLLIN | (is_full ? EPOLLOUT : 0));
 }
 
+union address {
+  struct sockaddr any;
+  struct sockaddr_in in;
+  struct sockaddr_un un;
+};
+
+static union address address_of(const char *host, const char *port) {
+  union address at = {.in = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port))}};
+  if (host[0] == '/') {
+    at.un.sun_family = AF_UNIX;
+    snprintf(at.un.sun_path, sizeof at.un.sun_path, "%s", host);
+  } else if (inet_pton(AF_INET, host, &at.in.sin_addr) != 1) {
+    fail("address");
+  }
+  return at;
+}
+
+static void open_to(const union address *at, struct connection *c) {
+  int is_tcp = at->any.sa_family == AF_INET, on = 1;
+  c->fd = socket(at->any.sa_family, SOCK_STREAM, 0);
+  if (c->fd < 0 || connect(c->fd, &at->any, is_tcp ? sizeof at->in : sizeof at->un) != 0) fail("connect");
+  if (is_tcp && setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) fail("TCP_NODELAY");
+  watch(c, EPOLL_CTL_ADD, EPOLLIN);
+}
+
 int main(int count, char **arguments) {
-  struct sockaddr_in at = {.sin_family = AF_INET};
   static struct epoll_event events[1024];
   struct rlimit limit;
-  int on = 1;
-  if (count != 6 || (size = strtoul(arguments[4], NULL, 10)) == 0 || size > CHUNK) {
-    fprintf(stderr, "usage: ask HOST PORT CONNECTIONS SIZE MILLISECONDS\n");
+  if ((count != 6 && count != 7) || (size = strtoul(arguments[4], NULL, 10)) == 0 || size > CHUNK) {
+    fprintf(stderr, "usage: ask HOST PORT CONNECTIONS SIZE MILLISECONDS [WARM_UP_MILLISECONDS]\n");
     return 2;
   }
-  at.sin_port = htons((uint16_t)atoi(arguments[2]));
-  if (inet_pton(AF_INET, arguments[1], &at.sin_addr) != 1) fail("address");
+  union address at = address_of(arguments[1], arguments[2]);
   size_t connections = strtoul(arguments[3], NULL, 10);
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     limit.rlim_cur = limit.rlim_max;
@@ -145,14 +169,9 @@ int main(int count, char **arguments) {
   for (size_t i = 0; i < size; i++) message[i] = (char)(i * 131 + (i >> 8));
   struct connection *all = calloc(connections, sizeof *all);
   if ((epoll = epoll_create1(0)) < 0 || all == NULL) fail("epoll");
-  for (size_t i = 0; i < connections; i++) {
-    all[i].fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (all[i].fd < 0 || connect(all[i].fd, (struct sockaddr *)&at, sizeof at) != 0) fail("connect");
-    if (setsockopt(all[i].fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) fail("TCP_NODELAY");
-    watch(&all[i], EPOLL_CTL_ADD, EPOLLIN);
-  }
+  for (size_t i = 0; i < connections; i++) open_to(&at, &all[i]);
   unanswered = connections;
-  counted_from = now_ns() + (uint64_t)WARM_UP_NS;
+  counted_from = now_ns() + 1000000ull * (count > 6 ? strtoul(arguments[6], NULL, 10) : WARM_UP_MS);
   counted_until = counted_from + 1000000ull * strtoul(arguments[5], NULL, 10);
   for (size_t i = 0; i < connections; i++) {
     all[i].begun = now_ns();

@@ -101,6 +101,14 @@ pub(super) fn rows(path: &'static str, all: &All) -> Vec<Row> {
 }
 
 impl Found {
+    pub(super) fn p50_ns(&self) -> &[f64] {
+        &self.p50_ns
+    }
+
+    pub(super) fn rates(&self) -> &[f64] {
+        &self.rates
+    }
+
     /// What the client said of one window.
     pub(super) fn add(&mut self, said: &Value) -> Result<()> {
         let number = |name: &str| {

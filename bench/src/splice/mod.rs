@@ -2,10 +2,13 @@
 //! the same load; programs as they are, plain and joined; and why published comparisons of them come out as they do.
 mod asking;
 pub mod guest;
+mod one_way;
+mod pairs;
 mod programs;
 mod released;
 mod report;
 mod servers;
+mod sockets;
 
 use crate::Settings;
 use crate::envelope::Output;
@@ -107,6 +110,9 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     queues(&mut bench, &path, &mut figures)?;
     let missing = &mut figures.not_measured;
     figures.programs = programs::measure(&mut bench, &path, missing)?;
+    figures.sockets = sockets::measure(&mut bench, &path, missing)?;
+    figures.pairs = pairs::measure(&mut bench, &path, missing)?;
+    figures.one_way = one_way::measure(&mut bench, &path, missing)?;
     let cable = Cable::lay()?;
     let path = Path {
         name: "across",

@@ -1,11 +1,15 @@
 //! The summary of `bench splice`: headline figures against their goals, and what stands behind them.
 use super::asking::{Load, Row as Standing, p50_ratio, rate_ratio};
+use super::one_way::{self, Row as OneWay};
+use super::pairs::{self, Row as Pairs};
 use super::programs::{Row as Program, headline};
 use super::released::Row as Released;
 use super::servers::Kind;
+use super::sockets::{self, Row as Sockets};
 use crate::envelope::Summary;
 use crate::goal::Goal;
 use crate::rows::NotMeasured;
+use crate::stats::Spread;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -24,6 +28,9 @@ pub(super) struct Figures {
     pub(super) many: Vec<Released>,
     pub(super) queues: Vec<Released>,
     pub(super) programs: Vec<Program>,
+    pub(super) sockets: Vec<Sockets>,
+    pub(super) one_way: Vec<OneWay>,
+    pub(super) pairs: Vec<Pairs>,
     pub(super) failures_of_servers: f64,
     pub(super) not_measured: Vec<NotMeasured>,
 }
@@ -61,7 +68,11 @@ impl Figures {
         let standing: f64 = self.standing.iter().map(|row| row.failures).sum();
         let released = self.released.iter().chain(&self.many);
         let programs: f64 = self.programs.iter().map(|row| row.failures).sum();
+        let sockets: f64 = self.sockets.iter().map(|row| row.failures).sum();
+        let pairs: f64 = self.pairs.iter().map(|row| row.failures).sum();
         programs
+            + sockets
+            + pairs
             + standing
             + released.map(|row| row.failures).sum::<f64>()
             + self.failures_of_servers
@@ -76,16 +87,31 @@ impl Figures {
     fn goals(&self) -> Vec<Goal> {
         let h = &self.headline;
         vec![
+            Goal::at_least("splice_vs_unix_64", self.vs_unix(), 0.95),
             Goal::at_least("splice_vs_epoll_64conn", h.splice_vs_epoll_64conn, 2.0),
             Goal::at_most(
                 "splice_p50_vs_epoll_1conn",
                 h.splice_p50_vs_epoll_1conn,
                 0.65,
             ),
+            Goal::at_least("pair_vs_apart", self.pair(|row| &row.paired_vs_apart), 4.0),
+            Goal::at_least(
+                "apart_p50_vs_pair",
+                self.pair(|row| &row.apart_p50_vs_paired),
+                4.0,
+            ),
             Goal::at_least("guard_vs_unguarded", h.guard_vs_unguarded, 0.95),
             Goal::at_least("redis_ratio", self.ratio("redis"), 1.3),
             Goal::at_most("failures", Some(self.failures()), 0.0),
         ]
+    }
+
+    fn vs_unix(&self) -> Option<f64> {
+        sockets::headline(&self.sockets).map(|row| row.redirected_vs_unix.median)
+    }
+
+    fn pair(&self, of: impl Fn(&Pairs) -> &Spread) -> Option<f64> {
+        pairs::headline(&self.pairs).map(|row| of(row).median)
     }
 
     fn ratio(&self, program: &str) -> Option<f64> {
@@ -95,8 +121,9 @@ impl Figures {
     pub(super) fn summary(self) -> Summary {
         let goals = self.goals();
         let h = &self.headline;
-        // Programs of others may be missing.
-        let mut own = goals.iter().filter(|goal| goal.name != "redis_ratio");
+        // Programs of others may be missing, and ends that take turns need not be slower apart.
+        let elsewhere = ["redis_ratio", "pair_vs_apart", "apart_p50_vs_pair"];
+        let mut own = goals.iter().filter(|goal| !elsewhere.contains(&goal.name));
         let measured = own.all(|goal| goal.measured.is_some());
         let complete = measured && h.kernel_echo_vs_epoll_64conn.is_some();
         let mut fields = Map::new();
@@ -119,6 +146,9 @@ impl Figures {
             fields.insert(format!("{program}_ratio_spread"), json!(spread));
         }
         fields.insert("programs".into(), json!(self.programs));
+        fields.insert("sockets".into(), json!(self.sockets));
+        fields.insert("pairs".into(), json!(self.pairs));
+        fields.insert("one_way".into(), json!(self.one_way));
         let published = PUBLISHED.map(|(server, here, across)| {
             json!({"server": server, "here_mean_us": here, "across_mean_us": across})
         });
@@ -131,7 +161,7 @@ impl Figures {
         fields.insert("not_measured".into(), json!(self.not_measured));
         Summary {
             unit: json!({
-                "_us": "us", "requests_per_s": "1/s", "mbit_per_s": "10^6 bit/s each way",
+                "_us": "us", "_gb_per_s": "10^9 B/s", "_per_s": "1/s", "requests_per_s": "1/s", "mbit_per_s": "10^6 bit/s each way",
                 "_vs_": "ratio", "_ratio": "ratio", "size": "B",
             }),
             fields,
@@ -173,6 +203,22 @@ impl Figures {
                 row.direct_messages,
                 row.tcp_messages
             );
+        }
+        out.push_str(
+            "the same ends in C, a processor each: requests a second, medians of rounds\n",
+        );
+        for row in &self.sockets {
+            let _ = writeln!(out, "{}", sockets::line(row));
+        }
+        out.push_str("redirected connections with and without --pair\n");
+        for row in &self.pairs {
+            let _ = writeln!(out, "{}", pairs::line(row));
+        }
+        out.push_str(
+            "bytes that go one way, a processor each end (x: of plain TCP in the same round)\n",
+        );
+        for row in &self.one_way {
+            let _ = writeln!(out, "{}", one_way::line(row));
         }
         out.push_str("published, 1,000 threads, mean, first 800 (here) and 900 (across):\n");
         for (server, here, across) in PUBLISHED {

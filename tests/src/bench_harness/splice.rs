@@ -109,6 +109,7 @@ fn figures() -> Result<()> {
     let out = bench("splice", &[])?.expect_code(0)?;
     let (summary, samples) = lines(&out)?;
     for field in [
+        "splice_vs_unix_64",
         "splice_vs_epoll_64conn",
         "splice_p50_vs_epoll_1conn",
         "guard_vs_unguarded",
@@ -142,6 +143,32 @@ fn figures() -> Result<()> {
             row["direct_messages"].as_u64() > row["tcp_messages"].as_u64()
                 && row["failures"] == 0.0,
             "{row}"
+        );
+    }
+    // Redirected, AF_UNIX and TCP take turns; the redirected ones were redirected, and one-way bytes released.
+    ensure!(
+        rows("sockets")? == 3 && rows("one_way")? == 1 && rows("pairs")? == 2,
+        "{summary}"
+    );
+    for row in summary["sockets"].as_array().context("sockets")? {
+        ensure!(
+            row["direct_messages"].as_u64() > row["tcp_messages"].as_u64(),
+            "{row}"
+        );
+    }
+    for row in summary["one_way"].as_array().context("one way")? {
+        let connections = row["connections"].as_u64();
+        ensure!(
+            connections > Some(0) && row["released"].as_u64() == connections,
+            "{row}"
+        );
+    }
+    for way in ["redirected", "unix", "tcp"] {
+        let of = samples.iter().filter(|s| s["what"] == "sockets");
+        let of = of.filter(|s| s["way"] == way).count();
+        ensure!(
+            of == samples.iter().filter(|s| s["way"] == "tcp").count(),
+            "{way}: {of}"
         );
     }
     let standing = samples.iter().filter(|s| s["what"] == "standing");
