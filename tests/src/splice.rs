@@ -6,6 +6,7 @@ mod bounds;
 mod bytes;
 mod ends;
 mod leaving;
+mod pair;
 mod plain;
 mod programs;
 mod refused;
@@ -135,6 +136,7 @@ pub(crate) fn register(suite: &mut Suite) {
     );
     suite.case("splice::the_check_tells_what_is_broken", here, trials::run);
     ends::register(suite);
+    pair::register(suite);
     tells::register(suite);
     verify::register(suite);
 }

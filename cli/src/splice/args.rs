@@ -27,6 +27,13 @@ pub struct Common {
     /// Join ends of different users too: a receiver that stops inside its call then holds up the sender
     #[arg(long)]
     pub across_users: bool,
+    /// Place the two threads of a connection that take turns on one processor, as long as they do: changes the
+    /// affinity of other programs' threads, and restores it
+    #[arg(long)]
+    pub pair: bool,
+    /// Whether or not they are faster so: to see what is changed and restored
+    #[arg(long, hide = true, requires = "pair")]
+    pub pair_anyway: bool,
     /// Take the short cut even where other programs filter or watch the control group
     #[arg(long)]
     pub yes: bool,

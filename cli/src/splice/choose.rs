@@ -6,6 +6,7 @@ use hopscope_splice::readers::{self, Judge, Reason};
 use hopscope_splice::trial::{self, Outcome, Weight};
 use hopscope_splice::{cgroup, load};
 use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What this kernel allows, found out on connections of our own.
@@ -73,6 +74,18 @@ fn refusal(found: &Reason) -> String {
     )
 }
 
+/// Threads are known to the kernel programs by their numbers in the first PID namespace.
+pub(super) fn check_pair(common: &Common) -> anyhow::Result<()> {
+    /// PROC_PID_INIT_INO, include/linux/proc_ns.h
+    const FIRST: u64 = 0xEFFF_FFFC;
+    let own = std::fs::metadata("/proc/self/ns/pid").map(|found| found.ino())?;
+    ensure!(
+        !common.pair || own == FIRST,
+        "--pair has to be started outside of containers: threads have other numbers in this PID namespace"
+    );
+    Ok(())
+}
+
 pub(super) fn options(common: &Common, cgroups: Vec<PathBuf>, kernel: &Kernel) -> Options {
     Options {
         cgroups,
@@ -83,6 +96,7 @@ pub(super) fn options(common: &Common, cgroups: Vec<PathBuf>, kernel: &Kernel) -
         verify: common.verify,
         blocking: common.blocking,
         across_users: common.across_users,
+        pair: common.pair,
         spoil: Spoil {
             change_each: common.change_each,
             lose_each: common.lose_each,

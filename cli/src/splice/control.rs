@@ -49,6 +49,7 @@ fn row(one: &Running, kind: &str) -> anyhow::Result<serde_json::Value> {
     line["limit_bytes"] = one.limit_bytes.into();
     line["guard"] = one.has_guard.into();
     line["verify"] = one.verifies.into();
+    line["pair"] = one.placed.is_some().into();
     Ok(line)
 }
 

@@ -4,7 +4,8 @@
 use anyhow::Context;
 use clap::Args;
 use hopscope_splice::cgroup::Group;
-use hopscope_splice::load::{End, Ends, Running, running};
+use hopscope_splice::load::{Count, End, Ends, Running, running};
+use hopscope_splice::pairing;
 use nix::poll::{PollTimeout, poll};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -40,7 +41,9 @@ pub(super) fn run(args: &KeepArgs) -> anyhow::Result<ExitCode> {
     std::io::stdout().write_all(b"ready\n")?;
     // Ends when the accelerator does, in whatever way.
     std::io::stdin().read_to_end(&mut Vec::new())?;
+    let restored = restore_masks(&of);
     drain(&of, &ends)?;
+    restored?;
     if let Some(group) = group {
         let moved = group.leave()?;
         if moved > 0 {
@@ -48,6 +51,17 @@ pub(super) fn run(args: &KeepArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Threads that were placed on a processor: all of them where the accelerator was killed; otherwise those that were
+/// being made when it restored the others.
+fn restore_masks(of: &Running) -> anyhow::Result<()> {
+    let Some(placed) = &of.placed else {
+        return Ok(());
+    };
+    let changed = pairing::restore(placed, None)?;
+    pairing::forget(placed, None);
+    Ok(placed.count(Count::MasksChanged, changed)?)
 }
 
 fn drain(of: &Running, ends: &Ends) -> anyhow::Result<()> {
@@ -179,6 +193,11 @@ impl Keeper {
     pub(super) fn is_done(&mut self) -> anyhow::Result<bool> {
         drop(self.1.take());
         Ok(self.0.try_wait()?.is_some())
+    }
+
+    /// It has not ended by itself.
+    pub(super) fn is_there(&mut self) -> anyhow::Result<bool> {
+        Ok(self.0.try_wait()?.is_none())
     }
 
     pub(super) fn give_up(mut self) {

@@ -1,11 +1,13 @@
 //! An accelerator from its start to its end, and what it says of itself.
 use super::args::Common;
-use super::choose::{Kernel, Watch, options, say_what_is_not_seen};
+use super::choose::{Kernel, Watch, check_pair, options, say_what_is_not_seen};
 use super::keep::{Keeper, Line};
 use anyhow::Context;
 use hopscope_splice::cgroup::Group;
 use hopscope_splice::joining::Joining;
 use hopscope_splice::load::{Accelerator, Count, Counts, End};
+use hopscope_splice::pairing::{Pairing, Pairs};
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,6 +27,10 @@ pub(super) struct Session<'a> {
     watch: Watch,
     watched: Instant,
     joining: Joining,
+    pairing: Pairing,
+    /// Processes of which it was said that their threads are placed.
+    said: HashSet<[u32; 2]>,
+    begun: Instant,
     look_next: Instant,
     common: &'a Common,
     group: Option<&'a Group>,
@@ -38,6 +44,7 @@ impl<'a> Session<'a> {
         group: Option<&'a Group>,
         kernel: &Kernel,
     ) -> anyhow::Result<Session<'a>> {
+        check_pair(common)?;
         let line = Line::new()?;
         let mut watch = Watch::new(groups.clone(), kernel);
         let came_before = watch.begin(common)?;
@@ -55,6 +62,9 @@ impl<'a> Session<'a> {
             watch,
             watched: Instant::now(),
             joining: Joining::new(common.blocking, common.across_users),
+            pairing: Pairing::new(common.across_users, common.pair_anyway),
+            said: HashSet::new(),
+            begun: Instant::now(),
             look_next: Instant::now(),
             common,
             group,
@@ -66,7 +76,9 @@ impl<'a> Session<'a> {
         let begun = Instant::now();
         if begun >= self.look_next {
             let refused = self.watch.refused_sockets();
-            self.joining.look(&self.accelerator, &refused)?;
+            let ends = self.accelerator.ends_seen()?;
+            self.joining.look(&self.accelerator, &ends, &refused)?;
+            self.pair(&ends)?;
             self.look_next = Instant::now() + LOOK.max(begun.elapsed() * LOOK_SHARE);
         }
         if self.watched.elapsed() >= WATCH {
@@ -75,6 +87,35 @@ impl<'a> Session<'a> {
             self.say_wrong()?;
         }
         Ok(())
+    }
+
+    fn pair(&mut self, ends: &[End]) -> anyhow::Result<()> {
+        let Some(placed) = self.accelerator.placed() else {
+            return Ok(());
+        };
+        if !self.keeper.is_there()? {
+            self.pairing.end(placed)?;
+            anyhow::bail!(
+                "the keeper has ended: nobody would restore the threads that --pair places"
+            );
+        }
+        let now_ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        for pairs in self.pairing.look(ends, now_ns, placed)? {
+            self.say_paired(&pairs);
+        }
+        Ok(())
+    }
+
+    /// Once of the same two processes; all times are counted.
+    fn say_paired(&mut self, pairs: &Pairs) {
+        let [client, server] = pairs.processes;
+        if self.said.insert(pairs.processes) {
+            crate::status::say!(
+                "a thread of process {client} and one of {server} take turns: both run on processor {} \
+                 for as long as they do (--pair)",
+                pairs.processor
+            );
+        }
     }
 
     fn say_wrong(&self) -> anyhow::Result<()> {
@@ -96,6 +137,9 @@ impl<'a> Session<'a> {
     /// From here on everything takes TCP; waits for what is unread. A signal more, and it does not wait:
     /// sockets that are joined then hold what they need until they are closed.
     pub(super) fn end(mut self, signals: &Signals) -> anyhow::Result<Counts> {
+        if let Some(placed) = self.accelerator.placed() {
+            self.pairing.end(placed)?;
+        }
         self.watch.again(&self.accelerator, self.common)?;
         self.accelerator.stop()?;
         let before = signals.count();

@@ -77,6 +77,16 @@ static __always_inline enum count way_of(struct sk_msg_md *msg, struct end *own,
 	return COUNT_DIRECT_MESSAGES;
 }
 
+static __always_inline void note_sender(struct end *own)
+{
+	u64 sender = bpf_get_current_pid_tgid();
+
+	if (own->sender == sender)
+		return;
+	own->sender = sender;
+	own->senders++;
+}
+
 /* True when it was handed over. */
 static __always_inline bool on_message(struct sk_msg_md *msg)
 {
@@ -94,6 +104,8 @@ static __always_inline bool on_message(struct sk_msg_md *msg)
 	if (own->mode == MODE_TCP || (control.guard && own->credit < (s64)size + MESSAGE_COST))
 		look_for_threads(msg, own);
 	own->messages++;
+	if (control.pair)
+		note_sender(own);
 	way = way_of(msg, own, size);
 	if (way == COUNT_DIRECT_MESSAGES) {
 		if (bpf_msg_redirect_hash(msg, &splice_socks, &own->peer.cookie, BPF_F_INGRESS) ==

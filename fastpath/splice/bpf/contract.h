@@ -5,6 +5,8 @@
 
 #define PORTS_MAX 64
 #define NAME_MAX 16
+/* Of an affinity mask: CPU_SETSIZE of sched.h is 1024. */
+#define PLACED_WORDS 16
 
 struct control {
 	/* Every message takes TCP from now on, and no connection is joined. */
@@ -28,7 +30,8 @@ struct control {
 	u32 blocking;
 	/* Join ends of different users. */
 	u32 across_users;
-	u32 unused;
+	/* Which thread sends is noted. */
+	u32 pair;
 	u16 ports[PORTS_MAX];
 };
 
@@ -99,6 +102,11 @@ enum count {
 	COUNT_UNVERIFIED_OPEN,
 	/* Sockets that joined and are not closed: user space knows when it counts. */
 	COUNT_ENDS_OPEN,
+	/* User space counts them, in splice_pairs. */
+	COUNT_PAIRED,
+	COUNT_UNPAIRED_SLOWER,
+	COUNT_UNPAIRED_OTHER,
+	COUNT_MASKS_CHANGED,
 	COUNT_MAX,
 };
 
@@ -176,6 +184,8 @@ struct facts {
 	u64 messages;
 	/* Of its descriptor (/proc/PID/fd: socket:[…]); 0 while it has none. */
 	u64 inode;
+	/* Thread that sent last (bpf_get_current_pid_tgid); 0: it is not noted. */
+	u64 sender;
 	/* Calls on the socket that hold its psock: sends, and receives that found nothing from TCP. */
 	u32 users;
 	/* Tasks asleep in a send or receive on it. */
@@ -186,6 +196,9 @@ struct facts {
 	u32 uid;
 	/* enum fact */
 	u32 flags;
+	/* How often another thread sent than before. */
+	u32 senders;
+	u32 unused;
 };
 
 enum fact {
@@ -219,6 +232,15 @@ struct order_entry {
 	u32 order;
 	/* enum count; COUNT_MAX for none. */
 	u32 reason;
+};
+
+/* A thread whose affinity was changed, by its id; and those that it made since, which have inherited it. */
+struct placed {
+	/* Cookie of the server's end of the connection for which. */
+	u64 pair;
+	u64 processor;
+	/* Before: a bit for each processor. */
+	u64 mask[PLACED_WORDS];
 };
 
 struct counts {

@@ -53,6 +53,10 @@ struct end {
 	u32 remote_ip4;
 	u32 remote_port;
 	u32 local_port;
+	/* How often another thread sent than before, and which did last. */
+	u32 senders;
+	u32 unused;
+	u64 sender;
 	/* Sent, by either way, while it was in the map. */
 	u64 messages;
 };

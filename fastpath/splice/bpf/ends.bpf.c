@@ -54,6 +54,8 @@ int ends(struct bpf_iter__bpf_sk_storage_map *ctx)
 	line.written = BPF_CORE_READ((struct tcp_sock *)sk, write_seq);
 	line.uid = BPF_CORE_READ(sk, sk_uid.val);
 	line.inode = BPF_CORE_READ(sk, sk_socket, file, f_inode, i_ino);
+	line.sender = own->sender;
+	line.senders = own->senders;
 	line.flags = file_of(sk);
 	if (own->is_server)
 		line.flags |= FACT_SERVER;

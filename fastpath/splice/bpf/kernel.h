@@ -272,6 +272,7 @@ struct mm_struct {
 };
 struct task_struct {
 	struct thread_info thread_info;
+	int pid;
 	struct mm_struct *mm;
 	struct files_struct *files;
 	struct task_struct *group_leader;

@@ -65,7 +65,7 @@ impl Joining {
         }
     }
 
-    /// To be called again and again, some milliseconds apart. `refused`: inodes of sockets of programs that take no
+    /// To be called again and again, some milliseconds apart, with what is seen of all ends. `refused`: inodes of sockets of programs that take no
     /// part.
     ///
     /// # Errors
@@ -73,9 +73,10 @@ impl Joining {
     pub fn look(
         &mut self,
         accelerator: &Accelerator,
+        ends: &[End],
         refused: &HashSet<u64>,
     ) -> Result<(), LoadError> {
-        let steps = self.decide(&accelerator.ends_seen()?, refused);
+        let steps = self.decide(ends, refused);
         let mut orders = Vec::new();
         let mut joins = Vec::new();
         for step in steps {

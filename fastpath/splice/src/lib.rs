@@ -7,6 +7,7 @@ pub mod echo;
 pub mod joining;
 pub mod load;
 mod object;
+pub mod pairing;
 pub mod proxy;
 pub mod readers;
 mod slots;

@@ -1,7 +1,8 @@
 //! The accelerator's programs, attached to control groups.
 use super::control::{self, Control, PORTS_MAX};
 use super::object;
-use super::{Count, Counts, End, Ends, Listener, LoadError, Order, Sharing, Wrong};
+use super::placed::Placing;
+use super::{Count, Counts, End, Ends, Listener, LoadError, Order, PlacedThreads, Sharing, Wrong};
 use super::{counts, ends, sharing, verify};
 use crate::object::aligned;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut};
@@ -35,6 +36,8 @@ pub struct Options {
     pub blocking: bool,
     /// Ends of different users are joined too.
     pub across_users: bool,
+    /// Which threads send is noted, and threads that are placed on a processor are followed.
+    pub pair: bool,
     /// What is done to messages: only to see that it is noticed.
     pub spoil: Spoil,
     /// Names of program files that take no part.
@@ -67,6 +70,7 @@ impl Default for Options {
             verify: false,
             blocking: false,
             across_users: false,
+            pair: false,
             spoil: Spoil::default(),
             refused: Vec::new(),
         }
@@ -79,6 +83,7 @@ pub struct Accelerator {
     _links: Vec<Link>,
     orders: Option<Link>,
     ends: Option<Ends>,
+    placing: Option<Placing>,
     object: Object,
 }
 
@@ -122,6 +127,7 @@ impl Accelerator {
             _links: Vec::new(),
             orders: None,
             ends: None,
+            placing: options.pair.then(Placing::start).transpose()?,
             object,
         };
         control::write(&accelerator.map(".bss")?, &accelerator.settings(options))?;
@@ -189,6 +195,7 @@ impl Accelerator {
             lose_each: options.spoil.lose_each.unwrap_or(0),
             blocking: options.blocking,
             across_users: options.across_users,
+            pair: options.pair,
             ports: options.ports.clone(),
             is_stopped: false,
         }
@@ -251,7 +258,16 @@ impl Accelerator {
     /// # Errors
     /// The kernel's map cannot be read.
     pub fn counts(&self) -> Result<Counts, LoadError> {
-        counts::of_map(&self.map("splice_counts")?)
+        let mut counts = counts::of_map(&self.map("splice_counts")?)?;
+        if let Some(placed) = self.placed() {
+            placed.add_to(&mut counts);
+        }
+        Ok(counts)
+    }
+
+    /// Threads that were placed on a processor; none where that was not asked for.
+    pub fn placed(&self) -> Option<&PlacedThreads> {
+        self.placing.as_ref().map(|placing| &placing.threads)
     }
 
     /// Counters and the number of sockets that are joined, from the same moment: a socket that is being closed

@@ -20,6 +20,7 @@ pub(super) struct Control {
     pub lose_each: u32,
     pub blocking: bool,
     pub across_users: bool,
+    pub pair: bool,
     pub ports: Vec<u16>,
     pub is_stopped: bool,
 }
@@ -43,7 +44,8 @@ impl Control {
         put(&self.change_each.to_ne_bytes());
         put(&self.lose_each.to_ne_bytes());
         put(&u32::from(self.blocking).to_ne_bytes());
-        put(&u64::from(u32::from(self.across_users)).to_ne_bytes());
+        put(&u32::from(self.across_users).to_ne_bytes());
+        put(&u32::from(self.pair).to_ne_bytes());
         for port in &self.ports {
             put(&port.to_ne_bytes());
         }
@@ -70,6 +72,7 @@ impl Control {
             lose_each: half(48),
             blocking: half(52) != 0,
             across_users: half(56) != 0,
+            pair: half(60) != 0,
             ports: bytes[PORTS..]
                 .chunks_exact(2)
                 .take(ports)
@@ -123,6 +126,7 @@ mod tests {
             lose_each: 4,
             blocking: true,
             across_users: true,
+            pair: true,
             ports: vec![6379, 5432],
             is_stopped: false,
         };
@@ -133,7 +137,7 @@ mod tests {
             (7, 1 << 20, 4096, -1)
         );
         assert!(again.guard && !again.is_stopped && again.verify);
-        assert!(again.blocking && again.across_users);
+        assert!(again.blocking && again.across_users && again.pair);
         assert_eq!((again.change_each, again.lose_each), (3, 4));
     }
 }

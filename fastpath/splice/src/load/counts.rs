@@ -49,10 +49,14 @@ pub enum Count {
     VerifiedOpen,
     UnverifiedOpen,
     EndsOpen,
+    Paired,
+    UnpairedSlower,
+    UnpairedOther,
+    MasksChanged,
 }
 
 impl Count {
-    pub const ALL: [Count; 44] = [
+    pub const ALL: [Count; 48] = [
         Count::DirectMessages,
         Count::DirectBytes,
         Count::TcpMessages,
@@ -97,6 +101,10 @@ impl Count {
         Count::VerifiedOpen,
         Count::UnverifiedOpen,
         Count::EndsOpen,
+        Count::Paired,
+        Count::UnpairedSlower,
+        Count::UnpairedOther,
+        Count::MasksChanged,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -145,6 +153,10 @@ impl Count {
             Count::VerifiedOpen => "verified_open",
             Count::UnverifiedOpen => "unverified_open",
             Count::EndsOpen => "ends_open",
+            Count::Paired => "pairs_placed",
+            Count::UnpairedSlower => "pairs_undone_slower",
+            Count::UnpairedOther => "pairs_undone",
+            Count::MasksChanged => "pair_masks_changed",
         }
     }
 
@@ -216,6 +228,14 @@ impl Count {
             Count::VerifiedOpen => "directions of connections still open, of which the same",
             Count::UnverifiedOpen => "not compared: still open, with bytes on their way",
             Count::EndsOpen => "sockets that joined and were not closed when it ended",
+            Count::Paired => "times that both threads of a connection were placed on one processor",
+            Count::UnpairedSlower => {
+                "times that this was undone because both were ready to run, or it was no faster"
+            }
+            Count::UnpairedOther => {
+                "times that it was undone for another reason: the connection's end, other work, nothing to do"
+            }
+            Count::MasksChanged => "threads that had set another affinity meanwhile, and keep it",
         }
     }
 }

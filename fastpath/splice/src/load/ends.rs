@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::fd::BorrowedFd;
 
 static OBJECT: &[u8] = aligned!("ends");
-const LINE: usize = 72;
+const LINE: usize = 88;
 
 /// One end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,6 +23,10 @@ pub struct End {
     pub messages: u64,
     /// Of its descriptor, as /proc/PID/fd has it; 0 while it has none.
     pub inode: u64,
+    /// Thread that sent last, as its process and itself; (0, 0): it is not noted.
+    pub sender: (u32, u32),
+    /// How often another thread sent than before.
+    pub senders: u32,
     /// Calls under way that may still put something into the other end's queue, and receives that wait.
     pub users: u32,
     pub asleep: u32,
@@ -70,12 +74,14 @@ impl End {
             direct: word(24),
             messages: word(32),
             inode: word(40),
-            users: half(48),
-            asleep: half(52),
-            copied: half(56),
-            written: half(60),
-            uid: half(64),
-            flags: half(68),
+            sender: (half(52), half(48)),
+            users: half(56),
+            asleep: half(60),
+            copied: half(64),
+            written: half(68),
+            uid: half(72),
+            flags: half(76),
+            senders: half(80),
         }
     }
 }
@@ -149,17 +155,17 @@ mod tests {
     #[test]
     fn a_line_is_read_as_it_was_written() {
         let mut line = Vec::new();
-        for word in [1u64, 2, 3, 4, 5, 11] {
+        for word in [1u64, 2, 3, 4, 5, 11, (12 << 32) | 13] {
             line.extend(word.to_ne_bytes());
         }
-        for half in [6u32, 7, 8, 9, 10, End::SERVER | End::QUEUED] {
+        for half in [6u32, 7, 8, 9, 10, End::SERVER | End::QUEUED, 14, 0] {
             line.extend(half.to_ne_bytes());
         }
         assert_eq!(line.len(), LINE);
         let end = End::of(&line);
         assert_eq!((end.cookie, end.peer, end.queued), (1, 2, 3));
         assert_eq!((end.direct, end.messages, end.inode), (4, 5, 11));
-        assert_eq!(end.users, 6);
+        assert_eq!((end.users, end.sender, end.senders), (6, (12, 13), 14));
         assert_eq!(
             (end.asleep, end.copied, end.written, end.uid),
             (7, 8, 9, 10)

@@ -7,6 +7,7 @@ mod error;
 pub(crate) mod object;
 #[allow(unsafe_code)]
 pub(crate) mod option;
+mod placed;
 mod policies;
 mod running;
 mod sharing;
@@ -17,6 +18,7 @@ pub use accel::{Accelerator, Options, Spoil};
 pub use counts::{Count, Counts};
 pub use ends::{End, Ends, Order};
 pub use error::LoadError;
+pub use placed::{Placed, PlacedThreads};
 pub use policies::{Policy, policies};
 pub use running::{Running, running};
 pub use sharing::{Listener, Sharing};

@@ -1,7 +1,7 @@
 //! Accelerators that run in other processes: found by the maps that those hold open, so that nothing
 //! is left in a file system when one is killed.
 use super::control::{self, Control};
-use super::{Counts, Ends, LoadError, counts};
+use super::{Counts, Ends, LoadError, PlacedThreads, counts};
 use libbpf_rs::{MapCore, MapHandle, MapType};
 use std::fs;
 use std::os::fd::AsFd;
@@ -15,6 +15,8 @@ pub struct Running {
     met: MapHandle,
     watched: MapHandle,
     ends: MapHandle,
+    /// Where threads may be placed on a processor.
+    pub placed: Option<PlacedThreads>,
     pub ports: Vec<u16>,
     pub connections_max: u32,
     pub limit_bytes: u64,
@@ -37,6 +39,7 @@ fn of_process(pid: u32) -> Option<Running> {
     let fds = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     let (mut settings, mut totals, mut socks) = (None, None, None);
     let (mut met, mut watched, mut ends) = (None, None, None);
+    let (mut placed, mut pairs) = (None, None);
     for fd in fds.flatten() {
         let target = fs::read_link(fd.path());
         if !target.is_ok_and(|target| target == Path::new("anon_inode:bpf-map")) {
@@ -52,10 +55,16 @@ fn of_process(pid: u32) -> Option<Running> {
             Some("splice_met") => met = Some(map),
             Some("splice_watched") => watched = Some(map),
             Some("splice_ends") => ends = Some(map),
+            Some("splice_placed") => placed = Some(map),
+            Some("splice_pairs") => pairs = Some(map),
             _ => {}
         }
     }
-    Running::of(settings?, totals?, socks?, met?, watched?, ends?).filter(|found| found.pid == pid)
+    let mut found = Running::of(settings?, totals?, socks?, met?, watched?, ends?)?;
+    if let (Some(placed), Some(pairs)) = (placed, pairs) {
+        found.placed = Some(PlacedThreads::new(placed, pairs));
+    }
+    Some(found).filter(|found| found.pid == pid)
 }
 
 /// proc(5): the descriptor's information has the map's number.
@@ -89,13 +98,18 @@ impl Running {
             met,
             watched,
             ends,
+            placed: None,
         })
     }
 
     /// # Errors
     /// It has ended, or its maps may not be read.
     pub fn counts(&self) -> Result<Counts, LoadError> {
-        counts::of_map(&self.counts)
+        let mut counts = counts::of_map(&self.counts)?;
+        if let Some(placed) = &self.placed {
+            placed.add_to(&mut counts);
+        }
+        Ok(counts)
     }
 
     /// Sockets that are joined now.

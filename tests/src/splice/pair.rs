@@ -1,0 +1,264 @@
+//! `--pair`: what it changes of others' threads is what they had again, whatever ends it.
+use super::scene::{ANYWAY, AT_ONCE, dir, program};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::{Requirement, Suite, Target, hopscope_bin};
+use nix::poll::poll;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+
+/// Only what hangs is looked at so often.
+const LOOKS: u32 = 4_000;
+
+pub(super) fn register(suite: &mut Suite) {
+    use Requirement::{Gcc, Root, Splice};
+    let here = &[Root, Splice, Gcc];
+    suite.case("splice::pair_restores_at_its_end", here, || {
+        restored(Ending::Interrupted)
+    });
+    suite.case("splice::pair_restores_when_killed", here, || {
+        restored(Ending::Killed)
+    });
+    suite.case("splice::pair_ends_when_its_keeper_does", here, || {
+        restored(Ending::KeeperKilled)
+    });
+    suite.case("splice::pair_restores_at_a_connections_end", here, || {
+        restored(Ending::Closed)
+    });
+    suite.case(
+        "splice::pair_leaves_a_mask_that_was_set",
+        here,
+        set_meanwhile,
+    );
+    suite.case(
+        "splice::pair_does_not_hold_what_works_together",
+        here,
+        together,
+    );
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Interrupted,
+    Killed,
+    KeeperKilled,
+    /// First the connection, then the accelerator.
+    Closed,
+}
+
+/// Two programs on one connection, and an accelerator that may place them.
+struct Scene {
+    attached: Target,
+    /// They end with it.
+    _turns: Target,
+    _stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    server: Pid,
+    client: Pid,
+    before: CpuSet,
+}
+
+impl Scene {
+    fn new(how: &str, options: &[&str]) -> Result<Scene> {
+        let before = sched_getaffinity(Pid::from_raw(0))?;
+        ensure!(count(&before) > 1, "this needs two processors");
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let port = port.port().to_string();
+        let ready = dir().join("ready");
+        let _ = std::fs::remove_file(&ready);
+        let group = std::process::id().to_string();
+        let mut attach = Command::new(hopscope_bin());
+        attach
+            .args([
+                "-q", "splice", "attach", ANYWAY, AT_ONCE, "--json", "--pair",
+            ])
+            .args(options)
+            .args(["--port", &port, "-p", &group, "--ready-file"])
+            .arg(&ready)
+            .stdout(Stdio::piped());
+        let attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
+        let mut turns = Command::new(program("turns")?);
+        turns
+            .args([how, &port])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut turns = Target::spawn_now(&mut turns)?;
+        let stdin = turns.child().stdin.take().context("stdin")?;
+        let stdout = turns.child().stdout.take().context("stdout")?;
+        let mut scene = Scene {
+            attached,
+            _turns: turns,
+            _stdin: stdin,
+            stdout: BufReader::new(stdout),
+            server: Pid::from_raw(0),
+            client: Pid::from_raw(0),
+            before,
+        };
+        let line = scene.line()?;
+        let (server, client) = line.split_once(' ').context(line.clone())?;
+        scene.server = Pid::from_raw(server.parse()?);
+        scene.client = Pid::from_raw(client.parse()?);
+        Ok(scene)
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line)?;
+        Ok(line.trim().to_owned())
+    }
+
+    /// Where both are, once they are on one processor.
+    fn placed(&self) -> Result<CpuSet> {
+        for _ in 0..LOOKS {
+            let [server, client] = [self.server, self.client].map(sched_getaffinity);
+            let (server, client) = (server?, client?);
+            if server == client && count(&server) == 1 {
+                return Ok(server);
+            }
+            poll(&mut [], 5u8)?;
+        }
+        anyhow::bail!("not placed: {:?}", self.stat()?)
+    }
+
+    fn stat(&self) -> Result<Value> {
+        let pid = self.attached.pid().to_string();
+        let out = hopscope_tests::hopscope(&["splice", "stat", "--json", "--of", &pid])?;
+        Ok(serde_json::from_str(&out.expect_code(0)?.stdout)?)
+    }
+
+    fn wait_for_mask(&self, of: Pid, wanted: &CpuSet) -> Result<()> {
+        for _ in 0..LOOKS {
+            if sched_getaffinity(of)? == *wanted {
+                return Ok(());
+            }
+            poll(&mut [], 5u8)?;
+        }
+        let now = sched_getaffinity(of)?;
+        anyhow::bail!("{of} has {} processors of {}", count(&now), count(wanted))
+    }
+
+    /// Ends the accelerator in order; what it counted.
+    fn finish(&mut self) -> Result<Value> {
+        self.attached.signal(Signal::SIGINT)?;
+        let stdout = self.attached.child().stdout.take().context("stdout")?;
+        let summary = serde_json::from_reader(stdout)?;
+        self.attached.child().wait()?;
+        balanced(&summary)?;
+        Ok(summary)
+    }
+}
+
+fn count(set: &CpuSet) -> usize {
+    let is_set = |n: &usize| set.is_set(*n) == Ok(true);
+    (0..CpuSet::count()).filter(is_set).count()
+}
+
+/// Each time that threads were placed was undone, and counted once.
+fn balanced(summary: &Value) -> Result<()> {
+    let of = |name: &str| summary[name].as_u64().context(name.to_owned());
+    ensure!(
+        of("pairs_placed")? == of("pairs_undone")? + of("pairs_undone_slower")?,
+        "{summary}"
+    );
+    Ok(())
+}
+
+/// A process that is made while its maker is placed inherits the mask, and is restored with it.
+fn restored(ending: Ending) -> Result<()> {
+    let mut scene = Scene::new("alternate", &["--pair-anyway"])?;
+    let placed = scene.placed()?;
+    kill(scene.server, Signal::SIGUSR1)?;
+    let born = Pid::from_raw(scene.line()?.parse()?);
+    ensure!(
+        sched_getaffinity(born)? == placed,
+        "it did not inherit the mask"
+    );
+    let mut all = vec![scene.server, scene.client, born];
+    match ending {
+        Ending::Interrupted => {
+            let summary = scene.finish()?;
+            ensure!(summary["pairs_placed"] == 1, "{summary}");
+            ensure!(summary["pair_masks_changed"] == 0, "{summary}");
+        }
+        Ending::Killed => {
+            scene.attached.child().kill()?;
+            scene.attached.child().wait()?;
+        }
+        Ending::KeeperKilled => {
+            kill(keeper(scene.attached.pid())?, Signal::SIGKILL)?;
+            let status = scene.attached.child().wait()?;
+            ensure!(!status.success(), "it goes on alone: {status}");
+        }
+        Ending::Closed => {
+            kill(scene.client, Signal::SIGKILL)?;
+            all = vec![scene.server, born];
+        }
+    }
+    for one in all {
+        scene.wait_for_mask(one, &scene.before)?;
+    }
+    if ending == Ending::Closed {
+        scene.finish()?;
+    }
+    Ok(())
+}
+
+/// Its child that keeps what it leaves.
+fn keeper(of: i32) -> Result<Pid> {
+    let children = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children"))?;
+    for child in children.split_whitespace() {
+        let words = std::fs::read_to_string(format!("/proc/{child}/cmdline"))?;
+        if words.split('\0').any(|word| word == "__keep") {
+            return Ok(Pid::from_raw(child.parse()?));
+        }
+    }
+    anyhow::bail!("no keeper among {children}")
+}
+
+/// A thread that has set a mask itself keeps it, and is placed no more; the other one is restored.
+fn set_meanwhile() -> Result<()> {
+    let mut scene = Scene::new("alternate", &["--pair-anyway"])?;
+    let placed = scene.placed()?;
+    let mut own = CpuSet::new();
+    let is_other =
+        |n: &usize| scene.before.is_set(*n) == Ok(true) && placed.is_set(*n) == Ok(false);
+    own.set(
+        (0..CpuSet::count())
+            .find(is_other)
+            .context("another processor")?,
+    )?;
+    sched_setaffinity(scene.client, &own)?;
+    scene.wait_for_mask(scene.server, &scene.before)?;
+    ensure!(
+        sched_getaffinity(scene.client)? == own,
+        "it was overwritten"
+    );
+    let summary = scene.finish()?;
+    ensure!(
+        sched_getaffinity(scene.client)? == own,
+        "it was overwritten"
+    );
+    ensure!(
+        summary["pairs_placed"] == 1 && summary["pair_masks_changed"] == 1,
+        "{summary}"
+    );
+    Ok(())
+}
+
+/// Two that need a processor each are not held on one: if they are placed at all, it is undone.
+fn together() -> Result<()> {
+    let mut scene = Scene::new("together", &[])?;
+    let messages = |stat: &Value| stat["direct_messages"].as_u64().unwrap_or(0);
+    let enough = messages(&scene.stat()?) + 1_000;
+    while messages(&scene.stat()?) < enough {
+        poll(&mut [], 20u8)?;
+    }
+    for of in [scene.server, scene.client] {
+        scene.wait_for_mask(of, &scene.before)?;
+    }
+    scene.finish()?;
+    Ok(())
+}
