@@ -1,7 +1,7 @@
 //! Who takes part, and who must not: what the kernel's faults and other people's programs forbid.
 use super::args::Common;
 use anyhow::{bail, ensure};
-use hopscope_splice::load::{Accelerator, Options, Spoil, policies};
+use hopscope_splice::load::{Accelerator, Options, Spoil, What, policies};
 use hopscope_splice::readers::{self, Judge, Reason};
 use hopscope_splice::trial::{self, Outcome, Weight};
 use hopscope_splice::{cgroup, load};
@@ -102,6 +102,8 @@ pub(super) fn options(common: &Common, cgroups: Vec<PathBuf>, kernel: &Kernel) -
             lose_each: common.lose_each,
         },
         refused: kernel.refused(common),
+        allowed: common.allow.clone(),
+        watches_calls: true,
     }
 }
 
@@ -144,6 +146,7 @@ pub(super) struct Watch {
     said: HashSet<String>,
     /// Programs that were said to share connections between threads.
     sharing: HashSet<String>,
+    deeds: HashSet<(String, What)>,
     is_needed: bool,
     hurts_sharing: bool,
 }
@@ -157,6 +160,7 @@ impl Watch {
             refused: HashSet::new(),
             said: HashSet::new(),
             sharing: HashSet::new(),
+            deeds: HashSet::new(),
             is_needed: kernel.hurts_fionread,
             hurts_sharing: kernel.hurts_sharing,
         }
@@ -198,6 +202,7 @@ impl Watch {
                 crate::status::say!("process {pid}, {}", refusal(&found));
             }
         }
+        self.again_deeds(accelerator, common)?;
         self.again_sharing(accelerator, common)
     }
 
@@ -225,6 +230,30 @@ impl Watch {
                     found.name,
                     found.name
                 );
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what keeps connections on TCP, once for each program. What a program's calls say of one connection is
+    /// true of its others: these are released.
+    fn again_deeds(
+        &mut self,
+        accelerator: &Accelerator,
+        common: &Common,
+    ) -> Result<(), load::LoadError> {
+        for found in accelerator.take_deeds()? {
+            let is_call = matches!(found.what, What::Call(_));
+            if is_call && !common.allow.contains(&found.name) {
+                self.refused.insert(found.pid);
+            }
+            let (pid, name, what) = (found.pid, found.name, found.what);
+            if self.deeds.insert((name.clone(), what)) {
+                let whose = match is_call {
+                    true => "its connections are plain TCP",
+                    false => "such connections are plain TCP",
+                };
+                crate::status::say!("process {pid}, {name}, {what}: {whose}");
             }
         }
         Ok(())

@@ -5,10 +5,13 @@
 #include "guard.h"
 #include "memory.h"
 #include "open.h"
+#include "others.h"
 #include "unlike.h"
 #include "shared.h"
 #include "order.h"
 #include "calls.h"
+#include "options.h"
+#include "watched_calls.h"
 
 char terms[] SEC("license") = "GPL";
 
@@ -66,6 +69,10 @@ static __always_inline enum count way_of(struct sk_msg_md *msg, struct end *own,
 		return COUNT_TCP_LEAVING;
 	if (!takes_bytes(own))
 		return COUNT_TCP_PEER_GONE;
+	if (incompatible_of_either(own))
+		return COUNT_TCP_LEAVING;
+	if (own->long_send || own->takes_tcp)
+		return COUNT_TCP_SHARED;
 	if (is_unlike((struct sock *)own->peer.sock))
 		return COUNT_TCP_READER;
 	if (own->mode == MODE_TCP && (!is_all_read(own) || waits_for_tcp(own)))
@@ -106,6 +113,7 @@ static __always_inline bool on_message(struct sk_msg_md *msg)
 	own->messages++;
 	if (control.pair)
 		note_sender(own);
+	look_for_long_send(own, size);
 	way = way_of(msg, own, size);
 	if (way == COUNT_DIRECT_MESSAGES) {
 		if (bpf_msg_redirect_hash(msg, &splice_socks, &own->peer.cookie, BPF_F_INGRESS) ==

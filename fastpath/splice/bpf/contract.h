@@ -62,6 +62,7 @@ enum count {
 	COUNT_TCP_MEMORY,
 	COUNT_TCP_READER,
 	COUNT_TCP_LEAVING,
+	COUNT_TCP_SHARED,
 	COUNT_TO_TCP,
 	COUNT_TO_DIRECT,
 	COUNT_CONNECTIONS,
@@ -76,12 +77,15 @@ enum count {
 	COUNT_OTHER_USER,
 	COUNT_BLOCKING,
 	COUNT_UNDECIDED,
+	COUNT_OPTIONS,
+	COUNT_CALLS,
 	/* Why a connection was taken out of the map while it was open. */
 	COUNT_RELEASED_BLOCKING,
 	COUNT_RELEASED_UNLIKE,
 	COUNT_RELEASED_BULK,
 	COUNT_RELEASED_OTHER_USER,
 	COUNT_RELEASED_REFUSED,
+	COUNT_RELEASED_CALLS,
 	/* Ends that were closed with redirected bytes unread. */
 	COUNT_CLOSED_UNREAD,
 	/* Ends of which one thread sent while another waited. */
@@ -209,10 +213,27 @@ enum fact {
 	FACT_QUEUED = 16,
 	/* O_NONBLOCK is not set: a recv may wait. */
 	FACT_CAN_WAIT = 32,
-	/* SO_RCVLOWAT or TCP_INQ is set: redirected bytes do not keep to them. */
+	/* An option is set that redirected bytes do not keep to. */
 	FACT_UNLIKE = 64,
 	/* Not accepted yet, or closed by its program. */
 	FACT_NO_FILE = 128,
+	/* Its program used a call that redirected bytes do not keep to. */
+	FACT_CALLS = 256,
+};
+
+/* What a program did with a socket that redirected bytes do not keep to: by the name of its file. */
+struct deed {
+	char name[NAME_MAX];
+	/* Of setsockopt(2); LEVEL_CALL: `what` is an enum incompatible_call. */
+	u32 level;
+	u32 what;
+};
+
+#define LEVEL_CALL 0xffffffff
+
+enum incompatible_call {
+	CALL_SPLICE,
+	CALL_RECEIVE_FLAGS,
 };
 
 /* What user space has done with an end, by its cookie. */

@@ -55,10 +55,27 @@ struct end {
 	u32 local_port;
 	/* How often another thread sent than before, and which did last. */
 	u32 senders;
-	u32 unused;
+	/* Of incompatible_times, when it was last looked whether the other end is one. */
+	u32 times_seen;
 	u64 sender;
 	/* Sent, by either way, while it was in the map. */
 	u64 messages;
+	/* enum incompatible */
+	u32 incompatible;
+	u32 peer_incompatible;
+	/* The thread in a send of which several messages may come; 0: none. */
+	u64 long_send;
+	/* Others than it send there, too; and sent much at once. */
+	u64 first_sender;
+	u32 has_senders;
+	u32 takes_tcp;
+};
+
+/* Its program did something that redirected bytes do not keep to: it stays on TCP, or gets back to it. */
+enum incompatible {
+	COMPATIBLE,
+	INCOMPATIBLE_OPTION,
+	INCOMPATIBLE_CALL,
 };
 
 enum stage {

@@ -63,8 +63,13 @@ int ends(struct bpf_iter__bpf_sk_storage_map *ctx)
 		line.flags |= FACT_OPEN;
 	if (own->leaving)
 		line.flags |= FACT_LEAVING;
-	if (is_unlike(sk))
+	/* Of its listener's, or set before: nobody saw it. */
+	if (own->stage == STAGE_WATCHED && !own->incompatible && has_incompatible_options(sk) && !is_unlike(sk))
+		own->incompatible = INCOMPATIBLE_OPTION;
+	if (own->incompatible == INCOMPATIBLE_OPTION || has_incompatible_options(sk))
 		line.flags |= FACT_UNLIKE;
+	if (own->incompatible == INCOMPATIBLE_CALL)
+		line.flags |= FACT_CALLS;
 	if (own->is_joined)
 		psock_facts(sk, &line);
 	if (own->stage == STAGE_WATCHED && own->is_server) {

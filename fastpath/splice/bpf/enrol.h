@@ -5,6 +5,7 @@
  * The three happen in this order (RFC 9293 section 3.5). A connection that is not noted, or whose
  * sequence numbers differ because something sits between the ends, stays plain TCP. */
 #pragma once
+#include "incompatible.h"
 #include "queue.h"
 #include "state.h"
 #include "verify.h"
@@ -12,12 +13,10 @@
 
 static __always_inline bool is_program_refused(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct program_name name = {};
-	const unsigned char *file = BPF_CORE_READ(task, mm, exe_file, f_path.dentry, d_name.name);
+	struct file_id file = program_file();
+	enum name_is is = program_is();
 
-	bpf_probe_read_kernel_str(name.of, sizeof(name.of), file);
-	return bpf_map_lookup_elem(&splice_refused, &name) != NULL;
+	return is == NAME_REFUSED || (is != NAME_ALLOWED && bpf_map_lookup_elem(&splice_incompatible, &file));
 }
 
 /* Its messages take TCP from now on. */
@@ -38,6 +37,7 @@ static __always_inline void end_joining(struct end *own)
 static __always_inline void on_reuse(struct bpf_sock *sk)
 {
 	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
+	u32 incompatible;
 
 	if (!own || own->stage == STAGE_NONE)
 		return;
@@ -45,7 +45,10 @@ static __always_inline void on_reuse(struct bpf_sock *sk)
 	end_joining(own);
 	if (control.verify)
 		verify_disconnected(own->cookie);
-	bpf_sk_storage_delete(&splice_ends, sk);
+	/* An option stays set. */
+	incompatible = own->incompatible == INCOMPATIBLE_OPTION ? INCOMPATIBLE_OPTION : COMPATIBLE;
+	__builtin_memset(own, 0, sizeof(*own));
+	own->incompatible = incompatible;
 }
 
 static __always_inline void on_listen(struct bpf_sock_ops *ops)
@@ -123,6 +126,11 @@ static __noinline bool is_other_user(const struct end *own)
 	return !control.across_users && BPF_CORE_READ(sock, sk_uid.val) != BPF_CORE_READ(other, sk_uid.val);
 }
 
+static __noinline bool begins_incompatible(const struct end *own)
+{
+	return has_incompatible_options((struct sock *)own->sock);
+}
+
 static __always_inline struct end *join(struct bpf_sock_ops *ops, struct bpf_sock *sk,
 					const struct peer *peer)
 {
@@ -139,6 +147,10 @@ static __always_inline struct end *join(struct bpf_sock_ops *ops, struct bpf_soc
 	}
 	own->cookie = cookie;
 	own->sock = (u64)sk;
+	if (own->incompatible || (control.blocking && begins_incompatible(own))) {
+		count(own->incompatible == INCOMPATIBLE_CALL ? COUNT_CALLS : COUNT_OPTIONS);
+		return NULL;
+	}
 	own->remote_ip4 = FIELD(ops, remote_ip4);
 	own->remote_port = FIELD(ops, remote_port);
 	own->local_port = FIELD(ops, local_port);
@@ -231,6 +243,16 @@ static __always_inline void on_server(struct bpf_sock_ops *ops)
 		verify_meet(own);
 }
 
+/* Of a connection that was not joined, at its server's end. */
+static __always_inline enum count why_not(struct end *own)
+{
+	u32 incompatible = incompatible_of_either(own);
+
+	if (incompatible)
+		return incompatible == INCOMPATIBLE_CALL ? COUNT_CALLS : COUNT_OPTIONS;
+	return own->may_wait ? COUNT_BLOCKING : COUNT_UNDECIDED;
+}
+
 /* From an open connection without an error there is one way to TCP_CLOSE: its program disconnects it (tcp_disconnect,
  * net/ipv4/tcp.c), and throws away what is unread. */
 static __always_inline bool is_disconnect(struct sock *sk, u32 before)
@@ -253,7 +275,7 @@ static __always_inline void on_state(struct bpf_sock_ops *ops)
 	if (!own || own->stage == STAGE_NONE)
 		return;
 	if (own->stage == STAGE_WATCHED && own->is_server)
-		count(own->may_wait ? COUNT_BLOCKING : COUNT_UNDECIDED);
+		count(why_not(own));
 	is_ended = is_disconnect((struct sock *)own->sock, before);
 	if (is_ended || !has_queued((struct sock *)own->sock))
 		bpf_map_delete_elem(&splice_socks, &own->cookie);

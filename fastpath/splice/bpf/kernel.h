@@ -74,6 +74,11 @@ enum {
 	RCV_SHUTDOWN = 1,
 	SEND_SHUTDOWN = 2,
 };
+enum {
+	IPPROTO_TCP = 6,
+	/* include/net/tcp.h */
+	TCP_NAGLE_CORK = 2,
+};
 
 struct bpf_sock {
 	__u32 bound_dev_if;
@@ -131,6 +136,16 @@ struct bpf_sock_ops {
 	CTX_POINTER(struct bpf_sock *, sk);
 };
 
+struct bpf_sockopt {
+	CTX_POINTER(struct bpf_sock *, sk);
+	CTX_POINTER(void *, optval);
+	CTX_POINTER(void *, optval_end);
+	__s32 level;
+	__s32 optname;
+	__s32 optlen;
+	__s32 retval;
+};
+
 struct sk_msg_md {
 	CTX_POINTER(void *, data);
 	CTX_POINTER(void *, data_end);
@@ -166,7 +181,18 @@ struct refcount_struct {
 	atomic_t refs;
 };
 struct proto;
+struct net {
+	u64 net_cookie;
+};
+typedef struct {
+	struct net *net;
+} possible_net_t;
+enum sock_flags {
+	SOCK_RCVTSTAMP = 13,
+};
+struct sk_filter;
 struct sock_common {
+	possible_net_t skc_net;
 	atomic64_t skc_cookie;
 	__be16 skc_dport;
 	__u16 skc_num;
@@ -210,6 +236,9 @@ struct sock {
 	int sk_err;
 	kuid_t sk_uid;
 	int sk_rcvlowat;
+	int sk_peek_off;
+	u32 sk_tsflags;
+	struct sk_filter *sk_filter;
 	socket_lock_t sk_lock;
 	struct mem_cgroup *sk_memcg;
 };
@@ -224,6 +253,7 @@ struct tcp_sock {
 	u32 copied_seq;
 	u32 rcv_nxt;
 	u8 recvmsg_inq : 1;
+	u8 nonagle : 4;
 };
 struct sk_psock {
 	struct list_head ingress_msg;
@@ -240,11 +270,20 @@ struct dentry {
 struct path {
 	struct dentry *dentry;
 };
+struct super_block {
+	u32 s_dev;
+};
 struct inode {
+	struct super_block *i_sb;
 	unsigned short i_mode;
 	unsigned long i_ino;
 };
+typedef struct {
+	atomic64_t refcnt;
+} file_ref_t;
 struct file {
+	file_ref_t f_ref;
+	atomic64_t f_count;
 	struct path f_path;
 	struct inode *f_inode;
 	void *private_data;
@@ -270,7 +309,11 @@ struct pt_regs {
 struct mm_struct {
 	struct file *exe_file;
 };
+struct signal_struct {
+	int nr_threads;
+};
 struct task_struct {
+	struct signal_struct *signal;
 	struct thread_info thread_info;
 	int pid;
 	struct mm_struct *mm;

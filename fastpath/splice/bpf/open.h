@@ -11,7 +11,7 @@ static __always_inline bool is_same_connection(struct sk_msg_md *msg, const stru
 	       FIELD(msg, remote_port) == own->remote_port && FIELD(msg, local_port) == own->local_port;
 }
 
-/* RFC 9293 section 3.6: an end that has sent its FIN still receives. The other one may be another connection's by now. */
+/* RFC 9293 section 3.6: an end that has sent its FIN still receives. The other one may be another connection's. */
 static __noinline bool takes_bytes(const struct end *own)
 {
 	struct sock *sender = (struct sock *)own->sock, *receiver = (struct sock *)own->peer.sock;

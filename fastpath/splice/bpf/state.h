@@ -5,6 +5,10 @@
 
 struct control control;
 
+/* How often an end became incompatible: whoever sends looks whether it was the other one. In a map of its own: user space
+ * writes the other one. */
+u32 incompatible_times SEC(".data.times");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -72,7 +76,13 @@ struct program_name {
 	char of[NAME_MAX];
 };
 
-/* Programs that do not take part, by the name of their file. */
+enum name_is {
+	NAME_REFUSED = 1,
+	/* Whatever it asks the kernel. */
+	NAME_ALLOWED = 2,
+};
+
+/* Programs that do not take part, or do in any case, by the name of their file. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
@@ -95,6 +105,35 @@ struct {
 	__type(key, struct program_name);
 	__type(value, struct sharing);
 } splice_sharing SEC(".maps");
+
+/* Programs that use such calls, by their files. */
+struct file_id {
+	u64 device;
+	u64 inode;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct file_id);
+	__type(value, u32);
+} splice_incompatible SEC(".maps");
+
+/* To be said, with a process each. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct deed);
+	__type(value, u32);
+} splice_deeds SEC(".maps");
+
+/* enum incompatible, by socket cookie. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, u32);
+} splice_incompatible_ends SEC(".maps");
 
 static __always_inline struct counts *counts_here(void)
 {

@@ -142,7 +142,7 @@ impl Known {
     fn is_calm(&mut self, both: [&End; 2]) -> bool {
         let mut is_calm = true;
         for (side, end) in self.sides.iter_mut().zip(both) {
-            let now = !end.is(End::CAN_WAIT | End::NO_FILE | End::UNLIKE);
+            let now = !end.is(End::CAN_WAIT | End::NO_FILE | End::UNLIKE | End::CALLS);
             match now && side.is_calm {
                 true => side.calm_looks += u32::from(side.copied != end.copied),
                 false => side.calm_looks = 0,
@@ -167,6 +167,8 @@ impl Known {
         let any = |flag| both.iter().any(|end| end.is(flag));
         let reason = if !blocking && any(End::CAN_WAIT) {
             Count::ReleasedBlocking
+        } else if any(End::CALLS) {
+            Count::ReleasedCalls
         } else if any(End::UNLIKE) {
             Count::ReleasedUnlike
         } else if !across_users && both[0].uid != both[1].uid {
@@ -344,6 +346,21 @@ mod tests {
             }
             let expected = Step::Leave(PAIR, Count::ReleasedBulk);
             assert_eq!(steps.contains(&expected), leaves, "{answers}");
+        }
+    }
+
+    #[test]
+    fn ends_with_calls_or_options_of_tcp_alone_are_not_joined_and_leave() {
+        for (flag, reason) in [
+            (End::CALLS, Count::ReleasedCalls),
+            (End::UNLIKE, Count::ReleasedUnlike),
+        ] {
+            let mut joining = Joining::new(false, false);
+            for copied in 0..10 {
+                assert_eq!(decide(&mut joining, &ends(copied, flag)), []);
+            }
+            let leaves = Step::Leave(PAIR, reason);
+            assert_eq!(decide(&mut joining, &joined(flag)), [leaves]);
         }
     }
 

@@ -1,12 +1,18 @@
 /* What calls on a connection answer, line by line: a program must not be able to tell whether it is joined.
  * tells ends: connections are disconnected and used again, shut down, and reset, once both ends have exchanged
- *   something for a while. */
+ *   something for a while.
+ * tells torn: one thread sends much at once, another one little, on one connection.
+ * tells splice: an end reads by splice(2). tells truncates: with MSG_TRUNC.
+ * tells options: those that mean something else for redirected bytes. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -99,13 +105,28 @@ static void moves(int from, int to)
 	must(recv(to, &byte, 1, 0) == 1, "recv");
 }
 
+/* A port that was asked for stays with a socket that is disconnected: nobody else gets it meanwhile. */
+static int keeps_its_port(void)
+{
+	for (;;) {
+		int other = listens(), fd = socket(AF_INET, SOCK_STREAM, 0);
+		struct sockaddr_in name = name_of(other);
+
+		close(other);
+		if (bind(fd, (void *)&name, sizeof(name)) == 0)
+			return fd;
+		must(errno == EADDRINUSE, "bind");
+		close(fd);
+	}
+}
+
 /* As long as it takes to be joined. */
 static void exchange(int count)
 {
 	struct timespec now, begun;
 
 	for (int n = 0; n < count; n++) {
-		pairs[n].client = socket(AF_INET, SOCK_STREAM, 0);
+		pairs[n].client = keeps_its_port();
 		pairs[n].server = connects(pairs[n].client, listener);
 	}
 	clock_gettime(CLOCK_MONOTONIC, &begun);
@@ -146,15 +167,12 @@ static void exchanges_names(int one, int other)
 /* Either end leaves with something unread, and talks to somebody else. */
 static void reconnects(int leaves, int stays, int has_same_port)
 {
-	struct sockaddr_in before = name_of(leaves);
 	int next = has_same_port ? listener : listens(), other;
 
 	printf("reconnects\n");
 	must(send(stays, "unread", 6, 0) == 6, "send");
 	wait_for(leaves, POLLIN);
 	disconnects(leaves);
-	if (has_same_port)
-		must(bind(leaves, (void *)&before, sizeof(before)) == 0, "bind");
 	other = connects(leaves, next);
 	exchanges_names(leaves, other);
 	gets("the old peer", stays);
@@ -232,6 +250,174 @@ static void ends(void)
 	resets(pairs[7].server, pairs[7].client);
 }
 
+enum { SENDERS = 4, LONG = 700000, SHORT = 300, LONG_TIMES = 300, BUFFER = 6 << 20 };
+
+static volatile int is_over;
+static volatile long whole[SENDERS];
+
+static size_t length_of(int sender)
+{
+	return sender & 1 ? SHORT : LONG;
+}
+
+/* One after the other: the next one when the last one was read. */
+static void *sends(void *number)
+{
+	int own = (int)(intptr_t)number;
+	size_t length = length_of(own);
+	char *bytes = malloc(length);
+
+	memset(bytes, 'A' + own, length);
+	for (long n = 0; !is_over; n++) {
+		ssize_t sent;
+
+		do {
+			sent = send(pairs[0].client, bytes, length, 0);
+			must(sent > 0 || errno == EAGAIN, "send");
+		} while (sent < 0 && !is_over);
+		must(sent < 0 || (size_t)sent == length, "room for all of it");
+		while (whole[own] <= n && !is_over)
+			poll(NULL, 0, 0);
+		if (own == 0 && n == LONG_TIMES)
+			is_over = 1;
+	}
+	free(bytes);
+	return NULL;
+}
+
+/* A send that does not wait is in one piece, whoever else sends. */
+static void torn(void)
+{
+	char *bytes = malloc(BUFFER);
+	int size = BUFFER, sender = 0;
+	size_t left = 0, torn = 0;
+	pthread_t threads[SENDERS];
+
+	must(setsockopt(listener, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) == 0, "SO_RCVBUFFORCE");
+	exchange(1);
+	must(setsockopt(pairs[0].client, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) == 0, "SO_SNDBUFFORCE");
+	for (intptr_t n = 0; n < SENDERS; n++)
+		pthread_create(&threads[n], NULL, sends, (void *)n);
+	while (!torn) {
+		ssize_t got = recv(pairs[0].server, bytes, BUFFER, 0);
+
+		if (got < 0 && is_over)
+			break;
+		for (ssize_t n = 0; n < got; n++) {
+			if (!left) {
+				sender = bytes[n] - 'A';
+				left = length_of(sender);
+			}
+			torn += bytes[n] != 'A' + sender;
+			if (--left == 0)
+				whole[sender]++;
+		}
+	}
+	is_over = 1;
+	for (int n = 0; n < SENDERS; n++)
+		pthread_join(threads[n], NULL);
+	free(bytes);
+	printf("%s\n", torn ? "torn" : "whole");
+}
+
+/* As a proxy that moves bytes by splice(2) does from the first byte on. */
+static void splices(void)
+{
+	int pipes_of[2];
+	char byte;
+
+	must(pipe(pipes_of) == 0, "pipe");
+	pairs[0].client = socket(AF_INET, SOCK_STREAM, 0);
+	pairs[0].server = connects(pairs[0].client, listener);
+	for (int n = 0; n < JOIN_MS; n++) {
+		moves(pairs[0].client, pairs[0].server);
+		must(send(pairs[0].server, "y", 1, 0) == 1, "send");
+		wait_for(pairs[0].client, POLLIN);
+		must(splice(pairs[0].client, NULL, pipes_of[1], NULL, 1, SPLICE_F_NONBLOCK) == 1, "splice");
+		must(read(pipes_of[0], &byte, 1) == 1 && byte == 'y', "read");
+		poll(NULL, 0, 1);
+	}
+	printf("all moved\n");
+}
+
+static void gets_at_once(const char *who, int fd, int flags)
+{
+	char bytes[100] = {0};
+	ssize_t got = recv(fd, bytes, sizeof(bytes) - 1, flags);
+
+	printf("%s: %zd %s '%s'\n", who, got, got < 0 ? strerrorname_np(errno) : "", bytes);
+}
+
+/* MSG_TRUNC throws bytes away, and needs no room for them (tcp(7)). */
+static void truncates(void)
+{
+	pairs[0].client = socket(AF_INET, SOCK_STREAM, 0);
+	pairs[0].server = connects(pairs[0].client, listener);
+	for (int n = 0; n < JOIN_MS; n++) {
+		moves(pairs[0].client, pairs[0].server);
+		must(send(pairs[0].server, "thrown away", 11, 0) == 11, "send");
+		wait_for(pairs[0].client, POLLIN);
+		must(recv(pairs[0].client, NULL, 11, MSG_TRUNC) == 11, "MSG_TRUNC");
+		poll(NULL, 0, 1);
+	}
+	printf("all thrown away\n");
+}
+
+static void with(int fd, int level, int option, int value)
+{
+	must(setsockopt(fd, level, option, &value, sizeof(value)) == 0, "setsockopt");
+}
+
+static void peeks(int from, int to)
+{
+	char bytes[4] = {0};
+
+	must(send(from, "abcdef", 6, 0) == 6, "send");
+	wait_for(to, POLLIN);
+	for (int n = 0; n < 3; n++) {
+		ssize_t got = recv(to, bytes, 3, MSG_PEEK);
+		printf("peeks: %s '%s'\n", got < 0 ? strerrorname_np(errno) : "done", got < 0 ? "" : bytes);
+	}
+}
+
+static void stamps(int from, int to)
+{
+	char bytes[10], control[200];
+	struct iovec piece = {bytes, sizeof(bytes)};
+	struct msghdr message = {
+		.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+
+	must(send(from, "x", 1, 0) == 1, "send");
+	wait_for(to, POLLIN);
+	must(recvmsg(to, &message, 0) == 1, "recvmsg");
+	printf("stamp: %zu bytes\n", (size_t)message.msg_controllen);
+}
+
+static void options(void)
+{
+	struct sock_filter none = {BPF_RET | BPF_K, 0, 0, 0};
+	struct sock_fprog program = {1, &none};
+
+	with(listener, SOL_SOCKET, SO_TIMESTAMPNS, 1);
+	exchange(1);
+	stamps(pairs[0].client, pairs[0].server);
+	with(listener, SOL_SOCKET, SO_TIMESTAMPNS, 0);
+	exchange(5);
+	with(pairs[0].client, SOL_SOCKET, SO_PEEK_OFF, 0);
+	peeks(pairs[0].server, pairs[0].client);
+	with(pairs[1].server, SOL_SOCKET, SO_TIMESTAMPNS, 1);
+	stamps(pairs[1].client, pairs[1].server);
+	with(pairs[2].client, IPPROTO_TCP, TCP_CORK, 1);
+	must(send(pairs[2].client, "corked", 6, 0) == 6, "send");
+	gets_at_once("corked", pairs[2].server, 0);
+	with(pairs[2].client, IPPROTO_TCP, TCP_CORK, 0);
+	gets("then", pairs[2].server);
+	must(setsockopt(pairs[3].client, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0, "filter");
+	must(send(pairs[3].server, "dropped", 7, 0) == 7, "send");
+	moves(pairs[4].client, pairs[4].server);
+	gets_at_once("filtered", pairs[3].client, 0);
+}
+
 int main(int argc, char **argv)
 {
 	signal(SIGPIPE, on_pipe);
@@ -239,6 +425,14 @@ int main(int argc, char **argv)
 	listener = listens();
 	if (argc == 2 && !strcmp(argv[1], "ends"))
 		ends();
+	else if (argc == 2 && !strcmp(argv[1], "torn"))
+		torn();
+	else if (argc == 2 && !strcmp(argv[1], "splice"))
+		splices();
+	else if (argc == 2 && !strcmp(argv[1], "truncates"))
+		truncates();
+	else if (argc == 2 && !strcmp(argv[1], "options"))
+		options();
 	else
 		return 2;
 	return 0;

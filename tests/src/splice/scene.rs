@@ -102,6 +102,7 @@ impl Done {
             "tcp_memory",
             "tcp_reader_options",
             "tcp_leaving",
+            "tcp_shared",
         ];
         let sum: Result<u64> = reasons.iter().map(|name| self.count(name)).sum();
         ensure!(

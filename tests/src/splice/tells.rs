@@ -7,11 +7,15 @@ use std::process::Command;
 
 pub(super) fn register(suite: &mut Suite) {
     use Requirement::{Gcc, Root, Splice};
+    let here = &[Root, Splice, Gcc];
     suite.case(
         "splice::a_socket_that_is_used_again_or_shut_is_tcps",
-        &[Root, Splice, Gcc],
+        here,
         ends,
     );
+    suite.case("splice::sends_of_several_threads_stay_whole", here, torn);
+    suite.case("splice::calls_of_tcp_alone_stay_on_tcp", here, calls);
+    suite.case("splice::options_of_tcp_alone_take_tcp", here, options);
 }
 
 /// What it says by itself, and below `splice run`.
@@ -39,5 +43,41 @@ fn both(case: &str) -> Result<Done> {
 fn ends() -> Result<()> {
     let done = both("ends")?;
     ensure!(done.count("connections")? >= 8, "{}", done.summary);
+    Ok(())
+}
+
+/// One send may be more than one message, and another thread's bytes must not come in between.
+fn torn() -> Result<()> {
+    let done = both("torn")?;
+    ensure!(
+        done.count("connections")? == 1 && done.count("tcp_shared")? > 0,
+        "{}",
+        done.summary
+    );
+    Ok(())
+}
+
+/// Who begins with splice(2), or with MSG_TRUNC, is never joined.
+fn calls() -> Result<()> {
+    for case in ["splice", "truncates"] {
+        let done = both(case)?;
+        ensure!(
+            done.count("plain_calls")? == 1 && done.count("ends_joined")? == 0,
+            "{case}: {}",
+            done.summary
+        );
+    }
+    Ok(())
+}
+
+fn options() -> Result<()> {
+    let done = both("options")?;
+    ensure!(
+        done.count("connections")? == 5
+            && done.count("plain_options")? == 1
+            && done.count("tcp_leaving")? > 0,
+        "{}",
+        done.summary
+    );
     Ok(())
 }

@@ -2,15 +2,32 @@
 use super::control::{self, Control, PORTS_MAX};
 use super::object;
 use super::placed::Placing;
-use super::{Count, Counts, End, Ends, Listener, LoadError, Order, PlacedThreads, Sharing, Wrong};
-use super::{counts, ends, sharing, verify};
+use super::{
+    Count, Counts, Deed, End, Ends, Listener, LoadError, Order, PlacedThreads, Sharing, Wrong,
+};
+use super::{counts, deeds, ends, sharing, verify};
 use crate::object::aligned;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 
 static OBJECT: &[u8] = aligned!("accel");
+
+/// Programs at tracepoints of calls that redirected bytes do not keep to. The later ones are there since Linux 6.3:
+/// without them MSG_TRUNC is not seen, and a connection of a long send takes TCP from then on.
+const CALLS: [(&str, &str); 3] = [
+    ("splice_on_read", "tcp_rcv_space_adjust"),
+    ("splice_on_receive", "sock_recv_length"),
+    ("splice_on_sent", "sock_send_length"),
+];
+const OPTIONS: &str = "splice_on_option";
+
+/// What a name in `splice_refused` is: `enum name_is`.
+const REFUSED: u32 = 1;
+const ALLOWED: u32 = 2;
 
 /// Room in a name of `bpf/contract.h`, its end included.
 const NAME_MAX: usize = 16;
@@ -42,6 +59,10 @@ pub struct Options {
     pub spoil: Spoil,
     /// Names of program files that take no part.
     pub refused: Vec<String>,
+    /// Those that take part although they ask FIONREAD.
+    pub allowed: Vec<String>,
+    /// Calls and options that redirected bytes do not keep to are looked for. Only to try what these answer without.
+    pub watches_calls: bool,
 }
 
 /// Each so many'th message on a processor.
@@ -73,6 +94,8 @@ impl Default for Options {
             pair: false,
             spoil: Spoil::default(),
             refused: Vec::new(),
+            allowed: Vec::new(),
+            watches_calls: true,
         }
     }
 }
@@ -87,6 +110,19 @@ pub struct Accelerator {
     object: Object,
 }
 
+/// Those that this kernel has.
+fn calls(options: &Options) -> Result<Vec<(&'static str, &'static str)>, LoadError> {
+    if !options.watches_calls {
+        return Ok(Vec::new());
+    }
+    let types = Btf::from_vmlinux().map_err(LoadError::bpf("reading the kernel's types"))?;
+    let has = |point: &str| {
+        let name = format!("btf_trace_{point}");
+        types.type_by_name::<Typedef<'_>>(&name).is_some()
+    };
+    Ok(CALLS.into_iter().filter(|call| has(call.1)).collect())
+}
+
 impl Accelerator {
     /// # Errors
     /// No permission, a kernel that refuses the programs, a group that is none.
@@ -97,6 +133,7 @@ impl Accelerator {
                 most: PORTS_MAX,
             });
         }
+        let calls = calls(options)?;
         let object = object::load(OBJECT, "splice", |open| {
             for mut map in open.maps_mut() {
                 let entries = match map.name().to_str() {
@@ -116,6 +153,10 @@ impl Accelerator {
             for mut program in open.progs_mut() {
                 program.set_autoload(match program.name().to_str() {
                     Some("splice_call" | "splice_called" | "splice_release") => options.verify,
+                    Some(OPTIONS) => options.watches_calls,
+                    Some(name) if CALLS.iter().any(|call| call.0 == name) => {
+                        calls.iter().any(|call| call.0 == name)
+                    }
                     Some("splice_msg") => !options.spoil.is_any(),
                     Some("splice_msg_spoiling") => options.spoil.is_any(),
                     _ => true,
@@ -131,6 +172,9 @@ impl Accelerator {
             object,
         };
         control::write(&accelerator.map(".bss")?, &accelerator.settings(options))?;
+        for name in &options.allowed {
+            accelerator.set_name(name, ALLOWED)?;
+        }
         for name in &options.refused {
             accelerator.refuse(name)?;
         }
@@ -152,6 +196,13 @@ impl Accelerator {
             .map_err(LoadError::bpf("attaching to the map of sockets"))?;
         let mut links = Vec::new();
         let mut in_groups = vec!["splice_closing", "splice_ops"];
+        for (name, _) in calls(options)? {
+            let link = self.program(name)?.attach();
+            links.push(link.map_err(LoadError::bpf("attaching to tracepoints"))?);
+        }
+        if options.watches_calls {
+            in_groups.insert(0, OPTIONS);
+        }
         if options.verify {
             for name in ["splice_call", "splice_called"] {
                 let link = self.program(name)?.attach();
@@ -219,12 +270,16 @@ impl Accelerator {
     /// # Errors
     /// The kernel does not take the name.
     pub fn refuse(&self, name: &str) -> Result<(), LoadError> {
+        self.set_name(name, REFUSED)
+    }
+
+    fn set_name(&self, name: &str, is: u32) -> Result<(), LoadError> {
         let mut key = [0; NAME_MAX];
         for (to, byte) in key[..NAME_MAX - 1].iter_mut().zip(name.bytes()) {
             *to = byte;
         }
         self.map("splice_refused")?
-            .update(&key, &1u32.to_ne_bytes(), MapFlags::ANY)
+            .update(&key, &is.to_ne_bytes(), MapFlags::ANY)
             .map_err(LoadError::bpf("refusing a program"))
     }
 
@@ -245,6 +300,14 @@ impl Accelerator {
     /// The kernel's map cannot be read.
     pub fn take_sharing(&self) -> Result<Vec<Sharing>, LoadError> {
         Ok(sharing::take(&self.map("splice_sharing")?))
+    }
+
+    /// What programs did with their sockets that redirected bytes do not keep to.
+    ///
+    /// # Errors
+    /// The kernel's map cannot be read.
+    pub fn take_deeds(&self) -> Result<Vec<Deed>, LoadError> {
+        Ok(deeds::take(&self.map("splice_deeds")?))
     }
 
     /// Every message takes TCP from now on; what was handed over can still be read.

@@ -17,6 +17,7 @@ pub enum Count {
     TcpMemory,
     TcpReader,
     TcpLeaving,
+    TcpShared,
     ToTcp,
     ToDirect,
     Connections,
@@ -30,11 +31,14 @@ pub enum Count {
     OtherUser,
     Blocking,
     Undecided,
+    Options,
+    Calls,
     ReleasedBlocking,
     ReleasedUnlike,
     ReleasedBulk,
     ReleasedOtherUser,
     ReleasedRefused,
+    ReleasedCalls,
     ClosedUnread,
     SharedByThreads,
     Verified,
@@ -56,7 +60,7 @@ pub enum Count {
 }
 
 impl Count {
-    pub const ALL: [Count; 48] = [
+    pub const ALL: [Count; 52] = [
         Count::DirectMessages,
         Count::DirectBytes,
         Count::TcpMessages,
@@ -69,6 +73,7 @@ impl Count {
         Count::TcpMemory,
         Count::TcpReader,
         Count::TcpLeaving,
+        Count::TcpShared,
         Count::ToTcp,
         Count::ToDirect,
         Count::Connections,
@@ -82,11 +87,14 @@ impl Count {
         Count::OtherUser,
         Count::Blocking,
         Count::Undecided,
+        Count::Options,
+        Count::Calls,
         Count::ReleasedBlocking,
         Count::ReleasedUnlike,
         Count::ReleasedBulk,
         Count::ReleasedOtherUser,
         Count::ReleasedRefused,
+        Count::ReleasedCalls,
         Count::ClosedUnread,
         Count::SharedByThreads,
         Count::Verified,
@@ -121,6 +129,7 @@ impl Count {
             Count::TcpMemory => "tcp_memory",
             Count::TcpReader => "tcp_reader_options",
             Count::TcpLeaving => "tcp_leaving",
+            Count::TcpShared => "tcp_shared",
             Count::ToTcp => "switches_to_tcp",
             Count::ToDirect => "switches_to_direct",
             Count::Connections => "connections",
@@ -134,11 +143,14 @@ impl Count {
             Count::OtherUser => "plain_other_user",
             Count::Blocking => "plain_blocking",
             Count::Undecided => "plain_undecided",
+            Count::Options => "plain_options",
+            Count::Calls => "plain_calls",
             Count::ReleasedBlocking => "released_blocking",
             Count::ReleasedUnlike => "released_options",
             Count::ReleasedBulk => "released_one_way",
             Count::ReleasedOtherUser => "released_other_user",
             Count::ReleasedRefused => "released_refused",
+            Count::ReleasedCalls => "released_calls",
             Count::ClosedUnread => "closed_unread",
             Count::SharedByThreads => "shared_by_threads",
             Count::Verified => "verified_directions",
@@ -174,6 +186,9 @@ impl Count {
             Count::TcpMemory => "because the receiver was near a limit of its memory",
             Count::TcpReader => "because the receiver has set SO_RCVLOWAT or TCP_INQ",
             Count::TcpLeaving => "because the connection was about to be released",
+            Count::TcpShared => {
+                "because a send was long, and other threads or processes may send there, too"
+            }
             Count::ToTcp => "times a direction changed to TCP",
             Count::ToDirect => "times a direction changed to the short cut, the first included",
             Count::Connections => "connections of which both ends joined",
@@ -193,14 +208,25 @@ impl Count {
             Count::Undecided => {
                 "connections closed before both ends were seen to receive without waiting: plain TCP"
             }
+            Count::Options => {
+                "connections with an option that redirected bytes do not keep to: plain TCP"
+            }
+            Count::Calls => {
+                "connections with a call that redirected bytes do not keep to: plain TCP"
+            }
             Count::ReleasedBlocking => {
                 "connections released because an end may wait in recv: plain TCP from then on"
             }
-            Count::ReleasedUnlike => "connections released for SO_RCVLOWAT or TCP_INQ",
+            Count::ReleasedUnlike => {
+                "connections released for an option that redirected bytes do not keep to"
+            }
             Count::ReleasedBulk => "connections released because bytes went only one way",
             Count::ReleasedOtherUser => "connections released because an end changed its user",
             Count::ReleasedRefused => {
                 "connections released because a program takes no part any more"
+            }
+            Count::ReleasedCalls => {
+                "connections released for a call that redirected bytes do not keep to"
             }
             Count::ClosedUnread => {
                 "ends closed with unread bytes: the other one was told of an end, by TCP of a reset"

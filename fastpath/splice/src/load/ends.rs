@@ -47,10 +47,12 @@ impl End {
     pub const QUEUED: u32 = 16;
     /// `O_NONBLOCK` is not set.
     pub const CAN_WAIT: u32 = 32;
-    /// `SO_RCVLOWAT` or `TCP_INQ` is set.
+    /// An option is set that redirected bytes do not keep to.
     pub const UNLIKE: u32 = 64;
     /// Not accepted yet, or closed by its program.
     pub const NO_FILE: u32 = 128;
+    /// Its program used a call that redirected bytes do not keep to.
+    pub const CALLS: u32 = 256;
 
     pub const fn is(&self, flag: u32) -> bool {
         self.flags & flag != 0

@@ -2,6 +2,7 @@
 mod accel;
 mod control;
 mod counts;
+mod deeds;
 mod ends;
 mod error;
 pub(crate) mod object;
@@ -16,6 +17,7 @@ mod verify;
 
 pub use accel::{Accelerator, Options, Spoil};
 pub use counts::{Count, Counts};
+pub use deeds::{Deed, What};
 pub use ends::{End, Ends, Order};
 pub use error::LoadError;
 pub use placed::{Placed, PlacedThreads};

@@ -98,6 +98,8 @@ fn within(group: &Group, cases: &[cases::Trial]) -> Result<Vec<Case>, TrialError
             ports: ports.to_vec(),
             connections: 256,
             blocking: true,
+            // They are what is tried.
+            watches_calls: false,
             ..Options::default()
         })
     };

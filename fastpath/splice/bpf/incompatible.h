@@ -1,0 +1,99 @@
+/* What programs do with a socket that redirected bytes do not keep to. Such an end stays on TCP, or gets back to it:
+ * no message of either end is redirected from then on. */
+#pragma once
+#include "state.h"
+#include "unlike.h"
+#include <bpf/bpf_core_read.h>
+
+static __always_inline struct file_id program_file(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct inode *inode = BPF_CORE_READ(task, mm, exe_file, f_inode);
+	struct file_id id = {};
+
+	if (inode) {
+		id.device = BPF_CORE_READ(inode, i_sb, s_dev);
+		id.inode = BPF_CORE_READ(inode, i_ino);
+	}
+	return id;
+}
+
+static __always_inline void program_name(char *name)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	const unsigned char *file = BPF_CORE_READ(task, mm, exe_file, f_path.dentry, d_name.name);
+
+	bpf_probe_read_kernel_str(name, NAME_MAX, file);
+}
+
+/* 0: nothing is said of it. */
+static __always_inline enum name_is program_is(void)
+{
+	struct program_name name = {};
+	u32 *found;
+
+	program_name(name.of);
+	found = bpf_map_lookup_elem(&splice_refused, &name);
+	return found ? *found : 0;
+}
+
+static __always_inline void tell(u32 level, u32 what)
+{
+	struct deed deed = {.level = level, .what = what};
+	u32 process = bpf_get_current_pid_tgid() >> 32;
+
+	program_name(deed.name);
+	bpf_map_update_elem(&splice_deeds, &deed, &process, BPF_ANY);
+}
+
+static __always_inline void make_incompatible(struct end *own, u32 as)
+{
+	if (own->incompatible)
+		return;
+	own->incompatible = as;
+	if (!own->cookie)
+		return;
+	bpf_map_update_elem(&splice_incompatible_ends, &own->cookie, &as, BPF_ANY);
+	__sync_fetch_and_add(&incompatible_times, 1);
+}
+
+static __always_inline u32 incompatible_of_either(struct end *own)
+{
+	u32 times = incompatible_times, *found;
+
+	if (own->incompatible)
+		return own->incompatible;
+	if (own->times_seen != times) {
+		own->times_seen = times;
+		found = bpf_map_lookup_elem(&splice_incompatible_ends, &own->peer.cookie);
+		if (found)
+			own->peer_incompatible = *found;
+	}
+	return own->peer_incompatible;
+}
+
+/* Its program takes no part any more, nor do connections that its listener accepts. */
+static __always_inline void mark_program(struct sock *sk, const struct end *own)
+{
+	struct file_id file = program_file();
+	struct listener here = {};
+	u32 one = 1;
+
+	bpf_map_update_elem(&splice_incompatible, &file, &one, BPF_ANY);
+	if (!own->is_server)
+		return;
+	here.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, net_cookie);
+	here.port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	bpf_map_update_elem(&splice_ports, &here, &one, BPF_ANY);
+}
+
+static __always_inline void on_incompatible_call(struct sock *sk, enum incompatible_call call)
+{
+	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
+
+	if (!own || own->stage == STAGE_NONE || own->incompatible == INCOMPATIBLE_CALL)
+		return;
+	tell(LEVEL_CALL, call);
+	mark_program(sk, own);
+	make_incompatible(own, INCOMPATIBLE_CALL);
+}

@@ -1,0 +1,37 @@
+/* Calls that redirected bytes do not keep to, at tracepoints that TCP passes in any case. */
+#pragma once
+#include "calls.h"
+#include "incompatible.h"
+#include <bpf/bpf_tracing.h>
+
+/* splice(2) and sendfile(2) read a socket by tcp_read_sock, which knows nothing of redirected bytes: whoever reads so
+ * before it is joined never is. */
+SEC("tp_btf/tcp_rcv_space_adjust")
+int BPF_PROG(splice_on_read, struct sock *sk)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u64 nr = BPF_CORE_READ(regs, orig_ax);
+
+	if ((nr == NR_SPLICE || nr == NR_SENDFILE) && !is_other_table())
+		on_incompatible_call(sk, CALL_SPLICE);
+	return 0;
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(splice_on_receive, struct sock *sk, int result, int flags)
+{
+	if (flags & (MSG_OOB | MSG_TRUNC))
+		on_incompatible_call(sk, CALL_RECEIVE_FLAGS);
+	return 0;
+}
+
+/* A send of which several messages might come (look_for_long_send) is over. */
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(splice_on_sent, struct sock *sk)
+{
+	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
+
+	if (own && own->long_send == bpf_get_current_pid_tgid())
+		own->long_send = 0;
+	return 0;
+}
