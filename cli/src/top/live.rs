@@ -156,6 +156,8 @@ impl Sink for Shared {
             lost: batch.lost_before,
             torn: batch.torn_before,
             records: batch.records,
+            others: &[],
+            early: false,
         };
         live.calls.feed(&batch, &mut |call| {
             if let Some(tally) = now.get_mut(call.function.0 as usize) {

@@ -4,7 +4,7 @@ use crate::pair::{Call, Enter, Gap, Mark, Pairer, Sink};
 use crate::stats::{Inclusive, Stats};
 use crate::tree::Tree;
 use crate::{Correction, Index, Window};
-use crate::{OffCpuIndex, OffCpuShare, OffCpuTimes};
+use crate::{OffCpuIndex, OffCpuShare, OffCpuTimes, OtherUse};
 use hopscope_event::table::ModuleIx;
 use hopscope_event::{FunctionId, ProbeCost, ProcessIx, Record, ThreadIx, Tsc};
 use std::collections::{BTreeMap, HashMap};
@@ -118,6 +118,10 @@ pub struct Batch<'a> {
     /// Slots that were reserved and never stored, before or among these.
     pub torn: u64,
     pub records: &'a [Record],
+    /// Where other threads of the process were on stacks that this one uses, from [`crate::Beside`].
+    pub others: &'a [OtherUse],
+    /// What others did meanwhile was not all read when this was passed on.
+    pub early: bool,
 }
 
 #[derive(Debug)]
@@ -178,9 +182,7 @@ impl Analysis {
         self.lost_at_once_max = self.lost_at_once_max.max(batch.lost);
         let gap = thread.continues(batch);
         thread.pairer.gap(gap, &mut self.aggregate);
-        for record in batch.records {
-            thread.pairer.feed(*record, &mut self.aggregate);
-        }
+        thread.pairer.feed_batch(batch, &mut self.aggregate);
     }
 
     pub fn finish(mut self) -> Outcome {

@@ -49,9 +49,7 @@ impl Calls {
         };
         let gap = thread.continues(batch);
         thread.pairer.gap(gap, &mut sink);
-        for record in batch.records {
-            thread.pairer.feed(*record, &mut sink);
-        }
+        thread.pairer.feed_batch(batch, &mut sink);
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod analysis;
 pub mod balance;
+mod beside;
 mod calls;
 mod clocks;
 mod correct;
@@ -18,6 +19,7 @@ mod index;
 pub mod join;
 mod limbo;
 mod off_cpu;
+mod other_uses;
 mod packet;
 mod packets;
 pub mod pair;
@@ -37,6 +39,7 @@ mod window;
 
 pub use analysis::{Analysis, Batch, Group, Key, Options, Outcome, ROWS_MAX, Row};
 pub use balance::{Balance, Oddities};
+pub use beside::{Beside, OwnedBatch, Read};
 pub use calls::{Calls, PlacedCall};
 pub use clocks::{ClockMismatch, same_clock};
 pub use correct::{Corrected, Correction};
@@ -44,6 +47,7 @@ pub use distribution::{Distribution, Quantile};
 pub use index::{FUNCTION_IDS_MAX, Index};
 pub use join::{JoinCounts, JoinError, Joined, Joiner, PacketId};
 pub use off_cpu::{OffCpuIndex, OffCpuShare, OffCpuTimes};
+pub use other_uses::OtherUse;
 pub use packet::{Match, NoMatch, Packet};
 pub use packets::Packets;
 pub use root::{RootError, RootSearch, SEARCHED_RECORDS};

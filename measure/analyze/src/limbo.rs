@@ -93,12 +93,19 @@ impl Limbo {
 
     /// The frames that come back with the one at a place: those discarded together with it,
     /// outermost first, its own last. What the frames above it had measured is its.
-    pub(crate) fn bring_back(&mut self, found: usize) -> Option<Vec<Frame>> {
+    ///
+    /// `moved` says of which of those another thread had the stack: then it had the last one's too.
+    pub(crate) fn bring_back(
+        &mut self,
+        found: usize,
+        moved: impl Fn(&Frame) -> bool,
+    ) -> Option<Vec<Frame>> {
         let start = (0..=found).rev().find(|&i| self.kept[i].first)?;
         let above = (found + 1..self.kept.len()).take_while(|&i| !self.kept[i].first);
-        let mut adopted = Below::default();
+        let (mut adopted, mut left_moved) = (Below::default(), false);
         for i in above {
             adopted.add(&self.kept[i].frame.below);
+            left_moved |= moved(&self.kept[i].frame);
         }
         if let Some(next) = self.kept.get_mut(found + 1) {
             next.first = true;
@@ -107,7 +114,9 @@ impl Limbo {
         for frame in &frames {
             self.hashes[hash(frame.function, frame.rsp)] -= 1;
         }
-        frames.last_mut()?.below.add(&adopted);
+        let last = frames.last_mut()?;
+        last.below.add(&adopted);
+        last.moved |= left_moved;
         Some(frames)
     }
 

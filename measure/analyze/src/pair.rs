@@ -9,11 +9,17 @@
 //! A stack that is left and comes back (coroutines, signal stacks) was suspended at least from the
 //! first to the last record of other stacks in between; that is taken out of own times.
 //!
+//! Stacks that move between threads (coroutines): where another thread was on the stack of a call since its
+//! entry, it is not certain that the next end there is its own, nor what was called meanwhile. Such calls
+//! stay unpaired and are counted.
+//!
 //! Slot order is not time order: a signal handler may run between the reservation of a slot and
 //! the reading of the clock. Such inversions are counted; a call's time is taken out of the own
 //! time of a caller only when the caller's clock was already running.
+use crate::analysis::Batch;
 use crate::balance::{Fate, Oddities, Orphan};
 use crate::limbo::Limbo;
+use crate::other_uses::OtherUses;
 use crate::stacks::{Below, RESUMED_BYTES, SAME_STACK_BYTES, Stack, Waiting};
 use crate::values::{self, Returned};
 use hopscope_event::{CapturePlace, Content, FunctionId, Kind, Record, Value};
@@ -42,6 +48,8 @@ pub struct Pairer {
     returned: Returned,
     /// The innermost call was entered, and nothing but its values came since.
     just_entered: bool,
+    /// Where other threads were on stacks of this one; mostly none.
+    others: Option<Box<OtherUses>>,
 }
 
 /// A call that left by a jump in the record before.
@@ -88,12 +96,31 @@ impl Pairer {
         self.returned.give_up(&mut self.oddities);
         self.just_entered = false;
         let running = std::mem::take(&mut self.running);
+        let others = self.others.as_deref();
+        let mut end = |mut frame: Frame, fate| {
+            frame.moved |= others.is_some_and(|others| others.since(&frame));
+            tell(frame, fate, sink);
+        };
         for stack in self.waiting.drain().chain([running]) {
-            for frame in stack.frames {
-                tell(frame, fate, sink);
-            }
+            stack.frames.into_iter().for_each(|frame| end(frame, fate));
         }
-        self.limbo.drain(|frame, fate| tell(frame, fate, sink));
+        self.limbo.drain(end);
+    }
+
+    /// Takes the records of a batch, and among them what other threads did.
+    pub fn feed_batch(&mut self, batch: &Batch<'_>, sink: &mut impl Sink) {
+        self.oddities.early_batches += u64::from(batch.early);
+        let mut from = 0;
+        for one in batch.others {
+            let before = (one.before as usize).clamp(from, batch.records.len());
+            let records = &batch.records[from..before];
+            records.iter().for_each(|record| self.feed(*record, sink));
+            from = before;
+            self.others.get_or_insert_default().tell(one);
+        }
+        for record in &batch.records[from..] {
+            self.feed(*record, sink);
+        }
     }
 
     pub fn feed(&mut self, record: Record, sink: &mut impl Sink) {
@@ -167,6 +194,7 @@ impl Pairer {
         if !(deeper && self.waiting.is_empty()) {
             self.go_to(rsp, false, sink);
         }
+        self.leave_moved(sink);
         let mut after_gap = false;
         if self.running.frames.is_empty() {
             after_gap = self.outermost_at(rsp);
@@ -187,6 +215,11 @@ impl Pairer {
             function,
             mark,
             escaped: false,
+            // Where records of others are missing they may have been here until later.
+            moved: self
+                .others
+                .as_ref()
+                .is_some_and(|others| others.last(rsp) >= Some(tsc)),
             left_tsc: None,
         });
     }
@@ -210,12 +243,19 @@ impl Pairer {
         if !self.running.frames.last().is_some_and(own) && !self.find(function, rsp, sink) {
             self.returned.give_up(&mut self.oddities);
             self.go_to(rsp, false, sink);
-            self.orphan(function, tsc, sink);
+            self.orphan(function, rsp, tsc, sink);
             return;
         }
+        self.look_for_moves();
         let Some(frame) = self.running.frames.pop() else {
             return;
         };
+        if frame.moved {
+            self.returned.give_up(&mut self.oddities);
+            tell(frame, Fate::Moved, sink);
+            sink.orphan(function, tsc, Orphan::Moved);
+            return;
+        }
         self.returned.give(&frame, sink);
         let inclusive = tsc.wrapping_sub(frame.entry) as i64;
         let mut under = Below {
@@ -281,7 +321,9 @@ impl Pairer {
     }
 
     fn revive(&mut self, place: usize, sink: &mut impl Sink) -> bool {
-        let Some(frames) = self.limbo.bring_back(place) else {
+        let others = self.others.as_deref();
+        let moved = |frame: &Frame| frame.moved || others.is_some_and(|others| others.since(frame));
+        let Some(frames) = self.limbo.bring_back(place, moved) else {
             return false;
         };
         self.oddities.revived += frames.len() as u64;
@@ -305,13 +347,15 @@ impl Pairer {
                         own.escaped = true;
                     }
                 }
-                _ => self.orphan(function, tsc, sink),
+                _ => self.orphan(function, rsp, tsc, sink),
             },
         }
     }
 
-    fn orphan(&mut self, function: FunctionId, tsc: u64, sink: &mut impl Sink) {
+    fn orphan(&mut self, function: FunctionId, rsp: u32, tsc: u64, sink: &mut impl Sink) {
+        let others = self.others.as_deref();
         let orphan = match self.gap_seen {
+            _ if others.is_some_and(|others| others.ever(rsp)) => Orphan::Moved,
             true => Orphan::Cut,
             false => Orphan::OpenAtStart,
         };
@@ -395,11 +439,43 @@ impl Pairer {
         if keep >= self.running.frames.len() {
             return;
         }
+        self.look_for_moves();
         let dead = self.running.frames.split_off(keep);
         if let Some(caller) = self.running.frames.last_mut() {
             dead.iter().for_each(|f| caller.below.add(&f.below));
         }
         self.bury(dead, sink);
+    }
+
+    /// Where another thread was on the running stack, all its calls have moved.
+    #[inline]
+    fn look_for_moves(&mut self) {
+        let Some(others) = &self.others else {
+            return;
+        };
+        if self.running.looked_at == others.version {
+            return;
+        }
+        self.running.looked_at = others.version;
+        let frames = &mut self.running.frames;
+        if frames.iter().any(|f| f.moved || others.since(f)) {
+            frames.iter_mut().for_each(|f| f.moved = true);
+        }
+    }
+
+    /// A call begins: calls that have moved are none of its callers, as far as is known.
+    #[inline]
+    fn leave_moved(&mut self, sink: &mut impl Sink) {
+        self.look_for_moves();
+        if self.running.frames.last().is_some_and(|f| f.moved) {
+            for frame in std::mem::take(&mut self.running).frames {
+                // Its end, when it comes here, has lost its entry thereby.
+                if let Some(others) = &mut self.others {
+                    others.had_before(frame.rsp);
+                }
+                tell(frame, Fate::Moved, sink);
+            }
+        }
     }
 
     fn bury(&mut self, mut dead: Vec<Frame>, sink: &mut impl Sink) {
@@ -418,6 +494,7 @@ impl Pairer {
 fn tell(frame: Frame, fate: Fate, sink: &mut impl Sink) {
     let fate = match frame.escaped {
         true => Fate::Escaped,
+        false if frame.moved => Fate::Moved,
         false => fate,
     };
     sink.fate(frame.function, frame.mark, frame.entry, fate);

@@ -52,6 +52,8 @@ pub struct Frame {
     pub function: FunctionId,
     pub(crate) mark: Mark,
     pub(crate) escaped: bool,
+    /// Another thread was on its stack since it was entered.
+    pub(crate) moved: bool,
     /// Of the innermost frame of a stack that was left: the first record of another stack since.
     pub(crate) left_tsc: Option<u64>,
 }
@@ -82,6 +84,8 @@ pub(crate) struct Stack {
     /// An exit has shown that this is a stack of its own, not a part of its neighbour.
     pub(crate) proven: bool,
     left_at: u64,
+    /// Up to which version of [`crate::other_uses::OtherUses`] its frames were looked at.
+    pub(crate) looked_at: u64,
 }
 
 impl Stack {
@@ -90,6 +94,7 @@ impl Stack {
             frames,
             proven: true,
             left_at: 0,
+            looked_at: 0,
         }
     }
 

@@ -65,6 +65,7 @@ fn frame(function: u32, mark: Mark) -> Frame {
         function: FunctionId(function),
         mark,
         escaped: false,
+        moved: false,
         left_tsc: None,
     }
 }
