@@ -148,7 +148,7 @@ fn refused() -> Result<()> {
     for (listen, words) in [
         (taken.as_str(), &[taken.as_str(), "in use"][..]),
         ("192.0.2.1:0", &["192.0.2.1", "assign"]),
-        ("nowhere", &["nowhere", "ADDR:PORT"]),
+        ("nowhere", &["nowhere", "HOST:PORT"]),
     ] {
         hopscope(&[&proxy[..], &[listen]].concat())?.expect_refusal(words)?;
     }
