@@ -65,6 +65,8 @@ pub(super) fn full() -> Result<()> {
     let mut program = Program::start()?;
     let recording = start(&program, &dir)?;
     program.command("run 200000")?;
+    // Until the recorder has read them: what it has still to read when it is asked goes to the file too, and fills it.
+    program.rest(1)?;
     recording.signal(Signal::SIGUSR1)?;
     program.rest(1)?;
     let summary = recording.stop()?;

@@ -20,11 +20,13 @@ impl PageMap {
     /// Those of open(2).
     pub fn open(pid: i32) -> io::Result<PageMap> {
         let open = |id: i32| File::open(format!("/proc/{id}/pagemap"));
-        let map = open(pid)?;
-        // Of a thread that has ended nothing is read, not even a page that was never touched.
-        match map.read_at(&mut [0; 8], 0)? {
-            0 => open(proc::memory_holder(pid)).map(PageMap),
-            _ => Ok(PageMap(map)),
+        // Of a thread that has ended it cannot be opened (ESRCH), on older kernels not be read, not even a page that
+        // was never touched.
+        let of_process = open(pid).ok();
+        let readable = of_process.filter(|map| matches!(map.read_at(&mut [0; 8], 0), Ok(1..)));
+        match readable {
+            Some(map) => Ok(PageMap(map)),
+            None => open(proc::memory_holder(pid)).map(PageMap),
         }
     }
 
