@@ -268,6 +268,9 @@ static void *sends(void *number)
 	char *bytes = malloc(length);
 
 	memset(bytes, 'A' + own, length);
+	/* Amid the very first long send a short one may still be on its way (KNOWN_ISSUES): they begin behind it. */
+	while (own & 1 && !whole[0] && !is_over)
+		poll(NULL, 0, 0);
 	for (long n = 0; !is_over; n++) {
 		ssize_t sent;
 
