@@ -14,7 +14,7 @@ use crate::Settings;
 use crate::envelope::Output;
 use crate::error::Result;
 use crate::host::Host;
-use crate::load::network::Namespace;
+use crate::load::network::{Namespace, processors};
 use crate::load::programs::compiled;
 use crate::load::{Cable, SERVER};
 use crate::program::Compiler;
@@ -38,6 +38,19 @@ struct Bench<'a, 'o> {
     milliseconds: u64,
 }
 
+/// The processors of a server and of a client, where there is one for each.
+fn a_processor_each(what: &str, missing: &mut Vec<NotMeasured>) -> Option<(String, String)> {
+    let (first, last) = processors();
+    if first == last {
+        missing.push(NotMeasured {
+            what: what.into(),
+            reason: "each end needs a processor of its own".into(),
+        });
+        return None;
+    }
+    Some((first, last))
+}
+
 impl Bench<'_, '_> {
     fn say(&self, what: &str, round: usize) {
         self.settings.say(&format!("{what}, {}", round + 1));
@@ -45,6 +58,12 @@ impl Bench<'_, '_> {
 
     fn sample(&mut self, fields: Value) -> Result<()> {
         self.output.sample(fields)
+    }
+
+    /// A program of the bench's own, in C.
+    fn program(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let dir = self.settings.build_dir.join("splice");
+        compiled(&dir, &Compiler::of_the_system(), name, text)
     }
 
     fn start(

@@ -1,12 +1,11 @@
 //! Bytes that go one way only, by plain TCP and redirected, in turn. TCP is faster there, since the sender goes on while
 //! the receiver copies, so the accelerator releases such connections after a while: before, and after.
-use super::Bench;
 use super::asking::{Path, ratios};
-use super::servers::Accelerator;
+use super::servers::{Accelerator, more};
+use super::{Bench, a_processor_each};
 use crate::error::{Error, Result};
-use crate::load::network::{Server, processors};
-use crate::load::programs::compiled;
-use crate::program::{Compiler, run_as};
+use crate::load::network::Server;
+use crate::program::run_as;
 use crate::rows::NotMeasured;
 use crate::stats::Spread;
 use serde::Serialize;
@@ -60,17 +59,10 @@ pub(super) fn measure(
     path: &Path<'_>,
     missing: &mut Vec<NotMeasured>,
 ) -> Result<Vec<Row>> {
-    let (first, last) = processors();
-    if first == last {
-        missing.push(NotMeasured {
-            what: "bytes that go one way".into(),
-            reason: "each end needs a processor of its own".into(),
-        });
+    let Some((first, last)) = a_processor_each("bytes that go one way", missing) else {
         return Ok(Vec::new());
-    }
-    let dir = bench.settings.build_dir.join("splice");
-    let text = include_str!("stream.c");
-    let stream = compiled(&dir, &Compiler::of_the_system(), "stream", text)?;
+    };
+    let stream = bench.program("stream", include_str!("stream.c"))?;
     let start = || {
         let mut command = path.server.in_its_network("taskset");
         command.args(["-c", &first]).arg(&stream).arg("sink");
@@ -112,12 +104,11 @@ fn one(bench: &mut Bench<'_, '_>, ends: &Ends<'_>, size: u32) -> Result<Option<R
         }
     }
     let after = ends.accelerator.stat()?;
-    let more = |name: &str| {
-        let of = |stat: &Value| stat[name].as_u64().unwrap_or(0);
-        of(&after).saturating_sub(of(&before))
-    };
     let [plain, joined] = &sides;
-    let counts = (more("connections"), more("released_one_way"));
+    let counts = (
+        more(&before, &after, "connections")?,
+        more(&before, &after, "released_one_way")?,
+    );
     Ok(row(size, plain, joined, counts))
 }
 

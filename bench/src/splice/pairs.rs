@@ -1,13 +1,12 @@
 //! What `--pair` is worth: the same two programs in C, by plain TCP with a processor for each end, redirected, and
 //! redirected with `--pair`, in turn. One connection is wake-ups; many are work for both ends at the same time, which
 //! must not be slower.
-use super::Bench;
 use super::asking::{Found, Path, ratios};
-use super::servers::Accelerator;
-use crate::error::{Error, Result};
-use crate::load::network::{Server, processors};
-use crate::load::programs::compiled;
-use crate::program::{Compiler, run_as};
+use super::servers::{Accelerator, more};
+use super::{Bench, a_processor_each};
+use crate::error::Result;
+use crate::load::network::Server;
+use crate::program::run_as;
 use crate::rows::NotMeasured;
 use crate::stats::Spread;
 use serde::Serialize;
@@ -60,17 +59,10 @@ pub(super) fn measure(
     path: &Path<'_>,
     missing: &mut Vec<NotMeasured>,
 ) -> Result<Vec<Row>> {
-    let (first, last) = processors();
-    if first == last {
-        missing.push(NotMeasured {
-            what: "--pair".into(),
-            reason: "each end needs a processor of its own".into(),
-        });
+    let Some((first, last)) = a_processor_each("--pair", missing) else {
         return Ok(Vec::new());
-    }
-    let dir = bench.settings.build_dir.join("splice");
-    let text = include_str!("answer.c");
-    let answer = compiled(&dir, &Compiler::of_the_system(), "answer", text)?;
+    };
+    let answer = bench.program("answer", include_str!("answer.c"))?;
     let both = format!("{first},{last}");
     let start = |processors: &str| {
         let mut command = path.server.in_its_network_urgent_on(processors, &answer);
@@ -106,15 +98,7 @@ fn one(
     both: &str,
 ) -> Result<Option<Row>> {
     let mut found = [Found::default(), Found::default(), Found::default()];
-    let placed = || -> Result<u64> {
-        let stat = ends.accelerators[1].stat()?;
-        stat["pairs_placed"].as_u64().ok_or_else(|| Error::NoField {
-            program: "hopscope splice stat".into(),
-            field: "pairs_placed".into(),
-            line: stat.to_string(),
-        })
-    };
-    let before = placed()?;
+    let before = ends.accelerators[1].stat()?;
     for round in 0..bench.rounds {
         bench.say(&format!("{connections} connections, --pair"), round);
         for turn in 0..WAYS.len() {
@@ -140,7 +124,8 @@ fn one(
             }))?;
         }
     }
-    let placed = placed()? - before;
+    let after = ends.accelerators[1].stat()?;
+    let placed = more(&before, &after, "pairs_placed")?;
     Ok(row(connections, &found, placed))
 }
 

@@ -2,7 +2,7 @@
 //! the same load.
 use super::Bench;
 use super::asking::{Path, ratios};
-use super::servers::Accelerator;
+use super::servers::{Accelerator, more};
 use crate::error::{Error, Result};
 use crate::peers::installed;
 use crate::program::{last_words, run_as};
@@ -285,10 +285,6 @@ fn one(
             }
         }
         let after = accelerator.stat()?;
-        let more = |name: &str| {
-            let of = |stat: &Value| stat[name].as_u64().unwrap_or(0);
-            of(&after).saturating_sub(of(&before))
-        };
         let (Some(plain), Some(joined), Some(ratio)) = (
             Spread::of(&plain_rates),
             Spread::of(&joined_rates),
@@ -303,8 +299,8 @@ fn one(
             joined_requests_per_s: joined,
             joined_vs_plain: ratio,
             failures,
-            direct_messages: more("direct_messages"),
-            tcp_messages: more("tcp_messages"),
+            direct_messages: more(&before, &after, "direct_messages")?,
+            tcp_messages: more(&before, &after, "tcp_messages")?,
         });
     }
     Ok(rows)

@@ -189,6 +189,25 @@ impl Accelerator {
     }
 }
 
+/// What was counted between two answers of [`Accelerator::stat`].
+///
+/// # Errors
+/// One of them has no such counter.
+pub(super) fn more(
+    before: &serde_json::Value,
+    after: &serde_json::Value,
+    name: &str,
+) -> Result<u64> {
+    let of = |stat: &serde_json::Value| {
+        stat[name].as_u64().ok_or_else(|| Error::NoField {
+            program: "hopscope splice stat".into(),
+            field: name.into(),
+            line: stat.to_string(),
+        })
+    };
+    Ok(of(after)?.saturating_sub(of(before)?))
+}
+
 impl Drop for Accelerator {
     /// As Ctrl-C: what it has attached goes with it.
     fn drop(&mut self) {

@@ -1,13 +1,12 @@
 //! The same two programs in C over redirected connections, over AF_UNIX sockets and over plain TCP, in turn: what is
 //! left of a socket's way when there is no protocol below it is AF_UNIX, and redirected connections can be no faster
 //! than the calls that they are made of. Each end has a processor of its own, and nothing else runs there.
-use super::Bench;
 use super::asking::{Found, Load, Path, ratios};
-use super::servers::Accelerator;
+use super::servers::{Accelerator, more};
+use super::{Bench, a_processor_each};
 use crate::error::Result;
-use crate::load::network::{Server, processors};
-use crate::load::programs::compiled;
-use crate::program::{Compiler, run_as};
+use crate::load::network::Server;
+use crate::program::run_as;
 use crate::rows::NotMeasured;
 use crate::stats::Spread;
 use serde::Serialize;
@@ -69,14 +68,10 @@ pub(super) fn measure(
     path: &Path<'_>,
     missing: &mut Vec<NotMeasured>,
 ) -> Result<Vec<Row>> {
-    let (first, last) = processors();
-    if first == last {
-        missing.push(NotMeasured {
-            what: "redirected connections beside AF_UNIX".into(),
-            reason: "each end needs a processor of its own".into(),
-        });
+    let Some((first, last)) = a_processor_each("redirected connections beside AF_UNIX", missing)
+    else {
         return Ok(Vec::new());
-    }
+    };
     let servers = start(bench, path, &first)?;
     let mut rows = Vec::new();
     for load in LOADS {
@@ -86,9 +81,7 @@ pub(super) fn measure(
 }
 
 fn start(bench: &Bench<'_, '_>, path: &Path<'_>, processor: &str) -> Result<Servers> {
-    let dir = bench.settings.build_dir.join("splice");
-    let text = include_str!("answer.c");
-    let answer = compiled(&dir, &Compiler::of_the_system(), "answer", text)?;
+    let answer = bench.program("answer", include_str!("answer.c"))?;
     let place = bench.files.join("unix").display().to_string();
     let start = |at: &str| {
         let mut command = path.server.in_its_network_urgent_on(processor, &answer);
@@ -148,11 +141,10 @@ fn one(
         }
     }
     let after = servers.accelerator.stat()?;
-    let more = |name: &str| {
-        let of = |stat: &Value| stat[name].as_u64().unwrap_or(0);
-        of(&after).saturating_sub(of(&before))
-    };
-    let counts = (more("direct_messages"), more("tcp_messages"));
+    let counts = (
+        more(&before, &after, "direct_messages")?,
+        more(&before, &after, "tcp_messages")?,
+    );
     Ok(row(load, &found, counts))
 }
 

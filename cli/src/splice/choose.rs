@@ -146,7 +146,7 @@ pub(super) struct Watch {
     said: HashSet<String>,
     /// Programs that were said to share connections between threads.
     sharing: HashSet<String>,
-    deeds: HashSet<(String, What)>,
+    uses_known: HashSet<(String, What)>,
     is_needed: bool,
     hurts_sharing: bool,
 }
@@ -160,7 +160,7 @@ impl Watch {
             refused: HashSet::new(),
             said: HashSet::new(),
             sharing: HashSet::new(),
-            deeds: HashSet::new(),
+            uses_known: HashSet::new(),
             is_needed: kernel.hurts_fionread,
             hurts_sharing: kernel.hurts_sharing,
         }
@@ -202,7 +202,7 @@ impl Watch {
                 crate::status::say!("process {pid}, {}", refusal(&found));
             }
         }
-        self.again_deeds(accelerator, common)?;
+        self.look_for_incompatible_uses(accelerator, common)?;
         self.again_sharing(accelerator, common)
     }
 
@@ -237,18 +237,18 @@ impl Watch {
 
     /// Says what keeps connections on TCP, once for each program. What a program's calls say of one connection is
     /// true of its others: these are released.
-    fn again_deeds(
+    fn look_for_incompatible_uses(
         &mut self,
         accelerator: &Accelerator,
         common: &Common,
     ) -> Result<(), load::LoadError> {
-        for found in accelerator.take_deeds()? {
+        for found in accelerator.take_incompatible_uses()? {
             let is_call = matches!(found.what, What::Call(_));
             if is_call && !common.allow.contains(&found.name) {
                 self.refused.insert(found.pid);
             }
             let (pid, name, what) = (found.pid, found.name, found.what);
-            if self.deeds.insert((name.clone(), what)) {
+            if self.uses_known.insert((name.clone(), what)) {
                 let whose = match is_call {
                     true => "its connections are plain TCP",
                     false => "such connections are plain TCP",

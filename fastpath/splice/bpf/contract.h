@@ -222,7 +222,7 @@ enum fact {
 };
 
 /* What a program did with a socket that redirected bytes do not keep to: by the name of its file. */
-struct deed {
+struct incompatible_use {
 	char name[NAME_MAX];
 	/* Of setsockopt(2); LEVEL_CALL: `what` is an enum incompatible_call. */
 	u32 level;

@@ -39,11 +39,11 @@ static __always_inline enum name_is program_is(void)
 
 static __always_inline void tell(u32 level, u32 what)
 {
-	struct deed deed = {.level = level, .what = what};
+	struct incompatible_use use = {.level = level, .what = what};
 	u32 process = bpf_get_current_pid_tgid() >> 32;
 
-	program_name(deed.name);
-	bpf_map_update_elem(&splice_deeds, &deed, &process, BPF_ANY);
+	program_name(use.name);
+	bpf_map_update_elem(&splice_uses, &use, &process, BPF_ANY);
 }
 
 static __always_inline void make_incompatible(struct end *own, u32 as)

@@ -123,9 +123,9 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
-	__type(key, struct deed);
+	__type(key, struct incompatible_use);
 	__type(value, u32);
-} splice_deeds SEC(".maps");
+} splice_uses SEC(".maps");
 
 /* enum incompatible, by socket cookie. */
 struct {

@@ -1,7 +1,7 @@
 //! The table of functions or modules, whole or apart for each thread or process.
 mod aligned;
-mod brief;
 mod detail;
+mod one_line;
 
 use crate::order::{Sort, sorted};
 use crate::recording::Names;
@@ -42,7 +42,7 @@ pub(crate) fn write(
     if parts.is_empty() {
         return writeln!(out, "no calls");
     }
-    let mut is_any_vague = false;
+    let mut is_any_uncertain = false;
     for (place, ((process, thread), rows)) in parts.into_iter().enumerate() {
         let process = process.map(|ix| names.process(ix));
         let mut heading: Vec<_> = thread
@@ -66,12 +66,13 @@ pub(crate) fn write(
         match shown.in_detail {
             true => detail::write(out, names, outcome, scale, &rows, shown.off_cpu)?,
             false => {
-                is_any_vague |= brief::write(out, names, outcome, scale, &rows, shown.off_cpu)?
+                is_any_uncertain |=
+                    one_line::write(out, names, outcome, scale, &rows, shown.off_cpu)?
             }
         }
     }
-    match is_any_vague {
-        true => writeln!(out, "{}", brief::VAGUE),
+    match is_any_uncertain {
+        true => writeln!(out, "{}", one_line::UNCERTAIN),
         false => Ok(()),
     }
 }

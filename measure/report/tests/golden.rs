@@ -107,10 +107,10 @@ fn one_line_a_row() {
     };
     let mut sample = Sample::new();
     let of = |sample: &Sample, group| text(sample, group, brief(group));
-    check("brief.txt", of(&sample, Group::Function));
-    check("brief_thread.txt", of(&sample, Group::Thread));
+    check("one_line.txt", of(&sample, Group::Function));
+    check("one_line_thread.txt", of(&sample, Group::Thread));
     sample.meta.probe_cost = None;
-    check("brief_not_corrected.txt", of(&sample, Group::Module));
+    check("one_line_not_corrected.txt", of(&sample, Group::Module));
 }
 
 #[test]
@@ -248,7 +248,10 @@ fn off_cpu_times_and_what_was_left_out() {
         in_detail: false,
         ..view(layout)
     };
-    check("brief_off_cpu.txt", text(&sample, Group::Function, brief));
+    check(
+        "one_line_off_cpu.txt",
+        text(&sample, Group::Function, brief),
+    );
     check(
         "off_cpu.jsonl",
         json(&sample, Group::Function, view(layout)),

@@ -3,9 +3,10 @@ use super::control::{self, Control, PORTS_MAX};
 use super::object;
 use super::placed::Placing;
 use super::{
-    Count, Counts, Deed, End, Ends, Listener, LoadError, Order, PlacedThreads, Sharing, Wrong,
+    Count, Counts, End, Ends, IncompatibleUse, Listener, LoadError, Order, PlacedThreads, Sharing,
+    Wrong,
 };
-use super::{counts, deeds, ends, sharing, verify};
+use super::{counts, ends, incompatible, sharing, verify};
 use crate::object::aligned;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Typedef;
@@ -306,8 +307,8 @@ impl Accelerator {
     ///
     /// # Errors
     /// The kernel's map cannot be read.
-    pub fn take_deeds(&self) -> Result<Vec<Deed>, LoadError> {
-        Ok(deeds::take(&self.map("splice_deeds")?))
+    pub fn take_incompatible_uses(&self) -> Result<Vec<IncompatibleUse>, LoadError> {
+        Ok(incompatible::take(&self.map("splice_uses")?))
     }
 
     /// Every message takes TCP from now on; what was handed over can still be read.

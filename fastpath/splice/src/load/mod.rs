@@ -2,9 +2,9 @@
 mod accel;
 mod control;
 mod counts;
-mod deeds;
 mod ends;
 mod error;
+mod incompatible;
 pub(crate) mod object;
 #[allow(unsafe_code)]
 pub(crate) mod option;
@@ -17,9 +17,9 @@ mod verify;
 
 pub use accel::{Accelerator, Options, Spoil};
 pub use counts::{Count, Counts};
-pub use deeds::{Deed, What};
 pub use ends::{End, Ends, Order};
 pub use error::LoadError;
+pub use incompatible::{IncompatibleUse, What};
 pub use placed::{Placed, PlacedThreads};
 pub use policies::{Policy, policies};
 pub use running::{Running, running};

@@ -1,5 +1,5 @@
 //! What a reader that stops costs.
-use super::said::{Tried, failed, hung};
+use super::checks::{Tried, failed, hung};
 use crate::load::Accelerator;
 use crate::trial::Outcome;
 use crate::trial::pair::{Pair, Place, joined};

@@ -1,16 +1,16 @@
 //! The known faults of joined sockets, a case each.
+mod checks;
 mod memory;
 mod reading;
-mod said;
 mod stream;
 mod waiting;
 
 use super::pair::{Place, joined};
 use super::{Outcome, Weight};
 use crate::load::Accelerator;
+use checks::flat;
 use memory::memory;
 use reading::{fionread, peek, splice_2, unread_reset};
-use said::flat;
 use stream::{early_data, eof, half_close, short_cut};
 use waiting::{interrupted, shared, waitall};
 

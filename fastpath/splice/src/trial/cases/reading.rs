@@ -1,5 +1,5 @@
 //! Calls that ask of what lies unread, or leave it.
-use super::said::{Tried, bytes, expect, failed, hung, wait_readable};
+use super::checks::{Tried, bytes, expect, failed, hung, wait_readable};
 use crate::load::bytes_to_read;
 use crate::trial::Outcome;
 use crate::trial::pair::Pair;

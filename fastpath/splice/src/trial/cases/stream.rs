@@ -1,5 +1,5 @@
 //! Every byte, in its order, up to the end.
-use super::said::{Tried, bytes, expect, failed, hung};
+use super::checks::{Tried, bytes, expect, failed, hung};
 use crate::load::{Accelerator, Count};
 use crate::trial::Outcome;
 use crate::trial::pair::{Pair, Place, connect, count, fit, joined};

@@ -1,5 +1,5 @@
 //! Receives that wait, and what wakes them.
-use super::said::{Tried, bytes, expect, failed, hung};
+use super::checks::{Tried, bytes, expect, failed, hung};
 use crate::trial::Outcome;
 use crate::trial::pair::{PATIENCE, Pair};
 use nix::errno::Errno;

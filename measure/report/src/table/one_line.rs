@@ -25,11 +25,11 @@ const TITLES: [&str; COLUMNS] = [
 const OFF_CPU: usize = 7;
 const SUSPENDED: usize = 9;
 
-/// Below a table with a sum that [`is_vague`].
-pub(super) const VAGUE: &str = "? may be off by more than 10 %: -v shows the range";
-const VAGUE_PART: f64 = 0.1;
+/// Below a table with a sum that [`is_uncertain`].
+pub(super) const UNCERTAIN: &str = "? may be off by more than 10 %: -v shows the range";
+const UNCERTAIN_PART: f64 = 0.1;
 
-/// True when a sum is marked as vague. Percentiles are those of total times, corrected where the sums are.
+/// True when a sum is marked as uncertain. Percentiles are those of total times, corrected where the sums are.
 pub(super) fn write(
     out: &mut impl Write,
     names: &Names<'_>,
@@ -40,15 +40,15 @@ pub(super) fn write(
 ) -> io::Result<bool> {
     let correction = outcome.correction.as_ref();
     let whole: i128 = rows.iter().map(|r| own(&r.stats, correction)).sum();
-    let mut is_any_vague = false;
+    let mut is_any_uncertain = false;
     let mut lines: Vec<Cells> = vec![TITLES.map(str::to_owned)];
     for row in rows {
         let s = &row.stats;
         let ranges = correction.map(|c| (s.corrected_total(c), s.corrected_self(c)));
         let mut sum = |ticks: i128, range: Option<Corrected>| {
-            let is_vague = range.is_some_and(is_vague);
-            is_any_vague |= is_vague;
-            scale.text(ticks) + if is_vague { " ?" } else { "" }
+            let is_uncertain = range.is_some_and(is_uncertain);
+            is_any_uncertain |= is_uncertain;
+            scale.text(ticks) + if is_uncertain { " ?" } else { "" }
         };
         let all = sum(total(s, correction), ranges.map(|(total, _)| total));
         let alone = sum(own(s, correction), ranges.map(|(_, own)| own));
@@ -85,17 +85,17 @@ pub(super) fn write(
     if rows.iter().all(|r| r.stats.suspended_ticks == 0) {
         lines[0][SUSPENDED].clear();
     }
-    if is_any_vague {
+    if is_any_uncertain {
         room_for_marks(&mut lines);
     }
     aligned::write(out, &lines, &[])?;
-    Ok(is_any_vague)
+    Ok(is_any_uncertain)
 }
 
 /// Whether either end of the range is far from what is stated.
-fn is_vague(sum: Corrected) -> bool {
+fn is_uncertain(sum: Corrected) -> bool {
     let off = (sum.high - sum.median).max(sum.median - sum.low);
-    off as f64 > VAGUE_PART * sum.median.unsigned_abs() as f64
+    off as f64 > UNCERTAIN_PART * sum.median.unsigned_abs() as f64
 }
 
 /// The units stay in line.

@@ -1,4 +1,4 @@
-//! What programs did with their sockets that redirected bytes do not keep to: `struct deed` of `bpf/contract.h`.
+//! What programs did with their sockets that redirected bytes do not keep to: `struct incompatible_use` of `bpf/contract.h`.
 use libbpf_rs::{MapCore, MapFlags};
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub enum What {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deed {
+pub struct IncompatibleUse {
     /// Of the program's file, as far as the kernel programs know it.
     pub name: String,
     pub pid: u32,
@@ -57,12 +57,12 @@ impl fmt::Display for What {
     }
 }
 
-fn deed(key: &[u8], value: &[u8]) -> Option<Deed> {
+fn of(key: &[u8], value: &[u8]) -> Option<IncompatibleUse> {
     let half =
         |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let name = key.get(..NAME_BYTES)?.split(|byte| *byte == 0).next()?;
     let what = half(key, NAME_BYTES + 4)?;
-    Some(Deed {
+    Some(IncompatibleUse {
         name: String::from_utf8_lossy(name).into_owned(),
         pid: half(value, 0)?,
         what: match half(key, NAME_BYTES)? {
@@ -73,13 +73,13 @@ fn deed(key: &[u8], value: &[u8]) -> Option<Deed> {
 }
 
 /// Each is given out once for each connection.
-pub(super) fn take(map: &impl MapCore) -> Vec<Deed> {
+pub(super) fn take(map: &impl MapCore) -> Vec<IncompatibleUse> {
     let keys: Vec<_> = map.keys().collect();
     let take = |key: Vec<u8>| {
         let found = map.lookup(&key, MapFlags::ANY).ok()??;
         // It comes again with the program's next such connection.
         let _ = map.delete(&key);
-        deed(&key, &found)
+        of(&key, &found)
     };
     keys.into_iter().filter_map(take).collect()
 }
@@ -93,12 +93,12 @@ mod tests {
         let mut key = b"python3.11\0\0\0\0\0\0".to_vec();
         key.extend(1u32.to_ne_bytes());
         key.extend(42u32.to_ne_bytes());
-        let found = deed(&key, &7u32.to_ne_bytes()).expect("whole");
+        let found = of(&key, &7u32.to_ne_bytes()).expect("whole");
         assert_eq!((found.name.as_str(), found.pid), ("python3.11", 7));
         assert_eq!(found.what.to_string(), "sets SO_PEEK_OFF");
         key[16..20].copy_from_slice(&LEVEL_CALL.to_ne_bytes());
-        let found = deed(&key, &7u32.to_ne_bytes()).expect("whole");
+        let found = of(&key, &7u32.to_ne_bytes()).expect("whole");
         assert_eq!(found.what, What::Call(42));
-        assert_eq!(deed(&key[..20], &[0; 4]), None);
+        assert_eq!(of(&key[..20], &[0; 4]), None);
     }
 }
