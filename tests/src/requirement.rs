@@ -27,6 +27,7 @@ pub enum Requirement {
     Splice,
     Dpdk,
     Python3,
+    Perl,
     /// The interpreter's own tests.
     PythonTests,
     /// Readers of what `export` writes, in a Python of their own: `scripts/install-readers`.
@@ -85,6 +86,7 @@ impl Requirement {
             Splice => "splice",
             Dpdk => "dpdk",
             Python3 => "python3",
+            Perl => "perl",
             PythonTests => "python3-tests",
             Readers => "readers",
             Openssl => "openssl",
@@ -136,6 +138,7 @@ impl Requirement {
             Splice => splice(),
             Dpdk => dpdk(),
             Python3 => program("python3", "python3"),
+            Perl => program("perl", "perl-base"),
             PythonTests => python_tests(),
             Readers => readers(),
             Openssl => program("openssl", "openssl"),

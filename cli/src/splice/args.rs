@@ -1,6 +1,7 @@
 //! What can be asked of the accelerator.
 use crate::units::{parse_size, parse_time};
 use clap::Args;
+use hopscope_splice::interpreters::is_version_of;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +18,8 @@ pub struct Common {
     /// Bytes of one direction that may be unread, at most; less where TCP would take less
     #[arg(long, value_name = "BYTES", default_value = "1M", value_parser = parse_size)]
     pub limit: usize,
-    /// A program that takes part although this kernel may make it hang, by its file's name
+    /// A program that takes part although this kernel may make it hang, by its file's name, without a version
+    /// or with it (python3 for python3.11)
     #[arg(long, value_name = "PROGRAM")]
     pub allow: Vec<String>,
     /// Join connections at once, also where a program may wait in recv: the kernel tells it EAGAIN where
@@ -53,6 +55,13 @@ pub struct Common {
     /// Create this file once connections take part
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
+}
+
+impl Common {
+    pub(super) fn allows(&self, program: &str) -> bool {
+        let is_meant = |name: &String| is_version_of(program, name);
+        self.allow.iter().any(is_meant)
+    }
 }
 
 #[derive(Debug, Clone, Args)]

@@ -1,6 +1,7 @@
 //! Who takes part, and who must not: what the kernel's faults and other people's programs forbid.
 use super::args::Common;
 use anyhow::{bail, ensure};
+use hopscope_splice::interpreters;
 use hopscope_splice::load::{Accelerator, Options, Spoil, What, policies};
 use hopscope_splice::readers::{self, Judge, Reason};
 use hopscope_splice::trial::{self, Outcome, Weight};
@@ -43,7 +44,7 @@ impl Kernel {
     }
 
     fn must_refuse(&self, found: &Reason, common: &Common) -> bool {
-        self.hurts_fionread && !common.allow.contains(&found.name)
+        self.hurts_fionread && !common.allows(&found.name)
     }
 
     /// Programs that are refused by name, whenever they come.
@@ -55,10 +56,21 @@ impl Kernel {
         }
     }
 
-    /// Refuses a command by its program's file.
+    /// Interpreters: their scripts may ask.
+    fn refused_versions(&self, common: &Common) -> Vec<String> {
+        let known = interpreters::NAMES.iter().map(|name| (*name).to_owned());
+        match self.hurts_fionread {
+            true => known.filter(|name| !common.allow.contains(name)).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Refuses a command by its program's file. What an interpreter runs may start others, and ask nothing: only
+    /// its own connections stay on TCP.
     pub(super) fn judge_command(&self, program: &Path, common: &Common) -> anyhow::Result<()> {
         if let Some(found) = readers::judge_file(program)?
             && self.must_refuse(&found, common)
+            && !found.depends_on_script
         {
             bail!("{}", refusal(&found));
         }
@@ -67,9 +79,13 @@ impl Kernel {
 }
 
 fn refusal(found: &Reason) -> String {
+    let allowed_if = match found.depends_on_script {
+        true => "they do not",
+        false => "it only asks of other files",
+    };
     format!(
         "{}: {}, which this kernel answers wrongly at joined sockets: it could wait for ever, \
-         and is not joined (hopscope check splice; --allow {} if it only asks of other files)",
+         and is not joined (hopscope check splice; --allow {} if {allowed_if})",
         found.name, found.why, found.name
     )
 }
@@ -102,6 +118,7 @@ pub(super) fn options(common: &Common, cgroups: Vec<PathBuf>, kernel: &Kernel) -
             lose_each: common.lose_each,
         },
         refused: kernel.refused(common),
+        refused_versions: kernel.refused_versions(common),
         allowed: common.allow.clone(),
         watches_calls: true,
     }
@@ -166,17 +183,19 @@ impl Watch {
         }
     }
 
-    /// Refuses to begin where a program that would hang already listens for these connections.
+    /// Refuses to begin where a program that would hang already listens for these connections. An interpreter's are
+    /// left out once they are accepted, which is before they join unless they do so at once.
     pub(super) fn begin(&mut self, common: &Common) -> anyhow::Result<Vec<String>> {
         let mut refused = Vec::new();
         for (pid, found) in self.look() {
-            if common.allow.contains(&found.name) {
+            if common.allows(&found.name) {
                 continue;
             }
             let listens = readers::listening_ports(pid);
             let bitten = |port: &u16| common.port.is_empty() || common.port.contains(port);
+            let is_left_out = found.depends_on_script && !common.blocking;
             ensure!(
-                !listens.iter().any(bitten),
+                is_left_out || !listens.iter().any(bitten),
                 "process {pid}, {}",
                 refusal(&found)
             );
@@ -193,7 +212,7 @@ impl Watch {
         common: &Common,
     ) -> Result<(), load::LoadError> {
         for (pid, found) in self.look() {
-            if common.allow.contains(&found.name) {
+            if common.allows(&found.name) {
                 continue;
             }
             accelerator.refuse(&found.name)?;
@@ -214,7 +233,7 @@ impl Watch {
         common: &Common,
     ) -> Result<(), load::LoadError> {
         for found in accelerator.take_sharing()? {
-            if !self.hurts_sharing || common.allow.contains(&found.name) {
+            if !self.hurts_sharing || common.allows(&found.name) {
                 continue;
             }
             accelerator.refuse(&found.name)?;
@@ -244,7 +263,7 @@ impl Watch {
     ) -> Result<(), load::LoadError> {
         for found in accelerator.take_incompatible_uses()? {
             let is_call = matches!(found.what, What::Call(_));
-            if is_call && !common.allow.contains(&found.name) {
+            if is_call && !common.allows(&found.name) {
                 self.refused.insert(found.pid);
             }
             let (pid, name, what) = (found.pid, found.name, found.what);

@@ -75,8 +75,11 @@ impl<'a> Session<'a> {
     pub(super) fn look(&mut self) -> anyhow::Result<()> {
         let begun = Instant::now();
         if begun >= self.look_next {
-            let refused = self.watch.refused_sockets();
             let ends = self.accelerator.ends_seen()?;
+            let refused = match ends.is_empty() {
+                true => HashSet::new(),
+                false => self.watch.refused_sockets(),
+            };
             self.joining.look(&self.accelerator, &ends, &refused)?;
             self.pair(&ends)?;
             self.look_next = Instant::now() + LOOK.max(begun.elapsed() * LOOK_SHARE);

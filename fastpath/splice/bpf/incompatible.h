@@ -26,15 +26,35 @@ static __always_inline void program_name(char *name)
 	bpf_probe_read_kernel_str(name, NAME_MAX, file);
 }
 
-/* 0: nothing is said of it. */
+static __always_inline bool is_digit(char of)
+{
+	return of >= '0' && of <= '9';
+}
+
+/* 0: nothing is said of it. What is said of the longest name counts: `python3.11`, `python3`, `python`. */
 static __always_inline enum name_is program_is(void)
 {
 	struct program_name name = {};
+	char next = 0;
 	u32 *found;
 
 	program_name(name.of);
 	found = bpf_map_lookup_elem(&splice_refused, &name);
-	return found ? *found : 0;
+	if (found)
+		return *found & NAME_IS;
+	for (int at = NAME_MAX - 2; at > 0; at--) {
+		char here = name.of[at];
+		bool begins_version = is_digit(here) || ((here == '.' || here == '-') && is_digit(next));
+
+		next = here;
+		name.of[at] = 0;
+		if (!begins_version)
+			continue;
+		found = bpf_map_lookup_elem(&splice_refused, &name);
+		if (found && *found & NAME_ANY_VERSION)
+			return *found & NAME_IS;
+	}
+	return 0;
 }
 
 static __always_inline void tell(u32 level, u32 what)

@@ -80,6 +80,9 @@ enum name_is {
 	NAME_REFUSED = 1,
 	/* Whatever it asks the kernel. */
 	NAME_ALLOWED = 2,
+	NAME_IS = NAME_REFUSED | NAME_ALLOWED,
+	/* So are names of which it is the beginning, with a version behind it. */
+	NAME_ANY_VERSION = 4,
 };
 
 /* Programs that do not take part, or do in any case, by the name of their file. */

@@ -4,6 +4,7 @@
 
 pub mod cgroup;
 pub mod echo;
+pub mod interpreters;
 pub mod joining;
 pub mod load;
 mod object;

@@ -1,5 +1,6 @@
 //! Programs that ask the kernel how many bytes can be read (FIONREAD) and believe the answer. Where
 //! the kernel answers 0 at joined sockets, such a program waits for ever.
+use crate::interpreters;
 use nix::libc;
 use std::collections::HashMap;
 use std::fs;
@@ -28,6 +29,26 @@ pub struct Reason {
     /// Of the program's file: what the kernel knows it by.
     pub name: String,
     pub why: String,
+    /// What it runs decides whether it asks.
+    pub depends_on_script: bool,
+}
+
+impl Reason {
+    fn asks(name: String, why: String) -> Reason {
+        Reason {
+            name,
+            why,
+            depends_on_script: false,
+        }
+    }
+
+    fn may_ask(name: String, why: String) -> Reason {
+        Reason {
+            name,
+            why,
+            depends_on_script: true,
+        }
+    }
 }
 
 fn name(path: &Path) -> String {
@@ -79,16 +100,19 @@ pub fn judge_file(path: &Path) -> io::Result<Option<Reason>> {
     let name = name(path);
     if KNOWN.contains(&name.as_str()) {
         let why = "is known to ask FIONREAD".to_owned();
-        return Ok(Some(Reason { name, why }));
+        return Ok(Some(Reason::asks(name, why)));
+    }
+    if interpreters::is_interpreter(&name) {
+        return Ok(Some(Reason::may_ask(name, MAY_ASK.to_owned())));
     }
     if HARMLESS.contains(&name.as_str()) {
         return Ok(None);
     }
-    Ok(file_asks(path)?.then(|| Reason {
-        name,
-        why: format!("{} asks FIONREAD", path.display()),
-    }))
+    let why = format!("{} asks FIONREAD", path.display());
+    Ok(file_asks(path)?.then(|| Reason::asks(name, why)))
 }
+
+const MAY_ASK: &str = "runs scripts, which may ask FIONREAD";
 
 /// What was found out about files. A file is known by its device and inode, and by when it was changed: another one may
 /// have its path, in a container or later.
@@ -105,19 +129,21 @@ impl Judge {
     pub fn process(&mut self, pid: u32) -> io::Result<Option<Reason>> {
         let exe = PathBuf::from(format!("/proc/{pid}/exe"));
         let program = fs::read_link(&exe)?;
-        let found = |path: &Path| Reason {
-            name: name(&program),
-            why: format!("{} asks FIONREAD", path.display()),
+        let own = name(&program);
+        let asks = |path: &Path| {
+            let why = format!("{} asks FIONREAD", path.display());
+            Reason::asks(own.clone(), why)
         };
-        if KNOWN.contains(&name(&program).as_str()) {
+        if KNOWN.contains(&own.as_str()) || interpreters::is_interpreter(&own) {
             return judge_file(&program);
         }
-        if !HARMLESS.contains(&name(&program).as_str()) && self.asks(&exe)? {
-            return Ok(Some(found(&program)));
+        if !HARMLESS.contains(&own.as_str()) && self.asks(&exe)? {
+            return Ok(Some(asks(&program)));
         }
         // Names of files may be any bytes.
         let maps = fs::read(format!("/proc/{pid}/maps"))?;
         let maps = String::from_utf8_lossy(&maps);
+        let mut embedded = None;
         for line in maps.lines() {
             // proc(5): address, permissions, offset, device, inode, path.
             let mut words = line.split_ascii_whitespace();
@@ -127,12 +153,19 @@ impl Judge {
             let Some(path) = words.nth(3).map(PathBuf::from) else {
                 continue;
             };
-            let is_theirs = LIBRARIES.contains(&name(&path).as_str());
-            if is_theirs && permissions.contains('x') && self.asks(&mapped_file(pid, range))? {
-                return Ok(Some(found(&path)));
+            let library = name(&path);
+            if !permissions.contains('x') {
+                continue;
+            }
+            if LIBRARIES.contains(&library.as_str()) && self.asks(&mapped_file(pid, range))? {
+                return Ok(Some(asks(&path)));
+            }
+            if interpreters::is_library(&library) {
+                let why = format!("{} in it {MAY_ASK}", path.display());
+                embedded = Some(Reason::may_ask(own.clone(), why));
             }
         }
-        Ok(None)
+        Ok(embedded)
     }
 
     /// `path` may be a link of /proc: it leads to the very file, whatever its name is now.
@@ -270,6 +303,13 @@ mod tests {
         // Reading it would not end.
         let refused = judge_file(Path::new("/dev/zero")).expect_err("a device");
         assert!(refused.to_string().contains("not a program"), "{refused}");
+    }
+
+    #[test]
+    fn an_interpreter_may_ask() {
+        let found = judge_file(Path::new("/no/such/python3.11")).expect("known by name");
+        let found = found.expect("a reason");
+        assert!(found.depends_on_script && found.name == "python3.11");
     }
 
     #[test]

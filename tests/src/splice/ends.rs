@@ -1,13 +1,13 @@
 //! What programs would notice: connections of programs that could tell stay on TCP, each with its reason.
-use super::scene::{Done, dir, program, splice_as_it_is, text};
+use super::scene::{Done, dir, program, splice, splice_as_it_is, text};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run as command;
-use hopscope_tests::{Requirement, Suite, compile_c, counts, hopscope};
+use hopscope_tests::{Requirement, Suite, compile_c, counts, hopscope, programs};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub(super) fn register(suite: &mut Suite) {
-    use Requirement::{Gcc, Root, Splice};
+    use Requirement::{Gcc, Perl, Python3, Root, Splice};
     let here = &[Root, Splice, Gcc];
     suite.case("splice::ends_that_never_wait_are_joined", here, joined);
     suite.case(
@@ -26,6 +26,11 @@ pub(super) fn register(suite: &mut Suite) {
         "splice::a_library_that_is_loaded_later_is_found",
         here,
         loaded_later,
+    );
+    suite.case(
+        "splice::scripts_that_may_ask_fionread_stay_on_tcp",
+        &[Root, Splice, Python3, Perl],
+        scripts,
     );
     suite.case("splice::one_way_transfers_are_released", here, one_way);
     suite.case(
@@ -99,9 +104,7 @@ fn users() -> Result<()> {
 /// As a runtime loads what asks FIONREAD only when it is needed: what is joined by then is released, and further
 /// connections do not join.
 fn loaded_later() -> Result<()> {
-    let check = hopscope(&["check", "splice", "--json"])?.expect_code(0)?;
-    let broken = |line: &str| line.contains("\"fionread-tcp\"") && line.contains("\"broken\"");
-    let must_refuse = u64::from(check.stdout.lines().any(broken));
+    let must_refuse = u64::from(fionread_is_broken()?);
     let library = compile_c(&["splice/asks.c"], &["-O2", "-shared", "-fPIC"])?;
     let named = dir().join("libSystem.Native.so");
     std::fs::copy(library, &named)?;
@@ -114,6 +117,42 @@ fn loaded_later() -> Result<()> {
             ("plain_refused", must_refuse),
         ],
     )
+}
+
+/// The request is no instruction of an interpreter's: it is left out by its name, in whatever version, and is told how
+/// much can be read; allowed by a name without its whole version, it joins.
+fn scripts() -> Result<()> {
+    let folder = programs().join("splice");
+    let must_refuse = fionread_is_broken()?;
+    for (interpreter, script) in [("python3", "available.py"), ("perl", "available.pl")] {
+        let script = folder.join(script);
+        let run = |options: &[&str]| {
+            let words = "exec \"$INTERPRETER\" \"$SCRIPT\" 100";
+            let environment = [("INTERPRETER", interpreter), ("SCRIPT", text(&script)?)];
+            let done = splice(options, words, &environment)?;
+            done.expect_code(0)?;
+            done.expect_adds_up()?;
+            Ok::<Done, anyhow::Error>(done)
+        };
+        let done = run(&[])?;
+        let said = done.said()?;
+        ensure!(said["wrong"] == 0 && said["asked"] != 0, "{said}");
+        // Kernels that answer right join them.
+        let (refused, joined) = (u64::from(must_refuse), u64::from(!must_refuse));
+        expect(
+            &done,
+            &[("plain_refused", refused), ("connections", joined)],
+        )?;
+        let done = run(&["--allow", interpreter])?;
+        expect(&done, &[("plain_refused", 0), ("connections", 1)])?;
+    }
+    Ok(())
+}
+
+fn fionread_is_broken() -> Result<bool> {
+    let check = hopscope(&["check", "splice", "--json"])?.expect_code(0)?;
+    let broken = |line: &str| line.contains("\"fionread-tcp\"") && line.contains("\"broken\"");
+    Ok(check.stdout.lines().any(broken))
 }
 
 /// Fewer bytes than `SO_RCVLOWAT` asks for wake nobody.

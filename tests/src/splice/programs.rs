@@ -1,5 +1,5 @@
 //! Programs as they are, with their own clients.
-use super::scene::{Done, dir, splice, text};
+use super::scene::{Done, dir, splice, splice_python, text};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run as command;
 use hopscope_tests::{counts, programs};
@@ -97,7 +97,7 @@ exit $code
         ("PROGRAMS", text(&folder)?),
         ("REQUESTS", counts().pick("150", "5000")),
     ];
-    let done = splice(options, script, &environment)?;
+    let done = splice_python(options, script, &environment)?;
     expect_joined(&done, 20)?;
     Ok(done)
 }
@@ -120,7 +120,7 @@ pub(super) fn asyncio_with(options: &[&str]) -> Result<Done> {
         ("SERVER", &server),
         ("CLIENT", &client),
     ];
-    let done = splice(options, SAYS_PORT, &environment)?;
+    let done = splice_python(options, SAYS_PORT, &environment)?;
     expect_joined(&done, 200)?;
     Ok(done)
 }

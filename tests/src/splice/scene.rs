@@ -23,6 +23,19 @@ pub(super) fn splice(options: &[&str], script: &str, environment: &[(&str, &str)
     splice_as_it_is(&[&[AT_ONCE], options].concat(), script, environment)
 }
 
+/// As `splice`, with Python's connections: its scripts might ask FIONREAD, and those of the tests do not.
+pub(super) fn splice_python(
+    options: &[&str],
+    script: &str,
+    environment: &[(&str, &str)],
+) -> Result<Done> {
+    splice(
+        &[&["--allow", "python3"], options].concat(),
+        script,
+        environment,
+    )
+}
+
 pub(super) fn splice_as_it_is(
     options: &[&str],
     script: &str,

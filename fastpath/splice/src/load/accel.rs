@@ -29,6 +29,7 @@ const OPTIONS: &str = "splice_on_option";
 /// What a name in `splice_refused` is: `enum name_is`.
 const REFUSED: u32 = 1;
 const ALLOWED: u32 = 2;
+const ANY_VERSION: u32 = 4;
 
 /// Room in a name of `bpf/contract.h`, its end included.
 const NAME_MAX: usize = 16;
@@ -60,7 +61,9 @@ pub struct Options {
     pub spoil: Spoil,
     /// Names of program files that take no part.
     pub refused: Vec<String>,
-    /// Those that take part although they ask FIONREAD.
+    /// The same in every version: `python` is `python3.11`, too.
+    pub refused_versions: Vec<String>,
+    /// Those that take part although they ask FIONREAD, in every version.
     pub allowed: Vec<String>,
     /// Calls and options that redirected bytes do not keep to are looked for. Only to try what these answer without.
     pub watches_calls: bool,
@@ -95,6 +98,7 @@ impl Default for Options {
             pair: false,
             spoil: Spoil::default(),
             refused: Vec::new(),
+            refused_versions: Vec::new(),
             allowed: Vec::new(),
             watches_calls: true,
         }
@@ -174,7 +178,10 @@ impl Accelerator {
         };
         control::write(&accelerator.map(".bss")?, &accelerator.settings(options))?;
         for name in &options.allowed {
-            accelerator.set_name(name, ALLOWED)?;
+            accelerator.set_name(name, ALLOWED | ANY_VERSION)?;
+        }
+        for name in &options.refused_versions {
+            accelerator.set_name(name, REFUSED | ANY_VERSION)?;
         }
         for name in &options.refused {
             accelerator.refuse(name)?;
