@@ -140,6 +140,7 @@ fn text(report: &EchoReport) -> String {
             ("no room for a record", k.no_room),
             ("the socket was not taken", k.not_enrolled),
             ("without a record", k.no_record),
+            ("bytes dropped before a reset", k.dropped_bytes),
             ("a notice was late", k.events_late),
         ];
         for (why, count) in why.into_iter().filter(|(_, count)| *count > 0) {

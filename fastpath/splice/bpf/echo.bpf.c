@@ -67,12 +67,19 @@ static __always_inline int to_user(struct echo_connection *c, __u64 cookie, __u3
 	return SK_PASS;
 }
 
-static __always_inline int over(struct echo_connection *c, __u64 cookie)
+/* Until user space resets it: what comes meanwhile is acknowledged, and nowhere. */
+static __always_inline int drop(struct __sk_buff *skb)
+{
+	count(DROPPED_BYTES, skb->len);
+	return SK_DROP;
+}
+
+static __always_inline int over(struct __sk_buff *skb, struct echo_connection *c, __u64 cookie)
 {
 	c->mode = OVER;
 	count(OVER_LIMIT, 1);
 	say(c, cookie, NOW_OVER);
-	return SK_DROP;
+	return drop(skb);
 }
 
 static __always_inline int by_egress(struct __sk_buff *skb, struct echo_connection *c, __u64 cookie)
@@ -82,7 +89,7 @@ static __always_inline int by_egress(struct __sk_buff *skb, struct echo_connecti
 	struct tcp_sock *tcp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	/* The kernel neither limits nor charges this backlog, and no verdict leaves bytes in TCP's queue. */
 	if (tcp && c->first_out + (__u32)c->redirected - tcp->snd_una > config.egress_limit)
-		return over(c, cookie);
+		return over(skb, c, cookie);
 	if (bpf_sk_redirect_hash(skb, &servers, &cookie, 0) != SK_PASS)
 		return to_user(c, cookie, len, REDIRECT_FAILED);
 	c->redirected += len;
@@ -118,6 +125,8 @@ int echo_verdict(struct __sk_buff *skb)
 	}
 	if (c->unsaid)
 		say(c, cookie, c->unsaid);
+	if (c->mode == OVER)
+		return drop(skb);
 	if (c->mode == UNDECIDED)
 		decide(c);
 	switch (cut_known(skb, &c->next_in)) {
@@ -132,15 +141,13 @@ int echo_verdict(struct __sk_buff *skb)
 	case NOT_CUT:
 		/* Bytes would come twice. */
 		count(OVERLAPS, 1);
-		return over(c, cookie);
+		return over(skb, c, cookie);
 	}
 	switch (c->mode) {
 	case EGRESS:
 		return by_egress(skb, c, cookie);
 	case INGRESS:
 		return by_ingress(skb, c, cookie);
-	case OVER:
-		return SK_DROP;
 	}
 	c->passed += skb->len;
 	count(PASSED_BYTES, skb->len);

@@ -104,10 +104,12 @@ pub struct KernelCounts {
     pub verdicts: u64,
     /// Packets that began with bytes that had come before: a part that was sent again.
     pub overlaps: u64,
+    /// Bytes of connections that are to be reset, which came until they were.
+    pub dropped_bytes: u64,
 }
 
 impl KernelCounts {
-    pub(super) const WORDS: usize = 17;
+    pub(super) const WORDS: usize = 18;
 
     pub(super) fn from_words(words: &[u64; Self::WORDS]) -> KernelCounts {
         let [
@@ -128,6 +130,7 @@ impl KernelCounts {
             events_late,
             verdicts,
             overlaps,
+            dropped_bytes,
         ] = *words;
         KernelCounts {
             enrolled,
@@ -147,6 +150,7 @@ impl KernelCounts {
             events_late,
             verdicts,
             overlaps,
+            dropped_bytes,
         }
     }
 }
