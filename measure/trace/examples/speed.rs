@@ -1,5 +1,5 @@
 //! What writing and reading records takes: `cargo run --release -p hopscope-trace --example
-//! speed [FILE]`. Leaves the trace in FILE when one is named. Informs only.
+//! speed [FILE [RECORDS]]`. Leaves the trace in FILE when one is named. Informs only.
 use hopscope_event::{
     ClockSync, FunctionId, Kind, Record, RecordingMeta, Summary, ThreadIx, Tsc, TscFrequency,
 };
@@ -24,15 +24,15 @@ impl Random {
 
 /// A network function at work: batches of packets through ten modules in the same order, each of
 /// which calls helpers, some depending on the packet, down to depth 6 among 400 functions.
-fn network_function() -> Vec<Record> {
+fn network_function(count: usize) -> Vec<Record> {
     let (mut random, mut tsc, mut records) = (Random(88172645463325252), 1u64 << 50, Vec::new());
-    while records.len() < RECORDS {
+    while records.len() < count {
         for module in 0..10 {
             call(&mut random, &mut tsc, &mut records, module, 0);
         }
         tsc += 200 + random.next() % 5000;
     }
-    records.truncate(RECORDS);
+    records.truncate(count);
     records
 }
 
@@ -62,9 +62,9 @@ fn call(random: &mut Random, tsc: &mut u64, records: &mut Vec<Record>, id: u32, 
 }
 
 /// Calls of unrelated functions: nothing but the ends can be predicted.
-fn dice() -> Vec<Record> {
+fn dice(count: usize) -> Vec<Record> {
     let (mut random, mut tsc, mut records, mut open) = (Random(7), 0, Vec::new(), Vec::new());
-    while records.len() < RECORDS {
+    while records.len() < count {
         let r = random.next();
         tsc += 20 + r % 100_000;
         let rsp = 0xffff_d000 - 64 * open.len() as u32;
@@ -80,7 +80,7 @@ fn dice() -> Vec<Record> {
 }
 
 /// One function called in a loop, as `bench recorder` does.
-fn hot_loop() -> Vec<Record> {
+fn hot_loop(count: usize) -> Vec<Record> {
     let record = |n: u64| {
         let kind = if n.is_multiple_of(2) {
             Kind::Entry
@@ -89,12 +89,13 @@ fn hot_loop() -> Vec<Record> {
         };
         Record::new(n * 45 + n / 64, FunctionId(1200), kind, 0xffff_d000)
     };
-    (0..RECORDS as u64).map(record).collect()
+    (0..count as u64).map(record).collect()
 }
 
 fn rates(what: &str, records: &[Record]) -> Option<()> {
     let (mut buffer, mut encoded) = (Vec::new(), Vec::new());
-    let per_second = |begin: Instant| RECORDS as f64 / begin.elapsed().as_secs_f64() / 1e6;
+    let count = records.len();
+    let per_second = |begin: Instant| count as f64 / begin.elapsed().as_secs_f64() / 1e6;
     let (mut encode, mut decode, mut bytes) = (0f64, 0f64, 0);
     for _ in 0..5 {
         encoded.clear();
@@ -124,7 +125,7 @@ fn rates(what: &str, records: &[Record]) -> Option<()> {
     }
     println!(
         "{what:<18} {:.2} bytes/record, encode {encode:.0} M/s, decode {decode:.0} M/s",
-        bytes as f64 / RECORDS as f64
+        bytes as f64 / count as f64
     );
     Some(())
 }
@@ -181,18 +182,24 @@ fn write(records: &[Record]) -> Result<Vec<u8>, Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let records = network_function();
+    let mut arguments = std::env::args_os().skip(1);
+    let path = arguments.next();
+    let count = match arguments.next() {
+        Some(count) => count.to_str().ok_or("a number of records")?.parse()?,
+        None => RECORDS,
+    };
+    let records = network_function(count);
     for (what, records) in [
         ("network function", &records),
-        ("hot loop", &hot_loop()),
-        ("unrelated calls", &dice()),
+        ("hot loop", &hot_loop(count)),
+        ("unrelated calls", &dice(count)),
     ] {
         rates(what, records).ok_or("what was encoded does not decode")?;
     }
     let begin = Instant::now();
     let bytes = write(&records)?;
     let written = begin.elapsed().as_secs_f64();
-    if let Some(path) = std::env::args_os().nth(1) {
+    if let Some(path) = path {
         std::fs::write(path, &bytes)?;
     }
     let begin = Instant::now();
@@ -200,7 +207,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let read: usize = reader.batches().flatten().map(|b| b.records.len()).sum();
     println!(
         "whole file         write {:.0} M/s, read {:.0} M/s",
-        RECORDS as f64 / written / 1e6,
+        count as f64 / written / 1e6,
         read as f64 / begin.elapsed().as_secs_f64() / 1e6
     );
     Ok(())
