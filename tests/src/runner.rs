@@ -4,19 +4,20 @@ use crate::{Case, Counts, Requirement, Suite, counts};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 mod arguments;
 mod child;
 mod costs;
+mod places;
 mod report;
 mod required;
 mod shards;
 
 use arguments::Arguments;
 use costs::Costs;
+use places::Places;
 use report::{Outcome, Report};
 pub use shards::Shards;
 
@@ -120,7 +121,7 @@ fn run_all(suite: &Suite, chosen: &[&Case], arguments: &Arguments) -> anyhow::Re
         jobs.sort_by(|a, b| costs.seconds(&b.name).total_cmp(&costs.seconds(&a.name)));
         jobs
     };
-    let run = |jobs: &[Job], at_once| {
+    let run = |jobs: Vec<Job>, at_once| {
         run_some(
             jobs,
             at_once,
@@ -130,8 +131,15 @@ fn run_all(suite: &Suite, chosen: &[&Case], arguments: &Arguments) -> anyhow::Re
             &required,
         );
     };
-    run(&jobs(false), arguments.jobs);
-    run(&jobs(true), 1);
+    let (waiting, working): (Vec<Job>, Vec<Job>) = jobs(false)
+        .into_iter()
+        .partition(|job| arguments.jobs > 1 && !job.in_turn && costs.waits(&job.name));
+    // Those that wait leave the processors to the others: they have as many places of their own.
+    std::thread::scope(|scope| {
+        scope.spawn(|| run(waiting, arguments.jobs));
+        run(working, arguments.jobs);
+    });
+    run(jobs(true), 1);
     let mut report = report.into_inner().unwrap_or_else(|e| e.into_inner());
     if arguments.is_everything() {
         for prefix in required.without_cases(suite) {
@@ -148,6 +156,7 @@ struct Job {
     /// What is missing, and why.
     skip: Option<(&'static str, String)>,
     watchdog: Duration,
+    in_turn: bool,
 }
 
 impl Job {
@@ -159,6 +168,7 @@ impl Job {
                 .iter()
                 .find_map(|need| Some((need.name(), looked_at.missing(*need)?))),
             watchdog: case.watchdog,
+            in_turn: case.in_turn,
         }
     }
 }
@@ -175,34 +185,34 @@ impl Checked {
 }
 
 fn run_some(
-    work: &[Job],
+    work: Vec<Job>,
     at_once: usize,
     nocapture: bool,
     last_start: Option<Instant>,
     report: &Mutex<Report>,
     required: &required::Required,
 ) {
-    let next = AtomicUsize::new(0);
+    let workers = at_once.min(work.len());
+    let places = Places::new(work);
     std::thread::scope(|scope| {
-        for _ in 0..at_once.min(work.len()) {
+        for _ in 0..workers {
             scope.spawn(|| {
-                while let Some(job) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(job) = places.take() {
                     let started = Instant::now();
+                    let report = || report.lock().unwrap_or_else(PoisonError::into_inner);
                     if last_start.is_some_and(|last| started > last) {
-                        report
-                            .lock()
-                            .unwrap_or_else(|e| e.into_inner())
-                            .leave(&job.name);
+                        report().leave(&job.name);
+                        places.give_back(&job);
                         continue;
                     }
                     let outcome = match &job.skip {
                         Some((need, reason)) => required.judge_skip(&job.name, need, reason),
                         None => child::run_outside(&job.name, job.watchdog, nocapture),
                     };
+                    places.give_back(&job);
                     let seconds = started.elapsed().as_secs_f64();
                     let cpu_seconds = child::used_cpu_seconds(&job.name);
-                    let mut report = report.lock().unwrap_or_else(|e| e.into_inner());
-                    report.add(&job.name, &outcome, seconds, cpu_seconds);
+                    report().add(&job.name, &outcome, seconds, cpu_seconds);
                 }
             });
         }

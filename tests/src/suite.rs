@@ -7,8 +7,10 @@ use std::time::Duration;
 pub struct Case {
     pub name: String,
     pub needs: Vec<Requirement>,
-    /// Not beside any other case (it uses both processors, or a name that is global).
+    /// Not beside any other case: it is about what else the machine does.
     pub alone: bool,
+    /// Not beside another of these: it uses both processors, or a name that is global.
+    pub in_turn: bool,
     /// Only at full counts, or by its name: what it is about, a shorter one proves at reduced counts.
     pub soak: bool,
     /// A case that takes longer is killed with all its children and counts as failed: a guard
@@ -20,6 +22,11 @@ pub struct Case {
 impl Case {
     pub fn alone(&mut self) -> &mut Case {
         self.alone = true;
+        self
+    }
+
+    pub fn in_turn(&mut self) -> &mut Case {
+        self.in_turn = true;
         self
     }
 
@@ -59,6 +66,7 @@ impl Suite {
             name,
             needs: needs.to_vec(),
             alone: false,
+            in_turn: false,
             soak: false,
             watchdog: Duration::from_secs(crate::counts().pick(300, 3600)),
             run: Box::new(run),
