@@ -11,14 +11,11 @@ mod module;
 mod record;
 mod slice;
 mod splice;
+mod together;
 
 pub(crate) fn register(suite: &mut Suite) {
     harness::register(suite);
-    module::register(suite);
     beside::register(suite);
-    check::register(suite);
-    echo::register(suite);
-    record::register(suite);
-    slice::register(suite);
     splice::register(suite);
+    together::register(suite);
 }

@@ -1,18 +1,18 @@
 //! `hopscope check` sees the kernel it runs on: what this machine lacks is there in the guest, and
 //! the other way round.
-use super::guest::Guest;
+use super::guest::{Guest, Run};
+use super::together::Part;
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Output, Requirement, Suite, compile_c};
+use hopscope_tests::{Output, Requirement, compile_c};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-pub(super) fn register(suite: &mut Suite) {
-    suite.case(
-        "vm::check_describes_the_guest",
-        &[Requirement::Vm, Requirement::Gcc],
-        describes,
-    );
-}
+pub(super) const DESCRIBES: Part = Part {
+    name: "vm::check_describes_the_guest",
+    needs: &[Requirement::Vm, Requirement::Gcc],
+    steps,
+    holds,
+};
 
 /// Of Debian's 6.1: what hopscope needs of a kernel is built in, and nothing is locked down.
 const THERE: &[&str] = &[
@@ -39,19 +39,22 @@ const THERE: &[&str] = &[
 
 /// Programs are freed when no processor can be in them any more, some time after their link.
 pub(super) const LIKE_BEFORE: &str = "looks=0
-    until bpf_objects | cmp -s - /tmp/before || [ $looks = 500 ]; do looks=$((looks + 1)); done
+    until bpf_objects | cmp -s - /tmp/before || [ $looks = 500 ]; do looks=$((looks + 1)); sleep 0.05; done
     bpf_objects";
 
-fn describes() -> Result<()> {
-    let mut guest = Guest::new()?;
+fn steps(guest: &mut Guest) -> Result<()> {
     let objects = compile_c(&["slice/bpf_objects.c"], &["-O2"])?;
     guest.program(&objects, "/bin/bpf_objects")?;
     guest.step("before", "bpf_objects | tee /tmp/before");
     guest.step("check", "hopscope check --json");
     guest.step("after", LIKE_BEFORE);
     guest.step("again", "hopscope check --json");
-    guest.step("unmounted", "umount -l /sys; hopscope check --json");
-    let run = guest.run()?;
+    let unmounted = "unshare -m sh -c 'umount -l /sys; hopscope check --json'";
+    guest.step("unmounted", unmounted);
+    Ok(())
+}
+
+fn holds(run: &Run) -> Result<()> {
     let found = capabilities(&run.step("check")?)?;
     for name in THERE {
         let line = found.get(*name).with_context(|| format!("no {name}"))?;

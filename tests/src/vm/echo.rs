@@ -1,18 +1,21 @@
 //! The kernel's echo on another kernel: its structures lie elsewhere there, and some are others.
-use super::guest::Guest;
+use super::guest::{Guest, Run};
+use super::together::Part;
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite};
+use hopscope_tests::Requirement;
 use serde_json::Value;
 
-pub(super) fn register(suite: &mut Suite) {
-    suite.case("vm::the_kernel_echoes", &[Requirement::Vm], echoes);
-}
+pub(super) const ECHOES: Part = Part {
+    name: "vm::the_kernel_echoes",
+    needs: &[Requirement::Vm],
+    steps,
+    holds,
+};
 
 /// One more asks whether a server is there.
 const CLIENTS: u64 = 200;
 
-fn echoes() -> Result<()> {
-    let mut guest = Guest::new()?;
+fn steps(guest: &mut Guest) -> Result<()> {
     for (name, more) in [("egress", "--no-local-clients"), ("ingress", "")] {
         guest.step(
             name,
@@ -31,7 +34,10 @@ fn echoes() -> Result<()> {
             ),
         );
     }
-    let run = guest.run()?;
+    Ok(())
+}
+
+fn holds(run: &Run) -> Result<()> {
     for way in ["egress", "ingress"] {
         let said = run.step(way)?.expect_code(0)?;
         let lines: Vec<Value> = said

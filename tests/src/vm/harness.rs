@@ -1,25 +1,37 @@
 //! The guest itself: what it says arrives as it was said, and an end before its time is a failure
 //! that shows how far it came.
-use super::guest::Guest;
+use super::guest::{Guest, Run};
+use super::together::Part;
 use anyhow::{Result, ensure};
 use hopscope_tests::{Requirement, Suite, paths};
 
 pub(super) fn register(suite: &mut Suite) {
     let vm = &[Requirement::Vm];
-    suite.case("vm::what_a_guest_says_arrives_whole", vm, whole);
     suite.case("vm::a_panic_is_a_failure_with_its_words", vm, panics);
 }
 
-fn whole() -> Result<()> {
-    let all: Vec<u8> = (0..=255).cycle().take(100_000).collect();
-    let mut guest = Guest::new()?;
-    guest.file("/all", &all);
+pub(super) const WHOLE: Part = Part {
+    name: "vm::what_a_guest_says_arrives_whole",
+    needs: &[Requirement::Vm],
+    steps,
+    holds,
+};
+
+fn all() -> Vec<u8> {
+    (0..=255).cycle().take(100_000).collect()
+}
+
+fn steps(guest: &mut Guest) -> Result<()> {
+    guest.file("/all", &all());
     guest.step("all", "cat /all");
     guest.step("both", "echo out; echo err >&2; exit 7");
     guest.step("left", "sleep 1000 & echo left");
     guest.step("modules", "cut -d' ' -f1 /proc/modules");
-    let run = guest.run()?;
-    ensure!(run.bytes("all")? == all, "the bytes differ");
+    Ok(())
+}
+
+fn holds(run: &Run) -> Result<()> {
+    ensure!(run.bytes("all")? == all(), "the bytes differ");
     let both = run.step("both")?.expect_code(7)?;
     ensure!(both.stdout == "out\n" && both.stderr == "err\n", "{both:?}");
     ensure!(run.step("left")?.stdout == "left\n");

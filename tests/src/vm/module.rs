@@ -1,24 +1,30 @@
 //! The echo server that is a kernel module: a baseline for the others, so it has to be right itself.
 use super::guest::{Guest, Run};
+use super::together::Part;
 use anyhow::{Context, Result, ensure};
 use hopscope_guest::ECHO;
 use hopscope_tests::requirement::find_program;
-use hopscope_tests::{Requirement, Suite, compile, counts, paths};
+use hopscope_tests::{Requirement, compile, counts, paths};
 use serde_json::Value;
 
-pub(super) fn register(suite: &mut Suite) {
-    use Requirement::{Gcc, Vm, VmHeaders};
-    suite.case("vm::a_kernel_module_echoes", &[Vm, VmHeaders, Gcc], echoes);
-}
+pub(super) const MODULE_ECHOES: Part = Part {
+    name: "vm::a_kernel_module_echoes",
+    needs: &[Requirement::Vm, Requirement::VmHeaders, Requirement::Gcc],
+    steps,
+    holds,
+};
 
 const FLOODS: u64 = 6;
 const EARLY: u64 = 20;
 
-fn echoes() -> Result<()> {
-    let clients = counts().pick(40_u64, 3000);
-    let together = counts().pick(200_u64, 1000);
+/// Of `tester`, and of `load`.
+fn clients() -> (u64, u64) {
+    counts().pick((40, 200), (3000, 1000))
+}
+
+fn steps(guest: &mut Guest) -> Result<()> {
+    let (clients, together) = clients();
     let module = ECHO.build(&paths::vm_kernel()?, &paths::built_programs())?;
-    let mut guest = Guest::new()?;
     guest.copy(&module, "/hop_echo.ko")?;
     for name in ["tester", "flood"] {
         let source = format!("splice/{name}.c");
@@ -54,36 +60,40 @@ fn echoes() -> Result<()> {
     );
     guest.step("listens", "cat /proc/net/tcp");
     guest.step(
-        "again",
+        "reloaded",
         "insmod /hop_echo.ko port=7007 && tester 127.0.0.1 7007 60 20 && rmmod hop_echo",
     );
     guest.step(
         "said",
         "dmesg | grep hop_echo: ; cat /proc/sys/kernel/tainted",
     );
-    let run = guest.run()?;
+    Ok(())
+}
+
+fn holds(run: &Run) -> Result<()> {
+    let (clients, together) = clients();
     run.step("load")?.expect_code(0)?;
-    json(&run, "early")?;
-    let all = json(&run, "bytes")?;
+    json(run, "early")?;
+    let all = json(run, "bytes")?;
     ensure!(all["connections"] == clients, "{all}");
-    let echoed = json(&run, "together")?;
+    let echoed = json(run, "together")?;
     ensure!(
         echoed["done"] == together && echoed["corrupt"] == 0,
         "{echoed}"
     );
-    let unread = json(&run, "unread")?;
+    let unread = json(run, "unread")?;
     ensure!(
         unread["sent"] == unread["back"] && unread["ended"] == FLOODS,
         "{unread}"
     );
-    let ended = json(&run, "unload")?;
+    let ended = json(run, "unload")?;
     let ends = ["ended", "reset"].map(|name| ended[name].as_u64().unwrap_or(0));
     ensure!(ends.iter().sum::<u64>() == FLOODS, "{ended}");
     let open = run.step("listens")?.expect_code(0)?.stdout;
     // Port 7007 of 127.0.0.1, listening.
     ensure!(!open.contains("0100007F:1B5F 00000000:0000 0A"), "{open}");
-    json(&run, "again")?;
-    nothing_left(&run, clients + EARLY + together + 2 * FLOODS)
+    json(run, "reloaded")?;
+    nothing_left(run, clients + EARLY + together + 2 * FLOODS)
 }
 
 fn json(run: &Run, step: &str) -> Result<Value> {

@@ -1,21 +1,20 @@
 //! Functions of a program are measured on another kernel as they are here.
-use super::guest::Guest;
+use super::guest::{Guest, Run};
+use super::together::Part;
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, compile, scratch};
+use hopscope_tests::{Requirement, compile, scratch};
 
-pub(super) fn register(suite: &mut Suite) {
-    suite.case(
-        "vm::a_command_is_recorded",
-        &[Requirement::Vm, Requirement::Gcc],
-        recorded,
-    );
-}
+pub(super) const RECORDED: Part = Part {
+    name: "vm::a_command_is_recorded",
+    needs: &[Requirement::Vm, Requirement::Gcc],
+    steps,
+    holds,
+};
 
 const PASSES: u64 = 5_000;
 
-fn recorded() -> Result<()> {
+fn steps(guest: &mut Guest) -> Result<()> {
     let program = compile("gcc", &["flight/passes.c"], &["-O2", "-g"])?;
-    let mut guest = Guest::new()?;
     guest.program(&program, "/bin/passes")?;
     guest.step(
         "record",
@@ -26,7 +25,10 @@ fn recorded() -> Result<()> {
         ),
     );
     guest.step("file", "cat /tmp/out.hop");
-    let run = guest.run()?;
+    Ok(())
+}
+
+fn holds(run: &Run) -> Result<()> {
     let said = run.step("record")?.expect_code(0)?;
     // What the program answered: how many passes it made by then, how many results were wrong.
     let answer = said.stdout.lines().next().context("no answer")?;

@@ -5,19 +5,26 @@ mod truth;
 
 use super::check::LIKE_BEFORE;
 use super::guest::{Guest, Run};
+use super::together::Part;
 use anyhow::{Context, Result, bail, ensure};
-use hopscope_tests::{Requirement, Suite, compile_c, counts};
+use hopscope_tests::{Requirement, compile_c, counts};
 use serde_json::Value;
 use truth::Message;
 
-pub(super) fn register(suite: &mut Suite) {
-    let needs = &[Requirement::Vm, Requirement::Gcc];
-    // Verifying some thirty programs takes a machine without KVM a while.
-    let case = suite.case("vm::slices_are_what_was_sent", needs, sliced);
-    case.watchdog(900);
-    let case = suite.case("vm::no_hook_outlives_its_slicer", needs, killed);
-    case.watchdog(900);
-}
+const NEEDS: &[Requirement] = &[Requirement::Vm, Requirement::Gcc];
+
+pub(super) const SLICED: Part = Part {
+    name: "vm::slices_are_what_was_sent",
+    needs: NEEDS,
+    steps: slice,
+    holds: sliced,
+};
+pub(super) const KILLED: Part = Part {
+    name: "vm::no_hook_outlives_its_slicer",
+    needs: NEEDS,
+    steps: kill,
+    holds: killed,
+};
 
 const MESSAGES: u32 = 20;
 const TRAFFIC: &str = include_str!("traffic.sh");
@@ -88,25 +95,27 @@ const TRACEPOINT: &[Promise] = &[Promise {
     ],
 }];
 
-fn guest() -> Result<Guest> {
-    let mut guest = Guest::new()?;
+fn programs(guest: &mut Guest) -> Result<()> {
     let exchange = compile_c(&["slice/exchange.c"], &["-O2", "-Wall"])?;
     let objects = compile_c(&["slice/bpf_objects.c"], &["-O2", "-Wall"])?;
     guest.program(&exchange, "/bin/exchange")?;
     guest.program(&objects, "/bin/bpf_objects")?;
     guest.file("/traffic.sh", TRAFFIC.as_bytes());
-    Ok(guest)
+    Ok(())
 }
 
 const BACKENDS: [&str; 4] = ["fentry", "tracepoint", "raw", "auto"];
 
-fn sliced() -> Result<()> {
-    let mut guest = guest()?;
+fn backends() -> &'static [&'static str] {
+    counts().pick(&["fentry", "tracepoint", "raw"], &BACKENDS)
+}
+
+fn slice(guest: &mut Guest) -> Result<()> {
+    programs(guest)?;
     guest.step("net", ". /traffic.sh; net");
     // Neighbours are found, and addresses settled, before anything is expected.
     guest.step("first", ". /traffic.sh; exchange_all 1");
-    let backends: &[_] = counts().pick(&["fentry", "tracepoint", "raw"], &BACKENDS);
-    for backend in backends {
+    for backend in backends() {
         let run = format!(
             ". /traffic.sh
             start --json --backend {backend} || exit
@@ -119,16 +128,19 @@ fn sliced() -> Result<()> {
             "cd /truth; for file in *-?; do echo $file; cat $file; done",
         );
     }
-    let run = guest.run()?;
+    Ok(())
+}
+
+fn sliced(run: &Run) -> Result<()> {
     for (backend, used, promises) in [
         ("fentry", "fentry", FENTRY),
         ("tracepoint", "tracepoint", TRACEPOINT),
         ("auto", "fentry", FENTRY),
     ] {
-        if !backends.contains(&backend) {
+        if !backends().contains(&backend) {
             continue;
         }
-        check(&run, backend, used, promises).with_context(|| format!("backend {backend}"))?;
+        check(run, backend, used, promises).with_context(|| format!("backend {backend}"))?;
     }
     let raw = run.step("raw")?.expect_code(2)?;
     ensure!(
@@ -268,26 +280,32 @@ fn in_time(record: &Value, message: &Message) -> Result<()> {
     Ok(())
 }
 
-fn killed() -> Result<()> {
-    let mut guest = guest()?;
+/// Verifying its programs once more takes a machine without KVM as long as all before.
+fn ways() -> &'static [&'static str] {
+    counts().pick(&["killed"], &["killed", "ended"])
+}
+
+fn kill(guest: &mut Guest) -> Result<()> {
+    programs(guest)?;
     guest.step("before", "bpf_objects | tee /tmp/before");
     guest.step("during", ". /traffic.sh; start && bpf_objects");
     guest.step("killed", &format!("kill -9 $(cat /pid); {LIKE_BEFORE}"));
-    // Verifying its programs once more takes a machine without KVM as long as all before.
-    let ways: &[&str] = counts().pick(&["killed"], &["killed", "ended"]);
-    if ways.contains(&"ended") {
+    if ways().contains(&"ended") {
         guest.step(
             "ended",
             &format!(". /traffic.sh; start && stop > /dev/null && {LIKE_BEFORE}"),
         );
     }
-    let run = guest.run()?;
+    Ok(())
+}
+
+fn killed(run: &Run) -> Result<()> {
     let before = run.step("before")?.expect_code(0)?.stdout;
     let during = run.step("during")?.expect_code(0)?.stdout;
     for program in ["tp_net_dev_queu", "fn_sock_def_rea", "link"] {
         ensure!(during.contains(program), "{during}");
     }
-    for step in ways {
+    for step in ways() {
         let after = run.step(step)?.stdout;
         ensure!(after == before, "{step}: left behind:\n{after}");
     }

@@ -26,18 +26,20 @@ exchange_all() {
   done
 }
 
-# `hopscope slice` with these arguments, attached when this returns; what it says is kept for `stop`.
+# `hopscope slice` with these arguments, attached when this returns; what it says is kept for `stop`. The guest has one
+# processor: who looks without a pause takes half of it.
 start() {
   rm -f /ready
   hopscope -q slice --no-calibration --ready-file /ready "$@" > /sliced &
   echo $! > /pid
   until [ -e /ready ]; do
     kill -0 $! 2> /dev/null || { wait $!; return; }
+    sleep 0.1
   done
 }
 
 stop() {
   kill -INT "$(cat /pid)"
-  while kill -0 "$(cat /pid)" 2> /dev/null; do :; done
+  while kill -0 "$(cat /pid)" 2> /dev/null; do sleep 0.1; done
   cat /sliced
 }
