@@ -257,7 +257,7 @@ fn switched(build: &Build) -> Result<()> {
     program.say("loop")?;
     let file = scratch().join("awkward.hop");
     let pid = program.target.pid();
-    let time = hopscope_tests::counts().pick("800ms", "5s");
+    let time = hopscope_tests::counts().pick("200ms", "5s");
     let mut command = crate::recording::command_checking(pid, &[&program.pattern], &file, time);
     let out = hopscope_tests::command::run(&mut command)?.expect_code(0)?;
     program.say("run 1")?;

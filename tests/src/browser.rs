@@ -16,7 +16,7 @@ const NEEDS: &[Requirement] = &[Requirement::Chromium];
 pub(crate) fn register(suite: &mut Suite) {
     suite
         .case("browser::a_page_of_100000_packets", NEEDS, whole)
-        .alone();
+        .in_turn();
     suite.case("browser::causes_of_late_packets", NEEDS, tails::causes);
     suite.case("browser::waterfalls_of_slices", NEEDS, slices::waterfalls);
     suite.case("browser::around_one_packet", NEEDS, around);

@@ -28,7 +28,7 @@ pub(crate) fn register(suite: &mut Suite) {
                 &[Root, Splice, Gcc, Netns],
                 move || bytes::arrive(way),
             )
-            .alone();
+            .in_turn();
     }
     suite.case(
         "splice::bytes_keep_their_order_while_the_way_changes",
@@ -63,7 +63,7 @@ pub(crate) fn register(suite: &mut Suite) {
             &[Root, Splice, Gcc, Netns],
             twins::run,
         )
-        .alone();
+        .in_turn();
     suite.case(
         "splice::a_run_gives_its_counters_as_json",
         here,
@@ -81,7 +81,7 @@ pub(crate) fn register(suite: &mut Suite) {
             here,
             plain::long_churn,
         )
-        .alone()
+        .in_turn()
         .watchdog(1800);
     suite.case(
         "splice::redis_is_none_the_wiser",

@@ -28,7 +28,7 @@ const PATTERN: &str = "hopscope-bench-program!tree_??";
 const CALLS_PER_S: f64 = 11e6;
 const FILE_BYTES: u64 = 10_000_000_000;
 const FILE_BYTES_QUICK: u64 = 250_000_000;
-const FILE_BYTES_LEAST: u64 = 60_000_000;
+const FILE_BYTES_LEAST: u64 = 20_000_000;
 const ROUNDS: usize = 3;
 /// Between two looks at the size of the file.
 const PIECE_MS: u64 = 200;

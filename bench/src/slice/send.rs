@@ -22,6 +22,8 @@ const LAYERS: [(&str, &str, &str); 5] = [
     ("driver", "tx_driver", "tx_done"),
 ];
 const MESSAGES: [u32; 4] = [64, 512, 1448, 16 * 1024];
+/// One that fits into a packet, and one that does not.
+const MESSAGES_LEAST: [u32; 2] = [64, 16 * 1024];
 
 /// A device, and what stands in front of it.
 struct Way {
@@ -100,10 +102,16 @@ fn measure(bench: &mut Bench<'_, '_>, way: &Way) -> Result<Vec<Row>> {
     let route = (way.lay)()?;
     let lines = LAYERS.map(|(name, from, to)| format!("{name} = {from} .. {to}\n"));
     let regions = bench.slicer.regions("send", &lines.concat())?;
-    let mut seen = MESSAGES.map(|_| Seen::default());
+    let least = bench.settings.least;
+    let messages = if least {
+        &MESSAGES_LEAST[..]
+    } else {
+        &MESSAGES
+    };
+    let mut seen: Vec<Seen> = messages.iter().map(|_| Seen::default()).collect();
     for round in 0..bench.rounds {
         bench.say(&format!("sending over {}", way.name), round);
-        for (size, seen) in MESSAGES.into_iter().zip(&mut seen) {
+        for (&size, seen) in messages.iter().zip(&mut seen) {
             let mut connection = route.connect(&bench.programs, size)?;
             // Towards the answering end, and with data: an acknowledgement alone is not sent by a call.
             let filter = format!("tcp dst port {} and greater 61", connection.port());
@@ -129,8 +137,8 @@ fn measure(bench: &mut Bench<'_, '_>, way: &Way) -> Result<Vec<Row>> {
             bench.sample(sample.into())?;
         }
     }
-    let rows = MESSAGES.into_iter().zip(seen);
-    rows.map(|(size, seen)| seen.row(way.name, size)).collect()
+    let rows = messages.iter().zip(seen);
+    rows.map(|(&size, seen)| seen.row(way.name, size)).collect()
 }
 
 #[derive(Default)]

@@ -13,10 +13,15 @@ pub(super) fn register(suite: &mut Suite) {
     suite.case("bad_input::disk_full", &[Gcc, Root], disk_full);
 }
 
+const CALLS: &str = "20000";
+
 fn recording(dir: &Path) -> Result<Vec<u8>> {
     let steady = Steady::start(&[])?;
     let path = dir.join("whole.hop");
-    steady.record_to(&path, &["steady_mix"])?.expect_code(0)?;
+    // Each damaged copy is read as a whole.
+    let words = ["-c", CALLS, "--no-calibration", "-f", "steady_mix"];
+    let (pid, file) = (steady.pid(), path.to_str().context("path")?);
+    hopscope(&[&["record", "-p", &pid, "-o", file], &words[..]].concat())?.expect_code(0)?;
     steady.unharmed()?;
     let bytes = std::fs::read(&path)?;
     ensure!(bytes.len() > 10_000, "only {} bytes recorded", bytes.len());

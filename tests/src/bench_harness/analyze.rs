@@ -12,7 +12,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Root, Fsgsbase, Gcc],
             figures,
         )
-        .alone();
+        .in_turn();
 }
 
 fn figures() -> Result<()> {
@@ -20,7 +20,7 @@ fn figures() -> Result<()> {
     let last = out.stdout.lines().last().context("nothing was printed")?;
     let summary: Value = serde_json::from_str(last)?;
     let bytes = summary["recording"]["bytes"].as_f64().context("bytes")?;
-    let least = counts().pick(60e6, 250e6);
+    let least = counts().pick(20e6, 250e6);
     ensure!(bytes >= least, "{summary}");
     ensure!(summary["records_per_s"].as_f64() > Some(0.0), "{summary}");
     // A reader that holds the whole of the larger recording takes more than its bytes.

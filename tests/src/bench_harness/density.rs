@@ -14,7 +14,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Root, Netns, Fsgsbase, Gcc, Dpdk],
             figures,
         )
-        .alone();
+        .in_turn();
 }
 
 fn figures() -> Result<()> {

@@ -10,7 +10,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Requirement::Chromium],
             figures,
         )
-        .alone();
+        .in_turn();
 }
 
 fn figures() -> Result<()> {

@@ -13,7 +13,7 @@ const NEEDS: [Requirement; 3] = [Requirement::Root, Requirement::Netns, Requirem
 pub(super) fn register(suite: &mut Suite) {
     suite
         .case("bench_harness::load_gives_its_figures", &NEEDS, figures)
-        .alone()
+        .in_turn()
         // The load generator itself has tests of its own, and the one below starts the bench.
         .soak();
     suite
@@ -22,7 +22,7 @@ pub(super) fn register(suite: &mut Suite) {
             &NEEDS,
             killed,
         )
-        .alone()
+        .in_turn()
         .watchdog(60);
 }
 

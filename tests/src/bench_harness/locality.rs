@@ -13,7 +13,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Root, Fsgsbase, Gcc, Valgrind],
             figures,
         )
-        .alone();
+        .in_turn();
 }
 
 fn figures() -> Result<()> {

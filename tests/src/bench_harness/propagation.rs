@@ -12,7 +12,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Root, Netns, Fsgsbase, Gcc],
             figures,
         )
-        .alone();
+        .in_turn();
 }
 
 fn figures() -> Result<()> {

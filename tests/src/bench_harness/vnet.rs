@@ -11,7 +11,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Requirement::Root, Requirement::Netns],
             figures,
         )
-        .alone()
+        .in_turn()
         .watchdog(900);
     use Requirement::{Netns, Root, Vm};
     suite
@@ -20,7 +20,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Root, Netns, Vm],
             in_a_guest,
         )
-        .alone()
+        .in_turn()
         // Two boots; `vnet::guest_is_called_less` has the same policies, and the other bench of a guest its harness.
         .soak()
         .watchdog(900);

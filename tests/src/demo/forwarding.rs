@@ -20,20 +20,20 @@ pub(super) fn register(suite: &mut Suite) {
                 NEEDS,
                 move || proof(Build::Plain, workers, counts().pick(30_000, 3_000_000)),
             )
-            .alone();
+            .in_turn();
     }
     suite
         .case("demo::network_under_sanitizers", NEEDS, || {
             proof(Build::Sanitized, 2, 20_000)
         })
-        .alone();
+        .in_turn();
     suite
         .case(
             "demo::traffic_notices_a_firewall_with_other_rules",
             NEEDS,
             traffic_notices,
         )
-        .alone();
+        .in_turn();
 }
 
 /// The network function in a network of its own; fields in the order in which they must go.

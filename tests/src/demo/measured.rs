@@ -33,12 +33,12 @@ pub(super) fn register(suite: &mut Suite) {
             NEEDS,
             every_function,
         )
-        .alone();
+        .in_turn();
     suite
         .case("demo::run_shows_a_report_of_ten_modules", NEEDS, || {
             demo_run("packet")
         })
-        .alone();
+        .in_turn();
     suite
         .case(
             "demo::run_works_on_packets_from_memory",
@@ -46,7 +46,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Requirement::Gcc, Requirement::Root],
             || demo_run("memory"),
         )
-        .alone();
+        .in_turn();
 }
 
 /// The lines of `report --json`: calls by function, and the summary.

@@ -17,7 +17,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Requirement::Root, Requirement::Netns, Requirement::Gcc],
             runs_and_packets,
         )
-        .alone();
+        .in_turn();
 }
 
 /// Packets out of one cable, through the firewall, into another.

@@ -16,7 +16,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Root, Fsgsbase, Haproxy, Nginx, Wrk],
             proof,
         )
-        .alone();
+        .in_turn();
 }
 
 /// Master and worker: answers through the proxy, keep-alive load, and an end while measured.

@@ -16,7 +16,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Root, Fsgsbase, Nginx, Wrk],
             proof,
         )
-        .alone();
+        .in_turn();
 }
 
 /// nginx with two workers and a page to compress, also what haproxy stands in front of.

@@ -16,7 +16,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Root, Netns, Fsgsbase, Ovs],
             proof,
         )
-        .alone();
+        .in_turn();
 }
 
 /// What passes goes through connection tracking, so that each packet is looked up twice.
