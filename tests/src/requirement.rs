@@ -63,6 +63,8 @@ pub enum Requirement {
     MemoryGroup,
     /// Control groups of version 2 can be made, and freeze what is in them.
     FreezingGroup,
+    /// Control groups of processors (version 1) can be made.
+    CpusetGroup,
 }
 
 impl Requirement {
@@ -110,6 +112,7 @@ impl Requirement {
             Uprobes => "uprobes",
             MemoryGroup => "memory-group",
             FreezingGroup => "freezing-group",
+            CpusetGroup => "cpuset-group",
         }
     }
 
@@ -168,6 +171,12 @@ impl Requirement {
                 exists(
                     "/sys/fs/cgroup/memory/cgroup.procs",
                     "control groups of memory",
+                )
+            }),
+            CpusetGroup => root().and_then(|()| {
+                exists(
+                    "/sys/fs/cgroup/cpuset/cgroup.procs",
+                    "control groups of processors",
                 )
             }),
             FreezingGroup => root().and_then(|()| match crate::cgroup2() {

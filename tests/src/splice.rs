@@ -4,6 +4,7 @@ use hopscope_tests::{Requirement, Suite};
 
 mod bounds;
 mod bytes;
+mod cpuset;
 mod ends;
 mod leaving;
 mod pair;

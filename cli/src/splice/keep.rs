@@ -4,8 +4,9 @@
 use anyhow::Context;
 use clap::Args;
 use hopscope_splice::cgroup::Group;
-use hopscope_splice::load::{Count, End, Ends, Running, running};
-use hopscope_splice::pairing;
+use hopscope_splice::load::{Count, End, Ends, Placing, Running, running};
+use hopscope_splice::pairing::{self, Restored};
+use nix::errno::Errno;
 use nix::poll::{PollTimeout, poll};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -13,9 +14,12 @@ use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const LOOK_AGAIN_MS: u8 = 20;
+/// Half a second.
+const LOOKS_FOR_LATE_ONES: u32 = 25;
 /// Then it says for whom it waits.
 const SAY_AFTER: Duration = Duration::from_secs(1);
 
@@ -30,6 +34,7 @@ pub struct KeepArgs {
 }
 
 pub(super) fn run(args: &KeepArgs) -> anyhow::Result<ExitCode> {
+    ignore_signals()?;
     let found = running().into_iter().find(|one| one.pid == args.of);
     let of = found.with_context(|| format!("process {} accelerates nothing", args.of))?;
     let ends = of.ends_seen()?;
@@ -38,12 +43,15 @@ pub(super) fn run(args: &KeepArgs) -> anyhow::Result<ExitCode> {
         (Some(path), Some(home)) => Some(Group::of_another(path, home)?),
         _ => None,
     };
+    // The accelerator's programs end with it, and threads go on to make others.
+    let placing = of.placed.as_ref().map(Placing::beside).transpose()?;
     std::io::stdout().write_all(b"ready\n")?;
     // Ends when the accelerator does, in whatever way.
     std::io::stdin().read_to_end(&mut Vec::new())?;
-    let restored = restore_masks(&of);
+    let restored = placing.as_ref().map(restore_masks).transpose();
     drain(&of, &ends)?;
     restored?;
+    placing.as_ref().map(restore_late_ones).transpose()?;
     if let Some(group) = group {
         let moved = group.leave()?;
         if moved > 0 {
@@ -53,15 +61,43 @@ pub(super) fn run(args: &KeepArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// `killall`, a service manager and the kernel, where it was stopped and its accelerator ends, signal it too: it ends with
+/// its accelerator only, and has work to do then.
+fn ignore_signals() -> anyhow::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::default()).context("taking over signals")?;
+    }
+    Ok(())
+}
+
+fn wait_a_little() -> nix::Result<()> {
+    match poll(&mut [], PollTimeout::from(LOOK_AGAIN_MS)) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
 /// Threads that were placed on a processor: all of them where the accelerator was killed; otherwise those that were
 /// being made when it restored the others.
-fn restore_masks(of: &Running) -> anyhow::Result<()> {
-    let Some(placed) = &of.placed else {
-        return Ok(());
-    };
-    let changed = pairing::restore(placed, None)?;
-    pairing::forget(placed, None);
-    Ok(placed.count(Count::MasksChanged, changed)?)
+fn restore_masks(placing: &Placing) -> anyhow::Result<Restored> {
+    let restored = pairing::restore(&placing.threads, None)?;
+    placing
+        .threads
+        .count(Count::MasksChanged, restored.changed)?;
+    Ok(restored)
+}
+
+/// A thread has its maker's mask from the beginning of fork(2) on, and is known at its end.
+fn restore_late_ones(placing: &Placing) -> anyhow::Result<()> {
+    let mut looks_without_any = 0;
+    while looks_without_any < LOOKS_FOR_LATE_ONES && !placing.threads.of(None).is_empty() {
+        wait_a_little()?;
+        let found = restore_masks(placing)?.threads > 0;
+        looks_without_any = if found { 0 } else { looks_without_any + 1 };
+    }
+    pairing::forget(&placing.threads, None);
+    Ok(())
 }
 
 fn drain(of: &Running, ends: &Ends) -> anyhow::Result<()> {
@@ -77,7 +113,7 @@ fn drain(of: &Running, ends: &Ends) -> anyhow::Result<()> {
         }
         if state.waits_for.is_empty() && state.release.is_empty() {
             if !state.asleep.is_empty() && begun.elapsed() < SAY_AFTER {
-                poll(&mut [], PollTimeout::from(LOOK_AGAIN_MS))?;
+                wait_a_little()?;
                 continue;
             }
             if !state.asleep.is_empty() {
@@ -98,7 +134,7 @@ fn drain(of: &Running, ends: &Ends) -> anyhow::Result<()> {
                 state.waits_for.len()
             );
         }
-        poll(&mut [], PollTimeout::from(LOOK_AGAIN_MS))?;
+        wait_a_little()?;
     }
 }
 

@@ -255,11 +255,26 @@ struct order_entry {
 	u32 reason;
 };
 
+enum placed_state {
+	/* Not looked at, or this kernel keeps no affinity that was asked for (before 6.2). */
+	PLACED_UNKNOWN,
+	/* The last to set its affinity was the accelerator. */
+	PLACED_KEPT,
+	/* Somebody else has set it since. */
+	PLACED_CHANGED,
+	/* Restored, or made by one that was. */
+	PLACED_RESTORED,
+};
+
 /* A thread whose affinity was changed, by its id; and those that it made since, which have inherited it. */
 struct placed {
 	/* Cookie of the server's end of the connection for which. */
 	u64 pair;
 	u64 processor;
+	/* enum placed_state */
+	u64 state;
+	/* task_struct.user_cpus_ptr as the accelerator's call left it: each sched_setaffinity(2) puts another one there. */
+	u64 asked_at;
 	/* Before: a bit for each processor. */
 	u64 mask[PLACED_WORDS];
 };

@@ -312,6 +312,7 @@ struct mm_struct {
 struct signal_struct {
 	int nr_threads;
 };
+typedef struct cpumask cpumask_t;
 struct task_struct {
 	struct signal_struct *signal;
 	struct thread_info thread_info;
@@ -319,6 +320,8 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct files_struct *files;
 	struct task_struct *group_leader;
+	/* What sched_setaffinity(2) was last told; NULL where it was not called (Linux 5.15). */
+	cpumask_t *user_cpus_ptr;
 };
 
 struct seq_file {
@@ -331,6 +334,10 @@ struct bpf_iter_meta {
 	struct seq_file *seq;
 	u64 session_id;
 	u64 seq_num;
+};
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 struct bpf_iter__bpf_sk_storage_map {
 	union {

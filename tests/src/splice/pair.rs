@@ -1,4 +1,5 @@
 //! `--pair`: what it changes of others' threads is what they had again, whatever ends it.
+use super::cpuset::Cpuset;
 use super::scene::{ANYWAY, AT_ONCE, dir, program};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, Target, hopscope_bin};
@@ -14,7 +15,7 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 const LOOKS: u32 = 4_000;
 
 pub(super) fn register(suite: &mut Suite) {
-    use Requirement::{Gcc, Root, Splice};
+    use Requirement::{CpusetGroup, Gcc, Root, Splice};
     let here = &[Root, Splice, Gcc];
     suite.case("splice::pair_restores_at_its_end", here, || {
         restored(Ending::Interrupted)
@@ -32,6 +33,22 @@ pub(super) fn register(suite: &mut Suite) {
         "splice::pair_leaves_a_mask_that_was_set",
         here,
         set_meanwhile,
+    );
+    suite.case(
+        "splice::pair_leaves_a_mask_set_to_what_it_is",
+        here,
+        set_to_the_same,
+    );
+    suite.case(
+        "splice::pair_restores_what_is_made_after_a_kill",
+        here,
+        made_after_a_kill,
+    );
+    let cpuset = &[Root, Splice, Gcc, CpusetGroup];
+    suite.case(
+        "splice::pair_restores_where_a_group_has_moved_it",
+        cpuset,
+        moved_by_a_group,
     );
     suite.case(
         "splice::pair_does_not_hold_what_works_together",
@@ -188,7 +205,12 @@ fn restored(ending: Ending) -> Result<()> {
             scene.attached.child().wait()?;
         }
         Ending::KeeperKilled => {
-            kill(keeper(scene.attached.pid())?, Signal::SIGKILL)?;
+            let keeper = keeper(scene.attached.pid())?;
+            // `killall` and service managers signal it too; it ends with its accelerator.
+            for signal in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM] {
+                ensure!(catches(keeper, signal)?, "{signal} ends the keeper");
+            }
+            kill(keeper, Signal::SIGKILL)?;
             let status = scene.attached.child().wait()?;
             ensure!(!status.success(), "it goes on alone: {status}");
         }
@@ -218,6 +240,14 @@ fn keeper(of: i32) -> Result<Pid> {
     anyhow::bail!("no keeper among {children}")
 }
 
+/// proc(5): SigCgt, a bit for each signal from 1 on.
+fn catches(process: Pid, signal: Signal) -> Result<bool> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = u64::from_str_radix(caught.context("SigCgt")?.trim(), 16)?;
+    Ok(caught & (1 << (signal as u32 - 1)) != 0)
+}
+
 /// A thread that has set a mask itself keeps it, and is placed no more; the other one is restored.
 fn set_meanwhile() -> Result<()> {
     let mut scene = Scene::new("alternate", &["--pair-anyway"])?;
@@ -245,6 +275,64 @@ fn set_meanwhile() -> Result<()> {
         summary["pairs_placed"] == 1 && summary["pair_masks_changed"] == 1,
         "{summary}"
     );
+    Ok(())
+}
+
+/// `taskset` with the very mask that the accelerator has set: from then on it is the thread's own.
+fn set_to_the_same() -> Result<()> {
+    let mut scene = Scene::new("alternate", &["--pair-anyway"])?;
+    let placed = scene.placed()?;
+    sched_setaffinity(scene.client, &placed)?;
+    scene.wait_for_mask(scene.server, &scene.before)?;
+    let summary = scene.finish()?;
+    ensure!(
+        sched_getaffinity(scene.client)? == placed,
+        "it was overwritten"
+    );
+    ensure!(summary["pair_masks_changed"] == 1, "{summary}");
+    Ok(())
+}
+
+/// A placed thread goes on to make others when the accelerator is gone and its keeper has not looked yet.
+fn made_after_a_kill() -> Result<()> {
+    let mut scene = Scene::new("alternate", &["--pair-anyway"])?;
+    let placed = scene.placed()?;
+    let keeper = keeper(scene.attached.pid())?;
+    // Else the kernel resumes it when its parent ends (SIGHUP, SIGCONT: a process group without a parent in its session).
+    nix::sys::prctl::set_child_subreaper(true)?;
+    kill(keeper, Signal::SIGSTOP)?;
+    scene.attached.child().kill()?;
+    scene.attached.child().wait()?;
+    kill(scene.server, Signal::SIGUSR1)?;
+    let born = Pid::from_raw(scene.line()?.parse()?);
+    ensure!(
+        sched_getaffinity(born)? == placed,
+        "it did not inherit the mask"
+    );
+    kill(keeper, Signal::SIGCONT)?;
+    for one in [scene.server, scene.client, born] {
+        scene.wait_for_mask(one, &scene.before)?;
+    }
+    Ok(())
+}
+
+/// A control group takes the processor away, on which a thread was placed, and gives it back.
+fn moved_by_a_group() -> Result<()> {
+    let mut scene = Scene::new("alternate", &["--pair-anyway"])?;
+    let placed = scene.placed()?;
+    let is_other =
+        |n: &usize| scene.before.is_set(*n) == Ok(true) && placed.is_set(*n) == Ok(false);
+    let other = (0..CpuSet::count()).find(is_other).context("another one")?;
+    let group = Cpuset::new(&other.to_string())?;
+    group.take(scene.client)?;
+    scene.wait_for_mask(scene.server, &scene.before)?;
+    group.set_processors(&Cpuset::parents()?)?;
+    scene.wait_for_mask(scene.client, &scene.before)?;
+    let summary = scene.finish()?;
+    for one in [scene.server, scene.client] {
+        scene.wait_for_mask(one, &scene.before)?;
+    }
+    ensure!(summary["pair_masks_changed"] == 0, "{summary}");
     Ok(())
 }
 

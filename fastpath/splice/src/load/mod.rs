@@ -20,7 +20,7 @@ pub use counts::{Count, Counts};
 pub use ends::{End, Ends, Order};
 pub use error::LoadError;
 pub use incompatible::{IncompatibleUse, What};
-pub use placed::{Placed, PlacedThreads};
+pub use placed::{Placed, PlacedState, PlacedThreads, Placing};
 pub use policies::{Policy, policies};
 pub use running::{Running, running};
 pub use sharing::{Listener, Sharing};

@@ -1,19 +1,44 @@
 //! Threads whose affinity was changed, and what they had before: `struct placed` of `bpf/contract.h`. The kernel's
 //! programs keep it true while threads make others, execute programs and end; who holds the map can restore them.
+use super::ends::run;
 use super::{Count, Counts, LoadError, object};
 use crate::object::aligned;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 use nix::sched::CpuSet;
+use std::os::fd::AsFd;
 
 static OBJECT: &[u8] = aligned!("placed");
 const WORDS: usize = 16;
-const VALUE: usize = 8 * (2 + WORDS);
+const HEAD: usize = 4;
+const VALUE: usize = 8 * (HEAD + WORDS);
 const PAIR_COUNTS: [Count; 4] = [
     Count::Paired,
     Count::UnpairedSlower,
     Count::UnpairedOther,
     Count::MasksChanged,
 ];
+
+/// `enum placed_state`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub enum PlacedState {
+    /// Not looked at, or this kernel keeps no affinity that was asked for (before 6.2).
+    Unknown,
+    /// The last to set its affinity was the accelerator.
+    Kept,
+    /// Somebody else has set it since.
+    Changed,
+    /// Restored, or made by one that was.
+    Restored,
+}
+
+impl PlacedState {
+    fn of(word: u64) -> Option<PlacedState> {
+        use PlacedState::{Changed, Kept, Restored, Unknown};
+        let all = [Unknown, Kept, Changed, Restored];
+        all.into_iter().find(|state| *state as u64 == word)
+    }
+}
 
 /// One thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,17 +47,32 @@ pub struct Placed {
     pub pair: u64,
     /// Where it may run now.
     pub processor: usize,
+    pub state: PlacedState,
+    /// `asked_at`: the kernel's copy of the affinity that was asked for; 0 until it was looked at.
+    asked_at: u64,
     /// Where it could run before.
     pub before: CpuSet,
 }
 
 impl Placed {
+    pub fn new(pair: u64, processor: usize, before: CpuSet) -> Placed {
+        Placed {
+            pair,
+            processor,
+            state: PlacedState::Unknown,
+            asked_at: 0,
+            before,
+        }
+    }
+
     fn to_bytes(self) -> [u8; VALUE] {
-        let mut words = [0u64; 2 + WORDS];
+        let mut words = [0u64; HEAD + WORDS];
         words[0] = self.pair;
         words[1] = self.processor as u64;
+        words[2] = self.state as u64;
+        words[3] = self.asked_at;
         for processor in (0..CpuSet::count()).filter(|n| self.before.is_set(*n) == Ok(true)) {
-            words[2 + processor / 64] |= 1 << (processor % 64);
+            words[HEAD + processor / 64] |= 1 << (processor % 64);
         }
         let mut bytes = [0; VALUE];
         for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
@@ -48,13 +88,15 @@ impl Placed {
         };
         let mut before = CpuSet::new();
         for processor in 0..CpuSet::count().min(64 * WORDS) {
-            if word(2 + processor / 64)? & (1 << (processor % 64)) != 0 {
+            if word(HEAD + processor / 64)? & (1 << (processor % 64)) != 0 {
                 before.set(processor).ok()?;
             }
         }
         Some(Placed {
             pair: word(0)?,
             processor: usize::try_from(word(1)?).ok()?,
+            state: PlacedState::of(word(2)?)?,
+            asked_at: word(3)?,
             before,
         })
     }
@@ -64,11 +106,28 @@ impl Placed {
 pub struct PlacedThreads {
     threads: MapHandle,
     counts: MapHandle,
+    /// The program that looks at all threads; none where another process's programs keep the maps true.
+    look: Option<Link>,
 }
 
 impl PlacedThreads {
     pub(super) fn new(threads: MapHandle, counts: MapHandle) -> PlacedThreads {
-        PlacedThreads { threads, counts }
+        PlacedThreads {
+            threads,
+            counts,
+            look: None,
+        }
+    }
+
+    /// Brings [`Placed::state`] of each up to date.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn look(&self) -> Result<(), LoadError> {
+        match &self.look {
+            Some(look) => run(look, "looking at placed threads").map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     /// # Errors
@@ -78,6 +137,13 @@ impl PlacedThreads {
         self.threads
             .update(&key, &placed.to_bytes(), MapFlags::ANY)
             .map_err(LoadError::bpf("noting a thread's affinity"))
+    }
+
+    /// Notes that it has again what it had; nothing where it has ended meanwhile.
+    pub fn restored(&self, thread: u32, placed: Placed) {
+        let state = PlacedState::Restored;
+        let value = Placed { state, ..placed }.to_bytes();
+        let _ = (self.threads).update(&thread.to_ne_bytes(), &value, MapFlags::EXIST);
     }
 
     pub fn remove(&self, thread: u32) {
@@ -133,25 +199,59 @@ impl PlacedThreads {
 }
 
 /// The programs that keep it true.
-pub(super) struct Placing {
-    pub(super) threads: PlacedThreads,
+pub struct Placing {
+    pub threads: PlacedThreads,
     _links: Vec<Link>,
     _object: Object,
 }
 
 impl Placing {
     pub(super) fn start() -> Result<Placing, LoadError> {
+        Placing::on(None)
+    }
+
+    /// Programs of this process's own on the maps of another one: they go on when that one's end with it.
+    ///
+    /// # Errors
+    /// The kernel does not take the programs.
+    pub fn beside(of: &PlacedThreads) -> Result<Placing, LoadError> {
+        Placing::on(Some(of))
+    }
+
+    fn on(of: Option<&PlacedThreads>) -> Result<Placing, LoadError> {
         let what = "watching threads";
-        let object = object::load(OBJECT, "splice_threads", |_| Ok(()))?;
+        let object = object::load(OBJECT, "splice_threads", |open| {
+            for mut map in open.maps_mut() {
+                let name = map.name().to_string_lossy().into_owned();
+                if name.ends_with(".rodata") {
+                    let words = map
+                        .initial_value_mut()
+                        .and_then(|data| data.first_chunk_mut());
+                    let words = words.ok_or(LoadError::missing(what, "mask_words"))?;
+                    *words = mask_words().to_ne_bytes();
+                }
+                let shared = match (name.as_str(), of) {
+                    ("splice_placed", Some(of)) => &of.threads,
+                    ("splice_pairs", Some(of)) => &of.counts,
+                    _ => continue,
+                };
+                map.reuse_fd(shared.as_fd()).map_err(LoadError::bpf(what))?;
+            }
+            Ok(())
+        })?;
         let map = |name: &'static str| {
             let found = object.maps().find(|map| map.name() == name);
             let found = found.ok_or(LoadError::missing(what, name))?;
             MapHandle::try_from(&found).map_err(LoadError::bpf(what))
         };
-        let threads = PlacedThreads::new(map("splice_placed")?, map("splice_pairs")?);
+        let mut threads = PlacedThreads::new(map("splice_placed")?, map("splice_pairs")?);
         let mut links = Vec::new();
         for program in object.progs_mut() {
-            links.push(program.attach().map_err(LoadError::bpf(what))?);
+            let link = program.attach().map_err(LoadError::bpf(what))?;
+            match program.name() == "placed_look" {
+                true => threads.look = Some(link),
+                false => links.push(link),
+            }
         }
         Ok(Placing {
             threads,
@@ -159,6 +259,14 @@ impl Placing {
             _object: object,
         })
     }
+}
+
+/// Of a `struct cpumask`: a bit for each possible processor (/sys/devices/system/cpu/possible, "0-3" or "0").
+fn mask_words() -> u32 {
+    let all = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = all.trim().rsplit([',', '-']).next();
+    let last = last.and_then(|last| last.parse().ok());
+    last.map_or(1, |last: u32| last / 64 + 1)
 }
 
 #[cfg(test)]
@@ -172,9 +280,9 @@ mod tests {
             before.set(processor).unwrap();
         }
         let placed = Placed {
-            pair: 7,
-            processor: 3,
-            before,
+            state: PlacedState::Changed,
+            asked_at: u64::MAX - 1,
+            ..Placed::new(7, 3, before)
         };
         assert_eq!(Placed::of(&placed.to_bytes()), Some(placed));
         assert_eq!(Placed::of(&[0; VALUE - 1]), None);

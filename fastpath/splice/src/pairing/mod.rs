@@ -7,7 +7,7 @@ mod window;
 
 use crate::load::{Count, End, LoadError, PlacedThreads};
 use crate::readers;
-pub use place::{forget, restore};
+pub use place::{Restored, forget, restore};
 use std::collections::{HashMap, HashSet};
 use window::{Seen, Verdict, Windows};
 
@@ -94,7 +94,7 @@ impl Pairing {
         if known.is_left || threads.iter().any(|(process, _)| *process == 0) {
             return Ok(None);
         }
-        if known.windows.is_placed() && !place::is_as_placed(placed, pair) {
+        if known.windows.is_placed() && !place::is_as_placed(placed, pair)? {
             known.is_left = true;
             known.windows = Windows::default();
             self.undo(pair, Count::UnpairedOther, placed)?;
@@ -180,7 +180,7 @@ impl Pairing {
         if let Some(known) = self.known.get_mut(&pair) {
             known.processor = None;
         }
-        let changed = restore(placed, Some(pair))?;
+        let Restored { changed, .. } = restore(placed, Some(pair))?;
         placed.count(Count::MasksChanged, changed)?;
         self.restored.push(pair);
         placed.count(why, 1)
@@ -193,7 +193,7 @@ impl Pairing {
     pub fn end(&mut self, placed: &PlacedThreads) -> Result<(), LoadError> {
         let is_placed = |known: &&Known| known.windows.is_placed();
         let open = self.known.values().filter(is_placed).count() as u64;
-        let changed = restore(placed, None)?;
+        let Restored { changed, .. } = restore(placed, None)?;
         self.known.clear();
         placed.count(Count::MasksChanged, changed)?;
         placed.count(Count::UnpairedOther, open)

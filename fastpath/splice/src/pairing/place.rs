@@ -1,5 +1,5 @@
 //! Where threads may run: sched_setaffinity(2), and back.
-use crate::load::{LoadError, Placed, PlacedThreads};
+use crate::load::{LoadError, Placed, PlacedState, PlacedThreads};
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -87,12 +87,7 @@ pub(super) fn place(
         return Ok(None);
     }
     for ((_, thread), before) in threads.into_iter().zip(before) {
-        let entry = Placed {
-            pair,
-            processor,
-            before,
-        };
-        placed.put(thread, entry)?;
+        placed.put(thread, Placed::new(pair, processor, before))?;
     }
     for (_, thread) in threads {
         let set = |thread| sched_setaffinity(pid(thread)?, &only(processor)?);
@@ -102,32 +97,54 @@ pub(super) fn place(
             return Err(failed(errno));
         }
     }
+    // What the kernel keeps of these calls is theirs from here on.
+    placed.look()?;
     Ok(Some(processor))
 }
 
 /// Whether each of a pair's threads has the mask that was set; of those that have another one the program has changed
 /// it, or its control group.
-pub(super) fn is_as_placed(placed: &PlacedThreads, pair: u64) -> bool {
+///
+/// # Errors
+/// The kernel does not say.
+pub(super) fn is_as_placed(placed: &PlacedThreads, pair: u64) -> Result<bool, LoadError> {
+    placed.look()?;
     let threads = placed.of(Some(pair));
-    threads.iter().all(|(thread, entry)| {
+    Ok(threads.iter().all(|(thread, entry)| {
         let now = pid(*thread).and_then(sched_getaffinity);
-        now.is_err() || now == only(entry.processor)
-    })
+        let is_there = now.is_err() || now == only(entry.processor);
+        is_there && entry.state != PlacedState::Changed
+    }))
 }
 
-/// Gives threads, of one connection or all, back what they had, and those that they made since; how many had set another
-/// mask meanwhile, and keep it.
+/// What [`restore`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Restored {
+    pub threads: u64,
+    /// Had another mask, and keep it.
+    pub changed: u64,
+}
+
+/// Gives threads, of one connection or all, back what they had, and those that they made since. Those that were being made
+/// meanwhile come later: it is to be called once more a while after.
 ///
 /// # Errors
 /// A thread that is there cannot be restored.
-pub fn restore(placed: &PlacedThreads, pair: Option<u64>) -> Result<u64, LoadError> {
-    let mut changed = 0;
-    for (thread, entry) in placed.of(pair) {
+pub fn restore(placed: &PlacedThreads, pair: Option<u64>) -> Result<Restored, LoadError> {
+    let mut did = Restored::default();
+    placed.look()?;
+    let all = placed.of(pair).into_iter();
+    for (thread, entry) in all.filter(|(_, entry)| entry.state != PlacedState::Restored) {
         match restore_one(thread, &entry) {
-            Ok(true) | Err(Errno::ESRCH) => {}
+            Ok(Did::Restored) => {
+                did.threads += 1;
+                placed.restored(thread, entry);
+            }
+            Ok(Did::HadBefore) => placed.restored(thread, entry),
+            Err(Errno::ESRCH) => {}
             // Its control group has nothing of what it had before, and the kernel has moved it already.
-            Ok(false) | Err(Errno::EINVAL) => {
-                changed += 1;
+            Ok(Did::Left) | Err(Errno::EINVAL) => {
+                did.changed += 1;
                 placed.remove(thread);
             }
             Err(errno) => {
@@ -138,7 +155,7 @@ pub fn restore(placed: &PlacedThreads, pair: Option<u64>) -> Result<u64, LoadErr
             }
         }
     }
-    Ok(changed)
+    Ok(did)
 }
 
 /// Nobody has inherited the mask any more: to be called a while after [`restore`], which is called once more before.
@@ -148,15 +165,30 @@ pub fn forget(placed: &PlacedThreads, pair: Option<u64>) {
     }
 }
 
-/// False where it had another mask than the one that was set, or than the one before.
-fn restore_one(thread: u32, entry: &Placed) -> Result<bool, Errno> {
+enum Did {
+    Restored,
+    /// Somebody has set what it had before.
+    HadBefore,
+    /// Somebody has set another mask.
+    Left,
+}
+
+fn restore_one(thread: u32, entry: &Placed) -> Result<Did, Errno> {
     let thread = pid(thread)?;
     let now = sched_getaffinity(thread)?;
-    if now != only(entry.processor)? {
-        return Ok(now == entry.before);
+    let is_kept = match entry.state {
+        PlacedState::Kept => true,
+        PlacedState::Changed | PlacedState::Restored => false,
+        PlacedState::Unknown => now == only(entry.processor)?,
+    };
+    if is_kept {
+        sched_setaffinity(thread, &wanted(&entry.before))?;
+        return Ok(Did::Restored);
     }
-    sched_setaffinity(thread, &wanted(&entry.before))?;
-    Ok(true)
+    match now == entry.before {
+        true => Ok(Did::HadBefore),
+        false => Ok(Did::Left),
+    }
 }
 
 /// A thread that could use every processor gets all bits: then it can use those too that the machine, or its control
