@@ -40,6 +40,11 @@ pub(super) fn register(suite: &mut Suite) {
         set_to_the_same,
     );
     suite.case(
+        "splice::pair_frees_what_placed_threads_make",
+        here,
+        made_meanwhile,
+    );
+    suite.case(
         "splice::pair_restores_what_is_made_after_a_kill",
         here,
         made_after_a_kill,
@@ -132,12 +137,25 @@ impl Scene {
         for _ in 0..LOOKS {
             let [server, client] = [self.server, self.client].map(sched_getaffinity);
             let (server, client) = (server?, client?);
-            if server == client && count(&server) == 1 {
+            // Counted when all is noted.
+            let is_one = server == client && count(&server) == 1;
+            if is_one && self.stat()?["pairs_placed"] == 1 {
                 return Ok(server);
             }
             poll(&mut [], 5u8)?;
         }
         anyhow::bail!("not placed: {:?}", self.stat()?)
+    }
+
+    /// A process that the server makes now, with the mask that it has.
+    fn born(&mut self, placed: &CpuSet) -> Result<Pid> {
+        kill(self.server, Signal::SIGUSR1)?;
+        let born = Pid::from_raw(self.line()?.parse()?);
+        ensure!(
+            sched_getaffinity(born)? == *placed,
+            "it did not inherit the mask"
+        );
+        Ok(born)
     }
 
     fn stat(&self) -> Result<Value> {
@@ -183,16 +201,16 @@ fn balanced(summary: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A process that is made while its maker is placed inherits the mask, and is restored with it.
+/// A process that is made while its maker is placed inherits the mask, and is restored with it where the accelerator has not
+/// looked meanwhile.
 fn restored(ending: Ending) -> Result<()> {
     let mut scene = Scene::new("alternate", &["--pair-anyway"])?;
     let placed = scene.placed()?;
-    kill(scene.server, Signal::SIGUSR1)?;
-    let born = Pid::from_raw(scene.line()?.parse()?);
-    ensure!(
-        sched_getaffinity(born)? == placed,
-        "it did not inherit the mask"
-    );
+    scene.attached.signal(Signal::SIGSTOP)?;
+    let born = scene.born(&placed)?;
+    if ending != Ending::Killed {
+        scene.attached.signal(Signal::SIGCONT)?;
+    }
     let mut all = vec![scene.server, scene.client, born];
     match ending {
         Ending::Interrupted => {
@@ -278,6 +296,25 @@ fn set_meanwhile() -> Result<()> {
     Ok(())
 }
 
+/// What a placed thread makes has other work to do; the pair stays.
+fn made_meanwhile() -> Result<()> {
+    let mut scene = Scene::new("alternate", &["--pair-anyway"])?;
+    let placed = scene.placed()?;
+    kill(scene.server, Signal::SIGUSR1)?;
+    let born = Pid::from_raw(scene.line()?.parse()?);
+    scene.wait_for_mask(born, &scene.before)?;
+    ensure!(
+        sched_getaffinity(scene.server)? == placed,
+        "the pair was undone"
+    );
+    let summary = scene.finish()?;
+    ensure!(
+        summary["pairs_placed"] == 1 && summary["pair_masks_changed"] == 0,
+        "{summary}"
+    );
+    Ok(())
+}
+
 /// `taskset` with the very mask that the accelerator has set: from then on it is the thread's own.
 fn set_to_the_same() -> Result<()> {
     let mut scene = Scene::new("alternate", &["--pair-anyway"])?;
@@ -303,12 +340,7 @@ fn made_after_a_kill() -> Result<()> {
     kill(keeper, Signal::SIGSTOP)?;
     scene.attached.child().kill()?;
     scene.attached.child().wait()?;
-    kill(scene.server, Signal::SIGUSR1)?;
-    let born = Pid::from_raw(scene.line()?.parse()?);
-    ensure!(
-        sched_getaffinity(born)? == placed,
-        "it did not inherit the mask"
-    );
+    let born = scene.born(&placed)?;
     kill(keeper, Signal::SIGCONT)?;
     for one in [scene.server, scene.client, born] {
         scene.wait_for_mask(one, &scene.before)?;

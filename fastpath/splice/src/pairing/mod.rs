@@ -22,6 +22,7 @@ pub struct Pairs {
 #[derive(Debug, Default)]
 struct Known {
     windows: Windows,
+    /// That send, as processes and themselves; once they are placed, those that were.
     threads: [(u32, u32); 2],
     processor: Option<usize>,
     /// Its program sets masks by itself.
@@ -94,13 +95,19 @@ impl Pairing {
         if known.is_left || threads.iter().any(|(process, _)| *process == 0) {
             return Ok(None);
         }
-        if known.windows.is_placed() && !place::is_as_placed(placed, pair)? {
-            known.is_left = true;
-            known.windows = Windows::default();
-            self.undo(pair, Count::UnpairedOther, placed)?;
-            return Ok(None);
+        if known.windows.is_placed() {
+            let own = known.threads.map(|(_, thread)| thread);
+            let changed = place::restore_others(placed, pair, own)?;
+            placed.count(Count::MasksChanged, changed)?;
+            if !place::is_as_placed(placed, pair, own) {
+                known.is_left = true;
+                known.windows = Windows::default();
+                self.undo(pair, Count::UnpairedOther, placed)?;
+                return Ok(None);
+            }
+        } else {
+            known.threads = threads;
         }
-        known.threads = threads;
         let verdict = known.windows.look(Seen {
             ns: now_ns,
             messages: both.map(|end| end.messages),
@@ -109,6 +116,7 @@ impl Pairing {
                 // It has ended: it will not take turns any more.
                 place::times(process, thread).unwrap_or_default()
             }),
+            are_runnable: threads.map(|(process, thread)| place::is_runnable(process, thread)),
             is_alone: threads[0] != threads[1]
                 && threads.iter().all(|thread| busy.get(thread) == Some(&1)),
         });

@@ -25,11 +25,21 @@ fn times_of(text: &str) -> Option<Times> {
     })
 }
 
-/// The processor that a thread ran on last: field 39 of /proc/PID/stat, counted from behind the name.
-fn processor(process: u32, thread: u32) -> Option<usize> {
+/// A field of /proc/PID/stat (proc(5)), counted from the one behind the name on, the third.
+fn stat(process: u32, thread: u32, field: usize) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{process}/task/{thread}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(')')?;
-    fields.split_whitespace().nth(36)?.parse().ok()
+    Some(fields.split_whitespace().nth(field - 3)?.to_owned())
+}
+
+/// It runs, or is ready to.
+pub(super) fn is_runnable(process: u32, thread: u32) -> bool {
+    stat(process, thread, 3).is_some_and(|state| state == "R")
+}
+
+/// The processor that a thread ran on last.
+fn processor(process: u32, thread: u32) -> Option<usize> {
+    stat(process, thread, 39)?.parse().ok()
 }
 
 /// The user of a process.
@@ -102,19 +112,15 @@ pub(super) fn place(
     Ok(Some(processor))
 }
 
-/// Whether each of a pair's threads has the mask that was set; of those that have another one the program has changed
-/// it, or its control group.
-///
-/// # Errors
-/// The kernel does not say.
-pub(super) fn is_as_placed(placed: &PlacedThreads, pair: u64) -> Result<bool, LoadError> {
-    placed.look()?;
-    let threads = placed.of(Some(pair));
-    Ok(threads.iter().all(|(thread, entry)| {
-        let now = pid(*thread).and_then(sched_getaffinity);
+/// Whether both of a pair's threads have the mask that was set; of one that has another one the program has changed it, or
+/// its control group.
+pub(super) fn is_as_placed(placed: &PlacedThreads, pair: u64, own: [u32; 2]) -> bool {
+    let mut threads = placed.of(Some(pair)).into_iter();
+    threads.all(|(thread, entry)| {
+        let now = pid(thread).and_then(sched_getaffinity);
         let is_there = now.is_err() || now == only(entry.processor);
-        is_there && entry.state != PlacedState::Changed
-    }))
+        !own.contains(&thread) || (is_there && entry.state != PlacedState::Changed)
+    })
 }
 
 /// What [`restore`] did.
@@ -131,10 +137,30 @@ pub struct Restored {
 /// # Errors
 /// A thread that is there cannot be restored.
 pub fn restore(placed: &PlacedThreads, pair: Option<u64>) -> Result<Restored, LoadError> {
-    let mut did = Restored::default();
     placed.look()?;
-    let all = placed.of(pair).into_iter();
-    for (thread, entry) in all.filter(|(_, entry)| entry.state != PlacedState::Restored) {
+    restore_those(placed, placed.of(pair))
+}
+
+/// Those that a pair's threads have made since they were placed, which have their mask and other work to do. How many had
+/// another mask by then.
+///
+/// # Errors
+/// As [`restore`].
+pub(super) fn restore_others(
+    placed: &PlacedThreads,
+    pair: u64,
+    own: [u32; 2],
+) -> Result<u64, LoadError> {
+    placed.look()?;
+    let mut others = placed.of(Some(pair));
+    others.retain(|(thread, _)| !own.contains(thread));
+    Ok(restore_those(placed, others)?.changed)
+}
+
+fn restore_those(placed: &PlacedThreads, all: Vec<(u32, Placed)>) -> Result<Restored, LoadError> {
+    let mut did = Restored::default();
+    let is_open = |(_, entry): &(u32, Placed)| entry.state != PlacedState::Restored;
+    for (thread, entry) in all.into_iter().filter(is_open) {
         match restore_one(thread, &entry) {
             Ok(Did::Restored) => {
                 did.threads += 1;

@@ -14,6 +14,8 @@ const APART_SHARE: f64 = 1.9;
 const FULL_SHARE: f64 = 0.9;
 /// Placed, they are so many times faster, or it is undone.
 const GAIN: f64 = 1.25;
+/// Of the window, each thread at most: one that is ready to run all the same has no processor.
+const STARVED_SHARE: f64 = 0.1;
 /// With nothing to do for so long the masks are restored.
 const IDLE_WINDOWS: u32 = 10;
 /// After it was undone for being slower: doubled each time.
@@ -28,6 +30,8 @@ pub(super) struct Seen {
     /// Changes of the threads that send.
     pub(super) senders: [u32; 2],
     pub(super) times: [Times; 2],
+    /// Running, or ready to.
+    pub(super) are_runnable: [bool; 2],
     /// These two threads send on no other connection.
     pub(super) is_alone: bool,
 }
@@ -104,7 +108,10 @@ impl Windows {
             return Verdict::Stay;
         }
         let is_gained = self.windows > 2 || window.rate >= GAIN * before;
-        let is_slower = (is_full && window.rate < before) || (window.takes_turns && !is_gained);
+        let is_slower = (is_full && window.rate < before)
+            || (window.takes_turns && !is_gained)
+            // What has their processor has priority, and may keep it.
+            || (window.is_idle && window.is_starved);
         if is_slower && !self.anyway {
             self.give_back(now_ns);
             return Verdict::UndoSlower;
@@ -125,6 +132,8 @@ struct Window {
     /// Each message is followed by one of the other end, and always the same two threads send, on this connection alone.
     takes_turns: bool,
     is_idle: bool,
+    /// One of them is ready to run, and something else runs.
+    is_starved: bool,
     /// Of the window, both together: they ran, and they were ready while something else ran.
     ran: f64,
     waited: f64,
@@ -148,6 +157,10 @@ impl Window {
                 && seen.senders == begun.senders
                 && seen.is_alone,
             is_idle: one + other < MESSAGES_MIN && seen.senders == begun.senders,
+            is_starved: (0..2).any(|end| {
+                let ran = seen.times[end].ran.saturating_sub(begun.times[end].ran);
+                seen.are_runnable[end] && (ran as f64) < STARVED_SHARE * ns as f64
+            }),
             ran: share(|times| times.ran),
             waited: share(|times| times.waited),
         }
@@ -243,6 +256,21 @@ mod tests {
         run.place();
         assert_eq!(run.next([5000, 5000], 990, 200), Verdict::Stay);
         assert_eq!(run.next([600, 600], 1000, 900), Verdict::UndoSlower);
+    }
+
+    /// What waits for a processor is not in schedstat before it runs again.
+    #[test]
+    fn something_of_higher_priority_on_their_processor_undoes_it() {
+        let mut run = Run::new();
+        run.place();
+        run.next([5000, 5000], 990, 200);
+        run.seen.are_runnable[1] = true;
+        assert_eq!(run.next([0, 0], 0, 0), Verdict::UndoSlower);
+        let mut run = Run::new();
+        run.place();
+        run.next([5000, 5000], 990, 200);
+        run.seen.are_runnable[1] = true;
+        assert_eq!(run.next([10, 10], 500, 0), Verdict::Stay, "they work");
     }
 
     #[test]
