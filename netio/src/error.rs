@@ -19,6 +19,8 @@ pub enum PortError {
     },
     #[error("{name} is down: `ip link set {name} up`")]
     Down { name: String },
+    #[error("{name} is gone: it was deleted while it was in use")]
+    Gone { name: String },
     #[error("{what} is in use by another program: {next_step}")]
     Busy { what: String, next_step: String },
     #[error("a frame of {len} bytes does not fit {name}, which takes at most {max}: {next_step}")]
@@ -70,6 +72,8 @@ impl PortError {
         use nix::libc;
         match source.raw_os_error() {
             Some(libc::ENODEV | libc::ENXIO) => PortError::NoDevice { name: name.into() },
+            // As tun_get() of the kernel has it of a queue without a device.
+            Some(libc::EBADFD) => PortError::Gone { name: name.into() },
             Some(libc::ENETDOWN) => PortError::Down { name: name.into() },
             Some(libc::EPERM | libc::EACCES) => PortError::NotPermitted {
                 what: format!("{what} of {name}"),

@@ -88,6 +88,8 @@ pub struct Counters {
     pub received_bytes: u64,
     /// Arrived, and lost before they could be received: ring full, no buffer.
     pub receive_dropped: u64,
+    /// The device is gone: `receive_dropped` is what was read last, and more may have been.
+    pub device_gone: bool,
     /// Longer than [`Capabilities::max_frame_len`], handed over cut.
     pub receive_cut: u64,
     /// Taken over by the port.

@@ -2,7 +2,9 @@
 //! arrives in the kernel. It goes with the port, but for one that was there before.
 use crate::clock::tsc_now;
 use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN};
-use crate::sys::{Interface, TAP_HDR_LEN, Vectors, VnetHeader, accept_offloads, open_tap};
+use crate::sys::{
+    Interface, TAP_HDR_LEN, Vectors, VnetHeader, accept_offloads, open_tap, tap_name,
+};
 use crate::{Accepts, Capabilities, Counters, Frame, Outgoing, PacketIo, PortError, Scattered};
 use nix::libc;
 use std::fs::File;
@@ -78,13 +80,13 @@ impl TapPort {
         let port = |queue| {
             Ok(TapPort {
                 name: name.into(),
+                drops: DeviceDrops::open(&queue)?,
                 queue,
                 max_frame_len,
                 incoming: buffer(),
                 outgoing: buffer(),
                 waiting: 0,
                 vectors: Vectors::default(),
-                drops: DeviceDrops::open(name)?,
                 counters: Counters::default(),
             })
         };
@@ -239,12 +241,16 @@ impl PacketIo for TapPort {
     }
 
     fn counters(&mut self) -> Result<Counters, PortError> {
-        let dropped = self
-            .drops
-            .read()
-            .map_err(|e| PortError::device(&self.name, "reading its counters", e))?;
+        let device_gone = match self.drops.read(&self.queue) {
+            Ok(()) => false,
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EBADFD | libc::ENODEV)) => true,
+            Err(error) => {
+                return Err(PortError::device(&self.name, "reading its counters", error));
+            }
+        };
         Ok(Counters {
-            receive_dropped: dropped,
+            receive_dropped: self.drops.last - self.drops.before,
+            device_gone,
             ..self.counters
         })
     }
@@ -265,35 +271,39 @@ fn can_be_made(name: &str) -> bool {
 
 /// What the kernel could not queue for the device, all its queues together.
 struct DeviceDrops {
-    name: String,
     /// Bound to the network namespace in which it was opened, as the device is.
     table: File,
     /// What was lost before the port was open.
     before: u64,
+    last: u64,
 }
 
 impl DeviceDrops {
-    fn open(name: &str) -> io::Result<DeviceDrops> {
+    fn open(queue: &File) -> io::Result<DeviceDrops> {
         let mut drops = DeviceDrops {
-            name: format!("{name}:"),
             table: File::open("/proc/thread-self/net/dev")?,
             before: 0,
+            last: 0,
         };
-        drops.before = drops.read()?;
+        drops.read(queue)?;
+        drops.before = drops.last;
         Ok(drops)
     }
 
-    fn read(&mut self) -> io::Result<u64> {
+    /// The device may have got another name meanwhile.
+    fn read(&mut self, queue: &File) -> io::Result<()> {
+        let name = format!("{}:", tap_name(queue)?);
         let mut text = String::new();
         self.table.rewind()?;
         self.table.read_to_string(&mut text)?;
         let line = text
             .lines()
-            .find_map(|line| line.trim_start().strip_prefix(&self.name));
+            .find_map(|line| line.trim_start().strip_prefix(&name));
         // Eight columns of receiving, then sent bytes, packets, errors and drops.
         let dropped = line.and_then(|line| line.split_whitespace().nth(11)?.parse().ok());
-        let since = dropped.map(|dropped: u64| dropped - self.before);
-        since.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+        // Not there: it was moved to another network namespace.
+        self.last = dropped.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
+        Ok(())
     }
 }
 

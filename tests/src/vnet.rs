@@ -4,6 +4,7 @@ use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, hopscope};
 use serde_json::Value;
 
+mod device;
 mod dpdk;
 mod drive;
 mod front_end;
@@ -32,6 +33,7 @@ pub(crate) fn register(suite: &mut Suite) {
     }
     drive::register(suite);
     observed::register(suite);
+    device::register(suite);
     pieces::register(suite);
     starting::register(suite);
     guest::register(suite);

@@ -126,7 +126,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let file = file.map(EventFile::start);
     say_ready(&args)?;
     let mut unsaid = Ok(());
-    let served = server.run(stop.as_fd(), &mut |notice| {
+    let (counts, served) = server.run(stop.as_fd(), &mut |notice| {
         let said = said::notice(&notice, args.json);
         if unsaid.is_ok() {
             unsaid = said;
@@ -134,9 +134,12 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     });
     let failed = served.as_ref().err().map(ToString::to_string);
     let kept = recording::finish(file, failed, args.json);
-    let counts = served?;
+    if let Ok(counts) = &counts {
+        said::summary(counts, args.json)?;
+    }
+    served?;
+    let counts = counts?;
     unsaid.context("saying what happens")?;
-    said::summary(&counts, args.json)?;
     kept?;
     if let Some(n) = counts.pairs.iter().position(|pair| !pair.conserved()) {
         bail!("packets of pair {n} do not add up: a fault of this program");

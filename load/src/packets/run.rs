@@ -346,6 +346,7 @@ fn since(before: Counters, after: Counters) -> Counters {
         received: after.received - before.received,
         received_bytes: after.received_bytes - before.received_bytes,
         receive_dropped: after.receive_dropped - before.receive_dropped,
+        device_gone: after.device_gone,
         receive_cut: after.receive_cut - before.receive_cut,
         sent: after.sent - before.sent,
         sent_bytes: after.sent_bytes - before.sent_bytes,

@@ -18,7 +18,7 @@ pub(crate) use interface::Interface;
 pub(crate) use mmsg::SendBatch;
 pub(crate) use socket::{bind_packet, get_option, open_socket, set_option};
 pub(crate) use tpacket::RxRing;
-pub(crate) use tun::{TAP_HDR_LEN, accept as accept_offloads, open_tap};
+pub(crate) use tun::{TAP_HDR_LEN, accept as accept_offloads, open_tap, tap_name};
 pub use vectors::PARTS_MAX;
 pub(crate) use vectors::Vectors;
 pub(crate) use vnet::{PACKET_HDR_LEN, VnetHeader};

@@ -39,6 +39,20 @@ pub(crate) fn open_tap(name: &str, multi_queue: bool, gso: bool) -> io::Result<F
     Ok(file)
 }
 
+/// What the device is called now.
+///
+/// # Errors
+/// It is gone.
+pub(crate) fn tap_name(queue: &File) -> io::Result<String> {
+    // SAFETY: zero is a value of this structure of integers and a union of such.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // SAFETY: writes one `ifreq`, which lives over the call.
+    check(unsafe { libc::ioctl(queue.as_raw_fd(), libc::TUNGETIFF, &mut request) })?;
+    let bytes = request.ifr_name.iter().map(|c| *c as u8);
+    let name: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+    Ok(String::from_utf8_lossy(&name).into_owned())
+}
+
 /// `TUN_F_…`: what the kernel may leave undone of the frames that it sends to the device.
 fn set_offloads(file: &File, offloads: libc::c_uint) -> io::Result<()> {
     let fd = file.as_raw_fd();

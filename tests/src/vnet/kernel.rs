@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use hopscope_netio::{Outgoing, PacketIo, PacketOptions, PacketPort};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-const TAP: &str = "near";
+pub(super) const TAP: &str = "near";
 
 /// A frame that nobody else would send: 0x88b5 is for experiments (IEEE 802).
 pub(super) fn frame(number: u8) -> Vec<u8> {

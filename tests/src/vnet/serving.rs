@@ -84,6 +84,16 @@ impl Serving {
         self.target.wait().map(drop)
     }
 
+    /// It ends by itself: its exit code, and the last line.
+    pub(super) fn ended(self) -> Result<(Option<i32>, Value)> {
+        let status = self.target.wait()?;
+        let all = std::fs::read_to_string(&self.out)?;
+        let last = all.lines().last().context("no line")?;
+        let summary: Value = serde_json::from_str(last)?;
+        ensure!(summary["type"] == "summary", "{all}");
+        Ok((status.code(), summary))
+    }
+
     pub(super) fn stop(self) -> Result<Said> {
         self.target.signal(Signal::SIGTERM)?;
         let status = self.target.wait()?;

@@ -68,8 +68,18 @@ pub(super) fn summary(counts: &ServeCounts, as_json: bool) -> anyhow::Result<()>
         let p = &pair.port;
         writeln!(
             out,
-            "pair {n} port: sent {} ({} B, {} failed), received {} ({} B), dropped before it {}",
-            p.sent, p.sent_bytes, p.send_failed, p.received, p.received_bytes, p.receive_dropped
+            "pair {n} port: sent {} ({} B, {} failed), received {} ({} B), dropped before it {}{}",
+            p.sent,
+            p.sent_bytes,
+            p.send_failed,
+            p.received,
+            p.received_bytes,
+            p.receive_dropped,
+            if p.device_gone {
+                " at least (it is gone)"
+            } else {
+                ""
+            }
         )?;
     }
     Ok(())

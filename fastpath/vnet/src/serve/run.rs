@@ -208,15 +208,22 @@ impl Server {
         privileges::drop_all(user)
     }
 
-    /// Serves until `stop` is readable. Then the queues end in order, so that another back end can go on there.
-    ///
-    /// # Errors
-    /// A port fails, or the kernel.
+    /// Serves until `stop` is readable, or something fails: a port, or the kernel. Then the queues end in order, so that
+    /// another back end can go on there.
     pub fn run(
         mut self,
         stop: BorrowedFd<'_>,
         say: &mut dyn FnMut(Notice<'_>),
-    ) -> Result<ServeCounts, ServeError> {
+    ) -> (Result<ServeCounts, ServeError>, Result<(), ServeError>) {
+        let served = self.serve(stop, say);
+        (self.stopped(served.is_ok(), say), served)
+    }
+
+    fn serve(
+        &mut self,
+        stop: BorrowedFd<'_>,
+        say: &mut dyn FnMut(Notice<'_>),
+    ) -> Result<(), ServeError> {
         let system = ServeError::system::<Errno>;
         let readable = EpollEvent::new(EpollFlags::EPOLLIN, Token::Stop.into());
         self.epoll
@@ -226,7 +233,7 @@ impl Server {
         loop {
             let timeout = self.timeout()?;
             if self.step(&mut events, timeout, say)? {
-                return self.stopped(say);
+                return Ok(());
             }
         }
     }
@@ -418,7 +425,12 @@ impl Server {
         Ok(())
     }
 
-    fn stopped(mut self, say: &mut dyn FnMut(Notice<'_>)) -> Result<ServeCounts, ServeError> {
+    /// Where something has failed, what a port still holds may not go out.
+    fn stopped(
+        mut self,
+        in_order: bool,
+        say: &mut dyn FnMut(Notice<'_>),
+    ) -> Result<ServeCounts, ServeError> {
         if let Some(session) = self.session.take() {
             session.close(&mut Around {
                 pairs: &mut self.pairs,
@@ -431,7 +443,10 @@ impl Server {
             self.counts.control = control.counts;
         }
         for pair in &mut self.pairs {
-            pair.port.flush()?;
+            let flushed = pair.port.flush();
+            if in_order {
+                flushed?;
+            }
             let counts = pair.counts(self.clock.now(), WAIT)?;
             self.counts.pairs.push(counts);
         }
@@ -455,6 +470,6 @@ impl Server {
     }
 
     pub(super) fn end(self, say: &mut dyn FnMut(Notice<'_>)) -> Result<ServeCounts, ServeError> {
-        self.stopped(say)
+        self.stopped(true, say)
     }
 }
