@@ -3,6 +3,7 @@ mod args;
 mod choice;
 mod constants;
 mod control;
+mod device;
 mod headers;
 mod in_order;
 mod kernel;

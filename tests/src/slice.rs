@@ -43,6 +43,11 @@ pub(crate) fn register(suite: &mut Suite) {
         losses::interface_goes,
     );
     suite.case(
+        "slice::an_interface_of_a_namespace_may_go",
+        live,
+        losses::interface_of_a_namespace_goes,
+    );
+    suite.case(
         "slice::too_few_slots_are_counted",
         live,
         losses::too_few_slots,

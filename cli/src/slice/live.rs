@@ -2,6 +2,7 @@
 use super::args::SliceArgs;
 use super::choice::Choice;
 use super::constants;
+use super::device::{DISAPPEARED, Device};
 use super::kernel::{Kernel, Taken, say_what_is_missing};
 use super::pass::{Pass, To};
 use super::progress::Progress;
@@ -43,7 +44,8 @@ pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<Exi
     let tgid = held
         .as_ref()
         .and_then(|held| u32::try_from(held.pid()).ok());
-    let options = target::options(args, &regions, tgid)?;
+    let device = target::device(args)?;
+    let options = target::options(args, &regions, device.as_ref(), tgid)?;
     // Meanwhile the kernel verifies programs.
     let looking = std::thread::spawn(|| (interfaces::names(), crate::host::meta()));
     let mut slicer = Slicer::load(&options)?;
@@ -72,6 +74,7 @@ pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<Exi
         become_user(user)?;
     }
     let mut session = Session::new(args, verbosity, kernel, &meta, &entry)?;
+    session.device = device;
     session.start(held)?;
     let why = session.follow(args, &stop)?;
     session.finish(why)
@@ -130,6 +133,8 @@ struct Session<'a> {
     clocks: Vec<ClockSync>,
     time: RealTime,
     child: Option<Child>,
+    /// That of `-i`, until nothing is known of it any more.
+    device: Option<Device>,
     rotation: Option<(Rotation, Format)>,
     /// Permissions of new files.
     mode: u32,
@@ -186,6 +191,7 @@ impl<'a> Session<'a> {
             clocks: Vec::new(),
             time: RealTime::new(meta.start, &[]),
             child: None,
+            device: None,
             rotation,
             mode: args.files.mode,
             writes_stdout: file.is_some_and(|(path, _)| path.as_os_str() == "-"),
@@ -260,9 +266,27 @@ impl<'a> Session<'a> {
             if synced.elapsed() >= SYNC {
                 synced = Instant::now();
                 self.sync()?;
+                if self.has_lost_device() {
+                    return Ok(DISAPPEARED);
+                }
             }
             if taken == Taken::All {
                 std::thread::sleep(POLL);
+            }
+        }
+    }
+
+    fn has_lost_device(&mut self) -> bool {
+        let Some(device) = &self.device else {
+            return false;
+        };
+        match device.is_there() {
+            Ok(is_there) => !is_there,
+            Err(error) => {
+                let name = device.name();
+                log::warn!("whether {name} is still there is not known any more: {error:#}");
+                self.device = None;
+                false
             }
         }
     }
@@ -307,6 +331,9 @@ impl<'a> Session<'a> {
     fn finish(mut self, why: &str) -> anyhow::Result<ExitCode> {
         self.kernel.detach();
         let duration = self.kernel.begun().elapsed();
+        if let Some(device) = self.device.as_ref().filter(|_| why == DISAPPEARED) {
+            crate::status::say!("-i {}: {DISAPPEARED}", device.name());
+        }
         self.sync()?;
         // What ended before the hooks were gone.
         while why != ENOUGH && self.take(None)? == Taken::Part {}
@@ -338,6 +365,7 @@ impl<'a> Session<'a> {
         }
         let status = match &mut self.child {
             Some(child) => crate::record::session::exit_code_of(child)?,
+            None if why == DISAPPEARED => ExitCode::from(1),
             None => ExitCode::SUCCESS,
         };
         Ok(status)

@@ -1,5 +1,6 @@
 //! What is to be sliced, from what was asked: interface, namespace, process, regions.
 use super::args::{Backend, SliceArgs};
+use super::device::Device;
 use anyhow::{Context, bail, ensure};
 use hopscope_event::slice::{InterfaceEntry, RegionEntry};
 use hopscope_slice::filter::{Filter, Link};
@@ -14,10 +15,22 @@ use std::path::{Path, PathBuf};
 /// Bytes that a packet's record can have beside it: what the kernel programs keep room for.
 const SNAP_MAX: usize = 2048;
 
+/// The device that `-i` names.
+///
+/// # Errors
+/// There is none.
+pub(super) fn device(args: &SliceArgs) -> anyhow::Result<Option<Device>> {
+    match args.live.interface.as_deref() {
+        None | Some("any") => Ok(None),
+        Some(name) => Device::find(name, args.live.netns.as_deref()).map(Some),
+    }
+}
+
 /// `tgid`: of the command that was started, if one was.
-pub fn options(
+pub(super) fn options(
     args: &SliceArgs,
     regions: &[RegionEntry],
+    device: Option<&Device>,
     tgid: Option<u32>,
 ) -> anyhow::Result<Options> {
     let live = &args.live;
@@ -34,10 +47,7 @@ pub fn options(
         Some(path) => cgroup(path)?,
         None => cgroup_root()?,
     };
-    options.ifindex = match live.interface.as_deref() {
-        None | Some("any") => None,
-        Some(name) => Some(ifindex(name, live.netns.as_deref())?),
-    };
+    options.ifindex = device.map(Device::ifindex);
     let namespace = live.netns.as_deref().map(netns).transpose()?;
     options.netns = namespace.map(|(inode, _)| inode);
     options.tgid = match (&args.choice.pid[..], tgid) {
@@ -137,23 +147,6 @@ fn cgroup(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-/// `of`: the namespace whose device it is, as `--netns` says.
-/// By name, or by the number of `-D`.
-fn ifindex(name: &str, of: Option<&str>) -> anyhow::Result<u32> {
-    let there = interfaces_of(of)?;
-    let named = there.iter().find(|interface| interface.name == name);
-    let numbered = || {
-        let number = name.parse().ok();
-        let mut there = there.iter();
-        there.find(|interface| Some(interface.ifindex) == number)
-    };
-    let found = named.or_else(numbered);
-    let place = of.map_or("here".into(), |of| format!("in --netns {of}"));
-    let found =
-        found.with_context(|| format!("-i {name}: no such interface {place} (-D lists them)"))?;
-    Ok(found.ifindex)
-}
-
 /// `None`: this namespace, which takes no privileges.
 pub(super) fn interfaces_of(which: Option<&str>) -> anyhow::Result<Vec<InterfaceEntry>> {
     let Some(which) = which else {
@@ -171,7 +164,7 @@ pub(super) fn interfaces_of(which: Option<&str>) -> anyhow::Result<Vec<Interface
 }
 
 /// Inode and path of a namespace, by its path, its name in `ip netns`, or a process.
-fn netns(which: &str) -> anyhow::Result<(u32, PathBuf)> {
+pub(super) fn netns(which: &str) -> anyhow::Result<(u32, PathBuf)> {
     let path = match which {
         _ if which.contains('/') => PathBuf::from(which),
         _ if which.bytes().all(|b| b.is_ascii_digit()) => {

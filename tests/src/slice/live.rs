@@ -42,8 +42,13 @@ impl Live {
     /// As Ctrl-C does.
     pub(super) fn stop(self) -> Result<Said> {
         self.slicer.signal(Signal::SIGINT)?;
+        self.ends(0)
+    }
+
+    /// By itself, with this exit code.
+    pub(super) fn ends(self, code: i32) -> Result<Said> {
         let out = self.slicer.output()?;
-        anyhow::ensure!(out.status.success(), "{}", out.status);
+        anyhow::ensure!(out.status.code() == Some(code), "{}", out.status);
         let text = String::from_utf8(out.stdout)?;
         let lines: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
         let mut packets = lines.with_context(|| text.clone())?;

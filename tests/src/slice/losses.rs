@@ -1,8 +1,10 @@
 //! What is lost is counted, and the account adds up.
 use super::live::Live;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run as command;
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::net::UdpSocket;
 use std::process::Command;
 
@@ -18,10 +20,11 @@ pub(super) fn ip(arguments: &str) -> Result<()> {
     Ok(())
 }
 
-/// The packets of the interface until it went are there; the run ends in order.
+/// The packets of the interface until it went are there; the run ends by itself, as tcpdump's does, though another
+/// interface has its number by then.
 pub(super) fn interface_goes() -> Result<()> {
     namespace()?;
-    ip("link add near type veth peer name far")?;
+    ip("link add near index 77 type veth peer name far")?;
     ip("addr add 10.77.1.1/24 dev near")?;
     ip("link set near up")?;
     ip("link set far up")?;
@@ -33,11 +36,50 @@ pub(super) fn interface_goes() -> Result<()> {
         socket.send_to(b"anybody?", "10.77.1.2:7712")?;
     }
     ip("link del near")?;
-    let said = live.stop()?;
+    ip("link add next index 77 type veth peer name after")?;
+    let said = live.ends(1)?;
     said.expect_adds_up()?;
     let of_ours = said.counter("created")?;
     ensure!(of_ours == 20, "{of_ours} packets: {}", said.summary);
     Ok(())
+}
+
+/// The same where the interface is another namespace's, of which the process that named it has ended.
+pub(super) fn interface_of_a_namespace_goes() -> Result<()> {
+    let mut inside = Command::new("unshare")
+        .args(["--net", "sh", "-c"])
+        .arg(
+            "ip link add inner type veth peer name other
+            sleep infinity > /dev/null & echo $!; exec >&-; read line; ip link del inner; wait",
+        )
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()?;
+    let mut stays = String::new();
+    let out = inside.stdout.take().context("a pipe")?;
+    std::io::Read::read_to_string(&mut { out }, &mut stays)?;
+    let stays = Pid::from_raw(stays.trim().parse()?);
+    let done = in_namespace(&mut inside, stays);
+    kill(stays, Signal::SIGKILL)?;
+    inside.wait()?;
+    done
+}
+
+fn in_namespace(inside: &mut std::process::Child, stays: Pid) -> Result<()> {
+    let named = Command::new("nsenter")
+        .args(["--net", "--target", &stays.to_string(), "sleep", "infinity"])
+        .spawn();
+    let mut named = named?;
+    let pid = named.id().to_string();
+    let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net"));
+    while namespace(&pid)? != namespace(&stays.to_string())? {
+        std::thread::yield_now();
+    }
+    let live = Live::start(&["--netns", &pid, "-i", "inner"]);
+    named.kill()?;
+    named.wait()?;
+    drop(inside.stdin.take());
+    live?.ends(1)?.expect_adds_up()
 }
 
 /// Packets that nobody reads hold their slots: those that come when none is left are counted.
