@@ -64,7 +64,7 @@ fn joined(error: &anyhow::Error) -> String {
     line.replace('\n', " ")
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let io = cause.downcast_ref::<std::io::Error>();
         let json = cause.downcast_ref::<serde_json::Error>();

@@ -3,6 +3,7 @@
 use hopscope_tests::{Requirement, Suite};
 
 mod chosen;
+mod full_disk;
 mod leaving;
 mod live;
 mod losses;
@@ -46,6 +47,11 @@ pub(crate) fn register(suite: &mut Suite) {
         "slice::an_interface_of_a_namespace_may_go",
         live,
         losses::interface_of_a_namespace_goes,
+    );
+    suite.case(
+        "slice::a_full_disk_ends_it_with_its_counts",
+        live,
+        full_disk::run,
     );
     suite.case(
         "slice::too_few_slots_are_counted",

@@ -11,17 +11,18 @@ use super::rotate::Rotation;
 use super::save::{Format, SliceFile};
 use super::target;
 use crate::logger::Verbosity;
+use crate::status::is_broken_pipe;
 use anyhow::{Context, ensure};
 use hopscope_analyze::slice::RealTime;
 use hopscope_event::clock::read::clock_sync;
-use hopscope_event::slice::{SliceCalibration, SliceEntry};
+use hopscope_event::slice::{SliceCalibration, SliceEntry, SliceSummary};
 use hopscope_event::{ClockSync, RecordingMeta, Summary};
 use hopscope_probe::attach::{Held, launch};
 use hopscope_report::slice::SliceSource;
 use hopscope_slice::interfaces;
 use hopscope_slice::load::Slicer;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,7 +77,7 @@ pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<Exi
     let mut session = Session::new(args, verbosity, kernel, &meta, &entry)?;
     session.device = device;
     session.start(held)?;
-    let why = session.follow(args, &stop)?;
+    let why = session.follow(args, &stop);
     session.finish(why)
 }
 
@@ -107,7 +108,7 @@ fn command(args: &SliceArgs) -> anyhow::Result<Option<Held>> {
 }
 
 /// What a trace says at its end; of functions there are none in it.
-fn ended(why: &str, recorded: u64) -> Summary {
+fn ended_because(why: &str, recorded: u64) -> Summary {
     Summary {
         end: clock_sync(),
         ended_because: why.to_owned(),
@@ -136,6 +137,8 @@ struct Session<'a> {
     /// That of `-i`, until nothing is known of it any more.
     device: Option<Device>,
     rotation: Option<(Rotation, Format)>,
+    /// Of the file that is written.
+    path: Option<PathBuf>,
     /// Permissions of new files.
     mode: u32,
     writes_stdout: bool,
@@ -162,24 +165,17 @@ impl<'a> Session<'a> {
             .map(|(millions, (path, format))| {
                 (Rotation::new(path, millions, args.files.file_count), format)
             });
-        let to = match (&rotation, file) {
-            (Some((rotation, format)), _) => To::File(SliceFile::create(
-                &rotation.path(),
-                *format,
-                args.files.mode,
-                meta,
-                entry,
-            )?),
-            (None, Some((path, format))) => To::File(SliceFile::create(
+        let first = rotation.as_ref().map(|(rotation, _)| rotation.path());
+        let path = first.or(file.map(|(path, _)| path.clone()));
+        let to = match (&path, file) {
+            (Some(path), Some((_, format))) => To::File(SliceFile::create(
                 path,
                 format,
                 args.files.mode,
                 meta,
                 entry,
             )?),
-            (None, None) => {
-                To::people_or_programs(&args.shown, verbosity.is_verbose(), verbosity.is_quiet())
-            }
+            _ => To::people_or_programs(&args.shown, verbosity.is_verbose(), verbosity.is_quiet()),
         };
         Ok(Session {
             kernel,
@@ -193,6 +189,7 @@ impl<'a> Session<'a> {
             child: None,
             device: None,
             rotation,
+            path: path.filter(|path| path.as_os_str() != "-"),
             mode: args.files.mode,
             writes_stdout: file.is_some_and(|(path, _)| path.as_os_str() == "-"),
             is_json: args.shown.json,
@@ -301,13 +298,14 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         rotation.step();
-        let mut next =
-            SliceFile::create(&rotation.path(), *format, self.mode, self.meta, self.entry)?;
+        let path = rotation.path();
+        let mut next = SliceFile::create(&path, *format, self.mode, self.meta, self.entry)?;
+        self.path = Some(path);
         for sync in self.clocks.iter().rev().take(1) {
             next.clock(*sync)?;
         }
         let full = std::mem::replace(file, next);
-        let whole = ended("the file was full; the next one goes on", 0);
+        let whole = ended_because("the file was full; the next one goes on", 0);
         full.finish(None, Some(&whole))
     }
 
@@ -328,39 +326,25 @@ impl<'a> Session<'a> {
         Ok(taken)
     }
 
-    fn finish(mut self, why: &str) -> anyhow::Result<ExitCode> {
+    /// `why` it ended, or what failed: then what was captured and lost is said all the same.
+    fn finish(mut self, why: anyhow::Result<&'static str>) -> anyhow::Result<ExitCode> {
         self.kernel.detach();
         let duration = self.kernel.begun().elapsed();
-        if let Some(device) = self.device.as_ref().filter(|_| why == DISAPPEARED) {
-            crate::status::say!("-i {}: {DISAPPEARED}", device.name());
-        }
-        self.sync()?;
-        // What ended before the hooks were gone.
-        while why != ENOUGH && self.take(None)? == Taken::Part {}
-        let summary = self.kernel.summary(duration)?;
-        let source = SliceSource {
-            entry: self.entry,
-            time: &self.time,
-        };
         let writes_file = self.pass.file().is_some();
-        match writes_file || self.writes_stdout {
-            // Packets are in the file; a program reads the summary.
-            true if self.is_json && !self.writes_stdout => {
-                self.pass
-                    .close_json(&mut self.out, source, None, Some(&summary))?;
-            }
-            true => {
-                let mut err = std::io::stderr().lock();
-                self.pass.close(&mut err, source, None, Some(&summary))?;
-            }
-            false => self
-                .pass
-                .close(&mut self.out, source, None, Some(&summary))?,
-        }
-        self.out.flush()?;
+        let ended = why.and_then(|why| self.last(why).map(|()| why));
+        // Nobody is left to be told.
+        let ended = match ended {
+            Err(error) if is_broken_pipe(&error) => return Err(error),
+            Err(error) => Err(self.give_up(error)?),
+            Ok(why) => Ok(why),
+        };
+        let summary = self.kernel.summary(duration)?;
+        let closed = self.close(writes_file, &summary);
+        let why = ended?;
+        closed?;
         let recorded = self.pass.taken();
         if let Some(file) = self.pass.into_file() {
-            let whole = ended(why, recorded);
+            let whole = ended_because(why, recorded);
             file.finish(Some(&summary), Some(&whole))?;
         }
         let status = match &mut self.child {
@@ -369,5 +353,60 @@ impl<'a> Session<'a> {
             None => ExitCode::SUCCESS,
         };
         Ok(status)
+    }
+
+    /// What ended before the hooks were gone.
+    fn last(&mut self, why: &str) -> anyhow::Result<()> {
+        if let Some(device) = self.device.as_ref().filter(|_| why == DISAPPEARED) {
+            crate::status::say!("-i {}: {DISAPPEARED}", device.name());
+        }
+        self.sync()?;
+        while why != ENOUGH && self.take(None)? == Taken::Part {}
+        Ok(())
+    }
+
+    /// The same, counted only. The error says how much of the file is there.
+    fn give_up(&mut self, error: anyhow::Error) -> anyhow::Result<anyhow::Error> {
+        let given = self.pass.give_up().map(|file| file.packets());
+        while self.take(None)? == Taken::Part {}
+        Ok(match (given, &self.path) {
+            (Some(given), Some(path)) => error.context(incomplete(path, given)),
+            _ => error,
+        })
+    }
+
+    fn close(&mut self, writes_file: bool, summary: &SliceSummary) -> std::io::Result<()> {
+        let source = SliceSource {
+            entry: self.entry,
+            time: &self.time,
+        };
+        match writes_file || self.writes_stdout {
+            // Packets are in the file; a program reads the summary.
+            true if self.is_json && !self.writes_stdout => {
+                self.pass
+                    .close_json(&mut self.out, source, None, Some(summary))?;
+            }
+            true => {
+                let mut err = std::io::stderr().lock();
+                self.pass.close(&mut err, source, None, Some(summary))?;
+            }
+            false => self
+                .pass
+                .close(&mut self.out, source, None, Some(summary))?,
+        }
+        self.out.flush()
+    }
+}
+
+/// Of a file that could not be written on: how many packets are in it.
+fn incomplete(path: &Path, given: u64) -> String {
+    let shown = path.display();
+    let there = super::open(path).map(|opened| {
+        let heads = opened.reader.slice_heads();
+        heads.map(|head| u64::from(head.rows)).sum::<u64>()
+    });
+    match there {
+        Ok(there) => format!("{shown} is incomplete, {there} of {given} packets are in it"),
+        Err(_) => format!("{shown} is incomplete"),
     }
 }

@@ -152,6 +152,14 @@ impl Pass {
         }
     }
 
+    /// What cannot be shown or written any more is counted only.
+    pub fn give_up(&mut self) -> Option<SliceFile> {
+        match std::mem::replace(&mut self.to, To::Nowhere) {
+            To::File(file) => Some(file),
+            _ => None,
+        }
+    }
+
     pub fn into_file(self) -> Option<SliceFile> {
         match self.to {
             To::File(file) => Some(file),

@@ -48,6 +48,8 @@ enum Inner<W: Write> {
 
 pub struct SliceFile<W: Write = Box<dyn Write>> {
     inner: Inner<W>,
+    /// Given to it, written or not.
+    packets: u64,
 }
 
 impl SliceFile {
@@ -99,7 +101,7 @@ impl<W: Write> SliceFile<W> {
                 Inner::Pcapng(Box::new(Capture::new(out, trace)?))
             }
         };
-        Ok(SliceFile { inner })
+        Ok(SliceFile { inner, packets: 0 })
     }
 
     pub fn clock(&mut self, sync: ClockSync) -> anyhow::Result<()> {
@@ -118,6 +120,7 @@ impl<W: Write> SliceFile<W> {
         slices: &PacketSlices,
         slicer: &Slicer,
     ) -> anyhow::Result<()> {
+        self.packets += 1;
         match &mut self.inner {
             Inner::Hop { rows, .. } => {
                 rows.push(packet.clone());
@@ -149,6 +152,10 @@ impl<W: Write> SliceFile<W> {
             Inner::Pcapng(capture) => capture.flush()?,
         }
         Ok(())
+    }
+
+    pub fn packets(&self) -> u64 {
+        self.packets
     }
 
     /// What the file has, and nearly what frames that wait for earlier ones will take of it.
