@@ -11,9 +11,10 @@ use hopscope_probe::counters::clock_sync;
 use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::flight::FlightCounts;
 use hopscope_probe::recorder::{Ended, Outcome};
-use hopscope_trace::TraceWriter;
+use hopscope_trace::{TraceReader, TraceWriter};
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// What came of a recording.
@@ -88,7 +89,12 @@ pub(super) fn finish(
             .map_err(Into::into)
             .and(close(args, writer, place, &summary));
     }
+    let in_file = match outcome.ended {
+        Ended::WriteFailed(_) => records_in(&args.output),
+        _ => None,
+    };
     let choice = summary::Choice {
+        in_file,
         thin: thin.as_ref(),
         flight: flight.as_ref(),
         slices: slices.as_ref(),
@@ -106,6 +112,15 @@ pub(super) fn finish(
         }
         _ => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Of a file that could not be written on.
+fn records_in(path: &Path) -> Option<u64> {
+    // Neither a device nor a pipe is read.
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    let reader = is_file.then(|| TraceReader::open(path).ok()).flatten()?;
+    let records = reader.heads().map(|head| u64::from(head.records));
+    Some(records.sum())
 }
 
 fn close(

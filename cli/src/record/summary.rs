@@ -111,6 +111,8 @@ fn left_out(plan: &Plan) -> String {
 /// What was kept of everything; nothing is set when all of it was.
 #[derive(Clone, Copy)]
 pub(super) struct Choice<'a> {
+    /// Of a file that could not be written on: how many records are in it.
+    pub in_file: Option<u64>,
     pub thin: Option<&'a ThinEntry>,
     pub flight: Option<&'a (FlightCounts, Saved)>,
     pub slices: Option<&'a SlicesDone>,
@@ -229,7 +231,7 @@ pub(super) fn print(
             "captures": plan.captures, "not_captured": plan.not_captured.len(),
             "checked_copy_tsc": captures::copy_cost_ticks(plan),
             "bytes": bytes, "probe_cost": meta.probe_cost, "cost_check": choice.checked, "tsc_hz": meta.tsc_frequency,
-            "off_cpu": off_cpu, "choice": choice.value(), "slices": choice.slices_value(),
+            "records_in_file": choice.in_file, "off_cpu": off_cpu, "choice": choice.value(), "slices": choice.slices_value(),
         });
         if let (Some(line), serde_json::Value::Object(extra)) = (line.as_object_mut(), extra) {
             line.extend(extra);
@@ -253,6 +255,14 @@ pub(super) fn print(
         s.calls_unmeasured
             .map_or("not known".into(), |calls| calls.to_string())
     )?;
+    if let Some(in_file) = choice.in_file {
+        text_line!(
+            out,
+            "{} is incomplete: {in_file} of {} records are in it",
+            args.output.display(),
+            s.recorded
+        )?;
+    }
     choice.text(&mut out)?;
     choice.slices_text(&mut out)?;
     match off_cpu {

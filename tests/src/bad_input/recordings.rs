@@ -2,6 +2,7 @@
 use super::steady::Steady;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, counts, hopscope, hopscope_bin, scratch};
+use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
@@ -97,8 +98,9 @@ fn disk_full() -> Result<()> {
     let steady = Steady::start(&[])?;
     let dir = scratch();
     let script = format!(
-        "mount -t tmpfs -o size=1m none {0} && exec {1} record --no-calibration -p {2} \
-         -f steady_mix -d 20s -o {0}/out.hop",
+        "mount -t tmpfs -o size=1m none {0} || exit 9
+        {1} record --json --no-calibration -p {2} -f steady_mix -d 20s -o {0}/out.hop; code=$?
+        {1} info --json {0}/out.hop; exit $code",
         dir.display(),
         hopscope_bin().display(),
         steady.pid()
@@ -109,5 +111,16 @@ fn disk_full() -> Result<()> {
     let last = out.stderr.lines().last().unwrap_or("");
     ensure!(last.starts_with("hopscope: "), "{}", out.stderr);
     ensure!(last.contains("No space left"), "{}", out.stderr);
+    let lines: Result<Vec<Value>, _> = out.stdout.lines().map(serde_json::from_str).collect();
+    let lines = lines.with_context(|| out.stdout.clone())?;
+    let [summary, info] = &lines[..] else {
+        anyhow::bail!("not a summary and what the file is: {}", out.stdout);
+    };
+    let (there, of) = (&summary["records_in_file"], &summary["recorded"]);
+    ensure!(
+        there.as_u64() > Some(0) && *there == info["records"] && there.as_u64() <= of.as_u64(),
+        "{}",
+        out.stdout
+    );
     steady.unharmed()
 }
