@@ -22,6 +22,7 @@ pub(crate) fn register(suite: &mut Suite) {
     });
     suite.case("detached::changed_user", &[Gcc, Root], changed_user);
     suite.case("detached::waits_for_a_vforked_child", &[Gcc], vforked);
+    suite.case("detached::says_that_it_waits", &[Gcc], says_why_it_waits);
     suite.case("detached::main_thread_ended", &[Gcc], main_thread_ended);
     suite.case("detached::child_of_a_debugged_parent", &[Gcc], forked);
     suite.case("detached::unread_module", &[Gcc, Gxx], unread_module);
@@ -90,6 +91,37 @@ fn changed_user() -> Result<()> {
     program.round(2)?;
     recording.stop()?;
     ensure!(Report::read(&file)?.entries("work") == 100);
+    Ok(())
+}
+
+/// The child lives until it was said that it is waited for.
+fn says_why_it_waits() -> Result<()> {
+    let end = scratch().join("end");
+    let end_name = end.to_str().context("a path in UTF-8")?;
+    let mut program = Spoken::start("detached/vforks.c", &["-O1", "-pthread"], &[end_name])?;
+    let (said, stderr) = std::io::pipe()?;
+    let file = scratch().join("waits.hop");
+    let mut record = command(program.target.pid(), &["work"], &file);
+    record.stderr(stderr);
+    let recording = Recording::start_command(record, &file)?;
+    program.target.signal(Signal::SIGUSR1)?;
+    let line = program.line()?;
+    ensure!(line == "vforked", "{line}");
+    recording.signal(Signal::SIGINT)?;
+    let mut lines = BufReader::new(said).lines();
+    let pid = program.target.pid();
+    let words = format!("waiting for process {pid}: its thread");
+    let found = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains(&words)));
+    let found = found.context("it waited silently")??;
+    ensure!(found.contains("waits for a vforked child ("), "{found}");
+    fs::write(&end, "")?;
+    let summary = recording.finished()?;
+    ensure!(
+        !summary["notes"].to_string().contains("restored"),
+        "{summary}"
+    );
+    let again = lines.filter(|line| line.as_ref().is_ok_and(|line| line.contains(&words)));
+    ensure!(again.count() == 0, "said more than once");
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-/* At SIGUSR1 a thread waits for its vforked child, uninterruptibly, until the main thread has gone on for a while: while
- * the main thread stands still that never ends. */
+/* vforks [FILE]: at SIGUSR1 a thread waits for its vforked child, uninterruptibly, until the main thread has gone on for a
+ * while: while the main thread stands still that never ends. Then until FILE is there. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 static volatile long rounds;
+static const char *file;
 
 __attribute__((noinline)) long work(long x) { return x + rounds; }
 
@@ -26,7 +27,7 @@ static void *run(void *x) {
     if (child == 0) {
       /* It shares this memory, and this program's output. */
       write(1, vforked, sizeof(vforked) - 1);
-      while (rounds < until) {
+      while (rounds < until || (file && access(file, F_OK))) {
         struct timespec millisecond = {0, 1000000};
         nanosleep(&millisecond, NULL);
       }
@@ -37,9 +38,10 @@ static void *run(void *x) {
   return x;
 }
 
-int main(void) {
+int main(int count, char **words) {
   sigset_t set;
   pthread_t thread;
+  file = count > 1 ? words[1] : NULL;
   sigemptyset(&set);
   sigaddset(&set, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &set, NULL);

@@ -26,6 +26,7 @@ mod seize;
 mod stop;
 mod stopped;
 mod sys;
+mod unstoppable;
 mod urgent;
 pub(crate) mod vma_query;
 pub mod write_track;

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 /// microseconds.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// Whoever waits for a command to end wonders by then.
+const NOTICED: Duration = Duration::from_secs(1);
+
 const LONG: Duration = Duration::from_millis(10);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(5);
 
@@ -45,6 +48,11 @@ impl Patience {
     /// Longer than stops take, even of threads that wait for a processor.
     pub(super) fn is_long(&self) -> bool {
         self.started.elapsed() > LONG
+    }
+
+    /// It is to be said what is waited for.
+    pub(super) fn is_noticed(&self) -> bool {
+        self.started.elapsed() > NOTICED
     }
 
     /// For one of so many threads; false when it is over.

@@ -97,7 +97,7 @@ fn lasting_sharer(pid: i32) -> Option<i32> {
 
 /// Another process with the same memory (clone(CLONE_VM) without CLONE_THREAD, a vfork in
 /// progress): it would not be stopped.
-fn sharer(pid: i32) -> Option<i32> {
+pub(super) fn sharer(pid: i32) -> Option<i32> {
     const KCMP_VM: i32 = 1;
     // Without memory, as an ended main thread is, it would be like any kernel thread.
     let holder = super::proc::memory_holder(pid);

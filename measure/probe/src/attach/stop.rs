@@ -10,6 +10,7 @@ use super::remote;
 use super::seize::{self, seize, seize_in_turn};
 use super::stopped::{StoppedProcess, Thread};
 use super::sys::{self, Waited};
+use super::unstoppable;
 use super::urgent::Urgent;
 use crate::live::maps;
 use nix::libc;
@@ -38,6 +39,9 @@ pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
             }) if patience.wait_running() => {
                 if asleep.is_empty() {
                     asleep.push(tid);
+                }
+                if patience.is_noticed() {
+                    unstoppable::say_once(pid, tid);
                 }
             }
             // Its stops are short, and nothing is held here that it could wait for.
