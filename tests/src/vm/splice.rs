@@ -40,13 +40,11 @@ fn joined() -> Result<()> {
         "verified",
         "hopscope splice run --blocking --verify --summary /tmp/verified -- stream bursts 5000000 && cat /tmp/verified",
     );
-    guest.step(
-        "order",
-        "hopscope splice run --blocking -- stream bursts 20000000",
-    );
+    // One start for both: most of it is the verifier's, which an emulator makes long.
     guest.step(
         "unread",
-        "stream unread; hopscope splice run --blocking -- stream unread",
+        "stream unread
+        hopscope splice run --blocking -- sh -c 'stream bursts 20000000 >/dev/null && stream unread'",
     );
     guest.step(
         "nginx",
@@ -75,7 +73,6 @@ fn joined() -> Result<()> {
         counts["verified_directions"] == 2 && counts["verified_bytes"] == 5_000_000,
         "{counts}"
     );
-    run.step("order")?.expect_code(0)?;
     let unread = run.step("unread")?.expect_code(0)?.stdout;
     let unread: Vec<u64> = unread
         .lines()
