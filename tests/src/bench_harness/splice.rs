@@ -17,7 +17,7 @@ const NEEDS: [Requirement; 7] = [
 pub(super) fn register(suite: &mut Suite) {
     suite
         .case("bench_harness::splice_gives_its_figures", &NEEDS, figures)
-        .in_turn()
+        .alone()
         .watchdog(900);
     use Requirement::{Gcc, Vm, VmHeaders};
     suite

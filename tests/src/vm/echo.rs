@@ -20,16 +20,16 @@ fn steps(guest: &mut Guest) -> Result<()> {
         guest.step(
             name,
             &format!(
-                "rm -f /tmp/ready
+                "rm -f /tmp/echo-ready
                 hopscope splice echo --mode kernel {more} --listen 127.0.0.1:7007 --json \\
-                  --ready-file /tmp/ready > /tmp/said &
+                  --ready-file /tmp/echo-ready > /tmp/echo-said &
                 server=$!
-                while [ ! -e /tmp/ready ]; do kill -0 $server || exit 3; sleep 0.1; done
+                while [ ! -e /tmp/echo-ready ]; do kill -0 $server || exit 3; sleep 0.1; done
                 hopscope load tcp echo 127.0.0.1:7007 -n {CLIENTS} --size 9000 --timeout 60s --json
                 code=$?
                 kill -INT $server
                 wait $server
-                cat /tmp/said
+                cat /tmp/echo-said
                 exit $code"
             ),
         );

@@ -51,8 +51,8 @@ fn steps(guest: &mut Guest) -> Result<()> {
     guest.step(
         "unload",
         &format!(
-            "flood 7007 {FLOODS} /tmp/ready & flood=$!
-            while [ ! -e /tmp/ready ]; do kill -0 $flood || exit 3; sleep 0.1; done
+            "flood 7007 {FLOODS} /tmp/module-flooded & flood=$!
+            while [ ! -e /tmp/module-flooded ]; do kill -0 $flood || exit 3; sleep 0.1; done
             rmmod hop_echo || exit 4
             wait $flood || exit 5
             ! grep hop_echo /proc/modules"

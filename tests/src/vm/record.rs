@@ -19,7 +19,7 @@ fn steps(guest: &mut Guest) -> Result<()> {
     guest.step(
         "record",
         &format!(
-            "export READY_FILE=/tmp/ready
+            "export READY_FILE=/tmp/record-ready
             echo run {PASSES} | hopscope record --buffer 16M --no-calibration --max-overhead 1e9 \\
               -o /tmp/out.hop -f 'pass' -f 'look' -f 'done' -- /bin/passes"
         ),
