@@ -66,19 +66,19 @@ pub(super) fn options(
     if let Some(min) = args.choice.min_latency {
         options.min_latency_ns = u64::try_from(min.as_nanos()).context("--min-latency")?;
     }
-    options.filter = filter(&args.expression.join(" "))?;
+    choose(&mut options, &args.expression.join(" "))?;
     options.snap = snap(args)?;
     Ok(options)
 }
 
-/// As instructions for the kernel; `None`: every packet.
-fn filter(expression: &str) -> anyhow::Result<Option<Vec<u64>>> {
-    if expression.is_empty() {
-        return Ok(None);
+/// The expression, as instructions for the kernel; an empty one chooses every packet.
+fn choose(options: &mut Options, expression: &str) -> anyhow::Result<()> {
+    if !expression.is_empty() {
+        let filter = Filter::compile(expression, Link::Network)?;
+        options.filter = Some(filter.to_ebpf(FILTER_INSNS, FILTER_SCRATCH)?);
+        options.only_tcp = filter.takes_only_tcp();
     }
-    Ok(Some(
-        Filter::compile(expression, Link::Network)?.to_ebpf(FILTER_INSNS, FILTER_SCRATCH)?,
-    ))
+    Ok(())
 }
 
 /// Packets beside measured functions: those of the expression, or, where there is none and it is
@@ -92,12 +92,13 @@ pub fn beside_functions(
         ("", [pid]) => u32::try_from(*pid).ok(),
         _ => None,
     };
-    Ok(Options {
+    let mut options = Options {
         cgroup: cgroup_root()?,
-        filter: filter(expression)?,
         tgid,
         ..Options::new(regions::with_ends(&regions::points(regions)))
-    })
+    };
+    choose(&mut options, expression)?;
+    Ok(options)
 }
 
 /// As tcpdump: all of a packet when it is written or shown, as far as the kernel programs keep it.

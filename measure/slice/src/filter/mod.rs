@@ -7,6 +7,7 @@ mod flow;
 mod libpcap;
 mod place;
 mod position;
+mod protocols;
 mod run;
 mod translate;
 
@@ -107,6 +108,12 @@ impl Filter {
     /// As tcpdump does, which takes what is cut off as no match.
     pub fn matches(&self, packet: &[u8], wire_len: u32) -> bool {
         self.verdict(packet, wire_len) == Verdict::Match
+    }
+
+    /// Whether every packet that may match names TCP in its network header, in IPv6 without headers in between.
+    /// `false` may be wrong.
+    pub fn takes_only_tcp(&self) -> bool {
+        self.link == Link::Network && protocols::only_tcp(&self.program)
     }
 
     /// The filter as a block of a BPF program, one instruction a word (RFC 9669); `pad`, `place` and

@@ -23,6 +23,8 @@ pub struct Options {
     pub comm: Option<String>,
     /// The translated pcap-filter expression, in BPF instructions.
     pub filter: Option<Vec<u64>>,
+    /// The expression chooses no other packets: hooks that only these reach cost nothing.
+    pub only_tcp: bool,
     pub min_latency_ns: u64,
     /// What a stamp reads.
     pub event: SliceEvent,
@@ -44,6 +46,7 @@ impl Options {
             tgid: None,
             comm: None,
             filter: None,
+            only_tcp: false,
             min_latency_ns: 0,
             event: SliceEvent::Time,
             cgroup: "/sys/fs/cgroup".into(),

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-mod table;
+pub(super) mod table;
 
 pub(super) use table::PER_CALL;
 
@@ -60,6 +60,8 @@ pub struct Hook {
     pub point: Point,
     /// Not: it ends the record of a packet that the kernel gives up.
     pub stamps: bool,
+    /// Not: no packet of TCP's is stamped or ended there.
+    pub serves_tcp: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,8 +178,11 @@ pub(super) fn choose(offers: &[Offer], options: &Options) -> Vec<Offer> {
         let best = order.iter().map(of).find(has_one);
         best.unwrap_or_else(|| order.iter().flat_map(of).collect())
     };
+    let wanted = offers
+        .iter()
+        .filter(|offer| offer.hook.serves_tcp || !options.only_tcp);
     let (stamping, ending): (Vec<&Offer>, Vec<&Offer>) =
-        offers.iter().partition(|offer| offer.hook.stamps);
+        wanted.partition(|offer| offer.hook.stamps);
     let mut chosen: Vec<Offer> = Vec::new();
     for point in &options.points {
         let of_point = stamping.iter().filter(|o| o.hook.point == *point);

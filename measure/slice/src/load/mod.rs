@@ -25,3 +25,6 @@ pub use hooks::{Backend, Hook, Offer, offers};
 pub use object::{FILTER_INSNS, FILTER_SCRATCH};
 pub use ring::{Drained, ENTRIES_MAX, Entry};
 pub use running::{Running, Settings, running};
+
+#[cfg(test)]
+mod tests;

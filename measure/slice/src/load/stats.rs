@@ -10,6 +10,9 @@ pub(crate) struct ProgramRuns {
     pub run_ns: u64,
     /// It was running on that processor already.
     pub missed: u64,
+    /// Instructions as the verifier left them: without those of what was not asked for.
+    #[cfg(test)]
+    pub insns: u32,
 }
 
 /// The kernel measures every program's runs while the descriptor is open (bpf(2), BPF_ENABLE_STATS);
@@ -49,5 +52,7 @@ pub(super) fn read(object: &Object, program: &str) -> Result<ProgramRuns, LoadEr
         runs: info.run_cnt,
         run_ns: info.run_time_ns,
         missed: info.recursion_misses,
+        #[cfg(test)]
+        insns: info.xlated_prog_len / 8,
     })
 }

@@ -4,5 +4,6 @@ mod machine;
 mod packets;
 mod place;
 mod programs;
+mod protocols;
 mod random;
 mod tcpdump;

@@ -5,9 +5,9 @@ use hopscope_event::slice::Point;
 /// A tracepoint, with types and as bare words.
 macro_rules! tracepoint {
     ($name:literal, $point:ident) => {
-        tracepoint!($name, $point, true)
+        tracepoint!($name, $point, true, true)
     };
-    ($name:literal, $point:ident, $stamps:literal) => {
+    ($name:literal, $point:ident, $stamps:literal, $tcp:literal) => {
         [
             Hook {
                 program: concat!("tp_", $name),
@@ -15,6 +15,7 @@ macro_rules! tracepoint {
                 kind: Kind::Tracepoint($name),
                 point: Point::$point,
                 stamps: $stamps,
+                serves_tcp: $tcp,
             },
             Hook {
                 program: concat!("raw_", $name),
@@ -22,6 +23,7 @@ macro_rules! tracepoint {
                 kind: Kind::RawTracepoint($name),
                 point: Point::$point,
                 stamps: $stamps,
+                serves_tcp: $tcp,
             },
         ]
     };
@@ -29,12 +31,16 @@ macro_rules! tracepoint {
 
 macro_rules! function {
     ($at:literal, $name:literal, $point:ident) => {
+        function!($at, $name, $point, true)
+    };
+    ($at:literal, $name:literal, $point:ident, $tcp:literal) => {
         Hook {
             program: concat!("fn_", $name),
             name: concat!($at, "/", $name),
             kind: Kind::Function($name),
             point: Point::$point,
             stamps: true,
+            serves_tcp: $tcp,
         }
     };
 }
@@ -46,6 +52,7 @@ const fn cgroup(program: &'static str, name: &'static str, point: Point) -> Hook
         kind: Kind::Cgroup,
         point,
         stamps: true,
+        serves_tcp: true,
     }
 }
 
@@ -68,9 +75,9 @@ const TRACEPOINTS: &[[Hook; 2]] = &[
     tracepoint!("sched_switch", RxSchedIn),
     tracepoint!("skb_copy_datagram_iovec", RxCopy),
     tracepoint!("tcp_rcv_space_adjust", RxCopied),
-    // Tells of every finished receive call; ends UDP's packets, too.
-    tracepoint!("sock_recv_length", RxCopied),
-    tracepoint!("consume_skb", RxCopied),
+    // These two end the packets of UDP, and those that the kernel itself receives.
+    tracepoint!("sock_recv_length", RxCopied, true, false),
+    tracepoint!("consume_skb", RxCopied, true, false),
     tracepoint!("sock_recv_length", RxReceived),
     tracepoint!("sys_exit", RxReturn),
 ];
@@ -79,8 +86,8 @@ const OTHERS: &[Hook] = &[
     cgroup("cgroup_egress", "cgroup_skb/egress", Point::TxIpOut),
     cgroup("cgroup_ingress", "cgroup_skb/ingress", Point::RxIp),
     function!("fentry", "tcp_sendmsg_locked", TxTransport),
-    function!("fentry", "udp_sendmsg", TxTransport),
-    function!("fentry", "udpv6_sendmsg", TxTransport),
+    function!("fentry", "udp_sendmsg", TxTransport, false),
+    function!("fentry", "udpv6_sendmsg", TxTransport, false),
     function!("fentry", "ip_finish_output", TxIpOut),
     function!("fentry", "ip6_finish_output", TxIpOut),
     function!("fentry", "sk_filter_trim_cap", RxIp),
@@ -90,13 +97,13 @@ const OTHERS: &[Hook] = &[
 ];
 
 /// End the record of a packet that the kernel gives up.
-const DROPS: [Hook; 2] = tracepoint!("kfree_skb", RxReturn, false);
+const DROPS: [Hook; 2] = tracepoint!("kfree_skb", RxReturn, false, true);
 
 /// Programs of the hook that tells of finished receive calls.
 pub(in super::super) const PER_CALL: [&str; 2] = ["tp_sock_recv_length", "raw_sock_recv_length"];
 
 /// Hooks of one backend are used together for a point.
-pub(super) fn all() -> impl Iterator<Item = Hook> {
+pub(in super::super) fn all() -> impl Iterator<Item = Hook> {
     let tracepoints = TRACEPOINTS.iter().chain([&DROPS]).flatten();
     tracepoints.chain(OTHERS).copied()
 }
