@@ -52,6 +52,13 @@ static __always_inline void count_first(struct cpu_state *cpu, enum counter coun
 		count(cpu, counter);
 }
 
+/* Until its first stamp, which sets the time, the packet is too young to give way: to read the clock here as well
+ * costs as much as a stamp. Stamps that count an event set no time. */
+static __always_inline void not_stamped_yet(struct slot *slot)
+{
+	slot->last_ns = config.is_event ? bpf_ktime_get_ns() : ~0ULL;
+}
+
 /* Room for a packet in its bucket; a packet that was not seen for long gives way. */
 static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, struct ref *ref, bool again)
 {
@@ -70,6 +77,7 @@ static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, struct
 		if (!slot)
 			return NULL;
 		ref->gen = slot->gen;
+		not_stamped_yet(slot);
 		slot->head = head;
 		return slot;
 	}
@@ -88,6 +96,7 @@ static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, struct
 		if (!take_over(slot, *ref))
 			continue;
 		slot->state = 0;
+		not_stamped_yet(slot);
 		slot->head = head;
 		ref->gen += 2;
 		*(volatile u32 *)&slot->gen = ref->gen;
@@ -355,7 +364,6 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 	slot->last_delta = 0;
 	slot->merged.gen = ENDING;
 	slot->state = 0;
-	slot->last_ns = bpf_ktime_get_ns();
 	slot->base = 0;
 	if (config.snap)
 		keep_bytes(record->id, ref->slot, l3, linear, wire_len);
