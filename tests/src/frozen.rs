@@ -20,7 +20,7 @@ impl Group {
     fn around(target: &Target, name: &str) -> Result<Group> {
         let name = format!("hopscope-{name}-{}", std::process::id());
         let group = Group(cgroup2().context("control groups")?.join(name));
-        std::fs::create_dir(&group.0)?;
+        std::fs::create_dir_all(&group.0)?;
         group.write("cgroup.procs", target.pid())?;
         Ok(group)
     }

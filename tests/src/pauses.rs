@@ -163,7 +163,7 @@ impl Group {
     fn new(limit: u64) -> Result<Group> {
         let name = format!("hopscope-test-{}", std::process::id());
         let group = Group(Path::new("/sys/fs/cgroup/memory").join(name));
-        std::fs::create_dir(&group.0)?;
+        std::fs::create_dir_all(&group.0)?;
         group.write("memory.limit_in_bytes", limit)?;
         Ok(group)
     }

@@ -34,9 +34,9 @@ pub(super) struct Row {
     pub(super) mbit_per_s: f64,
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
-    /// Medians of the ratios of each round to one thread with epoll.
-    pub(super) rate_vs_user: Spread,
-    pub(super) p50_vs_user: Spread,
+    /// Medians of the ratios of each round to one thread with epoll; none where in no round both answered anything.
+    pub(super) rate_vs_user: Option<Spread>,
+    pub(super) p50_vs_user: Option<Spread>,
     pub(super) failures: f64,
     /// Windows in which nothing was answered: the machine was busy with others.
     pub(super) idle_rounds: usize,
@@ -156,8 +156,8 @@ fn row(path: &'static str, load: Load, kind: Kind, found: &Found, base: &Found) 
         mbit_per_s: rates.median * f64::from(load.size) * 8.0 / 1e6,
         p50_us: Spread::of(&found.p50_ns)?.median / 1e3,
         p99_us: Spread::of(&found.p99_ns)?.median / 1e3,
-        rate_vs_user: ratios(&found.rates, &base.rates)?,
-        p50_vs_user: ratios(&found.p50_ns, &base.p50_ns)?,
+        rate_vs_user: ratios(&found.rates, &base.rates),
+        p50_vs_user: ratios(&found.p50_ns, &base.p50_ns),
         failures: found.failures,
         idle_rounds: found.rates.iter().filter(|rate| **rate == 0.0).count(),
     })

@@ -259,9 +259,12 @@ impl Figures {
 }
 
 pub(super) fn standing(row: &Standing) -> String {
+    let ratio = match row.rate_vs_user {
+        Some(ratio) => format!("{:.2} ({:.2} .. {:.2})", ratio.median, ratio.p10, ratio.p90),
+        None => "-".to_owned(),
+    };
     format!(
-        "{:<7} {:>6} B x {:<4} {:<17} {:>9.0}/s {:>8.0} Mbit/s  p50 {:>9.1} us  p99 {:>9.1} us  x {:.2} \
-         ({:.2} .. {:.2})",
+        "{:<7} {:>6} B x {:<4} {:<17} {:>9.0}/s {:>8.0} Mbit/s  p50 {:>9.1} us  p99 {:>9.1} us  x {ratio}",
         row.path,
         row.size,
         row.connections,
@@ -270,9 +273,6 @@ pub(super) fn standing(row: &Standing) -> String {
         row.mbit_per_s,
         row.p50_us,
         row.p99_us,
-        row.rate_vs_user.median,
-        row.rate_vs_user.p10,
-        row.rate_vs_user.p90
     )
 }
 

@@ -12,7 +12,8 @@ impl Cpuset {
     /// `processors` as in "0-1,4".
     pub(super) fn new(processors: &str) -> Result<Cpuset> {
         let path = Path::new(ALL).join(format!("hopscope-tests-{}", std::process::id()));
-        fs::create_dir(&path).with_context(|| path.display().to_string())?;
+        // It may be there: of a test that was killed, and had this process's number.
+        fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
         let group = Cpuset(path);
         let memory = fs::read_to_string(Path::new(ALL).join("cpuset.mems"))?;
         fs::write(group.0.join("cpuset.mems"), memory)?;

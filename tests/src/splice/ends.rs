@@ -194,7 +194,7 @@ impl Bounded {
             return Ok(None);
         };
         let group = Bounded(root.join(format!("hopscope-test-{}", std::process::id())));
-        std::fs::create_dir(&group.0)?;
+        std::fs::create_dir_all(&group.0)?;
         let limit = group.0.join("memory.kmem.tcp.limit_in_bytes");
         if !limit.exists() {
             return Ok(None);

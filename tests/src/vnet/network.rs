@@ -24,6 +24,10 @@ pub(super) struct Place(PathBuf);
 impl Place {
     pub(super) fn new() -> Result<Place> {
         let path = std::env::temp_dir().join(format!("hopscope-vnet-{}", std::process::id()));
+        // Of a test that was killed, and had this process's number.
+        if path.exists() {
+            std::fs::remove_dir_all(&path)?;
+        }
         std::fs::create_dir(&path)?;
         Ok(Place(path))
     }
