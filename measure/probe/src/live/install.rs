@@ -106,20 +106,20 @@ pub fn set_state(pid: i32, arena: &File, state: State) -> Result<(), LiveError> 
 /// Offsets of the kernel thread id from the fs base: glibc (`struct pthread.tid`), musl.
 pub(crate) const TID_OFFSETS: [u32; 2] = [0x2d0, 0x30];
 
-/// A gs base may be in use by what an earlier recording had to leave.
+/// A gs base may be in use by what an earlier recording had to leave, or by one that is about to end.
 fn earlier_recording(pid: i32, memory: &TargetMemory, error: LiveError) -> LiveError {
     let LiveError::GsInUse { gs_base, .. } = error else {
         return error;
     };
-    let tables = super::found::in_process(pid)
-        .into_iter()
-        .filter_map(|f| f.table(memory).ok());
-    match tables
-        .into_iter()
-        .any(|(t, _)| t.contexts.contains(gs_base))
-    {
-        true => LiveError::Orphan { pid },
-        false => error,
+    let found = super::found::in_process(pid).into_iter();
+    let mut tables = found.filter_map(|f| f.table(memory).ok());
+    match tables.find(|(table, _)| table.contexts.contains(gs_base)) {
+        Some((table, _)) if super::found::recorder_alive(&table) => LiveError::AlreadyRecorded {
+            pid,
+            recorder: table.recorder,
+        },
+        Some(_) => LiveError::Orphan { pid },
+        None => error,
     }
 }
 
