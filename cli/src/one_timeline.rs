@@ -1,5 +1,4 @@
 //! Calls and slices of one recording on one clock: of `report` and of `export`.
-use crate::runs::batch;
 use anyhow::Context;
 use hopscope_analyze::slice::{Borders, Sides, SystemCalls, TimedCall};
 use hopscope_analyze::{Calls, Index, PlacedCall};
@@ -102,9 +101,9 @@ impl Joined {
             }
         };
         let mut calls = Calls::new(Index::new(&tables.functions, &tables.threads));
-        for owned in reader.batches() {
+        for owned in crate::runs::batches(reader) {
             let owned = owned.context("reading the calls of the recording")?;
-            calls.feed(&batch(&owned), &mut each);
+            calls.feed(&owned.batch(), &mut each);
         }
         Ok(Joined {
             clock_error_ns: clock_error_ns(&timeline, tables.meta.tsc_frequency),

@@ -17,7 +17,7 @@ use crate::runs::RunSource;
 use anyhow::Context;
 use clap::ValueEnum;
 use hopscope_analyze::tail::Threshold;
-use hopscope_analyze::{Analysis, Batch, Group, Index, Options, Window, parse_span_ns};
+use hopscope_analyze::{Analysis, Group, Index, Options, Window, parse_span_ns};
 use hopscope_event::{Ns, ThreadIx};
 use hopscope_report::{Event, EventWriter, Layout, Names, PacketWriter, PathLimits, Recording};
 use hopscope_report::{Scale, Sort, Streams, TimeUnit, View};
@@ -345,16 +345,10 @@ fn statistics(
     let index = Index::new(recording.functions, recording.threads);
     let mut analysis = Analysis::new(index, options);
     analysis.off_cpu(crate::runs::off_cpu(reader)?);
-    for batch in reader.batches() {
+    for batch in crate::runs::batches(reader) {
         let batch = batch.with_context(|| format!("reading {}", args.file.display()))?;
         if threads.as_ref().is_none_or(|t| t.contains(&batch.thread)) {
-            analysis.feed(&Batch {
-                thread: batch.thread,
-                first_index: batch.first_index,
-                lost: batch.lost_before,
-                torn: batch.torn_before,
-                records: &batch.records,
-            });
+            analysis.feed(&batch.batch());
         }
     }
     let outcome = analysis.finish();

@@ -1,10 +1,12 @@
 //! Runs of a recording, for every subcommand that looks at passes of the data path.
 use crate::report::{batch_capture, is_packet_number};
 use anyhow::{Context, bail};
-use hopscope_analyze::{Batch, Index, OffCpuTimes, Root, RootChoice, RootError, RootSearch, Run};
-use hopscope_analyze::{RunOptions, Runs, Window};
+use hopscope_analyze::{
+    InOrder, Index, OffCpuTimes, OwnedBatch, Read, Root, RootChoice, RootError, RootSearch, Run,
+};
+use hopscope_analyze::{RunOptions, Runs, StackOwners, Window};
 use hopscope_event::{CaptureEntry, FunctionEntry, FunctionId, ThreadIx};
-use hopscope_trace::{OwnedBatch, Tables, TraceReader};
+use hopscope_trace::{Tables, TraceReader};
 use std::collections::BTreeSet;
 
 /// Candidates that an error names.
@@ -19,14 +21,24 @@ pub struct RunSource<'a> {
     pub root: Option<&'a str>,
 }
 
-pub fn batch(batch: &OwnedBatch) -> Batch<'_> {
-    Batch {
-        thread: batch.thread,
-        first_index: batch.first_index,
-        lost: batch.lost_before,
-        torn: batch.torn_before,
-        records: &batch.records,
-    }
+/// Records of calls in the order of the file, each batch with what other threads did on the same stacks.
+pub fn batches(reader: &TraceReader) -> impl Iterator<Item = anyhow::Result<OwnedBatch>> {
+    let tables = reader.tables();
+    let index = Index::new(&[], &tables.threads);
+    let read = reader.batches().zip(reader.ahead()).map(|(batch, ahead)| {
+        let batch = batch.context("reading the records of the recording")?;
+        Ok(Read {
+            batch: OwnedBatch {
+                lost: batch.lost_before,
+                torn: batch.torn_before,
+                ..OwnedBatch::new(batch.thread, batch.first_index, batch.records)
+            },
+            ahead_from: ahead.from,
+            last_of_thread: ahead.last_of_thread,
+        })
+    });
+    let threads = tables.threads.iter().map(|t| t.ix);
+    InOrder::new(read, StackOwners::new(&index, threads))
 }
 
 /// When threads did not run; empty when context switches were not recorded.
@@ -61,7 +73,7 @@ impl RunSource<'_> {
         let mut runs = Runs::new(Index::new(&tables.functions, &tables.threads), options);
         runs.off_cpu(off_cpu(self.reader)?);
         for next in self.batches() {
-            runs.feed(&batch(&next?));
+            runs.feed(&next?.batch());
             while let Some(run) = runs.ready() {
                 take(run, &mut runs)?;
             }
@@ -75,12 +87,11 @@ impl RunSource<'_> {
     }
 
     fn batches(&self) -> impl Iterator<Item = anyhow::Result<OwnedBatch>> {
-        let looked_at = |b: &Result<OwnedBatch, _>| match (b, self.threads) {
+        let looked_at = |b: &anyhow::Result<OwnedBatch>| match (b, self.threads) {
             (Ok(b), Some(threads)) => threads.contains(&b.thread),
             _ => true,
         };
-        let batches = self.reader.batches().filter(looked_at);
-        batches.map(|b| b.context("reading the recording"))
+        batches(self.reader).filter(looked_at)
     }
 
     fn root(&self) -> anyhow::Result<Root> {
@@ -115,7 +126,7 @@ impl RunSource<'_> {
         let mut search =
             RootSearch::new(index, self.window).packets_in(packets_in(&tables.captures));
         for next in self.batches() {
-            if !search.feed(&batch(&next?)) {
+            if !search.feed(&next?.batch()) {
                 break;
             }
         }

@@ -30,6 +30,7 @@ mod listed;
 mod load_connections;
 mod load_packets;
 mod made;
+mod moves;
 mod netio;
 mod nf;
 mod off_cpu;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
     listed::register(&mut suite);
     load_connections::register(&mut suite);
     load_packets::register(&mut suite);
+    moves::register(&mut suite);
     netio::register(&mut suite);
     nf::register(&mut suite);
     off_cpu::register(&mut suite);

@@ -198,6 +198,7 @@ fn expect_balance(name: &str, b: &BTreeMap<String, u64>) -> Result<()> {
         "declared_lost",
         "cut_by_loss",
         "unwound",
+        "moved",
     ]
     .iter()
     .map(|field| b[*field])

@@ -4,7 +4,7 @@ use crate::slice::Opened;
 use anyhow::Context;
 use hopscope_analyze::diff::{Blocks, Spread};
 use hopscope_analyze::trail::{Begun, End, Observer, Times, Totals};
-use hopscope_analyze::{Batch, Index, Trail, Window};
+use hopscope_analyze::{Index, Trail, Window};
 use hopscope_event::{FunctionId, Tsc};
 use hopscope_report::export::Facts;
 use hopscope_report::{Recording, Streams};
@@ -101,16 +101,9 @@ impl Side {
             tenths_a_tick: 1e10 / tables.meta.tsc_frequency.0.max(1) as f64,
             each,
         };
-        for owned in self.reader.batches() {
+        for owned in crate::runs::batches(&self.reader) {
             let owned = owned.with_context(|| format!("reading {}", self.file))?;
-            let batch = Batch {
-                thread: owned.thread,
-                first_index: owned.first_index,
-                lost: owned.lost_before,
-                torn: owned.torn_before,
-                records: &owned.records,
-            };
-            trail.feed(&batch, &mut observer);
+            trail.feed(&owned.batch(), &mut observer);
         }
         Ok(trail.finish(&mut observer))
     }

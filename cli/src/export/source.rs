@@ -2,10 +2,10 @@
 use super::ExportArgs;
 use crate::runs::RunSource;
 use anyhow::Context;
-use hopscope_analyze::{Batch, Index, Packets, Window, same_clock};
+use hopscope_analyze::{Index, OwnedBatch, Packets, Window, same_clock};
 use hopscope_event::{Ns, StreamIx, ThreadIx};
 use hopscope_report::{Recording, Streams, Timeline};
-use hopscope_trace::{OwnedBatch, OwnedStamps, TraceReader};
+use hopscope_trace::{OwnedStamps, TraceReader};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -127,7 +127,7 @@ impl Source {
     /// Records of the chosen threads, in the order of the file.
     pub(super) fn batches(&self) -> impl Iterator<Item = anyhow::Result<OwnedBatch>> {
         let reading = || format!("reading {}", self.name);
-        let batches = self.reader.batches().map(move |b| b.with_context(reading));
+        let batches = crate::runs::batches(&self.reader).map(move |b| b.with_context(reading));
         batches.filter(|batch| match (batch, &self.threads) {
             (Ok(batch), Some(threads)) => threads.contains(&batch.thread),
             _ => true,
@@ -201,16 +201,6 @@ fn beside(args: &ExportArgs, reader: &TraceReader) -> anyhow::Result<Option<Trac
         path.display()
     );
     Ok(Some(beside))
-}
-
-pub(super) fn batch(owned: &OwnedBatch) -> Batch<'_> {
-    Batch {
-        thread: owned.thread,
-        first_index: owned.first_index,
-        lost: owned.lost_before,
-        torn: owned.torn_before,
-        records: &owned.records,
-    }
 }
 
 fn filter_text(args: &ExportArgs) -> String {

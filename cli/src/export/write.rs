@@ -2,7 +2,6 @@
 use super::handled::Handled;
 use super::hdr;
 use super::slices;
-use super::source::batch;
 use super::{ExportArgs, Format, Output, Source, What};
 use hopscope_analyze::trail::Observer;
 use hopscope_analyze::{Analysis, Group, Options, Outcome, Runs, Trail};
@@ -187,7 +186,7 @@ pub(super) fn observe<O: Observer>(
     let cost = source.reader.tables().meta.probe_cost;
     let mut calls = Trail::new(source.index(), source.window, cost);
     for owned in source.batches() {
-        calls.feed(&batch(&owned?), observer);
+        calls.feed(&owned?.batch(), observer);
         check(observer)?;
     }
     let totals = calls.finish(observer);
@@ -204,7 +203,7 @@ fn outcome(source: &Source) -> anyhow::Result<Outcome> {
     };
     let mut analysis = Analysis::new(source.index(), options);
     for owned in source.batches() {
-        analysis.feed(&batch(&owned?));
+        analysis.feed(&owned?.batch());
     }
     Ok(analysis.finish())
 }

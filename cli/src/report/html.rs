@@ -11,7 +11,7 @@ use hopscope_analyze::{Analysis, Batch, Calls, Group, Index, Options, Outcome, R
 use hopscope_event::{Stamp, StampFlags, StreamIx, ThreadIx, Tsc};
 use hopscope_report::{Budget, Detail, LateReport, Names, Overview, Page, Recording, Scale};
 use hopscope_report::{Streams, TimeUnit, Windows, write_html};
-use hopscope_trace::{OwnedBatch, TraceReader};
+use hopscope_trace::TraceReader;
 use joined::Handled;
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
@@ -57,21 +57,14 @@ impl Source<'_> {
     }
 
     fn batches(&self, mut each: impl FnMut(&Batch<'_>)) -> anyhow::Result<()> {
-        for batch in self.reader.batches() {
-            let batch: OwnedBatch =
-                batch.with_context(|| format!("reading {}", self.args.file.display()))?;
+        for batch in crate::runs::batches(self.reader) {
+            let batch = batch.with_context(|| format!("reading {}", self.args.file.display()))?;
             if self
                 .threads
                 .as_ref()
                 .is_none_or(|t| t.contains(&batch.thread))
             {
-                each(&Batch {
-                    thread: batch.thread,
-                    first_index: batch.first_index,
-                    lost: batch.lost_before,
-                    torn: batch.torn_before,
-                    records: &batch.records,
-                });
+                each(&batch.batch());
             }
         }
         Ok(())

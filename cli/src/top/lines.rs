@@ -79,8 +79,14 @@ impl Lines<'_> {
         }
         writeln!(
             out,
-            "# {:.3} s: {} records, {} lost ({} since the start), {} torn, {} calls unmeasured",
-            s.since_start_s, s.records, s.lost, s.lost_whole, s.torn_whole, s.calls_unmeasured
+            "# {:.3} s: {} records, {} lost ({} since the start), {} torn, {} calls unmeasured{}",
+            s.since_start_s,
+            s.records,
+            s.lost,
+            s.lost_whole,
+            s.torn_whole,
+            s.calls_unmeasured,
+            s.moved_text()
         )
     }
 }
@@ -90,7 +96,7 @@ fn losses(s: &Snapshot) -> Value {
         "type": "interval", "schema": 1, "seconds": round(s.since_start_s),
         "interval_s": round(s.span_s), "records": s.records, "lost": s.lost,
         "lost_whole": s.lost_whole, "torn_whole": s.torn_whole,
-        "calls_unmeasured": s.calls_unmeasured, "threads": s.threads,
+        "moved_whole": s.moved_whole, "calls_unmeasured": s.calls_unmeasured, "threads": s.threads,
         "slowdown_percent": s.slowdown_percent,
     })
 }

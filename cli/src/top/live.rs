@@ -1,15 +1,18 @@
 //! From records to what each function did in the last interval and since the start.
-use hopscope_analyze::{Batch, Calls, Correction, Distribution, Index, PlacedCall, Quantile};
-use hopscope_event::{ClockSync, ThreadEntry};
+use hopscope_analyze::StackOwners;
+use hopscope_analyze::{Calls, Correction, Distribution, Index, OwnedBatch, PlacedCall, Quantile};
+use hopscope_event::{ClockSync, ThreadEntry, Tsc};
 use hopscope_probe::recorder::Sink;
 use hopscope_trace::TraceError;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Bounded by the number of functions.
+/// Bounded by the number of functions, and by what one visit of all rings brings.
 #[derive(Debug)]
 pub struct Live {
     calls: Calls,
+    /// Records wait here until all rings were visited since: other threads may have run on the same stacks.
+    owners: StackOwners,
     correction: Option<Correction>,
     now: Vec<Tally>,
     whole: Vec<Tally>,
@@ -60,9 +63,20 @@ pub struct Snapshot {
     pub lost: u64,
     pub lost_whole: u64,
     pub torn_whole: u64,
+    pub moved_whole: u64,
     pub calls_unmeasured: u64,
     pub threads: u64,
     pub slowdown_percent: Option<f64>,
+}
+
+impl Snapshot {
+    /// Empty where none have.
+    pub fn moved_text(&self) -> String {
+        match self.moved_whole {
+            0 => String::new(),
+            moved => format!(", {moved} calls moved between threads"),
+        }
+    }
 }
 
 impl Live {
@@ -71,6 +85,7 @@ impl Live {
         let tallies = || (0..functions).map(|_| Tally::default()).collect();
         Live {
             calls: Calls::new(index),
+            owners: StackOwners::default(),
             correction,
             now: tallies(),
             whole: tallies(),
@@ -95,12 +110,30 @@ impl Live {
             records: std::mem::take(&mut self.records),
             lost_whole: self.lost,
             torn_whole: self.torn,
+            moved_whole: self.calls.calls_moved(),
             threads: self.threads,
             ..Snapshot::default()
         };
         let used = self.now.iter_mut().filter(|t| t.calls > 0);
         used.for_each(|t| *t = Tally::default());
         snapshot
+    }
+
+    /// All that was recorded before this stamp has come.
+    pub fn visited(&mut self, until: Tsc) {
+        self.owners.taken_until(until);
+        self.pass_on();
+    }
+
+    fn pass_on(&mut self) {
+        let (now, correction) = (&mut self.now, self.correction.as_ref());
+        while let Some(batch) = self.owners.ready() {
+            self.calls.feed(&batch.batch(), &mut |call| {
+                if let Some(tally) = now.get_mut(call.function.0 as usize) {
+                    tally.add(&call, correction);
+                }
+            });
+        }
     }
 }
 
@@ -139,8 +172,10 @@ impl Tally {
 pub struct Shared(pub Rc<RefCell<Live>>);
 
 impl Sink for Shared {
-    fn thread(&mut self, _: &ThreadEntry) -> Result<(), TraceError> {
-        self.0.borrow_mut().threads += 1;
+    fn thread(&mut self, entry: &ThreadEntry) -> Result<(), TraceError> {
+        let mut live = self.0.borrow_mut();
+        live.threads += 1;
+        live.owners.thread(entry.ix, entry.process);
         Ok(())
     }
 
@@ -149,19 +184,19 @@ impl Sink for Shared {
         live.lost += batch.lost_before;
         live.torn += batch.torn_before;
         live.records += batch.records.len() as u64;
-        let (now, correction) = (&mut live.now, live.correction.as_ref());
-        let batch = Batch {
-            thread: batch.thread,
-            first_index: batch.first_index,
+        let records = batch.records.to_vec();
+        let batch = OwnedBatch {
             lost: batch.lost_before,
             torn: batch.torn_before,
-            records: batch.records,
+            ..OwnedBatch::new(batch.thread, batch.first_index, records)
         };
-        live.calls.feed(&batch, &mut |call| {
-            if let Some(tally) = now.get_mut(call.function.0 as usize) {
-                tally.add(&call, correction);
-            }
-        });
+        live.owners.take(batch, false);
+        live.pass_on();
+        Ok(())
+    }
+
+    fn visited(&mut self, began: Tsc) -> Result<(), TraceError> {
+        self.0.borrow_mut().visited(began);
         Ok(())
     }
 

@@ -56,12 +56,12 @@ fn write(
         "module,function,times,\
          interval_s,interval_calls,interval_self_ns,interval_p50_ns,interval_p99_ns,interval_max_ns,\
          whole_s,whole_calls,whole_self_ns,whole_p50_ns,whole_p99_ns,whole_max_ns,\
-         lost_records,torn_records,calls_unmeasured"
+         lost_records,torn_records,calls_unmeasured,calls_moved"
     )?;
     for (name, (now, whole)) in names.iter().zip(s.now.iter().zip(&s.whole)) {
         writeln!(
             out,
-            "{},{},{times},{:.3},{},{:.3},{},{},{},{}",
+            "{},{},{times},{:.3},{},{:.3},{},{},{},{},{}",
             quoted(&name.module),
             quoted(&name.function),
             s.span_s,
@@ -70,7 +70,8 @@ fn write(
             numbers(whole, scale),
             s.lost_whole,
             s.torn_whole,
-            s.calls_unmeasured
+            s.calls_unmeasured,
+            s.moved_whole
         )?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::record::session::{
 use crate::record::{summary, targets};
 use anyhow::{Context, bail};
 use hopscope_analyze::{Correction, Index};
-use hopscope_event::{ProcessIx, RecordingMeta};
+use hopscope_event::{ProcessIx, RecordingMeta, Tsc};
 use hopscope_probe::capture::parse::Selection;
 use hopscope_probe::counters::clock_sync;
 use hopscope_probe::live::install::{InstallOptions, Installed, Stores, host_has_bmi2};
@@ -62,6 +62,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     });
     let outcome = look(args, targets.collect(), &meta, live, &stop, &intervals);
     intervals.calls_unmeasured.set(outcome.calls_unmeasured);
+    intervals.live.borrow_mut().visited(Tsc(u64::MAX));
     intervals.send();
     let missed = intervals.missed.get();
     drop(intervals);

@@ -81,6 +81,7 @@ impl View<'_> {
                     format!("{} calls unmeasured", s.calls_unmeasured),
                     s.calls_unmeasured > 0,
                 ),
+                bad(s.moved_text(), true),
                 Span::raw(format!(", {} threads, {slowdown}", s.threads)),
             ]),
             Line::styled(

@@ -104,6 +104,8 @@ fn measure(program: &str, records: &[Record]) {
                         lost: 0,
                         torn: 0,
                         records: part,
+                        taken: &[],
+                        early: false,
                     });
                 }
             }

@@ -1,10 +1,11 @@
 //! Bounded aggregates over all threads of a recording.
 use crate::balance::{Balance, Fate, Oddities, Orphan};
+use crate::continuity::Continuity;
 use crate::pair::{Call, Enter, Gap, Mark, Pairer, Sink};
 use crate::stats::{Inclusive, Stats};
 use crate::tree::Tree;
 use crate::{Correction, Index, Window};
-use crate::{OffCpuIndex, OffCpuShare, OffCpuTimes};
+use crate::{OffCpuIndex, OffCpuShare, OffCpuTimes, Taken};
 use hopscope_event::table::ModuleIx;
 use hopscope_event::{FunctionId, ProbeCost, ProcessIx, Record, ThreadIx, Tsc};
 use std::collections::{BTreeMap, HashMap};
@@ -74,36 +75,13 @@ pub struct Analysis {
 #[derive(Debug, Default)]
 pub(crate) struct Thread {
     pub(crate) pairer: Pairer,
-    /// Ring index of the first slot after the last batch, torn slots not counted.
-    next_index: Option<u64>,
-    /// Torn slots that may lie anywhere since they were reported: the writer cuts long batches
-    /// and names the torn slots of all parts with the first.
-    torn_since: u64,
+    continuity: Continuity,
 }
 
 impl Thread {
     /// What lies between the last batch and this one.
     pub(crate) fn continues(&mut self, batch: &Batch<'_>) -> Gap {
-        let begin = batch.first_index.wrapping_sub(batch.lost);
-        let next = self.next_index.unwrap_or(begin);
-        let ahead = begin.wrapping_sub(next);
-        let discontinuous = ahead > self.torn_since;
-        if ahead > 0 {
-            self.torn_since = 0;
-        }
-        self.torn_since += batch.torn;
-        let end = batch.first_index.wrapping_add(batch.records.len() as u64);
-        self.next_index = Some(end);
-        Gap {
-            lost: batch.lost,
-            torn: batch.torn,
-            missing: match begin > next && discontinuous {
-                true => ahead,
-                false => 0,
-            },
-            discontinuous,
-            torn_among: self.torn_since > 0,
-        }
+        self.continuity.continues(batch)
     }
 }
 
@@ -118,6 +96,10 @@ pub struct Batch<'a> {
     /// Slots that were reserved and never stored, before or among these.
     pub torn: u64,
     pub records: &'a [Record],
+    /// Pages of its stacks that other threads of the process took over, from [`crate::StackOwners`].
+    pub taken: &'a [Taken],
+    /// What others did meanwhile was not all read when this was passed on.
+    pub early: bool,
 }
 
 #[derive(Debug)]
@@ -178,9 +160,7 @@ impl Analysis {
         self.lost_at_once_max = self.lost_at_once_max.max(batch.lost);
         let gap = thread.continues(batch);
         thread.pairer.gap(gap, &mut self.aggregate);
-        for record in batch.records {
-            thread.pairer.feed(*record, &mut self.aggregate);
-        }
+        thread.pairer.feed_batch(batch, &mut self.aggregate);
     }
 
     pub fn finish(mut self) -> Outcome {

@@ -17,10 +17,14 @@ pub struct Balance {
     pub cut: u64,
     /// Discarded because the stack pointer moved above them: longjmp, exception, thread exit.
     pub unwound: u64,
+    /// Another thread was on their stack meanwhile: which end is theirs, or what they called, is not known.
+    pub moved: u64,
     /// Ends of activations that began before the first record.
     pub ends_open_at_start: u64,
     /// Ends whose entry may lie in a gap of lost records.
     pub ends_cut: u64,
+    /// Ends on a stack on which other threads were too: which entry is theirs, or what was called, is not known.
+    pub ends_moved: u64,
 }
 
 /// What one entry came to.
@@ -30,6 +34,7 @@ pub enum Fate {
     Escaped,
     Cut,
     Unwound,
+    Moved,
 }
 
 /// Why an end has no entry.
@@ -37,13 +42,21 @@ pub enum Fate {
 pub enum Orphan {
     OpenAtStart,
     Cut,
+    Moved,
 }
 
 impl Balance {
-    /// `entries = exits + tail exits + open at end + declared lost + cut by loss + unwound`
+    /// `entries = exits + tail exits + open at end + declared lost + cut by loss + unwound + moved`
     pub fn holds(&self) -> bool {
-        let ended = self.exits + self.tail_exits;
-        self.entries == ended + self.open_at_end + self.escaped + self.cut + self.unwound
+        let ended = self.exits + self.tail_exits + self.open_at_end;
+        let unknown = self.escaped + self.cut + self.unwound + self.moved;
+        self.entries == ended + unknown
+    }
+
+    /// Calls that moved between threads with their stack, or may have: an end may be without its entry, an entry
+    /// without its end.
+    pub fn calls_moved(&self) -> u64 {
+        self.moved.max(self.ends_moved)
     }
 
     pub fn add_fate(&mut self, fate: Fate) {
@@ -52,6 +65,7 @@ impl Balance {
             Fate::Escaped => &mut self.escaped,
             Fate::Cut => &mut self.cut,
             Fate::Unwound => &mut self.unwound,
+            Fate::Moved => &mut self.moved,
         } += 1;
     }
 
@@ -59,6 +73,7 @@ impl Balance {
         *match orphan {
             Orphan::OpenAtStart => &mut self.ends_open_at_start,
             Orphan::Cut => &mut self.ends_cut,
+            Orphan::Moved => &mut self.ends_moved,
         } += 1;
     }
 }
@@ -74,6 +89,8 @@ impl AddAssign for Balance {
         self.unwound += o.unwound;
         self.ends_open_at_start += o.ends_open_at_start;
         self.ends_cut += o.ends_cut;
+        self.moved += o.moved;
+        self.ends_moved += o.ends_moved;
     }
 }
 
@@ -92,6 +109,8 @@ pub struct Oddities {
     pub revived: u64,
     /// Waiting stacks given up because a thread had too many of them.
     pub stacks_given_up: u64,
+    /// Batches that were looked at before all that other threads did meanwhile was read.
+    pub early_batches: u64,
     /// Gaps: batches that came after lost or torn records.
     pub gaps: u64,
     pub lost: u64,
@@ -122,6 +141,7 @@ impl AddAssign for Oddities {
         self.negative += o.negative;
         self.revived += o.revived;
         self.stacks_given_up += o.stacks_given_up;
+        self.early_batches += o.early_batches;
         self.gaps += o.gaps;
         self.lost += o.lost;
         self.torn += o.torn;

@@ -1,6 +1,6 @@
 //! Every paired call with its place, for pictures. Nothing is kept of it here.
 use crate::analysis::Thread;
-use crate::balance::{Fate, Orphan};
+use crate::balance::{Balance, Fate, Orphan};
 use crate::pair::{Call, Enter, Mark, Sink};
 use crate::{Batch, Index};
 use hopscope_event::{FunctionId, ThreadIx, Tsc};
@@ -30,6 +30,7 @@ pub struct PlacedCall {
 pub struct Calls {
     index: Index,
     threads: HashMap<ThreadIx, Thread>,
+    balance: Balance,
 }
 
 impl Calls {
@@ -37,7 +38,13 @@ impl Calls {
         Calls {
             index,
             threads: HashMap::new(),
+            balance: Balance::default(),
         }
+    }
+
+    /// See [`Balance::calls_moved`].
+    pub fn calls_moved(&self) -> u64 {
+        self.balance.calls_moved()
     }
 
     pub fn feed(&mut self, batch: &Batch<'_>, each: &mut dyn FnMut(PlacedCall)) {
@@ -45,19 +52,19 @@ impl Calls {
         let mut sink = Placing {
             index: &self.index,
             thread: batch.thread,
+            balance: &mut self.balance,
             each,
         };
         let gap = thread.continues(batch);
         thread.pairer.gap(gap, &mut sink);
-        for record in batch.records {
-            thread.pairer.feed(*record, &mut sink);
-        }
+        thread.pairer.feed_batch(batch, &mut sink);
     }
 }
 
 struct Placing<'a> {
     index: &'a Index,
     thread: ThreadIx,
+    balance: &'a mut Balance,
     each: &'a mut dyn FnMut(PlacedCall),
 }
 
@@ -83,9 +90,13 @@ impl Sink for Placing<'_> {
         });
     }
 
-    fn fate(&mut self, _: FunctionId, _: Mark, _: u64, _: Fate) {}
+    fn fate(&mut self, _: FunctionId, _: Mark, _: u64, fate: Fate) {
+        self.balance.add_fate(fate);
+    }
 
-    fn orphan(&mut self, _: FunctionId, _: u64, _: Orphan) {}
+    fn orphan(&mut self, _: FunctionId, _: u64, orphan: Orphan) {
+        self.balance.add_orphan(orphan);
+    }
 
     fn known(&self, function: FunctionId) -> bool {
         self.index.module(function).is_some()

@@ -27,6 +27,12 @@ struct Kept {
     first: bool,
 }
 
+/// Another thread ran on the stack of a frame, or of those discarded with it, since they were entered.
+#[derive(Debug)]
+pub(crate) struct Moved {
+    pub(crate) rsp: u32,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Limbo {
     kept: VecDeque<Kept>,
@@ -92,10 +98,21 @@ impl Limbo {
     }
 
     /// The frames that come back with the one at a place: those discarded together with it,
-    /// outermost first, its own last. What the frames above it had measured is its.
-    pub(crate) fn bring_back(&mut self, found: usize) -> Option<Vec<Frame>> {
-        let start = (0..=found).rev().find(|&i| self.kept[i].first)?;
+    /// outermost first, its own last. What the frames above it had measured is its. None come back when one of
+    /// those or of these has moved to another thread.
+    pub(crate) fn bring_back(
+        &mut self,
+        found: usize,
+        moved: impl Fn(&Frame) -> bool,
+    ) -> Result<Vec<Frame>, Moved> {
+        let start = (0..=found).rev().find(|&i| self.kept[i].first);
+        let start = start.unwrap_or(0);
         let above = (found + 1..self.kept.len()).take_while(|&i| !self.kept[i].first);
+        let together = (start..=found).chain(above.clone());
+        if together.into_iter().any(|i| moved(&self.kept[i].frame)) {
+            let rsp = self.kept[found].frame.rsp;
+            return Err(Moved { rsp });
+        }
         let mut adopted = Below::default();
         for i in above {
             adopted.add(&self.kept[i].frame.below);
@@ -107,8 +124,10 @@ impl Limbo {
         for frame in &frames {
             self.hashes[hash(frame.function, frame.rsp)] -= 1;
         }
-        frames.last_mut()?.below.add(&adopted);
-        Some(frames)
+        if let Some(own) = frames.last_mut() {
+            own.below.add(&adopted);
+        }
+        Ok(frames)
     }
 
     pub(crate) fn drain(&mut self, mut out: impl FnMut(Frame, Fate)) {

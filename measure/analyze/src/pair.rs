@@ -12,11 +12,14 @@
 //! Slot order is not time order: a signal handler may run between the reservation of a slot and
 //! the reading of the clock. Such inversions are counted; a call's time is taken out of the own
 //! time of a caller only when the caller's clock was already running.
-use crate::balance::{Fate, Oddities, Orphan};
-use crate::limbo::Limbo;
+use crate::balance::{Fate, Oddities};
+use crate::limbo::{Limbo, Moved};
 use crate::stacks::{Below, RESUMED_BYTES, SAME_STACK_BYTES, Stack, Waiting};
+use crate::taken::TakenPages;
 use crate::values::{self, Returned};
 use hopscope_event::{CapturePlace, Content, FunctionId, Kind, Record, Value};
+
+mod moved;
 
 pub use crate::sink::{Call, Enter, Gap, Mark, Sink};
 pub use crate::stacks::Frame;
@@ -42,6 +45,8 @@ pub struct Pairer {
     returned: Returned,
     /// The innermost call was entered, and nothing but its values came since.
     just_entered: bool,
+    /// Pages of stacks that other threads had; mostly none.
+    taken: Option<Box<TakenPages>>,
 }
 
 /// A call that left by a jump in the record before.
@@ -93,7 +98,11 @@ impl Pairer {
                 tell(frame, fate, sink);
             }
         }
-        self.limbo.drain(|frame, fate| tell(frame, fate, sink));
+        let taken = self.taken.as_deref();
+        self.limbo.drain(|frame, fate| {
+            let moved = taken.is_some_and(|taken| taken.has(&frame));
+            tell(frame, if moved { Fate::Moved } else { fate }, sink);
+        });
     }
 
     pub fn feed(&mut self, record: Record, sink: &mut impl Sink) {
@@ -136,7 +145,8 @@ impl Pairer {
             }
             Some(CapturePlace::Body) => {
                 let stacks = (&self.running, &self.waiting);
-                values::capturer(function, stacks.0, stacks.1, &mut self.oddities)
+                let moves = self.taken.is_some();
+                values::capturer(function, stacks.0, stacks.1, moves, &mut self.oddities)
             }
             Some(CapturePlace::Return) => {
                 if !self.returned.are_of(function) {
@@ -180,7 +190,7 @@ impl Pairer {
             tail_from: tail.map(|t| t.function),
             after_gap,
         });
-        self.running.frames.push(Frame {
+        let frame = Frame {
             entry: tsc,
             below: Below::default(),
             rsp,
@@ -188,7 +198,11 @@ impl Pairer {
             mark,
             escaped: false,
             left_tsc: None,
-        });
+        };
+        match self.may_be_elsewhere(rsp, tsc) {
+            false => self.running.frames.push(frame),
+            true => tell(frame, Fate::Moved, sink),
+        }
     }
 
     /// Notes where outermost calls lie; true while a gap may hide callers of this one.
@@ -210,7 +224,7 @@ impl Pairer {
         if !self.running.frames.last().is_some_and(own) && !self.find(function, rsp, sink) {
             self.returned.give_up(&mut self.oddities);
             self.go_to(rsp, false, sink);
-            self.orphan(function, tsc, sink);
+            sink.orphan(function, tsc, self.why_without_entry(rsp));
             return;
         }
         let Some(frame) = self.running.frames.pop() else {
@@ -281,8 +295,14 @@ impl Pairer {
     }
 
     fn revive(&mut self, place: usize, sink: &mut impl Sink) -> bool {
-        let Some(frames) = self.limbo.bring_back(place) else {
-            return false;
+        let taken = self.taken.as_deref();
+        let moved = |frame: &Frame| taken.is_some_and(|taken| taken.has(frame));
+        let frames = match self.limbo.bring_back(place, moved) {
+            Ok(frames) => frames,
+            Err(Moved { rsp }) => {
+                self.end_is_moved(rsp);
+                return false;
+            }
         };
         self.oddities.revived += frames.len() as u64;
         self.switch(Stack::proven(frames), sink);
@@ -305,17 +325,9 @@ impl Pairer {
                         own.escaped = true;
                     }
                 }
-                _ => self.orphan(function, tsc, sink),
+                _ => sink.orphan(function, tsc, self.why_without_entry(rsp)),
             },
         }
-    }
-
-    fn orphan(&mut self, function: FunctionId, tsc: u64, sink: &mut impl Sink) {
-        let orphan = match self.gap_seen {
-            true => Orphan::Cut,
-            false => Orphan::OpenAtStart,
-        };
-        sink.orphan(function, tsc, orphan);
     }
 
     /// Makes the stack that `rsp` belongs to the running one, and discards what is dead there.

@@ -92,9 +92,7 @@ impl RootSearch {
         self.seen.thread = batch.thread;
         let gap = thread.continues(batch);
         thread.pairer.gap(gap, &mut self.seen);
-        for record in batch.records {
-            thread.pairer.feed(*record, &mut self.seen);
-        }
+        thread.pairer.feed_batch(batch, &mut self.seen);
         self.records += batch.records.len() as u64;
         self.records < SEARCHED_RECORDS
     }

@@ -3,8 +3,10 @@
 //! Only the low half of the stack pointer is known, so positions are compared by wrapping
 //! distance. A stack grows down: a frame's callees have smaller stack pointers.
 use crate::sink::Mark;
+use crate::taken;
 use hopscope_event::FunctionId;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// Deeper than this below the innermost frame is another stack: frames larger than it are rarer
 /// than coroutine and signal stacks at that distance.
@@ -144,6 +146,8 @@ impl Stack {
 pub(crate) struct Waiting {
     by_base: BTreeMap<u32, Stack>,
     clock: u64,
+    /// No stack in here is deeper.
+    depth_max: u32,
 }
 
 impl Waiting {
@@ -154,7 +158,8 @@ impl Waiting {
 
     /// Puts a stack aside; gives back the one it displaces, if any.
     pub(crate) fn put(&mut self, mut stack: Stack) -> Option<Stack> {
-        let (base, _) = stack.ends()?;
+        let (base, top) = stack.ends()?;
+        self.depth_max = self.depth_max.max(base.wrapping_sub(top));
         self.clock += 1;
         stack.left_at = self.clock;
         self.by_base.insert(base, stack)
@@ -193,6 +198,28 @@ impl Waiting {
         }
         let stacks = self.by_base.iter();
         stacks.filter_map(|(b, s)| entered(*b, s)).max()
+    }
+
+    /// Takes out the stacks that have a frame in `page` that is `there`.
+    pub(crate) fn with_frames_in(
+        &mut self,
+        page: u32,
+        there: impl Fn(&Frame) -> bool,
+    ) -> Vec<Stack> {
+        let (low, high) = taken::ends(page);
+        let last = high.checked_add(self.depth_max);
+        let is_it = |stack: &Stack| stack.frames.iter().any(&there);
+        let its = |range: RangeInclusive<u32>| {
+            let stacks = self.by_base.range(range);
+            stacks.filter(|(_, s)| is_it(s)).map(|(base, _)| *base)
+        };
+        let bases: Vec<u32> = match last {
+            Some(last) => its(low..=last).collect(),
+            // Over the end of what is known of addresses.
+            None => its(0..=u32::MAX).collect(),
+        };
+        let stacks = bases.into_iter();
+        stacks.filter_map(|base| self.take(base)).collect()
     }
 
     /// The innermost open call of `function` on each stack that has one.

@@ -181,9 +181,7 @@ impl Trail {
             let next = batch.records.first().map(|r| Tsc(r.tsc));
             watch.observer.gap(batch.thread, of.last, next, gap);
         }
-        for record in batch.records {
-            of.thread.pairer.feed(*record, &mut watch);
-        }
+        of.thread.pairer.feed_batch(batch, &mut watch);
         if let Some(last) = batch.records.last() {
             of.last = Some(Tsc(last.tsc));
         }

@@ -41,22 +41,24 @@ impl Returned {
 }
 
 /// The call whose body captured a value: the innermost open one of that function on the running
-/// stack; a switch to another one leaves no record, so that others may be meant too.
+/// stack; a switch to another one leaves no record, so that others may be meant too. Where stacks move between
+/// threads (`moves`) it may also be a call that began on another one.
 pub(crate) fn capturer<'a>(
     function: FunctionId,
     running: &'a Stack,
     waiting: &'a Waiting,
+    moves: bool,
     oddities: &mut Oddities,
 ) -> Option<&'a Frame> {
     let here = running.innermost(function);
     let mut elsewhere = waiting.innermost(function);
     match (here, elsewhere.next()) {
-        (Some(frame), None) => Some(frame),
-        (Some(frame), Some(_)) => {
+        (Some(frame), None) if !moves => Some(frame),
+        (Some(frame), _) => {
             oddities.values_ambiguous += 1;
             Some(frame)
         }
-        (None, Some(frame)) if elsewhere.next().is_none() => Some(frame),
+        (None, Some(frame)) if !moves && elsewhere.next().is_none() => Some(frame),
         _ => None,
     }
 }

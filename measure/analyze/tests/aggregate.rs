@@ -43,6 +43,8 @@ fn batch(first_index: u64, records: &[Record]) -> Batch<'_> {
         lost: 0,
         torn: 0,
         records,
+        taken: &[],
+        early: false,
     }
 }
 

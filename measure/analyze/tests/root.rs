@@ -57,6 +57,8 @@ impl Program {
             lost: 0,
             torn: 0,
             records: &self.records,
+            taken: &[],
+            early: false,
         });
         search
     }

@@ -41,6 +41,8 @@ fn built(world: &World, choice: RootChoice) -> (Vec<Run>, RunCounts) {
             lost: batch.lost,
             torn: 0,
             records: &batch.records,
+            taken: &[],
+            early: false,
         });
         while let Some(run) = runs.ready() {
             out.push(run);

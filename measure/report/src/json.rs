@@ -224,8 +224,10 @@ fn balance(b: hopscope_analyze::Balance) -> Value {
         "declared_lost": b.escaped,
         "cut_by_loss": b.cut,
         "unwound": b.unwound,
+        "moved": b.moved,
         "ends_open_at_start": b.ends_open_at_start,
         "ends_cut_by_loss": b.ends_cut,
+        "ends_moved": b.ends_moved,
     })
 }
 
@@ -351,6 +353,7 @@ fn summary(
     s.put("escape_records", o.escape_records);
     s.put("revived", o.revived);
     s.put("stacks_given_up", o.stacks_given_up);
+    s.put("early_batches", o.early_batches);
     s.put("calls_beyond_tree", outcome.tree.beyond());
     s.put("paths_dropped", outcome.tree.dropped_paths());
     s.put("corrected", outcome.correction.is_some());

@@ -20,10 +20,14 @@ pub(crate) fn write(
 ) -> io::Result<()> {
     let b = &outcome.balance;
     let n = |count: u64| grouped(count);
+    let moved = match b.moved {
+        0 => String::new(),
+        moved => format!(" + {} moved between threads", n(moved)),
+    };
     writeln!(
         out,
         "\n{} entries = {} exits + {} tail exits + {} open at end + {} declared lost + {} cut by \
-         loss + {} unwound",
+         loss + {} unwound{moved}",
         n(b.entries),
         n(b.exits),
         n(b.tail_exits),
@@ -44,6 +48,14 @@ pub(crate) fn write(
         (
             b.ends_cut,
             "ends whose entry was lost or came before the start",
+        ),
+        (
+            b.calls_moved(),
+            "calls moved between threads with their stack, or may have: not paired, and not timed",
+        ),
+        (
+            o.early_batches,
+            "batches of records were looked at before all of their time was read: moves may be missed",
         ),
         (
             o.lost,

@@ -280,6 +280,7 @@ pub(crate) fn put_counts(o: &mut Object<'_>, c: &RunCounts) {
         ("complete", c.complete),
         ("cut_by_loss", c.cut),
         ("left", c.left),
+        ("moved", c.moved),
         ("open_at_end", c.open_at_end),
         ("idle_passes", c.idle_passes),
         ("outside_window", c.outside_window),

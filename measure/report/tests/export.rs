@@ -48,6 +48,8 @@ fn observe(sample: &Sample, observer: &mut impl Observer) -> Facts {
             lost: *lost,
             torn: 0,
             records,
+            taken: &[],
+            early: false,
         };
         calls.feed(&batch, observer);
     }

@@ -34,6 +34,8 @@ fn page(sample: &Sample, streams: &[StreamEntry], stamps: &[Stamp]) -> String {
             lost: *lost,
             torn: 0,
             records,
+            taken: &[],
+            early: false,
         };
         calls.feed(&batch, &mut |call| {
             overview.call(&call);

@@ -258,6 +258,38 @@ pub fn decode(bytes: &[u8], count: usize) -> Option<Vec<Record>> {
     rest.is_empty().then_some(records)
 }
 
+/// Stamp of the first of `count` records that has one; `None` where none has, or where the bytes do not decode.
+pub fn first_stamp(bytes: &[u8], count: usize) -> Option<u64> {
+    let mut model = None;
+    let mut rest = bytes;
+    for _ in 0..count {
+        let mut window = [0; WORST];
+        let there = rest.len().min(WORST);
+        window[..there].copy_from_slice(&rest[..there]);
+        // Most batches do not begin with a value: their first field needs no model.
+        if model.is_none()
+            && let Some(tsc) = stamp_without_model(&window)
+        {
+            return Some(tsc);
+        }
+        let (record, used) = decode_one(&window, model.get_or_insert_with(Model::new))?;
+        if !is_value(record.id_kind) {
+            return Some(record.tsc);
+        }
+        rest = rest.get(used..)?;
+    }
+    None
+}
+
+/// Of the first record of a batch, where it is no value.
+fn stamp_without_model(window: &[u8; WORST]) -> Option<u64> {
+    let control = u32::from(window[0]);
+    let (tsc_len, id_code) = (len(TSC_LEN, control & 3), control >> 2 & 3);
+    let ticks = u64::from_le_bytes(*window[1..].first_chunk()?) & (u64::MAX >> (64 - 8 * tsc_len));
+    let id_field = u32::from_le_bytes(*window[1 + tsc_len..].first_chunk()?);
+    (id_code >= 2 && !is_value(id_field)).then_some(ticks)
+}
+
 #[inline(always)]
 fn decode_one(window: &[u8; WORST], model: &mut Model) -> Option<(Record, usize)> {
     let control = u32::from(window[0]);

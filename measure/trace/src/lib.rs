@@ -1,6 +1,7 @@
 //! The `.hop` trace file: checksummed chunks, readable up to the last whole one after any crash.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod batch;
 mod chunks;
 pub mod codec;
@@ -15,6 +16,7 @@ mod tables;
 mod varint;
 mod write;
 
+pub use ahead::Ahead;
 pub use batch::{BatchHead, OwnedBatch};
 pub use error::TraceError;
 pub use read::{TraceReader, fuzz_reader};

@@ -1,5 +1,6 @@
 //! Reading a trace, however it ended. The bytes are not trusted: nothing is believed without its
 //! checksum, nothing is allocated that the file's length does not justify.
+use crate::ahead::{self, Ahead};
 use crate::batch::{BatchHead, OwnedBatch};
 use crate::error::TraceError;
 use crate::format::*;
@@ -16,6 +17,7 @@ pub struct TraceReader {
     source: Source,
     tables: Tables,
     batches: Vec<Placed<BatchHead>>,
+    first_stamps: Vec<u64>,
     stamps: Vec<Placed<StampsHead>>,
     switches: Vec<Placed<SwitchesHead>>,
     slices: Vec<Placed<SlicesHead>>,
@@ -49,6 +51,7 @@ impl TraceReader {
         let format = file_header(source.bytes(header, &mut room).map_err(&failed)?)?;
         let mut scan = Scan::of(&source).map_err(&failed)?;
         let batches = std::mem::take(&mut scan.batches);
+        let first_stamps = std::mem::take(&mut scan.first_stamps);
         let stamps = std::mem::take(&mut scan.stamps);
         let switches = std::mem::take(&mut scan.switches);
         let slices = std::mem::take(&mut scan.slices);
@@ -57,6 +60,7 @@ impl TraceReader {
             source,
             tables,
             batches,
+            first_stamps,
             stamps,
             switches,
             slices,
@@ -79,6 +83,11 @@ impl TraceReader {
     /// What the batches say of themselves, in file order, without decoding records.
     pub fn heads(&self) -> impl Iterator<Item = BatchHead> {
         self.batches.iter().map(|placed| placed.head)
+    }
+
+    /// What follows each batch in the file, in file order, without decoding records.
+    pub fn ahead(&self) -> Vec<Ahead> {
+        ahead::of(self.heads(), &self.first_stamps)
     }
 
     /// Stamps of packets, decoded lazily, in file order.

@@ -1,6 +1,7 @@
 //! Everything of a trace but the records, collected in one pass over the chunks.
 use crate::batch::BatchHead;
 use crate::chunks::{Chunks, Step};
+use crate::codec;
 use crate::error::TraceError;
 use crate::format::*;
 use crate::slices::SlicesHead;
@@ -104,6 +105,8 @@ pub(crate) struct Scan {
     slice_summary: Option<SliceSummary>,
     summary: Option<Summary>,
     pub(crate) batches: Vec<Placed<BatchHead>>,
+    /// Of each batch; `u64::MAX` where no record has a stamp.
+    pub(crate) first_stamps: Vec<u64>,
     pub(crate) stamps: Vec<Placed<StampsHead>>,
     pub(crate) switches: Vec<Placed<SwitchesHead>>,
     pub(crate) slices: Vec<Placed<SlicesHead>>,
@@ -197,6 +200,9 @@ impl Scan {
                 Some(head) => {
                     self.record_bytes += whole;
                     self.batches.push(Placed { start, end, head });
+                    let records = &payload[BATCH_HEADER_BYTES..];
+                    let first = codec::first_stamp(records, head.records as usize);
+                    self.first_stamps.push(first.unwrap_or(u64::MAX));
                     Ok(())
                 }
                 None => Err("a batch claims more records than it has bytes for".into()),

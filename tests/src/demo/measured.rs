@@ -75,7 +75,8 @@ fn check_balance(summary: &Value) -> Result<()> {
         + balance("open_at_end")?
         + balance("declared_lost")?
         + balance("cut_by_loss")?
-        + balance("unwound")?;
+        + balance("unwound")?
+        + balance("moved")?;
     ensure!(balance("entries")? == ends, "{summary}");
     Ok(())
 }

@@ -79,6 +79,8 @@ impl Measured {
         for field in [
             "declared_lost",
             "unwound",
+            "moved",
+            "ends_moved",
             "ends_open_at_start",
             "cut_by_loss",
             "ends_cut_by_loss",

@@ -34,6 +34,8 @@ fn call(analysis: &mut Analysis, thread: u32, function: u32, n: u64) {
             record(10 * n + 1, Kind::Entry),
             record(10 * n + 9, Kind::Exit),
         ],
+        taken: &[],
+        early: false,
     });
 }
 

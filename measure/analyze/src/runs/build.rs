@@ -31,7 +31,7 @@ impl From<Fate> for How {
     fn from(fate: Fate) -> How {
         match fate {
             Fate::Cut => How::Cut,
-            Fate::Unwound | Fate::Escaped => How::Left,
+            Fate::Unwound | Fate::Escaped | Fate::Moved => How::Left,
             Fate::OpenAtEnd => How::OpenAtEnd,
         }
     }
@@ -250,6 +250,7 @@ impl Sink for Builder<'_> {
         if let Some(place) = self.leave(mark)
             && place.root
         {
+            self.shared.counts.moved += u64::from(fate == Fate::Moved);
             self.close(place.slot, None, fate.into());
         }
     }

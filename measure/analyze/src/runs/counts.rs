@@ -10,6 +10,8 @@ pub struct RunCounts {
     pub cut: u64,
     /// Left without an exit (longjmp, exception), or gone on unmeasured.
     pub left: u64,
+    /// Of these: another thread was on their stack meanwhile.
+    pub moved: u64,
     /// Still under way when the recording ended.
     pub open_at_end: u64,
 

@@ -120,9 +120,7 @@ impl Runs {
         } else {
             pairer.gap(gap, &mut builder);
         }
-        for record in batch.records {
-            pairer.feed(*record, &mut builder);
-        }
+        pairer.feed_batch(batch, &mut builder);
         self.losses.seen(batch);
     }
 

@@ -48,7 +48,7 @@ pub static CALLS: Schema = Schema {
         column(
             "fate",
             Text,
-            "exit, tail_exit, or why the end is not known: open_at_end, declared_lost, cut_by_loss, unwound; of an end: open_at_start, cut_by_loss",
+            "exit, tail_exit, or why the end is not known: open_at_end, declared_lost, cut_by_loss, unwound, moved; of an end: open_at_start, cut_by_loss, moved",
         ),
         column(
             "callers_unknown",
@@ -123,6 +123,7 @@ pub(crate) fn fate_name(fate: Fate) -> &'static str {
         Fate::Escaped => "declared_lost",
         Fate::Cut => "cut_by_loss",
         Fate::Unwound => "unwound",
+        Fate::Moved => "moved",
     }
 }
 
@@ -130,6 +131,7 @@ pub(crate) fn orphan_name(orphan: Orphan) -> &'static str {
     match orphan {
         Orphan::OpenAtStart => "open_at_start",
         Orphan::Cut => "cut_by_loss",
+        Orphan::Moved => "moved",
     }
 }
 

@@ -32,6 +32,11 @@ pub static FUNCTIONS: Schema = Schema {
             "left without an exit: longjmp, exception, end of the thread",
         ),
         column(
+            "moved",
+            U64,
+            "another thread ran on their stack meanwhile: their end is not known",
+        ),
+        column(
             "ends_without_begin",
             U64,
             "ends whose begin is not recorded",
@@ -144,7 +149,8 @@ pub fn write_functions(
                 b.escaped,
                 b.cut,
                 b.unwound,
-                b.ends_open_at_start + b.ends_cut,
+                b.moved,
+                b.ends_open_at_start + b.ends_cut + b.ends_moved,
             ]
             .map(Value::U64),
         );

@@ -63,6 +63,10 @@ fn losses(out: &mut impl Write, page: &Page<'_>) -> io::Result<()> {
     if !recording.is_of_packets_only() {
         parts.push((o.lost + o.torn + o.missing, "records lost, torn or missing"));
         parts.push((page.functions.balance.cut, "calls cut by loss"));
+        let moved = page.functions.balance.calls_moved();
+        if moved > 0 {
+            parts.push((moved, "calls moved between threads, not paired"));
+        }
         if let Some(unmeasured) = unmeasured {
             parts.push((unmeasured, "calls unmeasured"));
         }

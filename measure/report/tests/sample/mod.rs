@@ -222,6 +222,8 @@ impl Sample {
                 lost: *lost,
                 torn: 0,
                 records,
+                taken: &[],
+                early: false,
             });
         }
         analysis.finish()
