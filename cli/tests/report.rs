@@ -71,7 +71,9 @@ fn trace() -> Vec<u8> {
                 let at = 77 + n * TICKS_PER_MS;
                 [(at, Kind::Entry), (at + 1000, Kind::Exit)]
             })
-            .map(|(tsc, kind)| Record::new(tsc, FunctionId(0), kind, 0x7000_0000))
+            .map(|(tsc, kind)| {
+                Record::new(tsc, FunctionId(0), kind, 0x7000_0000 + 0x80_0000 * thread)
+            })
             .collect();
         let batch = Batch {
             thread: ThreadIx(thread),

@@ -229,14 +229,14 @@ fn records_that_are_lost_may_have_ended_the_call() {
 #[test]
 fn what_is_lost_without_a_record_behind_it_is_waited_for() {
     let mut file = batches(&[
-        (0, &[(10, Entry, 1, CO), (11, Exit, 1, CO)]),
+        (0, &[(10, Entry, 1, CO - 16), (11, Exit, 1, CO - 16)]),
         (
             1,
             &[
-                (20, Entry, 1, CO),
+                (20, Entry, 1, CO - 16),
                 (25, Entry, 2, CO - 64),
                 (30, Exit, 2, CO - 64),
-                (40, Exit, 1, CO),
+                (40, Exit, 1, CO - 16),
             ],
         ),
         (0, &[]),
