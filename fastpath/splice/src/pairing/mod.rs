@@ -63,6 +63,9 @@ impl Pairing {
             restore(placed, Some(pair))?;
             forget(placed, Some(pair));
         }
+        if self.known.values().any(|known| known.windows.is_placed()) {
+            placed.look()?;
+        }
         let mut seen = HashSet::new();
         let mut new = Vec::new();
         let busy = senders(ends);
@@ -116,7 +119,9 @@ impl Pairing {
                 // It has ended: it will not take turns any more.
                 place::times(process, thread).unwrap_or_default()
             }),
-            are_runnable: threads.map(|(process, thread)| place::is_runnable(process, thread)),
+            are_runnable: threads.map(|(process, thread)| {
+                known.windows.is_placed() && place::is_runnable(process, thread)
+            }),
             is_alone: threads[0] != threads[1]
                 && threads.iter().all(|thread| busy.get(thread) == Some(&1)),
         });

@@ -108,7 +108,11 @@ pub(super) fn place(
         }
     }
     // What the kernel keeps of these calls is theirs from here on.
-    placed.look()?;
+    if let Err(why) = placed.look() {
+        restore(placed, Some(pair))?;
+        forget(placed, Some(pair));
+        return Err(why);
+    }
     Ok(Some(processor))
 }
 
@@ -137,12 +141,23 @@ pub struct Restored {
 /// # Errors
 /// A thread that is there cannot be restored.
 pub fn restore(placed: &PlacedThreads, pair: Option<u64>) -> Result<Restored, LoadError> {
-    placed.look()?;
-    restore_those(placed, placed.of(pair))
+    let mut all = placed.of(pair);
+    match placed.look() {
+        Ok(()) => all = placed.of(pair),
+        // What they have now tells it, too, if not as surely.
+        Err(why) => {
+            log::warn!("{why}");
+            let open = all
+                .iter_mut()
+                .filter(|(_, entry)| entry.state != PlacedState::Restored);
+            open.for_each(|(_, entry)| entry.state = PlacedState::Unknown);
+        }
+    }
+    restore_those(placed, all)
 }
 
 /// Those that a pair's threads have made since they were placed, which have their mask and other work to do. How many had
-/// another mask by then.
+/// another mask by then. To be called once it was looked at all.
 ///
 /// # Errors
 /// As [`restore`].
@@ -151,14 +166,13 @@ pub(super) fn restore_others(
     pair: u64,
     own: [u32; 2],
 ) -> Result<u64, LoadError> {
-    placed.look()?;
     let mut others = placed.of(Some(pair));
     others.retain(|(thread, _)| !own.contains(thread));
     Ok(restore_those(placed, others)?.changed)
 }
 
 fn restore_those(placed: &PlacedThreads, all: Vec<(u32, Placed)>) -> Result<Restored, LoadError> {
-    let mut did = Restored::default();
+    let (mut did, mut failed) = (Restored::default(), None);
     let is_open = |(_, entry): &(u32, Placed)| entry.state != PlacedState::Restored;
     for (thread, entry) in all.into_iter().filter(is_open) {
         match restore_one(thread, &entry) {
@@ -173,15 +187,17 @@ fn restore_those(placed: &PlacedThreads, all: Vec<(u32, Placed)>) -> Result<Rest
                 did.changed += 1;
                 placed.remove(thread);
             }
-            Err(errno) => {
-                return Err(LoadError::Bpf {
-                    what: "restoring a thread's affinity",
-                    why: errno.desc().to_owned(),
-                });
-            }
+            // The others are restored all the same.
+            Err(errno) => failed = Some(errno),
         }
     }
-    Ok(did)
+    match failed {
+        None => Ok(did),
+        Some(errno) => Err(LoadError::Bpf {
+            what: "restoring a thread's affinity",
+            why: errno.desc().to_owned(),
+        }),
+    }
 }
 
 /// Nobody has inherited the mask any more: to be called a while after [`restore`], which is called once more before.
