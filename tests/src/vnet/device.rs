@@ -2,6 +2,7 @@
 use super::front_end::{FrontEnd, PROTOCOL_FEATURES, VERSION_1};
 use super::kernel::{Kernel, TAP, frame};
 use super::network::ip;
+use super::serving::Serving;
 use anyhow::{Result, ensure};
 use hopscope_tests::Suite;
 
@@ -23,12 +24,18 @@ fn send(kernel: &mut Kernel, front_end: &mut FrontEnd) -> Result<()> {
     Ok(())
 }
 
-fn renamed() -> Result<()> {
+/// Packets have gone through it.
+fn served() -> Result<(Kernel, Serving, FrontEnd)> {
     let mut kernel = Kernel::new()?;
     let serving = kernel.serve()?;
     let mut front_end = FrontEnd::connect(serving.socket())?;
     front_end.start(FEATURES)?;
     send(&mut kernel, &mut front_end)?;
+    Ok((kernel, serving, front_end))
+}
+
+fn renamed() -> Result<()> {
+    let (mut kernel, serving, mut front_end) = served()?;
     ip(&format!("link set {TAP} name elsewhere"))?;
     send(&mut kernel, &mut front_end)?;
     front_end.leave()?;
@@ -41,11 +48,7 @@ fn renamed() -> Result<()> {
 }
 
 fn deleted() -> Result<()> {
-    let mut kernel = Kernel::new()?;
-    let serving = kernel.serve()?;
-    let mut front_end = FrontEnd::connect(serving.socket())?;
-    front_end.start(FEATURES)?;
-    send(&mut kernel, &mut front_end)?;
+    let (_kernel, serving, mut front_end) = served()?;
     ip(&format!("link del {TAP}"))?;
     // Whose device is gone finds out when it sends, at the latest.
     front_end.send(&frame(SENT))?;
