@@ -15,37 +15,37 @@ pub struct BenchArgs {
 
 #[derive(Subcommand)]
 enum What {
-    /// Ticks per measured call: hot and round robin, beside the floor and other tools
+    /// Measure TSC ticks per probed call, hot and round robin, against other tools
     Probe(Common),
-    /// How long a target stands still at attach and detach, beside the stop alone
+    /// Measure how long a target is stopped at attach and detach
     Attach(Common),
-    /// Records a second that reach the disk, beside a plain write of the same bytes
+    /// Measure records per second written to disk, against a plain write
     Recorder(Common),
-    /// How fast a large recording becomes a report, and in how much memory
+    /// Measure time and memory to report on a large recording
     Analyze(Common),
-    /// The generator: packets a second, round trips beside a C client, a known delay
+    /// Measure the load generator: packet rate, round trips, a known delay
     Load(Common),
-    /// What hooks in the kernel add to a packet, and what is left of it once corrected
+    /// Measure what kernel hooks add to a packet, before and after correction
     Slice(Common),
-    /// Echo servers in user space and in the kernel, plain and accelerated, in turn
+    /// Compare echo servers in user space and in the kernel, plain and accelerated
     Splice(Common),
-    /// Such a server as a kernel module, beside the others, in a virtual machine
+    /// Compare them with an echo server in a kernel module, in a virtual machine
     SpliceGuest(WithKernel),
-    /// Policies of notification: one queue alone, and two networks joined by a pair of queues
+    /// Compare notification policies: one queue, and two networks over a queue pair
     Vnet(Common),
-    /// Such policies with an unmodified driver: devices of a virtual machine, each with a back end of its own
+    /// Compare notification policies with the unmodified driver of a virtual machine
     VnetGuest(WithKernel),
-    /// Which layer of the kernel takes how long to send over TCP, from the call to the driver
+    /// Show how long each kernel layer takes to send over TCP, system call to driver
     CaseTcpSend(Common),
-    /// Three network functions at growing numbers of probes a packet, beside what the floor costs
+    /// Measure three network functions with a growing number of probes per packet
     CaseDensity(WithDemo),
-    /// What the packets behind a slow one lose, and what the firewall's modules take
+    /// Show how a slow packet delays the next ones, and the time of each module
     CasePropagation(WithDemo),
-    /// A filter of 3,000 rules on the same packets in another order
+    /// Compare a filter of 3,000 rules on the same packets in another order
     CaseLocality(WithDemo),
-    /// How long a browser takes to show the page of 100,000 packets
+    /// Measure how long a browser takes to show a page of 100,000 packets
     Html(Common),
-    /// Any two commands in turn, by wall time or a number they print, with a verdict
+    /// Compare two commands by wall time or a number they print, with a verdict
     Compare(Compare),
 }
 
@@ -57,16 +57,16 @@ struct Compare {
     /// Second command
     #[arg(long, value_name = "CMD")]
     b: String,
-    /// Rounds; each runs A, B and A again, in an order that changes [default: 21, --quick: 9]
+    /// Rounds of A, B and A again, in varying order [default: 21, --quick: 9]
     #[arg(long, value_name = "N", value_parser = rounds)]
     runs: Option<usize>,
-    /// Runs of each before anything is measured
+    /// Runs of each command before measurement starts
     #[arg(long, value_name = "N", default_value_t = 1)]
     warmup: usize,
-    /// "wall" (seconds), or a field of the JSON object on the last line of stdout: `summary.pps`
+    /// Compare wall time (s) or a JSON field of the last stdout line (summary.pps)
     #[arg(long, value_name = "FIELD", default_value = "wall")]
     metric: String,
-    /// Exit with 1 unless B against A comes out so
+    /// Exit with 1 unless B compared with A gives this verdict
     #[arg(long, value_enum, value_name = "VERDICT")]
     expect: Option<Expect>,
     #[command(flatten)]
@@ -75,7 +75,7 @@ struct Compare {
 
 #[derive(Args)]
 struct WithDemo {
-    /// The demo firewall, built [default: it is built from ./demo]
+    /// Path of a built demo firewall [default: build it from ./demo]
     #[arg(long, value_name = "PROGRAM")]
     demo: Option<PathBuf>,
     #[command(flatten)]
@@ -84,8 +84,7 @@ struct WithDemo {
 
 #[derive(Args)]
 struct WithKernel {
-    /// Debian's kernel and its headers, as scripts/install-vm unpacks them [default: vm beside the build
-    /// directory]
+    /// Kernel and headers unpacked by scripts/install-vm [default: vm beside the build]
     #[arg(long, value_name = "DIR")]
     kernel: Option<PathBuf>,
     #[command(flatten)]
@@ -149,22 +148,22 @@ impl Compare {
 
 #[derive(Args)]
 struct Common {
-    /// One JSON object per line: samples, then a summary
+    /// Print one JSON object per line: samples, then a summary
     #[arg(long)]
     json: bool,
-    /// Fewer and shorter repetitions
+    /// Run fewer and shorter repetitions
     #[arg(long)]
     quick: bool,
-    /// As few and as short as there can be: whether a bench works, not what it finds
+    /// Run the least repetitions: tests that the bench works, figures mean nothing
     #[arg(long, hide = true)]
     least: bool,
-    /// Also write the lines to DIR/BENCH.jsonl (by custom docs/results/DATE-HOST)
+    /// Also write the JSON lines to DIR/BENCH.jsonl (see docs/results/DATE-HOST)
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
-    /// Where the measured programs are built [default: target/bench, or the cache folder]
+    /// Build measured programs here [default: target/bench, or the cache directory]
     #[arg(long, value_name = "DIR")]
     build_dir: Option<PathBuf>,
-    /// The hopscope binary to measure [default: this one]
+    /// Measure this hopscope binary [default: this one]
     #[arg(long, value_name = "PATH")]
     hopscope: Option<PathBuf>,
 }

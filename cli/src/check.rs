@@ -17,20 +17,20 @@ mod system;
 
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Look closer at one thing [default: at every capability of the machine]
+    /// Check one area in depth [default: all capabilities of the machine]
     #[arg(value_enum, value_name = "WHAT")]
     what: Option<What>,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
-    /// Be the process that the trials are made on
+    /// Act as the child process that the checks run on
     #[arg(long, hide = true, value_name = "TRIAL")]
     as_child: Option<child::Trial>,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum What {
-    /// Faults of the kernel that would bite programs whose sockets `splice` joins
+    /// Kernel bugs that affect programs whose sockets `splice` accelerates
     Splice,
 }
 

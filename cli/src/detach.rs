@@ -20,10 +20,10 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[group(required = true)]
 pub struct Targets {
-    /// Process to clean
+    /// Remove probes from this process
     #[arg(short, long, value_name = "PID")]
     pid: Option<i32>,
-    /// Every process that carries probes of a recorder that is gone
+    /// Remove probes from every process whose recorder no longer runs
     #[arg(long)]
     all: bool,
 }
@@ -32,14 +32,15 @@ pub struct Targets {
 pub struct DetachArgs {
     #[command(flatten)]
     targets: Targets,
-    /// Search all memory for references to unused copies, not 16 MiB at most; the process stands
-    /// still meanwhile, some hundred milliseconds a GiB
+    /// Search all memory for references to unused copies [default: at most 16 MiB]
+    ///
+    /// The process is stopped meanwhile, some hundred milliseconds per GiB.
     #[arg(long)]
     search_all: bool,
     /// Save the records still in the rings to this file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// One JSON object a line on stdout
+    /// Print one JSON object per line on stdout
     #[arg(long)]
     json: bool,
 }

@@ -15,29 +15,33 @@ use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub struct DiffArgs {
-    /// Recording to compare with
+    /// Recording to compare with (baseline)
     a: PathBuf,
-    /// Recording that may differ
+    /// Recording to test for differences
     b: PathBuf,
-    /// What one row is about [default: function; slice where a recording has no calls]
+    /// Aggregate by [default: function; slice if a recording has no calls]
     #[arg(long, value_enum)]
     by: Option<By>,
-    /// Time of a call without measured callees, or with them
+    /// Compare the time of a call without measured callees (own), or with them (total)
     #[arg(long, value_enum, default_value_t = Time::Own)]
     time: Time,
-    /// Take the median probe cost out, or not [default: only where the recordings were not made alike]
+    /// Subtract the median probe cost [default: only if the recordings' probes differ]
     #[arg(long, value_name = "WHETHER")]
     corrected: Option<bool>,
-    /// Shifts of less than this are noise, whatever the intervals say; compare two recordings of one program to see yours
+    /// Treat shifts below this percentage as noise, whatever the intervals show
+    ///
+    /// Compare two recordings of the same program to see your noise.
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
     floor: f64,
-    /// Figures that make a verdict; p99 and mean follow what else the machine does (may be given several times)
+    /// Base the verdict on this figure (repeatable)
+    ///
+    /// p99 and mean depend on what else the machine runs.
     #[arg(long, value_enum, value_name = "FIGURE", default_values_t = [Figure::P50])]
     judge: Vec<Figure>,
-    /// End with 1 when a row is slower by more than this, beyond noise
+    /// Exit with 1 if a row is slower by more than this percentage, beyond noise
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_above: Option<f64>,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
@@ -46,7 +50,7 @@ pub struct DiffArgs {
 enum By {
     Function,
     Module,
-    /// A slice of packets' way through the kernel
+    /// A slice: the time between two kernel hooks
     Slice,
 }
 

@@ -18,63 +18,63 @@ use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub struct ExportArgs {
-    /// Recording to read
+    /// Read this recording
     #[arg(default_value = "hopscope.hop")]
     file: PathBuf,
-    /// What to write; docs/export.md says what opens it
+    /// Output format; docs/export.md lists the tools that read it
     #[arg(long, value_enum)]
     format: Format,
-    /// File to write; stdout without it
+    /// Write to this file [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// With -o: permissions of the file, octal: 0640 lets the group read it, 0644 everybody
+    /// With -o: file permissions, octal (0640: group may read, 0644: everyone)
     #[arg(long, value_name = "MODE", default_value = "0600", value_parser = parse_mode, requires = "output")]
     mode: u32,
-    /// Recording with the generated packets, if not in this one (hopscope load packets -w FILE)
+    /// Read generated packets from this file (hopscope load packets -w FILE)
     #[arg(long, value_name = "FILE")]
     packets: Option<PathBuf>,
-    /// What begins a run, as for report; default: suggested from the recorded calls
+    /// Function that starts a run, as in report [default: inferred from the calls]
     #[arg(long, value_name = "FUNCTION")]
     root: Option<String>,
-    /// Captured value that is a packet's sequence number, as for report
+    /// Captured value with a packet's sequence number, as in report
     #[arg(long, value_name = "CAPTURE")]
     packet_id: Option<String>,
-    /// hgrm: the table of one tag alone, as the HdrHistogram plotter wants it
+    /// hgrm: write the table of one tag only, as the HdrHistogram plotter requires
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
-    /// What a row is, for csv, json and parquet [default: calls; packets or slices where nothing else is recorded]
+    /// csv, json, parquet: rows to write [default: calls, else packets or slices]
     #[arg(long, value_enum)]
     what: Option<What>,
-    /// folded: numbers of calls instead of nanoseconds
+    /// folded: write call counts instead of nanoseconds
     #[arg(long)]
     count: bool,
     /// hdr: length of an interval [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
     interval: Option<Ns>,
-    /// Only calls that began, and packets due, at this time after the start or later: 1.5s, 20ms
+    /// Include calls and packets from this time after the start on (1.5s, 20ms)
     #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
     from: Option<Ns>,
-    /// Only what began before this time after the start
+    /// Include only what began before this time after the start
     #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
     to: Option<Ns>,
-    /// Only this thread (may be given several times)
+    /// Include only this thread (repeatable)
     #[arg(long, value_name = "TID")]
     thread: Vec<i32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Folded stacks, for flame graphs
+    /// Folded stacks for flame graphs
     Folded,
     /// Comma-separated values
     Csv,
-    /// One object a line
+    /// Print one JSON object per line
     Json,
     /// Apache Parquet
     Parquet,
     /// Perfetto trace: open it at ui.perfetto.dev
     Perfetto,
-    /// Generated or sliced packets for Wireshark, what is known of each as its comment
+    /// Packets for Wireshark, with measurements as packet comments
     Pcapng,
     /// HdrHistogram interval log: latencies over time
     Hdr,
@@ -90,17 +90,17 @@ impl Format {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
-    /// Each call, with its caller and its times
+    /// One row per call, with its caller and times
     Calls,
-    /// Each function, with percentiles
+    /// One row per function, with percentiles
     Functions,
-    /// Each generated packet, with the run that handled it
+    /// One row per generated packet, with the run that processed it
     Packets,
-    /// Each run: a pass of the data path over a batch
+    /// One row per run: one pass of the data path over a batch
     Runs,
-    /// Each captured value
+    /// One row per captured value
     Values,
-    /// Each slice of each packet's way through the kernel
+    /// One row per slice of each packet
     Slices,
 }
 

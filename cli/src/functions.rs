@@ -17,26 +17,27 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("target").required(true).args(["pid", "binary"])))]
 pub struct FunctionsArgs {
-    /// Functions of every module that this process has mapped
+    /// List functions of every module mapped in this process
     #[arg(short, long, value_name = "PID")]
     pid: Option<i32>,
-    /// Functions of a file; a name alone may also be that of a program that runs, or is in PATH
+    /// List functions of a file, or of a program that runs or is in PATH
     #[arg(short, long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// Only these: name, module!name, glob, or /regex/; may be repeated. A module is named by its file, a link or
-    /// path to it, or what the process was started as
+    /// List only these: name, module!name, glob or /regex/ (repeatable)
+    ///
+    /// A module is its file name, a link or path to it, or the name the process was started under.
     #[arg(short, long = "function", value_name = "PATTERN")]
     functions: Vec<String>,
-    /// Functions to leave out, of those that -f matches, or of all: the same patterns; may be repeated
+    /// Exclude functions that match this pattern (repeatable)
     #[arg(short = 'x', long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// One line a module: how many can be measured, and why the others are refused
+    /// Print one line per module: measurable functions, reasons for the others
     #[arg(long)]
     summary: bool,
-    /// As with record's option of that name
+    /// Include functions that exceptions could unwind, as record does
     #[arg(long)]
     assume_no_exceptions: bool,
-    /// One JSON object a line on stdout
+    /// Print one JSON object per line on stdout
     #[arg(long)]
     json: bool,
 }

@@ -4,15 +4,15 @@ mod page;
 
 use clap::CommandFactory;
 
-pub(crate) const ABOUT: &str = "Time chosen functions of a running, unmodified process";
-pub(crate) const LONG: &str = "Time chosen functions of a running, unmodified process.
+pub(crate) const ABOUT: &str = "Measure chosen functions of a running, unmodified process";
+pub(crate) const LONG: &str = "Measure chosen functions of a running, unmodified process.
 
-hopscope copies the chosen functions with a probe at their entry and one at each exit, leads the
-originals to the copies by one jump, and takes everything back when it leaves: no rebuild, no
-restart, tens of time-stamp ticks a call.
+hopscope makes a copy of each chosen function, with a probe at its entry and at each exit. It
+patches the entry of each original with a 5-byte jmp to the copy, and restores the original bytes
+when it detaches: no rebuild, no restart, tens of TSC ticks per call.
 
-Results go to stdout, everything else to stderr. Exit codes: 0 ok, 1 the asked condition did not
-hold, 2 usage or environment; with `-- COMMAND` the command's own code, and 125 for a failure of
+Results go to stdout, everything else to stderr. Exit codes: 0 ok, 1 check failed, 2 usage or
+environment error; with `-- COMMAND` the exit code of the command, or 125 for a failure of
 hopscope itself.";
 
 const GROUPS: &[(&str, &[&str])] = &[
@@ -20,7 +20,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Measure",
         &["record", "slice", "top", "functions", "detach", "check"],
     ),
-    ("Explain", &["report", "diff", "export", "info"]),
+    ("Analyze", &["report", "diff", "export", "info"]),
     ("Fast paths", &["splice", "vnet"]),
     ("Load", &["load", "bench"]),
 ];

@@ -10,10 +10,10 @@ use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub struct InfoArgs {
-    /// Recording to look at
+    /// Read this recording
     #[arg(default_value = "hopscope.hop")]
     file: PathBuf,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }

@@ -18,13 +18,13 @@ pub struct LoadArgs {
 
 #[derive(Subcommand)]
 enum What {
-    /// Packets at intended times, each with a stamp, and what became of each
+    /// Send timestamped packets at scheduled times; count loss, duplication, reordering
     Packets(Box<packets::PacketsArgs>),
-    /// Connections: streams, round trips, connect and close, the server for them
+    /// Measure TCP: streams, round trips, connection setup; includes a server
     Tcp(tcp::TcpArgs),
-    /// Datagrams: round trips, one direction, the server for them
+    /// Measure UDP: round trips, one-way streams; includes a server
     Udp(udp::UdpArgs),
-    /// ICMP echo, with losses, duplicates and reordering (for TCP: tcp crr)
+    /// Send ICMP echo requests; count loss, duplication, reordering (TCP: tcp crr)
     Ping(ping::PingArgs),
 }
 

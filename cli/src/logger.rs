@@ -6,13 +6,13 @@ use std::sync::OnceLock;
 
 #[derive(clap::Args)]
 pub(crate) struct Verbosity {
-    /// Say more on stderr (twice: everything)
+    /// Print more on stderr (-vv: everything)
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
-    /// Only errors on stderr
+    /// Print only errors on stderr
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Colours on stderr; NO_COLOR turns them off too
+    /// Colour messages on stderr; NO_COLOR disables colours too
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     color: Color,
 }

@@ -44,34 +44,34 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Time functions of running processes, or of a command
+    /// Record the calls of chosen functions in running processes, or of a command
     Record(record::RecordArgs),
-    /// Where each packet's time goes in the kernel, hook by hook
+    /// Trace packets through the kernel and show the time between hooks
     Slice(slice::SliceArgs),
-    /// What chosen functions do now: calls, times, losses, each second, until q
+    /// Show calls and times of chosen functions live, once a second
     Top(top::TopArgs),
-    /// List what can be measured, and what cannot, with the reason
+    /// List functions that can be measured, and why others cannot
     Functions(functions::FunctionsArgs),
-    /// Remove what a killed recorder left behind, and save its records
+    /// Remove the probes of a killed recorder and save its records
     Detach(detach::DetachArgs),
-    /// What this machine allows: each capability, what it is for, how to get it
+    /// Check what this machine supports, and how to enable what is missing
     Check(check::CheckArgs),
-    /// Calls, times and call trees of a recording
+    /// Show calls, times and call trees of a recording
     Report(report::ReportArgs),
-    /// Whether two recordings differ beyond noise, and by how much
+    /// Compare two recordings and test differences for significance
     Diff(diff::DiffArgs),
-    /// A recording in the formats of other tools: flame graphs, tables, time lines
+    /// Convert a recording for other tools: flame graphs, tables, Perfetto, pcapng
     Export(export::ExportArgs),
-    /// What a recording holds, and how it was made
+    /// Show what a recording contains and how it was made
     Info(info::InfoArgs),
-    /// TCP between local programs without the stack: join their sockets in the kernel
+    /// Accelerate TCP between local programs: redirect data socket to socket (sockmap)
     #[command(subcommand)]
     Splice(splice::Verb),
-    /// A virtual machine's network queue: when its ends notify each other, and what it costs
+    /// Serve, drive or simulate virtio-net queues and their notification policies
     Vnet(vnet::VnetArgs),
-    /// Requests or packets at intended times, with the latency of each
+    /// Generate requests or packets at scheduled send times and measure latency
     Load(load::LoadArgs),
-    /// What hopscope costs here, beside the floor and the tools that are installed
+    /// Benchmark hopscope on this machine against a baseline and installed tools
     Bench(bench::BenchArgs),
     #[command(name = "__calibrate", hide = true)]
     Calibrate,

@@ -29,67 +29,74 @@ use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub struct ReportArgs {
-    /// Recording to read
+    /// Read this recording
     #[arg(default_value = "hopscope.hop")]
     file: PathBuf,
-    /// What one row is about; percentiles are of total times. -v: as measured too, and how far sums may be off
+    /// Aggregate by this; percentiles are of total times (-v: also raw times)
+    ///
+    /// With -v also the error bound of sums.
     #[arg(long, value_enum, default_value_t = By::Function)]
     by: By,
-    /// What begins a run: a function, or the first one that the polling loop calls (loop:FUNCTION,
-    /// or loop to look for it). Default: suggested from the recorded calls
+    /// Function that starts a run [default: inferred from the recorded calls]
+    ///
+    /// FUNCTION; loop:FUNCTION for the first function that this polling loop calls; loop to find the loop.
     #[arg(long, value_name = "FUNCTION")]
     root: Option<String>,
-    /// Recording with the generated packets, if not in this one (hopscope load packets -w FILE)
+    /// Read generated packets from this file (hopscope load packets -w FILE)
     #[arg(long, value_name = "FILE")]
     packets: Option<PathBuf>,
-    /// Captured value that is a packet's sequence number (NAME, or first=NAME,last=NAME,count=NAME
-    /// of a queue; :be behind it for network order). Default: those whose name has seq in it
+    /// Captured value with a packet's sequence number [default: names with seq]
+    ///
+    /// NAME, or first=NAME,last=NAME,count=NAME of a queue; append :be for network byte order.
     #[arg(long, value_name = "CAPTURE")]
     packet_id: Option<String>,
-    /// Without stamps of generated packets: a packet's time lies between these two functions, in
-    /// both of which its --packet-id was captured. Default: where most were seen first and last
+    /// Measure packets without generated timestamps between these two functions
+    ///
+    /// Both must capture --packet-id. Default: the functions where most packets were first and last seen.
     #[arg(long, value_name = "FUNCTION,FUNCTION", conflicts_with_all = ["html", "events"])]
     between: Option<String>,
-    /// Why packets were late: those above a percentile (p99.9) or a time (500us), by cause; with --html
-    /// p99.9 unless said
+    /// Explain packets above a percentile (p99.9) or time (500us) by cause
+    ///
+    /// With --html the default is p99.9.
     #[arg(long, value_name = "pP|TIME", value_parser = tail::parse_tail,
           conflicts_with_all = ["by", "sort", "events"])]
     tail: Option<(Threshold, String)>,
-    /// How many of the longest runs, slowest packets, flows or (--by tree) paths are listed
+    /// List at most N of the longest runs, slowest packets, flows or tree paths
     #[arg(short, long = "limit", value_name = "N")]
     number: Option<usize>,
-    /// With --by tree: levels that are shown
+    /// With --by tree: show at most N levels
     #[arg(long, value_name = "N", value_parser = parse_depth)]
     depth: Option<usize>,
-    /// With --by tree: only paths with this share of all time, in per cent
+    /// With --by tree: show only paths with at least this share of time, in per cent
     #[arg(long, value_name = "PERCENT", value_parser = parse_share, default_value = "0")]
     min_share: u32,
-    /// Largest first by this; names ascending. Corrected times where the probe cost is known. Default: total;
-    /// of flows, what their packets cost themselves
+    /// Sort rows, largest first (names ascending) [default: total; flows: own cost]
+    ///
+    /// Sorts by corrected times if the probe cost is known.
     #[arg(long, value_enum)]
     sort: Option<SortBy>,
-    /// Only calls that began, and packets due, at this time after the start or later: 1.5s, 20ms, 300us
+    /// Include calls and packets from this time after the start on (1.5s, 20ms, 300us)
     #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
     from: Option<Ns>,
-    /// Only what began before this time after the start
+    /// Include only what began before this time after the start
     #[arg(long, value_name = "TIME", value_parser = parse_span_ns)]
     to: Option<Ns>,
-    /// Only this thread (may be given several times)
+    /// Include only this thread (repeatable)
     #[arg(long, value_name = "TID")]
     thread: Vec<i32>,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
-    /// Raw records instead of statistics, thread by thread as they were read
+    /// Print raw records instead of statistics, thread by thread
     #[arg(long, conflicts_with_all = ["by", "sort"])]
     events: bool,
-    /// Nanoseconds, or ticks of the time-stamp counter
+    /// Unit of times: nanoseconds or TSC ticks
     #[arg(long, value_enum, default_value_t = Unit::Ns)]
     time: Unit,
-    /// One page for a browser: timeline, percentiles, flame graph; offline, in one file
+    /// Write one offline HTML page: timeline, percentiles, flame graph
     #[arg(long, value_name = "OUT.html", conflicts_with_all = ["json", "events"])]
     html: Option<PathBuf>,
-    /// With --html: look closely here only (1.5s, 20ms, packet:17); a page of less than 2 MB
+    /// With --html: show detail around this point only (1.5s, packet:17); below 2 MB
     #[arg(long, value_name = "TIME|PACKET", requires = "html", value_parser = html::parse_around)]
     around: Option<html::Around>,
     /// From -v, which every command has.
@@ -104,9 +111,9 @@ enum By {
     Thread,
     Process,
     Tree,
-    /// Passes of the data path, and what their time goes to
+    /// Runs: passes of the data path, with their time by function
     Run,
-    /// Each generated packet with the run that handled it, slowest first
+    /// Generated packets with the run that processed each, slowest first
     Packet,
     /// Flows of generated packets
     Flow,

@@ -17,19 +17,19 @@ use std::process::ExitCode;
 /// A verb, a file.
 #[derive(Subcommand)]
 pub enum Verb {
-    /// Run a command whose programs' connections to each other take the short cut
+    /// Run a command and accelerate TCP connections between its programs
     Run(args::RunArgs),
-    /// The same for programs that run: by control group or process, until Ctrl-C
+    /// Accelerate running programs, by cgroup or process, until Ctrl-C
     Attach(args::AttachArgs),
-    /// Accelerators that run on this machine
+    /// List running accelerators
     List(control::ListArgs),
-    /// Their counters: how much took the short cut, how much TCP, and why
+    /// Show counters: bytes redirected, bytes over TCP, and why
     Stat(control::StatArgs),
-    /// End one: connections go on over TCP
+    /// Stop an accelerator; its connections continue over TCP
     Detach(control::DetachArgs),
-    /// A TCP echo server in the kernel, by threads, or through io_uring, to compare
+    /// Run a TCP echo server: sk_skb in the kernel, epoll threads, or io_uring
     Echo(echo::EchoArgs),
-    /// Hand TCP connections on to another address, by the kernel or by a copying loop
+    /// Proxy TCP connections to another address, in the kernel or by copying
     Proxy(proxy::ProxyArgs),
     #[command(name = "__enter", hide = true)]
     Enter(enter::EnterArgs),

@@ -20,17 +20,17 @@ pub struct VnetArgs {
 
 #[derive(Subcommand)]
 enum What {
-    /// Recordings of both ends of queues on one timeline
+    /// Merge recordings of both ends of queues into one timeline
     Merge(merge::MergeArgs),
-    /// A back end: packets of a guest to a TAP, a device or an XDP socket, and back
+    /// Run a vhost-user back end: forward between a guest and a TAP, device or AF_XDP
     Serve(serve::ServeArgs),
-    /// A front end in user space: a source, a sink, or a bridge to a TAP device
+    /// Run a vhost-user front end: a source, a sink, or a bridge to a TAP device
     Drive(drive::DriveArgs),
-    /// What a back end that runs counts and does, each interval; for Prometheus; which policy to take
+    /// Show counters of a running back end, also for Prometheus; suggest a policy
     Stat(stat::StatArgs),
-    /// Other policies for a back end that runs
+    /// Change the notification policies of a running back end
     Set(set::SetArgs),
-    /// Policies against each other in virtual time: notifications, latency, throughput
+    /// Simulate policies in virtual time: notifications, latency, throughput
     Sim(sim::SimArgs),
 }
 

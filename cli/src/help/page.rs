@@ -1,11 +1,11 @@
-//! docs/commands.md: every command with its options, from the command line itself. `GOLDEN=write cargo test -p
+//! docs/commands.md: every command with its options, generated from the flag tables. `GOLDEN=write cargo test -p
 //! hopscope the_page` writes it anew.
 use clap::{Arg, Command};
 use std::fmt::Write;
 
 const HEAD: &str = "# Commands
 
-Written from the command line itself; `hopscope COMMAND --help` prints the same for your version.
+Generated from the flag tables. `hopscope COMMAND --help` prints the same for your version.
 ";
 
 fn page(command: &Command) -> String {
@@ -42,7 +42,8 @@ fn section(page: &mut String, command: &Command, parent: &str) {
 fn options<'a>(page: &mut String, args: impl Iterator<Item = &'a Arg>) {
     page.push_str("| option | what it does |\n|---|---|\n");
     for arg in args.filter(|arg| !matches!(arg.get_id().as_str(), "help" | "version")) {
-        let mut what = text(arg.get_help().map(ToString::to_string));
+        let short = text(arg.get_help().map(ToString::to_string));
+        let mut what = short.clone();
         let values = arg.get_possible_values();
         let is_flag = !arg.get_action().takes_values();
         if !is_flag && values.iter().any(|value| !value.is_hide_set()) {
@@ -56,6 +57,11 @@ fn options<'a>(page: &mut String, args: impl Iterator<Item = &'a Arg>) {
         if !is_flag && !arg.is_hide_default_value_set() && !defaults.is_empty() {
             let defaults: Vec<_> = defaults.iter().map(|d| d.to_string_lossy()).collect();
             let _ = write!(what, "; default {}", defaults.join(" "));
+        }
+        // Of the long help what the short one lacks: its further paragraphs.
+        let long = text(arg.get_long_help().map(ToString::to_string));
+        if let Some(more) = long.strip_prefix(&short).filter(|more| !more.is_empty()) {
+            let _ = write!(what, ".{}", more.trim_end_matches('.'));
         }
         let _ = writeln!(page, "| `{}` | {what} |", spelled(arg));
     }
@@ -89,7 +95,7 @@ fn text(help: Option<String>) -> String {
 }
 
 #[test]
-fn the_page_of_commands_is_true() {
+fn the_page_of_commands_is_up_to_date() {
     let mut command = super::command::<crate::Cli>();
     command.build();
     let page = page(&command);
@@ -104,6 +110,6 @@ fn the_page_of_commands_is_true() {
         .find(|(new, old)| new != old);
     assert!(
         page == there,
-        "docs/commands.md is not true any more: {differs:?}"
+        "docs/commands.md is out of date (GOLDEN=write updates it): {differs:?}"
     );
 }

@@ -24,49 +24,49 @@ pub struct ClientArgs {
     /// HOST:PORT of the server
     #[arg(value_name = "ADDR", required_unless_present = "serve_here")]
     pub target: Option<String>,
-    /// Start the server too, as a process of its own on this machine, for this run
+    /// Start a server process on this machine for this run
     #[arg(long, conflicts_with_all = ["target", "server_stats"])]
     pub serve_here: bool,
-    /// Where our server reports (its --stats): its counts then stand in the summary
+    /// Fetch the server's counters from its --stats address for the summary
     #[arg(long, value_name = "HOST:PORT")]
     server_stats: Option<String>,
-    /// Connections at a time [default: 1; echo: 1000]
+    /// Concurrent connections [default: 1; echo: 1000]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub connections: Option<u32>,
-    /// Threads that the connections are shared among
+    /// Distribute the connections over this many threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     threads: u32,
-    /// Source addresses, used in turn: A,B or the first and last of a range A-B
+    /// Use these source addresses round robin: A,B or a range A-B
     #[arg(long, value_name = "IP,IP|IP-IP", value_delimiter = ',')]
     source: Vec<String>,
-    /// Stop after this time (500ms, 5s, 2m; a bare number is seconds), not counting --warmup
+    /// Stop after this time without --warmup (500ms, 5s, 2m; a bare number is seconds)
     #[arg(short, long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Duration>,
     /// Stop after this many requests
     #[arg(short, long, value_name = "REQUESTS", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Measure from this time on
+    /// Start to measure after this time
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_time)]
     warmup: Duration,
-    /// A connection or an answer that takes longer has failed
+    /// Count a connection or response that takes longer as failed
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
     timeout: Duration,
-    /// A request sent later than this, with nothing in its way, marks the latency
+    /// Flag the latencies if the client sends a request later than this
     #[arg(long, value_name = "TIME", default_value = "100us", value_parser = parse_time)]
     behind_after: Duration,
-    /// Of the bytes sent, and of Poisson arrivals
+    /// Seed of the payload and of Poisson arrivals
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Do not compare the bytes of the answers
+    /// Do not verify the payload of responses
     #[arg(long)]
     pub no_verify: bool,
-    /// How connections end: FIN (the client's port waits in TIME_WAIT) or RST (it does not)
+    /// Close with FIN (the client's port stays in TIME_WAIT) or RST
     #[arg(long, value_enum, default_value_t = CloseArg::Orderly)]
     close: CloseArg,
-    /// Write the latencies: an HdrHistogram interval log, or a percentile table for NAME.hgrm
+    /// Write latencies as an HdrHistogram log, or NAME.hgrm as a percentile table
     #[arg(long, value_name = "FILE")]
     hdr: Option<PathBuf>,
-    /// One JSON object a line: intervals, then a summary
+    /// Print one JSON object per line: intervals, then a summary
     #[arg(long)]
     json: bool,
 }
@@ -81,13 +81,13 @@ enum CloseArg {
 #[derive(Args)]
 #[command(group = ArgGroup::new("pace").args(["rate", "closed"]).required(true))]
 pub struct PaceArgs {
-    /// Open loop: requests a second in all (500, 10k), at intended times that latency counts from
+    /// Open loop: total requests per second (500, 10k); latency from scheduled time
     #[arg(long, value_name = "PER_SECOND", value_parser = parse_rate)]
     rate: Option<f64>,
-    /// Closed loop as netperf: the next request when the last was answered. Hides standstills
+    /// Closed loop, as netperf: send after each response (hides server stalls)
     #[arg(long)]
     closed: bool,
-    /// The time between requests of an open loop
+    /// Distribution of request intervals in open loop
     #[arg(long, value_enum, default_value_t = ArrivalsArg::Constant, conflicts_with = "closed")]
     arrivals: ArrivalsArg,
 }

@@ -11,15 +11,15 @@ use hopscope_load::pace::Arrivals;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// ADDR is a host without a port. Ends after 10 seconds, or -d or -c.
+/// ADDR is a host without a port. Ends after 10 seconds, or with -d or -c.
 #[derive(Args)]
 pub struct PingArgs {
     #[command(flatten)]
     client: ClientArgs,
-    /// Time between two requests, answered or not
+    /// Time between requests, answered or not
     #[arg(short, long, value_name = "TIME", default_value = "100ms", value_parser = parse_time)]
     interval: Duration,
-    /// Bytes of payload (8 … 65507)
+    /// Payload size in bytes (8 … 65507)
     #[arg(long, value_name = "BYTES", default_value = "56", value_parser = payload)]
     size: usize,
 }

@@ -18,37 +18,37 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Args)]
 pub struct ServeArgs {
-    /// HOST:PORT to listen on, :PORT for every address; port 0 for a free one, which is said
+    /// Listen on HOST:PORT, or :PORT for all addresses; port 0 prints a free one
     #[arg(long, value_name = "ADDR")]
     listen: String,
-    /// What to do with what comes
+    /// Action on received data
     #[arg(long, value_enum, default_value_t = ServiceArg::Echo)]
     service: ServiceArg,
-    /// respond: bytes of a request
+    /// respond: size of a request in bytes
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = message)]
     request: usize,
-    /// respond: bytes of the answer, the request repeated
+    /// respond: size of the response in bytes; it repeats the request
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = message)]
     response: usize,
-    /// source: of the bytes sent. sink: of the bytes expected; without, they are only counted
+    /// Seed of sent (source) or expected (sink) payload; without it, sink only counts
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Threads, each with an accept queue
+    /// Number of threads, each with its own accept queue
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     threads: u32,
-    /// Connections that may wait to be accepted, of each thread
+    /// Length of each thread's accept queue
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(i32).range(1..))]
     backlog: i32,
-    /// HOST:PORT where clients get the counts (their --server-stats); port 0 for a free one
+    /// Serve counters for --server-stats on HOST:PORT; port 0 picks a free one
     #[arg(long, value_name = "ADDR")]
     stats: Option<String>,
-    /// Create this file once connections are accepted: the address, then that of --stats
+    /// Create this file when listening; it holds the address, then that of --stats
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
-    /// End when stdin does: with the program that started this one
+    /// Exit when stdin closes, such as with the parent process
     #[arg(long)]
     until_stdin_ends: bool,
-    /// One JSON object a line: where it listens, then a summary
+    /// Print one JSON object per line: the listen address, then a summary
     #[arg(long)]
     json: bool,
 }
@@ -57,11 +57,11 @@ pub struct ServeArgs {
 enum ServiceArg {
     /// Send everything back
     Echo,
-    /// Answer every request of one size with an answer of another
+    /// Answer each fixed-size request with a response of another size
     Respond,
-    /// Take everything
+    /// Receive and discard
     Sink,
-    /// Send for ever
+    /// Send until the client closes
     Source,
 }
 

@@ -17,15 +17,15 @@ pub struct TcpArgs {
 
 #[derive(Subcommand)]
 enum What {
-    /// Bytes in one direction (netperf TCP_STREAM; --reverse: TCP_MAERTS)
+    /// Stream in one direction (netperf TCP_STREAM; --reverse: TCP_MAERTS)
     Stream(StreamArgs),
-    /// Round trips over standing connections (netperf TCP_RR)
+    /// Measure round trips over open connections (netperf TCP_RR)
     Rr(RrArgs),
-    /// A connection for each request: connect, round trip, close (netperf TCP_CRR)
+    /// Connect, do one round trip and close for each request (netperf TCP_CRR)
     Crr(CrrArgs),
-    /// Clients released together: connect, send, read the echo
+    /// Start all clients at once: connect, send, read the echo
     Echo(EchoArgs),
-    /// The server for all of these: echo, answers of another size, sink, source
+    /// Run the server for these tests: echo, respond, sink, source
     Serve(ServeArgs),
 }
 
@@ -37,7 +37,7 @@ struct RrArgs {
     pace: PaceArgs,
     #[command(flatten)]
     sizes: Sizes,
-    /// Requests under way on a connection at most; 1 is a round trip as netperf's
+    /// Outstanding requests per connection, at most (1: as netperf)
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     depth: u32,
 }
@@ -58,17 +58,17 @@ struct StreamArgs {
     client: ClientArgs,
     #[command(flatten)]
     pace: StreamPace,
-    /// Bytes of a message (1 … 16M)
+    /// Message size in bytes (1 … 16M)
     #[arg(long, value_name = "BYTES", default_value = "128K", value_parser = message)]
     size: usize,
 }
 
 #[derive(Args)]
 struct StreamPace {
-    /// Messages a second in all (500, 10k), at intended times [default: as fast as they are taken]
+    /// Total messages per second (500, 10k) at scheduled times [default: unlimited]
     #[arg(long, value_name = "PER_SECOND", value_parser = parse_rate, conflicts_with = "reverse")]
     rate: Option<f64>,
-    /// From the server to here; its service must be source, with the same seed
+    /// Stream from server to client; needs --service source with the same seed
     #[arg(long)]
     reverse: bool,
 }
@@ -81,17 +81,17 @@ struct EchoArgs {
     /// Bytes that each client sends (1 … 16M)
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = message)]
     size: usize,
-    /// How often they are released
+    /// Number of rounds
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 }
 
 #[derive(Args)]
 struct Sizes {
-    /// Bytes of a request (1 … 16M)
+    /// Request size in bytes (1 … 16M)
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = message)]
     size: usize,
-    /// Bytes of an answer, where the server gives another size [default: as the request]
+    /// Response size in bytes, if the server uses another [default: request size]
     #[arg(long, value_name = "BYTES", value_parser = message)]
     response: Option<usize>,
 }

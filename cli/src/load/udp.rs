@@ -16,11 +16,11 @@ pub struct UdpArgs {
 
 #[derive(Subcommand)]
 enum What {
-    /// Datagrams that are sent back (netperf UDP_RR); what is lost is counted
+    /// Measure UDP round trips and loss (netperf UDP_RR)
     Rr(DatagramArgs),
-    /// Datagrams in one direction (netperf UDP_STREAM); --server-stats says what arrived
+    /// Stream UDP one way (netperf UDP_STREAM); --server-stats counts what arrived
     Stream(DatagramArgs),
-    /// The server for these: echo, sink
+    /// Run the server for these tests: echo, sink
     Serve(ServeArgs),
 }
 
@@ -30,7 +30,7 @@ struct DatagramArgs {
     client: ClientArgs,
     #[command(flatten)]
     pace: PaceArgs,
-    /// Bytes of a datagram (8 … 65507)
+    /// Datagram size in bytes (8 … 65507)
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = payload)]
     size: usize,
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct SliceArgs {
     #[command(subcommand)]
     pub control: Option<Control>,
-    /// Which packets: a pcap-filter expression, asked once at a packet's first hook
+    /// Follow packets that match this pcap-filter expression at their first hook
     #[arg(value_name = "EXPRESSION")]
     pub expression: Vec<String>,
     #[command(flatten)]
@@ -22,7 +22,7 @@ pub struct SliceArgs {
     pub files: FileArgs,
     #[command(flatten)]
     pub shown: ShownArgs,
-    /// Run this, follow its packets as with --pid, and stop when it ends; the exit code is its own
+    /// Run this command, follow its packets as --pid, exit with its exit code
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "read")]
     pub command: Vec<OsString>,
 }
@@ -31,16 +31,18 @@ pub struct SliceArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Measuring")]
 pub struct LiveArgs {
-    /// Only packets of this network interface, by its name or its number in -D; any: all
+    /// Follow packets of this interface, by name or by number in -D; any: all
     #[arg(short, long, value_name = "IF", conflicts_with = "read")]
     pub interface: Option<String>,
-    /// Only packets of this network namespace: a path, a name of ip netns, or a process
+    /// Follow packets of this network namespace: path, ip-netns name or PID
     #[arg(long, value_name = "NETNS", conflicts_with = "read")]
     pub netns: Option<String>,
-    /// Only packets of processes in this control group
+    /// Follow packets of processes in this cgroup
     #[arg(long, value_name = "PATH", conflicts_with = "read")]
     pub cgroup: Option<PathBuf>,
-    /// Which slices: a preset (tx, rx, both, min, seven) or a file of lines `name = from .. to`
+    /// Slices to measure: preset (tx, rx, both, min, seven), or file of regions
+    ///
+    /// A file has one region `name = from .. to` per line.
     #[arg(
         long,
         value_name = "PRESET|FILE",
@@ -48,16 +50,16 @@ pub struct LiveArgs {
         conflicts_with = "read"
     )]
     pub regions: String,
-    /// List regions, and which hook this kernel offers for each of their points
+    /// List regions and the hook that this kernel offers for each point
     #[arg(short = 'L', long, conflicts_with = "read")]
     pub list: bool,
-    /// List the network interfaces that -i takes
+    /// List the network interfaces for -i
     #[arg(short = 'D', long, conflicts_with = "read")]
     pub list_interfaces: bool,
-    /// How stamps are taken
+    /// BPF program type of the hooks
     #[arg(long, value_enum, default_value_t = Backend::Auto, conflicts_with = "read")]
     pub backend: Backend,
-    /// What a stamp reads: time, or an event of perf (context-switches, msr/tsc/ …)
+    /// Read time, or a perf event (context-switches, msr/tsc/ …), at each hook
     #[arg(
         long,
         value_name = "EVENT",
@@ -65,7 +67,7 @@ pub struct LiveArgs {
         conflicts_with = "read"
     )]
     pub event: String,
-    /// Packets under way that can be followed at once (a power of two)
+    /// Packets that can be in flight at once (power of two)
     #[arg(
         long,
         value_name = "N",
@@ -73,28 +75,28 @@ pub struct LiveArgs {
         conflicts_with = "read"
     )]
     pub slots: u32,
-    /// Do not measure first what stamps cost; nothing is then taken out of any time
+    /// Do not calibrate the hook cost; times are then not corrected
     #[arg(long, conflicts_with = "read")]
     pub no_calibration: bool,
-    /// Measure what stamps cost although it was measured since the machine started (in /run/hopscope)
+    /// Calibrate the hook cost again, ignoring the cache in /run/hopscope
     #[arg(long, conflicts_with_all = ["read", "no_calibration"])]
     pub recalibrate: bool,
-    /// Hooks are attached for one of so many windows only, to cost less: 1/16
+    /// Attach hooks for one in N time windows, to reduce cost (1/16)
     #[arg(long, value_name = "1/N", value_parser = parse_duty, conflicts_with = "read")]
     pub duty: Option<u32>,
-    /// Stop when -d is over, or when -c packets are there
+    /// Stop after the duration of -d, or after -c packets
     #[arg(long, value_enum, value_name = "MODE", conflicts_with = "read")]
     pub mode: Option<Mode>,
-    /// Stop after this time (500ms, 5s, 2m; a bare number is seconds)
+    /// Stop after this time (500ms, 5s, 2m; a bare number is in seconds)
     #[arg(short, long, value_name = "TIME", value_parser = parse_time, conflicts_with = "read")]
     pub duration: Option<Duration>,
-    /// Bytes of each packet that are kept [default: 262144 with -w, -e, -x, -X, -A, else none]
+    /// Capture this many bytes per packet [default: 262144 with -w -e -x -X -A, else 0]
     #[arg(short, long = "snapshot-length", value_name = "BYTES", value_parser = parse_size, conflicts_with = "read")]
     pub snaplen: Option<usize>,
-    /// Create this file once every hook is attached
+    /// Create this file when all hooks are attached
     #[arg(long, value_name = "FILE", conflicts_with = "read")]
     pub ready_file: Option<PathBuf>,
-    /// Go on as this user, without privileges, once the hooks are attached; files are created as this user
+    /// Drop privileges to this user after attach, before any file is created
     #[arg(short = 'Z', long, value_name = "USER", conflicts_with = "read")]
     pub relinquish_privileges: Option<String>,
 }
@@ -106,13 +108,13 @@ pub struct ChoiceArgs {
     /// Stop after this many packets
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Only packets that this process sent or received, and all of its TCP connections (may be given several times)
+    /// Follow packets of this process and of its TCP connections (repeatable)
     #[arg(long, value_name = "PID")]
     pub pid: Vec<u32>,
-    /// Only packets that processes of this name sent or received, and all of their TCP connections
+    /// Follow packets of processes with this name and of their TCP connections
     #[arg(long, value_name = "NAME")]
     pub comm: Option<String>,
-    /// Only packets that took this long or longer, from their first stamp to their last (200us)
+    /// Show packets that took at least this time, first to last hook (200us)
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub min_latency: Option<Duration>,
 }
@@ -120,24 +122,24 @@ pub struct ChoiceArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Files")]
 pub struct FileArgs {
-    /// Read a recording instead: .hop, or the pcapng of -w; - is stdin
+    /// Read packets from a .hop recording or the pcapng of -w (-: stdin)
     #[arg(short, long, value_name = "FILE")]
     pub read: Option<PathBuf>,
-    /// Write packets as pcapng, with their slices as comments, for Wireshark and for -r; - is stdout
+    /// Write packets as pcapng with slices as comments (-: stdout)
     #[arg(short, long, value_name = "FILE.pcapng", conflicts_with = "output")]
     pub write: Option<PathBuf>,
     /// Write a recording for report, export, diff and -r
     #[arg(short, long, value_name = "FILE.hop")]
     pub output: Option<PathBuf>,
-    /// With -w or -o: begin another file when one has this many million bytes
+    /// With -w or -o: start a new file after this many million bytes
     #[arg(short = 'C', long, value_name = "MB", conflicts_with = "read",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub file_size: Option<u64>,
-    /// With -C: this many files, then the oldest is overwritten
+    /// With -C: limit the number of files and overwrite the oldest
     #[arg(short = 'W', long, value_name = "N", requires = "file_size",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub file_count: Option<u32>,
-    /// Permissions of the files, octal: 0640 lets the group read them, 0644 everybody
+    /// File permissions, octal (0640: group may read, 0644: everyone)
     #[arg(long = "file-mode", id = "file_mode", value_name = "MODE", default_value = "0600", value_parser = parse_mode)]
     pub mode: u32,
 }
@@ -145,34 +147,34 @@ pub struct FileArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
 pub struct ShownArgs {
-    /// Addresses and ports as numbers, as they always are here
+    /// Do not resolve addresses and ports (always the case)
     #[arg(short, action = ArgAction::Count)]
     pub numeric: u8,
-    /// Each line at once, as it always is here
+    /// Line-buffer stdout (always the case)
     #[arg(short = 'l')]
     pub line_buffered: bool,
-    /// With -w or -o: what is due is in the file at once
+    /// With -w or -o: write each packet to the file at once
     #[arg(short = 'U', long, conflicts_with = "read")]
     pub packet_buffered: bool,
-    /// No time (-t), seconds since 1970 (-tt), since the line before (-ttt), date and time (-tttt), since the first line (-ttttt)
+    /// Timestamp: none, -tt epoch, -ttt delta, -tttt date, -ttttt since first line
     #[arg(short = 't', action = ArgAction::Count)]
     pub time: u8,
-    /// Link headers
+    /// Print the link-level header
     #[arg(short = 'e')]
     pub link: bool,
-    /// TCP's sequence numbers as they are, not from the connection's first packet on
+    /// Print absolute instead of relative TCP sequence numbers
     #[arg(short = 'S')]
     pub absolute: bool,
-    /// Bytes in hexadecimal; twice: with the link header
+    /// Print packet data in hex; -xx: with the link-level header
     #[arg(short = 'x', action = ArgAction::Count)]
     pub hex: u8,
-    /// Bytes in hexadecimal and ASCII; twice: with the link header
+    /// Print packet data in hex and ASCII; -XX: with the link-level header
     #[arg(short = 'X', action = ArgAction::Count)]
     pub hex_ascii: u8,
-    /// Bytes in ASCII; twice: with the link header
+    /// Print packet data in ASCII; -AA: with the link-level header
     #[arg(short = 'A', action = ArgAction::Count)]
     pub ascii: u8,
-    /// One JSON object a packet, and one at the end
+    /// Print one JSON object per packet, then a summary
     #[arg(long, conflicts_with_all = ["link", "absolute", "hex", "hex_ascii", "ascii"])]
     pub json: bool,
 }
@@ -180,20 +182,21 @@ pub struct ShownArgs {
 /// NetSlice's configuration and statistics, of a `hopscope slice` that runs.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Control {
-    /// Settings and counters of a running slice
+    /// Show settings and counters of a running slice
     Stat {
-        /// Which, where several run
+        /// Process ID, if several run
         #[arg(long, value_name = "PID")]
         of: Option<u32>,
-        /// One JSON object
+        /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
     /// Change settings of a running slice: enable=0, min-latency=200us …
     Set {
-        /// Which, where several run
+        /// Process ID, if several run
         #[arg(long, value_name = "PID")]
         of: Option<u32>,
+        /// Settings to change
         #[arg(value_name = "NAME=VALUE", required = true)]
         settings: Vec<String>,
     },
@@ -201,7 +204,7 @@ pub enum Control {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
-    /// The best that attaches here
+    /// The best that attaches on this kernel
     Auto,
     Fentry,
     Tracepoint,

@@ -11,27 +11,27 @@ use std::process::ExitCode;
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct StatArgs {
-    /// Which, where several run
+    /// Process ID, if several run
     #[arg(long, value_name = "PID")]
     of: Option<u32>,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct DetachArgs {
-    /// Which, where several run
+    /// Process ID, if several run
     #[arg(long, value_name = "PID", conflicts_with = "all")]
     of: Option<u32>,
-    /// All of them
+    /// Stop all accelerators
     #[arg(long)]
     all: bool,
 }

@@ -11,28 +11,30 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct EchoArgs {
-    /// Where the bytes turn round
+    /// Echo engine
     #[arg(long, value_enum, default_value_t = ModeArg::Kernel)]
     mode: ModeArg,
-    /// ADDR:PORT to listen on; [::] takes IPv4 too; :PORT for every address; port 0 for a free one, which is said
+    /// Listen on ADDR:PORT, or :PORT for all addresses; port 0 prints a free one
+    ///
+    /// [::] accepts IPv4 too.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7007")]
     listen: String,
-    /// Let an IPv6 wildcard take no IPv4 connections
+    /// Do not accept IPv4 connections on an IPv6 wildcard address
     #[arg(long)]
     v6_only: bool,
-    /// Connections that may wait to be accepted, of each thread
+    /// Length of each thread's accept queue
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(i32).range(1..))]
     backlog: i32,
-    /// user-mt: threads [default: as many as processors]
+    /// user-mt: number of threads [default: number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     threads: Option<u32>,
-    /// kernel: bytes that a client may leave unread before its connection is reset
+    /// kernel: reset a connection if the client leaves more bytes unread
     #[arg(long, value_name = "BYTES", default_value = "4M", value_parser = limit)]
     limit: u32,
-    /// kernel: do not hand bytes straight to clients of this machine
+    /// kernel: do not redirect to sockets of local clients
     #[arg(long)]
     no_local_clients: bool,
-    /// kernel: the cgroup2 directory whose sockets are seen [default: where cgroup2 is mounted]
+    /// kernel: cgroup2 directory to attach to [default: the cgroup2 mount point]
     #[arg(long, value_name = "DIR")]
     cgroup: Option<PathBuf>,
     #[command(flatten)]

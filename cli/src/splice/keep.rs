@@ -25,11 +25,11 @@ const SAY_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub struct KeepArgs {
-    /// The accelerator's process
+    /// Process ID of the accelerator
     of: u32,
-    /// A control group to be removed at the end
+    /// Remove this cgroup at the end
     group: Option<PathBuf>,
-    /// Where its processes go
+    /// Move its processes to this cgroup
     home: Option<PathBuf>,
 }
 

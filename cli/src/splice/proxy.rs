@@ -12,43 +12,45 @@ use std::time::{Duration, Instant};
 
 #[derive(Args)]
 pub struct ProxyArgs {
-    /// ADDR:PORT to listen on; [::] takes IPv4 too; :PORT for every address; port 0 for a free one, which is said
+    /// Listen on ADDR:PORT, or :PORT for all addresses; port 0 prints a free one
+    ///
+    /// [::] accepts IPv4 too.
     #[arg(long, value_name = "ADDR:PORT")]
     listen: String,
-    /// ADDR:PORT to connect to, for each connection that is taken
+    /// Connect to this upstream for each accepted connection
     #[arg(long, value_name = "ADDR:PORT")]
     to: String,
-    /// What moves the bytes of new connections
+    /// Forwarding engine of new connections
     #[arg(long, value_enum, default_value_t = EngineArg::Auto)]
     engine: EngineArg,
-    /// Let an IPv6 wildcard take no IPv4 connections
+    /// Do not accept IPv4 connections on an IPv6 wildcard address
     #[arg(long)]
     v6_only: bool,
-    /// Connections that may wait to be accepted
+    /// Length of the accept queue
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(i32).range(1..))]
     backlog: i32,
-    /// For how long the upstream is waited for
+    /// Timeout of the connect to the upstream
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     connect_timeout: Duration,
-    /// Probe a silent end after this time (TCP keep-alive), and end its connection after six probes more; 0: never
+    /// Probe an idle peer after this time (TCP keep-alive, six more probes); 0: never
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
     keep_alive: Duration,
-    /// Reset connections that move no byte for this time [default: never]
+    /// Reset connections without traffic for this time [default: never]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     idle_timeout: Option<Duration>,
-    /// At the end, for how long open connections may go on
+    /// At exit, let open connections continue for this time
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
     grace: Duration,
-    /// kernel: uncharged bytes of a direction that are kept before the connection is reset
+    /// kernel: reset a connection with more uncharged bytes in one direction
     #[arg(long, value_name = "BYTES", default_value = "4M", value_parser = limit)]
     limit: u32,
-    /// kernel: connections at once; further ones are copied
+    /// kernel: concurrent connections; further ones are copied in user space
     #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     kernel_connections: u32,
-    /// auto: for how long the engines are compared
+    /// auto: compare the engines for this time
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time)]
     window: Duration,
-    /// auto: after how long they are compared again
+    /// auto: compare them again after this time
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
     again: Duration,
     #[command(flatten)]
@@ -57,9 +59,9 @@ pub struct ProxyArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum EngineArg {
-    /// Both in turn for a while, then the one that moved more, which is said
+    /// Try both in turn, then use the one with higher throughput
     Auto,
-    /// sk_skb programs; user space connects and closes, and helps where a reader is slower
+    /// sk_skb programs; user space connects, closes, and copies for slow readers
     Kernel,
     /// One thread, epoll
     User,

@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Args)]
 pub struct Serving {
-    /// Create this file, with the address, once connections are accepted
+    /// Create this file, with the address, when listening
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
-    /// End when stdin does: with the program that started this one
+    /// Exit when stdin closes, such as with the parent process
     #[arg(long)]
     until_stdin_ends: bool,
-    /// One JSON object a line: where it listens, then a summary
+    /// Print one JSON object per line: the listen address, then a summary
     #[arg(long)]
     pub(super) json: bool,
 }

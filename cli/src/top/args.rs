@@ -8,46 +8,48 @@ use std::time::Duration;
 
 #[derive(Debug, Clone, Args)]
 pub struct TopArgs {
-    /// Process to look at; may be repeated or a comma-separated list
+    /// Measure this process (repeatable, or a comma-separated list)
     #[arg(short, long, value_name = "PID", value_delimiter = ',')]
     pid: Vec<i32>,
-    /// Every process with this command name (as in /proc/PID/comm)
+    /// Measure every process with this command name (/proc/PID/comm)
     #[arg(long, value_name = "NAME")]
     comm: Option<String>,
-    /// Functions to time: name, module!name, glob, or /regex/; may be repeated
+    /// Functions to measure: name, module!name, glob or /regex/ (repeatable)
     #[arg(short, long = "function", value_name = "PATTERN", required = true)]
     functions: Vec<String>,
-    /// Functions to leave out, of those that -f matches: the same patterns; may be repeated
+    /// Exclude functions that match this pattern from -f (repeatable)
     #[arg(short = 'x', long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// Time between two pictures or sets of lines (100ms …)
+    /// Refresh interval (100ms …)
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     pub interval: Duration,
-    /// Stop after this time (500ms, 5s, 2m; a bare number is seconds)
+    /// Stop after this time (500ms, 5s, 2m; a bare number is in seconds)
     #[arg(short, long, value_name = "TIME", value_parser = parse_time)]
     pub duration: Option<Duration>,
-    /// Largest first by this; names ascending
+    /// Sort rows, largest first (names ascending)
     #[arg(long, value_enum, default_value_t = By::Share)]
     pub sort: By,
-    /// Lines for programs instead of a screen: a line for each function that was called, each interval
+    /// Print lines instead of a screen: one per called function and interval
     #[arg(long)]
     pub raw: bool,
-    /// With --raw: one JSON object a line
+    /// With --raw: print one JSON object per line
     #[arg(long, requires = "raw")]
     pub json: bool,
-    /// Ring size of each thread (64K … 1G, a power of two; 16 bytes a record)
+    /// Ring size per thread in bytes (64K … 1G, power of two; 16 bytes a record)
     #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = parse_size_log2)]
     buffer: u32,
-    /// Detach when the estimated slowdown exceeds this many per cent; estimates end at 900
+    /// Detach if the estimated slowdown exceeds this percentage (at most 900)
     #[arg(long, value_name = "PCT", default_value_t = 50.0)]
     max_overhead: f64,
-    /// Measure also what exceptions or ending threads could unwind: if one does, the program ends
+    /// Also measure functions that exceptions could unwind (that kills the target)
+    ///
+    /// A thread exit that unwinds through such a function terminates the process, too.
     #[arg(long)]
     assume_no_exceptions: bool,
-    /// Do not measure the probe's cost first; times are then not corrected
+    /// Do not calibrate the probe cost; times are then not corrected
     #[arg(long)]
     no_calibration: bool,
-    /// Create this file once every target is being measured
+    /// Create this file when all targets are being measured
     #[arg(long, value_name = "FILE")]
     ready_file: Option<std::path::PathBuf>,
 }

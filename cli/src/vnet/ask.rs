@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(clap::Args)]
 pub(super) struct Which {
-    /// The back end's --socket; not needed where there is only one
+    /// The back end's --socket; optional if only one runs
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// The back end's --control, if it was given one

@@ -18,80 +18,84 @@ use std::time::Duration;
 
 mod said;
 
-/// A front end of vhost-user without a virtual machine: a driver of a network device in user space. Sends
-/// numbered UDP frames, receives them, or carries packets of a TAP device, and counts every kick and call.
+/// A vhost-user front end without a virtual machine: a virtio-net driver in user space. Sends numbered UDP frames,
+/// receives them, or forwards packets of a TAP device, and counts every kick and interrupt.
 #[derive(Args)]
 pub struct DriveArgs {
-    /// The socket of vhost-user, where a back end listens
+    /// vhost-user socket on which the back end listens
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
-    /// Listen there instead: the back end connects to this end (its --client)
+    /// Listen on the socket; the back end connects (its --client)
     #[arg(long)]
     listen: bool,
-    /// When the back end is kicked: plain, suppress, event-idx, tam[:LIMIT], batch[:LIMIT], ahc:US:LIMIT,
-    /// ahc-window:US:LIMIT, coal:PACKETS:US, adaptive
+    /// When to kick the back end for transmit buffers
+    ///
+    /// Policies: plain, suppress, event-idx, tam[:LIMIT], batch[:LIMIT], ahc:US:LIMIT, ahc-window:US:LIMIT,
+    /// coal:PACKETS:US, adaptive.
     #[arg(long, value_name = "POLICY", default_value = "event-idx")]
     kick_policy: Kind,
-    /// The same for buffers that are given for receiving
+    /// When to kick the back end for receive buffers, of the same policies
     #[arg(long, value_name = "POLICY", default_value = "batch")]
     rx_kick_policy: Kind,
-    /// Packed rings in place of split ones
+    /// Use packed instead of split virtqueues
     #[arg(long)]
     packed: bool,
-    /// Entries of each ring: a power of two
+    /// Queue size (power of two)
     #[arg(long, value_name = "N", default_value_t = 1024)]
     ring: u16,
-    /// Leave the event index out: suppression by flags
+    /// Do not negotiate VIRTIO_F_EVENT_IDX; suppress notifications by flags
     #[arg(long)]
     no_event_idx: bool,
-    /// Where a call is asked for before this end sleeps: first, the next packet that is back; three-quarters, of
-    /// all that are out
+    /// Before sleep, enable the interrupt for the first used buffer or three-quarters
+    ///
+    /// first: the next used buffer. three-quarters: three quarters of all outstanding buffers.
     #[arg(long, value_name = "WHERE", value_parser = arm, default_value = "first")]
     arm: Arm,
-    /// Waits shorter than this are spent looking; `always`: all of them, and no calls are asked for
+    /// Busy-poll for this time in µs before sleep; always: never enable interrupts
     #[arg(long, value_name = "US", default_value = "60")]
     spin: Spin,
-    /// Bytes of a frame without its FCS, 60 to 1514; MIN-MAX: of all lengths between, but the same for each
-    /// buffer
+    /// Frame size in bytes without FCS (60 … 1514)
+    ///
+    /// MIN-MAX uses all lengths in the range; each buffer keeps its length.
     #[arg(long, value_name = "BYTES", default_value = "64", conflicts_with_all = ["sink", "tap"])]
     size: Sizes,
-    /// Packets a second, whether or not earlier ones are through, or saturate
+    /// Packets per second (open loop), or saturate
     #[arg(long, value_name = "PPS", default_value = "saturate", conflicts_with_all = ["sink", "tap"])]
     rate: Pps,
-    /// At which gaps: even, poisson
+    /// Distribution of send times: even, poisson
     #[arg(long, value_name = "HOW", value_parser = arrivals, default_value = "even", conflicts_with_all = ["sink", "tap"])]
     arrivals: Arrivals,
     /// Seed of --arrivals poisson
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// The frames come back: at most N are under way, and all of them are waited for
+    /// Expect the frames back, with at most N in flight, and wait for all of them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["sink", "tap"])]
     echo: Option<u64>,
-    /// Packets to be sent, or of ours to be received (--sink)
+    /// Stop after N packets are sent, or received with --sink
     #[arg(long, value_name = "N", conflicts_with = "tap", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Stop after this time (500ms, 5s, 2m; a bare number is seconds); without it and --count at SIGTERM or SIGINT
+    /// Stop after this time (500ms, 5s, 2m) [default: --count, SIGTERM or SIGINT]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Duration>,
-    /// Send nothing
+    /// Do not send
     #[arg(long)]
     sink: bool,
-    /// Make this TAP device, and carry its packets to the back end and back
+    /// Create this TAP device and forward between it and the back end
     #[arg(long, value_name = "NAME", conflicts_with = "sink")]
     tap: Option<String>,
-    /// Where the TAP device is: a name of `ip netns`, or a path
+    /// Network namespace of the TAP device: ip-netns name or path
     #[arg(long, value_name = "NAME|PATH", requires = "tap")]
     netns: Option<String>,
-    /// Neither checksums nor segments are left undone by the TAP device
+    /// Disable checksum offload and TSO on the TAP device
     #[arg(long, requires = "tap")]
     no_offload: bool,
-    /// Keep each kick, call and taking back in a recording, for `hopscope report`
+    /// Record each kick, interrupt and reclaim for `hopscope report`
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Create this file once both queues have started; with --listen, once a back end can connect
+    /// Create this file when both queues run, or with --listen when listening
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
-    /// One JSON object a line: ready, then a summary
+    /// Print one JSON object per line: ready, then a summary
     #[arg(long)]
     json: bool,
 }

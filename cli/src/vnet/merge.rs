@@ -8,13 +8,13 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// One recording of what happened at both ends, from those of `vnet serve --output` and `vnet drive --output`.
+/// Merges the recordings of `vnet serve --output` and `vnet drive --output` into one.
 #[derive(Args)]
 pub struct MergeArgs {
-    /// Recordings of one machine, in any order
+    /// Recordings of the same machine, in any order
     #[arg(value_name = "FILE", num_args = 2, required = true)]
     files: Vec<PathBuf>,
-    /// Where both go
+    /// Write the merged recording to this file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }

@@ -18,70 +18,73 @@ use std::process::ExitCode;
 mod peer;
 mod said;
 
-/// A network device for a virtual machine, or for any other front end of vhost-user: packets of the guest go
-/// to a TAP device, a network device or an XDP socket, and those that come there go to the guest. Ends with
-/// SIGINT or SIGTERM, and says what happened.
+/// A network device for a virtual machine or any other vhost-user front end. Forwards packets between the guest and
+/// a TAP device, a network device or an AF_XDP socket. Stops on SIGINT or SIGTERM and prints a summary.
 #[derive(Args)]
 #[command(group(clap::ArgGroup::new("port").required(true)))]
 pub struct ServeArgs {
-    /// The socket of vhost-user
+    /// vhost-user socket
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
-    /// The front end listens there (QEMU: server=on), and this end connects to it
+    /// Connect to the socket; the front end listens (QEMU: server=on)
     #[arg(long)]
     client: bool,
-    /// Make this TAP device, or take the one that is there: the kernel is at its other end
+    /// Use this TAP device; create it if it does not exist
     #[arg(long, value_name = "NAME", group = "port")]
     tap: Option<String>,
-    /// A device that is there, as one end of a veth pair, through a packet socket
+    /// Use an existing device, such as a veth end, through a packet socket
     #[arg(long, value_name = "DEVICE", group = "port")]
     veth: Option<String>,
-    /// The same through an XDP socket, which takes all frames of its queue from the kernel
+    /// Use an existing device through AF_XDP, which takes all frames of the queue
     #[arg(long, value_name = "DEVICE[:QUEUE]", group = "port")]
     xdp: Option<String>,
-    /// No device: what the guest sends is counted and gone, and nothing comes. For measuring
+    /// Use no device: count and drop what the guest sends (for measurement)
     #[arg(long, group = "port")]
     discard: bool,
-    /// Where the device is: a name of `ip netns`, or a path
+    /// Network namespace of the device: ip-netns name or path
     #[arg(long, value_name = "NAME|PATH")]
     netns: Option<String>,
-    /// Pairs of queues, with --tap; one thread serves all of them
+    /// Number of queue pairs, with --tap; one thread serves all
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=32))]
     queues: u16,
-    /// Run as this user, with its groups, once everything is open. Capabilities are given up either way
+    /// Switch to this user and its groups after setup; capabilities are always dropped
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// Offer neither checksums nor segments to be left undone
+    /// Do not offer checksum offload and TSO
     #[arg(long)]
     no_offload: bool,
-    /// When the guest is called for packets that it sent: plain, suppress, event-idx, tam[:LIMIT], batch[:LIMIT],
-    /// ahc:US:LIMIT, ahc-window:US:LIMIT, coal:PACKETS:US, adaptive
+    /// When to interrupt the guest for transmitted packets
+    ///
+    /// Policies: plain, suppress, event-idx, tam[:LIMIT], batch[:LIMIT], ahc:US:LIMIT, ahc-window:US:LIMIT,
+    /// coal:PACKETS:US, adaptive.
     #[arg(long, value_name = "POLICY", default_value = "batch")]
     tx_call_policy: Kind,
-    /// The same for packets that it receives
+    /// When to interrupt the guest for received packets, of the same policies
     #[arg(long, value_name = "POLICY", default_value = "batch")]
     rx_call_policy: Kind,
-    /// When the guest is to kick: event-idx; flags (no event index is offered); adaptive, once this end has looked on
-    /// for as long as a kick is worth; defer:K:US, at the K-th entry or not at all within US microseconds, after K in
-    /// a row
+    /// When the guest kicks: event-idx, flags, adaptive or defer:K:US
+    ///
+    /// flags: VIRTIO_F_EVENT_IDX is not offered. adaptive: the back end busy-polls for as long as a kick costs,
+    /// then enables kicks. defer:K:US: after K entries in a row, kick at the K-th entry, or not at all and poll
+    /// after US microseconds.
     #[arg(long, value_name = "POLICY", default_value = "event-idx")]
     kick_policy: Kicks,
-    /// Where `vnet stat` and `vnet set` find it; without this --socket's path and .control
+    /// Control socket for `vnet stat` and `vnet set` [default: SOCKET.control]
     #[arg(long, value_name = "PATH", conflicts_with = "no_control")]
     control: Option<PathBuf>,
-    /// No control socket
+    /// Do not create a control socket
     #[arg(long)]
     no_control: bool,
-    /// Let other policies think beside the one at work, for `vnet stat --explain`
+    /// Evaluate other policies in shadow mode, for `vnet stat --explain`
     #[arg(long)]
     shadows: bool,
-    /// Keep each kick, drain and call in a recording, for `hopscope report`
+    /// Record each kick, drain and interrupt for `hopscope report`
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Create this file once front ends can connect
+    /// Create this file when listening
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
-    /// One JSON object a line: ready, what happens, then a summary
+    /// Print one JSON object per line: ready, events, then a summary
     #[arg(long)]
     json: bool,
 }

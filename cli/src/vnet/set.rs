@@ -7,29 +7,29 @@ use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Changes the policies of a `vnet serve` that runs. Nothing stays unannounced: what the policy before held back is
-/// let go. Its counts are kept under its name.
+/// Changes the policies of a running `vnet serve`. Notifications that the old policy delayed are sent at once. Its
+/// counters are kept under its name.
 #[derive(Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]
 pub struct SetArgs {
     #[command(flatten)]
     which: Which,
-    /// When the guest is called for packets that it sent, as for vnet serve
+    /// When to interrupt the guest for transmitted packets, as in vnet serve
     #[arg(long, value_name = "POLICY", group = "what")]
     tx_call_policy: Option<Kind>,
-    /// The same for packets that it receives
+    /// When to interrupt the guest for received packets, of the same policies
     #[arg(long, value_name = "POLICY", group = "what")]
     rx_call_policy: Option<Kind>,
-    /// When the guest is to kick: event-idx, adaptive or defer:K:US, where vnet serve offers the event index
+    /// When the guest kicks: event-idx, adaptive or defer:K:US (needs the event index)
     #[arg(long, value_name = "POLICY", group = "what")]
     kick_policy: Option<Kicks>,
-    /// Let other policies think beside those at work, from now on, or no longer
+    /// Turn the shadow mode of other policies on or off
     #[arg(long, value_name = "on|off", group = "what", value_parser = ["on", "off"])]
     shadows: Option<String>,
-    /// This pair of queues only; the first is 0
+    /// Change only this queue pair; the first is 0
     #[arg(long, value_name = "N")]
     queue: Option<u16>,
-    /// The answer as a line of JSON
+    /// Print the response as one JSON object
     #[arg(long)]
     json: bool,
 }

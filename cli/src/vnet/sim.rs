@@ -9,70 +9,79 @@ use std::process::ExitCode;
 
 mod output;
 
-/// A driver and a device with one transmit queue, in virtual time: the same seed gives the same bits.
-/// Without policies and loads it makes the reference table of docs/vnet.md.
+/// Simulates a driver and a device with one transmit queue in virtual time; the same seed gives the same output.
+/// Without policies and loads it prints the reference table of docs/vnet.md.
 #[derive(Args)]
 pub struct SimArgs {
-    /// When the driver kicks: plain, suppress, event-idx, tam[:LIMIT], batch[:LIMIT], ahc:US:LIMIT,
-    /// ahc-window:US:LIMIT, coal:PACKETS:US, adaptive; may be given several times
+    /// When the driver kicks (repeatable)
+    ///
+    /// Policies: plain, suppress, event-idx, tam[:LIMIT], batch[:LIMIT], ahc:US:LIMIT, ahc-window:US:LIMIT,
+    /// coal:PACKETS:US, adaptive.
     #[arg(long, value_name = "POLICY")]
     kick_policy: Vec<Kind>,
-    /// When the device calls, of the same policies [default: batch, and plain beside plain]
+    /// When the device interrupts, same policies [default: batch; with plain: plain]
     #[arg(long, value_name = "POLICY")]
     call_policy: Option<Kind>,
-    /// Millions of packets a second; may be given several times
+    /// Offered load in million packets per second (repeatable)
     #[arg(long, value_name = "MPPS")]
     load: Vec<f64>,
-    /// Packets that come at the same instant, with --load
+    /// With --load: packets that arrive at the same instant
     #[arg(long, value_name = "N", default_value_t = 1, requires = "load")]
     burst: u32,
+    /// Number of packets
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     packets: u32,
-    /// Entries of the ring
+    /// Queue size
     #[arg(long, value_name = "N", default_value_t = 1_024)]
     ring: u32,
+    /// Seed of the arrivals
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How an end that works asks not to be notified
+    /// How a busy end disables notifications
     #[arg(long, value_enum, default_value = "flag")]
     suppression: By,
-    /// The device asks for a kick only at the K-th entry, and wakes up by itself after US microseconds,
-    /// once it has served K entries in a row; with --suppression index
+    /// With --suppression index: enable the kick only at the K-th entry
+    ///
+    /// After K entries in a row, the device enables the kick at the K-th next entry and polls after US
+    /// microseconds.
     #[arg(long, value_name = "K:US", value_parser = defer)]
     defer: Option<Defer>,
     #[command(flatten)]
     costs: CostArgs,
-    /// One object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
 /// Nanoseconds.
 #[derive(Args)]
-#[command(next_help_heading = "What steps take")]
+#[command(next_help_heading = "Time of each step, in ns")]
 struct CostArgs {
-    /// The driver, putting one packet into the ring
+    /// Driver: time to publish one packet
     #[arg(long, value_name = "NS", default_value_t = Costs::default().publish.0)]
     publish_ns: u64,
+    /// Driver: time of a kick
     #[arg(long, value_name = "NS", default_value_t = Costs::default().kick.0)]
     kick_ns: u64,
-    /// From a kick until a sleeping device runs
+    /// Time from a kick until a sleeping device runs
     #[arg(long, value_name = "NS", default_value_t = Costs::default().wake.0)]
     wake_ns: u64,
-    /// The device, serving one packet
+    /// Device: time to serve one packet
     #[arg(long, value_name = "NS", default_value_t = Costs::default().serve.0)]
     serve_ns: u64,
+    /// Device: time to interrupt the guest
     #[arg(long, value_name = "NS", default_value_t = Costs::default().call.0)]
     call_ns: u64,
+    /// Driver: time to take an interrupt
     #[arg(long, value_name = "NS", default_value_t = Costs::default().interrupt.0)]
     interrupt_ns: u64,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum By {
-    /// It sets a flag once it runs
+    /// Set a flag when it runs
     Flag,
-    /// The first notification takes its request away
+    /// The first notification disables it (event index)
     Index,
 }
 

@@ -15,28 +15,30 @@ mod table;
 
 use reading::Reading;
 
-/// Kicks, calls, packets and times of each queue of a `vnet serve` that runs: since its start, or each interval. A
-/// second column of the same name is of the packet that is slowest of a hundred (p99) where the first is of the middle one (p50).
+/// Shows kicks, interrupts, packets and times of each queue of a running `vnet serve`, since its start or per
+/// interval. Of two columns with the same name, the first is the median (p50) and the second p99.
 #[derive(Args)]
 pub struct StatArgs {
     #[command(flatten)]
     which: Which,
-    /// A line of JSON: everything there is
+    /// Print all counters as one JSON object
     #[arg(long, conflicts_with = "prometheus")]
     json: bool,
-    /// Prometheus' text format, for a collector of text files or behind a web server
+    /// Print the Prometheus text format (textfile collector or web server)
     #[arg(long, conflicts_with_all = ["interval", "explain"])]
     prometheus: bool,
-    /// Each so long, what happened in it, as rates (--json: everything up to then)
+    /// Print rates per interval of this length (--json: totals)
     #[arg(short, long, value_name = "TIME", value_parser = parse_time)]
     interval: Option<Duration>,
-    /// So many of them; without it until Ctrl-C
+    /// Stop after this many intervals [default: at Ctrl-C]
     #[arg(short, long, value_name = "N", requires = "interval", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// What other policies would have sent, and which to take (needs vnet serve --shadows, or vnet set --shadows on)
+    /// Compare with policies in shadow mode and suggest one (needs --shadows)
+    ///
+    /// Turn shadow mode on with vnet serve --shadows or vnet set --shadows on.
     #[arg(long)]
     explain: bool,
-    /// With --explain: packets may wait so long on the average
+    /// With --explain: allow packets to wait this long on average
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "3us", requires = "explain")]
     wait: Duration,
 }

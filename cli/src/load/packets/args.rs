@@ -15,46 +15,46 @@ pub(super) const DEFAULT_RATE: f64 = 1000.0;
 
 #[derive(Args)]
 pub(crate) struct PacketsArgs {
-    /// Port that packets leave by: packet:DEVICE, mem: …
+    /// Transmit on this port: packet:DEVICE, mem: …
     #[arg(long, value_name = "PORT")]
     pub tx: Option<PortName>,
-    /// Port that they come back to; the same as --tx for both ways. Without it packets are only sent
+    /// Receive on this port, which may be that of --tx [default: transmit only]
     #[arg(long, value_name = "PORT")]
     pub rx: Option<PortName>,
-    /// Packets a second (500, 10k, 1.5M), or max: as fast as the port takes them [default: 1000, of --replay: as captured]
+    /// Packets per second (500, 10k, 1.5M, max) [default: 1000; --replay: as captured]
     #[arg(short, long, value_name = "PER_SECOND|max", value_parser = rate)]
     pub rate: Option<Rate>,
-    /// Measure for this time (500ms, 5s, 2m; a bare number is seconds), not counting --warmup
+    /// Measure for this time without --warmup (500ms, 5s; a bare number is seconds)
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     pub duration: Duration,
     /// Stop after this many packets
     #[arg(short, long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Measure from this time on
+    /// Start to measure after this time
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_time)]
     pub warmup: Duration,
-    /// Raise the rate evenly from nothing over this time
+    /// Ramp the rate up linearly from zero over this time
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_time)]
     pub ramp: Duration,
-    /// constant, poisson, burst:N (N back to back), or poisson+burst:N/K (each Kth arrival is N)
+    /// constant, poisson, burst:N (N back to back), poisson+burst:N/K (every Kth is N)
     #[arg(long, value_name = "MODEL", default_value = "constant", value_parser = arrivals)]
     pub arrivals: ArrivalsArg,
-    /// Frame size with FCS: 64, 1500, imix (64:7,594:4,1518:1), or SIZE:WEIGHT,…
+    /// Frame size in bytes with FCS: 64, imix (64:7,594:4,1518:1), SIZE:WEIGHT,…
     #[arg(short, long, value_name = "BYTES", default_value = "64")]
     pub size: Sizes,
-    /// udp, tcp (data that looks like an open connection's), or icmp (echo requests)
+    /// udp, tcp (data segments without a handshake), or icmp (echo requests)
     #[arg(long, value_name = "PROTOCOL", default_value = "udp")]
     pub protocol: Protocol,
-    /// Number of flows: they differ in source port, then in source address
+    /// Number of flows; they differ in source port, then in source address
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
     pub flows: u32,
-    /// Flow k gets packets in proportion to k^-S, instead of all the same
+    /// Distribute packets over flows by Zipf's law: flow k in proportion to k^-S
     #[arg(long, value_name = "S", value_parser = zipf)]
     pub zipf: Option<f64>,
-    /// Spatial locality: packets of a flow back to back (1: ABCABC, 2: AABBCC)
+    /// Send N packets of a flow back to back (1: ABCABC, 2: AABBCC)
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub slf: u32,
-    /// The last N of every K packets with an SLF of 1, whatever --slf says: flows in turn
+    /// Send the last N of every K packets with an SLF of 1, whatever --slf is
     #[arg(long, value_name = "N/K", value_parser = scatter)]
     pub scatter: Option<Scatter>,
     /// First source address [default: 198.18.0.1, with --ipv6: 2001:2::1]
@@ -63,10 +63,10 @@ pub(crate) struct PacketsArgs {
     /// Destination address [default: 198.19.0.1, with --ipv6: 2001:2:0:ffff::1]
     #[arg(long, value_name = "IP")]
     pub dst: Option<IpAddr>,
-    /// The default addresses are IPv6
+    /// Use IPv6 default addresses
     #[arg(long)]
     pub ipv6: bool,
-    /// First source port; of ICMP, the identifier
+    /// First source port; for ICMP, the identifier
     #[arg(long, value_name = "PORT", default_value_t = 1024)]
     pub sport: u16,
     #[arg(
@@ -76,58 +76,58 @@ pub(crate) struct PacketsArgs {
         help = "Destination port"
     )]
     pub dport: u16,
-    /// Source MAC address [default: the sending device's]
+    /// Source MAC address [default: that of the --tx device]
     #[arg(long, value_name = "MAC", value_parser = super::link::parse_mac)]
     pub src_mac: Option<[u8; 6]>,
-    /// Destination MAC address [default: the kernel's neighbour table, else the receiving device's, else the veth peer's]
+    /// Destination MAC address [default: neighbour table, --rx device, or veth peer]
     #[arg(long, value_name = "MAC", value_parser = super::link::parse_mac)]
     pub dst_mac: Option<[u8; 6]>,
-    /// Flows that hit N generated five-tuple rules, each rule in turn; or FILE's rules
+    /// Generate flows that match N five-tuple rules in turn, or the rules of FILE
     #[arg(long, value_name = "N|FILE", conflicts_with_all = ["flows", "ipv6", "src", "dst", "protocol"])]
     pub rules: Option<String>,
-    /// Write the rules of --rules as text; without --tx that is all
+    /// Write the rules of --rules as text; without --tx, then exit
     #[arg(long, value_name = "FILE", requires = "rules")]
     pub write_rules: Option<PathBuf>,
-    /// Send the frames of a capture as they are; they are matched by content, not by stamp
+    /// Send the frames of a capture unchanged; match them by content, not by timestamp
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rules", "flows", "zipf", "slf", "scatter", "size", "protocol"])]
     pub replay: Option<PathBuf>,
-    /// Of everything that is random
+    /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// A packet sent later than this after its intended time is marked as late
+    /// Mark a packet as sent late if this far behind its scheduled time
     #[arg(long, value_name = "TIME", default_value = "50us", value_parser = parse_time)]
     pub behind_after: Duration,
-    /// A packet that has not arrived after this time is lost
+    /// Count a packet as lost if it has not arrived after this time
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = lost_after)]
     pub lost_after: Duration,
-    /// Find the highest rate with at most --loss lost, from --rate downwards (RFC 2544, 26.1)
+    /// Find the highest rate up to --rate with at most --loss (RFC 2544, 26.1)
     #[arg(long, requires_all = ["rate", "rx"], conflicts_with_all = ["packets", "hdr", "ramp", "count", "replay"])]
     pub find_max: bool,
-    /// What of the packets may be lost in a trial, in percent
+    /// Packet loss allowed in a trial, in per cent
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent, requires = "find_max")]
     pub loss: f64,
-    /// How close the found rate is to one that failed, in percent
+    /// Stop the search this close to a rate that failed, in per cent
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = resolution, requires = "find_max")]
     pub resolution: f64,
-    /// Threads: 2 send and receive each on its own
+    /// Number of threads; 2: one transmits, one receives
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
     pub threads: Option<u8>,
-    /// Never sleep: more exact, and a processor for each thread
+    /// Busy-poll: more accurate, uses one CPU per thread
     #[arg(long)]
     pub spin: bool,
-    /// Be the far end: send back whatever --rx receives, out of --tx (or the same port), MACs swapped
+    /// Reflect: send what --rx receives out of --tx (or --rx), with MACs swapped
     #[arg(long, requires = "rx", conflicts_with_all = ["find_max", "rate", "replay", "rules", "packets", "hdr"])]
     pub reflect: bool,
-    /// Write a row for each packet: .csv, anything else a .hop recording
+    /// Write one row per packet as .csv, any other name as a .hop recording
     #[arg(short = 'w', long, value_name = "FILE")]
     pub packets: Option<PathBuf>,
-    /// Write the latencies: an HdrHistogram interval log, or a percentile table for NAME.hgrm
+    /// Write latencies as an HdrHistogram log, or NAME.hgrm as a percentile table
     #[arg(long, value_name = "FILE")]
     pub hdr: Option<PathBuf>,
-    /// Write this file when ports are open (with --reflect)
+    /// Create this file when the ports are open (with --reflect)
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
-    /// One JSON object a line: intervals or trials, then a summary
+    /// Print one JSON object per line: intervals or trials, then a summary
     #[arg(long)]
     pub json: bool,
 }
