@@ -1,13 +1,17 @@
 # `make help` lists what there is. Everything is run from the repository's root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build install-deps install-readers install-vm lint demo test soak bench fuzz
+.PHONY: help build install install-deps install-readers install-vm lint demo test soak bench fuzz
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-build: ## The binary: target/release/hopscope
-	cargo build --release --locked -p hopscope
+build: ## The programs: target/release/hopscope, and hopscope-bench, which `hopscope bench` starts
+	cargo build --release --locked -p hopscope -p hopscope-bench
+
+PREFIX ?= /usr/local
+install: ## What `make build` built, stripped, to PREFIX=/usr/local below DESTDIR
+	install -D --strip -t $(DESTDIR)$(PREFIX)/bin target/release/hopscope target/release/hopscope-bench
 
 install-deps: ## Install by package name what the proofs need and this machine lacks
 	scripts/install-deps

@@ -2,15 +2,15 @@
 //! detaches, as hopscope says and as the process's own clock says, and how long the stop of all
 //! threads takes when nothing is patched.
 use crate::Settings;
-use crate::envelope::{Output, Summary};
 use crate::error::{Error, Result};
 use crate::hopscope::{Hopscope, beside_short_functions};
-use crate::host::Host;
 use crate::listing::Listing;
 use crate::probe::NO_CALIBRATION;
 use crate::program::{Program, Target};
 use crate::rows::NotMeasured;
-use crate::stats::Spread;
+use hopscope_compare::host::Host;
+use hopscope_compare::output::{Output, Summary};
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::{Map, json};
 use std::fmt::Write;

@@ -38,8 +38,6 @@ pub enum Error {
     },
     #[error("{wanted} processors are needed, {found} may be used here (taskset, cpusets)")]
     Processors { wanted: usize, found: usize },
-    #[error("cannot write results: {0}")]
-    Output(std::io::Error),
     #[error("{program} printed no JSON summary (last line: {line:?})")]
     NoSummary { program: String, line: String },
     #[error(
@@ -70,7 +68,9 @@ pub enum Error {
     #[error(transparent)]
     Guest(#[from] hopscope_guest::Error),
     #[error(transparent)]
-    Compare(#[from] crate::compare::CompareError),
+    Compare(#[from] hopscope_compare::comparison::CompareError),
+    #[error(transparent)]
+    Output(#[from] hopscope_compare::error::Error),
     #[error("cannot {doing}: {source}")]
     System {
         doing: &'static str,

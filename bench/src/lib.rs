@@ -4,21 +4,15 @@
 
 pub mod analyze;
 pub mod attach;
-pub mod command;
-pub mod compare;
 pub mod density;
-pub mod envelope;
 pub mod error;
 mod function;
 mod goal;
 pub mod hopscope;
-pub mod host;
 pub mod html;
-pub mod interleave;
 mod listing;
 pub mod load;
 pub mod locality;
-mod median;
 pub mod peers;
 pub mod probe;
 pub mod program;
@@ -27,7 +21,6 @@ pub mod recorder;
 pub mod rows;
 pub mod slice;
 pub mod splice;
-pub mod stats;
 mod virtual_machine;
 pub mod vnet;
 

@@ -1,6 +1,6 @@
 //! How fast the functions of a large library are listed.
 use crate::hopscope::Hopscope;
-use crate::stats::Spread;
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Instant;

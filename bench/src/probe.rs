@@ -1,13 +1,13 @@
 //! `bench probe`: what a measured call costs, in the same process bare, attached, bare.
 use crate::Settings;
-use crate::envelope::{Output, Summary};
 use crate::error::Result;
 use crate::hopscope::{Hopscope, Recorded};
-use crate::host::Host;
 use crate::peers;
 use crate::program::{Compiler, FLOORS, Plan, Target, Variant, build};
 use crate::rows::{self, Goal, NotMeasured, Row, find};
-use crate::stats::{Difference, Spread};
+use hopscope_compare::host::Host;
+use hopscope_compare::output::{Output, Summary};
+use hopscope_compare::stats::{Difference, Spread};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -220,7 +220,8 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
 }
 
 fn sample(output: &mut Output<'_>, repetition: usize, state: &str, pass: &Pass) -> Result<()> {
-    output.sample(json!({"repetition": repetition, "state": state, "ticks_per_call": pass}))
+    let sample = json!({"repetition": repetition, "state": state, "ticks_per_call": pass});
+    Ok(output.sample(sample)?)
 }
 
 fn summarise(

@@ -1,10 +1,10 @@
 //! `bench recorder`: how many records a second get into the file and onto the disk.
 use crate::Settings;
-use crate::envelope::{Output, Summary};
 use crate::error::{Error, Result};
 use crate::hopscope::{Hopscope, beside_short_functions};
-use crate::host::Host;
 use crate::program::{Program, Target};
+use hopscope_compare::host::Host;
+use hopscope_compare::output::{Output, Summary};
 use serde::Serialize;
 use serde_json::{Map, json};
 use std::fmt::Write as _;

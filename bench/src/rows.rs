@@ -1,6 +1,6 @@
 //! Rows of the comparison of probes: a tool, where the measured functions lie, how they are
 //! called, and what a call costs beyond the bare program.
-use crate::stats::Difference;
+use hopscope_compare::stats::Difference;
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -5,6 +5,7 @@ mod density;
 mod html;
 mod load;
 mod locality;
+mod program;
 mod propagation;
 mod slice;
 mod splice;
@@ -21,6 +22,7 @@ pub(crate) fn register(suite: &mut Suite) {
     html::register(suite);
     load::register(suite);
     locality::register(suite);
+    program::register(suite);
     propagation::register(suite);
     slice::register(suite);
     splice::register(suite);

@@ -233,6 +233,8 @@ fn build_binary() -> anyhow::Result<()> {
             "--locked",
             "-p",
             "hopscope",
+            "-p",
+            "hopscope-bench",
         ])
         .current_dir(crate::repository())
         .status()?;

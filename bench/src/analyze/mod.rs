@@ -4,11 +4,11 @@ mod report;
 mod used;
 
 use crate::Settings;
-use crate::envelope::Output;
 use crate::error::{Error, Result};
 use crate::hopscope::{Hopscope, Recorded, beside_short_functions};
-use crate::host::Host;
 use crate::program::{Program, Target};
+use hopscope_compare::host::Host;
+use hopscope_compare::output::Output;
 use report::{Figures, Recording, View};
 use serde_json::json;
 use std::fs::{self, File};

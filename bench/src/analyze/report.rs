@@ -1,8 +1,8 @@
 //! Records a second of each view, and its memory.
 use super::used::Used;
-use crate::envelope::Summary;
 use crate::goal::Goal;
-use crate::stats::Spread;
+use hopscope_compare::output::Summary;
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;

@@ -2,12 +2,12 @@
 //! load, bare and with its ten modules measured, in turn. A packet's place in its burst decides how
 //! long it waits for those before it: that shape must stay.
 use crate::Settings;
-use crate::compare::Comparison;
 use crate::error::{Error, Result};
 use crate::function::{Cabled, MODULES, Processors};
 use crate::hopscope::Hopscope;
-use crate::interleave::{Runs, Side, interleave};
-use crate::stats::Spread;
+use hopscope_compare::comparison::Comparison;
+use hopscope_compare::interleave::{Runs, Side, interleave};
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};

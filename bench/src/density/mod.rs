@@ -6,15 +6,15 @@ mod report;
 mod window;
 
 use crate::Settings;
-use crate::envelope::Output;
 use crate::error::Result;
 use crate::function::{Processors, Running, dpdk, firewall};
 use crate::hopscope::{Hopscope, beside_short_functions};
-use crate::host::Host;
 use crate::program::Target;
 use crate::rows::NotMeasured;
-use crate::stats::Spread;
 use choose::Density;
+use hopscope_compare::host::Host;
+use hopscope_compare::output::Output;
+use hopscope_compare::stats::Spread;
 use report::{Figures, Level};
 use std::path::PathBuf;
 

@@ -2,10 +2,10 @@
 use super::choose::Density;
 use super::latency::Latency;
 use super::window::Pair;
-use crate::envelope::Summary;
 use crate::goal::Goal;
 use crate::rows::NotMeasured;
-use crate::stats::{Difference, Spread};
+use hopscope_compare::output::Summary;
+use hopscope_compare::stats::{Difference, Spread};
 use serde::Serialize;
 use serde_json::{Map, json};
 use std::fmt::Write;

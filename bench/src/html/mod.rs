@@ -5,11 +5,11 @@ mod recording;
 mod report;
 
 use crate::Settings;
-use crate::envelope::Output;
 use crate::error::{Error, Result};
 use crate::hopscope::Hopscope;
-use crate::host::Host;
 use browser::Browser;
+use hopscope_compare::host::Host;
+use hopscope_compare::output::Output;
 use report::{Figures, Round};
 use serde_json::{Value, json};
 use std::path::Path;

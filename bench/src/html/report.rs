@@ -1,8 +1,8 @@
 //! What a browser takes for the page, against the goals.
 use super::recording::PACKETS;
-use crate::envelope::Summary;
 use crate::goal::Goal;
-use crate::stats::Spread;
+use hopscope_compare::output::Summary;
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::{Map, json};
 use std::fmt::Write;

@@ -5,9 +5,9 @@
 use super::Bench;
 use super::commands::Ports;
 use super::network::{Namespace, Server};
-use crate::compare::Added;
 use crate::error::{Error, Result};
-use crate::interleave::{Side, interleave};
+use hopscope_compare::comparison::Added;
+use hopscope_compare::interleave::{Side, interleave};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -60,7 +60,8 @@ pub(crate) fn measure(bench: &mut Bench<'_, '_>) -> Result<Delay> {
         })
     })?;
     let added = Added::of(&runs)?;
-    let median = |values: &[f64]| crate::stats::Spread::of(values).map_or(0.0, |s| s.median);
+    let median =
+        |values: &[f64]| hopscope_compare::stats::Spread::of(values).map_or(0.0, |s| s.median);
     Ok(Delay {
         asked_ns: ASKED_NS,
         added,

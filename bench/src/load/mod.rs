@@ -11,12 +11,12 @@ mod report;
 mod round_trips;
 
 use crate::Settings;
-use crate::envelope::Output;
 use crate::error::Result;
-use crate::host::Host;
 use crate::program::Compiler;
 use crate::rows::NotMeasured;
 use commands::Load;
+use hopscope_compare::host::Host;
+use hopscope_compare::output::Output;
 use programs::Programs;
 pub(crate) use round_trips::{Cable, SERVER};
 use serde_json::Value;
@@ -48,7 +48,7 @@ impl Bench<'_, '_> {
     }
 
     fn sample(&mut self, fields: Value) -> Result<()> {
-        self.output.sample(fields)
+        Ok(self.output.sample(fields)?)
     }
 }
 

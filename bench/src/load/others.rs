@@ -2,9 +2,9 @@
 //! that everybody else would find.
 use super::Bench;
 use super::round_trips::{Cable, SERVER, c_server, in_turn};
-use crate::compare::Comparison;
 use crate::error::{Error, Result};
 use crate::program::{run, run_as};
+use hopscope_compare::comparison::Comparison;
 use serde::Serialize;
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};

@@ -3,7 +3,7 @@ use super::Bench;
 use super::commands::Ports;
 use super::network::Namespace;
 use crate::error::{Error, Result};
-use crate::stats::Spread;
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::json;
 

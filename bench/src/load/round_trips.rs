@@ -2,10 +2,10 @@
 use super::Bench;
 use super::commands::RoundTrips as Ran;
 use super::network::{Namespace, Server};
-use crate::compare::Comparison;
 use crate::error::{Error, Result};
-use crate::interleave::{Runs, Side, interleave};
 use crate::program::run_as;
+use hopscope_compare::comparison::Comparison;
+use hopscope_compare::interleave::{Runs, Side, interleave};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::process::Command;

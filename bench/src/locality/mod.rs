@@ -6,12 +6,12 @@ mod cachegrind;
 mod report;
 
 use crate::Settings;
-use crate::envelope::Output;
 use crate::error::{Error, Result};
 use crate::function::{BATCH, Processors, Running, firewall};
 use crate::hopscope::Hopscope;
-use crate::host::Host;
 use crate::rows::NotMeasured;
+use hopscope_compare::host::Host;
+use hopscope_compare::output::Output;
 use report::{Figures, Order, Round};
 use serde_json::{Value, json};
 use std::path::PathBuf;

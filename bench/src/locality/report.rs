@@ -1,8 +1,8 @@
 //! What the order of packets changes, and what not.
 use super::cachegrind::Counts;
-use crate::envelope::Summary;
 use crate::rows::NotMeasured;
-use crate::stats::Spread;
+use hopscope_compare::output::Summary;
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;

@@ -1,11 +1,11 @@
 //! `ld --wrap`: the cheapest of the known ways, at the price of a relink. It reaches only calls
 //! that cross an object file.
 use crate::Settings;
-use crate::envelope::Output;
 use crate::error::Result;
 use crate::probe::{Pairs, Pass, REBUILT, pass};
 use crate::program::{Compiler, Plan, Target, Variant, build};
 use crate::rows::{NotMeasured, Row};
+use hopscope_compare::output::Output;
 use serde_json::json;
 
 const TOOL: &str = "ld --wrap";

@@ -1,5 +1,6 @@
 use super::generate::{self, Place, Plan};
 use crate::error::{Error, Result};
+use hopscope_compare::error::last_words;
 use std::ffi::OsStr;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -201,26 +202,6 @@ pub(crate) fn run_as(program: &str, command: &mut Command) -> Result<String> {
         status: done.status.to_string(),
         said: last_words(&said),
     })
-}
-
-/// What matters of a long complaint: its line that begins with "error", a panic's message,
-/// otherwise its end.
-pub(crate) fn last_words(said: &str) -> String {
-    let lines: Vec<&str> = said.lines().filter(|l| !l.trim().is_empty()).collect();
-    let panicked = |l: &str| l.starts_with("thread ") && l.contains("panicked at");
-    let marked = lines
-        .iter()
-        .position(|l| l.starts_with("error") || panicked(l));
-    match marked {
-        Some(at) if panicked(lines[at]) => lines[at..]
-            .iter()
-            .take(2)
-            .copied()
-            .collect::<Vec<_>>()
-            .join(" "),
-        Some(at) => lines[at].to_string(),
-        None => lines[lines.len().saturating_sub(3)..].join(" / "),
-    }
 }
 
 impl Compiler {

@@ -5,6 +5,7 @@ mod generate;
 mod target;
 
 pub use build::{Compiler, Program, Variant, build};
-pub(crate) use build::{last_words, run, run_as};
+pub(crate) use build::{run, run_as};
 pub use generate::{FLOORS, Family, Place, Plan};
+pub(crate) use hopscope_compare::error::last_words;
 pub use target::{Paced, Phase, Target};

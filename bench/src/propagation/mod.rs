@@ -6,11 +6,11 @@ mod read;
 mod report;
 
 use crate::Settings;
-use crate::envelope::Output;
 use crate::error::Result;
 use crate::function::{Cabled, MODULES, Processors};
 use crate::hopscope::{Hopscope, Recorded};
-use crate::host::Host;
+use hopscope_compare::host::Host;
+use hopscope_compare::output::Output;
 use read::{Cause, Packet, Run};
 use report::{Figures, Module, Planted, Unplanted};
 use serde_json::json;

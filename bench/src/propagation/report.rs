@@ -1,8 +1,8 @@
 //! Table 6 and Fig. 13 of the source paper, as this machine has them.
 use super::read::{Cause, Packet, Run};
 use super::{SLOW_MODULE, SPIN_EVERY, SPIN_NS, SPIN_US, TAIL};
-use crate::envelope::Summary;
-use crate::stats::Spread;
+use hopscope_compare::output::Summary;
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::{Map, json};
 use std::collections::{HashMap, HashSet};

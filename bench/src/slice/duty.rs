@@ -1,9 +1,9 @@
 //! Hooks that are attached for one of sixteen windows only: what is left of their cost.
 use super::traffic::{HEADERS, Route};
 use super::{Bench, REGIONS};
-use crate::compare::Comparison;
 use crate::error::Result;
-use crate::interleave::{Runs, Side, interleave};
+use hopscope_compare::comparison::Comparison;
+use hopscope_compare::interleave::{Runs, Side, interleave};
 use serde::Serialize;
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use super::Bench;
 use super::traffic::{HEADERS, Route};
 use crate::error::{Error, Result};
-use crate::stats::Spread;
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -10,12 +10,12 @@ pub mod send;
 mod traffic;
 
 use crate::Settings;
-use crate::envelope::Output;
 use crate::error::{Error, Result};
-use crate::host::Host;
 use crate::program::Compiler;
 use crate::rows::NotMeasured;
 use hooks::Slicer;
+use hopscope_compare::host::Host;
+use hopscope_compare::output::Output;
 use serde_json::Value;
 use traffic::Programs;
 
@@ -54,7 +54,7 @@ impl<'a, 'o> Bench<'a, 'o> {
     }
 
     fn sample(&mut self, fields: Value) -> Result<()> {
-        self.output.sample(fields)
+        Ok(self.output.sample(fields)?)
     }
 }
 

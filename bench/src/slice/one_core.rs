@@ -2,10 +2,10 @@
 //! connection over the cable are held by one thread on one processor, which never waits.
 use super::traffic::{HEADERS, Route};
 use super::{Bench, REGIONS};
-use crate::compare::{Added, Comparison};
 use crate::error::Result;
-use crate::interleave::{Runs, Side, interleave};
-use crate::stats::Spread;
+use hopscope_compare::comparison::{Added, Comparison};
+use hopscope_compare::interleave::{Runs, Side, interleave};
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::json;
 

@@ -3,10 +3,10 @@ use super::duty::Duty;
 use super::flat::Flat;
 use super::one_core::OneCore;
 use super::round_trips::Size;
-use crate::compare::{Comparison, TEST};
-use crate::envelope::Summary;
 use crate::goal::Goal;
 use crate::rows::NotMeasured;
+use hopscope_compare::comparison::{Comparison, TEST};
+use hopscope_compare::output::Summary;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 

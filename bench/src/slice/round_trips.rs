@@ -2,10 +2,10 @@
 use super::traffic::{HEADERS, Route};
 use super::{Bench, REGIONS};
 use crate::Settings;
-use crate::compare::{Added, Comparison};
 use crate::error::Result;
-use crate::interleave::{Runs, Side, interleave};
-use crate::stats::Spread;
+use hopscope_compare::comparison::{Added, Comparison};
+use hopscope_compare::interleave::{Runs, Side, interleave};
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::json;
 

@@ -3,11 +3,11 @@
 use super::Bench;
 use super::traffic::Route;
 use crate::Settings;
-use crate::envelope::{Output, Summary};
 use crate::error::{Error, Result};
-use crate::host::Host;
 use crate::rows::NotMeasured;
-use crate::stats::Spread;
+use hopscope_compare::host::Host;
+use hopscope_compare::output::{Output, Summary};
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::{Map, json};
 use std::collections::BTreeMap;

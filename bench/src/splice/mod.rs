@@ -11,15 +11,15 @@ mod servers;
 mod sockets;
 
 use crate::Settings;
-use crate::envelope::Output;
 use crate::error::Result;
-use crate::host::Host;
 use crate::load::network::{Namespace, processors};
 use crate::load::programs::compiled;
 use crate::load::{Cable, SERVER};
 use crate::program::Compiler;
 use crate::rows::NotMeasured;
 use asking::Path;
+use hopscope_compare::host::Host;
+use hopscope_compare::output::Output;
 use released::Shape;
 use serde_json::Value;
 use servers::{BACKLOG, Kind, Running};
@@ -57,7 +57,7 @@ impl Bench<'_, '_> {
     }
 
     fn sample(&mut self, fields: Value) -> Result<()> {
-        self.output.sample(fields)
+        Ok(self.output.sample(fields)?)
     }
 
     /// A program of the bench's own, in C.

@@ -6,7 +6,7 @@ use super::servers::{Kind, Running};
 use crate::error::{Error, Result};
 use crate::load::network::Namespace;
 use crate::program::{last_words, run};
-use crate::stats::Spread;
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::{Value, json};
 

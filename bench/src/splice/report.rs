@@ -6,10 +6,10 @@ use super::programs::{Row as Program, headline};
 use super::released::Row as Released;
 use super::servers::Kind;
 use super::sockets::{self, Row as Sockets};
-use crate::envelope::Summary;
 use crate::goal::Goal;
 use crate::rows::NotMeasured;
-use crate::stats::Spread;
+use hopscope_compare::output::Summary;
+use hopscope_compare::stats::Spread;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 

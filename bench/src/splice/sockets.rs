@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::load::network::Server;
 use crate::program::run_as;
 use crate::rows::NotMeasured;
-use crate::stats::Spread;
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@ use super::load::Load;
 use super::network::Run;
 use super::policy::{EVENT_IDX, OF_ENDS, Policy};
 use super::used::Vmstat;
-use crate::stats::Spread;
+use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

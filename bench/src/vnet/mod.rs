@@ -13,9 +13,9 @@ mod table;
 mod used;
 
 use crate::Settings;
-use crate::envelope::Output;
 use crate::error::{Error, Result};
-use crate::host::Host;
+use hopscope_compare::host::Host;
+use hopscope_compare::output::Output;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ impl Bench<'_, '_> {
     }
 
     fn sample(&mut self, fields: Value) -> Result<()> {
-        self.output.sample(fields)
+        Ok(self.output.sample(fields)?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! How many times as much, of what was measured in the same rounds.
-use crate::compare::{CONFIDENCE, Ratio};
-use crate::median::median;
-use crate::stats::Spread;
+use hopscope_compare::comparison::{CONFIDENCE, Ratio};
+use hopscope_compare::median::median;
+use hopscope_compare::stats::Spread;
 use serde_json::{Value, json};
 
 /// In logarithms, so that twice and half are equally far from 1. Too few rounds have a median and no interval: its

@@ -6,9 +6,9 @@ use super::policy::{ADAPTIVE, AHC, EVENT_IDX, OF_KICKS, PLAIN, TAM};
 use super::ratio::{estimate, interval, reaches};
 use super::rings::{Measured, Rings, Row};
 use super::table;
-use crate::compare::Ratio;
-use crate::envelope::Summary;
 use crate::goal::Goal;
+use hopscope_compare::comparison::Ratio;
+use hopscope_compare::output::Summary;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

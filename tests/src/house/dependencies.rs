@@ -30,7 +30,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-netio",
             "hopscope-load",
             "hopscope-splice",
-            "hopscope-bench",
+            "hopscope-bench-flags",
+            "hopscope-compare",
             "hopscope-vnet",
         ],
     ),
@@ -58,8 +59,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Starts the programs that it compares.
     (
         "hopscope-bench",
-        &["hopscope-event", "hopscope-trace", "hopscope-guest"],
+        &[
+            "hopscope-bench-flags",
+            "hopscope-compare",
+            "hopscope-event",
+            "hopscope-guest",
+            "hopscope-trace",
+        ],
     ),
+    // The command line that `hopscope` and `hopscope-bench` share.
+    ("hopscope-bench-flags", &["hopscope-compare"]),
+    ("hopscope-compare", &[]),
     // The proofs look from outside, at processes and files.
     (
         "hopscope-tests",

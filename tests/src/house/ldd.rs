@@ -1,6 +1,7 @@
-//! The binary runs on a machine that has only the C library.
+//! The binaries run on a machine that has only the C library.
 use anyhow::{Result, ensure};
 use hopscope_tests::{Suite, hopscope_bin};
+use std::path::Path;
 use std::process::Command;
 
 const ALLOWED: &[&str] = &[
@@ -16,7 +17,13 @@ pub(super) fn register(suite: &mut Suite) {
 }
 
 fn links_only() -> Result<()> {
-    let out = Command::new("ldd").arg(hopscope_bin()).output()?;
+    let hopscope = hopscope_bin();
+    needs_only(&hopscope)?;
+    needs_only(&hopscope.with_file_name("hopscope-bench"))
+}
+
+fn needs_only(program: &Path) -> Result<()> {
+    let out = Command::new("ldd").arg(program).output()?;
     ensure!(out.status.success(), "ldd: {}", out.status);
     let text = String::from_utf8(out.stdout)?;
     let names: Vec<&str> = text
@@ -26,7 +33,7 @@ fn links_only() -> Result<()> {
         .collect();
     ensure!(names.contains(&"libc.so.6"), "ldd said: {text}");
     for name in names {
-        ensure!(ALLOWED.contains(&name), "the binary needs {name}");
+        ensure!(ALLOWED.contains(&name), "{program:?} needs {name}");
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! The summary of `bench splice-guest`.
 use super::said::Module;
 use super::{Kind, load};
-use crate::envelope::Summary;
 use crate::rows::NotMeasured;
 use crate::splice::asking::{All, Row as Standing, p50_ratio, rate_ratio};
 use crate::splice::released::Row as Released;
 use crate::splice::report::{released, standing};
+use hopscope_compare::output::Summary;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 

@@ -1,9 +1,9 @@
 //! What the guest's shell said, line by line.
 use super::{KINDS, Kind, LOADS};
-use crate::envelope::Output;
 use crate::error::{Error, Result};
 use crate::rows::NotMeasured;
 use crate::splice::{asking, released};
+use hopscope_compare::output::Output;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,11 +1,9 @@
 //! `bench compare`: any two commands side by side, by wall time or by a number that they print.
-use crate::Settings;
-use crate::compare::{Comparison, TEST, Verdict};
-use crate::envelope::{Output, Summary};
-use crate::error::{Error, Result};
+use crate::comparison::{Comparison, TEST, Verdict};
+use crate::error::{Error, Result, last_words};
 use crate::host::Host;
 use crate::interleave::{Side, interleave};
-use crate::program::last_words;
+use crate::output::{Output, Summary};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::process::{Command, Stdio};
@@ -85,13 +83,16 @@ impl Compared {
         let mut command = Command::new("sh");
         command.args(["-c", line]).stdin(Stdio::null());
         let start = Instant::now();
-        let done = command.output().map_err(Error::start("sh"))?;
+        let done = command.output().map_err(|source| Error::Start {
+            program: "sh",
+            source,
+        })?;
         let wall_s = start.elapsed().as_secs_f64();
         if !done.status.success() {
             return Err(Error::Failed {
                 program: line.into(),
                 status: done.status.to_string(),
-                said: last_words(&String::from_utf8_lossy(&done.stderr)),
+                stderr: last_words(&String::from_utf8_lossy(&done.stderr)),
             });
         }
         match &self.metric {
@@ -116,17 +117,17 @@ fn number(path: &str, stdout: &str, program: &str) -> Result<f64> {
 }
 
 /// True when the verdict is one that was expected.
-pub fn run(settings: &Settings, compared: &Compared, mut output: Output<'_>) -> Result<bool> {
+pub fn run(compared: &Compared, mut output: Output<'_>) -> Result<bool> {
     let host = Host::look(None);
     for n in 0..compared.warm_up {
-        settings.say(&format!("warming up, {} of {}", n + 1, compared.warm_up));
+        eprintln!("bench: warming up, {} of {}", n + 1, compared.warm_up);
         compared.run(Side::A)?;
         compared.run(Side::B)?;
     }
     let mut last = usize::MAX;
     let runs = interleave(compared.rounds, |round, side| {
         if last != round {
-            settings.say(&format!("round {} of {}", round + 1, compared.rounds));
+            eprintln!("bench: round {} of {}", round + 1, compared.rounds);
             last = round;
         }
         let value = compared.run(side)?;

@@ -103,14 +103,17 @@ impl<'a> Output<'a> {
 
 /// What people read later, beside the lines that programs read.
 fn page_text(bench: &str, host: &Host, text: &str) -> String {
-    let words: Vec<String> = std::env::args().skip(1).map(quoted).collect();
+    let mut words = std::env::args();
+    let program = words.next().unwrap_or_default();
+    let program = program.rsplit('/').next().unwrap_or_default();
+    let words: Vec<String> = words.map(quoted).collect();
     let mitigations = match host.mitigations.is_empty() {
         true => "none".to_string(),
         false => host.mitigations.join("; "),
     };
     format!(
         "# bench {bench}\n\nEvery measurement: [{bench}.jsonl]({bench}.jsonl). Made by\n\
-         `hopscope {}`.\n\n```\n{text}```\n\nMitigations of the processor: {mitigations}.\n",
+         `{program} {}`.\n\n```\n{text}```\n\nMitigations of the processor: {mitigations}.\n",
         words.join(" ")
     )
 }

@@ -1,7 +1,7 @@
 //! The verdict on numbers whose truth is known: equals are told apart no more often than stated, a
 //! true shift is found.
-use hopscope_bench::compare::{Added, CompareError, Comparison, Verdict};
-use hopscope_bench::interleave::{Runs, Side, interleave};
+use hopscope_compare::comparison::{Added, CompareError, Comparison, Verdict};
+use hopscope_compare::interleave::{Runs, Side, interleave};
 
 /// xorshift64* (Vigna 2016), so that every run of the test sees the same numbers.
 struct Random(u64);

@@ -6,14 +6,14 @@
 /// A median with the interval that holds the true one in at least `confidence` of all repetitions
 /// of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Median {
-    pub(crate) estimate: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+pub struct Median {
+    pub estimate: f64,
+    pub low: f64,
+    pub high: f64,
 }
 
 /// `None` when so few values allow no interval of this confidence (95 % takes six).
-pub(crate) fn median(values: &[f64], confidence: f64) -> Option<Median> {
+pub fn median(values: &[f64], confidence: f64) -> Option<Median> {
     let outside = outside(values.len(), (1.0 - confidence) / 2.0)?;
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
