@@ -11,6 +11,7 @@ build: ## The programs: target/release/hopscope, and hopscope-bench, which `hops
 
 PREFIX ?= /usr/local
 install: ## What `make build` built, stripped, to PREFIX=/usr/local below DESTDIR
+	@! target/release/hopscope --version | grep 'test build' || { echo 'first: make build' >&2; exit 2; }
 	install -D --strip -t $(DESTDIR)$(PREFIX)/bin target/release/hopscope target/release/hopscope-bench
 
 install-deps: ## Install by package name what the proofs need and this machine lacks

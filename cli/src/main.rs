@@ -29,12 +29,13 @@ mod runs;
 mod slice;
 mod splice;
 mod status;
+mod test_hooks;
 mod top;
 mod units;
 mod vnet;
 
 #[derive(clap::Parser)]
-#[command(name = "hopscope", version, about = help::ABOUT, long_about = help::LONG)]
+#[command(name = "hopscope", version = test_hooks::VERSION, about = help::ABOUT, long_about = help::LONG)]
 struct Cli {
     #[command(flatten)]
     verbosity: logger::Verbosity,
@@ -120,7 +121,7 @@ fn nsdump(words: Vec<OsString>) -> ExitCode {
         .before_help(help::examples_as("slice", slice::NSDUMP))
         // As tcpdump: what is given again counts.
         .args_override_self(true)
-        .version(env!("CARGO_PKG_VERSION"));
+        .version(test_hooks::VERSION);
     let command = logger::Verbosity::augment_args(command);
     let matches = command.get_matches_from(words);
     let verbosity = logger::Verbosity::from_arg_matches(&matches);

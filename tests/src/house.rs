@@ -6,6 +6,7 @@ mod fence;
 mod ldd;
 mod licences;
 mod names;
+mod packaged;
 mod places;
 mod readme;
 mod runner_itself;
@@ -17,6 +18,7 @@ pub(crate) fn register(suite: &mut Suite) {
     ldd::register(suite);
     licences::register(suite);
     names::register(suite);
+    packaged::register(suite);
     places::register(suite);
     readme::register(suite);
     runner_itself::register(suite);

@@ -221,7 +221,13 @@ fn run_some(
 
 /// Every case sees the same, current binary.
 fn build_binary() -> anyhow::Result<()> {
-    if std::env::var_os("HOPSCOPE_BIN").is_some() {
+    if let Some(path) = std::env::var_os("HOPSCOPE_BIN") {
+        let version = Command::new(path).arg("--version").output()?;
+        if !String::from_utf8_lossy(&version.stdout).contains("fault-injection") {
+            eprintln!(
+                "proofs: HOPSCOPE_BIN lacks the feature fault-injection: cases that need it fail"
+            );
+        }
         return Ok(());
     }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -235,6 +241,9 @@ fn build_binary() -> anyhow::Result<()> {
             "hopscope",
             "-p",
             "hopscope-bench",
+            // Cases kill and spoil.
+            "--features",
+            "hopscope/fault-injection",
         ])
         .current_dir(crate::repository())
         .status()?;

@@ -1,4 +1,5 @@
 //! What can be asked of the accelerator.
+use crate::test_hooks;
 use crate::units::{parse_size, parse_time};
 use clap::Args;
 use hopscope_splice::interpreters::is_version_of;
@@ -67,6 +68,14 @@ impl Common {
     pub(super) fn allows(&self, program: &str) -> bool {
         let is_meant = |name: &String| is_version_of(program, name);
         self.allow.iter().any(is_meant)
+    }
+
+    pub(super) fn refuse_test_hooks(&self) -> anyhow::Result<()> {
+        test_hooks::refuse_where_missing(&[
+            ("--change-each", self.change_each.is_some()),
+            ("--lose-each", self.lose_each.is_some()),
+            ("--pair-anyway", self.pair_anyway),
+        ])
     }
 }
 

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 pub(super) fn run(args: &AttachArgs) -> anyhow::Result<ExitCode> {
+    args.common.refuse_test_hooks()?;
     let signals = Signals::take()?;
     let groups = groups(args)?;
     cgroup::remove_stale();

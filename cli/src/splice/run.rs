@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    args.common.refuse_test_hooks()?;
     let signals = Signals::take()?;
     let word = &args.command[0];
     let program = readers::program_of(Path::new(word));

@@ -69,7 +69,7 @@ pub struct Options {
     pub watches_calls: bool,
 }
 
-/// Each so many'th message on a processor.
+/// Each so many'th message on a processor; none in builds without the feature `fault-injection`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Spoil {
     /// Gets another first byte.
@@ -80,7 +80,8 @@ pub struct Spoil {
 
 impl Spoil {
     fn is_any(self) -> bool {
-        self.change_each.is_some() || self.lose_each.is_some()
+        cfg!(feature = "fault-injection")
+            && (self.change_each.is_some() || self.lose_each.is_some())
     }
 }
 

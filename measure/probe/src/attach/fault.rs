@@ -1,9 +1,13 @@
 //! Numbered fault points: places where a recorder may be killed, so that tests can kill it at
 //! every one, and some where it can be made to fail as no kernel does on demand. Without the
-//! environment variables a point costs one comparison.
+//! environment variables a point costs one comparison. Only in builds with the feature `fault-injection`, which
+//! tests have and packages lack: elsewhere nothing reads the variables, and a point is nothing.
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+/// This build has the fault points.
+pub const ENABLED: bool = cfg!(feature = "fault-injection");
 
 pub const SEIZED: u32 = 1;
 pub const ALL_STOPPED: u32 = 2;
@@ -52,6 +56,9 @@ pub const DELAY: Duration = Duration::from_millis(300);
 /// `HOPSCOPE_DELAY_POINT` (takes [`DELAY`], each time) name. Only the process under test calls this: its guardian has the same environment and must
 /// live.
 pub fn arm() {
+    if !ENABLED {
+        return;
+    }
     for (variable, point) in [
         ("HOPSCOPE_FAULT_POINT", &WANTED),
         ("HOPSCOPE_FAILURE_POINT", &FAILING),
@@ -64,15 +71,18 @@ pub fn arm() {
 
 /// What is done at this point fails, when it is armed to.
 pub fn failure(number: u32) -> io::Result<()> {
-    match FAILING.load(Ordering::Relaxed) == number {
-        true => Err(io::Error::other("the test wants it to fail")),
-        false => Ok(()),
+    if ENABLED && FAILING.load(Ordering::Relaxed) == number {
+        return Err(io::Error::other("the test wants it to fail"));
     }
+    Ok(())
 }
 
 /// Kills this process when this point is armed to, or takes long, as if something had kept the
 /// recorder waiting.
 pub fn point(number: u32) {
+    if !ENABLED {
+        return;
+    }
     if DELAYED.load(Ordering::Relaxed) == number {
         std::thread::sleep(DELAY);
     }
