@@ -1,5 +1,5 @@
 //! The programs that run in the kernel.
-#[path = "../../measure/slice/build/kernel_programs.rs"]
+#[path = "../../bpf/build/programs.rs"]
 mod kernel_programs;
 
 fn main() {

@@ -1,5 +1,5 @@
 //! What is linked beside the crates, and the programs that run in the kernel.
-#[path = "build/kernel_programs.rs"]
+#[path = "../../bpf/build/programs.rs"]
 mod kernel_programs;
 #[path = "build/libpcap.rs"]
 mod libpcap;

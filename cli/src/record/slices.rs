@@ -7,7 +7,7 @@ use hopscope_event::slice::{SliceCalibration, SliceEntry, SliceSummary, Sliced};
 use hopscope_event::{ClockSync, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
 use hopscope_probe::recorder::Sink;
 use hopscope_slice::interfaces;
-use hopscope_slice::load::Slicer;
+use hopscope_slice::programs::Slicer;
 use hopscope_trace::{Batch, Switches, TraceError, TraceWriter};
 use std::io::Write;
 use std::time::{Duration, Instant};

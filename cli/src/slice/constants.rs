@@ -1,7 +1,7 @@
 //! What stamps cost, measured once for each boot, kernel and set of hooks.
 use hopscope_event::slice::{Point, SliceCalibration};
 use hopscope_slice::calibrate::{Constants, calibrate};
-use hopscope_slice::load::{Costs, Slicer};
+use hopscope_slice::programs::{Costs, Slicer};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};

@@ -3,7 +3,7 @@ use super::args::Control;
 use crate::units::parse_time;
 use anyhow::{Context, bail, ensure};
 use hopscope_event::slice::Counter;
-use hopscope_slice::load::{Running, running};
+use hopscope_slice::programs::{Running, running};
 use std::io::Write;
 use std::process::ExitCode;
 

@@ -3,7 +3,7 @@ use anyhow::ensure;
 use hopscope_event::slice::{
     InterfaceEntry, RegionEntry, SliceBytes, SliceCalibration, SliceEntry, SliceSummary, Sliced,
 };
-use hopscope_slice::load::{Drained, ENTRIES_MAX, Entry, Slicer};
+use hopscope_slice::programs::{Drained, ENTRIES_MAX, Entry, Slicer};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,7 @@
 use super::args::SliceArgs;
 use super::target;
 use hopscope_event::slice::Point;
-use hopscope_slice::load::{Offer, offers};
+use hopscope_slice::programs::{Offer, offers};
 use std::io::Write;
 use std::process::ExitCode;
 

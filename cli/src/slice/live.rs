@@ -20,7 +20,7 @@ use hopscope_event::{ClockSync, RecordingMeta, Summary};
 use hopscope_probe::attach::{Held, launch};
 use hopscope_report::slice::SliceSource;
 use hopscope_slice::interfaces;
-use hopscope_slice::load::Slicer;
+use hopscope_slice::programs::Slicer;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode};

@@ -6,7 +6,7 @@ use hopscope_event::slice::{InterfaceEntry, RegionEntry};
 use hopscope_slice::filter::{Filter, Link};
 use hopscope_slice::interfaces;
 use hopscope_slice::kinds::cgroup2;
-use hopscope_slice::load::{self, FILTER_INSNS, FILTER_SCRATCH, Options};
+use hopscope_slice::programs::{self, FILTER_INSNS, FILTER_SCRATCH, Options};
 use hopscope_slice::regions;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::os::unix::fs::MetadataExt;
@@ -37,11 +37,11 @@ pub(super) fn options(
     let mut options = Options::new(regions::with_ends(&regions::points(regions)));
     options.backend = match live.backend {
         Backend::Auto => None,
-        Backend::Fentry => Some(load::Backend::Fentry),
-        Backend::Tracepoint => Some(load::Backend::Tracepoint),
-        Backend::Raw => Some(load::Backend::Raw),
+        Backend::Fentry => Some(programs::Backend::Fentry),
+        Backend::Tracepoint => Some(programs::Backend::Tracepoint),
+        Backend::Raw => Some(programs::Backend::Raw),
     };
-    options.event = load::event(&live.event)?;
+    options.event = programs::event(&live.event)?;
     options.slots = live.slots;
     options.cgroup = match &live.cgroup {
         Some(path) => cgroup(path)?,

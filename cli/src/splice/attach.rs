@@ -4,7 +4,7 @@ use super::choose::{Kernel, all_below, ask_about_policies};
 use super::session::{POLL, Session, Signals, to_json, write};
 use anyhow::ensure;
 use hopscope_splice::cgroup;
-use hopscope_splice::load::Count;
+use hopscope_splice::programs::Count;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -2,10 +2,10 @@
 use super::args::Common;
 use anyhow::{bail, ensure};
 use hopscope_splice::interpreters;
-use hopscope_splice::load::{Accelerator, Options, Spoil, What, policies};
+use hopscope_splice::programs::{Accelerator, Options, SpliceError, Spoil, What, policies};
 use hopscope_splice::readers::{self, Judge, Reason};
 use hopscope_splice::trial::{self, Outcome, Weight};
-use hopscope_splice::{cgroup, load};
+use hopscope_splice::cgroup;
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -210,7 +210,7 @@ impl Watch {
         &mut self,
         accelerator: &Accelerator,
         common: &Common,
-    ) -> Result<(), load::LoadError> {
+    ) -> Result<(), SpliceError> {
         for (pid, found) in self.look() {
             if common.allows(&found.name) {
                 continue;
@@ -231,7 +231,7 @@ impl Watch {
         &mut self,
         accelerator: &Accelerator,
         common: &Common,
-    ) -> Result<(), load::LoadError> {
+    ) -> Result<(), SpliceError> {
         for found in accelerator.take_sharing()? {
             if !self.hurts_sharing || common.allows(&found.name) {
                 continue;
@@ -260,7 +260,7 @@ impl Watch {
         &mut self,
         accelerator: &Accelerator,
         common: &Common,
-    ) -> Result<(), load::LoadError> {
+    ) -> Result<(), SpliceError> {
         for found in accelerator.take_incompatible_uses()? {
             let is_call = matches!(found.what, What::Call(_));
             if is_call && !common.allows(&found.name) {

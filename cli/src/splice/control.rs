@@ -2,7 +2,7 @@
 use super::session::{to_json, write};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use hopscope_splice::load::{Running, running};
+use hopscope_splice::programs::{Running, running};
 use nix::poll::{PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -4,7 +4,7 @@
 use anyhow::Context;
 use clap::Args;
 use hopscope_splice::cgroup::Group;
-use hopscope_splice::load::{Count, End, Ends, Placing, Running, running};
+use hopscope_splice::programs::{Count, End, Ends, Placing, Running, running};
 use hopscope_splice::pairing::{self, Restored};
 use nix::errno::Errno;
 use nix::poll::{PollTimeout, poll};

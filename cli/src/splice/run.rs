@@ -4,7 +4,7 @@ use super::choose::{Kernel, ask_about_policies};
 use super::session::{POLL, Session, Signals, to_json, write};
 use anyhow::Context;
 use hopscope_splice::cgroup::{self, Group};
-use hopscope_splice::load::Count;
+use hopscope_splice::programs::Count;
 use hopscope_splice::readers;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -5,7 +5,7 @@ use super::keep::{Keeper, Line};
 use anyhow::Context;
 use hopscope_splice::cgroup::Group;
 use hopscope_splice::joining::Joining;
-use hopscope_splice::load::{Accelerator, Count, Counts, End};
+use hopscope_splice::programs::{Accelerator, Count, Counts, End};
 use hopscope_splice::pairing::{Pairing, Pairs};
 use std::collections::HashSet;
 use std::io::Write;

@@ -1,6 +1,6 @@
 /* What user space reads and writes: src/load/control.rs and src/load/counts.rs have the same layout. */
 #pragma once
-#include "kernel.h"
+#include <kernel.h>
 #include "tuple.h"
 
 #define PORTS_MAX 64

@@ -1,5 +1,5 @@
 /* TCP that is sent back before user space sees it. */
-#include "echo_kernel.h"
+#include <kernel.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
@@ -23,7 +23,7 @@ int echo_sockops(struct bpf_sock_ops *ops)
 			client_established(ops);
 		break;
 	case BPF_SOCK_OPS_STATE_CB:
-		if (ops->args[1] == BPF_TCP_CLOSE)
+		if (ops->args[1] == TCP_CLOSE)
 			closed(ops);
 		break;
 	}

@@ -1,5 +1,5 @@
 /* What arrives at one socket of a proxied connection leaves by the other before user space sees it. */
-#include "echo_kernel.h"
+#include <kernel.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "psock.h"

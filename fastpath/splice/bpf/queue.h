@@ -1,6 +1,6 @@
 /* Redirected bytes that wait to be read. */
 #pragma once
-#include "kernel.h"
+#include <kernel.h>
 #include <bpf/bpf_core_read.h>
 
 static __always_inline bool has_queued(struct sock *sk)

@@ -1,7 +1,7 @@
 /* A connection's name, the same at both ends: addresses as IPv6 (IPv4 mapped, RFC 4291 section 2.5.5.2),
  * ports in host order. */
 #pragma once
-#include "kernel.h"
+#include <kernel.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 

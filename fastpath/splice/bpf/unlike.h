@@ -1,7 +1,7 @@
 /* Options of a socket that redirected bytes do not keep to: the kernel looks at them only where it reads what came
  * by TCP (tcp_recvmsg, net/ipv4/tcp.c). */
 #pragma once
-#include "kernel.h"
+#include <kernel.h>
 #include <bpf/bpf_core_read.h>
 
 /* Those that change what a reader is told when. */

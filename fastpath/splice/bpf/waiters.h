@@ -1,6 +1,6 @@
 /* Tasks that sleep in a call on a socket. */
 #pragma once
-#include "kernel.h"
+#include <kernel.h>
 #include <bpf/bpf_core_read.h>
 
 /* So many waiters are looked at; more are as if one more slept. */

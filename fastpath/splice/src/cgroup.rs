@@ -32,7 +32,7 @@ pub enum CgroupError {
 /// # Errors
 /// It is not, and cannot be.
 pub fn root() -> Result<PathBuf, CgroupError> {
-    hopscope_cgroup::root().ok_or(CgroupError::NotMounted)
+    hopscope_bpf::cgroup::root().ok_or(CgroupError::NotMounted)
 }
 
 /// # Errors
@@ -108,7 +108,7 @@ impl Group {
     pub fn of_another(path: &Path, home: &fs::File) -> Result<Group, CgroupError> {
         let name = path.file_name();
         let name = name.ok_or_else(|| CgroupError::NotOne(path.to_owned()))?;
-        let home = hopscope_cgroup::by_descriptor(home);
+        let home = hopscope_bpf::cgroup::by_descriptor(home);
         let path = home.join(name);
         checked(&path).map(|path| Group { path, home })
     }

@@ -3,7 +3,7 @@
 //! A program must not be able to tell. At a socket in the map a receive that waits fails with EAGAIN whenever
 //! something else than bytes wakes it (`tcp_bpf_recvmsg`), so only connections are joined of which both ends were
 //! seen to receive with `O_NONBLOCK` set; and one of which an end clears it is released.
-use crate::load::{Accelerator, Count, End, LoadError, Order};
+use crate::programs::{Accelerator, Count, End, SpliceError, Order};
 use std::collections::{HashMap, HashSet};
 
 /// Between so many looks each end has read something, while it could not wait.
@@ -75,7 +75,7 @@ impl Joining {
         accelerator: &Accelerator,
         ends: &[End],
         refused: &HashSet<u64>,
-    ) -> Result<(), LoadError> {
+    ) -> Result<(), SpliceError> {
         let steps = self.decide(ends, refused);
         let mut orders = Vec::new();
         let mut joins = Vec::new();
@@ -221,7 +221,7 @@ impl Known {
 
 /// Both ends of each, one after the other: messages are redirected once both are in. What does not join is counted
 /// by the kernel programs.
-fn join(accelerator: &Accelerator, pairs: &[Pair]) -> Result<(), LoadError> {
+fn join(accelerator: &Accelerator, pairs: &[Pair]) -> Result<(), SpliceError> {
     let orders: Vec<_> = pairs
         .iter()
         .map(|pair| (pair.client, Order::Join, None))
@@ -247,7 +247,7 @@ fn join(accelerator: &Accelerator, pairs: &[Pair]) -> Result<(), LoadError> {
     accelerator.order(&orders)
 }
 
-fn joined(accelerator: &Accelerator) -> Result<HashSet<u64>, LoadError> {
+fn joined(accelerator: &Accelerator) -> Result<HashSet<u64>, SpliceError> {
     let ends = accelerator.ends_seen()?;
     let joined = ends.iter().filter(|end| end.is(End::JOINED));
     Ok(joined.map(|end| end.cookie).collect())

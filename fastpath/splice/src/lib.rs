@@ -6,10 +6,11 @@ pub mod cgroup;
 pub mod echo;
 pub mod interpreters;
 pub mod joining;
-pub mod load;
-mod object;
 pub mod pairing;
+pub mod programs;
 pub mod proxy;
 pub mod readers;
 mod slots;
+#[allow(unsafe_code)]
+pub mod socket_options;
 pub mod trial;

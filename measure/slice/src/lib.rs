@@ -6,6 +6,5 @@ pub mod calibrate;
 pub mod filter;
 pub mod interfaces;
 pub mod kinds;
-pub mod load;
-mod object;
+pub mod programs;
 pub mod regions;

@@ -11,10 +11,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("hopscope-probe", &["hopscope-event", "hopscope-trace"]),
     (
         "hopscope-slice",
-        &["hopscope-cgroup", "hopscope-event", "hopscope-trace"],
+        &["hopscope-bpf", "hopscope-event", "hopscope-trace"],
     ),
-    // Where control groups are; nothing of ours.
-    ("hopscope-cgroup", &[]),
+    // Loading and reading BPF programs; nothing of ours.
+    ("hopscope-bpf", &[]),
     // Neither knows where the records come from.
     ("hopscope-analyze", &["hopscope-event"]),
     ("hopscope-report", &["hopscope-event", "hopscope-analyze"]),
@@ -40,7 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "hopscope-splice",
         &[
-            "hopscope-cgroup",
+            "hopscope-bpf",
             "hopscope-event",
             "hopscope-netio",
             "hopscope-trace",

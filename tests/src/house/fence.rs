@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 /// A module is `NAME.rs` and everything under `NAME/`.
 const FENCED_IN: &[&str] = &[
+    "bpf/src/run_stats",
     "fastpath/splice/src/echo/uring/submit",
-    "fastpath/splice/src/load",
+    "fastpath/splice/src/programs/policies",
+    "fastpath/splice/src/socket_options",
     "fastpath/vnet/src/serve/descriptors",
     "fastpath/vnet/src/serve/privileges",
     "fastpath/vnet/src/serve/vanished",
@@ -17,9 +19,8 @@ const FENCED_IN: &[&str] = &[
     "measure/probe/src/memory",
     "measure/probe/src/patch",
     "measure/slice/src/filter/libpcap",
-    "measure/slice/src/load/event",
-    "measure/slice/src/load/ring",
-    "measure/slice/src/load/stats",
+    "measure/slice/src/programs/perf_event",
+    "measure/slice/src/programs/ring",
     "netio/src/sys",
 ];
 
@@ -31,7 +32,7 @@ pub(super) fn register(suite: &mut Suite) {
 fn stays_inside() -> Result<()> {
     let mut files = Vec::new();
     for dir in [
-        "measure", "fastpath", "cgroup", "netio", "load", "guest", "bench", "cli", "tests",
+        "measure", "fastpath", "bpf", "netio", "load", "guest", "bench", "cli", "tests",
     ] {
         rust_files(&repository().join(dir), &mut files)?;
     }
@@ -90,6 +91,7 @@ fn every_crate_fences() -> Result<()> {
         );
     }
     for path in [
+        "bpf/src/lib.rs",
         "netio/src/lib.rs",
         "fastpath/splice/src/lib.rs",
         "fastpath/vnet/src/lib.rs",
@@ -101,7 +103,6 @@ fn every_crate_fences() -> Result<()> {
         );
     }
     for path in [
-        "cgroup/src/lib.rs",
         "load/src/lib.rs",
         "guest/src/lib.rs",
         "bench/compare/src/lib.rs",

@@ -1,4 +1,5 @@
 //! What can go wrong before connections are served, and what ends a server.
+use hopscope_bpf::BpfError;
 use std::net::SocketAddr;
 use thiserror::Error;
 
@@ -8,11 +9,8 @@ pub enum EchoError {
     Listen { listen: SocketAddr, why: String },
     #[error("{doing}: {why}")]
     System { doing: &'static str, why: String },
-    #[error(
-        "the kernel refuses the echo programs ({what}): {why}; `hopscope check` says what is missing, \
-         and --mode user needs none of it"
-    )]
-    Bpf { what: &'static str, why: String },
+    #[error("{0}; `hopscope check` says what is missing, and --mode user needs none of it")]
+    Bpf(#[from] BpfError),
     #[error(
         "{cgroup}: cannot watch its sockets: {why}; --cgroup names another cgroup2 directory, and \
          --mode user needs none"
@@ -30,11 +28,7 @@ impl EchoError {
         }
     }
 
-    pub(crate) fn bpf<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> EchoError {
-        move |error| EchoError::Bpf {
-            what,
-            // libbpf's alternate form has the cause behind the words.
-            why: format!("{error:#}"),
-        }
+    pub(crate) fn bpf(what: &'static str) -> impl Fn(libbpf_rs::Error) -> EchoError {
+        move |error| BpfError::with_cause(what)(error).into()
     }
 }

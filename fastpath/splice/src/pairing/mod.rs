@@ -5,7 +5,7 @@
 mod place;
 mod window;
 
-use crate::load::{Count, End, LoadError, PlacedThreads};
+use crate::programs::{Count, End, SpliceError, PlacedThreads};
 use crate::readers;
 pub use place::{Restored, forget, restore};
 use std::collections::{HashMap, HashSet};
@@ -58,7 +58,7 @@ impl Pairing {
         ends: &[End],
         now_ns: u64,
         placed: &PlacedThreads,
-    ) -> Result<Vec<Pairs>, LoadError> {
+    ) -> Result<Vec<Pairs>, SpliceError> {
         for pair in std::mem::take(&mut self.restored) {
             restore(placed, Some(pair))?;
             forget(placed, Some(pair));
@@ -90,7 +90,7 @@ impl Pairing {
         busy: &HashMap<(u32, u32), u32>,
         now_ns: u64,
         placed: &PlacedThreads,
-    ) -> Result<Option<Pairs>, LoadError> {
+    ) -> Result<Option<Pairs>, SpliceError> {
         let pair = both[1].cookie;
         let threads = both.map(|end| end.sender);
         let known = self.known.entry(pair).or_default();
@@ -144,7 +144,7 @@ impl Pairing {
         both: [&End; 2],
         now_ns: u64,
         placed: &PlacedThreads,
-    ) -> Result<Option<Pairs>, LoadError> {
+    ) -> Result<Option<Pairs>, SpliceError> {
         let pair = both[1].cookie;
         let threads = both.map(|end| end.sender);
         let taken: Vec<usize> = self
@@ -189,7 +189,7 @@ impl Pairing {
         both.iter().all(has_socket) && (is_one || self.across_users)
     }
 
-    fn undo(&mut self, pair: u64, why: Count, placed: &PlacedThreads) -> Result<(), LoadError> {
+    fn undo(&mut self, pair: u64, why: Count, placed: &PlacedThreads) -> Result<(), SpliceError> {
         if let Some(known) = self.known.get_mut(&pair) {
             known.processor = None;
         }
@@ -203,7 +203,7 @@ impl Pairing {
     ///
     /// # Errors
     /// As [`Pairing::look`].
-    pub fn end(&mut self, placed: &PlacedThreads) -> Result<(), LoadError> {
+    pub fn end(&mut self, placed: &PlacedThreads) -> Result<(), SpliceError> {
         let is_placed = |known: &&Known| known.windows.is_placed();
         let open = self.known.values().filter(is_placed).count() as u64;
         let Restored { changed, .. } = restore(placed, None)?;

@@ -1,5 +1,5 @@
 //! Where threads may run: sched_setaffinity(2), and back.
-use crate::load::{LoadError, Placed, PlacedState, PlacedThreads};
+use crate::programs::{SpliceError, Placed, PlacedState, PlacedThreads};
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -82,11 +82,8 @@ pub(super) fn place(
     threads: [(u32, u32); 2],
     taken: &[usize],
     placed: &PlacedThreads,
-) -> Result<Option<usize>, LoadError> {
-    let failed = |errno: Errno| LoadError::Bpf {
-        what: "placing a thread",
-        why: errno.desc().to_owned(),
-    };
+) -> Result<Option<usize>, SpliceError> {
+    let failed = |errno: Errno| SpliceError::call("placing a thread", errno.desc());
     let mask = |(_, thread): (u32, u32)| pid(thread).and_then(sched_getaffinity).map_err(failed);
     let before = [mask(threads[0])?, mask(threads[1])?];
     let ran_at = threads.map(|(process, thread)| processor(process, thread));
@@ -140,7 +137,7 @@ pub struct Restored {
 ///
 /// # Errors
 /// A thread that is there cannot be restored.
-pub fn restore(placed: &PlacedThreads, pair: Option<u64>) -> Result<Restored, LoadError> {
+pub fn restore(placed: &PlacedThreads, pair: Option<u64>) -> Result<Restored, SpliceError> {
     let mut all = placed.of(pair);
     match placed.look() {
         Ok(()) => all = placed.of(pair),
@@ -165,13 +162,13 @@ pub(super) fn restore_others(
     placed: &PlacedThreads,
     pair: u64,
     own: [u32; 2],
-) -> Result<u64, LoadError> {
+) -> Result<u64, SpliceError> {
     let mut others = placed.of(Some(pair));
     others.retain(|(thread, _)| !own.contains(thread));
     Ok(restore_those(placed, others)?.changed)
 }
 
-fn restore_those(placed: &PlacedThreads, all: Vec<(u32, Placed)>) -> Result<Restored, LoadError> {
+fn restore_those(placed: &PlacedThreads, all: Vec<(u32, Placed)>) -> Result<Restored, SpliceError> {
     let (mut did, mut failed) = (Restored::default(), None);
     let is_open = |(_, entry): &(u32, Placed)| entry.state != PlacedState::Restored;
     for (thread, entry) in all.into_iter().filter(is_open) {
@@ -193,10 +190,10 @@ fn restore_those(placed: &PlacedThreads, all: Vec<(u32, Placed)>) -> Result<Rest
     }
     match failed {
         None => Ok(did),
-        Some(errno) => Err(LoadError::Bpf {
-            what: "restoring a thread's affinity",
-            why: errno.desc().to_owned(),
-        }),
+        Some(errno) => Err(SpliceError::call(
+            "restoring a thread's affinity",
+            errno.desc(),
+        )),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What can go wrong before connections are taken, and what ends a proxy.
 use crate::echo::EchoError;
-use crate::load::LoadError;
+use hopscope_bpf::BpfError;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -9,7 +9,7 @@ pub enum ProxyError {
     #[error(transparent)]
     Socket(#[from] EchoError),
     #[error("the kernel engine cannot be had: {0}; --engine user needs none of it")]
-    Kernel(#[from] LoadError),
+    Kernel(#[from] BpfError),
     #[error("{doing}: {why}")]
     System { doing: &'static str, why: String },
 }
@@ -22,12 +22,7 @@ impl ProxyError {
         }
     }
 
-    pub(super) fn bpf<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> ProxyError {
-        move |error| {
-            ProxyError::Kernel(LoadError::Bpf {
-                what,
-                why: format!("{error:#}"),
-            })
-        }
+    pub(super) fn bpf(what: &'static str) -> impl Fn(libbpf_rs::Error) -> ProxyError {
+        move |error| BpfError::with_cause(what)(error).into()
     }
 }

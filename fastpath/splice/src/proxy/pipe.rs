@@ -1,7 +1,7 @@
 //! One direction of a connection: bytes in order, and the end behind the last of them.
 use super::ProxyError;
 use super::kernel::Share;
-use crate::load::option;
+use crate::socket_options;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 

@@ -4,13 +4,13 @@ mod cases;
 mod pair;
 
 use crate::cgroup::{self, CgroupError, Group};
-use crate::load::{Accelerator, LoadError, Options};
+use crate::programs::{Accelerator, SpliceError, Options};
 use pair::Place;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] SpliceError),
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
     #[error("{what}: {source}")]

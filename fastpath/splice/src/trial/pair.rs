@@ -1,6 +1,6 @@
 //! Two ends of a connection, joined, for one case.
 use super::{Outcome, TrialError};
-use crate::load::{Accelerator, Count};
+use crate::programs::{Accelerator, Count};
 use std::cell::RefCell;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};

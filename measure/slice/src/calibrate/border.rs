@@ -3,7 +3,7 @@
 use super::constant::constant;
 use super::traffic::{Loopback, Outside};
 use super::{CalibrateError, PACKETS, records};
-use crate::load::{Choose, Slicer};
+use crate::programs::{Choose, Slicer};
 use hopscope_event::slice::{Constant, Point, SliceRecord};
 
 /// `None`: there is no stamp there, or too few packets came back.

@@ -7,8 +7,8 @@ mod path;
 mod traffic;
 
 use crate::kinds::cgroup2;
-use crate::load::{
-    CLOCK_ONLY, Costs, Drained, EMPTY, EMPTY_FIRST, Entry, LoadError, Options, Slicer,
+use crate::programs::{
+    CLOCK_ONLY, Costs, Drained, EMPTY, EMPTY_FIRST, Entry, SliceError, Options, Slicer,
 };
 use constant::{constant, median, slope};
 use hopscope_event::slice::{Constant, HookCost, Point, SliceCalibration, SliceEvent, SliceRecord};
@@ -18,7 +18,7 @@ use traffic::Loopback;
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] SliceError),
     #[error("{what} for measuring constants: {source}")]
     Os {
         what: &'static str,
@@ -172,7 +172,7 @@ fn empty_regions(options: &Options, traffic: &Loopback) -> Result<Empty, Calibra
 /// What the kernel measures of a run of each program that only stamps, in ns.
 fn empty_runs(slicer: &Slicer, traffic: &Loopback) -> Result<Vec<u32>, CalibrateError> {
     let before = slicer.runs(EMPTY)?;
-    let measuring = slicer.measure_runs()?;
+    let measuring = run_stats::measure().map_err(SliceError::from)?;
     traffic.run(PACKETS)?;
     drop(measuring);
     let after = slicer.runs(EMPTY)?;

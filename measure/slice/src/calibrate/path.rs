@@ -2,7 +2,7 @@
 use super::constant::{median, spread};
 use super::traffic::Loopback;
 use super::{CalibrateError, PACKETS, ROUNDS};
-use crate::load::{Choose, LoadError, Slicer};
+use crate::programs::{Choose, SliceError, Slicer};
 use hopscope_event::slice::{Constant, Counter, HookCost, Point};
 use std::collections::BTreeMap;
 
@@ -131,7 +131,7 @@ pub(super) fn run_times(
     traffic: &Loopback,
 ) -> Result<Vec<(Point, u32)>, CalibrateError> {
     let before = slicer.runs(&[])?;
-    let measuring = slicer.measure_runs()?;
+    let measuring = run_stats::measure().map_err(SliceError::from)?;
     traffic.run(PACKETS)?;
     drop(measuring);
     let after = slicer.runs(&[])?;
@@ -153,7 +153,7 @@ pub(super) fn run_times(
 /// Hits a packet, and a packet's median time.
 fn counted(slicer: &Slicer, traffic: &Loopback) -> Result<(u32, u32), CalibrateError> {
     let hits =
-        |slicer: &Slicer| -> Result<u64, LoadError> { Ok(slicer.counters()?.get(Counter::Hits)) };
+        |slicer: &Slicer| -> Result<u64, SliceError> { Ok(slicer.counters()?.get(Counter::Hits)) };
     let before = hits(slicer)?;
     let time = traffic.run(PACKETS)?;
     let per_packet = (hits(slicer)? - before) / u64::from(PACKETS);

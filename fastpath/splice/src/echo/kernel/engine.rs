@@ -6,10 +6,9 @@ use super::contract::{
 use super::{Share, addresses, programs};
 use crate::echo::connection::Drained;
 use crate::echo::{EchoError, KernelPlan};
-use crate::load::option;
-use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, Object, ProgramInput, RingBuffer, RingBufferBuilder,
-};
+use crate::socket_options;
+use hopscope_bpf::{BpfError, Ring, object, per_cpu, test_run};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent};
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +19,7 @@ pub(in crate::echo) struct Engine {
     object: Object,
     connections: MapHandle,
     events: MapHandle,
-    ring: RingBuffer<'static>,
+    ring: Ring,
     told: Arc<Mutex<Vec<Notice>>>,
     /// As long as it lives new connections are seen.
     _sockops: Link,
@@ -42,7 +41,7 @@ impl Engine {
         let netns = option::netns_cookie(socket);
         let config = Config {
             netns_cookie: netns.map_err(EchoError::system(
-                "asking for the network namespace's number (Linux 5.14)",
+                "reading the network namespace's cookie (Linux 5.14)",
             ))?,
             address,
             v6_only,
@@ -52,17 +51,17 @@ impl Engine {
         };
         let object = programs::load(&config)?;
         let only = (!address.ip().is_unspecified()).then_some(address.ip());
-        let left_out = addresses::tell(&programs::map(&object, "addresses")?, only)?;
+        let left_out = addresses::tell(&object::map_handle(&object, "addresses")?, only)?;
         if left_out > 0 {
             log::warn!(
                 "{left_out} addresses of this machine found no room: their clients are served as remote ones"
             );
         }
-        let events = programs::map(&object, "events")?;
+        let events = object::map_handle(&object, "events")?;
         let told = Arc::new(Mutex::new(Vec::new()));
         let ring = ring(&events, told.clone())?;
         Ok(Engine {
-            connections: programs::map(&object, "connections")?,
+            connections: object::map_handle(&object, "connections")?,
             _sockops: programs::attach(&object, plan)?,
             object,
             events,
@@ -74,7 +73,7 @@ impl Engine {
     }
 
     pub(in crate::echo) fn reader(&self) -> Result<Reader, EchoError> {
-        Ok(Reader(programs::map(&self.object, "counts")?))
+        Ok(Reader(object::map_handle(&self.object, "counts")?))
     }
 
     /// Has it told when there are notices.
@@ -83,9 +82,7 @@ impl Engine {
     }
 
     pub(in crate::echo) fn notices(&self) -> Result<Vec<Notice>, EchoError> {
-        self.ring
-            .consume()
-            .map_err(EchoError::bpf("reading notices"))?;
+        self.ring.consume(usize::MAX)?;
         let mut told = self.told.lock().unwrap_or_else(|e| e.into_inner());
         Ok(std::mem::take(&mut *told))
     }
@@ -133,20 +130,9 @@ impl Drained for Engine {
         let mut question = [0; QUESTION_BYTES];
         question[QUESTION_COOKIE_AT..][..8].copy_from_slice(&share.cookie.to_ne_bytes());
         question[QUESTION_SENT_AT..][..8].copy_from_slice(&share.sent.to_ne_bytes());
-        let mut programs = self.object.progs_mut();
-        let program = programs.find(|program| program.name() == "echo_drained");
-        let program = program.ok_or_else(|| EchoError::Bpf {
-            what: "asking whether a connection is drained",
-            why: "the program is missing".into(),
-        })?;
-        let input = ProgramInput {
-            data_in: Some(&question),
-            ..ProgramInput::default()
-        };
-        let output = program.test_run(input);
-        let output = output.map_err(EchoError::bpf("asking whether a connection is drained"))?;
+        let what = "reading whether a connection is drained";
         // A connection without a record has ended: there is nobody to wait for.
-        Ok(output.return_value != PENDING)
+        Ok(test_run(&self.object, "echo_drained", &question, what)? != PENDING)
     }
 
     fn is_all_read(&self, share: &Share) -> Result<bool, EchoError> {
@@ -159,36 +145,17 @@ impl Drained for Engine {
     }
 }
 
-fn ring(
-    events: &MapHandle,
-    told: Arc<Mutex<Vec<Notice>>>,
-) -> Result<RingBuffer<'static>, EchoError> {
-    let mut builder = RingBufferBuilder::new();
-    builder
-        .add(events, move |bytes| {
-            if let Some(notice) = Notice::read(bytes) {
-                told.lock().unwrap_or_else(|e| e.into_inner()).push(notice);
-            }
-            0
-        })
-        .map_err(EchoError::bpf("opening the ring of notices"))?;
-    builder
-        .build()
-        .map_err(EchoError::bpf("opening the ring of notices"))
+fn ring(events: &MapHandle, told: Arc<Mutex<Vec<Notice>>>) -> Result<Ring, BpfError> {
+    Ring::open(events, "reading the ring of notices", move |bytes| {
+        if let Some(notice) = Notice::read(bytes) {
+            told.lock().unwrap_or_else(|e| e.into_inner()).push(notice);
+        }
+    })
 }
 
 impl Reader {
     /// Sums over all processors.
     pub(in crate::echo) fn read(&self) -> Result<KernelCounts, EchoError> {
-        let cpus = self.0.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
-        let cpus = cpus.map_err(EchoError::bpf("reading counters"))?;
-        let mut sums = [0u64; KernelCounts::WORDS];
-        for cpu in cpus.unwrap_or_default() {
-            for (sum, word) in sums.iter_mut().zip(cpu.chunks_exact(8)) {
-                let word: [u8; 8] = word.try_into().unwrap_or_default();
-                *sum += u64::from_ne_bytes(word);
-            }
-        }
-        Ok(KernelCounts::from_words(&sums))
+        Ok(KernelCounts::from_words(&per_cpu::sums(&self.0)?))
     }
 }

@@ -4,20 +4,18 @@ use super::contract::{
     self, CONFIG_BYTES, KernelCounts, Notice, PENDING, QUESTION_BYTES, QUESTION_COOKIE_AT,
     QUESTION_SENT_AT,
 };
-use crate::load::{LoadError, object as programs};
-use crate::object::aligned;
+use hopscope_bpf::object::{self, has_capabilities};
+use hopscope_bpf::{BpfError, Ring, compiled, per_cpu, test_run};
 use crate::proxy::pipe::Kernel;
 use crate::proxy::{Plan, ProxyError};
-use libbpf_rs::{
-    MapCore, MapFlags, MapHandle, Object, ProgramInput, RingBuffer, RingBufferBuilder,
-};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-static OBJECT: &[u8] = aligned!("proxy");
+static OBJECT: &[u8] = compiled!("proxy");
 
 /// What the programs told, until somebody asks.
 #[derive(Default)]
@@ -34,7 +32,7 @@ pub(in crate::proxy) struct Engine {
     pub(super) targets: MapHandle,
     pub(super) arriving: MapHandle,
     events: MapHandle,
-    ring: RingBuffer<'static>,
+    ring: Ring,
     told: Arc<Mutex<Told>>,
     pub(super) most: u32,
     pub(super) joined: u32,
@@ -53,13 +51,10 @@ impl Engine {
             .kernel_connections
             .saturating_mul(2)
             .saturating_add(1024);
-        let object = programs::load(OBJECT, "hopproxy", |open| {
+        let object = object::load(OBJECT, "hopproxy", has_capabilities, |open| {
+            object::set_rodata(open, &config)?;
             for mut map in open.maps_mut() {
                 let name = map.name().to_string_lossy().into_owned();
-                if name.ends_with(".rodata") {
-                    map.set_initial_value(&config)
-                        .map_err(LoadError::bpf("configuring the programs"))?;
-                }
                 let is_of_connections = [
                     "proxy_ways",
                     "proxy_progress",
@@ -68,27 +63,24 @@ impl Engine {
                 ];
                 if is_of_connections.contains(&name.as_str()) {
                     map.set_max_entries(entries)
-                        .map_err(LoadError::bpf("sizing a map"))?;
+                        .map_err(BpfError::call("sizing a map"))?;
                 }
             }
-            Ok(())
+            Ok::<(), BpfError>(())
         })?;
         // First of all: a socket that is put into the map gets the program that is there then.
-        let arriving = map(&object, "proxy_arriving")?;
-        let mut all = object.progs_mut();
-        let verdict = all.find(|program| program.name() == "proxy_verdict");
-        verdict
-            .ok_or(LoadError::missing("looking for a program", "proxy_verdict"))?
+        let map = |name| object::map_handle(&object, name);
+        let arriving = map("proxy_arriving")?;
+        object::program(&object, "proxy_verdict")?
             .attach_sockmap(arriving.as_fd().as_raw_fd())
-            .map_err(LoadError::bpf("attaching the verdict"))?;
-        drop(all);
-        let events = map(&object, "proxy_events")?;
+            .map_err(BpfError::call("attaching the verdict"))?;
+        let events = map("proxy_events")?;
         let told = Arc::new(Mutex::new(Told::default()));
         let ring = ring(&events, told.clone())?;
         Ok(Engine {
-            ways: map(&object, "proxy_ways")?,
-            progress: map(&object, "proxy_progress")?,
-            targets: map(&object, "proxy_targets")?,
+            ways: map("proxy_ways")?,
+            progress: map("proxy_progress")?,
+            targets: map("proxy_targets")?,
             arriving,
             object,
             events,
@@ -102,7 +94,7 @@ impl Engine {
     }
 
     pub(in crate::proxy) fn reader(&self) -> Result<Reader, ProxyError> {
-        Ok(Reader(map(&self.object, "proxy_counts")?))
+        Ok(Reader(object::map_handle(&self.object, "proxy_counts")?))
     }
 
     /// Has it told when there are notices.
@@ -117,9 +109,7 @@ impl Engine {
 
     /// Reads shared memory only.
     fn listen(&self) -> Result<MutexGuard<'_, Told>, ProxyError> {
-        self.ring
-            .consume()
-            .map_err(ProxyError::bpf("reading notices"))?;
+        self.ring.consume(usize::MAX)?;
         Ok(self.told.lock().unwrap_or_else(|e| e.into_inner()))
     }
 
@@ -163,17 +153,8 @@ impl Kernel for Engine {
         let mut question = [0; QUESTION_BYTES];
         question[QUESTION_COOKIE_AT..][..8].copy_from_slice(&share.cookie.to_ne_bytes());
         question[QUESTION_SENT_AT..][..8].copy_from_slice(&share.sent.to_ne_bytes());
-        let mut programs = self.object.progs_mut();
-        let program = programs.find(|program| program.name() == "proxy_drained");
-        let program =
-            program.ok_or(LoadError::missing("looking for a program", "proxy_drained"))?;
-        let input = ProgramInput {
-            data_in: Some(&question),
-            ..ProgramInput::default()
-        };
-        let output = program.test_run(input);
-        let output = output.map_err(ProxyError::bpf("asking whether a connection is drained"))?;
-        Ok(output.return_value != PENDING)
+        let what = "reading whether a connection is drained";
+        Ok(test_run(&self.object, "proxy_drained", &question, what)? != PENDING)
     }
 
     fn is_all_read(&self, share: &Share) -> Result<bool, ProxyError> {
@@ -194,16 +175,8 @@ impl Kernel for Engine {
     }
 }
 
-fn map(object: &Object, name: &str) -> Result<MapHandle, ProxyError> {
-    let found = object.maps().find(|map| map.name() == name);
-    let found = found.ok_or(LoadError::missing("looking for a map", name))?;
-    MapHandle::try_from(&found).map_err(ProxyError::bpf("opening a map"))
-}
-
-fn ring(events: &MapHandle, told: Arc<Mutex<Told>>) -> Result<RingBuffer<'static>, ProxyError> {
-    let failed = ProxyError::bpf("opening the ring of notices");
-    let mut builder = RingBufferBuilder::new();
-    let keep = move |bytes: &[u8]| {
+fn ring(events: &MapHandle, told: Arc<Mutex<Told>>) -> Result<Ring, BpfError> {
+    Ring::open(events, "reading the ring of notices", move |bytes| {
         if let Some(notice) = Notice::read(bytes) {
             let mut told = told.lock().unwrap_or_else(|e| e.into_inner());
             if let Notice::User { cookie } = notice {
@@ -211,24 +184,12 @@ fn ring(events: &MapHandle, told: Arc<Mutex<Told>>) -> Result<RingBuffer<'static
             }
             told.notices.push(notice);
         }
-        0
-    };
-    builder.add(events, keep).map_err(&failed)?;
-    builder.build().map_err(&failed)
+    })
 }
 
 impl Reader {
     /// Sums over all processors.
     pub(in crate::proxy) fn read(&self) -> Result<KernelCounts, ProxyError> {
-        let cpus = self.0.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
-        let cpus = cpus.map_err(ProxyError::bpf("reading counters"))?;
-        let mut sums = [0u64; KernelCounts::WORDS];
-        for cpu in cpus.unwrap_or_default() {
-            for (sum, word) in sums.iter_mut().zip(cpu.chunks_exact(8)) {
-                let word: [u8; 8] = word.try_into().unwrap_or_default();
-                *sum += u64::from_ne_bytes(word);
-            }
-        }
-        Ok(KernelCounts::from_words(&sums))
+        Ok(KernelCounts::from_words(&per_cpu::sums(&self.0)?))
     }
 }

@@ -1,7 +1,8 @@
 //! How a connection's sockets come into the kernel's maps, with bytes that arrived before.
 use super::{Engine, Share, contract};
-use crate::load::option;
+use crate::socket_options;
 use crate::proxy::ProxyError;
+use hopscope_bpf::object;
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd};
@@ -78,9 +79,8 @@ impl Engine {
         if self.without.brake {
             return Ok(());
         }
-        let mut programs = self.object.progs_mut();
-        let program = programs.find(|program| program.name() == "proxy_brake");
-        let program = program.ok_or(NotJoined::Refused)?;
+        let program = object::program(&self.object, "proxy_brake");
+        let program = program.map_err(|_| NotJoined::Refused)?;
         // Refused where the socket has a filter that is locked (SO_LOCK_FILTER).
         option::attach_filter(stream, program.as_fd()).map_err(|_| NotJoined::Refused)
     }

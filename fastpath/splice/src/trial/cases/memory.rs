@@ -1,6 +1,6 @@
 //! What a reader that stops costs.
 use super::checks::{Tried, failed, hung};
-use crate::load::Accelerator;
+use crate::programs::Accelerator;
 use crate::trial::Outcome;
 use crate::trial::pair::{Pair, Place, joined};
 use std::io::{self, ErrorKind, Read, Write};

@@ -7,7 +7,7 @@ mod waiting;
 
 use super::pair::{Place, joined};
 use super::{Outcome, Weight};
-use crate::load::Accelerator;
+use crate::programs::Accelerator;
 use checks::flat;
 use memory::memory;
 use reading::{fionread, peek, splice_2, unread_reset};

@@ -1,6 +1,6 @@
 //! Calls that ask of what lies unread, or leave it.
 use super::checks::{Tried, bytes, expect, failed, hung, wait_readable};
-use crate::load::bytes_to_read;
+use crate::socket_options::bytes_to_read;
 use crate::trial::Outcome;
 use crate::trial::pair::Pair;
 use nix::fcntl::{SpliceFFlags, splice};

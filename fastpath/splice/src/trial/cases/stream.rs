@@ -1,6 +1,6 @@
 //! Every byte, in its order, up to the end.
 use super::checks::{Tried, bytes, expect, failed, hung};
-use crate::load::{Accelerator, Count};
+use crate::programs::{Accelerator, Count};
 use crate::trial::Outcome;
 use crate::trial::pair::{Pair, Place, connect, count, fit, joined};
 use std::io::{Read, Write};

@@ -1,0 +1,23 @@
+//! The accelerator's programs: loaded, attached, configured and read.
+mod accel;
+mod control;
+mod counts;
+mod ends;
+mod error;
+mod incompatible;
+mod placed;
+mod policies;
+mod running;
+mod sharing;
+mod verify;
+
+pub use accel::{Accelerator, Options, Spoil};
+pub use counts::{Count, Counts};
+pub use ends::{End, Ends, Order};
+pub use error::SpliceError;
+pub use incompatible::{IncompatibleUse, What};
+pub use placed::{Placed, PlacedState, PlacedThreads, Placing};
+pub use policies::{Policy, policies};
+pub use running::{Running, running};
+pub use sharing::{Listener, Sharing};
+pub use verify::{Kind, Wrong};
