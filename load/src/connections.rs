@@ -22,7 +22,7 @@ pub use limits::{Descriptors, descriptors_for, ports_for};
 pub use summary::Summary;
 pub use tally::{Failures, Tally};
 
-use crate::pace::{Arrivals, Schedule};
+use hopscope_openloop::{Arrivals, Schedule, SplitMix64};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -74,13 +74,16 @@ pub struct Plan {
     pub limits: Limits,
 }
 
+/// Schedules of connections are in nanoseconds.
+const SECOND_NS: f64 = 1e9;
+
 impl Plan {
     /// # Errors
     /// A rate that cannot be paced.
     fn check(&self) -> Result<(), LoadError> {
         match self.pace {
             Pace::Open { rate_hz, arrivals } => {
-                let schedule = Schedule::new(rate_hz, arrivals, 0, 0.0);
+                let schedule = Schedule::new(arrivals, rate_hz, SECOND_NS, SplitMix64::new(0));
                 schedule.map(drop).ok_or(LoadError::Rate { rate_hz })
             }
             Pace::Closed | Pace::Together => Ok(()),

@@ -1,5 +1,5 @@
 //! The line of each second: what was asked, what was done, and the latency of it.
-use crate::latency::{Latency, Percentiles};
+use hopscope_openloop::latency::{Latency, Percentiles};
 use serde::Serialize;
 use std::time::Duration;
 

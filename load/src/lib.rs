@@ -1,11 +1,7 @@
-//! Open-loop load: packets and connections are due at intended times, and latency counts from
-//! those (Tene, "How NOT to measure latency": no coordinated omission).
+//! Packets and connections as open-loop load (`hopscope_openloop`), each with its latency.
 #![forbid(unsafe_code)]
 
 pub mod connections;
 pub mod interval;
 pub mod kernel;
-pub mod latency;
-pub mod pace;
 pub mod packets;
-pub use hopscope_netio::random;

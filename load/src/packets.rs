@@ -6,7 +6,6 @@
 //! the port's own memory; the [`matcher`] finds the [`stamp`] of each arrival and joins it with what the sender
 //! noted in the [`window`].
 
-pub mod arrivals;
 pub mod checksum;
 pub mod clock;
 pub mod draw;

@@ -1,7 +1,7 @@
 //! Through the bridge that impairs, whose fates are a pure function of a seed: the generator names
 //! every packet that was dropped, repeated, held back or damaged, and no other.
 use hopscope_event::{Ns, Stamp, StampFlags, TscFrequency};
-use hopscope_load::packets::arrivals::Arrivals;
+use hopscope_openloop::Arrivals;
 use hopscope_load::packets::clock;
 use hopscope_load::packets::flow::{Flow, FlowTable, Protocol, numbered};
 use hopscope_load::packets::frame::{Frames, Link};

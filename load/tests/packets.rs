@@ -3,8 +3,9 @@
 mod virtual_time;
 
 use hopscope_event::{Stamp, StampFlags, Tsc};
-use hopscope_load::packets::arrivals::Arrivals;
-use hopscope_load::packets::draw::{below, seeded};
+use hopscope_openloop::Arrivals;
+use hopscope_openloop::random::seeded;
+use hopscope_load::packets::draw::below;
 use hopscope_load::packets::find_max::{Search, Verdict};
 use hopscope_load::packets::flow::Protocol;
 use hopscope_load::packets::run::Outcome;

@@ -12,7 +12,6 @@ mod memory;
 mod name;
 mod packet;
 mod port;
-pub mod random;
 mod scattered;
 mod sys;
 mod tap;

@@ -12,7 +12,7 @@ pub(crate) use args::PacketsArgs;
 use anyhow::{Context, bail};
 use args::Rate;
 use hopscope_event::{StreamEntry, StreamIx};
-use hopscope_load::latency::LogWriter;
+use hopscope_openloop::latency::LogWriter;
 use hopscope_load::packets::clock;
 use hopscope_load::packets::lines::{Lines, merge};
 use hopscope_load::packets::matcher::RowSink;

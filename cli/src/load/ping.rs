@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::Args;
 use hopscope_load::connections::serve::Service;
 use hopscope_load::connections::{Pace, datagram};
-use hopscope_load::pace::Arrivals;
+use hopscope_openloop::Arrivals;
 use std::process::ExitCode;
 use std::time::Duration;
 

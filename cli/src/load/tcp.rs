@@ -6,7 +6,7 @@ use crate::units::{parse_rate, parse_size};
 use clap::{Args, Subcommand};
 use hopscope_load::connections::serve::Service;
 use hopscope_load::connections::{Pace, rr, short, stream};
-use hopscope_load::pace::Arrivals;
+use hopscope_openloop::Arrivals;
 use std::process::ExitCode;
 
 #[derive(Args)]

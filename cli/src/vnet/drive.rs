@@ -5,7 +5,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_netio::{PacketIo, TapOptions, TapPort};
 use hopscope_vnet::Ns;
-use hopscope_vnet::drive::{Arm, Arrivals, DrivePlan, Driver, Rate, Source, Work};
+use hopscope_openloop::Arrivals;
+use hopscope_vnet::drive::{Arm, DrivePlan, Driver, Rate, Source, Work};
 use hopscope_vnet::events::{End, EventFile};
 use hopscope_vnet::policy::Kind;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -156,7 +157,7 @@ fn arm(text: &str) -> Result<Arm, String> {
 
 fn arrivals(text: &str) -> Result<Arrivals, String> {
     match text {
-        "even" => Ok(Arrivals::Even),
+        "even" => Ok(Arrivals::Constant),
         "poisson" => Ok(Arrivals::Poisson),
         _ => Err("even or poisson".into()),
     }

@@ -25,7 +25,7 @@ mod wire;
 pub use counts::{Came, DriveCounts, DriveQueueCounts, Latency, Spent};
 pub use error::DriveError;
 pub use frame::{LONGEST, SHORTEST};
-pub use pace::{Arrivals, Rate};
+pub use pace::Rate;
 pub use queue::Arm;
 pub use run::{DrivePlan, Driver, Work};
 pub use source::Source;

@@ -1,11 +1,11 @@
 //! When one thread's requests are due.
 use super::drive::Worker;
-use super::{LoadError, Pace, Plan};
-use crate::pace::Schedule;
+use super::{LoadError, Pace, Plan, SECOND_NS};
+use hopscope_openloop::{Pending, Schedule, SplitMix64};
 
 /// The intended times of one thread's requests.
 pub(super) struct Due {
-    schedule: Option<Schedule>,
+    schedule: Option<Pending>,
     /// Measured requests that may still be asked.
     left: u64,
 }
@@ -25,8 +25,11 @@ impl Due {
                 let share = rate_hz * connections as f64 / plan.connections as f64;
                 let offset_ns = thread as f64 * 1e9 / rate_hz;
                 let seed = plan.seed.wrapping_add(thread as u64);
-                let schedule = Schedule::new(share, arrivals, seed, offset_ns);
-                Some(schedule.ok_or(LoadError::Rate { rate_hz })?)
+                let random = SplitMix64::new(seed);
+                let schedule = Schedule::new(arrivals, share, SECOND_NS, random);
+                let mut schedule = schedule.ok_or(LoadError::Rate { rate_hz })?;
+                schedule.shift(offset_ns);
+                Some(Pending::new(schedule))
             }
         };
         Ok(Due {
@@ -37,7 +40,7 @@ impl Due {
 
     /// The next intended time that has come and may be asked.
     pub(super) fn take(&mut self, worker: &Worker<'_>, now_ns: u64) -> Option<u64> {
-        let due_ns = self.schedule.as_ref().map_or(now_ns, Schedule::due_ns);
+        let due_ns = self.schedule.as_ref().map_or(now_ns, Pending::due);
         if due_ns > now_ns || self.is_over(worker, due_ns) {
             return None;
         }
@@ -45,7 +48,7 @@ impl Due {
             self.left -= 1;
         }
         if let Some(schedule) = &mut self.schedule {
-            schedule.advance();
+            schedule.take();
         }
         Some(due_ns)
     }
@@ -56,11 +59,11 @@ impl Due {
     }
 
     pub(super) fn ended(&self, worker: &Worker<'_>, now_ns: u64) -> bool {
-        let next = self.schedule.as_ref().map_or(now_ns, Schedule::due_ns);
+        let next = self.schedule.as_ref().map_or(now_ns, Pending::due);
         worker.is_over(now_ns) || (self.left == 0 && worker.is_measured(next))
     }
 
     pub(super) fn next_ns(&self) -> Option<u64> {
-        self.schedule.as_ref().map(Schedule::due_ns)
+        self.schedule.as_ref().map(Pending::due)
     }
 }

@@ -1,7 +1,7 @@
 //! Bytes that can be told apart: every message of a run is a piece of one seeded random text, at a
 //! place that follows from its connection and number. A byte flipped, lost, doubled or taken from
 //! another message is seen.
-use crate::random::{SplitMix64, mix};
+use hopscope_openloop::random::{SplitMix64, mix};
 
 /// A prime, so that no power of two in a message size meets the same bytes again.
 const PERIOD: usize = 262_139;

@@ -1,6 +1,6 @@
 //! What is counted. Every request that was asked ends in exactly one of: done, corrupt, failed,
 //! unsent.
-use crate::latency::Latency;
+use hopscope_openloop::latency::Latency;
 use nix::errno::Errno;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,14 +1,5 @@
 //! Random numbers for the models of traffic.
-use crate::random::{SplitMix64, mix};
-
-/// A generator for one purpose. Models that share a seed must not share draws: one more for sizes
-/// would shift all arrivals.
-pub fn seeded(seed: u64, purpose: &str) -> SplitMix64 {
-    let purpose = purpose
-        .bytes()
-        .fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
-    SplitMix64::new(mix(seed) ^ purpose)
-}
+use hopscope_openloop::SplitMix64;
 
 /// Evenly in 0…`bound` − 1, by multiplication: off by less than `bound` / 2^64.
 #[inline]
@@ -61,14 +52,7 @@ impl Weighted {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn purposes_and_seeds_differ() {
-        let word = |seed, purpose| seeded(seed, purpose).next_u64();
-        assert_eq!(word(1, "sizes"), word(1, "sizes"));
-        assert_ne!(word(1, "sizes"), word(2, "sizes"));
-        assert_ne!(word(1, "sizes"), word(1, "flows"));
-    }
+    use hopscope_openloop::random::seeded;
 
     #[test]
     fn weights_are_kept() {

@@ -1,5 +1,5 @@
 //! When the next packet is due: by a model, as a capture has it, or at once.
-use super::arrivals::Schedule;
+use hopscope_openloop::Schedule;
 use std::sync::Arc;
 
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ impl Due {
     #[inline]
     pub fn next_ticks(&mut self) -> u64 {
         match self {
-            Due::Model(schedule) => schedule.next_ticks(),
+            Due::Model(schedule) => schedule.next_due(),
             Due::Recorded(recorded) => {
                 let at = recorded.passed + recorded.offsets[recorded.next];
                 recorded.next += 1;

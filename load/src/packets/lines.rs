@@ -3,7 +3,7 @@ use super::find_max::Verdict;
 use super::run::Outcome;
 use super::tally::{Counts, Interval};
 use crate::interval::{marked, share, time};
-use crate::latency::Percentiles;
+use hopscope_openloop::latency::Percentiles;
 use hopscope_event::{Tsc, TscFrequency};
 use serde::Serialize;
 use serde_json::{Value, json};

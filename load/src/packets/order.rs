@@ -1,7 +1,7 @@
 //! Which flow each packet belongs to: round robin or by Zipf's law, with as many packets of a flow
 //! back to back as the spatial locality factor says.
-use super::draw::{Weighted, seeded};
-use crate::random::SplitMix64;
+use super::draw::Weighted;
+use hopscope_openloop::random::{SplitMix64, seeded};
 
 /// The last packets of every so many, in which flows come in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

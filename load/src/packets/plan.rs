@@ -1,7 +1,6 @@
 //! What is sent, decided before the first packet. A plan can be run several times, at several
 //! rates: each run begins its models anew.
 use super::PacketsError;
-use super::arrivals::{Arrivals, Schedule};
 use super::due::{Due, Recorded};
 use super::frame::{Frames, Link};
 use super::matcher::{ByContent, Recognition, RowSink};
@@ -13,6 +12,8 @@ use super::sizes::{SizeDraw, Sizes};
 use super::source::{Generated, Source};
 use super::wait::Wait;
 use hopscope_event::{Ns, TscFrequency};
+use hopscope_openloop::random::seeded;
+use hopscope_openloop::{Arrivals, Schedule};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -130,13 +131,11 @@ impl Plan {
         let largest = self.frequency.0 as f64;
         match (pace, &self.traffic) {
             (Pace::Rate(rate), _) => {
-                if !(rate > 0.0 && rate <= largest) {
-                    return Err(PacketsError::Rate { rate, largest });
-                }
-                let arrivals = self.arrivals;
-                let schedule =
-                    Schedule::new(arrivals, rate, self.ramp, self.frequency.0, self.seed);
-                Ok((Due::Model(schedule), rate))
+                let random = seeded(self.seed, "arrivals");
+                let schedule = Schedule::new(self.arrivals, rate, largest, random)
+                    .ok_or(PacketsError::Rate { rate, largest })?;
+                let ramp = self.ramp.as_secs_f64() * largest;
+                Ok((Due::Model(schedule.with_ramp(ramp)), rate))
             }
             (Pace::Original, Traffic::Replay { offsets_ns, .. }) => {
                 let offsets = offsets_ns.iter().map(|ns| self.frequency.ticks(Ns(*ns)));

@@ -3,7 +3,7 @@
 //! Their payload is not ours, so they carry no stamp. A received frame is the oldest one on its way
 //! with the same content; where a capture holds the same frame twice, which of the two was lost
 //! cannot be known, and [`Capture::repeated`] says how many are so.
-use crate::random::mix;
+use hopscope_openloop::random::mix;
 use std::collections::HashMap;
 use std::sync::Arc;
 

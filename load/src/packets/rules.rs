@@ -15,9 +15,9 @@ mod text;
 pub use generate::generate;
 pub use text::read;
 
-use super::draw::{below, seeded};
+use super::draw::below;
 use super::flow::{Flow, Protocol};
-use crate::random::SplitMix64;
+use hopscope_openloop::random::{SplitMix64, seeded};
 use std::net::Ipv4Addr;
 
 /// What an access list may have here and in the demo.

@@ -1,5 +1,5 @@
 //! Counts and distributions: of each interval, and of the whole run.
-use crate::latency::Latency;
+use hopscope_openloop::latency::Latency;
 use hopscope_event::{Stamp, StampFlags, Tsc, TscFrequency};
 use std::collections::VecDeque;
 

@@ -1,7 +1,8 @@
 //! A link that does exactly what it is told, on a clock that only the proof turns: what the
 //! generator finds can be compared with the truth to the tick.
 use hopscope_event::{Stamp, Tsc, TscFrequency};
-use hopscope_load::packets::arrivals::{Arrivals, Schedule};
+use hopscope_openloop::random::seeded;
+use hopscope_openloop::{Arrivals, Schedule};
 use hopscope_load::packets::clock::Clock;
 use hopscope_load::packets::due::Due;
 use hopscope_load::packets::flow::{Flow, FlowTable, Protocol, numbered};
@@ -216,7 +217,9 @@ pub fn run(settings: &Settings, link: &mut TheLink) -> Found {
         sizes: SizeDraw::new(&sizes, seed),
     });
     let arrivals = settings.arrivals;
-    let schedule = Schedule::new(arrivals, settings.rate, Duration::ZERO, FREQUENCY.0, seed);
+    let random = seeded(seed, "arrivals");
+    let schedule = Schedule::new(arrivals, settings.rate, FREQUENCY.0 as f64, random);
+    let schedule = schedule.expect("a rate");
     let ticks = |time: Duration| time.as_nanos() as u64;
     let measure_from = START + ticks(settings.warm_up);
     let end = measure_from + ticks(settings.duration);

@@ -2,7 +2,7 @@
 use super::lane::{Lane, whole_ms};
 use super::{Fate, Impairments, ImpairmentsError, LaneCounts};
 use crate::clock::tsc_now;
-use crate::random::mix;
+use hopscope_openloop::random::mix;
 use crate::{PacketIo, PortError};
 use hopscope_event::{Ns, Tsc, TscFrequency};
 use nix::poll::{PollFd, PollFlags, poll};

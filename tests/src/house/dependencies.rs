@@ -29,13 +29,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-report",
             "hopscope-netio",
             "hopscope-load",
+            "hopscope-openloop",
             "hopscope-splice",
             "hopscope-bench-flags",
             "hopscope-compare",
             "hopscope-vnet",
         ],
     ),
-    ("hopscope-netio", &["hopscope-event"]),
+    ("hopscope-netio", &["hopscope-event", "hopscope-openloop"]),
+    // Arrival times, seeded, and latency; nothing of ours.
+    ("hopscope-openloop", &[]),
     // One file format and one clock; nothing else of `measure`.
     (
         "hopscope-splice",
@@ -48,11 +51,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "hopscope-load",
-        &["hopscope-event", "hopscope-trace", "hopscope-netio"],
+        &[
+            "hopscope-event",
+            "hopscope-netio",
+            "hopscope-openloop",
+            "hopscope-trace",
+        ],
     ),
     (
         "hopscope-vnet",
-        &["hopscope-event", "hopscope-netio", "hopscope-trace"],
+        &[
+            "hopscope-event",
+            "hopscope-netio",
+            "hopscope-openloop",
+            "hopscope-trace",
+        ],
     ),
     // Another kernel, for benches and proofs.
     ("hopscope-guest", &[]),
@@ -77,6 +90,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-event",
             "hopscope-trace",
             "hopscope-netio",
+            "hopscope-openloop",
             "hopscope-guest",
         ],
     ),

@@ -32,7 +32,7 @@ pub(super) fn register(suite: &mut Suite) {
 fn stays_inside() -> Result<()> {
     let mut files = Vec::new();
     for dir in [
-        "measure", "fastpath", "bpf", "netio", "load", "guest", "bench", "cli", "tests",
+        "measure", "fastpath", "bpf", "netio", "openloop", "load", "guest", "bench", "cli", "tests",
     ] {
         rust_files(&repository().join(dir), &mut files)?;
     }
@@ -104,6 +104,7 @@ fn every_crate_fences() -> Result<()> {
     }
     for path in [
         "load/src/lib.rs",
+        "openloop/src/lib.rs",
         "guest/src/lib.rs",
         "bench/compare/src/lib.rs",
         "bench/flags/src/lib.rs",

@@ -1,6 +1,6 @@
 //! Frames whose content is known from their number, and ports that send and receive them.
 use anyhow::{Result, bail, ensure};
-use hopscope_netio::random::SplitMix64;
+use hopscope_openloop::random::SplitMix64;
 use hopscope_netio::{Direction, OpenOptions, Outgoing, PacketIo, PortName};
 
 /// For local experiments (IEEE 802): the kernel has no use for it.

@@ -1,7 +1,7 @@
 //! What the command takes.
 use crate::units::{parse_rate, parse_time};
 use clap::Args;
-use hopscope_load::packets::arrivals::Arrivals;
+use hopscope_openloop::Arrivals;
 use hopscope_load::packets::flow::Protocol;
 use hopscope_load::packets::order::Scatter;
 use hopscope_load::packets::sizes::Sizes;

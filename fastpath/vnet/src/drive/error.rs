@@ -33,6 +33,8 @@ pub enum DriveError {
     Lost { missing: u64, seconds: u64 },
     #[error("ended before a back end connected")]
     NobodyCame,
+    #[error("{0} packets a second: above 0 and at most 1e9 can be sent")]
+    Rate(f64),
     #[error("frames of {len} bytes: {shortest} to {longest} can be sent")]
     Size {
         len: usize,

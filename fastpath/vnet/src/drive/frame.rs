@@ -4,7 +4,7 @@
 //! Ethernet 14 | IPv4 20 | UDP 8 | "hops" | le16 pattern | le16 len | le64 sequence number | bytes of the pattern
 //! ```
 //! 198.18.0.1 to 198.18.0.2 (RFC 2544), port 9, without a checksum; addresses are locally administered.
-use hopscope_netio::random::mix;
+use hopscope_openloop::random::mix;
 
 /// Without the FCS: 64 bytes on a cable.
 pub const SHORTEST: usize = 60;

@@ -1,6 +1,7 @@
 //! When packets of a source come: open loop, so that a slow back end delays none of those behind it.
+use super::DriveError;
 use crate::Ns;
-use hopscope_netio::random::SplitMix64;
+use hopscope_openloop::{Arrivals, Pending, Schedule, SplitMix64};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rate {
@@ -14,49 +15,36 @@ pub enum Rate {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrivals {
-    /// At equal gaps.
-    Even,
-    /// At exponentially distributed gaps.
-    Poisson,
-}
-
 pub(super) struct Pace {
-    /// When the next one comes; `None`: at once.
-    next: Option<f64>,
-    gap_ns: f64,
-    random: Option<SplitMix64>,
+    /// `None`: the next one comes at once.
+    schedule: Option<Pending>,
     /// Until the source ends.
     left: u64,
 }
 
 impl Pace {
-    pub(super) fn new(rate: Rate, count: Option<u64>) -> Pace {
-        let left = count.unwrap_or(u64::MAX);
-        match rate {
-            Rate::Saturate => Pace {
-                next: None,
-                gap_ns: 0.0,
-                random: None,
-                left,
-            },
+    /// # Errors
+    /// A rate that no schedule keeps.
+    pub(super) fn new(rate: Rate, count: Option<u64>) -> Result<Pace, DriveError> {
+        let schedule = match rate {
+            Rate::Saturate => None,
             Rate::At {
                 pps,
                 arrivals,
                 seed,
-            } => Pace {
-                next: Some(0.0),
-                gap_ns: 1e9 / pps,
-                random: (arrivals == Arrivals::Poisson).then(|| SplitMix64::new(seed)),
-                left,
-            },
-        }
+            } => {
+                let schedule = Schedule::new(arrivals, pps, 1e9, SplitMix64::new(seed));
+                Some(Pending::new(schedule.ok_or(DriveError::Rate(pps))?))
+            }
+        };
+        let left = count.unwrap_or(u64::MAX);
+        Ok(Pace { schedule, left })
     }
 
     /// When the next one comes, or came; `None`: there is none.
     pub(super) fn next(&self, now: Ns) -> Option<Ns> {
-        (self.left > 0).then(|| self.next.map_or(now, |at| Ns(at as u64)))
+        let due = self.schedule.as_ref().map_or(now, |s| Ns(s.due()));
+        (self.left > 0).then_some(due)
     }
 
     pub(super) fn is_due(&self, now: Ns) -> bool {
@@ -65,13 +53,16 @@ impl Pace {
 
     pub(super) fn take(&mut self) {
         self.left -= 1;
-        let gaps = self.random.as_mut().map_or(1.0, |r| -r.next_unit().ln());
-        self.next = self.next.map(|at| at + gaps * self.gap_ns);
+        if let Some(schedule) = &mut self.schedule {
+            schedule.take();
+        }
     }
 
     /// The first one comes then.
     pub(super) fn start(&mut self, at: Ns) {
-        self.next = self.next.map(|_| at.0 as f64);
+        if let Some(schedule) = &mut self.schedule {
+            schedule.begin_at(at.0);
+        }
     }
 
     pub(super) fn end(&mut self) {
@@ -93,7 +84,7 @@ mod tests {
             arrivals,
             seed: 5,
         };
-        let mut pace = Pace::new(rate, Some(count));
+        let mut pace = Pace::new(rate, Some(count)).unwrap();
         pace.start(Ns(7));
         std::iter::from_fn(|| {
             let at = pace.next(Ns(0))?;
@@ -105,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_kept() {
-        let even = times(Arrivals::Even, 1_000);
+        let even = times(Arrivals::Constant, 1_000);
         assert_eq!((even[0], even[1], even[999]), (7, 1_007, 999_007));
         let poisson = times(Arrivals::Poisson, 100_001);
         let mean = (poisson[100_000] - 7) as f64 / 100_000.0;
@@ -119,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_source_that_saturates_is_always_due() {
-        let mut pace = Pace::new(Rate::Saturate, Some(2));
+        let mut pace = Pace::new(Rate::Saturate, Some(2)).unwrap();
         assert!(pace.is_due(Ns(9)));
         pace.take();
         assert_eq!(pace.next(Ns(9)), Some(Ns(9)));

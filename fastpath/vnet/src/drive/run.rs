@@ -135,7 +135,7 @@ impl Driver {
         let clock = Clock::start();
         let job = match plan.work {
             Work::Source(source) => {
-                let pace = Pace::new(source.rate, plan.count);
+                let pace = Pace::new(source.rate, plan.count)?;
                 let sending = Sending::new(source, pace, &tx, &arena.memory)?;
                 Job::Source(sending, Sink::default())
             }

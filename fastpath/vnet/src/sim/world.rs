@@ -41,7 +41,7 @@ pub fn run(setup: &Setup) -> Result<Outcome, BadSetup> {
     let mut shared = Shared {
         costs: setup.costs,
         suppression: setup.suppression,
-        arrivals: arrivals::arrivals(setup.load, setup.packets, setup.seed),
+        arrivals: arrivals::arrivals(setup.load, setup.packets, setup.seed)?,
         available: VecDeque::new(),
         used: VecDeque::new(),
         free: setup.ring,

@@ -2,8 +2,8 @@
 //! classes and protocols with their usual shares, and addresses from few networks, so that rules
 //! overlap as an operator's do.
 use super::{PortRange, Prefix, Rule, RuleSet};
-use crate::packets::draw::{Weighted, below, seeded};
-use crate::random::SplitMix64;
+use crate::packets::draw::{Weighted, below};
+use hopscope_openloop::random::{SplitMix64, seeded};
 use std::collections::HashSet;
 
 /// Lengths of source and destination prefix, and their share in percent: mostly pairs of hosts and

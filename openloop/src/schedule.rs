@@ -1,14 +1,14 @@
-//! When packets are due: a sequence of times that nothing on the way can change. The sender may
+//! When packets or requests are due: a sequence of times that nothing on the way can change. The sender may
 //! fall behind it; the times stay.
-use super::draw::seeded;
+use crate::logarithm;
 use crate::random::SplitMix64;
-use std::time::Duration;
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Arrivals {
     /// The same gap between any two.
     Constant,
-    /// Independent, exponentially distributed gaps.
+    /// Independent, exponentially distributed gaps: requests of many independent users.
     Poisson,
     /// This many at the same time, bursts evenly apart.
     Burst(u32),
@@ -17,7 +17,7 @@ pub enum Arrivals {
     PoissonBursts { size: u32, every: u32 },
 }
 
-/// Times of one run in ticks since its start, never falling.
+/// Times since a start, never falling, in units of the caller's clock (ns, or ticks).
 ///
 /// The mean rate rises linearly from zero during the ramp; then it stays. That is a change of
 /// clock: gaps are drawn for the full rate and stretched, so that a Poisson process stays one.
@@ -25,9 +25,13 @@ pub enum Arrivals {
 pub struct Schedule {
     arrivals: Arrivals,
     random: SplitMix64,
-    /// Mean gap at the full rate, in ticks.
+    /// Natural logarithm.
+    ln: fn(f64) -> f64,
+    /// Mean gap at the full rate.
     gap: f64,
     ramp: f64,
+    /// Of the first time.
+    offset: f64,
     /// Number of the next packet, and for Poisson the time so far at the full rate.
     next: u64,
     passed: f64,
@@ -38,23 +42,49 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// `rate` in packets a second, `ticks` of the clock in a second.
-    pub fn new(arrivals: Arrivals, rate: f64, ramp: Duration, ticks: u64, seed: u64) -> Schedule {
-        Schedule {
+    /// `rate` packets a second, of a clock with `second` units in a second. Constant arrivals begin at 0, Poisson ones a
+    /// gap later. `None` for a rate that is not above 0 and at most one packet in each unit.
+    pub fn new(
+        arrivals: Arrivals,
+        rate: f64,
+        second: f64,
+        random: SplitMix64,
+    ) -> Option<Schedule> {
+        (rate > 0.0 && rate <= second).then(|| Schedule {
             arrivals,
-            random: seeded(seed, "arrivals"),
-            gap: ticks as f64 / rate,
-            ramp: ramp.as_secs_f64() * ticks as f64,
+            random,
+            ln: f64::ln,
+            gap: second / rate,
+            ramp: 0.0,
+            offset: 0.0,
             next: 0,
             passed: 0.0,
             of_burst: 0,
             single: 0,
-        }
+        })
+    }
+
+    /// The rate rises for this long.
+    #[must_use]
+    pub fn with_ramp(self, ramp: f64) -> Schedule {
+        Schedule { ramp, ..self }
+    }
+
+    /// The same times on every machine, to the bit. Draws take longer.
+    #[must_use]
+    pub fn portable(self) -> Schedule {
+        let ln = logarithm::ln;
+        Schedule { ln, ..self }
+    }
+
+    /// All times that are still to come are this much later.
+    pub fn shift(&mut self, by: f64) {
+        self.offset += by;
     }
 
     /// Due time of the next packet.
     #[inline]
-    pub fn next_ticks(&mut self) -> u64 {
+    pub fn next_due(&mut self) -> u64 {
         // From the number, not by adding up: no error builds up over a long run.
         let at_full_rate = match self.arrivals {
             Arrivals::Constant => self.next as f64 * self.gap,
@@ -63,7 +93,7 @@ impl Schedule {
                 (burst * u64::from(size)) as f64 * self.gap
             }
             Arrivals::Poisson => {
-                self.passed -= self.random.next_unit().ln() * self.gap;
+                self.passed += self.exponential() * self.gap;
                 self.passed
             }
             Arrivals::PoissonBursts { size, every } => {
@@ -72,7 +102,12 @@ impl Schedule {
             }
         };
         self.next += 1;
-        self.stretched(at_full_rate) as u64
+        (self.stretched(at_full_rate) + self.offset) as u64
+    }
+
+    /// With mean 1.
+    fn exponential(&mut self) -> f64 {
+        -(self.ln)(self.random.next_unit())
     }
 
     /// The mean rate is that of packets: arrivals come as much more seldom as bursts bring more.
@@ -82,7 +117,7 @@ impl Schedule {
             return;
         }
         let packets_per_arrival = (f64::from(every - 1) + f64::from(size)) / f64::from(every);
-        self.passed -= self.random.next_unit().ln() * self.gap * packets_per_arrival;
+        self.passed += self.exponential() * self.gap * packets_per_arrival;
         self.single += 1;
         if self.single == every {
             (self.single, self.of_burst) = (0, size - 1);
@@ -91,18 +126,20 @@ impl Schedule {
 
     /// With a rate of t/ramp, t²/(2·ramp) of full-rate time has passed at t.
     fn stretched(&self, full: f64) -> f64 {
-        match full * 2.0 < self.ramp {
-            true => (2.0 * self.ramp * full).sqrt(),
-            false => full + self.ramp / 2.0,
+        if full * 2.0 < self.ramp {
+            (2.0 * self.ramp * full).sqrt()
+        } else {
+            full + self.ramp / 2.0
         }
     }
 
-    /// Packets that are due on average until `ticks`.
-    pub fn expected_until(&self, ticks: u64) -> f64 {
-        let t = ticks as f64;
-        let full = match t < self.ramp {
-            true => t * t / (2.0 * self.ramp),
-            false => t - self.ramp / 2.0,
+    /// Packets that are due on average until `at`.
+    pub fn expected_until(&self, at: u64) -> f64 {
+        let t = at as f64;
+        let full = if t < self.ramp {
+            t * t / (2.0 * self.ramp)
+        } else {
+            t - self.ramp / 2.0
         };
         full / self.gap
     }
@@ -111,13 +148,50 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::seeded;
 
     const TICKS: u64 = 2_600_000_000;
 
+    fn schedule(arrivals: Arrivals, rate: f64, ramp_s: u64, seed: u64) -> Schedule {
+        let random = seeded(seed, "arrivals");
+        let schedule = Schedule::new(arrivals, rate, TICKS as f64, random).expect("a rate");
+        schedule.with_ramp((ramp_s * TICKS) as f64)
+    }
+
     fn times(arrivals: Arrivals, rate: f64, ramp_s: u64, seed: u64, count: usize) -> Vec<u64> {
-        let ramp = Duration::from_secs(ramp_s);
-        let mut schedule = Schedule::new(arrivals, rate, ramp, TICKS, seed);
-        (0..count).map(|_| schedule.next_ticks()).collect()
+        let mut schedule = schedule(arrivals, rate, ramp_s, seed);
+        (0..count).map(|_| schedule.next_due()).collect()
+    }
+
+    #[test]
+    fn the_seed_decides() {
+        let of = |seed| times(Arrivals::Poisson, 1e5, 0, seed, 10);
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1), of(2));
+    }
+
+    #[test]
+    fn impossible_rates() {
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 2e9] {
+            let random = SplitMix64::new(1);
+            let schedule = Schedule::new(Arrivals::Constant, rate, 1e9, random);
+            assert!(schedule.is_none(), "{rate}");
+        }
+    }
+
+    /// Mean of 100,000 exponential gaps between bursts: five standard errors.
+    #[test]
+    fn portable_bursts_keep_the_rate() {
+        let bursts = Arrivals::PoissonBursts { size: 16, every: 1 };
+        let mut portable = schedule(bursts, 1e5, 0, 7).portable();
+        let all: Vec<u64> = (0..1_600_000).map(|_| portable.next_due()).collect();
+        let mean = all[1_599_999] as f64 / 100_000.0;
+        let expected = 16.0 * TICKS as f64 / 1e5;
+        assert!(
+            (mean / expected - 1.0).abs() < 5.0 / 100_000f64.sqrt(),
+            "{mean}"
+        );
+        assert!(all.chunks(16).all(|burst| burst[0] == burst[15]));
     }
 
     #[test]
@@ -221,13 +295,7 @@ mod tests {
         // 1000 · t²/20 until 10 s, then 1000 a second.
         assert_eq!([until(2), until(4), until(10)], [200, 800, 5000]);
         assert_eq!(until(12) - until(11), 1000);
-        let schedule = Schedule::new(
-            Arrivals::Constant,
-            1000.0,
-            Duration::from_secs(10),
-            TICKS,
-            1,
-        );
+        let schedule = schedule(Arrivals::Constant, 1000.0, 10, 1);
         assert_eq!(schedule.expected_until(4 * TICKS).round(), 800.0);
         assert_eq!(schedule.expected_until(12 * TICKS).round(), 7000.0);
     }
