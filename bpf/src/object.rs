@@ -1,6 +1,8 @@
 //! Compiled programs: opened, adapted, loaded; and their parts by name.
 use crate::{BpfError, verifier_log};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapImpl, Object, ObjectBuilder, OpenObject, ProgramMut};
+use libbpf_rs::{
+    MapCore, MapFlags, MapHandle, MapImpl, Object, ObjectBuilder, OpenObject, ProgramMut,
+};
 
 #[doc(hidden)]
 #[repr(align(8))]
@@ -23,19 +25,19 @@ macro_rules! compiled {
 ///
 /// # Errors
 /// What `adapt` returns; not allowed; the verifier refuses a program.
-pub fn load<E: From<BpfError>>(
+pub fn load(
     bytes: &[u8],
     name: &str,
     may_load: impl FnOnce() -> bool,
-    adapt: impl FnOnce(&mut OpenObject) -> Result<(), E>,
-) -> Result<Object, E> {
+    adapt: impl FnOnce(&mut OpenObject) -> Result<(), BpfError>,
+) -> Result<Object, BpfError> {
     verifier_log::capture();
     let mut open = ObjectBuilder::default()
         .name(name)
         .and_then(|builder| builder.open_memory(bytes))
         .map_err(BpfError::call("opening the programs"))?;
     adapt(&mut open)?;
-    let loaded = open.load().map_err(|error| {
+    open.load().map_err(|error| {
         let is_denied = error.kind() == libbpf_rs::ErrorKind::PermissionDenied;
         if is_denied && !may_load() {
             BpfError::NotAllowed
@@ -44,8 +46,7 @@ pub fn load<E: From<BpfError>>(
             let log = verifier_log::take();
             BpfError::Refused { what, log }
         }
-    });
-    Ok(loaded?)
+    })
 }
 
 /// CAP_BPF, or CAP_SYS_ADMIN, which stands for it; with CAP_NET_ADMIN (linux/capability.h).

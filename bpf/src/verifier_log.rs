@@ -39,7 +39,8 @@ mod tests {
 
     #[test]
     fn the_reason_is_kept_and_the_frame_is_not() {
-        let log = "0: R1=ctx()\n\n1: invalid mem access\nprocessed 2 insns\n-- END PROG LOAD LOG --\n";
+        let log =
+            "0: R1=ctx()\n\n1: invalid mem access\nprocessed 2 insns\n-- END PROG LOAD LOG --\n";
         assert_eq!(tail(log), "0: R1=ctx() | 1: invalid mem access");
         let long: String = (0..100).map(|n| format!("{n}\n")).collect();
         assert!(tail(&long).starts_with("88 | ") && tail(&long).ends_with(" | 99"));

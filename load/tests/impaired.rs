@@ -1,7 +1,6 @@
 //! Through the bridge that impairs, whose fates are a pure function of a seed: the generator names
 //! every packet that was dropped, repeated, held back or damaged, and no other.
 use hopscope_event::{Ns, Stamp, StampFlags, TscFrequency};
-use hopscope_openloop::Arrivals;
 use hopscope_load::packets::clock;
 use hopscope_load::packets::flow::{Flow, FlowTable, Protocol, numbered};
 use hopscope_load::packets::frame::{Frames, Link};
@@ -11,6 +10,7 @@ use hopscope_load::packets::wait::Wait;
 use hopscope_netio::bridge::{Bridge, Fate, Impairments};
 use hopscope_netio::clock::tsc_now;
 use hopscope_netio::{MemoryOptions, memory_pair};
+use hopscope_openloop::Arrivals;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};

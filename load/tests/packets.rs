@@ -3,13 +3,13 @@
 mod virtual_time;
 
 use hopscope_event::{Stamp, StampFlags, Tsc};
-use hopscope_openloop::Arrivals;
-use hopscope_openloop::random::seeded;
 use hopscope_load::packets::draw::below;
 use hopscope_load::packets::find_max::{Search, Verdict};
 use hopscope_load::packets::flow::Protocol;
 use hopscope_load::packets::run::Outcome;
 use hopscope_netio::Counters;
+use hopscope_openloop::Arrivals;
+use hopscope_openloop::random::seeded;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

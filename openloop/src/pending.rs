@@ -40,6 +40,9 @@ mod tests {
         let mut pending = Pending::new(schedule.expect("a rate"));
         assert_eq!((pending.due(), pending.due()), (0, 0));
         pending.begin_at(7);
-        assert_eq!([pending.take(), pending.take(), pending.due()], [7, 1_007, 2_007]);
+        assert_eq!(
+            [pending.take(), pending.take(), pending.due()],
+            [7, 1_007, 2_007]
+        );
     }
 }

@@ -44,12 +44,7 @@ pub struct Schedule {
 impl Schedule {
     /// `rate` packets a second, of a clock with `second` units in a second. Constant arrivals begin at 0, Poisson ones a
     /// gap later. `None` for a rate that is not above 0 and at most one packet in each unit.
-    pub fn new(
-        arrivals: Arrivals,
-        rate: f64,
-        second: f64,
-        random: SplitMix64,
-    ) -> Option<Schedule> {
+    pub fn new(arrivals: Arrivals, rate: f64, second: f64, random: SplitMix64) -> Option<Schedule> {
         (rate > 0.0 && rate <= second).then(|| Schedule {
             arrivals,
             random,

@@ -9,8 +9,8 @@ use hopscope_load::connections::{
     self, Close, Descriptors, Limits, LoadError, Outcome, Pace, Plan, Summary,
 };
 use hopscope_load::interval::Interval;
-use hopscope_openloop::latency::LogWriter;
 use hopscope_openloop::Arrivals;
+use hopscope_openloop::latency::LogWriter;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;

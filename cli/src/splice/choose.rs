@@ -1,11 +1,11 @@
 //! Who takes part, and who must not: what the kernel's faults and other people's programs forbid.
 use super::args::Common;
 use anyhow::{bail, ensure};
+use hopscope_splice::cgroup;
 use hopscope_splice::interpreters;
 use hopscope_splice::programs::{Accelerator, Options, SpliceError, Spoil, What, policies};
 use hopscope_splice::readers::{self, Judge, Reason};
 use hopscope_splice::trial::{self, Outcome, Weight};
-use hopscope_splice::cgroup;
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

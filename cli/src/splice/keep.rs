@@ -4,8 +4,8 @@
 use anyhow::Context;
 use clap::Args;
 use hopscope_splice::cgroup::Group;
-use hopscope_splice::programs::{Count, End, Ends, Placing, Running, running};
 use hopscope_splice::pairing::{self, Restored};
+use hopscope_splice::programs::{Count, End, Ends, Placing, Running, running};
 use nix::errno::Errno;
 use nix::poll::{PollTimeout, poll};
 use std::collections::{HashMap, HashSet};

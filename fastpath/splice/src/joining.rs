@@ -3,7 +3,7 @@
 //! A program must not be able to tell. At a socket in the map a receive that waits fails with EAGAIN whenever
 //! something else than bytes wakes it (`tcp_bpf_recvmsg`), so only connections are joined of which both ends were
 //! seen to receive with `O_NONBLOCK` set; and one of which an end clears it is released.
-use crate::programs::{Accelerator, Count, End, SpliceError, Order};
+use crate::programs::{Accelerator, Count, End, Order, SpliceError};
 use std::collections::{HashMap, HashSet};
 
 /// Between so many looks each end has read something, while it could not wait.

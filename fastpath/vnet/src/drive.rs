@@ -29,8 +29,3 @@ pub use pace::Rate;
 pub use queue::Arm;
 pub use run::{DrivePlan, Driver, Work};
 pub use source::Source;
-
-/// Eventfds are our own here: what fails is the kernel.
-fn bell(broken: crate::serve::Broken) -> DriveError {
-    DriveError::system("using an eventfd")(std::io::Error::other(broken.to_string()))
-}

@@ -7,6 +7,7 @@
 //! a driver without a virtual machine.
 #![deny(unsafe_code)]
 
+mod common;
 pub mod drive;
 pub mod end;
 pub mod events;
@@ -20,4 +21,5 @@ pub mod sim;
 mod time;
 pub mod vhost;
 
+pub use common::{Negotiated, PortCounts};
 pub use time::Ns;

@@ -11,21 +11,18 @@
 //! port ── receive ── queue ── call                  each packet: as many chains as it needs
 //! ```
 mod arriving;
-pub(crate) mod clock;
 mod command;
 mod control;
 mod counts;
 #[allow(unsafe_code)]
 mod descriptors;
-pub(crate) mod doorbell;
 mod error;
-pub(crate) mod feature;
-pub(crate) mod header;
 mod kicks;
 mod linger;
 mod listen;
 mod memory;
 mod observed;
+mod offload;
 mod pair;
 #[allow(unsafe_code)]
 mod privileges;
@@ -41,9 +38,8 @@ mod vanished;
 mod wire;
 
 pub use control::ControlCounts;
-pub use counts::{Drops, PairCounts, PortCounts, QueueCounts, ServeCounts};
+pub use counts::{Drops, PairCounts, QueueCounts, ServeCounts};
 pub use error::{Broken, ServeError};
-pub use feature::Taken;
 pub use kicks::{BadKicks, Kicks};
 pub use privileges::RunAs;
 pub use queue::{DeferKicks, QueueError};

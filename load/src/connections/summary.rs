@@ -4,8 +4,8 @@ use super::serve::ServerReport;
 use super::{Close, Descriptors, Failures, Outcome, Pace, Plan, Tally};
 use crate::interval::{marked, share, spoilt};
 use crate::kernel::KernelCounters;
-use hopscope_openloop::latency::Percentiles;
 use hopscope_openloop::Arrivals;
+use hopscope_openloop::latency::Percentiles;
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -3,8 +3,8 @@ use super::find_max::Verdict;
 use super::run::Outcome;
 use super::tally::{Counts, Interval};
 use crate::interval::{marked, share, time};
-use hopscope_openloop::latency::Percentiles;
 use hopscope_event::{Tsc, TscFrequency};
+use hopscope_openloop::latency::Percentiles;
 use serde::Serialize;
 use serde_json::{Value, json};
 

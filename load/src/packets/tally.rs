@@ -1,6 +1,6 @@
 //! Counts and distributions: of each interval, and of the whole run.
-use hopscope_openloop::latency::Latency;
 use hopscope_event::{Stamp, StampFlags, Tsc, TscFrequency};
+use hopscope_openloop::latency::Latency;
 use std::collections::VecDeque;
 
 /// Of packets that were sent in one stretch of time. `sent` = `received` + `lost`.

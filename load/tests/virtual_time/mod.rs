@@ -1,8 +1,6 @@
 //! A link that does exactly what it is told, on a clock that only the proof turns: what the
 //! generator finds can be compared with the truth to the tick.
 use hopscope_event::{Stamp, Tsc, TscFrequency};
-use hopscope_openloop::random::seeded;
-use hopscope_openloop::{Arrivals, Schedule};
 use hopscope_load::packets::clock::Clock;
 use hopscope_load::packets::due::Due;
 use hopscope_load::packets::flow::{Flow, FlowTable, Protocol, numbered};
@@ -16,6 +14,8 @@ use hopscope_load::packets::source::{Generated, Source};
 use hopscope_load::packets::tally::{Counts, Interval, Tally};
 use hopscope_load::packets::window::Window;
 use hopscope_netio::{Capabilities, Counters, Frame, Offload, Outgoing, PacketIo, PortError};
+use hopscope_openloop::random::seeded;
+use hopscope_openloop::{Arrivals, Schedule};
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};

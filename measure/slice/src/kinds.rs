@@ -1,8 +1,8 @@
 //! Which kinds of hooks this kernel offers, found out by loading and attaching a program that does
 //! nothing to one of each. A version or a configuration says less: lockdown, a security module or
 //! what the kernel was built on may still refuse.
-use hopscope_bpf::compiled;
 pub use hopscope_bpf::cgroup::root as cgroup2;
+use hopscope_bpf::compiled;
 use libbpf_rs::{ObjectBuilder, PrintLevel, ProgramType};
 use std::fs::File;
 use std::os::fd::AsRawFd;

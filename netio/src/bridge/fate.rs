@@ -1,7 +1,7 @@
 //! What becomes of a frame: a pure function of the seed and the frame's number in its direction.
 //! A proof can compute the truth beside the bridge, and a frame more or less changes no other's.
-use hopscope_openloop::random::{SplitMix64, mix};
 use hopscope_event::Ns;
+use hopscope_openloop::random::{SplitMix64, mix};
 
 /// What a direction does to its frames. Probabilities are from 0 to 1 and independent.
 #[derive(Debug, Clone, Copy, PartialEq)]

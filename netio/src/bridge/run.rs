@@ -2,9 +2,9 @@
 use super::lane::{Lane, whole_ms};
 use super::{Fate, Impairments, ImpairmentsError, LaneCounts};
 use crate::clock::tsc_now;
-use hopscope_openloop::random::mix;
 use crate::{PacketIo, PortError};
 use hopscope_event::{Ns, Tsc, TscFrequency};
+use hopscope_openloop::random::mix;
 use nix::poll::{PollFd, PollFlags, poll};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
 //! Frames whose content is known from their number, and ports that send and receive them.
 use anyhow::{Result, bail, ensure};
-use hopscope_openloop::random::SplitMix64;
 use hopscope_netio::{Direction, OpenOptions, Outgoing, PacketIo, PortName};
+use hopscope_openloop::random::SplitMix64;
 
 /// For local experiments (IEEE 802): the kernel has no use for it.
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];

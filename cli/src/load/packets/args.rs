@@ -1,11 +1,11 @@
 //! What the command takes.
 use crate::units::{parse_rate, parse_time};
 use clap::Args;
-use hopscope_openloop::Arrivals;
 use hopscope_load::packets::flow::Protocol;
 use hopscope_load::packets::order::Scatter;
 use hopscope_load::packets::sizes::Sizes;
 use hopscope_netio::PortName;
+use hopscope_openloop::Arrivals;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;

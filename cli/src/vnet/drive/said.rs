@@ -1,11 +1,11 @@
 //! What was agreed, and what happened.
 use super::DriveArgs;
+use hopscope_vnet::Negotiated;
 use hopscope_vnet::drive::{DriveCounts, DriveQueueCounts};
-use hopscope_vnet::serve::Taken;
 use serde_json::json;
 use std::io::{self, Write};
 
-pub(super) fn ready(args: &DriveArgs, taken: Taken) -> io::Result<()> {
+pub(super) fn ready(args: &DriveArgs, taken: Negotiated) -> io::Result<()> {
     let features = taken.to_string();
     if args.json {
         let line = json!({

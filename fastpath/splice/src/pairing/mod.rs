@@ -5,7 +5,7 @@
 mod place;
 mod window;
 
-use crate::programs::{Count, End, SpliceError, PlacedThreads};
+use crate::programs::{Count, End, PlacedThreads, SpliceError};
 use crate::readers;
 pub use place::{Restored, forget, restore};
 use std::collections::{HashMap, HashSet};

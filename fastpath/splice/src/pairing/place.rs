@@ -1,5 +1,5 @@
 //! Where threads may run: sched_setaffinity(2), and back.
-use crate::programs::{SpliceError, Placed, PlacedState, PlacedThreads};
+use crate::programs::{Placed, PlacedState, PlacedThreads, SpliceError};
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;

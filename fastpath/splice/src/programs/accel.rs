@@ -2,12 +2,12 @@
 use super::control::{self, Control, PORTS_MAX};
 use super::placed::Placing;
 use super::{
-    Count, Counts, End, Ends, IncompatibleUse, Listener, SpliceError, Order, PlacedThreads, Sharing,
-    Wrong,
+    Count, Counts, End, Ends, IncompatibleUse, Listener, Order, PlacedThreads, Sharing,
+    SpliceError, Wrong,
 };
 use super::{counts, ends, incompatible, sharing, verify};
-use hopscope_bpf::compiled;
 use hopscope_bpf::object::{self, has_capabilities};
+use hopscope_bpf::{BpfError, compiled};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut};
@@ -154,7 +154,7 @@ impl Accelerator {
                     _ => continue,
                 };
                 map.set_max_entries(entries)
-                    .map_err(SpliceError::bpf("sizing a map"))?;
+                    .map_err(BpfError::call("sizing a map"))?;
             }
             for mut program in open.progs_mut() {
                 program.set_autoload(match program.name().to_str() {

@@ -1,6 +1,7 @@
 //! What the kernel programs count: `enum count` of `bpf/contract.h`, in this order.
 use super::SpliceError;
-use libbpf_rs::{MapCore, MapFlags};
+use hopscope_bpf::per_cpu;
+use libbpf_rs::MapCore;
 
 /// One of the kernel programs' counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -121,9 +121,7 @@ pub struct Ends {
 impl Ends {
     pub(super) fn of(map: BorrowedFd<'_>) -> Result<Ends, SpliceError> {
         let what = "looking at ends";
-        let object = object::load(OBJECT, "splice_facts", has_capabilities, |_| {
-            Ok::<(), SpliceError>(())
-        })?;
+        let object = object::load(OBJECT, "splice_facts", has_capabilities, |_| Ok(()))?;
         let program = object::program(&object, "ends")?;
         let link = program.attach_iter(map).map_err(SpliceError::bpf(what))?;
         drop(program);

@@ -2,8 +2,8 @@
 //! programs keep it true while threads make others, execute programs and end; who holds the map can restore them.
 use super::ends::run;
 use super::{Count, Counts, SpliceError};
-use hopscope_bpf::compiled;
 use hopscope_bpf::object::{self, has_capabilities};
+use hopscope_bpf::{BpfError, compiled};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 use nix::sched::CpuSet;
 use std::os::fd::AsFd;
@@ -228,7 +228,7 @@ impl Placing {
                     let words = map
                         .initial_value_mut()
                         .and_then(|data| data.first_chunk_mut());
-                    let words = words.ok_or(SpliceError::missing(what, "mask_words"))?;
+                    let words = words.ok_or(BpfError::missing(what, "mask_words"))?;
                     *words = mask_words().to_ne_bytes();
                 }
                 let shared = match (name.as_str(), of) {
@@ -236,7 +236,7 @@ impl Placing {
                     ("splice_pairs", Some(of)) => &of.counts,
                     _ => continue,
                 };
-                map.reuse_fd(shared.as_fd()).map_err(SpliceError::bpf(what))?;
+                map.reuse_fd(shared.as_fd()).map_err(BpfError::call(what))?;
             }
             Ok(())
         })?;

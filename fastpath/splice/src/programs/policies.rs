@@ -55,7 +55,10 @@ fn query(group: &File, kind: u32) -> Result<Vec<u32>, SpliceError> {
     };
     if error != 0 {
         let why = std::io::Error::from_raw_os_error(-error);
-        return Err(SpliceError::call("reading which programs a control group has", why));
+        return Err(SpliceError::call(
+            "reading which programs a control group has",
+            why,
+        ));
     }
     Ok(ids[..(count as usize).min(MOST)].to_vec())
 }

@@ -1,6 +1,6 @@
 //! Accelerators that run in other processes, by their maps.
 use super::control::{self, Control};
-use super::{Counts, Ends, SpliceError, PlacedThreads, counts};
+use super::{Counts, Ends, PlacedThreads, SpliceError, counts};
 use hopscope_bpf::open_maps;
 use libbpf_rs::{MapCore, MapHandle, MapType};
 use std::os::fd::AsFd;

@@ -1,5 +1,6 @@
 //! What `--verify` has found: `struct wrong` and `struct watched` of `bpf/contract.h`.
 use super::{Count, Counts, End};
+use hopscope_bpf::object;
 use libbpf_rs::{MapCore, MapFlags};
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};

@@ -89,8 +89,8 @@ impl Pipe {
         // Another socket option than the buffer's size: what is there stays charged as it is. A
         // connection that is gone says so when it is read.
         if self.clamped.is_none()
-            && let Ok(window) = option::window_clamp(from)
-            && option::set_window_clamp(from, 1).is_ok()
+            && let Ok(window) = socket_options::window_clamp(from)
+            && socket_options::set_window_clamp(from, 1).is_ok()
         {
             self.clamped = Some(window);
         }
@@ -99,7 +99,7 @@ impl Pipe {
     /// Before bytes are read: TCP tells the sender of its larger window when they are.
     fn let_go(&mut self, from: &TcpStream) {
         if let Some(window) = self.clamped.take() {
-            let _ = option::set_window_clamp(from, window);
+            let _ = socket_options::set_window_clamp(from, window);
         }
     }
 

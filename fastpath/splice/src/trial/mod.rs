@@ -4,7 +4,7 @@ mod cases;
 mod pair;
 
 use crate::cgroup::{self, CgroupError, Group};
-use crate::programs::{Accelerator, SpliceError, Options};
+use crate::programs::{Accelerator, Options, SpliceError};
 use pair::Place;
 
 #[derive(Debug, thiserror::Error)]

@@ -3,10 +3,10 @@ use super::counts::Came;
 use super::error::DriveError;
 use super::queue::Queue;
 use super::receive::{Packet, Taker};
+use crate::common::clock::Clock;
+use crate::common::feature;
+use crate::common::header;
 use crate::ring::Memory;
-use crate::serve::clock::Clock;
-use crate::serve::feature;
-use crate::serve::header;
 use hopscope_netio::{Accepts, Arrived, Offload, Outgoing, PacketIo, PortError, Taken};
 use nix::errno::Errno;
 use vm_memory::{Address, Bytes, GuestAddress, GuestMemoryBackend, GuestMemoryError};
@@ -30,11 +30,11 @@ impl Bridge {
     /// The port refuses what was negotiated.
     pub(super) fn new(
         mut port: Box<dyn PacketIo>,
-        taken: feature::Taken,
+        taken: feature::Negotiated,
     ) -> Result<Bridge, PortError> {
-        let (segments_v4, segments_v6) = taken.leaves_segments();
+        let (segments_v4, segments_v6) = taken.host_tso();
         port.accept(Accepts {
-            checksums: taken.leaves_checksums(),
+            checksums: taken.host_checksums(),
             segments_v4,
             segments_v6,
         })?;
@@ -49,7 +49,7 @@ impl Bridge {
 
     /// Longest frame of the port, with its header.
     pub(super) fn buffer_len(port: &dyn PacketIo) -> u32 {
-        let len = header::LONGEST + port.capabilities().max_frame_len;
+        let len = header::LEN_MAX + port.capabilities().max_frame_len;
         len.next_multiple_of(64) as u32
     }
 
@@ -84,7 +84,7 @@ impl Bridge {
             let written = memory.write_slice(&header, place);
             written.map_err(|e| DriveError::queue(1)(e.into()))?;
             any = true;
-            let (whole, now) = ((header::LONGEST + len) as u32, clock.now());
+            let (whole, now) = ((header::LEN_MAX + len) as u32, clock.now());
             // Whether another is at hand only the next look at the port says.
             queue.publish(memory, whole, 1, now, (clock, now))?;
             queue.counts.packets += 1;
@@ -103,10 +103,10 @@ impl Bridge {
         place: GuestAddress,
         buffer_len: u32,
     ) -> Result<Option<(usize, Offload)>, DriveError> {
-        let behind = place.unchecked_add(header::LONGEST as u64);
+        let behind = place.unchecked_add(header::LEN_MAX as u64);
         let failed = |error: GuestMemoryError| DriveError::queue(1)(error.into());
         if let Some(port) = self.port.scattered() {
-            let room = buffer_len as usize - header::LONGEST;
+            let room = buffer_len as usize - header::LEN_MAX;
             let room = memory.get_slice(behind, room).map_err(failed)?;
             return match port.receive_into(&[room], &mut [])? {
                 Arrived::Nothing => Ok(None),

@@ -1,7 +1,7 @@
 //! What a front end did, exactly.
 use crate::Ns;
+use crate::common::PortCounts;
 use crate::policy::Counts;
-use crate::serve::PortCounts;
 use serde::Serialize;
 
 /// One queue.

@@ -1,4 +1,5 @@
 //! Why a front end cannot begin or go on.
+use crate::common::eventfd::EventfdError;
 use crate::policy::BadPolicy;
 use crate::ring::RingError;
 use crate::vhost::Refused;
@@ -58,6 +59,13 @@ pub enum DriveError {
         doing: &'static str,
         source: io::Error,
     },
+}
+
+/// Eventfds are our own here: what fails is the kernel.
+impl From<EventfdError> for DriveError {
+    fn from(error: EventfdError) -> DriveError {
+        DriveError::system("using an eventfd")(io::Error::other(error.to_string()))
+    }
 }
 
 impl DriveError {

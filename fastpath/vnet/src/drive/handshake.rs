@@ -2,10 +2,10 @@
 use super::arena::{Arena, Place, address};
 use super::error::DriveError;
 use super::wire::Wire;
-use crate::serve::doorbell::Bell;
-use crate::serve::feature::{
-    CSUM, EVENT_IDX, GUEST_CSUM, GUEST_TSO4, GUEST_TSO6, HOST_TSO4, HOST_TSO6, MRG_RXBUF, Taken,
-    VERSION_1,
+use crate::common::eventfd::Eventfd;
+use crate::common::feature::{
+    CSUM, EVENT_IDX, GUEST_CSUM, GUEST_TSO4, GUEST_TSO6, HOST_TSO4, HOST_TSO6, MRG_RXBUF,
+    Negotiated, VERSION_1,
 };
 use crate::vhost::{PROTOCOL_FEATURES, PROTOCOL_REPLY_ACK, RING_PACKED, Request};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -21,7 +21,7 @@ pub(super) struct Wanted {
 
 /// # Errors
 /// The back end lacks what was asked for.
-pub(super) fn negotiate(wire: &mut Wire, wanted: Wanted) -> Result<Taken, DriveError> {
+pub(super) fn negotiate(wire: &mut Wire, wanted: Wanted) -> Result<Negotiated, DriveError> {
     wire.say(&Request::SetOwner, &[])?;
     let offered = wire.say(&Request::GetFeatures, &[])?;
     if offered & PROTOCOL_FEATURES != 0 {
@@ -34,7 +34,7 @@ pub(super) fn negotiate(wire: &mut Wire, wanted: Wanted) -> Result<Taken, DriveE
     Ok(taken)
 }
 
-fn choose(offered: u64, wanted: Wanted) -> Result<Taken, DriveError> {
+fn choose(offered: u64, wanted: Wanted) -> Result<Negotiated, DriveError> {
     if offered & VERSION_1 == 0 {
         return Err(DriveError::NotOffered {
             feature: "VIRTIO_F_VERSION_1",
@@ -65,28 +65,28 @@ fn choose(offered: u64, wanted: Wanted) -> Result<Taken, DriveError> {
             taken |= offered & (GUEST_TSO4 | GUEST_TSO6);
         }
     }
-    Ok(Taken(taken))
+    Ok(Negotiated(taken))
 }
 
 /// The eventfds of a queue.
-pub(super) struct Bells {
-    pub(super) kick: Bell,
-    pub(super) call: Bell,
+pub(super) struct Eventfds {
+    pub(super) kick: Eventfd,
+    pub(super) call: Eventfd,
     /// Rung by a back end that gives the queue up.
-    pub(super) error: Bell,
+    pub(super) error: Eventfd,
 }
 
-impl Bells {
+impl Eventfds {
     /// # Errors
     /// No descriptors are left.
-    pub(super) fn new(queue: usize) -> Result<Bells, DriveError> {
+    pub(super) fn new(queue: usize) -> Result<Eventfds, DriveError> {
         let bell = || {
             let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
             let eventfd = EventFd::from_value_and_flags(0, flags);
             let eventfd = eventfd.map_err(DriveError::system("making an eventfd"))?;
-            Bell::new(queue, eventfd.into()).map_err(super::bell)
+            Eventfd::new(queue, eventfd.into()).map_err(DriveError::from)
         };
-        Ok(Bells {
+        Ok(Eventfds {
             kick: bell()?,
             call: bell()?,
             error: bell()?,
@@ -102,10 +102,10 @@ pub(super) fn start(
     wire: &mut Wire,
     arena: &Arena,
     packed: bool,
-    queues: [(&Place, &Bells); 2],
+    queues: [(&Place, &Eventfds); 2],
 ) -> Result<(), DriveError> {
     wire.say(&Request::SetMemTable(vec![arena.region()]), &[arena.fd()])?;
-    for (queue, (place, bells)) in (0..).zip(queues) {
+    for (queue, (place, eventfds)) in (0..).zip(queues) {
         let size = place.layout.size.into();
         wire.say(&Request::SetVringNum { queue, size }, &[])?;
         // Packed rings begin in their first lap: wrap counters of 1, for both ends.
@@ -114,11 +114,11 @@ pub(super) fn start(
         wire.say(&Request::SetVringAddr(address(queue, place.layout)), &[])?;
         let descriptor = true;
         let call = Request::SetVringCall { queue, descriptor };
-        wire.say(&call, &[bells.call.fd()])?;
+        wire.say(&call, &[eventfds.call.fd()])?;
         let error = Request::SetVringErr { queue, descriptor };
-        wire.say(&error, &[bells.error.fd()])?;
+        wire.say(&error, &[eventfds.error.fd()])?;
         let kick = Request::SetVringKick { queue, descriptor };
-        wire.say(&kick, &[bells.kick.fd()])?;
+        wire.say(&kick, &[eventfds.kick.fd()])?;
     }
     for queue in [0, 1] {
         wire.say(&Request::SetVringEnable { queue, on: true }, &[])?;

@@ -2,13 +2,13 @@
 use super::arena::Place;
 use super::counts::DriveQueueCounts;
 use super::error::DriveError;
-use super::handshake::Bells;
+use super::handshake::Eventfds;
 use crate::Ns;
+use crate::common::clock::Clock;
 use crate::end::Front;
 use crate::events::{QueueEvents, What};
 use crate::policy::{Event, Kind};
 use crate::ring::{DriverRing, Features, Memory, RingError, Segment, packed, split};
-use crate::serve::clock::Clock;
 use vm_memory::GuestAddress;
 
 /// Where this end asks for a call before it sleeps.
@@ -23,7 +23,7 @@ pub enum Arm {
 pub(super) struct Queue {
     index: usize,
     front: Front<Box<dyn DriverRing + Send>>,
-    pub(super) bells: Bells,
+    pub(super) eventfds: Eventfds,
     place: Place,
     /// The back end writes into the buffers.
     writable: bool,
@@ -64,7 +64,7 @@ impl Queue {
         Ok(Queue {
             index,
             front: Front::new(ring.map_err(failed)?, kick)?,
-            bells: Bells::new(index)?,
+            eventfds: Eventfds::new(index)?,
             writable: index.is_multiple_of(2),
             spare: (0..layout.size).rev().collect(),
             entries: vec![(0, Ns(0)); layout.size.into()],
@@ -179,9 +179,9 @@ impl Queue {
     fn kick(&mut self, clock: Clock) -> Result<(), DriveError> {
         let before = clock.now();
         self.events.begin(What::Kick);
-        let rung = self.bells.kick.ring();
+        let rung = self.eventfds.kick.signal();
         self.events.end(What::Kick, u64::from(rung.is_ok()));
-        rung.map_err(super::bell)?;
+        rung.map_err(DriveError::from)?;
         self.counts.kicks += 1;
         let now = clock.now();
         let cost = now.since(before);
@@ -228,9 +228,9 @@ impl Queue {
             return Ok(());
         }
         self.events.begin(What::Called);
-        let calls = self.bells.call.rung();
+        let calls = self.eventfds.call.take();
         self.events.end(What::Called, *calls.as_ref().unwrap_or(&0));
-        self.counts.calls += calls.map_err(super::bell)?;
+        self.counts.calls += calls.map_err(DriveError::from)?;
         Ok(())
     }
 
@@ -239,7 +239,7 @@ impl Queue {
     /// # Errors
     /// The eventfd cannot be read.
     pub(super) fn finish(mut self) -> Result<DriveQueueCounts, DriveError> {
-        self.counts.calls += self.bells.call.rung().map_err(super::bell)?;
+        self.counts.calls += self.eventfds.call.take().map_err(DriveError::from)?;
         self.counts.kick_policy = *self.front.notifier().policy().counts();
         Ok(self.counts)
     }

@@ -3,9 +3,9 @@ use super::counts::Came;
 use super::error::DriveError;
 use super::frame::{Checker, Found};
 use super::queue::{Back, Queue};
+use crate::common::clock::Clock;
+use crate::common::header;
 use crate::ring::Memory;
-use crate::serve::clock::Clock;
-use crate::serve::header;
 use hopscope_netio::Offload;
 use vm_memory::{Address, Bytes, GuestMemoryBackend, VolatileSlice};
 
@@ -36,7 +36,7 @@ impl Packet<'_> {
     /// # Errors
     /// A buffer is not in the memory, which cannot be.
     pub(super) fn slices(&self) -> Result<Vec<VolatileSlice<'_>>, DriveError> {
-        let mut skip = header::LONGEST;
+        let mut skip = header::LEN_MAX;
         let slices = self.parts.iter().map(|part| {
             let from = self.queue.address(part.buffer).unchecked_add(skip as u64);
             let len = part.len as usize - std::mem::take(&mut skip);
@@ -107,7 +107,7 @@ impl Receiving {
             }
             any = true;
             let len: usize = self.parts.iter().map(|part| part.len as usize).sum();
-            match len.checked_sub(header::LONGEST).filter(|len| *len > 0) {
+            match len.checked_sub(header::LEN_MAX).filter(|len| *len > 0) {
                 None => self.dropped += 1,
                 Some(len) => {
                     let packet = Packet {
@@ -153,14 +153,14 @@ impl Receiving {
                 return Err(DriveError::Written { len, room });
             }
             if self.parts.is_empty() {
-                let mut bytes = [0; header::LONGEST];
+                let mut bytes = [0; header::LEN_MAX];
                 let read = memory.read_slice(&mut bytes, queue.address(part.buffer));
                 read.map_err(|e| DriveError::queue(0)(e.into()))?;
                 self.offload = header::decode(&bytes);
                 let chains = u16::from_le_bytes([bytes[10], bytes[11]]);
                 let size = place.layout.size;
                 self.needed = match merges {
-                    true if part.len >= header::LONGEST as u32 => chains,
+                    true if part.len >= header::LEN_MAX as u32 => chains,
                     _ => 1,
                 };
                 if !(1..=size).contains(&self.needed) {

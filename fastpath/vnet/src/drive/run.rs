@@ -12,10 +12,10 @@ use super::spent::Spending;
 use super::watch::{Seen, Watch};
 use super::wire::Wire;
 use crate::Ns;
+use crate::common::Negotiated;
+use crate::common::clock::Clock;
 use crate::events::{Events, What};
 use crate::policy::Kind;
-use crate::serve::Taken;
-use crate::serve::clock::Clock;
 use hopscope_netio::PacketIo;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -68,7 +68,7 @@ enum Job {
 pub struct Driver {
     wire: Wire,
     arena: Arena,
-    taken: Taken,
+    taken: Negotiated,
     rx: Queue,
     tx: Queue,
     clock: Clock,
@@ -130,7 +130,7 @@ impl Driver {
         if let Some(events) = &plan.events {
             (rx.events, tx.events) = (events.queue(0), events.queue(1));
         }
-        let queues = [(rx.place(), &rx.bells), (tx.place(), &tx.bells)];
+        let queues = [(rx.place(), &rx.eventfds), (tx.place(), &tx.eventfds)];
         handshake::start(&mut wire, &arena, plan.packed, queues)?;
         let clock = Clock::start();
         let job = match plan.work {
@@ -159,7 +159,7 @@ impl Driver {
         })
     }
 
-    pub fn taken(&self) -> Taken {
+    pub fn taken(&self) -> Negotiated {
         self.taken
     }
 
@@ -173,8 +173,8 @@ impl Driver {
             Job::Bridge(bridge) => bridge.port.wait_fd(),
             _ => None,
         };
-        let bells = [&self.rx.bells, &self.tx.bells];
-        let mut watch = Watch::new(stop, self.wire.fd(), bells, port)?;
+        let eventfds = [&self.rx.eventfds, &self.tx.eventfds];
+        let mut watch = Watch::new(stop, self.wire.fd(), eventfds, port)?;
         let clock = self.clock;
         Receiving::fill(&mut self.rx, &self.arena.memory, clock)?;
         let mut spending = Spending::begin(clock)?;

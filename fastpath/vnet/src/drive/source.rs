@@ -4,9 +4,9 @@ use super::frame::{self, LONGEST, NUMBER, SHORTEST};
 use super::pace::{Pace, Rate};
 use super::queue::Queue;
 use crate::Ns;
+use crate::common::clock::Clock;
+use crate::common::header;
 use crate::ring::Memory;
-use crate::serve::clock::Clock;
-use crate::serve::header;
 use vm_memory::{Address, Bytes};
 
 /// Packets before completions get a turn.
@@ -39,7 +39,7 @@ impl Source {
 
     pub(super) fn buffer_len(self) -> u32 {
         // Whole cache lines: neighbours are written by both ends.
-        (header::LONGEST + self.longest).next_multiple_of(64) as u32
+        (header::LEN_MAX + self.longest).next_multiple_of(64) as u32
     }
 }
 
@@ -68,7 +68,7 @@ impl Sending {
         let mut lens = Vec::new();
         for buffer in 0..size {
             let len = frame::len_of(buffer, plan.shortest, plan.longest);
-            let bytes = [&[0; header::LONGEST][..], &frame::build(buffer, len)].concat();
+            let bytes = [&[0; header::LEN_MAX][..], &frame::build(buffer, len)].concat();
             let written = memory.write_slice(&bytes, queue.address(buffer));
             written.map_err(|e| DriveError::queue(1)(e.into()))?;
             lens.push(bytes.len() as u32);
@@ -110,7 +110,7 @@ impl Sending {
             };
             self.full = false;
             let place = queue.address(buffer);
-            let place = place.unchecked_add((header::LONGEST + NUMBER) as u64);
+            let place = place.unchecked_add((header::LEN_MAX + NUMBER) as u64);
             let written = memory.write_slice(&self.sent.to_le_bytes(), place);
             written.map_err(|e| DriveError::queue(1)(e.into()))?;
             self.pace.take();
@@ -119,7 +119,7 @@ impl Sending {
             let len = self.lens[usize::from(buffer)];
             queue.publish(memory, len, more.into(), came, (clock, now))?;
             queue.counts.packets += 1;
-            queue.counts.bytes += u64::from(len) - header::LONGEST as u64;
+            queue.counts.bytes += u64::from(len) - header::LEN_MAX as u64;
         }
         Ok(true)
     }

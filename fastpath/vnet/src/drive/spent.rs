@@ -2,7 +2,7 @@
 use super::counts::{Latency, Spent};
 use super::error::DriveError;
 use crate::Ns;
-use crate::serve::clock::Clock;
+use crate::common::clock::Clock;
 use hdrhistogram::Histogram;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};

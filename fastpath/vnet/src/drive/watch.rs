@@ -1,6 +1,6 @@
 //! What a front end sleeps on: doorbells, the socket, the port, a timer, the end.
 use super::error::DriveError;
-use super::handshake::Bells;
+use super::handshake::Eventfds;
 use crate::Ns;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -41,7 +41,7 @@ impl Watch {
     pub(super) fn new(
         stop: BorrowedFd<'_>,
         socket: BorrowedFd<'_>,
-        bells: [&Bells; 2],
+        eventfds: [&Eventfds; 2],
         port: Option<BorrowedFd<'_>>,
     ) -> Result<Watch, DriveError> {
         let system = DriveError::system::<Errno>;
@@ -59,10 +59,10 @@ impl Watch {
         epoll
             .add(&timer, EpollEvent::new(readable, TIMER))
             .map_err(system("watching the timer"))?;
-        for (n, bells) in (0..).zip(bells) {
+        for (n, eventfds) in (0..).zip(eventfds) {
             // Each call wakes once, though it is read only at the end: the sum is exact.
-            add(bells.call.fd(), readable | EpollFlags::EPOLLET, CALL + n)?;
-            add(bells.error.fd(), readable, ERROR + n)?;
+            add(eventfds.call.fd(), readable | EpollFlags::EPOLLET, CALL + n)?;
+            add(eventfds.error.fd(), readable, ERROR + n)?;
         }
         let interest = EpollFlags::empty();
         if let Some(port) = port {

@@ -1,9 +1,10 @@
 //! From the port straight into the driver's chains. How long a frame is the kernel says only with the frame, so room is
 //! made for one as long as those before; what is longer ends in memory of this end, and is copied once more.
 use super::counts::Drop;
-use super::header;
+use super::offload;
 use super::queue::{Live, Pending, QueueError};
 use super::receive::{Placed, SEGMENTS_MAX, place};
+use crate::common::header;
 use crate::ring::{Memory, RingError};
 use hopscope_netio::{Arrived, Offload, PARTS_MAX, Scattered};
 use vm_memory::{Bytes, VolatileMemoryError, VolatileSlice};
@@ -108,7 +109,7 @@ fn give(
     len: usize,
     offload: Offload,
 ) -> Result<Placed, RingError> {
-    if let Err(why) = header::may_give(offload, live.taken) {
+    if let Err(why) = offload::check_receive(offload, live.taken) {
         return Ok(Placed::Dropped(why));
     }
     let header_len = live.taken.header_len();

@@ -1,5 +1,4 @@
 //! What a request of the control socket does.
-use super::clock::Clock;
 use super::control::{Answer, ControlCounts};
 use super::counts::ServeCounts;
 use super::observed::POLICIES_MAX;
@@ -7,6 +6,7 @@ use super::pair::Pair;
 use super::queue::QueueError;
 use super::request::{BadRequest, Change, Request};
 use crate::Ns;
+use crate::common::clock::Clock;
 use crate::policy::Kind;
 use crate::ring::Memory;
 use hopscope_netio::PortError;

@@ -4,11 +4,11 @@
 //! may cost is bounded: [`CLIENTS_MAX`] at a time, of whom the one that was silent longest makes room; a request in
 //! hand at a time and of so many bytes; answers are kept until they are read, and until then nothing more is read
 //! of that client. After each turn the socket rests nine times as long as the turn took, at least a millisecond.
-use super::clock::Clock;
 use super::error::ServeError;
 use super::listen::Endpoint;
 use super::privileges::RunAs;
 use crate::Ns;
+use crate::common::clock::Clock;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use serde::Serialize;

@@ -1,4 +1,5 @@
 //! Why a back end cannot begin or go on. What a front end does wrong ends its connection only: `Broken`.
+use crate::common::eventfd::EventfdError;
 use crate::policy::BadPolicy;
 use crate::vhost::Refused;
 use hopscope_netio::PortError;
@@ -59,10 +60,8 @@ pub enum Broken {
         offset: u64,
         why: String,
     },
-    #[error("the doorbell of queue {queue} is no eventfd but {what}")]
-    NoEventfd { queue: usize, what: String },
-    #[error("its doorbell made this end wait: O_NONBLOCK was taken from it")]
-    Waits,
+    #[error(transparent)]
+    Eventfd(#[from] EventfdError),
     #[error("it does not read the answers")]
     NotReading,
     #[error("a message ended after {0} bytes")]

@@ -1,9 +1,9 @@
 //! What a queue keeps of itself for whoever asks, and its policy of calls, which can change while it runs.
-use super::clock::Clock;
 use super::counts::QueueCounts;
 use super::queue::{Live, Queue, QueueError};
 use super::seen::{ByPolicy, RingNow, Seen, Shadowed};
 use crate::Ns;
+use crate::common::clock::Clock;
 use crate::end::Unchanged;
 use crate::observe::Times;
 use crate::policy::{Counts, Kind};

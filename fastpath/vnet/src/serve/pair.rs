@@ -1,11 +1,11 @@
 //! A port, and the two queues that it serves.
-use super::clock::Clock;
 use super::counts::PairCounts;
 use super::error::ServeError;
-use super::feature::Taken;
 use super::queue::{Queue, QueueError};
 use super::run::Token;
 use crate::Ns;
+use crate::common::clock::Clock;
+use crate::common::feature::Negotiated;
 use crate::events::What;
 use crate::ring::Memory;
 use hopscope_netio::{Accepts, PacketIo, PortError};
@@ -151,10 +151,10 @@ impl Pair {
 
     /// # Errors
     /// The port refuses.
-    pub(super) fn negotiated(&mut self, taken: Taken) -> Result<(), PortError> {
-        let (segments_v4, segments_v6) = taken.takes_segments();
+    pub(super) fn negotiated(&mut self, taken: Negotiated) -> Result<(), PortError> {
+        let (segments_v4, segments_v6) = taken.guest_tso();
         self.port.accept(Accepts {
-            checksums: taken.finishes_checksums(),
+            checksums: taken.guest_checksums(),
             segments_v4,
             segments_v6,
         })

@@ -1,14 +1,14 @@
 //! One queue: its doorbells, its ring while it is live, and what happened there.
 use super::arriving::Arriving;
-use super::clock::Clock;
 use super::counts::{Drop, QueueCounts};
-use super::doorbell::Bell;
-use super::error::Broken;
-use super::feature::Taken;
+use crate::common::eventfd::EventfdError;
 use super::kicks::Kicks;
 use super::linger::Linger;
 use super::observed::Kept;
 use crate::Ns;
+use crate::common::clock::Clock;
+use crate::common::eventfd::Eventfd;
+use crate::common::feature::Negotiated;
 use crate::end::Back;
 use crate::events::{QueueEvents, What};
 use crate::observe::Sojourn;
@@ -31,7 +31,7 @@ pub enum QueueError {
     #[error(transparent)]
     Ring(#[from] RingError),
     #[error(transparent)]
-    Bell(#[from] Broken),
+    Eventfd(#[from] EventfdError),
     #[error(transparent)]
     Port(#[from] PortError),
 }
@@ -39,7 +39,7 @@ pub enum QueueError {
 pub(super) struct Live {
     pub(super) back: Back<Box<dyn DeviceRing + Send>>,
     pub(super) layout: Layout,
-    pub(super) taken: Taken,
+    pub(super) taken: Negotiated,
     /// Received into: chains taken and not used yet, oldest first.
     pub(super) held: VecDeque<Chain>,
     /// Entries since this end last slept.
@@ -62,10 +62,10 @@ pub(super) struct Queue {
     pub(super) calls: Kind,
     pub(super) kicks: Kicks,
     pub(super) defer: Option<DeferKicks>,
-    pub(super) kick: Option<Bell>,
-    pub(super) call: Option<Bell>,
+    pub(super) kick: Option<Eventfd>,
+    pub(super) call: Option<Eventfd>,
     /// Rung when the queue ends by an error.
-    pub(super) error: Option<Bell>,
+    pub(super) error: Option<Eventfd>,
     pub(super) live: Option<Live>,
     /// Ended by an error: not begun again before the front end stops it.
     pub(super) broken: bool,
@@ -116,7 +116,7 @@ impl Queue {
     pub(super) fn begin(
         &mut self,
         layout: Layout,
-        taken: Taken,
+        taken: Negotiated,
         base: u32,
         memory: &Memory,
     ) -> Result<Option<u16>, QueueError> {
@@ -214,7 +214,7 @@ impl Queue {
         self.counts.broken += 1;
         self.broken = true;
         // Whether anybody listens is the front end's affair.
-        let _ = self.error.as_ref().map(Bell::ring);
+        let _ = self.error.as_ref().map(Eventfd::signal);
     }
 
     pub(super) fn kicked(&mut self) -> Result<(), QueueError> {
@@ -228,9 +228,9 @@ impl Queue {
     }
 
     /// Kicks that came by `kick` and were not counted yet.
-    pub(super) fn counted(&mut self, kick: &Bell) -> Result<(), QueueError> {
+    pub(super) fn counted(&mut self, kick: &Eventfd) -> Result<(), QueueError> {
         self.events.begin(What::Kicked);
-        let kicks = kick.rung();
+        let kicks = kick.take();
         let seen = *kicks.as_ref().unwrap_or(&0);
         self.events.end(What::Kicked, seen);
         let kicks = kicks?;
@@ -256,7 +256,7 @@ impl Queue {
         match &self.call {
             Some(call) => {
                 self.events.begin(What::Call);
-                let rung = call.ring();
+                let rung = call.signal();
                 self.events.end(What::Call, u64::from(rung.is_ok()));
                 rung?;
                 self.counts.calls += 1;
@@ -267,7 +267,7 @@ impl Queue {
     }
 
     /// The driver's doorbell is another one: a call to the one before may not have been seen.
-    pub(super) fn called_by(&mut self, bell: Option<Bell>) -> Result<(), QueueError> {
+    pub(super) fn called_by(&mut self, bell: Option<Eventfd>) -> Result<(), QueueError> {
         self.call = bell;
         if self.live.is_some() && self.call.is_some() {
             self.counts.calls_repeated += 1;

@@ -1,10 +1,11 @@
 //! From the port to the guest: a packet takes as many chains as it needs, and the driver sees all of them at
 //! once (virtio 1.3, 5.1.6.4).
 use super::arriving::Seen;
-use super::clock::Clock;
 use super::counts::Drop;
-use super::header;
+use super::offload;
 use super::queue::{Live, Pending, Queue, QueueError};
+use crate::common::clock::Clock;
+use crate::common::header;
 use crate::ring::{Memory, RingError};
 use hopscope_netio::{Offload, PacketIo, PortError};
 
@@ -54,7 +55,7 @@ impl Queue {
                 None => {
                     let (arriving, pending) = (&mut self.arriving, &mut self.pending);
                     // What a driver does not finish is finished in memory of this end.
-                    let direct = live.taken.finishes_checksums();
+                    let direct = live.taken.guest_checksums();
                     let seen = match port.scattered().filter(|_| direct) {
                         Some(port) => arriving.receive(live, port, memory, pending)?,
                         None => copied(live, port, memory, pending)?,
@@ -130,7 +131,7 @@ pub(super) fn place(
     bytes: &[u8],
     mut offload: Offload,
 ) -> Result<Placed, RingError> {
-    if let Err(why) = header::may_give(offload, live.taken) {
+    if let Err(why) = offload::check_receive(offload, live.taken) {
         return Ok(Placed::Dropped(why));
     }
     let header_len = live.taken.header_len();
@@ -152,11 +153,11 @@ pub(super) fn place(
         });
     };
     let mut finished = Vec::new();
-    let bytes = match live.taken.finishes_checksums() || offload == Offload::default() {
+    let bytes = match live.taken.guest_checksums() || offload == Offload::default() {
         true => bytes,
         false => {
             finished.extend_from_slice(bytes);
-            if let Err(why) = header::finish(&mut finished, &mut offload) {
+            if let Err(why) = offload::finish_checksum(&mut finished, &mut offload) {
                 return Ok(Placed::Dropped(why));
             }
             &finished

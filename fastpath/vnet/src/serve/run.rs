@@ -1,10 +1,8 @@
 //! The back end as a whole: one thread, one loop. Whatever a front end does ends at most its connection.
-use super::clock::Clock;
 use super::command::Inside;
 use super::control::Control;
 use super::counts::ServeCounts;
 use super::error::{Broken, ServeError};
-use super::feature::{self, Taken, Unfinished};
 use super::kicks::Kicks;
 use super::listen::Endpoint;
 use super::pair::Pair;
@@ -13,6 +11,8 @@ use super::queue::{Queue, QueueError};
 use super::request::WAIT;
 use super::session::{Around, Failed, Session};
 use crate::Ns;
+use crate::common::clock::Clock;
+use crate::common::feature::{self, Negotiated, PortOffload};
 use crate::events::Events;
 use crate::policy::Kind;
 use crate::vhost::{self, PROTOCOL_MQ, PROTOCOL_REPLY_ACK, PROTOCOL_STATUS};
@@ -59,7 +59,7 @@ pub enum Notice<'a> {
     Queue {
         n: usize,
         size: u16,
-        taken: Taken,
+        taken: Negotiated,
     },
     /// It goes on where its ring says, not where the front end does; so many entries went back with nothing in them.
     Found {
@@ -148,12 +148,12 @@ impl Server {
             .add(&timer, readable(Token::Timer))
             .map_err(system("watching the timer"))?;
         let offload = plan.ports.iter().all(|port| port.capabilities().offload);
-        let unfinished = match (offload, plan.segments) {
-            (false, _) => Unfinished::Refused,
-            (true, false) => Unfinished::Checksums,
-            (true, true) => Unfinished::Segments,
+        let port_offload = match (offload, plan.segments) {
+            (false, _) => PortOffload::None,
+            (true, false) => PortOffload::Checksums,
+            (true, true) => PortOffload::Segments,
         };
-        let offered = feature::offered(unfinished, plan.ports.len(), plan.kicks.offers_index());
+        let offered = feature::offered(port_offload, plan.ports.len(), plan.kicks.offers_index());
         let mut pairs = Vec::new();
         for (n, port) in plan.ports.into_iter().enumerate() {
             let mut rx = Queue::new(2 * n, plan.rx_calls, plan.kicks);

@@ -1,13 +1,13 @@
 //! A connected front end: what it says, and what that does to the queues.
-use super::clock::Clock;
-use super::doorbell::Bell;
 use super::error::{Broken, ServeError};
-use super::feature::Taken;
 use super::memory::{self, Mapped};
 use super::pair::{Pair, watch};
 use super::queue::{Queue, QueueError};
 use super::run::{Notice, Token};
 use super::wire::{Read, Wire};
+use crate::common::clock::Clock;
+use crate::common::eventfd::Eventfd;
+use crate::common::feature::Negotiated;
 use crate::vhost::{Change, Control, Doorbell, Header, Request};
 use nix::sys::epoll::Epoll;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,7 +17,7 @@ pub(super) struct Session {
     control: Control,
     pub(super) mapped: Mapped,
     /// What the ports were told last.
-    told: Option<Taken>,
+    told: Option<Negotiated>,
     // The last to go: a front end that sees its end finds everything given back.
     wire: Wire,
 }
@@ -129,7 +129,7 @@ impl Session {
         descriptors: Vec<OwnedFd>,
     ) -> Result<(), Failed> {
         let bell = descriptors.into_iter().next();
-        let bell = bell.map(|fd| Bell::new(n, fd)).transpose()?;
+        let bell = bell.map(|fd| Eventfd::new(n, fd)).transpose()?;
         let epoll = around.epoll;
         let Some(queue) = around.queue(n) else {
             return Ok(());
@@ -148,8 +148,8 @@ impl Session {
                 (queue.broken, queue.ready, queue.blocked) = (false, true, false);
             }
             Doorbell::Call => {
-                if let Err(QueueError::Bell(broken)) = queue.called_by(bell) {
-                    return Err(broken.into());
+                if let Err(QueueError::Eventfd(error)) = queue.called_by(bell) {
+                    return Err(Broken::from(error).into());
                 }
             }
             Doorbell::Error => queue.error = bell,
@@ -159,7 +159,7 @@ impl Session {
 
     /// Begins queues that are all told, and ends those that are not any more.
     fn begin_live(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
-        let taken = Taken(self.control.features().unwrap_or(0));
+        let taken = Negotiated(self.control.features().unwrap_or(0));
         for n in 0..2 * around.pairs.len() {
             let wanted = self.control.live(n)?;
             let Some(queue) = around.queue(n) else {

@@ -1,8 +1,9 @@
 //! From the guest to the port.
-use super::clock::Clock;
 use super::counts::Drop;
-use super::header;
+use super::offload;
 use super::queue::{Live, Queue, QueueError};
+use crate::common::clock::Clock;
+use crate::common::header;
 use crate::ring::{Chain, Memory, RingError};
 use hopscope_netio::{Offload, Outgoing, PacketIo, Scattered, Taken};
 
@@ -193,10 +194,10 @@ fn next(live: &mut Live, memory: &Memory, most: usize) -> Result<Next, RingError
     if len > most {
         return dropped(Drop::TooLong);
     }
-    let mut bytes = [0; header::LONGEST];
+    let mut bytes = [0; header::LEN_MAX];
     chain.read(memory, 0, &mut bytes[..header_len])?;
     let offload = header::decode(&bytes);
-    match header::may_leave(offload, len, live.taken) {
+    match offload::check_transmit(offload, len, live.taken) {
         Err(why) => dropped(why),
         Ok(()) => Ok(Next::Given(Given {
             chain,

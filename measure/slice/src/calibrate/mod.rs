@@ -8,9 +8,10 @@ mod traffic;
 
 use crate::kinds::cgroup2;
 use crate::programs::{
-    CLOCK_ONLY, Costs, Drained, EMPTY, EMPTY_FIRST, Entry, SliceError, Options, Slicer,
+    CLOCK_ONLY, Costs, Drained, EMPTY, EMPTY_FIRST, Entry, Options, SliceError, Slicer,
 };
 use constant::{constant, median, slope};
+use hopscope_bpf::run_stats;
 use hopscope_event::slice::{Constant, HookCost, Point, SliceCalibration, SliceEvent, SliceRecord};
 use path::{EmptyHit, path_costs};
 use traffic::Loopback;

@@ -3,6 +3,7 @@ use super::constant::{median, spread};
 use super::traffic::Loopback;
 use super::{CalibrateError, PACKETS, ROUNDS};
 use crate::programs::{Choose, SliceError, Slicer};
+use hopscope_bpf::run_stats;
 use hopscope_event::slice::{Constant, Counter, HookCost, Point};
 use std::collections::BTreeMap;
 

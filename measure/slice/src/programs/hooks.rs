@@ -1,5 +1,5 @@
 //! Which hooks can stamp which point, and which of them this kernel has.
-use super::{SliceError, Options};
+use super::{Options, SliceError};
 use crate::kinds::{HookKind, try_kind};
 use hopscope_event::slice::Point;
 use libbpf_rs::btf::Btf;

@@ -1,7 +1,7 @@
 //! The compiled programs, opened, fitted to the options and loaded.
 use super::config::Config;
 use super::hooks::{self, Offer};
-use super::{SliceError, Options};
+use super::{Options, SliceError};
 use crate::filter::{Scratch, place_in_object};
 use crate::kinds::{HookKind, try_kind};
 use hopscope_bpf::{BpfError, compiled, object};
@@ -42,7 +42,7 @@ pub(super) fn load(
     // Root without the capabilities is refused with the same number as a program of a kind that this kernel does not
     // run.
     let may_load = || try_kind(HookKind::RawTp).is_ok();
-    object::load(&bytes, "hopslice", may_load, |open| {
+    Ok(object::load(&bytes, "hopslice", may_load, |open| {
         for mut program in open.progs_mut() {
             let wanted = chosen
                 .iter()
@@ -51,7 +51,7 @@ pub(super) fn load(
             program.set_autoload(wanted || is_extra);
         }
         fit(open, options, stamped, in_order)
-    })
+    })?)
 }
 
 fn fit(
@@ -59,7 +59,7 @@ fn fit(
     options: &Options,
     stamped: &[Point],
     udp_in_order: bool,
-) -> Result<(), SliceError> {
+) -> Result<(), BpfError> {
     let sized = |what| BpfError::call(what);
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
@@ -85,5 +85,5 @@ fn fit(
         }
     }
     let config = Config::of(options, stamped, udp_in_order);
-    Ok(object::set_rodata(open, &config.to_bytes())?)
+    object::set_rodata(open, &config.to_bytes())
 }

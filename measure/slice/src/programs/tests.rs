@@ -1,7 +1,7 @@
 //! How much runs for a packet of TCP's, in instructions: the same on every machine, however busy it is.
 //! Needs CAP_BPF and CAP_PERFMON, and says so where it has neither.
 use super::hooks::{Offer, choose, table};
-use super::{FILTER_INSNS, FILTER_SCRATCH, SliceError, Options, Slicer};
+use super::{FILTER_INSNS, FILTER_SCRATCH, Options, SliceError, Slicer};
 use crate::filter::{Filter, Link};
 use crate::kinds::cgroup2;
 use crate::regions;

@@ -38,7 +38,7 @@ impl Engine {
         address: SocketAddr,
         v6_only: bool,
     ) -> Result<Engine, EchoError> {
-        let netns = option::netns_cookie(socket);
+        let netns = socket_options::netns_cookie(socket);
         let config = Config {
             netns_cookie: netns.map_err(EchoError::system(
                 "reading the network namespace's cookie (Linux 5.14)",
@@ -92,7 +92,7 @@ impl Engine {
         &self,
         stream: &TcpStream,
     ) -> Result<Option<Share>, EchoError> {
-        let cookie = option::cookie(stream);
+        let cookie = socket_options::cookie(stream);
         let cookie = cookie.map_err(EchoError::system("asking for a socket's number"))?;
         if self.record(cookie)?.is_none() {
             return Ok(None);
@@ -103,7 +103,7 @@ impl Engine {
         let kicks = true;
         if kicks {
             // A client may have reset the connection meanwhile; that is seen when it is read.
-            let _ = option::look_at_received(stream);
+            let _ = socket_options::look_at_received(stream);
         }
         Ok(Some(Share {
             cookie,

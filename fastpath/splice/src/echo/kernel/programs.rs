@@ -3,16 +3,20 @@ use super::contract::Config;
 use crate::echo::{EchoError, KernelPlan};
 use hopscope_bpf::object::{self, has_capabilities};
 use hopscope_bpf::{BpfError, compiled};
-use libbpf_rs::{Link, Object};
+use libbpf_rs::{Link, Object, OpenObject};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
 
 static OBJECT: &[u8] = compiled!("echo");
 
 pub(super) fn load(config: &Config) -> Result<Object, EchoError> {
-    object::load(OBJECT, "hopecho", has_capabilities, |open| {
-        Ok(object::set_rodata(open, &config.to_bytes())?)
-    })
+    let configured = |open: &mut OpenObject| object::set_rodata(open, &config.to_bytes());
+    Ok(object::load(
+        OBJECT,
+        "hopecho",
+        has_capabilities,
+        configured,
+    )?)
 }
 
 /// The verdict first: a socket that is put into the map gets the program that is there then.

@@ -4,10 +4,10 @@ use super::contract::{
     self, CONFIG_BYTES, KernelCounts, Notice, PENDING, QUESTION_BYTES, QUESTION_COOKIE_AT,
     QUESTION_SENT_AT,
 };
-use hopscope_bpf::object::{self, has_capabilities};
-use hopscope_bpf::{BpfError, Ring, compiled, per_cpu, test_run};
 use crate::proxy::pipe::Kernel;
 use crate::proxy::{Plan, ProxyError};
+use hopscope_bpf::object::{self, has_capabilities};
+use hopscope_bpf::{BpfError, Ring, compiled, per_cpu, test_run};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent};
@@ -66,7 +66,7 @@ impl Engine {
                         .map_err(BpfError::call("sizing a map"))?;
                 }
             }
-            Ok::<(), BpfError>(())
+            Ok(())
         })?;
         // First of all: a socket that is put into the map gets the program that is there then.
         let map = |name| object::map_handle(&object, name);

@@ -1,7 +1,7 @@
 //! How a connection's sockets come into the kernel's maps, with bytes that arrived before.
 use super::{Engine, Share, contract};
-use crate::socket_options;
 use crate::proxy::ProxyError;
+use crate::socket_options;
 use hopscope_bpf::object;
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 use std::net::TcpStream;
@@ -38,7 +38,8 @@ impl Engine {
             return Ok(joined);
         }
         let cookie = |stream: &TcpStream| {
-            option::cookie(stream).map_err(ProxyError::system("asking for a socket's number"))
+            socket_options::cookie(stream)
+                .map_err(ProxyError::system("asking for a socket's number"))
         };
         let cookies = [cookie(&streams[0])?, cookie(&streams[1])?];
         self.joined += 1;
@@ -66,7 +67,7 @@ impl Engine {
         for side in [0, 1] {
             if joined.shares[side].is_some() {
                 // A socket that was reset meanwhile says so when it is watched.
-                let _ = option::look_at_received(&streams[side]);
+                let _ = socket_options::look_at_received(&streams[side]);
             }
         }
         Ok(joined)
@@ -82,7 +83,7 @@ impl Engine {
         let program = object::program(&self.object, "proxy_brake");
         let program = program.map_err(|_| NotJoined::Refused)?;
         // Refused where the socket has a filter that is locked (SO_LOCK_FILTER).
-        option::attach_filter(stream, program.as_fd()).map_err(|_| NotJoined::Refused)
+        socket_options::attach_filter(stream, program.as_fd()).map_err(|_| NotJoined::Refused)
     }
 }
 

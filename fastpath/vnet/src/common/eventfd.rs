@@ -1,8 +1,8 @@
-//! Eventfds of the front end: kicks are read from one, calls written to another.
+//! Eventfds between the two ends: kicks (available-buffer notifications) are read from one, calls (used-buffer
+//! notifications) written to another.
 //!
 //! O_NONBLOCK belongs to the description that both ends share: a front end may take it away at any moment, also between
-//! a look and a write. [`watch`] ends such a wait.
-use super::error::Broken;
+//! a look and a write. [`watchdog`] ends such a wait.
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -10,37 +10,47 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-mod watch;
+mod watchdog;
 
-use watch::Watched;
+use watchdog::Watched;
 
-pub(crate) struct Bell(Arc<Watched>);
+#[derive(Debug, thiserror::Error)]
+pub enum EventfdError {
+    #[error("the doorbell of queue {queue} is no eventfd but {what}")]
+    NoEventfd { queue: usize, what: String },
+    #[error("its doorbell made this end wait: O_NONBLOCK was taken from it")]
+    Waits,
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
 
-impl Bell {
+pub(crate) struct Eventfd(Arc<Watched>);
+
+impl Eventfd {
     /// # Errors
     /// A descriptor of anything else: reading it could wait for ever, or mean something else.
-    pub(crate) fn new(queue: usize, descriptor: OwnedFd) -> Result<Bell, Broken> {
+    pub(crate) fn new(queue: usize, descriptor: OwnedFd) -> Result<Eventfd, EventfdError> {
         let link = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
         let what = std::fs::read_link(link)?;
         if what.as_os_str() != "anon_inode:[eventfd]" {
             let what = what.display().to_string();
-            return Err(Broken::NoEventfd { queue, what });
+            return Err(EventfdError::NoEventfd { queue, what });
         }
-        let bell = Arc::new(Watched::new(descriptor.into()));
-        do_not_wait(&bell.file)?;
-        watch::add(&bell)?;
-        Ok(Bell(bell))
+        let eventfd = Arc::new(Watched::new(descriptor.into()));
+        do_not_wait(&eventfd.file)?;
+        watchdog::add(&eventfd)?;
+        Ok(Eventfd(eventfd))
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.0.file.as_fd()
     }
 
-    /// How often it was rung since it was last asked: the kernel adds up, so the sum is exact.
+    /// Notifications since the last call: the kernel adds them up, so the sum is exact.
     ///
     /// # Errors
-    /// As read(2); [`Broken::Waits`].
-    pub(crate) fn rung(&self) -> Result<u64, Broken> {
+    /// As read(2); [`EventfdError::Waits`].
+    pub(crate) fn take(&self) -> Result<u64, EventfdError> {
         let mut count = [0; 8];
         match self.within(|mut file| file.read_exact(&mut count))? {
             Ok(()) => Ok(u64::from_ne_bytes(count)),
@@ -52,8 +62,8 @@ impl Bell {
     }
 
     /// # Errors
-    /// As write(2); [`Broken::Waits`]. One that is full is one that nobody reads, and it has rung.
-    pub(crate) fn ring(&self) -> Result<(), Broken> {
+    /// As write(2); [`EventfdError::Waits`]. One that is full is one that nobody reads, and it is signalled.
+    pub(crate) fn signal(&self) -> Result<(), EventfdError> {
         match self.within(|mut file| file.write_all(&1u64.to_ne_bytes()))? {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
@@ -62,14 +72,14 @@ impl Bell {
     }
 
     /// What may wait, watched.
-    fn within<T>(&self, act: impl FnOnce(&File) -> T) -> Result<T, Broken> {
+    fn within<T>(&self, act: impl FnOnce(&File) -> T) -> Result<T, EventfdError> {
         self.0.turns.fetch_add(1, Ordering::Relaxed);
         let done = act(&self.0.file);
         self.0.turns.fetch_add(1, Ordering::Relaxed);
-        match self.0.waited.load(Ordering::Relaxed) {
-            true => Err(Broken::Waits),
-            false => Ok(done),
+        if self.0.waited.load(Ordering::Relaxed) {
+            return Err(EventfdError::Waits);
         }
+        Ok(done)
     }
 }
 
@@ -85,26 +95,26 @@ mod tests {
     use super::*;
     use nix::sys::eventfd::{EfdFlags, EventFd};
 
-    /// A bell whose description the other end made one that waits, after this end took it.
-    fn taken_back(value: u64) -> Bell {
+    /// One whose description the other end made one that waits, after this end took it.
+    fn taken_back(value: u64) -> Eventfd {
         let eventfd = EventFd::from_flags(EfdFlags::EFD_CLOEXEC).unwrap();
         eventfd.write(value).unwrap();
         let theirs = eventfd.as_fd().try_clone_to_owned().unwrap();
-        let bell = Bell::new(0, eventfd.into()).unwrap();
+        let bell = Eventfd::new(0, eventfd.into()).unwrap();
         fcntl(&theirs, FcntlArg::F_SETFL(OFlag::empty())).unwrap();
         bell
     }
 
     #[test]
-    fn a_full_bell_that_waits_is_not_waited_for() {
-        let bell = taken_back(u64::MAX - 1);
-        assert!(matches!(bell.ring(), Err(Broken::Waits)));
+    fn a_full_one_that_waits_is_not_waited_for() {
+        let eventfd = taken_back(u64::MAX - 1);
+        assert!(matches!(eventfd.signal(), Err(EventfdError::Waits)));
     }
 
     #[test]
-    fn an_empty_bell_that_waits_is_not_waited_for() {
-        let bell = taken_back(1);
-        assert_eq!(bell.rung().unwrap(), 1);
-        assert!(matches!(bell.rung(), Err(Broken::Waits)));
+    fn an_empty_one_that_waits_is_not_waited_for() {
+        let eventfd = taken_back(1);
+        assert_eq!(eventfd.take().unwrap(), 1);
+        assert!(matches!(eventfd.take(), Err(EventfdError::Waits)));
     }
 }

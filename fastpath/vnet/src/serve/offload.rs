@@ -1,63 +1,41 @@
-//! The header before each packet, `struct virtio_net_hdr` (virtio 1.3, 5.1.6), little-endian, and what it may ask.
+//! Offloads that a packet's header asks for: checked against the negotiated features, and checksums finished.
 use super::counts::Drop;
-use super::feature::Taken;
+use crate::common::Negotiated;
+use crate::common::header::NEEDS_CSUM;
 use hopscope_netio::Offload;
 
-pub(crate) const LONGEST: usize = 12;
-const NEEDS_CSUM: u8 = 1;
 const GSO_NONE: u8 = 0;
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
 /// Beside a kind of segments: they carry congestion marks.
 const GSO_ECN: u8 = 0x80;
 
-/// Bytes 0 to 9; what is behind them says nothing when a driver sends.
-pub(crate) fn decode(bytes: &[u8; LONGEST]) -> Offload {
-    let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-    Offload {
-        flags: bytes[0] & NEEDS_CSUM,
-        gso_type: bytes[1],
-        hdr_len: half(2),
-        gso_size: half(4),
-        csum_start: half(6),
-        csum_offset: half(8),
-    }
-}
-
-pub(crate) fn encode(offload: Offload, chains: u16) -> [u8; LONGEST] {
-    let mut bytes = [0; LONGEST];
-    bytes[0] = offload.flags;
-    bytes[1] = offload.gso_type;
-    bytes[2..4].copy_from_slice(&offload.hdr_len.to_le_bytes());
-    bytes[4..6].copy_from_slice(&offload.gso_size.to_le_bytes());
-    bytes[6..8].copy_from_slice(&offload.csum_start.to_le_bytes());
-    bytes[8..10].copy_from_slice(&offload.csum_offset.to_le_bytes());
-    bytes[10..12].copy_from_slice(&chains.to_le_bytes());
-    bytes
-}
-
-/// What a driver leaves to be done of a packet, against what it said it would.
-pub(super) fn may_leave(offload: Offload, len: usize, taken: Taken) -> Result<(), Drop> {
-    let (v4, v6) = taken.leaves_segments();
+/// Whether the offloads that a driver's packet needs were negotiated: a checksum to be finished, segments.
+pub(super) fn check_transmit(
+    offload: Offload,
+    len: usize,
+    negotiated: Negotiated,
+) -> Result<(), Drop> {
+    let (v4, v6) = negotiated.host_tso();
     let segments = match offload.gso_type & !GSO_ECN {
         GSO_NONE => offload.gso_type == GSO_NONE,
         GSO_TCPV4 => v4,
         GSO_TCPV6 => v6,
         _ => false,
     };
-    let checksum = offload.flags & NEEDS_CSUM == 0 || taken.leaves_checksums();
+    let checksum = offload.flags & NEEDS_CSUM == 0 || negotiated.host_checksums();
     if !segments || !checksum {
         return Err(Drop::Unfinished);
     }
-    match offload.flags & NEEDS_CSUM == 0 || checksum_at(offload, len).is_some() {
-        true => Ok(()),
-        false => Err(Drop::Header),
+    if offload.flags & NEEDS_CSUM != 0 && checksum_at(offload, len).is_none() {
+        return Err(Drop::Header);
     }
+    Ok(())
 }
 
-/// Whether the driver takes a packet in as many pieces as it has.
-pub(super) fn may_give(offload: Offload, taken: Taken) -> Result<(), Drop> {
-    let (v4, v6) = taken.takes_segments();
+/// Whether the driver negotiated the segments of a packet that it is to receive.
+pub(super) fn check_receive(offload: Offload, negotiated: Negotiated) -> Result<(), Drop> {
+    let (v4, v6) = negotiated.guest_tso();
     let fair = match offload.gso_type & !GSO_ECN {
         GSO_NONE => true,
         GSO_TCPV4 => v4,
@@ -75,7 +53,7 @@ fn checksum_at(offload: Offload, len: usize) -> Option<(usize, usize)> {
 
 /// A checksum that the driver will not finish, finished here (RFC 1071): the field holds the sum of the
 /// pseudo header, and all from `csum_start` on is summed up.
-pub(super) fn finish(frame: &mut [u8], offload: &mut Offload) -> Result<(), Drop> {
+pub(super) fn finish_checksum(frame: &mut [u8], offload: &mut Offload) -> Result<(), Drop> {
     if offload.flags & NEEDS_CSUM == 0 {
         return Ok(());
     }
@@ -118,7 +96,7 @@ mod tests {
             csum_offset: 6,
             ..Offload::default()
         };
-        finish(&mut frame, &mut offload).expect("within the frame");
+        finish_checksum(&mut frame, &mut offload).expect("within the frame");
         assert_eq!(offload, Offload::default());
         let all: u32 = frame[34..]
             .chunks(2)
@@ -130,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_was_not_negotiated_is_refused() {
-        let none = Taken(1 << 32);
+        let none = Negotiated(1 << 32);
         let checksum = Offload {
             flags: NEEDS_CSUM,
             csum_start: 34,
@@ -142,22 +120,31 @@ mod tests {
             gso_size: 1448,
             ..Offload::default()
         };
-        assert_eq!(may_leave(Offload::default(), 60, none), Ok(()));
-        assert_eq!(may_leave(checksum, 60, none), Err(Drop::Unfinished));
-        assert_eq!(may_leave(checksum, 60, Taken(1)), Ok(()));
-        assert_eq!(may_leave(checksum, 41, Taken(1)), Err(Drop::Header));
-        assert_eq!(may_leave(segments(1), 60, Taken(1)), Err(Drop::Unfinished));
-        assert_eq!(may_leave(segments(1), 60, Taken(1 << 11)), Ok(()));
+        assert_eq!(check_transmit(Offload::default(), 60, none), Ok(()));
+        assert_eq!(check_transmit(checksum, 60, none), Err(Drop::Unfinished));
+        assert_eq!(check_transmit(checksum, 60, Negotiated(1)), Ok(()));
         assert_eq!(
-            may_leave(segments(4), 60, Taken(1 << 11)),
+            check_transmit(checksum, 41, Negotiated(1)),
+            Err(Drop::Header)
+        );
+        assert_eq!(
+            check_transmit(segments(1), 60, Negotiated(1)),
+            Err(Drop::Unfinished)
+        );
+        assert_eq!(check_transmit(segments(1), 60, Negotiated(1 << 11)), Ok(()));
+        assert_eq!(
+            check_transmit(segments(4), 60, Negotiated(1 << 11)),
             Err(Drop::Unfinished)
         );
         assert_eq!(
-            may_leave(segments(GSO_ECN), 60, Taken(!0)),
+            check_transmit(segments(GSO_ECN), 60, Negotiated(!0)),
             Err(Drop::Unfinished)
         );
-        assert_eq!(may_leave(segments(3), 60, Taken(!0)), Err(Drop::Unfinished));
-        assert_eq!(may_give(segments(1), none), Err(Drop::Unfinished));
-        assert_eq!(may_give(segments(1), Taken(1 << 7)), Ok(()));
+        assert_eq!(
+            check_transmit(segments(3), 60, Negotiated(!0)),
+            Err(Drop::Unfinished)
+        );
+        assert_eq!(check_receive(segments(1), none), Err(Drop::Unfinished));
+        assert_eq!(check_receive(segments(1), Negotiated(1 << 7)), Ok(()));
     }
 }

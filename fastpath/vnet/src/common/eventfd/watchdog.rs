@@ -1,5 +1,5 @@
-//! A thread that looks whether a bell is waited for, and makes the wait end: a full one is emptied, an empty one rung.
-//! It begins with the first bell, when privileges are given up already, and ends after the last.
+//! A thread that checks whether a call on an eventfd blocks, and unblocks it: a full one is emptied, an empty one
+//! signalled. It begins with the first eventfd, when privileges are given up already, and ends after the last.
 use super::do_not_wait;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -27,7 +27,7 @@ impl Watched {
         }
     }
 
-    /// A full bell is emptied whatever its flags are; an empty one is one that was read.
+    /// A full eventfd is emptied whatever its flags are; an empty one is one that was read.
     fn end_wait(&self) -> io::Result<()> {
         self.waited.store(true, Ordering::Relaxed);
         do_not_wait(&self.file)?;
@@ -41,28 +41,28 @@ impl Watched {
 }
 
 #[derive(Default)]
-struct Bells {
+struct All {
     /// With the turn that the last look saw.
-    all: Vec<(Weak<Watched>, u64)>,
+    eventfds: Vec<(Weak<Watched>, u64)>,
     is_watched: bool,
 }
 
-static BELLS: Mutex<Bells> = Mutex::new(Bells {
-    all: Vec::new(),
+static ALL: Mutex<All> = Mutex::new(All {
+    eventfds: Vec::new(),
     is_watched: false,
 });
 
-fn bells() -> MutexGuard<'static, Bells> {
-    BELLS.lock().unwrap_or_else(PoisonError::into_inner)
+fn all() -> MutexGuard<'static, All> {
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(super) fn add(bell: &Arc<Watched>) -> io::Result<()> {
-    let mut bells = bells();
-    bells.all.push((Arc::downgrade(bell), 0));
-    if !bells.is_watched {
+pub(super) fn add(eventfd: &Arc<Watched>) -> io::Result<()> {
+    let mut all = all();
+    all.eventfds.push((Arc::downgrade(eventfd), 0));
+    if !all.is_watched {
         let watch = std::thread::Builder::new().name("doorbells".into());
         watch.spawn(watch_all)?;
-        bells.is_watched = true;
+        all.is_watched = true;
     }
     Ok(())
 }
@@ -70,21 +70,21 @@ pub(super) fn add(bell: &Arc<Watched>) -> io::Result<()> {
 fn watch_all() {
     loop {
         std::thread::sleep(LOOK);
-        let mut bells = bells();
-        bells.all.retain_mut(|(bell, seen)| {
-            let Some(bell) = bell.upgrade() else {
+        let mut all = all();
+        all.eventfds.retain_mut(|(eventfd, seen)| {
+            let Some(eventfd) = eventfd.upgrade() else {
                 return false;
             };
-            let turns = bell.turns.load(Ordering::Relaxed);
+            let turns = eventfd.turns.load(Ordering::Relaxed);
             if turns % 2 == 1 && turns == *seen {
                 // What cannot be ended now is tried at the next look.
-                let _ = bell.end_wait();
+                let _ = eventfd.end_wait();
             }
             *seen = turns;
             true
         });
-        if bells.all.is_empty() {
-            bells.is_watched = false;
+        if all.eventfds.is_empty() {
+            all.is_watched = false;
             return;
         }
     }

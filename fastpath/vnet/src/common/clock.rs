@@ -1,4 +1,4 @@
-//! Time since the back end began: policies take it as an argument.
+//! Time since an end began: policies take it as an argument.
 use crate::Ns;
 use std::time::Instant;
 

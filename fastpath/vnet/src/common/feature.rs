@@ -1,4 +1,4 @@
-//! Feature bits of a network device (virtio 1.3, 5.1.3 and 6) that are offered here, and what was taken.
+//! Feature bits of a network device (virtio 1.3, 5.1.3 and 6) that are offered here, and those that were negotiated.
 use crate::ring::Features;
 use crate::vhost::RING_PACKED;
 use std::fmt;
@@ -30,11 +30,11 @@ const NAMES: [(u64, &str); 12] = [
     (RING_PACKED, "ring_packed"),
 ];
 
-/// What the packet port can finish of a frame that is not complete.
+/// Offloads that the packet port has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unfinished {
-    /// Nothing: each frame is complete.
-    Refused,
+pub(crate) enum PortOffload {
+    /// None: each frame is complete.
+    None,
     /// Checksums.
     Checksums,
     /// Checksums, and segments of TCP.
@@ -42,17 +42,17 @@ pub(crate) enum Unfinished {
 }
 
 /// Without `event_idx` both ends have flags alone.
-pub(crate) fn offered(port: Unfinished, pairs: usize, event_idx: bool) -> u64 {
+pub(crate) fn offered(port: PortOffload, pairs: usize, event_idx: bool) -> u64 {
     let mut bits = VERSION_1 | INDIRECT | MRG_RXBUF | RING_PACKED;
     if event_idx {
         bits |= EVENT_IDX;
     }
     // A checksum that a driver does not want to finish is finished here.
     bits |= GUEST_CSUM;
-    if port != Unfinished::Refused {
+    if port != PortOffload::None {
         bits |= CSUM;
     }
-    if port == Unfinished::Segments {
+    if port == PortOffload::Segments {
         bits |= GUEST_TSO4 | GUEST_TSO6 | HOST_TSO4 | HOST_TSO6;
     }
     if pairs > 1 {
@@ -61,11 +61,11 @@ pub(crate) fn offered(port: Unfinished, pairs: usize, event_idx: bool) -> u64 {
     bits
 }
 
-/// What the driver took.
+/// Feature bits that both ends have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Taken(pub(crate) u64);
+pub struct Negotiated(pub(crate) u64);
 
-impl Taken {
+impl Negotiated {
     pub(crate) fn has(self, bit: u64) -> bool {
         self.0 & bit != 0
     }
@@ -88,32 +88,35 @@ impl Taken {
 
     /// Of the header before each packet (5.1.6): the number of chains is left out of the oldest form.
     pub(crate) fn header_len(self) -> usize {
-        match self.has(VERSION_1 | MRG_RXBUF) {
-            true => 12,
-            false => 10,
+        if self.has(VERSION_1 | MRG_RXBUF) {
+            12
+        } else {
+            10
         }
     }
 
     /// The driver finishes a received packet's checksum itself.
-    pub(crate) fn finishes_checksums(self) -> bool {
+    pub(crate) fn guest_checksums(self) -> bool {
         self.has(GUEST_CSUM)
     }
 
-    /// Segments that the driver takes as one: of TCP over IPv4, over IPv6.
-    pub(crate) fn takes_segments(self) -> (bool, bool) {
+    /// TSO of received packets: of TCP over IPv4, over IPv6.
+    pub(crate) fn guest_tso(self) -> (bool, bool) {
         (self.has(GUEST_TSO4), self.has(GUEST_TSO6))
     }
 
-    pub(crate) fn leaves_checksums(self) -> bool {
+    /// The driver leaves checksums of transmitted packets to the device.
+    pub(crate) fn host_checksums(self) -> bool {
         self.has(CSUM)
     }
 
-    pub(crate) fn leaves_segments(self) -> (bool, bool) {
+    /// TSO of transmitted packets: of TCP over IPv4, over IPv6.
+    pub(crate) fn host_tso(self) -> (bool, bool) {
         (self.has(HOST_TSO4), self.has(HOST_TSO6))
     }
 }
 
-impl fmt::Display for Taken {
+impl fmt::Display for Negotiated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let taken = NAMES.iter().filter(|(bit, _)| self.has(*bit));
         let names: Vec<&str> = taken.map(|(_, name)| *name).collect();

@@ -1,0 +1,9 @@
+//! What a front end and a back end of virtio-net have in common: neither is built on the other.
+pub(crate) mod clock;
+pub(crate) mod eventfd;
+pub(crate) mod feature;
+pub(crate) mod header;
+mod port_counts;
+
+pub use feature::Negotiated;
+pub use port_counts::PortCounts;
