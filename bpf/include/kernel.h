@@ -460,11 +460,12 @@ struct signal_struct {
 };
 typedef struct cpumask cpumask_t;
 struct task_struct {
-	struct signal_struct *signal;
-	struct thread_info thread_info;
 	int pid;
 	int tgid;
+	/* At a multiple of 8, here as in kernels: clang copies it by words of that size. */
 	char comm[16];
+	struct signal_struct *signal;
+	struct thread_info thread_info;
 	struct mm_struct *mm;
 	struct files_struct *files;
 	struct task_struct *group_leader;
