@@ -33,7 +33,7 @@ impl<R: DriverRing> Front<R> {
     /// Puts an entry into the ring. `waiting`: further ones that are at hand.
     ///
     /// # Errors
-    /// As for [`DriverRing::add`].
+    /// As for [`DriverRing::add_avail`].
     pub fn add(
         &mut self,
         memory: &Memory,
@@ -41,11 +41,11 @@ impl<R: DriverRing> Front<R> {
         waiting: u32,
         now: Ns,
     ) -> Result<Added, RingError> {
-        let id = self.queue.add(memory, segments)?;
+        let id = self.queue.add_avail(memory, segments)?;
         let event = Event::Published {
             waiting,
-            free: self.queue.free().into(),
-            peer: self.queue.device(memory)?,
+            free: self.queue.free_descriptors().into(),
+            peer: self.queue.needs_notification(memory)?,
         };
         let kick = self.decide(event, now);
         Ok(Added { id, kick })
@@ -54,31 +54,31 @@ impl<R: DriverRing> Front<R> {
     /// The batch ends here after all: what was at hand does not come now. True: kick now.
     ///
     /// # Errors
-    /// As for [`DriverRing::device`].
+    /// As for [`DriverRing::needs_notification`].
     pub fn pause(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
         if self.notifier.policy().unannounced() == 0 {
             return Ok(false);
         }
-        let peer = self.queue.device(memory)?;
+        let peer = self.queue.needs_notification(memory)?;
         Ok(self.decide(Event::Due { peer }, now))
     }
 
     /// To be called at [`Notifier::hold`]'s time. True: kick now.
     ///
     /// # Errors
-    /// As for [`DriverRing::device`].
+    /// As for [`DriverRing::needs_notification`].
     pub fn due(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
         if !self.notifier.due(now) {
             return Ok(false);
         }
-        let peer = self.queue.device(memory)?;
+        let peer = self.queue.needs_notification(memory)?;
         Ok(self.decide(Event::Due { peer }, now))
     }
 
     fn decide(&mut self, event: Event, now: Ns) -> bool {
         let kick = self.notifier.on(event, now);
         if self.notifier.policy().unannounced() == 0 {
-            self.queue.announced();
+            self.queue.notified();
         }
         kick
     }
@@ -140,16 +140,16 @@ impl<R: DeviceRing> Back<R> {
     /// Takes the oldest available entry.
     ///
     /// # Errors
-    /// As for [`DeviceRing::pop`].
+    /// As for [`DeviceRing::next_avail`].
     pub fn pop(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError> {
-        self.queue.pop(memory)
+        self.queue.next_avail(memory)
     }
 
     /// Gives an entry back, in which `len` bytes were written, and shows it. `goes_on`: the caller takes
     /// what is available next; without it the batch ends here. True: call now.
     ///
     /// # Errors
-    /// As for [`DeviceRing::give_back`].
+    /// As for [`DeviceRing::add_used`].
     pub fn done(
         &mut self,
         memory: &Memory,
@@ -158,19 +158,19 @@ impl<R: DeviceRing> Back<R> {
         goes_on: bool,
         now: Ns,
     ) -> Result<bool, RingError> {
-        self.queue.give_back(memory, id, len)?;
+        self.queue.add_used(memory, id, len)?;
         let waiting = match goes_on {
-            true => self.queue.more(memory)?.into(),
+            true => self.queue.has_avail(memory)?.into(),
             false => 0,
         };
         self.show(memory, waiting, now)
     }
 
-    /// Shows what [`DeviceRing::give_back`] gave back: the entries of one packet, which the driver has to see
+    /// Shows what [`DeviceRing::add_used`] gave back: the entries of one packet, which the driver has to see
     /// together. They count as one. `waiting`: further packets that are at hand. True: call now.
     ///
     /// # Errors
-    /// As for [`DeviceRing::give_back`].
+    /// As for [`DeviceRing::add_used`].
     pub fn show(&mut self, memory: &Memory, waiting: u32, now: Ns) -> Result<bool, RingError> {
         self.unseen += 1;
         let wanted = self.unseen < GROUP && waiting > 0 && self.watch.shadows.is_none();
@@ -184,10 +184,10 @@ impl<R: DeviceRing> Back<R> {
     /// Shows what is not to be seen yet; the policy is told of each packet. True: call now.
     ///
     /// # Errors
-    /// As for [`DeviceRing::give_back`].
+    /// As for [`DeviceRing::add_used`].
     fn show_all(&mut self, memory: &Memory, waiting: u32, now: Ns) -> Result<bool, RingError> {
-        self.queue.publish(memory)?;
-        let peer = self.queue.driver(memory)?;
+        self.queue.publish_used(memory)?;
+        let peer = self.queue.needs_notification(memory)?;
         let mut call = false;
         for behind in (0..std::mem::take(&mut self.unseen)).rev() {
             let event = Event::Published {
@@ -212,14 +212,14 @@ impl<R: DeviceRing> Back<R> {
     /// The batch ends here after all: what was at hand is not taken now. True: call now.
     ///
     /// # Errors
-    /// As for [`DeviceRing::driver`].
+    /// As for [`DeviceRing::needs_notification`].
     pub fn pause(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
         let call = self.show_rest(memory, now)?;
         let waits = self.notifier.policy().unannounced() > 0;
         if !waits && self.watch.shadows.is_none() {
             return Ok(call);
         }
-        let peer = self.queue.driver(memory)?;
+        let peer = self.queue.needs_notification(memory)?;
         self.watch.pause(peer, now);
         Ok(waits && self.decide(Event::Due { peer }, now) || call)
     }
@@ -227,14 +227,14 @@ impl<R: DeviceRing> Back<R> {
     /// As [`Back::pause`], but entries that were promised a time keep it.
     ///
     /// # Errors
-    /// As for [`DeviceRing::driver`].
+    /// As for [`DeviceRing::needs_notification`].
     pub fn batch_ends(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
         if self.notifier.hold().is_none() {
             return self.pause(memory, now);
         }
         let call = self.show_rest(memory, now)?;
         if self.watch.shadows.is_some() {
-            let peer = self.queue.driver(memory)?;
+            let peer = self.queue.needs_notification(memory)?;
             self.watch.pause(peer, now);
         }
         Ok(call)
@@ -244,7 +244,7 @@ impl<R: DeviceRing> Back<R> {
     /// True: call now; and what the one before did.
     ///
     /// # Errors
-    /// A policy that cannot be, or as for [`DeviceRing::driver`]: nothing has changed.
+    /// A policy that cannot be, or as for [`DeviceRing::needs_notification`]: nothing has changed.
     pub fn change(
         &mut self,
         memory: &Memory,
@@ -260,13 +260,13 @@ impl<R: DeviceRing> Back<R> {
     /// Lets go of what is held back: the queue ends, or another policy takes over. True: call now.
     ///
     /// # Errors
-    /// As for [`DeviceRing::driver`].
+    /// As for [`DeviceRing::needs_notification`].
     pub fn let_go(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
         let call = self.show_rest(memory, now)?;
         let oldest = self.notifier.policy().oldest();
-        let peer = self.queue.driver(memory)?;
+        let peer = self.queue.needs_notification(memory)?;
         let notified = self.notifier.flush(peer, now);
-        self.queue.announced();
+        self.queue.notified();
         self.watch.let_go(oldest, notified, peer, now);
         Ok(notified || call)
     }
@@ -282,12 +282,12 @@ impl<R: DeviceRing> Back<R> {
     /// To be called at [`Notifier::hold`]'s time. True: call now.
     ///
     /// # Errors
-    /// As for [`DeviceRing::driver`].
+    /// As for [`DeviceRing::needs_notification`].
     pub fn due(&mut self, memory: &Memory, now: Ns) -> Result<bool, RingError> {
         if !self.notifier.due(now) {
             return Ok(false);
         }
-        let peer = self.queue.driver(memory)?;
+        let peer = self.queue.needs_notification(memory)?;
         Ok(self.decide(Event::Due { peer }, now))
     }
 
@@ -296,7 +296,7 @@ impl<R: DeviceRing> Back<R> {
         let call = self.notifier.on(event, now);
         let policy = self.notifier.policy();
         if policy.unannounced() == 0 {
-            self.queue.announced();
+            self.queue.notified();
         }
         self.watch.decided(event, oldest, policy, call, now);
         call

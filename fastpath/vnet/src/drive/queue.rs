@@ -131,7 +131,7 @@ impl Queue {
     /// # Errors
     /// It gave back what it does not have.
     pub(super) fn reclaim(&mut self, memory: &Memory) -> Result<Option<Back>, DriveError> {
-        let used = self.front.queue.reclaim(memory);
+        let used = self.front.queue.next_used(memory);
         let Some((id, len)) = used.map_err(DriveError::queue(self.index))? else {
             return Ok(None);
         };
@@ -203,7 +203,7 @@ impl Queue {
         };
         self.asked = true;
         self.counts.asked += 1;
-        let there = self.front.queue.ask(memory, ahead);
+        let there = self.front.queue.enable_notification(memory, ahead);
         there.map_err(DriveError::queue(self.index))
     }
 
@@ -215,7 +215,7 @@ impl Queue {
         if !std::mem::take(&mut self.asked) {
             return Ok(());
         }
-        let hushed = self.front.queue.hush(memory);
+        let hushed = self.front.queue.disable_notification(memory);
         hushed.map_err(DriveError::queue(self.index))
     }
 

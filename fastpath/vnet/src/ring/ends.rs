@@ -4,186 +4,187 @@ use crate::policy::Peer;
 
 /// The device's end of a queue, whatever its layout. After an error the queue is to be stopped.
 pub trait DeviceRing {
-    /// Whether an entry could be taken now.
+    /// Whether an entry is available.
     ///
     /// # Errors
     /// What the driver wrote cannot be.
-    fn more(&self, memory: &Memory) -> Result<bool, RingError>;
+    fn has_avail(&self, memory: &Memory) -> Result<bool, RingError>;
 
-    /// Entries that could be taken now, as far as one look tells: all of a split ring, one of a packed ring.
+    /// Reads how many entries are available: all of a split ring, one of a packed ring.
     ///
     /// # Errors
-    /// As for [`DeviceRing::more`].
-    fn look(&mut self, memory: &Memory) -> Result<u16, RingError>;
+    /// As for [`DeviceRing::has_avail`].
+    fn poll_avail(&mut self, memory: &Memory) -> Result<u16, RingError>;
 
-    /// Entries that the last look found, [`DeviceRing::pop`]'s too, and that were not taken since.
-    fn known(&self) -> u16;
+    /// Entries that the last [`DeviceRing::poll_avail`] or [`DeviceRing::next_avail`] found, and that were not taken since.
+    fn known_avail(&self) -> u16;
 
     /// Takes the oldest available entry.
     ///
     /// # Errors
     /// What the driver wrote is no chain.
-    fn pop(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError>;
+    fn next_avail(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError>;
 
-    /// Puts the entry that was taken last back: it is the next to be taken again.
-    fn untake(&mut self, last: &Chain);
+    /// Undoes the last [`DeviceRing::next_avail`]: the entry is the next one again.
+    fn put_back_avail(&mut self, last: &Chain);
 
-    /// Where this end goes on after a restart, when it has no entry: as in `VHOST_USER_GET_VRING_BASE`.
-    fn base(&self) -> u32;
+    /// Where this end resumes after a restart, when it holds no entry: as in `VHOST_USER_GET_VRING_BASE`.
+    fn vring_base(&self) -> u32;
 
-    /// Gives an entry back with `len` bytes written; the driver sees it after [`DeviceRing::publish`].
+    /// Writes a used entry with `len` bytes written; the driver sees it after [`DeviceRing::publish_used`].
     ///
     /// # Errors
     /// The queue is not in the guest's memory.
-    fn give_back(&mut self, memory: &Memory, id: u16, len: u32) -> Result<(), RingError>;
+    fn add_used(&mut self, memory: &Memory, id: u16, len: u32) -> Result<(), RingError>;
 
-    /// Shows everything given back to the driver, at once.
+    /// Makes all used entries visible to the driver, at once.
     ///
     /// # Errors
-    /// As for [`DeviceRing::give_back`].
-    fn publish(&mut self, memory: &Memory) -> Result<(), RingError>;
+    /// As for [`DeviceRing::add_used`].
+    fn publish_used(&mut self, memory: &Memory) -> Result<(), RingError>;
 
-    /// Whether the driver asks to be called for what was published since [`DeviceRing::announced`].
-    /// Asking does not change the answer.
+    /// Whether the driver wants a used-buffer notification for what was published since [`DeviceRing::notified`]
+    /// (virtio 1.3, 2.7.7 and 2.8.10). Reading it changes nothing.
     ///
     /// # Errors
-    /// As for [`DeviceRing::give_back`].
-    fn driver(&self, memory: &Memory) -> Result<Peer, RingError>;
+    /// As for [`DeviceRing::add_used`].
+    fn needs_notification(&self, memory: &Memory) -> Result<Peer, RingError>;
 
-    /// The driver was called, or needs no call.
-    fn announced(&mut self);
+    /// The driver was notified, or needs no notification.
+    fn notified(&mut self);
 
-    /// Asks for a kick at the entry (split) or descriptor (packed) `ahead` of the next one, and says
-    /// whether it came meanwhile: true means look again. Only the event index asks further ahead than 0.
+    /// Enables available-buffer notifications (kicks), from the entry (split) or descriptor (packed) `ahead` of the
+    /// next one on. True: it is available already, and no notification will come for it. Without the event index
+    /// `ahead` is 0.
     ///
     /// # Errors
-    /// As for [`DeviceRing::give_back`].
-    fn ask(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError>;
+    /// As for [`DeviceRing::add_used`].
+    fn enable_notification(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError>;
 
-    /// Asks for no kicks while this end looks by itself.
+    /// Disables available-buffer notifications while this end polls.
     ///
     /// # Errors
-    /// As for [`DeviceRing::give_back`].
-    fn hush(&mut self, memory: &Memory) -> Result<(), RingError>;
+    /// As for [`DeviceRing::add_used`].
+    fn disable_notification(&mut self, memory: &Memory) -> Result<(), RingError>;
 }
 
 /// The driver's end of a queue, whatever its layout.
 pub trait DriverRing {
-    /// Descriptors that are free: an entry takes one for each segment.
-    fn free(&self) -> u16;
+    /// Free descriptors: an entry takes one for each segment.
+    fn free_descriptors(&self) -> u16;
 
-    /// Puts an entry into the ring, where the device can see it, and gives its number.
+    /// Makes an entry available to the device, and returns its number.
     ///
     /// # Errors
     /// More segments than free descriptors, or none.
-    fn add(&mut self, memory: &Memory, segments: &[Segment]) -> Result<u16, RingError>;
+    fn add_avail(&mut self, memory: &Memory, segments: &[Segment]) -> Result<u16, RingError>;
 
-    /// Takes back the oldest used entry: its number, and how many bytes were written.
+    /// Takes the oldest used entry: its number, and how many bytes the device wrote.
     ///
     /// # Errors
-    /// The device gave back what it does not have.
-    fn reclaim(&mut self, memory: &Memory) -> Result<Option<(u16, u32)>, RingError>;
+    /// The device used an entry that it does not have.
+    fn next_used(&mut self, memory: &Memory) -> Result<Option<(u16, u32)>, RingError>;
 
-    /// Whether the device asks to be kicked for what was published since [`DriverRing::announced`].
-    /// Asking does not change the answer.
+    /// Whether the device wants an available-buffer notification (kick) for what was added since
+    /// [`DriverRing::notified`]. Reading it changes nothing.
     ///
     /// # Errors
     /// The queue is not in the memory.
-    fn device(&self, memory: &Memory) -> Result<Peer, RingError>;
+    fn needs_notification(&self, memory: &Memory) -> Result<Peer, RingError>;
 
-    /// The device was kicked, or needs no kick.
-    fn announced(&mut self);
+    /// The device was notified, or needs no notification.
+    fn notified(&mut self);
 
-    /// Asks for a call at the used entry (split) or descriptor (packed) `ahead` of the next one; true
-    /// when it is there already.
+    /// Enables used-buffer notifications (calls, interrupts), from the used entry (split) or descriptor (packed)
+    /// `ahead` of the next one on. True: it is used already.
     ///
     /// # Errors
-    /// As for [`DriverRing::device`].
-    fn ask(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError>;
+    /// As for [`DriverRing::needs_notification`].
+    fn enable_notification(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError>;
 
-    /// Asks for no calls while this end looks by itself.
+    /// Disables used-buffer notifications while this end polls.
     ///
     /// # Errors
-    /// As for [`DriverRing::device`].
-    fn hush(&mut self, memory: &Memory) -> Result<(), RingError>;
+    /// As for [`DriverRing::needs_notification`].
+    fn disable_notification(&mut self, memory: &Memory) -> Result<(), RingError>;
 }
 
 impl<R: DeviceRing + ?Sized> DeviceRing for Box<R> {
-    fn more(&self, memory: &Memory) -> Result<bool, RingError> {
-        (**self).more(memory)
+    fn has_avail(&self, memory: &Memory) -> Result<bool, RingError> {
+        (**self).has_avail(memory)
     }
 
-    fn look(&mut self, memory: &Memory) -> Result<u16, RingError> {
-        (**self).look(memory)
+    fn poll_avail(&mut self, memory: &Memory) -> Result<u16, RingError> {
+        (**self).poll_avail(memory)
     }
 
-    fn known(&self) -> u16 {
-        (**self).known()
+    fn known_avail(&self) -> u16 {
+        (**self).known_avail()
     }
 
-    fn pop(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError> {
-        (**self).pop(memory)
+    fn next_avail(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError> {
+        (**self).next_avail(memory)
     }
 
-    fn untake(&mut self, last: &Chain) {
-        (**self).untake(last);
+    fn put_back_avail(&mut self, last: &Chain) {
+        (**self).put_back_avail(last);
     }
 
-    fn base(&self) -> u32 {
-        (**self).base()
+    fn vring_base(&self) -> u32 {
+        (**self).vring_base()
     }
 
-    fn give_back(&mut self, memory: &Memory, id: u16, len: u32) -> Result<(), RingError> {
-        (**self).give_back(memory, id, len)
+    fn add_used(&mut self, memory: &Memory, id: u16, len: u32) -> Result<(), RingError> {
+        (**self).add_used(memory, id, len)
     }
 
-    fn publish(&mut self, memory: &Memory) -> Result<(), RingError> {
-        (**self).publish(memory)
+    fn publish_used(&mut self, memory: &Memory) -> Result<(), RingError> {
+        (**self).publish_used(memory)
     }
 
-    fn driver(&self, memory: &Memory) -> Result<Peer, RingError> {
-        (**self).driver(memory)
+    fn needs_notification(&self, memory: &Memory) -> Result<Peer, RingError> {
+        (**self).needs_notification(memory)
     }
 
-    fn announced(&mut self) {
-        (**self).announced();
+    fn notified(&mut self) {
+        (**self).notified();
     }
 
-    fn ask(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
-        (**self).ask(memory, ahead)
+    fn enable_notification(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
+        (**self).enable_notification(memory, ahead)
     }
 
-    fn hush(&mut self, memory: &Memory) -> Result<(), RingError> {
-        (**self).hush(memory)
+    fn disable_notification(&mut self, memory: &Memory) -> Result<(), RingError> {
+        (**self).disable_notification(memory)
     }
 }
 
 impl<R: DriverRing + ?Sized> DriverRing for Box<R> {
-    fn free(&self) -> u16 {
-        (**self).free()
+    fn free_descriptors(&self) -> u16 {
+        (**self).free_descriptors()
     }
 
-    fn add(&mut self, memory: &Memory, segments: &[Segment]) -> Result<u16, RingError> {
-        (**self).add(memory, segments)
+    fn add_avail(&mut self, memory: &Memory, segments: &[Segment]) -> Result<u16, RingError> {
+        (**self).add_avail(memory, segments)
     }
 
-    fn reclaim(&mut self, memory: &Memory) -> Result<Option<(u16, u32)>, RingError> {
-        (**self).reclaim(memory)
+    fn next_used(&mut self, memory: &Memory) -> Result<Option<(u16, u32)>, RingError> {
+        (**self).next_used(memory)
     }
 
-    fn device(&self, memory: &Memory) -> Result<Peer, RingError> {
-        (**self).device(memory)
+    fn needs_notification(&self, memory: &Memory) -> Result<Peer, RingError> {
+        (**self).needs_notification(memory)
     }
 
-    fn announced(&mut self) {
-        (**self).announced();
+    fn notified(&mut self) {
+        (**self).notified();
     }
 
-    fn ask(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
-        (**self).ask(memory, ahead)
+    fn enable_notification(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
+        (**self).enable_notification(memory, ahead)
     }
 
-    fn hush(&mut self, memory: &Memory) -> Result<(), RingError> {
-        (**self).hush(memory)
+    fn disable_notification(&mut self, memory: &Memory) -> Result<(), RingError> {
+        (**self).disable_notification(memory)
     }
 }

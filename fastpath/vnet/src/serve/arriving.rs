@@ -128,7 +128,7 @@ fn give(
         if let Some(rest) = header[..header_len].get(done..) {
             chain.write(memory, 0, &rest[..rest.len().min(room)])?;
         }
-        live.back.queue.give_back(memory, chain.id, room as u32)?;
+        live.back.queue.add_used(memory, chain.id, room as u32)?;
         done += room;
     }
     live.served = live.served.saturating_add(u32::from(chains));

@@ -99,7 +99,7 @@ impl Pair {
                     if n == 1
                         && let Some(live) = &mut queue.live
                     {
-                        let _ = live.back.queue.publish(memory);
+                        let _ = live.back.queue.publish_used(memory);
                     }
                     queue.give_up();
                     failed.push((queue.index, error));

@@ -140,11 +140,11 @@ impl Queue {
                 Box::new(ring)
             }
         };
-        ring.ask(memory, 0)?;
-        let place = ring.base();
+        ring.enable_notification(memory, 0)?;
+        let place = ring.vring_base();
         let start = if taken.packed() { packed::START } else { 0 };
         // An earlier end may have been killed before it called.
-        let uncalled = place != start && ring.driver(memory)? == Peer::Asleep;
+        let uncalled = place != start && ring.needs_notification(memory)? == Peer::Asleep;
         let found = emptied > 0 || place as u16 != base as u16;
         self.counts.found += u64::from(found);
         self.counts.emptied += u64::from(emptied);
@@ -183,13 +183,13 @@ impl Queue {
             return Ok(None);
         };
         while let Some(chain) = live.held.pop_back() {
-            live.back.queue.untake(&chain);
+            live.back.queue.put_back_avail(&chain);
         }
         let now = clock.now();
         let due = live.back.pause(memory, now);
         let held = live.back.notifier().policy().unannounced() > 0;
         let asked = live.back.let_go(memory, now);
-        let base = live.back.queue.base();
+        let base = live.back.queue.vring_base();
         self.ended = Some(base);
         self.retire(live);
         let (due, asked) = (due?, asked?);
@@ -323,7 +323,7 @@ impl Queue {
         if self.kicks == Kicks::Adaptive
             && let Some(time) = live.linger.look_on(served, clock.now())
         {
-            let more = live.back.queue.more(memory)?;
+            let more = live.back.queue.has_avail(memory)?;
             live.look = (!more).then(|| clock.now() + time);
             return Ok(more);
         }
@@ -332,7 +332,7 @@ impl Queue {
             .defer
             .filter(|defer| index && served >= u32::from(defer.entries));
         let ahead = defer.map_or(0, |defer| defer.entries.min(live.layout.size) - 1);
-        let more = live.back.queue.ask(memory, ahead)?;
+        let more = live.back.queue.enable_notification(memory, ahead)?;
         live.alarm = defer
             .filter(|_| !more)
             .map(|defer| clock.now() + defer.time);
@@ -343,7 +343,7 @@ impl Queue {
     pub(super) fn wake(&mut self, memory: &Memory) -> Result<(), QueueError> {
         if let Some(live) = &mut self.live {
             (live.alarm, live.look) = (None, None);
-            live.back.queue.hush(memory)?;
+            live.back.queue.disable_notification(memory)?;
         }
         Ok(())
     }

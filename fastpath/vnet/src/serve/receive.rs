@@ -37,7 +37,7 @@ impl Queue {
         for _ in 0..TURN {
             let Some(live) = &mut self.live else { break };
             // Without any chain packets stay in the port, which has more room than this end.
-            if live.held.is_empty() && !live.back.queue.more(memory)? {
+            if live.held.is_empty() && !live.back.queue.has_avail(memory)? {
                 if self.wait_for_chains(memory, clock)? {
                     break;
                 }
@@ -174,7 +174,7 @@ pub(super) fn place(
         chain.write(memory, 0, of_header)?;
         let part = &bytes[from..from + room - of_header.len()];
         chain.write(memory, of_header.len(), part)?;
-        live.back.queue.give_back(memory, chain.id, room as u32)?;
+        live.back.queue.add_used(memory, chain.id, room as u32)?;
         done += room;
     }
     live.served = live.served.saturating_add(u32::from(chains));

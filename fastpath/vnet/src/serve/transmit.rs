@@ -53,7 +53,7 @@ impl Queue {
             let Some(live) = &mut self.live else { break };
             let id = match step(live, port, memory)? {
                 Step::Full => {
-                    let there = live.back.queue.look(memory)?;
+                    let there = live.back.queue.poll_avail(memory)?;
                     self.sojourn.look(there, live.layout.size, now);
                     self.counts.waits += 1;
                     self.blocked = true;
@@ -81,7 +81,7 @@ impl Queue {
             // Also one that cannot be given back, below: its packet went on.
             self.counts.chains += 1;
             // The look that found it came after the last reading of the clock.
-            let there = live.back.queue.known().saturating_add(1);
+            let there = live.back.queue.known_avail().saturating_add(1);
             self.sojourn.look(there, live.layout.size, now);
             now = clock.now();
             self.sojourn.used(now);
@@ -132,7 +132,7 @@ fn hand_over(
     Ok(match port.send_from(*offload, &parts)? {
         Taken::Sent => Some(Step::Sent { id, len }),
         Taken::Full => {
-            live.back.queue.untake(chain);
+            live.back.queue.put_back_avail(chain);
             Some(Step::Full)
         }
         // To touch it says whose memory is not there any more (`vanished`).
@@ -171,7 +171,7 @@ fn copied(
         outgoing
     })?;
     if let Some(given) = given {
-        live.back.queue.untake(&given.chain);
+        live.back.queue.put_back_avail(&given.chain);
     }
     Ok(step?)
 }

@@ -119,20 +119,20 @@ impl DeviceQueue {
 }
 
 impl DeviceRing for DeviceQueue {
-    fn more(&self, memory: &Memory) -> Result<bool, RingError> {
+    fn has_avail(&self, memory: &Memory) -> Result<bool, RingError> {
         self.is_available(memory, self.next_available)
     }
 
-    fn look(&mut self, memory: &Memory) -> Result<u16, RingError> {
-        self.more(memory).map(u16::from)
+    fn poll_avail(&mut self, memory: &Memory) -> Result<u16, RingError> {
+        self.has_avail(memory).map(u16::from)
     }
 
-    fn known(&self) -> u16 {
+    fn known_avail(&self) -> u16 {
         0
     }
 
-    fn pop(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError> {
-        if !self.more(memory)? {
+    fn next_avail(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError> {
+        if !self.has_avail(memory)? {
             return Ok(None);
         }
         let size = self.ring.layout.size;
@@ -159,12 +159,12 @@ impl DeviceRing for DeviceQueue {
         Ok(Some(chain))
     }
 
-    fn untake(&mut self, last: &Chain) {
+    fn put_back_avail(&mut self, last: &Chain) {
         let count = self.taken.give_back(last.id);
         self.next_available = self.next_available.minus(count, self.ring.layout.size);
     }
 
-    fn base(&self) -> u32 {
+    fn vring_base(&self) -> u32 {
         let bits = |place: Place| {
             let wrap = if place.wrap { super::WRAP } else { 0 };
             u32::from(place.slot | wrap)
@@ -172,7 +172,7 @@ impl DeviceRing for DeviceQueue {
         bits(self.next_available) | bits(self.next_used) << 16
     }
 
-    fn give_back(&mut self, memory: &Memory, id: u16, len: u32) -> Result<(), RingError> {
+    fn add_used(&mut self, memory: &Memory, id: u16, len: u32) -> Result<(), RingError> {
         let count = self.taken.give_back(id);
         if count == 0 {
             return Err(RingError::NotOutstanding { id: id.into() });
@@ -189,7 +189,7 @@ impl DeviceRing for DeviceQueue {
         Ok(())
     }
 
-    fn publish(&mut self, memory: &Memory) -> Result<(), RingError> {
+    fn publish_used(&mut self, memory: &Memory) -> Result<(), RingError> {
         if let Some((place, id, len)) = self.hidden.take() {
             self.ring.give_back(memory, place, id, len)?;
         }
@@ -197,23 +197,23 @@ impl DeviceRing for DeviceQueue {
         Ok(())
     }
 
-    fn driver(&self, memory: &Memory) -> Result<Peer, RingError> {
+    fn needs_notification(&self, memory: &Memory) -> Result<Peer, RingError> {
         let area = self.ring.layout.driver;
         self.ring.wanted(memory, area, self.next_used, self.shown)
     }
 
-    fn announced(&mut self) {
+    fn notified(&mut self) {
         self.unannounced -= self.shown;
         self.shown = 0;
     }
 
-    fn ask(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
+    fn enable_notification(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
         let place = self.next_available.plus(ahead, self.ring.layout.size);
         self.ring.ask(memory, self.ring.layout.device, place)?;
         self.is_available(memory, place)
     }
 
-    fn hush(&mut self, memory: &Memory) -> Result<(), RingError> {
+    fn disable_notification(&mut self, memory: &Memory) -> Result<(), RingError> {
         self.ring.hush(memory, self.ring.layout.device)
     }
 }

@@ -49,11 +49,11 @@ impl DriverQueue {
 }
 
 impl DriverRing for DriverQueue {
-    fn free(&self) -> u16 {
+    fn free_descriptors(&self) -> u16 {
         self.free
     }
 
-    fn add(&mut self, memory: &Memory, segments: &[Segment]) -> Result<u16, RingError> {
+    fn add_avail(&mut self, memory: &Memory, segments: &[Segment]) -> Result<u16, RingError> {
         let (asked, free) = (segments.len(), self.free);
         if asked > usize::from(free) {
             return Err(RingError::Full { asked, free });
@@ -91,7 +91,7 @@ impl DriverRing for DriverQueue {
         Ok(id)
     }
 
-    fn reclaim(&mut self, memory: &Memory) -> Result<Option<(u16, u32)>, RingError> {
+    fn next_used(&mut self, memory: &Memory) -> Result<Option<(u16, u32)>, RingError> {
         if !self.is_used(memory, self.next_used)? {
             return Ok(None);
         }
@@ -107,23 +107,23 @@ impl DriverRing for DriverQueue {
         Ok(Some((used.id, used.len)))
     }
 
-    fn device(&self, memory: &Memory) -> Result<Peer, RingError> {
+    fn needs_notification(&self, memory: &Memory) -> Result<Peer, RingError> {
         let area = self.ring.layout.device;
         self.ring
             .wanted(memory, area, self.next_available, self.unannounced)
     }
 
-    fn announced(&mut self) {
+    fn notified(&mut self) {
         self.unannounced = 0;
     }
 
-    fn ask(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
+    fn enable_notification(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
         let place = self.next_used.plus(ahead, self.ring.layout.size);
         self.ring.ask(memory, self.ring.layout.driver, place)?;
         self.is_used(memory, place)
     }
 
-    fn hush(&mut self, memory: &Memory) -> Result<(), RingError> {
+    fn disable_notification(&mut self, memory: &Memory) -> Result<(), RingError> {
         self.ring.hush(memory, self.ring.layout.driver)
     }
 }

@@ -71,22 +71,22 @@ impl DeviceQueue {
 }
 
 impl DeviceRing for DeviceQueue {
-    fn more(&self, memory: &Memory) -> Result<bool, RingError> {
+    fn has_avail(&self, memory: &Memory) -> Result<bool, RingError> {
         Ok(self.available(memory)? > 0)
     }
 
-    fn look(&mut self, memory: &Memory) -> Result<u16, RingError> {
+    fn poll_avail(&mut self, memory: &Memory) -> Result<u16, RingError> {
         let ahead = self.available(memory)?;
         self.found = self.next_available.wrapping_add(ahead);
         Ok(ahead)
     }
 
-    fn known(&self) -> u16 {
+    fn known_avail(&self) -> u16 {
         self.found.wrapping_sub(self.next_available)
     }
 
-    fn pop(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError> {
-        if self.look(memory)? == 0 {
+    fn next_avail(&mut self, memory: &Memory) -> Result<Option<Chain>, RingError> {
+        if self.poll_avail(memory)? == 0 {
             return Ok(None);
         }
         let entry = self.fields.available_entry(self.next_available);
@@ -100,16 +100,16 @@ impl DeviceRing for DeviceQueue {
         Ok(Some(chain))
     }
 
-    fn untake(&mut self, last: &Chain) {
+    fn put_back_avail(&mut self, last: &Chain) {
         self.taken.give_back(last.id);
         self.next_available = self.next_available.wrapping_sub(1);
     }
 
-    fn base(&self) -> u32 {
+    fn vring_base(&self) -> u32 {
         self.next_available.into()
     }
 
-    fn give_back(&mut self, memory: &Memory, id: u16, len: u32) -> Result<(), RingError> {
+    fn add_used(&mut self, memory: &Memory, id: u16, len: u32) -> Result<(), RingError> {
         let mut entry = [0; 8];
         entry[..4].copy_from_slice(&u32::from(id).to_le_bytes());
         entry[4..].copy_from_slice(&len.to_le_bytes());
@@ -119,13 +119,13 @@ impl DeviceRing for DeviceQueue {
         Ok(())
     }
 
-    fn publish(&mut self, memory: &Memory) -> Result<(), RingError> {
+    fn publish_used(&mut self, memory: &Memory) -> Result<(), RingError> {
         store(memory, self.fields.used_index(), self.next_used)?;
         self.published = self.next_used;
         Ok(())
     }
 
-    fn driver(&self, memory: &Memory) -> Result<Peer, RingError> {
+    fn needs_notification(&self, memory: &Memory) -> Result<Peer, RingError> {
         // The driver asks, then looks for used entries; we publish, then look whether it asked.
         fence(Ordering::SeqCst);
         let wanted = match self.features.event_idx {
@@ -144,11 +144,11 @@ impl DeviceRing for DeviceQueue {
         })
     }
 
-    fn announced(&mut self) {
+    fn notified(&mut self) {
         self.announced = self.published;
     }
 
-    fn ask(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
+    fn enable_notification(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
         match self.features.event_idx {
             true => {
                 let event = self.next_available.wrapping_add(ahead);
@@ -160,7 +160,7 @@ impl DeviceRing for DeviceQueue {
         Ok(self.available(memory)? > ahead)
     }
 
-    fn hush(&mut self, memory: &Memory) -> Result<(), RingError> {
+    fn disable_notification(&mut self, memory: &Memory) -> Result<(), RingError> {
         match self.features.event_idx {
             true => Ok(()),
             false => store(memory, self.fields.used_flags(), NO_NOTIFICATION),

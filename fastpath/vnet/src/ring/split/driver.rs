@@ -105,14 +105,14 @@ impl DriverQueue {
 }
 
 impl DriverRing for DriverQueue {
-    fn free(&self) -> u16 {
+    fn free_descriptors(&self) -> u16 {
         self.free.len() as u16
     }
 
-    fn add(&mut self, memory: &Memory, segments: &[Segment]) -> Result<u16, RingError> {
+    fn add_avail(&mut self, memory: &Memory, segments: &[Segment]) -> Result<u16, RingError> {
         let asked = segments.len();
         if asked > self.free.len() {
-            let free = self.free();
+            let free = self.free_descriptors();
             return Err(RingError::Full { asked, free });
         }
         let left = self.free.len() - asked;
@@ -130,7 +130,7 @@ impl DriverRing for DriverQueue {
         Ok(head)
     }
 
-    fn reclaim(&mut self, memory: &Memory) -> Result<Option<(u16, u32)>, RingError> {
+    fn next_used(&mut self, memory: &Memory) -> Result<Option<(u16, u32)>, RingError> {
         let index = load(memory, self.fields.used_index(), Ordering::Acquire)?;
         let size = self.fields.size();
         match index.wrapping_sub(self.next_used) {
@@ -161,7 +161,7 @@ impl DriverRing for DriverQueue {
         Ok(Some((id as u16, u32::from_le_bytes([l0, l1, l2, l3]))))
     }
 
-    fn device(&self, memory: &Memory) -> Result<Peer, RingError> {
+    fn needs_notification(&self, memory: &Memory) -> Result<Peer, RingError> {
         fence(Ordering::SeqCst);
         let wanted = match self.features.event_idx {
             true => {
@@ -179,11 +179,11 @@ impl DriverRing for DriverQueue {
         })
     }
 
-    fn announced(&mut self) {
+    fn notified(&mut self) {
         self.announced = self.published;
     }
 
-    fn ask(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
+    fn enable_notification(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
         match self.features.event_idx {
             true => {
                 let event = self.next_used.wrapping_add(ahead);
@@ -196,7 +196,7 @@ impl DriverRing for DriverQueue {
         Ok(index.wrapping_sub(self.next_used) > ahead)
     }
 
-    fn hush(&mut self, memory: &Memory) -> Result<(), RingError> {
+    fn disable_notification(&mut self, memory: &Memory) -> Result<(), RingError> {
         match self.features.event_idx {
             true => Ok(()),
             false => store(memory, self.fields.available_flags(), NO_NOTIFICATION),

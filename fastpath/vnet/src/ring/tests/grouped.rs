@@ -10,12 +10,12 @@ fn seen(call: &str, count: u16) -> (Vec<u16>, u16, u64) {
     let kind = call.parse().expect("a policy");
     let mut back = Back::new(device, kind).expect("fair").grouped();
     for n in 0..64 {
-        let added = driver.add(&memory, &[buffer(n, 64, false)]);
+        let added = driver.add_avail(&memory, &[buffer(n, 64, false)]);
         added.expect("room");
     }
     let mut found = 0;
     let mut look = || {
-        while driver.reclaim(&memory).expect("fair").is_some() {
+        while driver.next_used(&memory).expect("fair").is_some() {
             found += 1;
         }
         found

@@ -60,7 +60,7 @@ proptest! {
         }
         let mut device = DeviceQueue::new(layout(8), features(event_idx), 0).expect("fair");
         for _ in 0..8 {
-            let Ok(Some(chain)) = device.pop(&memory) else { break };
+            let Ok(Some(chain)) = device.next_avail(&memory) else { break };
             prop_assert!((1..=8).contains(&chain.segments.len()));
             let first_writable = chain.segments.iter().position(|s| s.writable);
             let split = first_writable.unwrap_or(chain.segments.len());
@@ -71,11 +71,11 @@ proptest! {
                 prop_assert_eq!(len, chain.readable_len().min(2_048));
             }
             let _ = chain.write(&memory, 1, &bytes);
-            let _ = device.give_back(&memory, chain.id, 1);
-            let _ = device.publish(&memory);
-            let _ = device.driver(&memory);
-            device.announced();
-            let _ = device.ask(&memory, 0);
+            let _ = device.add_used(&memory, chain.id, 1);
+            let _ = device.publish_used(&memory);
+            let _ = device.needs_notification(&memory);
+            device.notified();
+            let _ = device.enable_notification(&memory, 0);
         }
     }
 
@@ -84,22 +84,22 @@ proptest! {
         let memory = memory();
         let (mut driver, _) = ends(&memory, 8, features(event_idx));
         for n in 0..5 {
-            driver.add(&memory, &[buffer(n, 1, n % 2 == 0)]).expect("free");
+            driver.add_avail(&memory, &[buffer(n, 1, n % 2 == 0)]).expect("free");
         }
         for (place, bytes) in scribbles {
             memory.write_slice(&bytes, GuestAddress(place)).expect("in memory");
         }
         // Five are out: more cannot come back, and none twice.
         let mut back = Vec::new();
-        while let Ok(Some((id, _))) = driver.reclaim(&memory) {
+        while let Ok(Some((id, _))) = driver.next_used(&memory) {
             back.push(id);
         }
         prop_assert!(back.len() <= 5);
         back.sort_unstable();
         back.dedup();
-        prop_assert_eq!(usize::from(driver.free()), 3 + back.len());
-        let _ = driver.device(&memory);
-        let _ = driver.ask(&memory, 0);
+        prop_assert_eq!(usize::from(driver.free_descriptors()), 3 + back.len());
+        let _ = driver.needs_notification(&memory);
+        let _ = driver.enable_notification(&memory, 0);
     }
 }
 
@@ -113,7 +113,7 @@ fn each_refusal_says_what_was_wrong() {
             .write_obj(1u16, GuestAddress(0x1_0002))
             .expect("in memory");
         let mut device = DeviceQueue::new(layout(4), features(true), 0).expect("fair");
-        device.pop(&memory).expect_err("refused").to_string()
+        device.next_avail(&memory).expect_err("refused").to_string()
     };
     let (b, t) = (BUFFERS, 0x3_0000);
     for (said, descriptors, indirect) in [
@@ -162,7 +162,7 @@ fn an_index_cannot_run_ahead_of_the_ring() {
     memory
         .write_obj(5u16, GuestAddress(0x1_0002))
         .expect("in memory");
-    let error = device.pop(&memory).expect_err("refused").to_string();
+    let error = device.next_avail(&memory).expect_err("refused").to_string();
     assert_eq!(
         error,
         "the peer's index went from 0 to 5: more than the queue's 4 entries"
@@ -171,14 +171,14 @@ fn an_index_cannot_run_ahead_of_the_ring() {
         .write_obj(0xffffu16, GuestAddress(0x2_0002))
         .expect("in memory");
     assert!(matches!(
-        driver.reclaim(&memory),
+        driver.next_used(&memory),
         Err(RingError::IndexJump { .. })
     ));
     memory
         .write_obj(1u16, GuestAddress(0x2_0002))
         .expect("in memory");
     assert!(matches!(
-        driver.reclaim(&memory),
+        driver.next_used(&memory),
         Err(RingError::NotOutstanding { id: 0 })
     ));
 }
@@ -201,7 +201,7 @@ fn a_descriptor_is_in_one_entry_only() {
     let available = |device: &mut DeviceQueue, index: u16| {
         let at = GuestAddress(0x1_0002);
         memory.write_obj(index, at).expect("in memory");
-        device.pop(&memory)
+        device.next_avail(&memory)
     };
     let mut device = DeviceQueue::new(layout(4), features(true), 0).expect("fair");
     let first = available(&mut device, 1).expect("fair").expect("a chain");
@@ -219,7 +219,7 @@ fn a_descriptor_is_in_one_entry_only() {
         })
     ));
     // What was given back is the driver's again.
-    device.give_back(&memory, 0, 0).expect("in memory");
+    device.add_used(&memory, 0, 0).expect("in memory");
     assert!(available(&mut device, 3).expect("fair").is_some());
 }
 
@@ -232,11 +232,11 @@ fn tables_have_an_end() {
         .write_obj(1u16, GuestAddress(0x1_0002))
         .expect("in memory");
     let mut device = DeviceQueue::new(layout(4), features(true), 0).expect("fair");
-    let error = device.pop(&memory).expect_err("refused").to_string();
+    let error = device.next_avail(&memory).expect_err("refused").to_string();
     assert_eq!(error, "an indirect table of more than 1024 descriptors");
     // The same in a packed queue, marked as available in the first lap: a number, then the flags.
     put(&memory, 0x1000, &[(0x4_0000, 16 * 1025, 0, 4 | 0x80)]);
     let mut device = packed::DeviceQueue::new(layout(4), features(true)).expect("fair");
-    let error = device.pop(&memory).expect_err("refused").to_string();
+    let error = device.next_avail(&memory).expect_err("refused").to_string();
     assert_eq!(error, "an indirect table of more than 1024 descriptors");
 }

@@ -88,7 +88,7 @@ impl World {
                 let segments: Vec<Segment> = (0..count)
                     .map(|n| buffer(n.into(), 0x1000 + serial, true))
                     .collect();
-                if let Ok(id) = self.driver.add(&self.memory, &segments) {
+                if let Ok(id) = self.driver.add_avail(&self.memory, &segments) {
                     let len = serial;
                     self.entries.push_back(Entry { id, segments, len });
                 }
@@ -103,7 +103,7 @@ impl World {
             }
             Op::Kill(taken) => {
                 for _ in 0..taken {
-                    self.device.pop(&self.memory).expect("fair");
+                    self.device.next_avail(&self.memory).expect("fair");
                 }
                 return self.kill();
             }
@@ -117,7 +117,7 @@ impl World {
                 return self.kill();
             }
             Op::Reclaim => {
-                let back = self.driver.reclaim(&self.memory).expect("fair");
+                let back = self.driver.next_used(&self.memory).expect("fair");
                 let expected = self.entries.front().map(|entry| (entry.id, entry.len));
                 match self.served {
                     0 => prop_assert_eq!(back, None),
@@ -141,7 +141,7 @@ impl World {
     fn serve(&mut self, count: usize) -> Result<Result<(), RingError>, TestCaseError> {
         let mut taken = Vec::new();
         for _ in 0..count {
-            let chain = self.device.pop(&self.memory).expect("fair");
+            let chain = self.device.next_avail(&self.memory).expect("fair");
             let expected = self.entries.get(self.served + taken.len());
             let segments = chain.as_ref().map(|chain| chain.segments.clone());
             prop_assert_eq!(segments, expected.map(|entry| entry.segments.clone()));
@@ -149,11 +149,11 @@ impl World {
             taken.push((chain.id, expected.map_or(0, |entry| entry.len)));
         }
         for (id, len) in &taken {
-            if let Err(stopped) = self.device.give_back(&self.memory, *id, *len) {
+            if let Err(stopped) = self.device.add_used(&self.memory, *id, *len) {
                 return Ok(Err(stopped));
             }
         }
-        let done = self.device.publish(&self.memory);
+        let done = self.device.publish_used(&self.memory);
         if done.is_ok() {
             self.served += taken.len();
         }
@@ -174,16 +174,16 @@ impl World {
             Err(other) => return Err(TestCaseError::fail(format!("{other}"))),
         };
         self.device = device;
-        self.moved += u32::from(self.device.base() as u16 != self.stale as u16);
+        self.moved += u32::from(self.device.vring_base() as u16 != self.stale as u16);
         // What was shown stays; behind it the driver finds entries with nothing in them, or none.
         let rest = self.entries.split_off(self.served);
         for entry in std::mem::take(&mut self.entries) {
-            let back = self.driver.reclaim(&self.memory).expect("fair");
+            let back = self.driver.next_used(&self.memory).expect("fair");
             prop_assert_eq!(back, Some((entry.id, entry.len)));
         }
         self.served = 0;
         self.entries = rest;
-        while let Some((id, len)) = self.driver.reclaim(&self.memory).expect("fair") {
+        while let Some((id, len)) = self.driver.next_used(&self.memory).expect("fair") {
             let entry = self.entries.pop_front();
             prop_assert_eq!(Some((id, len)), entry.map(|entry| (entry.id, 0)));
             self.empty += 1;
@@ -238,8 +238,8 @@ fn run(size: u16, single: bool, ops: &[Op]) -> Result<World, TestCaseError> {
     while world.served > 0 {
         world.act(Op::Reclaim)?;
     }
-    prop_assert_eq!(world.driver.free(), size);
-    prop_assert!(!world.device.more(&world.memory).expect("fair"));
+    prop_assert_eq!(world.driver.free_descriptors(), size);
+    prop_assert!(!world.device.has_avail(&world.memory).expect("fair"));
     Ok(world)
 }
 
@@ -331,14 +331,14 @@ fn whoever_comes_after_a_kill_calls_for_what_was_shown() {
         let memory = memory();
         let ends = if packed { packed_ends } else { split_ends };
         let (mut driver, mut device) = ends(&memory, 4, features(true));
-        driver.ask(&memory, 0).expect("fair");
+        driver.enable_notification(&memory, 0).expect("fair");
         for _ in 0..2 {
-            driver.add(&memory, &[buffer(0, 9, false)]).expect("free");
+            driver.add_avail(&memory, &[buffer(0, 9, false)]).expect("free");
         }
         let serve = |device: &mut Box<dyn DeviceRing + Send>| {
-            let chain = device.pop(&memory).expect("fair").expect("one");
-            device.give_back(&memory, chain.id, 0).expect("fair");
-            device.publish(&memory).expect("fair");
+            let chain = device.next_avail(&memory).expect("fair").expect("one");
+            device.add_used(&memory, chain.id, 0).expect("fair");
+            device.publish_used(&memory).expect("fair");
         };
         serve(&mut device);
         let mut next: Box<dyn DeviceRing + Send> = match packed {
@@ -352,10 +352,10 @@ fn whoever_comes_after_a_kill_calls_for_what_was_shown() {
                 Box::new(next)
             }
         };
-        assert_eq!(next.driver(&memory).expect("fair"), Peer::Asleep);
+        assert_eq!(next.needs_notification(&memory).expect("fair"), Peer::Asleep);
         serve(&mut next);
-        assert_eq!(next.driver(&memory).expect("fair"), Peer::Asleep);
-        next.announced();
-        assert_eq!(next.driver(&memory).expect("fair"), Peer::Awake);
+        assert_eq!(next.needs_notification(&memory).expect("fair"), Peer::Asleep);
+        next.notified();
+        assert_eq!(next.needs_notification(&memory).expect("fair"), Peer::Awake);
     }
 }

@@ -68,13 +68,13 @@ proptest! {
                     let table = GuestAddress(0x3_0000 + tables % 0x8000);
                     let add = |driver: &mut DriverQueue, memory: &Memory| match indirect {
                         true => driver.add_indirect(memory, &segments, table),
-                        false => driver.add(memory, &segments),
+                        false => driver.add_avail(memory, &segments),
                     };
                     let (a, b) = (add(&mut driver, &ours_memory), add(&mut twin, &theirs_memory));
                     prop_assert_eq!(a.ok(), b.ok());
                 }
                 Op::Pop => {
-                    let chain = ours.pop(&ours_memory).expect("fair");
+                    let chain = ours.next_avail(&ours_memory).expect("fair");
                     let other = theirs.pop_descriptor_chain(&theirs_memory);
                     prop_assert_eq!(chain.is_some(), other.is_some());
                     if let (Some(chain), Some(other)) = (chain, other) {
@@ -88,29 +88,29 @@ proptest! {
                 }
                 Op::Return(len) => {
                     let Some(id) = taken.pop() else { continue };
-                    ours.give_back(&ours_memory, id, len).expect("in memory");
-                    ours.publish(&ours_memory).expect("in memory");
+                    ours.add_used(&ours_memory, id, len).expect("in memory");
+                    ours.publish_used(&ours_memory).expect("in memory");
                     theirs.add_used(&theirs_memory, id, len).expect("in memory");
                     unannounced += 1;
-                    let back = driver.reclaim(&ours_memory).expect("fair");
+                    let back = driver.next_used(&ours_memory).expect("fair");
                     prop_assert_eq!(back, Some((id, len)));
-                    prop_assert_eq!(back, twin.reclaim(&theirs_memory).expect("fair"));
+                    prop_assert_eq!(back, twin.next_used(&theirs_memory).expect("fair"));
                 }
                 Op::AskDevice => {
-                    let more = ours.ask(&ours_memory, 0).expect("fair");
+                    let more = ours.enable_notification(&ours_memory, 0).expect("fair");
                     let other = theirs.enable_notification(&theirs_memory).expect("fair");
                     prop_assert_eq!(more, other);
                 }
                 Op::AskDriver(ahead) => {
-                    let a = driver.ask(&ours_memory, ahead).expect("fair");
-                    prop_assert_eq!(a, twin.ask(&theirs_memory, ahead).expect("fair"));
+                    let a = driver.enable_notification(&ours_memory, ahead).expect("fair");
+                    prop_assert_eq!(a, twin.enable_notification(&theirs_memory, ahead).expect("fair"));
                 }
                 Op::Wanted => {
                     // Theirs answers once for all that it was given since, so ours is announced then too.
                     if unannounced == 0 { continue }
                     unannounced = 0;
-                    let wanted = ours.driver(&ours_memory).expect("fair") == Peer::Asleep;
-                    ours.announced();
+                    let wanted = ours.needs_notification(&ours_memory).expect("fair") == Peer::Asleep;
+                    ours.notified();
                     let other = theirs.needs_notification(&theirs_memory).expect("fair");
                     prop_assert_eq!(wanted, other);
                 }

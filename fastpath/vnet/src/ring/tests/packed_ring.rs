@@ -36,14 +36,14 @@ fn s2_8_1_marks_change_with_each_lap() {
     };
     let mut lap = |available: u16, used: u16| {
         for slot in 0..2 {
-            driver.add(&memory, &[buffer(0, 9, false)]).expect("free");
+            driver.add_avail(&memory, &[buffer(0, 9, false)]).expect("free");
             assert_eq!(marks(slot), available);
-            let chain = device.pop(&memory).expect("fair").expect("one");
-            device.give_back(&memory, chain.id, 0).expect("fair");
+            let chain = device.next_avail(&memory).expect("fair").expect("one");
+            device.add_used(&memory, chain.id, 0).expect("fair");
             assert_eq!(marks(slot), available, "not shown yet");
-            device.publish(&memory).expect("fair");
+            device.publish_used(&memory).expect("fair");
             assert_eq!(marks(slot), used);
-            assert_eq!(driver.reclaim(&memory).expect("fair"), Some((chain.id, 0)));
+            assert_eq!(driver.next_used(&memory).expect("fair"), Some((chain.id, 0)));
         }
     };
     lap(0x0080, 0x8080);
@@ -60,15 +60,15 @@ fn s2_8_6_chains_keep_their_order_across_the_end_of_the_ring() {
             let segments: Vec<Segment> = (0..count)
                 .map(|k| buffer(k.into(), n, k + 1 == count))
                 .collect();
-            let id = driver.add(&memory, &segments).expect("free");
-            assert_eq!(driver.free(), size - count);
-            let chain = device.pop(&memory).expect("fair").expect("one");
+            let id = driver.add_avail(&memory, &segments).expect("free");
+            assert_eq!(driver.free_descriptors(), size - count);
+            let chain = device.next_avail(&memory).expect("fair").expect("one");
             assert_eq!((chain.id, chain.segments), (id, segments));
-            assert!(!device.more(&memory).expect("fair"));
-            device.give_back(&memory, id, n).expect("fair");
-            device.publish(&memory).expect("fair");
-            assert_eq!(driver.reclaim(&memory).expect("fair"), Some((id, n)));
-            assert_eq!(driver.reclaim(&memory).expect("fair"), None);
+            assert!(!device.has_avail(&memory).expect("fair"));
+            device.add_used(&memory, id, n).expect("fair");
+            device.publish_used(&memory).expect("fair");
+            assert_eq!(driver.next_used(&memory).expect("fair"), Some((id, n)));
+            assert_eq!(driver.next_used(&memory).expect("fair"), None);
         }
     }
 }
@@ -78,25 +78,25 @@ fn s2_8_4_entries_come_back_in_the_devices_order() {
     let (memory, mut driver, mut device) = fair(8, true);
     let two = [buffer(0, 1, false), buffer(1, 1, true)];
     let ids = [
-        driver.add(&memory, &two).expect("free"),
-        driver.add(&memory, &two[..1]).expect("free"),
-        driver.add(&memory, &two).expect("free"),
+        driver.add_avail(&memory, &two).expect("free"),
+        driver.add_avail(&memory, &two[..1]).expect("free"),
+        driver.add_avail(&memory, &two).expect("free"),
     ];
     for id in ids {
-        let chain = device.pop(&memory).expect("fair").expect("one");
+        let chain = device.next_avail(&memory).expect("fair").expect("one");
         assert_eq!(chain.id, id);
     }
     for id in [ids[2], ids[0], ids[1]] {
-        device.give_back(&memory, id, 3).expect("fair");
+        device.add_used(&memory, id, 3).expect("fair");
     }
     // All at once, or none.
-    assert_eq!(driver.reclaim(&memory).expect("fair"), None);
-    device.publish(&memory).expect("fair");
+    assert_eq!(driver.next_used(&memory).expect("fair"), None);
+    device.publish_used(&memory).expect("fair");
     for id in [ids[2], ids[0], ids[1]] {
-        assert_eq!(driver.reclaim(&memory).expect("fair"), Some((id, 3)));
+        assert_eq!(driver.next_used(&memory).expect("fair"), Some((id, 3)));
     }
-    assert_eq!(driver.free(), 8);
-    let again = device.give_back(&memory, ids[0], 0);
+    assert_eq!(driver.free_descriptors(), 8);
+    let again = device.add_used(&memory, ids[0], 0);
     assert!(matches!(again, Err(RingError::NotOutstanding { .. })));
 }
 
@@ -104,17 +104,17 @@ fn s2_8_4_entries_come_back_in_the_devices_order() {
 fn s2_8_10_1_one_kick_for_each_descriptor_that_was_asked_for() {
     let (memory, mut driver, mut device) = fair(3, true);
     let mut wanted = |ahead, adds: u32| {
-        device.ask(&memory, ahead).expect("fair");
+        device.enable_notification(&memory, ahead).expect("fair");
         let mut one = || {
-            driver.add(&memory, &[buffer(0, 1, false)]).expect("free");
-            let wanted = driver.device(&memory).expect("fair") == Peer::Asleep;
+            driver.add_avail(&memory, &[buffer(0, 1, false)]).expect("free");
+            let wanted = driver.needs_notification(&memory).expect("fair") == Peer::Asleep;
             if wanted {
-                driver.announced();
+                driver.notified();
             }
-            let chain = device.pop(&memory).expect("fair").expect("one");
-            device.give_back(&memory, chain.id, 0).expect("fair");
-            device.publish(&memory).expect("fair");
-            driver.reclaim(&memory).expect("fair").expect("one");
+            let chain = device.next_avail(&memory).expect("fair").expect("one");
+            device.add_used(&memory, chain.id, 0).expect("fair");
+            device.publish_used(&memory).expect("fair");
+            driver.next_used(&memory).expect("fair").expect("one");
             wanted
         };
         (0..adds).map(|_| one()).collect::<Vec<bool>>()
@@ -130,11 +130,11 @@ fn s2_8_10_1_one_kick_for_each_descriptor_that_was_asked_for() {
 fn s2_8_10_flags_enable_and_disable() {
     for event_idx in [false, true] {
         let (memory, mut driver, mut device) = fair(4, event_idx);
-        device.hush(&memory).expect("fair");
-        driver.add(&memory, &[buffer(0, 1, false)]).expect("free");
-        assert_eq!(driver.device(&memory).expect("fair"), Peer::Awake);
-        assert!(device.ask(&memory, 0).expect("fair"), "one came meanwhile");
-        assert_eq!(driver.device(&memory).expect("fair"), Peer::Asleep);
+        device.disable_notification(&memory).expect("fair");
+        driver.add_avail(&memory, &[buffer(0, 1, false)]).expect("free");
+        assert_eq!(driver.needs_notification(&memory).expect("fair"), Peer::Awake);
+        assert!(device.enable_notification(&memory, 0).expect("fair"), "one came meanwhile");
+        assert_eq!(driver.needs_notification(&memory).expect("fair"), Peer::Asleep);
     }
 }
 
@@ -163,7 +163,7 @@ fn s2_8_8_indirect_tables() {
             indirect,
         };
         let mut device = DeviceQueue::new(layout(4), features).expect("fair");
-        device.pop(&memory).map_err(|error| error.to_string())
+        device.next_avail(&memory).map_err(|error| error.to_string())
     };
     let chain = put(32, 0, true).expect("fair").expect("one");
     let [read, written] = chain.segments[..] else {
@@ -190,17 +190,17 @@ fn s2_8_8_indirect_tables() {
 fn s2_8_5_an_entry_cannot_be_out_twice() {
     let (memory, mut driver, mut device) = fair(4, true);
     for _ in 0..2 {
-        driver.add(&memory, &[buffer(0, 1, false)]).expect("free");
+        driver.add_avail(&memory, &[buffer(0, 1, false)]).expect("free");
     }
     // The second claims the first one's number.
     memory
         .write_obj(0u16, GuestAddress(0x1000 + 16 + 12))
         .expect("in memory");
     assert_eq!(
-        device.pop(&memory).expect("fair").map(|chain| chain.id),
+        device.next_avail(&memory).expect("fair").map(|chain| chain.id),
         Some(0)
     );
-    let error = device.pop(&memory).expect_err("refused").to_string();
+    let error = device.next_avail(&memory).expect_err("refused").to_string();
     assert_eq!(error, "entry 0 was made available twice");
 }
 
@@ -210,7 +210,7 @@ fn s2_8_21_1_a_chain_is_shown_whole_or_not_at_all() {
     let (_, mut driver, _) = fair(4, true);
     let short = Memory::from_ranges(&[(GuestAddress(0), 0x1010)]).expect("a page and a slot");
     let two = [buffer(0, 1, false), buffer(1, 1, false)];
-    let added = driver.add(&short, &two);
+    let added = driver.add_avail(&short, &two);
     assert!(matches!(added, Err(RingError::Memory(_))), "{added:?}");
     let flags: u16 = short.read_obj(GuestAddress(0x100e)).expect("in memory");
     assert_eq!(flags, 0);
@@ -223,7 +223,7 @@ fn s2_8_6_a_chain_cannot_be_longer_than_the_ring() {
         let flags = GuestAddress(0x1000 + 16 * slot + 14);
         memory.write_obj(0x81u16, flags).expect("in memory");
     }
-    let error = device.pop(&memory).expect_err("refused").to_string();
+    let error = device.next_avail(&memory).expect_err("refused").to_string();
     assert!(error.starts_with("a chain of more than 4"), "{error}");
 }
 
@@ -242,7 +242,7 @@ proptest! {
     ) {
         let (memory, mut driver, mut device) = fair(8, event_idx);
         for n in 0..3 {
-            driver.add(&memory, &[buffer(n, 1, false)]).expect("free");
+            driver.add_avail(&memory, &[buffer(n, 1, false)]).expect("free");
         }
         memory.write_slice(&areas[..4], GuestAddress(0x1_0000)).expect("in memory");
         memory.write_slice(&areas[4..], GuestAddress(0x2_0000)).expect("in memory");
@@ -257,21 +257,21 @@ proptest! {
             memory.write_slice(&bytes, GuestAddress(place)).expect("in memory");
         }
         for _ in 0..10 {
-            if let Ok(Some(chain)) = device.pop(&memory) {
+            if let Ok(Some(chain)) = device.next_avail(&memory) {
                 prop_assert!((1..=8).contains(&chain.segments.len()));
                 let _ = chain.read(&memory, 0, &mut [0; 300]);
-                let _ = device.give_back(&memory, chain.id, 1);
-                let _ = device.publish(&memory);
+                let _ = device.add_used(&memory, chain.id, 1);
+                let _ = device.publish_used(&memory);
             }
-            let _ = device.driver(&memory);
-            device.announced();
-            let _ = device.ask(&memory, 1);
-            let _ = driver.device(&memory);
-            if let Ok(Some(_)) = driver.reclaim(&memory) {
+            let _ = device.needs_notification(&memory);
+            device.notified();
+            let _ = device.enable_notification(&memory, 1);
+            let _ = driver.needs_notification(&memory);
+            if let Ok(Some(_)) = driver.next_used(&memory) {
                 back += 1;
             }
         }
         prop_assert!(back <= 3, "more came back than were out");
-        prop_assert_eq!(driver.free(), 5 + back);
+        prop_assert_eq!(driver.free_descriptors(), 5 + back);
     }
 }

@@ -70,12 +70,12 @@ impl World {
                 let segments: Vec<Segment> = (0..count)
                     .map(|n| buffer(n.into(), if last(n) { self.serial } else { 1 }, false))
                     .collect();
-                if let Ok(id) = self.driver.add(&self.memory, &segments) {
+                if let Ok(id) = self.driver.add_avail(&self.memory, &segments) {
                     self.added.push_back((id, self.serial));
                 }
             }
             Op::Take => {
-                let chain = self.device.pop(&self.memory).expect("fair");
+                let chain = self.device.next_avail(&self.memory).expect("fair");
                 let expected = self.added.get(self.taken.len());
                 prop_assert_eq!(chain.as_ref().map(name), expected.copied());
                 self.taken.extend(chain);
@@ -87,13 +87,13 @@ impl World {
                 let (id, serial) = name(&chain);
                 prop_assert_eq!(self.added.pop_front(), Some((id, serial)));
                 self.device
-                    .give_back(&self.memory, id, serial)
+                    .add_used(&self.memory, id, serial)
                     .expect("fair");
-                self.device.publish(&self.memory).expect("fair");
+                self.device.publish_used(&self.memory).expect("fair");
                 self.used.push_back((id, serial));
             }
             Op::Reclaim => {
-                let back = self.driver.reclaim(&self.memory).expect("fair");
+                let back = self.driver.next_used(&self.memory).expect("fair");
                 prop_assert_eq!(back, self.used.pop_front());
             }
             Op::Stop(half) => self.stop(half),
@@ -104,9 +104,9 @@ impl World {
     /// As `serve` stops a queue: what is under way goes back, last taken first.
     fn stop(&mut self, half: bool) {
         while let Some(chain) = self.taken.pop_back() {
-            self.device.untake(&chain);
+            self.device.put_back_avail(&chain);
         }
-        let base = self.device.base();
+        let base = self.device.vring_base();
         let base = if half { base & 0xffff } else { base };
         let (layout, features) = (layout(self.size), self.features);
         self.device = match self.packed {
@@ -142,9 +142,9 @@ fn run(packed: bool, size: u16, event_idx: bool, ops: Vec<Op>) -> Result<World, 
     while !world.used.is_empty() {
         world.act(Op::Reclaim)?;
     }
-    prop_assert_eq!(world.driver.free(), size);
-    prop_assert_eq!(world.driver.reclaim(&world.memory).expect("fair"), None);
-    prop_assert!(!world.device.more(&world.memory).expect("fair"));
+    prop_assert_eq!(world.driver.free_descriptors(), size);
+    prop_assert_eq!(world.driver.next_used(&world.memory).expect("fair"), None);
+    prop_assert!(!world.device.has_avail(&world.memory).expect("fair"));
     Ok(world)
 }
 
@@ -189,10 +189,10 @@ fn a_queue_stops_at_every_place() {
 #[test]
 fn a_packed_base_has_the_bits_of_the_specification() {
     let mut world = World::new(true, 3, true);
-    assert_eq!(world.device.base(), 0x8000_8000);
+    assert_eq!(world.device.vring_base(), 0x8000_8000);
     let mut lap = |ops: &[Op]| {
         ops.iter().for_each(|op| world.act(*op).expect("fair"));
-        world.device.base()
+        world.device.vring_base()
     };
     assert_eq!(lap(&[Op::Add(2), Op::Take]), 0x8000_8002);
     assert_eq!(lap(&[Op::Return, Op::Reclaim]), 0x8002_8002);

@@ -30,12 +30,12 @@ fn s2_7_4_chains_keep_their_segments_in_order() {
         buffer(1, 60, false),
         buffer(2, 100, true),
     ];
-    let id = driver.add(&memory, &segments).expect("free");
-    assert_eq!(driver.free(), 5);
-    let chain = device.pop(&memory).expect("fair").expect("one");
+    let id = driver.add_avail(&memory, &segments).expect("free");
+    assert_eq!(driver.free_descriptors(), 5);
+    let chain = device.next_avail(&memory).expect("fair").expect("one");
     assert_eq!((chain.id, &chain.segments[..]), (id, &segments[..]));
     assert_eq!((chain.readable_len(), chain.writable_len()), (72, 100));
-    assert!(device.pop(&memory).expect("fair").is_none());
+    assert!(device.next_avail(&memory).expect("fair").is_none());
 }
 
 #[test]
@@ -46,8 +46,8 @@ fn s2_7_5_3_indirect_tables_take_one_descriptor() {
     driver
         .add_indirect(&memory, &segments, GuestAddress(0x3_0000))
         .expect("free");
-    assert_eq!(driver.free(), 3);
-    let chain = device.pop(&memory).expect("fair").expect("one");
+    assert_eq!(driver.free_descriptors(), 3);
+    let chain = device.next_avail(&memory).expect("fair").expect("one");
     assert_eq!(chain.segments, segments);
 }
 
@@ -60,7 +60,7 @@ fn s2_7_5_3_indirect_tables_have_to_be_negotiated() {
     driver
         .add_indirect(&memory, &[buffer(0, 1, false)], GuestAddress(0x3_0000))
         .expect("free");
-    let error = device.pop(&memory).expect_err("refused").to_string();
+    let error = device.next_avail(&memory).expect_err("refused").to_string();
     assert_eq!(error, "an indirect table was not negotiated");
 }
 
@@ -71,21 +71,21 @@ fn s2_7_6_every_slot_is_used_again_and_indices_wrap() {
     for n in 0..200_000u32 {
         let entries = 1 + n % 4;
         for _ in 0..entries {
-            driver.add(&memory, &[buffer(0, n, true)]).expect("free");
+            driver.add_avail(&memory, &[buffer(0, n, true)]).expect("free");
         }
         assert_eq!(device.available(&memory).expect("fair"), entries as u16);
-        while let Some(chain) = device.pop(&memory).expect("fair") {
+        while let Some(chain) = device.next_avail(&memory).expect("fair") {
             assert_eq!(chain.segments[0].len, n);
-            device.give_back(&memory, chain.id, n).expect("in memory");
+            device.add_used(&memory, chain.id, n).expect("in memory");
         }
         // Nothing is seen before it is shown.
-        assert_eq!(driver.reclaim(&memory).expect("fair"), None);
-        device.publish(&memory).expect("in memory");
+        assert_eq!(driver.next_used(&memory).expect("fair"), None);
+        device.publish_used(&memory).expect("in memory");
         for _ in 0..entries {
-            let (_, len) = driver.reclaim(&memory).expect("fair").expect("one");
+            let (_, len) = driver.next_used(&memory).expect("fair").expect("one");
             assert_eq!(len, n);
         }
-        assert_eq!(driver.free(), 4);
+        assert_eq!(driver.free_descriptors(), 4);
     }
 }
 
@@ -93,17 +93,17 @@ fn s2_7_6_every_slot_is_used_again_and_indices_wrap() {
 fn s2_7_7_1_flags_are_advice_for_as_long_as_they_stand() {
     let memory = memory();
     let (mut driver, mut device) = ends(&memory, 4, features(false));
-    driver.add(&memory, &[buffer(0, 1, false)]).expect("free");
-    assert_eq!(driver.device(&memory).expect("fair"), Peer::Asleep);
-    device.hush(&memory).expect("in memory");
-    assert_eq!(driver.device(&memory).expect("fair"), Peer::Awake);
+    driver.add_avail(&memory, &[buffer(0, 1, false)]).expect("free");
+    assert_eq!(driver.needs_notification(&memory).expect("fair"), Peer::Asleep);
+    device.disable_notification(&memory).expect("in memory");
+    assert_eq!(driver.needs_notification(&memory).expect("fair"), Peer::Awake);
     // Asking finds what came meanwhile.
-    assert!(device.ask(&memory, 0).expect("fair"));
-    assert_eq!(driver.device(&memory).expect("fair"), Peer::Asleep);
-    driver.hush(&memory).expect("in memory");
-    assert_eq!(device.driver(&memory).expect("fair"), Peer::Awake);
-    assert!(!driver.ask(&memory, 0).expect("fair"));
-    assert_eq!(device.driver(&memory).expect("fair"), Peer::Asleep);
+    assert!(device.enable_notification(&memory, 0).expect("fair"));
+    assert_eq!(driver.needs_notification(&memory).expect("fair"), Peer::Asleep);
+    driver.disable_notification(&memory).expect("in memory");
+    assert_eq!(device.needs_notification(&memory).expect("fair"), Peer::Awake);
+    assert!(!driver.enable_notification(&memory, 0).expect("fair"));
+    assert_eq!(device.needs_notification(&memory).expect("fair"), Peer::Asleep);
 }
 
 #[test]
@@ -111,19 +111,19 @@ fn s2_7_10_one_kick_for_each_index_that_was_asked_for() {
     let memory = memory();
     let (mut driver, mut device) = ends(&memory, 8, features(true));
     let mut wanted = |ahead, adds: u32| {
-        device.ask(&memory, ahead).expect("fair");
+        device.enable_notification(&memory, ahead).expect("fair");
         (0..adds)
             .map(|_| {
-                driver.add(&memory, &[buffer(0, 1, false)]).expect("free");
-                let wanted = driver.device(&memory).expect("fair") == Peer::Asleep;
+                driver.add_avail(&memory, &[buffer(0, 1, false)]).expect("free");
+                let wanted = driver.needs_notification(&memory).expect("fair") == Peer::Asleep;
                 if wanted {
-                    driver.announced();
+                    driver.notified();
                 }
                 // Served at once, so that the ring never fills.
-                let chain = device.pop(&memory).expect("fair").expect("one");
-                device.give_back(&memory, chain.id, 0).expect("in memory");
-                device.publish(&memory).expect("in memory");
-                driver.reclaim(&memory).expect("fair").expect("one");
+                let chain = device.next_avail(&memory).expect("fair").expect("one");
+                device.add_used(&memory, chain.id, 0).expect("in memory");
+                device.publish_used(&memory).expect("in memory");
+                driver.next_used(&memory).expect("fair").expect("one");
                 wanted
             })
             .collect::<Vec<bool>>()
@@ -137,18 +137,18 @@ fn s2_7_10_one_kick_for_each_index_that_was_asked_for() {
 fn s2_7_7_2_a_held_back_call_is_still_due() {
     let memory = memory();
     let (mut driver, mut device) = ends(&memory, 8, features(true));
-    driver.ask(&memory, 0).expect("fair");
+    driver.enable_notification(&memory, 0).expect("fair");
     for _ in 0..3 {
-        driver.add(&memory, &[buffer(0, 1, false)]).expect("free");
-        let chain = device.pop(&memory).expect("fair").expect("one");
-        device.give_back(&memory, chain.id, 0).expect("in memory");
-        device.publish(&memory).expect("in memory");
+        driver.add_avail(&memory, &[buffer(0, 1, false)]).expect("free");
+        let chain = device.next_avail(&memory).expect("fair").expect("one");
+        device.add_used(&memory, chain.id, 0).expect("in memory");
+        device.publish_used(&memory).expect("in memory");
         // The question takes nothing away: a policy may hold back and ask again.
-        assert_eq!(device.driver(&memory).expect("fair"), Peer::Asleep);
+        assert_eq!(device.needs_notification(&memory).expect("fair"), Peer::Asleep);
     }
-    device.announced();
-    assert_eq!(device.driver(&memory).expect("fair"), Peer::Awake);
-    assert!(driver.ask(&memory, 0).expect("fair"), "three are there");
+    device.notified();
+    assert_eq!(device.needs_notification(&memory).expect("fair"), Peer::Awake);
+    assert!(driver.enable_notification(&memory, 0).expect("fair"), "three are there");
 }
 
 #[test]
@@ -156,12 +156,12 @@ fn s2_7_13_a_full_ring_says_so_and_takes_nothing() {
     let memory = memory();
     let (mut driver, _) = ends(&memory, 4, features(true));
     let two = [buffer(0, 1, false), buffer(1, 1, false)];
-    driver.add(&memory, &two).expect("free");
-    driver.add(&memory, &two[..1]).expect("free");
-    let full = driver.add(&memory, &two).expect_err("full").to_string();
+    driver.add_avail(&memory, &two).expect("free");
+    driver.add_avail(&memory, &two[..1]).expect("free");
+    let full = driver.add_avail(&memory, &two).expect_err("full").to_string();
     assert_eq!(full, "2 descriptors were asked for, 1 are free");
-    assert_eq!(driver.free(), 1);
-    assert!(matches!(driver.add(&memory, &[]), Err(RingError::Empty)));
+    assert_eq!(driver.free_descriptors(), 1);
+    assert!(matches!(driver.add_avail(&memory, &[]), Err(RingError::Empty)));
 }
 
 #[test]
@@ -200,24 +200,24 @@ fn resuming_goes_on_where_the_driver_saw_it() {
     let (mut driver, mut device) = ends(&memory, 4, features(true));
     let buffer = [buffer(0, 1, true)];
     for _ in 0..3 {
-        driver.add(&memory, &buffer).expect("free");
+        driver.add_avail(&memory, &buffer).expect("free");
     }
     // Three were taken, two given back, and the one in hand is lost with its end.
     for n in 0..3 {
-        let chain = device.pop(&memory).expect("fair").expect("one");
+        let chain = device.next_avail(&memory).expect("fair").expect("one");
         if n < 2 {
-            device.give_back(&memory, chain.id, 7).expect("in memory");
+            device.add_used(&memory, chain.id, 7).expect("in memory");
         }
     }
-    device.publish(&memory).expect("in memory");
-    driver.add(&memory, &buffer).expect("free");
+    device.publish_used(&memory).expect("in memory");
+    driver.add_avail(&memory, &buffer).expect("free");
     let mut again =
-        DeviceQueue::new(layout(4), features(true), device.base() as u16).expect("fair");
+        DeviceQueue::new(layout(4), features(true), device.vring_base() as u16).expect("fair");
     again.resume(&memory).expect("in memory");
-    let chain = again.pop(&memory).expect("fair").expect("the fourth");
-    again.give_back(&memory, chain.id, 8).expect("in memory");
-    again.publish(&memory).expect("in memory");
-    let back = std::iter::from_fn(|| driver.reclaim(&memory).expect("fair"));
+    let chain = again.next_avail(&memory).expect("fair").expect("the fourth");
+    again.add_used(&memory, chain.id, 8).expect("in memory");
+    again.publish_used(&memory).expect("in memory");
+    let back = std::iter::from_fn(|| driver.next_used(&memory).expect("fair"));
     let lens: Vec<u32> = back.map(|(_, len)| len).collect();
     assert_eq!(lens, [7, 7, 8]);
 }

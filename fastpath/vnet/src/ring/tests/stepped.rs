@@ -30,8 +30,8 @@ impl Pair {
             true => packed_ends(&memory, size, features(event_idx)),
             false => split_ends(&memory, size, features(event_idx)),
         };
-        driver.ask(&memory, 0).expect("in memory");
-        device.ask(&memory, 0).expect("in memory");
+        driver.enable_notification(&memory, 0).expect("in memory");
+        device.enable_notification(&memory, 0).expect("in memory");
         Pair {
             front: Front::new(driver, kind(kick)).expect("fair"),
             back: Back::new(device, kind(call)).expect("fair"),
@@ -62,18 +62,18 @@ impl Pair {
     fn drive(&mut self) -> bool {
         if self.interrupt {
             self.interrupt = false;
-            self.front.queue.hush(&self.memory).expect("in memory");
+            self.front.queue.disable_notification(&self.memory).expect("in memory");
             while {
                 while self
                     .front
                     .queue
-                    .reclaim(&self.memory)
+                    .next_used(&self.memory)
                     .expect("fair")
                     .is_some()
                 {
                     self.reclaimed += 1;
                 }
-                self.front.queue.ask(&self.memory, 0).expect("fair")
+                self.front.queue.enable_notification(&self.memory, 0).expect("fair")
             } {}
             self.stopped = false;
             return true;
@@ -86,9 +86,9 @@ impl Pair {
         if self.stopped || self.to_send == 0 {
             return false;
         }
-        if self.front.queue.free() == 0 {
+        if self.front.queue.free_descriptors() == 0 {
             // Sleeps until called, unless something came back meanwhile.
-            self.stopped = !self.front.queue.ask(&self.memory, 0).expect("fair");
+            self.stopped = !self.front.queue.enable_notification(&self.memory, 0).expect("fair");
             self.interrupt |= !self.stopped;
             return true;
         }
@@ -112,14 +112,14 @@ impl Pair {
         if !self.device_awake {
             return false;
         }
-        self.back.queue.hush(&self.memory).expect("in memory");
+        self.back.queue.disable_notification(&self.memory).expect("in memory");
         match self.back.pop(&self.memory).expect("fair") {
             Some(chain) => {
                 self.served.push(chain.segments[0].len);
                 let call = self.back.done(&self.memory, chain.id, 0, true, self.now);
                 self.called(call.expect("in memory"));
             }
-            None => self.device_awake = self.back.queue.ask(&self.memory, 0).expect("fair"),
+            None => self.device_awake = self.back.queue.enable_notification(&self.memory, 0).expect("fair"),
         }
         true
     }

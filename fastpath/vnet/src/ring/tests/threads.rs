@@ -28,29 +28,29 @@ fn drive(memory: &Memory, mut driver: Box<dyn DriverRing + Send>) {
     let (mut sent, mut back) = (0, 0);
     while back < ENTRIES {
         let next = segments(sent);
-        if sent < ENTRIES && usize::from(driver.free()) >= next.len() {
-            driver.add(memory, &next).expect("free");
+        if sent < ENTRIES && usize::from(driver.free_descriptors()) >= next.len() {
+            driver.add_avail(memory, &next).expect("free");
             sent += 1;
-        } else if let Some((_, len)) = driver.reclaim(memory).expect("a fair device") {
+        } else if let Some((_, len)) = driver.next_used(memory).expect("a fair device") {
             assert_eq!(len, back, "in order");
             back += 1;
         } else {
             std::thread::yield_now();
         }
     }
-    assert_eq!(driver.free(), 8);
+    assert_eq!(driver.free_descriptors(), 8);
 }
 
 fn serve(memory: &Memory, mut device: Box<dyn DeviceRing + Send>) {
     for n in 0..ENTRIES {
         let chain = loop {
-            match device.pop(memory).expect("a fair driver") {
+            match device.next_avail(memory).expect("a fair driver") {
                 Some(chain) => break chain,
                 None => std::thread::yield_now(),
             }
         };
         assert_eq!(chain.segments, segments(n));
-        device.give_back(memory, chain.id, n).expect("fair");
-        device.publish(memory).expect("fair");
+        device.add_used(memory, chain.id, n).expect("fair");
+        device.publish_used(memory).expect("fair");
     }
 }

@@ -156,7 +156,7 @@ impl Guest {
         };
         let segments: Vec<Segment> = parts.iter().enumerate().map(segment).collect();
         if let Some(driver) = &mut self.drivers[n] {
-            let _ = driver.add(&self.mapped.memory, &segments);
+            let _ = driver.add_avail(&self.mapped.memory, &segments);
         }
         self.kick(n);
     }
@@ -165,14 +165,14 @@ impl Guest {
         let Some(driver) = &mut self.drivers[n] else {
             return false;
         };
-        matches!(driver.reclaim(&self.mapped.memory), Ok(Some(_)))
+        matches!(driver.next_used(&self.mapped.memory), Ok(Some(_)))
     }
 
     pub(super) fn ask(&mut self, n: usize, ahead: Option<u16>) {
         if let Some(driver) = &mut self.drivers[n] {
             let _ = match ahead {
-                Some(ahead) => driver.ask(&self.mapped.memory, ahead % 64).map(drop),
-                None => driver.hush(&self.mapped.memory),
+                Some(ahead) => driver.enable_notification(&self.mapped.memory, ahead % 64).map(drop),
+                None => driver.disable_notification(&self.mapped.memory),
             };
         }
     }
