@@ -10,7 +10,6 @@ pub mod pairing;
 pub mod programs;
 pub mod proxy;
 pub mod readers;
-mod slots;
 #[allow(unsafe_code)]
 pub mod socket_options;
 pub mod trial;

@@ -21,6 +21,7 @@ mod kicks;
 mod linger;
 mod listen;
 mod memory;
+mod notice;
 mod observed;
 mod offload;
 mod pair;
@@ -32,6 +33,7 @@ mod request;
 mod run;
 mod seen;
 mod session;
+mod source;
 mod transmit;
 #[allow(unsafe_code)]
 mod vanished;
@@ -41,9 +43,10 @@ pub use control::ControlCounts;
 pub use counts::{Drops, PairCounts, QueueCounts, ServeCounts};
 pub use error::{Broken, ServeError};
 pub use kicks::{BadKicks, Kicks};
+pub use notice::Notice;
 pub use privileges::RunAs;
 pub use queue::{DeferKicks, QueueError};
-pub use run::{Notice, Plan, Server};
+pub use run::{Plan, Server};
 pub use seen::{ByPolicy, RingNow, Seen, Shadowed};
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod device;
 mod driver;
 mod outcome;
 mod reference;
+mod shared;
 mod world;
 
 pub use arrivals::Load;
@@ -27,6 +28,9 @@ pub use world::run;
 
 use crate::Ns;
 use crate::policy::{BadPolicy, HOLD_MAX, Kind};
+
+/// A packet, by its number.
+type Packet = usize;
 
 /// How an end that works asks not to be notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]

@@ -1,8 +1,9 @@
 //! Waiting for sockets and for the next intended time at once.
 use super::LoadError;
+use hopscope_eventloop::{Poll, Ready, Token};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::EpollFlags;
 use nix::sys::time::TimeSpec;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -12,12 +13,15 @@ use std::time::Duration;
 pub(super) const SPIN_NS: u64 = 60_000;
 
 /// No wait is longer, so that stopping and requests that wait too long are seen.
-const LOOK_MS: u16 = 20;
-pub(super) const LOOK_NS: u64 = LOOK_MS as u64 * 1_000_000;
+const LOOK: Duration = Duration::from_millis(20);
+pub(super) const LOOK_NS: u64 = LOOK.as_nanos() as u64;
+
+/// Sources of events: connections, and a server's listener.
+const CONNECTION: u8 = 0;
+pub(super) const LISTENER: Token = Token::of(1);
 
 pub(super) struct Waiter {
-    epoll: Epoll,
-    events: Vec<EpollEvent>,
+    poll: Poll,
 }
 
 impl Waiter {
@@ -27,21 +31,24 @@ impl Waiter {
         // only by policies that forbid prctl; then requests leave later and are counted as such.
         let _ = nix::sys::prctl::set_timerslack(1);
         Ok(Waiter {
-            epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(what)?,
-            events: vec![EpollEvent::empty(); capacity.clamp(1, 1024)],
+            poll: Poll::new(capacity.min(1024)).map_err(what)?,
         })
     }
 
+    pub(super) fn listen(&self, listener: impl AsFd) -> Result<(), Errno> {
+        self.poll.add(listener, LISTENER, EpollFlags::EPOLLIN)
+    }
+
     pub(super) fn add(&self, fd: impl AsFd, key: u64, flags: EpollFlags) -> Result<(), Errno> {
-        self.epoll.add(fd, EpollEvent::new(flags, key))
+        self.poll.add(fd, Token::new(CONNECTION, key), flags)
     }
 
     pub(super) fn change(&self, fd: impl AsFd, key: u64, flags: EpollFlags) -> Result<(), Errno> {
-        self.epoll.modify(fd, &mut EpollEvent::new(flags, key))
+        self.poll.modify(fd, Token::new(CONNECTION, key), flags)
     }
 
     pub(super) fn remove(&self, fd: impl AsFd) -> Result<(), Errno> {
-        self.epoll.delete(fd)
+        self.poll.remove(fd)
     }
 
     /// How many sockets are ready; none after `for_ns` at the latest, where that is said.
@@ -49,17 +56,11 @@ impl Waiter {
         let what = LoadError::system("cannot wait for sockets");
         let Some(for_ns) = for_ns.filter(|ns| *ns < LOOK_NS) else {
             // No intended time is near: milliseconds are exact enough, and one call does it.
-            return match self
-                .epoll
-                .wait(&mut self.events, EpollTimeout::from(LOOK_MS))
-            {
-                Err(Errno::EINTR) => Ok(0),
-                ready => ready.map_err(what),
-            };
+            return self.poll.wait(Some(LOOK)).map_err(what);
         };
         if for_ns > SPIN_NS {
             let time = Duration::from_nanos(for_ns - SPIN_NS);
-            let mut fds = [PollFd::new(self.epoll.0.as_fd(), PollFlags::POLLIN)];
+            let mut fds = [PollFd::new(self.poll.as_fd(), PollFlags::POLLIN)];
             match ppoll(&mut fds, Some(TimeSpec::from_duration(time)), None) {
                 // A signal: the caller looks whether it should stop.
                 Ok(0) | Err(Errno::EINTR) => return Ok(0),
@@ -67,12 +68,16 @@ impl Waiter {
                 Err(errno) => return Err(what(errno)),
             }
         }
-        let ready = self.epoll.wait(&mut self.events, EpollTimeout::ZERO);
-        ready.map_err(what)
+        self.poll.wait(Some(Duration::ZERO)).map_err(what)
     }
 
-    /// Key and state of a ready socket.
+    pub(super) fn ready(&self, at: usize) -> Ready {
+        self.poll.ready(at)
+    }
+
+    /// Key and state of a ready connection.
     pub(super) fn event(&self, at: usize) -> (u64, EpollFlags) {
-        (self.events[at].data(), self.events[at].events())
+        let ready = self.poll.ready(at);
+        (ready.token.key, ready.flags)
     }
 }

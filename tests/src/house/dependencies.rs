@@ -37,6 +37,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("hopscope-netio", &["hopscope-event", "hopscope-openloop"]),
+    // Readiness of descriptors; nothing of ours.
+    ("hopscope-eventloop", &[]),
     // Arrival times, seeded, and latency; nothing of ours.
     ("hopscope-openloop", &[]),
     // One file format and one clock; nothing else of `measure`.
@@ -45,6 +47,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "hopscope-bpf",
             "hopscope-event",
+            "hopscope-eventloop",
             "hopscope-netio",
             "hopscope-trace",
         ],
@@ -53,6 +56,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "hopscope-load",
         &[
             "hopscope-event",
+            "hopscope-eventloop",
             "hopscope-netio",
             "hopscope-openloop",
             "hopscope-trace",
@@ -62,6 +66,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "hopscope-vnet",
         &[
             "hopscope-event",
+            "hopscope-eventloop",
             "hopscope-netio",
             "hopscope-openloop",
             "hopscope-trace",

@@ -1,6 +1,6 @@
 //! One connection: bytes go back as they came, and the end comes last.
 use super::EchoError;
-use super::kernel::Share;
+use super::share::{Drained, Share};
 use nix::sys::epoll::EpollFlags;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -29,14 +29,6 @@ pub(super) enum Next {
     Ended,
     Reset,
     Failed,
-}
-
-/// What the connection asks of the kernel's side.
-pub(super) trait Drained {
-    /// Everything that the kernel turned round comes before what is sent now.
-    fn is_drained(&self, share: &Share) -> Result<bool, EchoError>;
-    /// Everything that was left to user space has been read, so that the end is the end.
-    fn is_all_read(&self, share: &Share) -> Result<bool, EchoError>;
 }
 
 impl Connection {

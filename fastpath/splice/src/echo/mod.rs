@@ -6,6 +6,7 @@ mod error;
 pub mod kernel;
 pub(crate) mod listen;
 mod server;
+mod share;
 #[cfg(test)]
 mod tests;
 mod uring;

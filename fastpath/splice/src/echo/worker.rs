@@ -1,20 +1,25 @@
 //! The event loop of one thread.
 use super::EchoError;
-use super::connection::{CHUNK, Connection, Drained, Next};
+use super::connection::{CHUNK, Connection, Next};
 use super::counts::Counters;
-use super::kernel::{Engine, Notice, Share};
-use crate::slots::Slots;
+use super::kernel::{Engine, Notice};
+use super::share::{Drained, Share};
+use hopscope_eventloop::{Poll, Slab, Token};
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::EpollFlags;
 use nix::sys::eventfd::EventFd;
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-const LISTENER: u64 = u64::MAX;
-const STOP: u64 = u64::MAX - 1;
-const NOTICES: u64 = u64::MAX - 2;
+/// Sources of events.
+const LISTENER: u8 = 0;
+const STOP: u8 = 1;
+const NOTICES: u8 = 2;
+const CONNECTION: u8 = 3;
+/// Events of one wait.
+const EVENTS: usize = 1024;
 
 /// After how long those are looked at again that wait for the kernel's part: it says nothing when it is done.
 const SOON: Duration = Duration::from_millis(1);
@@ -38,8 +43,8 @@ pub(super) struct Worker<'a> {
     listener: TcpListener,
     engine: Option<Engine>,
     counters: &'a Counters,
-    epoll: Epoll,
-    slots: Slots<Connection>,
+    poll: Poll,
+    connections: Slab<Connection>,
     by_cookie: HashMap<u64, u64>,
     /// Keys, and when they are looked at again.
     soon: Vec<u64>,
@@ -54,19 +59,21 @@ impl<'a> Worker<'a> {
         counters: &'a Counters,
     ) -> Result<Worker<'a>, EchoError> {
         let failed = EchoError::system::<Errno>("watching sockets");
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(&failed)?;
-        let readable = |key| EpollEvent::new(EpollFlags::EPOLLIN, key);
-        epoll.add(&listener, readable(LISTENER)).map_err(&failed)?;
-        epoll.add(stop, readable(STOP)).map_err(&failed)?;
+        let poll = Poll::new(EVENTS).map_err(&failed)?;
+        let readable = EpollFlags::EPOLLIN;
+        poll.add(&listener, Token::of(LISTENER), readable)
+            .map_err(&failed)?;
+        poll.add(stop, Token::of(STOP), readable).map_err(&failed)?;
         if let Some(engine) = &engine {
-            engine.watch(&epoll, readable(NOTICES)).map_err(&failed)?;
+            let notices = Token::of(NOTICES);
+            engine.watch(&poll, notices).map_err(&failed)?;
         }
         Ok(Worker {
             listener,
             engine,
             counters,
-            epoll,
-            slots: Slots::default(),
+            poll,
+            connections: Slab::default(),
             by_cookie: HashMap::new(),
             soon: Vec::new(),
             soon_at: Instant::now(),
@@ -75,37 +82,29 @@ impl<'a> Worker<'a> {
 
     /// Serves until it is told to stop.
     pub(super) fn run(mut self) -> Result<(), EchoError> {
-        let mut events = vec![EpollEvent::empty(); 1024];
         let mut buffer = vec![0; CHUNK];
         loop {
-            let ready = match self.epoll.wait(&mut events, self.timeout()) {
-                Ok(ready) => ready,
-                Err(Errno::EINTR) => 0,
-                Err(errno) => return Err(EchoError::system("waiting for sockets")(errno)),
-            };
-            for event in &events[..ready] {
-                match event.data() {
+            // The kernel's part is polled: it does not notify when it is drained.
+            let most = (!self.soon.is_empty()).then_some(SOON);
+            let ready = self.poll.wait(most);
+            for at in 0..ready.map_err(EchoError::system("waiting for sockets"))? {
+                let ready = self.poll.ready(at);
+                match ready.token.source {
                     STOP => {
-                        Counters::add(&self.counters.open_at_stop, self.slots.len() as u64);
+                        let open = self.connections.len() as u64;
+                        Counters::add(&self.counters.open_at_stop, open);
                         return Ok(());
                     }
                     LISTENER => self.accept()?,
                     NOTICES => self.notices(&mut buffer)?,
-                    key => {
+                    _ => {
                         let ends = EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP;
-                        let ends = event.events().intersects(ends);
-                        self.turn(key, ends, &mut buffer)?;
+                        let ends = ready.flags.intersects(ends);
+                        self.turn(ready.token.key, ends, &mut buffer)?;
                     }
                 }
             }
             self.look_again(&mut buffer)?;
-        }
-    }
-
-    fn timeout(&self) -> EpollTimeout {
-        match self.soon.is_empty() {
-            true => EpollTimeout::NONE,
-            false => EpollTimeout::from(1u8),
         }
     }
 
@@ -139,20 +138,21 @@ impl<'a> Worker<'a> {
         let cookie = share.as_ref().map(|share| share.cookie);
         let connection = Connection::new(stream, share);
         let flags = connection.waits_for;
-        let key = self.slots.insert(connection);
+        let key = self.connections.insert(connection);
         if let Some(cookie) = cookie {
             self.by_cookie.insert(cookie, key);
         }
-        let Some(connection) = self.slots.get(key) else {
+        let Some(connection) = self.connections.get(key) else {
             return Ok(());
         };
-        self.epoll
-            .add(&connection.stream, EpollEvent::new(flags, key))
+        let token = Token::new(CONNECTION, key);
+        self.poll
+            .add(&connection.stream, token, flags)
             .map_err(EchoError::system("watching a connection"))
     }
 
     fn turn(&mut self, key: u64, ends: bool, buffer: &mut [u8]) -> Result<(), EchoError> {
-        let Some(connection) = self.slots.get(key) else {
+        let Some(connection) = self.connections.get(key) else {
             return Ok(());
         };
         connection.is_ending |= ends;
@@ -180,15 +180,16 @@ impl<'a> Worker<'a> {
     }
 
     fn wait_for(&mut self, key: u64, flags: EpollFlags) -> Result<(), EchoError> {
-        let Some(connection) = self.slots.get(key) else {
+        let Some(connection) = self.connections.get(key) else {
             return Ok(());
         };
         if connection.waits_for == flags {
             return Ok(());
         }
         connection.waits_for = flags;
-        self.epoll
-            .modify(&connection.stream, &mut EpollEvent::new(flags, key))
+        let token = Token::new(CONNECTION, key);
+        self.poll
+            .modify(&connection.stream, token, flags)
             .map_err(EchoError::system("watching a connection"))
     }
 
@@ -197,7 +198,7 @@ impl<'a> Worker<'a> {
         key: u64,
         how: fn(&Counters) -> &std::sync::atomic::AtomicU64,
     ) -> Result<(), EchoError> {
-        if let Some(connection) = self.slots.remove(key) {
+        if let Some(connection) = self.connections.remove(key) {
             Counters::add(how(self.counters), 1);
             if let Some(share) = &connection.share {
                 self.by_cookie.remove(&share.cookie);
@@ -216,7 +217,7 @@ impl<'a> Worker<'a> {
                     let Some(&key) = self.by_cookie.get(&cookie) else {
                         continue;
                     };
-                    if let Some(share) = self.slots.get(key).and_then(|c| c.share.as_mut()) {
+                    if let Some(share) = self.connections.get(key).and_then(|c| c.share.as_mut()) {
                         share.is_user = true;
                     }
                     self.turn(key, false, buffer)?;
@@ -225,7 +226,7 @@ impl<'a> Worker<'a> {
                     let Some(&key) = self.by_cookie.get(&cookie) else {
                         continue;
                     };
-                    if let Some(connection) = self.slots.get(key) {
+                    if let Some(connection) = self.connections.get(key) {
                         super::listen::reset_at_close(&connection.stream)?;
                     }
                     self.leave(key, |counters| &counters.over_limit)?;

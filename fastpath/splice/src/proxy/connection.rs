@@ -1,6 +1,7 @@
 //! A proxied connection: two sockets, two directions.
-use super::kernel::{Engine, Share};
-use super::pipe::{Kernel, Next, Pipe, Side};
+use super::kernel::Engine;
+use super::pipe::{Next, Pipe, Side};
+use super::share::{Kernel, Share};
 use super::{EngineKind, ProxyError};
 use nix::sys::epoll::EpollFlags;
 use std::io::ErrorKind;

@@ -8,6 +8,8 @@ mod error;
 mod kernel;
 mod pipe;
 mod server;
+mod share;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod worker;

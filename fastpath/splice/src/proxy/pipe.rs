@@ -1,24 +1,12 @@
 //! One direction of a connection: bytes in order, and the end behind the last of them.
 use super::ProxyError;
-use super::kernel::Share;
+use super::share::{Kernel, Share};
 use crate::socket_options;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 /// Read at once, and the most that user space holds of a direction.
 pub(super) const CHUNK: usize = 128 << 10;
-
-/// What a direction asks of the kernel's side.
-pub(super) trait Kernel {
-    /// All that the kernel redirected is with TCP: it comes before what is sent now.
-    fn is_drained(&self, share: &Share) -> Result<bool, ProxyError>;
-    /// All that was left to user space has been read, so that the end is the end.
-    fn is_all_read(&self, share: &Share) -> Result<bool, ProxyError>;
-    /// How often user space has taken over this direction.
-    fn takeovers(&self, share: &Share) -> Result<u32, ProxyError>;
-    /// Says how far user space is with what was left to it.
-    fn say_progress(&self, share: &Share) -> Result<(), ProxyError>;
-}
 
 #[derive(Default)]
 pub(super) struct Pipe {

@@ -1,75 +1,14 @@
 //! A proxy as a whole: its thread, its end, and what it says then.
 use super::auto::Choice;
-use super::counts::Counters;
 use super::kernel::{Engine, KernelCounts, Reader};
+use super::shared::{Phase, Shared};
 use super::worker::Worker;
 use super::{EngineChoice, Plan, ProxyCounts, ProxyError};
 use crate::echo::listen;
-use nix::sys::eventfd::{EfdFlags, EventFd};
 use serde::Serialize;
-use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
-
-/// Choices that are kept for the report.
-const KEPT: usize = 16;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    Serve,
-    /// No new connections.
-    Drain,
-    End,
-}
-
-/// What the thread and its owner have in common.
-pub(super) struct Shared {
-    pub(super) counters: Counters,
-    pub(super) wake: EventFd,
-    phase: AtomicU8,
-    choices: Mutex<Choices>,
-}
-
-#[derive(Debug, Default)]
-struct Choices {
-    made: u64,
-    last: VecDeque<Choice>,
-    unsaid: Vec<Choice>,
-}
-
-impl Shared {
-    pub(super) fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Acquire) {
-            0 => Phase::Serve,
-            1 => Phase::Drain,
-            _ => Phase::End,
-        }
-    }
-
-    pub(super) fn chose(&self, choice: Choice) {
-        let mut choices = self.choices();
-        choices.made += 1;
-        if choices.last.len() == KEPT {
-            choices.last.pop_front();
-        }
-        choices.last.push_back(choice.clone());
-        choices.unsaid.push(choice);
-    }
-
-    fn choices(&self) -> std::sync::MutexGuard<'_, Choices> {
-        self.choices.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
-    fn enter(&self, phase: Phase) -> Result<(), ProxyError> {
-        self.phase.store(phase as u8, Ordering::Release);
-        let woken = self.wake.write(1);
-        woken
-            .map(drop)
-            .map_err(ProxyError::system("stopping the proxy"))
-    }
-}
 
 /// A proxy at work; [`ProxyServer::stop`] ends it.
 pub struct ProxyServer {
@@ -122,14 +61,7 @@ impl ProxyServer {
             None => None,
         };
         let listener = listen::listening_at(address, plan.backlog, socket)?;
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let wake = EventFd::from_value_and_flags(0, flags);
-        let shared = Arc::new(Shared {
-            counters: Counters::default(),
-            wake: wake.map_err(ProxyError::system("making an eventfd"))?,
-            phase: AtomicU8::new(Phase::Serve as u8),
-            choices: Mutex::default(),
-        });
+        let shared = Arc::new(Shared::new()?);
         let theirs = shared.clone();
         // It is no proxy before its thread watches the listener.
         let (say, said) = std::sync::mpsc::channel();
@@ -180,7 +112,7 @@ impl ProxyServer {
 
     /// Choices since the last call.
     pub fn new_choices(&self) -> Vec<Choice> {
-        std::mem::take(&mut self.shared.choices().unsaid)
+        self.shared.take_choices()
     }
 
     /// No new connections; those that are open go on.

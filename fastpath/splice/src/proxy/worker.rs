@@ -2,14 +2,15 @@
 use super::auto::Chooser;
 use super::connection::{Connection, DOWN, End, Turn, UP};
 use super::counts::Counters;
-use super::kernel::{Engine, NotJoined, Notice, Share};
-use super::pipe::{CHUNK, Kernel};
-use super::server::{Phase, Shared};
+use super::kernel::{Engine, NotJoined, Notice};
+use super::pipe::CHUNK;
+use super::share::{Kernel, Share};
+use super::shared::{Phase, Shared};
 use super::{EngineKind, Plan, ProxyError, dial};
 use crate::echo::listen::reset_at_close;
-use crate::slots::Slots;
+use hopscope_eventloop::{Poll, Slab, Token};
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::EpollFlags;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::ErrorKind;
@@ -17,11 +18,14 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-const LISTENER: u64 = u64::MAX;
-const WAKE: u64 = u64::MAX - 1;
-const NOTICES: u64 = u64::MAX - 2;
-/// In a key of an event: it is of the upstream's socket.
-const UPSTREAM: u64 = 1 << 31;
+/// Sources of events.
+const LISTENER: u8 = 0;
+const WAKE: u8 = 1;
+const NOTICES: u8 = 2;
+/// A connection's sockets, by side.
+const SOCKETS: [u8; 2] = [3, 4];
+/// Events of one wait.
+const EVENTS: usize = 1024;
 /// Accepted before others get a turn.
 const ACCEPTED_AT_ONCE: usize = 128;
 
@@ -63,8 +67,8 @@ pub(super) struct Worker<'a> {
     engine: Option<Engine>,
     shared: &'a Shared,
     counters: &'a Counters,
-    epoll: Epoll,
-    slots: Slots<Connection>,
+    poll: Poll,
+    connections: Slab<Connection>,
     /// Key and direction of what the kernel has.
     by_cookie: HashMap<u64, (u64, usize)>,
     later: BinaryHeap<Reverse<(Instant, u64, Look)>>,
@@ -79,12 +83,15 @@ impl<'a> Worker<'a> {
         shared: &'a Shared,
     ) -> Result<Worker<'a>, ProxyError> {
         let failed = ProxyError::system::<Errno>("watching sockets");
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(&failed)?;
-        let readable = |key| EpollEvent::new(EpollFlags::EPOLLIN, key);
-        epoll.add(&listener, readable(LISTENER)).map_err(&failed)?;
-        epoll.add(&shared.wake, readable(WAKE)).map_err(&failed)?;
+        let poll = Poll::new(EVENTS).map_err(&failed)?;
+        let readable = EpollFlags::EPOLLIN;
+        poll.add(&listener, Token::of(LISTENER), readable)
+            .map_err(&failed)?;
+        poll.add(&shared.wake, Token::of(WAKE), readable)
+            .map_err(&failed)?;
         if let Some(engine) = &engine {
-            engine.watch(&epoll, readable(NOTICES)).map_err(&failed)?;
+            let notices = Token::of(NOTICES);
+            engine.watch(&poll, notices).map_err(&failed)?;
         }
         Ok(Worker {
             chooser: Chooser::new(plan.engine, plan.window, plan.again),
@@ -93,8 +100,8 @@ impl<'a> Worker<'a> {
             engine,
             shared,
             counters: &shared.counters,
-            epoll,
-            slots: Slots::default(),
+            poll,
+            connections: Slab::default(),
             by_cookie: HashMap::new(),
             later: BinaryHeap::new(),
         })
@@ -102,20 +109,18 @@ impl<'a> Worker<'a> {
 
     /// Serves until it is told to end, or has no connection left after it was told to take no more.
     pub(super) fn run(mut self) -> Result<(), ProxyError> {
-        let mut events = vec![EpollEvent::empty(); 1024];
         let mut buffer = vec![0; CHUNK];
         loop {
-            let ready = match self.epoll.wait(&mut events, self.timeout()) {
-                Ok(ready) => ready,
-                Err(Errno::EINTR) => 0,
-                Err(errno) => return Err(ProxyError::system("waiting for sockets")(errno)),
-            };
-            for event in &events[..ready] {
-                match event.data() {
-                    WAKE => {}
+            let ready = self.poll.wait(self.timeout());
+            for at in 0..ready.map_err(ProxyError::system("waiting for sockets"))? {
+                let ready = self.poll.ready(at);
+                let (key, flags) = (ready.token.key, ready.flags);
+                match ready.token.source {
                     LISTENER => self.accept()?,
-                    NOTICES => {}
-                    key => self.event(key, event.events(), &mut buffer)?,
+                    // Both are looked at after each wait.
+                    WAKE | NOTICES => {}
+                    source if source == SOCKETS[UP] => self.event(key, UP, flags, &mut buffer)?,
+                    _ => self.event(key, DOWN, flags, &mut buffer)?,
                 }
             }
             self.notices(&mut buffer)?;
@@ -127,7 +132,7 @@ impl<'a> Worker<'a> {
                     // Those that wait in the queue are connected already, as they see it.
                     self.accept()?;
                     self.listener = None;
-                    if self.slots.len() == 0 {
+                    if self.connections.is_empty() {
                         return Ok(());
                     }
                     self.stop_waking()?;
@@ -137,16 +142,10 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn timeout(&self) -> EpollTimeout {
+    fn timeout(&self) -> Option<Duration> {
         let next = self.later.peek().map(|Reverse((at, ..))| *at);
-        let next = next.into_iter().chain(self.chooser.deadline()).min();
-        let Some(at) = next else {
-            return EpollTimeout::NONE;
-        };
-        let wait = at.saturating_duration_since(Instant::now());
-        // Rounded up, or the last part of a millisecond would be spun through.
-        let wait_ms = wait.as_micros().div_ceil(1000).min(60_000);
-        EpollTimeout::from(wait_ms as u16)
+        let next = next.into_iter().chain(self.chooser.deadline()).min()?;
+        Some(next.saturating_duration_since(Instant::now()))
     }
 
     /// The eventfd may be written to again, for the end.
@@ -158,7 +157,7 @@ impl<'a> Worker<'a> {
     }
 
     fn cut(&mut self) -> Result<(), ProxyError> {
-        for key in self.slots.keys() {
+        for key in self.connections.keys() {
             self.leave(key, true, |counters| &counters.open_at_stop)?;
         }
         Ok(())
@@ -225,29 +224,33 @@ impl<'a> Worker<'a> {
             },
             1,
         );
-        let key = self.slots.insert(connection);
+        let key = self.connections.insert(connection);
         self.later.push(Reverse((until, key, Look::Connected)));
         if let Some(idle) = self.plan.idle_timeout {
             let until = Instant::now() + idle;
             self.later.push(Reverse((until, key, Look::Idle)));
         }
-        let Some(connection) = self.slots.get(key) else {
+        let Some(connection) = self.connections.get(key) else {
             return Ok(());
         };
         let failed = ProxyError::system("watching a connection");
-        let [down, up] = &connection.streams;
-        self.epoll
-            .add(down, EpollEvent::new(flags[DOWN], key))
-            .map_err(&failed)?;
-        self.epoll
-            .add(up, EpollEvent::new(flags[UP], key | UPSTREAM))
-            .map_err(&failed)
+        for side in [DOWN, UP] {
+            let token = Token::new(SOCKETS[side], key);
+            self.poll
+                .add(&connection.streams[side], token, flags[side])
+                .map_err(&failed)?;
+        }
+        Ok(())
     }
 
-    fn event(&mut self, key: u64, events: EpollFlags, buffer: &mut [u8]) -> Result<(), ProxyError> {
-        let side = if key & UPSTREAM == 0 { DOWN } else { UP };
-        let key = key & !UPSTREAM;
-        let Some(connection) = self.slots.get(key) else {
+    fn event(
+        &mut self,
+        key: u64,
+        side: usize,
+        events: EpollFlags,
+        buffer: &mut [u8],
+    ) -> Result<(), ProxyError> {
+        let Some(connection) = self.connections.get(key) else {
             return Ok(());
         };
         if !connection.is_connected {
@@ -262,16 +265,16 @@ impl<'a> Worker<'a> {
     }
 
     fn connecting(&mut self, key: u64, side: usize, events: EpollFlags) -> Result<(), ProxyError> {
-        let Some(connection) = self.slots.get(key) else {
+        let Some(connection) = self.connections.get(key) else {
             return Ok(());
         };
         let is_failed = events.contains(EpollFlags::EPOLLERR);
         if side == DOWN {
             // A client may say FIN already, and wait for an answer; that it reset is the end.
-            return match is_failed {
-                true => self.leave(key, true, |counters| &counters.gone_before_connect),
-                false => Ok(()),
-            };
+            if is_failed {
+                self.leave(key, true, |counters| &counters.gone_before_connect)?;
+            }
+            return Ok(());
         }
         let error = connection.streams[UP].take_error();
         if let Some(error) = error.map_err(ProxyError::system("asking for a socket's error"))? {
@@ -288,7 +291,7 @@ impl<'a> Worker<'a> {
     }
 
     fn join(&mut self, key: u64) -> Result<(), ProxyError> {
-        let (Some(connection), Some(engine)) = (self.slots.get(key), &mut self.engine) else {
+        let (Some(connection), Some(engine)) = (self.connections.get(key), &mut self.engine) else {
             return Ok(());
         };
         let joined = engine.join(&connection.streams)?;
@@ -329,7 +332,7 @@ impl<'a> Worker<'a> {
     }
 
     fn soon(&mut self, key: u64) {
-        if let Some(connection) = self.slots.get(key)
+        if let Some(connection) = self.connections.get(key)
             && !connection.is_soon
         {
             connection.is_soon = true;
@@ -340,7 +343,7 @@ impl<'a> Worker<'a> {
 
     /// Has its sockets watched for what it waits for now.
     fn watch(&mut self, key: u64) -> Result<(), ProxyError> {
-        let Some(connection) = self.slots.get(key) else {
+        let Some(connection) = self.connections.get(key) else {
             return Ok(());
         };
         for side in [DOWN, UP] {
@@ -349,9 +352,9 @@ impl<'a> Worker<'a> {
                 continue;
             }
             connection.waits_for[side] = flags;
-            let key = if side == UP { key | UPSTREAM } else { key };
-            self.epoll
-                .modify(&connection.streams[side], &mut EpollEvent::new(flags, key))
+            let token = Token::new(SOCKETS[side], key);
+            self.poll
+                .modify(&connection.streams[side], token, flags)
                 .map_err(ProxyError::system("watching a connection"))?;
         }
         Ok(())
@@ -363,7 +366,7 @@ impl<'a> Worker<'a> {
         is_reset: bool,
         how: fn(&Counters) -> &AtomicU64,
     ) -> Result<(), ProxyError> {
-        let Some(connection) = self.slots.remove(key) else {
+        let Some(connection) = self.connections.remove(key) else {
             return Ok(());
         };
         if is_reset {
@@ -411,7 +414,7 @@ impl<'a> Worker<'a> {
             let Some(&(key, side)) = self.by_cookie.get(&cookie) else {
                 continue;
             };
-            let Some(connection) = self.slots.get(key) else {
+            let Some(connection) = self.connections.get(key) else {
                 continue;
             };
             let pipe = &mut connection.pipes[side];
@@ -436,7 +439,7 @@ impl<'a> Worker<'a> {
     }
 
     fn turn(&mut self, key: u64, is_turn: [bool; 2], buffer: &mut [u8]) -> Result<(), ProxyError> {
-        let Some(connection) = self.slots.get(key) else {
+        let Some(connection) = self.connections.get(key) else {
             return Ok(());
         };
         let turn = match &self.engine {
@@ -452,7 +455,7 @@ impl<'a> Worker<'a> {
             && at <= now
         {
             self.later.pop();
-            let Some(connection) = self.slots.get(key) else {
+            let Some(connection) = self.connections.get(key) else {
                 continue;
             };
             match look {
@@ -486,9 +489,9 @@ impl<'a> Worker<'a> {
             return Ok(());
         }
         let mut open = Vec::new();
-        for key in self.slots.keys() {
+        for key in self.connections.keys() {
             let number = self.chooser.number();
-            let Some(connection) = self.slots.get(key) else {
+            let Some(connection) = self.connections.get(key) else {
                 continue;
             };
             if connection.window != Some(number) {

@@ -9,7 +9,7 @@ use super::queue::{Arm, Queue};
 use super::receive::{Receiving, Sink, Taker};
 use super::source::{Sending, Source};
 use super::spent::Spending;
-use super::watch::{Seen, Watch};
+use super::watch::{Watch, Woken};
 use super::wire::Wire;
 use crate::Ns;
 use crate::common::Negotiated;
@@ -325,7 +325,7 @@ impl Driver {
         self.saw(seen)
     }
 
-    fn saw(&mut self, seen: Seen) -> Result<(), DriveError> {
+    fn saw(&mut self, seen: Woken) -> Result<(), DriveError> {
         let left = u64::from(self.tx.out());
         if let Some(queue) = seen.given_up {
             return Err(DriveError::GivenUp { queue, left });

@@ -2,24 +2,25 @@
 use super::error::DriveError;
 use super::handshake::Eventfds;
 use crate::Ns;
+use hopscope_eventloop::{Poll, Token};
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::EpollFlags;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-const STOP: u64 = 0;
-const SOCKET: u64 = 1;
-const TIMER: u64 = 2;
-const PORT: u64 = 3;
-const CALL: u64 = 4;
-/// And one for each queue.
-const ERROR: u64 = 8;
+/// Sources of events; the last two of each queue.
+const STOP: u8 = 0;
+const SOCKET: u8 = 1;
+const TIMER: u8 = 2;
+const PORT: u8 = 3;
+const CALL: u8 = 4;
+const ERROR: u8 = 5;
 
-/// What there was to be seen.
+/// Which sources were ready.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct Woken {
     pub(super) stop: bool,
     pub(super) gone: bool,
     pub(super) given_up: Option<usize>,
@@ -29,7 +30,7 @@ pub(super) struct Seen {
 }
 
 pub(super) struct Watch {
-    epoll: Epoll,
+    poll: Poll,
     timer: TimerFd,
     /// What the port is watched for.
     interest: EpollFlags,
@@ -45,31 +46,31 @@ impl Watch {
         port: Option<BorrowedFd<'_>>,
     ) -> Result<Watch, DriveError> {
         let system = DriveError::system::<Errno>;
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system("watching"))?;
+        let poll = Poll::new(8).map_err(system("watching"))?;
         let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags);
         let timer = timer.map_err(system("making a timer"))?;
         let readable = EpollFlags::EPOLLIN;
-        let add = |fd: BorrowedFd<'_>, flags, token| {
-            let added = epoll.add(fd, EpollEvent::new(flags, token));
+        let add = |fd: BorrowedFd<'_>, token, flags| {
+            let added = poll.add(fd, token, flags);
             added.map_err(system("watching"))
         };
-        add(stop, readable, STOP)?;
-        add(socket, readable | EpollFlags::EPOLLRDHUP, SOCKET)?;
-        epoll
-            .add(&timer, EpollEvent::new(readable, TIMER))
-            .map_err(system("watching the timer"))?;
+        add(stop, Token::of(STOP), readable)?;
+        let or_gone = readable | EpollFlags::EPOLLRDHUP;
+        add(socket, Token::of(SOCKET), or_gone)?;
+        add(timer.as_fd(), Token::of(TIMER), readable)?;
         for (n, eventfds) in (0..).zip(eventfds) {
             // Each call wakes once, though it is read only at the end: the sum is exact.
-            add(eventfds.call.fd(), readable | EpollFlags::EPOLLET, CALL + n)?;
-            add(eventfds.error.fd(), readable, ERROR + n)?;
+            let once = readable | EpollFlags::EPOLLET;
+            add(eventfds.call.fd(), Token::new(CALL, n), once)?;
+            add(eventfds.error.fd(), Token::new(ERROR, n), readable)?;
         }
         let interest = EpollFlags::empty();
         if let Some(port) = port {
-            add(port, interest, PORT)?;
+            add(port, Token::of(PORT), interest)?;
         }
         Ok(Watch {
-            epoll,
+            poll,
             timer,
             interest,
         })
@@ -88,8 +89,7 @@ impl Watch {
         let flag = |on, flag| if on { flag } else { EpollFlags::empty() };
         let interest = flag(receive, EpollFlags::EPOLLIN) | flag(send, EpollFlags::EPOLLOUT);
         if let Some(port) = port.filter(|_| interest != self.interest) {
-            let mut event = EpollEvent::new(interest, PORT);
-            let watched = self.epoll.modify(port, &mut event);
+            let watched = self.poll.modify(port, Token::of(PORT), interest);
             watched.map_err(DriveError::system("watching the port"))?;
             self.interest = interest;
         }
@@ -100,44 +100,41 @@ impl Watch {
     ///
     /// # Errors
     /// As epoll_wait(2).
-    pub(super) fn look(&mut self) -> Result<Seen, DriveError> {
-        self.wait(EpollTimeout::ZERO)
+    pub(super) fn look(&mut self) -> Result<Woken, DriveError> {
+        self.wait(Some(Duration::ZERO))
     }
 
     /// Sleeps until something happens, or for `most`; 0 is not waited for.
     ///
     /// # Errors
     /// As for [`Watch::look`].
-    pub(super) fn sleep(&mut self, most: Ns) -> Result<Seen, DriveError> {
+    pub(super) fn sleep(&mut self, most: Ns) -> Result<Woken, DriveError> {
         // Set anew before each sleep, so that one that is left runs out unnoticed at most once. 0 would mean none.
         let left = TimeSpec::from_duration(Duration::from_nanos(most.0.max(1)));
         self.timer
             .set(Expiration::OneShot(left), TimerSetTimeFlags::empty())
             .map_err(DriveError::system("setting a timer"))?;
-        self.wait(EpollTimeout::NONE)
+        self.wait(None)
     }
 
-    fn wait(&mut self, timeout: EpollTimeout) -> Result<Seen, DriveError> {
-        let mut events = [EpollEvent::empty(); 8];
-        let ready = match self.epoll.wait(&mut events, timeout) {
-            Ok(ready) => ready,
-            Err(Errno::EINTR) => 0,
-            Err(errno) => return Err(DriveError::system("waiting")(errno)),
-        };
-        let mut seen = Seen::default();
-        for event in &events[..ready] {
-            match event.data() {
-                STOP => seen.stop = true,
-                SOCKET => seen.gone = true,
-                PORT => seen.port = true,
+    fn wait(&mut self, most: Option<Duration>) -> Result<Woken, DriveError> {
+        let ready = self.poll.wait(most);
+        let mut woken = Woken::default();
+        for at in 0..ready.map_err(DriveError::system("waiting"))? {
+            let token = self.poll.ready(at).token;
+            let queue = token.key as usize;
+            match token.source {
+                STOP => woken.stop = true,
+                SOCKET => woken.gone = true,
+                PORT => woken.port = true,
                 TIMER => {
                     // The deadlines themselves are looked at.
                     let _ = self.timer.wait();
                 }
-                n if n < ERROR => seen.called[(n - CALL) as usize % 2] = true,
-                n => seen.given_up = Some((n - ERROR) as usize),
+                CALL => woken.called[queue % 2] = true,
+                _ => woken.given_up = Some(queue),
             }
         }
-        Ok(seen)
+        Ok(woken)
     }
 }

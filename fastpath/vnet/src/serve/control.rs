@@ -7,14 +7,16 @@
 use super::error::ServeError;
 use super::listen::Endpoint;
 use super::privileges::RunAs;
+use super::source;
 use crate::Ns;
 use crate::common::clock::Clock;
+use hopscope_eventloop::{Poll, Token};
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::EpollFlags;
 use serde::Serialize;
 use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 mod client;
 mod listener;
@@ -25,7 +27,9 @@ pub(super) const CLIENTS_MAX: usize = 8;
 /// Connections that are taken in one turn.
 const ACCEPTS: usize = 4;
 const REST_MIN: Ns = Ns::from_us(1_000);
-const LISTENER: u64 = 0;
+/// Sources of the inner loop.
+const LISTENER: u8 = 0;
+const CLIENT: u8 = 1;
 
 /// What came by the control socket.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
@@ -41,7 +45,7 @@ pub struct ControlCounts {
 pub(super) struct Control {
     endpoint: Endpoint,
     /// Of the listener and the clients: the loop sees only this one.
-    inner: Epoll,
+    inner: Poll,
     clients: Vec<Client>,
     /// Of events in their order: the next client's name, and when each was heard last.
     next: u64,
@@ -55,30 +59,26 @@ pub(super) struct Answer {
     pub(super) refused: bool,
 }
 
-fn event(wants: EpollFlags, name: u64) -> EpollEvent {
-    EpollEvent::new(wants, name)
-}
-
 impl Control {
     /// # Errors
     /// The socket cannot be had there.
-    pub(super) fn open(path: &Path, outer: &Epoll, token: u64) -> Result<Control, ServeError> {
+    pub(super) fn open(path: &Path, outer: &Poll) -> Result<Control, ServeError> {
         let system = ServeError::system::<Errno>;
         let endpoint = listener::open(path)?;
-        let inner = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system("watching"))?;
+        let inner = Poll::new(2 * CLIENTS_MAX).map_err(system("watching"))?;
         if let Some(listener) = endpoint.fd() {
             inner
-                .add(listener, event(EpollFlags::EPOLLIN, LISTENER))
+                .add(listener, Token::of(LISTENER), EpollFlags::EPOLLIN)
                 .map_err(system("watching the control socket"))?;
         }
         outer
-            .add(&inner.0, event(EpollFlags::EPOLLIN, token))
+            .add(&inner, Token::of(source::CONTROL), EpollFlags::EPOLLIN)
             .map_err(system("watching the control socket"))?;
         Ok(Control {
             endpoint,
             inner,
             clients: Vec::new(),
-            next: LISTENER + 1,
+            next: 0,
             resting: None,
             counts: ControlCounts::default(),
         })
@@ -102,43 +102,36 @@ impl Control {
     }
 
     /// Ends a rest whose time is over.
-    pub(super) fn wake(
-        &mut self,
-        outer: &Epoll,
-        token: u64,
-        clock: Clock,
-    ) -> Result<(), ServeError> {
+    pub(super) fn wake(&mut self, outer: &Poll, clock: Clock) -> Result<(), ServeError> {
         if self.resting.is_some_and(|until| until <= clock.now()) {
             self.resting = None;
-            self.watch(outer, token, EpollFlags::EPOLLIN)?;
+            self.watch(outer, EpollFlags::EPOLLIN)?;
         }
         Ok(())
     }
 
-    fn watch(&self, outer: &Epoll, token: u64, wants: EpollFlags) -> Result<(), ServeError> {
+    fn watch(&self, outer: &Poll, wants: EpollFlags) -> Result<(), ServeError> {
         outer
-            .modify(self.inner.0.as_fd(), &mut event(wants, token))
+            .modify(&self.inner, Token::of(source::CONTROL), wants)
             .map_err(ServeError::system("watching the control socket"))
     }
 
     /// At most one request, and a few connections; then a rest.
     pub(super) fn turn(
         &mut self,
-        outer: &Epoll,
-        token: u64,
+        outer: &Poll,
         clock: Clock,
         answer: &mut dyn FnMut(&[u8], ControlCounts) -> Answer,
     ) -> Result<(), ServeError> {
         let began = clock.now();
-        let mut events = [EpollEvent::empty(); 2 * CLIENTS_MAX];
-        let ready = self.inner.wait(&mut events, EpollTimeout::ZERO);
-        let ready = ready.unwrap_or(0);
+        let ready = self.inner.wait(Some(Duration::ZERO)).unwrap_or(0);
         let mut is_first = true;
         let mut connections = false;
-        for event in &events[..ready] {
-            match event.data() {
+        for at in 0..ready {
+            let token = self.inner.ready(at).token;
+            match token.source {
                 LISTENER => connections = true,
-                name => self.serve(name, &mut is_first, answer),
+                _ => self.serve(token.key, &mut is_first, answer),
             }
         }
         if connections {
@@ -147,7 +140,7 @@ impl Control {
         let now = clock.now();
         let rest = Ns(now.since(began).0.saturating_mul(9)).max(REST_MIN);
         self.resting = Some(now + rest);
-        self.watch(outer, token, EpollFlags::empty())
+        self.watch(outer, EpollFlags::empty())
     }
 
     fn serve(
@@ -182,7 +175,9 @@ impl Control {
                 return;
             }
         };
-        let watched = self.inner.modify(client.fd(), &mut event(flags, name));
+        let watched = self
+            .inner
+            .modify(client.fd(), Token::new(CLIENT, name), flags);
         if watched.is_err() {
             self.clients.swap_remove(n);
         }
@@ -207,8 +202,9 @@ impl Control {
                     self.counts.displaced += 1;
                 }
             }
-            let readable = event(EpollFlags::EPOLLIN, client.name);
-            if self.inner.add(client.fd(), readable).is_ok() {
+            let token = Token::new(CLIENT, client.name);
+            let added = self.inner.add(client.fd(), token, EpollFlags::EPOLLIN);
+            if added.is_ok() {
                 self.counts.connections += 1;
                 self.clients.push(client);
             }

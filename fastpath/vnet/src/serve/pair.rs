@@ -2,15 +2,15 @@
 use super::counts::PairCounts;
 use super::error::ServeError;
 use super::queue::{Queue, QueueError};
-use super::run::Token;
+use super::source;
 use crate::Ns;
 use crate::common::clock::Clock;
 use crate::common::feature::Negotiated;
 use crate::events::What;
 use crate::ring::Memory;
+use hopscope_eventloop::{Poll, Token};
 use hopscope_netio::{Accepts, PacketIo, PortError};
-use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use nix::sys::epoll::EpollFlags;
 
 pub(super) struct Pair {
     number: usize,
@@ -35,14 +35,16 @@ impl Pair {
 
     /// # Errors
     /// The port cannot be waited for.
-    pub(super) fn watch(&mut self, epoll: &Epoll) -> Result<(), ServeError> {
+    pub(super) fn watch(&mut self, poll: &Poll) -> Result<(), ServeError> {
         if let Some(fd) = self.port.wait_fd() {
-            let event = EpollEvent::new(NOTHING, Token::Port(self.number).into());
-            epoll
-                .add(fd, event)
+            poll.add(fd, self.token(), NOTHING)
                 .map_err(ServeError::system("watching the port"))?;
         }
         Ok(())
+    }
+
+    fn token(&self) -> Token {
+        Token::new(source::PORT, self.number as u64)
     }
 
     /// What the port is ready for.
@@ -128,7 +130,7 @@ impl Pair {
     ///
     /// # Errors
     /// The port cannot be watched.
-    pub(super) fn rewatch(&mut self, epoll: &Epoll) -> Result<(), ServeError> {
+    pub(super) fn rewatch(&mut self, poll: &Poll) -> Result<(), ServeError> {
         let [rx, tx] = &self.queues;
         let mut interest = NOTHING;
         if rx.live.is_some() && !rx.ready && !rx.blocked {
@@ -140,9 +142,7 @@ impl Pair {
         if interest != self.interest
             && let Some(fd) = self.port.wait_fd()
         {
-            let mut event = EpollEvent::new(interest, Token::Port(self.number).into());
-            epoll
-                .modify(fd, &mut event)
+            poll.modify(fd, self.token(), interest)
                 .map_err(ServeError::system("watching the port"))?;
             self.interest = interest;
         }
@@ -171,10 +171,4 @@ impl Pair {
             port,
         })
     }
-}
-
-/// Watches a doorbell under `token`; closing it would not end that, as its other end has it open too.
-pub(super) fn watch(epoll: &Epoll, bell: BorrowedFd<'_>, token: Token) -> nix::Result<()> {
-    debug_assert!(bell.as_raw_fd() >= 0);
-    epoll.add(bell, EpollEvent::new(EpollFlags::EPOLLIN, token.into()))
 }

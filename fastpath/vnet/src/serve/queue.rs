@@ -1,13 +1,13 @@
 //! One queue: its doorbells, its ring while it is live, and what happened there.
 use super::arriving::Arriving;
 use super::counts::{Drop, QueueCounts};
-use crate::common::eventfd::EventfdError;
 use super::kicks::Kicks;
 use super::linger::Linger;
 use super::observed::Kept;
 use crate::Ns;
 use crate::common::clock::Clock;
 use crate::common::eventfd::Eventfd;
+use crate::common::eventfd::EventfdError;
 use crate::common::feature::Negotiated;
 use crate::end::Back;
 use crate::events::{QueueEvents, What};

@@ -5,26 +5,28 @@ use super::counts::ServeCounts;
 use super::error::{Broken, ServeError};
 use super::kicks::Kicks;
 use super::listen::Endpoint;
+use super::notice::Notice;
 use super::pair::Pair;
 use super::privileges::{self, RunAs};
-use super::queue::{Queue, QueueError};
+use super::queue::Queue;
 use super::request::WAIT;
 use super::session::{Around, Failed, Session};
+use super::source;
 use crate::Ns;
 use crate::common::clock::Clock;
-use crate::common::feature::{self, Negotiated, PortOffload};
+use crate::common::feature::{self, PortOffload};
 use crate::events::Events;
 use crate::policy::Kind;
 use crate::vhost::{self, PROTOCOL_MQ, PROTOCOL_REPLY_ACK, PROTOCOL_STATUS};
+use hopscope_eventloop::{Poll, Token};
 use hopscope_netio::PacketIo;
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::EpollFlags;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Shorter waits are spent looking: a timer that wakes a thread comes some 50 us late.
@@ -51,77 +53,9 @@ pub struct Plan {
     pub events: Option<Events>,
 }
 
-/// What a user may want to know while it happens.
-#[derive(Debug)]
-pub enum Notice<'a> {
-    Connected,
-    TurnedAway,
-    Queue {
-        n: usize,
-        size: u16,
-        taken: Negotiated,
-    },
-    /// It goes on where its ring says, not where the front end does; so many entries went back with nothing in them.
-    Found {
-        n: usize,
-        emptied: u16,
-    },
-    Broken {
-        n: usize,
-        error: &'a QueueError,
-    },
-    BrokenOff(&'a Broken),
-    Gone,
-    /// The socket's file could not be removed at the end.
-    Left {
-        path: &'a Path,
-        error: &'a io::Error,
-    },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token {
-    Stop,
-    Listener,
-    FrontEnd,
-    Timer,
-    Control,
-    Kick(usize),
-    Port(usize),
-}
-
-impl From<Token> for u64 {
-    fn from(token: Token) -> u64 {
-        match token {
-            Token::Stop => 0,
-            Token::Listener => 1,
-            Token::FrontEnd => 2,
-            Token::Timer => 3,
-            Token::Control => 4,
-            Token::Kick(n) => 1 << 32 | n as u64,
-            Token::Port(n) => 2 << 32 | n as u64,
-        }
-    }
-}
-
-impl Token {
-    fn of(data: u64) -> Token {
-        let n = data as u32 as usize;
-        match (data >> 32, n) {
-            (0, 0) => Token::Stop,
-            (0, 1) => Token::Listener,
-            (0, 2) => Token::FrontEnd,
-            (0, 4) => Token::Control,
-            (1, n) => Token::Kick(n),
-            (2, n) => Token::Port(n),
-            _ => Token::Timer,
-        }
-    }
-}
-
 pub struct Server {
     endpoint: Endpoint,
-    epoll: Epoll,
+    poll: Poll,
     timer: TimerFd,
     clock: Clock,
     offered: u64,
@@ -139,13 +73,12 @@ impl Server {
     /// The socket cannot be had, or a port cannot be waited for.
     pub fn start(plan: Plan) -> Result<Server, ServeError> {
         let system = ServeError::system::<Errno>;
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system("watching"))?;
+        let poll = Poll::new(64).map_err(system("watching"))?;
         let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags);
         let timer = timer.map_err(system("making a timer"))?;
-        let readable = |token: Token| EpollEvent::new(EpollFlags::EPOLLIN, token.into());
-        epoll
-            .add(&timer, readable(Token::Timer))
+        let readable = EpollFlags::EPOLLIN;
+        poll.add(&timer, Token::of(source::TIMER), readable)
             .map_err(system("watching the timer"))?;
         let offload = plan.ports.iter().all(|port| port.capabilities().offload);
         let port_offload = match (offload, plan.segments) {
@@ -165,23 +98,19 @@ impl Server {
                 }
             }
             let mut pair = Pair::new(n, port, [rx, tx]);
-            pair.watch(&epoll)?;
+            pair.watch(&poll)?;
             pairs.push(pair);
         }
         let endpoint = Endpoint::open(&plan.socket, plan.client)?;
         if let Some(listener) = endpoint.fd() {
-            epoll
-                .add(listener, readable(Token::Listener))
+            poll.add(listener, Token::of(source::LISTENER), readable)
                 .map_err(system("watching the socket"))?;
         }
-        let control = plan.control.map(|path| {
-            let token = Token::Control.into();
-            Control::open(&path, &epoll, token)
-        });
+        let control = plan.control.map(|path| Control::open(&path, &poll));
         let control = control.transpose()?;
         Ok(Server {
             endpoint,
-            epoll,
+            poll,
             timer,
             clock: Clock::start(),
             offered,
@@ -225,14 +154,12 @@ impl Server {
         say: &mut dyn FnMut(Notice<'_>),
     ) -> Result<(), ServeError> {
         let system = ServeError::system::<Errno>;
-        let readable = EpollEvent::new(EpollFlags::EPOLLIN, Token::Stop.into());
-        self.epoll
-            .add(stop, readable)
+        self.poll
+            .add(stop, Token::of(source::STOP), EpollFlags::EPOLLIN)
             .map_err(system("watching for the end"))?;
-        let mut events = vec![EpollEvent::empty(); 64];
         loop {
             let timeout = self.timeout()?;
-            if self.step(&mut events, timeout, say)? {
+            if self.step(timeout, say)? {
                 return Ok(());
             }
         }
@@ -241,47 +168,45 @@ impl Server {
     /// Waits for something, then does a piece of everything that there is to do; true: it is to end.
     fn step(
         &mut self,
-        events: &mut [EpollEvent],
-        timeout: EpollTimeout,
+        timeout: Option<Duration>,
         say: &mut dyn FnMut(Notice<'_>),
     ) -> Result<bool, ServeError> {
-        let ready = match self.epoll.wait(events, timeout) {
-            Ok(ready) => ready,
-            Err(Errno::EINTR) => 0,
-            Err(errno) => return Err(ServeError::system("waiting")(errno)),
-        };
+        let ready = self.poll.wait(timeout);
+        let ready = ready.map_err(ServeError::system("waiting"))?;
         if self.session.is_none()
             && let Some(stream) = self.endpoint.try_connect()?
         {
             self.connected(stream, say)?;
         }
-        for event in &events[..ready] {
-            match Token::of(event.data()) {
-                Token::Stop => return Ok(true),
-                Token::Listener => self.accept(say)?,
-                Token::FrontEnd => self.listen(say)?,
-                Token::Timer => {
+        for at in 0..ready {
+            let ready = self.poll.ready(at);
+            let n = ready.token.key as usize;
+            match ready.token.source {
+                source::STOP => return Ok(true),
+                source::LISTENER => self.accept(say)?,
+                source::FRONT_END => self.listen(say)?,
+                source::CONTROL => self.control(say)?,
+                source::KICK => self.kicked(n, say),
+                source::PORT => self.pairs[n].port_is(ready.flags)?,
+                _ => {
                     // Not yet, or already: the deadlines themselves are looked at below.
                     let _ = self.timer.wait();
                 }
-                Token::Control => self.control(say)?,
-                Token::Kick(n) => self.kicked(n, say),
-                Token::Port(n) => self.pairs[n].port_is(event.events())?,
             }
         }
         self.turn(say)?;
         Ok(false)
     }
 
-    fn timeout(&mut self) -> Result<EpollTimeout, ServeError> {
+    fn timeout(&mut self) -> Result<Option<Duration>, ServeError> {
         if let Some(control) = &mut self.control {
-            control.wake(&self.epoll, Token::Control.into(), self.clock)?;
+            control.wake(&self.poll, self.clock)?;
         }
         if self.pairs.iter().any(Pair::is_busy) {
-            return Ok(EpollTimeout::ZERO);
+            return Ok(Some(Duration::ZERO));
         }
         for pair in &mut self.pairs {
-            pair.rewatch(&self.epoll)?;
+            pair.rewatch(&self.poll)?;
         }
         let control = self.control.as_ref().and_then(Control::deadline);
         let deadlines = self.pairs.iter_mut().filter_map(Pair::deadline);
@@ -290,17 +215,15 @@ impl Server {
         if let Some(deadline) = deadline {
             let left = deadline.since(self.clock.now());
             if left < SPIN {
-                return Ok(EpollTimeout::ZERO);
+                return Ok(Some(Duration::ZERO));
             }
             let left = TimeSpec::from_duration(Duration::from_nanos(left.0));
             self.timer
                 .set(Expiration::OneShot(left), TimerSetTimeFlags::empty())
                 .map_err(system("setting a timer"))?;
         }
-        match self.session.is_none() && self.endpoint.is_client() {
-            true => EpollTimeout::try_from(AGAIN).map_err(|_| system("waiting")(Errno::EINVAL)),
-            false => Ok(EpollTimeout::NONE),
-        }
+        let connects = self.session.is_none() && self.endpoint.is_client();
+        Ok(connects.then_some(AGAIN))
     }
 
     fn turn(&mut self, say: &mut dyn FnMut(Notice<'_>)) -> Result<(), ServeError> {
@@ -327,7 +250,7 @@ impl Server {
         if let Some(session) = self.session.take() {
             session.close(&mut Around {
                 pairs: &mut self.pairs,
-                epoll: &self.epoll,
+                poll: &self.poll,
                 clock: self.clock,
                 say,
             });
@@ -348,8 +271,7 @@ impl Server {
             broken: &mut broken,
         };
         let mut answer = |line: &[u8], counts| inside.answer(line, counts);
-        let token = Token::Control.into();
-        control.turn(&self.epoll, token, self.clock, &mut answer)?;
+        control.turn(&self.poll, self.clock, &mut answer)?;
         for (n, error) in &broken {
             say(Notice::Broken { n: *n, error });
         }
@@ -389,9 +311,9 @@ impl Server {
         let protocol = PROTOCOL_MQ | PROTOCOL_REPLY_ACK | PROTOCOL_STATUS;
         let control = vhost::Control::new(self.offered, protocol, 2 * self.pairs.len());
         let session = Session::new(stream, control);
-        let event = EpollEvent::new(EpollFlags::EPOLLIN, Token::FrontEnd.into());
-        self.epoll
-            .add(session.fd(), event)
+        let token = Token::of(source::FRONT_END);
+        self.poll
+            .add(session.fd(), token, EpollFlags::EPOLLIN)
             .map_err(ServeError::system("watching the front end"))?;
         self.session = Some(session);
         self.counts.connections += 1;
@@ -405,7 +327,7 @@ impl Server {
         };
         let mut around = Around {
             pairs: &mut self.pairs,
-            epoll: &self.epoll,
+            poll: &self.poll,
             clock: self.clock,
             say,
         };
@@ -434,7 +356,7 @@ impl Server {
         if let Some(session) = self.session.take() {
             session.close(&mut Around {
                 pairs: &mut self.pairs,
-                epoll: &self.epoll,
+                poll: &self.poll,
                 clock: self.clock,
                 say,
             });
@@ -465,8 +387,7 @@ impl Server {
     /// One step that does not wait, as [`Server::run`] does it.
     pub(super) fn step_once(&mut self, say: &mut dyn FnMut(Notice<'_>)) -> Result<(), ServeError> {
         self.timeout()?;
-        self.step(&mut [EpollEvent::empty(); 64], EpollTimeout::ZERO, say)
-            .map(drop)
+        self.step(Some(Duration::ZERO), say).map(drop)
     }
 
     pub(super) fn end(self, say: &mut dyn FnMut(Notice<'_>)) -> Result<ServeCounts, ServeError> {

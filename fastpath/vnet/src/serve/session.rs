@@ -1,15 +1,17 @@
 //! A connected front end: what it says, and what that does to the queues.
 use super::error::{Broken, ServeError};
 use super::memory::{self, Mapped};
-use super::pair::{Pair, watch};
+use super::notice::Notice;
+use super::pair::Pair;
 use super::queue::{Queue, QueueError};
-use super::run::{Notice, Token};
+use super::source;
 use super::wire::{Read, Wire};
 use crate::common::clock::Clock;
 use crate::common::eventfd::Eventfd;
 use crate::common::feature::Negotiated;
 use crate::vhost::{Change, Control, Doorbell, Header, Request};
-use nix::sys::epoll::Epoll;
+use hopscope_eventloop::{Poll, Token};
+use nix::sys::epoll::EpollFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
@@ -25,7 +27,7 @@ pub(super) struct Session {
 /// What else a session needs of the back end.
 pub(super) struct Around<'a> {
     pub(super) pairs: &'a mut [Pair],
-    pub(super) epoll: &'a Epoll,
+    pub(super) poll: &'a Poll,
     pub(super) clock: Clock,
     pub(super) say: &'a mut dyn FnMut(Notice<'_>),
 }
@@ -130,7 +132,7 @@ impl Session {
     ) -> Result<(), Failed> {
         let bell = descriptors.into_iter().next();
         let bell = bell.map(|fd| Eventfd::new(n, fd)).transpose()?;
-        let epoll = around.epoll;
+        let poll = around.poll;
         let Some(queue) = around.queue(n) else {
             return Ok(());
         };
@@ -139,10 +141,12 @@ impl Session {
                 if let Some(old) = queue.kick.take() {
                     // What is in it counts: nobody will look again.
                     let _ = queue.counted(&old);
-                    epoll.delete(old.fd()).map_err(std::io::Error::from)?;
+                    poll.remove(old.fd()).map_err(std::io::Error::from)?;
                 }
                 if let Some(bell) = bell {
-                    watch(epoll, bell.fd(), Token::Kick(n)).map_err(std::io::Error::from)?;
+                    let token = Token::new(source::KICK, n as u64);
+                    let watched = poll.add(bell.fd(), token, EpollFlags::EPOLLIN);
+                    watched.map_err(std::io::Error::from)?;
                     queue.kick = Some(bell);
                 }
                 (queue.broken, queue.ready, queue.blocked) = (false, true, false);
@@ -229,19 +233,19 @@ impl Session {
             Ok(()) => self.end_all(around),
             Err(_) => around.pairs.iter_mut().for_each(Pair::abandon),
         }
-        let epoll = around.epoll;
+        let poll = around.poll;
         for n in 0..2 * around.pairs.len() {
             let Some(queue) = around.queue(n) else {
                 continue;
             };
             if let Some(kick) = queue.kick.take() {
                 let _ = queue.counted(&kick);
-                let _ = epoll.delete(kick.fd());
+                let _ = poll.remove(kick.fd());
             }
             (queue.call, queue.error, queue.broken) = (None, None, false);
             queue.ended = None;
             queue.drop_pending();
         }
-        let _ = epoll.delete(self.fd());
+        let _ = poll.remove(self.fd());
     }
 }

@@ -1,9 +1,9 @@
 //! The device: wakes, serves, calls, sleeps.
-use super::world::{Packet, Shared};
-use super::{Defer, Suppression};
+use super::shared::Shared;
+use super::{Defer, Packet, Suppression};
 use crate::Ns;
 use crate::notifier::Notifier;
-use crate::policy::{BadPolicy, Event, Kind, Peer};
+use crate::policy::{BadPolicy, Counts, Event, Kind, Peer};
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -33,6 +33,11 @@ impl Device {
             alarm: None,
             step: None,
         })
+    }
+
+    /// What the policy of calls did.
+    pub(super) fn counts(&self) -> Counts {
+        *self.notifier.policy().counts()
     }
 
     pub(super) fn is_asleep(&self) -> bool {

@@ -1,10 +1,10 @@
 //! The driver: publishes, kicks, takes interrupts, reclaims.
-use super::Suppression;
 use super::device::Device;
-use super::world::{Packet, Shared};
+use super::shared::Shared;
+use super::{Packet, Suppression};
 use crate::Ns;
 use crate::notifier::Notifier;
-use crate::policy::{BadPolicy, Event, Kind, Peer};
+use crate::policy::{BadPolicy, Counts, Event, Kind, Peer};
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -28,6 +28,11 @@ impl Driver {
             step: None,
             next_packet: 0,
         })
+    }
+
+    /// What the policy of kicks did.
+    pub(super) fn counts(&self) -> Counts {
+        *self.notifier.policy().counts()
     }
 
     /// When the driver has something to do, if nobody else does anything.

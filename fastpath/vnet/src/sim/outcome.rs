@@ -1,8 +1,5 @@
 //! What a run came to.
-use super::Setup;
-use super::device::Device;
-use super::driver::Driver;
-use super::world::Packet;
+use super::{Packet, Setup};
 use crate::Ns;
 use crate::policy::Counts;
 
@@ -24,7 +21,7 @@ impl Tally {
         self.latencies.push(latency);
     }
 
-    pub(super) fn outcome(mut self, setup: &Setup, driver: &Driver, device: &Device) -> Outcome {
+    pub(super) fn outcome(mut self, setup: &Setup, kicks: Counts, calls: Counts) -> Outcome {
         self.latencies.sort_unstable();
         let rank = |part: usize| {
             // The smallest latency that at least part/100 of the packets do not exceed.
@@ -42,8 +39,8 @@ impl Tally {
             p99: rank(99).unwrap_or_default(),
             latency_max: rank(100).unwrap_or_default(),
             lasted: self.now,
-            kick_counts: *driver.notifier.policy().counts(),
-            call_counts: *device.notifier.policy().counts(),
+            kick_counts: kicks,
+            call_counts: calls,
         }
     }
 }

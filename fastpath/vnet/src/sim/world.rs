@@ -1,36 +1,11 @@
-//! What both ends share, and whose turn it is.
+//! Whose turn it is.
 use super::device::Device;
 use super::driver::Driver;
 use super::outcome::{Outcome, Tally};
-use super::{BadSetup, Costs, Setup, Suppression, arrivals};
-use crate::Ns;
+use super::shared::Shared;
+use super::{BadSetup, Setup, Suppression, arrivals};
 use crate::policy::{HOLD_MAX, Peer};
 use std::collections::VecDeque;
-
-/// A packet, by its number.
-pub(super) type Packet = usize;
-
-/// The ring and the two requests for notifications.
-pub(super) struct Shared {
-    pub(super) costs: Costs,
-    pub(super) suppression: Suppression,
-    /// When each packet comes.
-    pub(super) arrivals: Vec<Ns>,
-    pub(super) available: VecDeque<Packet>,
-    pub(super) used: VecDeque<Packet>,
-    pub(super) free: u32,
-    /// The device asks for a kick.
-    pub(super) kick_wanted: Peer,
-    /// Entries published since the start.
-    pub(super) published: u64,
-    /// The device asks for a kick when this entry is published.
-    pub(super) kick_at: Option<u64>,
-    /// The driver asks for a call.
-    pub(super) call_wanted: Peer,
-    /// A call has arrived that the driver has not taken.
-    pub(super) interrupt: bool,
-    pub(super) tally: Tally,
-}
 
 /// Runs until every packet is reclaimed.
 ///
@@ -66,7 +41,9 @@ pub fn run(setup: &Setup) -> Result<Outcome, BadSetup> {
             _ => break,
         }
     }
-    Ok(shared.tally.outcome(setup, &driver, &device))
+    Ok(shared
+        .tally
+        .outcome(setup, driver.counts(), device.counts()))
 }
 
 fn check(setup: &Setup) -> Result<(), BadSetup> {

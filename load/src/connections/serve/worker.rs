@@ -4,15 +4,13 @@ use super::{Counters, Service};
 use crate::connections::LoadError;
 use crate::connections::pattern::Pattern;
 use crate::connections::tally::Cause;
-use crate::connections::wait::Waiter;
+use crate::connections::wait::{LISTENER, Waiter};
+use hopscope_eventloop::Slab;
 use nix::sys::epoll::EpollFlags;
-use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-const LISTENER: u64 = u64::MAX;
 
 pub(super) fn run(
     listener: TcpListener,
@@ -25,9 +23,7 @@ pub(super) fn run(
         .map_err(|e| LoadError::system("the listener")(Cause::of(&e).errno()))?;
     let mut waiter = Waiter::new(1024)?;
     let watch = |errno| LoadError::system("cannot watch a socket")(errno);
-    waiter
-        .add(&listener, LISTENER, EpollFlags::EPOLLIN)
-        .map_err(watch)?;
+    waiter.listen(&listener).map_err(watch)?;
     let seed = match service {
         Service::Sink { check } => check,
         Service::Source { seed } => Some(seed),
@@ -39,40 +35,42 @@ pub(super) fn run(
         pattern: seed.map(|seed| Pattern::new(seed, CHUNK)),
         counters,
     };
-    let mut peers: HashMap<u64, Peer> = HashMap::new();
-    let mut next_key = 0;
+    let mut peers: Slab<Peer> = Slab::default();
     while !stop.load(Ordering::Relaxed) {
         let ready = waiter.wait(None)?;
         for at in 0..ready {
-            let (key, _) = waiter.event(at);
-            if key == LISTENER {
+            let token = waiter.ready(at).token;
+            if token == LISTENER {
                 while let Some(stream) = accept(&listener, counters) {
                     let first = match service {
                         Service::Source { .. } => EpollFlags::EPOLLOUT,
                         _ => EpollFlags::EPOLLIN,
                     };
-                    waiter.add(&stream, next_key, first).map_err(watch)?;
                     let mut peer = Peer::new(stream);
                     peer.waits_for_room = first == EpollFlags::EPOLLOUT;
-                    peers.insert(next_key, peer);
-                    next_key += 1;
+                    let key = peers.insert(peer);
+                    if let Some(peer) = peers.get(key) {
+                        waiter.add(&peer.stream, key, first).map_err(watch)?;
+                    }
                 }
                 continue;
             }
-            let Some(peer) = peers.get_mut(&key) else {
+            let key = token.key;
+            let Some(peer) = peers.get(key) else {
                 continue;
             };
             let next = peer.ready(&shared, &mut buffer);
             if next == Next::End {
-                peers.remove(&key);
+                peers.remove(key);
                 continue;
             }
             let for_room = next == Next::Write;
             if for_room != peer.waits_for_room {
                 peer.waits_for_room = for_room;
-                let flags = match for_room {
-                    true => EpollFlags::EPOLLOUT,
-                    false => EpollFlags::EPOLLIN,
+                let flags = if for_room {
+                    EpollFlags::EPOLLOUT
+                } else {
+                    EpollFlags::EPOLLIN
                 };
                 waiter.change(&peer.stream, key, flags).map_err(watch)?;
             }

@@ -3,14 +3,15 @@ use super::contract::{
     Config, KernelCounts, Notice, PASSED_AT, PENDING, QUESTION_BYTES, QUESTION_COOKIE_AT,
     QUESTION_SENT_AT,
 };
-use super::{Share, addresses, programs};
-use crate::echo::connection::Drained;
+use super::{addresses, programs};
+use crate::echo::share::{Drained, Share};
 use crate::echo::{EchoError, KernelPlan};
 use crate::socket_options;
 use hopscope_bpf::{BpfError, Ring, object, per_cpu, test_run};
+use hopscope_eventloop::{Poll, Token};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollEvent};
+use nix::sys::epoll::EpollFlags;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
@@ -77,8 +78,8 @@ impl Engine {
     }
 
     /// Has it told when there are notices.
-    pub(in crate::echo) fn watch(&self, epoll: &Epoll, event: EpollEvent) -> Result<(), Errno> {
-        epoll.add(&self.events, event)
+    pub(in crate::echo) fn watch(&self, poll: &Poll, token: Token) -> Result<(), Errno> {
+        poll.add(&self.events, token, EpollFlags::EPOLLIN)
     }
 
     pub(in crate::echo) fn notices(&self) -> Result<Vec<Notice>, EchoError> {

@@ -1,5 +1,5 @@
 //! What the programs are told and tell: `bpf/proxy.h`.
-use super::Share;
+use crate::proxy::share::Share;
 use serde::Serialize;
 
 /// Of `struct proxy_config`.

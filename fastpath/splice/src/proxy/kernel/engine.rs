@@ -1,16 +1,16 @@
 //! The programs at work, and what user space asks them.
-use super::Share;
 use super::contract::{
     self, CONFIG_BYTES, KernelCounts, Notice, PENDING, QUESTION_BYTES, QUESTION_COOKIE_AT,
     QUESTION_SENT_AT,
 };
-use crate::proxy::pipe::Kernel;
+use crate::proxy::share::{Kernel, Share};
 use crate::proxy::{Plan, ProxyError};
 use hopscope_bpf::object::{self, has_capabilities};
 use hopscope_bpf::{BpfError, Ring, compiled, per_cpu, test_run};
+use hopscope_eventloop::{Poll, Token};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollEvent};
+use nix::sys::epoll::EpollFlags;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -98,8 +98,8 @@ impl Engine {
     }
 
     /// Has it told when there are notices.
-    pub(in crate::proxy) fn watch(&self, epoll: &Epoll, event: EpollEvent) -> Result<(), Errno> {
-        epoll.add(&self.events, event)
+    pub(in crate::proxy) fn watch(&self, poll: &Poll, token: Token) -> Result<(), Errno> {
+        poll.add(&self.events, token, EpollFlags::EPOLLIN)
     }
 
     pub(in crate::proxy) fn notices(&self) -> Result<Vec<Notice>, ProxyError> {

@@ -1,6 +1,7 @@
 //! How a connection's sockets come into the kernel's maps, with bytes that arrived before.
-use super::{Engine, Share, contract};
+use super::{Engine, contract};
 use crate::proxy::ProxyError;
+use crate::proxy::share::Share;
 use crate::socket_options;
 use hopscope_bpf::object;
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};

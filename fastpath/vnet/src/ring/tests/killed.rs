@@ -333,7 +333,9 @@ fn whoever_comes_after_a_kill_calls_for_what_was_shown() {
         let (mut driver, mut device) = ends(&memory, 4, features(true));
         driver.enable_notification(&memory, 0).expect("fair");
         for _ in 0..2 {
-            driver.add_avail(&memory, &[buffer(0, 9, false)]).expect("free");
+            driver
+                .add_avail(&memory, &[buffer(0, 9, false)])
+                .expect("free");
         }
         let serve = |device: &mut Box<dyn DeviceRing + Send>| {
             let chain = device.next_avail(&memory).expect("fair").expect("one");
@@ -352,9 +354,15 @@ fn whoever_comes_after_a_kill_calls_for_what_was_shown() {
                 Box::new(next)
             }
         };
-        assert_eq!(next.needs_notification(&memory).expect("fair"), Peer::Asleep);
+        assert_eq!(
+            next.needs_notification(&memory).expect("fair"),
+            Peer::Asleep
+        );
         serve(&mut next);
-        assert_eq!(next.needs_notification(&memory).expect("fair"), Peer::Asleep);
+        assert_eq!(
+            next.needs_notification(&memory).expect("fair"),
+            Peer::Asleep
+        );
         next.notified();
         assert_eq!(next.needs_notification(&memory).expect("fair"), Peer::Awake);
     }

@@ -36,14 +36,19 @@ fn s2_8_1_marks_change_with_each_lap() {
     };
     let mut lap = |available: u16, used: u16| {
         for slot in 0..2 {
-            driver.add_avail(&memory, &[buffer(0, 9, false)]).expect("free");
+            driver
+                .add_avail(&memory, &[buffer(0, 9, false)])
+                .expect("free");
             assert_eq!(marks(slot), available);
             let chain = device.next_avail(&memory).expect("fair").expect("one");
             device.add_used(&memory, chain.id, 0).expect("fair");
             assert_eq!(marks(slot), available, "not shown yet");
             device.publish_used(&memory).expect("fair");
             assert_eq!(marks(slot), used);
-            assert_eq!(driver.next_used(&memory).expect("fair"), Some((chain.id, 0)));
+            assert_eq!(
+                driver.next_used(&memory).expect("fair"),
+                Some((chain.id, 0))
+            );
         }
     };
     lap(0x0080, 0x8080);
@@ -106,7 +111,9 @@ fn s2_8_10_1_one_kick_for_each_descriptor_that_was_asked_for() {
     let mut wanted = |ahead, adds: u32| {
         device.enable_notification(&memory, ahead).expect("fair");
         let mut one = || {
-            driver.add_avail(&memory, &[buffer(0, 1, false)]).expect("free");
+            driver
+                .add_avail(&memory, &[buffer(0, 1, false)])
+                .expect("free");
             let wanted = driver.needs_notification(&memory).expect("fair") == Peer::Asleep;
             if wanted {
                 driver.notified();
@@ -131,10 +138,21 @@ fn s2_8_10_flags_enable_and_disable() {
     for event_idx in [false, true] {
         let (memory, mut driver, mut device) = fair(4, event_idx);
         device.disable_notification(&memory).expect("fair");
-        driver.add_avail(&memory, &[buffer(0, 1, false)]).expect("free");
-        assert_eq!(driver.needs_notification(&memory).expect("fair"), Peer::Awake);
-        assert!(device.enable_notification(&memory, 0).expect("fair"), "one came meanwhile");
-        assert_eq!(driver.needs_notification(&memory).expect("fair"), Peer::Asleep);
+        driver
+            .add_avail(&memory, &[buffer(0, 1, false)])
+            .expect("free");
+        assert_eq!(
+            driver.needs_notification(&memory).expect("fair"),
+            Peer::Awake
+        );
+        assert!(
+            device.enable_notification(&memory, 0).expect("fair"),
+            "one came meanwhile"
+        );
+        assert_eq!(
+            driver.needs_notification(&memory).expect("fair"),
+            Peer::Asleep
+        );
     }
 }
 
@@ -163,7 +181,9 @@ fn s2_8_8_indirect_tables() {
             indirect,
         };
         let mut device = DeviceQueue::new(layout(4), features).expect("fair");
-        device.next_avail(&memory).map_err(|error| error.to_string())
+        device
+            .next_avail(&memory)
+            .map_err(|error| error.to_string())
     };
     let chain = put(32, 0, true).expect("fair").expect("one");
     let [read, written] = chain.segments[..] else {
@@ -190,14 +210,19 @@ fn s2_8_8_indirect_tables() {
 fn s2_8_5_an_entry_cannot_be_out_twice() {
     let (memory, mut driver, mut device) = fair(4, true);
     for _ in 0..2 {
-        driver.add_avail(&memory, &[buffer(0, 1, false)]).expect("free");
+        driver
+            .add_avail(&memory, &[buffer(0, 1, false)])
+            .expect("free");
     }
     // The second claims the first one's number.
     memory
         .write_obj(0u16, GuestAddress(0x1000 + 16 + 12))
         .expect("in memory");
     assert_eq!(
-        device.next_avail(&memory).expect("fair").map(|chain| chain.id),
+        device
+            .next_avail(&memory)
+            .expect("fair")
+            .map(|chain| chain.id),
         Some(0)
     );
     let error = device.next_avail(&memory).expect_err("refused").to_string();

@@ -71,7 +71,9 @@ fn s2_7_6_every_slot_is_used_again_and_indices_wrap() {
     for n in 0..200_000u32 {
         let entries = 1 + n % 4;
         for _ in 0..entries {
-            driver.add_avail(&memory, &[buffer(0, n, true)]).expect("free");
+            driver
+                .add_avail(&memory, &[buffer(0, n, true)])
+                .expect("free");
         }
         assert_eq!(device.available(&memory).expect("fair"), entries as u16);
         while let Some(chain) = device.next_avail(&memory).expect("fair") {
@@ -93,17 +95,34 @@ fn s2_7_6_every_slot_is_used_again_and_indices_wrap() {
 fn s2_7_7_1_flags_are_advice_for_as_long_as_they_stand() {
     let memory = memory();
     let (mut driver, mut device) = ends(&memory, 4, features(false));
-    driver.add_avail(&memory, &[buffer(0, 1, false)]).expect("free");
-    assert_eq!(driver.needs_notification(&memory).expect("fair"), Peer::Asleep);
+    driver
+        .add_avail(&memory, &[buffer(0, 1, false)])
+        .expect("free");
+    assert_eq!(
+        driver.needs_notification(&memory).expect("fair"),
+        Peer::Asleep
+    );
     device.disable_notification(&memory).expect("in memory");
-    assert_eq!(driver.needs_notification(&memory).expect("fair"), Peer::Awake);
+    assert_eq!(
+        driver.needs_notification(&memory).expect("fair"),
+        Peer::Awake
+    );
     // Asking finds what came meanwhile.
     assert!(device.enable_notification(&memory, 0).expect("fair"));
-    assert_eq!(driver.needs_notification(&memory).expect("fair"), Peer::Asleep);
+    assert_eq!(
+        driver.needs_notification(&memory).expect("fair"),
+        Peer::Asleep
+    );
     driver.disable_notification(&memory).expect("in memory");
-    assert_eq!(device.needs_notification(&memory).expect("fair"), Peer::Awake);
+    assert_eq!(
+        device.needs_notification(&memory).expect("fair"),
+        Peer::Awake
+    );
     assert!(!driver.enable_notification(&memory, 0).expect("fair"));
-    assert_eq!(device.needs_notification(&memory).expect("fair"), Peer::Asleep);
+    assert_eq!(
+        device.needs_notification(&memory).expect("fair"),
+        Peer::Asleep
+    );
 }
 
 #[test]
@@ -114,7 +133,9 @@ fn s2_7_10_one_kick_for_each_index_that_was_asked_for() {
         device.enable_notification(&memory, ahead).expect("fair");
         (0..adds)
             .map(|_| {
-                driver.add_avail(&memory, &[buffer(0, 1, false)]).expect("free");
+                driver
+                    .add_avail(&memory, &[buffer(0, 1, false)])
+                    .expect("free");
                 let wanted = driver.needs_notification(&memory).expect("fair") == Peer::Asleep;
                 if wanted {
                     driver.notified();
@@ -139,16 +160,27 @@ fn s2_7_7_2_a_held_back_call_is_still_due() {
     let (mut driver, mut device) = ends(&memory, 8, features(true));
     driver.enable_notification(&memory, 0).expect("fair");
     for _ in 0..3 {
-        driver.add_avail(&memory, &[buffer(0, 1, false)]).expect("free");
+        driver
+            .add_avail(&memory, &[buffer(0, 1, false)])
+            .expect("free");
         let chain = device.next_avail(&memory).expect("fair").expect("one");
         device.add_used(&memory, chain.id, 0).expect("in memory");
         device.publish_used(&memory).expect("in memory");
         // The question takes nothing away: a policy may hold back and ask again.
-        assert_eq!(device.needs_notification(&memory).expect("fair"), Peer::Asleep);
+        assert_eq!(
+            device.needs_notification(&memory).expect("fair"),
+            Peer::Asleep
+        );
     }
     device.notified();
-    assert_eq!(device.needs_notification(&memory).expect("fair"), Peer::Awake);
-    assert!(driver.enable_notification(&memory, 0).expect("fair"), "three are there");
+    assert_eq!(
+        device.needs_notification(&memory).expect("fair"),
+        Peer::Awake
+    );
+    assert!(
+        driver.enable_notification(&memory, 0).expect("fair"),
+        "three are there"
+    );
 }
 
 #[test]
@@ -158,10 +190,16 @@ fn s2_7_13_a_full_ring_says_so_and_takes_nothing() {
     let two = [buffer(0, 1, false), buffer(1, 1, false)];
     driver.add_avail(&memory, &two).expect("free");
     driver.add_avail(&memory, &two[..1]).expect("free");
-    let full = driver.add_avail(&memory, &two).expect_err("full").to_string();
+    let full = driver
+        .add_avail(&memory, &two)
+        .expect_err("full")
+        .to_string();
     assert_eq!(full, "2 descriptors were asked for, 1 are free");
     assert_eq!(driver.free_descriptors(), 1);
-    assert!(matches!(driver.add_avail(&memory, &[]), Err(RingError::Empty)));
+    assert!(matches!(
+        driver.add_avail(&memory, &[]),
+        Err(RingError::Empty)
+    ));
 }
 
 #[test]
@@ -214,7 +252,10 @@ fn resuming_goes_on_where_the_driver_saw_it() {
     let mut again =
         DeviceQueue::new(layout(4), features(true), device.vring_base() as u16).expect("fair");
     again.resume(&memory).expect("in memory");
-    let chain = again.next_avail(&memory).expect("fair").expect("the fourth");
+    let chain = again
+        .next_avail(&memory)
+        .expect("fair")
+        .expect("the fourth");
     again.add_used(&memory, chain.id, 8).expect("in memory");
     again.publish_used(&memory).expect("in memory");
     let back = std::iter::from_fn(|| driver.next_used(&memory).expect("fair"));

@@ -62,7 +62,10 @@ impl Pair {
     fn drive(&mut self) -> bool {
         if self.interrupt {
             self.interrupt = false;
-            self.front.queue.disable_notification(&self.memory).expect("in memory");
+            self.front
+                .queue
+                .disable_notification(&self.memory)
+                .expect("in memory");
             while {
                 while self
                     .front
@@ -73,7 +76,10 @@ impl Pair {
                 {
                     self.reclaimed += 1;
                 }
-                self.front.queue.enable_notification(&self.memory, 0).expect("fair")
+                self.front
+                    .queue
+                    .enable_notification(&self.memory, 0)
+                    .expect("fair")
             } {}
             self.stopped = false;
             return true;
@@ -88,7 +94,11 @@ impl Pair {
         }
         if self.front.queue.free_descriptors() == 0 {
             // Sleeps until called, unless something came back meanwhile.
-            self.stopped = !self.front.queue.enable_notification(&self.memory, 0).expect("fair");
+            self.stopped = !self
+                .front
+                .queue
+                .enable_notification(&self.memory, 0)
+                .expect("fair");
             self.interrupt |= !self.stopped;
             return true;
         }
@@ -112,14 +122,23 @@ impl Pair {
         if !self.device_awake {
             return false;
         }
-        self.back.queue.disable_notification(&self.memory).expect("in memory");
+        self.back
+            .queue
+            .disable_notification(&self.memory)
+            .expect("in memory");
         match self.back.pop(&self.memory).expect("fair") {
             Some(chain) => {
                 self.served.push(chain.segments[0].len);
                 let call = self.back.done(&self.memory, chain.id, 0, true, self.now);
                 self.called(call.expect("in memory"));
             }
-            None => self.device_awake = self.back.queue.enable_notification(&self.memory, 0).expect("fair"),
+            None => {
+                self.device_awake = self
+                    .back
+                    .queue
+                    .enable_notification(&self.memory, 0)
+                    .expect("fair")
+            }
         }
         true
     }

@@ -171,7 +171,9 @@ impl Guest {
     pub(super) fn ask(&mut self, n: usize, ahead: Option<u16>) {
         if let Some(driver) = &mut self.drivers[n] {
             let _ = match ahead {
-                Some(ahead) => driver.enable_notification(&self.mapped.memory, ahead % 64).map(drop),
+                Some(ahead) => driver
+                    .enable_notification(&self.mapped.memory, ahead % 64)
+                    .map(drop),
                 None => driver.disable_notification(&self.mapped.memory),
             };
         }
