@@ -10,44 +10,47 @@
 //! kick ── queue ── transmit ── port                 each chain: header checked, copied, given back
 //! port ── receive ── queue ── call                  each packet: as many chains as it needs
 //! ```
-mod arriving;
+mod busy_poll;
 mod command;
 mod control;
 mod counts;
 #[allow(unsafe_code)]
 mod descriptors;
 mod error;
+mod fill;
 mod kicks;
-mod linger;
 mod listen;
+mod live;
 mod memory;
 mod notice;
-mod observed;
 mod offload;
 mod pair;
+mod policies;
+mod policy_counts;
 #[allow(unsafe_code)]
 mod privileges;
 mod queue;
+mod queue_state;
 mod receive;
+mod receive_direct;
 mod request;
 mod run;
-mod seen;
 mod session;
+#[allow(unsafe_code)]
+mod sigbus;
 mod source;
 mod transmit;
-#[allow(unsafe_code)]
-mod vanished;
 mod wire;
 
 pub use control::ControlCounts;
 pub use counts::{Drops, PairCounts, QueueCounts, ServeCounts};
 pub use error::{Broken, ServeError};
-pub use kicks::{BadKicks, Kicks};
+pub use kicks::{BadKicks, DeferKicks, Kicks};
+pub use live::QueueError;
 pub use notice::Notice;
 pub use privileges::RunAs;
-pub use queue::{DeferKicks, QueueError};
+pub use queue_state::{ByPolicy, QueueState, RingNow, Shadowed};
 pub use run::{Plan, Server};
-pub use seen::{ByPolicy, RingNow, Seen, Shadowed};
 
 #[cfg(test)]
 mod tests;

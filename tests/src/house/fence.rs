@@ -11,7 +11,7 @@ const FENCED_IN: &[&str] = &[
     "fastpath/splice/src/socket_options",
     "fastpath/vnet/src/serve/descriptors",
     "fastpath/vnet/src/serve/privileges",
-    "fastpath/vnet/src/serve/vanished",
+    "fastpath/vnet/src/serve/sigbus",
     "measure/event/src/clock",
     "measure/event/src/ring",
     "measure/probe/src/attach",

@@ -1,9 +1,9 @@
 //! What a request of the control socket does.
 use super::control::{Answer, ControlCounts};
 use super::counts::ServeCounts;
-use super::observed::POLICIES_MAX;
+use super::live::QueueError;
 use super::pair::Pair;
-use super::queue::QueueError;
+use super::policies::POLICIES_MAX;
 use super::request::{BadRequest, Change, Request};
 use crate::Ns;
 use crate::common::clock::Clock;

@@ -1,7 +1,7 @@
 //! What happened at each queue and port, exactly. Nothing that came is missing: a packet was handed on, or is
 //! under one of the reasons in [`Drops`].
 use super::control::ControlCounts;
-use super::seen::Seen;
+use super::queue_state::QueueState;
 use crate::common::PortCounts;
 use crate::policy::Counts;
 use serde::Serialize;
@@ -86,7 +86,7 @@ pub struct QueueCounts {
     pub call_policy: Counts,
     /// In a report: what is not counted packet by packet.
     #[serde(flatten)]
-    pub seen: Option<Seen>,
+    pub seen: Option<QueueState>,
 }
 
 #[derive(Debug, Clone, Default, Serialize)]

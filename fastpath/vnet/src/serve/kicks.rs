@@ -1,5 +1,4 @@
 //! `--kick-policy`: what a back end can ask of a driver that it cannot change.
-use super::queue::DeferKicks;
 use crate::Ns;
 use std::fmt;
 use std::str::FromStr;
@@ -73,4 +72,12 @@ impl serde::Serialize for Kicks {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
+}
+
+/// A kick asked for at the `entries`-th entry from now, and an alarm after `time`, once as many were served
+/// in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeferKicks {
+    pub entries: u16,
+    pub time: Ns,
 }

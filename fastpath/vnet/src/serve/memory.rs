@@ -1,6 +1,6 @@
 //! The guest's memory, mapped from the descriptors of `SET_MEM_TABLE`.
 use super::error::Broken;
-use super::vanished::Watched;
+use super::sigbus::Watched;
 use crate::ring::Memory;
 use crate::vhost::Region;
 use nix::sys::statfs::{HUGETLBFS_MAGIC, fstatfs};

@@ -1,6 +1,6 @@
 //! What a user may want to know while it happens.
 use super::error::Broken;
-use super::queue::QueueError;
+use super::live::QueueError;
 use crate::common::Negotiated;
 use std::io;
 use std::path::Path;

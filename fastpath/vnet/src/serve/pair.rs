@@ -1,7 +1,8 @@
 //! A port, and the two queues that it serves.
 use super::counts::PairCounts;
 use super::error::ServeError;
-use super::queue::{Queue, QueueError};
+use super::live::QueueError;
+use super::queue::Queue;
 use super::source;
 use crate::Ns;
 use crate::common::clock::Clock;

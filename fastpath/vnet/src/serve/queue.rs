@@ -1,9 +1,10 @@
 //! One queue: its doorbells, its ring while it is live, and what happened there.
-use super::arriving::Arriving;
+use super::busy_poll::BusyPoll;
 use super::counts::{Drop, QueueCounts};
-use super::kicks::Kicks;
-use super::linger::Linger;
-use super::observed::Kept;
+use super::kicks::{DeferKicks, Kicks};
+use super::live::{Live, Pending, QueueError};
+use super::policy_counts::PolicyCounts;
+use super::receive_direct::Arriving;
 use crate::Ns;
 use crate::common::clock::Clock;
 use crate::common::eventfd::Eventfd;
@@ -16,46 +17,6 @@ use crate::policy::{Kind, Peer};
 use crate::ring::{Chain, DeviceRing, Layout, Memory, RingError, packed, split};
 use hopscope_netio::{Offload, PortError};
 use std::collections::VecDeque;
-
-/// A kick asked for at the `entries`-th entry from now, and an alarm after `time`, once as many were served
-/// in a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeferKicks {
-    pub entries: u16,
-    pub time: Ns,
-}
-
-/// A queue that ended here: by what the driver wrote, or by a doorbell that cannot be rung.
-#[derive(Debug, thiserror::Error)]
-pub enum QueueError {
-    #[error(transparent)]
-    Ring(#[from] RingError),
-    #[error(transparent)]
-    Eventfd(#[from] EventfdError),
-    #[error(transparent)]
-    Port(#[from] PortError),
-}
-
-pub(super) struct Live {
-    pub(super) back: Back<Box<dyn DeviceRing + Send>>,
-    pub(super) layout: Layout,
-    pub(super) taken: Negotiated,
-    /// Received into: chains taken and not used yet, oldest first.
-    pub(super) held: VecDeque<Chain>,
-    /// Entries since this end last slept.
-    pub(super) served: u32,
-    /// Of a deferred kick.
-    pub(super) alarm: Option<Ns>,
-    /// Until when it is looked on, and no kick is asked for.
-    pub(super) look: Option<Ns>,
-    pub(super) linger: Linger,
-}
-
-/// A packet that was taken from the port and has no chains yet.
-pub(super) struct Pending {
-    pub(super) bytes: Vec<u8>,
-    pub(super) offload: Offload,
-}
 
 pub(super) struct Queue {
     pub(super) index: usize,
@@ -80,7 +41,7 @@ pub(super) struct Queue {
     pub(super) counts: QueueCounts,
     /// Of what the guest sends.
     pub(super) sojourn: Sojourn,
-    pub(super) kept: Kept,
+    pub(super) kept: PolicyCounts,
     pub(super) events: QueueEvents,
 }
 
@@ -103,7 +64,7 @@ impl Queue {
             ended: None,
             counts: QueueCounts::default(),
             sojourn: Sojourn::default(),
-            kept: Kept::default(),
+            kept: PolicyCounts::default(),
             events: QueueEvents::default(),
         }
     }
@@ -161,7 +122,7 @@ impl Queue {
             served: 0,
             alarm: None,
             look: None,
-            linger: Linger::default(),
+            busy_poll: BusyPoll::default(),
         });
         self.watched();
         // A kick may have come before this end looked.
@@ -247,7 +208,7 @@ impl Queue {
             // Who called because the driver asked for it found it asleep.
             let cost = clock.now().since(before);
             live.back.learn(cost, true);
-            live.linger.learn(cost);
+            live.busy_poll.learn(cost);
         }
         Ok(())
     }
@@ -321,7 +282,7 @@ impl Queue {
         };
         let served = std::mem::take(&mut live.served);
         if self.kicks == Kicks::Adaptive
-            && let Some(time) = live.linger.look_on(served, clock.now())
+            && let Some(time) = live.busy_poll.look_on(served, clock.now())
         {
             let more = live.back.queue.has_avail(memory)?;
             live.look = (!more).then(|| clock.now() + time);

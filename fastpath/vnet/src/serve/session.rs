@@ -1,9 +1,10 @@
 //! A connected front end: what it says, and what that does to the queues.
 use super::error::{Broken, ServeError};
+use super::live::QueueError;
 use super::memory::{self, Mapped};
 use super::notice::Notice;
 use super::pair::Pair;
-use super::queue::{Queue, QueueError};
+use super::queue::Queue;
 use super::source;
 use super::wire::{Read, Wire};
 use crate::common::clock::Clock;

@@ -1,7 +1,8 @@
 //! From the guest to the port.
 use super::counts::Drop;
+use super::live::{Live, QueueError};
 use super::offload;
-use super::queue::{Live, Queue, QueueError};
+use super::queue::Queue;
 use crate::common::clock::Clock;
 use crate::common::header;
 use crate::ring::{Chain, Memory, RingError};
@@ -135,7 +136,7 @@ fn hand_over(
             live.back.queue.put_back_avail(chain);
             Some(Step::Full)
         }
-        // To touch it says whose memory is not there any more (`vanished`).
+        // To touch it says whose memory is not there any more (`sigbus`).
         Taken::Unreadable | Taken::TooMany => None,
     })
 }

@@ -1,7 +1,9 @@
 //! What a queue keeps of itself for whoever asks, and its policy of calls, which can change while it runs.
 use super::counts::QueueCounts;
-use super::queue::{Live, Queue, QueueError};
-use super::seen::{ByPolicy, RingNow, Seen, Shadowed};
+use super::live::{Live, QueueError};
+use super::policy_counts::{POLICIES_MAX, keep};
+use super::queue::Queue;
+use super::queue_state::{QueueState, RingNow, Shadowed};
 use crate::Ns;
 use crate::common::clock::Clock;
 use crate::end::Unchanged;
@@ -21,34 +23,6 @@ const SHADOWS: [&str; 8] = [
     "coal:64:20",
     "adaptive",
 ];
-
-/// Policies of one queue whose counts are kept; each takes 30 kB.
-pub(super) const POLICIES_MAX: usize = 16;
-
-/// What was kept of a queue, over all its rings.
-#[derive(Default)]
-pub(super) struct Kept {
-    pub(super) policies: Vec<ByPolicy>,
-    /// While no ring is live; else they are with it.
-    shadows: Option<Box<Shadows>>,
-    shadows_since: Ns,
-    /// A split ring was served: how full it was could be seen.
-    split: bool,
-}
-
-fn keep(policies: &mut Vec<ByPolicy>, policy: Kind, counts: &Counts, hold: &Times) {
-    let found = policies.iter().position(|one| one.policy == policy);
-    let n = found.unwrap_or_else(|| {
-        policies.push(ByPolicy {
-            policy,
-            counts: Counts::default(),
-            hold: Times::default(),
-        });
-        policies.len() - 1
-    });
-    policies[n].counts.add(counts);
-    policies[n].hold.add(hold);
-}
 
 impl Queue {
     /// A ring begins.
@@ -156,7 +130,7 @@ impl Queue {
         }
         let is_sent = self.index % 2 == 1;
         let per = |n: u64| (counts.packets > 0).then(|| n as f64 / counts.packets as f64);
-        counts.seen = Some(Seen {
+        counts.seen = Some(QueueState {
             policy: self.calls,
             kick_policy: self.kicks,
             ring,

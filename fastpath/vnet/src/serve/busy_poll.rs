@@ -7,16 +7,16 @@
 use crate::Ns;
 use crate::policy::{Average, PRICE_FIRST, PRICE_MAX};
 
-pub(super) struct Linger {
+pub(super) struct BusyPoll {
     price: Average,
     /// Between two entries.
     gap: Average,
     last: Option<Ns>,
 }
 
-impl Default for Linger {
-    fn default() -> Linger {
-        Linger {
+impl Default for BusyPoll {
+    fn default() -> BusyPoll {
+        BusyPoll {
             price: Average::of(PRICE_FIRST),
             gap: Average::default(),
             last: None,
@@ -24,7 +24,7 @@ impl Default for Linger {
     }
 }
 
-impl Linger {
+impl BusyPoll {
     /// What a call cost that woke the driver.
     pub(super) fn learn(&mut self, cost: Ns) {
         self.price.add(cost.min(PRICE_MAX));
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn it_looks_on_for_a_price_while_gaps_are_shorter_and_once() {
-        let mut linger = Linger::default();
+        let mut linger = BusyPoll::default();
         let us = Ns::from_us;
         // No gap is known yet.
         assert_eq!(linger.look_on(1, us(0)), None);
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_price_is_what_calls_cost_and_no_more_than_50_us() {
-        let mut linger = Linger::default();
+        let mut linger = BusyPoll::default();
         for _ in 0..200 {
             linger.learn(Ns::from_us(1_000));
         }

@@ -1,9 +1,9 @@
 //! From the port straight into the driver's chains. How long a frame is the kernel says only with the frame, so room is
 //! made for one as long as those before; what is longer ends in memory of this end, and is copied once more.
 use super::counts::Drop;
+use super::fill::{Placed, Received, SEGMENTS_MAX, place};
+use super::live::{Live, Pending, QueueError};
 use super::offload;
-use super::queue::{Live, Pending, QueueError};
-use super::receive::{Placed, SEGMENTS_MAX, place};
 use crate::common::header;
 use crate::ring::{Memory, RingError};
 use hopscope_netio::{Arrived, Offload, PARTS_MAX, Scattered};
@@ -28,9 +28,6 @@ impl Default for Arriving {
     }
 }
 
-/// A frame's length, and what became of it.
-pub(super) type Seen = (usize, Result<Placed, RingError>);
-
 impl Arriving {
     /// # Errors
     /// The port fails; chains that lie outside the memory, before anything was received.
@@ -40,7 +37,7 @@ impl Arriving {
         port: &mut dyn Scattered,
         memory: &Memory,
         pending: &mut Option<Pending>,
-    ) -> Result<Option<Seen>, QueueError> {
+    ) -> Result<Option<Received>, QueueError> {
         if self.rest.is_empty() {
             self.rest = vec![0; port.max_frame_len()].into();
         }
@@ -136,7 +133,7 @@ fn give(
     Ok(Placed::Done { chains })
 }
 
-/// The kernel found memory missing: this end finds it, too, and its owner is told (`vanished`).
+/// The kernel found memory missing: this end finds it, too, and its owner is told (`sigbus`).
 fn touch(part: &VolatileSlice<'_>) -> Result<(), VolatileMemoryError> {
     let last = part.len().checked_sub(1);
     for at in (0..part.len()).step_by(PAGE).chain(last) {

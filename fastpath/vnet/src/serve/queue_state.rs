@@ -1,4 +1,4 @@
-//! What is to be seen of a queue beside its counts, at one moment.
+//! A queue's state at one moment, for a report: what is not a count.
 use super::kicks::Kicks;
 use crate::Ns;
 use crate::observe::Times;
@@ -7,7 +7,7 @@ use crate::shadow::{Advice, Did, Would};
 use serde::Serialize;
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Seen {
+pub struct QueueState {
     /// Of calls, at work now.
     pub policy: Kind,
     pub kick_policy: Kicks,

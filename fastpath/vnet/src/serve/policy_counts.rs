@@ -1,0 +1,34 @@
+//! What each policy of a queue's calls did.
+use super::queue_state::ByPolicy;
+use crate::Ns;
+use crate::observe::Times;
+use crate::policy::{Counts, Kind};
+use crate::shadow::Shadows;
+
+/// Policies of one queue whose counts are kept; each takes 30 kB.
+pub(super) const POLICIES_MAX: usize = 16;
+
+/// What was kept of a queue, over all its rings.
+#[derive(Default)]
+pub(super) struct PolicyCounts {
+    pub(super) policies: Vec<ByPolicy>,
+    /// While no ring is live; else they are with it.
+    pub(super) shadows: Option<Box<Shadows>>,
+    pub(super) shadows_since: Ns,
+    /// A split ring was served: how full it was could be seen.
+    pub(super) split: bool,
+}
+
+pub(super) fn keep(policies: &mut Vec<ByPolicy>, policy: Kind, counts: &Counts, hold: &Times) {
+    let found = policies.iter().position(|one| one.policy == policy);
+    let n = found.unwrap_or_else(|| {
+        policies.push(ByPolicy {
+            policy,
+            counts: Counts::default(),
+            hold: Times::default(),
+        });
+        policies.len() - 1
+    });
+    policies[n].counts.add(counts);
+    policies[n].hold.add(hold);
+}
