@@ -16,7 +16,7 @@ mod summary;
 mod tally;
 mod wait;
 
-pub use drive::{Limits, Outcome};
+pub use drive::{Limits, RunResult};
 pub use error::LoadError;
 pub use limits::{Descriptors, descriptors_for, ports_for};
 pub use summary::Summary;

@@ -5,7 +5,7 @@ use hopscope_load::packets::clock;
 use hopscope_load::packets::flow::{Flow, FlowTable, Protocol, numbered};
 use hopscope_load::packets::frame::{Frames, Link};
 use hopscope_load::packets::plan::{Pace, Plan, Traffic};
-use hopscope_load::packets::run::{Outcome, Ports, Timing};
+use hopscope_load::packets::run::{Ports, RunResult, Timing};
 use hopscope_load::packets::wait::Wait;
 use hopscope_netio::bridge::{Bridge, Fate, Impairments};
 use hopscope_netio::clock::tsc_now;
@@ -53,7 +53,7 @@ fn plan(frequency: TscFrequency) -> Plan {
 }
 
 /// The bridge ends when it has passed on all it was given; no time decides what is lost.
-fn through(impairments: Impairments, seed: u64) -> (Vec<Stamp>, Outcome, TscFrequency) {
+fn through(impairments: Impairments, seed: u64) -> (Vec<Stamp>, RunResult, TscFrequency) {
     let frequency = clock::frequency();
     let (mut near, a) = memory_pair(MemoryOptions::default());
     let (b, mut far) = memory_pair(MemoryOptions::default());

@@ -6,7 +6,7 @@ use hopscope_event::{Stamp, StampFlags, Tsc};
 use hopscope_load::packets::draw::below;
 use hopscope_load::packets::find_max::{Search, Verdict};
 use hopscope_load::packets::flow::Protocol;
-use hopscope_load::packets::run::Outcome;
+use hopscope_load::packets::run::RunResult;
 use hopscope_netio::Counters;
 use hopscope_openloop::Arrivals;
 use hopscope_openloop::random::seeded;
@@ -313,7 +313,7 @@ fn the_search_finds_the_limit_of_a_token_bucket() {
             &settings,
             &mut TheLink::new(Turned::default(), Box::new(decide)),
         );
-        let outcome = Outcome {
+        let outcome = RunResult {
             start: START,
             measured_from: START,
             ended: START + 1_000_000_000,

@@ -23,6 +23,6 @@ pub use memory::{MemoryOptions, MemoryPort, WhenFull, memory_loop, memory_pair};
 pub use name::{NotAPort, OpenOptions, PortName};
 pub use packet::{PacketOptions, PacketPort};
 pub use port::{Accepts, Capabilities, Counters, Direction, Frame, Offload, Outgoing, PacketIo};
-pub use scattered::{Arrived, PARTS_MAX, Scattered, Taken};
+pub use scattered::{Arrived, PARTS_MAX, Scattered, SendStatus};
 pub use tap::{TapOptions, TapPort};
 pub use xdp::{XdpMode, XdpOptions, XdpPort};

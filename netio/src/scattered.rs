@@ -9,7 +9,7 @@ pub use crate::sys::PARTS_MAX;
 
 /// What became of a frame that was to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum SendStatus {
     Sent,
     /// There is no room now, and nothing was taken over: wait as for [`crate::PacketIo::send`].
     Full,
@@ -44,7 +44,7 @@ pub trait Scattered {
         &mut self,
         offload: Offload,
         parts: &[VolatileSlice<'_>],
-    ) -> Result<Taken, PortError>;
+    ) -> Result<SendStatus, PortError>;
 
     /// Receives one frame. Of more than [`PARTS_MAX`] parts those behind are left out.
     ///

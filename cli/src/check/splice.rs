@@ -1,5 +1,5 @@
 //! `hopscope check splice`: the known faults of joined sockets, tried on this kernel.
-use hopscope_splice::trial::{Case, Outcome, Weight, all};
+use hopscope_splice::trial::{Case, TrialResult, Weight, all};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -9,9 +9,9 @@ pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     for case in &cases {
         let (state, found) = match &case.outcome {
-            Outcome::Ok(found) => ("ok", found),
-            Outcome::Broken(found) => ("broken", found),
-            Outcome::Unknown(found) => ("unknown", found),
+            TrialResult::Ok(found) => ("ok", found),
+            TrialResult::Broken(found) => ("broken", found),
+            TrialResult::Unknown(found) => ("unknown", found),
         };
         let consequence = consequence(case.weight);
         if json {
@@ -29,7 +29,7 @@ pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
         }
     }
     let is_bad =
-        |case: &&Case| case.weight == Weight::Vital && !matches!(case.outcome, Outcome::Ok(_));
+        |case: &&Case| case.weight == Weight::Vital && !matches!(case.outcome, TrialResult::Ok(_));
     let vital: Vec<&str> = cases.iter().filter(is_bad).map(|case| case.name).collect();
     if !json {
         match vital.is_empty() {

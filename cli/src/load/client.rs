@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::{ArgGroup, Args, ValueEnum};
 use hopscope_load::connections::serve::{self, Service};
 use hopscope_load::connections::{
-    self, Close, Descriptors, Limits, LoadError, Outcome, Pace, Plan, Summary,
+    self, Close, Descriptors, Limits, LoadError, Pace, Plan, RunResult, Summary,
 };
 use hopscope_load::interval::Interval;
 use hopscope_openloop::Arrivals;
@@ -113,7 +113,7 @@ impl PaceArgs {
 }
 
 /// A test of the load library.
-type Run = fn(&Plan, &AtomicBool, &mut dyn FnMut(&Interval)) -> Result<Outcome, LoadError>;
+type Run = fn(&Plan, &AtomicBool, &mut dyn FnMut(&Interval)) -> Result<RunResult, LoadError>;
 
 /// What is run, and against which service when the server is started here.
 pub struct Test {

@@ -17,7 +17,7 @@ use hopscope_load::packets::lines::{Lines, merge};
 use hopscope_load::packets::matcher::RowSink;
 use hopscope_load::packets::plan::{Pace, Plan, Traffic};
 use hopscope_load::packets::rows;
-use hopscope_load::packets::run::{OnInterval, Outcome, Timing};
+use hopscope_load::packets::run::{OnInterval, RunResult, Timing};
 use hopscope_load::packets::wait::Wait;
 use hopscope_openloop::latency::LogWriter;
 use ports::Opened;
@@ -221,7 +221,7 @@ impl Session<'_> {
         ports: &mut Opened,
         rows: Option<RowSink>,
         on_interval: &mut OnInterval<'_>,
-    ) -> anyhow::Result<Outcome> {
+    ) -> anyhow::Result<RunResult> {
         // Trials differ, and so do runs that follow each other on the same ports.
         let number = (std::process::id() as u8).wrapping_add(trial);
         let ports = ports.ports();

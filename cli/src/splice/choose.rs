@@ -3,9 +3,11 @@ use super::args::Common;
 use anyhow::{bail, ensure};
 use hopscope_splice::cgroup;
 use hopscope_splice::interpreters;
-use hopscope_splice::programs::{Accelerator, Options, SpliceError, Spoil, What, policies};
+use hopscope_splice::programs::{
+    Accelerator, Incompatibility, Options, SpliceError, Spoil, policies,
+};
 use hopscope_splice::readers::{self, Judge, Reason};
-use hopscope_splice::trial::{self, Outcome, Weight};
+use hopscope_splice::trial::{self, TrialResult, Weight};
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -23,8 +25,8 @@ impl Kernel {
         let (mut hurts_fionread, mut hurts_sharing) = (false, false);
         for case in trial::deciding()? {
             let why = match &case.outcome {
-                Outcome::Ok(_) => continue,
-                Outcome::Broken(why) | Outcome::Unknown(why) => why,
+                TrialResult::Ok(_) => continue,
+                TrialResult::Broken(why) | TrialResult::Unknown(why) => why,
             };
             match case.weight {
                 Weight::Vital => bail!(
@@ -163,7 +165,7 @@ pub(super) struct Watch {
     said: HashSet<String>,
     /// Programs that were said to share connections between threads.
     sharing: HashSet<String>,
-    uses_known: HashSet<(String, What)>,
+    uses_known: HashSet<(String, Incompatibility)>,
     is_needed: bool,
     hurts_sharing: bool,
 }
@@ -262,7 +264,7 @@ impl Watch {
         common: &Common,
     ) -> Result<(), SpliceError> {
         for found in accelerator.take_incompatible_uses()? {
-            let is_call = matches!(found.what, What::Call(_));
+            let is_call = matches!(found.what, Incompatibility::Call(_));
             if is_call && !common.allows(&found.name) {
                 self.refused.insert(found.pid);
             }

@@ -8,7 +8,7 @@ use hopscope_openloop::Arrivals;
 use hopscope_vnet::Ns;
 use hopscope_vnet::drive::{Arm, DrivePlan, Driver, Rate, Source, Work};
 use hopscope_vnet::events::{End, EventFile};
-use hopscope_vnet::policy::Kind;
+use hopscope_vnet::policy::PolicyKind;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -34,10 +34,10 @@ pub struct DriveArgs {
     /// Policies: plain, suppress, event-idx, tam[:LIMIT], batch[:LIMIT], ahc:US:LIMIT, ahc-window:US:LIMIT,
     /// coal:PACKETS:US, adaptive.
     #[arg(long, value_name = "POLICY", default_value = "event-idx")]
-    kick_policy: Kind,
+    kick_policy: PolicyKind,
     /// When to kick the back end for receive buffers, of the same policies
     #[arg(long, value_name = "POLICY", default_value = "batch")]
-    rx_kick_policy: Kind,
+    rx_kick_policy: PolicyKind,
     /// Use packed instead of split virtqueues
     #[arg(long)]
     packed: bool,

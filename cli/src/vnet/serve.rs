@@ -6,7 +6,7 @@ use hopscope_netio::{
     DiscardPort, OpenOptions, PacketIo, PacketOptions, PacketPort, PortName, TapOptions, TapPort,
 };
 use hopscope_vnet::events::{End, EventFile};
-use hopscope_vnet::policy::Kind;
+use hopscope_vnet::policy::PolicyKind;
 use hopscope_vnet::serve::{Kicks, Plan, RunAs, Server};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::Write;
@@ -58,10 +58,10 @@ pub struct ServeArgs {
     /// Policies: plain, suppress, event-idx, tam[:LIMIT], batch[:LIMIT], ahc:US:LIMIT, ahc-window:US:LIMIT,
     /// coal:PACKETS:US, adaptive.
     #[arg(long, value_name = "POLICY", default_value = "batch")]
-    tx_call_policy: Kind,
+    tx_call_policy: PolicyKind,
     /// When to interrupt the guest for received packets, of the same policies
     #[arg(long, value_name = "POLICY", default_value = "batch")]
-    rx_call_policy: Kind,
+    rx_call_policy: PolicyKind,
     /// When the guest kicks: event-idx, flags, adaptive or defer:K:US
     ///
     /// flags: VIRTIO_F_EVENT_IDX is not offered. adaptive: the back end busy-polls for as long as a kick costs,

@@ -1,7 +1,7 @@
 //! `hopscope vnet set`: other policies while packets flow.
 use super::ask::{Asked, Which};
 use clap::Args;
-use hopscope_vnet::policy::Kind;
+use hopscope_vnet::policy::PolicyKind;
 use hopscope_vnet::serve::Kicks;
 use serde_json::json;
 use std::io::Write;
@@ -16,10 +16,10 @@ pub struct SetArgs {
     which: Which,
     /// When to interrupt the guest for transmitted packets, as in vnet serve
     #[arg(long, value_name = "POLICY", group = "what")]
-    tx_call_policy: Option<Kind>,
+    tx_call_policy: Option<PolicyKind>,
     /// When to interrupt the guest for received packets, of the same policies
     #[arg(long, value_name = "POLICY", group = "what")]
-    rx_call_policy: Option<Kind>,
+    rx_call_policy: Option<PolicyKind>,
     /// When the guest kicks: event-idx, adaptive or defer:K:US (needs the event index)
     #[arg(long, value_name = "POLICY", group = "what")]
     kick_policy: Option<Kicks>,

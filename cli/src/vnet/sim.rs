@@ -2,8 +2,8 @@
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use hopscope_vnet::Ns;
-use hopscope_vnet::policy::Kind;
-use hopscope_vnet::sim::{self, Costs, Defer, Load, Outcome, Setup, Suppression};
+use hopscope_vnet::policy::PolicyKind;
+use hopscope_vnet::sim::{self, Costs, Defer, Load, SimResult, Setup, Suppression};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
@@ -18,10 +18,10 @@ pub struct SimArgs {
     /// Policies: plain, suppress, event-idx, tam[:LIMIT], batch[:LIMIT], ahc:US:LIMIT, ahc-window:US:LIMIT,
     /// coal:PACKETS:US, adaptive.
     #[arg(long, value_name = "POLICY")]
-    kick_policy: Vec<Kind>,
+    kick_policy: Vec<PolicyKind>,
     /// When the device interrupts, same policies [default: batch; with plain: plain]
     #[arg(long, value_name = "POLICY")]
-    call_policy: Option<Kind>,
+    call_policy: Option<PolicyKind>,
     /// Offered load in million packets per second (repeatable)
     #[arg(long, value_name = "MPPS")]
     load: Vec<f64>,
@@ -97,7 +97,7 @@ pub fn run(args: SimArgs) -> anyhow::Result<ExitCode> {
     };
     let mut out = BufWriter::new(std::io::stdout().lock());
     let first = setup(&args, pairs[0], loads[0]);
-    let mut cells: Vec<(Setup, Outcome)> = Vec::new();
+    let mut cells: Vec<(Setup, SimResult)> = Vec::new();
     for load in loads {
         for pair in &pairs {
             let setup = setup(&args, *pair, load);
@@ -127,10 +127,10 @@ pub fn run(args: SimArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Pairs of policies to be compared.
-fn pairs(args: &SimArgs) -> Vec<(Kind, Kind)> {
+fn pairs(args: &SimArgs) -> Vec<(PolicyKind, PolicyKind)> {
     let beside = |kick| match kick {
-        Kind::Plain => Kind::Plain,
-        _ => Kind::Batch { limit: u32::MAX },
+        PolicyKind::Plain => PolicyKind::Plain,
+        _ => PolicyKind::Batch { limit: u32::MAX },
     };
     let kicks = match args.kick_policy.is_empty() {
         true => sim::COLUMNS.iter().map(|column| column.kick).collect(),
@@ -153,7 +153,7 @@ fn load(mpps: f64, burst: u32) -> Load {
     Load { mpps, burst }
 }
 
-fn setup(args: &SimArgs, (kick, call): (Kind, Kind), load: Load) -> Setup {
+fn setup(args: &SimArgs, (kick, call): (PolicyKind, PolicyKind), load: Load) -> Setup {
     Setup {
         kick,
         call,

@@ -16,13 +16,13 @@ mod handshake;
 mod pace;
 mod queue;
 mod receive;
+mod resource_usage;
 mod run;
 mod source;
-mod spent;
 mod watch;
 mod wire;
 
-pub use counts::{Came, DriveCounts, DriveQueueCounts, Latency, Spent};
+pub use counts::{DriveCounts, DriveQueueCounts, Latency, ReceiveCounts, ResourceUsage};
 pub use error::DriveError;
 pub use frame::{LONGEST, SHORTEST};
 pub use pace::Rate;

@@ -5,7 +5,7 @@
 use crate::Ns;
 use crate::notifier::Notifier;
 use crate::observe::Watch;
-use crate::policy::{BadPolicy, Counts, Event, Kind};
+use crate::policy::{BadPolicy, Counts, Event, PolicyKind};
 use crate::ring::{Chain, DeviceRing, DriverRing, Memory, RingError, Segment};
 
 /// The driver's end of a queue.
@@ -25,7 +25,7 @@ pub struct Added {
 impl<R: DriverRing> Front<R> {
     /// # Errors
     /// As for [`Notifier::new`].
-    pub fn new(queue: R, kick: Kind) -> Result<Front<R>, BadPolicy> {
+    pub fn new(queue: R, kick: PolicyKind) -> Result<Front<R>, BadPolicy> {
         let notifier = Notifier::new(kick)?;
         Ok(Front { queue, notifier })
     }
@@ -115,7 +115,7 @@ pub struct Back<R> {
 impl<R: DeviceRing> Back<R> {
     /// # Errors
     /// As for [`Notifier::new`].
-    pub fn new(queue: R, call: Kind) -> Result<Back<R>, BadPolicy> {
+    pub fn new(queue: R, call: PolicyKind) -> Result<Back<R>, BadPolicy> {
         let notifier = Notifier::new(call)?;
         let watch = Watch::default();
         Ok(Back {
@@ -248,7 +248,7 @@ impl<R: DeviceRing> Back<R> {
     pub fn change(
         &mut self,
         memory: &Memory,
-        call: Kind,
+        call: PolicyKind,
         now: Ns,
     ) -> Result<(bool, Counts), Unchanged> {
         let next = Notifier::new(call)?;

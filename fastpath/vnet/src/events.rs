@@ -92,7 +92,7 @@ impl What {
 }
 
 /// Records of one queue on their way to the file.
-struct Batch {
+struct EventBuffer {
     thread: ThreadIx,
     first_index: u64,
     lost_before: u64,
@@ -105,7 +105,7 @@ const BATCH: usize = 4096;
 #[derive(Clone)]
 pub struct Events {
     end: End,
-    full: SyncSender<Batch>,
+    full: SyncSender<EventBuffer>,
 }
 
 impl Events {
@@ -150,7 +150,7 @@ impl QueueEvents {
 
 struct Log {
     thread: ThreadIx,
-    full: SyncSender<Batch>,
+    full: SyncSender<EventBuffer>,
     records: Vec<Record>,
     /// What has begun and not ended.
     depth: u32,
@@ -201,7 +201,7 @@ impl Log {
     fn hand_over(&mut self, wait: bool) {
         let records = std::mem::replace(&mut self.records, Vec::with_capacity(BATCH));
         let count = records.len() as u64;
-        let batch = Batch {
+        let batch = EventBuffer {
             thread: self.thread,
             first_index: self.handed_over,
             lost_before: self.lost,

@@ -18,8 +18,7 @@ pub mod ring;
 pub mod serve;
 pub mod shadow;
 pub mod sim;
-mod time;
 pub mod vhost;
 
 pub use common::{Negotiated, PortCounts};
-pub use time::Ns;
+pub use hopscope_event::Ns;

@@ -1,6 +1,6 @@
 //! A policy with the hold that it asked for: what an end of a queue, real or simulated, keeps.
 use crate::Ns;
-use crate::policy::{Action, BadPolicy, Event, Kind, Peer, Policy};
+use crate::policy::{Action, BadPolicy, Event, Peer, Policy, PolicyKind};
 
 pub struct Notifier {
     policy: Policy,
@@ -10,7 +10,7 @@ pub struct Notifier {
 impl Notifier {
     /// # Errors
     /// As for [`Policy::new`].
-    pub fn new(kind: Kind) -> Result<Notifier, BadPolicy> {
+    pub fn new(kind: PolicyKind) -> Result<Notifier, BadPolicy> {
         Ok(Notifier {
             policy: Policy::new(kind)?,
             hold: None,

@@ -31,7 +31,7 @@ mod kind;
 pub(crate) use adaptive::{Average, PRICE_FIRST, PRICE_MAX};
 pub use counts::{BATCH_BUCKETS, Counts};
 pub use gate::{HOLD_MAX, Policy};
-pub use kind::{BadPolicy, Kind};
+pub use kind::{BadPolicy, PolicyKind};
 
 /// What the suppression test says of the peer (`NO_NOTIFY`/`NO_INTERRUPT`, or the event index:
 /// virtio 1.3, 2.7.7 and 2.7.10), taken after the entry was published and a full barrier.

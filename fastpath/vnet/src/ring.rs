@@ -8,9 +8,9 @@ use vm_memory::GuestAddress;
 mod chain;
 mod ends;
 mod error;
+mod in_flight;
 pub mod packed;
 pub mod split;
-mod taken;
 
 pub use chain::{Chain, Segment};
 pub use ends::{DeviceRing, DriverRing};

@@ -6,7 +6,7 @@
 //! once: a shadow that has notified it by that index finds it awake until the policy at work has settled too.
 use crate::Ns;
 use crate::notifier::Notifier;
-use crate::policy::{BadPolicy, Counts, Event, Kind, Peer};
+use crate::policy::{BadPolicy, Counts, Event, Peer, PolicyKind};
 
 mod advice;
 
@@ -15,7 +15,7 @@ pub use advice::{Advice, advise};
 /// What one policy would have done, so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Would {
-    pub policy: Kind,
+    pub policy: PolicyKind,
     #[serde(flatten)]
     pub counts: Counts,
     /// The sum over all entries of the time from their publication to the notification, or to the look
@@ -78,7 +78,7 @@ struct Shadow {
 }
 
 impl Shadow {
-    fn of(kind: Kind) -> Result<Shadow, BadPolicy> {
+    fn of(kind: PolicyKind) -> Result<Shadow, BadPolicy> {
         Ok(Shadow {
             notifier: Notifier::new(kind)?,
             waiting: Waiting::default(),
@@ -141,7 +141,7 @@ pub struct Shadows {
 impl Shadows {
     /// # Errors
     /// As for [`Notifier::new`].
-    pub fn of(kinds: impl IntoIterator<Item = Kind>) -> Result<Shadows, BadPolicy> {
+    pub fn of(kinds: impl IntoIterator<Item = PolicyKind>) -> Result<Shadows, BadPolicy> {
         Ok(Shadows {
             all: kinds
                 .into_iter()

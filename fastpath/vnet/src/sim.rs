@@ -22,12 +22,12 @@ mod world;
 
 pub use arrivals::Load;
 pub use cost::Costs;
-pub use outcome::Outcome;
+pub use outcome::SimResult;
 pub use reference::{COLUMNS, Column, LOADS, reference};
 pub use world::run;
 
 use crate::Ns;
-use crate::policy::{BadPolicy, HOLD_MAX, Kind};
+use crate::policy::{BadPolicy, HOLD_MAX, PolicyKind};
 
 /// A packet, by its number.
 type Packet = usize;
@@ -56,8 +56,8 @@ pub struct Defer {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
-    pub kick: Kind,
-    pub call: Kind,
+    pub kick: PolicyKind,
+    pub call: PolicyKind,
     pub suppression: Suppression,
     pub defer: Option<Defer>,
     pub costs: Costs,

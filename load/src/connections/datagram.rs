@@ -1,5 +1,5 @@
 //! Requests that may be lost: netperf's UDP_RR and UDP_STREAM, and ICMP echo.
-use super::drive::{Outcome, Worker, drive};
+use super::drive::{RunResult, Worker, drive};
 use super::due::Due;
 use super::pattern::Pattern;
 use super::{LoadError, Plan, limits};
@@ -11,7 +11,7 @@ mod flights;
 mod icmp;
 mod link;
 
-use link::{Kind, Link};
+use link::{Link, LinkKind};
 
 /// Each datagram begins with its number, 8 bytes little-endian.
 pub const SMALLEST: usize = 8;
@@ -28,8 +28,8 @@ pub fn udp_rr(
     plan: &Plan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
-) -> Result<Outcome, LoadError> {
-    run(plan, stop, each_second, Kind::Udp, true)
+) -> Result<RunResult, LoadError> {
+    run(plan, stop, each_second, LinkKind::Udp, true)
 }
 
 /// Datagrams that nobody answers. One is done when it was sent; what arrived the sink knows.
@@ -40,8 +40,8 @@ pub fn udp_stream(
     plan: &Plan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
-) -> Result<Outcome, LoadError> {
-    run(plan, stop, each_second, Kind::Udp, false)
+) -> Result<RunResult, LoadError> {
+    run(plan, stop, each_second, LinkKind::Udp, false)
 }
 
 /// ICMP echo requests, through the kernel's ping sockets (net.ipv4.ping_group_range) or else a raw
@@ -53,17 +53,17 @@ pub fn ping(
     plan: &Plan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
-) -> Result<Outcome, LoadError> {
-    run(plan, stop, each_second, Kind::Icmp, true)
+) -> Result<RunResult, LoadError> {
+    run(plan, stop, each_second, LinkKind::Icmp, true)
 }
 
 fn run(
     plan: &Plan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
-    kind: Kind,
+    kind: LinkKind,
     answered: bool,
-) -> Result<Outcome, LoadError> {
+) -> Result<RunResult, LoadError> {
     plan.check()?;
     limits::ports_for(plan.connections, plan.sources.len())?;
     let pattern = &Pattern::new(plan.seed, plan.request);

@@ -19,7 +19,7 @@ pub struct Limits {
 
 /// What a run gave.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct RunResult {
     /// Requests whose intended time lies after the warm-up.
     pub run: Tally,
     pub warmup: Tally,
@@ -94,7 +94,7 @@ pub(super) fn drive(
     stop: &AtomicBool,
     tasks: Vec<Task<'_>>,
     each_second: &mut dyn FnMut(&Interval),
-) -> Result<Outcome, LoadError> {
+) -> Result<RunResult, LoadError> {
     let before = KernelCounters::now().ok();
     let phases: Vec<Mutex<Phases>> = tasks.iter().map(|_| Mutex::default()).collect();
     let warmup_ns = limits.warmup.as_nanos() as u64;
@@ -151,7 +151,7 @@ pub(super) fn drive(
     }
     seconds.line(&phases, start.elapsed(), limits.warmup, each_second);
     let until = seconds.asked_until_ns.max(seconds.run.last_done_ns);
-    Ok(Outcome {
+    Ok(RunResult {
         run: seconds.run,
         warmup: seconds.warmup,
         elapsed: Duration::from_nanos(until.saturating_sub(warmup_ns)),

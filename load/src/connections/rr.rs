@@ -1,6 +1,6 @@
 //! Requests over standing connections: netperf's TCP_RR, on many connections at once, at intended
 //! times.
-use super::drive::{Outcome, Worker, drive};
+use super::drive::{RunResult, Worker, drive};
 use super::due::Due;
 use super::pattern::Pattern;
 use super::{LoadError, Plan, open_all};
@@ -22,7 +22,7 @@ pub fn run(
     plan: &Plan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
-) -> Result<Outcome, LoadError> {
+) -> Result<RunResult, LoadError> {
     plan.check()?;
     let pattern = &Pattern::new(plan.seed, plan.request);
     let (shares, connect) = open_all(plan)?;

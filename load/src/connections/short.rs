@@ -1,5 +1,5 @@
 //! A connection for each request: netperf's TCP_CRR, and many clients released together.
-use super::drive::{Outcome, Worker, drive};
+use super::drive::{RunResult, Worker, drive};
 use super::due::Due;
 use super::pattern::Pattern;
 use super::{LoadError, Pace, Plan, limits, socket};
@@ -18,7 +18,7 @@ pub fn crr(
     plan: &Plan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
-) -> Result<Outcome, LoadError> {
+) -> Result<RunResult, LoadError> {
     let pattern = &prepare(plan)?;
     let threads = plan.threads.min(plan.connections);
     let tasks = (0..threads).map(|thread| {
@@ -46,7 +46,7 @@ pub fn echo(
     plan: &Plan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
-) -> Result<Outcome, LoadError> {
+) -> Result<RunResult, LoadError> {
     let pattern = &prepare(plan)?;
     let task = Box::new(move |worker: &Worker<'_>| {
         let mut begin = Together { left: worker.count };

@@ -1,5 +1,5 @@
 //! Bytes in one direction: netperf's TCP_STREAM, and TCP_MAERTS for the other.
-use super::drive::{Outcome, Worker, drive};
+use super::drive::{RunResult, Worker, drive};
 use super::due::Due;
 use super::pattern::Pattern;
 use super::tally::Tally;
@@ -20,7 +20,7 @@ pub fn send(
     plan: &Plan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
-) -> Result<Outcome, LoadError> {
+) -> Result<RunResult, LoadError> {
     plan.check()?;
     let pattern = &Pattern::new(plan.seed, plan.request);
     let (shares, connect) = open_all(plan)?;
@@ -45,7 +45,7 @@ pub fn receive(
     plan: &Plan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
-) -> Result<Outcome, LoadError> {
+) -> Result<RunResult, LoadError> {
     plan.check()?;
     let pattern = &Pattern::new(plan.seed, receive::CHUNK);
     let (shares, connect) = open_all(plan)?;
@@ -59,9 +59,9 @@ pub fn receive(
 }
 
 fn with_connect(
-    outcome: Result<Outcome, LoadError>,
+    outcome: Result<RunResult, LoadError>,
     connect: &Tally,
-) -> Result<Outcome, LoadError> {
+) -> Result<RunResult, LoadError> {
     outcome.map(|mut outcome| {
         outcome.run.merge(connect);
         outcome

@@ -1,7 +1,7 @@
 //! The end of a run, as one object or some lines.
 use super::limits::TimeWait;
 use super::serve::ServerReport;
-use super::{Close, Descriptors, Failures, Outcome, Pace, Plan, Tally};
+use super::{Close, Descriptors, Failures, Pace, Plan, RunResult, Tally};
 use crate::interval::{marked, share, spoilt};
 use crate::kernel::KernelCounters;
 use hopscope_openloop::Arrivals;
@@ -78,7 +78,7 @@ impl Summary {
     pub fn new(
         test: &'static str,
         plan: &Plan,
-        outcome: &Outcome,
+        outcome: &RunResult,
         descriptors: Descriptors,
         server: Option<ServerReport>,
     ) -> Summary {

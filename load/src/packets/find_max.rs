@@ -1,5 +1,5 @@
 //! The highest rate without (or with little) loss: the binary search of RFC 2544, 26.1.
-use super::run::Outcome;
+use super::run::RunResult;
 use serde::Serialize;
 
 /// What a trial showed.
@@ -17,7 +17,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// `threshold` is the share of packets that may be lost.
-    pub fn of(outcome: &Outcome, threshold: f64) -> Verdict {
+    pub fn of(outcome: &RunResult, threshold: f64) -> Verdict {
         let lost = outcome.total.lost as f64;
         let loss_is_ours = outcome.receiver_port.receive_dropped > 0;
         match () {

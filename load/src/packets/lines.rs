@@ -1,6 +1,6 @@
 //! What a run says: a line for each interval, a summary; for people and as JSON.
 use super::find_max::Verdict;
-use super::run::Outcome;
+use super::run::RunResult;
 use super::tally::{Counts, Interval};
 use crate::interval::{marked, share, time};
 use hopscope_event::{Tsc, TscFrequency};
@@ -100,7 +100,7 @@ impl Lines {
         line
     }
 
-    pub fn summary_json(&self, outcome: &Outcome) -> Value {
+    pub fn summary_json(&self, outcome: &RunResult) -> Value {
         let seconds = self.seconds(outcome.measured_from, outcome.ended).max(0.0);
         let mut line = json!({
             "seconds": seconds,
@@ -129,7 +129,7 @@ impl Lines {
     }
 
     /// Several lines.
-    pub fn summary_text(&self, outcome: &Outcome) -> String {
+    pub fn summary_text(&self, outcome: &RunResult) -> String {
         let total = &outcome.total;
         let seconds = self.seconds(outcome.measured_from, outcome.ended).max(0.0);
         let mut text = format!("sent {} in {seconds:.3} s", total.sent);
@@ -222,7 +222,13 @@ impl Lines {
     }
 
     /// A trial of a search, beside what its run says.
-    pub fn trial_json(&self, number: u32, rate: f64, verdict: Verdict, outcome: &Outcome) -> Value {
+    pub fn trial_json(
+        &self,
+        number: u32,
+        rate: f64,
+        verdict: Verdict,
+        outcome: &RunResult,
+    ) -> Value {
         let mut line = json!({
             "type": "trial", "schema": 1, "trial": number, "rate": rate, "verdict": verdict,
         });

@@ -4,7 +4,7 @@
 //! Lost is what has not arrived a fixed time after it was sent (RFC 2680, 2.4: a threshold tells
 //! loss from long delay). Reordered is what arrives after a packet of the same flow with a higher
 //! number (RFC 4737, 3.3, over each flow). Duplicate is each arrival but the first (RFC 5560, 3.2).
-use super::recognize::{Found, Recognizer};
+use super::recognize::{Recognized, Recognizer};
 use super::replay::Capture;
 use super::stamp::{INTENDED_BITS, Stamped, lateness};
 use super::tally::{Interval, Tally};
@@ -189,9 +189,11 @@ impl Matcher {
             Recognition::Content(content) => notes.by_content(window, content, frame),
         };
         match found {
-            Found::Packet { seq, intact } => notes.arrived(window, seq, intact, frame.received),
-            Found::Damaged => notes.strays.damaged += 1,
-            Found::Foreign => notes.strays.foreign += 1,
+            Recognized::Packet { seq, intact } => {
+                notes.arrived(window, seq, intact, frame.received)
+            }
+            Recognized::Damaged => notes.strays.damaged += 1,
+            Recognized::Foreign => notes.strays.foreign += 1,
         }
     }
 }
@@ -228,9 +230,14 @@ impl Notes {
     }
 
     /// The oldest packet on its way with this content; else the last that arrived, once more.
-    fn by_content(&self, window: &Window, content: &mut ByContent, frame: &Frame<'_>) -> Found {
+    fn by_content(
+        &self,
+        window: &Window,
+        content: &mut ByContent,
+        frame: &Frame<'_>,
+    ) -> Recognized {
         let Some(class) = content.capture.class(frame.bytes) else {
-            return Found::Foreign;
+            return Recognized::Foreign;
         };
         let passed = &mut content.passed[class as usize];
         let published = window.published();
@@ -240,16 +247,16 @@ impl Notes {
                 break;
             }
             if seq >= self.head && self.fate(seq) == 0 {
-                return Found::Packet { seq, intact: true };
+                return Recognized::Packet { seq, intact: true };
             }
             *passed += 1;
         }
         match passed.checked_sub(1) {
-            Some(last) => Found::Packet {
+            Some(last) => Recognized::Packet {
                 seq: content.capture.nth(class, last),
                 intact: true,
             },
-            None => Found::Foreign,
+            None => Recognized::Foreign,
         }
     }
 

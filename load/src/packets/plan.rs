@@ -7,7 +7,7 @@ use super::matcher::{ByContent, Recognition, RowSink};
 use super::order::{FlowOrder, Scatter};
 use super::recognize::Recognizer;
 use super::replay::{Capture, Replay};
-use super::run::{OnInterval, Outcome, Ports, Run, Timing};
+use super::run::{OnInterval, Ports, Run, RunResult, Timing};
 use super::sizes::{SizeDraw, Sizes};
 use super::source::{Generated, Source};
 use super::wait::Wait;
@@ -79,7 +79,7 @@ impl Plan {
         rows: Option<RowSink>,
         stop: &AtomicBool,
         on_interval: &mut OnInterval<'_>,
-    ) -> Result<Outcome, PacketsError> {
+    ) -> Result<RunResult, PacketsError> {
         let (source, recognition) = match &self.traffic {
             Traffic::Generated {
                 frames,

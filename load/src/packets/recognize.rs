@@ -7,7 +7,7 @@ use hopscope_netio::Frame;
 
 /// What a frame was found to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum Recognized {
     /// This packet; `intact` is false where anything differs from what was sent.
     Packet { seq: u64, intact: bool },
     /// Ours by its looks, but its stamp is damaged in more than one byte.
@@ -50,7 +50,7 @@ impl Recognizer {
         &mut self,
         frame: &Frame<'_>,
         known: impl Fn(&Stamped) -> Option<(u64, u32)>,
-    ) -> Found {
+    ) -> Recognized {
         for layout in self.candidates(frame.bytes) {
             let Some(stamp) = stamp_bytes(frame.bytes, layout) else {
                 continue;
@@ -63,7 +63,7 @@ impl Recognizer {
             }
             if let Some((seq, len)) = known(&stamped) {
                 let intact = self.is_intact(frame, layout, len);
-                return Found::Packet { seq, intact };
+                return Recognized::Packet { seq, intact };
             }
         }
         self.repaired(frame, known)
@@ -88,7 +88,11 @@ impl Recognizer {
     /// A stamp with one wrong byte still names its packet: of all stamps that it may have been, the
     /// one that was sent. Costs some 10 µs, so only frames that look like ours get there.
     #[cold]
-    fn repaired(&self, frame: &Frame<'_>, known: impl Fn(&Stamped) -> Option<(u64, u32)>) -> Found {
+    fn repaired(
+        &self,
+        frame: &Frame<'_>,
+        known: impl Fn(&Stamped) -> Option<(u64, u32)>,
+    ) -> Recognized {
         let looks = |layout: &&Layout| {
             self.lengths.contains(&frame.wire_len)
                 && looks_like(frame.bytes, **layout)
@@ -96,16 +100,16 @@ impl Recognizer {
                     .is_some_and(|stamp| stamp[0] == MAGIC || stamp[1] == self.run)
         };
         let Some(layout) = self.layouts.iter().find(looks) else {
-            return Found::Foreign;
+            return Recognized::Foreign;
         };
         let stamp = stamp_bytes(frame.bytes, *layout).expect("looked at");
         if Stamped::from_bytes(stamp).is_some() {
-            return Found::Foreign;
+            return Recognized::Foreign;
         }
         let ours = repairs(stamp).filter(|stamped| stamped.run == self.run);
         match ours.filter_map(|stamped| known(&stamped)).next() {
-            Some((seq, _)) => Found::Packet { seq, intact: false },
-            None => Found::Damaged,
+            Some((seq, _)) => Recognized::Packet { seq, intact: false },
+            None => Recognized::Damaged,
         }
     }
 
@@ -213,7 +217,7 @@ mod tests {
                 let known = |stamped: &Stamped| (*stamped == stamp).then_some((0, len as u32));
                 recognizer.recognize(&frame, known)
             };
-            let packet = |intact| Found::Packet { seq: 0, intact };
+            let packet = |intact| Recognized::Packet { seq: 0, intact };
             assert_eq!(found(&bytes[..len]), packet(true));
             assert_eq!(found(&bytes[..len - 1]), packet(false));
             for at in 0..len {

@@ -23,7 +23,7 @@ enum Format {
     Hop(Box<TraceWriter<BufWriter<File>>>),
 }
 
-struct Batch {
+struct RowBuffer {
     rows: Vec<Stamp>,
     unwritten_before: u64,
 }
@@ -31,7 +31,7 @@ struct Batch {
 /// Takes rows on the matcher's side.
 pub struct RowSender {
     rows: Vec<Stamp>,
-    full: SyncSender<Batch>,
+    full: SyncSender<RowBuffer>,
     empty: Receiver<Vec<Stamp>>,
     unwritten: u64,
     unwritten_ever: Arc<AtomicU64>,
@@ -59,7 +59,7 @@ impl RowSender {
     }
 
     fn hand_over(&mut self, rows: Vec<Stamp>, wait: bool) {
-        let batch = Batch {
+        let batch = RowBuffer {
             rows,
             unwritten_before: self.unwritten,
         };
@@ -152,7 +152,7 @@ fn write_all(
     mut format: Format,
     stream: StreamIx,
     frequency: TscFrequency,
-    batches: &Receiver<Batch>,
+    batches: &Receiver<RowBuffer>,
     recycled: &SyncSender<Vec<Stamp>>,
 ) -> Result<Option<Format>, String> {
     for mut batch in batches {

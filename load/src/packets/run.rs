@@ -47,7 +47,7 @@ pub enum Ports<'a> {
 
 /// What a run came to. Every packet sent is in `total` or `warm_up`.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunResult {
     pub start: Tsc,
     /// When measuring began, and when the sender stopped.
     pub measured_from: Tsc,
@@ -97,7 +97,7 @@ impl Run<'_> {
         self,
         mut ports: Ports<'_>,
         on_interval: &mut OnInterval<'_>,
-    ) -> Result<Outcome, PacketsError> {
+    ) -> Result<RunResult, PacketsError> {
         let in_ticks = |time| ticks(self.frequency, time);
         let timing = self.timing;
         let capacity = timing.rate * (timing.lost_after + GRACE).as_secs_f64() * 1.25;
@@ -210,7 +210,7 @@ impl Run<'_> {
             std::mem::take(&mut tally.total),
             std::mem::take(&mut tally.warm_up),
         );
-        Ok(Outcome {
+        Ok(RunResult {
             start,
             measured_from,
             ended,

@@ -19,6 +19,25 @@ pub struct Tsc(pub u64);
 #[serde(transparent)]
 pub struct Ns(pub u64);
 
+impl Ns {
+    pub const fn from_us(us: u64) -> Ns {
+        Ns(us * 1_000)
+    }
+
+    /// How long ago `earlier` was; 0 when it is still to come.
+    pub fn since(self, earlier: Ns) -> Ns {
+        Ns(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add for Ns {
+    type Output = Ns;
+
+    fn add(self, other: Ns) -> Ns {
+        Ns(self.0.saturating_add(other.0))
+    }
+}
+
 impl Sub for Tsc {
     /// Ticks between two stamps; negative when `rhs` is later.
     type Output = i64;

@@ -1,7 +1,7 @@
 //! One frame, one call: `writev` takes it from where it lies, `readv` puts it there.
 use super::TapPort;
 use crate::sys::{PARTS_MAX, TAP_HDR_LEN, VnetHeader};
-use crate::{Arrived, Offload, PortError, Scattered, Taken};
+use crate::{Arrived, Offload, PortError, Scattered, SendStatus};
 use nix::libc;
 use vm_memory::VolatileSlice;
 
@@ -14,13 +14,13 @@ impl Scattered for TapPort {
         &mut self,
         offload: Offload,
         parts: &[VolatileSlice<'_>],
-    ) -> Result<Taken, PortError> {
+    ) -> Result<SendStatus, PortError> {
         if parts.len() > PARTS_MAX {
-            return Ok(Taken::TooMany);
+            return Ok(SendStatus::TooMany);
         }
         // What came before goes before.
         if !self.hand_over()? {
-            return Ok(Taken::Full);
+            return Ok(SendStatus::Full);
         }
         // The number of buffers, behind what is written here, stays 0: it is the driver's to fill.
         let mut header = [0; TAP_HDR_LEN];
@@ -30,14 +30,14 @@ impl Scattered for TapPort {
         if let Err(error) = &written
             && error.raw_os_error() == Some(libc::EFAULT)
         {
-            return Ok(Taken::Unreadable);
+            return Ok(SendStatus::Unreadable);
         }
         if !self.taken_over(written, TAP_HDR_LEN + len)? {
-            return Ok(Taken::Full);
+            return Ok(SendStatus::Full);
         }
         self.counters.sent += 1;
         self.counters.sent_bytes += len as u64;
-        Ok(Taken::Sent)
+        Ok(SendStatus::Sent)
     }
 
     fn receive_into(

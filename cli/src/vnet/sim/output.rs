@@ -1,6 +1,6 @@
 //! The table, and its lines of JSON.
-use hopscope_vnet::policy::{BATCH_BUCKETS, Counts, Kind};
-use hopscope_vnet::sim::{Costs, Defer, Load, Outcome, Setup, Suppression};
+use hopscope_vnet::policy::{BATCH_BUCKETS, Counts, PolicyKind};
+use hopscope_vnet::sim::{Costs, Defer, Load, Setup, SimResult, Suppression};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -51,7 +51,7 @@ pub fn head(out: &mut impl Write, setup: &Setup) -> io::Result<()> {
     )
 }
 
-pub fn row(out: &mut impl Write, setup: &Setup, outcome: &Outcome) -> io::Result<()> {
+pub fn row(out: &mut impl Write, setup: &Setup, outcome: &SimResult) -> io::Result<()> {
     let us = |ns: hopscope_vnet::Ns| ns.0 as f64 / 1e3;
     writeln!(
         out,
@@ -75,8 +75,8 @@ struct Cell<'a> {
     schema: u32,
     #[serde(flatten)]
     load: Load,
-    kick_policy: Kind,
-    call_policy: Kind,
+    kick_policy: PolicyKind,
+    call_policy: PolicyKind,
     packets: u64,
     reclaimed: u64,
     kicks: u64,
@@ -92,7 +92,7 @@ struct Cell<'a> {
     device: &'a Counts,
 }
 
-pub fn json(out: &mut impl Write, setup: &Setup, outcome: &Outcome) -> io::Result<()> {
+pub fn json(out: &mut impl Write, setup: &Setup, outcome: &SimResult) -> io::Result<()> {
     line(
         out,
         &Cell {
@@ -141,11 +141,11 @@ struct Summary {
 pub fn end(
     out: &mut impl Write,
     first: &Setup,
-    cells: &[(Setup, Outcome)],
+    cells: &[(Setup, SimResult)],
     json: bool,
 ) -> io::Result<()> {
-    let more = |worse: fn(&Outcome, &Outcome) -> bool| -> Vec<Load> {
-        let of = |kick: fn(&Kind) -> bool, load: Load| {
+    let more = |worse: fn(&SimResult, &SimResult) -> bool| -> Vec<Load> {
+        let of = |kick: fn(&PolicyKind) -> bool, load: Load| {
             let found = cells
                 .iter()
                 .find(|(setup, _)| setup.load == load && kick(&setup.kick));
@@ -154,8 +154,8 @@ pub fn end(
         let mut loads: Vec<Load> = cells.iter().map(|(setup, _)| setup.load).collect();
         loads.dedup();
         loads.retain(|load| {
-            let tam = of(|kick| matches!(kick, Kind::Tam { .. }), *load);
-            let index = of(|kick| *kick == Kind::EventIdx, *load);
+            let tam = of(|kick| matches!(kick, PolicyKind::Tam { .. }), *load);
+            let index = of(|kick| *kick == PolicyKind::EventIdx, *load);
             tam.zip(index).is_some_and(|(tam, index)| worse(tam, index))
         });
         loads

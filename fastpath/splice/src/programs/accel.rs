@@ -2,8 +2,8 @@
 use super::control::{self, Control, PORTS_MAX};
 use super::placed::Placing;
 use super::{
-    Count, Counts, End, Ends, IncompatibleUse, Listener, Order, PlacedThreads, Sharing,
-    SpliceError, Wrong,
+    Count, Counts, End, Ends, IncompatibleUse, Listener, Mismatch, Order, PlacedThreads, Sharing,
+    SpliceError,
 };
 use super::{counts, ends, incompatible, sharing, verify};
 use hopscope_bpf::object::{self, has_capabilities};
@@ -362,7 +362,7 @@ impl Accelerator {
     ///
     /// # Errors
     /// The kernel's maps cannot be read.
-    pub fn final_counts(&self) -> Result<(Counts, Vec<Wrong>), SpliceError> {
+    pub fn final_counts(&self) -> Result<(Counts, Vec<Mismatch>), SpliceError> {
         let mut counts = self.settled()?;
         // What cannot be looked at is no verdict.
         let ends = || self.ends_seen().unwrap_or_default();
@@ -374,7 +374,7 @@ impl Accelerator {
     ///
     /// # Errors
     /// The kernel's map cannot be read.
-    pub fn take_wrong(&self) -> Result<Vec<Wrong>, SpliceError> {
+    pub fn take_wrong(&self) -> Result<Vec<Mismatch>, SpliceError> {
         Ok(verify::take_wrong(&self.map("splice_wrong")?))
     }
 

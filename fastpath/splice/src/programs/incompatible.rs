@@ -8,7 +8,7 @@ const NAME_BYTES: usize = 16;
 const LEVEL_CALL: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum What {
+pub enum Incompatibility {
     /// setsockopt(2): level and option.
     Option(u32, u32),
     /// `enum incompatible_call`
@@ -20,7 +20,7 @@ pub struct IncompatibleUse {
     /// Of the program's file, as far as the kernel programs know it.
     pub name: String,
     pub pid: u32,
-    pub what: What,
+    pub what: Incompatibility,
 }
 
 /// include/uapi/asm-generic/socket.h and include/uapi/linux/tcp.h
@@ -43,14 +43,14 @@ fn option(level: u32, option: u32) -> Option<&'static str> {
     })
 }
 
-impl fmt::Display for What {
+impl fmt::Display for Incompatibility {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            What::Option(level, number) => match option(level, number) {
+            Incompatibility::Option(level, number) => match option(level, number) {
                 Some(name) => write!(f, "sets {name}"),
                 None => write!(f, "sets option {number} of level {level}"),
             },
-            What::Call(call) => f.write_str(match call {
+            Incompatibility::Call(call) => f.write_str(match call {
                 0 => "uses splice(2), or sendfile(2) from a socket",
                 _ => "receives with MSG_OOB or MSG_TRUNC",
             }),
@@ -67,8 +67,8 @@ fn of(key: &[u8], value: &[u8]) -> Option<IncompatibleUse> {
         name: String::from_utf8_lossy(name).into_owned(),
         pid: half(value, 0)?,
         what: match half(key, NAME_BYTES)? {
-            LEVEL_CALL => What::Call(what),
-            level => What::Option(level, what),
+            LEVEL_CALL => Incompatibility::Call(what),
+            level => Incompatibility::Option(level, what),
         },
     })
 }
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(found.what.to_string(), "sets SO_PEEK_OFF");
         key[16..20].copy_from_slice(&LEVEL_CALL.to_ne_bytes());
         let found = of(&key, &7u32.to_ne_bytes()).expect("whole");
-        assert_eq!(found.what, What::Call(42));
+        assert_eq!(found.what, Incompatibility::Call(42));
         assert_eq!(of(&key[..20], &[0; 4]), None);
     }
 }

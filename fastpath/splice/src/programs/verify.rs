@@ -15,7 +15,7 @@ const COOKIE: usize = 40;
 const READS: usize = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MismatchKind {
     /// As many, and others.
     Others,
     /// More than were sent.
@@ -26,25 +26,25 @@ pub enum Kind {
 
 /// A direction of a connection in which not the bytes arrived that were sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrong {
+pub struct Mismatch {
     pub client: SocketAddr,
     pub server: SocketAddr,
     pub by_server: bool,
     pub sent: u64,
     pub received: u64,
-    pub kind: Kind,
+    pub kind: MismatchKind,
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, to) = match self.by_server {
             true => (self.server, self.client),
             false => (self.client, self.server),
         };
         let what = match self.kind {
-            Kind::Others => "other bytes arrived",
-            Kind::More => "more arrived than was sent",
-            Kind::Missing => "bytes are missing",
+            MismatchKind::Others => "other bytes arrived",
+            MismatchKind::More => "more arrived than was sent",
+            MismatchKind::Missing => "bytes are missing",
         };
         let (sent, received) = (self.sent, self.received);
         write!(
@@ -73,24 +73,24 @@ fn address(bytes: &[u8], at: usize, port_at: usize) -> SocketAddr {
     SocketAddr::new(Ipv6Addr::from(octets).to_canonical(), port)
 }
 
-fn wrong(bytes: &[u8]) -> Option<Wrong> {
+fn wrong(bytes: &[u8]) -> Option<Mismatch> {
     let bytes = bytes.get(..WRONG_BYTES)?;
-    Some(Wrong {
+    Some(Mismatch {
         client: address(bytes, 0, 32),
         server: address(bytes, 16, 34),
         by_server: half(bytes, NAME_BYTES) != 0,
         sent: word(bytes, 40),
         received: word(bytes, 48),
         kind: match word(bytes, 56) {
-            0 => Kind::Others,
-            1 => Kind::More,
-            _ => Kind::Missing,
+            0 => MismatchKind::Others,
+            1 => MismatchKind::More,
+            _ => MismatchKind::Missing,
         },
     })
 }
 
 /// Each is given out once.
-pub(super) fn take_wrong(map: &impl MapCore) -> Vec<Wrong> {
+pub(super) fn take_wrong(map: &impl MapCore) -> Vec<Mismatch> {
     object::take_entries(map, |_, value| wrong(value))
 }
 
@@ -186,7 +186,7 @@ pub(super) fn add_open(
     map: &impl MapCore,
     counts: &mut Counts,
     ends: impl Fn() -> Vec<End>,
-) -> Vec<Wrong> {
+) -> Vec<Mismatch> {
     let before = ends();
     let all = open(map);
     let after = ends();
@@ -212,13 +212,13 @@ pub(super) fn add_open(
                 counts.add(Count::VerifiedBytes, sent.bytes);
             } else if is_lost(&sent, &received) && is_at_rest() {
                 counts.add(Count::Mismatched, 1);
-                wrong.push(Wrong {
+                wrong.push(Mismatch {
                     client: address(server, 0, 32),
                     server: address(server, 16, 34),
                     by_server: std::ptr::eq(from, server),
                     sent: sent.bytes,
                     received: received.bytes,
-                    kind: Kind::Missing,
+                    kind: MismatchKind::Missing,
                 });
             } else {
                 counts.add(Count::UnverifiedOpen, 1);

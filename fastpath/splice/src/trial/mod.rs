@@ -23,7 +23,7 @@ pub enum TrialError {
 
 /// How a case came out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TrialResult {
     Ok(String),
     Broken(String),
     /// Could not be found out; never taken for ok.
@@ -51,7 +51,7 @@ pub struct Case {
     /// What it means where it is broken.
     pub means: &'static str,
     pub weight: Weight,
-    pub outcome: Outcome,
+    pub outcome: TrialResult,
 }
 
 /// All cases, in about a second.

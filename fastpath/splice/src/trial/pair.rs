@@ -1,5 +1,5 @@
 //! Two ends of a connection, joined, for one case.
-use super::{Outcome, TrialError};
+use super::{TrialError, TrialResult};
 use crate::programs::{Accelerator, Count};
 use std::cell::RefCell;
 use std::io;
@@ -62,9 +62,9 @@ impl Place {
         Ok(accelerator.stop()?)
     }
 
-    pub(super) fn prepared(&self) -> Result<Pair, Outcome> {
+    pub(super) fn prepared(&self) -> Result<Pair, TrialResult> {
         let pair = self.prepared.borrow_mut().pop();
-        pair.ok_or(Outcome::Unknown("no connection was joined".into()))
+        pair.ok_or(TrialResult::Unknown("no connection was joined".into()))
     }
 }
 
@@ -88,21 +88,24 @@ pub(super) fn fit(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// A connection of which both ends joined, or why there is none.
-pub(super) fn joined(listener: &TcpListener, accelerator: &Accelerator) -> Result<Pair, Outcome> {
+pub(super) fn joined(
+    listener: &TcpListener,
+    accelerator: &Accelerator,
+) -> Result<Pair, TrialResult> {
     let before = connections(accelerator)?;
-    let pair = pair(listener).map_err(|error| Outcome::Unknown(error.to_string()))?;
+    let pair = pair(listener).map_err(|error| TrialResult::Unknown(error.to_string()))?;
     match connections(accelerator)? > before {
         true => Ok(pair),
-        false => Err(Outcome::Broken("the two ends were not joined".into())),
+        false => Err(TrialResult::Broken("the two ends were not joined".into())),
     }
 }
 
-fn connections(accelerator: &Accelerator) -> Result<u64, Outcome> {
+fn connections(accelerator: &Accelerator) -> Result<u64, TrialResult> {
     count(accelerator, Count::Connections)
 }
 
-pub(super) fn count(accelerator: &Accelerator, which: Count) -> Result<u64, Outcome> {
+pub(super) fn count(accelerator: &Accelerator, which: Count) -> Result<u64, TrialResult> {
     let counts = accelerator.counts();
-    let counts = counts.map_err(|error| Outcome::Unknown(error.to_string()))?;
+    let counts = counts.map_err(|error| TrialResult::Unknown(error.to_string()))?;
     Ok(counts.get(which))
 }

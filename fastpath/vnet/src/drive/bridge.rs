@@ -1,5 +1,5 @@
 //! A packet port behind the front end: what comes there is sent, what is received goes there.
-use super::counts::Came;
+use super::counts::ReceiveCounts;
 use super::error::DriveError;
 use super::queue::Queue;
 use super::receive::{Packet, Taker};
@@ -7,7 +7,7 @@ use crate::common::clock::Clock;
 use crate::common::feature;
 use crate::common::header;
 use crate::ring::Memory;
-use hopscope_netio::{Accepts, Arrived, Offload, Outgoing, PacketIo, PortError, Taken};
+use hopscope_netio::{Accepts, Arrived, Offload, Outgoing, PacketIo, PortError, SendStatus};
 use nix::errno::Errno;
 use vm_memory::{Address, Bytes, GuestAddress, GuestMemoryBackend, GuestMemoryError};
 
@@ -22,7 +22,7 @@ pub(super) struct Bridge {
     pub(super) full: bool,
     /// The end has come: what the port has no room for is dropped.
     pub(super) ending: bool,
-    pub(super) came: Came,
+    pub(super) came: ReceiveCounts,
 }
 
 impl Bridge {
@@ -43,7 +43,7 @@ impl Bridge {
             ready: true,
             full: false,
             ending: false,
-            came: Came::default(),
+            came: ReceiveCounts::default(),
         })
     }
 
@@ -129,9 +129,9 @@ impl Bridge {
     fn send(&mut self, packet: &Packet<'_>) -> Result<bool, DriveError> {
         if let Some(port) = self.port.scattered() {
             match port.send_from(packet.offload, &packet.slices()?)? {
-                Taken::Sent => return Ok(true),
-                Taken::Full => return Ok(false),
-                Taken::TooMany | Taken::Unreadable => {}
+                SendStatus::Sent => return Ok(true),
+                SendStatus::Full => return Ok(false),
+                SendStatus::TooMany | SendStatus::Unreadable => {}
             }
         }
         let mut copied = Ok(());

@@ -27,7 +27,7 @@ pub struct DriveQueueCounts {
 
 /// What became of received packets.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Came {
+pub struct ReceiveCounts {
     /// Frames of ours, to the byte.
     pub own: u64,
     /// Of those, not the next number.
@@ -53,7 +53,7 @@ pub struct Latency {
 
 /// The thread's own, from the first packet's time until all were back.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct Spent {
+pub struct ResourceUsage {
     #[serde(rename = "elapsed_ns")]
     pub elapsed: Ns,
     #[serde(rename = "cpu_ns")]
@@ -66,11 +66,11 @@ pub struct Spent {
 pub struct DriveCounts {
     pub tx: DriveQueueCounts,
     pub rx: DriveQueueCounts,
-    pub came: Came,
+    pub came: ReceiveCounts,
     #[serde(flatten)]
     pub latency: Latency,
     #[serde(flatten)]
-    pub spent: Spent,
+    pub spent: ResourceUsage,
     /// The other side of a bridge.
     pub port: Option<PortCounts>,
 }

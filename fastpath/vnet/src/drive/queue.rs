@@ -7,7 +7,7 @@ use crate::Ns;
 use crate::common::clock::Clock;
 use crate::end::Front;
 use crate::events::{QueueEvents, What};
-use crate::policy::{Event, Kind};
+use crate::policy::{Event, PolicyKind};
 use crate::ring::{DriverRing, Features, Memory, RingError, Segment, packed, split};
 use vm_memory::GuestAddress;
 
@@ -49,7 +49,7 @@ impl Queue {
     /// No queue has this size.
     pub(super) fn new(
         index: usize,
-        kick: Kind,
+        kick: PolicyKind,
         packed: bool,
         features: Features,
         memory: &Memory,

@@ -1,5 +1,5 @@
 //! Packets that the back end gives: each of as many buffers as its header says (virtio 1.3, 5.1.6.4).
-use super::counts::Came;
+use super::counts::ReceiveCounts;
 use super::error::DriveError;
 use super::frame::{Checker, Found};
 use super::queue::{Back, Queue};
@@ -179,7 +179,7 @@ pub(super) struct Sink {
     checker: Checker,
     frame: Vec<u8>,
     next: u64,
-    pub(super) came: Came,
+    pub(super) came: ReceiveCounts,
 }
 
 impl Taker for Sink {

@@ -1,21 +1,21 @@
 //! The front end as a whole: one thread, one loop.
 use super::arena::Arena;
 use super::bridge::Bridge;
-use super::counts::{Came, DriveCounts};
+use super::counts::{DriveCounts, ReceiveCounts};
 use super::error::DriveError;
 use super::handshake::{self, Wanted};
 use super::pace::Pace;
 use super::queue::{Arm, Queue};
 use super::receive::{Receiving, Sink, Taker};
+use super::resource_usage::Spending;
 use super::source::{Sending, Source};
-use super::spent::Spending;
 use super::watch::{Watch, Woken};
 use super::wire::Wire;
 use crate::Ns;
 use crate::common::Negotiated;
 use crate::common::clock::Clock;
 use crate::events::{Events, What};
-use crate::policy::Kind;
+use crate::policy::PolicyKind;
 use hopscope_netio::PacketIo;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -43,9 +43,9 @@ pub struct DrivePlan {
     pub event_idx: bool,
     /// Entries of each ring: a power of two.
     pub ring: u16,
-    pub kicks: Kind,
+    pub kicks: PolicyKind,
     /// Of buffers given for receiving.
-    pub rx_kicks: Kind,
+    pub rx_kicks: PolicyKind,
     pub arm: Arm,
     /// Shorter waits are spent looking; `None`: all of them are, and no calls are asked for.
     pub spin: Option<Ns>,
@@ -367,7 +367,7 @@ impl Driver {
                 (bridge.came, Some(bridge.port.counters()?.into()))
             }
         };
-        let came = Came {
+        let came = ReceiveCounts {
             dropped: came.dropped + self.receiving.dropped,
             ..came
         };

@@ -1,5 +1,5 @@
 //! The file, written by a thread of its own: a queue must not wait for a disk.
-use super::{Batch, End, Events, What};
+use super::{End, EventBuffer, Events, What};
 use hopscope_event::clock::read::clock_sync;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::value::number;
@@ -48,7 +48,7 @@ pub struct EventFile {
     path: PathBuf,
     queues: u64,
     writer: Writer,
-    batches: Receiver<Batch>,
+    batches: Receiver<EventBuffer>,
 }
 
 /// What writes it; finished after every [`super::QueueEvents`].
@@ -147,7 +147,7 @@ fn begun(
     Ok(writer)
 }
 
-fn write_all(writer: &mut Writer, batches: &Receiver<Batch>) -> Result<Written, TraceError> {
+fn write_all(writer: &mut Writer, batches: &Receiver<EventBuffer>) -> Result<Written, TraceError> {
     let mut written = Written::default();
     for batch in batches {
         written.lost += batch.lost_before;

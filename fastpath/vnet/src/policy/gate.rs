@@ -4,7 +4,7 @@ use super::ahc::{Ahc, AhcWindow};
 use super::batch::Batch;
 use super::coalesce::Coalesce;
 use super::each::Each;
-use super::{Action, BadPolicy, Counts, Event, Kind, Peer, Rule, Seen, Wish};
+use super::{Action, BadPolicy, Counts, Event, Peer, PolicyKind, Rule, Seen, Wish};
 use crate::Ns;
 
 /// No entry is ever held back longer than this, whatever a rule wishes: 10 ms.
@@ -12,7 +12,7 @@ pub const HOLD_MAX: Ns = Ns::from_us(10_000);
 
 /// A policy at work on one side of one queue.
 pub struct Policy {
-    kind: Kind,
+    kind: PolicyKind,
     rule: Box<dyn Rule + Send>,
     /// Published, and neither announced nor seen by a peer that is awake.
     unannounced: u32,
@@ -24,25 +24,25 @@ pub struct Policy {
 impl Policy {
     /// # Errors
     /// A limit of 0, or a time above [`HOLD_MAX`].
-    pub fn new(kind: Kind) -> Result<Policy, BadPolicy> {
+    pub fn new(kind: PolicyKind) -> Result<Policy, BadPolicy> {
         kind.check()?;
         let rule: Box<dyn Rule + Send> = match kind {
-            Kind::Plain => Box::new(Each { force: true }),
-            Kind::Suppress | Kind::EventIdx => Box::new(Each { force: false }),
-            Kind::Tam { limit } => Box::new(Batch { limit, force: true }),
-            Kind::Batch { limit } => Box::new(Batch {
+            PolicyKind::Plain => Box::new(Each { force: true }),
+            PolicyKind::Suppress | PolicyKind::EventIdx => Box::new(Each { force: false }),
+            PolicyKind::Tam { limit } => Box::new(Batch { limit, force: true }),
+            PolicyKind::Batch { limit } => Box::new(Batch {
                 limit,
                 force: false,
             }),
-            Kind::Ahc { time, limit } => Box::new(Ahc { time, limit }),
-            Kind::AhcWindow { time, limit } => Box::new(AhcWindow::new(time, limit)),
-            Kind::Coalesce { packets, time } => Box::new(Coalesce { packets, time }),
-            Kind::Adaptive => Box::new(Adaptive::default()),
+            PolicyKind::Ahc { time, limit } => Box::new(Ahc { time, limit }),
+            PolicyKind::AhcWindow { time, limit } => Box::new(AhcWindow::new(time, limit)),
+            PolicyKind::Coalesce { packets, time } => Box::new(Coalesce { packets, time }),
+            PolicyKind::Adaptive => Box::new(Adaptive::default()),
         };
         Ok(Policy::of(kind, rule))
     }
 
-    fn of(kind: Kind, rule: Box<dyn Rule + Send>) -> Policy {
+    fn of(kind: PolicyKind, rule: Box<dyn Rule + Send>) -> Policy {
         Policy {
             kind,
             rule,
@@ -55,10 +55,10 @@ impl Policy {
 
     #[cfg(test)]
     pub(super) fn with_rule(rule: Box<dyn Rule + Send>) -> Policy {
-        Policy::of(Kind::Plain, rule)
+        Policy::of(PolicyKind::Plain, rule)
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> PolicyKind {
         self.kind
     }
 
@@ -79,7 +79,7 @@ impl Policy {
     /// Whether `more` further entries are only waited for, as long as others are at hand.
     pub fn awaits(&self, more: u32) -> bool {
         match self.kind {
-            Kind::Tam { limit } | Kind::Batch { limit } => {
+            PolicyKind::Tam { limit } | PolicyKind::Batch { limit } => {
                 self.unannounced.saturating_add(more) < limit
             }
             _ => false,

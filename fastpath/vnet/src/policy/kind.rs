@@ -9,7 +9,7 @@ const TAM_LIMIT: u32 = 1_024;
 const NO_LIMIT: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PolicyKind {
     /// `plain`: each entry, whatever the peer asks for.
     Plain,
     /// `suppress`: each entry, if the peer's flag asks for it.
@@ -45,18 +45,23 @@ pub enum BadPolicy {
         what: &'static str,
     },
     #[error("{policy}: a limit of 0 entries would never notify; 1 is the least")]
-    NoEntries { policy: Kind },
+    NoEntries { policy: PolicyKind },
     #[error("{policy}: entries are held back for {} us at most", HOLD_MAX.0 / 1_000)]
-    TooLong { policy: Kind },
+    TooLong { policy: PolicyKind },
 }
 
-impl Kind {
+impl PolicyKind {
     pub(super) fn check(self) -> Result<(), BadPolicy> {
         let (limit, time) = match self {
-            Kind::Tam { limit } | Kind::Batch { limit } => (limit, Ns(0)),
-            Kind::Ahc { time, limit } | Kind::AhcWindow { time, limit } => (limit, time),
-            Kind::Coalesce { time, .. } => (1, time),
-            Kind::Plain | Kind::Suppress | Kind::EventIdx | Kind::Adaptive => (1, Ns(0)),
+            PolicyKind::Tam { limit } | PolicyKind::Batch { limit } => (limit, Ns(0)),
+            PolicyKind::Ahc { time, limit } | PolicyKind::AhcWindow { time, limit } => {
+                (limit, time)
+            }
+            PolicyKind::Coalesce { time, .. } => (1, time),
+            PolicyKind::Plain
+            | PolicyKind::Suppress
+            | PolicyKind::EventIdx
+            | PolicyKind::Adaptive => (1, Ns(0)),
         };
         if limit == 0 {
             return Err(BadPolicy::NoEntries { policy: self });
@@ -68,10 +73,10 @@ impl Kind {
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for PolicyKind {
     type Err = BadPolicy;
 
-    fn from_str(text: &str) -> Result<Kind, BadPolicy> {
+    fn from_str(text: &str) -> Result<PolicyKind, BadPolicy> {
         let words: Vec<&str> = text.split(':').collect();
         let number = |word: &str, what| {
             word.parse::<u32>().map_err(|_| BadPolicy::Number {
@@ -83,30 +88,30 @@ impl FromStr for Kind {
         let entries = |word| number(word, "entries");
         let us = |word| number(word, "microseconds").map(|us| Ns::from_us(us.into()));
         let kind = match words[..] {
-            ["plain"] => Kind::Plain,
-            ["suppress"] => Kind::Suppress,
-            ["event-idx"] => Kind::EventIdx,
-            ["tam"] => Kind::Tam { limit: TAM_LIMIT },
-            ["tam", limit] => Kind::Tam {
+            ["plain"] => PolicyKind::Plain,
+            ["suppress"] => PolicyKind::Suppress,
+            ["event-idx"] => PolicyKind::EventIdx,
+            ["tam"] => PolicyKind::Tam { limit: TAM_LIMIT },
+            ["tam", limit] => PolicyKind::Tam {
                 limit: entries(limit)?,
             },
-            ["batch"] => Kind::Batch { limit: NO_LIMIT },
-            ["batch", limit] => Kind::Batch {
+            ["batch"] => PolicyKind::Batch { limit: NO_LIMIT },
+            ["batch", limit] => PolicyKind::Batch {
                 limit: entries(limit)?,
             },
-            ["ahc", time, limit] => Kind::Ahc {
+            ["ahc", time, limit] => PolicyKind::Ahc {
                 time: us(time)?,
                 limit: entries(limit)?,
             },
-            ["ahc-window", time, limit] => Kind::AhcWindow {
+            ["ahc-window", time, limit] => PolicyKind::AhcWindow {
                 time: us(time)?,
                 limit: entries(limit)?,
             },
-            ["coal", packets, time] => Kind::Coalesce {
+            ["coal", packets, time] => PolicyKind::Coalesce {
                 packets: entries(packets)?,
                 time: us(time)?,
             },
-            ["adaptive"] => Kind::Adaptive,
+            ["adaptive"] => PolicyKind::Adaptive,
             _ => return Err(BadPolicy::Unknown(text.into())),
         };
         kind.check()?;
@@ -114,25 +119,29 @@ impl FromStr for Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for PolicyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Plain => f.write_str("plain"),
-            Kind::Suppress => f.write_str("suppress"),
-            Kind::EventIdx => f.write_str("event-idx"),
-            Kind::Tam { limit: TAM_LIMIT } => f.write_str("tam"),
-            Kind::Tam { limit } => write!(f, "tam:{limit}"),
-            Kind::Batch { limit: NO_LIMIT } => f.write_str("batch"),
-            Kind::Batch { limit } => write!(f, "batch:{limit}"),
-            Kind::Ahc { time, limit } => write!(f, "ahc:{}:{limit}", time.0 / 1_000),
-            Kind::AhcWindow { time, limit } => write!(f, "ahc-window:{}:{limit}", time.0 / 1_000),
-            Kind::Coalesce { packets, time } => write!(f, "coal:{packets}:{}", time.0 / 1_000),
-            Kind::Adaptive => f.write_str("adaptive"),
+            PolicyKind::Plain => f.write_str("plain"),
+            PolicyKind::Suppress => f.write_str("suppress"),
+            PolicyKind::EventIdx => f.write_str("event-idx"),
+            PolicyKind::Tam { limit: TAM_LIMIT } => f.write_str("tam"),
+            PolicyKind::Tam { limit } => write!(f, "tam:{limit}"),
+            PolicyKind::Batch { limit: NO_LIMIT } => f.write_str("batch"),
+            PolicyKind::Batch { limit } => write!(f, "batch:{limit}"),
+            PolicyKind::Ahc { time, limit } => write!(f, "ahc:{}:{limit}", time.0 / 1_000),
+            PolicyKind::AhcWindow { time, limit } => {
+                write!(f, "ahc-window:{}:{limit}", time.0 / 1_000)
+            }
+            PolicyKind::Coalesce { packets, time } => {
+                write!(f, "coal:{packets}:{}", time.0 / 1_000)
+            }
+            PolicyKind::Adaptive => f.write_str("adaptive"),
         }
     }
 }
 
-impl serde::Serialize for Kind {
+impl serde::Serialize for PolicyKind {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

@@ -5,7 +5,7 @@ mod definitions;
 mod properties;
 
 fn policy(text: &str) -> Policy {
-    let kind: Kind = text.parse().expect("a policy");
+    let kind: PolicyKind = text.parse().expect("a policy");
     assert_eq!(kind.to_string().parse(), Ok(kind), "{text}");
     Policy::new(kind).expect("a fair policy")
 }
@@ -24,7 +24,7 @@ fn refusals_say_what_is_wrong() {
         ("TAM", "no policy"),
         ("adaptive:3", "no policy"),
     ] {
-        let error = text.parse::<Kind>().expect_err(text).to_string();
+        let error = text.parse::<PolicyKind>().expect_err(text).to_string();
         assert!(error.contains(said), "{text}: {error}");
     }
 }

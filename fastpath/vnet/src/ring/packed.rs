@@ -11,7 +11,7 @@ use vm_memory::{AtomicAccess, Bytes, GuestAddress};
 
 mod device;
 mod driver;
-mod found;
+mod recovered;
 #[cfg(test)]
 pub(super) mod stop;
 

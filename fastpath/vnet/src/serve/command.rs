@@ -3,11 +3,11 @@ use super::control::{Answer, ControlCounts};
 use super::counts::ServeCounts;
 use super::live::QueueError;
 use super::pair::Pair;
-use super::policies::POLICIES_MAX;
+use super::policy_counts::POLICIES_MAX;
 use super::request::{BadRequest, Change, Request};
 use crate::Ns;
 use crate::common::clock::Clock;
-use crate::policy::Kind;
+use crate::policy::PolicyKind;
 use crate::ring::Memory;
 use hopscope_netio::PortError;
 use serde::Serialize;
@@ -38,7 +38,7 @@ enum Undone {
     #[error(
         "{POLICIES_MAX} policies were at work here, whose counts are kept: {policy} would be one too many"
     )]
-    TooMany { policy: Kind },
+    TooMany { policy: PolicyKind },
     #[error(transparent)]
     Port(#[from] PortError),
     #[error("writing the answer: {0}")]

@@ -7,8 +7,7 @@ use super::queue_state::{QueueState, RingNow, Shadowed};
 use crate::Ns;
 use crate::common::clock::Clock;
 use crate::end::Unchanged;
-use crate::observe::Times;
-use crate::policy::{Counts, Kind};
+use crate::policy::PolicyKind;
 use crate::ring::{Memory, RingError};
 use crate::shadow::{Shadows, advise};
 
@@ -46,7 +45,7 @@ impl Queue {
     }
 
     /// Whether another policy could be kept beside those that there were.
-    pub(super) fn can_keep(&self, policy: Kind) -> bool {
+    pub(super) fn can_keep(&self, policy: PolicyKind) -> bool {
         let known = &self.kept.policies;
         known.len() < POLICIES_MAX || known.iter().any(|one| one.policy == policy)
     }
@@ -54,7 +53,7 @@ impl Queue {
     /// Another policy of calls. Nothing that the one before held back stays unannounced.
     pub(super) fn call_by(
         &mut self,
-        policy: Kind,
+        policy: PolicyKind,
         memory: Option<&Memory>,
         clock: Clock,
     ) -> Result<(), QueueError> {
@@ -91,7 +90,9 @@ impl Queue {
 
     /// Shadows begin anew, or end.
     pub(super) fn cast_shadows(&mut self, wanted: bool, now: Ns) {
-        let others = SHADOWS.iter().filter_map(|text| text.parse::<Kind>().ok());
+        let others = SHADOWS
+            .iter()
+            .filter_map(|text| text.parse::<PolicyKind>().ok());
         let others = others.filter(|kind| *kind != self.calls);
         let shadows = match wanted {
             true => Shadows::of(std::iter::once(self.calls).chain(others)).ok(),

@@ -2,7 +2,7 @@
 use super::queue_state::ByPolicy;
 use crate::Ns;
 use crate::observe::Times;
-use crate::policy::{Counts, Kind};
+use crate::policy::{Counts, PolicyKind};
 use crate::shadow::Shadows;
 
 /// Policies of one queue whose counts are kept; each takes 30 kB.
@@ -19,7 +19,12 @@ pub(super) struct PolicyCounts {
     pub(super) split: bool,
 }
 
-pub(super) fn keep(policies: &mut Vec<ByPolicy>, policy: Kind, counts: &Counts, hold: &Times) {
+pub(super) fn keep(
+    policies: &mut Vec<ByPolicy>,
+    policy: PolicyKind,
+    counts: &Counts,
+    hold: &Times,
+) {
     let found = policies.iter().position(|one| one.policy == policy);
     let n = found.unwrap_or_else(|| {
         policies.push(ByPolicy {

@@ -8,19 +8,17 @@ use super::receive_direct::Arriving;
 use crate::Ns;
 use crate::common::clock::Clock;
 use crate::common::eventfd::Eventfd;
-use crate::common::eventfd::EventfdError;
 use crate::common::feature::Negotiated;
 use crate::end::Back;
 use crate::events::{QueueEvents, What};
 use crate::observe::Sojourn;
-use crate::policy::{Kind, Peer};
-use crate::ring::{Chain, DeviceRing, Layout, Memory, RingError, packed, split};
-use hopscope_netio::{Offload, PortError};
+use crate::policy::{Peer, PolicyKind};
+use crate::ring::{DeviceRing, Layout, Memory, RingError, packed, split};
 use std::collections::VecDeque;
 
 pub(super) struct Queue {
     pub(super) index: usize,
-    pub(super) calls: Kind,
+    pub(super) calls: PolicyKind,
     pub(super) kicks: Kicks,
     pub(super) defer: Option<DeferKicks>,
     pub(super) kick: Option<Eventfd>,
@@ -46,7 +44,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn new(index: usize, calls: Kind, kicks: Kicks) -> Queue {
+    pub(super) fn new(index: usize, calls: PolicyKind, kicks: Kicks) -> Queue {
         Queue {
             index,
             calls,

@@ -2,14 +2,14 @@
 use super::kicks::Kicks;
 use crate::Ns;
 use crate::observe::Times;
-use crate::policy::{Counts, Kind};
+use crate::policy::{Counts, PolicyKind};
 use crate::shadow::{Advice, Did, Would};
 use serde::Serialize;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct QueueState {
     /// Of calls, at work now.
-    pub policy: Kind,
+    pub policy: PolicyKind,
     pub kick_policy: Kicks,
     /// The ring, while it is live.
     pub ring: Option<RingNow>,
@@ -36,7 +36,7 @@ pub struct RingNow {
 /// What a policy did while it was at work.
 #[derive(Debug, Clone, Serialize)]
 pub struct ByPolicy {
-    pub policy: Kind,
+    pub policy: PolicyKind,
     #[serde(flatten)]
     pub counts: Counts,
     /// One for each announcement: how long its oldest entry had been unannounced.

@@ -5,9 +5,8 @@ use super::fill::{Placed, Received, place};
 use super::live::{Live, Pending, QueueError};
 use super::queue::Queue;
 use crate::common::clock::Clock;
-use crate::common::header;
-use crate::ring::{Memory, RingError};
-use hopscope_netio::{Offload, PacketIo, PortError};
+use crate::ring::Memory;
+use hopscope_netio::{PacketIo, PortError};
 
 const TURN: usize = 256;
 impl Queue {

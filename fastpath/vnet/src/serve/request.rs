@@ -1,7 +1,7 @@
 //! What the control socket is asked, a line of JSON: `{"do":"stat"}`, `{"do":"set","tx_call_policy":"batch"}`.
 use super::kicks::{BadKicks, Kicks};
 use crate::Ns;
-use crate::policy::{BadPolicy, Kind};
+use crate::policy::{BadPolicy, PolicyKind};
 use serde::Deserialize;
 
 /// On the average, that packets may wait where nothing else is asked for: what waking a peer costs.
@@ -21,8 +21,8 @@ pub(super) enum Request {
 pub(super) struct Change {
     /// `None`: all.
     pub(super) pair: Option<usize>,
-    pub(super) tx_calls: Option<Kind>,
-    pub(super) rx_calls: Option<Kind>,
+    pub(super) tx_calls: Option<PolicyKind>,
+    pub(super) rx_calls: Option<PolicyKind>,
     pub(super) kicks: Option<Kicks>,
     pub(super) shadows: Option<bool>,
 }
@@ -66,7 +66,7 @@ impl Request {
     /// What is no request.
     pub(super) fn parse(line: &[u8]) -> Result<Request, BadRequest> {
         let words: Words = serde_json::from_slice(line)?;
-        let policy = |text: Option<String>| text.map(|text| text.parse::<Kind>()).transpose();
+        let policy = |text: Option<String>| text.map(|text| text.parse::<PolicyKind>()).transpose();
         let kicks = words.kick_policy.map(|text| text.parse::<Kicks>());
         let change = Change {
             pair: words.pair,

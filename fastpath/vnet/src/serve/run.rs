@@ -16,7 +16,7 @@ use crate::Ns;
 use crate::common::clock::Clock;
 use crate::common::feature::{self, PortOffload};
 use crate::events::Events;
-use crate::policy::Kind;
+use crate::policy::PolicyKind;
 use crate::vhost::{self, PROTOCOL_MQ, PROTOCOL_REPLY_ACK, PROTOCOL_STATUS};
 use hopscope_eventloop::{Poll, Token};
 use hopscope_netio::PacketIo;
@@ -47,8 +47,8 @@ pub struct Plan {
     /// Other policies think beside the one at work, from the start.
     pub shadows: bool,
     pub kicks: Kicks,
-    pub rx_calls: Kind,
-    pub tx_calls: Kind,
+    pub rx_calls: PolicyKind,
+    pub tx_calls: PolicyKind,
     /// Where what happens is kept, besides being counted.
     pub events: Option<Events>,
 }

@@ -6,7 +6,7 @@ use super::queue::Queue;
 use crate::common::clock::Clock;
 use crate::common::header;
 use crate::ring::{Chain, Memory, RingError};
-use hopscope_netio::{Offload, Outgoing, PacketIo, Scattered, Taken};
+use hopscope_netio::{Offload, Outgoing, PacketIo, Scattered, SendStatus};
 
 /// Packets before others get a turn; a batch of calls ends there, so that no completion waits for more.
 const TURN: usize = 256;
@@ -131,13 +131,13 @@ fn hand_over(
     chain.slices(memory, false, header_len, *len, &mut parts)?;
     let (id, len) = (chain.id, *len);
     Ok(match port.send_from(*offload, &parts)? {
-        Taken::Sent => Some(Step::Sent { id, len }),
-        Taken::Full => {
+        SendStatus::Sent => Some(Step::Sent { id, len }),
+        SendStatus::Full => {
             live.back.queue.put_back_avail(chain);
             Some(Step::Full)
         }
         // To touch it says whose memory is not there any more (`sigbus`).
-        Taken::Unreadable | Taken::TooMany => None,
+        SendStatus::Unreadable | SendStatus::TooMany => None,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Which policy to take, from what each would have sent.
 use super::Would;
 use crate::Ns;
-use crate::policy::Kind;
+use crate::policy::PolicyKind;
 use std::fmt;
 
 /// Fewer notifications than these do not decide anything.
@@ -18,7 +18,7 @@ pub enum Advice {
     },
     /// No other would send less and keep entries waiting no longer.
     Keep {
-        policy: Kind,
+        policy: PolicyKind,
     },
     Change {
         from: Box<Would>,
@@ -28,7 +28,7 @@ pub enum Advice {
 
 /// Of those whose entries wait no longer than `wait` on the average, the one that would notify least;
 /// among equals the one that keeps entries waiting least. `at_work` is one of `all`.
-pub fn advise(at_work: Kind, all: &[Would], wait: Ns) -> Advice {
+pub fn advise(at_work: PolicyKind, all: &[Would], wait: Ns) -> Advice {
     let Some(from) = all.iter().find(|would| would.policy == at_work) else {
         return Advice::TooFew { published: 0 };
     };

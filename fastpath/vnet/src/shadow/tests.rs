@@ -13,7 +13,7 @@ const KINDS: [&str; 9] = [
     "adaptive",
 ];
 
-fn kinds() -> Vec<Kind> {
+fn kinds() -> Vec<PolicyKind> {
     KINDS
         .iter()
         .map(|text| text.parse().expect("a policy"))
@@ -92,7 +92,7 @@ proptest! {
 fn apart(kinds: &[&str], entries: u64) -> Vec<Would> {
     let kinds = kinds
         .iter()
-        .map(|text| text.parse::<Kind>().expect("a policy"));
+        .map(|text| text.parse::<PolicyKind>().expect("a policy"));
     let mut shadows = Shadows::of(kinds).expect("fair");
     for n in 0..entries {
         shadows.published(0, 64, Peer::Asleep, Ns::from_us(n));
@@ -114,7 +114,7 @@ fn what_waits_is_summed_up() {
 
 #[test]
 fn advice_weighs_notifications_against_waiting() {
-    let of = |kind: &str| kind.parse::<Kind>().expect("a policy");
+    let of = |kind: &str| kind.parse::<PolicyKind>().expect("a policy");
     let would = apart(&["plain", "coal:5:30", "coal:64:300"], 2_000);
     let to = |advice| match advice {
         Advice::Change { to, .. } => Some(to.policy),
@@ -150,7 +150,8 @@ fn notified(shadows: &mut Shadows) -> Vec<u64> {
 #[test]
 fn who_was_woken_by_another_still_sleeps_here() {
     for woken in [true, false] {
-        let kinds = ["event-idx", "batch"].map(|text| text.parse::<Kind>().expect("a policy"));
+        let kinds =
+            ["event-idx", "batch"].map(|text| text.parse::<PolicyKind>().expect("a policy"));
         let mut shadows = Shadows::of(kinds).expect("fair");
         let first = if woken { Peer::Asleep } else { Peer::Awake };
         shadows.published(1, 64, first, Ns(100));

@@ -3,7 +3,7 @@ use super::shared::Shared;
 use super::{Defer, Packet, Suppression};
 use crate::Ns;
 use crate::notifier::Notifier;
-use crate::policy::{BadPolicy, Counts, Event, Kind, Peer};
+use crate::policy::{BadPolicy, Counts, Event, Peer, PolicyKind};
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -24,7 +24,7 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub(super) fn new(kind: Kind, defer: Option<Defer>) -> Result<Device, BadPolicy> {
+    pub(super) fn new(kind: PolicyKind, defer: Option<Defer>) -> Result<Device, BadPolicy> {
         let notifier = Notifier::new(kind)?;
         Ok(Device {
             notifier,

@@ -4,7 +4,7 @@ use super::shared::Shared;
 use super::{Packet, Suppression};
 use crate::Ns;
 use crate::notifier::Notifier;
-use crate::policy::{BadPolicy, Counts, Event, Kind, Peer};
+use crate::policy::{BadPolicy, Counts, Event, Peer, PolicyKind};
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -21,7 +21,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(kind: Kind) -> Result<Driver, BadPolicy> {
+    pub(super) fn new(kind: PolicyKind) -> Result<Driver, BadPolicy> {
         let notifier = Notifier::new(kind)?;
         Ok(Driver {
             notifier,

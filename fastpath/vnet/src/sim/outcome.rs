@@ -21,14 +21,14 @@ impl Tally {
         self.latencies.push(latency);
     }
 
-    pub(super) fn outcome(mut self, setup: &Setup, kicks: Counts, calls: Counts) -> Outcome {
+    pub(super) fn outcome(mut self, setup: &Setup, kicks: Counts, calls: Counts) -> SimResult {
         self.latencies.sort_unstable();
         let rank = |part: usize| {
             // The smallest latency that at least part/100 of the packets do not exceed.
             let rank = (self.latencies.len() * part).div_ceil(100);
             self.latencies.get(rank.max(1) - 1).copied()
         };
-        Outcome {
+        SimResult {
             packets: u64::from(setup.packets),
             served: self.served,
             reclaimed: self.latencies.len() as u64,
@@ -46,7 +46,7 @@ impl Tally {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SimResult {
     pub packets: u64,
     /// Handled by the device.
     pub served: u64,
@@ -66,7 +66,7 @@ pub struct Outcome {
     pub call_counts: Counts,
 }
 
-impl Outcome {
+impl SimResult {
     /// Every packet came through, once, in its order.
     pub fn conserved(&self) -> bool {
         [self.served, self.reclaimed, self.reclaimed_in_order] == [self.packets; 3]

@@ -1,38 +1,38 @@
 //! The table that policies are compared by: five pairs of policies at eight loads.
-use super::{BadSetup, Costs, Load, Outcome, Setup, Suppression, run};
+use super::{BadSetup, Costs, Load, Setup, SimResult, Suppression, run};
 use crate::Ns;
-use crate::policy::Kind;
+use crate::policy::PolicyKind;
 
 /// A pair of policies, one for each end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
     pub name: &'static str,
-    pub kick: Kind,
-    pub call: Kind,
+    pub kick: PolicyKind,
+    pub call: PolicyKind,
 }
 
-const DRAIN: Kind = Kind::Batch { limit: u32::MAX };
+const DRAIN: PolicyKind = PolicyKind::Batch { limit: u32::MAX };
 
 /// Only the driver differs, but for the first: there each end notifies for each entry.
 pub const COLUMNS: [Column; 5] = [
     Column {
         name: "plain",
-        kick: Kind::Plain,
-        call: Kind::Plain,
+        kick: PolicyKind::Plain,
+        call: PolicyKind::Plain,
     },
     Column {
         name: "event-idx",
-        kick: Kind::EventIdx,
+        kick: PolicyKind::EventIdx,
         call: DRAIN,
     },
     Column {
         name: "tam",
-        kick: Kind::Tam { limit: 1_024 },
+        kick: PolicyKind::Tam { limit: 1_024 },
         call: DRAIN,
     },
     Column {
         name: "ahc",
-        kick: Kind::Ahc {
+        kick: PolicyKind::Ahc {
             time: Ns::from_us(50),
             limit: 64,
         },
@@ -40,7 +40,7 @@ pub const COLUMNS: [Column; 5] = [
     },
     Column {
         name: "adaptive",
-        kick: Kind::Adaptive,
+        kick: PolicyKind::Adaptive,
         call: DRAIN,
     },
 ];
@@ -70,7 +70,7 @@ pub fn reference(
     load: Load,
     suppression: Suppression,
     seed: u64,
-) -> Result<Outcome, BadSetup> {
+) -> Result<SimResult, BadSetup> {
     run(&Setup {
         kick: column.kick,
         call: column.call,

@@ -52,7 +52,7 @@ fn what_cannot_be_run_is_refused() {
             s.defer = Some(defer(4, 10_001));
         }),
         ("waking of", |s| s.costs.wake = Ns(u64::MAX)),
-        ("limit of 0", |s| s.kick = Kind::Tam { limit: 0 }),
+        ("limit of 0", |s| s.kick = PolicyKind::Tam { limit: 0 }),
     ] {
         let line = refusal(change);
         assert!(line.contains(said), "{said}: {line}");

@@ -1,7 +1,7 @@
 //! Whose turn it is.
 use super::device::Device;
 use super::driver::Driver;
-use super::outcome::{Outcome, Tally};
+use super::outcome::{SimResult, Tally};
 use super::shared::Shared;
 use super::{BadSetup, Setup, Suppression, arrivals};
 use crate::policy::{HOLD_MAX, Peer};
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 ///
 /// # Errors
 /// What the setup lacks.
-pub fn run(setup: &Setup) -> Result<Outcome, BadSetup> {
+pub fn run(setup: &Setup) -> Result<SimResult, BadSetup> {
     check(setup)?;
     let mut shared = Shared {
         costs: setup.costs,

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LinkKind {
     Udp,
     Icmp,
 }
@@ -28,14 +28,14 @@ impl AsFd for Link {
 }
 
 impl Link {
-    pub(super) fn open(plan: &Plan, kind: Kind, number: usize) -> Result<Link, LoadError> {
+    pub(super) fn open(plan: &Plan, kind: LinkKind, number: usize) -> Result<Link, LoadError> {
         let target = plan.target;
         let (fd, icmp) = match kind {
-            Kind::Udp => {
+            LinkKind::Udp => {
                 let fd = make(target, SockType::Datagram, None);
                 (fd.map_err(LoadError::system("cannot make a socket"))?, None)
             }
-            Kind::Icmp => {
+            LinkKind::Icmp => {
                 let (fd, identifier) = ping_socket(target, number)?;
                 let version = match target {
                     SocketAddr::V4(_) => Version::V4,

@@ -1,7 +1,7 @@
 //! Programs at their hooks, and what they count.
 use super::config::RawCosts;
 use super::control;
-use super::hooks::{self, Backend, Hook, Kind, Offer, choose};
+use super::hooks::{self, Attachment, Backend, Hook, Offer, choose};
 use super::ring::{self, Drained};
 use super::{Choose, Costs, Options, SliceError, counts, object, perf_event};
 use hopscope_bpf::run_stats::{self, ProgramRuns};
@@ -311,10 +311,10 @@ impl Slicer {
 
 fn attach(program: &ProgramMut<'_>, hook: &Hook, options: &Options) -> Result<Link, String> {
     match hook.kind {
-        Kind::Tracepoint(_) | Kind::RawTracepoint(_) | Kind::Function(_) => {
+        Attachment::Tracepoint(_) | Attachment::RawTracepoint(_) | Attachment::Function(_) => {
             program.attach().map_err(|e| e.to_string())
         }
-        Kind::Cgroup => {
+        Attachment::Cgroup => {
             let cgroup = File::open(&options.cgroup)
                 .map_err(|error| format!("{}: {error}", options.cgroup.display()))?;
             program

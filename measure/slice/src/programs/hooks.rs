@@ -56,7 +56,7 @@ pub struct Hook {
     pub program: &'static str,
     /// As people name it: `tp_btf/net_dev_queue`.
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: Attachment,
     pub point: Point,
     /// Not: it ends the record of a packet that the kernel gives up.
     pub stamps: bool,
@@ -65,7 +65,7 @@ pub struct Hook {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum Attachment {
     /// Tracepoint of this name.
     Tracepoint(&'static str),
     /// The same, its arguments bare words.
@@ -79,9 +79,9 @@ impl Hook {
     /// The poorest backend that has it.
     pub const fn backend(&self) -> Backend {
         match self.kind {
-            Kind::Function(_) => Backend::Fentry,
-            Kind::Tracepoint(_) | Kind::Cgroup => Backend::Tracepoint,
-            Kind::RawTracepoint(_) => Backend::Raw,
+            Attachment::Function(_) => Backend::Fentry,
+            Attachment::Tracepoint(_) | Attachment::Cgroup => Backend::Tracepoint,
+            Attachment::RawTracepoint(_) => Backend::Raw,
         }
     }
 }
@@ -145,7 +145,7 @@ pub(super) fn try_functions(offers: &mut [Offer], options: &Options) {
 }
 
 fn is_function(offer: &Offer) -> bool {
-    matches!(offer.hook.kind, Kind::Function(_))
+    matches!(offer.hook.kind, Attachment::Function(_))
 }
 
 /// Type information names the functions of kernels, too, that let no program run at one.
@@ -202,13 +202,13 @@ struct Names<'a> {
 impl Names<'_> {
     fn missing(&mut self, hook: &Hook) -> Option<String> {
         match hook.kind {
-            Kind::Tracepoint(name) => self.no_tracepoint(name),
-            Kind::RawTracepoint(name) => self.no_cast().or_else(|| self.no_tracepoint(name)),
-            Kind::Function(name) => {
+            Attachment::Tracepoint(name) => self.no_tracepoint(name),
+            Attachment::RawTracepoint(name) => self.no_cast().or_else(|| self.no_tracepoint(name)),
+            Attachment::Function(name) => {
                 let there = self.has_function(name);
                 (!there).then(|| format!("this kernel has no function {name}"))
             }
-            Kind::Cgroup => {
+            Attachment::Cgroup => {
                 let there = self.has_function(KFUNC_CGROUP);
                 (!there).then(|| format!("this kernel has no {KFUNC_CGROUP} (Linux 6.2)"))
             }

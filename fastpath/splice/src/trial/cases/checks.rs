@@ -1,28 +1,28 @@
 //! How a case says what it found.
-use crate::trial::Outcome;
+use crate::trial::TrialResult;
 use crate::trial::pair::Pair;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 
-pub(super) type Tried = Result<Outcome, Outcome>;
+pub(super) type Tried = Result<TrialResult, TrialResult>;
 
-pub(super) fn flat(tried: Tried) -> Outcome {
+pub(super) fn flat(tried: Tried) -> TrialResult {
     tried.unwrap_or_else(|outcome| outcome)
 }
 
-pub(super) fn failed(error: impl std::fmt::Display) -> Outcome {
-    Outcome::Unknown(error.to_string())
+pub(super) fn failed(error: impl std::fmt::Display) -> TrialResult {
+    TrialResult::Unknown(error.to_string())
 }
 
 /// A call that waited in vain is what these faults look like.
-pub(super) fn hung(what: &str) -> impl FnOnce(io::Error) -> Outcome {
+pub(super) fn hung(what: &str) -> impl FnOnce(io::Error) -> TrialResult {
     move |error| match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            Outcome::Broken(format!("{what}: nothing comes"))
+            TrialResult::Broken(format!("{what}: nothing comes"))
         }
-        ErrorKind::UnexpectedEof => Outcome::Broken(format!("{what}: it ends too early")),
-        _ => Outcome::Broken(format!("{what}: {error}")),
+        ErrorKind::UnexpectedEof => TrialResult::Broken(format!("{what}: it ends too early")),
+        _ => TrialResult::Broken(format!("{what}: {error}")),
     }
 }
 
@@ -37,8 +37,8 @@ pub(super) fn bytes(length: usize) -> Vec<u8> {
 
 pub(super) fn expect(read: &[u8], sent: &[u8]) -> Tried {
     match read == sent {
-        true => Ok(Outcome::Ok(format!("{} bytes, all right", sent.len()))),
-        false => Err(Outcome::Broken(format!(
+        true => Ok(TrialResult::Ok(format!("{} bytes, all right", sent.len()))),
+        false => Err(TrialResult::Broken(format!(
             "{} bytes came of {}, or others",
             read.len(),
             sent.len()
@@ -46,11 +46,11 @@ pub(super) fn expect(read: &[u8], sent: &[u8]) -> Tried {
     }
 }
 
-pub(super) fn wait_readable(pair: &Pair) -> Result<(), Outcome> {
+pub(super) fn wait_readable(pair: &Pair) -> Result<(), TrialResult> {
     let mut fds = [PollFd::new(pair.server.as_fd(), PollFlags::POLLIN)];
     match poll(&mut fds, PollTimeout::from(400u16)) {
         Ok(1) => Ok(()),
-        Ok(_) => Err(Outcome::Broken(
+        Ok(_) => Err(TrialResult::Broken(
             "poll(2) never says that there is something".into(),
         )),
         Err(errno) => Err(failed(errno)),

@@ -1,13 +1,13 @@
 //! What a reader that stops costs.
 use super::checks::{Tried, failed, hung};
 use crate::programs::Accelerator;
-use crate::trial::Outcome;
+use crate::trial::TrialResult;
 use crate::trial::pair::{Pair, Place, joined};
 use std::io::{self, ErrorKind, Read, Write};
 use std::thread;
 
 /// Bytes that are taken from a writer whose reader does not read.
-fn fill(pair: &mut Pair) -> Result<usize, Outcome> {
+fn fill(pair: &mut Pair) -> Result<usize, TrialResult> {
     /// Beyond any limit of ours.
     const ENOUGH: usize = 256 << 20;
     let part = vec![0x5a; 64 << 10];
@@ -35,7 +35,7 @@ pub(super) fn memory(place: &Place, with: &Accelerator) -> Tried {
         mib(plain_bytes)
     );
     if fast_bytes > 2 * plain_bytes {
-        return Err(Outcome::Broken(found));
+        return Err(TrialResult::Broken(found));
     }
     let reader = thread::spawn(move || -> io::Result<usize> {
         let mut part = vec![0; 64 << 10];
@@ -49,11 +49,11 @@ pub(super) fn memory(place: &Place, with: &Accelerator) -> Tried {
         Ok(read)
     });
     match reader.join() {
-        Ok(Ok(read)) if read == fast_bytes => Ok(Outcome::Ok(found)),
-        Ok(Ok(read)) => Err(Outcome::Broken(format!(
+        Ok(Ok(read)) if read == fast_bytes => Ok(TrialResult::Ok(found)),
+        Ok(Ok(read)) => Err(TrialResult::Broken(format!(
             "{read} of {fast_bytes} bytes came"
         ))),
         Ok(Err(error)) => Err(hung("reading what was queued")(error)),
-        Err(_) => Err(Outcome::Unknown("the reader failed".into())),
+        Err(_) => Err(TrialResult::Unknown("the reader failed".into())),
     }
 }

@@ -6,7 +6,7 @@ mod stream;
 mod waiting;
 
 use super::pair::{Place, joined};
-use super::{Outcome, Weight};
+use super::{TrialResult, Weight};
 use crate::programs::Accelerator;
 use checks::flat;
 use memory::memory;
@@ -22,14 +22,14 @@ pub(super) struct Trial {
     /// With bytes that came by TCP, at sockets that are joined.
     pub by_tcp: bool,
     pub is_slow: bool,
-    pub run: fn(&Place, &Accelerator) -> Outcome,
+    pub run: fn(&Place, &Accelerator) -> TrialResult,
 }
 
 const fn trial(
     name: &'static str,
     weight: Weight,
     means: &'static str,
-    run: fn(&Place, &Accelerator) -> Outcome,
+    run: fn(&Place, &Accelerator) -> TrialResult,
 ) -> Trial {
     Trial {
         name,

@@ -1,7 +1,7 @@
 //! Calls that ask of what lies unread, or leave it.
 use super::checks::{Tried, bytes, expect, failed, hung, wait_readable};
 use crate::socket_options::bytes_to_read;
-use crate::trial::Outcome;
+use crate::trial::TrialResult;
 use crate::trial::pair::Pair;
 use nix::fcntl::{SpliceFFlags, splice};
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,8 +15,11 @@ pub(super) fn fionread(mut pair: Pair) -> Tried {
     pair.server.read_exact(&mut read).map_err(hung("reading"))?;
     expect(&read, &sent)?;
     match said == sent.len() {
-        true => Ok(Outcome::Ok(format!("says {said}"))),
-        false => Ok(Outcome::Broken(format!("says {said} of {}", sent.len()))),
+        true => Ok(TrialResult::Ok(format!("says {said}"))),
+        false => Ok(TrialResult::Broken(format!(
+            "says {said} of {}",
+            sent.len()
+        ))),
     }
 }
 
@@ -53,7 +56,7 @@ pub(super) fn splice_2(mut pair: Pair) -> Tried {
                 .map_err(failed)?;
             expect(&read, &sent)
         }
-        Err(errno) => Ok(Outcome::Broken(errno.to_string())),
+        Err(errno) => Ok(TrialResult::Broken(errno.to_string())),
     }
 }
 
@@ -66,9 +69,9 @@ pub(super) fn unread_reset(mut pair: Pair) -> Tried {
     drop(pair.server);
     match pair.client.read(&mut [0; 8]) {
         Err(error) if error.kind() == ErrorKind::ConnectionReset => {
-            Ok(Outcome::Ok("a reset is told".into()))
+            Ok(TrialResult::Ok("a reset is told".into()))
         }
-        Err(error) => Ok(Outcome::Broken(error.to_string())),
-        Ok(_) => Ok(Outcome::Broken("an orderly end".into())),
+        Err(error) => Ok(TrialResult::Broken(error.to_string())),
+        Ok(_) => Ok(TrialResult::Broken("an orderly end".into())),
     }
 }

@@ -1,7 +1,7 @@
 //! Every byte, in its order, up to the end.
 use super::checks::{Tried, bytes, expect, failed, hung};
 use crate::programs::{Accelerator, Count};
-use crate::trial::Outcome;
+use crate::trial::TrialResult;
 use crate::trial::pair::{Pair, Place, connect, count, fit, joined};
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -14,7 +14,7 @@ fn exchange(pair: &Pair) -> Tried {
         to.read_exact(&mut read).map_err(hung("reading"))?;
         expect(&read, &sent)?;
     }
-    Ok(Outcome::Ok(String::new()))
+    Ok(TrialResult::Ok(String::new()))
 }
 
 pub(super) fn short_cut(place: &Place, with: &Accelerator) -> Tried {
@@ -25,11 +25,11 @@ pub(super) fn short_cut(place: &Place, with: &Accelerator) -> Tried {
         let before = count(with, Count::DirectMessages)?;
         exchange(&pair)?;
         if count(with, Count::DirectMessages)? < before + 2 {
-            return Err(Outcome::Broken("messages still take TCP".into()));
+            return Err(TrialResult::Broken("messages still take TCP".into()));
         }
         families += 1;
     }
-    Ok(Outcome::Ok(match families {
+    Ok(TrialResult::Ok(match families {
         2 => "IPv4 and IPv6".into(),
         _ => "IPv4; no IPv6 here".into(),
     }))
@@ -50,10 +50,10 @@ pub(super) fn early_data(place: &Place, with: &Accelerator) -> Tried {
         server.read_exact(&mut read).map_err(hung("reading"))?;
         expect(&read, &sent)?;
         if !is_direct {
-            return Err(Outcome::Unknown("it took TCP".into()));
+            return Err(TrialResult::Unknown("it took TCP".into()));
         }
     }
-    Ok(Outcome::Ok("10 connections".into()))
+    Ok(TrialResult::Ok("10 connections".into()))
 }
 
 pub(super) fn eof(place: &Place, with: &Accelerator) -> Tried {
@@ -70,7 +70,7 @@ pub(super) fn eof(place: &Place, with: &Accelerator) -> Tried {
             .map_err(hung("reading"))?;
         expect(&read, &sent)?;
     }
-    Ok(Outcome::Ok("20 connections".into()))
+    Ok(TrialResult::Ok("20 connections".into()))
 }
 
 pub(super) fn half_close(place: &Place, with: &Accelerator) -> Tried {

@@ -1,6 +1,6 @@
 //! Receives that wait, and what wakes them.
 use super::checks::{Tried, bytes, expect, failed, hung};
-use crate::trial::Outcome;
+use crate::trial::TrialResult;
 use crate::trial::pair::{PATIENCE, Pair};
 use nix::errno::Errno;
 use nix::libc;
@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often a thread of this process went to sleep, if it sleeps (proc(5), /proc/PID/status).
-fn sleeps(tid: Pid) -> Result<Option<u64>, Outcome> {
+fn sleeps(tid: Pid) -> Result<Option<u64>, TrialResult> {
     let status =
         std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).map_err(failed)?;
     let value = |name| status.lines().find_map(|line| line.strip_prefix(name));
@@ -39,14 +39,16 @@ pub(super) fn shared(mut pair: Pair) -> Tried {
         let _ = tell.send(recv(reader.as_raw_fd(), &mut [0], MsgFlags::empty()));
     });
     let tid = said.recv_timeout(PATIENCE).map_err(failed)?;
-    let asleep = |more_than: Option<u64>| -> Result<Option<u64>, Outcome> {
+    let asleep = |more_than: Option<u64>| -> Result<Option<u64>, TrialResult> {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
             match told.try_recv() {
                 Ok(Err(errno)) => {
-                    return Err(Outcome::Broken(format!("the reader was told {errno}")));
+                    return Err(TrialResult::Broken(format!("the reader was told {errno}")));
                 }
-                Ok(Ok(_)) => return Err(Outcome::Broken("the reader was told of bytes".into())),
+                Ok(Ok(_)) => {
+                    return Err(TrialResult::Broken("the reader was told of bytes".into()));
+                }
                 Err(_) => {}
             }
             if let Ok(Some(times)) = sleeps(tid)
@@ -60,7 +62,9 @@ pub(super) fn shared(mut pair: Pair) -> Tried {
     };
     let before = asleep(None)?;
     if before.is_none() {
-        return Err(Outcome::Unknown("the reader did not come to wait".into()));
+        return Err(TrialResult::Unknown(
+            "the reader did not come to wait".into(),
+        ));
     }
     let part = vec![0x5a; 64 << 10];
     let patience = Some(Duration::from_millis(20));
@@ -77,10 +81,12 @@ pub(super) fn shared(mut pair: Pair) -> Tried {
     asleep(before)?;
     pair.server.write_all(&[1]).map_err(hung("answering"))?;
     match told.recv_timeout(PATIENCE) {
-        Ok(Ok(1)) => Ok(Outcome::Ok(format!("after {taken} bytes the other way"))),
-        Ok(Ok(_)) => Err(Outcome::Broken("the reader was told of an end".into())),
-        Ok(Err(errno)) => Err(Outcome::Broken(format!("the reader was told {errno}"))),
-        Err(_) => Err(Outcome::Broken("the reader's byte never came".into())),
+        Ok(Ok(1)) => Ok(TrialResult::Ok(format!(
+            "after {taken} bytes the other way"
+        ))),
+        Ok(Ok(_)) => Err(TrialResult::Broken("the reader was told of an end".into())),
+        Ok(Err(errno)) => Err(TrialResult::Broken(format!("the reader was told {errno}"))),
+        Err(_) => Err(TrialResult::Broken("the reader's byte never came".into())),
     }
 }
 
@@ -144,8 +150,13 @@ pub(super) fn waitall(mut pair: Pair) -> Tried {
     let has_slept = later.is_ok_and(|(has_slept, _)| has_slept);
     match got == sent.len() {
         true if has_slept => expect(&read, &sent),
-        true => Err(Outcome::Unknown("the reader did not come to wait".into())),
-        false => Ok(Outcome::Broken(format!("{got} of {} bytes", sent.len()))),
+        true => Err(TrialResult::Unknown(
+            "the reader did not come to wait".into(),
+        )),
+        false => Ok(TrialResult::Broken(format!(
+            "{got} of {} bytes",
+            sent.len()
+        ))),
     }
 }
 
@@ -164,13 +175,19 @@ pub(super) fn interrupted(pair: Pair) -> Tried {
     match later.join() {
         Ok((true, Ok(()))) => {}
         Ok((false, _)) => {
-            return Err(Outcome::Unknown("the reader did not come to wait".into()));
+            return Err(TrialResult::Unknown(
+                "the reader did not come to wait".into(),
+            ));
         }
-        _ => return Err(Outcome::Unknown("the connection could not be reset".into())),
+        _ => {
+            return Err(TrialResult::Unknown(
+                "the connection could not be reset".into(),
+            ));
+        }
     }
     match got {
-        Err(Errno::ECONNRESET) => Ok(Outcome::Ok("a reset is told".into())),
-        Err(errno) => Ok(Outcome::Broken(format!("a reset is told as {errno}"))),
-        Ok(_) => Ok(Outcome::Broken("a reset is told as an end".into())),
+        Err(Errno::ECONNRESET) => Ok(TrialResult::Ok("a reset is told".into())),
+        Err(errno) => Ok(TrialResult::Broken(format!("a reset is told as {errno}"))),
+        Ok(_) => Ok(TrialResult::Broken("a reset is told as an end".into())),
     }
 }

@@ -2,19 +2,20 @@
 use super::*;
 use proptest::prelude::*;
 
-fn kind() -> impl Strategy<Value = Kind> {
+fn kind() -> impl Strategy<Value = PolicyKind> {
     let limit = prop_oneof![1..4u32, 1..u32::MAX];
     let time = (0..=HOLD_MAX.0).prop_map(Ns);
     prop_oneof![
-        Just(Kind::Plain),
-        Just(Kind::Suppress),
-        Just(Kind::EventIdx),
-        Just(Kind::Adaptive),
-        limit.clone().prop_map(|limit| Kind::Tam { limit }),
-        limit.clone().prop_map(|limit| Kind::Batch { limit }),
-        (time.clone(), limit.clone()).prop_map(|(time, limit)| Kind::Ahc { time, limit }),
-        (time.clone(), limit.clone()).prop_map(|(time, limit)| Kind::AhcWindow { time, limit }),
-        (limit, time).prop_map(|(packets, time)| Kind::Coalesce { packets, time }),
+        Just(PolicyKind::Plain),
+        Just(PolicyKind::Suppress),
+        Just(PolicyKind::EventIdx),
+        Just(PolicyKind::Adaptive),
+        limit.clone().prop_map(|limit| PolicyKind::Tam { limit }),
+        limit.clone().prop_map(|limit| PolicyKind::Batch { limit }),
+        (time.clone(), limit.clone()).prop_map(|(time, limit)| PolicyKind::Ahc { time, limit }),
+        (time.clone(), limit.clone())
+            .prop_map(|(time, limit)| PolicyKind::AhcWindow { time, limit }),
+        (limit, time).prop_map(|(packets, time)| PolicyKind::Coalesce { packets, time }),
     ]
 }
 

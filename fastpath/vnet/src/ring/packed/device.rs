@@ -1,7 +1,7 @@
 //! The device's end: takes chains, gives them back in any order.
-use super::{Descriptor, INDIRECT, LEN, NEXT, Place, Ring, WRITE, at, found};
+use super::{Descriptor, INDIRECT, LEN, NEXT, Place, Ring, WRITE, at, recovered};
 use crate::policy::Peer;
-use crate::ring::taken::Taken;
+use crate::ring::in_flight::InFlight;
 use crate::ring::{Chain, DeviceRing, Features, INDIRECT_MAX, Layout, Memory, RingError, Segment};
 use vm_memory::GuestAddress;
 
@@ -9,7 +9,7 @@ pub struct DeviceQueue {
     ring: Ring,
     next_available: Place,
     next_used: Place,
-    taken: Taken,
+    taken: InFlight,
     /// The first entry given back that the driver cannot see yet: its number, and how much was written.
     hidden: Option<(Place, u16, u32)>,
     /// Descriptors given back since the driver was called.
@@ -26,7 +26,7 @@ impl DeviceQueue {
             ring: Ring::new(layout, features)?,
             next_available: Place::START,
             next_used: Place::START,
-            taken: Taken::new(layout.size),
+            taken: InFlight::new(layout.size),
             hidden: None,
             unannounced: 0,
             shown: 0,
@@ -69,7 +69,7 @@ impl DeviceQueue {
         base: u32,
     ) -> Result<(DeviceQueue, u16), RingError> {
         let mut queue = DeviceQueue::resumed(layout, features, base)?;
-        let found = found::find(&queue.ring, memory, queue.next_available)?;
+        let found = recovered::find(&queue.ring, memory, queue.next_available)?;
         queue.next_available = found.place;
         queue.next_used = found.place;
         // Whether the driver was called for any of them nobody knows.

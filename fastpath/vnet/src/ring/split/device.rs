@@ -1,7 +1,7 @@
 //! The device's end: takes chains, gives them back, asks for kicks, tells whether a call is wanted.
 use super::{Fields, NO_NOTIFICATION, descriptor, load, store};
 use crate::policy::Peer;
-use crate::ring::taken::Taken;
+use crate::ring::in_flight::InFlight;
 use crate::ring::{Chain, DeviceRing, Features, Layout, Memory, RingError, passed};
 use std::sync::atomic::{Ordering, fence};
 use vm_memory::Bytes;
@@ -9,7 +9,7 @@ use vm_memory::Bytes;
 pub struct DeviceQueue {
     fields: Fields,
     features: Features,
-    taken: Taken,
+    taken: InFlight,
     /// The next entry of the available ring to be taken.
     next_available: u16,
     /// The driver's index as it was found last.
@@ -31,7 +31,7 @@ impl DeviceQueue {
         Ok(DeviceQueue {
             fields: Fields::new(layout)?,
             features,
-            taken: Taken::new(layout.size),
+            taken: InFlight::new(layout.size),
             next_available: base,
             found: base,
             next_used: base,

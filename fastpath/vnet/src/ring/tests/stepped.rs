@@ -2,7 +2,7 @@
 use super::*;
 use crate::Ns;
 use crate::end::{Back, Front};
-use crate::policy::{BATCH_BUCKETS, Kind};
+use crate::policy::{BATCH_BUCKETS, PolicyKind};
 use proptest::prelude::*;
 
 /// A driver that sends, a device that takes, and two doorbells with counters.
@@ -24,7 +24,7 @@ struct Pair {
 
 impl Pair {
     fn new(kick: &str, call: &str, size: u16, event_idx: bool, packed: bool) -> Pair {
-        let kind = |text: &str| text.parse::<Kind>().expect("a policy");
+        let kind = |text: &str| text.parse::<PolicyKind>().expect("a policy");
         let memory = memory();
         let (mut driver, mut device) = match packed {
             true => packed_ends(&memory, size, features(event_idx)),

@@ -68,7 +68,7 @@ proptest! {
         for name in [format!("tam:{limit}"), format!("batch:{limit}"), format!("ahc:{us}:{limit}"),
                      format!("coal:{limit}:{us}"), format!("ahc-window:{us}:{limit}")] {
             let line = format!(r#"{{"do":"set","tx_call_policy":"{name}"}}"#);
-            let kind: Kind = name.parse().expect("a policy");
+            let kind: PolicyKind = name.parse().expect("a policy");
             let Ok(Request::Set(change)) = parse(&line) else { panic!("{line}") };
             prop_assert_eq!(change.tx_calls, Some(kind));
             prop_assert_eq!(kind.to_string().parse(), Ok(kind));

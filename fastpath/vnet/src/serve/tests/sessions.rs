@@ -4,7 +4,7 @@ use super::descriptors::{self, borrowed};
 use super::guest::{Guest, MEMORY_LEN};
 use super::port::{Handle, LONGEST};
 use super::*;
-use crate::policy::Kind;
+use crate::policy::PolicyKind;
 use hopscope_netio::Offload;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -186,7 +186,7 @@ struct World {
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 impl World {
-    fn new(calls: [Kind; 2], kicks: Kicks) -> World {
+    fn new(calls: [PolicyKind; 2], kicks: Kicks) -> World {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("hopscope-serve-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -320,7 +320,7 @@ fn nothing_kept(guest: &Guest) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn kind() -> impl Strategy<Value = Kind> {
+fn kind() -> impl Strategy<Value = PolicyKind> {
     let names = [
         "plain",
         "event-idx",

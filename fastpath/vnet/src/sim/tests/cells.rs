@@ -6,7 +6,7 @@ mod golden;
 
 const SEED: u64 = 1;
 
-fn cell(suppression: Suppression, load: Load, name: &str) -> Outcome {
+fn cell(suppression: Suppression, load: Load, name: &str) -> SimResult {
     let column = COLUMNS.into_iter().find(|column| column.name == name);
     let outcome = reference(column.expect("a column"), load, suppression, SEED);
     outcome.expect("a cell")
@@ -69,14 +69,14 @@ fn tam_does_not_win_everywhere() {
     assert!(of(saturated, "tam").mpps() < 0.7 * of(saturated, "event-idx").mpps());
     let limited = Column {
         name: "tam:64",
-        kick: Kind::Tam { limit: 64 },
-        call: Kind::Batch { limit: u32::MAX },
+        kick: PolicyKind::Tam { limit: 64 },
+        call: PolicyKind::Batch { limit: u32::MAX },
     };
     let limited = reference(limited, saturated, Suppression::Index, SEED).expect("a cell");
     assert!(limited.mpps() > 0.97 * of(saturated, "event-idx").mpps());
 }
 
-fn deferred(load: Load, entries: u32, us: u64) -> Outcome {
+fn deferred(load: Load, entries: u32, us: u64) -> SimResult {
     let mut setup = super::setup("event-idx", "batch", load.mpps, load.burst);
     setup.suppression = Suppression::Index;
     setup.defer = Some(super::defer(entries, us));

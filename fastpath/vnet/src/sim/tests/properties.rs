@@ -4,19 +4,19 @@ use crate::Ns;
 use crate::policy::HOLD_MAX;
 use proptest::prelude::*;
 
-fn kind() -> impl Strategy<Value = Kind> {
+fn kind() -> impl Strategy<Value = PolicyKind> {
     let limit = 1..2_000u32;
     let time = (0..200_000u64).prop_map(Ns);
     prop_oneof![
-        Just(Kind::Plain),
-        Just(Kind::Suppress),
-        Just(Kind::EventIdx),
-        Just(Kind::Adaptive),
-        limit.clone().prop_map(|limit| Kind::Tam { limit }),
-        limit.clone().prop_map(|limit| Kind::Batch { limit }),
-        (time.clone(), limit.clone()).prop_map(|(time, limit)| Kind::Ahc { time, limit }),
-        (time.clone(), limit).prop_map(|(time, limit)| Kind::AhcWindow { time, limit }),
-        (0..2_000u32, time).prop_map(|(packets, time)| Kind::Coalesce { packets, time }),
+        Just(PolicyKind::Plain),
+        Just(PolicyKind::Suppress),
+        Just(PolicyKind::EventIdx),
+        Just(PolicyKind::Adaptive),
+        limit.clone().prop_map(|limit| PolicyKind::Tam { limit }),
+        limit.clone().prop_map(|limit| PolicyKind::Batch { limit }),
+        (time.clone(), limit.clone()).prop_map(|(time, limit)| PolicyKind::Ahc { time, limit }),
+        (time.clone(), limit).prop_map(|(time, limit)| PolicyKind::AhcWindow { time, limit }),
+        (0..2_000u32, time).prop_map(|(packets, time)| PolicyKind::Coalesce { packets, time }),
     ]
 }
 
@@ -79,12 +79,12 @@ proptest! {
 }
 
 /// What each policy promises. The adaptive one: the measured price, here below 8 us.
-fn hold_bound(kind: Kind) -> Ns {
+fn hold_bound(kind: PolicyKind) -> Ns {
     match kind {
-        Kind::Ahc { time, .. } | Kind::AhcWindow { time, .. } | Kind::Coalesce { time, .. } => {
-            time.min(HOLD_MAX)
-        }
-        Kind::Adaptive => Ns(8_000),
+        PolicyKind::Ahc { time, .. }
+        | PolicyKind::AhcWindow { time, .. }
+        | PolicyKind::Coalesce { time, .. } => time.min(HOLD_MAX),
+        PolicyKind::Adaptive => Ns(8_000),
         _ => Ns(0),
     }
 }

@@ -1,5 +1,5 @@
 //! Every hook, and the point that it stamps.
-use super::{Hook, Kind};
+use super::{Attachment, Hook};
 use hopscope_event::slice::Point;
 
 /// A tracepoint, with types and as bare words.
@@ -12,7 +12,7 @@ macro_rules! tracepoint {
             Hook {
                 program: concat!("tp_", $name),
                 name: concat!("tp_btf/", $name),
-                kind: Kind::Tracepoint($name),
+                kind: Attachment::Tracepoint($name),
                 point: Point::$point,
                 stamps: $stamps,
                 serves_tcp: $tcp,
@@ -20,7 +20,7 @@ macro_rules! tracepoint {
             Hook {
                 program: concat!("raw_", $name),
                 name: concat!("raw_tp/", $name),
-                kind: Kind::RawTracepoint($name),
+                kind: Attachment::RawTracepoint($name),
                 point: Point::$point,
                 stamps: $stamps,
                 serves_tcp: $tcp,
@@ -37,7 +37,7 @@ macro_rules! function {
         Hook {
             program: concat!("fn_", $name),
             name: concat!($at, "/", $name),
-            kind: Kind::Function($name),
+            kind: Attachment::Function($name),
             point: Point::$point,
             stamps: true,
             serves_tcp: $tcp,
@@ -49,7 +49,7 @@ const fn cgroup(program: &'static str, name: &'static str, point: Point) -> Hook
     Hook {
         program,
         name,
-        kind: Kind::Cgroup,
+        kind: Attachment::Cgroup,
         point,
         stamps: true,
         serves_tcp: true,

@@ -2,7 +2,7 @@
 use super::*;
 use crate::shadow::{Shadows, Would};
 
-fn kind(text: &str) -> Kind {
+fn kind(text: &str) -> PolicyKind {
     text.parse().expect("a policy")
 }
 

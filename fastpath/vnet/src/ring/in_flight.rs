@@ -1,15 +1,15 @@
 //! Entries that the device has taken and not given back.
 use super::RingError;
 
-pub(super) struct Taken {
+pub(super) struct InFlight {
     /// By number: descriptors of the queue that the entry takes; 0: this end has none of that number.
     by_id: Vec<u16>,
     descriptors: u32,
 }
 
-impl Taken {
-    pub(super) fn new(size: u16) -> Taken {
-        Taken {
+impl InFlight {
+    pub(super) fn new(size: u16) -> InFlight {
+        InFlight {
             by_id: vec![0; size.into()],
             descriptors: 0,
         }

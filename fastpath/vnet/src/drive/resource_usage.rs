@@ -1,5 +1,5 @@
 //! What a run took: latency of packets, time and switches of its thread.
-use super::counts::{Latency, Spent};
+use super::counts::{Latency, ResourceUsage};
 use super::error::DriveError;
 use crate::Ns;
 use crate::common::clock::Clock;
@@ -54,10 +54,10 @@ impl Spending {
 
     /// # Errors
     /// As getrusage(2).
-    pub(super) fn end(self) -> Result<(Latency, Spent), DriveError> {
+    pub(super) fn end(self) -> Result<(Latency, ResourceUsage), DriveError> {
         let after = usage()?;
         let count = |after: i64, before: i64| (after - before).max(0) as u64;
-        let spent = Spent {
+        let spent = ResourceUsage {
             elapsed: self.clock.now().since(self.begun),
             cpu: cpu()?.since(self.cpu),
             voluntary_switches: count(

@@ -30,7 +30,7 @@ enum Slot {
 /// A driver that adds entries meanwhile changes what was read; a full ring it cannot change.
 const LOOKS: usize = 64;
 
-pub(super) struct Found {
+pub(super) struct Recovered {
     pub(super) place: Place,
     /// Given back with nothing in them.
     pub(super) emptied: u16,
@@ -40,7 +40,7 @@ pub(super) struct Found {
 ///
 /// # Errors
 /// [`RingError::Lost`]: both differ, and the ring was not left by an end like this one.
-pub(super) fn find(ring: &Ring, memory: &Memory, base: Place) -> Result<Found, RingError> {
+pub(super) fn find(ring: &Ring, memory: &Memory, base: Place) -> Result<Recovered, RingError> {
     let lost = || RingError::Lost {
         slot: base.slot,
         wrap: base.wrap,
@@ -63,7 +63,7 @@ pub(super) fn find(ring: &Ring, memory: &Memory, base: Place) -> Result<Found, R
     }
     let emptied = empty(ring, memory, place, &marks)?.ok_or_else(lost)?;
     let place = place.plus(emptied, size);
-    Ok(Found { place, emptied })
+    Ok(Recovered { place, emptied })
 }
 
 fn read(ring: &Ring, memory: &Memory) -> Result<Vec<u16>, RingError> {
