@@ -3,7 +3,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use hopscope_vnet::Ns;
 use hopscope_vnet::policy::PolicyKind;
-use hopscope_vnet::sim::{self, Costs, Defer, Load, SimResult, Setup, Suppression};
+use hopscope_vnet::sim::{self, Costs, Defer, Load, Setup, SimResult, Suppression};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
