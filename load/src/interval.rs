@@ -74,9 +74,10 @@ impl Interval {
     }
 
     fn per_s(&self, count: u64) -> f64 {
-        match self.length.is_zero() {
-            true => 0.0,
-            false => count as f64 / self.length.as_secs_f64(),
+        if self.length.is_zero() {
+            0.0
+        } else {
+            count as f64 / self.length.as_secs_f64()
         }
     }
 }

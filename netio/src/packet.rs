@@ -69,9 +69,10 @@ impl PacketPort {
                 name: device.into(),
             });
         }
-        let max_frame_len = match options.gso {
-            true => GSO_FRAME_LEN,
-            false => mtu + ETHERNET_HDR_LEN + VLAN_TAG_LEN,
+        let max_frame_len = if options.gso {
+            GSO_FRAME_LEN
+        } else {
+            mtu + ETHERNET_HDR_LEN + VLAN_TAG_LEN
         };
         let socket = sys::open_socket(libc::AF_PACKET, libc::SOCK_RAW)
             .map_err(failed("opening a packet socket"))?;

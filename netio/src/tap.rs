@@ -72,9 +72,10 @@ impl TapPort {
             })?;
         interface.set_up().map_err(failed("setting it up"))?;
         let mtu = interface.mtu().map_err(failed("reading its MTU"))?;
-        let max_frame_len = match options.gso {
-            true => GSO_FRAME_LEN,
-            false => mtu + ETHERNET_HDR_LEN + VLAN_TAG_LEN,
+        let max_frame_len = if options.gso {
+            GSO_FRAME_LEN
+        } else {
+            mtu + ETHERNET_HDR_LEN + VLAN_TAG_LEN
         };
         let buffer = || vec![0; TAP_HDR_LEN + max_frame_len].into_boxed_slice();
         let port = |queue| {

@@ -43,9 +43,10 @@ pub fn checked(path: &Path) -> Result<PathBuf, CgroupError> {
         path: path.to_owned(),
         source: errno.into(),
     })?;
-    match found.filesystem_type() == CGROUP2_SUPER_MAGIC {
-        true => Ok(path.to_owned()),
-        false => Err(CgroupError::NotOne(path.to_owned())),
+    if found.filesystem_type() == CGROUP2_SUPER_MAGIC {
+        Ok(path.to_owned())
+    } else {
+        Err(CgroupError::NotOne(path.to_owned()))
     }
 }
 

@@ -120,9 +120,10 @@ impl Joining {
             if both.iter().all(|end| end.is(End::JOINED)) {
                 let leaves = known.joined(pair, both, self.blocking, self.across_users);
                 let is_leaving = both.iter().all(|end| end.is(End::LEAVING));
-                steps.extend(match is_refused && !is_leaving {
-                    true => Some(Step::Leave(pair, Count::ReleasedRefused)),
-                    false => leaves,
+                steps.extend(if is_refused && !is_leaving {
+                    Some(Step::Leave(pair, Count::ReleasedRefused))
+                } else {
+                    leaves
                 });
             } else if !self.blocking && !both.iter().any(|end| end.is(End::JOINED)) {
                 let is_user = self.across_users || client.uid == server.uid;
@@ -143,9 +144,10 @@ impl Known {
         let mut is_calm = true;
         for (side, end) in self.sides.iter_mut().zip(both) {
             let now = !end.is(End::CAN_WAIT | End::NO_FILE | End::UNLIKE | End::CALLS);
-            match now && side.is_calm {
-                true => side.calm_looks += u32::from(side.copied != end.copied),
-                false => side.calm_looks = 0,
+            if now && side.is_calm {
+                side.calm_looks += u32::from(side.copied != end.copied)
+            } else {
+                side.calm_looks = 0
             }
             side.is_calm = now;
             side.copied = end.copied;
@@ -211,9 +213,10 @@ impl Known {
         let is_one = |from: usize| {
             bytes[from] >= ONE_WAY_BYTES && bytes[from] / (messages[1 - from] + 1) >= ONE_WAY_SHARE
         };
-        match has_before && (is_one(0) || is_one(1)) {
-            true => self.one_way_windows += 1,
-            false => self.one_way_windows = 0,
+        if has_before && (is_one(0) || is_one(1)) {
+            self.one_way_windows += 1
+        } else {
+            self.one_way_windows = 0
         }
         self.one_way_windows >= ONE_WAY_WINDOWS
     }

@@ -220,11 +220,12 @@ pub fn sockets(pid: u32) -> Vec<u64> {
 
 /// The file that a command's first word runs, the interpreter of a script included.
 pub fn program_of(word: &Path) -> Option<PathBuf> {
-    let found = match word.components().count() > 1 {
-        true => word.to_owned(),
-        false => std::env::split_paths(&std::env::var_os("PATH")?)
+    let found = if word.components().count() > 1 {
+        word.to_owned()
+    } else {
+        std::env::split_paths(&std::env::var_os("PATH")?)
             .map(|dir| dir.join(word))
-            .find(|path| is_program(path))?,
+            .find(|path| is_program(path))?
     };
     let found = fs::canonicalize(found).ok()?;
     let bytes = fs::read(&found).ok()?;

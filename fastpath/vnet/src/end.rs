@@ -159,9 +159,10 @@ impl<R: DeviceRing> Back<R> {
         now: Ns,
     ) -> Result<bool, RingError> {
         self.queue.add_used(memory, id, len)?;
-        let waiting = match goes_on {
-            true => self.queue.has_avail(memory)?.into(),
-            false => 0,
+        let waiting = if goes_on {
+            self.queue.has_avail(memory)?.into()
+        } else {
+            0
         };
         self.show(memory, waiting, now)
     }

@@ -208,9 +208,10 @@ impl Log {
             records,
         };
         self.handed_over += count;
-        let taken = match wait {
-            true => self.full.send(batch).is_ok(),
-            false => self.full.try_send(batch).is_ok(),
+        let taken = if wait {
+            self.full.send(batch).is_ok()
+        } else {
+            self.full.try_send(batch).is_ok()
         };
         self.lost = if taken { 0 } else { self.lost + count };
     }

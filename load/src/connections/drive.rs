@@ -67,9 +67,10 @@ impl Worker<'_> {
     #[inline]
     pub(super) fn count(&self, due_ns: u64, add: impl FnOnce(&mut Tally)) {
         let mut phases = lock(self.phases);
-        match self.is_measured(due_ns) {
-            true => add(&mut phases.run),
-            false => add(&mut phases.warmup),
+        if self.is_measured(due_ns) {
+            add(&mut phases.run)
+        } else {
+            add(&mut phases.warmup)
         }
     }
 

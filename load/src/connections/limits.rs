@@ -54,13 +54,14 @@ pub(super) fn take_all_descriptors() -> Result<u64, LoadError> {
 pub fn ports_for(connections: usize, sources: usize) -> Result<usize, LoadError> {
     let ports = local_ports().count();
     let sources = sources.max(1);
-    match connections > ports * sources {
-        true => Err(LoadError::Ports {
+    if connections > ports * sources {
+        Err(LoadError::Ports {
             wanted: connections,
             ports,
             sources,
-        }),
-        false => Ok(ports),
+        })
+    } else {
+        Ok(ports)
     }
 }
 

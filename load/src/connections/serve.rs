@@ -157,9 +157,10 @@ impl Server {
             listen: plan.listen,
             errno,
         };
-        let kind = match plan.datagrams {
-            true => SockType::Datagram,
-            false => SockType::Stream,
+        let kind = if plan.datagrams {
+            SockType::Datagram
+        } else {
+            SockType::Stream
         };
         // Sockets that share a port do not mind others that share it too: a second server there
         // would take half of the connections. One that does not share is refused.
@@ -181,9 +182,12 @@ impl Server {
         for (number, fd) in sockets.into_iter().enumerate() {
             let (counters, stop) = (counters.clone(), stop.clone());
             let (service, datagrams) = (plan.service, plan.datagrams);
-            let work = move || match datagrams {
-                true => datagrams::run(fd.into(), service, &counters[number], &stop),
-                false => worker::run(fd.into(), service, &counters[number], &stop),
+            let work = move || {
+                if datagrams {
+                    datagrams::run(fd.into(), service, &counters[number], &stop)
+                } else {
+                    worker::run(fd.into(), service, &counters[number], &stop)
+                }
             };
             let spawned = std::thread::Builder::new().spawn(work);
             threads.push(spawned.map_err(LoadError::Thread)?);

@@ -91,9 +91,10 @@ impl Begin for Paced {
             && let Some(due_ns) = self.due.take(worker, now_ns)
         {
             worker.count(due_ns, |tally| tally.asked += 1);
-            match self.closed {
-                true => turn.start(due_ns, None)?,
-                false => self.queue.push_back(due_ns),
+            if self.closed {
+                turn.start(due_ns, None)?
+            } else {
+                self.queue.push_back(due_ns)
             }
         }
         while turn.has_free()

@@ -42,9 +42,10 @@ impl Weighted {
         let word = random.next_u64();
         let cell = (((word >> 32) * self.cells.len() as u64) >> 32) as usize;
         let (stays, other) = self.cells[cell];
-        match word as u32 <= stays {
-            true => cell as u32,
-            false => other,
+        if word as u32 <= stays {
+            cell as u32
+        } else {
+            other
         }
     }
 }

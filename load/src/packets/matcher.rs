@@ -140,10 +140,11 @@ impl Matcher {
     /// One interval of which everything is known.
     pub fn closed_interval(&mut self, now: Tsc) -> Option<Interval> {
         let notes = &mut self.notes;
-        let settled = match notes.head < self.window.published() {
-            true => self.window.get(notes.head).sent,
+        let settled = if notes.head < self.window.published() {
+            self.window.get(notes.head).sent
+        } else {
             // A packet may be noted now that was stamped a moment ago.
-            false => Tsc(now.0.saturating_sub(notes.bounds.late)),
+            Tsc(now.0.saturating_sub(notes.bounds.late))
         };
         notes.tally.close(settled)
     }
@@ -272,9 +273,10 @@ impl Notes {
             self.strays.too_old += 1;
             return;
         };
-        let mut flags = match intact {
-            true => StampFlags::NONE,
-            false => StampFlags::CORRUPTED,
+        let mut flags = if intact {
+            StampFlags::NONE
+        } else {
+            StampFlags::CORRUPTED
         };
         match self.fate(seq) {
             0 => {

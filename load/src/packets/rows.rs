@@ -63,11 +63,12 @@ impl RowSender {
             rows,
             unwritten_before: self.unwritten,
         };
-        let refused = match wait {
-            true => self.full.send(batch).err().map(|error| error.0),
-            false => self.full.try_send(batch).err().map(|error| match error {
+        let refused = if wait {
+            self.full.send(batch).err().map(|error| error.0)
+        } else {
+            self.full.try_send(batch).err().map(|error| match error {
                 TrySendError::Full(batch) | TrySendError::Disconnected(batch) => batch,
-            }),
+            })
         };
         match refused {
             None => self.unwritten = 0,
@@ -111,20 +112,17 @@ pub fn create(
         path: path.to_owned(),
         reason,
     };
-    let format = match path.extension().is_some_and(|ext| ext == "csv") {
-        true => {
-            let mut out = out;
-            writeln!(out, "{CSV_HEADER}").map_err(|e| failed(e.to_string()))?;
-            Format::Csv(out)
-        }
-        false => {
-            let meta = meta(frequency);
-            let writer = TraceWriter::new(out, &meta).and_then(|mut writer| {
-                writer.stream(stream)?;
-                Ok(writer)
-            });
-            Format::Hop(Box::new(writer.map_err(|e| failed(e.to_string()))?))
-        }
+    let format = if path.extension().is_some_and(|ext| ext == "csv") {
+        let mut out = out;
+        writeln!(out, "{CSV_HEADER}").map_err(|e| failed(e.to_string()))?;
+        Format::Csv(out)
+    } else {
+        let meta = meta(frequency);
+        let writer = TraceWriter::new(out, &meta).and_then(|mut writer| {
+            writer.stream(stream)?;
+            Ok(writer)
+        });
+        Format::Hop(Box::new(writer.map_err(|e| failed(e.to_string()))?))
     };
     let (full, batches) = sync_channel(BATCHES_WAITING);
     let (recycled, empty) = sync_channel(BATCHES_WAITING);

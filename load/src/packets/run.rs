@@ -304,12 +304,11 @@ impl Matching<'_> {
         }
         let sending =
             beside.is_some_and(|sending| sending.ended.is_none() && sending.next.is_none());
-        match received > 0 || sending {
-            true => self.idle.busy(now),
-            false => {
-                let due = beside.and_then(|sending| sending.next);
-                self.idle.for_frames(now, due, port);
-            }
+        if received > 0 || sending {
+            self.idle.busy(now)
+        } else {
+            let due = beside.and_then(|sending| sending.next);
+            self.idle.for_frames(now, due, port);
         }
         Ok(())
     }

@@ -122,10 +122,7 @@ impl Sender {
     #[inline]
     fn fill(&mut self, slot: &mut [u8], clock: &impl Clock) -> Outgoing {
         let sent = clock.now();
-        let intended = match self.due.at_once() {
-            true => sent,
-            false => self.next,
-        };
+        let intended = if self.due.at_once() { sent } else { self.next };
         if sent - intended < 0 || self.span.end - intended <= 0 || self.seq == self.span.count {
             return Outgoing::default();
         }
@@ -151,10 +148,7 @@ impl Sender {
         if self.window.has_ended() {
             return true;
         }
-        let ended_at = match self.due.at_once() {
-            true => now,
-            false => self.next,
-        };
+        let ended_at = if self.due.at_once() { now } else { self.next };
         let all_sent = self.span.end - ended_at <= 0 || self.seq == self.span.count;
         if !all_sent && self.span.give_up - now > 0 {
             return false;

@@ -163,31 +163,32 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn comes_back_and_sums_to_zero(stamp in any_stamp()) {
-            let bytes = stamp.to_bytes();
-            prop_assert_eq!(Stamped::from_bytes(&bytes), Some(stamp));
-            prop_assert!(checksum::holds(checksum::sum(&bytes)));
-        }
+            #[test]
+            fn comes_back_and_sums_to_zero(stamp in any_stamp()) {
+                let bytes = stamp.to_bytes();
+                prop_assert_eq!(Stamped::from_bytes(&bytes), Some(stamp));
+                prop_assert!(checksum::holds(checksum::sum(&bytes)));
+            }
 
-        #[test]
-        fn one_damaged_byte_is_noticed_and_the_original_is_among_the_repairs(
-            stamp in any_stamp(), at in 0..STAMP_BYTES, flip in 1..=255u8,
-        ) {
-            let mut bytes = stamp.to_bytes();
-            bytes[at] ^= flip;
-            prop_assert_eq!(Stamped::from_bytes(&bytes), None);
-            prop_assert!(repairs(&bytes).any(|repaired| repaired == stamp));
-        }
+            #[test]
+            fn one_damaged_byte_is_noticed_and_the_original_is_among_the_repairs(
+                stamp in any_stamp(), at in 0..STAMP_BYTES, flip in 1..=255u8,
+            ) {
+                let mut bytes = stamp.to_bytes();
+                bytes[at] ^= flip;
+                prop_assert_eq!(Stamped::from_bytes(&bytes), None);
+                prop_assert!(repairs(&bytes).any(|repaired| repaired == stamp));
+            }
 
-        #[test]
-        fn lateness_is_exact_when_short_and_within_two_parts_per_million(ticks in 0..1u64 << 50) {
-            let back = lateness_ticks(lateness(ticks));
-            prop_assert!(back <= ticks);
-            match ticks < 1 << MANTISSA_BITS {
-                true => prop_assert_eq!(back, ticks),
-                false => prop_assert!(ticks - back <= ticks >> (MANTISSA_BITS - 1)),
+            #[test]
+            fn lateness_is_exact_when_short_and_within_two_parts_per_million(ticks in 0..1u64 << 50) {
+                let back = lateness_ticks(lateness(ticks));
+                prop_assert!(back <= ticks);
+                if ticks < 1 << MANTISSA_BITS {
+    prop_assert_eq!(back, ticks)
+    } else {
+    prop_assert!(ticks - back <= ticks >> (MANTISSA_BITS - 1))
+    }
             }
         }
-    }
 }

@@ -177,9 +177,10 @@ impl Tally {
         if let Some(ended) = ended {
             interval.end = interval.end.min(ended).max(interval.start);
         }
-        match interval.warm_up {
-            true => self.warm_up.merge(&interval.counts),
-            false => self.total.merge(&interval.counts),
+        if interval.warm_up {
+            self.warm_up.merge(&interval.counts)
+        } else {
+            self.total.merge(&interval.counts)
         }
         Some(interval)
     }

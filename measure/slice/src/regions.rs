@@ -82,9 +82,10 @@ pub fn parse(text: &str) -> Result<Vec<RegionEntry>, RegionError> {
             to,
         });
     }
-    match regions.is_empty() {
-        true => Err(RegionError::Empty),
-        false => Ok(regions),
+    if regions.is_empty() {
+        Err(RegionError::Empty)
+    } else {
+        Ok(regions)
     }
 }
 

@@ -50,9 +50,10 @@ impl<R: Read> PrivateReader<R> {
         });
         let (kind, body) = first?.ok_or_else(not_one)?;
         let order = body.first_chunk().map(|b| u32::from_le_bytes(*b));
-        match kind == SECTION_HEADER && order == Some(BYTE_ORDER) {
-            true => Ok(reader),
-            false => Err(not_one()),
+        if kind == SECTION_HEADER && order == Some(BYTE_ORDER) {
+            Ok(reader)
+        } else {
+            Err(not_one())
         }
     }
 

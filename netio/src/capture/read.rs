@@ -215,9 +215,10 @@ fn interpret(
         PcapBlockOwned::LegacyHeader(header) => {
             // The upper bits tell how long a checksum follows each frame: not part of the type.
             ethernet(Linktype(header.network.0 & 0xffff))?;
-            *classic_ticks = match header.is_nanosecond_precision() {
-                true => 1_000_000_000,
-                false => 1_000_000,
+            *classic_ticks = if header.is_nanosecond_precision() {
+                1_000_000_000
+            } else {
+                1_000_000
             };
             Ok(Record::Other)
         }

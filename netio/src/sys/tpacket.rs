@@ -40,9 +40,10 @@ impl RxRing {
         set_option(fd, libc::SOL_PACKET, libc::PACKET_VERSION, version)?;
         let needed = max_len + HEADROOM;
         // Several to a page, or whole pages for one.
-        let frame_len = match needed <= PAGE_LEN {
-            true => needed.next_power_of_two(),
-            false => needed.next_multiple_of(PAGE_LEN),
+        let frame_len = if needed <= PAGE_LEN {
+            needed.next_power_of_two()
+        } else {
+            needed.next_multiple_of(PAGE_LEN)
         };
         let block_len = frame_len.max(PAGE_LEN);
         let frames = frames.max(1).next_multiple_of(block_len / frame_len);

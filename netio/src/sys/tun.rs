@@ -64,13 +64,12 @@ fn set_offloads(file: &File, offloads: libc::c_uint) -> io::Result<()> {
 pub(crate) fn accept(file: &File, what: Accepts) -> io::Result<()> {
     let flag = |on, flag| if on { flag } else { 0 };
     // The kernel refuses segments without checksums.
-    let offloads = match what.checksums {
-        false => 0,
-        true => {
-            libc::TUN_F_CSUM
-                | flag(what.segments_v4, libc::TUN_F_TSO4)
-                | flag(what.segments_v6, libc::TUN_F_TSO6)
-        }
+    let offloads = if what.checksums {
+        libc::TUN_F_CSUM
+            | flag(what.segments_v4, libc::TUN_F_TSO4)
+            | flag(what.segments_v6, libc::TUN_F_TSO6)
+    } else {
+        0
     };
     set_offloads(file, offloads)
 }

@@ -36,10 +36,11 @@ pub fn percentile_table(latency: &Latency, out: &mut impl Write) -> std::io::Res
         let rest = 1.0 - quantile;
         count += step.count_since_last_iteration();
         write!(out, "{value:>12.3} {quantile:>2.12} {count:>10}")?;
-        match rest > 0.0 {
-            true => writeln!(out, " {:>14.2}", 1.0 / rest)?,
+        if rest > 0.0 {
+            writeln!(out, " {:>14.2}", 1.0 / rest)?;
+        } else {
             // As Java's printer does: the last line has no fourth column.
-            false => writeln!(out)?,
+            writeln!(out)?;
         }
     }
     let bins = &latency.bins;

@@ -137,14 +137,13 @@ impl Connection {
                     share.sent += n as u64;
                 }
                 self.held_from += n;
-                match self.has_held() {
-                    true => Some(Next::Wait(EpollFlags::EPOLLOUT)),
-                    false => {
-                        // Idle connections keep no buffer.
-                        self.held = Vec::new();
-                        self.held_from = 0;
-                        None
-                    }
+                if self.has_held() {
+                    Some(Next::Wait(EpollFlags::EPOLLOUT))
+                } else {
+                    // Idle connections keep no buffer.
+                    self.held = Vec::new();
+                    self.held_from = 0;
+                    None
                 }
             }
             Err(error) => Some(match error.kind() {

@@ -152,9 +152,10 @@ impl Pairing {
             .values()
             .filter_map(|one| one.processor)
             .collect();
-        let processor = match self.may_be_placed(both) {
-            true => place::place(pair, threads, &taken, placed),
-            false => Ok(None),
+        let processor = if self.may_be_placed(both) {
+            place::place(pair, threads, &taken, placed)
+        } else {
+            Ok(None)
         };
         let Some(known) = self.known.get_mut(&pair) else {
             return Ok(None);

@@ -224,9 +224,10 @@ fn restore_one(thread: u32, entry: &Placed) -> Result<Did, Errno> {
         sched_setaffinity(thread, &wanted(&entry.before))?;
         return Ok(Did::Restored);
     }
-    match now == entry.before {
-        true => Ok(Did::HadBefore),
-        false => Ok(Did::Left),
+    if now == entry.before {
+        Ok(Did::HadBefore)
+    } else {
+        Ok(Did::Left)
     }
 }
 

@@ -124,7 +124,6 @@ impl Ends {
         let object = object::load(OBJECT, "splice_facts", has_capabilities, |_| Ok(()))?;
         let program = object::program(&object, "ends")?;
         let link = program.attach_iter(map).map_err(SpliceError::bpf(what))?;
-        drop(program);
         Ok(Ends {
             link,
             _object: object,

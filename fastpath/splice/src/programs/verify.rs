@@ -37,9 +37,10 @@ pub struct Mismatch {
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (from, to) = match self.by_server {
-            true => (self.server, self.client),
-            false => (self.client, self.server),
+        let (from, to) = if self.by_server {
+            (self.server, self.client)
+        } else {
+            (self.client, self.server)
         };
         let what = match self.kind {
             MismatchKind::Others => "other bytes arrived",

@@ -146,10 +146,7 @@ impl Connection {
         if self.pipes.iter().all(|pipe| pipe.is_shut) {
             return Ok(Turn::End(End::Ended));
         }
-        Ok(match is_soon {
-            true => Turn::Soon,
-            false => Turn::Wait,
-        })
+        Ok(if is_soon { Turn::Soon } else { Turn::Wait })
     }
 
     /// When it is to be looked at again; later each time.

@@ -94,9 +94,10 @@ pub(super) fn joined(
 ) -> Result<Pair, TrialResult> {
     let before = connections(accelerator)?;
     let pair = pair(listener).map_err(|error| TrialResult::Unknown(error.to_string()))?;
-    match connections(accelerator)? > before {
-        true => Ok(pair),
-        false => Err(TrialResult::Broken("the two ends were not joined".into())),
+    if connections(accelerator)? > before {
+        Ok(pair)
+    } else {
+        Err(TrialResult::Broken("the two ends were not joined".into()))
     }
 }
 

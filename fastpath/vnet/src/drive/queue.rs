@@ -57,9 +57,10 @@ impl Queue {
     ) -> Result<Queue, DriveError> {
         let failed = DriveError::queue(index);
         let layout = place.layout;
-        let ring: Result<Box<dyn DriverRing + Send>, RingError> = match packed {
-            true => packed::DriverQueue::new(memory, layout, features).map(|q| Box::new(q) as _),
-            false => split::DriverQueue::new(memory, layout, features).map(|q| Box::new(q) as _),
+        let ring: Result<Box<dyn DriverRing + Send>, RingError> = if packed {
+            packed::DriverQueue::new(memory, layout, features).map(|q| Box::new(q) as _)
+        } else {
+            split::DriverQueue::new(memory, layout, features).map(|q| Box::new(q) as _)
         };
         Ok(Queue {
             index,
@@ -120,10 +121,7 @@ impl Queue {
         let added = self.front.add(memory, &[segment], waiting, now);
         let added = added.map_err(DriveError::queue(self.index))?;
         self.entries[usize::from(added.id)] = (buffer, came);
-        match added.kick {
-            true => self.kick(clock),
-            false => Ok(()),
-        }
+        if added.kick { self.kick(clock) } else { Ok(()) }
     }
 
     /// Takes back the oldest entry that the back end gave back.
@@ -155,9 +153,10 @@ impl Queue {
             return Ok(());
         }
         let kick = self.front.pause(memory, clock.now());
-        match kick.map_err(DriveError::queue(self.index))? {
-            true => self.kick(clock),
-            false => Ok(()),
+        if kick.map_err(DriveError::queue(self.index))? {
+            self.kick(clock)
+        } else {
+            Ok(())
         }
     }
 
@@ -170,9 +169,10 @@ impl Queue {
     /// As for [`Queue::publish`].
     pub(super) fn due(&mut self, memory: &Memory, clock: Clock, now: Ns) -> Result<(), DriveError> {
         let kick = self.front.due(memory, now);
-        match kick.map_err(DriveError::queue(self.index))? {
-            true => self.kick(clock),
-            false => Ok(()),
+        if kick.map_err(DriveError::queue(self.index))? {
+            self.kick(clock)
+        } else {
+            Ok(())
         }
     }
 

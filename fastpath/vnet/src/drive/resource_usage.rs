@@ -70,13 +70,14 @@ impl Spending {
             ),
         };
         let at = |quantile| Ns(self.latency.value_at_quantile(quantile));
-        let latency = match self.latency.is_empty() {
-            true => Latency::default(),
-            false => Latency {
+        let latency = if self.latency.is_empty() {
+            Latency::default()
+        } else {
+            Latency {
                 p50: at(0.5),
                 p99: at(0.99),
                 max: Ns(self.latency.max()),
-            },
+            }
         };
         Ok((latency, spent))
     }

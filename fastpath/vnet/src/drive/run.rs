@@ -99,9 +99,10 @@ impl Driver {
         if let Work::Source(source) = &plan.work {
             source.check()?;
         }
-        let mut wire = match plan.listen {
-            true => Wire::accept(&plan.socket, stop, ready)?,
-            false => Wire::connect(&plan.socket)?,
+        let mut wire = if plan.listen {
+            Wire::accept(&plan.socket, stop, ready)?
+        } else {
+            Wire::connect(&plan.socket)?
         };
         let unfinished = match &plan.work {
             Work::Bridge(port) => plan.offload && port.capabilities().offload,

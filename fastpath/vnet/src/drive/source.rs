@@ -126,9 +126,10 @@ impl Sending {
 
     /// When the next one comes, if it could be sent then.
     pub(super) fn next(&self, queue: &Queue, back: u64, now: Ns) -> Option<Ns> {
-        match queue.room() > 0 && self.fits(back) {
-            true => self.pace.next(now),
-            false => None,
+        if queue.room() > 0 && self.fits(back) {
+            self.pace.next(now)
+        } else {
+            None
         }
     }
 

@@ -110,9 +110,10 @@ impl Wire {
         let parts = [IoSlice::new(bytes)];
         let flags = MsgFlags::MSG_NOSIGNAL;
         let sent = sendmsg::<()>(self.socket.as_raw_fd(), &parts, control, flags, None)?;
-        match sent == bytes.len() {
-            true => Ok(()),
-            false => Err(io::ErrorKind::WriteZero.into()),
+        if sent == bytes.len() {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::WriteZero.into())
         }
     }
 }

@@ -74,15 +74,17 @@ impl Rule for Adaptive {
         if seen.waiting > 0 {
             // Whoever was held back waits no longer than promised, whatever comes behind.
             let prices = if seen.held { 1 } else { BATCH_PRICES };
-            return match seen.now.since(seen.oldest).0 < prices * price.0 {
-                true => Wish::Batch,
-                false => Wish::Ask,
+            return if seen.now.since(seen.oldest).0 < prices * price.0 {
+                Wish::Batch
+            } else {
+                Wish::Ask
             };
         }
         let due = seen.oldest + price;
-        match seen.now < due && self.is_worth_a_wait(price) {
-            true => Wish::Wait(due),
-            false => Wish::Ask,
+        if seen.now < due && self.is_worth_a_wait(price) {
+            Wish::Wait(due)
+        } else {
+            Wish::Ask
         }
     }
 

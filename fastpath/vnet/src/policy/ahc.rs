@@ -21,9 +21,10 @@ impl Rule for Ahc {
 
 fn wish(time: Ns, limit: u32, seen: Seen) -> Wish {
     let due = seen.oldest + time;
-    match seen.unannounced >= limit || seen.now >= due {
-        true => Wish::Force,
-        false => Wish::Wait(due),
+    if seen.unannounced >= limit || seen.now >= due {
+        Wish::Force
+    } else {
+        Wish::Wait(due)
     }
 }
 
@@ -55,9 +56,10 @@ impl Rule for AhcWindow {
         if lasted >= self.time_max && lasted.0 > 0 {
             let filled = lasted.0.saturating_mul(self.limit.into());
             let time = filled.checked_div(self.entries).unwrap_or(u64::MAX);
-            self.time = match time <= self.time_max.0 {
-                true => Ns(time),
-                false => Ns(0),
+            self.time = if time <= self.time_max.0 {
+                Ns(time)
+            } else {
+                Ns(0)
             };
             (self.began, self.entries) = (now, 0);
         }

@@ -14,9 +14,10 @@ impl Rule for Coalesce {
     fn wish(&mut self, seen: Seen) -> Wish {
         let enough = self.packets > 0 && seen.unannounced >= self.packets;
         let due = seen.oldest + self.time;
-        match enough || seen.now >= due {
-            true => Wish::Ask,
-            false => Wish::Wait(due),
+        if enough || seen.now >= due {
+            Wish::Ask
+        } else {
+            Wish::Wait(due)
         }
     }
 

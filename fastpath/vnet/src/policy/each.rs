@@ -9,9 +9,6 @@ pub(super) struct Each {
 
 impl Rule for Each {
     fn wish(&mut self, _: Seen) -> Wish {
-        match self.force {
-            true => Wish::Force,
-            false => Wish::Ask,
-        }
+        if self.force { Wish::Force } else { Wish::Ask }
     }
 }

@@ -53,15 +53,16 @@ impl Place {
     /// `count` is at most `size`.
     fn plus(self, count: u16, size: u16) -> Place {
         let slot = u32::from(self.slot) + u32::from(count);
-        match slot < u32::from(size) {
-            true => Place {
+        if slot < u32::from(size) {
+            Place {
                 slot: slot as u16,
                 ..self
-            },
-            false => Place {
+            }
+        } else {
+            Place {
                 slot: (slot - u32::from(size)) as u16,
                 wrap: !self.wrap,
-            },
+            }
         }
     }
 
@@ -160,14 +161,13 @@ impl Ring {
 
     /// Asks in `area` for a notification at `place`, if the event index was negotiated; else for each.
     fn ask(&self, memory: &Memory, area: GuestAddress, place: Place) -> Result<(), RingError> {
-        let flags = match self.features.event_idx {
-            true => {
-                let wrap = if place.wrap { WRAP } else { 0 };
-                let offset: u16 = place.slot | wrap;
-                memory.store(offset.to_le(), area, Ordering::Relaxed)?;
-                AT_DESCRIPTOR
-            }
-            false => ENABLE,
+        let flags = if self.features.event_idx {
+            let wrap = if place.wrap { WRAP } else { 0 };
+            let offset: u16 = place.slot | wrap;
+            memory.store(offset.to_le(), area, Ordering::Relaxed)?;
+            AT_DESCRIPTOR
+        } else {
+            ENABLE
         };
         memory.store(flags.to_le(), at(area, 2), Ordering::Release)?;
         fence(Ordering::SeqCst);
@@ -207,10 +207,7 @@ impl Ring {
             // Also what no specification knows: a notification too many does no harm.
             _ => true,
         };
-        Ok(match wanted {
-            true => Peer::Asleep,
-            false => Peer::Awake,
-        })
+        Ok(if wanted { Peer::Asleep } else { Peer::Awake })
     }
 }
 

@@ -45,21 +45,21 @@ pub(super) fn place(
         let all = held >= u32::from(live.layout.size)
             || segments >= SEGMENTS_MAX
             || !live.taken.merges() && held > 0;
-        return Ok(match all {
-            true => Placed::Dropped(Drop::TooLong),
-            false => Placed::Wait,
+        return Ok(if all {
+            Placed::Dropped(Drop::TooLong)
+        } else {
+            Placed::Wait
         });
     };
     let mut finished = Vec::new();
-    let bytes = match live.taken.guest_checksums() || offload == Offload::default() {
-        true => bytes,
-        false => {
-            finished.extend_from_slice(bytes);
-            if let Err(why) = offload::finish_checksum(&mut finished, &mut offload) {
-                return Ok(Placed::Dropped(why));
-            }
-            &finished
+    let bytes = if live.taken.guest_checksums() || offload == Offload::default() {
+        bytes
+    } else {
+        finished.extend_from_slice(bytes);
+        if let Err(why) = offload::finish_checksum(&mut finished, &mut offload) {
+            return Ok(Placed::Dropped(why));
         }
+        &finished
     };
     let header = header::encode(offload, chains);
     let header = &header[..header_len];

@@ -97,9 +97,10 @@ impl Endpoint {
         let (Some(file), Ok(there)) = (file.take(), std::fs::symlink_metadata(&*path)) else {
             return Ok(());
         };
-        match identity(&there) == file {
-            true => std::fs::remove_file(&*path).map_err(|error| (path.clone(), error)),
-            false => Ok(()),
+        if identity(&there) == file {
+            std::fs::remove_file(&*path).map_err(|error| (path.clone(), error))
+        } else {
+            Ok(())
         }
     }
 

@@ -83,9 +83,10 @@ const SMALL_PAGE: u64 = 4096;
 
 fn page_len(file: &File) -> nix::Result<u64> {
     let there = fstatfs(file)?;
-    Ok(match there.filesystem_type() == HUGETLBFS_MAGIC {
-        true => there.block_size() as u64,
-        false => SMALL_PAGE,
+    Ok(if there.filesystem_type() == HUGETLBFS_MAGIC {
+        there.block_size() as u64
+    } else {
+        SMALL_PAGE
     })
 }
 
@@ -99,9 +100,10 @@ impl Mapped {
             .file_offset()
             .and_then(|file| file.file().metadata().ok());
         let file_len = file_len.map_or(0, |file| file.len());
-        let why = match file_len < told.region.offset + told.region.len {
-            true => format!("its file was cut to {file_len:#x} bytes while it was in use"),
-            false => "the system had no page left for it".into(),
+        let why = if file_len < told.region.offset + told.region.len {
+            format!("its file was cut to {file_len:#x} bytes while it was in use")
+        } else {
+            "the system had no page left for it".into()
         };
         Some(told.refused(why))
     }

@@ -83,9 +83,10 @@ impl Pair {
             let before = queue.counts.chains;
             queue.events.begin(What::Drain);
             let due = queue.deadline().is_some_and(|at| at <= clock.now());
-            let done = match due {
-                true => queue.due(memory, clock),
-                false => Ok(()),
+            let done = if due {
+                queue.due(memory, clock)
+            } else {
+                Ok(())
             };
             let done = done.and_then(|()| match n {
                 0 => queue.receive(port, memory, clock),

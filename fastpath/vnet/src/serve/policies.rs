@@ -94,9 +94,10 @@ impl Queue {
             .iter()
             .filter_map(|text| text.parse::<PolicyKind>().ok());
         let others = others.filter(|kind| *kind != self.calls);
-        let shadows = match wanted {
-            true => Shadows::of(std::iter::once(self.calls).chain(others)).ok(),
-            false => None,
+        let shadows = if wanted {
+            Shadows::of(std::iter::once(self.calls).chain(others)).ok()
+        } else {
+            None
         };
         self.kept.shadows_since = now;
         let mut shadows = shadows.map(Box::new);

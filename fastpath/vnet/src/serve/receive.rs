@@ -96,9 +96,10 @@ fn copied(
 ) -> Result<Option<Received>, PortError> {
     let mut seen = None;
     port.receive(1, &mut |frame| {
-        let placed = match frame.bytes.len() < frame.wire_len {
-            true => Ok(Placed::Dropped(Drop::Cut)),
-            false => place(live, memory, frame.bytes, frame.offload),
+        let placed = if frame.bytes.len() < frame.wire_len {
+            Ok(Placed::Dropped(Drop::Cut))
+        } else {
+            place(live, memory, frame.bytes, frame.offload)
         };
         if matches!(placed, Ok(Placed::Wait)) {
             *pending = Some(Pending {

@@ -43,10 +43,11 @@ proptest! {
             };
             for (gap, entries, asleep) in &bursts {
                 now = now + Ns(*gap);
-                let peer = match asleep {
-                    true => Peer::Asleep,
-                    false => Peer::Awake,
-                };
+                let peer = if *asleep {
+Peer::Asleep
+} else {
+Peer::Awake
+};
                 for waiting in (0..*entries).rev() {
                     now = now + Ns(STEP_NS);
                     due(&mut real, last, now);

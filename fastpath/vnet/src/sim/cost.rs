@@ -49,9 +49,10 @@ impl Costs {
                 return Err(BadSetup::Cost { what, ns });
             }
         }
-        match self.publish.0 > 0 && self.serve.0 > 0 {
-            true => Ok(()),
-            false => Err(BadSetup::Free),
+        if self.publish.0 > 0 && self.serve.0 > 0 {
+            Ok(())
+        } else {
+            Err(BadSetup::Free)
         }
     }
 }

@@ -60,8 +60,9 @@ fn check(setup: &Setup) -> Result<(), BadSetup> {
     if !(1..=32_768).contains(&setup.ring) {
         return Err(BadSetup::Ring(setup.ring));
     }
-    match (1..=10_000_000).contains(&setup.packets) {
-        true => Ok(()),
-        false => Err(BadSetup::Packets(setup.packets)),
+    if (1..=10_000_000).contains(&setup.packets) {
+        Ok(())
+    } else {
+        Err(BadSetup::Packets(setup.packets))
     }
 }

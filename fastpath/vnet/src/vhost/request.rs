@@ -177,13 +177,14 @@ impl Request {
             number::GET_STATUS => (0, body("GET_STATUS").empty(Request::GetStatus)?),
             other => return Err(Refused::Unknown(other)),
         };
-        match came == wanted {
-            true => Ok(request),
-            false => Err(Refused::Descriptors {
+        if came == wanted {
+            Ok(request)
+        } else {
+            Err(Refused::Descriptors {
                 request: NAMES[header.request as usize % NAMES.len()],
                 came,
                 wanted,
-            }),
+            })
         }
     }
 }

@@ -70,8 +70,9 @@ pub(super) fn run(
 /// again until the time has come.
 fn wait_until(due_ns: u64, now_ns: u64) {
     let for_ns = due_ns.saturating_sub(now_ns).min(LOOK_NS);
-    match for_ns > SPIN_NS {
-        true => std::thread::sleep(Duration::from_nanos(for_ns - SPIN_NS)),
-        false => std::hint::spin_loop(),
+    if for_ns > SPIN_NS {
+        std::thread::sleep(Duration::from_nanos(for_ns - SPIN_NS))
+    } else {
+        std::hint::spin_loop()
     }
 }

@@ -60,9 +60,10 @@ pub(super) fn run(
             worker.count(due_ns, |tally| tally.asked += 1);
             let watched = &mut flows[next_flow];
             watched.flow.ask(due_ns);
-            match watched.flow.alive {
-                true => watched.send(next_flow, shared, &waiter)?,
-                false => watched.flow.give_up(worker),
+            if watched.flow.alive {
+                watched.send(next_flow, shared, &waiter)?
+            } else {
+                watched.flow.give_up(worker)
             }
             next_flow = (next_flow + 1) % count;
         }

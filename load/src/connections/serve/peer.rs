@@ -50,12 +50,15 @@ impl Peer {
     }
 
     pub(super) fn ready(&mut self, shared: &Shared<'_>, buffer: &mut [u8]) -> Next {
-        let done = self.flush(shared).and_then(|flushed| match flushed {
-            false => Ok(Next::Write),
-            true => match shared.service {
-                Service::Source { .. } => self.pour(shared, buffer),
-                _ => self.read(shared, buffer),
-            },
+        let done = self.flush(shared).and_then(|flushed| {
+            if flushed {
+                match shared.service {
+                    Service::Source { .. } => self.pour(shared, buffer),
+                    _ => self.read(shared, buffer),
+                }
+            } else {
+                Ok(Next::Write)
+            }
         });
         let counters = shared.counters;
         match done {
@@ -63,9 +66,10 @@ impl Peer {
             Err(error) if error.kind() == ErrorKind::WouldBlock => Next::Read,
             Err(error) => {
                 let reset = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
-                let counter = match reset.contains(&error.kind()) {
-                    true => &counters.reset,
-                    false => &counters.failed,
+                let counter = if reset.contains(&error.kind()) {
+                    &counters.reset
+                } else {
+                    &counters.failed
                 };
                 Counters::add(counter, 1);
                 Next::End

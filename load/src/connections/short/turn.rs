@@ -187,9 +187,10 @@ impl Turn<'_> {
                 Ok(n) => {
                     self.worker
                         .count(slot.due_ns, |tally| tally.bytes_sent += n as u64);
-                    slot.doing = match from + n < message.len() {
-                        true => Doing::Send(from + n),
-                        false => Doing::Receive(0),
+                    slot.doing = if from + n < message.len() {
+                        Doing::Send(from + n)
+                    } else {
+                        Doing::Receive(0)
                     };
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),

@@ -101,9 +101,10 @@ fn ports(text: &str) -> Result<PortRange, &'static str> {
 
 impl fmt::Display for PortRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self == PortRange::ANY {
-            true => f.write_str("any"),
-            false => write!(f, "{}-{}", self.first, self.last),
+        if *self == PortRange::ANY {
+            f.write_str("any")
+        } else {
+            write!(f, "{}-{}", self.first, self.last)
         }
     }
 }

@@ -55,13 +55,14 @@ pub fn calibrate(slicer: &mut Slicer) -> Result<Constants, CalibrateError> {
         return of_event(slicer, &empty);
     }
     let root = cgroup2().unwrap_or_else(|| slicer.options().cgroup.clone());
-    let mut twin = match slicer.options().cgroup == root {
-        true => None,
+    let mut twin = if slicer.options().cgroup == root {
+        None
+    } else {
         // The programs of one group's sockets do not see this process.
-        false => Some(Slicer::load(&Options {
+        Some(Slicer::load(&Options {
             cgroup: root,
             ..slicer.options().clone()
-        })?),
+        })?)
     };
     if let Some(twin) = &mut twin {
         twin.detach();

@@ -74,9 +74,10 @@ pub(super) fn path_costs(
     let hand_over = spread(&mut hand_over);
     let more = |point: Point| {
         let mut times = runs.get(&point).cloned().unwrap_or_default();
-        match times.is_empty() {
-            true => 0,
-            false => median(&mut times).saturating_sub(empty.run_ns),
+        if times.is_empty() {
+            0
+        } else {
+            median(&mut times).saturating_sub(empty.run_ns)
         }
     };
     let points = slicer.points();
@@ -86,9 +87,12 @@ pub(super) fn path_costs(
         .copied()
         .find(|point| *point >= Point::TxIpOut);
     let begin = first.map_or(0, more);
-    let of_point = |point: Point| match Some(point) == first {
-        true => 0,
-        false => more(point).saturating_sub(of_end(point, &points, hand_over.mode)),
+    let of_point = |point: Point| {
+        if Some(point) == first {
+            0
+        } else {
+            more(point).saturating_sub(of_end(point, &points, hand_over.mode))
+        }
     };
     let known: u32 = points.iter().map(|point| of_point(*point)).sum();
     let known = known + begin + hand_over.mode + hits * empty.hit.mode;

@@ -65,9 +65,10 @@ impl Machine<'_> {
                     then,
                     otherwise,
                 } => {
-                    at = match holds(test, self.a, self.operand(operand)) {
-                        true => then,
-                        false => otherwise,
+                    at = if holds(test, self.a, self.operand(operand)) {
+                        then
+                    } else {
+                        otherwise
                     }
                 }
                 Op::Return(value) => return Ok(value),

@@ -312,9 +312,10 @@ impl Block<'_> {
 /// Offset of the byte after the load.
 fn within_reach(offset: u32, size: Size) -> Result<i16, FilterError> {
     let end = u64::from(offset) + size as u64;
-    match end <= u64::from(REACH) {
-        true => Ok(end as i16),
-        false => Err(FilterError::TooFar { end, reach: REACH }),
+    if end <= u64::from(REACH) {
+        Ok(end as i16)
+    } else {
+        Err(FilterError::TooFar { end, reach: REACH })
     }
 }
 

@@ -36,13 +36,14 @@ pub(super) fn bytes(length: usize) -> Vec<u8> {
 }
 
 pub(super) fn expect(read: &[u8], sent: &[u8]) -> Tried {
-    match read == sent {
-        true => Ok(TrialResult::Ok(format!("{} bytes, all right", sent.len()))),
-        false => Err(TrialResult::Broken(format!(
+    if read == sent {
+        Ok(TrialResult::Ok(format!("{} bytes, all right", sent.len())))
+    } else {
+        Err(TrialResult::Broken(format!(
             "{} bytes came of {}, or others",
             read.len(),
             sent.len()
-        ))),
+        )))
     }
 }
 

@@ -14,12 +14,13 @@ pub(super) fn fionread(mut pair: Pair) -> Tried {
     let mut read = vec![0; sent.len()];
     pair.server.read_exact(&mut read).map_err(hung("reading"))?;
     expect(&read, &sent)?;
-    match said == sent.len() {
-        true => Ok(TrialResult::Ok(format!("says {said}"))),
-        false => Ok(TrialResult::Broken(format!(
+    if said == sent.len() {
+        Ok(TrialResult::Ok(format!("says {said}")))
+    } else {
+        Ok(TrialResult::Broken(format!(
             "says {said} of {}",
             sent.len()
-        ))),
+        )))
     }
 }
 

@@ -20,9 +20,10 @@ fn sleeps(tid: Pid) -> Result<Option<u64>, TrialResult> {
         std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).map_err(failed)?;
     let value = |name| status.lines().find_map(|line| line.strip_prefix(name));
     let times = value("voluntary_ctxt_switches:").and_then(|times| times.trim().parse().ok());
-    match value("State:").is_some_and(|state| state.trim().starts_with('S')) {
-        true => Ok(times),
-        false => Ok(None),
+    if value("State:").is_some_and(|state| state.trim().starts_with('S')) {
+        Ok(times)
+    } else {
+        Ok(None)
     }
 }
 

@@ -59,13 +59,14 @@ impl DeviceQueue {
     pub fn available(&self, memory: &Memory) -> Result<u16, RingError> {
         let index = load(memory, self.fields.available_index(), Ordering::Acquire)?;
         let ahead = index.wrapping_sub(self.next_available);
-        match ahead <= self.fields.size() {
-            true => Ok(ahead),
-            false => Err(RingError::IndexJump {
+        if ahead <= self.fields.size() {
+            Ok(ahead)
+        } else {
+            Err(RingError::IndexJump {
                 from: self.next_available,
                 to: index,
                 size: self.fields.size(),
-            }),
+            })
         }
     }
 }
@@ -128,20 +129,14 @@ impl DeviceRing for DeviceQueue {
     fn needs_notification(&self, memory: &Memory) -> Result<Peer, RingError> {
         // The driver asks, then looks for used entries; we publish, then look whether it asked.
         fence(Ordering::SeqCst);
-        let wanted = match self.features.event_idx {
-            true => {
-                let event = load(memory, self.fields.used_event(), Ordering::Relaxed)?;
-                passed(event, self.announced, self.published)
-            }
-            false => {
-                let flags = load(memory, self.fields.available_flags(), Ordering::Relaxed)?;
-                flags & NO_NOTIFICATION == 0
-            }
+        let wanted = if self.features.event_idx {
+            let event = load(memory, self.fields.used_event(), Ordering::Relaxed)?;
+            passed(event, self.announced, self.published)
+        } else {
+            let flags = load(memory, self.fields.available_flags(), Ordering::Relaxed)?;
+            flags & NO_NOTIFICATION == 0
         };
-        Ok(match wanted {
-            true => Peer::Asleep,
-            false => Peer::Awake,
-        })
+        Ok(if wanted { Peer::Asleep } else { Peer::Awake })
     }
 
     fn notified(&mut self) {
@@ -149,21 +144,21 @@ impl DeviceRing for DeviceQueue {
     }
 
     fn enable_notification(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
-        match self.features.event_idx {
-            true => {
-                let event = self.next_available.wrapping_add(ahead);
-                store(memory, self.fields.available_event(), event)?;
-            }
-            false => store(memory, self.fields.used_flags(), 0)?,
+        if self.features.event_idx {
+            let event = self.next_available.wrapping_add(ahead);
+            store(memory, self.fields.available_event(), event)?;
+        } else {
+            store(memory, self.fields.used_flags(), 0)?
         }
         fence(Ordering::SeqCst);
         Ok(self.available(memory)? > ahead)
     }
 
     fn disable_notification(&mut self, memory: &Memory) -> Result<(), RingError> {
-        match self.features.event_idx {
-            true => Ok(()),
-            false => store(memory, self.fields.used_flags(), NO_NOTIFICATION),
+        if self.features.event_idx {
+            Ok(())
+        } else {
+            store(memory, self.fields.used_flags(), NO_NOTIFICATION)
         }
     }
 }

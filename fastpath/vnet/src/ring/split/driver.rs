@@ -163,20 +163,14 @@ impl DriverRing for DriverQueue {
 
     fn needs_notification(&self, memory: &Memory) -> Result<Peer, RingError> {
         fence(Ordering::SeqCst);
-        let wanted = match self.features.event_idx {
-            true => {
-                let event = load(memory, self.fields.available_event(), Ordering::Relaxed)?;
-                passed(event, self.announced, self.published)
-            }
-            false => {
-                let flags = load(memory, self.fields.used_flags(), Ordering::Relaxed)?;
-                flags & NO_NOTIFICATION == 0
-            }
+        let wanted = if self.features.event_idx {
+            let event = load(memory, self.fields.available_event(), Ordering::Relaxed)?;
+            passed(event, self.announced, self.published)
+        } else {
+            let flags = load(memory, self.fields.used_flags(), Ordering::Relaxed)?;
+            flags & NO_NOTIFICATION == 0
         };
-        Ok(match wanted {
-            true => Peer::Asleep,
-            false => Peer::Awake,
-        })
+        Ok(if wanted { Peer::Asleep } else { Peer::Awake })
     }
 
     fn notified(&mut self) {
@@ -184,12 +178,11 @@ impl DriverRing for DriverQueue {
     }
 
     fn enable_notification(&mut self, memory: &Memory, ahead: u16) -> Result<bool, RingError> {
-        match self.features.event_idx {
-            true => {
-                let event = self.next_used.wrapping_add(ahead);
-                store(memory, self.fields.used_event(), event)?;
-            }
-            false => store(memory, self.fields.available_flags(), 0)?,
+        if self.features.event_idx {
+            let event = self.next_used.wrapping_add(ahead);
+            store(memory, self.fields.used_event(), event)?;
+        } else {
+            store(memory, self.fields.available_flags(), 0)?
         }
         fence(Ordering::SeqCst);
         let index = load(memory, self.fields.used_index(), Ordering::Acquire)?;
@@ -197,9 +190,10 @@ impl DriverRing for DriverQueue {
     }
 
     fn disable_notification(&mut self, memory: &Memory) -> Result<(), RingError> {
-        match self.features.event_idx {
-            true => Ok(()),
-            false => store(memory, self.fields.available_flags(), NO_NOTIFICATION),
+        if self.features.event_idx {
+            Ok(())
+        } else {
+            store(memory, self.fields.available_flags(), NO_NOTIFICATION)
         }
     }
 }

@@ -343,16 +343,13 @@ fn whoever_comes_after_a_kill_calls_for_what_was_shown() {
             device.publish_used(&memory).expect("fair");
         };
         serve(&mut device);
-        let mut next: Box<dyn DeviceRing + Send> = match packed {
-            true => {
-                let next = DeviceQueue::found(&memory, layout(4), features(true), START);
-                Box::new(next.expect("a place").0)
-            }
-            false => {
-                let mut next = super::DeviceQueue::new(layout(4), features(true), 1).expect("fair");
-                next.resume(&memory).expect("in memory");
-                Box::new(next)
-            }
+        let mut next: Box<dyn DeviceRing + Send> = if packed {
+            let next = DeviceQueue::found(&memory, layout(4), features(true), START);
+            Box::new(next.expect("a place").0)
+        } else {
+            let mut next = super::DeviceQueue::new(layout(4), features(true), 1).expect("fair");
+            next.resume(&memory).expect("in memory");
+            Box::new(next)
         };
         assert_eq!(
             next.needs_notification(&memory).expect("fair"),

@@ -66,10 +66,11 @@ proptest! {
                         .collect();
                     tables += 0x40;
                     let table = GuestAddress(0x3_0000 + tables % 0x8000);
-                    let add = |driver: &mut DriverQueue, memory: &Memory| match indirect {
-                        true => driver.add_indirect(memory, &segments, table),
-                        false => driver.add_avail(memory, &segments),
-                    };
+                    let add = |driver: &mut DriverQueue, memory: &Memory| if indirect {
+driver.add_indirect(memory, &segments, table)
+} else {
+driver.add_avail(memory, &segments)
+};
                     let (a, b) = (add(&mut driver, &ours_memory), add(&mut twin, &theirs_memory));
                     prop_assert_eq!(a.ok(), b.ok());
                 }

@@ -109,16 +109,13 @@ impl World {
         let base = self.device.vring_base();
         let base = if half { base & 0xffff } else { base };
         let (layout, features) = (layout(self.size), self.features);
-        self.device = match self.packed {
-            true => {
-                let next = packed::DeviceQueue::resumed(layout, features, base);
-                Box::new(next.expect("a place in the ring"))
-            }
-            false => {
-                let mut next = DeviceQueue::new(layout, features, base as u16).expect("fair");
-                next.resume(&self.memory).expect("in memory");
-                Box::new(next)
-            }
+        self.device = if self.packed {
+            let next = packed::DeviceQueue::resumed(layout, features, base);
+            Box::new(next.expect("a place in the ring"))
+        } else {
+            let mut next = DeviceQueue::new(layout, features, base as u16).expect("fair");
+            next.resume(&self.memory).expect("in memory");
+            Box::new(next)
         };
         self.stops += 1;
     }

@@ -26,9 +26,10 @@ impl Pair {
     fn new(kick: &str, call: &str, size: u16, event_idx: bool, packed: bool) -> Pair {
         let kind = |text: &str| text.parse::<PolicyKind>().expect("a policy");
         let memory = memory();
-        let (mut driver, mut device) = match packed {
-            true => packed_ends(&memory, size, features(event_idx)),
-            false => split_ends(&memory, size, features(event_idx)),
+        let (mut driver, mut device) = if packed {
+            packed_ends(&memory, size, features(event_idx))
+        } else {
+            split_ends(&memory, size, features(event_idx))
         };
         driver.enable_notification(&memory, 0).expect("in memory");
         device.enable_notification(&memory, 0).expect("in memory");

@@ -112,13 +112,14 @@ impl Guest {
         };
         let memory = &self.mapped.memory;
         let packed = features & 1 << 34 != 0;
-        let driver: Option<Box<dyn DriverRing>> = match packed {
-            true => packed::DriverQueue::new(memory, layout, ring)
+        let driver: Option<Box<dyn DriverRing>> = if packed {
+            packed::DriverQueue::new(memory, layout, ring)
                 .ok()
-                .map(|queue| Box::new(queue) as _),
-            false => split::DriverQueue::new(memory, layout, ring)
+                .map(|queue| Box::new(queue) as _)
+        } else {
+            split::DriverQueue::new(memory, layout, ring)
                 .ok()
-                .map(|queue| Box::new(queue) as _),
+                .map(|queue| Box::new(queue) as _)
         };
         self.drivers[n] = driver;
         let queue = n as u32;

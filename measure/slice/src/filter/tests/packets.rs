@@ -28,24 +28,21 @@ pub(super) fn network() -> impl Strategy<Value = Vec<u8>> {
     );
     (fields, rest).prop_map(
         |((v6, proto, src, dst, sport, dport, flags, options), (payload, damage, cut))| {
-            let mut packet = match v6 {
-                true => {
-                    let mut header = vec![0x60, 0, 0, 0, 0, 0, proto, 64];
-                    for end in [src, dst] {
-                        header.extend([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0]);
-                        header.extend(end);
-                    }
-                    header
+            let mut packet = if v6 {
+                let mut header = vec![0x60, 0, 0, 0, 0, 0, proto, 64];
+                for end in [src, dst] {
+                    header.extend([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0]);
+                    header.extend(end);
                 }
-                false => {
-                    // One in three has options, one is a later fragment.
-                    let mut header = vec![0x45 + (options == 1) as u8, 0, 0, 0, 0, 0];
-                    header.extend([0, (options == 2) as u8 * 7, 64, proto, 0, 0]);
-                    header.extend(src);
-                    header.extend(dst);
-                    header.resize(20 + (options == 1) as usize * 4, 1);
-                    header
-                }
+                header
+            } else {
+                // One in three has options, one is a later fragment.
+                let mut header = vec![0x45 + (options == 1) as u8, 0, 0, 0, 0, 0];
+                header.extend([0, (options == 2) as u8 * 7, 64, proto, 0, 0]);
+                header.extend(src);
+                header.extend(dst);
+                header.resize(20 + (options == 1) as usize * 4, 1);
+                header
             };
             packet.extend(sport.to_be_bytes());
             packet.extend(dport.to_be_bytes());

@@ -45,10 +45,11 @@ proptest! {
 
     #[test]
     fn any_words_are_a_program_or_refused(words in prop::collection::vec(any::<(u16, u8, u8, u32)>(), 0..30), small in any::<bool>(), (packet, wire_len) in programs::packet()) {
-        let mut insns: Vec<Insn> = words.into_iter().map(|(code, jt, jf, k)| match small {
-            true => Insn { code: code & 0xbf, jt: jt & 3, jf: jf & 3, k: k & 15 },
-            false => Insn { code, jt, jf, k },
-        }).collect();
+        let mut insns: Vec<Insn> = words.into_iter().map(|(code, jt, jf, k)| if small {
+Insn { code: code & 0xbf, jt: jt & 3, jf: jf & 3, k: k & 15 }
+} else {
+Insn { code, jt, jf, k }
+}).collect();
         insns.push(Insn { code: 6, jt: 0, jf: 0, k: 1 });
         if let Ok(program) = Program::new(&insns) {
             let filter = Filter { link: Link::Network, program };
