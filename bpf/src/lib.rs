@@ -7,6 +7,7 @@
 
 pub mod cgroup;
 mod error;
+mod grace_period;
 pub mod object;
 pub mod open_maps;
 pub mod per_cpu;
@@ -17,5 +18,6 @@ mod test_run;
 mod verifier_log;
 
 pub use error::BpfError;
+pub use grace_period::wait_for_programs;
 pub use ring::Ring;
 pub use test_run::test_run;

@@ -152,7 +152,7 @@ impl Kernel {
     /// # Errors
     /// The kernel does not tell its counters, or they contradict each other.
     pub fn summary(&self, duration: Duration) -> anyhow::Result<SliceSummary> {
-        let counters = self.slicer.counters()?;
+        let counters = self.slicer.final_counters()?;
         let in_flight = counters.in_flight();
         ensure!(
             in_flight >= 0,

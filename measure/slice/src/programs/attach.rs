@@ -283,6 +283,15 @@ impl Slicer {
         control::set(&self.control()?, at, bytes)
     }
 
+    /// The counters, once nothing adds to them any more: after [`Slicer::detach`].
+    ///
+    /// # Errors
+    /// The kernel's map cannot be read.
+    pub fn final_counters(&self) -> Result<Counters, SliceError> {
+        bpf::wait_for_programs();
+        self.counters()
+    }
+
     /// # Errors
     /// The kernel's map cannot be read.
     pub fn counters(&self) -> Result<Counters, SliceError> {
@@ -294,6 +303,8 @@ impl Slicer {
     /// # Errors
     /// The kernel's map cannot be read.
     pub fn forget_counts(&mut self) -> Result<(), SliceError> {
+        // One that began before would be counted in part.
+        bpf::wait_for_programs();
         bpf::per_cpu::clear(&bpf::object::map(&self.object, "cpus")?)?;
         let runs = self.runs(&[])?;
         self.missed_before = runs.iter().map(|(_, runs)| runs.missed).collect();
