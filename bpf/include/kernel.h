@@ -306,8 +306,13 @@ struct sk_buff_head {
 };
 struct sk_filter;
 struct socket;
+struct net_device;
+struct dst_entry {
+	struct net_device *dev;
+};
 struct sock {
 	struct sock_common __sk_common;
+	struct dst_entry *sk_dst_cache;
 	struct sk_buff_head sk_receive_queue;
 	struct socket_wq *sk_wq;
 	int sk_rcvbuf;

@@ -17,6 +17,7 @@ mod threads;
 mod trials;
 mod twins;
 mod unmounted;
+mod unread;
 mod verify;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -139,5 +140,6 @@ pub(crate) fn register(suite: &mut Suite) {
     ends::register(suite);
     pair::register(suite);
     tells::register(suite);
+    unread::register(suite);
     verify::register(suite);
 }

@@ -280,16 +280,18 @@ impl Watch {
         Ok(())
     }
 
+    /// Of all groups.
+    pub(super) fn processes(&self) -> Vec<u32> {
+        let groups = self.groups.iter();
+        groups.flat_map(|group| all_below(group)).collect()
+    }
+
     fn look(&mut self) -> Vec<(u32, Reason)> {
         let mut found = Vec::new();
         if !self.is_needed {
             return found;
         }
-        let pids: HashSet<u32> = self
-            .groups
-            .iter()
-            .flat_map(|group| all_below(group))
-            .collect();
+        let pids: HashSet<u32> = self.processes().into_iter().collect();
         for pid in &pids {
             // It may have ended.
             let Ok(stamp) = readers::stamp(*pid) else {

@@ -30,6 +30,8 @@ pub(super) struct Session<'a> {
     pairing: Pairing,
     /// Processes of which it was said that their threads are placed.
     said: HashSet<[u32; 2]>,
+    /// Why devices could not be watched.
+    unwatched: HashSet<String>,
     begun: Instant,
     look_next: Instant,
     common: &'a Common,
@@ -53,6 +55,12 @@ impl<'a> Session<'a> {
         let accelerator = Accelerator::start(&options)?;
         let keeper = Keeper::start(line, group)?;
         say_what_is_not_seen();
+        if let Some(why) = accelerator.why_no_resets() {
+            log::warn!(
+                "a connection closed with redirected bytes unread ends in order here, where TCP resets it (Linux 6.6 \
+                 and newer do): {why}"
+            );
+        }
         if let Some(path) = &common.ready_file {
             std::fs::write(path, "").with_context(|| path.display().to_string())?;
         }
@@ -64,6 +72,7 @@ impl<'a> Session<'a> {
             joining: Joining::new(common.blocking, common.across_users),
             pairing: Pairing::new(common.across_users, common.pair_anyway),
             said: HashSet::new(),
+            unwatched: HashSet::new(),
             begun: Instant::now(),
             look_next: Instant::now(),
             common,
@@ -75,19 +84,35 @@ impl<'a> Session<'a> {
     pub(super) fn look(&mut self) -> anyhow::Result<()> {
         let begun = Instant::now();
         if begun >= self.look_next {
-            let ends = self.accelerator.ends_seen()?;
+            let mut ends = self.accelerator.ends_seen()?;
+            // Once for each device, and no part of what each look takes.
+            let watching = Instant::now();
+            self.watch_devices(&mut ends)?;
+            let watching = watching.elapsed();
             let refused = match ends.is_empty() {
                 true => HashSet::new(),
                 false => self.watch.refused_sockets(),
             };
             self.joining.look(&self.accelerator, &ends, &refused)?;
             self.pair(&ends)?;
-            self.look_next = Instant::now() + LOOK.max(begun.elapsed() * LOOK_SHARE);
+            self.look_next = Instant::now() + LOOK.max((begun.elapsed() - watching) * LOOK_SHARE);
         }
         if self.watched.elapsed() >= WATCH {
             self.watched = Instant::now();
             self.watch.again(&self.accelerator, self.common)?;
             self.say_wrong()?;
+        }
+        Ok(())
+    }
+
+    fn watch_devices(&mut self, ends: &mut [End]) -> anyhow::Result<()> {
+        let pids = || self.watch.processes();
+        for error in self.accelerator.watch_devices(ends, pids)? {
+            let error = error.to_string();
+            if !self.unwatched.contains(&error) {
+                crate::status::say!("{error}: connections that send by it stay on TCP");
+                self.unwatched.insert(error);
+            }
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 #include "guard.h"
 #include "memory.h"
 #include "open.h"
+#include "resets.h"
 #include "others.h"
 #include "unlike.h"
 #include "shared.h"
@@ -170,7 +171,7 @@ int splice_msg_spoiling(struct sk_msg_md *msg)
 	return SK_PASS;
 }
 
-/* TCP would reset the connection; here the other end is told of an orderly end. */
+/* TCP would reset the connection. */
 SEC("cgroup/sock_release")
 int splice_closing(struct bpf_sock *sk)
 {
@@ -178,8 +179,10 @@ int splice_closing(struct bpf_sock *sk)
 
 	if (!own || !own->is_joined)
 		return 1;
-	if (has_queued((struct sock *)own->sock))
+	if (has_queued((struct sock *)own->sock)) {
 		count(COUNT_CLOSED_UNREAD);
+		expect_fin(own);
+	}
 	return 1;
 }
 

@@ -32,6 +32,9 @@ struct control {
 	u32 across_users;
 	/* Which thread sends is noted. */
 	u32 pair;
+	/* `splice_fin` is attached where connections send. */
+	u32 resets;
+	u32 unused;
 	u16 ports[PORTS_MAX];
 };
 
@@ -88,6 +91,8 @@ enum count {
 	COUNT_RELEASED_CALLS,
 	/* Ends that were closed with redirected bytes unread. */
 	COUNT_CLOSED_UNREAD,
+	/* Of these, ends whose FIN was made a reset. */
+	COUNT_RESET_UNREAD,
 	/* Ends of which one thread sent while another waited. */
 	COUNT_SHARED_BY_THREADS,
 	/* Of directions of connections: two each. */
@@ -202,7 +207,9 @@ struct facts {
 	u32 flags;
 	/* How often another thread sent than before. */
 	u32 senders;
-	u32 unused;
+	/* Number of the device that it sends by, in that network namespace; 0 without a route. */
+	u32 device;
+	u64 netns;
 };
 
 enum fact {

@@ -69,6 +69,9 @@ struct end {
 	u64 first_sender;
 	u32 has_senders;
 	u32 takes_tcp;
+	/* Closed with bytes unread: its FIN is to be made a reset. */
+	u32 resets;
+	u32 unused;
 };
 
 /* Its program did something that redirected bytes do not keep to: it stays on TCP, or gets back to it. */

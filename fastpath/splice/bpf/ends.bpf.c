@@ -56,6 +56,8 @@ int ends(struct bpf_iter__bpf_sk_storage_map *ctx)
 	line.inode = BPF_CORE_READ(sk, sk_socket, file, f_inode, i_ino);
 	line.sender = own->sender;
 	line.senders = own->senders;
+	line.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, net_cookie);
+	line.device = BPF_CORE_READ(sk, sk_dst_cache, dev, ifindex);
 	line.flags = file_of(sk);
 	if (own->is_server)
 		line.flags |= FACT_SERVER;

@@ -7,6 +7,7 @@
 #pragma once
 #include "incompatible.h"
 #include "queue.h"
+#include "resets.h"
 #include "state.h"
 #include "verify.h"
 #include <bpf/bpf_core_read.h>
@@ -43,6 +44,7 @@ static __always_inline void on_reuse(struct bpf_sock *sk)
 		return;
 	bpf_map_delete_elem(&splice_socks, &own->cookie);
 	end_joining(own);
+	end_expecting(own);
 	if (control.verify)
 		verify_disconnected(own->cookie);
 	/* An option stays set. */
@@ -280,6 +282,7 @@ static __always_inline void on_state(struct bpf_sock_ops *ops)
 	if (is_ended || !has_queued((struct sock *)own->sock))
 		bpf_map_delete_elem(&splice_socks, &own->cookie);
 	end_joining(own);
+	end_expecting(own);
 	if (!control.verify)
 		return;
 	if (is_ended)

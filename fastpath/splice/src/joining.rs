@@ -143,7 +143,8 @@ impl Known {
     fn is_calm(&mut self, both: [&End; 2]) -> bool {
         let mut is_calm = true;
         for (side, end) in self.sides.iter_mut().zip(both) {
-            let now = !end.is(End::CAN_WAIT | End::NO_FILE | End::UNLIKE | End::CALLS);
+            let now =
+                !end.is(End::CAN_WAIT | End::NO_FILE | End::UNLIKE | End::CALLS | End::FIN_UNSEEN);
             if now && side.is_calm {
                 side.calm_looks += u32::from(side.copied != end.copied)
             } else {
@@ -365,6 +366,16 @@ mod tests {
             let leaves = Step::Leave(PAIR, reason);
             assert_eq!(decide(&mut joining, &joined(flag)), [leaves]);
         }
+    }
+
+    #[test]
+    fn ends_whose_device_is_not_watched_are_not_joined_and_stay() {
+        let mut joining = Joining::new(false, false);
+        for copied in 0..10 {
+            let unseen = ends(copied, End::FIN_UNSEEN);
+            assert_eq!(decide(&mut joining, &unseen), []);
+        }
+        assert_eq!(decide(&mut joining, &joined(End::FIN_UNSEEN)), []);
     }
 
     #[test]

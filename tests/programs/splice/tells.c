@@ -5,6 +5,7 @@
  * tells splice: an end reads by splice(2). tells truncates: with MSG_TRUNC.
  * tells options: those that mean something else for redirected bytes. */
 #define _GNU_SOURCE
+#include "both_ends.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAIRS_MAX = 32, PATIENCE_MS = 10000, JOIN_MS = 900 };
+enum { PAIRS_MAX = 32 };
 
 struct pair {
 	int client, server;
@@ -32,35 +33,10 @@ static struct pair pairs[PAIRS_MAX];
 static int listener;
 static volatile sig_atomic_t pipes;
 
-static void must(int ok, const char *what)
-{
-	if (ok)
-		return;
-	perror(what);
-	exit(2);
-}
-
 static void on_pipe(int signal)
 {
 	(void)signal;
 	pipes++;
-}
-
-static void say(const char *what, ssize_t result)
-{
-	printf("%s: %s\n", what, result < 0 ? strerrorname_np(errno) : "done");
-}
-
-static void may_not_wait(int fd)
-{
-	must(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0, "fcntl");
-}
-
-static void wait_for(int fd, short events)
-{
-	struct pollfd one = {.fd = fd, .events = events};
-
-	must(poll(&one, 1, PATIENCE_MS) == 1, "poll");
 }
 
 static int listens(void)
@@ -96,15 +72,6 @@ static int connects(int fd, int to)
 	return other;
 }
 
-static void moves(int from, int to)
-{
-	char byte;
-
-	must(send(from, "x", 1, 0) == 1, "send");
-	wait_for(to, POLLIN);
-	must(recv(to, &byte, 1, 0) == 1, "recv");
-}
-
 /* A port that was asked for stays with a socket that is disconnected: nobody else gets it meanwhile. */
 static int keeps_its_port(void)
 {
@@ -137,16 +104,6 @@ static void exchange(int count)
 		}
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while ((now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000 < JOIN_MS);
-}
-
-static void gets(const char *who, int fd)
-{
-	char bytes[100] = {0};
-	ssize_t got;
-
-	wait_for(fd, POLLIN | POLLRDHUP);
-	got = recv(fd, bytes, sizeof(bytes) - 1, 0);
-	printf("%s: %zd %s '%s'\n", who, got, got < 0 ? strerrorname_np(errno) : "", bytes);
 }
 
 static void disconnects(int fd)

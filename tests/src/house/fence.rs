@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 const FENCED_IN: &[&str] = &[
     "bpf/src/run_stats",
     "fastpath/splice/src/echo/uring/submit",
+    "fastpath/splice/src/programs/devices",
     "fastpath/splice/src/programs/policies",
     "fastpath/splice/src/socket_options",
     "fastpath/vnet/src/serve/descriptors",

@@ -125,7 +125,12 @@ impl Cable {
     }
 
     pub(super) fn enter(&self, end: &str) -> String {
-        format!("nsenter --net=/run/netns/{}{end}", self.0)
+        format!("nsenter --net=/run/netns/{}", self.name(end))
+    }
+
+    /// Of the network namespace.
+    pub(super) fn name(&self, end: &str) -> String {
+        format!("{}{end}", self.0)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The accelerator's programs, attached to control groups.
 use super::control::{self, Control, PORTS_MAX};
+use super::devices::Devices;
 use super::placed::Placing;
 use super::{
     Count, Counts, End, Ends, IncompatibleUse, Listener, Mismatch, Order, PlacedThreads, Sharing,
@@ -25,6 +26,7 @@ const CALLS: [(&str, &str); 3] = [
     ("splice_on_sent", "sock_send_length"),
 ];
 const OPTIONS: &str = "splice_on_option";
+const FIN: &str = "splice_fin";
 
 /// What a name in `splice_refused` is: `enum name_is`.
 const REFUSED: u32 = 1;
@@ -112,6 +114,8 @@ pub struct Accelerator {
     _links: Vec<Link>,
     orders: Option<Link>,
     ends: Option<Ends>,
+    devices: Option<Devices>,
+    why_no_resets: Option<SpliceError>,
     placing: Option<Placing>,
     object: Object,
 }
@@ -174,9 +178,15 @@ impl Accelerator {
             _links: Vec::new(),
             orders: None,
             ends: None,
+            devices: None,
+            why_no_resets: None,
             placing: options.pair.then(Placing::start).transpose()?,
             object,
         };
+        match Devices::start(accelerator.program(FIN)?.as_fd()) {
+            Ok(devices) => accelerator.devices = Some(devices),
+            Err(error) => accelerator.why_no_resets = Some(error),
+        }
         control::write(&accelerator.variables()?, &accelerator.settings(options))?;
         for name in &options.allowed {
             accelerator.set_name(name, ALLOWED | ANY_VERSION)?;
@@ -257,6 +267,7 @@ impl Accelerator {
             blocking: options.blocking,
             across_users: options.across_users,
             pair: options.pair,
+            resets: self.devices.is_some(),
             ports: options.ports.clone(),
             is_stopped: false,
         }
@@ -396,6 +407,30 @@ impl Accelerator {
             .as_ref()
             .ok_or(SpliceError::missing(what, "link"))?
             .look()
+    }
+
+    /// Why an end that is closed with redirected bytes unread sends a FIN, where TCP resets the connection; none where it
+    /// does reset it.
+    pub fn why_no_resets(&self) -> Option<&SpliceError> {
+        self.why_no_resets.as_ref()
+    }
+
+    /// Watches the devices by which ends send, and marks those whose device cannot be (`End::FIN_UNSEEN`); with what
+    /// stood in the way. `pids`: processes whose network namespaces these may be.
+    ///
+    /// # Errors
+    /// The programs are not there.
+    pub fn watch_devices(
+        &mut self,
+        ends: &mut [End],
+        pids: impl Fn() -> Vec<u32>,
+    ) -> Result<Vec<SpliceError>, SpliceError> {
+        let Some(mut devices) = self.devices.take() else {
+            return Ok(Vec::new());
+        };
+        let errors = devices.look(self.program(FIN)?.as_fd(), ends, pids);
+        self.devices = Some(devices);
+        Ok(errors)
     }
 
     /// Does something with ends, by their cookies. What cannot be done is left, and seen with the next look: the

@@ -3,7 +3,7 @@ use super::SpliceError;
 use libbpf_rs::{MapCore, MapFlags};
 
 pub(super) const BYTES: usize = PORTS + 2 * PORTS_MAX;
-const PORTS: usize = 64;
+const PORTS: usize = 72;
 pub(super) const PORTS_MAX: usize = 64;
 pub(super) const STOP: usize = 0;
 const KEY: [u8; 4] = [0; 4];
@@ -21,6 +21,7 @@ pub(super) struct Control {
     pub blocking: bool,
     pub across_users: bool,
     pub pair: bool,
+    pub resets: bool,
     pub ports: Vec<u16>,
     pub is_stopped: bool,
 }
@@ -46,6 +47,7 @@ impl Control {
         put(&u32::from(self.blocking).to_ne_bytes());
         put(&u32::from(self.across_users).to_ne_bytes());
         put(&u32::from(self.pair).to_ne_bytes());
+        put(&u64::from(self.resets).to_ne_bytes());
         for port in &self.ports {
             put(&port.to_ne_bytes());
         }
@@ -73,6 +75,7 @@ impl Control {
             blocking: half(52) != 0,
             across_users: half(56) != 0,
             pair: half(60) != 0,
+            resets: half(64) != 0,
             ports: bytes[PORTS..]
                 .chunks_exact(2)
                 .take(ports)
@@ -127,6 +130,7 @@ mod tests {
             blocking: true,
             across_users: true,
             pair: true,
+            resets: true,
             ports: vec![6379, 5432],
             is_stopped: false,
         };
@@ -137,7 +141,7 @@ mod tests {
             (7, 1 << 20, 4096, -1)
         );
         assert!(again.guard && !again.is_stopped && again.verify);
-        assert!(again.blocking && again.across_users && again.pair);
+        assert!(again.blocking && again.across_users && again.pair && again.resets);
         assert_eq!((again.change_each, again.lose_each), (3, 4));
     }
 }

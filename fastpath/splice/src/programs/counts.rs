@@ -41,6 +41,7 @@ pub enum Count {
     ReleasedRefused,
     ReleasedCalls,
     ClosedUnread,
+    ResetUnread,
     SharedByThreads,
     Verified,
     VerifiedBytes,
@@ -61,7 +62,7 @@ pub enum Count {
 }
 
 impl Count {
-    pub const ALL: [Count; 52] = [
+    pub const ALL: [Count; 53] = [
         Count::DirectMessages,
         Count::DirectBytes,
         Count::TcpMessages,
@@ -97,6 +98,7 @@ impl Count {
         Count::ReleasedRefused,
         Count::ReleasedCalls,
         Count::ClosedUnread,
+        Count::ResetUnread,
         Count::SharedByThreads,
         Count::Verified,
         Count::VerifiedBytes,
@@ -153,6 +155,7 @@ impl Count {
             Count::ReleasedRefused => "released_refused",
             Count::ReleasedCalls => "released_calls",
             Count::ClosedUnread => "closed_unread",
+            Count::ResetUnread => "reset_unread",
             Count::SharedByThreads => "shared_by_threads",
             Count::Verified => "verified_directions",
             Count::VerifiedBytes => "verified_bytes",
@@ -230,8 +233,9 @@ impl Count {
                 "connections released for a call that redirected bytes do not keep to"
             }
             Count::ClosedUnread => {
-                "ends closed with unread bytes: the other one was told of an end, by TCP of a reset"
+                "ends closed with redirected bytes unread, where TCP resets the connection"
             }
+            Count::ResetUnread => "of these, ends whose FIN was made that reset",
             Count::SharedByThreads => {
                 "sockets on which one thread sent while another waited: its recv may fail with EAGAIN"
             }

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::os::fd::BorrowedFd;
 
 static OBJECT: &[u8] = compiled!("ends");
-const LINE: usize = 88;
+const LINE: usize = 96;
 
 /// One end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,6 +36,9 @@ pub struct End {
     pub written: u32,
     pub uid: u32,
     pub flags: u32,
+    /// Cookie of its network namespace, and the number of the device there that it sends by; 0 without a route.
+    pub netns: u64,
+    pub device: u32,
 }
 
 impl End {
@@ -54,6 +57,8 @@ impl End {
     pub const NO_FILE: u32 = 128;
     /// Its program used a call that redirected bytes do not keep to.
     pub const CALLS: u32 = 256;
+    /// Not of the kernel programs: its device cannot be watched, so a close with unread bytes would not be a reset.
+    pub const FIN_UNSEEN: u32 = 1 << 31;
 
     pub const fn is(&self, flag: u32) -> bool {
         self.flags & flag != 0
@@ -85,6 +90,8 @@ impl End {
             uid: half(72),
             flags: half(76),
             senders: half(80),
+            device: half(84),
+            netns: word(88),
         }
     }
 }
@@ -157,9 +164,10 @@ mod tests {
         for word in [1u64, 2, 3, 4, 5, 11, (12 << 32) | 13] {
             line.extend(word.to_ne_bytes());
         }
-        for half in [6u32, 7, 8, 9, 10, End::SERVER | End::QUEUED, 14, 0] {
+        for half in [6u32, 7, 8, 9, 10, End::SERVER | End::QUEUED, 14, 15] {
             line.extend(half.to_ne_bytes());
         }
+        line.extend(16u64.to_ne_bytes());
         assert_eq!(line.len(), LINE);
         let end = End::of(&line);
         assert_eq!((end.cookie, end.peer, end.queued), (1, 2, 3));
@@ -169,6 +177,7 @@ mod tests {
             (end.asleep, end.copied, end.written, end.uid),
             (7, 8, 9, 10)
         );
+        assert_eq!((end.device, end.netns), (15, 16));
         assert!(end.is(End::SERVER) && end.is(End::QUEUED) && !end.is(End::JOINED));
     }
 }

@@ -2,6 +2,8 @@
 mod accel;
 mod control;
 mod counts;
+#[allow(unsafe_code)]
+mod devices;
 mod ends;
 mod error;
 mod incompatible;
