@@ -1,18 +1,13 @@
 //! `hopscope export`: a recording in the formats of other tools.
-mod handled;
-mod hdr;
 mod output;
-mod pcapng;
-mod slices;
-mod source;
-mod write;
 
 use crate::output::parse_mode;
 use clap::ValueEnum;
 use hopscope_analyze::parse_span_ns;
 use hopscope_event::Ns;
+use hopscope_read::export::{self, ExportOptions};
+use hopscope_read::{Part, Selection};
 use output::Output;
-use source::Source;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -106,9 +101,17 @@ enum What {
 
 pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     args.check()?;
-    let source = Source::open(&args)?;
-    let output = Output::open(&args)?;
-    let matters = write::write(&args, &source, output)?;
+    let opened = hopscope_read::open(&args.file)?;
+    let part = Part {
+        from: args.from,
+        to: args.to,
+        tids: args.thread.clone(),
+        in_words: filter_text(&args),
+    };
+    let selection = Selection::new(&args.file, opened, part)?;
+    let mut output = Output::open(&args)?;
+    let matters = export::write(&args.options(), &selection, &mut output)?;
+    output.keep()?;
     if !matters.is_empty() {
         let all = hopscope_report::printable(&matters.join("; "));
         log::warn!("missing or doubtful in this recording: {all}");
@@ -116,7 +119,33 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn filter_text(args: &ExportArgs) -> String {
+    let ms = |ns: Ns| format!("{} ms", ns.0 as f64 / 1e6);
+    let mut parts = Vec::new();
+    parts.extend(args.from.map(|ns| format!("what began from {}", ms(ns))));
+    parts.extend(args.to.map(|ns| format!("what began before {}", ms(ns))));
+    if !args.thread.is_empty() {
+        let tids: Vec<_> = args.thread.iter().map(ToString::to_string).collect();
+        parts.push(format!("only thread {}", tids.join(", ")));
+    }
+    parts.join("; ")
+}
+
 impl ExportArgs {
+    fn options(&self) -> ExportOptions {
+        ExportOptions {
+            file: self.file.clone(),
+            format: self.format.into(),
+            what: self.what.map(What::into),
+            packets: self.packets.clone(),
+            root: self.root.clone(),
+            packet_id: self.packet_id.clone(),
+            tag: self.tag.clone(),
+            count: self.count,
+            interval: self.interval,
+        }
+    }
+
     fn check(&self) -> anyhow::Result<()> {
         let name = self.format.to_possible_value();
         let name = name.as_ref().map_or("", |v| v.get_name());
@@ -154,5 +183,33 @@ impl ExportArgs {
             );
         }
         Ok(())
+    }
+}
+
+impl From<Format> for export::Format {
+    fn from(format: Format) -> export::Format {
+        match format {
+            Format::Folded => export::Format::Folded,
+            Format::Csv => export::Format::Csv,
+            Format::Json => export::Format::Json,
+            Format::Parquet => export::Format::Parquet,
+            Format::Perfetto => export::Format::Perfetto,
+            Format::Pcapng => export::Format::Pcapng,
+            Format::Hdr => export::Format::Hdr,
+            Format::Hgrm => export::Format::Hgrm,
+        }
+    }
+}
+
+impl From<What> for export::What {
+    fn from(what: What) -> export::What {
+        match what {
+            What::Calls => export::What::Calls,
+            What::Functions => export::What::Functions,
+            What::Packets => export::What::Packets,
+            What::Runs => export::What::Runs,
+            What::Values => export::What::Values,
+            What::Slices => export::What::Slices,
+        }
     }
 }

@@ -20,7 +20,7 @@ pub struct InfoArgs {
 
 pub fn run(args: InfoArgs) -> anyhow::Result<ExitCode> {
     let file = args.file.display().to_string();
-    let opened = crate::slice::open(&args.file)?;
+    let opened = hopscope_read::open(&args.file)?;
     let damage = opened.damage();
     let info = Info::of(&file, &opened.reader);
     let mut out = BufWriter::new(std::io::stdout().lock());

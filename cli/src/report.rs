@@ -1,30 +1,20 @@
 //! `hopscope report`: how long each call took, and each generated packet.
-mod between;
-mod html;
-mod joined;
-mod one_timeline;
-mod packet_id;
-mod packets;
-mod runs;
+mod parse;
 mod slices;
-mod tail;
-
-pub(crate) use packet_id::{is_packet_number, packet_id};
-pub(crate) use tail::batch_capture;
 
 use crate::logger::Verbosity;
-use crate::runs::RunSource;
+use crate::output::{self, OWNER_ONLY};
 use anyhow::Context;
 use clap::ValueEnum;
 use hopscope_analyze::tail::Threshold;
-use hopscope_analyze::{Analysis, Group, Index, Options, Window, parse_span_ns};
-use hopscope_event::{Ns, ThreadIx};
-use hopscope_report::{Event, EventWriter, Layout, Names, PacketWriter, PathLimits, Recording};
-use hopscope_report::{Scale, Sort, Streams, TimeUnit, View};
-use hopscope_trace::{Damage, Tables, TraceReader};
-use std::collections::BTreeSet;
+use hopscope_analyze::{Group, parse_span_ns};
+use hopscope_event::Ns;
+use hopscope_read::one_timeline::packets as one_timeline;
+use hopscope_read::{Around, Part, ReportOptions, Selection};
+use hopscope_read::{joined, late, longest, page, statistics};
+use hopscope_report::{Layout, PathLimits, Recording, Sort, Streams, TimeUnit};
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(clap::Args)]
@@ -58,7 +48,7 @@ pub struct ReportArgs {
     /// Explain packets above a percentile (p99.9) or time (500us) by cause
     ///
     /// With --html the default is p99.9.
-    #[arg(long, value_name = "pP|TIME", value_parser = tail::parse_tail,
+    #[arg(long, value_name = "pP|TIME", value_parser = parse::tail,
           conflicts_with_all = ["by", "sort", "events"])]
     tail: Option<(Threshold, String)>,
     /// List at most N of the longest runs, slowest packets, flows or tree paths
@@ -97,8 +87,8 @@ pub struct ReportArgs {
     #[arg(long, value_name = "OUT.html", conflicts_with_all = ["json", "events"])]
     html: Option<PathBuf>,
     /// With --html: show detail around this point only (1.5s, packet:17); below 2 MB
-    #[arg(long, value_name = "TIME|PACKET", requires = "html", value_parser = html::parse_around)]
-    around: Option<html::Around>,
+    #[arg(long, value_name = "TIME|PACKET", requires = "html", value_parser = parse::around)]
+    around: Option<Around>,
     /// From -v, which every command has.
     #[arg(skip)]
     in_detail: bool,
@@ -139,81 +129,101 @@ enum Unit {
 
 pub fn run(mut args: ReportArgs, verbosity: &Verbosity) -> anyhow::Result<ExitCode> {
     args.in_detail = verbosity.is_verbose();
-    let opened = crate::slice::open(&args.file)?;
+    let opened = hopscope_read::open(&args.file)?;
     if slices::only(&opened.reader) {
-        return slices::run(&args, &opened);
+        return slices::run(&args, opened);
     }
-    let reader = &opened.reader;
-    let tables = reader.tables();
-    let meta = &tables.meta;
-    let window = Window::relative(meta.start.tsc, meta.tsc_frequency, args.from, args.to)?;
-    let threads = chosen_threads(&args, tables)?;
-    let damage = tables.damage.as_ref().map(damage_text);
-    let filter = filter_text(&args);
-    args.check()?;
-    let packets = packets::of(&args, reader, window)?;
-    let recording = Recording {
-        meta,
-        processes: &tables.processes,
-        threads: &tables.threads,
-        modules: &tables.modules,
-        functions: &tables.functions,
-        refusals: &tables.refusals,
-        captures: &tables.captures,
-        summary: tables.summary.as_ref(),
-        damage: damage.as_deref(),
-        filter: &filter,
-        streams: Streams {
-            entries: &tables.streams,
-            packets: &packets,
-        },
-        off_cpu: tables.off_cpu.as_ref(),
-        cost_check: tables.cost_check.as_ref(),
-        thin: tables.thin.as_ref(),
-        triggers: &tables.triggers,
-        flight: tables.flight.as_ref(),
+    let part = Part {
+        tids: args.thread.clone(),
+        ..args.part_of_time()
     };
+    let selection = Selection::new(&args.file, opened, part)?;
+    args.check()?;
+    let options = args.options();
+    let packets = selection.packets()?;
+    let tables = selection.tables();
+    let recording = selection.recording(Streams {
+        entries: &tables.streams,
+        packets: &packets,
+    });
     if let Some(to) = &args.html {
-        html::write(&args, to, &opened, &recording, &threads, window)?;
+        html(to, &options, &selection, &recording)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    match args.events {
-        true => events(&mut out, &args, reader, &recording, &threads, window)?,
-        false if let Some(asked) = &args.tail => {
-            let source = RunSource {
-                reader,
-                threads: &threads,
-                window,
-                root: args.root.as_deref(),
-            };
-            tail::write(&mut out, &args, &source, &recording, asked)?;
-        }
-        false if matches!(args.by, By::Packet) && one_timeline::is_of(&opened, &args) => {
-            if let Some(entry) = &tables.slice {
-                one_timeline::write(&mut out, &args, &opened, &recording, entry)?;
+    if args.events {
+        statistics::write_events(&mut out, &options, &selection, &recording)?;
+    } else if let Some(threshold) = &options.tail {
+        late::write(&mut out, &options, &selection, &recording, threshold)?;
+    } else {
+        match args.by {
+            By::Packet if one_timeline::is_of(&selection, &options) => {
+                if let Some(entry) = &tables.slice {
+                    one_timeline::write(&mut out, &options, &selection, &recording, entry)?;
+                }
             }
+            By::Run => longest::write(&mut out, &options, &selection, &recording)?,
+            By::Packet | By::Flow => joined::write(&mut out, &options, &selection, &recording)?,
+            _ => statistics(&mut out, &args, &options, &selection, &recording)?,
         }
-        false if matches!(args.by, By::Run | By::Packet | By::Flow) => {
-            let source = RunSource {
-                reader,
-                threads: &threads,
-                window,
-                root: args.root.as_deref(),
-            };
-            match args.by {
-                By::Run => runs::write(&mut out, &args, &source, &recording)?,
-                _ => joined::write(&mut out, &args, &source, &recording)?,
-            }
-        }
-        false => statistics(&mut out, &args, reader, &recording, &threads, window)?,
     }
-    slices::write_beside(&mut out, &args, &opened)?;
+    slices::write_beside(&mut out, &args, &selection)?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
+fn html(
+    to: &Path,
+    options: &ReportOptions,
+    selection: &Selection,
+    recording: &Recording<'_>,
+) -> anyhow::Result<()> {
+    let writing = || format!("writing {}", to.display());
+    let (created, place) = output::create(to, OWNER_ONLY)?;
+    let mut out = BufWriter::with_capacity(1 << 16, created);
+    page::write(&mut out, options, selection, recording).map_err(|error| match error {
+        hopscope_read::Error::Io(error) => anyhow::Error::from(error).context(writing()),
+        other => other.into(),
+    })?;
+    out.flush().with_context(writing)?;
+    let bytes = out.get_ref().metadata().with_context(writing)?.len();
+    place.put()?;
+    crate::status::say!(
+        "{} ({:.1} MB); open it in a browser",
+        to.display(),
+        bytes as f64 / 1e6
+    );
+    Ok(())
+}
+
 impl ReportArgs {
+    /// All threads.
+    fn part_of_time(&self) -> Part {
+        Part {
+            from: self.from,
+            to: self.to,
+            tids: Vec::new(),
+            in_words: filter_text(self),
+        }
+    }
+
+    fn options(&self) -> ReportOptions {
+        ReportOptions {
+            file: self.file.clone(),
+            root: self.root.clone(),
+            packets: self.packets.clone(),
+            packet_id: self.packet_id.clone(),
+            between: self.between.clone(),
+            tail: self.tail.clone(),
+            number: self.number,
+            sort: self.sort.map(sort),
+            time: unit(self.time),
+            json: self.json,
+            by_flow: matches!(self.by, By::Flow),
+            around: self.around,
+        }
+    }
+
     /// Whatever would be ignored is refused.
     fn check(&self) -> anyhow::Result<()> {
         let by_tree = matches!(self.by, By::Tree);
@@ -262,48 +272,6 @@ impl ReportArgs {
     }
 }
 
-pub(crate) fn damage_text(damage: &Damage) -> String {
-    let Damage {
-        at,
-        bytes_lost,
-        chunks_skipped,
-        what,
-    } = damage;
-    format!(
-        "at byte {at}: {what}; {chunks_skipped} chunks skipped, {bytes_lost} bytes at the end given up"
-    )
-}
-
-/// `None` is all of them.
-fn chosen_threads(
-    args: &ReportArgs,
-    tables: &Tables,
-) -> anyhow::Result<Option<BTreeSet<ThreadIx>>> {
-    if args.thread.is_empty() {
-        return Ok(None);
-    }
-    let mut chosen = BTreeSet::new();
-    for tid in &args.thread {
-        let before = chosen.len();
-        chosen.extend(
-            tables
-                .threads
-                .iter()
-                .filter(|t| t.tid == *tid)
-                .map(|t| t.ix),
-        );
-        if chosen.len() == before && !tables.threads.iter().any(|t| t.tid == *tid) {
-            let mut there: Vec<_> = tables.threads.iter().map(|t| t.tid.to_string()).collect();
-            there.truncate(16);
-            anyhow::bail!(
-                "no thread {tid} in the recording; there are {}",
-                there.join(", ")
-            );
-        }
-    }
-    Ok(Some(chosen))
-}
-
 fn filter_text(args: &ReportArgs) -> String {
     let mut parts = Vec::new();
     let ms = |ns: Ns| format!("{} ms", ns.0 as f64 / 1e6);
@@ -330,10 +298,9 @@ fn filter_text(args: &ReportArgs) -> String {
 fn statistics(
     out: &mut impl Write,
     args: &ReportArgs,
-    reader: &TraceReader,
+    options: &ReportOptions,
+    selection: &Selection,
     recording: &Recording<'_>,
-    threads: &Option<BTreeSet<ThreadIx>>,
-    window: Window,
 ) -> anyhow::Result<()> {
     let (group, layout) = match args.by {
         By::Function => (Group::Function, Layout::Rows(Group::Function)),
@@ -343,94 +310,17 @@ fn statistics(
         // The others are no statistics of calls, and were written before.
         By::Tree | By::Run | By::Packet | By::Flow => (Group::Function, Layout::Tree),
     };
-    let options = Options {
+    let rows = statistics::Rows {
         group,
-        window,
-        probe_cost: recording.meta.probe_cost,
-        whole: threads.is_none() && window == Window::default(),
-    };
-    let index = Index::new(recording.functions, recording.threads);
-    let mut analysis = Analysis::new(index, options);
-    analysis.off_cpu(crate::runs::off_cpu(reader)?);
-    for batch in crate::runs::batches(reader) {
-        let batch = batch.with_context(|| format!("reading {}", args.file.display()))?;
-        if threads.as_ref().is_none_or(|t| t.contains(&batch.thread)) {
-            analysis.feed(&batch.batch());
-        }
-    }
-    let outcome = analysis.finish();
-    let view = View {
         layout,
-        sort: args.sort.map_or(Sort::Total, sort),
-        time: unit(args.time),
-        in_detail: args.in_detail,
         paths: PathLimits {
             depth: args.depth,
             min_share_ppm: args.min_share,
             number: args.number,
         },
+        in_detail: args.in_detail,
     };
-    match args.json {
-        true => hopscope_report::write_json(out, recording, &outcome, view)?,
-        false => hopscope_report::write_text(out, recording, &outcome, view)?,
-    }
-    Ok(())
-}
-
-fn events(
-    out: &mut impl Write,
-    args: &ReportArgs,
-    reader: &TraceReader,
-    recording: &Recording<'_>,
-    threads: &Option<BTreeSet<ThreadIx>>,
-    window: Window,
-) -> anyhow::Result<()> {
-    let names = Names::new(recording);
-    let writer = EventWriter {
-        names: &names,
-        scale: Scale::new(unit(args.time), recording.meta.tsc_frequency),
-        start: recording.meta.start.tsc,
-        json: args.json,
-    };
-    let packets = PacketWriter {
-        scale: writer.scale,
-        start: writer.start,
-        json: writer.json,
-    };
-    let some = packets::write_each(out, args, reader, window, &packets)?;
-    if some && recording.functions.is_empty() && reader.heads().next().is_none() {
-        return Ok(());
-    }
-    writer.titles(out)?;
-    for batch in reader.batches() {
-        let batch = batch.with_context(|| format!("reading {}", args.file.display()))?;
-        if !threads.as_ref().is_none_or(|t| t.contains(&batch.thread)) {
-            continue;
-        }
-        let thread = batch.thread;
-        if batch.lost_before + batch.torn_before > 0 {
-            writer.gap(out, thread, batch.lost_before, batch.torn_before)?;
-        }
-        // A captured value has no time of its own: it is shown with the record before it.
-        let mut shown = false;
-        for (index, record) in (batch.first_index..).zip(&batch.records) {
-            let record = *record;
-            if record.value().is_none() {
-                shown = window.contains(record.tsc);
-            }
-            if shown {
-                writer.event(
-                    out,
-                    Event {
-                        thread,
-                        index,
-                        record,
-                    },
-                )?;
-            }
-        }
-    }
-    Ok(())
+    Ok(statistics::write(out, options, selection, recording, rows)?)
 }
 
 fn parse_depth(text: &str) -> Result<usize, String> {

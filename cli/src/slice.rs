@@ -5,13 +5,10 @@ mod constants;
 mod control;
 mod device;
 mod headers;
-mod in_order;
 mod kernel;
 mod list;
 mod live;
-mod open;
 mod pass;
-mod pcapng;
 mod progress;
 mod read;
 mod relinquish;
@@ -19,16 +16,11 @@ mod rotate;
 mod save;
 pub(crate) mod target;
 
-#[cfg(test)]
-mod tests;
-
 pub use args::SliceArgs;
 pub(crate) use choice::Choice;
 pub(crate) use constants::measured as measured_constants;
 pub(crate) use kernel::{Kernel, Taken, say_what_is_missing};
-pub(crate) use open::{Opened, open};
 pub(crate) use pass::{Pass, To};
-pub(crate) use save::{Format, SliceFile};
 
 use crate::logger::Verbosity;
 use std::process::ExitCode;

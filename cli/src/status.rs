@@ -66,6 +66,10 @@ fn joined(error: &anyhow::Error) -> String {
 
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
+        let read = cause.downcast_ref::<hopscope_read::Error>();
+        if read.is_some_and(hopscope_read::Error::is_broken_pipe) {
+            return true;
+        }
         let io = cause.downcast_ref::<std::io::Error>();
         let json = cause.downcast_ref::<serde_json::Error>();
         let kind = io.map(std::io::Error::kind);

@@ -8,7 +8,7 @@ use super::pass::{Pass, To};
 use super::progress::Progress;
 use super::relinquish::become_user;
 use super::rotate::Rotation;
-use super::save::{Format, SliceFile};
+use super::save;
 use super::target;
 use crate::logger::Verbosity;
 use crate::status::is_broken_pipe;
@@ -18,6 +18,7 @@ use hopscope_event::clock::read::clock_sync;
 use hopscope_event::slice::{SliceCalibration, SliceEntry, SliceSummary};
 use hopscope_event::{ClockSync, RecordingMeta, Summary};
 use hopscope_probe::attach::{Held, launch};
+use hopscope_read::slice_file::Format;
 use hopscope_report::slice::SliceSource;
 use hopscope_slice::interfaces;
 use hopscope_slice::programs::Slicer;
@@ -168,13 +169,9 @@ impl<'a> Session<'a> {
         let first = rotation.as_ref().map(|(rotation, _)| rotation.path());
         let path = first.or(file.map(|(path, _)| path.clone()));
         let to = match (&path, file) {
-            (Some(path), Some((_, format))) => To::File(SliceFile::create(
-                path,
-                format,
-                args.files.mode,
-                meta,
-                entry,
-            )?),
+            (Some(path), Some((_, format))) => {
+                To::File(save::create(path, format, args.files.mode, meta, entry)?)
+            }
             _ => To::people_or_programs(&args.shown, verbosity.is_verbose(), verbosity.is_quiet()),
         };
         Ok(Session {
@@ -299,14 +296,14 @@ impl<'a> Session<'a> {
         }
         rotation.step();
         let path = rotation.path();
-        let mut next = SliceFile::create(&path, *format, self.mode, self.meta, self.entry)?;
+        let mut next = save::create(&path, *format, self.mode, self.meta, self.entry)?;
         self.path = Some(path);
         for sync in self.clocks.iter().rev().take(1) {
             next.clock(*sync)?;
         }
         let full = std::mem::replace(file, next);
         let whole = ended_because("the file was full; the next one goes on", 0);
-        full.finish(None, Some(&whole))
+        Ok(full.finish(None, Some(&whole))?)
     }
 
     /// Part of what lies in the ring.
@@ -401,7 +398,7 @@ impl<'a> Session<'a> {
 /// Of a file that could not be written on: how many packets are in it.
 fn incomplete(path: &Path, given: u64) -> String {
     let shown = path.display();
-    let there = super::open(path).map(|opened| {
+    let there = hopscope_read::open(path).map(|opened| {
         let heads = opened.reader.slice_heads();
         heads.map(|head| u64::from(head.rows)).sum::<u64>()
     });

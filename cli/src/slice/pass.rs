@@ -1,9 +1,9 @@
 //! What becomes of each packet, live or read: chosen, counted, shown or written.
 use super::args::ShownArgs;
 use super::choice::Choice;
-use super::save::SliceFile;
 use hopscope_analyze::slice::{SliceStats, Slicer};
 use hopscope_event::slice::{SliceEntry, SliceSummary, Sliced};
+use hopscope_read::slice_file::SliceFile;
 use hopscope_report::slice::{
     SliceClosing, SlicePrinter, SliceSource, SliceView, write_slice_closing,
     write_slice_closing_json, write_slice_json,

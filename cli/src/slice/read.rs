@@ -1,13 +1,14 @@
 //! `hopscope slice -r FILE`: packets of a recording, as live ones are shown.
 use super::args::SliceArgs;
 use super::choice::Choice;
-use super::open::{Opened, open};
 use super::pass::{Pass, To};
-use super::save::{Format, SliceFile};
+use super::save;
 use crate::logger::Verbosity;
 use anyhow::Context;
 use hopscope_analyze::slice::RealTime;
 use hopscope_event::slice::SliceEntry;
+use hopscope_read::slice_file::Format;
+use hopscope_read::{Opened, open};
 use hopscope_report::slice::SliceSource;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -37,7 +38,7 @@ pub(super) fn run(
                 "{} cannot be read and written at once",
                 to.display()
             );
-            To::File(SliceFile::create(
+            To::File(save::create(
                 to,
                 format,
                 args.files.mode,
@@ -102,7 +103,7 @@ fn packets(
     Ok(())
 }
 
-pub(crate) fn entry_of<'a>(opened: &'a Opened, path: &Path) -> anyhow::Result<&'a SliceEntry> {
+fn entry_of<'a>(opened: &'a Opened, path: &Path) -> anyhow::Result<&'a SliceEntry> {
     opened.reader.tables().slice.as_ref().with_context(|| {
         format!(
             "{} holds no slices of the kernel's path (record them with `hopscope slice -o`)",

@@ -1,190 +1,27 @@
-//! Writing packets: as a `.hop` trace, or as pcapng with the same trace inside ([`capture`]).
-mod capture;
-
+//! Files that packets are written to.
 use crate::output;
-use capture::Capture;
-use hopscope_analyze::slice::{PacketSlices, Slicer};
-use hopscope_event::slice::{SliceEntry, SliceSummary, Sliced};
-use hopscope_event::{ClockSync, RecordingMeta, Summary};
-use hopscope_report::slice::{SliceSource, slice_comment};
-use hopscope_trace::TraceWriter;
-use std::io::{self, BufWriter, Write};
+use hopscope_event::RecordingMeta;
+use hopscope_event::slice::SliceEntry;
+use hopscope_read::slice_file::{Format, SliceFile};
+use std::io::{self, Write};
 use std::path::Path;
 
-/// Packets of one chunk.
-const BATCH: usize = 256;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    Hop,
-    Pcapng,
-}
-
-/// Counts what goes through it.
-struct Out<W: Write> {
-    inner: BufWriter<W>,
-    bytes: u64,
-}
-
-impl<W: Write> Write for Out<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.inner.write(bytes)?;
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
-}
-
-enum Inner<W: Write> {
-    Hop {
-        writer: TraceWriter<Out<W>>,
-        rows: Vec<Sliced>,
-    },
-    Pcapng(Box<Capture<W>>),
-}
-
-pub struct SliceFile<W: Write = Box<dyn Write>> {
-    inner: Inner<W>,
-    /// Given to it, written or not.
-    packets: u64,
-}
-
-impl SliceFile {
-    /// `-` is stdout.
-    ///
-    /// # Errors
-    /// The file cannot be made or written.
-    pub fn create(
-        path: &Path,
-        format: Format,
-        mode: u32,
-        meta: &RecordingMeta,
-        entry: &SliceEntry,
-    ) -> anyhow::Result<SliceFile> {
-        let out: Box<dyn Write> = match path.as_os_str() == "-" {
-            true => Box::new(io::stdout()),
-            // Captures are looked at while they grow.
-            false => Box::new(output::create_in_place(path, mode)?),
-        };
-        SliceFile::new(out, format, meta, entry)
-    }
-}
-
-impl<W: Write> SliceFile<W> {
-    /// # Errors
-    /// Those of `out`.
-    pub fn new(
-        out: W,
-        format: Format,
-        meta: &RecordingMeta,
-        entry: &SliceEntry,
-    ) -> anyhow::Result<SliceFile<W>> {
-        let out = Out {
-            inner: BufWriter::new(out),
-            bytes: 0,
-        };
-        let inner = match format {
-            Format::Hop => {
-                let mut writer = TraceWriter::new(out, meta)?;
-                writer.slice(entry)?;
-                Inner::Hop {
-                    writer,
-                    rows: Vec::new(),
-                }
-            }
-            Format::Pcapng => {
-                let mut trace = TraceWriter::new(Vec::new(), meta)?;
-                trace.slice(entry)?;
-                Inner::Pcapng(Box::new(Capture::new(out, trace)?))
-            }
-        };
-        Ok(SliceFile { inner, packets: 0 })
-    }
-
-    pub fn clock(&mut self, sync: ClockSync) -> anyhow::Result<()> {
-        self.rows()?;
-        match &mut self.inner {
-            Inner::Hop { writer, .. } => writer.clock(sync)?,
-            Inner::Pcapng(capture) => capture.clock(sync)?,
-        }
-        Ok(())
-    }
-
-    pub fn packet(
-        &mut self,
-        source: &SliceSource<'_>,
-        packet: &Sliced,
-        slices: &PacketSlices,
-        slicer: &Slicer,
-    ) -> anyhow::Result<()> {
-        self.packets += 1;
-        match &mut self.inner {
-            Inner::Hop { rows, .. } => {
-                rows.push(packet.clone());
-                if rows.len() >= BATCH {
-                    self.rows()?;
-                }
-            }
-            Inner::Pcapng(capture) => {
-                let comment = slice_comment(source, &packet.record, slices, slicer);
-                capture.packet(source, packet, comment)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn rows(&mut self) -> anyhow::Result<()> {
-        if let Inner::Hop { writer, rows } = &mut self.inner {
-            writer.slices(rows)?;
-            rows.clear();
-        }
-        Ok(())
-    }
-
-    /// Everything so far is in the file, but for frames that wait for earlier ones.
-    pub fn flush(&mut self) -> anyhow::Result<()> {
-        self.rows()?;
-        match &mut self.inner {
-            Inner::Hop { writer, .. } => writer.flush()?,
-            Inner::Pcapng(capture) => capture.flush()?,
-        }
-        Ok(())
-    }
-
-    pub fn packets(&self) -> u64 {
-        self.packets
-    }
-
-    /// What the file has, and nearly what frames that wait for earlier ones will take of it.
-    pub fn bytes(&mut self) -> u64 {
-        match &mut self.inner {
-            Inner::Hop { writer, .. } => writer.get_mut().bytes,
-            Inner::Pcapng(capture) => capture.bytes(),
-        }
-    }
-
-    /// `None` where it is not known: the file then says that it did not end in order.
-    pub fn finish(
-        mut self,
-        sliced: Option<&SliceSummary>,
-        summary: Option<&Summary>,
-    ) -> anyhow::Result<()> {
-        self.rows()?;
-        match self.inner {
-            Inner::Hop { mut writer, .. } => {
-                if let Some(sliced) = sliced {
-                    writer.slice_summary(sliced)?;
-                }
-                match summary {
-                    Some(summary) => drop(writer.finish(summary)?),
-                    None => writer.flush()?,
-                }
-            }
-            Inner::Pcapng(capture) => capture.finish(sliced, summary)?,
-        }
-        Ok(())
-    }
+/// `-` is stdout.
+///
+/// # Errors
+/// The file cannot be made or written.
+pub(super) fn create(
+    path: &Path,
+    format: Format,
+    mode: u32,
+    meta: &RecordingMeta,
+    entry: &SliceEntry,
+) -> anyhow::Result<SliceFile> {
+    let out: Box<dyn Write> = if path.as_os_str() == "-" {
+        Box::new(io::stdout())
+    } else {
+        // Captures are looked at while they grow.
+        Box::new(output::create_in_place(path, mode)?)
+    };
+    Ok(SliceFile::new(out, format, meta, entry)?)
 }

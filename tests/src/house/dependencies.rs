@@ -18,6 +18,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Neither knows where the records come from.
     ("hopscope-analyze", &["hopscope-event"]),
     ("hopscope-report", &["hopscope-event", "hopscope-analyze"]),
+    // Where recordings, analysis and reports meet.
+    (
+        "hopscope-read",
+        &[
+            "hopscope-analyze",
+            "hopscope-event",
+            "hopscope-netio",
+            "hopscope-report",
+            "hopscope-trace",
+        ],
+    ),
     (
         "hopscope",
         &[
@@ -27,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-slice",
             "hopscope-analyze",
             "hopscope-report",
+            "hopscope-read",
             "hopscope-netio",
             "hopscope-load",
             "hopscope-openloop",

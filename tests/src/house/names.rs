@@ -46,6 +46,7 @@ const PLAIN: &[&str] = &[
     "cli/src/top/save.rs",
     "cli/src/vnet/",
     "measure/report/src/",
+    "measure/read/src/",
 ];
 
 /// Macros that write a line, or a part of one, as it is.
@@ -64,7 +65,12 @@ pub(super) fn register(suite: &mut Suite) {
 
 fn escaped() -> Result<()> {
     let mut files = Vec::new();
-    for dir in ["cli/src", "measure/report/src", "bench/src"] {
+    for dir in [
+        "cli/src",
+        "measure/read/src",
+        "measure/report/src",
+        "bench/src",
+    ] {
         rust_files(&repository().join(dir), &mut files)?;
     }
     let mut plain = Vec::new();
