@@ -8,6 +8,7 @@ use crate::listing::Listing;
 use crate::probe::NO_CALIBRATION;
 use crate::program::{Program, Target};
 use crate::rows::NotMeasured;
+use crate::table::{Table, closing};
 use hopscope_compare::host::Host;
 use hopscope_compare::output::{Output, Summary};
 use hopscope_compare::stats::Spread;
@@ -231,8 +232,9 @@ fn table(
     listing: Option<&Listing>,
     not_measured: &[NotMeasured],
 ) -> String {
-    let mut out = format!(
-        "every fourth thread spins, the others sleep 1 ms between rounds\n\n{:>7} {:>9}  {:>10} {:>10}  {:>10} {:>10}  {:>10}  {:>10} {:>10} {:>10}  {:>9}\n",
+    let mut out =
+        String::from("every fourth thread spins, the others sleep 1 ms between rounds; us\n\n");
+    let head = [
         "threads",
         "functions",
         "pause p50",
@@ -243,31 +245,28 @@ fn table(
         "gap attach",
         "gap detach",
         "gap idle",
-        "ready p50"
-    );
+        "ready p50 ms",
+    ];
+    let mut rows = Table::new(0, head);
+    let us = |us: f64| format!("{us:.0}");
     for c in cases {
-        let floor = |f: fn(&Spread) -> f64| {
-            c.stop_floor_us
-                .as_ref()
-                .map_or("-".into(), |s| format!("{:.0} us", f(s)))
-        };
-        let _ = writeln!(
-            out,
-            "{:>7} {:>9}  {:>7.0} us {:>7.0} us  {:>10} {:>10}  {:>7.0} us  {:>7.0} us {:>7.0} us {:>7.0} us  {:>6.1} ms",
-            c.threads,
-            c.functions,
-            c.pause_us.median,
-            c.pause_us.max,
+        let floor =
+            |of: fn(&Spread) -> f64| c.stop_floor_us.as_ref().map_or("-".into(), |s| us(of(s)));
+        rows.row([
+            c.threads.to_string(),
+            c.functions.to_string(),
+            us(c.pause_us.median),
+            us(c.pause_us.max),
             floor(|s| s.median),
             floor(|s| s.max),
-            c.detach_pause_us.median,
-            c.gap_attach_us.median,
-            c.gap_detach_us.median,
-            c.gap_idle_us.median,
-            c.ready_ms.median
-        );
+            us(c.detach_pause_us.median),
+            us(c.gap_attach_us.median),
+            us(c.gap_detach_us.median),
+            us(c.gap_idle_us.median),
+            format!("{:.1}", c.ready_ms.median),
+        ]);
     }
-    out.push('\n');
+    let _ = writeln!(out, "{rows}");
     let (threads, functions) = HEADLINE;
     if let Some(us) = over_floor_us {
         let verdict = if us <= 1000.0 { "met" } else { "missed" };
@@ -289,8 +288,5 @@ fn table(
             l.functions, l.seconds.median, l.functions_per_s, l.file
         );
     }
-    for missing in not_measured {
-        let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
-    }
-    out
+    out + &closing(&[], not_measured)
 }

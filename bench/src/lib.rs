@@ -21,6 +21,7 @@ pub mod recorder;
 pub mod rows;
 pub mod slice;
 pub mod splice;
+mod table;
 mod virtual_machine;
 pub mod vnet;
 

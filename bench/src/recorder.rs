@@ -3,6 +3,7 @@ use crate::Settings;
 use crate::error::{Error, Result};
 use crate::hopscope::{Hopscope, beside_short_functions};
 use crate::program::{Program, Target};
+use crate::table::Table;
 use hopscope_compare::host::Host;
 use hopscope_compare::output::{Output, Summary};
 use serde::Serialize;
@@ -211,8 +212,7 @@ fn summarise(cases: &[Case]) -> Summary {
 }
 
 fn table(cases: &[Case], best: Option<&Case>, sustained: Option<f64>) -> String {
-    let mut out = format!(
-        "{:>14} {:>5} {:>12} {:>12} {:>9} {:>9} {:>8} {:>10} {:>13} {:>12} {:>8}\n",
+    let head = [
         "asked calls/s",
         "ring",
         "offered M/s",
@@ -223,32 +223,34 @@ fn table(cases: &[Case], best: Option<&Case>, sustained: Option<f64>) -> String 
         "M/CPU s",
         "written MiB/s",
         "floor MiB/s",
-        "seconds"
-    );
+        "seconds",
+        "",
+    ];
+    let mut rows = Table::new(0, head);
     for c in cases {
         let all = c.recorded + c.lost + c.torn;
-        let _ = writeln!(
-            out,
-            "{:>14} {:>5} {:>12.2} {:>12.2} {:>9.3} {:>9.2} {:>8.1} {:>10.1} {:>13.0} {:>12.0} {:>8.1}{}",
-            c.calls_per_s_asked
-                .map_or("unpaced".into(), |r| format!("{:.1} M", r / 1e6)),
-            c.ring,
-            c.records_per_s_offered / 1e6,
-            c.records_per_s_kept / 1e6,
-            100.0 * (c.lost + c.torn) / all.max(1.0),
-            c.bytes_per_record,
-            c.recorder_cpu_percent,
-            c.records_per_cpu_s / 1e6,
-            c.written_mib_s,
-            c.disk_floor_mib_s,
-            c.seconds,
-            if c.complete {
-                ""
-            } else {
-                "  WARNING: records and calls do not agree"
-            }
-        );
+        let rate = c.calls_per_s_asked;
+        let warning = if c.complete {
+            ""
+        } else {
+            "WARNING: records and calls do not agree"
+        };
+        rows.row([
+            rate.map_or("unpaced".into(), |r| format!("{:.1} M", r / 1e6)),
+            c.ring.to_string(),
+            format!("{:.2}", c.records_per_s_offered / 1e6),
+            format!("{:.2}", c.records_per_s_kept / 1e6),
+            format!("{:.3}", 100.0 * (c.lost + c.torn) / all.max(1.0)),
+            format!("{:.2}", c.bytes_per_record),
+            format!("{:.1}", c.recorder_cpu_percent),
+            format!("{:.1}", c.records_per_cpu_s / 1e6),
+            format!("{:.0}", c.written_mib_s),
+            format!("{:.0}", c.disk_floor_mib_s),
+            format!("{:.1}", c.seconds),
+            warning.to_owned(),
+        ]);
     }
+    let mut out = rows.to_string();
     let verdict = |met| if met { "met" } else { "missed" };
     if let Some(c) = best {
         let _ = writeln!(

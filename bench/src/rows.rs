@@ -1,5 +1,6 @@
 //! Rows of the comparison of probes: a tool, where the measured functions lie, how they are
 //! called, and what a call costs beyond the bare program.
+use crate::table::Table;
 use hopscope_compare::stats::Difference;
 use serde::Serialize;
 use std::fmt::Write;
@@ -58,30 +59,37 @@ pub fn table(rows: &[Row], goals: &[Goal], not_measured: &[NotMeasured]) -> Stri
     let mut out = String::from(
         "ticks per call, net of the bare program: median (10th .. 90th percentile of repetitions)\n\n",
     );
-    let _ = writeln!(
-        out,
-        "{:<12} {:<22} {:<11} {:>9} {:>10}  {:<22} {:<20}",
-        "tool", "probe", "phase", "bare", "net", "(p10 .. p90)", "bare against bare"
-    );
+    let head = [
+        "tool",
+        "probe",
+        "phase",
+        "bare",
+        "net (p10 .. p90)",
+        "bare against bare",
+        "",
+    ];
+    let mut table = Table::new(3, head);
     for row in rows {
         let d = &row.difference;
-        let _ = writeln!(
-            out,
-            "{:<12} {:<22} {:<11} {:>9.2} {:>+10.2}  {:<22} {:<20} {}",
-            row.tool,
-            row.probe,
-            row.phase,
-            row.bare,
-            d.net.median,
-            format!("({:+.2} .. {:+.2})", d.net.p10, d.net.p90),
+        let noise = if d.within_noise {
+            "no difference beyond noise"
+        } else {
+            ""
+        };
+        table.row([
+            row.tool.clone(),
+            row.probe.clone(),
+            row.phase.clone(),
+            format!("{:.2}", row.bare),
+            format!(
+                "{:+.2} ({:+.2} .. {:+.2})",
+                d.net.median, d.net.p10, d.net.p90
+            ),
             format!("{:+.2} .. {:+.2}", d.control.p10, d.control.p90),
-            if d.within_noise {
-                "no difference beyond noise"
-            } else {
-                ""
-            }
-        );
+            noise.to_owned(),
+        ]);
     }
+    let _ = write!(out, "{table}");
     if !goals.is_empty() {
         out.push('\n');
     }

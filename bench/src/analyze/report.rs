@@ -1,6 +1,7 @@
 //! Records a second of each view, and its memory.
 use super::used::Used;
 use crate::goal::Goal;
+use crate::table::{Table, closing, spread};
 use hopscope_compare::output::Summary;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
@@ -101,44 +102,27 @@ impl Figures {
         } = self.recording;
         let mut out = format!(
             "a recording of {:.2} GB: {:.0} M records, {lost:.0} lost; {:.2} bytes each\n\
-             reading the file alone: {:.0} MiB/s; medians of rounds, the largest memory\n\n\
-             {:<10} {:>22} {:>10} {:>10} {:>10}\n",
+             reading the file alone: {:.0} MiB/s; medians of rounds, the largest memory\n\n",
             bytes as f64 / 1e9,
             records / 1e6,
             bytes as f64 / records,
             Spread::of(&self.reads).map_or(f64::NAN, |s| s.median),
-            "report by",
-            "M records/s of CPU",
-            "(p10..p90)",
-            "wall s",
-            "MiB"
         );
+        let mut rows = Table::new(1, ["report by", "M records/s of CPU", "wall s", "MiB"]);
         for view in &self.views {
             let (Some(speed), Some(wall)) =
                 (self.records_per_s(view), view.spread(|used| used.wall_s))
             else {
                 continue;
             };
-            let _ = writeln!(
-                out,
-                "{:<10} {:>22.1} {:>10} {:>10.2} {:>10.0}",
-                view.name,
-                speed.median / 1e6,
-                format!("{:.1}..{:.1}", speed.p10 / 1e6, speed.p90 / 1e6),
-                wall.median,
-                view.peak_rss_mib().unwrap_or(f64::NAN),
-            );
+            rows.row([
+                view.name.to_owned(),
+                spread(speed, 1e6, 1),
+                format!("{:.2}", wall.median),
+                format!("{:.0}", view.peak_rss_mib().unwrap_or(f64::NAN)),
+            ]);
         }
-        out.push('\n');
-        for goal in goals {
-            let measured = goal.measured.map_or("-".into(), |m| format!("{m:.0}"));
-            let (sign, bound, verdict) = (goal.sign(), goal.bound(), goal.verdict());
-            let _ = writeln!(
-                out,
-                "{}: {measured}, goal {sign} {bound}: {verdict}",
-                goal.name
-            );
-        }
+        let _ = write!(out, "{rows}\n{}", closing(goals, &[]));
         out
     }
 }

@@ -4,6 +4,7 @@ use super::latency::Latency;
 use super::window::Pair;
 use crate::goal::Goal;
 use crate::rows::NotMeasured;
+use crate::table::{Table, closing, spread};
 use hopscope_compare::output::Summary;
 use hopscope_compare::stats::{Difference, Spread};
 use serde::Serialize;
@@ -179,10 +180,11 @@ impl Figures {
         let mut out = format!(
             "processor time of the worker for each packet, batches of {}; medians of rounds\n\
              model: probe pairs a packet x {:.1} ns (two bare rdtsc in a loop)\n\
-             stamps: probes at the same places that read the clock and store nothing\n\n\
-             {:<9} {:<24} {:>5} {:>8} {:>8} {:>21} {:>8} {:>6} {:>9} {:>6} {:>6}\n",
+             stamps: probes at the same places that read the clock and store nothing\n\n",
             crate::function::BATCH,
             self.floor_ns(),
+        );
+        let head = [
             "",
             "",
             "funcs",
@@ -193,50 +195,37 @@ impl Figures {
             "x",
             "stamps ns",
             "x",
-            "lost"
-        );
+            "lost",
+            "",
+        ];
+        let mut rows = Table::new(2, head);
         for l in &self.levels {
             let (net, model) = (l.added_ns.net, l.model_ns(self.floor_ns()));
             let stamps = l.stamps_added_ns.net.median;
-            let _ = writeln!(
-                out,
-                "{:<9} {:<24} {:>5} {:>8.3} {:>8.1} {:>6.1} ({:>5.1} .. {:>5.1}) {:>8.1} {:>6.2} {:>9.1} {:>6.2} {:>5.1}%{}",
-                l.network_function,
-                l.density,
-                l.functions,
-                l.probe_pairs_per_packet,
-                l.bare_ns,
-                net.median,
-                net.p10,
-                net.p90,
-                model,
-                net.median / model,
-                stamps,
-                net.median / stamps,
-                l.throughput_lost_percent(),
-                if l.added_ns.within_noise {
-                    "  within noise"
-                } else {
-                    ""
-                },
-            );
+            let noise = if l.added_ns.within_noise {
+                "within noise"
+            } else {
+                ""
+            };
+            rows.row([
+                l.network_function.to_owned(),
+                l.density.to_string(),
+                l.functions.to_string(),
+                format!("{:.3}", l.probe_pairs_per_packet),
+                format!("{:.1}", l.bare_ns),
+                spread(net, 1.0, 1),
+                format!("{model:.1}"),
+                format!("{:.2}", net.median / model),
+                format!("{stamps:.1}"),
+                format!("{:.2}", net.median / stamps),
+                format!("{:.1}%", l.throughput_lost_percent()),
+                noise.to_owned(),
+            ]);
         }
-        out.push('\n');
+        let _ = writeln!(out, "{rows}");
         if let Some(latency) = &self.latency {
             let _ = writeln!(out, "{}", latency.text());
         }
-        for goal in goals {
-            let measured = goal.measured.map_or("-".into(), |m| format!("{m:.2}"));
-            let (sign, bound, verdict) = (goal.sign(), goal.bound(), goal.verdict());
-            let _ = writeln!(
-                out,
-                "{}: {measured}, goal {sign} {bound}: {verdict}",
-                goal.name
-            );
-        }
-        for missing in &self.not_measured {
-            let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
-        }
-        out
+        out + &closing(goals, &self.not_measured)
     }
 }

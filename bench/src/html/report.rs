@@ -1,6 +1,7 @@
 //! What a browser takes for the page, against the goals.
 use super::recording::PACKETS;
 use crate::goal::Goal;
+use crate::table::{Table, closing, spread};
 use hopscope_compare::output::Summary;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
@@ -73,26 +74,12 @@ impl Figures {
             self.browser,
             self.rounds.len()
         );
-        for (name, spread) in times {
-            let _ = match spread {
-                Some(s) => writeln!(
-                    table,
-                    "{name:<16} {:>9.1} ({:.1} .. {:.1})",
-                    s.median, s.p10, s.p90
-                ),
-                None => writeln!(table, "{name:<16} not measured"),
-            };
+        let mut rows = Table::new(1, ["", "ms"]);
+        for (name, times) in times {
+            let text = times.map_or("not measured".to_owned(), |s| spread(s, 1.0, 1));
+            rows.row([name.to_owned(), text]);
         }
-        table.push('\n');
-        for goal in &goals {
-            let value = goal.measured.map_or("-".into(), |m| format!("{m:.0}"));
-            let (sign, bound, verdict) = (goal.sign(), goal.bound(), goal.verdict());
-            let _ = writeln!(
-                table,
-                "goal {} {sign} {bound}: {value}, {verdict}",
-                goal.name
-            );
-        }
+        let _ = write!(table, "{rows}\n{}", closing(&goals, &[]));
         Summary {
             unit: json!({"*_ms": "from the begin of the navigation; frame: for one drawing", "made_s": "s"}),
             fields,

@@ -5,6 +5,7 @@ use super::packets::Rate;
 use super::round_trips::RoundTrips;
 use crate::goal::Goal;
 use crate::rows::NotMeasured;
+use crate::table::closing;
 use hopscope_compare::comparison::TEST;
 use hopscope_compare::output::Summary;
 use serde::Serialize;
@@ -150,24 +151,6 @@ impl Figures {
             );
         }
         out.push('\n');
-        for goal in goals {
-            let (sign, bound, verdict) = (goal.sign(), goal.bound(), goal.verdict());
-            let number = |value: f64| match goal.name {
-                name if name.ends_with("_pps") => format!("{:.2} M/s", value / 1e6),
-                name if name.ends_with("_ns") => format!("{value:.0} ns"),
-                _ => format!("{value:.3}"),
-            };
-            let measured = goal.measured.map_or("-".to_string(), number);
-            let bound = number(bound);
-            let _ = writeln!(
-                out,
-                "{:<18} {measured:>10}, goal {sign} {bound}: {verdict}",
-                goal.name
-            );
-        }
-        for missing in &self.not_measured {
-            let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
-        }
-        out
+        out + &closing(goals, &self.not_measured)
     }
 }

@@ -1,6 +1,7 @@
 //! What the order of packets changes, and what not.
 use super::cachegrind::Counts;
 use crate::rows::NotMeasured;
+use crate::table::{Table, closing, spread};
 use hopscope_compare::output::Summary;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
@@ -99,40 +100,45 @@ impl Figures {
     }
 
     fn table(&self, headline: &[(&str, Option<f64>)]) -> String {
-        let mut out = format!(
-            "five-tuple filter, 3,000 rules, 1,024 flows; medians of rounds (10th .. 90th percentile)\n\n\
-             {:>4} {:>26} {:>26} {:>28} {:>14} {:>10} {:>10}\n",
+        let mut out = String::from(
+            "five-tuple filter, 3,000 rules, 1,024 flows; medians of rounds (10th .. 90th percentile)\n\n",
+        );
+        let head = [
             "SLF",
             "lookup ns a packet",
             "batch of 32, ns",
             "bare ns a packet",
             "instructions",
             "loads",
-            "misses"
-        );
+            "misses",
+        ];
+        let mut rows = Table::new(0, head);
         for order in &self.orders {
             let text = |of: fn(&Round) -> f64| {
-                order.spread(of).map_or("-".into(), |s| {
-                    format!("{:.1} ({:.1} .. {:.1})", s.median, s.p10, s.p90)
-                })
+                let spread_of = order.spread(of);
+                spread_of.map_or("-".into(), |s| spread(s, 1.0, 1))
             };
-            let _ = write!(
-                out,
-                "{:>4} {:>26} {:>26} {:>28}",
-                order.slf,
+            let counts = order
+                .counts
+                .map(|c| [c.instructions, c.loads, c.load_misses]);
+            let [instructions, loads, misses] = counts.map_or([const { String::new() }; 3], |c| {
+                [
+                    format!("{:.1}", c[0]),
+                    format!("{:.1}", c[1]),
+                    format!("{:.2}", c[2]),
+                ]
+            });
+            rows.row([
+                order.slf.to_string(),
                 text(|r| r.lookup_ns),
                 text(|r| r.batch_ns),
-                text(|r| r.bare_ns)
-            );
-            let _ = match order.counts {
-                Some(c) => writeln!(
-                    out,
-                    " {:>14.1} {:>10.1} {:>10.2}",
-                    c.instructions, c.loads, c.load_misses
-                ),
-                None => writeln!(out),
-            };
+                text(|r| r.bare_ns),
+                instructions,
+                loads,
+                misses,
+            ]);
         }
+        let _ = write!(out, "{rows}");
         out.push_str(
             "\ninstructions, loads and misses: the lookup of a packet in simulated caches\n\n",
         );
@@ -140,9 +146,6 @@ impl Figures {
             let value = value.map_or("not measured".into(), |v| format!("{v:.3}"));
             let _ = writeln!(out, "{name} (SLF 64 over SLF 1): {value}");
         }
-        for missing in &self.not_measured {
-            let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
-        }
-        out
+        out + &closing(&[], &self.not_measured)
     }
 }

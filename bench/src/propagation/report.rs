@@ -1,6 +1,7 @@
 //! Table 6 and Fig. 13 of the source paper, as this machine has them.
 use super::read::{Cause, Packet, Run};
 use super::{SLOW_MODULE, SPIN_EVERY, SPIN_NS, SPIN_US, TAIL};
+use crate::table::Table;
 use hopscope_compare::output::Summary;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
@@ -181,21 +182,19 @@ impl Figures {
         } = &self.unplanted;
         let mut out = format!(
             "{packets} packets, {} came back, {runs} runs; latency p50 {:.1} us, p99 {:.1} us; {} packets matched with one of several runs\n\n\
-             {:<18} {:>10} {:>10} {:>10}   own time in a run, us\n",
+             own time in a run, us\n",
             self.unplanted.came_back,
             self.unplanted.latency_p50_ns / 1e3,
             self.unplanted.latency_p99_ns / 1e3,
             self.unplanted.ambiguous,
-            "module",
-            "mean",
-            "p50",
-            "p99"
         );
+        let mut rows = Table::new(1, ["module", "mean", "p50", "p99"]);
         for m in modules {
-            let us = [m.mean_ns, m.p50_ns, m.p99_ns].map(|ns| format!("{:.3}", ns / 1e3));
-            let [mean, p50, p99] = us;
-            let _ = writeln!(out, "{:<18} {mean:>10} {p50:>10} {p99:>10}", m.module);
+            let [mean, p50, p99] =
+                [m.mean_ns, m.p50_ns, m.p99_ns].map(|ns| format!("{:.3}", ns / 1e3));
+            rows.row([m.module.to_string(), mean, p50, p99]);
         }
+        let _ = write!(out, "{rows}");
         self.planted_table(&mut out);
         out
     }
@@ -229,11 +228,8 @@ impl Figures {
             ),
             None => writeln!(out, "report --tail {TAIL} names nothing"),
         };
-        let _ = writeln!(
-            out,
-            "\n{:>8} {:>10} {:>10}   packets: number (sent .. received, us from the begin of the slow run)",
-            "run", "begin us", "length us"
-        );
+        out.push_str("\npackets: number (sent .. received, us from the start of the slow run)\n");
+        let mut rows = Table::new(0, ["run", "start us", "length us", "packets"]);
         for run in &planted.window {
             let packets: Vec<String> = run
                 .packets
@@ -248,15 +244,14 @@ impl Figures {
                     )
                 })
                 .collect();
-            let _ = writeln!(
-                out,
-                "{:>8} {:>10.1} {:>10.1}   {}",
-                run.run,
-                run.start_ns / 1e3,
-                run.length_ns / 1e3,
-                packets.join(", ")
-            );
+            rows.row([
+                run.run.to_string(),
+                format!("{:.1}", run.start_ns / 1e3),
+                format!("{:.1}", run.length_ns / 1e3),
+                packets.join(", "),
+            ]);
         }
+        let _ = write!(out, "{rows}");
     }
 }
 

@@ -5,6 +5,7 @@ use super::one_core::OneCore;
 use super::round_trips::Size;
 use crate::goal::Goal;
 use crate::rows::NotMeasured;
+use crate::table::closing;
 use hopscope_compare::comparison::{Comparison, TEST};
 use hopscope_compare::output::Summary;
 use serde_json::{Map, Value, json};
@@ -170,23 +171,7 @@ impl Figures {
             );
         }
         out.push('\n');
-        for goal in goals {
-            let measured = goal
-                .measured
-                .map_or("-".into(), |measured| format!("{measured:.2}"));
-            let _ = writeln!(
-                out,
-                "{:<24} {measured:>8}, goal {} {:.2}: {}",
-                goal.name,
-                goal.sign(),
-                goal.bound(),
-                goal.verdict()
-            );
-        }
-        for missing in &self.not_measured {
-            let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
-        }
-        out
+        out + &closing(goals, &self.not_measured)
     }
 }
 

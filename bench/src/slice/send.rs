@@ -5,6 +5,7 @@ use super::traffic::Route;
 use crate::Settings;
 use crate::error::{Error, Result};
 use crate::rows::NotMeasured;
+use crate::table::{closing, spread};
 use hopscope_compare::host::Host;
 use hopscope_compare::output::{Output, Summary};
 use hopscope_compare::stats::Spread;
@@ -186,16 +187,11 @@ fn table(rows: &[Row], not_measured: &[NotMeasured]) -> String {
         }
         let _ = write!(out, "{:>12} B", row.message_bytes);
         let layers = LAYERS.iter().map(|(name, ..)| row.layers.get(name));
-        for spread in layers.chain([Some(&row.whole)]) {
-            let cell = spread.map_or("-".into(), |s| {
-                format!("{:.0} ({:.0} .. {:.0})", s.median, s.p10, s.p90)
-            });
+        for layer in layers.chain([Some(&row.whole)]) {
+            let cell = layer.map_or("-".into(), |s| spread(*s, 1.0, 0));
             let _ = write!(out, " {cell:>20}");
         }
         let _ = writeln!(out, " {:>9.0}", row.packets);
     }
-    for missing in not_measured {
-        let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
-    }
-    out
+    out + &closing(&[], not_measured)
 }

@@ -8,6 +8,7 @@ use super::servers::Kind;
 use super::sockets::{self, Row as Sockets};
 use crate::goal::Goal;
 use crate::rows::NotMeasured;
+use crate::table::closing;
 use hopscope_compare::output::Summary;
 use hopscope_compare::stats::Spread;
 use serde_json::{Map, Value, json};
@@ -239,22 +240,7 @@ impl Figures {
             let value = value.map_or("-".into(), |value| format!("{value:.2}"));
             let _ = writeln!(out, "{name:<30} {value:>8}");
         }
-        for goal in goals {
-            let measured = goal.measured;
-            let measured = measured.map_or("-".into(), |measured| format!("{measured:.2}"));
-            let _ = writeln!(
-                out,
-                "{:<30} {measured:>8}, goal {} {:.2}: {}",
-                goal.name,
-                goal.sign(),
-                goal.bound(),
-                goal.verdict()
-            );
-        }
-        for missing in &self.not_measured {
-            let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
-        }
-        out
+        out + &closing(goals, &self.not_measured)
     }
 }
 

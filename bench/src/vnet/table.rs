@@ -3,6 +3,7 @@ use super::compared::Row as Network;
 use super::ratio::said;
 use super::report::Headline;
 use super::rings::Row as Queue;
+use crate::table::{Table, closing};
 use std::fmt::Write;
 
 pub(super) fn all(headline: &Headline, queues: &[Queue], networks: &[Network]) -> String {
@@ -11,11 +12,9 @@ pub(super) fn all(headline: &Headline, queues: &[Queue], networks: &[Network]) -
     out.push_str(
         "\none queue, 64 B, our front end to our back end, which drops them; medians of rounds\n",
     );
-    let _ = writeln!(
-        out,
-        "{:>9} {:<11} {:>8} {:>10} {:>10} {:>9} {:>9} {:>11} {:>11} {:>13}",
-        "offered/s",
+    let head = [
         "kicks",
+        "offered/s",
         "Mpps",
         "kicks/pkt",
         "calls/pkt",
@@ -23,11 +22,13 @@ pub(super) fn all(headline: &Headline, queues: &[Queue], networks: &[Network]) -
         "p99 us",
         "front ns/pkt",
         "back ns/pkt",
-        "switches/pkt"
-    );
+        "switches/pkt",
+    ];
+    let mut rows = Table::new(1, head);
     for row in queues {
-        let _ = writeln!(out, "{}", queue(row));
+        rows.row(queue(row));
     }
+    let _ = write!(out, "{rows}");
     out.push_str(
         "\ntwo networks joined by a queue pair (TAP, front end, back end, TAP); medians of rounds\n\
          (x: median of the ratios to event-idx in the same round, 10th to 90th percentile; vmstat's columns)\n",
@@ -58,34 +59,25 @@ fn said_first(out: &mut String, headline: &Headline) {
         said(headline.adaptive_latency_vs_plain_1kpps),
         said(headline.ahc_latency_vs_plain_1kpps),
     );
-    for goal in &headline.goals {
-        let measured = goal.measured.map_or("-".into(), |m| format!("{m:.2}"));
-        let _ = writeln!(
-            out,
-            "{:<42} {measured:>6}, goal {} {:.2}: {}",
-            goal.name,
-            goal.sign(),
-            goal.bound(),
-            goal.verdict()
-        );
-    }
+    out.push_str(&closing(&headline.goals, &[]));
 }
 
-fn queue(row: &Queue) -> String {
-    format!(
-        "{:>9} {:<11} {:>8.3} {:>10.5} {:>10.5} {:>9.1} {:>9.1} {:>11.0} {:>11.0} {:>6.3}+{:.3}",
-        row.offered,
-        row.policy.name,
-        row.packets_per_s.median / 1e6,
-        row.kicks_per_packet.median,
-        row.calls_per_packet.median,
-        row.p50_us.median,
-        row.p99_us.median,
-        row.front_cpu_ns_per_packet,
-        row.back_cpu_ns_per_packet,
-        row.front_switches_per_packet,
-        row.back_switches_per_packet
-    )
+fn queue(row: &Queue) -> [String; 10] {
+    [
+        row.policy.name.to_string(),
+        row.offered.to_string(),
+        format!("{:.3}", row.packets_per_s.median / 1e6),
+        format!("{:.5}", row.kicks_per_packet.median),
+        format!("{:.5}", row.calls_per_packet.median),
+        format!("{:.1}", row.p50_us.median),
+        format!("{:.1}", row.p99_us.median),
+        format!("{:.0}", row.front_cpu_ns_per_packet),
+        format!("{:.0}", row.back_cpu_ns_per_packet),
+        format!(
+            "{:.3}+{:.3}",
+            row.front_switches_per_packet, row.back_switches_per_packet
+        ),
+    ]
 }
 
 fn network(row: &Network) -> String {

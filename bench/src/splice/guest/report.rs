@@ -5,6 +5,7 @@ use crate::rows::NotMeasured;
 use crate::splice::asking::{All, Row as Standing, p50_ratio, rate_ratio};
 use crate::splice::released::Row as Released;
 use crate::splice::report::{released, standing};
+use crate::table::closing;
 use hopscope_compare::output::Summary;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -118,10 +119,7 @@ impl Figures {
                 self.listen_overflows()
             );
         }
-        for missing in &self.not_measured {
-            let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
-        }
-        out
+        out + &closing(&[], &self.not_measured)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The same for people.
 use super::compared::Row;
 use super::report::{Figures, Headline, Over};
+use crate::table::closing;
 use crate::vnet::ratio::said;
 use hopscope_guest::Accelerator;
 use std::fmt::Write;
@@ -29,10 +30,7 @@ pub(super) fn all(figures: &Figures, headline: &Headline, rows: &[Row]) -> Strin
     for missing in figures.left_out() {
         let _ = writeln!(out, "left out: {}: {}", missing.what, missing.reason);
     }
-    for missing in &figures.not_measured {
-        let _ = writeln!(out, "not measured: {}: {}", missing.what, missing.reason);
-    }
-    out
+    out + &closing(&[], &figures.not_measured)
 }
 
 fn said_first(out: &mut String, figures: &Figures, headline: &Headline) {
@@ -74,17 +72,7 @@ fn said_first(out: &mut String, figures: &Figures, headline: &Headline) {
             );
         }
     }
-    for goal in &headline.goals {
-        let measured = goal.measured.map_or("-".into(), |m| format!("{m:.2}"));
-        let _ = writeln!(
-            out,
-            "{:<46} {measured:>6}, goal {} {:.2}: {}",
-            goal.name,
-            goal.sign(),
-            goal.bound(),
-            goal.verdict()
-        );
-    }
+    out.push_str(&closing(&headline.goals, &[]));
 }
 
 fn line(row: &Row) -> String {

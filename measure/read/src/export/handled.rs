@@ -40,7 +40,7 @@ impl Handled {
             Ok(handled) => Ok(Some(handled)),
             Err(error) if source.root_is_named() => Err(error),
             Err(error) => {
-                facts.matter("packets_without_runs", format!("{}", error.in_one_line()));
+                facts.matter("packets_without_runs", error.in_one_line());
                 Ok(None)
             }
         }

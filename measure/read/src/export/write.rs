@@ -245,7 +245,7 @@ fn perfetto(source: &Source<'_>, out: &mut impl Write) -> Result<Facts> {
             Ok(runs) => runs_facts(&mut facts, &names, &runs),
             Err(error) if source.root_is_named() => return Err(error),
             // Calls and packets are shown all the same.
-            Err(error) => facts.put("runs_not_shown", format!("{}", error.in_one_line())),
+            Err(error) => facts.put("runs_not_shown", error.in_one_line()),
         }
     }
     slices::perfetto(source, &mut trace, &mut facts)?;
