@@ -198,13 +198,14 @@ impl Recorded {
     /// a program that is measured only in part would be too good.
     pub fn expect_functions(&self, wanted: usize) -> Result<()> {
         let (functions, refused) = (self.number("functions")?, self.number("refused")?);
-        match functions == wanted as f64 && refused == 0.0 {
-            true => Ok(()),
-            false => Err(Error::Functions {
+        if functions == wanted as f64 && refused == 0.0 {
+            Ok(())
+        } else {
+            Err(Error::Functions {
                 wanted,
                 functions,
                 refused,
-            }),
+            })
         }
     }
 

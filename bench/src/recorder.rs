@@ -61,9 +61,10 @@ struct Case {
 pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     let (hopscope, program) = beside_short_functions(settings)?;
     let host = Host::look(Some(Target::start(&program)?.tsc_hz));
-    let (rates, milliseconds) = match settings.quick {
-        true => (OFFERS_QUICK.as_slice(), 5_000),
-        false => (OFFERS.as_slice(), 30_000),
+    let (rates, milliseconds) = if settings.quick {
+        (OFFERS_QUICK.as_slice(), 5_000)
+    } else {
+        (OFFERS.as_slice(), 30_000)
     };
     let mut cases = Vec::new();
     for (rate, ring) in rates {

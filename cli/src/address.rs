@@ -20,9 +20,10 @@ pub(crate) fn to_listen_on(text: &str) -> anyhow::Result<SocketAddr> {
 
 /// Of IPv6 it takes IPv4's connections too (Linux: net.ipv6.bindv6only = 0).
 fn any() -> IpAddr {
-    match Path::new("/proc/net/if_inet6").exists() {
-        true => Ipv6Addr::UNSPECIFIED.into(),
-        false => Ipv4Addr::UNSPECIFIED.into(),
+    if Path::new("/proc/net/if_inet6").exists() {
+        Ipv6Addr::UNSPECIFIED.into()
+    } else {
+        Ipv4Addr::UNSPECIFIED.into()
     }
 }
 

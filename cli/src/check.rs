@@ -122,9 +122,10 @@ pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
     let capabilities: Vec<Capability> = groups.iter().flat_map(|group| group()).collect();
     let mut out = std::io::stdout().lock();
     for capability in &capabilities {
-        match args.json {
-            true => write_json(&mut out, capability)?,
-            false => write_text(&mut out, capability)?,
+        if args.json {
+            write_json(&mut out, capability)?
+        } else {
+            write_text(&mut out, capability)?
         }
     }
     let lacking: Vec<&str> = capabilities
@@ -133,9 +134,10 @@ pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
         .map(|c| c.name)
         .collect();
     if !args.json {
-        match lacking.is_empty() {
-            true => writeln!(out, "\neverything that `record` needs (*) is there")?,
-            false => writeln!(out, "\n`record` needs (*): {}", lacking.join(", "))?,
+        if lacking.is_empty() {
+            writeln!(out, "\neverything that `record` needs (*) is there")?
+        } else {
+            writeln!(out, "\n`record` needs (*): {}", lacking.join(", "))?
         }
     }
     Ok(ExitCode::from(u8::from(!lacking.is_empty())))

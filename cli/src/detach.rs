@@ -53,9 +53,10 @@ struct How {
 
 impl How {
     fn extent(&self) -> Extent {
-        match self.search_all {
-            true => Extent::All,
-            false => Extent::Limited,
+        if self.search_all {
+            Extent::All
+        } else {
+            Extent::Limited
         }
     }
 }

@@ -67,9 +67,10 @@ fn percent(text: &str) -> Result<f64, String> {
         .trim_end_matches('%')
         .parse()
         .map_err(|_| format!("{text:?} is not a number of percent"))?;
-    match number.is_finite() && number >= 0.0 {
-        true => Ok(number / 100.0),
-        false => Err("must be 0 or more".into()),
+    if number.is_finite() && number >= 0.0 {
+        Ok(number / 100.0)
+    } else {
+        Err("must be 0 or more".into())
     }
 }
 
@@ -82,9 +83,10 @@ pub fn run(args: DiffArgs, verbosity: &Verbosity) -> anyhow::Result<ExitCode> {
         write_diff(&mut out, &head, &compared, verbosity.is_verbose())?;
     }
     out.flush()?;
-    Ok(match head.failing(&compared).is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(1),
+    Ok(if head.failing(&compared).is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
     })
 }
 

@@ -24,12 +24,11 @@ pub fn run(args: InfoArgs) -> anyhow::Result<ExitCode> {
     let damage = opened.damage();
     let info = Info::of(&file, &opened.reader);
     let mut out = BufWriter::new(std::io::stdout().lock());
-    match args.json {
-        true => {
-            serde_json::to_writer(&mut out, &info)?;
-            out.write_all(b"\n")?;
-        }
-        false => text::write(&mut out, &info)?,
+    if args.json {
+        serde_json::to_writer(&mut out, &info)?;
+        out.write_all(b"\n")?;
+    } else {
+        text::write(&mut out, &info)?
     }
     if let Some(damage) = damage.filter(|_| info.damage.is_none()) {
         log::warn!("{file}: {}", hopscope_report::printable(&damage));

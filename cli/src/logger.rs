@@ -75,9 +75,10 @@ impl Log for StderrLogger {
         let words = record.args().to_string();
         let words = Printable::new(&words);
         // In one write: nobody else's words come between.
-        let line = match self.colored {
-            true => format!("hopscope: \x1b[{paint}m{word}\x1b[0m: {words}\n"),
-            false => format!("hopscope: {word}: {words}\n"),
+        let line = if self.colored {
+            format!("hopscope: \x1b[{paint}m{word}\x1b[0m: {words}\n")
+        } else {
+            format!("hopscope: {word}: {words}\n")
         };
         // A closed stderr must not end a measurement.
         let _ = std::io::stderr().write_all(line.as_bytes());

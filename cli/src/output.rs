@@ -106,12 +106,11 @@ impl Drop for Place {
         let Some(partial) = self.partial.take() else {
             return;
         };
-        let done = match self.keep {
-            true => rename(&partial, &self.path),
-            false => {
-                let removing = || format!("removing {}", partial.display());
-                fs::remove_file(&partial).with_context(removing)
-            }
+        let done = if self.keep {
+            rename(&partial, &self.path)
+        } else {
+            let removing = || format!("removing {}", partial.display());
+            fs::remove_file(&partial).with_context(removing)
         };
         if let Err(e) = done {
             crate::status::say!("{e:#}");
@@ -265,12 +264,11 @@ mod tests {
             fs::write(&path, "old").expect("written");
             let (mut file, mut place) = create(&path, 0o644).expect("created");
             file.write_all(b"new").expect("written");
-            match keep_and_fail {
-                true => {
-                    place.keep();
-                    drop(place);
-                }
-                false => place.put().expect("put"),
+            if keep_and_fail {
+                place.keep();
+                drop(place);
+            } else {
+                place.put().expect("put")
             }
             assert_eq!(fs::read(&path).expect("there"), b"new");
             assert_eq!((mode(&path), names(&folder).len()), (0o644, 1));

@@ -41,9 +41,10 @@ pub fn run(args: SliceArgs, verbosity: &Verbosity) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.files.read {
         return read::run(&args, path, verbosity);
     }
-    match args.command.is_empty() {
-        true => live::run(&args, verbosity),
+    if args.command.is_empty() {
+        live::run(&args, verbosity)
+    } else {
         // With a command its exit code is ours, and 125 says that hopscope itself failed.
-        false => live::run(&args, verbosity).or_else(|e| Ok(crate::status::failed(&e, 125))),
+        live::run(&args, verbosity).or_else(|e| Ok(crate::status::failed(&e, 125)))
     }
 }

@@ -32,9 +32,10 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
         other => return Err(format!("unknown unit {other:?}; use k or M")),
     };
     let rate = number * scale;
-    match rate.is_finite() && rate > 0.0 {
-        true => Ok(rate),
-        false => Err("must be above 0".into()),
+    if rate.is_finite() && rate > 0.0 {
+        Ok(rate)
+    } else {
+        Err("must be above 0".into())
     }
 }
 

@@ -42,9 +42,10 @@ fn ticks(stat: &str) -> [f64; 8] {
 fn steal_percent_between(before: &str, after: &str) -> f64 {
     let (before, after) = (ticks(before), ticks(after));
     let total = after.iter().sum::<f64>() - before.iter().sum::<f64>();
-    match total > 0.0 {
-        true => 100.0 * (after[7] - before[7]) / total,
-        false => 0.0,
+    if total > 0.0 {
+        100.0 * (after[7] - before[7]) / total
+    } else {
+        0.0
     }
 }
 

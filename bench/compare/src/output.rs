@@ -94,9 +94,10 @@ impl<'a> Output<'a> {
             let markdown = page_text(self.bench, host, &text);
             fs::write(&page, markdown).map_err(Error::file("write", &page))?;
         }
-        match self.json {
-            true => Ok(()),
-            false => self.data.write_all(text.as_bytes()).map_err(Error::Output),
+        if self.json {
+            Ok(())
+        } else {
+            self.data.write_all(text.as_bytes()).map_err(Error::Output)
         }
     }
 }
@@ -107,9 +108,10 @@ fn page_text(bench: &str, host: &Host, text: &str) -> String {
     let program = words.next().unwrap_or_default();
     let program = program.rsplit('/').next().unwrap_or_default();
     let words: Vec<String> = words.map(quoted).collect();
-    let mitigations = match host.mitigations.is_empty() {
-        true => "none".to_string(),
-        false => host.mitigations.join("; "),
+    let mitigations = if host.mitigations.is_empty() {
+        "none".to_string()
+    } else {
+        host.mitigations.join("; ")
     };
     format!(
         "# bench {bench}\n\nEvery measurement: [{bench}.jsonl]({bench}.jsonl). Made by\n\
@@ -121,9 +123,10 @@ fn page_text(bench: &str, host: &Host, text: &str) -> String {
 /// As a shell takes it.
 fn quoted(word: String) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word,
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

@@ -75,9 +75,10 @@ fn through(settings: &Settings, hopscope: &Hopscope, nf: &Cabled) -> Result<Late
         settings.say(&format!("latency, {} of {rounds}", round + 1));
         // What a probe costs is asked once where all is to be as short as it can.
         let is_calibrated = round == 0 || !settings.least;
-        let options: &[&str] = match is_calibrated {
-            true => &[],
-            false => &["--no-calibration"],
+        let options: &[&str] = if is_calibrated {
+            &[]
+        } else {
+            &["--no-calibration"]
         };
         let recording = match side {
             Side::B => Some(hopscope.record(nf.pid(), &patterns, options)?),

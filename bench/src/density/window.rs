@@ -28,9 +28,10 @@ pub(super) fn pair(
     stamps_first: bool,
 ) -> Result<Pair> {
     let before_ns = nf.ns_per_packet(milliseconds)?;
-    let first = match stamps_first {
-        true => Some(stamps_ns(hopscope, nf, chosen, milliseconds)?),
-        false => None,
+    let first = if stamps_first {
+        Some(stamps_ns(hopscope, nf, chosen, milliseconds)?)
+    } else {
+        None
     };
     let measured = measured(hopscope, nf, chosen, milliseconds)?;
     let stamps_ns = match first {
@@ -101,12 +102,13 @@ fn stamps_ns(
 fn expect(recorded: &Recorded, chosen: &Chosen) -> Result<()> {
     // More when a name that was chosen is also one of a function that is never called.
     let (functions, refused) = (recorded.number("functions")?, recorded.number("refused")?);
-    match functions >= chosen.len() as f64 && refused == 0.0 {
-        true => Ok(()),
-        false => Err(Error::Functions {
+    if functions >= chosen.len() as f64 && refused == 0.0 {
+        Ok(())
+    } else {
+        Err(Error::Functions {
             wanted: chosen.len(),
             functions,
             refused,
-        }),
+        })
     }
 }

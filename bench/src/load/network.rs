@@ -244,9 +244,10 @@ impl Server {
             .child
             .wait()
             .map_err(Error::file("wait for", &self.name))?;
-        match status.success() {
-            true => Ok(line),
-            false => Err(self.end_badly()),
+        if status.success() {
+            Ok(line)
+        } else {
+            Err(self.end_badly())
         }
     }
 }

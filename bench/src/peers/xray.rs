@@ -35,9 +35,10 @@ pub(crate) fn recorder(bench: &Bench<'_>) -> Measured {
 fn clock() -> &'static str {
     let cpu = "/sys/devices/system/cpu/cpu0";
     let told = ["tsc_freq_khz", "cpufreq/cpuinfo_max_freq"];
-    match told.iter().any(|f| Path::new(cpu).join(f).exists()) {
-        true => "flight data (rdtscp)",
-        false => "flight data (vdso)",
+    if told.iter().any(|f| Path::new(cpu).join(f).exists()) {
+        "flight data (rdtscp)"
+    } else {
+        "flight data (vdso)"
     }
 }
 

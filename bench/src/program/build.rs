@@ -120,13 +120,12 @@ pub fn build(dir: &Path, plan: &Plan, compiler: &Compiler, variant: Variant) -> 
         link.current_dir(&dir).args(options).args(objects);
         run(link.arg("-o").arg(output)).map(drop)
     };
-    let library = match plan.library.is_empty() {
-        true => None,
-        false => {
-            let library = dir.join("libhopscope-bench.so");
-            link(&library, &["-shared"], &shop.library(plan)?)?;
-            Some(library)
-        }
+    let library = if plan.library.is_empty() {
+        None
+    } else {
+        let library = dir.join("libhopscope-bench.so");
+        link(&library, &["-shared"], &shop.library(plan)?)?;
+        Some(library)
     };
     objects.extend(library.clone());
     let executable = dir.join("hopscope-bench-program");

@@ -221,9 +221,10 @@ impl Figures {
                 cause.function.as_deref().unwrap_or(""),
                 cause.packets,
                 cause.events,
-                match planted.is_named() {
-                    true => "",
-                    false => " (which is not what was planted)",
+                if planted.is_named() {
+                    ""
+                } else {
+                    " (which is not what was planted)"
                 }
             ),
             None => writeln!(out, "report --tail {TAIL} names nothing"),

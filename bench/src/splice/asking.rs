@@ -50,9 +50,10 @@ pub(super) struct Path<'a> {
 }
 
 pub(super) fn loads(quick: bool) -> Vec<Load> {
-    let (connections, sizes): (&[u32], &[u32]) = match quick {
-        true => (&[1, 64], &[64, 4096]),
-        false => (&[1, 16, 64, 256], &[64, 4096, 131_072]),
+    let (connections, sizes): (&[u32], &[u32]) = if quick {
+        (&[1, 64], &[64, 4096])
+    } else {
+        (&[1, 16, 64, 256], &[64, 4096, 131_072])
     };
     let of = |size: &u32| {
         let size = *size;

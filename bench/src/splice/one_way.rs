@@ -79,9 +79,10 @@ pub(super) fn measure(
         sender_at: last,
     };
     let mut rows = Vec::new();
-    let sizes = match bench.settings.quick {
-        true => &SIZES[1..],
-        false => &SIZES[..],
+    let sizes = if bench.settings.quick {
+        &SIZES[1..]
+    } else {
+        &SIZES[..]
     };
     for size in sizes {
         rows.extend(one(bench, &ends, *size)?);

@@ -273,9 +273,10 @@ fn one(
             // The first one finds the machine in the state that the second one left.
             for turn in 0..2 {
                 let is_joined = (turn + round) % 2 == 1;
-                let (server, rates) = match is_joined {
-                    true => (&joined, &mut joined_rates),
-                    false => (&plain, &mut plain_rates),
+                let (server, rates) = if is_joined {
+                    (&joined, &mut joined_rates)
+                } else {
+                    (&plain, &mut plain_rates)
                 };
                 let (rate, failed) = server.ask(bench, path, program, connections)?;
                 rates.push(rate);

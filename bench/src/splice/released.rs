@@ -91,9 +91,10 @@ fn release(
     shape: &Shape,
 ) -> Result<Value> {
     let binary = &bench.settings.hopscope;
-    let mut command = match shape.one_processor {
-        true => path.client.in_its_network_on_one_processor(binary),
-        false => path.client.in_its_network(binary),
+    let mut command = if shape.one_processor {
+        path.client.in_its_network_on_one_processor(binary)
+    } else {
+        path.client.in_its_network(binary)
     };
     let to = format!("{}:{}", path.host, server.port);
     let (clients, size) = (shape.clients.to_string(), SIZE.to_string());

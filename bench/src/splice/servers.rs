@@ -93,9 +93,10 @@ impl Running {
         backlog: u32,
         one_processor: bool,
     ) -> Result<Running> {
-        let mut command = match one_processor {
-            true => at.in_its_network_on_one_processor(hopscope),
-            false => at.in_its_network(hopscope),
+        let mut command = if one_processor {
+            at.in_its_network_on_one_processor(hopscope)
+        } else {
+            at.in_its_network(hopscope)
         };
         command.args(["splice", "echo"]).args(kind.words());
         command.args(["--listen", &format!("{host}:0")]);

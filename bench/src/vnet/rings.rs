@@ -33,15 +33,16 @@ impl Offered {
 const LOW: Offered = Offered::Rate(1_000);
 
 fn loads(quick: bool) -> &'static [Offered] {
-    match quick {
-        true => &[LOW, Offered::Rate(200_000), Offered::Saturating],
-        false => &[
+    if quick {
+        &[LOW, Offered::Rate(200_000), Offered::Saturating]
+    } else {
+        &[
             LOW,
             Offered::Rate(20_000),
             Offered::Rate(200_000),
             Offered::Rate(1_000_000),
             Offered::Saturating,
-        ],
+        ]
     }
 }
 

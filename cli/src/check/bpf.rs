@@ -86,14 +86,15 @@ fn configured(wanted: &[&str]) -> Verdict {
             Err(why) => return Verdict::unknown(why, "install the kernel's configuration file"),
         }
     }
-    match lacking.is_empty() {
-        true => Verdict::unknown(
+    if lacking.is_empty() {
+        Verdict::unknown(
             format!("built with {}; not loaded", wanted.join(" ")),
             "`bpftool feature probe kernel` loads one of each type",
-        ),
-        false => Verdict::missing(
+        )
+    } else {
+        Verdict::missing(
             format!("built without {}", lacking.join(" ")),
             "a kernel built with these",
-        ),
+        )
     }
 }

@@ -16,10 +16,13 @@ pub(super) fn capabilities() -> Vec<Capability> {
 fn fsgsbase() -> Capability {
     let verdict = match hwcap2() {
         Some(bits) if bits & HWCAP2_FSGSBASE != 0 => Verdict::ok("on (AT_HWCAP2)"),
-        Some(_) => match flags().contains("fsgsbase") {
-            true => Verdict::missing("off in the kernel", "Linux 5.9, not booted with nofsgsbase"),
-            false => Verdict::missing("not in this processor", "Ivy Bridge or Zen, or newer"),
-        },
+        Some(_) => {
+            if flags().contains("fsgsbase") {
+                Verdict::missing("off in the kernel", "Linux 5.9, not booted with nofsgsbase")
+            } else {
+                Verdict::missing("not in this processor", "Ivy Bridge or Zen, or newer")
+            }
+        }
         None => Verdict::unknown("no AT_HWCAP2 in /proc/self/auxv", "mount /proc"),
     };
     let purpose = "a probe finds its thread's ring and verifies that it is its own";

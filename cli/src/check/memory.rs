@@ -97,9 +97,10 @@ fn try_memfd() -> Result<Mapped, String> {
         .stdin(Stdio::null())
         .output()
         .map_err(|e| format!("starting {loader}: {e}"))?;
-    match out.status.success() {
-        true => Ok(Mapped::Yes),
-        false => Err(format!("mapping a memfd executable: {}", out.status)),
+    if out.status.success() {
+        Ok(Mapped::Yes)
+    } else {
+        Err(format!("mapping a memfd executable: {}", out.status))
     }
 }
 

@@ -90,10 +90,13 @@ fn af_xdp() -> Capability {
     let remedy = "a kernel with CONFIG_XDP_SOCKETS";
     let verdict = match read_trimmed(path) {
         Err(why) => Verdict::unknown(why, remedy),
-        Ok(list) => match list.lines().any(|line| line.starts_with("XDP ")) {
-            true => Verdict::ok("the socket family is registered"),
-            false => Verdict::missing("the socket family is not registered", remedy),
-        },
+        Ok(list) => {
+            if list.lines().any(|line| line.starts_with("XDP ")) {
+                Verdict::ok("the socket family is registered")
+            } else {
+                Verdict::missing("the socket family is not registered", remedy)
+            }
+        }
     };
     let purpose = "packet I/O past the kernel's stack: `vnet serve --xdp`, `load packets`";
     Capability::new("af-xdp", purpose, path, verdict)

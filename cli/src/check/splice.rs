@@ -32,9 +32,10 @@ pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
         |case: &&Case| case.weight == Weight::Vital && !matches!(case.outcome, TrialResult::Ok(_));
     let vital: Vec<&str> = cases.iter().filter(is_bad).map(|case| case.name).collect();
     if !json {
-        match vital.is_empty() {
-            true => writeln!(out, "\n`hopscope splice` can join sockets here")?,
-            false => writeln!(out, "\n`hopscope splice` joins none: {}", vital.join(", "))?,
+        if vital.is_empty() {
+            writeln!(out, "\n`hopscope splice` can join sockets here")?
+        } else {
+            writeln!(out, "\n`hopscope splice` joins none: {}", vital.join(", "))?
         }
     }
     Ok(ExitCode::from(u8::from(!vital.is_empty())))

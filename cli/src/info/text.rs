@@ -73,9 +73,10 @@ fn origin(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
         "host       {host}, {kernel}, {} × {cpu}",
         meta.cpus_online
     )?;
-    let doubt = match meta.tsc_invariant {
-        true => "invariant",
-        false => "NOT known to be invariant: times are doubtful",
+    let doubt = if meta.tsc_invariant {
+        "invariant"
+    } else {
+        "NOT known to be invariant: times are doubtful"
     };
     let mhz = meta.tsc_frequency.0 as f64 / 1e6;
     let syncs = info.clock_syncs;

@@ -140,9 +140,10 @@ impl ClientArgs {
         if let Descriptors::Raised { from, to } = descriptors {
             crate::status::say!("the limit of file descriptors is raised from {from} to {to}");
         }
-        let server = match self.serve_here {
-            true => Some(here::Here::start(test.transport, test.service, plan.seed)?),
-            false => None,
+        let server = if self.serve_here {
+            Some(here::Here::start(test.transport, test.service, plan.seed)?)
+        } else {
+            None
         };
         let mut stats = match &self.server_stats {
             Some(address) => Some(resolve(address)?),
@@ -159,9 +160,10 @@ impl ClientArgs {
             if let Some(log) = log.as_mut().filter(|_| !interval.warmup) {
                 log.interval(interval.start, interval.length, interval.latency.clone());
             }
-            match self.json {
-                true => written = writeln!(std::io::stdout(), "{}", interval.json()),
-                false => eprintln!("{}", interval.text()),
+            if self.json {
+                written = writeln!(std::io::stdout(), "{}", interval.json())
+            } else {
+                eprintln!("{}", interval.text())
             }
         })?;
         written?;
@@ -171,9 +173,10 @@ impl ClientArgs {
             .map(|(after, before)| after.since(&before));
         drop(server);
         let summary = Summary::new(test.name, &plan, &outcome, descriptors, counts);
-        match self.json {
-            true => writeln!(std::io::stdout(), "{}", summary.json())?,
-            false => write!(std::io::stdout(), "{}", summary.text())?,
+        if self.json {
+            writeln!(std::io::stdout(), "{}", summary.json())?
+        } else {
+            write!(std::io::stdout(), "{}", summary.text())?
         }
         if let Some(log) = log {
             log.finish()?;

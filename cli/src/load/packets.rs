@@ -160,9 +160,10 @@ impl Session<'_> {
         let mut on_interval = |interval: &hopscope_load::packets::tally::Interval,
                                asked: Option<f64>| {
             lines.start = *first.get_or_insert(interval.start);
-            let line = match args.json {
-                true => lines.interval_json(interval, asked).to_string(),
-                false => lines.interval_text(interval, asked),
+            let line = if args.json {
+                lines.interval_json(interval, asked).to_string()
+            } else {
+                lines.interval_text(interval, asked)
             };
             if let Err(error) = self.print(line) {
                 failed.get_or_insert(error);

@@ -113,27 +113,26 @@ pub fn run(args: ServeArgs, transport: Transport) -> anyhow::Result<ExitCode> {
     let mut line = serde_json::to_value(&report)?;
     line["type"] = "summary".into();
     line["schema"] = 1.into();
-    match args.json {
-        true => writeln!(std::io::stdout(), "{line}")?,
-        false => {
-            let c = report.counts;
-            let kernel = report.kernel.map(|k| k.text()).unwrap_or_default();
-            writeln!(
-                std::io::stdout(),
-                "accepted {}, ended {}, reset {}, failed {}, not accepted {}; received {} B, sent \
+    if args.json {
+        writeln!(std::io::stdout(), "{line}")?
+    } else {
+        let c = report.counts;
+        let kernel = report.kernel.map(|k| k.text()).unwrap_or_default();
+        writeln!(
+            std::io::stdout(),
+            "accepted {}, ended {}, reset {}, failed {}, not accepted {}; received {} B, sent \
                  {} B, answered {}, datagrams {}, wrong {}\nkernel: {kernel}",
-                c.accepted,
-                c.ended,
-                c.reset,
-                c.failed,
-                c.accept_failed,
-                c.bytes_received,
-                c.bytes_sent,
-                c.answered,
-                c.datagrams,
-                c.corrupt
-            )?;
-        }
+            c.accepted,
+            c.ended,
+            c.reset,
+            c.failed,
+            c.accept_failed,
+            c.bytes_received,
+            c.bytes_sent,
+            c.answered,
+            c.datagrams,
+            c.corrupt
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }

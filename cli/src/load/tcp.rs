@@ -100,9 +100,10 @@ impl Sizes {
     /// Request, answer, and the service that gives it.
     fn of(&self) -> (usize, usize, Service) {
         let (request, response) = (self.size, self.response.unwrap_or(self.size));
-        let service = match request == response {
-            true => Service::Echo,
-            false => Service::Respond { request, response },
+        let service = if request == response {
+            Service::Echo
+        } else {
+            Service::Respond { request, response }
         };
         (request, response, service)
     }
@@ -111,9 +112,10 @@ impl Sizes {
 /// A size from 1 byte to 16 MiB.
 pub(super) fn message(text: &str) -> Result<usize, String> {
     let size = parse_size(text)?;
-    match (1..=16 << 20).contains(&size) {
-        true => Ok(size),
-        false => Err("must be from 1 to 16M".into()),
+    if (1..=16 << 20).contains(&size) {
+        Ok(size)
+    } else {
+        Err("must be from 1 to 16M".into())
     }
 }
 
@@ -132,19 +134,20 @@ fn one_direction(args: StreamArgs) -> anyhow::Result<ExitCode> {
     let check = (!args.client.no_verify).then_some(seed);
     // Only the sink sees the bytes, and only of our own do we know that it looks.
     let seen = args.pace.reverse || args.client.serve_here;
-    let test = match args.pace.reverse {
-        true => Test {
+    let test = if args.pace.reverse {
+        Test {
             transport: Transport::Tcp,
             name: "tcp_stream_reverse",
             service: Service::Source { seed },
             run: stream::receive,
-        },
-        false => Test {
+        }
+    } else {
+        Test {
             transport: Transport::Tcp,
             name: "tcp_stream",
             service: Service::Sink { check },
             run: stream::send,
-        },
+        }
     };
     args.client.run(test, |plan| {
         (plan.request, plan.response) = (args.size, args.size);

@@ -38,9 +38,10 @@ struct DatagramArgs {
 /// A size that holds a number and fits an IPv4 datagram.
 pub(super) fn payload(text: &str) -> Result<usize, String> {
     let size = parse_size(text)?;
-    match (SMALLEST..=LARGEST).contains(&size) {
-        true => Ok(size),
-        false => Err(format!("must be from {SMALLEST} to {LARGEST}")),
+    if (SMALLEST..=LARGEST).contains(&size) {
+        Ok(size)
+    } else {
+        Err(format!("must be from {SMALLEST} to {LARGEST}"))
     }
 }
 

@@ -154,9 +154,10 @@ pub(super) fn measure(
             pair: probed.map(|ticks| ((ticks - bare).max(0) as u64 + 500) / 1000),
         }));
     }
-    let off_ticks = match options.switchable {
-        true => Some(switched_off(&installed, &mut loops, bare[0][1])?),
-        false => None,
+    let off_ticks = if options.switchable {
+        Some(switched_off(&installed, &mut loops, bare[0][1])?)
+    } else {
+        None
     };
     installed.detach()?;
     // Our own child's stops are nobody's pause.

@@ -14,9 +14,10 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// For the command line: a time that is worth it, and that one can wait for.
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
     let time = crate::units::parse_time(text).map_err(|why| why.to_string())?;
-    match (10 * WINDOW..=LONGEST).contains(&time) {
-        true => Ok(time),
-        false => Err(format!("from {:?} to {LONGEST:?}", 10 * WINDOW)),
+    if (10 * WINDOW..=LONGEST).contains(&time) {
+        Ok(time)
+    } else {
+        Err(format!("from {:?} to {LONGEST:?}", 10 * WINDOW))
     }
 }
 

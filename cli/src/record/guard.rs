@@ -90,10 +90,13 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
     let why = match (status.code(), status.signal()) {
         (Some(PANICKED), _) => "failed by an error of its own".to_owned(),
         // It restores them itself, except where it cannot.
-        (Some(code), _) => match detach::has_left(pid.as_raw(), &targets) {
-            true => format!("ended (exit code {code}) and left its probes"),
-            false => return Ok(ExitCode::from(code as u8)),
-        },
+        (Some(code), _) => {
+            if detach::has_left(pid.as_raw(), &targets) {
+                format!("ended (exit code {code}) and left its probes")
+            } else {
+                return Ok(ExitCode::from(code as u8));
+            }
+        }
         (None, signal) => format!("was killed (signal {})", signal.unwrap_or(0)),
     };
     if let Some(terminal) = terminal {

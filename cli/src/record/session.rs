@@ -375,9 +375,10 @@ pub fn prepare(
     }
     found::check_free(pid)?;
     let captures = selections.iter().any(|s| !s.captures.is_empty());
-    let no_checked_copy = match captures && !args.trust_pointers {
-        true => attach::seccomp::forbids_copies(pid, !args.dry_run)?,
-        false => None,
+    let no_checked_copy = if captures && !args.trust_pointers {
+        attach::seccomp::forbids_copies(pid, !args.dry_run)?
+    } else {
+        None
     };
     let policy = Policy {
         trust_pointers: args.trust_pointers,

@@ -55,9 +55,10 @@ impl Beside {
         let only = (expression.is_empty() && options.tgid.is_none())
             .then(|| pids.iter().map(|pid| pid.unsigned_abs()).collect());
         let mut slicer = Slicer::load(&options)?;
-        let calibration = match args.no_calibration {
-            true => SliceCalibration::default(),
-            false => measured_constants(&mut slicer, false)?,
+        let calibration = if args.no_calibration {
+            SliceCalibration::default()
+        } else {
+            measured_constants(&mut slicer, false)?
         };
         let kernel = Kernel::new(slicer)?;
         let entry = kernel.entry(
@@ -103,9 +104,10 @@ impl Beside {
         if self.take() != Taken::Part {
             self.polled = now;
         }
-        match self.rows.len() >= BATCH {
-            true => self.write(writer),
-            false => Ok(()),
+        if self.rows.len() >= BATCH {
+            self.write(writer)
+        } else {
+            Ok(())
         }
     }
 
@@ -122,9 +124,10 @@ impl Beside {
                 let has = |tgid| pids.contains(&tgid);
                 connections.has(record, has(record.tx_tgid) || has(record.rx_tgid))
             };
-            match only.as_ref().is_none_or(ours) {
-                true => rows.push(packet),
-                false => *others += 1,
+            if only.as_ref().is_none_or(ours) {
+                rows.push(packet)
+            } else {
+                *others += 1
             }
             Ok(false)
         });

@@ -218,9 +218,10 @@ pub(super) fn print(
     bytes: u64,
 ) -> anyhow::Result<()> {
     // A command that is measured has standard output to itself.
-    let mut out: Box<dyn Write> = match args.command.is_empty() {
-        true => Box::new(std::io::stdout().lock()),
-        false => Box::new(std::io::stderr().lock()),
+    let mut out: Box<dyn Write> = if args.command.is_empty() {
+        Box::new(std::io::stdout().lock())
+    } else {
+        Box::new(std::io::stderr().lock())
     };
     let functions = plan.functions.len();
     if args.json {

@@ -46,9 +46,10 @@ impl When {
             _ => {}
         }
         let Some((what, than)) = text.rsplit_once('>') else {
-            return Err(match text.contains(['<', '=']) {
-                true => WhenError::Comparison(text.into()),
-                false => WhenError::Shape(text.into()),
+            return Err(if text.contains(['<', '=']) {
+                WhenError::Comparison(text.into())
+            } else {
+                WhenError::Shape(text.into())
             });
         };
         let (what, than) = (what.trim(), than.trim());
@@ -61,9 +62,12 @@ impl When {
         // A bare number is seconds elsewhere; here it is more likely a slip.
         let has_unit = than.ends_with('s');
         let over = parse_span_ns(than);
-        let over = over.and_then(|ns| match has_unit {
-            true => Ok(ns),
-            false => Err(WindowError::Syntax(than.into())),
+        let over = over.and_then(|ns| {
+            if has_unit {
+                Ok(ns)
+            } else {
+                Err(WindowError::Syntax(than.into()))
+            }
         });
         let over = over.map_err(|error| WhenError::Time {
             text: text.into(),
@@ -133,9 +137,10 @@ mod tests {
             "f->n > 5us > 1us",
         ] {
             let said = When::parse(comparison);
-            let expected = match comparison.starts_with("f->n") {
-                true => call("f->n > 5us", 1_000),
-                false => Err(WhenError::Comparison(comparison.into())),
+            let expected = if comparison.starts_with("f->n") {
+                call("f->n > 5us", 1_000)
+            } else {
+                Err(WhenError::Comparison(comparison.into()))
             };
             assert_eq!(said, expected, "{comparison}");
         }

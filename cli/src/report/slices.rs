@@ -104,9 +104,10 @@ pub(super) fn write_beside(
 }
 
 fn events(packets: &SlicedPackets<'_>, out: &mut impl Write, json: bool) -> anyhow::Result<()> {
-    let to = match json {
-        true => To::Json,
-        false => To::Text(SlicePrinter::new(SliceView::default())),
+    let to = if json {
+        To::Json
+    } else {
+        To::Text(SlicePrinter::new(SliceView::default()))
     };
     let source = packets.source();
     let mut pass = Pass::new(packets.entry, Choice::default(), to);

@@ -19,9 +19,10 @@ impl Choice {
     /// # Errors
     /// The expression is not understood.
     pub fn new(args: &ChoiceArgs, expression: &str) -> anyhow::Result<Choice> {
-        let filter = match expression.is_empty() {
-            true => None,
-            false => Some(Filter::compile(expression, Link::Network)?),
+        let filter = if expression.is_empty() {
+            None
+        } else {
+            Some(Filter::compile(expression, Link::Network)?)
         };
         let ns = |d: std::time::Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
         Ok(Choice {

@@ -40,9 +40,10 @@ pub(super) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
             .filter(|offer| offer.missing.is_none())
             .map(|offer| offer.hook.name)
             .collect();
-        let words = match there.is_empty() {
-            true => why(of_point()),
-            false => there.join(", "),
+        let words = if there.is_empty() {
+            why(of_point())
+        } else {
+            there.join(", ")
         };
         writeln!(
             out,
@@ -69,11 +70,12 @@ fn why<'a>(offers: impl Iterator<Item = &'a Offer>) -> String {
     let reasons: Vec<&str> = offers
         .filter_map(|offer| offer.missing.as_deref())
         .collect();
-    match reasons.is_empty() {
-        true => "none: its slice is part of the next".to_owned(),
-        false => format!(
+    if reasons.is_empty() {
+        "none: its slice is part of the next".to_owned()
+    } else {
+        format!(
             "none ({}): its slice is part of the next",
             reasons.join("; ")
-        ),
+        )
     }
 }

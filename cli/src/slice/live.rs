@@ -53,9 +53,10 @@ pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<Exi
     let mut slicer = Slicer::load(&options)?;
     let looked = looking.join().ok();
     let (interfaces, meta) = looked.context("looking at this machine")?;
-    let calibration = match args.live.no_calibration {
-        true => SliceCalibration::default(),
-        false => constants::measured(&mut slicer, args.live.recalibrate)?,
+    let calibration = if args.live.no_calibration {
+        SliceCalibration::default()
+    } else {
+        constants::measured(&mut slicer, args.live.recalibrate)?
     };
     let mut kernel = Kernel::new(slicer)?;
     let filter = args.expression.join(" ");
@@ -248,12 +249,11 @@ impl<'a> Session<'a> {
                 && phase.elapsed() >= length
             {
                 // Detaching takes some milliseconds more than the window: the pause is of the same length.
-                length = match self.kernel.is_attached() {
-                    true => self.kernel.detach() * (of - 1),
-                    false => {
-                        self.kernel.resume()?;
-                        WINDOW
-                    }
+                length = if self.kernel.is_attached() {
+                    self.kernel.detach() * (of - 1)
+                } else {
+                    self.kernel.resume()?;
+                    WINDOW
                 };
                 phase = Instant::now();
             }

@@ -22,9 +22,10 @@ pub enum To {
 impl To {
     /// To stdout, as asked.
     pub fn people_or_programs(args: &ShownArgs, table: bool, quiet: bool) -> To {
-        match args.json {
-            true => To::Json,
-            false => To::Text(SlicePrinter::new(SliceView {
+        if args.json {
+            To::Json
+        } else {
+            To::Text(SlicePrinter::new(SliceView {
                 table,
                 quiet,
                 link: args.link,
@@ -33,7 +34,7 @@ impl To {
                 hex: args.hex,
                 hex_ascii: args.hex_ascii,
                 ascii: args.ascii,
-            })),
+            }))
         }
     }
 }

@@ -26,9 +26,10 @@ pub(super) fn run(args: &AttachArgs) -> anyhow::Result<ExitCode> {
     }
     let counts = session.end(&signals)?;
     let mut out = std::io::stdout().lock();
-    match args.json {
-        true => writeln!(out, "{}", to_json(&counts, "splice_summary"))?,
-        false => write(&mut out, &counts)?,
+    if args.json {
+        writeln!(out, "{}", to_json(&counts, "splice_summary"))?
+    } else {
+        write(&mut out, &counts)?
     }
     Ok(ExitCode::from(u8::from(counts.get(Count::Mismatched) > 0)))
 }

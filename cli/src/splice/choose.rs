@@ -52,18 +52,20 @@ impl Kernel {
     /// Programs that are refused by name, whenever they come.
     pub(super) fn refused(&self, common: &Common) -> Vec<String> {
         let known = readers::KNOWN.iter().map(|name| (*name).to_owned());
-        match self.hurts_fionread {
-            true => known.filter(|name| !common.allow.contains(name)).collect(),
-            false => Vec::new(),
+        if self.hurts_fionread {
+            known.filter(|name| !common.allow.contains(name)).collect()
+        } else {
+            Vec::new()
         }
     }
 
     /// Interpreters: their scripts may ask.
     fn refused_versions(&self, common: &Common) -> Vec<String> {
         let known = interpreters::NAMES.iter().map(|name| (*name).to_owned());
-        match self.hurts_fionread {
-            true => known.filter(|name| !common.allow.contains(name)).collect(),
-            false => Vec::new(),
+        if self.hurts_fionread {
+            known.filter(|name| !common.allow.contains(name)).collect()
+        } else {
+            Vec::new()
         }
     }
 
@@ -81,9 +83,10 @@ impl Kernel {
 }
 
 fn refusal(found: &Reason) -> String {
-    let allowed_if = match found.depends_on_script {
-        true => "they do not",
-        false => "it only asks of other files",
+    let allowed_if = if found.depends_on_script {
+        "they do not"
+    } else {
+        "it only asks of other files"
     };
     format!(
         "{}: {}, which this kernel answers wrongly at joined sockets: it could wait for ever, \
@@ -270,9 +273,10 @@ impl Watch {
             }
             let (pid, name, what) = (found.pid, found.name, found.what);
             if self.uses_known.insert((name.clone(), what)) {
-                let whose = match is_call {
-                    true => "its connections are plain TCP",
-                    false => "such connections are plain TCP",
+                let whose = if is_call {
+                    "its connections are plain TCP"
+                } else {
+                    "such connections are plain TCP"
                 };
                 crate::status::say!("process {pid}, {name}, {what}: {whose}");
             }

@@ -55,24 +55,26 @@ fn row(one: &Running, kind: &str) -> anyhow::Result<serde_json::Value> {
 
 fn ports(one: &Running) -> String {
     let ports: Vec<String> = one.ports.iter().map(u16::to_string).collect();
-    match ports.is_empty() {
-        true => "every port".to_owned(),
-        false => format!("port {}", ports.join(", ")),
+    if ports.is_empty() {
+        "every port".to_owned()
+    } else {
+        format!("port {}", ports.join(", "))
     }
 }
 
 pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     for one in running() {
-        match args.json {
-            true => writeln!(out, "{}", row(&one, "splice")?)?,
-            false => writeln!(
+        if args.json {
+            writeln!(out, "{}", row(&one, "splice")?)?
+        } else {
+            writeln!(
                 out,
                 "process {}: {}, {} sockets joined",
                 one.pid,
                 ports(&one),
                 one.ends()?
-            )?,
+            )?
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -56,9 +56,10 @@ enum ModeArg {
 /// From one packet to what the kernel's 32-bit numbers can tell apart.
 pub(super) fn limit(text: &str) -> Result<u32, String> {
     let bytes = crate::units::parse_size(text)?;
-    match (65536..=1 << 30).contains(&bytes) {
-        true => Ok(bytes as u32),
-        false => Err("must be from 64K to 1G".into()),
+    if (65536..=1 << 30).contains(&bytes) {
+        Ok(bytes as u32)
+    } else {
+        Err("must be from 64K to 1G".into())
     }
 }
 
@@ -104,9 +105,10 @@ pub(super) fn run(args: &EchoArgs) -> anyhow::Result<ExitCode> {
     line["type"] = "summary".into();
     line["schema"] = 1.into();
     let mut out = std::io::stdout();
-    match args.serving.json {
-        true => writeln!(out, "{line}")?,
-        false => write!(out, "{}", text(&report))?,
+    if args.serving.json {
+        writeln!(out, "{line}")?
+    } else {
+        write!(out, "{}", text(&report))?
     }
     Ok(ExitCode::SUCCESS)
 }

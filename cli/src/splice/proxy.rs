@@ -125,9 +125,10 @@ pub(super) fn run(args: &ProxyArgs) -> anyhow::Result<ExitCode> {
     line["type"] = "summary".into();
     line["schema"] = 1.into();
     let mut out = std::io::stdout();
-    match args.serving.json {
-        true => writeln!(out, "{line}")?,
-        false => write!(out, "{}", text(&report))?,
+    if args.serving.json {
+        writeln!(out, "{line}")?
+    } else {
+        write!(out, "{}", text(&report))?
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -61,9 +61,10 @@ fn within(
     let status = follow(&mut child, &mut session, signals);
     let counts = session.end(signals)?;
     let mut err = std::io::stderr().lock();
-    match args.json {
-        true => writeln!(err, "{}", to_json(&counts, "splice_summary"))?,
-        false => write(&mut err, &counts)?,
+    if args.json {
+        writeln!(err, "{}", to_json(&counts, "splice_summary"))?
+    } else {
+        write(&mut err, &counts)?
     }
     drop(err);
     if let Some(path) = &args.summary {

@@ -89,9 +89,10 @@ impl<'a> Session<'a> {
             let watching = Instant::now();
             self.watch_devices(&mut ends)?;
             let watching = watching.elapsed();
-            let refused = match ends.is_empty() {
-                true => HashSet::new(),
-                false => self.watch.refused_sockets(),
+            let refused = if ends.is_empty() {
+                HashSet::new()
+            } else {
+                self.watch.refused_sockets()
             };
             self.joining.look(&self.accelerator, &ends, &refused)?;
             self.pair(&ends)?;

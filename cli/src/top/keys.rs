@@ -39,9 +39,10 @@ impl Keys {
         if ctrl && matches!(key.code, KeyCode::Char('c' | 'd')) {
             return Act::Quit;
         }
-        match self.typing {
-            true => self.type_filter(key.code),
-            false => return self.command(key.code),
+        if self.typing {
+            self.type_filter(key.code)
+        } else {
+            return self.command(key.code);
         }
         Act::Nothing
     }

@@ -96,9 +96,10 @@ pub fn run(shown: &Shown, snapshots: &Receiver<Snapshot>, stop: &AtomicBool) -> 
 
 fn saved(shown: &Shown, state: &State) -> String {
     // While paused what is seen is meant.
-    let snapshot = match state.keys.paused {
-        true => &state.snapshot,
-        false => &state.latest,
+    let snapshot = if state.keys.paused {
+        &state.snapshot
+    } else {
+        &state.latest
     };
     match save(snapshot, &shown.names, &shown.scale, shown.corrected) {
         Ok(path) => format!("saved to {}", path.display()),

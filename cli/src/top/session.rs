@@ -161,9 +161,12 @@ fn output(
         }
     }
     let stop = StopAtEnd(stop.clone());
-    std::thread::spawn(move || match shown.raw {
-        true => lines(&shown, &snapshots),
-        false => screen::run(&shown, &snapshots, &stop.0),
+    std::thread::spawn(move || {
+        if shown.raw {
+            lines(&shown, &snapshots)
+        } else {
+            screen::run(&shown, &snapshots, &stop.0)
+        }
     })
 }
 
@@ -286,11 +289,12 @@ fn end(
     while !output.is_finished() && waiting.elapsed() < LAST_WORDS {
         std::thread::sleep(Duration::from_millis(5));
     }
-    let shown = match output.is_finished() {
-        true => output
+    let shown = if output.is_finished() {
+        output
             .join()
-            .unwrap_or_else(|_| Err(std::io::Error::other("the screen failed"))),
-        false => Err(std::io::Error::other("the output takes nothing")),
+            .unwrap_or_else(|_| Err(std::io::Error::other("the screen failed")))
+    } else {
+        Err(std::io::Error::other("the output takes nothing"))
     };
     let mut err = std::io::stderr();
     let c = &outcome.counts;

@@ -32,9 +32,10 @@ pub struct Choice {
 }
 
 pub fn rows(snapshot: &Snapshot, names: &[Name], choice: &Choice) -> Vec<Row> {
-    let (all, span_s) = match choice.whole {
-        true => (&snapshot.whole, snapshot.since_start_s),
-        false => (&snapshot.now, snapshot.span_s),
+    let (all, span_s) = if choice.whole {
+        (&snapshot.whole, snapshot.since_start_s)
+    } else {
+        (&snapshot.now, snapshot.span_s)
     };
     let own: i128 = all.iter().map(|n| n.own_ticks.max(0)).sum();
     let filter = choice.filter.to_lowercase();

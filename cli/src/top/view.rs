@@ -46,19 +46,23 @@ impl View<'_> {
         let calls: u64 = s.now.iter().map(|n| n.calls).sum();
         let per_s = |n: u64| short(n as f64 / s.span_s.max(1e-9));
         let lost = format!("{} lost ({} since the start)", s.lost, s.lost_whole);
-        let bad = |text: String, is: bool| match is {
-            true => Span::styled(
-                text,
-                Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
-            ),
-            false => Span::raw(text),
+        let bad = |text: String, is: bool| {
+            if is {
+                Span::styled(
+                    text,
+                    Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
+                )
+            } else {
+                Span::raw(text)
+            }
         };
         let slowdown = crate::record::summary::slowdown(s.slowdown_percent);
         let paused = if self.keys.paused { "  PAUSED" } else { "" };
         let times = if self.corrected { "corrected" } else { "raw" };
-        let part = match self.keys.choice.whole {
-            true => "since the start",
-            false => "last interval",
+        let part = if self.keys.choice.whole {
+            "since the start"
+        } else {
+            "last interval"
         };
         vec![
             Line::from(vec![
@@ -97,9 +101,10 @@ impl View<'_> {
         let first = self.keys.first_row.min(all.len().saturating_sub(1));
         let shown: Vec<TableRow<'_>> = all[first..].iter().map(|row| self.row(row)).collect();
         let title = |text: &'static str, by: By| {
-            let style = match choice.by == by {
-                true => Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
-                false => Style::new().add_modifier(Modifier::BOLD),
+            let style = if choice.by == by {
+                Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
+            } else {
+                Style::new().add_modifier(Modifier::BOLD)
             };
             Cell::new(Line::from(text).right_aligned()).style(style)
         };
@@ -191,9 +196,12 @@ fn spark(values: Option<&VecDeque<f64>>, width: usize) -> String {
     };
     let shown = values.iter().skip(values.len().saturating_sub(width));
     let most = shown.clone().copied().fold(0.0, f64::max);
-    let bar = |v: &f64| match *v > 0.0 {
-        true => BARS[((v / most * 7.0).round() as usize).min(7)],
-        false => ' ',
+    let bar = |v: &f64| {
+        if *v > 0.0 {
+            BARS[((v / most * 7.0).round() as usize).min(7)]
+        } else {
+            ' '
+        }
     };
     shown.map(bar).collect()
 }

@@ -12,9 +12,10 @@ pub(super) fn within<T: Send>(
     let Some(netns) = netns else {
         return open();
     };
-    let path = match netns.contains('/') {
-        true => PathBuf::from(netns),
-        false => PathBuf::from("/run/netns").join(netns),
+    let path = if netns.contains('/') {
+        PathBuf::from(netns)
+    } else {
+        PathBuf::from("/run/netns").join(netns)
     };
     let file = File::open(&path).with_context(|| format!("--netns {netns}: {}", path.display()))?;
     // Namespaces are the threads' own: this one goes there alone, and ends there.

@@ -87,13 +87,13 @@ enum By {
 
 pub fn run(args: SimArgs) -> anyhow::Result<ExitCode> {
     let pairs = pairs(&args);
-    let loads = match args.load.is_empty() {
-        true => sim::LOADS.to_vec(),
-        false => args
-            .load
+    let loads = if args.load.is_empty() {
+        sim::LOADS.to_vec()
+    } else {
+        args.load
             .iter()
             .map(|&mpps| load(mpps, args.burst))
-            .collect(),
+            .collect()
     };
     let mut out = BufWriter::new(std::io::stdout().lock());
     let first = setup(&args, pairs[0], loads[0]);
@@ -105,9 +105,10 @@ pub fn run(args: SimArgs) -> anyhow::Result<ExitCode> {
             if cells.is_empty() && !args.json {
                 output::head(&mut out, &first)?;
             }
-            match args.json {
-                true => output::json(&mut out, &setup, &outcome)?,
-                false => output::row(&mut out, &setup, &outcome)?,
+            if args.json {
+                output::json(&mut out, &setup, &outcome)?
+            } else {
+                output::row(&mut out, &setup, &outcome)?
             }
             cells.push((setup, outcome));
         }
@@ -132,9 +133,10 @@ fn pairs(args: &SimArgs) -> Vec<(PolicyKind, PolicyKind)> {
         PolicyKind::Plain => PolicyKind::Plain,
         _ => PolicyKind::Batch { limit: u32::MAX },
     };
-    let kicks = match args.kick_policy.is_empty() {
-        true => sim::COLUMNS.iter().map(|column| column.kick).collect(),
-        false => args.kick_policy.clone(),
+    let kicks = if args.kick_policy.is_empty() {
+        sim::COLUMNS.iter().map(|column| column.kick).collect()
+    } else {
+        args.kick_policy.clone()
     };
     let pair = |kick| (kick, args.call_policy.unwrap_or(beside(kick)));
     kicks.into_iter().map(pair).collect()

@@ -56,15 +56,16 @@ pub fn write(
     if packets == 0 {
         refuse!("{}", no_packets(stamps, other.is_some()));
     }
-    let runs = match recording.functions.is_empty() && selection.reader().heads().next().is_none() {
-        true => None,
-        false => Some(source.each(|run, runs| {
+    let runs = if recording.functions.is_empty() && selection.reader().heads().next().is_none() {
+        None
+    } else {
+        Some(source.each(|run, runs| {
             joiner
                 .run(&run)
                 .context("narrow it down with --from and --to")?;
             runs.recycle(run);
             Ok(())
-        })?),
+        })?)
     };
     let joined = joiner.finish(runs.as_ref().map_or(&[], |r| r.losses()));
     let found = Found {
@@ -108,16 +109,18 @@ impl Found<'_> {
         };
         if options.json {
             hopscope_report::write_header_json(out, recording, options.time)?;
-            match options.by_flow {
-                true => hopscope_report::write_flows_json(out, &report)?,
-                false => hopscope_report::write_packets_json(out, &report)?,
+            if options.by_flow {
+                hopscope_report::write_flows_json(out, &report)?
+            } else {
+                hopscope_report::write_packets_json(out, &report)?
             }
             return Ok(());
         }
         hopscope_report::write_header(out, recording, options.time)?;
-        match options.by_flow {
-            true => hopscope_report::write_flows(out, &report)?,
-            false => hopscope_report::write_packets(out, &report)?,
+        if options.by_flow {
+            hopscope_report::write_flows(out, &report)?
+        } else {
+            hopscope_report::write_packets(out, &report)?
         }
         Ok(())
     }

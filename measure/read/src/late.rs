@@ -72,15 +72,12 @@ pub fn write(
         off_cpu: &found.off_cpu,
         number: options.number,
     };
-    match options.json {
-        true => {
-            hopscope_report::write_header_json(out, recording, options.time)?;
-            hopscope_report::write_tail_json(out, &report)?;
-        }
-        false => {
-            hopscope_report::write_header(out, recording, options.time)?;
-            hopscope_report::write_tail(out, &report)?;
-        }
+    if options.json {
+        hopscope_report::write_header_json(out, recording, options.time)?;
+        hopscope_report::write_tail_json(out, &report)?;
+    } else {
+        hopscope_report::write_header(out, recording, options.time)?;
+        hopscope_report::write_tail(out, &report)?;
     }
     Ok(())
 }

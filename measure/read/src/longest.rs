@@ -75,15 +75,12 @@ pub fn write(
         stats: &stats,
         longest: &longest,
     };
-    match options.json {
-        true => {
-            hopscope_report::write_header_json(out, recording, options.time)?;
-            hopscope_report::write_runs_json(out, &report)?;
-        }
-        false => {
-            hopscope_report::write_header(out, recording, options.time)?;
-            hopscope_report::write_runs(out, &report)?;
-        }
+    if options.json {
+        hopscope_report::write_header_json(out, recording, options.time)?;
+        hopscope_report::write_runs_json(out, &report)?;
+    } else {
+        hopscope_report::write_header(out, recording, options.time)?;
+        hopscope_report::write_runs(out, &report)?;
     }
     Ok(())
 }

@@ -67,9 +67,10 @@ pub fn open(path: &Path) -> Result<Opened> {
     if bytes.starts_with(&PCAPNG) || bytes == MAGIC {
         pipe.read_to_end(&mut bytes).context(name.as_str())?;
     }
-    match bytes.starts_with(&PCAPNG) {
-        true => of_capture(&name, &bytes[..]),
-        false => of_trace(&name, TraceReader::from_bytes(bytes)),
+    if bytes.starts_with(&PCAPNG) {
+        of_capture(&name, &bytes[..])
+    } else {
+        of_trace(&name, TraceReader::from_bytes(bytes))
     }
 }
 

@@ -16,13 +16,12 @@ pub(crate) fn packet_id(
 ) -> Result<Option<(PacketId, String)>> {
     let Some(text) = text else {
         let found: Vec<_> = captures.iter().filter(|c| is_packet_number(c)).collect();
-        return match found.is_empty() {
-            true => Ok(None),
-            false => {
-                let mut names: Vec<_> = found.iter().map(|c| c.name.clone()).collect();
-                names.dedup();
-                each(&found, false).map(|id| Some((id, names.join(", "))))
-            }
+        return if found.is_empty() {
+            Ok(None)
+        } else {
+            let mut names: Vec<_> = found.iter().map(|c| c.name.clone()).collect();
+            names.dedup();
+            each(&found, false).map(|id| Some((id, names.join(", "))))
         };
     };
     let (name, swapped) = match text.strip_suffix(":be") {
@@ -120,15 +119,16 @@ fn named<'a>(name: &str, captures: &'a [CaptureEntry]) -> Result<Vec<&'a Capture
     let mut there: Vec<_> = captures.iter().map(|c| c.name.as_str()).collect();
     there.sort_unstable();
     there.dedup();
-    match there.is_empty() {
-        true => refuse!(
+    if there.is_empty() {
+        refuse!(
             "--packet-id {name}: the recording holds no captured value; capture it: \
              hopscope record -f 'FUNCTION({name})'"
-        ),
-        false => refuse!(
+        )
+    } else {
+        refuse!(
             "--packet-id: no capture {name}; there are {}",
             there.join(", ")
-        ),
+        )
     }
 }
 

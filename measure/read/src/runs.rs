@@ -194,12 +194,13 @@ fn kept(tables: &Tables) -> Option<Root> {
 
 fn no_records(tables: &Tables) -> String {
     let next = "record a process first: hopscope record -p PID -f 'FUNCTIONS'";
-    match tables.streams.is_empty() {
-        true => format!("the recording holds no record of a call, so there are no runs; {next}"),
-        false => format!(
+    if tables.streams.is_empty() {
+        format!("the recording holds no record of a call, so there are no runs; {next}")
+    } else {
+        format!(
             "the recording holds packets and no record of a call, so there are no runs; \
              give this file with --packets to the report of a process's recording ({next})"
-        ),
+        )
     }
 }
 

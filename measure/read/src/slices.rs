@@ -85,9 +85,10 @@ pub fn write_slowest(
     };
     let mut printer = SlicePrinter::new(view);
     for (packet, slices) in &kept {
-        match json {
-            true => write_slice_json(out, &source, packet, slices, &slicer)?,
-            false => printer.packet(out, &source, packet, slices, &slicer)?,
+        if json {
+            write_slice_json(out, &source, packet, slices, &slicer)?
+        } else {
+            printer.packet(out, &source, packet, slices, &slicer)?
         }
     }
     Ok(())

@@ -124,9 +124,10 @@ pub fn write_diff(
         heading(out, head)?;
     }
     for row in rows {
-        match is_verbose {
-            true => details(out, head, row)?,
-            false => in_a_line(out, head, row)?,
+        if is_verbose {
+            details(out, head, row)?
+        } else {
+            in_a_line(out, head, row)?
         }
     }
     for (letter, only) in ["A", "B"].iter().zip(&head.only) {
@@ -255,14 +256,15 @@ fn closing(out: &mut impl Write, head: &DiffHead, rows: &[DiffRow]) -> io::Resul
         .iter()
         .map(|r| printable(&r.name))
         .collect();
-    match failing.is_empty() {
-        true => writeln!(out, "none is slower by more than {:.1} %", limit * 100.0),
-        false => writeln!(
+    if failing.is_empty() {
+        writeln!(out, "none is slower by more than {:.1} %", limit * 100.0)
+    } else {
+        writeln!(
             out,
             "slower by more than {:.1} %: {}",
             limit * 100.0,
             failing.join(", ")
-        ),
+        )
     }
 }
 

@@ -24,9 +24,10 @@ pub(crate) fn write(
         meta.cpus_online,
         printable(&meta.cpu)
     )?;
-    let doubt = match meta.tsc_invariant {
-        true => "invariant",
-        false => "NOT known to be invariant: times are doubtful",
+    let doubt = if meta.tsc_invariant {
+        "invariant"
+    } else {
+        "NOT known to be invariant: times are doubtful"
     };
     let mhz = meta.tsc_frequency.0 as f64 / 1e6;
     writeln!(out, "clock      TSC at {mhz:.3} MHz, {doubt}")?;
@@ -118,9 +119,10 @@ fn summary(out: &mut impl Write, recording: &Recording<'_>) -> io::Result<()> {
     )?;
     let pauses = |ns: &[u64]| {
         let texts: Vec<_> = ns.iter().map(|ns| ns_text(*ns as f64)).collect();
-        match texts.is_empty() {
-            true => "not measured".to_owned(),
-            false => texts.join(", "),
+        if texts.is_empty() {
+            "not measured".to_owned()
+        } else {
+            texts.join(", ")
         }
     };
     match s.recorder_cpu_ns {

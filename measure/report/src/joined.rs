@@ -170,12 +170,11 @@ fn header(out: &mut impl Write, r: &PacketReport<'_>) -> io::Result<()> {
 }
 
 fn by_order(c: &JoinCounts) -> &'static str {
-    match c.fifo_assumed {
-        true => {
-            "a run that was under way while the packet was, packets of a stream in the order in \
+    if c.fifo_assumed {
+        "a run that was under way while the packet was, packets of a stream in the order in \
              which they left"
-        }
-        false => "a run, of any thread, that was under way while the packet was",
+    } else {
+        "a run, of any thread, that was under way while the packet was"
     }
 }
 

@@ -311,9 +311,10 @@ fn more_paths(
     o.put("parent", parent(place));
     o.put("paths", hidden.paths);
     o.put("calls", hidden.calls);
-    let (total, own) = match corrected {
-        true => ("total_corrected", "self_corrected"),
-        false => ("total_raw", "self_raw"),
+    let (total, own) = if corrected {
+        ("total_corrected", "self_corrected")
+    } else {
+        ("total_raw", "self_raw")
     };
     o.time(total, hidden.total);
     o.time(own, hidden.own);

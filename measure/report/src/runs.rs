@@ -135,9 +135,10 @@ fn count_words(c: &RunCounts) -> [(u64, &'static str); 8] {
 }
 
 fn modules(out: &mut impl Write, r: &RunReport<'_>) -> io::Result<()> {
-    let own = match r.stats.is_corrected() {
-        true => "own time in a run, corrected",
-        false => "own time in a run, not corrected",
+    let own = if r.stats.is_corrected() {
+        "own time in a run, corrected"
+    } else {
+        "own time in a run, not corrected"
     };
     writeln!(out, "\n{:>39}{own:^50}{:>10}", "", "total")?;
     writeln!(

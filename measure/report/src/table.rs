@@ -63,16 +63,15 @@ pub(crate) fn write(
             let gap = if place > 0 { "\n" } else { "" };
             writeln!(out, "{gap}{}", heading.join(" of "))?;
         }
-        match shown.in_detail {
-            true => detail::write(out, names, outcome, scale, &rows, shown.off_cpu)?,
-            false => {
-                is_any_uncertain |=
-                    one_line::write(out, names, outcome, scale, &rows, shown.off_cpu)?
-            }
+        if shown.in_detail {
+            detail::write(out, names, outcome, scale, &rows, shown.off_cpu)?
+        } else {
+            is_any_uncertain |= one_line::write(out, names, outcome, scale, &rows, shown.off_cpu)?
         }
     }
-    match is_any_uncertain {
-        true => writeln!(out, "{}", one_line::UNCERTAIN),
-        false => Ok(()),
+    if is_any_uncertain {
+        writeln!(out, "{}", one_line::UNCERTAIN)
+    } else {
+        Ok(())
     }
 }

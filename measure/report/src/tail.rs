@@ -167,9 +167,10 @@ pub fn write_tail(out: &mut impl Write, r: &LateReport<'_>) -> io::Result<()> {
             cause_text(r.names, row.cause),
             grouped(row.packets),
             grouped(row.events),
-            match row.cause.is_known() {
-                true => r.scale.text(row.explained_ticks),
-                false => "-".to_owned(),
+            if row.cause.is_known() {
+                r.scale.text(row.explained_ticks)
+            } else {
+                "-".to_owned()
             },
             r.share(row)
         )?;

@@ -83,9 +83,10 @@ impl Words<'_> {
     fn example(&self, out: &mut impl Write, e: &Example) -> io::Result<()> {
         writeln!(out, "   {}", self.headline(e))?;
         let story = self.story(e);
-        match story.is_empty() {
-            true => Ok(()),
-            false => writeln!(out, "      {}", story.join("; ")),
+        if story.is_empty() {
+            Ok(())
+        } else {
+            writeln!(out, "      {}", story.join("; "))
         }
     }
 
@@ -197,9 +198,10 @@ impl Words<'_> {
                 runs,
                 of,
             } => {
-                let (when, also) = match in_run {
-                    true => ("in", "in"),
-                    false => ("between the runs, before", "before"),
+                let (when, also) = if in_run {
+                    ("in", "in")
+                } else {
+                    ("between the runs, before", "before")
                 };
                 format!(
                     "it took {} {when} run {}; it is called {also} {} of {} runs with packets",
@@ -240,11 +242,12 @@ impl Words<'_> {
                 reuse,
                 ordinary_reuse,
             } => {
-                let apart = match reuse > 0.0 && ordinary_reuse > 0.0 {
-                    true => format!(
+                let apart = if reuse > 0.0 && ordinary_reuse > 0.0 {
+                    format!(
                         "packets of a flow came {reuse:.0} packets apart, ordinarily {ordinary_reuse:.0}"
-                    ),
-                    false => "how far apart the packets of a flow came is not known".to_owned(),
+                    )
+                } else {
+                    "how far apart the packets of a flow came is not known".to_owned()
                 };
                 format!(
                     "around run {} runs took {ratio:.2} times as long, in several functions; {apart}",

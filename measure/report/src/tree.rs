@@ -149,9 +149,10 @@ pub(crate) fn write(
                 0 => "-".to_owned(),
                 _ => scale.text(i128::from(node.max_ticks)),
             };
-            let at_least = match shown.at_least(node) {
-                true => format!(">= {}", scale.text(all)),
-                false => scale.text(all),
+            let at_least = if shown.at_least(node) {
+                format!(">= {}", scale.text(all))
+            } else {
+                scale.text(all)
             };
             writeln!(
                 out,
@@ -262,9 +263,10 @@ fn tail(names: &Names<'_>, node: &Node) -> String {
     let Some(from) = node.tail_from else {
         return String::new();
     };
-    let from = match node.tail_from_several() {
-        true => "several functions".to_owned(),
-        false => names.function(from),
+    let from = if node.tail_from_several() {
+        "several functions".to_owned()
+    } else {
+        names.function(from)
     };
     format!("  ({} by a jump from {from})", grouped(node.tail_called))
 }

@@ -92,9 +92,10 @@ pub(crate) fn grouped(value: impl Into<i128>) -> String {
 
 /// Part of a whole; `-` when there is no whole to be a part of.
 pub(crate) fn share(part: i128, whole: i128) -> String {
-    match whole > 0 {
-        true => format!("{:.1} %", part as f64 * 100.0 / whole as f64),
-        false => "-".to_owned(),
+    if whole > 0 {
+        format!("{:.1} %", part as f64 * 100.0 / whole as f64)
+    } else {
+        "-".to_owned()
     }
 }
 

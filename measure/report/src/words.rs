@@ -11,9 +11,10 @@ pub fn utc(realtime_ns: u64) -> String {
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, carry) = match month < 10 {
-        true => (month + 3, 0),
-        false => (month - 9, 1),
+    let (month, carry) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
     };
     let year = era * 400 + year + carry;
     let (h, m, s) = (of_day / 3600, of_day / 60 % 60, of_day % 60);

@@ -448,9 +448,10 @@ fn packets() {
     recording.meta = &meta;
     for (name, json) in [("packets.txt", false), ("packets.jsonl", true)] {
         let mut out = Vec::new();
-        let write = match json {
-            true => hopscope_report::write_json,
-            false => hopscope_report::write_text,
+        let write = if json {
+            hopscope_report::write_json
+        } else {
+            hopscope_report::write_text
         };
         write(&mut out, &recording, &outcome, layout).expect("to memory");
         check(name, out);

@@ -192,9 +192,10 @@ fn zipf(text: &str) -> Result<f64, String> {
 fn lost_after(text: &str) -> Result<Duration, String> {
     let time = parse_time(text).map_err(|why| why.to_string())?;
     let longest = Duration::from_secs(60);
-    match time.is_zero() || time > longest {
-        true => Err("give a time above 0 and up to 60s".into()),
-        false => Ok(time),
+    if time.is_zero() || time > longest {
+        Err("give a time above 0 and up to 60s".into())
+    } else {
+        Ok(time)
     }
 }
 

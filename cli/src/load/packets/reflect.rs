@@ -43,16 +43,17 @@ pub(super) fn run(args: &PacketsArgs, stop: &Arc<AtomicBool>) -> anyhow::Result<
     reflector.run(port.as_mut(), out, idle, stop)?;
     let counts = reflector.counts();
     let dropped = port.counters()?.receive_dropped;
-    let line = match args.json {
-        true => json!({
+    let line = if args.json {
+        json!({
             "type": "summary", "schema": 1, "received": counts.received, "sent": counts.sent,
             "unfit": counts.unfit, "dropped": counts.dropped, "receiver_dropped": dropped,
         })
-        .to_string(),
-        false => format!(
+        .to_string()
+    } else {
+        format!(
             "received {}, sent back {}, no room for {}, not fit {}, dropped by the receiving port {dropped}",
             counts.received, counts.sent, counts.dropped, counts.unfit
-        ),
+        )
     };
     writeln!(std::io::stdout(), "{line}")?;
     Ok(ExitCode::SUCCESS)

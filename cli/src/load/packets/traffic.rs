@@ -87,15 +87,16 @@ pub(super) fn build(
 /// Defaults are of the networks that benchmarks own (RFC 2544, C.2.2; RFC 5180, 8).
 fn first_flow(args: &PacketsArgs) -> anyhow::Result<Flow> {
     let ipv6 = args.ipv6 || args.src.or(args.dst).is_some_and(|ip| ip.is_ipv6());
-    let (source, destination): (IpAddr, IpAddr) = match ipv6 {
-        false => (
-            Ipv4Addr::new(198, 18, 0, 1).into(),
-            Ipv4Addr::new(198, 19, 0, 1).into(),
-        ),
-        true => (
+    let (source, destination): (IpAddr, IpAddr) = if ipv6 {
+        (
             Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1).into(),
             Ipv6Addr::new(0x2001, 2, 0, 0xffff, 0, 0, 0, 1).into(),
-        ),
+        )
+    } else {
+        (
+            Ipv4Addr::new(198, 18, 0, 1).into(),
+            Ipv4Addr::new(198, 19, 0, 1).into(),
+        )
     };
     Ok(Flow {
         protocol: args.protocol,

@@ -36,15 +36,12 @@ pub(super) fn notice(notice: &Notice<'_>, as_json: bool) -> io::Result<()> {
             ),
         ),
     };
-    match as_json {
-        true => {
-            let line = json!({ "type": "event", "schema": 1, "what": what, "text": text });
-            writeln!(io::stdout(), "{line}")
-        }
-        false => {
-            crate::status::say!("{text}");
-            Ok(())
-        }
+    if as_json {
+        let line = json!({ "type": "event", "schema": 1, "what": what, "text": text });
+        writeln!(io::stdout(), "{line}")
+    } else {
+        crate::status::say!("{text}");
+        Ok(())
     }
 }
 

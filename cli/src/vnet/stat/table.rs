@@ -60,9 +60,12 @@ impl Table {
 }
 
 fn head(out: &mut impl Write, rates: bool) -> io::Result<()> {
-    let of = |word: &str| match rates {
-        true => format!("{word}/s"),
-        false => word.to_owned(),
+    let of = |word: &str| {
+        if rates {
+            format!("{word}/s")
+        } else {
+            word.to_owned()
+        }
     };
     writeln!(
         out,

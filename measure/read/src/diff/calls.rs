@@ -195,9 +195,10 @@ pub(super) fn times(sides: &[Side; 2], options: &DiffOptions) -> Result<Chosen> 
         Time::Own => "own time of a call",
         Time::Total => "time of a call with its measured callees",
     };
-    let how = match corrected {
-        true => "median probe cost taken out",
-        false => "as measured",
+    let how = if corrected {
+        "median probe cost taken out"
+    } else {
+        "as measured"
     };
     Ok(Chosen {
         time: options.time,

@@ -38,9 +38,10 @@ impl<W: Write> Capture<W> {
         frame.number = self.number;
         self.number += 1;
         self.held.push(Reverse(frame));
-        match self.held.len() > HELD_MAX {
-            true => self.write_first(),
-            false => Ok(()),
+        if self.held.len() > HELD_MAX {
+            self.write_first()
+        } else {
+            Ok(())
         }
     }
 

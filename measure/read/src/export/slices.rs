@@ -137,9 +137,10 @@ fn put(source: &Source<'_>, facts: &mut Facts) {
     ];
     for counter in Counter::ALL {
         let value = summary.counters.get(*counter);
-        match losses.contains(counter) {
-            true => facts.doubt(counter.name(), value),
-            false => facts.put(counter.name(), value),
+        if losses.contains(counter) {
+            facts.doubt(counter.name(), value)
+        } else {
+            facts.put(counter.name(), value)
         }
     }
 }

@@ -93,9 +93,10 @@ fn refuse_nothing(options: &ExportOptions, source: &Source<'_>, what: What) -> R
         .into_iter()
         .filter_map(|(is, what)| is.then_some(what))
         .collect();
-    let has = match has.is_empty() {
-        true => "nothing".to_owned(),
-        false => has.join(", "),
+    let has = if has.is_empty() {
+        "nothing".to_owned()
+    } else {
+        has.join(", ")
     };
     require!(is_there, "the recording holds no {wanted}; it holds {has}");
     Ok(())
@@ -201,9 +202,10 @@ fn folded(options: &ExportOptions, source: &Source<'_>, out: &mut impl Write) ->
     let mut facts = Facts::of(&recording);
     facts.calls(&outcome.balance, &outcome.oddities);
     facts.doubt("calls_without_path", outcome.tree.beyond());
-    let value = match options.count {
-        true => FoldedValue::Calls,
-        false => FoldedValue::OwnNs,
+    let value = if options.count {
+        FoldedValue::Calls
+    } else {
+        FoldedValue::OwnNs
     };
     let frequency = recording.meta.tsc_frequency;
     write_folded(

@@ -52,15 +52,12 @@ pub fn write(
     });
     for (packet, slices) in &kept {
         let sides = joined.sides(&packet.record);
-        match options.json {
-            true => {
-                write_slice_json(out, &source, packet, slices, &slicer)?;
-                write_sides_json(out, &names, packet.record.id, &sides)?;
-            }
-            false => {
-                printer.packet(out, &source, packet, slices, &slicer)?;
-                write_sides(out, &names, &sides)?;
-            }
+        if options.json {
+            write_slice_json(out, &source, packet, slices, &slicer)?;
+            write_sides_json(out, &names, packet.record.id, &sides)?;
+        } else {
+            printer.packet(out, &source, packet, slices, &slicer)?;
+            write_sides(out, &names, &sides)?;
         }
     }
     Ok(write_one_timeline(out, &joined.quality(), options.json)?)

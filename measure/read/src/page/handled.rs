@@ -50,16 +50,17 @@ pub(super) fn handled(
     let packets = recording.streams.packets.iter();
     let asked = source.options.tail.is_some();
     if packets.map(|p| p.counts.sent).sum::<u64>() == 0 || !source.selection.has_calls() {
-        return match asked {
-            true => refuse!(
+        return if asked {
+            refuse!(
                 "--tail asks for late packets and their runs, and there are no {} in what is looked at",
                 if source.selection.has_calls() {
                     "packets"
                 } else {
                     "calls"
                 }
-            ),
-            false => Ok(None),
+            )
+        } else {
+            Ok(None)
         };
     }
     match join(source, recording) {

@@ -30,14 +30,12 @@ fn text(out: &mut impl Write, text: &str) -> io::Result<()> {
     if formula {
         out.write_all(b"'")?;
     }
-    match text.contains('"') {
-        true => out.write_all(text.replace('"', "\"\"").as_bytes())?,
-        false => out.write_all(text.as_bytes())?,
+    if text.contains('"') {
+        out.write_all(text.replace('"', "\"\"").as_bytes())?
+    } else {
+        out.write_all(text.as_bytes())?
     }
-    match quoted {
-        true => out.write_all(b"\""),
-        false => Ok(()),
-    }
+    if quoted { out.write_all(b"\"") } else { Ok(()) }
 }
 
 impl<W: Write> Rows for CsvRows<W> {

@@ -120,9 +120,10 @@ impl<R: Rows> Observer for ValueRows<'_, R> {
         values[8] = u64::from(captured.element).into();
         match captured.content {
             Content::Value(bits) => {
-                values[9] = match capture.is_some_and(|c| c.signed) {
-                    true => Value::I64(bits as i64),
-                    false => Value::U64(bits),
+                values[9] = if capture.is_some_and(|c| c.signed) {
+                    Value::I64(bits as i64)
+                } else {
+                    Value::U64(bits)
                 };
                 values[10] = bits.into();
             }

@@ -18,9 +18,10 @@ fn ns(frequency: TscFrequency) -> impl Fn(u64) -> f64 {
 fn round_time(ns: f64) -> String {
     let text = ns_text(ns);
     let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
-    let number = match number.contains('.') {
-        true => number.trim_end_matches('0').trim_end_matches('.'),
-        false => number,
+    let number = if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
     };
     format!("{number} {unit}")
 }
@@ -83,9 +84,10 @@ pub(crate) fn rate(overview: &Overview, frequency: TscFrequency) -> String {
         ("bad", "lost", |b| b.lost),
     ];
     let calls: &[(&str, &str, Of)] = &[("first", "calls", |b| b.calls)];
-    let (title, lines) = match overview.packets > 0 {
-        true => ("packets/s over time", packets),
-        false => ("calls/s over time", calls),
+    let (title, lines) = if overview.packets > 0 {
+        ("packets/s over time", packets)
+    } else {
+        ("calls/s over time", calls)
     };
     let (bins, width) = overview.coarser(POINTS);
     let per_s = |at: usize, n: u64| {
@@ -157,9 +159,10 @@ fn time_plot(
 
 /// A bar as wide as its part of a whole.
 pub(crate) fn share(part: i128, whole: i128) -> String {
-    let percent = match whole > 0 {
-        true => (part as f64 * 100.0 / whole as f64).clamp(0.0, 100.0),
-        false => 0.0,
+    let percent = if whole > 0 {
+        (part as f64 * 100.0 / whole as f64).clamp(0.0, 100.0)
+    } else {
+        0.0
     };
     format!(
         "<svg class=share viewBox=\"0 0 100 8\" preserveAspectRatio=none aria-hidden=true>\

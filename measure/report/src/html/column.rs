@@ -28,9 +28,10 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
         let word = group.iter().fold(0, |w, b| w << 8 | u32::from(*b)) << (8 * (3 - group.len()));
         for place in 0..4 {
             let six = (word >> (18 - 6 * place) & 63) as usize;
-            text.push(match place <= group.len() {
-                true => ALPHABET[six] as char,
-                false => '=',
+            text.push(if place <= group.len() {
+                ALPHABET[six] as char
+            } else {
+                '='
             });
         }
     }

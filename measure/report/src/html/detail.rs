@@ -69,9 +69,10 @@ impl Detail {
         if !self.windows.touches(begin, stamp.received.unwrap_or(begin)) {
             return;
         }
-        match (self.packets.len() as u64) < self.windows.budget.packets * 5 / 4 {
-            true => self.packets.push(*packet),
-            false => self.left_out += 1,
+        if (self.packets.len() as u64) < self.windows.budget.packets * 5 / 4 {
+            self.packets.push(*packet)
+        } else {
+            self.left_out += 1
         }
     }
 
@@ -84,8 +85,8 @@ impl Detail {
         if !self.wants(run) {
             return;
         }
-        match (self.runs.len() as u64) < self.windows.budget.calls {
-            true => self.runs.push(ShownRun {
+        if (self.runs.len() as u64) < self.windows.budget.calls {
+            self.runs.push(ShownRun {
                 ix: run.ix,
                 thread: run.thread,
                 start: run.start,
@@ -93,8 +94,9 @@ impl Detail {
                 complete: run.complete,
                 calls: run.calls.len() as u64 + run.calls_left_out,
                 off_cpu_ticks: run.off_cpu_ticks,
-            }),
-            false => self.left_out += 1,
+            })
+        } else {
+            self.left_out += 1
         }
     }
 

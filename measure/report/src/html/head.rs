@@ -114,11 +114,10 @@ fn shown(out: &mut impl Write, page: &Page<'_>) -> io::Result<()> {
     if parts.is_empty() {
         return Ok(());
     }
-    let why = match detail.windows.whole {
-        true => "",
-        false => {
-            "; the rest is in the overview, the tables and the charts only (--around shows another part)"
-        }
+    let why = if detail.windows.whole {
+        ""
+    } else {
+        "; the rest is in the overview, the tables and the charts only (--around shows another part)"
     };
     writeln!(out, "<dt>timeline<dd>{}{why}", parts.join(", "))?;
     let lines = [

@@ -134,9 +134,10 @@ impl Overview {
 
     /// Slowest first.
     pub(crate) fn slowest(&self) -> Vec<Slow> {
-        let heap = match self.slowest_packets.is_empty() {
-            true => &self.slowest_calls,
-            false => &self.slowest_packets,
+        let heap = if self.slowest_packets.is_empty() {
+            &self.slowest_calls
+        } else {
+            &self.slowest_packets
         };
         let mut slowest: Vec<Slow> = heap.iter().map(|s| s.0).collect();
         slowest.sort_by_key(|s| (Reverse(s.ticks), s.begin));

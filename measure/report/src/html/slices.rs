@@ -100,9 +100,12 @@ fn distribution(
     row: &SliceRow,
     high: u64,
 ) -> io::Result<()> {
-    let number = |n: u64| match closing.source.is_time() {
-        true => us(n),
-        false => n.to_string(),
+    let number = |n: u64| {
+        if closing.source.is_time() {
+            us(n)
+        } else {
+            n.to_string()
+        }
     };
     let quantile = |q| match q {
         Quantile::Ticks(n) => number(n),

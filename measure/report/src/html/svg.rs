@@ -29,25 +29,27 @@ impl Axis {
     pub(crate) fn log(low: f64, high: f64) -> Axis {
         let low = low.max(1e-3);
         let high = high.max(low);
-        match high / low < 2.0 {
-            true => Axis {
+        if high / low < 2.0 {
+            Axis {
                 low: low / 1.5,
                 high: high * 1.5,
                 log: true,
-            },
-            false => Axis {
+            }
+        } else {
+            Axis {
                 low,
                 high,
                 log: true,
-            },
+            }
         }
     }
 
     /// 0 at the low end, 1 at the high one; what lies outside is put on the nearer end.
     fn part(&self, value: f64) -> f64 {
-        let part = match self.log {
-            true => (value.max(self.low) / self.low).ln() / (self.high / self.low).ln(),
-            false => (value - self.low) / (self.high - self.low),
+        let part = if self.log {
+            (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
         };
         part.clamp(0.0, 1.0)
     }
@@ -187,9 +189,10 @@ impl Plot {
             .filter(|other| (at - **other).abs() < 34.0)
             .count();
         self.marks.push(at);
-        let (anchor, beside) = match at > WIDTH - 60.0 {
-            true => ("end", -3.0),
-            false => ("start", 3.0),
+        let (anchor, beside) = if at > WIDTH - 60.0 {
+            ("end", -3.0)
+        } else {
+            ("start", 3.0)
         };
         let bottom = HEIGHT - BOTTOM;
         self.add(format_args!(

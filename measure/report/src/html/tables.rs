@@ -164,9 +164,10 @@ pub(crate) fn rows(
 }
 
 fn inclusive(stats: &Stats, corrected: bool) -> &Distribution {
-    match corrected {
-        true => &stats.inclusive_corrected,
-        false => &stats.inclusive,
+    if corrected {
+        &stats.inclusive_corrected
+    } else {
+        &stats.inclusive
     }
 }
 

@@ -77,9 +77,10 @@ fn table(out: &mut impl Write, late: &LateReport<'_>) -> io::Result<()> {
          <th class=n>of the tail<tbody>"
     )?;
     for (at, row) in rows(late).iter().enumerate() {
-        let explained = match row.cause.is_known() {
-            true => late.scale.text(row.explained_ticks),
-            false => "-".to_owned(),
+        let explained = if row.cause.is_known() {
+            late.scale.text(row.explained_ticks)
+        } else {
+            "-".to_owned()
         };
         write!(
             out,

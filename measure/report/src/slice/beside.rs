@@ -31,9 +31,10 @@ fn sides(of: &Sides) -> impl Iterator<Item = (&'static str, &'static str, &Besid
 
 /// `, .41us between (.79 read)`
 fn border_text(border: &Span) -> String {
-    let mark = match border.flags.contains(PieceFlags::BELOW_ZERO) {
-        true => "~",
-        false => "",
+    let mark = if border.flags.contains(PieceFlags::BELOW_ZERO) {
+        "~"
+    } else {
+        ""
     };
     match border.corrected() {
         Some(left) => format!(

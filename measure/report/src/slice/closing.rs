@@ -139,9 +139,12 @@ fn write_row(
     name: &str,
     row: &SliceRow,
 ) -> io::Result<()> {
-    let number = |value: u64| match source.is_time() {
-        true => text::us(value),
-        false => grouped(value),
+    let number = |value: u64| {
+        if source.is_time() {
+            text::us(value)
+        } else {
+            grouped(value)
+        }
     };
     let quantile = |quantile| match quantile {
         Quantile::Ticks(value) => number(value),

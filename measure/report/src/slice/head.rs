@@ -22,9 +22,10 @@ const FLAGS: [(u8, char); 8] = [
 
 /// Port after a point, as tcpdump writes it.
 fn endpoint(address: SocketAddr, has_port: bool) -> String {
-    match has_port {
-        true => format!("{}.{}", address.ip(), address.port()),
-        false => address.ip().to_string(),
+    if has_port {
+        format!("{}.{}", address.ip(), address.port())
+    } else {
+        address.ip().to_string()
     }
 }
 
@@ -79,9 +80,10 @@ fn icmp(packet: &Sliced) -> String {
     let six = record.protocol == ICMPV6;
     let name = if six { "ICMP6" } else { "ICMP" };
     let bytes = packet.network_bytes().unwrap_or_default();
-    let header = match six {
-        true => 40,
-        false => usize::from(bytes.first().map_or(5, |b| b & 15)) * 4,
+    let header = if six {
+        40
+    } else {
+        usize::from(bytes.first().map_or(5, |b| b & 15)) * 4
     };
     let length = (record.ip_len as usize).saturating_sub(header);
     let echo = match (six, bytes.get(header)) {

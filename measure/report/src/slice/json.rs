@@ -63,9 +63,10 @@ pub fn write_slice_json(
 }
 
 pub(super) fn key(source: &SliceSource<'_>, name: &str) -> String {
-    match source.is_time() {
-        true => format!("{name}_ns"),
-        false => name.to_owned(),
+    if source.is_time() {
+        format!("{name}_ns")
+    } else {
+        name.to_owned()
     }
 }
 

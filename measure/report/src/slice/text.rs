@@ -12,9 +12,10 @@ pub(crate) fn us(ns: u64) -> String {
         _ => 0,
     };
     let text = format!("{:.digits$}", ns as f64 / 1e3);
-    let text = match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.'),
-        false => &text,
+    let text = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &text
     };
     match text.strip_prefix('0') {
         Some(fraction) if !fraction.is_empty() => fraction.to_owned(),
@@ -25,9 +26,10 @@ pub(crate) fn us(ns: u64) -> String {
 /// `~`: more was to be taken out than was measured. `>`: this or longer. `?`: not all that probes
 /// cost could be taken out.
 pub(crate) fn value(source: &SliceSource<'_>, span: &Span) -> String {
-    let number = match source.is_time() {
-        true => us(span.best()),
-        false => span.best().to_string(),
+    let number = if source.is_time() {
+        us(span.best())
+    } else {
+        span.best().to_string()
     };
     let mut text = String::new();
     for (flag, mark) in [(PieceFlags::BELOW_ZERO, '~'), (PieceFlags::OR_LONGER, '>')] {
@@ -43,9 +45,10 @@ pub(crate) fn value(source: &SliceSource<'_>, span: &Span) -> String {
 }
 
 pub(super) fn unit<'a>(source: &'a SliceSource<'_>) -> &'a str {
-    match source.is_time() {
-        true => "us",
-        false => source.unit(),
+    if source.is_time() {
+        "us"
+    } else {
+        source.unit()
     }
 }
 
@@ -94,9 +97,10 @@ pub(super) fn slices(
                 text += &format!("{prefix} ");
             }
         }
-        let short = match is_grouped {
-            true => name.replace(&format!("{prefix}."), ""),
-            false => name.to_owned(),
+        let short = if is_grouped {
+            name.replace(&format!("{prefix}."), "")
+        } else {
+            name.to_owned()
         };
         text += &format!("{} {} ", printable(&short), value(source, &piece.span));
         if piece.to >= Point::TxDriver {

@@ -56,9 +56,12 @@ pub(super) fn write(
             Some(_) => &s.inclusive_corrected,
             None => &s.inclusive,
         };
-        let off = |ticks: u128| match off_cpu {
-            true => share(i128::try_from(ticks).unwrap_or(i128::MAX), s.outer_ticks),
-            false => String::new(),
+        let off = |ticks: u128| {
+            if off_cpu {
+                share(i128::try_from(ticks).unwrap_or(i128::MAX), s.outer_ticks)
+            } else {
+                String::new()
+            }
         };
         lines.push([
             grouped(s.balance.exits + s.balance.tail_exits),

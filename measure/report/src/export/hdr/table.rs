@@ -80,9 +80,10 @@ fn table(out: &mut impl Write, bins: &Histogram<u64>) -> io::Result<()> {
         total += step.count_since_last_iteration();
         let (value, quantile) = (step.value_iterated_to() as f64, step.quantile_iterated_to());
         write!(out, "{value:>12.3} {quantile:>14.12} {total:>10}")?;
-        match quantile < 1.0 {
-            true => writeln!(out, " {:>14.2}", 1.0 / (1.0 - quantile))?,
-            false => writeln!(out)?,
+        if quantile < 1.0 {
+            writeln!(out, " {:>14.2}", 1.0 / (1.0 - quantile))?
+        } else {
+            writeln!(out)?
         }
     }
     writeln!(

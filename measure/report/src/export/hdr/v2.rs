@@ -66,9 +66,10 @@ fn base64(bytes: &[u8]) -> String {
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for digit in 0..4 {
             let at = bits >> (18 - 6 * digit) & 63;
-            text.push(match digit <= part.len() as u32 {
-                true => char::from(DIGITS[at as usize]),
-                false => '=',
+            text.push(if digit <= part.len() as u32 {
+                char::from(DIGITS[at as usize])
+            } else {
+                '='
             });
         }
     }
