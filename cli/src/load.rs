@@ -3,7 +3,7 @@ use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
 mod client;
-mod here;
+mod local_server;
 mod packets;
 mod ping;
 mod serve;

@@ -1,9 +1,9 @@
 //! `hopscope slice`: the kernel's own path of every packet.
 mod args;
-mod choice;
 mod constants;
 mod control;
 mod device;
+mod drop_privileges;
 mod headers;
 mod kernel;
 mod list;
@@ -11,16 +11,16 @@ mod live;
 mod pass;
 mod progress;
 mod read;
-mod relinquish;
 mod rotate;
 mod save;
+mod selection;
 pub(crate) mod target;
 
 pub use args::SliceArgs;
-pub(crate) use choice::Choice;
 pub(crate) use constants::measured as measured_constants;
 pub(crate) use kernel::{Kernel, Taken, say_what_is_missing};
 pub(crate) use pass::{Pass, To};
+pub(crate) use selection::Choice;
 
 use crate::logger::Verbosity;
 use std::process::ExitCode;

@@ -1,14 +1,14 @@
 //! `hopscope splice`: TCP that stays out of the stack.
 mod args;
 mod attach;
-mod choose;
 mod control;
 mod echo;
-mod enter;
-mod keep;
+mod eligibility;
+mod join_cgroup;
+mod keeper;
 mod proxy;
 mod run;
-mod serving;
+mod server_lifecycle;
 mod session;
 
 use clap::Subcommand;
@@ -32,9 +32,9 @@ pub enum Verb {
     /// Proxy TCP connections to another address, in the kernel or by copying
     Proxy(proxy::ProxyArgs),
     #[command(name = "__enter", hide = true)]
-    Enter(enter::EnterArgs),
+    Enter(join_cgroup::EnterArgs),
     #[command(name = "__keep", hide = true)]
-    Keep(keep::KeepArgs),
+    Keep(keeper::KeepArgs),
 }
 
 pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
@@ -47,7 +47,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Detach(args) => control::detach(&args),
         Verb::Echo(args) => echo::run(&args),
         Verb::Proxy(args) => proxy::run(&args),
-        Verb::Enter(args) => enter::run(&args),
-        Verb::Keep(args) => keep::run(&args),
+        Verb::Enter(args) => join_cgroup::run(&args),
+        Verb::Keep(args) => keeper::run(&args),
     }
 }

@@ -2,10 +2,10 @@
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-mod ask;
+mod control_client;
 mod drive;
 mod merge;
-mod place;
+mod netns;
 mod recording;
 mod serve;
 mod set;

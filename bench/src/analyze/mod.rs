@@ -1,7 +1,7 @@
 //! `bench analyze`: how fast a recording becomes a report, and in how much memory. A program's tree of
 //! 31 calls is recorded until the file is as large as wanted; then each view reads all of it, in turn.
 mod report;
-mod used;
+mod resource_usage;
 
 use crate::Settings;
 use crate::error::{Error, Result};
@@ -52,7 +52,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
             settings.say(&format!("by {name}, {} of {rounds}", round + 1));
             let mut command = Command::new(&settings.hopscope);
             command.args(["report", &path, "--json"]).args(arguments);
-            let used = used::by(&mut command)?;
+            let used = resource_usage::by(&mut command)?;
             output.sample(json!({"view": name, "round": round, "used": used}))?;
             view.rounds.push(used);
         }

@@ -1,5 +1,5 @@
 //! Records a second of each view, and its memory.
-use super::used::Used;
+use super::resource_usage::Used;
 use crate::goal::Goal;
 use crate::table::{Table, closing, spread};
 use hopscope_compare::output::Summary;

@@ -1,7 +1,7 @@
 //! `bench case-density`: what three network functions lose as more of their functions are measured,
 //! beside what stamps alone cost there, and what they cost in a loop. After Figs. 8 and 12 of the source paper.
-mod choose;
 mod latency;
+mod probe_selection;
 mod report;
 mod window;
 
@@ -11,10 +11,10 @@ use crate::function::{Processors, Running, dpdk, firewall};
 use crate::hopscope::{Hopscope, beside_short_functions};
 use crate::program::Target;
 use crate::rows::NotMeasured;
-use choose::Density;
 use hopscope_compare::host::Host;
 use hopscope_compare::output::Output;
 use hopscope_compare::stats::Spread;
+use probe_selection::Density;
 use report::{Figures, Level};
 use std::path::PathBuf;
 
@@ -88,7 +88,7 @@ fn measure(
     output: &mut Output<'_>,
 ) -> Result<(Vec<Level>, Vec<NotMeasured>)> {
     let mut nf = start()?;
-    let functions = choose::called_functions(hopscope, &mut nf);
+    let functions = probe_selection::called_functions(hopscope, &mut nf);
     let mut functions = functions.map_err(|error| nf.blamed(error))?;
     drop(nf);
     // A new one: copies of all functions in the caches and the address space are not what is asked.
@@ -101,14 +101,14 @@ fn at_all_densities(
     settings: &Settings,
     hopscope: &Hopscope,
     nf: &mut Running,
-    functions: &mut [choose::Called],
+    functions: &mut [probe_selection::Called],
     output: &mut Output<'_>,
 ) -> Result<(Vec<Level>, Vec<NotMeasured>)> {
     let (rounds, milliseconds) = settings.pick((1, 50), (2, 250), (9, 500));
-    choose::to_scale(functions, hopscope, nf, milliseconds)?;
+    probe_selection::to_scale(functions, hopscope, nf, milliseconds)?;
     let (mut levels, mut missing) = (Vec::new(), Vec::new());
     for density in Density::ALL {
-        let chosen = choose::functions(functions, density.executions_per_packet());
+        let chosen = probe_selection::functions(functions, density.executions_per_packet());
         if !chosen.is_reached() {
             missing.push(NotMeasured {
                 what: format!("{} at {density}", nf.name),

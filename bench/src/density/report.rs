@@ -1,6 +1,6 @@
 //! What the probes cost at each density, beside the model.
-use super::choose::Density;
 use super::latency::Latency;
+use super::probe_selection::Density;
 use super::window::Pair;
 use crate::goal::Goal;
 use crate::rows::NotMeasured;

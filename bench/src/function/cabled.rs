@@ -2,7 +2,7 @@
 //! that go through it. Both run before everything else on the machine.
 use super::Processors;
 use super::firewall;
-use super::started::Started;
+use super::ready_process::Started;
 use crate::Settings;
 use crate::error::{Error, Result};
 use crate::load::network::Namespace;

@@ -4,7 +4,7 @@
 use super::Processors;
 use super::Running;
 use super::counter::Counter;
-use super::started::start as start_program;
+use super::ready_process::start as start_program;
 use crate::Settings;
 use crate::error::{Error, Result};
 use crate::program::run;

@@ -4,7 +4,7 @@ use super::BATCH;
 use super::Processors;
 use super::Running;
 use super::counter::Counter;
-use super::started::{Started, start as start_program};
+use super::ready_process::{Started, start as start_program};
 use crate::Settings;
 use crate::error::{Error, Result};
 use crate::program::run;

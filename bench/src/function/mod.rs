@@ -5,8 +5,8 @@ mod counter;
 pub(crate) mod dpdk;
 pub(crate) mod firewall;
 mod processors;
+mod ready_process;
 mod running;
-mod started;
 
 pub(crate) use cabled::{Cabled, MODULES};
 pub(crate) use processors::Processors;

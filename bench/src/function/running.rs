@@ -1,6 +1,6 @@
 //! A network function at work on an endless supply of packets from memory.
 use super::counter::Counter;
-use super::started::Started;
+use super::ready_process::Started;
 use crate::error::{Error, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -4,7 +4,7 @@
 mod commands;
 mod delay;
 pub(crate) mod network;
-mod others;
+mod other_tools;
 mod packets;
 pub(crate) mod programs;
 mod report;
@@ -85,7 +85,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         .map_err(|e| or_missing("delay_error_ns", e))
         .ok();
     let mut others = Vec::new();
-    for check in others::CHECKS {
+    for check in other_tools::CHECKS {
         match (check.measure)(&mut bench) {
             Ok(other) => others.push(other),
             Err(error) => or_missing(check.name, error),

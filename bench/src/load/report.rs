@@ -1,6 +1,6 @@
 //! The summary of `bench load`: headline figures against their goals, and what stands behind them.
 use super::delay::Delay;
-use super::others::Other;
+use super::other_tools::Other;
 use super::packets::Rate;
 use super::round_trips::RoundTrips;
 use crate::goal::Goal;

@@ -1,12 +1,12 @@
 //! `bench splice`: echo servers in user space and in the kernel, plain and accelerated, each in turn under
 //! the same load; programs as they are, plain and joined; and why published comparisons of them come out as they do.
-mod asking;
 pub mod guest;
 mod one_way;
 mod pairs;
 mod programs;
 mod released;
 mod report;
+mod request_rates;
 mod servers;
 mod sockets;
 
@@ -17,12 +17,12 @@ use crate::load::programs::compiled;
 use crate::load::{Cable, SERVER};
 use crate::program::Compiler;
 use crate::rows::NotMeasured;
-use asking::Path;
 use hopscope_compare::host::Host;
 use hopscope_compare::output::Output;
 use released::Shape;
+use request_rates::Path;
 use serde_json::Value;
-use servers::{BACKLOG, Kind, Running};
+use servers::{BACKLOG, Running, ServerKind};
 use std::path::PathBuf;
 
 /// What every part needs.
@@ -70,10 +70,10 @@ impl Bench<'_, '_> {
         &self,
         at: &Namespace,
         host: &str,
-        kinds: &[Kind],
+        kinds: &[ServerKind],
         missing: &mut Vec<NotMeasured>,
     ) -> Vec<Running> {
-        let start = |kind: &Kind| {
+        let start = |kind: &ServerKind| {
             let binary = &self.settings.hopscope;
             Running::start(binary, &self.files, at, host, *kind, BACKLOG, false)
         };
@@ -154,9 +154,9 @@ fn one_path(
     is_here: bool,
     figures: &mut report::Figures,
 ) -> Result<()> {
-    let kinds = &Kind::ALL;
+    let kinds = &ServerKind::ALL;
     let servers = bench.start(path.server, path.host, kinds, &mut figures.not_measured);
-    let (rows, all) = asking::measure(bench, path, &servers)?;
+    let (rows, all) = request_rates::measure(bench, path, &servers)?;
     figures.standing.extend(rows);
     if is_here {
         figures.headline = report::Headline::of(&all);
@@ -193,8 +193,8 @@ fn queues(bench: &mut Bench<'_, '_>, path: &Path<'_>, figures: &mut report::Figu
             let (at, host) = (path.server, path.host);
             Running::start(binary, &bench.files, at, host, kind, backlog, true)
         };
-        let mut servers = vec![start(Kind::User)?];
-        match start(Kind::KernelEgress) {
+        let mut servers = vec![start(ServerKind::User)?];
+        match start(ServerKind::KernelEgress) {
             Ok(server) => servers.push(server),
             Err(error) => figures.not_measured.push(NotMeasured {
                 what: format!("kernel_egress with an accept queue of {backlog}"),

@@ -1,6 +1,6 @@
 //! Bytes that go one way only, by plain TCP and redirected, in turn. TCP is faster there, since the sender goes on while
 //! the receiver copies, so the accelerator releases such connections after a while: before, and after.
-use super::asking::{Path, ratios};
+use super::request_rates::{Path, ratios};
 use super::servers::{Accelerator, more};
 use super::{Bench, a_processor_each};
 use crate::error::{Error, Result};

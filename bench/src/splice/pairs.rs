@@ -1,7 +1,7 @@
 //! What `--pair` is worth: the same two programs in C, by plain TCP with a processor for each end, redirected, and
 //! redirected with `--pair`, in turn. One connection is wake-ups; many are work for both ends at the same time, which
 //! must not be slower.
-use super::asking::{Found, Path, ratios};
+use super::request_rates::{Found, Path, ratios};
 use super::servers::{Accelerator, more};
 use super::{Bench, a_processor_each};
 use crate::error::Result;

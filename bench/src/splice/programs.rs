@@ -1,7 +1,7 @@
 //! Programs as they are, over loopback: two of each, one of them joined with its clients, in turn under
 //! the same load.
 use super::Bench;
-use super::asking::{Path, ratios};
+use super::request_rates::{Path, ratios};
 use super::servers::{Accelerator, more};
 use crate::error::{Error, Result};
 use crate::peers::installed;

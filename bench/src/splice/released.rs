@@ -1,8 +1,8 @@
 //! Clients released together: connect, send, read the echo. What the published table of such servers
 //! measures, with what the kernel counted beside it.
 use super::Bench;
-use super::asking::Path;
-use super::servers::{Kind, Running};
+use super::request_rates::Path;
+use super::servers::{Running, ServerKind};
 use crate::error::{Error, Result};
 use crate::load::network::Namespace;
 use crate::program::{last_words, run};
@@ -28,7 +28,7 @@ pub(super) struct Found {
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Row {
     pub(super) path: &'static str,
-    pub(super) server: Kind,
+    pub(super) server: ServerKind,
     /// Of the accept queue.
     pub(super) backlog: u32,
     pub(super) clients: u32,
@@ -161,7 +161,12 @@ pub(super) fn add(found: &mut Found, said: &Value, overflows: f64) -> Result<()>
     Ok(())
 }
 
-pub(super) fn row(path: &'static str, server: Kind, shape: &Shape, found: &Found) -> Option<Row> {
+pub(super) fn row(
+    path: &'static str,
+    server: ServerKind,
+    shape: &Shape,
+    found: &Found,
+) -> Option<Row> {
     let us = |values: &[f64]| Some(Spread::of(values)?.median / 1e3);
     Some(Row {
         path,

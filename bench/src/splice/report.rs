@@ -1,10 +1,10 @@
 //! The summary of `bench splice`: headline figures against their goals, and what stands behind them.
-use super::asking::{Load, Row as Standing, p50_ratio, rate_ratio};
 use super::one_way::{self, Row as OneWay};
 use super::pairs::{self, Row as Pairs};
 use super::programs::{Row as Program, headline};
 use super::released::Row as Released;
-use super::servers::Kind;
+use super::request_rates::{Load, Row as Standing, p50_ratio, rate_ratio};
+use super::servers::ServerKind;
 use super::sockets::{self, Row as Sockets};
 use crate::goal::Goal;
 use crate::rows::NotMeasured;
@@ -47,7 +47,7 @@ pub(super) struct Headline {
 
 impl Headline {
     pub(super) fn of(
-        all: &std::collections::BTreeMap<(Load, Kind), super::asking::Found>,
+        all: &std::collections::BTreeMap<(Load, ServerKind), super::request_rates::Found>,
     ) -> Headline {
         let load = |connections| Load {
             connections,
@@ -55,11 +55,16 @@ impl Headline {
         };
         let rate = |of, to| rate_ratio(all, load(64), of, to);
         Headline {
-            splice_vs_epoll_64conn: rate(Kind::Splice, Kind::User),
-            splice_p50_vs_epoll_1conn: p50_ratio(all, load(1), Kind::Splice, Kind::User),
-            guard_vs_unguarded: rate(Kind::Splice, Kind::SpliceUnguarded),
-            kernel_echo_vs_epoll_64conn: rate(Kind::Kernel, Kind::User),
-            kernel_egress_vs_epoll_64conn: rate(Kind::KernelEgress, Kind::User),
+            splice_vs_epoll_64conn: rate(ServerKind::Splice, ServerKind::User),
+            splice_p50_vs_epoll_1conn: p50_ratio(
+                all,
+                load(1),
+                ServerKind::Splice,
+                ServerKind::User,
+            ),
+            guard_vs_unguarded: rate(ServerKind::Splice, ServerKind::SpliceUnguarded),
+            kernel_echo_vs_epoll_64conn: rate(ServerKind::Kernel, ServerKind::User),
+            kernel_egress_vs_epoll_64conn: rate(ServerKind::KernelEgress, ServerKind::User),
         }
     }
 }

@@ -11,7 +11,7 @@ pub(super) const BACKLOG: u32 = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum ServerKind {
     /// One thread, epoll: what everything else is set against.
     User,
     UserMt,
@@ -28,47 +28,49 @@ pub(super) enum Kind {
     Module,
 }
 
-impl Kind {
-    pub(super) const ALL: [Kind; 7] = [
-        Kind::User,
-        Kind::UserMt,
-        Kind::Uring,
-        Kind::Kernel,
-        Kind::KernelEgress,
-        Kind::Splice,
-        Kind::SpliceUnguarded,
+impl ServerKind {
+    pub(super) const ALL: [ServerKind; 7] = [
+        ServerKind::User,
+        ServerKind::UserMt,
+        ServerKind::Uring,
+        ServerKind::Kernel,
+        ServerKind::KernelEgress,
+        ServerKind::Splice,
+        ServerKind::SpliceUnguarded,
     ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::User => "user",
-            Kind::UserMt => "user_mt",
-            Kind::Uring => "uring",
-            Kind::Kernel => "kernel",
-            Kind::KernelEgress => "kernel_egress",
-            Kind::Splice => "splice",
-            Kind::SpliceUnguarded => "splice_unguarded",
-            Kind::Module => "module",
+            ServerKind::User => "user",
+            ServerKind::UserMt => "user_mt",
+            ServerKind::Uring => "uring",
+            ServerKind::Kernel => "kernel",
+            ServerKind::KernelEgress => "kernel_egress",
+            ServerKind::Splice => "splice",
+            ServerKind::SpliceUnguarded => "splice_unguarded",
+            ServerKind::Module => "module",
         }
     }
 
     /// Of `hopscope splice echo`.
     pub(super) fn words(self) -> &'static [&'static str] {
         match self {
-            Kind::User | Kind::Splice | Kind::SpliceUnguarded => &["--mode", "user"],
-            Kind::UserMt => &["--mode", "user-mt", "--threads", "2"],
-            Kind::Uring => &["--mode", "uring"],
-            Kind::Kernel => &["--mode", "kernel"],
-            Kind::KernelEgress => &["--mode", "kernel", "--no-local-clients"],
-            Kind::Module => &[],
+            ServerKind::User | ServerKind::Splice | ServerKind::SpliceUnguarded => {
+                &["--mode", "user"]
+            }
+            ServerKind::UserMt => &["--mode", "user-mt", "--threads", "2"],
+            ServerKind::Uring => &["--mode", "uring"],
+            ServerKind::Kernel => &["--mode", "kernel"],
+            ServerKind::KernelEgress => &["--mode", "kernel", "--no-local-clients"],
+            ServerKind::Module => &[],
         }
     }
 
     /// Of `hopscope splice attach`, where it is behind one.
     pub(super) fn accelerator(self) -> Option<&'static [&'static str]> {
         match self {
-            Kind::Splice => Some(&[]),
-            Kind::SpliceUnguarded => Some(&["--no-guard"]),
+            ServerKind::Splice => Some(&[]),
+            ServerKind::SpliceUnguarded => Some(&["--no-guard"]),
             _ => None,
         }
     }
@@ -76,7 +78,7 @@ impl Kind {
 
 /// A server at work, with its accelerator if it has one.
 pub(super) struct Running {
-    pub(super) kind: Kind,
+    pub(super) kind: ServerKind,
     pub(super) port: String,
     server: Option<Server>,
     _accelerator: Option<Accelerator>,
@@ -89,7 +91,7 @@ impl Running {
         files: &Path,
         at: &Namespace,
         host: &str,
-        kind: Kind,
+        kind: ServerKind,
         backlog: u32,
         one_processor: bool,
     ) -> Result<Running> {

@@ -1,7 +1,7 @@
 //! The same two programs in C over redirected connections, over AF_UNIX sockets and over plain TCP, in turn: what is
 //! left of a socket's way when there is no protocol below it is AF_UNIX, and redirected connections can be no faster
 //! than the calls that they are made of. Each end has a processor of its own, and nothing else runs there.
-use super::asking::{Found, Load, Path, ratios};
+use super::request_rates::{Found, Load, Path, ratios};
 use super::servers::{Accelerator, more};
 use super::{Bench, a_processor_each};
 use crate::error::Result;

@@ -1,8 +1,8 @@
 //! The runs over networks, by load: what one policy has over another, and the rows of the table.
+use super::cpu_usage::Vmstat;
 use super::load::Load;
 use super::network::Run;
 use super::policy::{EVENT_IDX, OF_ENDS, Policy};
-use super::used::Vmstat;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! `bench vnet`: policies of notification against each other, between our front end and our back end: one
 //! queue alone, and two networks joined by a pair.
 mod compared;
+mod cpu_usage;
 pub mod guest;
 mod load;
 mod network;
@@ -10,7 +11,6 @@ mod ratio;
 mod report;
 mod rings;
 mod table;
-mod used;
 
 use crate::Settings;
 use crate::error::{Error, Result};

@@ -2,10 +2,10 @@
 //! calls TCP_STREAM, TCP_RR and TCP_CRR, and ping and small datagrams, goes over it under each policy.
 use super::Bench;
 use super::compared::Networks;
+use super::cpu_usage::{Reading, Thread, Vmstat};
 use super::load::{self, Load, Servers, microseconds};
 use super::policy::{OF_ENDS, Policy};
 use super::process::{End, number};
-use super::used::{Reading, Thread, Vmstat};
 use crate::Settings;
 use crate::error::{Error, Result};
 use crate::load::network::{Namespace, processors};

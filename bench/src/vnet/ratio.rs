@@ -39,7 +39,7 @@ pub(super) fn interval(ratio: Option<Ratio>) -> Value {
 }
 
 /// For people.
-pub(super) fn said(ratio: Option<Ratio>) -> String {
+pub(super) fn ratio_text(ratio: Option<Ratio>) -> String {
     match ratio {
         Some(r) if r.low.is_nan() => format!("{:.2} (too few rounds for an interval)", r.estimate),
         Some(r) => format!("{:.2} ({:.2} .. {:.2})", r.estimate, r.low, r.high),
@@ -56,7 +56,7 @@ mod tests {
         let few = ratio([(2.0, 1.0), (8.0, 1.0)].into_iter());
         assert!((few.unwrap().estimate - 4.0).abs() < 1e-9 && interval(few).is_null());
         assert_eq!(reaches(few.unwrap()), few.unwrap().estimate);
-        assert!(said(few).contains("too few"));
+        assert!(ratio_text(few).contains("too few"));
         let many = ratio((0..7).map(|n| (f64::from(n + 1), 1.0)));
         assert_eq!(reaches(many.unwrap()).round(), 7.0);
         assert!(interval(many).is_array());

@@ -1,10 +1,10 @@
 //! One transmit queue of 64-byte packets from our front end to our back end, which drops them: what a policy
 //! of kicks does where nothing else costs anything.
 use super::Bench;
+use super::cpu_usage::Thread;
 use super::policy::{ADAPTIVE, OF_KICKS, PLAIN, Policy};
 use super::process::{End, number};
 use super::ratio::ratio;
-use super::used::Thread;
 use crate::error::Result;
 use crate::load::network::processors;
 use hopscope_compare::comparison::Ratio;

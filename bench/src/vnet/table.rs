@@ -1,6 +1,6 @@
 //! The same for people.
 use super::compared::Row as Network;
-use super::ratio::said;
+use super::ratio::ratio_text;
 use super::report::Headline;
 use super::rings::Row as Queue;
 use crate::table::{Table, closing};
@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 pub(super) fn all(headline: &Headline, queues: &[Queue], networks: &[Network]) -> String {
     let mut out = String::new();
-    said_first(&mut out, headline);
+    headline_text(&mut out, headline);
     out.push_str(
         "\none queue, 64 B, our front end to our back end, which drops them; medians of rounds\n",
     );
@@ -39,7 +39,7 @@ pub(super) fn all(headline: &Headline, queues: &[Queue], networks: &[Network]) -
     out
 }
 
-fn said_first(out: &mut String, headline: &Headline) {
+fn headline_text(out: &mut String, headline: &Headline) {
     out.push_str("where two-end aggregation (TAM) does not win: TAM over …\n");
     for row in &headline.tam_does_not_win {
         let value = row.ratio.map_or("-".into(), |r| format!("{r:.2}"));
@@ -55,9 +55,9 @@ fn said_first(out: &mut String, headline: &Headline) {
         "adaptive over the best fixed policy ({}), saturated: {}\n\
          p50 at 1,000 packets a second, over plain: adaptive {}, ahc {}",
         headline.best_fixed.unwrap_or("-"),
-        said(headline.adaptive_vs_best_fixed),
-        said(headline.adaptive_latency_vs_plain_1kpps),
-        said(headline.ahc_latency_vs_plain_1kpps),
+        ratio_text(headline.adaptive_vs_best_fixed),
+        ratio_text(headline.adaptive_latency_vs_plain_1kpps),
+        ratio_text(headline.ahc_latency_vs_plain_1kpps),
     );
     out.push_str(&closing(&headline.goals, &[]));
 }

@@ -1,5 +1,5 @@
 //! What all tests over connections take, and how they are run and told.
-use super::here::{self, Transport};
+use super::local_server::{self, Transport};
 use crate::address::resolve;
 use crate::units::{parse_rate, parse_time};
 use anyhow::{Context, bail};
@@ -141,7 +141,11 @@ impl ClientArgs {
             crate::status::say!("the limit of file descriptors is raised from {from} to {to}");
         }
         let server = if self.serve_here {
-            Some(here::Here::start(test.transport, test.service, plan.seed)?)
+            Some(local_server::LocalServer::start(
+                test.transport,
+                test.service,
+                plan.seed,
+            )?)
         } else {
             None
         };

@@ -1,6 +1,6 @@
 //! `hopscope load ping`.
 use super::client::{self, ClientArgs, Test};
-use super::here::Transport;
+use super::local_server::Transport;
 use super::udp::payload;
 use crate::units::parse_time;
 use anyhow::bail;

@@ -1,5 +1,5 @@
 //! `hopscope load tcp serve` and `udp serve`.
-use super::here::Transport;
+use super::local_server::Transport;
 use super::tcp::message;
 use crate::address::to_listen_on;
 use anyhow::{Context, bail};

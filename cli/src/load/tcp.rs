@@ -1,6 +1,6 @@
 //! `hopscope load tcp`: netperf's TCP tests. docs/load-connections.md says what each counts.
 use super::client::{ClientArgs, PaceArgs, Test};
-use super::here::Transport;
+use super::local_server::Transport;
 use super::serve::{self, ServeArgs};
 use crate::units::{parse_rate, parse_size};
 use clap::{Args, Subcommand};

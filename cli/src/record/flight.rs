@@ -1,7 +1,7 @@
 //! The files of a flight recorder: one for each window, named by the time of its trigger, the
 //! oldest taken away when there are too many.
 use super::RecordArgs;
-use super::choice::Asked;
+use super::sampling::Asked;
 use crate::output::{self, Place, Writer};
 use hopscope_event::{ClockSync, OffCpuEntry, ProcessEntry, RecordingMeta, Summary};
 use hopscope_probe::counters::clock_sync;

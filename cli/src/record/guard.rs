@@ -47,7 +47,7 @@ pub enum Salvage {
 /// the recorder cannot.
 pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
     let mut followed = vec![SIGINT, SIGTERM, SIGHUP];
-    if super::choice::wants_signal(args) {
+    if super::sampling::wants_signal(args) {
         followed.push(SIGUSR1);
     }
     let mut signals = Signals::new(followed).context("taking over signals")?;

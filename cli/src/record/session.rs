@@ -1,10 +1,10 @@
 //! One recording from start to end, in the recorder process.
-use super::choice::Asked;
-use super::exits::Running;
+use super::exited_targets::Running;
 use super::flight::Tables;
 use super::progress::Shown;
+use super::sampling::Asked;
 use super::slices::{Beside, WithSlices};
-use super::{RecordArgs, calibrate, check_cost, choice, end, flight, summary, targets};
+use super::{RecordArgs, calibrate, check_cost, end, flight, sampling, summary, targets};
 use crate::output;
 use anyhow::{Context, bail};
 use hopscope_event::table::{ModuleEntry, TargetStops};
@@ -102,7 +102,7 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
     })?;
     // A kernel that refuses is found out before any target is touched.
     let mut beside = Beside::prepare(args, &pids)?;
-    let roots = choice::roots(args, &plan)?;
+    let roots = sampling::roots(args, &plan)?;
     let (meta, off_ticks) = calibrated(args, &options);
     let triggers = asked.calls(args, &plan, &roots, meta.tsc_frequency)?;
     let (mut writer, mut place) = match args.flight {

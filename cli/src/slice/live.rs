@@ -1,14 +1,14 @@
 //! `hopscope slice`: hooks attached, packets shown or written as they end, until asked to stop.
 use super::args::SliceArgs;
-use super::choice::Choice;
 use super::constants;
 use super::device::{DISAPPEARED, Device};
+use super::drop_privileges::become_user;
 use super::kernel::{Kernel, Taken, say_what_is_missing};
 use super::pass::{Pass, To};
 use super::progress::Progress;
-use super::relinquish::become_user;
 use super::rotate::Rotation;
 use super::save;
+use super::selection::Choice;
 use super::target;
 use crate::logger::Verbosity;
 use crate::status::is_broken_pipe;

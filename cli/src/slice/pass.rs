@@ -1,6 +1,6 @@
 //! What becomes of each packet, live or read: chosen, counted, shown or written.
 use super::args::ShownArgs;
-use super::choice::Choice;
+use super::selection::Choice;
 use hopscope_analyze::slice::{SliceStats, Slicer};
 use hopscope_event::slice::{SliceEntry, SliceSummary, Sliced};
 use hopscope_read::slice_file::SliceFile;

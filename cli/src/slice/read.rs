@@ -1,8 +1,8 @@
 //! `hopscope slice -r FILE`: packets of a recording, as live ones are shown.
 use super::args::SliceArgs;
-use super::choice::Choice;
 use super::pass::{Pass, To};
 use super::save;
+use super::selection::Choice;
 use crate::logger::Verbosity;
 use anyhow::Context;
 use hopscope_analyze::slice::RealTime;

@@ -1,6 +1,6 @@
 //! `hopscope splice attach`: programs that run.
 use super::args::AttachArgs;
-use super::choose::{Kernel, all_below, ask_about_policies};
+use super::eligibility::{Kernel, all_below, ask_about_policies};
 use super::session::{POLL, Session, Signals, to_json, write};
 use anyhow::ensure;
 use hopscope_splice::cgroup;

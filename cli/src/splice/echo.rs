@@ -1,5 +1,5 @@
 //! `hopscope splice echo`: the same echo in the kernel, by threads, through io_uring.
-use super::serving::Serving;
+use super::server_lifecycle::Serving;
 use crate::address::to_listen_on;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};

@@ -1,6 +1,6 @@
 //! `hopscope splice proxy`: TCP handed on, by the kernel or by a copying loop.
 use super::echo::limit;
-use super::serving::Serving;
+use super::server_lifecycle::Serving;
 use crate::address::{resolve, to_listen_on};
 use crate::units::parse_time;
 use clap::{Args, ValueEnum};

@@ -1,6 +1,6 @@
 //! `hopscope splice run -- COMMAND`.
 use super::args::RunArgs;
-use super::choose::{Kernel, ask_about_policies};
+use super::eligibility::{Kernel, ask_about_policies};
 use super::session::{POLL, Session, Signals, to_json, write};
 use anyhow::Context;
 use hopscope_splice::cgroup::{self, Group};

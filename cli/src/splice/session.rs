@@ -1,7 +1,7 @@
 //! An accelerator from its start to its end, and what it says of itself.
 use super::args::Common;
-use super::choose::{Kernel, Watch, check_pair, options, say_what_is_not_seen};
-use super::keep::{Keeper, Line};
+use super::eligibility::{Kernel, Watch, check_pair, options, say_what_is_not_seen};
+use super::keeper::{Keeper, Line};
 use anyhow::Context;
 use hopscope_splice::cgroup::Group;
 use hopscope_splice::joining::Joining;

@@ -1,5 +1,5 @@
 //! `hopscope vnet drive`: a driver in user space, as a source, a sink or a bridge.
-use super::{place, recording};
+use super::{netns, recording};
 use crate::units::parse_time;
 use anyhow::{Context, bail};
 use clap::Args;
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
-mod said;
+mod output;
 
 /// A vhost-user front end without a virtual machine: a virtio-net driver in user space. Sends numbered UDP frames,
 /// receives them, or forwards packets of a TAP device, and counts every kick and interrupt.
@@ -191,7 +191,7 @@ pub fn run(args: DriveArgs) -> anyhow::Result<ExitCode> {
     let mut can_connect = Ok(());
     let driver = Driver::start(plan, stop.as_fd(), &mut || can_connect = ready(&args))?;
     can_connect?;
-    said::ready(&args, driver.taken())?;
+    output::ready(&args, driver.taken())?;
     if !args.listen {
         ready(&args)?;
     }
@@ -199,7 +199,7 @@ pub fn run(args: DriveArgs) -> anyhow::Result<ExitCode> {
     let failed = driven.as_ref().err().map(ToString::to_string);
     let kept = recording::finish(file, failed, args.json);
     let counts = driven?;
-    said::summary(&args, &counts)?;
+    output::summary(&args, &counts)?;
     kept?;
     if counts.tx.entries != counts.tx.packets {
         bail!("packets do not add up: a fault of this program");
@@ -249,7 +249,7 @@ fn work(args: &DriveArgs) -> anyhow::Result<Work> {
             echo: args.echo,
         }));
     };
-    let port = place::within(args.netns.as_deref(), || {
+    let port = netns::within(args.netns.as_deref(), || {
         let options = TapOptions {
             queues: 1,
             gso: !args.no_offload,

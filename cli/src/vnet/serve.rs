@@ -1,5 +1,5 @@
 //! `hopscope vnet serve`: a back end that carries a guest's packets.
-use super::{place, recording};
+use super::{netns, recording};
 use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_netio::{
@@ -15,8 +15,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+mod output;
 mod peer;
-mod said;
 
 /// A network device for a virtual machine or any other vhost-user front end. Forwards packets between the guest and
 /// a TAP device, a network device or an AF_XDP socket. Stops on SIGINT or SIGTERM and prints a summary.
@@ -130,7 +130,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     say_ready(&args)?;
     let mut unsaid = Ok(());
     let (counts, served) = server.run(stop.as_fd(), &mut |notice| {
-        let said = said::notice(&notice, args.json);
+        let said = output::notice(&notice, args.json);
         if unsaid.is_ok() {
             unsaid = said;
         }
@@ -138,7 +138,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let failed = served.as_ref().err().map(ToString::to_string);
     let kept = recording::finish(file, failed, args.json);
     if let Ok(counts) = &counts {
-        said::summary(counts, args.json)?;
+        output::summary(counts, args.json)?;
     }
     served?;
     let counts = counts?;
@@ -187,7 +187,7 @@ fn ports(args: &ServeArgs) -> anyhow::Result<Vec<Box<dyn PacketIo>>> {
     if args.queues > 1 && args.tap.is_none() {
         bail!("--queues is for --tap: a packet or XDP socket here has one");
     }
-    place::within(args.netns.as_deref(), || open(args))
+    netns::within(args.netns.as_deref(), || open(args))
 }
 
 fn open(args: &ServeArgs) -> anyhow::Result<Vec<Box<dyn PacketIo>>> {

@@ -1,5 +1,5 @@
 //! `hopscope vnet set`: other policies while packets flow.
-use super::ask::{Asked, Which};
+use super::control_client::{Asked, Which};
 use clap::Args;
 use hopscope_vnet::policy::PolicyKind;
 use hopscope_vnet::serve::Kicks;

@@ -1,5 +1,5 @@
 //! `hopscope vnet stat`: what a back end that runs has counted, and what it does now.
-use super::ask::{Asked, Which};
+use super::control_client::{Asked, Which};
 use crate::units::parse_time;
 use anyhow::Context;
 use clap::Args;

@@ -1,8 +1,8 @@
 //! What a recording says of itself beyond its calls: context switches, and what was left out on
 //! purpose.
+use crate::printable_text::printable;
 use crate::recording::Recording;
 use crate::units::{Scale, TimeUnit, grouped, ns_text};
-use crate::words::printable;
 use hopscope_event::{
     BeginsLate, EndsEarly, FlightEntry, OffCpuEntry, RecordingMeta, ThinEntry, TriggerEntry,
 };

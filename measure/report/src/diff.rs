@@ -1,7 +1,7 @@
 //! Two recordings side by side, for people and for programs.
 use crate::json::line;
+use crate::printable_text::printable;
 use crate::units::{grouped, ns_text};
-use crate::words::printable;
 use hopscope_analyze::diff::{Compared, Estimate, Settings, Shift, Verdict};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! Where the numbers come from: the first thing to read on every report.
+use crate::printable_text::{printable, utc};
 use crate::recording::Recording;
 use crate::units::{Scale, grouped, ns_text};
-use crate::words::{printable, utc};
 use hopscope_event::{CostCheckEntry, ProbeCost, Summary};
 use std::io::{self, Write};
 

@@ -6,10 +6,10 @@ pub use flows::{write_flows, write_flows_json};
 pub use json::write_packets_json;
 
 use crate::order::Sort;
+use crate::printable_text::printable;
 use crate::recording::Names;
 use crate::runs::root_text;
 use crate::units::{Scale, grouped, share};
-use crate::words::printable;
 use hopscope_analyze::join::{JoinCounts, Joined, RunSpan};
 use hopscope_analyze::{Distribution, Match, NoMatch, Packet, Root, RunCounts};
 use hopscope_event::{StreamEntry, StreamIx, Tsc};

@@ -2,9 +2,9 @@
 //! except the identity itself.
 mod hints;
 
+use crate::printable_text::printable;
 use crate::recording::{Names, Recording};
 use crate::units::grouped;
-use crate::words::printable;
 use hopscope_analyze::Outcome;
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,8 +1,8 @@
 //! Generated packets: what became of them and how long they took, stream by stream.
 use crate::json::{Object, line};
+use crate::printable_text::printable;
 use crate::recording::Recording;
 use crate::units::{Scale, grouped, share};
-use crate::words::printable;
 use hopscope_analyze::{Distribution, Packets};
 use hopscope_event::{Stamp, StampFlags, StreamEntry, Tsc};
 use serde_json::json;

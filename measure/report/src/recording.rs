@@ -1,6 +1,6 @@
 //! The tables of a recording, and names found in them.
 use crate::packets::Streams;
-use crate::words::printable;
+use crate::printable_text::printable;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{
     CaptureEntry, CostCheckEntry, FlightEntry, FunctionEntry, FunctionId, ProcessEntry, ProcessIx,

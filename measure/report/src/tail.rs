@@ -3,7 +3,7 @@ use crate::joined::Between;
 use crate::json::{Object, line};
 use crate::recording::Names;
 use crate::runs::root_text;
-use crate::tail_words::{Words, cause_text};
+use crate::tail_text::{Words, cause_text};
 use crate::units::{Scale, grouped, share};
 use hopscope_analyze::Root;
 use hopscope_analyze::join::JoinCounts;

@@ -1,6 +1,6 @@
 //! A captured value in words.
 use crate::json::Object;
-use crate::words::printable;
+use crate::printable_text::printable;
 use hopscope_event::{CaptureEntry, Content, Value};
 
 /// As the user wrote it, with the index of the element: `frame->pkts[3].seq`.

@@ -3,12 +3,12 @@
 //! processor: what compares is what runs there in turn, and only as far as an emulator's costs are like
 //! a processor's.
 mod report;
-mod said;
 mod script;
+mod shell_output;
 
-use super::asking::{Load, rows};
 use super::released::{self, SIZE, Shape};
-use super::servers::{BACKLOG, Kind};
+use super::request_rates::{Load, rows};
+use super::servers::{BACKLOG, ServerKind};
 use crate::Settings;
 use crate::error::{Error, Result};
 use crate::load::programs::compiled;
@@ -19,17 +19,17 @@ use hopscope_compare::host::Host;
 use hopscope_compare::output::Output;
 use hopscope_guest::{ECHO, Guest, Kernel, Run};
 use report::Figures;
-use said::Said;
+use shell_output::Said;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-const KINDS: [Kind; 6] = [
-    Kind::User,
-    Kind::Module,
-    Kind::UserMt,
-    Kind::Uring,
-    Kind::Kernel,
-    Kind::Splice,
+const KINDS: [ServerKind; 6] = [
+    ServerKind::User,
+    ServerKind::Module,
+    ServerKind::UserMt,
+    ServerKind::Uring,
+    ServerKind::Kernel,
+    ServerKind::Splice,
 ];
 
 const CLIENTS: u32 = 1000;
@@ -113,7 +113,7 @@ fn read(run: &Run, plan: &Plan, figures: &mut Figures, output: &mut Output<'_>) 
         said.round(round, &step(run, &name(round))?, output)?;
     }
     figures.guest_kernel = Some(run.release.clone());
-    figures.module = said::module(&step(run, "end")?)?;
+    figures.module = shell_output::module(&step(run, "end")?)?;
     figures.headline = report::Headline::of(&said.standing);
     figures.standing = rows(PATH, &said.standing);
     let shape = Shape {

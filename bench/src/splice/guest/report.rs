@@ -1,10 +1,10 @@
 //! The summary of `bench splice-guest`.
-use super::said::Module;
-use super::{Kind, load};
+use super::shell_output::Module;
+use super::{ServerKind, load};
 use crate::rows::NotMeasured;
-use crate::splice::asking::{All, Row as Standing, p50_ratio, rate_ratio};
 use crate::splice::released::Row as Released;
 use crate::splice::report::{released, standing};
+use crate::splice::request_rates::{All, Row as Standing, p50_ratio, rate_ratio};
 use crate::table::closing;
 use hopscope_compare::output::Summary;
 use serde_json::{Map, Value, json};
@@ -33,16 +33,25 @@ impl Headline {
         let rate = |of, to| rate_ratio(all, load(64), of, to);
         let p50 = |of, to| p50_ratio(all, load(1), of, to);
         Headline([
-            ("module_vs_epoll_64conn", rate(Kind::Module, Kind::User)),
-            ("module_p50_vs_epoll_1conn", p50(Kind::Module, Kind::User)),
+            (
+                "module_vs_epoll_64conn",
+                rate(ServerKind::Module, ServerKind::User),
+            ),
+            (
+                "module_p50_vs_epoll_1conn",
+                p50(ServerKind::Module, ServerKind::User),
+            ),
             (
                 "module_vs_kernel_echo_64conn",
-                rate(Kind::Module, Kind::Kernel),
+                rate(ServerKind::Module, ServerKind::Kernel),
             ),
-            ("splice_vs_module_64conn", rate(Kind::Splice, Kind::Module)),
+            (
+                "splice_vs_module_64conn",
+                rate(ServerKind::Splice, ServerKind::Module),
+            ),
             (
                 "splice_p50_vs_module_1conn",
-                p50(Kind::Splice, Kind::Module),
+                p50(ServerKind::Splice, ServerKind::Module),
             ),
         ])
     }

@@ -1,10 +1,10 @@
 //! What the guest's shell is told. Each server has a port of its own, and all stay up.
-use super::{BACKLOG, CLIENTS, KINDS, Kind, LOADS, Plan, SIZE};
+use super::{BACKLOG, CLIENTS, KINDS, LOADS, Plan, SIZE, ServerKind};
 use std::fmt::Write;
 
 const FIRST_PORT: usize = 7100;
 
-fn port(kind: Kind) -> usize {
+fn port(kind: ServerKind) -> usize {
     let at = KINDS.iter().position(|one| *one == kind);
     FIRST_PORT + at.unwrap_or(KINDS.len())
 }
@@ -14,7 +14,7 @@ pub(super) fn servers() -> String {
     for kind in KINDS {
         let (name, port) = (kind.name(), port(kind));
         let start = match kind {
-            Kind::Module => {
+            ServerKind::Module => {
                 format!(
                     "insmod /hop_echo.ko port={port} backlog={BACKLOG} 2> /tmp/err-{name} || {{ down {name}; false; }}"
                 )
@@ -44,7 +44,7 @@ pub(super) fn servers() -> String {
 pub(super) fn round(round: usize, plan: &Plan) -> String {
     let mut script = String::from(". /servers.sh\n");
     let kinds = || (0..KINDS.len()).map(|at| KINDS[(at + round) % KINDS.len()]);
-    let mut line = |kind: Kind, what: &str, rest: String| {
+    let mut line = |kind: ServerKind, what: &str, rest: String| {
         let (name, port) = (kind.name(), port(kind));
         let _ = writeln!(
             script,

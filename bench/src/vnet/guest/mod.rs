@@ -2,21 +2,22 @@
 //! machine: eight network devices, each with a `vnet serve` of its own under another policy, in turn.
 mod accelerator;
 mod compared;
+mod console;
 mod device;
 mod recovery;
 mod report;
 mod table;
-mod talk;
 mod traffic;
 mod window;
 
 use super::Bench;
+use super::cpu_usage::Thread;
 use super::load::{self, Servers};
-use super::used::Thread;
 use crate::Settings;
 use crate::error::{Error, Result};
 use crate::load::network::{Namespace, Server, processors};
 use crate::rows::NotMeasured;
+use console::Talk;
 use device::{Device, POLICIES};
 use hopscope_compare::host::Host;
 use hopscope_compare::output::Output;
@@ -27,7 +28,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
-use talk::Talk;
 use traffic::{ECHO, SINK, Traffic};
 use window::{Both, Look, Run};
 

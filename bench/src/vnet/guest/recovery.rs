@@ -1,7 +1,7 @@
 //! How long no packets come when a back end ends and the next one begins: with SIGTERM, and with SIGKILL.
 use super::Place;
+use super::console::Talk;
 use super::device::{BATCH, Device, number_of};
-use super::talk::Talk;
 use crate::error::{Error, Result};
 use crate::vnet::Bench;
 use crate::vnet::load;

@@ -2,7 +2,7 @@
 use super::compared::Row;
 use super::report::{Figures, Headline, Over};
 use crate::table::closing;
-use crate::vnet::ratio::said;
+use crate::vnet::ratio::ratio_text;
 use hopscope_guest::Accelerator;
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ pub(super) fn all(figures: &Figures, headline: &Headline, rows: &[Row]) -> Strin
         let _ = writeln!(out, "Linux {kernel}, one processor, {machine}.\n");
     }
     if !rows.is_empty() {
-        said_first(&mut out, figures, headline);
+        headline_text(&mut out, figures, headline);
         out.push_str(
             "\nkicks and calls a packet: of the queue from the guest (tx) and to it (rx); x: over each in the same round, 95 %\n",
         );
@@ -33,10 +33,10 @@ pub(super) fn all(figures: &Figures, headline: &Headline, rows: &[Row]) -> Strin
     out + &closing(&[], &figures.not_measured)
 }
 
-fn said_first(out: &mut String, figures: &Figures, headline: &Headline) {
+fn headline_text(out: &mut String, figures: &Figures, headline: &Headline) {
     let over = |row: &Over| {
         let of = format!("{} over {}", row.of, row.to);
-        format!("  {:<36} {of:<22} {}", row.name(), said(row.ratio))
+        format!("  {:<36} {of:<22} {}", row.name(), ratio_text(row.ratio))
     };
     out.push_str("where batching does not win, or should not be expected to\n");
     for row in &headline.does_not_win {
@@ -48,12 +48,12 @@ fn said_first(out: &mut String, figures: &Figures, headline: &Headline) {
     }
     out.push_str("calls a packet, times fewer by default than by each; the goals are of 32 KiB\n");
     for row in &headline.calls_fewer {
-        let _ = writeln!(out, "  {:<59} {}", row.name(), said(row.ratio));
+        let _ = writeln!(out, "  {:<59} {}", row.name(), ratio_text(row.ratio));
     }
     let _ = writeln!(
         out,
         "kicks a packet of steady datagrams, defer over event-idx: {}",
-        said(headline.defer_kicks)
+        ratio_text(headline.defer_kicks)
     );
     if let Some(recovery) = &figures.recovery {
         for (signal, ended) in [

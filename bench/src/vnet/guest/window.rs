@@ -2,9 +2,9 @@
 use super::device::Device;
 use super::traffic::Traffic;
 use crate::error::{Error, Result};
+use crate::vnet::cpu_usage::Thread;
 use crate::vnet::load::{self, Load, microseconds};
 use crate::vnet::process::number;
-use crate::vnet::used::Thread;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
 //! A row for each call, for each end without a begin and for each gap.
-use super::table::Kind::{F64, I64, Instant, Text, U64};
+use super::table::ColumnType::{F64, I64, Instant, Text, U64};
 use super::{Column, Facts, Rows, Schema, Value};
 use crate::recording::Names;
 use crate::timeline::Timeline;
@@ -9,7 +9,7 @@ use hopscope_analyze::trail::{Begun, End, Observer};
 use hopscope_event::{FunctionId, ThreadIx, Tsc, TscFrequency};
 use std::io;
 
-const fn column(name: &'static str, kind: super::Kind, what: &'static str) -> Column {
+const fn column(name: &'static str, kind: super::ColumnType, what: &'static str) -> Column {
     Column { name, kind, what }
 }
 

@@ -1,6 +1,6 @@
 //! What every export says of its recording: where it comes from, and what it lacks.
+use crate::printable_text::utc;
 use crate::recording::Recording;
-use crate::words::utc;
 use hopscope_analyze::{Balance, Oddities, Packets};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};

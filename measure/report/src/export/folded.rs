@@ -1,8 +1,8 @@
 //! Folded stacks, as flame graph tools read them: `outer;inner;innermost NUMBER`.
 use super::Facts;
+use crate::printable_text::printable;
 use crate::recording::Names;
 use crate::tree;
-use crate::words::printable;
 use hopscope_analyze::{Node, NodeIx, Outcome, tree::Parent};
 use hopscope_event::TscFrequency;
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
 //! A row for each function: counts and percentiles.
 use super::calls::tenths_ns;
-use super::table::Kind::{F64, I64, Text, U64};
+use super::table::ColumnType::{F64, I64, Text, U64};
 use super::{Column, Facts, Rows, Schema, Value};
 use crate::order::{Sort, sorted};
 use crate::recording::Names;
@@ -8,7 +8,7 @@ use hopscope_analyze::{Correction, Distribution, Outcome, Quantile, Stats};
 use hopscope_event::TscFrequency;
 use std::io;
 
-const fn column(name: &'static str, kind: super::Kind, what: &'static str) -> Column {
+const fn column(name: &'static str, kind: super::ColumnType, what: &'static str) -> Column {
     Column { name, kind, what }
 }
 

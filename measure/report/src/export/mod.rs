@@ -30,5 +30,5 @@ pub use perfetto::Perfetto;
 pub use runs::{RUNS, RunRows, slowest};
 pub use slices::{SLICES, SLICES_OF_EVENTS, SliceRows};
 pub use stamps::{PACKETS, PacketRows};
-pub use table::{Column, Kind, Rows, Schema, Value};
+pub use table::{Column, ColumnType, Rows, Schema, Value};
 pub use values::{VALUES, ValueRows};

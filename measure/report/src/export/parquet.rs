@@ -1,6 +1,6 @@
 //! Apache Parquet: columns, for DuckDB, pandas, Spark, ClickHouse. Integers are delta-encoded, texts by
 //! dictionary; no compression codec is needed on top.
-use super::{Facts, Kind, Rows, Schema, Value};
+use super::{ColumnType, Facts, Rows, Schema, Value};
 use parquet::basic::{Encoding, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::data_type::{
     ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int64Type,
@@ -60,17 +60,17 @@ fn decimal(n: i128) -> FixedLenByteArray {
     ByteArray::from(bytes[bytes.len() - DECIMAL_BYTES..].to_vec()).into()
 }
 
-fn column_type(name: &str, kind: Kind) -> Result<TypePtr, ParquetError> {
+fn column_type(name: &str, kind: ColumnType) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match kind {
-        Kind::I64 => (Physical::INT64, None),
-        Kind::Integer => (
+        ColumnType::I64 => (Physical::INT64, None),
+        ColumnType::Integer => (
             Physical::FIXED_LEN_BYTE_ARRAY,
             Some(LogicalType::decimal(0, DECIMAL_DIGITS)),
         ),
-        Kind::F64 => (Physical::DOUBLE, None),
-        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        Kind::U64 => (Physical::INT64, Some(LogicalType::integer(64, false))),
-        Kind::Instant => (
+        ColumnType::F64 => (Physical::DOUBLE, None),
+        ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnType::U64 => (Physical::INT64, Some(LogicalType::integer(64, false))),
+        ColumnType::Instant => (
             Physical::INT64,
             Some(LogicalType::timestamp(true, TimeUnit::NANOS)),
         ),
@@ -79,7 +79,7 @@ fn column_type(name: &str, kind: Kind) -> Result<TypePtr, ParquetError> {
         .with_repetition(Repetition::OPTIONAL)
         .with_logical_type(logical);
     let builder = match kind {
-        Kind::Integer => builder
+        ColumnType::Integer => builder
             .with_length(DECIMAL_BYTES as i32)
             .with_precision(DECIMAL_DIGITS)
             .with_scale(0),
@@ -95,10 +95,10 @@ fn properties(schema: &Schema) -> WriterProperties {
     for column in schema.columns {
         let path = ColumnPath::from(column.name);
         builder = match column.kind {
-            Kind::I64 | Kind::U64 | Kind::Instant => builder
+            ColumnType::I64 | ColumnType::U64 | ColumnType::Instant => builder
                 .set_column_dictionary_enabled(path.clone(), false)
                 .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
-            Kind::Integer | Kind::F64 | Kind::Text => builder,
+            ColumnType::Integer | ColumnType::F64 | ColumnType::Text => builder,
         };
     }
     builder.build()
@@ -115,10 +115,12 @@ impl<W: Write + Send> ParquetRows<W> {
         let file = SerializedFileWriter::new(out, root, Arc::new(properties(schema)));
         let buffer = |kind| Buffer {
             values: match kind {
-                Kind::U64 | Kind::I64 | Kind::Instant => Values::Integers(Vec::new()),
-                Kind::Integer => Values::Decimals(Vec::new()),
-                Kind::F64 => Values::Floats(Vec::new()),
-                Kind::Text => Values::Texts(Vec::new()),
+                ColumnType::U64 | ColumnType::I64 | ColumnType::Instant => {
+                    Values::Integers(Vec::new())
+                }
+                ColumnType::Integer => Values::Decimals(Vec::new()),
+                ColumnType::F64 => Values::Floats(Vec::new()),
+                ColumnType::Text => Values::Texts(Vec::new()),
             },
             defined: Vec::new(),
         };

@@ -1,6 +1,6 @@
 //! A row for each run: one pass of the data path over a batch.
 use super::calls::tenths_ns;
-use super::table::Kind::{F64, I64, Instant, Text, U64};
+use super::table::ColumnType::{F64, I64, Instant, Text, U64};
 use super::{Column, Facts, Rows, Schema, Value};
 use crate::recording::Names;
 use crate::timeline::Timeline;
@@ -8,7 +8,7 @@ use hopscope_analyze::Run;
 use hopscope_event::{FunctionId, TscFrequency};
 use std::io;
 
-const fn column(name: &'static str, kind: super::Kind, what: &'static str) -> Column {
+const fn column(name: &'static str, kind: super::ColumnType, what: &'static str) -> Column {
     Column { name, kind, what }
 }
 

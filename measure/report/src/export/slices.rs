@@ -1,12 +1,12 @@
 //! A row for each slice of each packet, and one for the whole of it.
-use super::table::Kind::{I64, Instant, Text, U64};
+use super::table::ColumnType::{I64, Instant, Text, U64};
 use super::{Column, Facts, Rows, Schema, Value};
 use crate::slice::SliceSource;
 use hopscope_analyze::slice::{PacketSlices, PieceFlags, Slicer, Span};
 use hopscope_event::slice::{SliceFlags, SliceRecord};
 use std::io;
 
-const fn column(name: &'static str, kind: super::Kind, what: &'static str) -> Column {
+const fn column(name: &'static str, kind: super::ColumnType, what: &'static str) -> Column {
     Column { name, kind, what }
 }
 

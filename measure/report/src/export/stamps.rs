@@ -1,13 +1,13 @@
 //! A row for each generated packet, and for each further arrival of one.
 use super::calls::tenths_ns;
-use super::table::Kind::{F64, I64, Instant, Text, U64};
+use super::table::ColumnType::{F64, I64, Instant, Text, U64};
 use super::{Column, Facts, Rows, Schema, Value};
 use crate::timeline::Timeline;
 use hopscope_analyze::{Match, Packet};
 use hopscope_event::{Stamp, StampFlags, StreamEntry, StreamIx, Tsc, TscFrequency};
 use std::io;
 
-const fn column(name: &'static str, kind: super::Kind, what: &'static str) -> Column {
+const fn column(name: &'static str, kind: super::ColumnType, what: &'static str) -> Column {
     Column { name, kind, what }
 }
 

@@ -3,7 +3,7 @@ use super::Facts;
 use std::io;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnType {
     U64,
     I64,
     /// All of `U64` and `I64`: values that are signed or not by the row.
@@ -18,7 +18,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ColumnType,
     /// For the metadata of formats that have some.
     pub what: &'static str,
 }

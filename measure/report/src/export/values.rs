@@ -1,5 +1,5 @@
 //! A row for each captured value, and for each that is absent.
-use super::table::Kind::{I64, Instant, Integer, Text, U64};
+use super::table::ColumnType::{I64, Instant, Integer, Text, U64};
 use super::{Column, Facts, Rows, Schema, Value};
 use crate::recording::Names;
 use crate::timeline::Timeline;
@@ -7,7 +7,7 @@ use hopscope_analyze::trail::{Begun, End, Observer};
 use hopscope_event::{Content, Value as Captured};
 use std::io;
 
-const fn column(name: &'static str, kind: super::Kind, what: &'static str) -> Column {
+const fn column(name: &'static str, kind: super::ColumnType, what: &'static str) -> Column {
     Column { name, kind, what }
 }
 

@@ -2,7 +2,7 @@
 //! script makes each example lead to its packet on the timeline.
 use super::text::{self, Text};
 use crate::tail::{BOUNDARY, LISTED, LateReport};
-use crate::tail_words::cause_text;
+use crate::tail_text::cause_text;
 use crate::units::{grouped, share};
 use hopscope_analyze::RunIx;
 use hopscope_analyze::tail::{Evidence, Example, Link, TailRow};

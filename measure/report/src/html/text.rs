@@ -1,5 +1,5 @@
 //! Names come from foreign files: nothing of them may end an element, an attribute or a script.
-use crate::words::printable;
+use crate::printable_text::printable;
 use hopscope_event::text::is_steering;
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! One line a packet.
 use super::flows::Flows;
 use super::{SliceSource, SliceView, dump, head, text};
-use crate::words::utc;
+use crate::printable_text::utc;
 use hopscope_analyze::slice::{PacketSlices, Slicer};
 use hopscope_event::slice::Sliced;
 use std::io::{self, Write};

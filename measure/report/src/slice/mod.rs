@@ -1,6 +1,5 @@
 //! Sliced packets: a line each in tcpdump's manner, tables, JSON, and statistics at the end.
-mod beside;
-mod closing;
+mod adjacent_calls;
 mod cost;
 mod dump;
 mod flows;
@@ -8,17 +7,18 @@ mod head;
 mod json;
 mod line;
 mod origin;
+mod summary;
 mod table;
 pub(crate) mod text;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use beside::SHOWN;
-pub use beside::{OneTimeline, write_one_timeline, write_sides, write_sides_json};
-pub use closing::{SliceClosing, write_slice_closing, write_slice_closing_json};
+pub(crate) use adjacent_calls::SHOWN;
+pub use adjacent_calls::{OneTimeline, write_one_timeline, write_sides, write_sides_json};
 pub use json::write_slice_json;
 pub use origin::{SliceOrigin, write_slice_origin};
+pub use summary::{SliceClosing, write_slice_closing, write_slice_closing_json};
 pub use text::slice_comment;
 
 use dump::Dump;

@@ -1,6 +1,6 @@
 //! Where a recording of slices comes from: the first thing to read on its report.
+use crate::printable_text::{printable, utc};
 use crate::units::ns_text;
-use crate::words::{printable, utc};
 use hopscope_event::slice::{SliceEntry, SliceEvent};
 use hopscope_event::{RecordingMeta, Summary};
 use std::io::{self, Write};

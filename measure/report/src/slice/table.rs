@@ -1,7 +1,7 @@
 //! `-v`: what each stamp read, what was taken out, and what is left.
 use super::{SliceSource, text};
+use crate::printable_text::printable;
 use crate::units::grouped;
-use crate::words::printable;
 use hopscope_analyze::slice::{PacketSlices, Slicer, Span};
 use hopscope_event::slice::Sliced;
 use std::io::{self, Write};

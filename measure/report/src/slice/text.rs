@@ -1,6 +1,6 @@
 //! The slices of a packet in a line.
 use super::SliceSource;
-use crate::words::printable;
+use crate::printable_text::printable;
 use hopscope_analyze::slice::{PacketSlices, PieceFlags, Slicer, Span};
 use hopscope_event::slice::{Point, SliceFlags, SliceRecord};
 

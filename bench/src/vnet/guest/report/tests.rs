@@ -1,7 +1,7 @@
 use super::*;
+use crate::vnet::cpu_usage::Thread;
 use crate::vnet::guest::device::number_of;
 use crate::vnet::guest::window::{Queue, Run};
-use crate::vnet::used::Thread;
 
 fn figures() -> Figures {
     Figures {

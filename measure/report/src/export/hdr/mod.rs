@@ -7,7 +7,7 @@ mod v2;
 pub use table::HdrTables;
 
 use super::Facts;
-use crate::words::printable;
+use crate::printable_text::printable;
 use hdrhistogram::Histogram;
 use hopscope_event::{Ns, Tsc, TscFrequency};
 use std::collections::BTreeMap;

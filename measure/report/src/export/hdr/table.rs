@@ -3,7 +3,7 @@
 //! halving of the distance to 100 %. A table for each tag, nanoseconds.
 use super::{Times, doubt, histogram, record, tag_text};
 use crate::export::Facts;
-use crate::words::printable;
+use crate::printable_text::printable;
 use hdrhistogram::Histogram;
 use hopscope_event::TscFrequency;
 use std::collections::BTreeMap;

@@ -13,14 +13,14 @@ pub enum Transport {
     Udp,
 }
 
-pub struct Here {
+pub struct LocalServer {
     pub listen: SocketAddr,
     pub stats: SocketAddr,
     child: Child,
 }
 
-impl Here {
-    pub fn start(transport: Transport, service: Service, seed: u64) -> anyhow::Result<Here> {
+impl LocalServer {
+    pub fn start(transport: Transport, service: Service, seed: u64) -> anyhow::Result<LocalServer> {
         let own = std::env::current_exe().context("cannot tell my own path")?;
         let mut command = Command::new(own);
         let transport = match transport {
@@ -59,7 +59,7 @@ impl Here {
             Ok(text.parse()?)
         };
         let (listen, stats) = (address("listen")?, address("stats")?);
-        Ok(Here {
+        Ok(LocalServer {
             listen,
             stats,
             child,
@@ -67,7 +67,7 @@ impl Here {
     }
 }
 
-impl Drop for Here {
+impl Drop for LocalServer {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         // Its summary is of no more use; it has ended or will, its stdin having done so.

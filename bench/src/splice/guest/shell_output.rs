@@ -1,8 +1,8 @@
 //! What the guest's shell said, line by line.
-use super::{KINDS, Kind, LOADS};
+use super::{KINDS, LOADS, ServerKind};
 use crate::error::{Error, Result};
 use crate::rows::NotMeasured;
-use crate::splice::{asking, released};
+use crate::splice::{released, request_rates};
 use hopscope_compare::output::Output;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
 pub(super) struct Said {
-    pub(super) standing: asking::All,
-    pub(super) released: BTreeMap<Kind, released::Found>,
+    pub(super) standing: request_rates::All,
+    pub(super) released: BTreeMap<ServerKind, released::Found>,
 }
 
 /// The module's own account at its end.
@@ -128,7 +128,7 @@ mod tests {
         let line = "standing module 16 {\"requests\":80,\"seconds\":0.5,\"p50_ns\":10,\"p99_ns\":20,\"failed\":1,\"wrong\":2}\n";
         let mut said = Said::default();
         said.round(3, line, &mut output).unwrap();
-        assert_eq!(said.standing[&(LOADS[1], Kind::Module)].failures, 3.0);
+        assert_eq!(said.standing[&(LOADS[1], ServerKind::Module)].failures, 3.0);
         for bad in [
             "standing module 17 {}",
             "standing none 16 {}",

@@ -1,7 +1,7 @@
 //! What is said at the end: each slice's distribution, what was captured, what was lost, what it cost.
 use super::{SliceSource, cost, json, text};
+use crate::printable_text::printable;
 use crate::units::grouped;
-use crate::words::printable;
 use hopscope_analyze::Quantile;
 use hopscope_analyze::slice::{NameIx, SliceRow, SliceStats, Slicer};
 use hopscope_event::slice::{Constant, Counter, SliceSummary};

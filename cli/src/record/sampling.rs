@@ -1,6 +1,6 @@
 //! Recordings of a choice: each Nth run (`--every`), or only what lies around a trigger (`--flight`).
 use super::RecordArgs;
-use super::when::{EXIT, SIGNAL, When};
+use super::trigger::{EXIT, SIGNAL, When};
 use anyhow::{Context, bail};
 use hopscope_event::{FunctionEntry, FunctionId, Ns, TscFrequency};
 use hopscope_probe::plan::{Plan, basename};

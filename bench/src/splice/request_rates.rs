@@ -1,6 +1,6 @@
 //! Standing connections: requests a second, and how long each takes.
 use super::Bench;
-use super::servers::{Kind, Running};
+use super::servers::{Running, ServerKind};
 use crate::error::{Error, Result};
 use crate::load::network::Namespace;
 use crate::program::run_as;
@@ -27,7 +27,7 @@ pub(super) struct Found {
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Row {
     pub(super) path: &'static str,
-    pub(super) server: Kind,
+    pub(super) server: ServerKind,
     pub(super) connections: u32,
     pub(super) size: u32,
     pub(super) requests_per_s: Spread,
@@ -66,7 +66,7 @@ pub(super) fn loads(quick: bool) -> Vec<Load> {
     sizes.iter().flat_map(of).collect()
 }
 
-pub(super) type All = BTreeMap<(Load, Kind), Found>;
+pub(super) type All = BTreeMap<(Load, ServerKind), Found>;
 
 /// Every server in each round, in an order that changes.
 pub(super) fn measure(
@@ -94,8 +94,8 @@ pub(super) fn measure(
 }
 
 pub(super) fn rows(path: &'static str, all: &All) -> Vec<Row> {
-    let row = |((load, kind), found): (&(Load, Kind), &Found)| {
-        let base = all.get(&(*load, Kind::User))?;
+    let row = |((load, kind), found): (&(Load, ServerKind), &Found)| {
+        let base = all.get(&(*load, ServerKind::User))?;
         row(path, *load, *kind, found, base)
     };
     all.iter().filter_map(row).collect()
@@ -146,7 +146,13 @@ pub(super) fn ratios(of: &[f64], to: &[f64]) -> Option<Spread> {
     Spread::of(&ratios)
 }
 
-fn row(path: &'static str, load: Load, kind: Kind, found: &Found, base: &Found) -> Option<Row> {
+fn row(
+    path: &'static str,
+    load: Load,
+    kind: ServerKind,
+    found: &Found,
+    base: &Found,
+) -> Option<Row> {
     let rates = Spread::of(&found.rates)?;
     Some(Row {
         path,
@@ -165,12 +171,12 @@ fn row(path: &'static str, load: Load, kind: Kind, found: &Found, base: &Found) 
 }
 
 /// Requests a second of one server to those of another, median of the rounds.
-pub(super) fn rate_ratio(all: &All, load: Load, of: Kind, to: Kind) -> Option<f64> {
+pub(super) fn rate_ratio(all: &All, load: Load, of: ServerKind, to: ServerKind) -> Option<f64> {
     let (of, to) = (all.get(&(load, of))?, all.get(&(load, to))?);
     Some(ratios(&of.rates, &to.rates)?.median)
 }
 
-pub(super) fn p50_ratio(all: &All, load: Load, of: Kind, to: Kind) -> Option<f64> {
+pub(super) fn p50_ratio(all: &All, load: Load, of: ServerKind, to: ServerKind) -> Option<f64> {
     let (of, to) = (all.get(&(load, of))?, all.get(&(load, to))?);
     Some(ratios(&of.p50_ns, &to.p50_ns)?.median)
 }
