@@ -28,7 +28,7 @@ const EXCHANGES: u64 = 20_000;
 /// Only a server that has failed takes so long.
 const WATCHDOG: Option<Duration> = Some(Duration::from_secs(60));
 
-/// Found by a proof that failed once in many: 4,999 bytes sent in 5,000 answers.
+/// Found by a test that failed once in many: 4,999 bytes sent in 5,000 answers.
 #[test]
 fn who_has_the_answer_finds_it_counted() {
     let server = serve(false);

@@ -1,5 +1,5 @@
 //! The time that a generator goes by: the counter that probes read. An argument everywhere, so
-//! that proofs run on one that they turn themselves.
+//! that tests run on one that they turn themselves.
 use hopscope_event::{Tsc, TscFrequency};
 use hopscope_netio::clock::tsc_now;
 pub use hopscope_netio::clock::{clock_sync as sync, measure_frequency as frequency};

@@ -1,4 +1,4 @@
-//! A link that does exactly what it is told, on a clock that only the proof turns: what the
+//! A link that does exactly what it is told, on a clock that only the test turns: what the
 //! generator finds can be compared with the truth to the tick.
 use hopscope_event::{Stamp, Tsc, TscFrequency};
 use hopscope_load::packets::clock::Clock;

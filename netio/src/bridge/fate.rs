@@ -1,5 +1,5 @@
 //! What becomes of a frame: a pure function of the seed and the frame's number in its direction.
-//! A proof can compute the truth beside the bridge, and a frame more or less changes no other's.
+//! A test can compute the truth beside the bridge, and a frame more or less changes no other's.
 use hopscope_event::Ns;
 use hopscope_openloop::random::{SplitMix64, mix};
 

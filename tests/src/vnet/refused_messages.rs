@@ -90,7 +90,12 @@ fn cases() -> Vec<Case> {
             1,
         ),
         regions("pages of 0x1000 bytes", &[[0, 0x1000, USER, 0x200]], 1),
-        case("the doorbell of queue 0 is no eventfd", 12, words(&[0]), 1),
+        case(
+            "the descriptor of queue 0 is not an eventfd",
+            12,
+            words(&[0]),
+            1,
+        ),
         case("queue 0 would have to be polled", 12, words(&[0x100]), 0),
         case("queue 7: there are 2", 8, state(7, 256), 0),
         case("a size of 0", 8, state(0, 0), 0),
@@ -135,7 +140,7 @@ pub(super) fn run() -> Result<()> {
     let said = serving.stop()?;
     let lines = cases.iter().map(|case| case.said);
     let lines: Vec<&str> = lines
-        .chain(["a message of version 2", "a message ended after 5 bytes"])
+        .chain(["a message of version 2", "truncated message: 5 bytes"])
         .collect();
     ensure!(said.broken_off.len() == lines.len(), "{}", said.all);
     for (text, word) in said.broken_off.iter().zip(lines) {

@@ -16,7 +16,7 @@ pub enum EchoError {
          --mode user needs none"
     )]
     Cgroup { cgroup: String, why: String },
-    #[error("this kernel gives no io_uring ({why}); --mode user needs none")]
+    #[error("io_uring is not available ({why}); --mode user needs none")]
     Uring { why: String },
 }
 

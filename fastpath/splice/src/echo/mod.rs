@@ -54,7 +54,7 @@ pub struct KernelPlan {
     pub egress_limit: u32,
     /// Packets that may wait before a local client's socket; then user space takes over.
     pub ingress_limit: u32,
-    /// What the proofs take out, one at a time.
+    /// What the tests take out, one at a time.
     #[cfg(test)]
     pub without: kernel::Without,
 }

@@ -1,4 +1,4 @@
-//! What happens without each mechanism: the proofs of the echo in the kernel are worth something because
+//! What happens without each mechanism: the tests of the echo in the kernel are worth something because
 //! they fail then. These need root and say so where they have not.
 use super::kernel::{Engine, Without};
 use super::{EchoError, EchoServer, KernelPlan, Mode, Plan, listen};
@@ -173,7 +173,7 @@ fn without_the_limit_the_kernel_takes_everything() {
     }
 }
 
-/// The server's own process in the proof of what a killed one leaves.
+/// The server's own process in the test of what a killed one leaves.
 const CHILD: &str = "HOPSCOPE_ECHO_CHILD";
 
 fn programs() -> usize {

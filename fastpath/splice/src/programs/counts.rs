@@ -178,23 +178,23 @@ impl Count {
 
     pub const fn what(self) -> &'static str {
         match self {
-            Count::DirectMessages => "messages put into the other end's queue",
+            Count::DirectMessages => "messages redirected into the other end's receive queue",
             Count::DirectBytes => "their bytes",
-            Count::TcpMessages => "messages of joined sockets that took TCP",
+            Count::TcpMessages => "messages of redirected sockets that took TCP",
             Count::TcpBytes => "their bytes",
             Count::TcpNoPeerYet => "because the other end was not established yet",
-            Count::TcpPressure => "because the reader had not made room",
-            Count::TcpUnread => "because earlier bytes were still on their way through TCP",
-            Count::TcpStopped => "because the accelerator was ending",
+            Count::TcpPressure => "because the receiver had too much unread",
+            Count::TcpUnread => "because earlier bytes were still in flight in TCP",
+            Count::TcpStopped => "because the accelerator was stopping",
             Count::TcpPeerGone => "because an end was closed, shut down, reset or disconnected",
             Count::TcpMemory => "because the receiver was near a limit of its memory",
             Count::TcpReader => "because the receiver has set SO_RCVLOWAT or TCP_INQ",
-            Count::TcpLeaving => "because the connection was about to be released",
+            Count::TcpLeaving => "because the connection was being released",
             Count::TcpShared => {
                 "because a send was long, and other threads or processes may send there, too"
             }
-            Count::ToTcp => "times a direction changed to TCP",
-            Count::ToDirect => "times a direction changed to the short cut, the first included",
+            Count::ToTcp => "times a direction switched to TCP",
+            Count::ToDirect => "times a direction switched to redirection, the first included",
             Count::Connections => "connections of which both ends joined",
             Count::EndsJoined => "sockets that joined",
             Count::EndsLeft => "sockets that joined and were closed or released",
@@ -203,8 +203,8 @@ impl Count {
                 "servers' ends whose client takes no part, or was changed on the way: plain TCP"
             }
             Count::Full => "sockets for which there was no room: plain TCP",
-            Count::Refused => "sockets of programs that this kernel's faults would hurt: plain TCP",
-            Count::MapError => "sockets that the kernel did not let join: plain TCP",
+            Count::Refused => "sockets of programs that bugs of this kernel would break: plain TCP",
+            Count::MapError => "sockets that the kernel refused to put into the sockmap: plain TCP",
             Count::OtherUser => "connections between two users: plain TCP (--across-users)",
             Count::Blocking => {
                 "connections of which an end may wait in recv: plain TCP (--blocking)"

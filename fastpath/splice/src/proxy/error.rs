@@ -8,7 +8,7 @@ pub enum ProxyError {
     /// Of the socket that listens, and limits.
     #[error(transparent)]
     Socket(#[from] EchoError),
-    #[error("the kernel engine cannot be had: {0}; --engine user needs none of it")]
+    #[error("the kernel engine is not available: {0}; --engine user needs none of it")]
     Kernel(#[from] BpfError),
     #[error("{doing}: {why}")]
     System { doing: &'static str, why: String },

@@ -93,7 +93,7 @@ impl Plan {
     }
 }
 
-/// Mechanisms that a proof takes out, to see that it fails without them.
+/// Mechanisms that a test takes out, to see that it fails without them.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Without {

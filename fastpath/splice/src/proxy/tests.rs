@@ -1,4 +1,4 @@
-//! What happens without each mechanism: the proofs of the proxy are worth something because they fail
+//! What happens without each mechanism: the tests of the proxy are worth something because they fail
 //! then. These need root and say so where they have not.
 use super::{EngineChoice, Plan, ProxyServer, Without};
 use std::io::{ErrorKind, Read, Write};
@@ -291,7 +291,7 @@ fn no_record_outlives_its_connection() {
     }
 }
 
-/// The proxy's own process in the proof of what a killed one leaves.
+/// The proxy's own process in the test of what a killed one leaves.
 const CHILD: &str = "HOPSCOPE_PROXY_CHILD";
 
 fn programs() -> usize {

@@ -16,9 +16,9 @@ use watchdog::Watched;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EventfdError {
-    #[error("the doorbell of queue {queue} is no eventfd but {what}")]
+    #[error("the descriptor of queue {queue} is not an eventfd but {what}")]
     NoEventfd { queue: usize, what: String },
-    #[error("its doorbell made this end wait: O_NONBLOCK was taken from it")]
+    #[error("an eventfd blocked: the other end cleared O_NONBLOCK")]
     Waits,
     #[error("{0}")]
     Io(#[from] io::Error),

@@ -24,15 +24,17 @@ pub enum DriveError {
     Refused { request: String, code: u64 },
     #[error("the back end did not answer {request}: {source}")]
     NoAnswer { request: String, source: io::Error },
-    #[error("the back end has gone: {left} packets that it had were not given back")]
+    #[error("the back end disconnected: {left} packets that it held were not returned")]
     Gone { left: u64 },
-    #[error("the back end gave queue {queue} up: {left} packets that it had were not given back")]
+    #[error(
+        "the back end reported an error on queue {queue}: {left} packets that it held were not returned"
+    )]
     GivenUp { queue: usize, left: u64 },
-    #[error("the back end gives nothing back: {left} packets are with it since {seconds} s")]
+    #[error("the back end has returned no buffer for {seconds} s: {left} packets are outstanding")]
     Stuck { left: u64, seconds: u64 },
-    #[error("{missing} frames have not come back since {seconds} s")]
+    #[error("{missing} frames were not echoed within {seconds} s")]
     Lost { missing: u64, seconds: u64 },
-    #[error("ended before a back end connected")]
+    #[error("stopped before a back end connected")]
     NobodyCame,
     #[error("{0} packets a second: above 0 and at most 1e9 can be sent")]
     Rate(f64),
@@ -42,11 +44,11 @@ pub enum DriveError {
         shortest: usize,
         longest: usize,
     },
-    #[error("the back end wrote what no queue allows into queue {queue}: {source}")]
+    #[error("the back end wrote an invalid ring in queue {queue}: {source}")]
     Queue { queue: usize, source: RingError },
-    #[error("the back end's header says {chains} buffers for a packet, of a queue of {size}")]
+    #[error("num_buffers of a received packet is {chains}, in a queue of {size}")]
     Merged { chains: u16, size: u16 },
-    #[error("the back end says that it wrote {len} bytes into a buffer of {room}")]
+    #[error("the used length is {len} bytes, in a buffer of {room}")]
     Written { len: u32, room: u32 },
     #[error(transparent)]
     Answer(#[from] Refused),

@@ -19,9 +19,9 @@ pub enum RingError {
     TooLong { size: u16 },
     #[error("an indirect table {what}")]
     Indirect { what: &'static str },
-    #[error("a buffer to be read behind one to be written")]
+    #[error("a device-readable buffer behind a device-writable one")]
     Order,
-    #[error("the peer gave back entry {id}, which it does not have")]
+    #[error("the peer used entry {id}, which is not outstanding")]
     NotOutstanding { id: u32 },
     #[error("entry {id} was made available twice")]
     Twice { id: u32 },

@@ -62,9 +62,9 @@ pub enum Broken {
     },
     #[error(transparent)]
     Eventfd(#[from] EventfdError),
-    #[error("it does not read the answers")]
+    #[error("the front end does not read replies")]
     NotReading,
-    #[error("a message ended after {0} bytes")]
+    #[error("truncated message: {0} bytes")]
     Short(usize),
     #[error("{0}")]
     Socket(#[from] io::Error),

@@ -26,7 +26,7 @@ pub enum CalibrateError {
         #[source]
         source: std::io::Error,
     },
-    #[error("measuring constants: of {sent} packets only {seen} came back as records")]
+    #[error("measuring constants: only {seen} of {sent} packets were recorded")]
     TooFew { sent: u32, seen: u32 },
 }
 

@@ -86,7 +86,7 @@ pub(super) fn killed() -> Result<()> {
             out.status
         );
         ensure!(
-            said.lines().count() == 1 && said.contains("the back end has gone"),
+            said.lines().count() == 1 && said.contains("the back end disconnected"),
             "{work}: {said}"
         );
     }

@@ -8,7 +8,7 @@ pub use contract::KernelCounts;
 pub(super) use contract::Notice;
 pub(super) use engine::{Engine, Reader};
 
-/// Mechanisms that a proof takes out, to see that it fails without them.
+/// Mechanisms that a test takes out, to see that it fails without them.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Without {
