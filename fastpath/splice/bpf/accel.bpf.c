@@ -9,10 +9,10 @@
 #include "others.h"
 #include "unlike.h"
 #include "shared.h"
-#include "order.h"
-#include "calls.h"
-#include "options.h"
-#include "watched_calls.h"
+#include "order.bpf.c"
+#include "calls.bpf.c"
+#include "options.bpf.c"
+#include "watched_calls.bpf.c"
 
 char terms[] SEC("license") = "GPL";
 

@@ -25,7 +25,7 @@ pub struct Slicer {
     missed_before: Vec<u64>,
 }
 
-/// `bpf/calibrate.h`: stamps at one place, of the points from [`EMPTY_FIRST`] on.
+/// `bpf/calibrate.bpf.c`: stamps at one place, of the points from [`EMPTY_FIRST`] on.
 pub(crate) const EMPTY: &[&str] = &["empty_0", "empty_1", "empty_2", "empty_3"];
 pub(crate) const EMPTY_FIRST: usize = 20;
 pub(crate) const CLOCK_ONLY: &[&str] = &[

@@ -1,6 +1,6 @@
 /* Calls that redirected bytes do not keep to, at tracepoints that TCP passes in any case. */
 #pragma once
-#include "calls.h"
+#include "calls.bpf.c"
 #include "incompatible.h"
 #include <bpf/bpf_tracing.h>
 
