@@ -3,5 +3,5 @@
 
 pub mod connections;
 pub mod interval;
-pub mod kernel;
+pub mod kernel_counters;
 pub mod packets;

@@ -8,7 +8,6 @@
 
 pub mod checksum;
 pub mod clock;
-pub mod draw;
 pub mod due;
 mod error;
 pub mod find_max;
@@ -24,6 +23,7 @@ pub mod replay;
 pub mod rows;
 pub mod rules;
 pub mod run;
+pub mod sampling;
 pub mod sender;
 pub mod sizes;
 pub mod source;

@@ -3,10 +3,10 @@
 mod virtual_time;
 
 use hopscope_event::{Stamp, StampFlags, Tsc};
-use hopscope_load::packets::draw::below;
 use hopscope_load::packets::find_max::{Search, Verdict};
 use hopscope_load::packets::flow::Protocol;
 use hopscope_load::packets::run::RunResult;
+use hopscope_load::packets::sampling::below;
 use hopscope_netio::Counters;
 use hopscope_openloop::Arrivals;
 use hopscope_openloop::random::seeded;

@@ -1,7 +1,7 @@
 //! Runs the threads of a test, and says each second how it goes.
 use super::{LoadError, Tally};
 use crate::interval::Interval;
-use crate::kernel::KernelCounters;
+use crate::kernel_counters::KernelCounters;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard};

@@ -1,7 +1,7 @@
 //! The server side: one event loop a thread, each with a listener and an accept queue of its own
 //! on the common port.
 use super::{LoadError, limits, socket};
-use crate::kernel::KernelCounters;
+use crate::kernel_counters::KernelCounters;
 use nix::errno::Errno;
 use nix::sys::socket::{SockType, SockaddrStorage};
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@ use super::limits::TimeWait;
 use super::serve::ServerReport;
 use super::{Close, Descriptors, Failures, Pace, Plan, RunResult, Tally};
 use crate::interval::{marked, share, spoilt};
-use crate::kernel::KernelCounters;
+use crate::kernel_counters::KernelCounters;
 use hopscope_openloop::Arrivals;
 use hopscope_openloop::latency::Percentiles;
 use serde::Serialize;

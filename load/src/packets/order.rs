@@ -1,6 +1,6 @@
 //! Which flow each packet belongs to: round robin or by Zipf's law, with as many packets of a flow
 //! back to back as the spatial locality factor says.
-use super::draw::Weighted;
+use super::sampling::Weighted;
 use hopscope_openloop::random::{SplitMix64, seeded};
 
 /// The last packets of every so many, in which flows come in turn.

@@ -15,8 +15,8 @@ mod text;
 pub use generate::generate;
 pub use text::read;
 
-use super::draw::below;
 use super::flow::{Flow, Protocol};
+use super::sampling::below;
 use hopscope_openloop::random::{SplitMix64, seeded};
 use std::net::Ipv4Addr;
 

@@ -1,6 +1,6 @@
 //! How long frames are. Sizes are as RFC 2544 counts them: from the Ethernet header to the FCS,
 //! which the sender does not see, so that 64 means 60 bytes in memory.
-use super::draw::Weighted;
+use super::sampling::Weighted;
 use hopscope_openloop::random::{SplitMix64, seeded};
 use std::str::FromStr;
 

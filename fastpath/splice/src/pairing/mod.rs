@@ -2,12 +2,12 @@
 //! processor waits for that one to wake up, which takes several times as long as all the rest of a round trip. Nothing
 //! is gained where both work at the same time, so what they do is looked at all the time, and it is undone.
 //! docs/adr/010.
-mod place;
+mod affinity;
 mod window;
 
 use crate::programs::{Count, End, PlacedThreads, SpliceError};
 use crate::readers;
-pub use place::{Restored, forget, restore};
+pub use affinity::{Restored, forget, restore};
 use std::collections::{HashMap, HashSet};
 use window::{Seen, Verdict, Windows};
 
@@ -100,9 +100,9 @@ impl Pairing {
         }
         if known.windows.is_placed() {
             let own = known.threads.map(|(_, thread)| thread);
-            let changed = place::restore_others(placed, pair, own)?;
+            let changed = affinity::restore_others(placed, pair, own)?;
             placed.count(Count::MasksChanged, changed)?;
-            if !place::is_as_placed(placed, pair, own) {
+            if !affinity::is_as_placed(placed, pair, own) {
                 known.is_left = true;
                 known.windows = Windows::default();
                 self.undo(pair, Count::UnpairedOther, placed)?;
@@ -117,10 +117,10 @@ impl Pairing {
             senders: both.map(|end| end.senders),
             times: threads.map(|(process, thread)| {
                 // It has ended: it will not take turns any more.
-                place::times(process, thread).unwrap_or_default()
+                affinity::times(process, thread).unwrap_or_default()
             }),
             are_runnable: threads.map(|(process, thread)| {
-                known.windows.is_placed() && place::is_runnable(process, thread)
+                known.windows.is_placed() && affinity::is_runnable(process, thread)
             }),
             is_alone: threads[0] != threads[1]
                 && threads.iter().all(|thread| busy.get(thread) == Some(&1)),
@@ -153,7 +153,7 @@ impl Pairing {
             .filter_map(|one| one.processor)
             .collect();
         let processor = if self.may_be_placed(both) {
-            place::place(pair, threads, &taken, placed)
+            affinity::place(pair, threads, &taken, placed)
         } else {
             Ok(None)
         };
@@ -185,7 +185,7 @@ impl Pairing {
     fn may_be_placed(&self, both: [&End; 2]) -> bool {
         let has_socket =
             |end: &&End| end.inode != 0 && readers::sockets(end.sender.0).contains(&end.inode);
-        let users = both.map(|end| place::user(end.sender.0));
+        let users = both.map(|end| affinity::user(end.sender.0));
         let is_one = users[0].is_some() && users[0] == users[1];
         both.iter().all(has_socket) && (is_one || self.across_users)
     }

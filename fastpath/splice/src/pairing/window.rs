@@ -1,5 +1,5 @@
 //! What one connection's two threads do, tenth of a second after tenth of a second, and what follows from it.
-use super::place::Times;
+use super::affinity::Times;
 
 /// One window, ns, at least.
 pub(super) const WINDOW_NS: u64 = 100_000_000;

@@ -2,7 +2,7 @@
 //! classes and protocols with their usual shares, and addresses from few networks, so that rules
 //! overlap as an operator's do.
 use super::{PortRange, Prefix, Rule, RuleSet};
-use crate::packets::draw::{Weighted, below};
+use crate::packets::sampling::{Weighted, below};
 use hopscope_openloop::random::{SplitMix64, seeded};
 use std::collections::HashSet;
 

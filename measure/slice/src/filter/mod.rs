@@ -2,17 +2,17 @@
 //! bytes, or translated into a block of a BPF program.
 mod classic;
 mod ebpf;
+mod embed;
 mod error;
 mod flow;
 mod libpcap;
-mod place;
 mod position;
 mod protocols;
 mod run;
 mod translate;
 
+pub use embed::{FILLER, PlaceError, pad, place, place_in_object};
 pub use error::FilterError;
-pub use place::{FILLER, PlaceError, pad, place, place_in_object};
 pub use translate::{REACH, Scratch};
 
 use run::Fault;
