@@ -120,7 +120,7 @@ fn each_refusal_says_what_was_wrong() {
         ("a chain of more than 4", vec![(b, 1, 1, 0)], vec![]),
         ("descriptor 9 of a table of 4", vec![(b, 1, 1, 9)], vec![]),
         (
-            "to be read behind",
+            "device-readable buffer behind",
             vec![(b, 1, 3, 1), (b, 1, 0, 0)],
             vec![],
         ),
