@@ -6,6 +6,8 @@ use rustix::thread::{MembarrierCommand, membarrier};
 /// last write there may be as long as a thread that runs it is preempted.
 pub fn wait_for_programs() {
     if let Err(why) = membarrier(MembarrierCommand::Global) {
-        log::warn!("what was under way as counting began or ended may be counted in part: membarrier: {why}");
+        log::warn!(
+            "what was under way as counting began or ended may be counted in part: membarrier: {why}"
+        );
     }
 }

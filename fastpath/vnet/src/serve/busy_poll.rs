@@ -1,7 +1,7 @@
 //! `--kick-policy adaptive`: this end looks on for a while before it asks for a kick, no longer than a kick is worth.
 //!
 //! Whoever sends pays for a kick, and this end for waking up. Both are spared when the next entry comes while this
-//! end still looks. As in [`crate::policy::Kind::Adaptive`], it looks on for at most the price of one notification,
+//! end still looks. As in [`crate::policy::PolicyKind::Adaptive`], it looks on for at most the price of one notification,
 //! and only while the expected gap to the next entry is shorter. What a kick costs the driver is not to be seen from
 //! here: the price is what this end's own calls cost, which take the same way through the kernel.
 use crate::Ns;
