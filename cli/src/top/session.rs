@@ -44,7 +44,7 @@ pub struct Shown {
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
-    hopscope_probe::attach::fault::arm();
+    hopscope_process::fault::arm();
     let stop = Arc::new(AtomicBool::new(false));
     take_signals(&stop)?;
     let (installed, plan, meta) = begin(args)?;

@@ -2,8 +2,6 @@
 //! probes, patch their entries, drain the rings, and leave the process as it was.
 #![deny(unsafe_code)]
 
-#[allow(unsafe_code)]
-pub mod attach;
 pub mod capture;
 pub mod codegen;
 pub mod counters;

@@ -1,5 +1,4 @@
 //! Copies of all selected functions, laid out in segments near the modules they come from.
-use super::maps::{Mapping, find_gap};
 use crate::capture::Capture;
 use crate::codegen::asm::{Asm, Label, LinkError, Zone};
 use crate::codegen::copy;
@@ -11,6 +10,7 @@ use crate::relocate::liveness;
 use crate::relocate::refusal::Refusal;
 use crate::relocate::unit::{Piece, Unit};
 use hopscope_event::FunctionId;
+use hopscope_process::maps::{Mapping, find_gap};
 use std::ops::Range;
 
 /// A function that was accepted, in one process.

@@ -1,9 +1,9 @@
 //! Modules that a target loads while it is recorded. One that raises exceptions, in a program where
 //! nobody did, may let them pass through measured functions: the recording then ends.
-use crate::attach::proc;
 use crate::locate::{self, Image, LocateError};
 use crate::plan::basename;
 use crate::relocate::hazards::Hazards;
+use hopscope_process::procfs;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ struct Unread {
 
 /// Code mapped by `pid`, in KiB (`VmLib` of proc_pid_status(5)); cheap beside reading the maps.
 pub fn mapped_code_kb(pid: i32) -> Option<u64> {
-    let status = proc::text(&format!("/proc/{pid}/status")).ok()?;
+    let status = procfs::text(&format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmLib:"))?;
     line.trim().strip_suffix(" kB")?.parse().ok()
 }
