@@ -227,7 +227,7 @@ mod tests {
                 let before = attributes();
                 let real_time = RealTime::begin(pid, &[]);
                 let meanwhile = attributes();
-                drop(urgent);
+                drop(real_time);
                 assert_eq!(attributes(), before);
                 meanwhile
             });
