@@ -9,14 +9,14 @@ use crate::output;
 use anyhow::{Context, bail};
 use hopscope_event::table::{ModuleEntry, TargetStops};
 use hopscope_event::{OffCpuEntry, ProcessEntry, ProcessIx, RecordingMeta};
-use hopscope_probe::capture::parse::Selection;
-use hopscope_probe::capture::resolve::Policy;
 use hopscope_probe::counters::{Switches, clock_sync};
+use hopscope_probe::instrument::capture::parse::Selection;
+use hopscope_probe::instrument::resolve::Policy;
 use hopscope_probe::live::found;
 use hopscope_probe::live::install::{InstallOptions, Installed, Stores, host_has_bmi2, install};
 use hopscope_probe::live::table::PatchTable;
+use hopscope_probe::locate::basename;
 use hopscope_probe::locate::pattern::Pattern;
-use hopscope_probe::plan;
 use hopscope_probe::plan::{Item, Plan};
 use hopscope_probe::recorder::off_cpu::OffCpuRecorder;
 use hopscope_probe::recorder::thin::Thin;
@@ -247,7 +247,7 @@ fn constructors(plan: &Plan, pid: i32) -> Option<String> {
         .filter(|m| program != Path::new(&m.path));
     let names: Vec<&str> = modules
         .filter(|m| asked(m))
-        .map(|m| plan::basename(m.path.as_ref()))
+        .map(|m| basename(m.path.as_ref()))
         .collect();
     let others = match names.len().checked_sub(NAMED_AT_MOST) {
         Some(more @ 1..) => format!(" and {more} more"),
@@ -416,12 +416,7 @@ pub fn note_late_refusals(installed: &Installed, plan: &mut Plan) {
     for (id, why) in &installed.refused {
         let f = plan.functions[id.0 as usize].clone();
         let module = plan.modules[f.module.0 as usize].path.clone();
-        plan.refuse(
-            plan::basename(module.as_ref()),
-            &f.name,
-            f.svma,
-            why.clone(),
-        );
+        plan.refuse(basename(module.as_ref()), &f.name, f.svma, why.clone());
     }
 }
 

@@ -8,7 +8,7 @@
 use super::error::LiveError;
 use super::install::write_table;
 use super::table::{ARENA_NAME, Area, PatchTable, State};
-use crate::codegen::switch;
+use crate::instrument::emit::switch;
 use hopscope_process::maps;
 use hopscope_process::{memfd, procfs};
 use nix::fcntl::{FallocateFlags, fallocate};
@@ -291,9 +291,9 @@ fn backing(pid: i32, arena: Arena, area: Area) -> Result<(File, u64), LiveError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codegen::asm::{Asm, Zone};
-    use crate::codegen::probe::{Live, ProbeConfig, Site, Stores, probe, switched};
-    use crate::codegen::slow::Slow;
+    use crate::instrument::asm::{Asm, Zone};
+    use crate::instrument::emit::probe::{Live, ProbeConfig, Site, Stores, probe, switched};
+    use crate::instrument::emit::slow::Slow;
     use crate::live::table::tests::table;
     use crate::memory::SharedWords;
     use hopscope_event::record::{FunctionId, Kind};

@@ -12,7 +12,6 @@ mod sink;
 mod target;
 pub mod thin;
 pub mod trigger;
-pub mod watch;
 
 pub use sink::Sink;
 pub use target::{Counts, Target, ThreadNumbers};

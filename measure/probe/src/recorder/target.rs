@@ -2,10 +2,10 @@
 use super::looking::Looking;
 use super::owner::{Owner, Tasks};
 use super::sink::Sink;
-use super::watch::Watch;
 use crate::live::breakpoints;
 use crate::live::install::Installed;
 use crate::live::table::Patch;
+use crate::new_modules::Watch;
 use hopscope_event::layout::Context;
 use hopscope_event::ring::{Position, Ring, Visit};
 use hopscope_event::{Kind, ProcessIx, Record, ThreadEntry, ThreadIx};

@@ -1,7 +1,6 @@
 //! Which of the probe's scratch registers are dead at the entry: a register that the function
 //! overwrites before it reads it holds nothing anybody can miss (its callers already know that
 //! this function clobbers it, `-fipa-ra` included).
-use crate::codegen::probe::Live;
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
     OpKind, Register, RflagsBits,
@@ -13,6 +12,28 @@ const STATUS_FLAGS: u32 = RflagsBits::OF
     | RflagsBits::AF
     | RflagsBits::CF
     | RflagsBits::PF;
+
+/// Registers a probe has to put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Live {
+    pub rax: bool,
+    pub rcx: bool,
+    pub rdx: bool,
+    pub flags: bool,
+}
+
+impl Live {
+    pub const ALL: Live = Live {
+        rax: true,
+        rcx: true,
+        rdx: true,
+        flags: true,
+    };
+
+    pub(in crate::instrument) fn pushed(self) -> u32 {
+        8 * (self.rax as u32 + self.rcx as u32 + self.rdx as u32 + self.flags as u32)
+    }
+}
 
 /// Straight-line scan from the entry; whatever is undecided at the first branch is live.
 pub fn at_entry(bytes: &[u8], svma: u64) -> Live {

@@ -7,8 +7,8 @@
 //! thread may be cancelled. Calls through pointers may do anything.
 use super::hazards::{Forced, Hazards, is_library};
 use super::quiet_imports::{calls_back, never_cancels};
+use crate::locate::basename;
 use crate::locate::{CallGraph, Function, Image, NameSource, Node, Role, To, is_raising};
-use crate::plan::basename;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

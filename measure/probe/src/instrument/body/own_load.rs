@@ -5,7 +5,7 @@
 //! way; where two ways meet, both must agree. Of the loads found, only those are taken of which no
 //! call executes two.
 use super::unit::{Op, Piece, Unit};
-use crate::capture::{Chain, Reg, Scalar};
+use crate::instrument::capture::{Chain, Reg, Scalar};
 use iced_x86::{
     Code, Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
     Register,

@@ -2,11 +2,11 @@
 mod register;
 mod walk;
 
-use super::parse::{Expr, Limit, Raw, Step, Wanted};
-use super::{Array, Bound, Capture, Chain, Reg, Scalar, Source};
+use super::capture::parse::{Expr, Limit, Raw, Step, Wanted};
+use super::capture::{Array, Bound, Capture, Chain, Reg, Scalar, Source};
+use crate::instrument::body::own_load;
+use crate::instrument::body::unit::{Piece, Unit};
 use crate::locate::signature::{Debug, Kind, Parameter, Signature};
-use crate::relocate::own_load;
-use crate::relocate::unit::{Piece, Unit};
 use hopscope_event::value::{CAPTURES_MAX, ELEMENTS_MAX, number};
 use hopscope_event::{CaptureEntry, CaptureMethod, CapturePlace, FunctionId};
 use walk::TOO_FAR;

@@ -1,7 +1,7 @@
 //! What a whole process can do to frames besides returning from them: raise exceptions that somebody
 //! catches, and end threads in a way that unwinds their stacks.
+use crate::locate::basename;
 use crate::locate::{Image, Raises, Role, To, UnwindFacts, is_raising_import};
-use crate::plan::basename;
 use std::collections::HashSet;
 
 /// Facts of all modules together, by the names of the modules they come from.

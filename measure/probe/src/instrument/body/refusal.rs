@@ -1,5 +1,5 @@
 //! Why a function is not measured. A refusal is a result: each names its reason.
-use crate::codegen::asm::LinkError;
+use crate::instrument::asm::LinkError;
 use crate::locate::Known;
 use std::fmt;
 use std::sync::Arc;

@@ -8,10 +8,10 @@
 mod emitter;
 mod read;
 
-use super::asm::{Asm, Label, Zone};
 use super::probe::{Live, ProbeConfig, Site};
 use super::slow::Slow;
-use crate::capture::{Capture, Reg, Source};
+use crate::instrument::asm::{Asm, Label, Zone};
+use crate::instrument::capture::{Capture, Reg, Source};
 use emitter::Emitter;
 use hopscope_event::record::{FunctionId, Kind, STRIDE};
 use iced_x86::code_asm::*;
@@ -20,7 +20,7 @@ use iced_x86::code_asm::*;
 #[derive(Clone, Copy)]
 pub struct Captured<'a> {
     pub captures: &'a [Capture],
-    /// [`super::copy::routine`]; there when a capture needs it.
+    /// [`super::checked_copy::routine`]; there when a capture needs it.
     pub copy: Option<Label>,
 }
 /// An entry probe and the values captured there.

@@ -5,9 +5,9 @@
 //! target travels on the stack below the red zone and is taken by `ret imm16`, which pops it and
 //! steps over the red zone at once. The site uses `call`, so call and `ret` stay paired and the
 //! return predictor stays in step; the price is one mispredicted return per indirect jump.
-use super::asm::{Asm, Label, Zone};
 use super::probe::{self, LEA_RSP_DOWN, Live, ProbeConfig, Stores};
 use super::slow::Slow;
+use crate::instrument::asm::{Asm, Label, Zone};
 use hopscope_event::record::{FunctionId, Kind};
 
 /// A range of the original body and the table that translates it.

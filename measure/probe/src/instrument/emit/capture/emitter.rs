@@ -1,8 +1,8 @@
 //! What all captures are made of: saved registers, slots, records.
-use super::super::asm::{Asm, Label, Zone};
 use super::super::probe::{self, LEA_RSP_DOWN, LEA_RSP_UP, Live, ProbeConfig, Site};
 use super::super::slow::Slow;
-use crate::capture::{Capture, Reg};
+use crate::instrument::asm::{Asm, Label, Zone};
+use crate::instrument::capture::{Capture, Reg};
 use hopscope_event::layout::RING_HEADER_BYTES;
 use hopscope_event::record::{FunctionId, Kind, Record, STRIDE, id_kind};
 use hopscope_event::value::place;

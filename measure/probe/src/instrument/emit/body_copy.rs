@@ -3,15 +3,15 @@
 //!
 //! References to the unit's own labels as *data* keep the original address; direct jumps go to
 //! the copy; a call to itself goes to the original entry, so that recursion is measured.
-use super::push;
-use super::refusal::Refusal;
-use super::unit::{Insn, Op, Piece, Unit};
-use crate::capture::Capture;
-use crate::codegen::asm::{Asm, Label, Zone};
-use crate::codegen::capture::{self, Captured};
-use crate::codegen::dispatch::{self, Translated};
-use crate::codegen::probe::{self, Live, ProbeConfig, Site, Stores};
-use crate::codegen::slow::Slow;
+use crate::instrument::asm::{Asm, Label, Zone};
+use crate::instrument::body::push;
+use crate::instrument::body::refusal::Refusal;
+use crate::instrument::body::unit::{Insn, Op, Piece, Unit};
+use crate::instrument::capture::Capture;
+use crate::instrument::emit::capture::{self, Captured};
+use crate::instrument::emit::dispatch::{self, Translated};
+use crate::instrument::emit::probe::{self, Live, ProbeConfig, Site, Stores};
+use crate::instrument::emit::slow::Slow;
 use hopscope_event::CapturePlace;
 use hopscope_event::record::{FunctionId, Kind};
 use std::collections::HashMap;
@@ -48,7 +48,10 @@ impl Captures {
     }
 
     /// What the instruction at `svma` has loaded.
-    fn loaded_at(&self, svma: u64) -> impl Iterator<Item = (&Capture, crate::capture::Reg)> {
+    fn loaded_at(
+        &self,
+        svma: u64,
+    ) -> impl Iterator<Item = (&Capture, crate::instrument::capture::Reg)> {
         self.body.iter().flat_map(move |capture| {
             let here = capture.loads.iter().filter(move |load| load.0 == svma);
             here.map(move |load| (capture, load.1))
@@ -103,7 +106,9 @@ impl Copier<'_> {
         }
         let mut moved = Vec::new();
         for insn in &unit.pieces[0].insns {
-            if insn.svma > unit.patch_at && insn.svma < unit.patch_at + super::unit::JUMP_BYTES {
+            if insn.svma > unit.patch_at
+                && insn.svma < unit.patch_at + crate::instrument::body::unit::JUMP_BYTES
+            {
                 let label = *starts.entry(insn.svma).or_insert_with(|| self.asm.label());
                 moved.push((insn.svma, label));
             }

@@ -3,7 +3,7 @@
 //! A new thread inherits its creator's gs base, a forked child finds zeros (MADV_WIPEONFORK). No
 //! system call, no libc: the thread id is read from the thread control block where its place is
 //! known, else it stays 0.
-use super::asm::{Asm, Label, Zone};
+use crate::instrument::asm::{Asm, Label, Zone};
 use hopscope_event::layout::{
     CONTEXTS_MAX, Context, FREE_QUEUE_OFFSET, POOL_HEADER_BYTES, PoolHeader, RingHeader, ring_bytes,
 };

@@ -1,6 +1,6 @@
 //! In which register a parameter comes.
-use super::super::Reg;
 use super::Resolver;
+use crate::instrument::capture::Reg;
 use crate::locate::signature::{At, Kind, Place};
 
 impl Resolver<'_> {

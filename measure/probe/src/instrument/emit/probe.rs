@@ -3,9 +3,10 @@
 //! Costs (one core, TSC ticks): `rdtsc` takes about 21–25 and hides most of the rest. So: no
 //! `pushf` (12), no `lock` (24), no `rdgsbase` (12), no `rdtscp` or `lfence` (22). The fast path
 //! uses the fs and gs segments only as prefixes of loads.
-use super::asm::{Asm, Label, Zone};
 use super::slow::Slow;
 use super::switch;
+use crate::instrument::asm::{Asm, Label, Zone};
+pub use crate::instrument::body::liveness::Live;
 use hopscope_event::layout::{Context, RING_HEADER_BYTES};
 use hopscope_event::record::{FunctionId, Kind, Record, STRIDE, id_kind};
 use std::mem::offset_of;
@@ -30,28 +31,6 @@ pub enum Stores {
     Stamps,
     /// Saves and restores as a probe does, looks nothing up: the instrumentation by itself.
     Nothing,
-}
-
-/// Registers a probe has to put back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Live {
-    pub rax: bool,
-    pub rcx: bool,
-    pub rdx: bool,
-    pub flags: bool,
-}
-
-impl Live {
-    pub const ALL: Live = Live {
-        rax: true,
-        rcx: true,
-        rdx: true,
-        flags: true,
-    };
-
-    fn pushed(self) -> u32 {
-        8 * (self.rax as u32 + self.rcx as u32 + self.rdx as u32 + self.flags as u32)
-    }
 }
 
 const LAHF_SETO_AL: &[u8] = &[0x9f, 0x0f, 0x90, 0xc0];

@@ -1,16 +1,16 @@
 //! Functions that look at their caller's address (dlsym …), and those that end in a jump to one:
 //! behind a tail call, the address that is looked at is that of the one before.
 use super::never;
-use crate::locate::{Function, Image};
+use crate::locate::{CallerSensitive, Function, Image};
 use std::collections::HashMap;
+use std::sync::Arc;
 
-/// What is known of one module.
-#[derive(Debug, Default)]
-pub struct CallerSensitive {
-    /// Address of each function that ends in such a jump, and where it leads.
-    functions: HashMap<u64, String>,
-    /// What other modules define: name, and where the jump leads.
-    elsewhere: HashMap<String, String>,
+/// Of one module: with what the other modules of the process say, of this one alone until they are asked.
+pub fn of(image: &Image) -> Arc<CallerSensitive> {
+    image.known_sensitive().unwrap_or_else(|| {
+        close(std::iter::once(image));
+        image.known_sensitive().unwrap_or_default()
+    })
 }
 
 /// Looks through all modules of a process, until none finds more: a function that ends in a jump

@@ -2,6 +2,7 @@
 //! `hopscope functions`, for `--dry-run` and for a real attach.
 use super::never;
 use super::refusal::Refusal;
+use super::sensitive;
 use super::unit::{JUMP_BYTES, Op, Piece, Surroundings, Unit};
 use super::unwinding::ModuleUnwinding;
 use crate::locate::{Function, Image, Known};
@@ -200,7 +201,7 @@ fn check_reach(image: &Image, unit: &Unit) -> Result<(), Refusal> {
 
 /// A call, or a jump, to what looks at its caller's address, if only behind further jumps.
 fn caller_sensitive_call(image: &Image, unit: &Unit) -> Option<String> {
-    let sensitive = image.caller_sensitive();
+    let sensitive = sensitive::of(image);
     let through = |name: &str, leads_to: &str| match name == leads_to {
         true => name.to_owned(),
         false => format!("{name} (which jumps to {leads_to})"),

@@ -1,7 +1,7 @@
 //! From where a value is to the register that is stored.
-use super::super::asm::Label;
 use super::emitter::{Emitter, r64};
-use crate::capture::{Array, Bound, Capture, Chain, Reg, Scalar};
+use crate::instrument::asm::Label;
+use crate::instrument::capture::{Array, Bound, Capture, Chain, Reg, Scalar};
 use hopscope_event::CaptureMethod;
 use hopscope_event::value::{Content, place};
 use iced_x86::code_asm::*;

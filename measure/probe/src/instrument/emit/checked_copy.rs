@@ -1,6 +1,6 @@
 //! Reading memory that may not be there: the kernel copies (`process_vm_readv` on the process
 //! itself), and where nothing is mapped it says so instead of raising a signal.
-use super::asm::{Asm, Label, Zone};
+use crate::instrument::asm::{Asm, Label, Zone};
 use iced_x86::code_asm::*;
 use nix::libc;
 

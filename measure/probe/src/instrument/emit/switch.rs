@@ -5,7 +5,7 @@
 //!
 //! No other data behind a gs base is likely to hold that number there: what is then counted lies in a
 //! context of ours.
-use super::asm::{Asm, Label, Zone};
+use crate::instrument::asm::{Asm, Label, Zone};
 use hopscope_event::FunctionId;
 use hopscope_event::layout::{Context, OFF, OFF_CLASSES, off_class};
 use std::mem::offset_of;

@@ -1,8 +1,8 @@
 //! Modules that a target loads while it is recorded. One that raises exceptions, in a program where
 //! nobody did, may let them pass through measured functions: the recording then ends.
+use crate::instrument::body::hazards::Hazards;
+use crate::locate::basename;
 use crate::locate::{self, Image, LocateError};
-use crate::plan::basename;
-use crate::relocate::hazards::Hazards;
 use hopscope_process::procfs;
 use std::collections::HashSet;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! A path of names through the types of the program.
-use super::super::parse::Step;
-use super::super::{Array, Bound, Chain, Reg, Scalar, Source};
 use super::Resolver;
+use crate::instrument::capture::parse::Step;
+use crate::instrument::capture::{Array, Bound, Chain, Reg, Scalar, Source};
 use crate::locate::signature::{At, Kind};
 
 /// Where a path has led: an address at the end of `offsets`, or a register where there are none.

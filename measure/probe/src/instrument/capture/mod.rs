@@ -1,6 +1,5 @@
 //! Values that probes take along: what was asked for, where it lies, how it is read.
 pub mod parse;
-pub mod resolve;
 
 use hopscope_event::{CaptureEntry, FunctionId};
 

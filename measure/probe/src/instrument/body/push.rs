@@ -6,7 +6,7 @@ use iced_x86::{
 
 /// Bytes of the push. `ff /4` and `ff /6` differ in one field, so the operand is kept byte for
 /// byte unless it is addressed through rsp.
-pub(super) fn from_jump(bytes: &[u8], svma: u64) -> Result<Vec<u8>, Refusal> {
+pub(in crate::instrument) fn from_jump(bytes: &[u8], svma: u64) -> Result<Vec<u8>, Refusal> {
     let refused = || Refusal::UnsupportedInstruction {
         mnemonic: "jmp".into(),
     };

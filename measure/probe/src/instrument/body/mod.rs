@@ -1,10 +1,10 @@
-//! Moving a whole function body, with probes, away from where it lies.
-pub mod copy;
+//! A function body as it lies: decoded whole, accepted or refused with the reason.
+pub mod fuzz;
 pub mod hazards;
 pub mod liveness;
 pub mod never;
 pub mod own_load;
-mod push;
+pub(super) mod push;
 mod quiet_imports;
 pub mod refusal;
 pub mod sensitive;
