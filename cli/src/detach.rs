@@ -4,14 +4,14 @@ use crate::output::{self, OWNER_ONLY};
 use crate::status::show;
 use anyhow::{Context, bail};
 use clap::Args;
-use hopscope_probe::attach::AttachError;
-use hopscope_probe::attach::memory::TargetMemory;
-use hopscope_probe::attach::{descriptors, proc};
 use hopscope_probe::live::found::{self, Found};
 use hopscope_probe::live::remove::{self, Extent, Origin};
 use hopscope_probe::live::table::{PatchTable, State};
 use hopscope_probe::live::{LiveError, leftover};
 use hopscope_probe::recorder::salvage;
+use hopscope_process::AttachError;
+use hopscope_process::memory::TargetMemory;
+use hopscope_process::{fd_reserve, procfs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -71,8 +71,8 @@ impl DetachArgs {
 }
 
 pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
-    hopscope_probe::attach::fault::arm();
-    descriptors::raise_limit();
+    hopscope_process::fault::arm();
+    fd_reserve::raise_limit();
     let mut found = match args.targets.pid {
         Some(pid) => {
             if !std::fs::exists(format!("/proc/{pid}")).unwrap_or(false) {
@@ -106,7 +106,7 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
 
 /// The guardian's call: cleans what the recorder with this pid left in `targets` and their children.
 pub fn after_recorder(recorder: i32, targets: &[i32], output: Option<&Path>) -> anyhow::Result<()> {
-    descriptors::raise_limit();
+    fd_reserve::raise_limit();
     finish_calls(targets);
     let mut clean = Clean::new(Some(recorder), output, How::default());
     // Its own targets first: nothing that another process pretends comes before them.
@@ -321,7 +321,7 @@ fn by_arena(found: &[Found]) -> Vec<Vec<&Found>> {
     }
     let mut arenas: Vec<_> = arenas.into_values().collect();
     arenas.sort_by_cached_key(|arena| {
-        let uid = |f: &&Found| proc::uid(f.pid);
+        let uid = |f: &&Found| procfs::uid(f.pid);
         let trusted = arena
             .iter()
             .filter_map(uid)

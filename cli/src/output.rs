@@ -3,7 +3,7 @@
 //! and put there when it is whole: what was there before outlives a failure. Devices and pipes are
 //! written as they are, and are never removed or replaced.
 use anyhow::{Context, bail, ensure};
-use hopscope_probe::live::found;
+use hopscope_process::procfs;
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::ErrorKind;
@@ -155,7 +155,7 @@ pub(crate) struct Writer {
 impl Writer {
     /// `None` once it has ended.
     pub(crate) fn of(pid: i32) -> Option<Writer> {
-        let started = found::start_time(pid)?;
+        let started = procfs::start_time(pid)?;
         Some(Writer { pid, started })
     }
 

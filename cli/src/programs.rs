@@ -1,6 +1,6 @@
 //! Programs as users name them: by the command name of a process, its file or what it was started as.
 use anyhow::{Context, bail};
-use hopscope_probe::attach::proc::text;
+use hopscope_process::procfs::text;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -23,7 +23,7 @@ pub fn comm(pid: i32) -> String {
 
 /// The file that a process runs.
 fn file_of(pid: i32) -> Option<PathBuf> {
-    let holder = hopscope_probe::attach::proc::memory_holder(pid);
+    let holder = hopscope_process::procfs::memory_holder(pid);
     let path = fs::read_link(format!("/proc/{holder}/exe")).ok()?;
     let shown = path.to_str()?;
     Some(PathBuf::from(

@@ -1,8 +1,8 @@
-//! What only tests ask for: points at which a recorder is killed or fails (`hopscope_probe::attach::fault`), and flags
+//! What only tests ask for: points at which a recorder is killed or fails (`hopscope_process::fault`), and flags
 //! that are not in the help. Packages are built without the feature `fault-injection`: there nothing reads
 //! `HOPSCOPE_FAULT_POINT` and its kin, and the flags are refused.
 use anyhow::bail;
-use hopscope_probe::attach::fault::ENABLED;
+use hopscope_process::fault::ENABLED;
 
 /// Says of a test build that it is one.
 pub(crate) const VERSION: &str = if ENABLED {

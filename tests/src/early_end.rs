@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// As measure/probe/src/attach/fault.rs has it.
+/// As measure/process/src/fault.rs has it.
 const MAPPED_HEADER: &str = "10";
 const RESTORE: &str = "101";
 

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-/// As measure/probe/src/attach/fault.rs has it.
+/// As measure/process/src/fault.rs has it.
 const FORCED_WRITE: &str = "100";
 const NO_MEMORY: &str = "102";
 const RESTORING: &str = "18";

@@ -3,6 +3,7 @@ use hopscope_tests::Suite;
 
 mod dependencies;
 mod fence;
+mod imports;
 mod ldd;
 mod licences;
 mod names;
@@ -15,6 +16,7 @@ mod shards;
 pub(crate) fn register(suite: &mut Suite) {
     dependencies::register(suite);
     fence::register(suite);
+    imports::register(suite);
     ldd::register(suite);
     licences::register(suite);
     names::register(suite);

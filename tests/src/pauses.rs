@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// As in measure/probe/src/attach/fault.rs: in the stop of one thread, by attaching and detaching.
+/// As in measure/process/src/fault.rs: in the stop of one thread, by attaching and detaching.
 const FRAME_WRITTEN: &str = "3";
 /// In the stop of all threads, by attaching.
 const STATE_PATCHED: &str = "15";

@@ -8,7 +8,6 @@ use hopscope_event::ring::{Position, Visit};
 use hopscope_event::{
     FunctionId, Kind, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx, Record, RecordingMeta,
 };
-use hopscope_probe::attach;
 use hopscope_probe::live::install::{InstallOptions, Installed, Stores, install};
 use hopscope_probe::live::table::PatchTable;
 use hopscope_probe::locate::pattern::Pattern;
@@ -161,7 +160,7 @@ pub(super) fn measure(
     };
     installed.detach()?;
     // Our own child's stops are nobody's pause.
-    attach::ledger::take(pid);
+    hopscope_process::stop_times::take(pid);
     let of = |which: usize| measured.get(which).copied().flatten();
     let leaf = of(0).context("the first loop")?;
     let chain = of(1).unwrap_or(leaf);

@@ -2,7 +2,8 @@
 use crate::status::text_line;
 use hopscope_event::{CaptureEntry, CaptureMethod, CapturePlace};
 use hopscope_probe::counters::read_tsc;
-use hopscope_probe::plan::{Plan, basename};
+use hopscope_probe::locate::basename;
+use hopscope_probe::plan::Plan;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use std::io::{self, IoSliceMut, Write};
 

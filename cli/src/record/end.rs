@@ -6,7 +6,6 @@ use crate::output::Place;
 use anyhow::{Context, bail};
 use hopscope_event::table::{Stops, TargetStops};
 use hopscope_event::{CostCheckEntry, RecordingMeta, Summary, ThinEntry};
-use hopscope_probe::attach;
 use hopscope_probe::counters::clock_sync;
 use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::flight::FlightCounts;
@@ -69,7 +68,7 @@ pub(super) fn finish(
         stops: Stops {
             attach: attach_stops,
             detach: outcome.detach_stops,
-            real_time_refused: attach::real_time_was_refused(),
+            real_time_refused: hopscope_process::real_time_was_refused(),
         },
         recorder_cpu_ns: Some(ns(cpu.user_time()) + ns(cpu.system_time())),
         notes: outcome.notes,

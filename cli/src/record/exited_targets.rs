@@ -1,5 +1,5 @@
 //! Targets that exit before they are recorded.
-use hopscope_probe::live::found;
+use hopscope_process::procfs;
 
 /// A process as it was found; exits show as many kinds of errors.
 pub(super) struct Running {
@@ -11,7 +11,7 @@ impl Running {
     pub(super) fn now(pid: i32) -> Running {
         Running {
             pid,
-            started: found::start_time(pid),
+            started: procfs::start_time(pid),
         }
     }
 
@@ -19,7 +19,7 @@ impl Running {
     pub(super) fn or_exited(&self, error: anyhow::Error, meanwhile: &str) -> anyhow::Error {
         let pid = self.pid;
         match self.started {
-            Some(then) if found::start_time(pid) != Some(then) => {
+            Some(then) if procfs::start_time(pid) != Some(then) => {
                 anyhow::anyhow!("process {pid} exited while it was being {meanwhile}")
             }
             _ => error,
@@ -49,7 +49,7 @@ mod tests {
             "process {} exited while it was being attached to",
             child.id()
         );
-        while found::start_time(child.id() as i32).is_some() {
+        while procfs::start_time(child.id() as i32).is_some() {
             std::thread::yield_now();
         }
         assert_eq!(told(), exited);

@@ -4,7 +4,7 @@ use super::{RecordArgs, targets};
 use crate::output::Writer;
 use crate::{detach, output};
 use anyhow::Context;
-use hopscope_probe::attach::proc::Status;
+use hopscope_process::procfs::Status;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 use nix::unistd::Pid;

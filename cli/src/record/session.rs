@@ -9,19 +9,19 @@ use crate::output;
 use anyhow::{Context, bail};
 use hopscope_event::table::{ModuleEntry, TargetStops};
 use hopscope_event::{OffCpuEntry, ProcessEntry, ProcessIx, RecordingMeta};
-use hopscope_probe::attach::{self, Held, descriptors, launch};
-use hopscope_probe::capture::parse::Selection;
-use hopscope_probe::capture::resolve::Policy;
 use hopscope_probe::counters::{Switches, clock_sync};
+use hopscope_probe::instrument::capture::parse::Selection;
+use hopscope_probe::instrument::resolve::Policy;
 use hopscope_probe::live::found;
 use hopscope_probe::live::install::{InstallOptions, Installed, Stores, host_has_bmi2, install};
 use hopscope_probe::live::table::PatchTable;
+use hopscope_probe::locate::basename;
 use hopscope_probe::locate::pattern::Pattern;
-use hopscope_probe::plan;
 use hopscope_probe::plan::{Item, Plan};
 use hopscope_probe::recorder::off_cpu::OffCpuRecorder;
 use hopscope_probe::recorder::thin::Thin;
 use hopscope_probe::recorder::{Limits, Outcome, Recorder, Sink, Target, ThreadNumbers};
+use hopscope_process::{Held, fd_reserve, launch};
 use hopscope_trace::TraceWriter;
 use std::fs;
 use std::io::{BufWriter, IsTerminal};
@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
-    attach::fault::arm();
+    hopscope_process::fault::arm();
     if args.command.is_empty() {
         return record(args, None);
     }
@@ -94,10 +94,10 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         switchable: args.check_cost.is_some(),
     };
     // Before anything else takes them.
-    descriptors::reserve(wanted.len()).with_context(|| {
+    fd_reserve::reserve(wanted.len()).with_context(|| {
         format!(
             "{} files may be open in hopscope, which are too few to attach and restore for sure; raise the limit (ulimit -n)",
-            descriptors::limit()
+            fd_reserve::limit()
         )
     })?;
     // A kernel that refuses is found out before any target is touched.
@@ -247,7 +247,7 @@ fn constructors(plan: &Plan, pid: i32) -> Option<String> {
         .filter(|m| program != Path::new(&m.path));
     let names: Vec<&str> = modules
         .filter(|m| asked(m))
-        .map(|m| plan::basename(m.path.as_ref()))
+        .map(|m| basename(m.path.as_ref()))
         .collect();
     let others = match names.len().checked_sub(NAMED_AT_MOST) {
         Some(more @ 1..) => format!(" and {more} more"),
@@ -340,8 +340,8 @@ pub(crate) fn exit_code_of(command: &mut Child) -> anyhow::Result<ExitCode> {
 fn dry_stop(args: &RecordArgs, pids: &[i32], stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let mut pauses = Vec::new();
     for pid in pids {
-        attach::preflight(*pid)?;
-        let timing = attach::stop_all(*pid)?.resume()?;
+        hopscope_process::preflight(*pid)?;
+        let timing = hopscope_process::stop_all(*pid)?.resume()?;
         pauses.push(timing.pause().as_nanos() as u64);
     }
     write_ready(args, pids)?;
@@ -367,7 +367,7 @@ pub fn prepare(
     args: &RecordArgs,
     plan: &mut Plan,
 ) -> anyhow::Result<Vec<Item>> {
-    let preflight = attach::preflight(pid)?;
+    let preflight = hopscope_process::preflight(pid)?;
     if preflight.shadow_stack {
         bail!(
             "process {pid} runs with a user shadow stack, under which no system call can be made safely in it"
@@ -376,7 +376,7 @@ pub fn prepare(
     found::check_free(pid)?;
     let captures = selections.iter().any(|s| !s.captures.is_empty());
     let no_checked_copy = if captures && !args.trust_pointers {
-        attach::seccomp::forbids_copies(pid, !args.dry_run)?
+        hopscope_process::copies_allowed::forbids_copies(pid, !args.dry_run)?
     } else {
         None
     };
@@ -416,12 +416,7 @@ pub fn note_late_refusals(installed: &Installed, plan: &mut Plan) {
     for (id, why) in &installed.refused {
         let f = plan.functions[id.0 as usize].clone();
         let module = plan.modules[f.module.0 as usize].path.clone();
-        plan.refuse(
-            plan::basename(module.as_ref()),
-            &f.name,
-            f.svma,
-            why.clone(),
-        );
+        plan.refuse(basename(module.as_ref()), &f.name, f.svma, why.clone());
     }
 }
 

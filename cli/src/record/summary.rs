@@ -7,7 +7,8 @@ use hopscope_event::slice::Counter;
 use hopscope_event::{
     CaptureEntry, CostCheckEntry, FunctionId, OffCpuEntry, RecordingMeta, Summary, ThinEntry,
 };
-use hopscope_probe::plan::{Plan, basename};
+use hopscope_probe::locate::basename;
+use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::Status;
 use hopscope_probe::recorder::flight::FlightCounts;
 use hopscope_probe::recorder::overhead::SLOWDOWN_MAX_PERCENT;

@@ -17,7 +17,7 @@ use hopscope_analyze::slice::RealTime;
 use hopscope_event::clock::read::clock_sync;
 use hopscope_event::slice::{SliceCalibration, SliceEntry, SliceSummary};
 use hopscope_event::{ClockSync, RecordingMeta, Summary};
-use hopscope_probe::attach::{Held, launch};
+use hopscope_process::{Held, launch};
 use hopscope_read::slice_file::Format;
 use hopscope_report::slice::SliceSource;
 use hopscope_slice::interfaces;

@@ -11,11 +11,12 @@ use crate::record::{summary, targets};
 use anyhow::{Context, bail};
 use hopscope_analyze::{Correction, Index};
 use hopscope_event::{ProcessIx, RecordingMeta, Tsc};
-use hopscope_probe::capture::parse::Selection;
 use hopscope_probe::counters::clock_sync;
+use hopscope_probe::instrument::capture::parse::Selection;
 use hopscope_probe::live::install::{InstallOptions, Installed, Stores, host_has_bmi2};
+use hopscope_probe::locate::basename;
 use hopscope_probe::locate::pattern::Pattern;
-use hopscope_probe::plan::{Plan, basename};
+use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::{Ended, Limits, Outcome, Recorder, Target, ThreadNumbers};
 use hopscope_report::{Scale, TimeUnit, printable};
 use std::cell::{Cell, RefCell};
@@ -44,7 +45,7 @@ pub struct Shown {
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
-    hopscope_probe::attach::fault::arm();
+    hopscope_process::fault::arm();
     let stop = Arc::new(AtomicBool::new(false));
     take_signals(&stop)?;
     let (installed, plan, meta) = begin(args)?;

@@ -1,13 +1,14 @@
 //! Every function of a file or of a process with its verdict: what `functions` shows.
+use crate::instrument::body::Refusal;
+use crate::instrument::body::hazards::Hazards;
+use crate::instrument::body::sensitive;
+use crate::instrument::body::unwinding::Unwinding;
+use crate::instrument::body::verdict::{self, ProcessTraits};
+use crate::locate::basename;
 use crate::locate::module_names::ModuleNames;
 use crate::locate::pattern::{self, Pattern};
 use crate::locate::{self, Function, Image, LocateError, MappedModule, Role};
-use crate::plan::{self, basename};
-use crate::relocate::Refusal;
-use crate::relocate::hazards::Hazards;
-use crate::relocate::sensitive;
-use crate::relocate::unwinding::Unwinding;
-use crate::relocate::verdict::{self, ProcessTraits};
+use crate::plan;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -12,7 +12,7 @@ pub struct SharedWords {
 
 impl SharedWords {
     /// Maps `len` bytes (a multiple of 8) of `file`, which must be at least that long and must not
-    /// be truncated while mapped: `attach::memfd` seals the length of those that targets have, too.
+    /// be truncated while mapped: `hopscope_process::memfd` seals the length of those that targets have, too.
     pub fn map(file: &File, len: usize) -> io::Result<SharedWords> {
         if file.metadata()?.len() < len as u64 {
             return Err(io::Error::new(

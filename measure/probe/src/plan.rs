@@ -1,26 +1,26 @@
 //! From patterns to what will be measured: one table of functions for the whole recording, and
 //! for each process the units to be moved.
-use crate::capture::Capture;
-use crate::capture::parse::{Selection, Wanted};
-use crate::capture::resolve::{CannotCapture, Policy, Subject, resolve};
+use crate::instrument::body::Refusal as WhyNot;
+use crate::instrument::body::hazards::Hazards;
+use crate::instrument::body::sensitive;
+use crate::instrument::body::unit::{Piece, Unit};
+use crate::instrument::body::unwinding::Unwinding;
+use crate::instrument::body::verdict::{self, ProcessTraits};
+use crate::instrument::capture::Capture;
+use crate::instrument::capture::parse::{Selection, Wanted};
+use crate::instrument::resolve::{CannotCapture, Policy, Subject, resolve};
 use crate::live::build::Selected;
 use crate::locate::module_names::ModuleNames;
 use crate::locate::pattern::Pattern;
 use crate::locate::signature::Debug;
-use crate::locate::{self, Image, Lines, LocateError, MappedModule};
+use crate::locate::{self, Image, Lines, LocateError, MappedModule, basename};
+use crate::new_modules::{Watch, mapped_code_kb};
 use crate::progress::{self, Phase};
-use crate::recorder::watch::{Watch, mapped_code_kb};
-use crate::relocate::Refusal as WhyNot;
-use crate::relocate::hazards::Hazards;
-use crate::relocate::sensitive;
-use crate::relocate::unit::{Piece, Unit};
-use crate::relocate::unwinding::Unwinding;
-use crate::relocate::verdict::{self, ProcessTraits};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{CaptureEntry, FunctionEntry, FunctionId, Refusal};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The recording's tables, filled process by process.
@@ -422,7 +422,3 @@ pub fn accept<'a>(
 }
 
 type Opened<'a> = (&'a MappedModule, Arc<Image>, ModuleIx);
-
-pub fn basename(path: &Path) -> &str {
-    path.file_name().and_then(|n| n.to_str()).unwrap_or("?")
-}

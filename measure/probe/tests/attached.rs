@@ -51,7 +51,7 @@ mod unloaded;
 mod unsuited;
 
 /// The cheapest remote system call with an answer that is known.
-fn getpid(stopped: &mut hopscope_probe::attach::StoppedProcess) {
+fn getpid(stopped: &mut hopscope_process::StoppedProcess) {
     let pid = stopped.remote_call(libc::SYS_getpid, [0; 6]).unwrap();
     assert_eq!(pid, i64::from(stopped.pid()));
 }

@@ -1,13 +1,13 @@
 //! Every function of the system's own binaries is copied, and each copy is decoded again: it must be
 //! the original but for the fields that depend on where it lies.
 use hopscope_event::FunctionId;
-use hopscope_probe::codegen::asm::{Asm, Zone};
-use hopscope_probe::codegen::probe::{Live, ProbeConfig, Stores};
-use hopscope_probe::codegen::slow::Slow;
+use hopscope_probe::instrument::asm::{Asm, Zone};
+use hopscope_probe::instrument::body::unit::{Insn, JUMP_BYTES, Op, Piece, Unit};
+use hopscope_probe::instrument::body::verdict::{ProcessTraits, accept};
+use hopscope_probe::instrument::emit::body_copy::{Copied, Copier};
+use hopscope_probe::instrument::emit::probe::{Live, ProbeConfig, Stores};
+use hopscope_probe::instrument::emit::slow::Slow;
 use hopscope_probe::locate::Image;
-use hopscope_probe::relocate::copy::{Copied, Copier};
-use hopscope_probe::relocate::unit::{Insn, JUMP_BYTES, Op, Piece, Unit};
-use hopscope_probe::relocate::verdict::{ProcessTraits, accept};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! The generated machine code, as a disassembler sees it: any change shows here and is read.
 use hopscope_event::record::{FunctionId, Kind};
-use hopscope_probe::codegen::asm::{Asm, Zone};
-use hopscope_probe::codegen::probe::{Live, ProbeConfig, Site, Stores, probe, switched};
-use hopscope_probe::codegen::slow::{Slow, SlowConfig, claim};
+use hopscope_probe::instrument::asm::{Asm, Zone};
+use hopscope_probe::instrument::emit::probe::{Live, ProbeConfig, Site, Stores, probe, switched};
+use hopscope_probe::instrument::emit::slow::{Slow, SlowConfig, claim};
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Instruction};
 
 const CONFIG: ProbeConfig = ProbeConfig {

@@ -1,5 +1,6 @@
 //! ELF files that are made to harm who reads them.
-use hopscope_probe::locate::{Image, NameSource, fuzz_image};
+use hopscope_probe::instrument::body::fuzz::fuzz_image;
+use hopscope_probe::locate::{Image, NameSource};
 use object::{Object, ObjectSection};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,9 @@
 //! Functions of real files, as compilers, strip and objcopy leave them.
+use hopscope_probe::instrument::body::fuzz::fuzz_image;
+use hopscope_probe::instrument::body::verdict::{ProcessTraits, accept};
 use hopscope_probe::listing::Listing;
 use hopscope_probe::locate::pattern::Pattern;
-use hopscope_probe::locate::{
-    Function, Image, LocateError, NameSource, fuzz_image, mapped_modules,
-};
-use hopscope_probe::relocate::verdict::{ProcessTraits, accept};
+use hopscope_probe::locate::{Function, Image, LocateError, NameSource, mapped_modules};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};

@@ -1,10 +1,10 @@
 //! What must not be moved, one reason at a time: each case differs from one that is accepted by
 //! nothing else.
+use hopscope_probe::instrument::body::refusal::Refusal;
+use hopscope_probe::instrument::body::sensitive::close;
+use hopscope_probe::instrument::body::unit::{Piece, Surroundings, Unit};
+use hopscope_probe::instrument::body::verdict::{ProcessTraits, accept};
 use hopscope_probe::locate::Image;
-use hopscope_probe::relocate::refusal::Refusal;
-use hopscope_probe::relocate::sensitive::close;
-use hopscope_probe::relocate::unit::{Piece, Surroundings, Unit};
-use hopscope_probe::relocate::verdict::{ProcessTraits, accept};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -176,7 +176,7 @@ fn callers_of_what_jumps_to_dlsym() {
             assert_eq!(verdict(&user, name, plain), "caller-sensitive", "{name}");
         }
         assert_eq!(verdict(&user, "unconcerned", plain), "accepted");
-        let known = finder.caller_sensitive();
+        let known = hopscope_probe::instrument::body::sensitive::of(&finder);
         let function = finder.functions().iter().find(|f| f.raw_name == "find");
         assert_eq!(known.by_address(function.unwrap().svma), Some("dlsym"));
     }

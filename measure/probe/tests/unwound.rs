@@ -1,7 +1,7 @@
 //! Which functions may be unwound, judged from the files of a process: each is built here.
+use hopscope_probe::instrument::body::hazards::Hazards;
+use hopscope_probe::instrument::body::unwinding::Unwinding;
 use hopscope_probe::locate::Image;
-use hopscope_probe::relocate::hazards::Hazards;
-use hopscope_probe::relocate::unwinding::Unwinding;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -137,7 +137,7 @@ fn second_recorder() -> Result<()> {
 
 /// Of two that come at the same time one is refused, by the other's number, and the other is not disturbed.
 fn two_at_once() -> Result<()> {
-    /// As measure/probe/src/attach/fault.rs has them: each takes 300 ms where the variable names it.
+    /// As measure/process/src/fault.rs has them: each takes 300 ms where the variable names it.
     const POINTS: [&str; 2] = ["2", "17"];
     let steady = Steady::start(&[])?;
     let dir = scratch();

@@ -8,7 +8,12 @@ use std::process::Command;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("hopscope-event", &[]),
     ("hopscope-trace", &["hopscope-event"]),
-    ("hopscope-probe", &["hopscope-event", "hopscope-trace"]),
+    // Any process of Linux; nothing of probes, rings or recordings.
+    ("hopscope-process", &["hopscope-event"]),
+    (
+        "hopscope-probe",
+        &["hopscope-event", "hopscope-process", "hopscope-trace"],
+    ),
     (
         "hopscope-slice",
         &["hopscope-bpf", "hopscope-event", "hopscope-trace"],
@@ -34,6 +39,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "hopscope-event",
             "hopscope-trace",
+            "hopscope-process",
             "hopscope-probe",
             "hopscope-slice",
             "hopscope-analyze",

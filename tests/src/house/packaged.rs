@@ -32,7 +32,7 @@ fn by_manifests() -> Result<()> {
         features(&["--features", "fault-injection"])?,
     );
     ensure!(!packaged.contains("fault-injection"), "{packaged}");
-    for package in ["hopscope-probe ", "hopscope-splice "] {
+    for package in ["hopscope-process ", "hopscope-splice "] {
         let has = |line: &str| line.starts_with(package) && line.ends_with("fault-injection");
         ensure!(tested.lines().any(has), "{package}in\n{tested}");
     }

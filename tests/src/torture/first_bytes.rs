@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
 const FUNCTION: &str = "first_bytes";
-/// measure/probe/src/attach/fault.rs
+/// measure/process/src/fault.rs
 const SET_GS: u32 = 14;
 const STATE_PATCHED: u32 = 15;
 const PATCHED: u32 = 16;

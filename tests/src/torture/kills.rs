@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// As many as measure/probe/src/attach/fault.rs has in every recording; one more must not be reached.
+/// As many as measure/process/src/fault.rs has in every recording; one more must not be reached.
 const FAULT_POINTS: u32 = 22;
 /// The target's thread is about to make the first call for us.
 const CALL_SET: u32 = 4;

@@ -49,7 +49,7 @@ fn table() -> Option<Box<Table>> {
         line.trim().strip_suffix(" kB")?.parse::<u64>().ok()
     });
     let wanted = SPARE_BYTES + 8 * TABLE_WORDS as u64;
-    let limited = hopscope_probe::live::memory_limit::room(std::process::id() as i32);
+    let limited = hopscope_process::memory_limit::room(std::process::id() as i32);
     match available {
         Some(kib) if kib << 10 >= wanted && limited.is_none_or(|bytes| bytes >= wanted) => {
             let words: Vec<u64> = (0..TABLE_WORDS as u64).collect();

@@ -1,7 +1,7 @@
 //! Context switches of whole processes: a ring for each processor, into which the events of all
 //! their threads write. The kernel follows new threads by itself.
 use super::perf_event::{Event, INHERIT_THREAD, Ring, Said, Switch};
-use crate::attach::descriptors;
+use hopscope_process::fd_reserve;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
@@ -52,7 +52,7 @@ impl Switches {
     /// # Errors
     /// When any processor or thread would not be covered: half of the switches are worse than none.
     pub fn of(pids: &[i32]) -> Result<Switches, SwitchesError> {
-        descriptors::raise_limit();
+        fd_reserve::raise_limit();
         let online = fs::read_to_string("/sys/devices/system/cpu/online");
         let cpus = cpus(&online.map_err(SwitchesError::Processors)?);
         let mut switches = Switches {

@@ -6,8 +6,7 @@
 use super::error::LiveError;
 use super::patch::{self, Direction};
 use super::table::Patch;
-use crate::attach;
-use crate::attach::memory::TargetMemory;
+use hopscope_process::memory::TargetMemory;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -97,7 +96,7 @@ pub(super) fn is_original(site: [u8; 5], patch: &Patch) -> bool {
 
 /// Gives `sites` back, in one stop of all threads. Returns how long it took.
 pub fn give_back(pid: i32, memory: &TargetMemory, sites: &[Patch]) -> Result<Duration, LiveError> {
-    let stopped = attach::stop_all(pid)?;
+    let stopped = hopscope_process::stop_all(pid)?;
     let result = patch::write(&stopped, memory, sites, Direction::Restore);
     let timing = stopped.resume()?;
     result.map(|_| timing.pause())

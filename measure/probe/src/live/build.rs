@@ -1,16 +1,16 @@
 //! Copies of all selected functions, laid out in segments near the modules they come from.
-use super::maps::{Mapping, find_gap};
-use crate::capture::Capture;
-use crate::codegen::asm::{Asm, Label, LinkError, Zone};
-use crate::codegen::copy;
-use crate::codegen::probe::ProbeConfig;
-use crate::codegen::slow::{self, Slow, SlowConfig};
+use crate::instrument::asm::{Asm, Label, LinkError, Zone};
+use crate::instrument::body::liveness;
+use crate::instrument::body::refusal::Refusal;
+use crate::instrument::body::unit::{Piece, Unit};
+use crate::instrument::capture::Capture;
+use crate::instrument::emit::body_copy::Copier;
+use crate::instrument::emit::checked_copy;
+use crate::instrument::emit::probe::ProbeConfig;
+use crate::instrument::emit::slow::{self, Slow, SlowConfig};
 use crate::progress::{self, Phase};
-use crate::relocate::copy::Copier;
-use crate::relocate::liveness;
-use crate::relocate::refusal::Refusal;
-use crate::relocate::unit::{Piece, Unit};
 use hopscope_event::FunctionId;
+use hopscope_process::maps::{Mapping, find_gap};
 use std::ops::Range;
 
 /// A function that was accepted, in one process.
@@ -120,7 +120,7 @@ pub fn emit(
             place_claims(&mut asm, slow, &claims);
             let copy = copies.then(|| {
                 let entry = asm.label();
-                copy::routine(&mut asm, entry, pid_inside);
+                checked_copy::routine(&mut asm, entry, pid_inside);
                 entry
             });
             segments.push((
@@ -280,7 +280,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codegen::probe::Stores;
+    use crate::instrument::emit::probe::Stores;
     use hopscope_event::layout::Context;
 
     const HERE: u64 = 0x5555_0000_0000;

@@ -1,8 +1,8 @@
 //! Whether the target may read the time stamp counter: `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` ends it
 //! at the first probe.
 use super::error::LiveError;
-use crate::attach::memory::TargetMemory;
-use crate::attach::{AttachError, StoppedProcess};
+use hopscope_process::memory::TargetMemory;
+use hopscope_process::{AttachError, StoppedProcess};
 use nix::libc;
 
 /// Asks the stopped thread. The flag is each thread's own and inherited by those it creates, so

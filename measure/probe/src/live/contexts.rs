@@ -1,11 +1,11 @@
 //! Which thread has which context: written, and the gs base set, while the thread is stopped.
 use super::error::LiveError;
 use super::table::PatchTable;
-use crate::attach::memory::TargetMemory;
-use crate::attach::{self, StoppedProcess, fault, proc};
 use crate::memory::SharedWords;
 use hopscope_event::layout::{Context, POOL_HEADER_BYTES, ring_bytes};
 use hopscope_event::ring::Pool;
+use hopscope_process::memory::TargetMemory;
+use hopscope_process::{StoppedProcess, fault, procfs};
 use std::collections::BTreeMap;
 
 /// With more threads than this each gets its context in a short stop of its own, so that the stop
@@ -56,11 +56,11 @@ impl<'a> Contexts<'a> {
         pid: i32,
         table: &PatchTable,
     ) -> Result<(), LiveError> {
-        let tids = proc::threads(pid).map_err(LiveError::io(pid, "listing its threads"))?;
+        let tids = procfs::threads(pid).map_err(LiveError::io(pid, "listing its threads"))?;
         if tids.len() <= ONE_BY_ONE_FROM {
             return Ok(());
         }
-        attach::stop_each(pid, &tids, |stopped| self.give(stopped, table))
+        hopscope_process::stop_each(pid, &tids, |stopped| self.give(stopped, table))
     }
 
     /// Gives each stopped thread its context, if it has none.

@@ -3,7 +3,7 @@ use super::error::LiveError;
 use super::install::Installed;
 use super::remove::{self, Arena, Detached, Extent, Origin};
 use super::table::State;
-use crate::attach::{AttachError, descriptors, ledger};
+use hopscope_process::{AttachError, fd_reserve, stop_times};
 
 /// Attempts to put the entries back, each of some seconds, where a thread does not stop.
 const RESTORES_AT_MOST: usize = 5;
@@ -14,7 +14,7 @@ impl Installed {
     /// # Errors
     /// It is not restored; dropping this tries once more.
     pub fn detach(&mut self) -> Result<Detached, LiveError> {
-        let _lent = descriptors::lend();
+        let _lent = fd_reserve::lend();
         let (pid, memory, table) = (self.pid, &self.memory, &self.table);
         let (inode, origin) = (self.arena_inode, Origin::Ourselves);
         let restored = || remove::restore_all(pid, memory, table, inode, State::Patched, origin);
@@ -66,6 +66,6 @@ impl Drop for Installed {
                 );
             }
         }
-        ledger::take(pid);
+        stop_times::take(pid);
     }
 }

@@ -1,7 +1,7 @@
 //! What can go wrong while a target is instrumented; each names the next step.
 use super::build::BuildError;
 use super::table::TableError;
-use crate::attach::AttachError;
+use hopscope_process::AttachError;
 use std::io;
 
 #[derive(Debug, thiserror::Error)]

@@ -1,10 +1,10 @@
 //! Arenas in running processes: who is recorded, what a killed recorder left, which forked
 //! children inherited patched code.
 use super::error::LiveError;
-use super::maps::{self, Mapping};
 use super::table::{ARENA_NAME, Area, HEAD_BYTES, Head, POOL_NAME, PatchTable, State, TableError};
-use crate::attach::memory::TargetMemory;
-use crate::attach::{memfd, proc};
+use hopscope_process::maps::{self, Mapping};
+use hopscope_process::memory::TargetMemory;
+use hopscope_process::{memfd, procfs};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::{fs, io};
@@ -23,11 +23,11 @@ pub struct Found {
 /// Descriptors that `pid` has of memfds that were made in it under one of our names. One that it
 /// was handed by a process of another user is none of ours to close.
 pub(super) fn own_descriptors(pid: i32) -> Vec<u64> {
-    let holder = proc::memory_holder(pid);
+    let holder = procfs::memory_holder(pid);
     let Ok(fds) = fs::read_dir(format!("/proc/{holder}/fd")) else {
         return Vec::new();
     };
-    let uid = proc::uid(pid);
+    let uid = procfs::uid(pid);
     let ours = |entry: &fs::DirEntry| {
         let path = entry.path();
         let link = path.to_str()?;
@@ -55,7 +55,7 @@ pub fn has_descriptors(pid: i32) -> bool {
 /// Whether a recorder that was killed may have left `pid` about to make a call: not while the
 /// thread that makes them sleeps. Only a stop can tell for sure.
 pub fn may_be_in_a_call(pid: i32) -> bool {
-    matches!(proc::state(pid, pid), 'R' | 'T' | 'Z')
+    matches!(procfs::state(pid, pid), 'R' | 'T' | 'Z')
 }
 
 /// Processes that have nothing of ours but such descriptors.
@@ -66,21 +66,11 @@ pub fn with_descriptors_only() -> Vec<i32> {
     let pids = entries
         .flatten()
         .filter_map(|e| e.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| has_descriptors(*pid) && in_process(*pid).is_empty() && !is_hopscope(*pid))
-        .collect()
-}
-
-/// A recorder has such descriptors too, rightly: they must not be closed under it.
-pub(crate) fn is_hopscope(pid: i32) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let exe = |pid: &str| {
-        let m = fs::metadata(format!("/proc/{pid}/exe")).ok()?;
-        Some((m.dev(), m.ino()))
-    };
-    let theirs = exe(&pid.to_string());
-    let named =
-        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c.trim_end() == "hopscope");
-    named || theirs.is_none() || theirs == exe("self")
+    // A recorder has such descriptors too, rightly: they must not be closed under it.
+    pids.filter(|pid| {
+        has_descriptors(*pid) && in_process(*pid).is_empty() && !procfs::is_hopscope(*pid)
+    })
+    .collect()
 }
 
 /// By the kernel's own device for memfds too: a file may have any name.
@@ -202,10 +192,10 @@ impl Found {
             return false;
         };
         let (start, end) = (area.at, area.at + area.len);
-        let holder = proc::memory_holder(self.pid);
+        let holder = procfs::memory_holder(self.pid);
         let link = format!("/proc/{holder}/map_files/{start:x}-{end:x}");
         match memfd::look(&link, ARENA_NAME) {
-            Ok(seen) => seen.is_some_and(|s| Some(s.uid) == proc::uid(self.pid)),
+            Ok(seen) => seen.is_some_and(|s| Some(s.uid) == procfs::uid(self.pid)),
             // Who may not look there has no more rights than the process.
             Err(e) => e.kind() == io::ErrorKind::PermissionDenied,
         }
@@ -215,8 +205,8 @@ impl Found {
 /// Whether the recorder of `table` still runs. A table may name any process: one that is no recorder
 /// is not taken for one.
 pub fn recorder_alive(table: &PatchTable) -> bool {
-    start_time(table.recorder) == Some(table.recorder_started)
-        && (is_hopscope(table.recorder) || holds_an_arena(table.recorder))
+    procfs::start_time(table.recorder) == Some(table.recorder_started)
+        && (procfs::is_hopscope(table.recorder) || holds_an_arena(table.recorder))
 }
 
 /// As a recorder does, whatever its program is called.
@@ -227,17 +217,6 @@ fn holds_an_arena(pid: i32) -> bool {
         fds.flatten()
             .any(|e| fs::read_link(e.path()).is_ok_and(|link| link.as_os_str() == arena.as_str()))
     })
-}
-
-/// Field 22 of /proc/PID/stat: start time in clock ticks after boot; `None` for a zombie.
-pub fn start_time(pid: i32) -> Option<u64> {
-    let stat = proc::text(&format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(") ")?;
-    let mut fields = rest.split(' ');
-    if fields.next()? == "Z" {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
 }
 
 /// Whether any entry still carries the jump of this table.
@@ -297,7 +276,7 @@ mod tests {
     fn a_process_that_is_no_recorder_is_not_taken_for_one() {
         let believed = |pid: i32| {
             let mut claims = table();
-            (claims.recorder, claims.recorder_started) = (pid, start_time(pid).unwrap());
+            (claims.recorder, claims.recorder_started) = (pid, procfs::start_time(pid).unwrap());
             recorder_alive(&claims)
         };
         assert!(believed(std::process::id() as i32));

@@ -1,11 +1,11 @@
 //! Whether a thread is in the middle of a probe: by its registers, or by those that a signal
 //! interrupted. A return address alone says nothing: stacks are full of old ones.
 use super::error::LiveError;
-use super::maps;
 use super::pages::Hit;
 use super::retire::Probes;
-use crate::attach::StoppedProcess;
-use crate::attach::memory::TargetMemory;
+use hopscope_process::StoppedProcess;
+use hopscope_process::maps;
+use hopscope_process::memory::TargetMemory;
 
 /// In a signal frame the saved rsp lies before the saved rip, then the flags, then cs
 /// (`struct sigcontext`).

@@ -5,26 +5,26 @@ use super::clock;
 use super::error::LiveError;
 use super::leftover;
 use super::mapping::{self, Mapped};
-use super::maps;
-use super::memory_limit;
 use super::patch;
 use super::place::{self, Places, Sizes};
 use super::rings::Rings;
 use super::standing::{self, LateRefusals};
 use super::switch::Batch;
 use super::table::{Patch, PatchTable, STATE_AT, State, TABLE_BYTES_AT_MOST};
-use crate::attach::ledger::{self, Ledger};
-use crate::attach::memory::TargetMemory;
-use crate::attach::{self, descriptors, fault, proc};
-use crate::codegen::probe::ProbeConfig;
-pub use crate::codegen::probe::Stores;
-use crate::codegen::slow::SlowConfig;
+use crate::instrument::body::Refusal;
+use crate::instrument::emit::probe::ProbeConfig;
+pub use crate::instrument::emit::probe::Stores;
+use crate::instrument::emit::slow::SlowConfig;
 use crate::memory::SharedWords;
-use crate::relocate::Refusal;
 use hopscope_event::FunctionId;
 use hopscope_event::layout::{POOL_MAGIC, POOL_VERSION, PoolHeader};
 use hopscope_event::record::STRIDE;
 use hopscope_event::ring::Pool;
+use hopscope_process::memory::TargetMemory;
+use hopscope_process::memory_limit;
+use hopscope_process::stop_times::{self, StopTimes};
+use hopscope_process::{TID_OFFSETS, maps};
+use hopscope_process::{fault, fd_reserve, procfs};
 use std::collections::HashSet;
 use std::fs::File;
 use std::mem::offset_of;
@@ -55,7 +55,7 @@ pub struct Installed {
     /// Accepted, and then not switched on after all.
     pub refused: LateRefusals,
     /// All stops of all its threads until now.
-    pub stops: Ledger,
+    pub stops: StopTimes,
     /// What the user should know of the attachment.
     pub notes: Vec<String>,
     /// Where entries are replaced, ascending, and of which functions.
@@ -103,9 +103,6 @@ pub fn set_state(pid: i32, arena: &File, state: State) -> Result<(), LiveError> 
         .map_err(LiveError::io(pid, "writing the patch table"))
 }
 
-/// Offsets of the kernel thread id from the fs base: glibc (`struct pthread.tid`), musl.
-pub(crate) const TID_OFFSETS: [u32; 2] = [0x2d0, 0x30];
-
 /// A gs base may be in use by what an earlier recording had to leave, or by one that is about to end.
 fn earlier_recording(pid: i32, memory: &TargetMemory, error: LiveError) -> LiveError {
     let LiveError::GsInUse { gs_base, .. } = error else {
@@ -130,16 +127,16 @@ pub fn install(
     options: &InstallOptions,
     table: PatchTable,
 ) -> Result<Installed, LiveError> {
-    descriptors::reserve(1).map_err(|source| LiveError::Descriptors {
+    fd_reserve::reserve(1).map_err(|source| LiveError::Descriptors {
         pid,
-        limit: descriptors::limit(),
+        limit: fd_reserve::limit(),
         source,
     })?;
-    let lent = descriptors::lend();
+    let lent = fd_reserve::lend();
     let result = attempt(pid, selected, options, table);
     drop(lent);
     result.map_err(|e| {
-        let stops = ledger::take(pid).totals(pid);
+        let stops = stop_times::take(pid).totals(pid);
         log::info!("process {pid} was not attached to: {stops:?}");
         // Whatever one that came at the same time did to it is not worth an error of its own.
         let memory = TargetMemory::open(pid).ok();
@@ -181,8 +178,7 @@ fn attempt(
         tid_at_fs: Some(TID_OFFSETS[0]),
     };
     let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
-    let pid_inside =
-        attach::seccomp::pid_inside(pid).map_err(LiveError::io(pid, "reading its status"))?;
+    let pid_inside = procfs::pid_inside(pid).map_err(LiveError::io(pid, "reading its status"))?;
     let mut refused = standing::keep(pid, &memory, &mut selected)?;
     let (mut segments, mut not_movable) = build::emit(&selected, &config, &slow, pid_inside);
     let homeless = place::without_room(&mappings, &segments);
@@ -201,12 +197,12 @@ fn attempt(
     table.ring_records_log2 = options.ring_records_log2;
     // Whatever can be done before is: other programs may have our processor for milliseconds.
     let header = bare(&mut table).to_bytes(State::Prepared);
-    let mut one = attach::stop_one(pid)?;
+    let mut one = hopscope_process::stop_one(pid)?;
     let tid = one.tids()[0];
     let fs_base = one.regs(tid).fs_base;
     clock::check(&mut one)?;
     // The main thread, or a process whose main thread is gone: libc keeps the innermost id.
-    let tid_inside = attach::seccomp::tid_inside(pid, tid);
+    let tid_inside = procfs::tid_inside(pid, tid);
     let tid_inside = tid_inside.map_err(LiveError::io(pid, "reading its status"))?;
     let mapped = mapping::map(&mut one, &table, &header);
     one.resume()?;
@@ -231,7 +227,7 @@ fn attempt(
         let words = SharedWords::map(&pool, places.pool.len as usize)
             .map_err(LiveError::io(pid, "mapping the rings"))?;
         prepare_pool(&words, options);
-        let threads = proc::threads(pid).map_or(0, |tids| tids.len());
+        let threads = procfs::threads(pid).map_or(0, |tids| tids.len());
         notes.extend(rings.populate(pid, &words, threads));
         check_room(pid, &table)?;
         let gone = patch::make_private(pid, &memory, &table.patches)?;
@@ -314,7 +310,7 @@ fn attempt(
         memory,
         threads: on.threads,
         refused,
-        stops: ledger::take(pid),
+        stops: stop_times::take(pid),
         notes,
         sites,
         not_switched,

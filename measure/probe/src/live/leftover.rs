@@ -5,7 +5,7 @@ use super::found;
 use super::reap::{self, Reaped};
 use super::survey::{Extent, Survey};
 use super::table::{PatchTable, State};
-use crate::attach::memory::TargetMemory;
+use hopscope_process::memory::TargetMemory;
 use std::time::Duration;
 
 /// More copies than this may not wait in one process for being unused.

@@ -2,10 +2,10 @@
 //! the others run. Nothing of the target's own code or data changes.
 use super::error::LiveError;
 use super::found;
-use super::maps::{self, Mapping};
 use super::table::{ARENA_NAME, Area, POOL_NAME, PatchTable};
-use crate::attach::proc::Status;
-use crate::attach::{StoppedProcess, fault, memfd};
+use hopscope_process::maps::{self, Mapping};
+use hopscope_process::procfs::Status;
+use hopscope_process::{StoppedProcess, fault, memfd};
 use nix::libc;
 use std::fs::File;
 use std::io;

@@ -10,8 +10,6 @@ mod inside;
 pub mod install;
 pub mod leftover;
 mod mapping;
-pub(crate) mod maps;
-pub mod memory_limit;
 mod own_stack;
 mod pages;
 mod patch;

@@ -3,7 +3,7 @@
 //! glibc (`struct pthread`: `stackblock`, `stackblock_size`) and musl (`map_base`, `map_size`) keep its lowest address
 //! and its length in two words one after the other, behind the address that fs points to. Which words varies with the
 //! version, so the pair is looked for: the control block lies at the top of that very stack.
-use crate::attach::memory::TargetMemory;
+use hopscope_process::memory::TargetMemory;
 use std::ops::Range;
 
 /// What is looked at of a control block: glibc's has 2,304 bytes.

@@ -1,12 +1,12 @@
 //! Reading the memory of a process page by page, and the words in it that point into a range.
 use super::error::LiveError;
-use crate::attach::memory::TargetMemory;
-use crate::attach::pagemap::PageMap;
-use crate::attach::write_track::Pages;
+use hopscope_process::memory::TargetMemory;
+use hopscope_process::pagemap::PageMap;
+use hopscope_process::write_track::Pages;
 use std::io;
 use std::ops::Range;
 
-pub(super) use crate::attach::pagemap::PAGE;
+pub(super) use hopscope_process::pagemap::PAGE;
 
 /// Read at once: large enough that the system call does not count.
 const RUN_AT_MOST: u64 = 256 << 10;

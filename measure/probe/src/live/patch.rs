@@ -3,9 +3,9 @@
 use super::breakpoints;
 use super::error::LiveError;
 use super::table::Patch;
-use crate::attach::memory::TargetMemory;
-use crate::attach::{StoppedProcess, code};
 use crate::progress::{self, Phase};
+use hopscope_process::memory::TargetMemory;
+use hopscope_process::{StoppedProcess, code};
 use std::ops::Range;
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Where everything goes in the target's address space, decided before anything is touched.
 use super::build::{BuildError, Segment};
-use super::maps::{self, Mapping};
 use super::table::Area;
 use hopscope_event::FunctionId;
 use hopscope_event::layout::{Context, PAGE, pool_bytes};
+use hopscope_process::maps::{self, Mapping};
 use std::ops::Range;
 
 /// Addresses of one attachment.

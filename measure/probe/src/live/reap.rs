@@ -3,15 +3,15 @@
 use super::error::LiveError;
 use super::inside::is_inside;
 use super::leftover;
-use super::maps::{self, Mapping};
 use super::pages::Hit;
 use super::retire::{self, Arena};
 use super::search::{self, References};
 use super::survey::{Extent, Survey};
 use super::table::{Area, PatchTable};
 use super::text;
-use crate::attach::memory::TargetMemory;
-use crate::attach::{self, AttachError, StoppedProcess, cgroup, fault};
+use hopscope_process::maps::{self, Mapping};
+use hopscope_process::memory::TargetMemory;
+use hopscope_process::{AttachError, StoppedProcess, cgroup, fault, procfs};
 use std::time::Duration;
 
 /// Whether the arena is gone from the process.
@@ -60,7 +60,7 @@ pub(super) fn reap_all(
             None => None,
         });
     }
-    let mut stopped = attach::stop_all(pid)?;
+    let mut stopped = hopscope_process::stop_all(pid)?;
     let ends = decide(&mut stopped, memory, tables, &retirements, extent, survey);
     fault::point(fault::CLEARED_GS);
     let pause = stopped.resume()?.pause();
@@ -215,10 +215,10 @@ fn stop_children(sharers: &retire::Sharers) -> Option<Vec<StoppedProcess>> {
             return Some(children);
         }
         for child in new {
-            match attach::stop_all(child) {
+            match hopscope_process::stop_all(child) {
                 Ok(stopped) => children.push(stopped),
                 // Its parent stands still and cannot take note of its end.
-                Err(_) if super::found::start_time(child).is_none() => {}
+                Err(_) if procfs::start_time(child).is_none() => {}
                 Err(_) => return None,
             }
         }
@@ -242,7 +242,7 @@ fn clear_gs(stopped: &mut StoppedProcess, table: &PatchTable) -> Result<(), Live
 pub(super) fn unmap(pid: i32, areas: &[Area]) -> Result<(), LiveError> {
     let mappings = || maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"));
     let before = mappings()?;
-    let mut one = attach::stop_one(pid)?;
+    let mut one = hopscope_process::stop_one(pid)?;
     let result = super::mapping::close_leftovers(&mut one).and_then(|()| {
         // A thread that was sent into a call by a killed recorder has made it by now.
         let now = match areas.iter().all(|area| is_ours(&before, *area)) {

@@ -8,8 +8,8 @@ use super::found;
 use super::patch::{self, Direction, Written};
 use super::reap::{ATTEMPTS_MS, unmap};
 use super::table::{Patch, PatchTable, State};
-use crate::attach::memory::TargetMemory;
-use crate::attach::{self, fault};
+use hopscope_process::fault;
+use hopscope_process::memory::TargetMemory;
 use std::time::Duration;
 
 /// Where a table comes from.
@@ -33,7 +33,7 @@ pub fn restore(
     origin: Origin,
 ) -> Result<(Written, Duration), LiveError> {
     fault::failure(fault::RESTORE).map_err(LiveError::io(pid, "restoring"))?;
-    let threads = attach::proc::threads(pid).map_or(1, |tids| tids.len());
+    let threads = hopscope_process::procfs::threads(pid).map_or(1, |tids| tids.len());
     let (mut written, mut longest, mut failed) = (Written::default(), Duration::ZERO, None);
     let mut parts = patch::parts(&table.patches, threads).into_iter().peekable();
     while let Some(part) = parts.next() {
@@ -61,7 +61,7 @@ fn restore_part(
     part: &[Patch],
     origin: Origin,
 ) -> Result<(Written, Duration), LiveError> {
-    let stopped = attach::stop_all(pid)?;
+    let stopped = hopscope_process::stop_all(pid)?;
     fault::point(fault::RESTORING);
     // Looked at while it is stopped: it may have become another program since it was found, and
     // then `memory` is that one's, or nobody's.
@@ -83,7 +83,7 @@ fn restore_part(
 /// Lets a thread end the system call that a killed recorder sent it into. What that maps or opens
 /// is there to be found afterwards.
 pub fn finish_call(pid: i32) -> Result<(), LiveError> {
-    attach::stop_one(pid)?.resume()?;
+    hopscope_process::stop_one(pid)?.resume()?;
     Ok(())
 }
 

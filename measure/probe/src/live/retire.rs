@@ -7,10 +7,10 @@
 //! probes are switched off (codegen::switch) is led past itself likewise.
 use super::error::LiveError;
 use super::install::write_table;
-use super::maps;
 use super::table::{ARENA_NAME, Area, PatchTable, State};
-use crate::attach::{memfd, proc};
-use crate::codegen::switch;
+use crate::instrument::emit::switch;
+use hopscope_process::maps;
+use hopscope_process::{memfd, procfs};
 use nix::fcntl::{FallocateFlags, fallocate};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -273,11 +273,11 @@ fn backing(pid: i32, arena: Arena, area: Area) -> Result<(File, u64), LiveError>
         ));
     }
     let (start, end) = (mapping.range.start, mapping.range.end);
-    let holder = proc::memory_holder(pid);
+    let holder = procfs::memory_holder(pid);
     let path = format!("/proc/{holder}/map_files/{start:x}-{end:x}");
     let seen = memfd::look(&path, ARENA_NAME).map_err(LiveError::io(pid, "finding the arena"))?;
     // A child that gave up its rights must not have us write what its parent executes.
-    let own = seen.filter(|s| s.inode == mapping.inode && Some(s.uid) == proc::uid(pid));
+    let own = seen.filter(|s| s.inode == mapping.inode && Some(s.uid) == procfs::uid(pid));
     let Some(own) = own else {
         let source = std::io::Error::other("it was not made by the user that the process runs as");
         return Err(LiveError::io(pid, "opening the arena")(source));
@@ -291,9 +291,9 @@ fn backing(pid: i32, arena: Arena, area: Area) -> Result<(File, u64), LiveError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codegen::asm::{Asm, Zone};
-    use crate::codegen::probe::{Live, ProbeConfig, Site, Stores, probe, switched};
-    use crate::codegen::slow::Slow;
+    use crate::instrument::asm::{Asm, Zone};
+    use crate::instrument::emit::probe::{Live, ProbeConfig, Site, Stores, probe, switched};
+    use crate::instrument::emit::slow::Slow;
     use crate::live::table::tests::table;
     use crate::memory::SharedWords;
     use hopscope_event::record::{FunctionId, Kind};

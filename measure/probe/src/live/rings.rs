@@ -1,11 +1,11 @@
 //! Rings get their memory from the recorder before a thread may have them. Shared memory counts for
 //! whoever touches it first: a target under a memory limit would be killed for our rings.
-use super::memory_limit;
 use crate::memory::SharedWords;
 use hopscope_event::layout::{
     POOL_HEADER_BYTES, RING_HEADER_BYTES, pool_bytes, ring_bytes, ring_offset,
 };
 use hopscope_event::ring::Pool;
+use hopscope_process::memory_limit;
 use std::collections::VecDeque;
 
 /// Given memory ahead of need, and at attach at most, where no limit asks for more: larger rings of

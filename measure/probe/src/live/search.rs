@@ -1,11 +1,11 @@
 //! What in a stopped process refers to copies: a register, a stack, any other memory of its own.
 use super::error::LiveError;
-use super::maps;
 use super::pages::{self, Hit};
 use super::searched;
 use super::survey::{Extent, Survey};
 use super::table::PatchTable;
-use crate::attach::StoppedProcess;
+use hopscope_process::StoppedProcess;
+use hopscope_process::maps;
 use std::ops::Range;
 
 /// Why the copies of each table must stay, if they must, and the words that say so.

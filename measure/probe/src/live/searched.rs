@@ -1,10 +1,10 @@
 //! Which memory of a process may refer to copies: where a stack or a saved context can lie.
-use super::maps::Mapping;
 use super::own_stack;
 use super::table::PatchTable;
-use crate::attach::StoppedProcess;
-use crate::attach::memory::TargetMemory;
-use crate::attach::write_track::Pages;
+use hopscope_process::StoppedProcess;
+use hopscope_process::maps::Mapping;
+use hopscope_process::memory::TargetMemory;
+use hopscope_process::write_track::Pages;
 use std::ops::Range;
 
 /// What of a mapping is searched; `None`: nothing can be suspended there.
@@ -106,8 +106,8 @@ const RED_ZONE: u64 = 128;
 
 #[cfg(test)]
 mod tests {
-    use super::super::maps::parse;
     use super::*;
+    use hopscope_process::maps::parse;
 
     fn pages_of(line: &str) -> Option<Pages> {
         pages(&parse(line)[0], std::slice::from_ref(&(0x7000..0x9000)))

@@ -3,11 +3,11 @@
 //! rest is measured.
 use super::build::{Linked, Selected};
 use super::error::LiveError;
-use super::maps::{self, Mapping};
 use super::table::PatchTable;
-use crate::attach::memory::TargetMemory;
-use crate::attach::vma_query::{self, Vma};
 use hopscope_event::FunctionId;
+use hopscope_process::maps::{self, Mapping};
+use hopscope_process::memory::TargetMemory;
+use hopscope_process::vma_query::{self, Vma};
 use nix::libc;
 use std::fs::File;
 use std::io;
@@ -148,8 +148,8 @@ fn file_at(mappings: &[Mapping], at: u64) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::maps::parse;
     use super::*;
+    use hopscope_process::maps::parse;
 
     #[test]
     fn a_file_is_told_from_its_successor() {

@@ -3,13 +3,12 @@
 //! Pages are write-protected, then read; in the stop only those are read again that were written
 //! since. Without write tracking all of it is left to the stop.
 use super::error::LiveError;
-use super::maps;
 use super::pages::{self, Hit, Reader};
 use super::searched;
 use super::table::PatchTable;
-use crate::attach;
-use crate::attach::memory::TargetMemory;
-use crate::attach::write_track::WriteTrack;
+use hopscope_process::maps;
+use hopscope_process::memory::TargetMemory;
+use hopscope_process::write_track::WriteTrack;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -130,7 +129,7 @@ impl<'a> Survey<'a> {
         if !(WORTH_TRACKING..=extent.running_bytes()).contains(&bytes) {
             return Ok(None);
         }
-        let mut one = attach::stop_one(pid)?;
+        let mut one = hopscope_process::stop_one(pid)?;
         let track = WriteTrack::begin(&mut one);
         self.pause = self.pause.max(one.resume()?.pause());
         match track {

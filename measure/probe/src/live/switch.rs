@@ -4,15 +4,15 @@ use super::contexts::Contexts;
 use super::error::LiveError;
 use super::found;
 use super::install::set_state;
-use super::maps::{self, Mapping};
 use super::patch::{self, Direction};
 use super::remove;
 use super::standing::{self, LateRefusals};
 use super::table::{Patch, PatchTable, State};
-use crate::attach::memory::TargetMemory;
-use crate::attach::{self, StoppedProcess, fault, proc};
 use crate::memory::SharedWords;
 use crate::progress::{self, Phase};
+use hopscope_process::maps::{self, Mapping};
+use hopscope_process::memory::TargetMemory;
+use hopscope_process::{StoppedProcess, fault, procfs};
 use std::fs::File;
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ struct Before {
 impl Before {
     fn look(pid: i32) -> Result<Before, LiveError> {
         let failed = LiveError::io(pid, "reading its memory map");
-        let maps = File::open(format!("/proc/{}/maps", proc::memory_holder(pid)));
+        let maps = File::open(format!("/proc/{}/maps", procfs::memory_holder(pid)));
         let read = maps.and_then(|maps| Ok((maps, maps::read(pid)?)));
         let (maps, mappings) = read.map_err(failed)?;
         // Written once: its pages are there.
@@ -86,7 +86,7 @@ impl Batch<'_> {
         let sizes = (self.contexts, self.rings);
         let mut first = Contexts::new(pid, self.memory, self.words, sizes, table)?;
         first.give_one_by_one(pid, table)?;
-        let threads = proc::threads(pid).map_or(1, |tids| tids.len());
+        let threads = procfs::threads(pid).map_or(1, |tids| tids.len());
         let all = std::mem::take(&mut table.patches);
         let mut on = SwitchedOn::default();
         let (mut contexts, mut done) = (Some(first), Vec::with_capacity(all.len()));
@@ -136,7 +136,7 @@ impl Batch<'_> {
         on: &mut SwitchedOn,
     ) -> Result<Duration, LiveError> {
         let before = Before::look(pid)?;
-        let mut stopped = attach::stop_all(pid)?;
+        let mut stopped = hopscope_process::stop_all(pid)?;
         let result = self.patch(&mut stopped, table, contexts, before, on);
         // After a failure gs stays as it is: an entry may still lead into a copy, a thread may have
         // been moved into one. The caller takes everything back once nothing needs it.

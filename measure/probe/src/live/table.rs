@@ -11,6 +11,7 @@
 //! | 16 | 8 | length of the JSON that follows at 64 |
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{CaptureEntry, FunctionEntry, ProcessEntry, RecordingMeta};
+use hopscope_process::procfs;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -120,7 +121,7 @@ impl PatchTable {
         PatchTable {
             target: process.pid,
             recorder,
-            recorder_started: super::found::start_time(recorder).unwrap_or(0),
+            recorder_started: procfs::start_time(recorder).unwrap_or(0),
             segments: Vec::new(),
             header: nowhere,
             contexts: nowhere,

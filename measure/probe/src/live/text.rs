@@ -1,13 +1,13 @@
 //! Gives the memory of text pages back that were changed and are now what their file says: a page
 //! once written stays the process's own copy, whatever it holds.
 use super::error::LiveError;
-use super::maps::{self, Mapping};
 use super::pages::{self, PAGE};
 use super::patch;
 use super::table::Patch;
-use crate::attach::memory::TargetMemory;
-use crate::attach::write_track::Pages;
-use crate::attach::{self, StoppedProcess, proc};
+use hopscope_process::maps::{self, Mapping};
+use hopscope_process::memory::TargetMemory;
+use hopscope_process::write_track::Pages;
+use hopscope_process::{StoppedProcess, procfs};
 use nix::libc;
 use std::fs::File;
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub(super) fn give_back(
         let mappings = read_maps()?;
         let next = windows.iter().take(WINDOWS_A_STOP);
         let files: Vec<_> = next.map(|w| originals(pid, &mappings, w)).collect();
-        let mut one = attach::stop_one(pid)?;
+        let mut one = hopscope_process::stop_one(pid)?;
         let mappings = read_maps();
         let mut done = 0;
         let result = mappings.and_then(|mappings| {
@@ -74,7 +74,7 @@ struct Original {
 
 /// Of the pages of `window`, where a file is mapped that the process cannot write there.
 fn originals(pid: i32, mappings: &[Mapping], window: &[u64]) -> Vec<Original> {
-    let holder = proc::memory_holder(pid);
+    let holder = procfs::memory_holder(pid);
     let (first, last) = (window[0], window[window.len() - 1] + PAGE);
     let around = |m: &&Mapping| m.range.start < last && first < m.range.end;
     let of_files = |m: &&Mapping| !m.writable && !m.shared && m.readable && m.inode != 0;

@@ -1,7 +1,6 @@
 //! Whether a file's tables agree with its size. Sections may lie upon each other and names may end
 //! in one another, so a small file can describe any amount of code and names.
-use super::image::is_code;
-use object::{Object, ObjectSection, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, elf};
 
 /// Names that end in another name share its bytes, and two tables may share one string table.
 const NAME_BYTES_PER_FILE_BYTE: usize = 4;
@@ -40,4 +39,10 @@ pub(super) fn check(file: &object::File, file_bytes: usize) -> Result<(), String
         }
     }
     Ok(())
+}
+
+/// Stubs and start-up code included.
+pub(super) fn is_code<'d>(section: &impl ObjectSection<'d>) -> bool {
+    let executable = elf::SHF_EXECINSTR as u64;
+    matches!(section.flags(), SectionFlags::Elf { sh_flags } if sh_flags & executable != 0)
 }

@@ -86,6 +86,11 @@ pub(super) fn read_whole(file: &File) -> io::Result<Vec<u8>> {
     Ok(data)
 }
 
+/// The last part of a path; `?` where that is no text.
+pub fn basename(path: &Path) -> &str {
+    path.file_name().and_then(|n| n.to_str()).unwrap_or("?")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

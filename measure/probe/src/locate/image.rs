@@ -1,6 +1,7 @@
 //! One ELF file: loaded once, shared by every process that maps it.
 use super::bounds;
 use super::branches::BranchTargets;
+use super::caller_sensitive::CallerSensitive;
 use super::calls::CallGraph;
 use super::eh_frame::{self, Fde};
 use super::error::LocateError;
@@ -16,8 +17,7 @@ use super::signature::Debug;
 use super::source::{self, Lines};
 use super::stack_walkers;
 use super::unwinds::UnwindFacts;
-use crate::relocate::sensitive::{self, CallerSensitive};
-use object::{Architecture, Object, ObjectSection, ObjectSegment, SectionFlags, elf};
+use object::{Architecture, Object, ObjectSection, ObjectSegment};
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
@@ -98,7 +98,7 @@ impl Image {
             path: path.to_owned(),
             why,
         })?;
-        let build_id = build_id(&file);
+        let build_id = source::build_id(&file);
         let mut texts: Vec<(Range<u64>, usize)> = file
             .sections()
             .filter_map(|s| text_of(&s, data.len()))
@@ -299,16 +299,10 @@ impl Image {
         self.imports.names()
     }
 
-    /// Functions that look at their caller's address, or jump to one that does.
-    pub fn caller_sensitive(&self) -> Arc<CallerSensitive> {
-        let known = || {
-            let known = self.sensitive.read().unwrap_or_else(|e| e.into_inner());
-            known.clone()
-        };
-        known().unwrap_or_else(|| {
-            sensitive::close(std::iter::once(self));
-            known().unwrap_or_default()
-        })
+    /// What was learned last; `None` before anybody looked.
+    pub fn known_sensitive(&self) -> Option<Arc<CallerSensitive>> {
+        let known = self.sensitive.read().unwrap_or_else(|e| e.into_inner());
+        known.clone()
     }
 
     pub fn learn_sensitive(&self, found: CallerSensitive) {
@@ -392,23 +386,11 @@ fn assemble(
     (functions, starts, branches)
 }
 
-/// Hex of the GNU build id note, empty without one.
-pub(super) fn build_id(file: &object::File) -> String {
-    let id = file.build_id().ok().flatten().unwrap_or_default();
-    id.iter().map(|b| format!("{b:02x}")).collect()
-}
-
-/// Stubs and start-up code included.
-pub(super) fn is_code<'d>(section: &impl ObjectSection<'d>) -> bool {
-    let executable = elf::SHF_EXECINSTR as u64;
-    matches!(section.flags(), SectionFlags::Elf { sh_flags } if sh_flags & executable != 0)
-}
-
 /// Executable sections that hold functions.
 fn text_of<'d>(s: &impl ObjectSection<'d>, file_len: usize) -> Option<(Range<u64>, usize)> {
     let name = s.name().unwrap_or_default();
     let stubs = name.starts_with(".plt") || name == ".init" || name == ".fini";
-    if !is_code(s) || stubs {
+    if !bounds::is_code(s) || stubs {
         return None;
     }
     let (offset, len) = s.file_range()?;
@@ -417,28 +399,4 @@ fn text_of<'d>(s: &impl ObjectSection<'d>, file_len: usize) -> Option<(Range<u64
     let user = s.address().checked_add(len)? <= USER_END;
     let end = s.address().checked_add(len)?;
     (inside && user && len > 0).then_some((s.address()..end, offset as usize))
-}
-
-/// Entry for fuzzers.
-pub fn fuzz_image(bytes: &[u8]) {
-    if let Ok(image) = Image::parse(Path::new("fuzz"), bytes.to_vec(), (0, 0)) {
-        let _ = image.branch_targets();
-        let (lines, debug) = (image.lines(), image.debug());
-        for f in image.functions() {
-            let _ = lines.as_ref().and_then(|lines| lines.find(f.svma, f.size));
-            if let Some(debug) = &debug
-                && let Some(signature) = debug.function(f.svma)
-            {
-                for ty in signature
-                    .parameters
-                    .iter()
-                    .map(|p| p.ty)
-                    .chain(signature.returns)
-                {
-                    let _ = (debug.kind(ty), debug.size(ty), debug.member(ty, "missing"));
-                }
-            }
-            let _ = crate::relocate::verdict::accept(&image, f, Default::default());
-        }
-    }
 }

@@ -2,7 +2,7 @@
 use super::error::LocateError;
 use super::files::{Links, open_regular};
 use super::headers::{Segment, executable_segments};
-use crate::live::maps::{self, Mapping};
+use hopscope_process::maps::{self, Mapping};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -126,7 +126,7 @@ fn place(pid: i32, module: &MappedModule) -> Result<(u64, Range<u64>), String> {
 /// # Errors
 /// When there is no such process.
 pub fn has_shadow_stack(pid: i32) -> Result<bool, LocateError> {
-    let status = crate::attach::proc::text(&format!("/proc/{pid}/status"))
+    let status = hopscope_process::procfs::text(&format!("/proc/{pid}/status"))
         .map_err(|source| LocateError::of_process(pid, source))?;
     let features = status
         .lines()
@@ -137,7 +137,7 @@ pub fn has_shadow_stack(pid: i32) -> Result<bool, LocateError> {
 /// The mapped file: through the process's own root, or, when it was replaced or deleted, through
 /// the mapping itself.
 pub(super) fn file_of(pid: i32, module: &MappedModule) -> Result<File, LocateError> {
-    let holder = crate::attach::proc::memory_holder(pid);
+    let holder = hopscope_process::procfs::memory_holder(pid);
     let through_root = Path::new("/proc").join(holder.to_string()).join("root");
     let path = through_root.join(module.path.strip_prefix("/").unwrap_or(&module.path));
     let range = &module.text[0].avma;

@@ -1,6 +1,7 @@
 //! Functions of files and of running processes: names, ranges, sources.
 mod bounds;
 mod branches;
+mod caller_sensitive;
 mod calls;
 mod eh_frame;
 mod error;
@@ -25,10 +26,12 @@ mod stack_walkers;
 mod unwinds;
 
 pub use branches::BranchTargets;
+pub use caller_sensitive::CallerSensitive;
 pub use calls::{CallGraph, Edge, Node, To};
 pub use error::LocateError;
+pub use files::basename;
 pub use functions::{Function, NameSource};
-pub use image::{Image, fuzz_image};
+pub use image::Image;
 pub use known_addresses::Known;
 pub use mapped::{MappedModule, TextMapping, has_shadow_stack, mapped_modules};
 pub use source::Lines;

@@ -82,10 +82,16 @@ pub(super) fn dwarf(
         .ok()
 }
 
+/// Hex of the GNU build id note, empty without one.
+pub(super) fn build_id(file: &object::File) -> String {
+    let id = file.build_id().ok().flatten().unwrap_or_default();
+    id.iter().map(|b| format!("{b:02x}")).collect()
+}
+
 /// A debug file of another build would name the wrong functions.
 fn belongs(debug: &object::File, bytes: &[u8], build_id: &str, file: &object::File) -> bool {
     if !build_id.is_empty() {
-        return super::image::build_id(debug) == build_id;
+        return self::build_id(debug) == build_id;
     }
     let link = file.gnu_debuglink().ok().flatten();
     link.is_some_and(|(_, crc)| crc32fast::hash(bytes) == crc)

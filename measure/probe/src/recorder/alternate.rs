@@ -1,11 +1,11 @@
 //! Windows of the recorded program with its probes on and off in turn, after the recording and before
 //! the detach: what a call takes its thread in either. Nothing of it is recorded.
 use super::target::Target;
-use crate::attach::{self, fault};
 use crate::counters::{TaskClock, read_tsc};
 use hopscope_event::layout::{Context, OFF, OFF_CLASSES, off_class};
 use hopscope_event::ring::{Position, Visit};
 use hopscope_event::{Kind, Record, TscFrequency};
+use hopscope_process::fault;
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
@@ -114,7 +114,7 @@ pub(super) fn run(
             break;
         }
         // What a recorder looks after as long as anything is patched.
-        attach::let_late_go();
+        hopscope_process::detach_late_stoppers();
         targets.iter_mut().for_each(Target::give_back_breakpoints);
         alternated.may_unwind = targets.iter_mut().find_map(Target::may_unwind);
         if alternated.may_unwind.is_some() {

@@ -1,6 +1,6 @@
 //! Looking at modules that a target loads happens beside the recorder: reading the symbols of a large
 //! one takes seconds, in which rings would overflow. One look at a time for each target.
-use super::watch::Watch;
+use crate::new_modules::Watch;
 use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -100,7 +100,7 @@ fn look(watch: Watch) -> (State, Option<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::relocate::hazards::Hazards;
+    use crate::instrument::body::hazards::Hazards;
 
     #[test]
     fn rings_are_not_kept_waiting() {

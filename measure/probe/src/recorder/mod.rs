@@ -12,18 +12,17 @@ mod sink;
 mod target;
 pub mod thin;
 pub mod trigger;
-pub mod watch;
 
 pub use sink::Sink;
 pub use target::{Counts, Target, ThreadNumbers};
 
-use crate::attach::{self, ledger};
 use crate::counters::read_tsc;
 use crate::live::remove::Detached;
 use alternate::{Alternated, Alternation};
 use hopscope_event::ring::Visit;
 use hopscope_event::table::TargetStops;
 use hopscope_event::{ClockSync, OffCpuEntry, ProbeCost, Record, ThreadIx, TscFrequency};
+use hopscope_process::stop_times;
 use hopscope_trace::TraceError;
 use off_cpu::OffCpuRecorder;
 use std::time::{Duration, Instant};
@@ -194,7 +193,7 @@ impl<S: Sink> Recorder<'_, S> {
             if target.is_alive() {
                 let pid = target.installed.pid;
                 let done = target.installed.detach();
-                let stops = ledger::take_all();
+                let stops = stop_times::take_all();
                 match done {
                     Ok(Detached { notes, frozen, .. }) => {
                         outcome.not_unmapped.extend(frozen.then_some(pid));
@@ -316,7 +315,7 @@ impl<S: Sink> Recorder<'_, S> {
             if stop() {
                 return Ok(Ended::Asked);
             }
-            attach::let_late_go();
+            hopscope_process::detach_late_stoppers();
             let began = read_tsc();
             let mut most = 0;
             for target in &mut self.targets {

@@ -2,7 +2,7 @@
 //!
 //! A thread that claims a ring knows itself by its id in the pid namespace it was made in, which is
 //! what libc keeps; `/proc` lists it by its id in the namespace of hopscope. `NSpid` has both.
-use crate::attach::proc::{self, Status};
+use hopscope_process::procfs::{self, Status};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
@@ -37,7 +37,7 @@ impl Owner {
         if namespaces.is_ok_and(|n| n <= 1) {
             return Owner::seen(pid, inside);
         }
-        let tids = proc::threads(pid).unwrap_or_default();
+        let tids = procfs::threads(pid).unwrap_or_default();
         let is_it =
             |tid: &i32| Status::read(pid, *tid).is_ok_and(|s| ids(&s).last() == Some(&inside));
         match tids.into_iter().find(is_it) {
@@ -66,7 +66,7 @@ fn ids(status: &Status) -> Vec<i32> {
 }
 
 fn started(pid: i32, tid: i32) -> Option<u64> {
-    let stat = proc::text(&format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    let stat = procfs::text(&format!("/proc/{pid}/task/{tid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(") ")?;
     rest.split(' ').nth(19)?.parse().ok()
 }
@@ -82,7 +82,7 @@ impl Tasks {
     /// With `start_times` a later thread of the same id is told from the earlier one, which takes
     /// one read for each ring.
     pub(super) fn of(pid: i32, start_times: bool) -> Option<Tasks> {
-        let tids = proc::threads(pid).ok()?;
+        let tids = procfs::threads(pid).ok()?;
         Some(Tasks {
             pid,
             tids,

@@ -1,11 +1,11 @@
 //! Saving what a killed recorder left in the rings of its target.
 use super::target::{Counts, Drain, ThreadNumbers, thread_entry};
-use crate::attach::memory::TargetMemory;
 use crate::counters::clock_sync;
 use crate::live::table::PatchTable;
 use hopscope_event::layout::{RING_HEADER_BYTES, ring_bytes, ring_offset};
 use hopscope_event::ring::{Position, Ring, Visit};
 use hopscope_event::{OffCpuEntry, Summary, ThreadIx};
+use hopscope_process::memory::TargetMemory;
 use hopscope_trace::{TraceError, TraceWriter};
 use std::io::{self, Write};
 use std::sync::atomic::AtomicU64;

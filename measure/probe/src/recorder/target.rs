@@ -2,14 +2,14 @@
 use super::looking::Looking;
 use super::owner::{Owner, Tasks};
 use super::sink::Sink;
-use super::watch::Watch;
-use crate::attach::proc;
+use crate::live::breakpoints;
 use crate::live::install::Installed;
 use crate::live::table::Patch;
-use crate::live::{breakpoints, found};
+use crate::new_modules::Watch;
 use hopscope_event::layout::Context;
 use hopscope_event::ring::{Position, Ring, Visit};
 use hopscope_event::{Kind, ProcessIx, Record, ThreadEntry, ThreadIx};
+use hopscope_process::procfs;
 use hopscope_trace::{Batch, TraceError};
 use std::fs;
 
@@ -79,7 +79,7 @@ impl ThreadNumbers {
 
 impl Target {
     pub fn new(installed: Installed, process: ProcessIx) -> Target {
-        let started = found::start_time(installed.pid);
+        let started = procfs::start_time(installed.pid);
         let mut rings = vec![RingState::default(); installed.table.pool_contexts as usize];
         for &(tid, context) in &installed.threads {
             let ring = &mut rings[context as usize];
@@ -358,8 +358,8 @@ impl Target {
         // One that is exiting has no memory at all any more, and no file that it runs.
         !self.is_alive()
             && self.started.is_some()
-            && found::start_time(pid) == self.started
-            && fs::read_link(format!("/proc/{}/exe", proc::memory_holder(pid))).is_ok()
+            && procfs::start_time(pid) == self.started
+            && fs::read_link(format!("/proc/{}/exe", procfs::memory_holder(pid))).is_ok()
     }
 
     pub fn calls_unmeasured(&self) -> u64 {
@@ -471,6 +471,6 @@ pub(super) fn thread_entry(ix: ThreadIx, process: ProcessIx, pid: i32, tid: i32)
 
 /// Empty where the thread is gone.
 fn comm(pid: i32, tid: i32) -> String {
-    let comm = proc::text(&format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+    let comm = procfs::text(&format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
     comm.trim_end().to_owned()
 }

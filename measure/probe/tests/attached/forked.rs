@@ -3,9 +3,9 @@ use super::attaching::{attach, choose, reap};
 use super::target::{Target, compile};
 use hopscope_event::record::Record;
 use hopscope_event::ring::Visit;
-use hopscope_probe::attach::memory::TargetMemory;
 use hopscope_probe::live::remove;
 use hopscope_probe::live::table::State;
+use hopscope_process::memory::TargetMemory;
 
 #[test]
 fn a_forked_child_is_put_back_with_its_parent() {

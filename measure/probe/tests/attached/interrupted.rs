@@ -1,7 +1,7 @@
 //! Every interruptible system call: stopped and used for a remote call again and again, it must
 //! return as if nobody had been there.
 use super::target::{Target, compile};
-use hopscope_probe::attach::{stop_all, stop_one};
+use hopscope_process::{stop_all, stop_one};
 use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -1,10 +1,10 @@
 //! More memory than is searched in a stop: it is searched while the target runs.
 use super::attaching::{attach, choose, reap};
 use super::target::{Target, compile};
-use hopscope_probe::attach::stop_one;
-use hopscope_probe::attach::write_track::{Pages, WriteTrack};
 use hopscope_probe::live::found;
 use hopscope_probe::live::remove;
+use hopscope_process::stop_one;
+use hopscope_process::write_track::{Pages, WriteTrack};
 use std::ops::Range;
 
 fn start() -> (Target, u64) {

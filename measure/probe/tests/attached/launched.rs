@@ -1,5 +1,5 @@
 //! A command that is held before its first instruction.
-use hopscope_probe::attach::launch;
+use hopscope_process::launch;
 
 fn state(pid: i32) -> char {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();

@@ -1,7 +1,7 @@
 //! Restartable sequences: the kernel aborts one when its thread is preempted, and must not be kept
 //! from it by our having moved the thread elsewhere meanwhile.
 use super::target::{Target, compile};
-use hopscope_probe::attach::stop_one;
+use hopscope_process::stop_one;
 
 #[test]
 fn a_sequence_is_aborted_by_a_remote_call_in_it() {

@@ -1,6 +1,6 @@
 //! Filters that kill: what they forbid is refused, and the target lives.
 use super::target::{Target, compile};
-use hopscope_probe::attach::{AttachError, stop_one};
+use hopscope_process::{AttachError, stop_one};
 use nix::libc;
 use std::path::PathBuf;
 use std::sync::OnceLock;

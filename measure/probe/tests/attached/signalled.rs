@@ -1,7 +1,7 @@
 //! Stopped again and again while signals arrive and threads come and go: no signal is lost, and
 //! whoever says that all threads stand still has looked again.
 use super::target::{Target, compile};
-use hopscope_probe::attach::stop_all;
+use hopscope_process::stop_all;
 
 fn rounds() -> u32 {
     let full = std::env::var("HOPSCOPE_COUNTS").is_ok_and(|counts| counts == "full");

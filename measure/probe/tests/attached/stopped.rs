@@ -1,6 +1,6 @@
 //! Job control, and signals that arrive while a process is stopped.
 use super::target::{Target, compile};
-use hopscope_probe::attach::{stop_all, stop_one};
+use hopscope_process::{stop_all, stop_one};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;

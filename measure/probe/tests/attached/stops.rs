@@ -1,12 +1,12 @@
 //! How often each thread is stopped, and what is counted of it.
 use super::attaching::{attach_with, choose};
 use super::target::{Target, compile};
-use hopscope_probe::attach::ledger::{self, Ledger};
 use hopscope_probe::live::install::{InstallOptions, Stores, host_has_bmi2};
 use hopscope_probe::live::remove::{self, Reaped};
+use hopscope_process::stop_times::{self, StopTimes};
 
 /// Attaches to a process with so many threads beside its main one, and detaches.
-fn stops_of(threads: usize) -> (i32, Ledger, Ledger) {
+fn stops_of(threads: usize) -> (i32, StopTimes, StopTimes) {
     let mut target = Target::start(&compile("threads"), &threads.to_string());
     assert_eq!(target.line(), "ready");
     let (plan, items) = choose(&target, &["kept_function"]);
@@ -27,10 +27,10 @@ fn stops_of(threads: usize) -> (i32, Ledger, Ledger) {
     let reaped = remove::reap(target.pid(), memory, table, None).unwrap();
     assert_eq!(reaped, Reaped::Unmapped);
     let pid = target.pid();
-    (pid, installed.stops.clone(), ledger::take(pid))
+    (pid, installed.stops.clone(), stop_times::take(pid))
 }
 
-fn counts(ledger: &Ledger, main: i32) -> (usize, u64, u64) {
+fn counts(ledger: &StopTimes, main: i32) -> (usize, u64, u64) {
     let stops = |of_main| {
         let threads = ledger
             .threads()

@@ -2,9 +2,9 @@
 //! into it; whoever undoes a recording reads it with more rights than that process has. Sizes are
 //! bounded before anything of that size is allocated, and what is attached keeps to the same bounds.
 use super::{Area, PatchTable, TableError};
-use crate::live::maps::USER_END;
 use crate::live::patch;
 use hopscope_event::layout::{CONTEXTS_MAX, Context, PAGE, pool_bytes};
+use hopscope_process::maps::USER_END;
 use std::ops::RangeInclusive;
 
 /// Of JSON. A function takes about 400 bytes.

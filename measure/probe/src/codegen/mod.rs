@@ -1,9 +1,0 @@
-//! Generated machine code: probes, the slow path that claims a context, the translation of
-//! indirect jumps. Everything here is bytes and fix-ups; nothing here writes to a process.
-pub mod asm;
-pub mod capture;
-pub mod copy;
-pub mod dispatch;
-pub mod probe;
-pub mod slow;
-pub mod switch;

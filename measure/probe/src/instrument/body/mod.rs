@@ -1,0 +1,15 @@
+//! A function body as it lies: decoded whole, accepted or refused with the reason.
+pub mod fuzz;
+pub mod hazards;
+pub mod liveness;
+pub mod never;
+pub mod own_load;
+pub(super) mod push;
+mod quiet_imports;
+pub mod refusal;
+pub mod sensitive;
+pub mod unit;
+pub mod unwinding;
+pub mod verdict;
+
+pub use refusal::Refusal;

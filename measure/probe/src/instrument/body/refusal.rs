@@ -1,0 +1,195 @@
+//! Why a function is not measured. A refusal is a result: each names its reason.
+use crate::instrument::asm::LinkError;
+use crate::locate::Known;
+use std::fmt;
+use std::sync::Arc;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// A name whose relocation or timing is known to break programs.
+    NeverTouch(&'static str),
+    NoSize,
+    NoRoom {
+        bytes: u64,
+    },
+    Undecodable {
+        svma: u64,
+    },
+    /// A direct branch from anywhere in the module lands inside the bytes to be replaced.
+    BranchIntoPatch {
+        svma: u64,
+    },
+    /// A call ends inside the bytes to be replaced, so a return address may point into them.
+    CallInPatch,
+    /// A branch of the function lands between two decoded instructions: data in code, or
+    /// overlapping instructions.
+    BranchIntoInstruction {
+        svma: u64,
+    },
+    /// `call` into its own body (get-PC idiom, retpoline): depends on where it runs.
+    CallsOwnBody {
+        svma: u64,
+    },
+    UsesGs,
+    /// `xbegin`, far branch, `iret`: nothing a copy can be trusted with.
+    UnsupportedInstruction {
+        mnemonic: String,
+    },
+    /// Landing pads need unwind tables for the copy.
+    Lsda,
+    /// An exception or the end of a thread could pass through it, and copies have no unwind tables:
+    /// who does that.
+    MayUnwind(Arc<str>),
+    /// The code's own runtime looks its return addresses up.
+    StackWalker(&'static str),
+    /// Calls a function that looks at its caller's address (dlsym, dlopen …).
+    CallerSensitive(String),
+    /// A restartable sequence (linux/rseq.h) is tied to the addresses of the original.
+    RestartableSequence,
+    /// An instruction that may fault, which something looks up by its address.
+    KnownByAddress {
+        svma: u64,
+        by: Known,
+    },
+    OutOfRange {
+        svma: u64,
+    },
+    IndirectJumpWithShadowStack,
+    TooLarge,
+    /// Its unwind entry begins with a frame in place (a `.cold` part under another name, a label
+    /// within hand-written code).
+    NotCalled,
+    /// Its copy refers to something that is out of reach of where it lies.
+    NotLinked(LinkError),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::NeverTouch(why) => write!(f, "never touched: {why}"),
+            Refusal::NoSize => write!(f, "its size is not known"),
+            Refusal::NoRoom { bytes } => {
+                write!(
+                    f,
+                    "too short: {bytes} bytes up to the next function, the jump needs 5"
+                )
+            }
+            Refusal::Undecodable { svma } => write!(f, "bytes at {svma:#x} are no instruction"),
+            Refusal::BranchIntoPatch { svma } => {
+                write!(
+                    f,
+                    "something branches to {svma:#x}, inside the bytes the jump replaces"
+                )
+            }
+            Refusal::CallInPatch => write!(f, "a call returns into the bytes the jump replaces"),
+            Refusal::BranchIntoInstruction { svma } => {
+                write!(
+                    f,
+                    "a branch to {svma:#x} lands inside an instruction (data in code?)"
+                )
+            }
+            Refusal::CallsOwnBody { svma } => {
+                write!(
+                    f,
+                    "calls into its own body at {svma:#x}: depends on its address"
+                )
+            }
+            Refusal::UsesGs => write!(f, "uses %gs, which probes need"),
+            Refusal::UnsupportedInstruction { mnemonic } => {
+                write!(f, "contains {mnemonic}, which cannot be relocated")
+            }
+            Refusal::Lsda => write!(
+                f,
+                "has exception landing pads (LSDA), and copies have no unwind tables yet"
+            ),
+            Refusal::MayUnwind(who) => {
+                write!(f, "may be unwound: {who}; copies have no unwind tables yet")
+            }
+            Refusal::StackWalker(what) => write!(f, "{what}"),
+            Refusal::CallerSensitive(callee) => {
+                write!(f, "calls {callee}, which looks at its caller's address")
+            }
+            Refusal::RestartableSequence => {
+                write!(
+                    f,
+                    "contains a restartable sequence, which is tied to where it lies"
+                )
+            }
+            Refusal::KnownByAddress { svma, by } => {
+                write!(
+                    f,
+                    "its instruction at {svma:#x} accesses memory and is known by its address to {} (a table of faults?)",
+                    by.as_str()
+                )
+            }
+            Refusal::OutOfRange { svma } => {
+                write!(
+                    f,
+                    "refers to {svma:#x}, too far from where the copy can lie"
+                )
+            }
+            Refusal::IndirectJumpWithShadowStack => {
+                write!(
+                    f,
+                    "has an indirect jump and the process runs with a shadow stack"
+                )
+            }
+            Refusal::TooLarge => write!(f, "larger than 16 MiB"),
+            Refusal::NotLinked(why) => write!(f, "its copy cannot be linked: {why}"),
+            Refusal::NotCalled => write!(
+                f,
+                "not a whole function: it is entered with a stack frame in place"
+            ),
+        }
+    }
+}
+
+impl Refusal {
+    /// The reason without addresses and sizes: the same text for all functions that it holds for.
+    pub fn kind(&self) -> String {
+        let kind = match self {
+            Refusal::NoRoom { .. } => "too short for the jump, which needs 5 bytes",
+            Refusal::Undecodable { .. } => "contains bytes that are no instruction",
+            Refusal::BranchIntoPatch { .. } => {
+                "something branches into the bytes the jump replaces"
+            }
+            Refusal::BranchIntoInstruction { .. } => {
+                "a branch lands inside an instruction (data in code?)"
+            }
+            Refusal::CallsOwnBody { .. } => "calls into its own body: depends on its address",
+            Refusal::KnownByAddress { .. } => {
+                "an instruction that accesses memory is known by its address (a table of faults?)"
+            }
+            Refusal::OutOfRange { .. } => "refers to what is too far from where the copy can lie",
+            other => return other.to_string(),
+        };
+        kind.to_owned()
+    }
+
+    /// A word to group refusals by.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Refusal::NeverTouch(_) => "never-touch",
+            Refusal::NoSize => "no-size",
+            Refusal::NoRoom { .. } => "too-short",
+            Refusal::Undecodable { .. } => "undecodable",
+            Refusal::BranchIntoPatch { .. } => "branch-into-patch",
+            Refusal::CallInPatch => "call-in-patch",
+            Refusal::BranchIntoInstruction { .. } => "branch-into-instruction",
+            Refusal::CallsOwnBody { .. } => "calls-own-body",
+            Refusal::UsesGs => "uses-gs",
+            Refusal::UnsupportedInstruction { .. } => "unsupported-instruction",
+            Refusal::Lsda => "lsda",
+            Refusal::MayUnwind(_) => "may-unwind",
+            Refusal::StackWalker(_) => "stack-walker",
+            Refusal::CallerSensitive(_) => "caller-sensitive",
+            Refusal::RestartableSequence => "restartable-sequence",
+            Refusal::KnownByAddress { .. } => "known-by-address",
+            Refusal::OutOfRange { .. } => "out-of-range",
+            Refusal::IndirectJumpWithShadowStack => "shadow-stack",
+            Refusal::TooLarge => "too-large",
+            Refusal::NotCalled => "not-called",
+            Refusal::NotLinked(_) => "not-linked",
+        }
+    }
+}

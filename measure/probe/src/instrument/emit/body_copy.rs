@@ -1,0 +1,522 @@
+//! Emits the copy of a unit: every instruction verbatim but for the fields that depend on where it
+//! lies, probes at the entry and before every way out.
+//!
+//! References to the unit's own labels as *data* keep the original address; direct jumps go to
+//! the copy; a call to itself goes to the original entry, so that recursion is measured.
+use crate::instrument::asm::{Asm, Label, Zone};
+use crate::instrument::body::push;
+use crate::instrument::body::refusal::Refusal;
+use crate::instrument::body::unit::{Insn, Op, Piece, Unit};
+use crate::instrument::capture::Capture;
+use crate::instrument::emit::capture::{self, Captured};
+use crate::instrument::emit::dispatch::{self, Translated};
+use crate::instrument::emit::probe::{self, Live, ProbeConfig, Site, Stores};
+use crate::instrument::emit::slow::Slow;
+use hopscope_event::CapturePlace;
+use hopscope_event::record::{FunctionId, Kind};
+use std::collections::HashMap;
+
+/// What a copy is made with.
+pub struct Copier<'a> {
+    pub asm: &'a mut Asm,
+    pub config: &'a ProbeConfig,
+    pub slow: Slow,
+    /// Reads memory that may not be there; there when a capture needs it.
+    pub copy: Option<Label>,
+}
+
+/// Captures of one function, by place.
+#[derive(Default)]
+struct Captures {
+    entry: Vec<Capture>,
+    exit: Vec<Capture>,
+    body: Vec<Capture>,
+}
+
+impl Captures {
+    fn sorted(all: &[Capture], config: &ProbeConfig) -> Captures {
+        let mut sorted = Captures::default();
+        // Probes that store nothing take nothing along.
+        for capture in all.iter().filter(|_| config.stores == Stores::Records) {
+            match capture.entry.at {
+                CapturePlace::Entry => sorted.entry.push(capture.clone()),
+                CapturePlace::Body => sorted.body.push(capture.clone()),
+                CapturePlace::Return => sorted.exit.push(capture.clone()),
+            }
+        }
+        sorted
+    }
+
+    /// What the instruction at `svma` has loaded.
+    fn loaded_at(
+        &self,
+        svma: u64,
+    ) -> impl Iterator<Item = (&Capture, crate::instrument::capture::Reg)> {
+        self.body.iter().flat_map(move |capture| {
+            let here = capture.loads.iter().filter(move |load| load.0 == svma);
+            here.map(move |load| (capture, load.1))
+        })
+    }
+}
+
+/// Where things are in the copy.
+#[derive(Debug)]
+pub struct Copied {
+    /// Entry probe: the jump's target.
+    pub entry: Label,
+    /// Instructions inside the replaced bytes and their copies: where a thread that stands there
+    /// goes on.
+    pub moved: Vec<(u64, Label)>,
+    /// Every instruction and the offset of its copy (diagnostics, differential test).
+    pub map: Vec<(u64, Zone, u32)>,
+    /// The same of the instructions from which calls with their probes off go on in the original
+    /// body, and the end of the last; `None`: the function's probes cannot be switched off.
+    pub head: Option<Vec<(u64, u32)>>,
+}
+
+struct Body<'a> {
+    unit: &'a Unit,
+    pieces: &'a [Piece<'a>],
+    bias: u64,
+    function: FunctionId,
+    starts: HashMap<u64, Label>,
+    dispatcher: Option<Label>,
+    captures: Captures,
+}
+
+impl Copier<'_> {
+    /// Copies `unit`, which a process has mapped at `bias` above its file addresses.
+    pub fn copy(
+        &mut self,
+        unit: &Unit,
+        pieces: &[Piece],
+        bias: u64,
+        function: FunctionId,
+        live_at_entry: Live,
+        captures: &[Capture],
+    ) -> Result<Copied, Refusal> {
+        let mut starts = HashMap::new();
+        for insn in unit.insns() {
+            if let Op::Jump { target } | Op::JumpIf { target, .. } | Op::ShortOnly { target } =
+                insn.op
+                && unit.contains(target)
+            {
+                starts.entry(target).or_insert_with(|| self.asm.label());
+            }
+        }
+        let mut moved = Vec::new();
+        for insn in &unit.pieces[0].insns {
+            if insn.svma > unit.patch_at
+                && insn.svma < unit.patch_at + crate::instrument::body::unit::JUMP_BYTES
+            {
+                let label = *starts.entry(insn.svma).or_insert_with(|| self.asm.label());
+                moved.push((insn.svma, label));
+            }
+        }
+        let dispatcher = unit.has_indirect_jump.then(|| self.asm.label());
+        let body = Body {
+            unit,
+            pieces,
+            bias,
+            function,
+            starts,
+            dispatcher,
+            captures: Captures::sorted(captures, self.config),
+        };
+
+        let (mut map, mut off_head) = (Vec::new(), None);
+        let mut ranges = Vec::new();
+        let entry = self.asm.label();
+        for (i, piece) in unit.pieces.iter().enumerate() {
+            let zone = if i == 0 { Zone::Hot } else { Zone::Cold };
+            let copy_base = self.asm.label();
+            self.asm.bind(zone, copy_base);
+            // Distance 0 means "nothing starts here" in translation tables.
+            self.asm.bytes(zone, &[0xcc]);
+            self.asm.align(zone, 16, 0xcc);
+            if i == 0 {
+                self.asm.bind(zone, entry);
+                let site = Site {
+                    function,
+                    kind: Kind::Entry,
+                    live: live_at_entry,
+                    red_zone: unit.red_zone_at_entry,
+                };
+                let head = unit.head().filter(|_| self.config.switchable);
+                match (body.captures.entry.is_empty(), head) {
+                    (true, Some(head)) => {
+                        probe::switched(self.asm, self.config, self.slow, site);
+                        off_head = Some(self.original(&body, head));
+                    }
+                    (true, None) => probe::probe(self.asm, zone, self.config, self.slow, site),
+                    (false, _) => self.entry_capturing(zone, site, &body.captures.entry),
+                }
+            }
+            let before = map.len();
+            self.piece(&body, i, zone, &mut map)?;
+            if dispatcher.is_some() {
+                let copied_from = self.asm.offset_in(zone, copy_base);
+                let mut table = vec![0u32; (piece.range.end - piece.range.start) as usize];
+                for (svma, _, offset) in &map[before..] {
+                    table[(svma - piece.range.start) as usize] = offset - copied_from;
+                }
+                let at = self.asm.label();
+                self.asm.bind(Zone::Table, at);
+                self.asm.words(Zone::Table, &table);
+                let original = self.asm.label_at(piece.range.start.wrapping_add(bias));
+                ranges.push(Translated {
+                    original,
+                    bytes: table.len() as u32,
+                    table: at,
+                    copy_base,
+                });
+            }
+        }
+        if let Some(label) = dispatcher {
+            dispatch::dispatcher(self.asm, self.config, self.slow, function, &ranges, label);
+        }
+        Ok(Copied {
+            entry,
+            moved,
+            map,
+            head: off_head,
+        })
+    }
+
+    /// The instructions that the jump at the entry replaced, and on in the original body.
+    fn original(&mut self, body: &Body, head: &[Insn]) -> Vec<(u64, u32)> {
+        let zone = Zone::Stub;
+        let mut map = Vec::with_capacity(head.len() + 1);
+        for insn in head {
+            map.push((insn.svma, self.asm.position(zone)));
+            let at = (insn.svma - body.unit.pieces[0].range.start) as usize;
+            let bytes = &body.pieces[0].bytes[at..at + insn.len as usize];
+            let mut outside = |target: u64| self.asm.label_at(target.wrapping_add(body.bias));
+            match insn.op {
+                Op::Plain => self.asm.bytes(zone, bytes),
+                Op::RipRelative { disp_at, target } | Op::IndirectTail { disp_at, target } => {
+                    let (target, disp_at) = (outside(target), disp_at as usize);
+                    let (before, after) = (&bytes[..disp_at], &bytes[disp_at + 4..]);
+                    self.asm.rel32(zone, before, target, after);
+                }
+                Op::Call { target } => {
+                    let target = outside(target);
+                    self.asm.rel32(zone, &bytes[..bytes.len() - 4], target, &[]);
+                }
+                Op::Jump { target } => {
+                    let target = outside(target);
+                    self.asm.rel32(zone, &[0xe9], target, &[]);
+                }
+                Op::JumpIf { target, condition } => {
+                    let target = outside(target);
+                    self.asm.rel32(zone, &[0x0f, 0x80 | condition], target, &[]);
+                }
+                Op::ShortOnly { target } => {
+                    let target = outside(target);
+                    self.asm.bytes(zone, &bytes[..bytes.len() - 1]);
+                    self.asm.bytes(zone, &[2, 0xeb, 5]);
+                    self.asm.rel32(zone, &[0xe9], target, &[]);
+                }
+                Op::IndirectJump | Op::Ret => self.asm.bytes(zone, bytes),
+            }
+        }
+        if let Some(last) = head.last() {
+            map.push((last.next(), self.asm.position(zone)));
+            if last.goes_on() {
+                let target = self.asm.label_at(last.next().wrapping_add(body.bias));
+                self.asm.rel32(zone, &[0xe9], target, &[]);
+            }
+        }
+        map
+    }
+
+    fn entry_capturing(&mut self, zone: Zone, site: Site, captures: &[Capture]) {
+        let captured = Captured {
+            captures,
+            copy: self.copy,
+        };
+        capture::entry(self.asm, zone, self.config, self.slow, site, captured);
+    }
+
+    fn piece(
+        &mut self,
+        body: &Body,
+        piece: usize,
+        zone: Zone,
+        map: &mut Vec<(u64, Zone, u32)>,
+    ) -> Result<(), Refusal> {
+        let decoded = &body.unit.pieces[piece];
+        let long = self.relax(body, piece);
+        let mut leaving = Vec::new();
+        for (insn, long) in decoded.insns.iter().zip(long) {
+            if let Some(label) = body.starts.get(&insn.svma) {
+                self.asm.bind(zone, *label);
+            }
+            map.push((insn.svma, zone, self.asm.position(zone)));
+            self.insn(body, piece, zone, insn, long, &mut leaving)?;
+            for (captured, reg) in body.captures.loaded_at(insn.svma) {
+                let (config, function) = (self.config, body.function);
+                capture::body(self.asm, zone, config, self.slow, function, captured, reg);
+            }
+        }
+        if decoded.falls_through {
+            let out = self.asm.label();
+            self.asm.rel32(zone, &[0xe9], out, &[]);
+            leaving.push((out, decoded.range.end));
+        }
+        // Behind the whole piece: amid a cold one, which lies in the same zone, the way out would
+        // be what a branch that is not taken runs into.
+        for (out, target) in leaving {
+            self.leave(Zone::Cold, body, out, target);
+        }
+        Ok(())
+    }
+
+    /// Out-of-line tail exit to an address outside of the unit.
+    fn leave(&mut self, zone: Zone, body: &Body, label: Label, target_svma: u64) {
+        self.asm.bind(zone, label);
+        self.tail_probe(zone, body.function);
+        let target = self.asm.label_at(target_svma.wrapping_add(body.bias));
+        self.asm.rel32(zone, &[0xe9], target, &[]);
+    }
+
+    fn tail_probe(&mut self, zone: Zone, function: FunctionId) {
+        // A jump that leaves may be no tail call: the red zone may hold data.
+        let site = Site {
+            function,
+            kind: Kind::TailExit,
+            live: Live::ALL,
+            red_zone: true,
+        };
+        probe::probe(self.asm, zone, self.config, self.slow, site);
+    }
+
+    fn insn(
+        &mut self,
+        body: &Body,
+        piece: usize,
+        zone: Zone,
+        insn: &Insn,
+        long: bool,
+        leaving: &mut Vec<(Label, u64)>,
+    ) -> Result<(), Refusal> {
+        let at = (insn.svma - body.unit.pieces[piece].range.start) as usize;
+        let bytes = &body.pieces[piece].bytes[at..at + insn.len as usize];
+        let outside = |asm: &mut Asm, target: u64| asm.label_at(target.wrapping_add(body.bias));
+        match insn.op {
+            Op::Plain => self.asm.bytes(zone, bytes),
+            Op::RipRelative { disp_at, target } => {
+                let target = outside(self.asm, target);
+                let disp_at = disp_at as usize;
+                self.asm
+                    .rel32(zone, &bytes[..disp_at], target, &bytes[disp_at + 4..]);
+            }
+            Op::Call { target } => {
+                let target = outside(self.asm, target);
+                self.asm.rel32(zone, &bytes[..bytes.len() - 4], target, &[]);
+            }
+            Op::Jump { target } => match body.starts.get(&target) {
+                Some(label) if long => self.asm.rel32(zone, &[0xe9], *label, &[]),
+                Some(label) => self.asm.rel8(zone, &[0xeb], *label),
+                None => {
+                    self.tail_probe(zone, body.function);
+                    let target = outside(self.asm, target);
+                    self.asm.rel32(zone, &[0xe9], target, &[]);
+                }
+            },
+            Op::JumpIf { target, condition } => match body.starts.get(&target) {
+                Some(label) if long => self.asm.rel32(zone, &[0x0f, 0x80 | condition], *label, &[]),
+                Some(label) => self.asm.rel8(zone, &[0x70 | condition], *label),
+                None => {
+                    let out = self.asm.label();
+                    self.asm.rel32(zone, &[0x0f, 0x80 | condition], out, &[]);
+                    leaving.push((out, target));
+                }
+            },
+            Op::ShortOnly { target } => {
+                // op +2 (over the next jump); jmp +5 (not taken); jmp target (taken)
+                self.asm.bytes(zone, &bytes[..bytes.len() - 1]);
+                self.asm.bytes(zone, &[2, 0xeb, 5]);
+                match body.starts.get(&target) {
+                    Some(label) => self.asm.rel32(zone, &[0xe9], *label, &[]),
+                    None => {
+                        let out = self.asm.label();
+                        self.asm.rel32(zone, &[0xe9], out, &[]);
+                        leaving.push((out, target));
+                    }
+                }
+            }
+            Op::IndirectJump => {
+                let push = push::from_jump(bytes, insn.svma)?;
+                let dispatcher = body
+                    .dispatcher
+                    .expect("a unit with an indirect jump has a dispatcher");
+                dispatch::site(self.asm, zone, &push, dispatcher);
+            }
+            Op::IndirectTail { disp_at, target } => {
+                self.tail_probe(zone, body.function);
+                let target = outside(self.asm, target);
+                let disp_at = disp_at as usize;
+                self.asm
+                    .rel32(zone, &bytes[..disp_at], target, &bytes[disp_at + 4..]);
+            }
+            Op::Ret => {
+                let site = Site {
+                    function: body.function,
+                    kind: Kind::Exit,
+                    live: Live::ALL,
+                    red_zone: false,
+                };
+                exit(
+                    self.asm,
+                    zone,
+                    self.config,
+                    self.slow,
+                    site,
+                    &body.captures.exit,
+                );
+                self.asm.bytes(zone, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Which branches need their long form: grows from all-short until nothing changes.
+    fn relax(&self, body: &Body, piece: usize) -> Vec<bool> {
+        let decoded = &body.unit.pieces[piece];
+        let insns = &decoded.insns;
+        let sizes = Sizes::measure(self.config, &body.captures);
+        let near = |target: u64| decoded.range.contains(&target);
+        let mut long: Vec<bool> = insns
+            .iter()
+            .map(|i| match i.op {
+                Op::Jump { target } | Op::JumpIf { target, .. } => !near(target) || i.len > 4,
+                _ => false,
+            })
+            .collect();
+        let mut offsets = vec![0u32; insns.len() + 1];
+        loop {
+            for (n, insn) in insns.iter().enumerate() {
+                offsets[n + 1] = offsets[n] + sizes.of(insn, long[n], body);
+            }
+            let mut changed = false;
+            for (n, insn) in insns.iter().enumerate() {
+                let (Op::Jump { target } | Op::JumpIf { target, .. }) = insn.op else {
+                    continue;
+                };
+                if long[n] {
+                    continue;
+                }
+                let to = insns
+                    .binary_search_by_key(&target, |i| i.svma)
+                    .map_or(0, |t| offsets[t]);
+                let distance = to as i64 - offsets[n + 1] as i64;
+                if i8::try_from(distance).is_err() {
+                    long[n] = true;
+                    changed = true;
+                }
+            }
+            if !changed {
+                return long;
+            }
+        }
+    }
+}
+
+fn exit(
+    asm: &mut Asm,
+    zone: Zone,
+    config: &ProbeConfig,
+    slow: Slow,
+    site: Site,
+    captures: &[Capture],
+) {
+    if captures.is_empty() {
+        return probe::probe(asm, zone, config, slow, site);
+    }
+    let captured = Captured {
+        captures,
+        copy: None,
+    };
+    capture::exit(asm, zone, config, slow, site, captured);
+}
+
+/// Lengths of what the copy inserts.
+struct Sizes {
+    exit: u32,
+    tail: u32,
+    /// Behind instructions at these addresses.
+    loads: HashMap<u64, u32>,
+}
+
+impl Sizes {
+    fn measure(config: &ProbeConfig, captures: &Captures) -> Sizes {
+        let length = |emit: &dyn Fn(&mut Asm, Slow)| {
+            let mut asm = Asm::new();
+            let slow = Slow::labels(&mut asm);
+            emit(&mut asm, slow);
+            asm.position(Zone::Hot)
+        };
+        let site = |kind, red_zone| Site {
+            function: FunctionId(0),
+            kind,
+            live: Live::ALL,
+            red_zone,
+        };
+        let (z, function) = (Zone::Hot, FunctionId(0));
+        let mut loads: HashMap<u64, u32> = HashMap::new();
+        for captured in &captures.body {
+            for (svma, reg) in &captured.loads {
+                *loads.entry(*svma).or_default() += length(&|asm, slow| {
+                    capture::body(asm, z, config, slow, function, captured, *reg);
+                });
+            }
+        }
+        Sizes {
+            exit: length(&|asm, slow| {
+                exit(
+                    asm,
+                    z,
+                    config,
+                    slow,
+                    site(Kind::Exit, false),
+                    &captures.exit,
+                );
+            }),
+            tail: length(&|asm, slow| {
+                probe::probe(asm, z, config, slow, site(Kind::TailExit, true));
+            }),
+            loads,
+        }
+    }
+
+    fn of(&self, insn: &Insn, long: bool, body: &Body) -> u32 {
+        let len = insn.len as u32;
+        let inside = |target: u64| body.unit.contains(target);
+        let loads = self.loads.get(&insn.svma).copied().unwrap_or(0);
+        loads
+            + match insn.op {
+                Op::Plain | Op::RipRelative { .. } | Op::Call { .. } => len,
+                Op::Jump { target } if !inside(target) => self.tail + 5,
+                Op::Jump { .. } => {
+                    if long {
+                        5
+                    } else {
+                        2
+                    }
+                }
+                Op::JumpIf { .. } => {
+                    if long {
+                        6
+                    } else {
+                        2
+                    }
+                }
+                Op::ShortOnly { .. } => len + 2 + 5,
+                // The push is never longer than the jump plus a 32-bit displacement and a SIB byte.
+                Op::IndirectJump => len + 5 + 5 + 5,
+                Op::IndirectTail { .. } => self.tail + len,
+                Op::Ret => self.exit + len,
+            }
+    }
+}

@@ -1,0 +1,9 @@
+//! Generated machine code: probes, the slow path that claims a context, the translation of
+//! indirect jumps. Everything here is bytes and fix-ups; nothing here writes to a process.
+pub mod body_copy;
+pub mod capture;
+pub mod checked_copy;
+pub mod dispatch;
+pub mod probe;
+pub mod slow;
+pub mod switch;

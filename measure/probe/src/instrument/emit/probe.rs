@@ -1,0 +1,250 @@
+//! The light probe: one record into the ring of the thread, or nothing.
+//!
+//! Costs (one core, TSC ticks): `rdtsc` takes about 21–25 and hides most of the rest. So: no
+//! `pushf` (12), no `lock` (24), no `rdgsbase` (12), no `rdtscp` or `lfence` (22). The fast path
+//! uses the fs and gs segments only as prefixes of loads.
+use super::slow::Slow;
+use super::switch;
+use crate::instrument::asm::{Asm, Label, Zone};
+pub use crate::instrument::body::liveness::Live;
+use hopscope_event::layout::{Context, RING_HEADER_BYTES};
+use hopscope_event::record::{FunctionId, Kind, Record, STRIDE, id_kind};
+use std::mem::offset_of;
+
+/// What the generated code is made for: fixed for a recording.
+#[derive(Debug, Clone, Copy)]
+pub struct ProbeConfig {
+    pub ring_records_log2: u32,
+    /// `rorx` may be used (BMI2).
+    pub bmi2: bool,
+    pub stores: Stores,
+    /// A thread's probes can be switched off ([`super::switch`]).
+    pub switchable: bool,
+}
+
+/// What a probe leaves in its ring; all but records are for benches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stores {
+    #[default]
+    Records,
+    /// Reads the clock and drops it: the least that a pair of stamps costs in this place.
+    Stamps,
+    /// Saves and restores as a probe does, looks nothing up: the instrumentation by itself.
+    Nothing,
+}
+
+const LAHF_SETO_AL: &[u8] = &[0x9f, 0x0f, 0x90, 0xc0];
+const ADD_AL_7F_SAHF: &[u8] = &[0x04, 0x7f, 0x9e];
+const PUSH_RAX: &[u8] = &[0x50];
+const PUSH_RCX: &[u8] = &[0x51];
+const PUSH_RDX: &[u8] = &[0x52];
+const POP_RAX: &[u8] = &[0x58];
+const POP_RCX: &[u8] = &[0x59];
+const POP_RDX: &[u8] = &[0x5a];
+
+/// Pushes what is live; returns how far rsp went down.
+pub fn save(asm: &mut Asm, zone: Zone, live: Live) -> u32 {
+    if live.rax {
+        asm.bytes(zone, PUSH_RAX);
+    }
+    if live.flags {
+        asm.bytes(zone, LAHF_SETO_AL);
+        asm.bytes(zone, PUSH_RAX);
+    }
+    if live.rcx {
+        asm.bytes(zone, PUSH_RCX);
+    }
+    if live.rdx {
+        asm.bytes(zone, PUSH_RDX);
+    }
+    live.pushed()
+}
+
+pub fn restore(asm: &mut Asm, zone: Zone, live: Live) {
+    if live.rdx {
+        asm.bytes(zone, POP_RDX);
+    }
+    if live.rcx {
+        asm.bytes(zone, POP_RCX);
+    }
+    if live.flags {
+        asm.bytes(zone, POP_RAX);
+        // al holds OF as 0 or 1: adding 0x7f overflows exactly when it was set.
+        asm.bytes(zone, ADD_AL_7F_SAHF);
+    }
+    if live.rax {
+        asm.bytes(zone, POP_RAX);
+    }
+}
+
+/// Loads the ring of this thread into rcx and stores one record; rax, rcx, rdx and the flags are
+/// free. `depth` is the distance from rsp to the rsp that the record shall show.
+pub fn record(
+    asm: &mut Asm,
+    zone: Zone,
+    config: &ProbeConfig,
+    slow: Slow,
+    function: FunctionId,
+    kind: Kind,
+    depth: u32,
+) {
+    let done = asm.label();
+    ring(asm, zone, slow.of(kind), done);
+    store(asm, zone, config, id_kind(function, kind), depth);
+    asm.bind(zone, done);
+}
+
+/// Loads the ring of this thread into rcx, or goes to `done` where it has none; rcx and the flags
+/// are free.
+pub fn ring(asm: &mut Asm, zone: Zone, slow: Label, done: Label) {
+    let (cold, have_ring) = (asm.label(), asm.label());
+    // mov rcx, fs:[0]: the thread's self pointer on glibc and musl
+    asm.bytes(zone, &[0x64, 0x48, 0x8b, 0x0c, 0x25, 0, 0, 0, 0]);
+    // cmp rcx, gs:[owner]; jne cold
+    asm.bytes(zone, &gs_load(0x3b, offset_of!(Context, owner)));
+    asm.rel32(zone, &[0x0f, 0x85], cold, &[]);
+    // mov rcx, gs:[ring]
+    asm.bytes(zone, &gs_load(0x8b, offset_of!(Context, ring)));
+    asm.bind(zone, have_ring);
+    asm.bind(Zone::Stub, cold);
+    asm.rel32(Zone::Stub, &[0xe8], slow, &[]);
+    asm.bytes(Zone::Stub, &[0x48, 0x85, 0xc9]); // test rcx, rcx
+    asm.rel32(Zone::Stub, &[0x0f, 0x85], have_ring, &[]);
+    asm.rel32(Zone::Stub, &[0xe9], done, &[]);
+}
+
+/// `op rcx, gs:[offset]`
+fn gs_load(op: u8, offset: usize) -> [u8; 9] {
+    let o = (offset as u32).to_le_bytes();
+    [0x65, 0x48, op, 0x0c, 0x25, o[0], o[1], o[2], o[3]]
+}
+
+/// rcx = ring header. The order of the stores is the protocol: TSC zero, id and stack, TSC.
+fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, depth: u32) {
+    let ring_bytes_log2 = config.ring_records_log2 + STRIDE.ilog2();
+    let slot = |field: usize| ((RING_HEADER_BYTES + field) as u32).to_le_bytes();
+    asm.bytes(zone, &[0xba]); // mov edx, STRIDE
+    asm.bytes(zone, &(STRIDE as u32).to_le_bytes());
+    // xadd [rcx], rdx: one instruction, so that a signal handler cannot take the same slot
+    asm.bytes(zone, &[0x48, 0x0f, 0xc1, 0x11]);
+    if config.bmi2 {
+        // rorx rax, rdx, log2: the lap in the low half
+        asm.bytes(zone, &[0xc4, 0xe3, 0xfb, 0xf0, 0xc2, ring_bytes_log2 as u8]);
+    } else {
+        // mov rax, rdx; shr rax, log2
+        asm.bytes(
+            zone,
+            &[0x48, 0x89, 0xd0, 0x48, 0xc1, 0xe8, ring_bytes_log2 as u8],
+        );
+    }
+    // lea eax, [rsp + rax + depth]
+    asm.bytes(zone, &[0x8d, 0x84, 0x04]);
+    asm.bytes(zone, &depth.to_le_bytes());
+    // and edx, ring bytes - stride
+    asm.bytes(zone, &[0x81, 0xe2]);
+    asm.bytes(
+        zone,
+        &(((1u64 << ring_bytes_log2) - STRIDE as u64) as u32).to_le_bytes(),
+    );
+    // mov qword [rcx + rdx + tsc], 0
+    asm.bytes(zone, &[0x48, 0xc7, 0x84, 0x11]);
+    asm.bytes(zone, &slot(offset_of!(Record, tsc)));
+    asm.bytes(zone, &[0; 4]);
+    // mov [rcx + rdx + stack], eax
+    asm.bytes(zone, &[0x89, 0x84, 0x11]);
+    asm.bytes(zone, &slot(offset_of!(Record, stack)));
+    // mov dword [rcx + rdx + id_kind], imm
+    asm.bytes(zone, &[0xc7, 0x84, 0x11]);
+    asm.bytes(zone, &slot(offset_of!(Record, id_kind)));
+    asm.bytes(zone, &id_kind.to_le_bytes());
+    // add rcx, rdx; rdtsc; shl rdx, 32; or rax, rdx
+    asm.bytes(
+        zone,
+        &[
+            0x48, 0x01, 0xd1, 0x0f, 0x31, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0,
+        ],
+    );
+    // mov [rcx + tsc], rax
+    asm.bytes(zone, &[0x48, 0x89, 0x81]);
+    asm.bytes(zone, &slot(offset_of!(Record, tsc)));
+}
+
+/// What a probe at this place needs to know.
+#[derive(Debug, Clone, Copy)]
+pub struct Site {
+    pub function: FunctionId,
+    pub kind: Kind,
+    pub live: Live,
+    /// The red zone may hold data here: step over it.
+    pub red_zone: bool,
+}
+
+/// A whole inline probe: save, record, restore.
+pub fn probe(asm: &mut Asm, zone: Zone, config: &ProbeConfig, slow: Slow, site: Site) {
+    if config.stores == Stores::Stamps {
+        return stamp(asm, zone, site);
+    }
+    if site.red_zone {
+        asm.bytes(zone, LEA_RSP_DOWN);
+    }
+    let pushed = save(asm, zone, site.live);
+    if config.stores == Stores::Records {
+        let depth = pushed + if site.red_zone { 128 } else { 0 };
+        record(asm, zone, config, slow, site.function, site.kind, depth);
+    }
+    restore(asm, zone, site.live);
+    if site.red_zone {
+        asm.bytes(zone, LEA_RSP_UP);
+    }
+}
+
+/// An entry probe; where the thread's probes are off, what is emitted next into the stub zone is what
+/// goes on.
+pub fn switched(asm: &mut Asm, config: &ProbeConfig, slow: Slow, site: Site) {
+    let (hot, cold) = (Zone::Hot, Zone::Stub);
+    let off = asm.label();
+    if !site.live.flags {
+        switch::test(asm, hot, off);
+        probe(asm, hot, config, slow, site);
+        asm.bind(cold, off);
+        return switch::count(asm, cold, site.function);
+    }
+    if site.red_zone {
+        asm.bytes(hot, LEA_RSP_DOWN);
+    }
+    let depth = save(asm, hot, site.live) + if site.red_zone { 128 } else { 0 };
+    switch::test_keeping_flags(asm, hot, off);
+    record(asm, hot, config, slow, site.function, site.kind, depth);
+    asm.bind(cold, off);
+    switch::count(asm, cold, site.function);
+    for zone in [hot, cold] {
+        restore(asm, zone, site.live);
+        if site.red_zone {
+            asm.bytes(zone, LEA_RSP_UP);
+        }
+    }
+}
+
+/// Only `rdtsc`, which leaves rcx and the flags alone.
+fn stamp(asm: &mut Asm, zone: Zone, site: Site) {
+    let live = Live {
+        rcx: false,
+        flags: false,
+        ..site.live
+    };
+    if site.red_zone {
+        asm.bytes(zone, LEA_RSP_DOWN);
+    }
+    save(asm, zone, live);
+    asm.bytes(zone, RDTSC);
+    restore(asm, zone, live);
+    if site.red_zone {
+        asm.bytes(zone, LEA_RSP_UP);
+    }
+}
+
+pub const RDTSC: &[u8] = &[0x0f, 0x31];
+/// lea rsp, [rsp - 128]: leaves the flags alone
+pub const LEA_RSP_DOWN: &[u8] = &[0x48, 0x8d, 0x64, 0x24, 0x80];
+/// lea rsp, [rsp + 128]
+pub const LEA_RSP_UP: &[u8] = &[0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0];
