@@ -53,7 +53,7 @@ struct ShownPacket {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Planted {
-    /// Longer than half of what was planted.
+    /// At least as long as what was planted.
     slow_runs: usize,
     /// Packets of those runs.
     slow_packets: usize,
@@ -75,7 +75,7 @@ impl Planted {
     ) -> Planted {
         runs.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
         let slow: Vec<usize> = (0..runs.len())
-            .filter(|at| runs[*at].length_ns > SPIN_NS / 2.0)
+            .filter(|at| runs[*at].length_ns >= SPIN_NS)
             .collect();
         let slow_numbers: HashSet<u64> = slow.iter().map(|at| runs[*at].run).collect();
         let length: HashMap<u64, f64> = runs.iter().map(|r| (r.run, r.length_ns)).collect();
