@@ -135,7 +135,7 @@ pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
         .collect();
     if !args.json {
         if lacking.is_empty() {
-            writeln!(out, "\neverything that `record` needs (*) is there")?
+            writeln!(out, "\nall requirements of `record` (*) are met")?
         } else {
             writeln!(out, "\n`record` needs (*): {}", lacking.join(", "))?
         }

@@ -90,7 +90,7 @@ pub fn run(args: DetachArgs) -> anyhow::Result<ExitCode> {
     }
     if found.is_empty() {
         match args.targets.pid {
-            Some(pid) => crate::status::say!("process {pid} carries no probes"),
+            Some(pid) => crate::status::say!("process {pid} has no probes"),
             None => crate::status::say!("no process carries probes"),
         }
         return Ok(ExitCode::SUCCESS);
@@ -343,7 +343,7 @@ fn take_away(pid: i32, how: &How) -> Result<(), LiveError> {
         println!("{line}");
     } else {
         show!(
-            "process {pid}: unused copies of {} recordings taken away ({} KiB)",
+            "process {pid}: removed unused copies of {} recordings ({} KiB)",
             taken.recordings,
             taken.bytes >> 10
         );
@@ -410,7 +410,7 @@ fn restore(
         println!("{line}");
     } else {
         show!(
-            "process {}: {} functions put back",
+            "process {}: {} functions restored",
             f.pid,
             detached.restored
         );

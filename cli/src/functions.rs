@@ -57,7 +57,9 @@ pub fn run(args: FunctionsArgs) -> anyhow::Result<ExitCode> {
         match (listing.unreadable.pop(), args.pid) {
             (Some((_, why)), _) => return Err(why.into()),
             (None, Some(pid)) => {
-                bail!("process {pid} has no files with code mapped (a kernel thread, or gone)")
+                bail!(
+                    "process {pid} has no executable mappings (a kernel thread, or it has exited)"
+                )
             }
             (None, None) => bail!("nothing to list"),
         }
@@ -71,7 +73,7 @@ pub fn run(args: FunctionsArgs) -> anyhow::Result<ExitCode> {
     let all = listed.len();
     listed.retain(|l| !is_out(l));
     if listed.is_empty() && all > 0 {
-        bail!("-x leaves out all of the {all} functions that match");
+        bail!("-x excludes all of the {all} functions that match");
     }
     if listed.is_empty() {
         bail!("{}", nothing(&args, &listing, &patterns));

@@ -199,7 +199,7 @@ fn resolved(path: &Path) -> anyhow::Result<(PathBuf, bool)> {
     // Anybody may leave these in a directory like /tmp, for root to write to.
     if !is_ours(&found) {
         bail!(
-            "{shown} is somebody else's link, pipe or device (user {}): not written to",
+            "{shown} is a link, pipe or device of another user ({}): not written",
             found.uid()
         );
     }

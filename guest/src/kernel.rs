@@ -64,7 +64,7 @@ impl Kernel {
     /// What its modules are built against.
     ///
     /// # Errors
-    /// [`Error::Kernel`]: they are not there.
+    /// [`Error::Kernel`]: they do not exist.
     pub fn headers(&self) -> Result<PathBuf> {
         let headers = format!("usr/src/linux-headers-{}", self.release);
         let headers = self.dir.join(headers);

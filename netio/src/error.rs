@@ -19,7 +19,7 @@ pub enum PortError {
     },
     #[error("{name} is down: `ip link set {name} up`")]
     Down { name: String },
-    #[error("{name} is gone: it was deleted while it was in use")]
+    #[error("{name} was deleted while it was in use")]
     Gone { name: String },
     #[error("{what} is in use by another program: {next_step}")]
     Busy { what: String, next_step: String },
@@ -34,7 +34,7 @@ pub enum PortError {
         "{what} needs {bytes} bytes of locked memory, more than the limit: raise it with `ulimit -l`, or use a smaller ring"
     )]
     LockedMemory { what: String, bytes: usize },
-    #[error("{name} was opened only to {opened}: it cannot {asked}")]
+    #[error("{name} was opened to {opened} only: it cannot {asked}")]
     Direction {
         name: String,
         opened: &'static str,

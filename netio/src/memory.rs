@@ -136,7 +136,7 @@ impl MemoryPort {
         }
     }
 
-    /// Whether the other end is gone; never for a loop.
+    /// Whether the peer disconnected; never for a loop.
     fn alone(&self) -> bool {
         let alone =
             !Arc::ptr_eq(&self.outgoing, &self.incoming) && Arc::strong_count(&self.incoming) == 1;

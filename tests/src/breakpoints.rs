@@ -92,7 +92,7 @@ fn set_before() -> Result<()> {
 
 fn counter_off() -> Result<()> {
     let mut called = Called::start(&["no-tsc"])?;
-    expect_refused(&called, "time stamp counter is switched off")?;
+    expect_refused(&called, "rdtsc is disabled")?;
     expect_original(&called)?;
     called.program.call()?;
     called.program.end()

@@ -156,7 +156,7 @@ fn exclude() -> Result<()> {
         );
         let nothing = hopscope(&[&words[..], &["-x", "*", all]].concat())?.expect_code(2)?;
         ensure!(
-            nothing.stderr.contains("leaves out all"),
+            nothing.stderr.contains("excludes all"),
             "{}",
             nothing.stderr
         );

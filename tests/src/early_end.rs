@@ -35,7 +35,7 @@ fn recorded(output: &Path, change: impl FnOnce(&mut Command)) -> Result<Output> 
     let out = run(&mut record)?;
     let detach = hopscope(&["detach", "-p", &target.pid().to_string()])?.expect_code(0)?;
     ensure!(
-        detach.stderr.contains("carries no probes"),
+        detach.stderr.contains("has no probes"),
         "{detach:?} after {out:?}"
     );
     target.signal(Signal::SIGTERM)?;
@@ -48,7 +48,7 @@ fn recorded(output: &Path, change: impl FnOnce(&mut Command)) -> Result<Output> 
 /// The recorder itself restores, and says what failed.
 fn restored_by_the_recorder(out: Output, why: &str) -> Result<()> {
     let out = out.expect_code(2)?;
-    for word in ["1 functions put back", why] {
+    for word in ["1 functions restored", why] {
         ensure!(out.stderr.contains(word), "no `{word}`: {out:?}");
     }
     ensure!(!out.stderr.contains("restoring its targets"), "{out:?}");
@@ -77,7 +77,7 @@ fn not_restored() -> Result<()> {
     })?;
     let out = out.expect_code(2)?;
     ensure!(out.stderr.contains("left its probes"), "{out:?}");
-    ensure!(out.stdout.contains("1 functions put back"), "{out:?}");
+    ensure!(out.stdout.contains("1 functions restored"), "{out:?}");
     Ok(())
 }
 

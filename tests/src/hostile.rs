@@ -87,7 +87,7 @@ fn huge_table() -> Result<()> {
         .args(["-d", "20ms"])
         .env("HOPSCOPE_FAULT_POINT", RESTORING);
     let out = run(&mut record)?.expect_code(2)?;
-    ensure!(out.stdout.contains("1 functions put back"), "{out:?}");
+    ensure!(out.stdout.contains("1 functions restored"), "{out:?}");
 
     let pid = bomb.pid().to_string();
     let out = hopscope(&["detach", "-p", &pid])?.expect_code(2)?;
@@ -108,7 +108,7 @@ fn no_forced_writes() -> Result<()> {
     ensure!(report.functions["steady_mix"]["entries"] > 0);
     report.expect_balanced()?;
     let detach = hopscope(&["detach", "-p", &target.pid().to_string()])?.expect_code(0)?;
-    ensure!(detach.stderr.contains("carries no probes"), "{detach:?}");
+    ensure!(detach.stderr.contains("has no probes"), "{detach:?}");
     unharmed(target)
 }
 
@@ -126,7 +126,7 @@ fn no_memory_for_code() -> Result<()> {
     let out = run(&mut record)?.expect_code(2)?;
     ensure!(out.stderr.contains("Cannot allocate memory"), "{out:?}");
     let detach = hopscope(&["detach", "-p", &target.pid().to_string()])?.expect_code(0)?;
-    ensure!(detach.stderr.contains("carries no probes"), "{detach:?}");
+    ensure!(detach.stderr.contains("has no probes"), "{detach:?}");
     unharmed(target)
 }
 

@@ -252,7 +252,7 @@ fn left_out() -> Result<()> {
     let out = hopscope(&["report", path])?.expect_code(0)?;
     ensure!(
         out.stdout
-            .contains("off CPU    not recorded: not asked for"),
+            .contains("off CPU    not recorded: disabled by --no-off-cpu"),
         "{}",
         out.stdout
     );

@@ -212,7 +212,7 @@ fn expression() -> Result<()> {
     // Time to live is in none of the records without bytes.
     let unknown = read(&[&golden(), "ip[8] = 64"])?;
     ensure!(
-        unknown.stderr.contains("10 packets left out"),
+        unknown.stderr.contains("10 packets excluded"),
         "{}",
         unknown.stderr
     );
@@ -242,7 +242,7 @@ fn damage() -> Result<()> {
     flipped[at] ^= 1;
     let flipped = of(&flipped)?;
     ensure!(
-        flipped.contains("DAMAGED: 1 packets are damaged or gone"),
+        flipped.contains("DAMAGED: 1 packets are damaged or missing"),
         "{flipped}"
     );
     ensure!(

@@ -65,7 +65,7 @@ impl Paced {
             poll(&mut [], 20u8)?;
         }
         let said = hopscope(&["detach", "-p", &self.pid()])?.expect_code(0)?;
-        ensure!(said.stderr.contains("carries no probes"), "{}", said.stderr);
+        ensure!(said.stderr.contains("has no probes"), "{}", said.stderr);
         self.0.signal(Signal::SIGTERM)?;
         let out = self.0.output()?;
         let said = String::from_utf8_lossy(&out.stdout);

@@ -5,7 +5,7 @@ use super::kernel::option;
 use super::{Capability, Verdict, privilege};
 use hopscope_slice::kinds::{HookKind, KindError, try_kind};
 
-const SOCKETS: &str = "joined sockets: `splice` (tried closer by `hopscope check splice`)";
+const SOCKETS: &str = "sockmap: `splice` (`hopscope check splice` tests it in depth)";
 const PACKETS: &str = "packet ports past the stack (`load packets` with xdp)";
 
 pub(super) fn capabilities() -> Vec<Capability> {

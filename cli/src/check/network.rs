@@ -67,7 +67,7 @@ fn from_child(
         Some(("ok", found)) => Verdict::ok(found),
         Some(("missing", found)) => Verdict::missing(found, remedy),
         Some((_, found)) => Verdict::unknown(found, remedy),
-        None => Verdict::unknown("the child that tries it said nothing", remedy),
+        None => Verdict::unknown("the child process of the check gave no result", remedy),
     };
     Capability::new(name, purpose, "tried in a child", verdict)
 }

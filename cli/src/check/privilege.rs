@@ -76,7 +76,7 @@ fn yama() -> Capability {
             format!("hopscope record -- COMMAND, or {lower}"),
         ),
         Ok("2") => Verdict::missing("ptrace_scope 2: only with CAP_SYS_PTRACE", lower),
-        Ok("3") => Verdict::missing("ptrace_scope 3: nobody, until reboot", "boot without it"),
+        Ok("3") => Verdict::missing("ptrace_scope 3: disabled until reboot", "boot without it"),
         Ok(other) => Verdict::unknown(format!("ptrace_scope {other}"), lower),
     };
     Capability::new("yama", "attaching to a running process", path, verdict)

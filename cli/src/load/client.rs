@@ -107,7 +107,7 @@ impl PaceArgs {
         match (self.rate, self.closed) {
             (Some(rate_hz), false) => Ok(Pace::Open { rate_hz, arrivals }),
             (None, true) => Ok(Pace::Closed),
-            _ => bail!("say --rate PER_SECOND for an open loop, or --closed"),
+            _ => bail!("give --rate PER_SECOND (open loop) or --closed"),
         }
     }
 }

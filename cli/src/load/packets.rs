@@ -44,7 +44,7 @@ pub(crate) fn run(args: PacketsArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let Some(tx) = &args.tx else {
-        bail!("say where packets leave: --tx packet:DEVICE (or --write-rules FILE alone)");
+        bail!("give a transmit port: --tx packet:DEVICE (or --write-rules FILE alone)");
     };
     let mut ports = Opened::open(tx, args.rx.as_ref(), args.threads)?;
     let traffic = traffic::build(&args, rules, &mut ports)?;

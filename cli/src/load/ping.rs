@@ -31,7 +31,7 @@ pub fn run(mut args: PingArgs) -> anyhow::Result<ExitCode> {
         .take()
         .filter(|_| !args.client.serve_here)
     else {
-        bail!("say whom to ping; every host answers by itself, --serve-here starts nothing");
+        bail!("give the host to ping; ping needs no server, so --serve-here does not apply");
     };
     if args.interval.is_zero() {
         bail!("an interval of 0 cannot be paced");

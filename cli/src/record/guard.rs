@@ -115,7 +115,7 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
     if args.flight.is_some() {
         let _ = writeln!(
             std::io::stderr(),
-            "hopscope: what it held in memory is gone; files that are saved stay"
+            "hopscope: records in memory are lost; saved files remain"
         );
     }
     let file = match salvage {
@@ -140,7 +140,7 @@ fn begun(args: &RecordArgs, recorder: Option<Writer>) -> Option<PathBuf> {
     for completed in begun {
         match completed {
             Ok(Some(path)) => {
-                crate::status::say!("{} holds what it had written until then", path.display());
+                crate::status::say!("{} contains the records written until then", path.display());
             }
             Ok(None) => {}
             Err(e) => crate::status::say!("{e:#}"),

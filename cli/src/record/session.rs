@@ -317,7 +317,7 @@ fn open_switches(
     wanted: &[(ProcessEntry, Vec<Item>)],
 ) -> Result<Switches, String> {
     if args.no_off_cpu {
-        return Err("not asked for (--no-off-cpu)".into());
+        return Err("disabled by --no-off-cpu".into());
     }
     let pids: Vec<i32> = wanted.iter().map(|(process, _)| process.pid).collect();
     Switches::of(&pids).map_err(|e| {

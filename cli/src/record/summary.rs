@@ -151,7 +151,7 @@ impl Choice<'_> {
             Err(why) => {
                 return text_line!(
                     out,
-                    "{} packets sliced; what was lost is not known: {why}",
+                    "{} packets sliced; losses are unknown: {why}",
                     done.packets
                 );
             }

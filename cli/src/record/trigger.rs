@@ -23,7 +23,7 @@ pub(super) enum When {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(super) enum WhenError {
     #[error(
-        "--trigger {0:?} is no trigger; write 'FUNCTION > 50us', 'packet > 1ms', {SIGNAL} or {EXIT}"
+        "--trigger {0:?} is not a trigger; write 'FUNCTION > 50us', 'packet > 1ms', {SIGNAL} or {EXIT}"
     )]
     Shape(String),
     #[error("--trigger {text:?}: {error}")]

@@ -99,7 +99,7 @@ fn chosen(of: Option<u32>) -> anyhow::Result<Vec<Running>> {
     }
     match (found.is_empty(), of) {
         (false, _) => Ok(found),
-        (true, Some(pid)) => bail!("process {pid} slices nothing, or may not be looked at"),
-        (true, None) => bail!("no hopscope slice runs that may be looked at"),
+        (true, Some(pid)) => bail!("process {pid} runs no slice, or access to it is denied"),
+        (true, None) => bail!("no running hopscope slice is accessible"),
     }
 }

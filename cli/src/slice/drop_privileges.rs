@@ -15,7 +15,7 @@ pub fn become_user(name: &str) -> anyhow::Result<()> {
     setuid(user.uid).with_context(may_not)?;
     ensure!(
         user.uid.is_root() || setuid(nix::unistd::ROOT).is_err(),
-        "-Z {name}: privileges could be taken back"
+        "-Z {name}: privileges could be regained"
     );
     Ok(())
 }

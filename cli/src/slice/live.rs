@@ -278,7 +278,7 @@ impl<'a> Session<'a> {
             Ok(is_there) => !is_there,
             Err(error) => {
                 let name = device.name();
-                log::warn!("whether {name} is still there is not known any more: {error:#}");
+                log::warn!("cannot tell whether {name} still exists: {error:#}");
                 self.device = None;
                 false
             }
@@ -302,7 +302,7 @@ impl<'a> Session<'a> {
             next.clock(*sync)?;
         }
         let full = std::mem::replace(file, next);
-        let whole = ended_because("the file was full; the next one goes on", 0);
+        let whole = ended_because("the file was full and continues in the next one", 0);
         Ok(full.finish(None, Some(&whole))?)
     }
 

@@ -74,7 +74,7 @@ pub(super) fn run(
     out.flush()?;
     if pass.choice().unknown() > 0 {
         log::warn!(
-            "{} packets left out: the expression asks for bytes that were not recorded of them",
+            "{} packets excluded: the expression needs bytes that were not captured",
             pass.choice().unknown()
         );
     }

@@ -107,7 +107,7 @@ fn snap(args: &SliceArgs) -> anyhow::Result<u32> {
     let shows = shown.link || shown.hex > 0 || shown.hex_ascii > 0 || shown.ascii > 0;
     let asked = args.live.snaplen;
     if let Some(asked) = asked.filter(|asked| *asked > SNAP_MAX) {
-        log::warn!("-s {asked}: of each packet the first {SNAP_MAX} bytes are kept");
+        log::warn!("-s {asked}: captures the first {SNAP_MAX} bytes of each packet");
     }
     let snap = match (asked, shows || args.files.write.is_some()) {
         // 0 is tcpdump's word for as much as there can be.

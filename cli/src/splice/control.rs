@@ -70,7 +70,7 @@ pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
         } else {
             writeln!(
                 out,
-                "process {}: {}, {} sockets joined",
+                "process {}: {}, {} sockets accelerated",
                 one.pid,
                 ports(&one),
                 one.ends()?
@@ -91,7 +91,7 @@ pub(super) fn stat(args: &StatArgs) -> anyhow::Result<ExitCode> {
         let (ends, most) = (one.ends()?, one.connections_max);
         writeln!(
             out,
-            "hopscope splice, process {}: {}, {ends} sockets joined, {most} connections at most",
+            "hopscope splice, process {}: {}, {ends} sockets accelerated, at most {most} connections",
             one.pid,
             ports(one)
         )?;
@@ -129,7 +129,7 @@ fn chosen(of: Option<u32>) -> anyhow::Result<Vec<Running>> {
     }
     match (found.is_empty(), of) {
         (false, _) => Ok(found),
-        (true, Some(pid)) => bail!("process {pid} accelerates nothing, or may not be looked at"),
-        (true, None) => bail!("no hopscope splice runs that may be looked at"),
+        (true, Some(pid)) => bail!("process {pid} runs no accelerator, or access to it is denied"),
+        (true, None) => bail!("no running hopscope splice is accessible"),
     }
 }

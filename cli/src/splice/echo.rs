@@ -140,7 +140,7 @@ fn text(report: &EchoReport) -> String {
         );
         let why = [
             ("the client does not read", k.client_is_slow),
-            ("the other end is gone", k.redirect_failed),
+            ("the peer disconnected", k.redirect_failed),
             ("no room for a record", k.no_room),
             ("the socket was not taken", k.not_enrolled),
             ("without a record", k.no_record),

@@ -30,7 +30,7 @@ impl Kernel {
             };
             match case.weight {
                 Weight::Vital => bail!(
-                    "this kernel fails the trial {} ({why}): {}; nothing is joined (hopscope check splice)",
+                    "this kernel fails the test {} ({why}): {}; no connection is accelerated (see hopscope check splice)",
                     case.name,
                     case.means
                 ),

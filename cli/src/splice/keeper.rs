@@ -55,7 +55,7 @@ pub(super) fn run(args: &KeepArgs) -> anyhow::Result<ExitCode> {
     if let Some(group) = group {
         let moved = group.leave()?;
         if moved > 0 {
-            crate::status::say!("{moved} processes of the command still run, and go on over TCP");
+            crate::status::say!("{moved} processes of the command still run and continue over TCP");
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -193,7 +193,7 @@ fn text(report: &ProxyReport) -> String {
         );
         let counted = [
             ("to user space: the reader is slower", k.reader_is_slow),
-            ("to user space: the other end is gone", k.redirect_failed),
+            ("to user space: the peer disconnected", k.redirect_failed),
             ("back from user space", k.back_to_kernel),
             ("a notice was lost", k.events_lost),
             ("without a record", k.no_record),

@@ -125,7 +125,7 @@ impl<'a> Session<'a> {
         if !self.keeper.is_there()? {
             self.pairing.end(placed)?;
             anyhow::bail!(
-                "the keeper has ended: nobody would restore the threads that --pair places"
+                "the keeper has exited and could not restore the CPU affinity that --pair sets"
             );
         }
         let now_ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -230,7 +230,7 @@ pub(super) fn to_json(counts: &Counts, kind: &str) -> serde_json::Value {
 pub(super) fn write(out: &mut impl Write, counts: &Counts) -> std::io::Result<()> {
     writeln!(
         out,
-        "{} connections; {} messages ({} bytes) took the short cut, {} ({} bytes) TCP",
+        "{} connections; {} messages ({} bytes) redirected, {} ({} bytes) over TCP",
         counts.get(Count::Connections),
         counts.get(Count::DirectMessages),
         counts.get(Count::DirectBytes),

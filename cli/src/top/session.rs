@@ -118,7 +118,7 @@ fn begin(args: &TopArgs) -> anyhow::Result<Begun> {
     write_ready(&record, &pids)?;
     if !plan.refusals.is_empty() {
         let n = plan.refusals.len();
-        crate::status::say!("{n} matching functions are refused; hopscope functions says why");
+        crate::status::say!("{n} matching functions are refused; hopscope functions shows why");
     }
     Ok((installed, plan, meta))
 }

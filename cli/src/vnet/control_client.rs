@@ -72,9 +72,9 @@ fn only() -> anyhow::Result<PathBuf> {
     let mut found: Vec<PathBuf> = listening.collect();
     match (found.pop(), found.len()) {
         (Some(path), 0) => Ok(path),
-        (None, _) => bail!("no vnet serve is to be seen here: say which with --socket PATH"),
+        (None, _) => bail!("no running vnet serve found: give --socket PATH"),
         (Some(_), others) => bail!(
-            "{} control sockets are here: say which with --socket PATH",
+            "{} control sockets found: select one with --socket PATH",
             others + 1
         ),
     }

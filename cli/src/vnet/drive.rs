@@ -202,7 +202,7 @@ pub fn run(args: DriveArgs) -> anyhow::Result<ExitCode> {
     output::summary(&args, &counts)?;
     kept?;
     if counts.tx.entries != counts.tx.packets {
-        bail!("packets do not add up: a fault of this program");
+        bail!("packet counters do not add up: a bug in hopscope");
     }
     let wrong = counts.came.wrong + counts.came.disordered;
     Ok(match wrong {

@@ -45,7 +45,7 @@ pub(super) fn finish(
         let line = json!({ "type": "recorded", "schema": 1, "records": records, "lost": lost });
         writeln!(io::stdout(), "{line}")?;
     } else {
-        crate::status::say!("{records} records of what happened were kept, {lost} lost");
+        crate::status::say!("{records} events recorded, {lost} lost");
     }
     Ok(())
 }

@@ -145,7 +145,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     unsaid.context("saying what happens")?;
     kept?;
     if let Some(n) = counts.pairs.iter().position(|pair| !pair.conserved()) {
-        bail!("packets of pair {n} do not add up: a fault of this program");
+        bail!("packet counters of pair {n} do not add up: a bug in hopscope");
     }
     Ok(ExitCode::SUCCESS)
 }

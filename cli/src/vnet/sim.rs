@@ -117,7 +117,7 @@ pub fn run(args: SimArgs) -> anyhow::Result<ExitCode> {
     out.flush()?;
     if let Some((setup, outcome)) = cells.iter().find(|(_, outcome)| !outcome.conserved()) {
         bail!(
-            "{} of {} packets came through with --kick-policy {} at {} Mpps: a fault of the simulator",
+            "{} of {} packets came through with --kick-policy {} at {} Mpps: a bug in the simulator",
             outcome.reclaimed_in_order,
             outcome.packets,
             setup.kick,

@@ -52,7 +52,7 @@ impl LoadError {
 
 fn connect_hint(errno: Errno) -> &'static str {
     match errno {
-        Errno::ECONNREFUSED => "; nobody listens there (hopscope load tcp serve --listen ADDR)",
+        Errno::ECONNREFUSED => "; no server listens there (hopscope load tcp serve --listen ADDR)",
         Errno::EADDRNOTAVAIL => "; no free local port: add --source, or --close reset",
         _ => "",
     }

@@ -99,7 +99,7 @@ impl Tally {
                 Cause::Errno(errno) => format!("{errno:?}"),
                 Cause::TimedOut => "no answer in time".into(),
                 Cause::Closed => "closed by the other side".into(),
-                Cause::Surplus => "more bytes than asked for".into(),
+                Cause::Surplus => "more bytes than requested".into(),
             };
             self.failures.add(format!("{doing}: {why}"), count);
         }

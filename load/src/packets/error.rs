@@ -21,7 +21,7 @@ pub enum PacketsError {
     )]
     TooLong { size: usize, largest: usize },
     #[error(
-        "a rate of {rate} packets a second is impossible: no clock here tells two of them apart; at most {largest} can be asked"
+        "a rate of {rate} packets per second exceeds the clock resolution; the maximum is {largest}"
     )]
     Rate { rate: f64, largest: f64 },
     #[error("{what} must be between {least} and {most}, not {got}")]

@@ -11,18 +11,14 @@ const BOOT_NS: u64 = 2_000_000_000;
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ClockMismatch {
-    #[error(
-        "they were made on different hosts, {0:?} and {1:?}, whose counters have nothing in common"
-    )]
+    #[error("they were made on different hosts, {0:?} and {1:?}, whose TSCs are unrelated")]
     Host(String, String),
-    #[error("the counter's frequency is {0} Hz in one and {1} Hz in the other")]
+    #[error("the TSC frequency is {0} Hz in one and {1} Hz in the other")]
     Frequency(u64, u64),
-    #[error(
-        "the host booted about {0} s later for one than for the other, and its counter began anew"
-    )]
+    #[error("the host booted about {0} s later for one than for the other, and its TSC was reset")]
     Boot(u64),
     #[error(
-        "between them the counter and the clock moved {0} ns apart: the host slept, or its counter was set"
+        "TSC and clock diverged by {0} ns between them: the host was suspended, or its TSC was set"
     )]
     Counter(u64),
 }

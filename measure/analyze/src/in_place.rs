@@ -53,14 +53,14 @@ pub struct Found {
 /// Why the windows say nothing.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Unusable {
-    #[error("{pairs} pairs of windows with enough calls in both; it takes {PAIRS_MIN}")]
+    #[error("{pairs} pairs of windows with enough calls in both; {PAIRS_MIN} are needed")]
     TooFew { pairs: usize },
     #[error("{percent:.0} % of the calls are of functions whose probes cannot be switched off")]
     NotSwitched { percent: f64 },
     #[error("the load was not steady: a call costs {low:.0} to {high:.0} ticks more with probes")]
     NotSteady { low: f64, high: f64 },
     #[error(
-        "the shares of the functions differ by {percent:.1} % with probes and without: the program does not the same work in both"
+        "the shares of the functions differ by {percent:.1} % with probes and without: the program does not do the same work in both"
     )]
     OtherCalls { percent: f64 },
     #[error(

@@ -27,9 +27,7 @@ const CLEARLY: i128 = 2;
 pub enum RootError {
     #[error("the recording holds no call")]
     NoCalls,
-    #[error(
-        "no function encloses the others, and before none of them lies a pause that is clearly longer"
-    )]
+    #[error("no function encloses the others, and none is preceded by a clearly longer pause")]
     /// Functions that a pass could begin with, the likeliest first.
     Ambiguous(Vec<FunctionId>),
 }

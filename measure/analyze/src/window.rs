@@ -12,7 +12,7 @@ pub struct Window {
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum WindowError {
-    #[error("{0:?} is no time span; write a number and a unit: 1.5s, 20ms, 300us, 50ns, 2m, 1h")]
+    #[error("{0:?} is not a time span; write a number and a unit: 1.5s, 20ms, 300us, 50ns, 2m, 1h")]
     Syntax(String),
     #[error("{0:?} is beyond the longest span of 10,000,000 s")]
     TooLong(String),

@@ -67,7 +67,7 @@ pub enum PlanError {
         patterns: String,
         nearest: String,
     },
-    #[error("process {pid}: -x leaves out all of the {functions} functions that match")]
+    #[error("process {pid}: -x excludes all of the {functions} functions that match")]
     AllExcluded { pid: i32, functions: usize },
     #[error("process {pid}: {function}: cannot capture {why}")]
     NothingCaptured {

@@ -23,7 +23,7 @@ pub fn forbids_copies(pid: i32, may_stop: bool) -> Result<Option<String>, Attach
         return Ok(None);
     }
     if !may_stop {
-        let why = "a seccomp filter is there, and it is not read without stopping the target";
+        let why = "there is a seccomp filter, which cannot be read without stopping the target";
         return Ok(Some(why.into()));
     }
     let stopped = super::stop::stop_all(pid)?;

@@ -33,7 +33,7 @@ impl AttachError {
 pub enum AttachError {
     #[error("no process {0}")]
     NoSuchProcess(i32),
-    #[error("process {0} has exited and waits for its parent")]
+    #[error("process {0} has exited (zombie)")]
     Zombie(i32),
     #[error("process {0} is a kernel thread")]
     KernelThread(i32),
@@ -57,7 +57,7 @@ pub enum AttachError {
         "process {pid} shares its memory with process {other}, which would run unprepared into changed code"
     )]
     SharedMemory { pid: i32, other: i32 },
-    #[error("this CPU or kernel has no FSGSBASE, which probes need to tell threads apart")]
+    #[error("this CPU or kernel has no FSGSBASE, which probes need to identify threads")]
     NoFsgsbase,
     #[error("process {pid} runs under strict seccomp: no system call can be made in it")]
     SeccompStrict { pid: i32 },
@@ -77,7 +77,7 @@ pub enum AttachError {
         "process {pid} is frozen by its control group (cgroup.freeze, freezer.state), so that no system call can be made in it"
     )]
     Frozen { pid: i32 },
-    #[error("process {pid} has no thread that could make a system call for us")]
+    #[error("process {pid} has no thread in which a system call can be made")]
     NoUsableThread { pid: i32 },
     #[error(
         "process {pid}: no {what} instruction sequence is mapped in it, so no system call can be made safely"

@@ -35,7 +35,7 @@ pub enum LaunchError {
     #[error("holding the command at its entry point: {0}")]
     Hold(io::Error),
     #[error(
-        "the command is linked statically and makes system call {nr} before it has a thread control block, by which probes tell threads apart; start it by itself and use -p"
+        "the command is linked statically and makes system call {nr} before it has a thread control block, which probes need to identify threads; start it separately and use -p"
     )]
     NoThreadPointer { nr: u64 },
     #[error(transparent)]

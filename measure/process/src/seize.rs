@@ -58,7 +58,9 @@ pub(super) fn seize(pid: i32, tid: i32) -> Result<Option<i32>, AttachError> {
 pub(super) fn let_go(pid: i32, tids: &[i32]) {
     for &tid in tids {
         if !goes_on(tid) {
-            log::info!("thread {tid} of process {pid} has not stopped, and is let go when it does");
+            log::info!(
+                "thread {tid} of process {pid} has not stopped; it is released when it does"
+            );
             LATE.with_borrow_mut(|late| late.push(tid));
         }
     }

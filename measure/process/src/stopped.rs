@@ -260,7 +260,7 @@ impl StoppedProcess {
 impl Drop for StoppedProcess {
     fn drop(&mut self) {
         if let Err(e) = self.release() {
-            log::warn!("letting process {} go on: {e}", self.pid);
+            log::warn!("resuming process {}: {e}", self.pid);
         }
     }
 }

@@ -105,8 +105,7 @@ fn notes(seen: &Seen, name: &str) -> Vec<(u64, String)> {
         ),
         (
             seen.only_at_to,
-            "numbers were seen at the second place only, before the first or not there: LEFT OUT"
-                .to_owned(),
+            "numbers were seen at the second function only, or there first: EXCLUDED".to_owned(),
         ),
     ];
     all.into_iter().filter(|(n, _)| *n > 0).collect()

@@ -144,7 +144,7 @@ pub(crate) fn add_packets(
 pub(crate) fn no_packets(stamps: &TraceReader, other: bool) -> String {
     let some = stamps.stamp_heads().any(|head| head.rows > 0);
     match (some, other) {
-        (true, _) => "no packet was due in the time asked for; widen --from and --to".to_owned(),
+        (true, _) => "no packet was due in the selected time; widen --from and --to".to_owned(),
         (false, true) => {
             "--packets: the file holds no packet; it is to be one that hopscope load packets -w wrote"
                 .to_owned()

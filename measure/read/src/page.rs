@@ -159,11 +159,11 @@ fn place(source: &Source<'_>, recording: &Recording<'_>, around: Around) -> Resu
     })?;
     match found[..] {
         [(_, begin, end)] => Ok((begin, end)),
-        [] => refuse!("no packet {seq} in what is looked at; --events lists all"),
+        [] => refuse!("no packet {seq} in the selected part; --events lists all"),
         _ => {
             let streams: Vec<_> = found.iter().map(|(s, ..)| s.0.to_string()).collect();
             refuse!(
-                "several streams have a packet {seq}; say packet:STREAM/{seq}, STREAM of {}",
+                "several streams have a packet {seq}; use packet:STREAM/{seq}, STREAM of {}",
                 streams.join(", ")
             )
         }

@@ -152,7 +152,7 @@ impl RunSource<'_> {
         if counts.outside_window > 0 {
             let n = counts.outside_window;
             refuse!(
-                "all {n} runs of {name} began outside the time asked for; widen --from and --to"
+                "all {n} runs of {name} began outside the selected time; widen --from and --to"
             );
         }
         if counts.idle_passes > 0 {
@@ -212,7 +212,7 @@ pub(crate) fn function(tables: &Tables, text: &str) -> Result<FunctionId> {
         [one] => Ok(one.id),
         [] => {
             if tables.refusals.iter().any(|r| r.name == text) {
-                refuse!("{text} was asked for and not measured; hopscope report lists the reason");
+                refuse!("{text} was requested but not measured; hopscope report lists the reason");
             }
             let ids: Vec<_> = tables.functions.iter().map(|f| f.id).collect();
             refuse!(

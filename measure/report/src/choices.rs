@@ -111,7 +111,7 @@ fn window(out: &mut impl Write, f: &FlightEntry) -> io::Result<()> {
     });
     let early = f.ends_early.map(|why| match why {
         EndsEarly::RecordingEnded => "ends early: the recording itself ended then",
-        EndsEarly::FileFull => "ends early: the file was full; the one after it goes on",
+        EndsEarly::FileFull => "ends early: the file was full and continues in the next one",
     });
     for text in late.into_iter().chain(early) {
         writeln!(out, "           {text}")?;

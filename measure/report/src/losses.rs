@@ -55,7 +55,7 @@ pub(crate) fn write(
         ),
         (
             o.early_batches,
-            "batches of records were looked at before all of their time was read: moves may be missed",
+            "batches of records were evaluated before all records of their time were read: migrations may be missed",
         ),
         (
             o.lost,
@@ -80,7 +80,7 @@ pub(crate) fn write(
         ),
         (
             o.values_unreadable,
-            "captured values are absent: their memory was not there",
+            "captured values are absent: memory not mapped",
         ),
         (
             o.values_left_out,

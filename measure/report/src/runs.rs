@@ -124,7 +124,7 @@ fn count_words(c: &RunCounts) -> [(u64, &'static str); 8] {
             c.idle_passes,
             "passes of the loop did nothing but poll; they are no runs",
         ),
-        (c.outside_window, "runs began outside the time asked for"),
+        (c.outside_window, "runs began outside the selected time"),
         (c.out_of_order, "runs are listed after one that ended later"),
         (c.overfull, "runs have more calls or values than are kept"),
         (c.calls_left_out, "calls were left out of these"),

@@ -106,7 +106,7 @@ pub fn write_tail(out: &mut impl Write, r: &LateReport<'_>) -> io::Result<()> {
     );
     writeln!(
         out,
-        "looked at  {} late packets{}",
+        "analyzed  {} late packets{}",
         grouped(c.attributed),
         if some { ambiguous } else { String::new() }
     )?;
@@ -127,7 +127,7 @@ pub fn write_tail(out: &mut impl Write, r: &LateReport<'_>) -> io::Result<()> {
         ),
         (
             c.looked_at_early,
-            "late packets were looked at before all around them was known",
+            "late packets were evaluated before all records around them were read",
         ),
         (
             c.flows_not_followed,

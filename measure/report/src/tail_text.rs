@@ -118,7 +118,7 @@ impl Words<'_> {
             }
         }
         if e.late.parts.history_cut {
-            said.push("what was before that is no longer known".to_owned());
+            said.push("earlier causes are unknown".to_owned());
         }
         said
     }

@@ -235,7 +235,7 @@ fn missing(
         (of(Parent::Beyond), beyond),
         (
             unfinished,
-            "calls have no known end; of them counts what they called: >=".to_owned(),
+            "calls have no known exit; only their callees are counted: >=".to_owned(),
         ),
     ];
     for (calls, what) in lines.iter().filter(|(calls, _)| *calls > 0) {

@@ -20,7 +20,7 @@ pub(crate) fn text(capture: Option<&CaptureEntry>, content: Content) -> String {
     match content {
         Content::Value(value) if is_signed(capture) => format!("= {}", value as i64),
         Content::Value(value) => format!("= {value}"),
-        Content::Unreadable => "could not be read: its memory was not there".into(),
+        Content::Unreadable => "could not be read: memory not mapped".into(),
         Content::LeftOut { elements } => format!("and on is left out: {elements} elements"),
         Content::Unknown(word) => format!("is absent for a reason that is not known ({word:#x})"),
     }

@@ -257,7 +257,7 @@ fn off_cpu_times_and_what_was_left_out() {
         json(&sample, Group::Function, view(layout)),
     );
     sample.off_cpu = Some(OffCpuEntry {
-        why_not: Some("not asked for (--no-off-cpu)".into()),
+        why_not: Some("disabled by --no-off-cpu".into()),
         ..OffCpuEntry::default()
     });
     if let Some(flight) = &mut sample.flight {

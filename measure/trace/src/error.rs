@@ -11,7 +11,7 @@ pub enum TraceError {
     Write(#[from] io::Error),
     #[error("not a hopscope trace (it does not start with HOPTRACE)")]
     NotATrace,
-    #[error("trace format {major}.{minor} is not known to this hopscope, which reads {known}.x; use a newer one", known = crate::format::MAJOR)]
+    #[error("trace format {major}.{minor} is not supported by this hopscope, which reads {known}.x; use a newer one", known = crate::format::MAJOR)]
     Version { major: u16, minor: u16 },
     #[error("the trace has no readable header chunk: {0}")]
     NoMeta(String),

@@ -38,7 +38,7 @@ impl Default for Impairments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("{what} {value} is no probability: it must be from 0 to 1")]
+#[error("{what} {value} is not a probability: it must be from 0 to 1")]
 pub struct ImpairmentsError {
     pub what: &'static str,
     pub value: f64,

@@ -27,7 +27,7 @@ impl Vectors {
         self.0.clear();
         self.0.push(of(header, len));
         let parts = parts.iter().take(PARTS_MAX);
-        // Mapped for as long as the slices live, and those outlive the call; that they are not there any more (a
+        // Mapped for as long as the slices live, and those outlive the call; that they do not exist any more (a
         // file that was cut) the kernel finds out, as EFAULT.
         self.0
             .extend(parts.map(|part| of(part.ptr_guard_mut().as_ptr(), part.len())));

@@ -4,13 +4,13 @@ use anyhow::Result;
 use hopscope_tests::{hopscope, scratch};
 
 const CASES: &[(&[&str], &[&str])] = &[
-    (&["--trigger", "look"], &["no trigger", "SIGUSR1"]),
-    (&["--trigger", "look > 5"], &["no time span", "unit"]),
+    (&["--trigger", "look"], &["not a trigger", "SIGUSR1"]),
+    (&["--trigger", "look > 5"], &["not a time span", "unit"]),
     (&["--trigger", "look >= 5us"], &["only '>'"]),
     (&["--trigger", "look < 5us"], &["only '>'"]),
-    (&["--trigger", "> 5us"], &["no trigger"]),
+    (&["--trigger", "> 5us"], &["not a trigger"]),
     (&["--trigger", "lo* > 5us"], &["name of one function"]),
-    (&["--trigger", "SIGUSR2"], &["no trigger", "SIGUSR1"]),
+    (&["--trigger", "SIGUSR2"], &["not a trigger", "SIGUSR1"]),
     (
         &["--trigger", "main > 5us"],
         &["main", "give it with -f too"],

@@ -56,7 +56,7 @@ fn limited() -> Result<()> {
     let pid = target.pid().to_string();
     let searched = hopscope(&["detach", "-p", &pid])?.expect_code(0)?;
     ensure!(
-        searched.stdout.contains(" 0 recordings taken away") && left_kib(target.pid())? == kib,
+        searched.stdout.contains(" of 0 recordings (") && left_kib(target.pid())? == kib,
         "{}",
         searched.stdout
     );
@@ -64,7 +64,7 @@ fn limited() -> Result<()> {
     ensure!(
         searched
             .stdout
-            .contains(&format!(" {stayed} recordings taken away")),
+            .contains(&format!(" of {stayed} recordings (")),
         "{}",
         searched.stdout
     );

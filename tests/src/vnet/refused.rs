@@ -23,7 +23,7 @@ pub(super) fn run() -> Result<()> {
     ensure!(ended == 0, "a second front end is served");
     for (arguments, word) in [
         (&["--socket", &socket, "--veth=far"][..], "is in use"),
-        (&["--socket", &file, "--veth=far"], "is no socket"),
+        (&["--socket", &file, "--veth=far"], "is not a socket"),
         (
             &["--socket", "/nowhere/s", "--veth=far"],
             "cannot listen on /nowhere/s",

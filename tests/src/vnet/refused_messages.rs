@@ -52,12 +52,17 @@ fn cases() -> Vec<Case> {
             0,
         ),
         case(
-            "features 0x20000 were asked for and not offered",
+            "features 0x20000 were acknowledged but not offered",
             2,
             words(&[FEATURES | 1 << 17]),
             0,
         ),
-        case("features 0x1000 were asked for", 16, words(&[1 << 12]), 0),
+        case(
+            "features 0x1000 were acknowledged",
+            16,
+            words(&[1 << 12]),
+            0,
+        ),
         case(
             "9 memory regions",
             5,

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 
 pub(super) fn run(args: &PacketsArgs, stop: &Arc<AtomicBool>) -> anyhow::Result<ExitCode> {
     let Some(rx) = &args.rx else {
-        bail!("say which port to reflect: --rx packet:DEVICE");
+        bail!("give the port to reflect: --rx packet:DEVICE");
     };
     let open = |name: &PortName, direction| {
         let options = OpenOptions {

@@ -39,7 +39,7 @@ pub(super) fn read(path: &Path, max_frame_len: usize) -> anyhow::Result<Traffic>
         times.push(frame.time_ns);
     }
     let Some(offsets) = offsets(&times) else {
-        bail!("{name} has no time stamps that rise: give --rate");
+        bail!("timestamps of {name} do not increase: give --rate");
     };
     let Some(capture) = Capture::new(frames) else {
         bail!("{name} holds no frames");

@@ -73,12 +73,12 @@ fn tell(session: &Session<'_>, search: &Search, trials: u32) -> anyhow::Result<E
             None => "no rate passed".to_string(),
         };
         line += match limited_by {
-            None => "; the limit is above what was asked for: give a higher --rate",
+            None => "; the limit is above the offered rate: give a higher --rate",
             Some(Verdict::GeneratorTooSlow) => {
-                "; the limit is the generator's, not that of what is tested"
+                "; the generator is the limit, not the device under test"
             }
             Some(Verdict::ReceiverTooSlow) => {
-                "; the limit is the receiving port's, not that of what is tested"
+                "; the receiving port is the limit, not the device under test"
             }
             Some(_) => "",
         };

@@ -9,7 +9,7 @@ pub(super) fn notice(notice: &Notice<'_>, as_json: bool) -> io::Result<()> {
         Notice::Connected => ("connected", "a front end connected".into()),
         Notice::TurnedAway => (
             "turned_away",
-            "a second front end was turned away: one is connected".into(),
+            "rejected a second front end: one is connected".into(),
         ),
         Notice::Queue { n, size, taken } => {
             let text = format!("queue {n} begins: {size} entries, {taken}");
@@ -27,7 +27,7 @@ pub(super) fn notice(notice: &Notice<'_>, as_json: bool) -> io::Result<()> {
             "broken_off",
             format!("the front end's connection ends: {broken}"),
         ),
-        Notice::Gone => ("gone", "the front end has gone".into()),
+        Notice::Gone => ("gone", "the front end disconnected".into()),
         Notice::Left { path, error } => (
             "socket_left",
             format!(
@@ -56,7 +56,7 @@ pub(super) fn summary(counts: &ServeCounts, as_json: bool) -> anyhow::Result<()>
     }
     writeln!(
         out,
-        "front ends {}, turned away {}, broken off {}",
+        "front ends {}, rejected {}, protocol errors {}",
         counts.connections, counts.turned_away, counts.broken_off
     )?;
     for (n, pair) in counts.pairs.iter().enumerate() {

@@ -8,7 +8,7 @@ use std::io::Write;
 pub(super) fn write(out: &mut impl Write, now: &Reading) -> anyhow::Result<()> {
     if now.queues().all(|(_, _, queue)| queue.shadows.is_none()) {
         bail!(
-            "no policies think beside those at work: hopscope vnet set --shadows on, then let packets flow"
+            "no policies in shadow mode: run hopscope vnet set --shadows on, then let packets flow"
         );
     }
     for (pair, direction, queue) in now.queues() {

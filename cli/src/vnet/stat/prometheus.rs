@@ -58,7 +58,7 @@ const COUNTERS: [Counter; 12] = [
     ),
     (
         "looks",
-        "Times that the adaptive kick policy looked again after the price of a kick, in place of asking for one.",
+        "Times that the adaptive kick policy polled again after the cost of a kick, instead of enabling kicks.",
         |q| Some(q.looks),
     ),
     (

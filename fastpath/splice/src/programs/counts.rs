@@ -195,9 +195,9 @@ impl Count {
             }
             Count::ToTcp => "times a direction switched to TCP",
             Count::ToDirect => "times a direction switched to redirection, the first included",
-            Count::Connections => "connections of which both ends joined",
+            Count::Connections => "connections with both ends accelerated",
             Count::EndsJoined => "sockets that joined",
-            Count::EndsLeft => "sockets that joined and were closed or released",
+            Count::EndsLeft => "accelerated sockets that were closed or released",
             Count::ServerOutside => "clients whose server takes no part: plain TCP",
             Count::ClientOutside => {
                 "servers' ends whose client takes no part, or was changed on the way: plain TCP"
@@ -254,11 +254,13 @@ impl Count {
             Count::UnverifiedUnreadable => {
                 "not compared: the program's memory could not be read, or over 256 MiB went in one call"
             }
-            Count::UnverifiedEarly => "not compared: a call began before the connection was joined",
+            Count::UnverifiedEarly => {
+                "not compared: a call began before the connection was accelerated"
+            }
             Count::UnverifiedFull => "not compared: no memory to keep sums",
             Count::VerifiedOpen => "directions of connections still open, of which the same",
             Count::UnverifiedOpen => "not compared: still open, with bytes on their way",
-            Count::EndsOpen => "sockets that joined and were not closed when it ended",
+            Count::EndsOpen => "accelerated sockets that were not closed at the end",
             Count::Paired => "times that both threads of a connection were placed on one processor",
             Count::UnpairedSlower => {
                 "times that this was undone because both were ready to run, or it was no faster"

@@ -64,7 +64,7 @@ impl Place {
 
     pub(super) fn prepared(&self) -> Result<Pair, TrialResult> {
         let pair = self.prepared.borrow_mut().pop();
-        pair.ok_or(TrialResult::Unknown("no connection was joined".into()))
+        pair.ok_or(TrialResult::Unknown("no connection was accelerated".into()))
     }
 }
 
@@ -97,7 +97,9 @@ pub(super) fn joined(
     if connections(accelerator)? > before {
         Ok(pair)
     } else {
-        Err(TrialResult::Broken("the two ends were not joined".into()))
+        Err(TrialResult::Broken(
+            "the two ends were not accelerated".into(),
+        ))
     }
 }
 

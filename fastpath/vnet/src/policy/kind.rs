@@ -38,7 +38,7 @@ pub enum BadPolicy {
          ahc-window:US:LIMIT, coal:PACKETS:US, adaptive"
     )]
     Unknown(String),
-    #[error("{policy}: {word:?} is no whole number of {what}")]
+    #[error("{policy}: {word:?} is not a whole number of {what}")]
     Number {
         policy: String,
         word: String,

@@ -29,7 +29,7 @@ pub enum RingError {
         "entries of {descriptors} descriptors at once: more than the queue's {size}, so some share one"
     )]
     Shared { descriptors: u32, size: u32 },
-    #[error("{asked} descriptors were asked for, {free} are free")]
+    #[error("{asked} descriptors needed, {free} are free")]
     Full { asked: usize, free: u16 },
     #[error("an empty chain")]
     Empty,

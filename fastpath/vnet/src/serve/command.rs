@@ -31,9 +31,7 @@ enum Undone {
     Request(#[from] BadRequest),
     #[error("there is no pair {pair}: the last one is {last}")]
     NoPair { pair: usize, last: usize },
-    #[error(
-        "kick_policy: whether the event index is offered is said once, at the start of vnet serve"
-    )]
+    #[error("kick_policy: the event index is offered at the start of vnet serve only")]
     Offered,
     #[error(
         "{POLICIES_MAX} policies were at work here, whose counts are kept: {policy} would be one too many"

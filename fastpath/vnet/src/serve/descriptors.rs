@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 /// did fit would belong to nobody.
 const DESCRIPTORS_MAX: usize = 253;
 
-/// Reads without waiting, and keeps what came along. 0: the other end is gone.
+/// Reads without waiting, and keeps what came along. 0: the peer disconnected.
 ///
 /// # Errors
 /// As recvmsg(2); `WouldBlock` when nothing is there.

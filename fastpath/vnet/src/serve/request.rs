@@ -37,7 +37,7 @@ pub(super) enum BadRequest {
     Kicks(#[from] BadKicks),
     #[error("nothing is to be set: tx_call_policy, rx_call_policy, kick_policy, shadows")]
     Nothing,
-    #[error("a policy of calls or of kicks stays as it is by a stat: use set")]
+    #[error("stat does not change policies: use set")]
     OnlyStat,
 }
 

@@ -67,7 +67,7 @@ impl Session {
         self.wire.socket.as_fd()
     }
 
-    /// Everything that was said by now; false: the front end has gone.
+    /// Everything that was said by now; false: the front end disconnected.
     pub(super) fn listen(&mut self, around: &mut Around<'_>) -> Result<bool, Failed> {
         loop {
             match self.wire.read()? {

@@ -28,7 +28,7 @@ pub enum Refused {
     Polling { queue: u32 },
     #[error("queue {queue}: a base of {base}, where an index has 16 bits")]
     Base { queue: u32, base: u32 },
-    #[error("features {bits:#x} were asked for and not offered")]
+    #[error("features {bits:#x} were acknowledged but not offered")]
     NotOffered { bits: u64 },
     #[error("{count} memory regions: 1 … {max} are known", max = super::memory::REGIONS_MAX)]
     Regions { count: u32 },

@@ -12,7 +12,7 @@ const DATA_PAGES: usize = 128;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SwitchesError {
-    #[error("the processors that are online cannot be read from /sys: {0}")]
+    #[error("cannot read the online CPUs from /sys: {0}")]
     Processors(io::Error),
     #[error(
         "the kernel refuses a perf event for the threads of process {pid}: {source}{}",

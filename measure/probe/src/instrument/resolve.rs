@@ -157,7 +157,7 @@ impl Resolver<'_> {
                 match self.debug()?.kind(walk.ty) {
                     Kind::Pointer { .. } => walk.through(0)?,
                     Kind::Array { .. } => walk.add(0)?,
-                    _ => return Err(format!("{said} is no pointer and no array of bytes")),
+                    _ => return Err(format!("{said} is neither a pointer nor an array of bytes")),
                 }
                 let last = walk.last().ok_or(TOO_FAR)?;
                 *last = last.checked_add(*offset).ok_or(TOO_FAR)?;

@@ -56,7 +56,7 @@ impl Drop for Installed {
         let pid = self.pid;
         match self.detach() {
             Ok(done) => log::warn!(
-                "process {pid}: {} functions put back, it runs as before; the recording ended early",
+                "process {pid}: {} functions restored; the recording ended early",
                 done.restored
             ),
             Err(_) if !self.is_alive() => {}

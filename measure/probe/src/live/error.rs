@@ -34,7 +34,7 @@ pub enum LiveError {
         hint: &'static str,
     },
     #[error(
-        "process {pid}: what is mapped at {at:#x} is not the memfd that was made for it: something in the process replaced it"
+        "process {pid}: the mapping at {at:#x} is not the memfd created for it: the process replaced it"
     )]
     NotMapped { pid: i32, at: u64 },
     #[error(
@@ -42,7 +42,7 @@ pub enum LiveError {
     )]
     NotExecuted { pid: i32 },
     #[error(
-        "process {pid} is not attached to: {limit} files may be open in hopscope, which are too few to restore it for sure ({source}); raise the limit (ulimit -n)"
+        "process {pid} is not attached to: the limit of {limit} open files is too low to restore it reliably ({source}); raise it (ulimit -n)"
     )]
     Descriptors {
         pid: i32,
@@ -55,9 +55,7 @@ pub enum LiveError {
         "process {pid} still carries what an earlier recording left; run: hopscope detach -p {pid}"
     )]
     Orphan { pid: i32 },
-    #[error(
-        "process {pid}: its time stamp counter is switched off (PR_SET_TSC); each probe reads it"
-    )]
+    #[error("process {pid}: rdtsc is disabled (PR_SET_TSC), which probes need")]
     TscOff { pid: i32 },
     #[error("process {pid}, thread {tid}: its gs base is in use ({gs_base:#x}); probes need it")]
     GsInUse { pid: i32, tid: i32, gs_base: u64 },
@@ -66,15 +64,15 @@ pub enum LiveError {
     )]
     NoThreadPointer { pid: i32, tid: i32 },
     #[error(
-        "process {pid}: a breakpoint is set at {at:#x}, by a uprobe of perf or bpftrace or by a debugger; take it away and try again"
+        "process {pid}: a breakpoint is set at {at:#x}, by a uprobe of perf or bpftrace or by a debugger; remove it and try again"
     )]
     Breakpoint { pid: i32, at: u64 },
     #[error(
-        "process {pid}: code at {at:#x} is not what its file says; is a debugger or another tracer at work?"
+        "process {pid}: code at {at:#x} differs from its file; is a debugger or another tracer attached?"
     )]
     CodeDiffers { pid: i32, at: u64 },
     #[error(
-        "process {pid}: what was chosen is no longer there: its module was unloaded while hopscope attached, or the process ended"
+        "process {pid}: the chosen functions are no longer mapped: their module was unloaded during the attach, or the process exited"
     )]
     Gone { pid: i32 },
     #[error(

@@ -265,7 +265,7 @@ fn attempt(
         Ok(done) => done,
         Err(e) => {
             if super::found::is_patched(&memory, &table) {
-                log::error!("process {pid} could not be put back; run: hopscope detach -p {pid}");
+                log::error!("process {pid} could not be restored; run: hopscope detach -p {pid}");
                 return Err(e);
             }
             // Never patched, or put back; a thread that was moved into a copy may still be there.

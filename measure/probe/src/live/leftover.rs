@@ -136,7 +136,7 @@ pub(super) fn make_room(pid: i32, memory: &TargetMemory) -> Result<(), LiveError
         return Ok(());
     }
     let pause = look_again(pid, memory, &mut left, Extent::Limited)?;
-    log::info!("process {pid} stood still for {pause:?} while earlier copies were looked for");
+    log::info!("process {pid} was stopped for {pause:?} to search for earlier copies");
     match bytes(&left) {
         bytes if bytes <= AT_MOST => Ok(()),
         bytes => Err(LiveError::TooMuchLeft {

@@ -130,7 +130,7 @@ pub fn restore_all(
     if !written.left_out.is_empty() && state != State::Prepared {
         let n = written.left_out.len();
         detached.notes.push(format!(
-            "process {pid}: {n} entries no longer carried our jump (module unloaded or replaced) and were left alone"
+            "process {pid}: {n} entries no longer contained our jmp (module unloaded or replaced) and were left unchanged"
         ));
     }
     for child in found::everywhere()

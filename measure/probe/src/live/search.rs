@@ -77,7 +77,7 @@ pub(super) fn references(
         let bytes = pages::bytes_of(&runs);
         if bytes > budget {
             sought.give_up(&format!(
-                "more than {} MiB of memory would have to be searched for references while it stands still",
+                "more than {} MiB of memory would have to be searched for references while it is stopped",
                 extent.stopped_bytes() >> 20
             ));
             break;

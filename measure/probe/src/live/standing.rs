@@ -39,7 +39,7 @@ pub fn keep(
                 )
             }
             LiveError::CodeDiffers { at, .. } => {
-                format!("its code at {at:#x} is not what its file says")
+                format!("its code at {at:#x} differs from its file")
             }
             _ => GONE.to_owned(),
         };

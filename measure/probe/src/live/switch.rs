@@ -245,7 +245,7 @@ impl Batch<'_> {
                 }
             }
         }
-        let reason = "a thread stood in the bytes the jump replaces; try again";
+        let reason = "a thread was executing the bytes that the jmp replaces; try again";
         refused.extend(standing::leave_out(table, self.linked, busy, reason));
         Ok(Left {
             moves,

@@ -101,7 +101,7 @@ fn place(pid: i32, module: &MappedModule) -> Result<(u64, Range<u64>), String> {
         s.offset & !(PAGE - 1) <= text.file_offset && text.file_offset < end
     };
     let Some(segment) = headers.executable.iter().find(shown) else {
-        return Err("what is mapped is no executable segment of the file".into());
+        return Err("the mapping is not an executable segment of the file".into());
     };
     let svma = segment
         .svma

@@ -215,7 +215,7 @@ pub fn hint<'a>(
             more => format!(" and {more} more"),
         };
         return format!(
-            "; no module is named {asked}, there are {}{more}",
+            "; no module is named {asked}; modules: {}{more}",
             there.join(", ")
         );
     }

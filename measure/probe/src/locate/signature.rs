@@ -298,7 +298,7 @@ impl Debug {
             gimli::DW_TAG_typedef | gimli::DW_TAG_const_type | gimli::DW_TAG_volatile_type => {
                 Kind::Void
             }
-            _ => Kind::Other("of a sort that is not taken along"),
+            _ => Kind::Other("of a type that cannot be captured"),
         }
     }
 
@@ -319,7 +319,7 @@ impl Debug {
             gimli::DW_ATE_float | gimli::DW_ATE_complex_float | gimli::DW_ATE_decimal_float => {
                 return Kind::Float;
             }
-            _ => return Kind::Other("of an encoding that is not taken along"),
+            _ => return Kind::Other("of an encoding that cannot be captured"),
         };
         match bytes {
             1 | 2 | 4 | 8 => Kind::Integer {

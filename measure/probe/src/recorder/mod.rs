@@ -64,8 +64,8 @@ impl std::fmt::Display for Ended {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Ended::Asked => write!(f, "stopped by the user"),
-            Ended::Duration => write!(f, "the asked time is over"),
-            Ended::Calls => write!(f, "the asked number of calls, or more, is recorded"),
+            Ended::Duration => write!(f, "duration limit reached"),
+            Ended::Calls => write!(f, "call limit reached"),
             Ended::TargetsGone => write!(f, "all targets have exited"),
             Ended::TargetsReplaced => write!(
                 f,

@@ -23,7 +23,7 @@ fn what_a_deep_handler_interrupted_is_not_replaced() {
         panic!("{:?}", installed.refused);
     };
     assert_eq!(plan.functions[id.0 as usize].name, "interrupted_function");
-    assert!(reason.contains("a thread stood"), "{reason}");
+    assert!(reason.contains("a thread was executing"), "{reason}");
     assert!(installed.notes.is_empty(), "{:?}", installed.notes);
     ends_well(target);
 }

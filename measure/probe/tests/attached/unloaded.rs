@@ -87,7 +87,7 @@ fn a_module_that_gave_way_to_another_is_refused() {
     let installed = attach(&target, &plan, &items, RING_RECORDS_LOG2).unwrap();
     let reason = refusal(&plan, &installed);
     let expected = match place.as_str() {
-        "same place" => "not what its file says",
+        "same place" => "differs from its file",
         _ => "unloaded",
     };
     assert!(reason.contains(expected), "{place}: {reason}");

@@ -37,8 +37,8 @@ pub(super) fn times(entries: [&SliceEntry; 2], options: &DiffOptions) -> Result<
         (Some(true), false) => {
             refuse!("a recording is not calibrated: leave out --corrected")
         }
-        (Some(true), _) => (true, "time of a slice, corrected (as asked)".into()),
-        (Some(false), _) => (false, "time of a slice, as read (as asked)".into()),
+        (Some(true), _) => (true, "time of a slice, corrected (as requested)".into()),
+        (Some(false), _) => (false, "time of a slice, raw (as requested)".into()),
         (None, _) if alike => (
             false,
             "time of a slice, as read (same points, same hooks: they add the same to both)".into(),

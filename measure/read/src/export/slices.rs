@@ -25,9 +25,7 @@ pub(super) fn each(
         visit(&packets.source(), packet, &slices, &slicer)
     })?;
     if is_empty {
-        log::warn!(
-            "no packet was sliced in this recording, or in the part of it that is asked for"
-        );
+        log::warn!("no packet was sliced in the selected part of this recording");
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ pub(super) fn handled(
     if packets.map(|p| p.counts.sent).sum::<u64>() == 0 || !source.selection.has_calls() {
         return if asked {
             refuse!(
-                "--tail asks for late packets and their runs, and there are no {} in what is looked at",
+                "--tail asks for late packets and their runs, and there are no {} in the selected part",
                 if source.selection.has_calls() {
                     "packets"
                 } else {

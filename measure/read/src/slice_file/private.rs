@@ -121,10 +121,10 @@ impl Losses {
         let mut parts = Vec::new();
         let packets = self.packets.max(self.damaged.saturating_sub(self.blocks));
         if packets > 0 {
-            parts.push(format!("{packets} packets are damaged or gone"));
+            parts.push(format!("{packets} packets are damaged or missing"));
         }
         if self.blocks > 0 {
-            parts.push(format!("{} tables are damaged or gone", self.blocks));
+            parts.push(format!("{} tables are damaged or missing", self.blocks));
         }
         if self.foreign > 0 {
             parts.push(format!(

@@ -39,7 +39,7 @@ pub static CALLS: Schema = Schema {
         column(
             "tid",
             I64,
-            "thread id; 0 when the thread was gone before it could be learnt",
+            "thread id; 0 if the thread exited before it could be read",
         ),
         column("module", Text, "path of the file that the function is in"),
         column("function", Text, "demangled name"),

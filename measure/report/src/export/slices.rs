@@ -33,12 +33,8 @@ const fn columns(
             U64,
             "what the probes are known to have cost in it",
         ),
-        column(corrected, U64, "what is left; 0 where that is less"),
-        column(
-            "slice_flags",
-            Text,
-            "what is to be known of these numbers, joined by +",
-        ),
+        column(corrected, U64, "difference; 0 if negative"),
+        column("slice_flags", Text, "notes on these numbers, joined by +"),
         column(
             "realtime_ns",
             Instant,
@@ -56,11 +52,7 @@ const fn columns(
         column("tx_tid", U64, "thread that sent it"),
         column("rx_tid", U64, "thread that received it"),
         column("rx_returned", I64, "what the receiving call returned"),
-        column(
-            "packet_flags",
-            Text,
-            "what was out of the ordinary with the packet",
-        ),
+        column("packet_flags", Text, "anomalies of the packet"),
         column("drop_reason", Text, "why the kernel dropped it"),
         column("note", Text, "what else must be known"),
     ]

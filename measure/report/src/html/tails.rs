@@ -39,7 +39,7 @@ pub(crate) fn write(out: &mut impl Write, late: &LateReport<'_>) -> io::Result<(
         ),
         (
             early,
-            "late packets were looked at before all around them was known",
+            "late packets were evaluated before all records around them were read",
         ),
         (
             counts.flows_not_followed,

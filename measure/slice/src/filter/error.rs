@@ -10,7 +10,7 @@ pub enum FilterError {
     #[error("filter: a NUL byte, at byte {at}")]
     Nul { at: usize },
     #[error(
-        "filter: it asks for what is not in a packet's bytes (inbound, outbound, ifindex); use -i and the regions' points"
+        "filter: not decidable from packet bytes (inbound, outbound, ifindex); use -i and the regions' points"
     )]
     Metadata,
     #[error("filter: it needs a loop (protochain), which a program in the kernel cannot have")]

@@ -11,7 +11,7 @@ pub enum SliceError {
     #[error(transparent)]
     Bpf(#[from] BpfError),
     #[error(
-        "no hook of this kernel stamps any of the chosen points with backend {backend} ({why}); `hopscope slice -L` lists what there is"
+        "this kernel has no hook for any of the selected points with backend {backend} ({why}); `hopscope slice -L` lists hooks"
     )]
     NoHook { backend: &'static str, why: String },
     #[error("cannot attach to {hook} ({point}): {why}")]

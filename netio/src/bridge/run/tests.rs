@@ -184,6 +184,6 @@ fn a_probability_that_is_none_is_refused() {
     .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "drop 1.5 is no probability: it must be from 0 to 1"
+        "drop 1.5 is not a probability: it must be from 0 to 1"
     );
 }

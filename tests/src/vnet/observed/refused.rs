@@ -22,7 +22,7 @@ pub(super) fn run() -> Result<()> {
     let long = format!("/{}", "x".repeat(120));
     for (arguments, word) in [
         (["--control", control.as_str()], "is in use"),
-        (["--control", &file], "is no socket"),
+        (["--control", &file], "is not a socket"),
         (["--control", &long], "too long"),
         (["--control", "/nowhere/c"], "/nowhere/c"),
     ] {
@@ -39,7 +39,7 @@ pub(super) fn run() -> Result<()> {
         ),
         (&["set", "--tx-call-policy=plain", "--queue=1"], "no pair 1"),
         (&["set"], "required"),
-        (&["stat", "--explain"], "no policies think"),
+        (&["stat", "--explain"], "no policies in shadow mode"),
         (&["stat", "-c", "3"], "--interval"),
     ] {
         let words = [&["vnet"], arguments, &["--socket", &socket]].concat();

@@ -55,7 +55,7 @@ impl Engine {
         let left_out = addresses::tell(&object::map_handle(&object, "addresses")?, only)?;
         if left_out > 0 {
             log::warn!(
-                "{left_out} addresses of this machine found no room: their clients are served as remote ones"
+                "no room for {left_out} addresses of this machine: their clients are served as remote ones"
             );
         }
         let events = object::map_handle(&object, "events")?;

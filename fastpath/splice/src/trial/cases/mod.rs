@@ -57,13 +57,13 @@ pub(super) const ALL: [Trial; 15] = [
     trial(
         "joins",
         Vital,
-        "no connection would take the short cut",
+        "no connection would be accelerated",
         |place, with| flat(short_cut(place, with)),
     ),
     trial(
         "early-data",
         Vital,
-        "what a client sends before accept() would lie unseen, and both would wait for ever",
+        "data sent before accept() would not be seen, and both ends would hang",
         |place, with| flat(early_data(place, with)),
     ),
     trial(
@@ -87,7 +87,7 @@ pub(super) const ALL: [Trial; 15] = [
     trial(
         "fionread",
         Fionread,
-        "programs that ask how much can be read (nginx, Java, .NET) get another number, and wait for ever: they are left out",
+        "programs that use FIONREAD (nginx, Java, .NET) get a wrong number and hang: they are excluded",
         |place, with| flat(joined(place.listener(), with).and_then(fionread)),
     ),
     trial(
@@ -99,13 +99,13 @@ pub(super) const ALL: [Trial; 15] = [
     trial(
         "splice",
         Said,
-        "programs that move bytes with splice(2) get EAGAIN and may wait for ever: haproxy with option splice-*",
+        "programs that use splice(2) get EAGAIN and may hang: haproxy with option splice-*",
         |place, with| flat(joined(place.listener(), with).and_then(splice_2)),
     ),
     trial(
         "waitall",
         Waits,
-        "programs that read with MSG_WAITALL get less than they asked for",
+        "programs that read with MSG_WAITALL get less than requested",
         |place, with| flat(joined(place.listener(), with).and_then(waitall)),
     ),
     trial(
@@ -129,7 +129,7 @@ pub(super) const ALL: [Trial; 15] = [
     by_tcp(trial(
         "fionread-tcp",
         Fionread,
-        "programs that ask how much can be read (nginx, Java, .NET) get 0 for bytes that came by TCP, and wait for ever: they are left out",
+        "programs that use FIONREAD (nginx, Java, .NET) get 0 for bytes that came by TCP and hang: they are excluded",
         |place, _| flat(place.prepared().and_then(fionread)),
     )),
     by_tcp(trial(

@@ -194,7 +194,7 @@ fn s2_7_13_a_full_ring_says_so_and_takes_nothing() {
         .add_avail(&memory, &two)
         .expect_err("full")
         .to_string();
-    assert_eq!(full, "2 descriptors were asked for, 1 are free");
+    assert_eq!(full, "2 descriptors needed, 1 are free");
     assert_eq!(driver.free_descriptors(), 1);
     assert!(matches!(
         driver.add_avail(&memory, &[]),

@@ -107,7 +107,7 @@ impl fmt::Display for Refusal {
             }
             Refusal::StackWalker(what) => write!(f, "{what}"),
             Refusal::CallerSensitive(callee) => {
-                write!(f, "calls {callee}, which looks at its caller's address")
+                write!(f, "calls {callee}, which uses its return address")
             }
             Refusal::RestartableSequence => {
                 write!(
@@ -160,7 +160,7 @@ impl Refusal {
             Refusal::KnownByAddress { .. } => {
                 "an instruction that accesses memory is known by its address (a table of faults?)"
             }
-            Refusal::OutOfRange { .. } => "refers to what is too far from where the copy can lie",
+            Refusal::OutOfRange { .. } => "has a reference out of range of its copy",
             other => return other.to_string(),
         };
         kind.to_owned()

@@ -189,7 +189,7 @@ impl Wanted {
         let mut rest = Rest { text };
         let what = rest.expression()?;
         if !rest.text.is_empty() {
-            return Err(format!("{text:?}: what is {:?}?", rest.text));
+            return Err(format!("{text:?}: unexpected {:?}", rest.text));
         }
         Ok(Wanted {
             text: text.to_owned(),
@@ -283,7 +283,7 @@ impl<'a> Rest<'a> {
             }
         }
         if steps.iter().filter(|s| matches!(s, Step::Slice(_))).count() > 1 {
-            return Err("only one [0..N] is taken along".into());
+            return Err("only one [0..N] can be captured".into());
         }
         Ok((word.to_owned(), steps))
     }

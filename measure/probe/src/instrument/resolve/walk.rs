@@ -83,12 +83,12 @@ impl Resolver<'_> {
             Kind::Integer { bytes, signed } => Ok(Scalar::native(bytes, signed)),
             Kind::Pointer { .. } => Ok(Scalar::WORD),
             Kind::Struct { name, .. } => Err(format!(
-                "{said} is a struct {name}: name a member of it, {}",
+                "{said} is a struct {name}: select a member, {}",
                 self.some_members(ty)
             )),
             Kind::Array { .. } => Err(format!("{said} is an array: take [0..N] or an element")),
             Kind::Float => Err(format!(
-                "{said} is a floating-point number: only integers are taken along"
+                "{said} is a floating-point number: only integers can be captured"
             )),
             Kind::Void => Err(format!("{said} has no type")),
             Kind::Other(what) => Err(format!("{said} is {what}")),
@@ -113,7 +113,7 @@ impl Resolver<'_> {
             Step::Arrow(name) => {
                 let Kind::Pointer { to: Some(to) } = kind else {
                     return Err(format!(
-                        "{said} is no pointer to a struct: -> does not apply"
+                        "{said} is not a pointer to a struct: -> does not apply"
                     ));
                 };
                 let member = self.member(to, name, said)?;
@@ -157,12 +157,12 @@ impl Resolver<'_> {
             Kind::Pointer { to: Some(to) } => (*to, self.debug()?.size(*to)),
             _ => {
                 return Err(format!(
-                    "{said} is no array and no pointer: [ does not apply"
+                    "{said} is neither an array nor a pointer: [ does not apply"
                 ));
             }
         };
         match stride {
-            0 => Err(format!("the size of an element of {said} is not known")),
+            0 => Err(format!("the element size of {said} is unknown")),
             _ => Ok((of, stride)),
         }
     }
@@ -171,13 +171,13 @@ impl Resolver<'_> {
         let debug = self.debug()?;
         let Some(member) = debug.member(ty, name) else {
             return Err(format!(
-                "what {said} is has no member {name}; there are {}",
+                "the type of {said} has no member {name}; members: {}",
                 self.some_members(ty)
             ));
         };
         match member.bit_field {
             true => Err(format!(
-                "{name} is a bit field: only whole integers are taken along"
+                "{name} is a bit field: only whole integers can be captured"
             )),
             false => Ok((member.offset, member.ty)),
         }
@@ -188,7 +188,7 @@ impl Resolver<'_> {
             return Ok(Scalar::WORD);
         };
         match signature.returns {
-            Some(ty) => self.scalar(ty, "what it returns"),
+            Some(ty) => self.scalar(ty, "its return value"),
             None => Err("the function returns nothing".into()),
         }
     }

@@ -49,7 +49,7 @@ impl PatchTable {
         }
         let few = self.segments.len() <= SEGMENTS_AT_MOST;
         if !few || self.segments.iter().map(|s| s.len).sum::<u64>() > CODE_BYTES_AT_MOST {
-            return damaged("more copies than fit beside one program (1 GiB)");
+            return damaged("more copies than fit near one program (1 GiB)");
         }
         let contexts = self.pool_contexts as usize;
         let spare = (CONTEXTS_MAX + 1) * size_of::<Context>();

@@ -103,7 +103,9 @@ impl<W: Write> Saving<W> {
             end,
             ended_because: match ends_early {
                 None => "the time around the triggers is over".into(),
-                Some(EndsEarly::FileFull) => "the file is full; the next one goes on".into(),
+                Some(EndsEarly::FileFull) => {
+                    "the file is full and continues in the next one".into()
+                }
                 Some(EndsEarly::RecordingEnded) => ended.to_string(),
             },
             recorded: kept.records,
