@@ -21,7 +21,10 @@ fn traffic() -> Result<()> {
         (&["--protocol", "tcp"], &["76", "--size"]),
         (&["--ipv6"], &["84", "--size"]),
         (&["--size", "9000"], &["9000", "does not fit"]),
-        (&["--rate", "1000000000000"], &["rate", "impossible"]),
+        (
+            &["--rate", "1000000000000"],
+            &["rate", "exceeds the clock resolution"],
+        ),
         (
             &["--src", "10.0.0.1", "--dst", "2001:2::1"],
             &["--src", "--dst"],
