@@ -270,7 +270,7 @@ fn lacking() -> Result<()> {
             "booted about 600 s",
         ),
         (|m| m.tsc_frequency.0 += 100_000_000, "frequency"),
-        (|m| m.start.tsc.0 += 10_000_000_000, "moved"),
+        (|m| m.start.tsc.0 += 10_000_000_000, "diverged"),
     ] {
         let other = of_another_clock(&recorded.packets, change)?;
         for view in [&["--by", "packet"][..], &tail] {

@@ -206,7 +206,13 @@ fn refusals_are_one_line_each() {
             state(1, 0),
             0,
         ),
-        ("features 0x2 were asked", 2, 1, state(2, 0), 0),
+        (
+            "features 0x2 were acknowledged but not offered",
+            2,
+            1,
+            state(2, 0),
+            0,
+        ),
         ("features 0x4 were asked", 16, 1, state(4, 0), 0),
         (
             "live migration (PROTOCOL_F_LOG_SHMFD)",

@@ -399,7 +399,7 @@ mod tests {
         let there: [(&str, &[Function]); 2] = [("redis-check-rdb", &[]), ("libc.so.6", &[])];
         assert_eq!(
             hint(&patterns, there.into_iter()),
-            "; no module is named redis-server, there are redis-check-rdb, libc.so.6"
+            "; no module is named redis-server; modules: redis-check-rdb, libc.so.6"
         );
     }
 }

@@ -500,7 +500,7 @@ mod tests {
         assert!(why("f(a[0..n].b[0..n])").contains("only one"));
         assert!(why("f(a[1..4])").contains("begin at 0"));
         assert!(why("f(arg7)").contains("arg1 to arg6"));
-        assert!(why("f(a b)").contains("what is \"b\""));
+        assert!(why("f(a b)").contains("unexpected \"b\""));
         assert!(why("f(a[0..return])").contains("not known at the entry"));
         assert!(why("f(u32(arg9))").contains("arg1 to arg6"));
         assert!(why("f(u32(a)").contains("\")\" is missing"));
