@@ -213,7 +213,13 @@ fn refusals_are_one_line_each() {
             state(2, 0),
             0,
         ),
-        ("features 0x4 were asked", 16, 1, state(4, 0), 0),
+        (
+            "features 0x4 were acknowledged but not offered",
+            16,
+            1,
+            state(4, 0),
+            0,
+        ),
         (
             "live migration (PROTOCOL_F_LOG_SHMFD)",
             16,
