@@ -89,7 +89,9 @@ fn failed(error: impl Into<io::Error>) -> SpliceError {
     SpliceError::call(WHAT, error.into())
 }
 
+/// A namespace that cannot be entered may be another one: the search goes on behind it.
 fn watch(program: BorrowedFd<'_>, device: Device, pids: &[u32]) -> Result<OwnedFd, SpliceError> {
+    let mut why = SpliceError::missing(WHAT, "process in its network namespace");
     let mut seen = HashSet::new();
     let all = pids.iter().map(|pid| format!("/proc/{pid}/ns/net"));
     for path in ["/proc/self/ns/net".to_owned()].into_iter().chain(all) {
@@ -100,18 +102,17 @@ fn watch(program: BorrowedFd<'_>, device: Device, pids: &[u32]) -> Result<OwnedF
         if !seen.insert(namespace.metadata().map_err(failed)?.ino()) {
             continue;
         }
-        let link = inside(namespace, |cookie| match cookie == device.0 {
-            true => attach(program, device.1).map(Some),
-            false => Ok(None),
-        })?;
-        if let Some(link) = link {
-            return Ok(link);
+        let link = inside(namespace, |cookie| {
+            let attached = (cookie == device.0).then(|| attach(program, device.1));
+            attached.transpose()
+        });
+        match link {
+            Ok(Some(link)) => return Ok(link),
+            Ok(None) => {}
+            Err(error) => why = error,
         }
     }
-    Err(SpliceError::missing(
-        WHAT,
-        "process in its network namespace",
-    ))
+    Err(why)
 }
 
 /// On a thread of its own: it stays in the namespace that it enters.
