@@ -1,0 +1,82 @@
+//! Writing, for the copy.
+use super::Lsda;
+use crate::{Piece, Refused, bytes, pointer};
+use std::ops::Range;
+
+/// A table, of which only its place is missing.
+#[derive(Debug)]
+pub struct Table {
+    pub bytes: Vec<u8>,
+    /// Where the base of the landing pads lies, as an offset from the segment's base; it is the field at [`BASE_FIELD`], relative to itself.
+    pub base: Option<u64>,
+}
+
+pub const BASE_FIELD: usize = 1;
+
+/// `copy`: what the new unwind entry covers. Landing pads may lie in any of `pieces`.
+pub fn write(
+    lsda: &Lsda,
+    copy: &Range<u64>,
+    piece: &Piece,
+    pieces: &[Piece],
+) -> Result<Table, Refused> {
+    let mut sites = Vec::with_capacity(lsda.call_sites.len());
+    for site in &lsda.call_sites {
+        let range = piece.begin(site.range.start)?..piece.end(site.range.end)?;
+        let pad = site.pad.map(|pad| landing_pad(pad, pieces)).transpose()?;
+        sites.push((range, pad, site.action));
+    }
+    // An offset of zero would mean that there is no landing pad.
+    let first = sites.iter().filter_map(|s| s.1).min();
+    let base = first
+        .filter(|pad| *pad <= copy.start)
+        .map(|pad| pad.checked_sub(1));
+    let base = match base {
+        Some(None) => return Err(Refused::Pieces("a landing pad at the segment's begin")),
+        Some(base) => base,
+        None => None,
+    };
+    let mut out = Vec::new();
+    match base {
+        Some(_) => out.extend([pointer::PCREL_SDATA4, 0, 0, 0, 0]),
+        None => out.push(pointer::OMIT),
+    }
+    let from = base.unwrap_or(copy.start);
+    let mut table = Vec::new();
+    for (range, pad, action) in sites.iter().filter(|s| !s.0.is_empty()) {
+        bytes::uleb128(&mut table, range.start - copy.start);
+        bytes::uleb128(&mut table, range.end - range.start);
+        bytes::uleb128(&mut table, pad.map_or(0, |pad| pad - from));
+        bytes::uleb128(&mut table, *action);
+    }
+    let mut behind_types_offset = vec![pointer::ULEB128];
+    bytes::uleb128(&mut behind_types_offset, table.len() as u64);
+    behind_types_offset.extend(table);
+    behind_types_offset.extend(lsda.actions);
+    match &lsda.types {
+        None => {
+            out.push(pointer::OMIT);
+            out.extend(behind_types_offset);
+        }
+        Some(types) => {
+            let indirect = if types.indirect { pointer::INDIRECT } else { 0 };
+            out.push(pointer::ABSOLUTE | indirect);
+            let size = behind_types_offset.len() + 8 * types.values.len();
+            bytes::uleb128(&mut out, size as u64);
+            out.extend(behind_types_offset);
+            for value in types.values.iter().rev() {
+                out.extend(value.to_le_bytes());
+            }
+            out.extend(types.filters);
+        }
+    }
+    Ok(Table { bytes: out, base })
+}
+
+fn landing_pad(pad: u64, pieces: &[Piece]) -> Result<u64, Refused> {
+    let piece = pieces.iter().find(|p| p.original.contains(&pad));
+    let piece = piece.ok_or(Refused::LandingPadOutside { pad })?;
+    piece
+        .instruction(pad)
+        .ok_or(Refused::Location { svma: pad })
+}

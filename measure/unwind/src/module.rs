@@ -1,0 +1,370 @@
+//! The unwind tables of one file: where they lie, and which entry covers what.
+use crate::cfi::{Decoder, Program, Reader};
+use crate::expression::RIP;
+use crate::lsda::{self, Lsda};
+use crate::pointer::{self, Bytes};
+use crate::{Refused, cfi};
+use gimli::{BaseAddresses, EhFrame, EhFrameOffset, EndianSlice, LittleEndian, UnwindSection};
+use object::elf::{ET_EXEC, PF_W, PT_GNU_EH_FRAME};
+use object::{Architecture, FileFlags, Object, ObjectSection, ObjectSegment, SegmentFlags};
+use std::ops::Range;
+
+/// Unwind tables of one module, indexed once.
+#[derive(Debug)]
+pub struct Module<'d> {
+    bias: u64,
+    section: EhFrame<Reader<'d>>,
+    bases: BaseAddresses,
+    segments: Vec<Bytes<'d>>,
+    /// Absolute addresses in `.eh_frame` are what the process has there.
+    absolute_is_final: bool,
+    /// Disjoint, ascending.
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    range: Range<u64>,
+    /// `None`: several entries, and which of them an unwinder finds is not known.
+    fde: Option<EhFrameOffset>,
+}
+
+/// What the copies of one CIE's entries share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Common {
+    pub data_align: i64,
+    /// Encoding and value: absolute, the routine's address or that of the slot that holds it.
+    pub personality: Option<(u8, u64)>,
+    pub is_signal_frame: bool,
+    pub has_lsda: bool,
+}
+
+/// An unwind entry, as far as it covers a piece.
+#[derive(Debug)]
+pub struct Part<'d> {
+    /// Index of the piece.
+    pub piece: usize,
+    pub range: Range<u64>,
+    pub common: Common,
+    pub initial: Program<'d>,
+    pub program: Program<'d>,
+    pub lsda: Option<Lsda<'d>>,
+}
+
+/// A CIE of a compiler has some 10 bytes of instructions. All of its entries' copies may need them.
+const MOST_INITIAL: usize = 1 << 10;
+
+impl<'d> Module<'d> {
+    /// `bias`: address in the process minus address in the file.
+    ///
+    /// An error says nothing about a single function: none of the file can be converted then.
+    pub fn read(file: &object::File<'d>, bias: u64) -> Result<Module<'d>, Refused> {
+        let plain = file.architecture() == Architecture::X86_64 && file.is_64();
+        let (true, FileFlags::Elf { .. }, object::File::Elf64(elf)) = (plain, file.flags(), file)
+        else {
+            return Err(Refused::Machine);
+        };
+        let is_exec = elf.elf_header().e_type.get(elf.endian()) == ET_EXEC;
+        let segments: Vec<Bytes> = file
+            .segments()
+            .filter_map(|segment| {
+                let writable = match segment.flags() {
+                    SegmentFlags::Elf { p_flags } => p_flags & PF_W != 0,
+                    _ => true,
+                };
+                Some(Bytes {
+                    data: segment.data().ok()?,
+                    svma: segment.address(),
+                    // What is only read is not relocated, and only such a file lies where it says.
+                    absolute_is_final: is_exec && !writable,
+                })
+            })
+            .collect();
+        let named = file.section_by_name(".eh_frame").and_then(|section| {
+            Some((section.address(), section.data().ok()?, Terminator::Inside))
+        });
+        let header = || {
+            let headers = elf.elf_program_headers();
+            let found = headers
+                .iter()
+                .find(|h| h.p_type.get(elf.endian()) == PT_GNU_EH_FRAME)?;
+            Some(found.p_vaddr.get(elf.endian()))
+        };
+        let found = match named {
+            Some(found) => Some(found),
+            None => header().map(|at| behind(&segments, at)).transpose()?,
+        };
+        let (svma, data, terminator) = found.unwrap_or((0, &[], Terminator::Ends));
+        let mut section = EhFrame::new(data, LittleEndian);
+        section.set_address_size(8);
+        let mut module = Module {
+            bias,
+            section,
+            bases: BaseAddresses::default().set_eh_frame(svma),
+            absolute_is_final: find(&segments, svma).is_some_and(|s| s.absolute_is_final),
+            segments,
+            entries: Vec::new(),
+        };
+        module.entries = disjoint(module.walk(svma, data, terminator)?);
+        Ok(module)
+    }
+
+    /// Whether the function with these ranges can be converted: before anything is copied.
+    pub fn check(&self, pieces: &[Range<u64>]) -> Result<(), Refused> {
+        self.parts(pieces).map(|_| ())
+    }
+
+    /// What is covered, ascending.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
+        self.entries.iter().map(|e| e.range.clone())
+    }
+
+    /// All that covers the function, decoded. Landing pads lie inside.
+    pub(crate) fn parts(&self, pieces: &[Range<u64>]) -> Result<Vec<Part<'d>>, Refused> {
+        let mut parts = Vec::new();
+        for (n, piece) in pieces.iter().enumerate() {
+            let first = self.entries.partition_point(|e| e.range.end <= piece.start);
+            for entry in &self.entries[first..] {
+                if entry.range.start >= piece.end {
+                    break;
+                }
+                let range = entry.range.start.max(piece.start)..entry.range.end.min(piece.end);
+                let svma = range.start;
+                let fde = entry.fde.ok_or(Refused::Overlap { svma })?;
+                parts.push(self.part(n, range, fde)?);
+            }
+        }
+        for lsda in parts.iter().filter_map(|p| p.lsda.as_ref()) {
+            for pad in lsda.call_sites.iter().filter_map(|c| c.pad) {
+                if !pieces.iter().any(|p| p.contains(&pad)) {
+                    return Err(Refused::LandingPadOutside { pad });
+                }
+            }
+        }
+        Ok(parts)
+    }
+
+    fn part(
+        &self,
+        piece: usize,
+        range: Range<u64>,
+        at: EhFrameOffset,
+    ) -> Result<Part<'d>, Refused> {
+        let unreadable = |e: gimli::Error| Refused::EhFrame {
+            at: range.start,
+            why: e.to_string(),
+        };
+        let (section, bases) = (&self.section, &self.bases);
+        let fde = section
+            .fde_from_offset(bases, at, EhFrame::cie_from_offset)
+            .map_err(unreadable)?;
+        let cie = fde.cie();
+        if cie.return_address_register().0 != RIP {
+            return Err(Refused::ReturnRegister {
+                svma: range.start,
+                register: cie.return_address_register().0,
+            });
+        }
+        let mut decoder = Decoder::new(
+            section,
+            cie.code_alignment_factor(),
+            cie.data_alignment_factor(),
+        );
+        let start = fde.initial_address();
+        let initial = decoder.decode(cie.instructions(section, bases), start)?;
+        let plain = |s: &(u64, cfi::Op)| s.0 == start && !matches!(s.1, cfi::Op::Remember);
+        if initial.bytes.len() > MOST_INITIAL || !initial.steps.iter().all(plain) {
+            return Err(Refused::Rule {
+                svma: start,
+                what: "initial instructions that are unusual",
+            });
+        }
+        let program = decoder.decode(fde.instructions(section, bases), start)?;
+        let personality = self.personality(cie)?;
+        let lsda = match (personality, self.lsda_address(&fde)?) {
+            (Some(_), Some(address)) => Some(self.lsda(address, &fde, &range)?),
+            // Without a routine nobody reads it.
+            _ => None,
+        };
+        Ok(Part {
+            piece,
+            range,
+            common: Common {
+                data_align: cie.data_alignment_factor(),
+                personality,
+                is_signal_frame: cie.is_signal_trampoline(),
+                has_lsda: lsda.is_some(),
+            },
+            initial,
+            program,
+            lsda,
+        })
+    }
+
+    fn personality(
+        &self,
+        cie: &gimli::CommonInformationEntry<Reader<'d>>,
+    ) -> Result<Option<(u8, u64)>, Refused> {
+        let Some((encoding, at)) = cie.personality_with_encoding() else {
+            return Ok(None);
+        };
+        pointer::check(encoding.0, "personality", self.absolute_is_final)?;
+        let indirect = encoding.0 & pointer::INDIRECT;
+        let svma = at.pointer();
+        // Zero, relative to its own place: there is none.
+        if svma == 0 || self.lies_in(svma, cie.offset(), cie.entry_len()) {
+            let encoding = encoding.0;
+            let what = "personality, which is zero";
+            return Err(Refused::PointerEncoding { what, encoding });
+        }
+        Ok(Some((
+            pointer::ABSOLUTE | indirect,
+            svma.wrapping_add(self.bias),
+        )))
+    }
+
+    fn lsda_address(
+        &self,
+        fde: &gimli::FrameDescriptionEntry<Reader<'d>>,
+    ) -> Result<Option<u64>, Refused> {
+        let (Some(encoding), Some(at)) = (fde.cie().lsda_encoding(), fde.lsda()) else {
+            return Ok(None);
+        };
+        pointer::check(encoding.0, "exception table", self.absolute_is_final)?;
+        let gimli::Pointer::Direct(svma) = at else {
+            let (what, encoding) = ("exception table", encoding.0);
+            return Err(Refused::PointerEncoding { what, encoding });
+        };
+        // Zero means none, and gimli has added the field's own address.
+        let none = svma == 0 || self.lies_in(svma, fde.offset(), fde.entry_len());
+        Ok((!none).then_some(svma))
+    }
+
+    /// Whether an address is inside this entry of `.eh_frame`.
+    fn lies_in(&self, svma: u64, offset: usize, len: usize) -> bool {
+        let base = self.bases.eh_frame.section.unwrap_or(0);
+        let inside = svma.wrapping_sub(base).wrapping_sub(offset as u64);
+        // The length does not count its own field, of 4 or 12 bytes.
+        inside < len as u64 + 12
+    }
+
+    fn lsda(
+        &self,
+        svma: u64,
+        fde: &gimli::FrameDescriptionEntry<Reader<'d>>,
+        range: &Range<u64>,
+    ) -> Result<Lsda<'d>, Refused> {
+        let why = "it is not in the file";
+        let bytes = find(&self.segments, svma).ok_or(Refused::Lsda { svma, why })?;
+        let function = fde.initial_address()..fde.end_address();
+        let mut lsda = lsda::read(bytes, svma, &function, self.bias)?;
+        lsda.cut(range);
+        Ok(lsda)
+    }
+
+    /// Offsets of all entries, with their ranges.
+    fn walk(
+        &self,
+        svma: u64,
+        data: &'d [u8],
+        terminator: Terminator,
+    ) -> Result<Vec<Entry>, Refused> {
+        let mut entries = Vec::new();
+        let mut cies: Option<(usize, gimli::CommonInformationEntry<Reader>)> = None;
+        let mut rest = EndianSlice::new(data, LittleEndian);
+        while !rest.is_empty() {
+            let offset = data.len() - rest.len();
+            let refused = |e: gimli::Error| Refused::EhFrame {
+                at: svma.wrapping_add(offset as u64),
+                why: e.to_string(),
+            };
+            let (length, _) = gimli::Reader::read_initial_length(&mut rest).map_err(refused)?;
+            // Linkers put all sections of that name together, terminators included: the search table lists what lies behind, too.
+            if length == 0 && matches!(terminator, Terminator::Inside) {
+                continue;
+            }
+            if length == 0 {
+                break;
+            }
+            let mut entry = gimli::Reader::split(&mut rest, length).map_err(refused)?;
+            // A CIE, by its number of 4 bytes: also where the length has 8.
+            if gimli::Reader::read_u32(&mut entry).map_err(refused)? == 0 {
+                continue;
+            }
+            let fde = self
+                .section
+                .fde_from_offset(&self.bases, EhFrameOffset(offset), |section, bases, at| {
+                    if let Some((last, cie)) = &cies
+                        && *last == at.0
+                    {
+                        return Ok(cie.clone());
+                    }
+                    let cie = section.cie_from_offset(bases, at)?;
+                    cies = Some((at.0, cie.clone()));
+                    Ok(cie)
+                })
+                .map_err(refused)?;
+            let encoding = fde.cie().fde_address_encoding().map_or(0, |e| e.0);
+            pointer::check(encoding, "function", self.absolute_is_final)?;
+            let range = fde.initial_address()..fde.end_address();
+            if !range.is_empty() {
+                entries.push(Entry {
+                    range,
+                    fde: Some(EhFrameOffset(offset)),
+                });
+            }
+        }
+        Ok(entries)
+    }
+}
+
+/// What a length of zero means.
+#[derive(Clone, Copy)]
+enum Terminator {
+    /// The section's end is known.
+    Inside,
+    Ends,
+}
+
+fn find<'d>(segments: &[Bytes<'d>], svma: u64) -> Option<Bytes<'d>> {
+    segments.iter().find_map(|s| {
+        let at = svma.checked_sub(s.svma)?;
+        let data = s.data.get(usize::try_from(at).ok()?..)?;
+        (!data.is_empty()).then_some(Bytes { data, svma, ..*s })
+    })
+}
+
+/// `.eh_frame` of a file without section headers: the search table's header says where it is.
+fn behind<'d>(segments: &[Bytes<'d>], header: u64) -> Result<(u64, &'d [u8], Terminator), Refused> {
+    let refused = |why: &str| Refused::EhFrame {
+        at: header,
+        why: why.into(),
+    };
+    let bytes = find(segments, header).ok_or_else(|| refused("its header is not in the file"))?;
+    // Version, encodings of the pointer, of the count and of the table.
+    let [1, encoding, _, _] = bytes.data.get(..4).unwrap_or_default() else {
+        return Err(refused("its header has another version"));
+    };
+    pointer::check(*encoding, "unwind table", bytes.absolute_is_final)?;
+    let mut cursor = crate::bytes::Cursor::new(bytes.data, 4);
+    let svma = pointer::address(*encoding, bytes, &mut cursor);
+    let found = svma.and_then(|svma| find(segments, svma));
+    let found = found.ok_or_else(|| refused("it is not in the file"))?;
+    Ok((found.svma, found.data, Terminator::Ends))
+}
+
+/// Ascending; those that overlap become one that nothing can be said about.
+fn disjoint(mut entries: Vec<Entry>) -> Vec<Entry> {
+    entries.sort_by_key(|e| e.range.start);
+    let mut out: Vec<Entry> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match out.last_mut() {
+            Some(last) if entry.range.start < last.range.end => {
+                last.range.end = last.range.end.max(entry.range.end);
+                last.fde = None;
+            }
+            _ => out.push(entry),
+        }
+    }
+    out
+}
