@@ -7,12 +7,19 @@ use crate::{Refused, cfi};
 use gimli::{BaseAddresses, EhFrame, EhFrameOffset, EndianSlice, LittleEndian, UnwindSection};
 use object::elf::{ET_EXEC, PF_W, PT_GNU_EH_FRAME};
 use object::{Architecture, FileFlags, Object, ObjectSection, ObjectSegment, SegmentFlags};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::ops::Range;
+
+type Cie<'d> = gimli::CommonInformationEntry<Reader<'d>>;
+type Fde<'d> = gimli::FrameDescriptionEntry<Reader<'d>>;
 
 /// Unwind tables of one module, indexed once.
 #[derive(Debug)]
 pub struct Module<'d> {
     bias: u64,
+    /// Of `.eh_frame`.
+    data: &'d [u8],
     section: EhFrame<Reader<'d>>,
     bases: BaseAddresses,
     segments: Vec<Bytes<'d>>,
@@ -51,8 +58,11 @@ pub struct Part<'d> {
     pub lsda: Option<Lsda<'d>>,
 }
 
-/// A CIE of a compiler has some 10 bytes of instructions. All of its entries' copies may need them.
-const MOST_INITIAL: usize = 1 << 10;
+/// A CIE of a compiler has some 30 bytes. It is read once more for each of its entries.
+const MOST_OF_CIE: u32 = 1 << 10;
+
+/// What an entry may have for each byte of its function, and apart from that: decoded instructions need memory.
+const MOST_OF_FDE: (u64, u64) = (16, 1 << 10);
 
 impl<'d> Module<'d> {
     /// `bias`: address in the process minus address in the file.
@@ -99,13 +109,14 @@ impl<'d> Module<'d> {
         section.set_address_size(8);
         let mut module = Module {
             bias,
+            data,
             section,
             bases: BaseAddresses::default().set_eh_frame(svma),
             absolute_is_final: find(&segments, svma).is_some_and(|s| s.absolute_is_final),
             segments,
             entries: Vec::new(),
         };
-        module.entries = disjoint(module.walk(svma, data, terminator)?);
+        module.entries = disjoint(module.walk(svma, terminator)?);
         Ok(module)
     }
 
@@ -156,8 +167,17 @@ impl<'d> Module<'d> {
         };
         let (section, bases) = (&self.section, &self.bases);
         let fde = section
-            .fde_from_offset(bases, at, EhFrame::cie_from_offset)
+            .fde_from_offset(bases, at, |_, _, at| self.cie(at))
             .map_err(unreadable)?;
+        let most = fde.len().saturating_mul(MOST_OF_FDE.0) + MOST_OF_FDE.1;
+        let is_there = find(&self.segments, fde.initial_address())
+            .is_some_and(|s| fde.len() <= s.data.len() as u64);
+        if !is_there || fde.entry_len() as u64 > most {
+            return Err(Refused::EhFrame {
+                at: range.start,
+                why: "an entry that is too long, or of a function that is not in the file".into(),
+            });
+        }
         let cie = fde.cie();
         if cie.return_address_register().0 != RIP {
             return Err(Refused::ReturnRegister {
@@ -173,7 +193,7 @@ impl<'d> Module<'d> {
         let start = fde.initial_address();
         let initial = decoder.decode(cie.instructions(section, bases), start)?;
         let plain = |s: &(u64, cfi::Op)| s.0 == start && !matches!(s.1, cfi::Op::Remember);
-        if initial.bytes.len() > MOST_INITIAL || !initial.steps.iter().all(plain) {
+        if !initial.steps.iter().all(plain) {
             return Err(Refused::Rule {
                 svma: start,
                 what: "initial instructions that are unusual",
@@ -201,10 +221,7 @@ impl<'d> Module<'d> {
         })
     }
 
-    fn personality(
-        &self,
-        cie: &gimli::CommonInformationEntry<Reader<'d>>,
-    ) -> Result<Option<(u8, u64)>, Refused> {
+    fn personality(&self, cie: &Cie<'d>) -> Result<Option<(u8, u64)>, Refused> {
         let Some((encoding, at)) = cie.personality_with_encoding() else {
             return Ok(None);
         };
@@ -223,10 +240,7 @@ impl<'d> Module<'d> {
         )))
     }
 
-    fn lsda_address(
-        &self,
-        fde: &gimli::FrameDescriptionEntry<Reader<'d>>,
-    ) -> Result<Option<u64>, Refused> {
+    fn lsda_address(&self, fde: &Fde<'d>) -> Result<Option<u64>, Refused> {
         let (Some(encoding), Some(at)) = (fde.cie().lsda_encoding(), fde.lsda()) else {
             return Ok(None);
         };
@@ -248,12 +262,7 @@ impl<'d> Module<'d> {
         inside < len as u64 + 12
     }
 
-    fn lsda(
-        &self,
-        svma: u64,
-        fde: &gimli::FrameDescriptionEntry<Reader<'d>>,
-        range: &Range<u64>,
-    ) -> Result<Lsda<'d>, Refused> {
+    fn lsda(&self, svma: u64, fde: &Fde<'d>, range: &Range<u64>) -> Result<Lsda<'d>, Refused> {
         let why = "it is not in the file";
         let bytes = find(&self.segments, svma).ok_or(Refused::Lsda { svma, why })?;
         let function = fde.initial_address()..fde.end_address();
@@ -262,18 +271,22 @@ impl<'d> Module<'d> {
         Ok(lsda)
     }
 
+    fn cie(&self, at: EhFrameOffset) -> gimli::Result<Cie<'d>> {
+        let mut length = EndianSlice::new(self.data, LittleEndian);
+        gimli::Reader::skip(&mut length, at.0)?;
+        match gimli::Reader::read_u32(&mut length)? {
+            0..MOST_OF_CIE => self.section.cie_from_offset(&self.bases, at),
+            _ => Err(gimli::Error::OffsetOutOfBounds),
+        }
+    }
+
     /// Offsets of all entries, with their ranges.
-    fn walk(
-        &self,
-        svma: u64,
-        data: &'d [u8],
-        terminator: Terminator,
-    ) -> Result<Vec<Entry>, Refused> {
+    fn walk(&self, svma: u64, terminator: Terminator) -> Result<Vec<Entry>, Refused> {
         let mut entries = Vec::new();
-        let mut cies: Option<(usize, gimli::CommonInformationEntry<Reader>)> = None;
-        let mut rest = EndianSlice::new(data, LittleEndian);
+        let mut cies: HashMap<usize, Cie> = HashMap::new();
+        let mut rest = EndianSlice::new(self.data, LittleEndian);
         while !rest.is_empty() {
-            let offset = data.len() - rest.len();
+            let offset = self.data.len() - rest.len();
             let refused = |e: gimli::Error| Refused::EhFrame {
                 at: svma.wrapping_add(offset as u64),
                 why: e.to_string(),
@@ -293,15 +306,11 @@ impl<'d> Module<'d> {
             }
             let fde = self
                 .section
-                .fde_from_offset(&self.bases, EhFrameOffset(offset), |section, bases, at| {
-                    if let Some((last, cie)) = &cies
-                        && *last == at.0
-                    {
-                        return Ok(cie.clone());
-                    }
-                    let cie = section.cie_from_offset(bases, at)?;
-                    cies = Some((at.0, cie.clone()));
-                    Ok(cie)
+                .fde_from_offset(&self.bases, EhFrameOffset(offset), |_, _, at| {
+                    Ok(match cies.entry(at.0) {
+                        Occupied(cie) => cie.get().clone(),
+                        Vacant(place) => place.insert(self.cie(at)?).clone(),
+                    })
                 })
                 .map_err(refused)?;
             let encoding = fde.cie().fde_address_encoding().map_or(0, |e| e.0);

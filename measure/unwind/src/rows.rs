@@ -182,3 +182,53 @@ impl<'d> Writer<'d> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// rsp + `offset`.
+    fn frame(offset: i64) -> Op<'static> {
+        Op::Cfa(Cfa::Register {
+            register: 7,
+            offset,
+        })
+    }
+
+    /// The state is remembered and restored while different numbers of bytes are pushed.
+    #[test]
+    fn what_is_restored_is_what_was_written() {
+        let Op::Cfa(restored) = frame(16) else {
+            unreachable!()
+        };
+        let steps = vec![
+            (0x100, frame(16)),
+            (0x102, Op::Remember),
+            (0x104, frame(8)),
+            (0x106, Op::Restore(Some(restored))),
+        ];
+        let program = Program {
+            steps,
+            bytes: Vec::new(),
+        };
+        let piece = Piece {
+            original: 0x100..0x108,
+            copy: 0..0x80,
+            map: &[(0x100, 0), (0x102, 0x20), (0x104, 0x40), (0x106, 0x60)],
+            pushed: &[(0x10, 8), (0x50, 0)],
+        };
+        let mut writer = Writer::new(-8);
+        writer.initial(&Program::default()).unwrap();
+        let written = writer.entry(&program, &(0x100..0x108), &(0..0x80), &piece);
+        let expected = [
+            [0x0c, 7, 16].as_slice(),
+            &[0x40 | 0x10, 0x0e, 24],
+            &[0x40 | 0x10, 0x0a],
+            &[0x40 | 0x20, 0x0e, 16],
+            &[0x40 | 0x10, 0x0e, 8],
+            // Restored with what was pushed then.
+            &[0x40 | 0x10, 0x0b, 0x0e, 16],
+        ];
+        assert_eq!(written, Ok(expected.concat()));
+    }
+}

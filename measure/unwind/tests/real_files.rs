@@ -353,6 +353,17 @@ fn compiled(compiler: &str, flags: &[&str]) -> Seen {
     seen
 }
 
+/// Rules that only assembly has, and an entry whose exception table is zero.
+#[test]
+fn assembly() {
+    let flags = ["-shared", "-nostdlib"];
+    let seen = file(
+        &compile("gcc", "handwritten.s", "handwritten.so", &flags),
+        100,
+    );
+    assert!(seen.refused.is_empty() && seen.converted == 6, "{seen:?}");
+}
+
 #[test]
 fn the_c_library() {
     let seen = file(&library("gcc", "libc.so.6"), 1000);

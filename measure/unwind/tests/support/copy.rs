@@ -67,8 +67,8 @@ impl Copy {
     }
 
     pub fn pushed_at(&self, offset: u64) -> i64 {
-        let last = self.pushed.iter().take_while(|p| p.0 <= offset).last();
-        last.map_or(0, |p| p.1.into())
+        let after = self.pushed.partition_point(|p| p.0 <= offset);
+        after.checked_sub(1).map_or(0, |n| self.pushed[n].1.into())
     }
 
     pub fn pad(&self, svma: u64) -> Option<u64> {
