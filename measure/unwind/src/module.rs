@@ -169,7 +169,8 @@ impl<'d> Module<'d> {
         let fde = section
             .fde_from_offset(bases, at, |_, _, at| self.cie(at))
             .map_err(unreadable)?;
-        let most = fde.len().saturating_mul(MOST_OF_FDE.0) + MOST_OF_FDE.1;
+        let most = fde.len().saturating_mul(MOST_OF_FDE.0);
+        let most = most.saturating_add(MOST_OF_FDE.1);
         let is_there = find(&self.segments, fde.initial_address())
             .is_some_and(|s| fde.len() <= s.data.len() as u64);
         if !is_there || fde.entry_len() as u64 > most {
@@ -315,10 +316,16 @@ impl<'d> Module<'d> {
                 .map_err(refused)?;
             let encoding = fde.cie().fde_address_encoding().map_or(0, |e| e.0);
             pointer::check(encoding, "function", self.absolute_is_final)?;
-            let range = fde.initial_address()..fde.end_address();
-            if !range.is_empty() {
+            let start = fde.initial_address();
+            let end = start
+                .checked_add(fde.len())
+                .ok_or_else(|| Refused::EhFrame {
+                    at: svma.wrapping_add(offset as u64),
+                    why: "an entry that ends behind the last address".into(),
+                })?;
+            if start < end {
                 entries.push(Entry {
-                    range,
+                    range: start..end,
                     fde: Some(EhFrameOffset(offset)),
                 });
             }

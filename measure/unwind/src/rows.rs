@@ -204,7 +204,6 @@ mod tests {
         let steps = vec![
             (0x100, frame(16)),
             (0x102, Op::Remember),
-            (0x104, frame(8)),
             (0x106, Op::Restore(Some(restored))),
         ];
         let program = Program {
@@ -224,9 +223,8 @@ mod tests {
             [0x0c, 7, 16].as_slice(),
             &[0x40 | 0x10, 0x0e, 24],
             &[0x40 | 0x10, 0x0a],
-            &[0x40 | 0x20, 0x0e, 16],
-            &[0x40 | 0x10, 0x0e, 8],
-            // Restored with what was pushed then.
+            &[0x40 | 0x30, 0x0e, 16],
+            // With what was pushed when it was remembered.
             &[0x40 | 0x10, 0x0b, 0x0e, 16],
         ];
         assert_eq!(written, Ok(expected.concat()));

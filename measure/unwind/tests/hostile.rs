@@ -3,7 +3,7 @@
 mod support;
 
 use hopscope_unwind::{Module, Refused, fuzz_module};
-use object::{Object, ObjectSection, ObjectSymbol};
+use object::{Object, ObjectSection};
 use proptest::prelude::*;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -78,35 +78,57 @@ fn a_file_without_section_headers_has_the_same_tables() {
     fuzz_module(&stripped);
 }
 
-/// `.eh_frame` twice: every function is covered by two entries.
-#[test]
-fn what_two_entries_cover_is_refused() {
+/// What the last entry covers, and the file with the entry before that lengthened, or with the last itself.
+fn lengthened(itself: bool, size: impl Fn(u64) -> u32) -> (Range<u64>, Vec<u8>) {
     let mut bytes = PLAIN.clone();
     let file = object::File::parse(&**PLAIN).unwrap();
-    let symbol = file
-        .symbols()
-        .find(|s| s.name().is_ok_and(|n| n.contains("grows")));
-    let range = symbol.map(|s| s.address()..s.address() + s.size()).unwrap();
     let module = Module::read(&file, 0).unwrap();
+    let range = module.ranges().last().unwrap();
     assert_eq!(module.check(std::slice::from_ref(&range)), Ok(()));
-    // The entry before, lengthened: an FDE is its length, the way to its CIE, begin and size, each of 4 bytes.
+    // An FDE is its length, the way to its CIE, begin and size, each of 4 bytes.
     let section = file.section_by_name(".eh_frame").unwrap();
     let (base, data) = (section.address(), section.data().unwrap());
     let word = |at: usize| i32::from_le_bytes(data[at..at + 4].try_into().unwrap());
     let (mut at, mut before) = (0, None);
     while word(at) != 0 {
         let begin = (base + at as u64 + 8).wrapping_add_signed(word(at + 8).into());
-        if word(at + 4) != 0 && begin < range.start {
+        if word(at + 4) != 0 && (begin < range.start || itself) {
             before = before.max(Some((begin, at)));
         }
         at += 4 + word(at) as usize;
     }
     let (begin, at) = before.unwrap();
-    let size = (range.start + 1 - begin) as u32;
     let place = section.file_range().unwrap().0 as usize + at + 12;
+    let size = size(range.start - begin);
     bytes[place..place + 4].copy_from_slice(&size.to_le_bytes());
+    (range, bytes)
+}
+
+#[test]
+fn what_two_entries_cover_is_refused() {
+    let (range, bytes) = lengthened(false, |before| before as u32 + 1);
     let file = object::File::parse(&*bytes).unwrap();
     let module = Module::read(&file, 0).unwrap();
-    let refused = module.check(std::slice::from_ref(&range));
-    assert_eq!(refused, Err(Refused::Overlap { svma: range.start }));
+    let overlap = Err(Refused::Overlap { svma: range.start });
+    assert_eq!(module.check(&[range]), overlap);
+    fuzz_module(&bytes);
+}
+
+#[test]
+fn an_entry_that_covers_all_memory_is_refused() {
+    // The size is signed where begins are.
+    const SIZES: [u32; 3] = [u32::MAX, i32::MAX as u32, 1 << 31];
+    for (itself, size) in [false, true]
+        .into_iter()
+        .flat_map(|i| SIZES.map(|s| (i, s)))
+    {
+        let (range, bytes) = lengthened(itself, |_| size);
+        let file = object::File::parse(&*bytes).unwrap();
+        let refused = match Module::read(&file, 0) {
+            Ok(module) => module.check(&[range]),
+            Err(why) => Err(why),
+        };
+        assert!(refused.is_err(), "{size:#x}");
+        fuzz_module(&bytes);
+    }
 }

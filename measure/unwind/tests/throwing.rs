@@ -57,6 +57,23 @@ impl Part {
         part
     }
 
+    /// In two, as compilers do with cold code: the second lies elsewhere, and the first leads there.
+    fn split(mut self) -> [Part; 2] {
+        let own: Vec<usize> = (0..self.own.len()).filter(|n| self.own[*n]).collect();
+        let first = own.len() / 2;
+        let at = self.instructions[own[first]].ip();
+        // With what was inserted before it.
+        let middle = own[first - 1] + 1;
+        let second = Part {
+            original: at..self.original.end,
+            instructions: self.instructions.split_off(middle),
+            own: self.own.split_off(middle),
+        };
+        self.original.end = at;
+        self.insert(Instruction::with_branch(Code::Jmp_rel32_64, at).unwrap());
+        [self, second]
+    }
+
     fn probe(&mut self) {
         self.insert(Instruction::with1(Code::Push_r64, Register::RAX).unwrap());
         self.insert(Instruction::with1(Code::Pop_r64, Register::RAX).unwrap());
@@ -64,7 +81,7 @@ impl Part {
 
     fn insert(&mut self, mut instruction: Instruction) {
         // No branch leads there.
-        instruction.set_ip(!0 - self.original.start - self.instructions.len() as u64);
+        instruction.set_ip(!0 - 16 * self.original.end - self.instructions.len() as u64);
         self.instructions.push(instruction);
         self.own.push(false);
     }
@@ -78,11 +95,13 @@ struct Copied {
 
 /// `at`: offset in the segment.
 fn copied(parts: &[Part], at: u64) -> Copied {
-    // Parts lie apart, so that the lengths of branches between them do not matter.
+    // Parts lie apart, so that the lengths of branches between them do not matter; the first last, so that landing pads lie before the calls.
     const ROOM: u64 = 0x2000;
-    let blocks: Vec<InstructionBlock> = (0..)
-        .zip(parts)
-        .map(|(n, p)| InstructionBlock::new(&p.instructions, BASE + at + n * ROOM))
+    let place = |n: usize| at + (parts.len() - 1 - n) as u64 * ROOM;
+    let blocks: Vec<InstructionBlock> = parts
+        .iter()
+        .enumerate()
+        .map(|(n, p)| InstructionBlock::new(&p.instructions, BASE + place(n)))
         .collect();
     let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS;
     let encoded = BlockEncoder::encode_slice(64, &blocks, options).unwrap();
@@ -90,8 +109,10 @@ fn copied(parts: &[Part], at: u64) -> Copied {
         code: Vec::new(),
         pieces: Vec::new(),
     };
-    for (n, (part, block)) in parts.iter().zip(&encoded).enumerate() {
-        let base = at + n as u64 * ROOM;
+    for (n, part) in parts.iter().enumerate() {
+        let base = place(n);
+        // They come in the order of their addresses.
+        let block = encoded.iter().find(|b| b.rip == BASE + base).unwrap();
         let offset = |n: usize| base + u64::from(block.new_instruction_offsets[n]);
         let (mut map, mut pushed, mut begin) = (Vec::new(), Vec::new(), None);
         for (i, instruction) in part.instructions.iter().enumerate() {
@@ -111,8 +132,9 @@ fn copied(parts: &[Part], at: u64) -> Copied {
             map,
             pushed,
         });
-        made.code.resize((n as u64 * ROOM) as usize, 0xcc);
-        made.code.extend(&block.code_buffer);
+        let (from, len) = ((base - at) as usize, block.code_buffer.len());
+        made.code.resize(made.code.len().max(from + len), 0xcc);
+        made.code[from..from + len].copy_from_slice(&block.code_buffer);
     }
     made
 }
@@ -143,7 +165,8 @@ fn through_copies(level: &str) {
             let symbol = file.symbols().find(|s| s.name() == Ok(name))?;
             Some(symbol.address()..symbol.address() + symbol.size())
         };
-        let mut parts = vec![Part::read(&memory, named(name).unwrap(), true)];
+        let whole = Part::read(&memory, named(name).unwrap(), true);
+        let mut parts = Vec::from(whole.split());
         if let Some(cold) = named(&format!("{name}.cold")) {
             parts.push(Part::read(&memory, cold, false));
             split += 1;
@@ -154,9 +177,9 @@ fn through_copies(level: &str) {
         let made = copied(&parts, at);
         let pieces: Vec<Piece> = made.pieces.iter().map(Copy::piece).collect();
         assert_eq!(tables.add(&module, &pieces), Ok(()));
+        offsets.push(format!("{:#x}", pieces[0].copy.start));
         segment.extend(&made.code);
         segment.resize(segment.len().next_multiple_of(64), 0xcc);
-        offsets.push(format!("{at:#x}"));
     }
     assert!(level == "-O0" || split > 0, "no function is split");
     let at = segment.len() as u64;

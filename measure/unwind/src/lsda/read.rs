@@ -54,7 +54,8 @@ pub fn read<'d>(
 
 /// Call sites, actions and types that a function of this length can have.
 fn most(function: &Range<u64>) -> u64 {
-    (function.end - function.start).saturating_mul(4) + 64
+    let len = function.end - function.start;
+    len.saturating_mul(4).saturating_add(64)
 }
 
 fn landing_pad_base(bytes: Bytes, cursor: &mut Cursor, svma: u64) -> Result<Option<u64>, Refused> {
@@ -289,6 +290,9 @@ mod tests {
         let actions = "its actions lead out of it, or are too many";
         assert_eq!(why(&with(8, 0x7f)), actions);
         assert_eq!(why(&with(12, 0x40)), actions);
+        // Into the call sites, where the bytes would do.
+        let back = [with(12, 0x77).as_slice(), &[0]].concat();
+        assert_eq!(why(&back), actions);
         // The second type would lie in the actions.
         let types = "its types lie outside of it, or are too many";
         assert_eq!(why(&[with(9, 2).as_slice(), &[0]].concat()), types);
