@@ -1,5 +1,8 @@
 //! What the tests of whole files share: a file in memory, a made-up copy of a function, two readers of tables.
+pub mod compare;
+pub mod copied;
 pub mod copy;
+pub mod originals;
 pub mod personality;
 pub mod rows;
 
