@@ -196,6 +196,7 @@ enum {
 	TCP_FIN_WAIT2 = 5,
 	TCP_CLOSE = 7,
 	TCP_CLOSE_WAIT = 8,
+	TCP_LAST_ACK = 9,
 };
 /* Of sk_shutdown (include/net/sock.h). */
 enum {

@@ -160,7 +160,22 @@ impl<'a> Session<'a> {
         for wrong in wrong {
             crate::status::say!("{wrong}");
         }
+        self.say_not_reset(&counts);
         Ok(counts)
+    }
+
+    fn say_not_reset(&self, counts: &Counts) {
+        let fins = counts
+            .get(Count::ClosedUnread)
+            .saturating_sub(counts.get(Count::ResetUnread));
+        if fins == 0 || self.accelerator.why_no_resets().is_some() {
+            return;
+        }
+        let ends = if fins == 1 { "end" } else { "ends" };
+        crate::status::say!(
+            "{fins} {ends} closed with unread bytes sent a FIN, where TCP resets the connection: an end that was shut \
+             down before, whose FIN waits for room at its peer, or behind another tcx program that returns TCX_PASS"
+        );
     }
 
     /// From here on everything takes TCP; waits for what is unread. A signal more, and it does not wait:

@@ -5,7 +5,7 @@
 #include "guard.h"
 #include "memory.h"
 #include "open.h"
-#include "resets.h"
+#include "reset_packets.h"
 #include "others.h"
 #include "unlike.h"
 #include "shared.h"
@@ -43,22 +43,8 @@ int splice_ops(struct bpf_sock_ops *ops)
 	return 1;
 }
 
-static __always_inline bool has_met(struct end *own)
-{
-	struct peer *found;
-
-	if (own->peer.cookie)
-		return true;
-	found = bpf_map_lookup_elem(&splice_met, &own->cookie);
-	if (!found)
-		return false;
-	own->peer = *found;
-	bpf_map_delete_elem(&splice_met, &own->cookie);
-	return true;
-}
-
 /* Why this message must take TCP; COUNT_DIRECT_MESSAGES when it need not. */
-static __always_inline enum count way_of(struct sk_msg_md *msg, struct end *own, u64 size)
+static __always_inline enum count way_of(struct sk_msg_md *msg, struct end *own, u64 size, u32 place)
 {
 	if (own->mode == MODE_ALONE || !is_same_connection(msg, own))
 		return COUNT_TCP_PEER_GONE;
@@ -72,7 +58,7 @@ static __always_inline enum count way_of(struct sk_msg_md *msg, struct end *own,
 		return COUNT_TCP_PEER_GONE;
 	if (incompatible_of_either(own))
 		return COUNT_TCP_LEAVING;
-	if (own->long_send || own->takes_tcp)
+	if (own->long_send || own->takes_tcp || place >= IN_FLIGHT_MAX)
 		return COUNT_TCP_SHARED;
 	if (is_unlike((struct sock *)own->peer.sock))
 		return COUNT_TCP_READER;
@@ -102,6 +88,7 @@ static __always_inline bool on_message(struct sk_msg_md *msg)
 	u64 size = msg->size;
 	struct end *own;
 	enum count way;
+	u32 place;
 
 	if (!msg->sk)
 		return false;
@@ -115,8 +102,10 @@ static __always_inline bool on_message(struct sk_msg_md *msg)
 	if (control.pair)
 		note_sender(own);
 	look_for_long_send(own, size);
-	way = way_of(msg, own, size);
+	place = place_in_flight(own);
+	way = way_of(msg, own, size, place);
 	if (way == COUNT_DIRECT_MESSAGES) {
+		begin_flight(own, place);
 		if (bpf_msg_redirect_hash(msg, &splice_socks, &own->peer.cookie, BPF_F_INGRESS) ==
 		    SK_PASS) {
 			if (own->mode != MODE_DIRECT) {
@@ -177,12 +166,8 @@ int splice_closing(struct bpf_sock *sk)
 {
 	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
 
-	if (!own || !own->is_joined)
-		return 1;
-	if (has_queued((struct sock *)own->sock)) {
-		count(COUNT_CLOSED_UNREAD);
-		expect_fin(own);
-	}
+	if (own && own->is_joined)
+		on_closing(own);
 	return 1;
 }
 

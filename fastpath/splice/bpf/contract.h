@@ -34,7 +34,8 @@ struct control {
 	u32 pair;
 	/* `splice_fin` is attached where connections send. */
 	u32 resets;
-	u32 unused;
+	/* Messages are followed from their verdict into the other end's queue. */
+	u32 in_flight;
 	u16 ports[PORTS_MAX];
 };
 
@@ -89,9 +90,9 @@ enum count {
 	COUNT_RELEASED_OTHER_USER,
 	COUNT_RELEASED_REFUSED,
 	COUNT_RELEASED_CALLS,
-	/* Ends that were closed with redirected bytes unread. */
+	/* Ends that were closed with redirected bytes unread, or on their way. */
 	COUNT_CLOSED_UNREAD,
-	/* Of these, ends whose FIN was made a reset. */
+	/* Of these, ends whose FIN was made a reset, or that TCP has reset. */
 	COUNT_RESET_UNREAD,
 	/* Ends of which one thread sent while another waited. */
 	COUNT_SHARED_BY_THREADS,

@@ -7,6 +7,17 @@
 struct peer {
 	u64 cookie;
 	u64 sock;
+	/* What is kept of it, to be read in the same way. */
+	u64 end;
+};
+
+/* Threads of one end that may be in sends of redirected messages at once. */
+#define IN_FLIGHT_MAX 4
+
+/* A redirected message that may not be in the other end's queue yet; thread 0: none. */
+struct in_flight {
+	u64 thread;
+	u64 message;
 };
 
 /* How much was handed over up to some moment. */
@@ -71,7 +82,23 @@ struct end {
 	u32 takes_tcp;
 	/* Closed with bytes unread: its FIN is to be made a reset. */
 	u32 resets;
-	u32 unused;
+	/* enum close */
+	u32 close;
+	/* Messages that were to be redirected, ever. */
+	u64 redirected;
+	struct in_flight in_flight[IN_FLIGHT_MAX];
+	/* Of the other end's in flight, by their places: the last one that came into this end's queue. */
+	u64 arrived[IN_FLIGHT_MAX];
+	/* `redirected` of the other end when the program closed this one. */
+	u64 redirected_before;
+};
+
+enum close {
+	CLOSE_NONE,
+	/* Its program can neither send nor receive any more. */
+	CLOSE_BEGUN,
+	/* With bytes that it has not read, or that came later. */
+	CLOSE_UNREAD,
 };
 
 /* Its program did something that redirected bytes do not keep to: it stays on TCP, or gets back to it. */

@@ -205,6 +205,7 @@ static __always_inline void on_client(struct bpf_sock_ops *ops)
 	begun.server_seq = FIELD(ops, rcv_nxt);
 	own_peer.cookie = own->cookie;
 	own_peer.sock = own->sock;
+	own_peer.end = (u64)own;
 	bpf_map_update_elem(&waiting, &begun, &own_peer, BPF_ANY);
 }
 
@@ -237,6 +238,7 @@ static __always_inline void on_server(struct bpf_sock_ops *ops)
 	}
 	own_peer.cookie = own->cookie;
 	own_peer.sock = own->sock;
+	own_peer.end = (u64)own;
 	if (bpf_map_update_elem(&splice_met, &client.cookie, &own_peer, BPF_ANY))
 		count(COUNT_MAP_ERROR);
 	if (control.blocking)
@@ -266,15 +268,19 @@ static __always_inline bool is_disconnect(struct sock *sk, u32 before)
  * the map each send is told of a reset, by TCP only the first (tcp_bpf_sendmsg). */
 static __always_inline void on_state(struct bpf_sock_ops *ops)
 {
-	u32 before = FIELD(ops, args[0]);
+	u32 before = FIELD(ops, args[0]), now = FIELD(ops, args[1]);
 	struct bpf_sock *sk = ops->sk;
 	bool is_ended;
 	struct end *own;
 
-	if (!sk || FIELD(ops, args[1]) != TCP_CLOSE)
+	/* A FIN is sent behind this (tcp_close_state), or none any more. */
+	if (!sk || (now != TCP_FIN_WAIT1 && now != TCP_LAST_ACK && now != TCP_CLOSE))
 		return;
 	own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
 	if (!own || own->stage == STAGE_NONE)
+		return;
+	on_closed(own);
+	if (now != TCP_CLOSE)
 		return;
 	if (own->stage == STAGE_WATCHED && own->is_server)
 		count(why_not(own));
@@ -282,7 +288,9 @@ static __always_inline void on_state(struct bpf_sock_ops *ops)
 	if (is_ended || !has_queued((struct sock *)own->sock))
 		bpf_map_delete_elem(&splice_socks, &own->cookie);
 	end_joining(own);
-	end_expecting(own);
+	/* Without a FIN: TCP has reset it, since bytes were unread there, too. */
+	if (end_expecting(own) && (before == TCP_ESTABLISHED || before == TCP_CLOSE_WAIT))
+		count(COUNT_RESET_UNREAD);
 	if (!control.verify)
 		return;
 	if (is_ended)

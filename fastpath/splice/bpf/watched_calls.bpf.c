@@ -1,6 +1,7 @@
 /* Calls that redirected bytes do not keep to, at tracepoints that TCP passes in any case. */
 #pragma once
 #include "calls.bpf.c"
+#include "in_flight.h"
 #include "incompatible.h"
 #include <bpf/bpf_tracing.h>
 
@@ -25,13 +26,27 @@ int BPF_PROG(splice_on_receive, struct sock *sk, int result, int flags)
 	return 0;
 }
 
-/* A send of which several messages might come (look_for_long_send) is over. */
+/* Every send of a joined socket comes by here: by a system call, io_uring, or, since 6.5, sendfile. */
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(splice_on_sent, struct sock *sk)
 {
 	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
 
-	if (own && own->long_send == bpf_get_current_pid_tgid())
+	if (!own)
+		return 0;
+	/* One of which several messages might come (look_for_long_send). */
+	if (own->long_send == bpf_get_current_pid_tgid())
 		own->long_send = 0;
+	end_flight(own);
+	return 0;
+}
+
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(splice_on_queued, struct sock *sk)
+{
+	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
+
+	if (own && own->is_joined)
+		note_arrival(own);
 	return 0;
 }

@@ -19,7 +19,7 @@ static void must(int ok, const char *what)
 	exit(2);
 }
 
-static void say(const char *what, ssize_t result)
+static inline void say(const char *what, ssize_t result)
 {
 	printf("%s: %s\n", what, result < 0 ? strerrorname_np(errno) : "done");
 }
@@ -45,7 +45,7 @@ static void moves(int from, int to)
 	must(recv(to, &byte, 1, 0) == 1, "recv");
 }
 
-static void gets(const char *who, int fd)
+static inline void gets(const char *who, int fd)
 {
 	char bytes[100] = {0};
 	ssize_t got;

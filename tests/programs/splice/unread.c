@@ -111,10 +111,23 @@ static void killed_with(int end)
 	close(ready[1]);
 }
 
-static void ends(enum ending how, int closed, int other)
+/* Whoever resets a connection is done with it. */
+static void is_free(const struct sockaddr_storage *name, socklen_t length)
+{
+	int again = socket(name->ss_family, SOCK_STREAM, 0);
+
+	must(again >= 0, "socket");
+	say("its port again", bind(again, (void *)name, length));
+	close(again);
+}
+
+static void ends(enum ending how, int closed, int other, int is_client)
 {
 	struct pollfd one = {.fd = other, .events = POLLIN | POLLOUT | POLLRDHUP};
+	struct sockaddr_storage name;
+	socklen_t length = sizeof(name);
 
+	must(getsockname(closed, (void *)&name, &length) == 0, "getsockname");
 	printf("%s\n", NAMES[how]);
 	if (how == SAID_SOMETHING)
 		must(send(closed, "the last", 8, 0) == 8, "send");
@@ -134,6 +147,9 @@ static void ends(enum ending how, int closed, int other)
 	gets("the other end", other);
 	gets("and then", other);
 	say("sends", send(other, "late", 4, MSG_NOSIGNAL));
+	/* The server's is that of all its connections. */
+	if (is_client)
+		is_free(&name, length);
 	close(other);
 }
 
@@ -145,6 +161,6 @@ int main(int argc, char **argv)
 	connects(argv + 1);
 	exchange();
 	for (int n = 0; n < 2 * ENDINGS; n++)
-		ends(n / 2, pairs[n].ends[n % 2], pairs[n].ends[1 - n % 2]);
+		ends(n / 2, pairs[n].ends[n % 2], pairs[n].ends[1 - n % 2], n % 2 == 0);
 	return 0;
 }

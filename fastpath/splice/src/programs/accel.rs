@@ -18,13 +18,16 @@ use std::path::PathBuf;
 
 static OBJECT: &[u8] = compiled!("accel");
 
-/// Programs at tracepoints of calls that redirected bytes do not keep to. The later ones are there since Linux 6.3:
-/// without them MSG_TRUNC is not seen, and a connection of a long send takes TCP from then on.
-const CALLS: [(&str, &str); 3] = [
+/// Programs at tracepoints of calls. The later ones are there since Linux 6.3: without them MSG_TRUNC is not seen, a
+/// connection of a long send takes TCP from then on, and a close that a message comes too late for sends a FIN.
+const CALLS: [(&str, &str); 4] = [
     ("splice_on_read", "tcp_rcv_space_adjust"),
     ("splice_on_receive", "sock_recv_length"),
-    ("splice_on_sent", "sock_send_length"),
+    (SENT, "sock_send_length"),
+    (QUEUED, "sk_data_ready"),
 ];
+const SENT: &str = "splice_on_sent";
+const QUEUED: &str = "splice_on_queued";
 const OPTIONS: &str = "splice_on_option";
 const FIN: &str = "splice_fin";
 
@@ -187,7 +190,10 @@ impl Accelerator {
             Ok(devices) => accelerator.devices = Some(devices),
             Err(error) => accelerator.why_no_resets = Some(error),
         }
-        control::write(&accelerator.variables()?, &accelerator.settings(options))?;
+        let in_flight = [SENT, QUEUED].map(|name| calls.iter().any(|call| call.0 == name));
+        let mut settings = accelerator.settings(options);
+        settings.in_flight = in_flight == [true; 2];
+        control::write(&accelerator.variables()?, &settings)?;
         for name in &options.allowed {
             accelerator.set_name(name, ALLOWED | ANY_VERSION)?;
         }
@@ -268,6 +274,7 @@ impl Accelerator {
             across_users: options.across_users,
             pair: options.pair,
             resets: self.devices.is_some(),
+            in_flight: false,
             ports: options.ports.clone(),
             is_stopped: false,
         }

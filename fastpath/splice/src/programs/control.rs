@@ -22,6 +22,7 @@ pub(super) struct Control {
     pub across_users: bool,
     pub pair: bool,
     pub resets: bool,
+    pub in_flight: bool,
     pub ports: Vec<u16>,
     pub is_stopped: bool,
 }
@@ -47,7 +48,8 @@ impl Control {
         put(&u32::from(self.blocking).to_ne_bytes());
         put(&u32::from(self.across_users).to_ne_bytes());
         put(&u32::from(self.pair).to_ne_bytes());
-        put(&u64::from(self.resets).to_ne_bytes());
+        put(&u32::from(self.resets).to_ne_bytes());
+        put(&u32::from(self.in_flight).to_ne_bytes());
         for port in &self.ports {
             put(&port.to_ne_bytes());
         }
@@ -76,6 +78,7 @@ impl Control {
             across_users: half(56) != 0,
             pair: half(60) != 0,
             resets: half(64) != 0,
+            in_flight: half(68) != 0,
             ports: bytes[PORTS..]
                 .chunks_exact(2)
                 .take(ports)
@@ -131,6 +134,7 @@ mod tests {
             across_users: true,
             pair: true,
             resets: true,
+            in_flight: true,
             ports: vec![6379, 5432],
             is_stopped: false,
         };
@@ -141,7 +145,8 @@ mod tests {
             (7, 1 << 20, 4096, -1)
         );
         assert!(again.guard && !again.is_stopped && again.verify);
-        assert!(again.blocking && again.across_users && again.pair && again.resets);
+        assert!(again.blocking && again.across_users && again.pair);
+        assert!(again.resets && again.in_flight);
         assert_eq!((again.change_each, again.lose_each), (3, 4));
     }
 }

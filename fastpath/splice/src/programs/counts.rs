@@ -233,9 +233,9 @@ impl Count {
                 "connections released for a call that redirected bytes do not keep to"
             }
             Count::ClosedUnread => {
-                "ends closed with redirected bytes unread, where TCP resets the connection"
+                "ends closed with redirected bytes unread or on their way, where TCP resets the connection"
             }
-            Count::ResetUnread => "of these, ends whose FIN was made that reset",
+            Count::ResetUnread => "of these, ends whose connection was reset",
             Count::SharedByThreads => {
                 "sockets on which one thread sent while another waited: its recv may fail with EAGAIN"
             }

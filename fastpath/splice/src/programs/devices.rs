@@ -136,15 +136,22 @@ fn inside<T: Send>(
     })
 }
 
-/// Behind other programs there, which it lets go on. It is detached with its last descriptor.
+/// Before other programs there, which it lets go on: a TCX_PASS of theirs ends the list. It is detached with its last
+/// descriptor.
 fn attach(program: BorrowedFd<'_>, device: u32) -> Result<OwnedFd, SpliceError> {
-    // SAFETY: without options the call takes numbers only.
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
+        // Relative to no program: before all.
+        flags: libbpf_sys::BPF_F_BEFORE,
+        ..Default::default()
+    };
+    // SAFETY: `options` is there during the call, and has the size that it says.
     let link = unsafe {
         libbpf_sys::bpf_link_create(
             program.as_raw_fd(),
             device.cast_signed(),
             libbpf_sys::BPF_TCX_EGRESS,
-            std::ptr::null(),
+            &raw const options,
         )
     };
     if link < 0 {

@@ -1,0 +1,124 @@
+/* Messages that were to be redirected and are not in the other end's queue yet: a close does not find them there, and what
+ * comes behind it is thrown away (sk_psock_queue_msg, include/linux/skmsg.h), where TCP resets the connection.
+ * One is in flight from its verdict until `sk_data_ready`, which the kernel calls behind it with the receiver locked
+ * (bpf_tcp_ingress, net/ipv4/tcp_bpf.c): before it can be read. The end of its send ends it, too: it may fail. */
+#pragma once
+#include "state.h"
+#include <bpf/bpf_core_read.h>
+
+static __always_inline bool has_met(struct end *own)
+{
+	struct peer *found;
+
+	if (own->peer.cookie)
+		return true;
+	found = bpf_map_lookup_elem(&splice_met, &own->cookie);
+	/* Another program of this end may have come first. */
+	if (!found)
+		return own->peer.cookie != 0;
+	own->peer = *found;
+	bpf_map_delete_elem(&splice_met, &own->cookie);
+	return true;
+}
+
+/* Where this thread's message is noted; IN_FLIGHT_MAX: so many other threads are in sends. */
+static __always_inline u32 place_in_flight(const struct end *own)
+{
+	u64 thread = bpf_get_current_pid_tgid();
+	u32 place = IN_FLIGHT_MAX;
+
+	for (u32 n = 0; n < IN_FLIGHT_MAX; n++) {
+		if (own->in_flight[n].thread == thread)
+			return n;
+		if (!own->in_flight[n].thread && place == IN_FLIGHT_MAX)
+			place = n;
+	}
+	return place;
+}
+
+/* By the sender, which has its socket locked. Before it looks for the receiver in the map: a close takes that out, and looks
+ * at `redirected` afterwards. */
+static __always_inline void begin_flight(struct end *own, u32 place)
+{
+	if (!control.in_flight || place >= IN_FLIGHT_MAX)
+		return;
+	own->in_flight[place].message = own->redirected + 1;
+	asm volatile("" ::: "memory");
+	own->in_flight[place].thread = bpf_get_current_pid_tgid();
+	__sync_fetch_and_add(&own->redirected, 1);
+}
+
+/* Its send is over. */
+static __always_inline void end_flight(struct end *own)
+{
+	u64 thread = bpf_get_current_pid_tgid();
+
+	for (u32 n = 0; n < IN_FLIGHT_MAX; n++)
+		if (own->in_flight[n].thread == thread)
+			own->in_flight[n].thread = 0;
+}
+
+/* By the sender, too: its message is in this end's queue. TCP's own bytes may come with the same thread interrupted; then
+ * its message only counts as arrived too soon. */
+static __always_inline void note_arrival(struct end *own)
+{
+	u64 thread = bpf_get_current_pid_tgid();
+	struct in_flight one;
+	struct end *other;
+
+	if (!has_met(own))
+		return;
+	other = (struct end *)own->peer.end;
+	/* Mostly the first is all that there are. */
+	for (u32 n = 0; n < IN_FLIGHT_MAX; n++) {
+		if (bpf_probe_read_kernel(&one, sizeof(one), &other->in_flight[n]))
+			return;
+		if (one.thread != thread)
+			continue;
+		own->arrived[n] = one.message;
+		return;
+	}
+}
+
+/* What was read of the other end's is its: it may be gone, and another one's lie there. */
+static __always_inline bool is_peers(const struct end *own)
+{
+	const struct end *other = (struct end *)own->peer.end;
+	u64 cookie = 0;
+
+	return !bpf_probe_read_kernel(&cookie, sizeof(cookie), &other->cookie) && cookie == own->peer.cookie;
+}
+
+/* Messages that the other end was to redirect, ever; `known` where that cannot be said. */
+static __noinline u64 redirected_to(const struct end *own, u64 known)
+{
+	const struct end *other = (struct end *)own->peer.end;
+	u64 messages = 0;
+
+	if (bpf_probe_read_kernel(&messages, sizeof(messages), &other->redirected) || !is_peers(own))
+		return known;
+	return messages;
+}
+
+/* A call on it holds its psock, as the map does. Without one nothing is in flight, whatever was noted. */
+static __always_inline bool is_in_call(struct sock *sk)
+{
+	struct sk_psock *psock = (void *)SOCK_DATA_POINTER((u64)BPF_CORE_READ(sk, sk_user_data));
+
+	return psock && BPF_CORE_READ(psock, refcnt.refs.counter) > 1;
+}
+
+/* A message of the other end's that this one's program can never read: asked once that program can read no more. */
+static __noinline bool has_in_flight(const struct end *own)
+{
+	const struct end *other = (struct end *)own->peer.end;
+	struct in_flight theirs[IN_FLIGHT_MAX] = {};
+	bool is_noted = false;
+
+	if (bpf_probe_read_kernel(theirs, sizeof(theirs), other->in_flight) || !is_peers(own))
+		return false;
+	for (u32 n = 0; n < IN_FLIGHT_MAX; n++)
+		if (theirs[n].thread && theirs[n].message != own->arrived[n])
+			is_noted = true;
+	return is_noted && is_in_call((struct sock *)own->peer.sock);
+}
