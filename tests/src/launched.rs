@@ -5,6 +5,7 @@ use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, compile_c, hopscope_bin, scratch};
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -20,6 +21,8 @@ pub(crate) fn register(suite: &mut Suite) {
         measured("musl-gcc", &["-static"])
     });
     suite.case("launched::begins_as_any_program", gcc, begins);
+    let under_nohup = begins_with_signals_ignored;
+    suite.case("launched::begins_with_signals_ignored", gcc, under_nohup);
     suite.case("launched::exec_is_no_exit", gcc, exec);
     suite.case("launched::another_program_first", gcc, another_first);
     suite.case(
@@ -57,14 +60,31 @@ fn measured(compiler: &'static str, flags: &[&str]) -> Result<()> {
 
 /// Its signals, as the kernel has them, and its environment.
 fn begins() -> Result<()> {
+    begins_under(&[])
+}
+
+/// As under nohup(1), and in the background of a shell script.
+fn begins_with_signals_ignored() -> Result<()> {
+    begins_under(&["sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh"])
+}
+
+fn begins_under(starter: &[&str]) -> Result<()> {
     let program = compile_c(&["launched/begins.c"], &["-O1"])?;
     let sorted = |out: &str| {
         let mut lines: Vec<_> = out.lines().map(str::to_owned).collect();
         lines.sort();
         lines
     };
-    let plain = run(&mut Command::new(&program))?.expect_code(0)?;
-    let mut record = Command::new(hopscope_bin());
+    let under = |program: &Path| match starter {
+        [] => Command::new(program),
+        [first, rest @ ..] => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(program);
+            command
+        }
+    };
+    let plain = run(&mut under(&program))?.expect_code(0)?;
+    let mut record = under(&hopscope_bin());
     record.args(["record", "--no-calibration", "-f", "look", "-o"]);
     record
         .arg(scratch().join("begins.hop"))

@@ -46,6 +46,7 @@ mod splice_proxy;
 mod top;
 mod torture;
 mod traps;
+mod unwinding;
 mod unwound;
 mod vm;
 mod vnet;
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
     top::register(&mut suite);
     torture::register(&mut suite);
     traps::register(&mut suite);
+    unwinding::register(&mut suite);
     unwound::register(&mut suite);
     vm::register(&mut suite);
     vnet::register(&mut suite);

@@ -1,5 +1,5 @@
-//! Exceptions and the ends of threads pass through plain C as they did before: what they could pass
-//! through is refused, by the name of who does it.
+//! Exceptions and the ends of threads pass through plain C as they did before: copies have unwind tables, and where
+//! unwinders cannot be given them, what could be unwound is refused, by the name of who does it.
 use crate::recording::{Recording, Report, command};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, Target, command::run, compile, hopscope, scratch};
@@ -11,6 +11,11 @@ use std::process::{Command, Stdio};
 pub(crate) fn register(suite: &mut Suite) {
     let gxx = &[Requirement::Gxx, Requirement::Gcc];
     suite.case("unwound::through_plain_c", gxx, through_plain_c);
+    suite.case(
+        "unwound::where_nobody_can_be_answered",
+        gxx,
+        where_nobody_can_be_answered,
+    );
     suite.case("unwound::assumed_not_to_be", gxx, assumed_not_to_be);
     suite.case("unwound::plug_in_loaded_later", gxx, plug_in_loaded_later);
     suite.case("unwound::plug_in_not_looked_at", gxx, plug_in_not_looked_at);
@@ -31,37 +36,74 @@ fn start() -> Result<Target> {
 fn through_plain_c() -> Result<()> {
     let target = start()?;
     let file = scratch().join("unwound.hop");
-    let mut record = command(target.pid(), &["middle-*!*", "libc.so.6!*"], &file);
+    let mut record = command(target.pid(), &["middle-*!*", "libc.so.6!qsort_r"], &file);
     run(record.args(["-d", "200ms"]))?.expect_code(0)?;
     let report = Report::read(&file)?;
-    let who = [
+    let unwound = [
+        "through_the_table",
+        "through_another",
+        "through_libc",
+        "waits",
+        "leaves",
+        "qsort_r",
+    ];
+    for name in unwound {
+        let of = report.functions.get(name);
+        let of = of.with_context(|| format!("{name}: {:?}", report.refused.get(name)))?;
+        // A thread that ends leaves its calls open.
+        ensure!(of["unwound"] + of["open_at_end"] > 0, "{name}: {of:?}");
+    }
+    ensure!(report.entries("adds") > 0, "{:?}", report.refused);
+    report.expect_balanced()?;
+    ends_right(target)
+}
+
+/// What [`start`] and `ways` say when nothing went wrong.
+fn ends_right(target: Target) -> Result<()> {
+    target.signal(Signal::SIGTERM)?;
+    let out = target.output()?;
+    let said = String::from_utf8_lossy(&out.stdout);
+    let right = said.ends_with(" 0 wrong\n");
+    ensure!(out.status.success() && right, "{}: {said}", out.status);
+    Ok(())
+}
+
+/// A static program whose unwinder asks what has no name: what could be unwound is refused, by the name of who does it.
+fn where_nobody_can_be_answered() -> Result<()> {
+    let middle = ["-O1", "-c", "-fexceptions", "-fno-optimize-sibling-calls"];
+    let middle = compile("gcc", &["unwound/middle.c"], &middle)?;
+    let middle = middle.to_string_lossy();
+    let flags = ["-O1", "-static", "-pthread", &middle];
+    let sources = ["unwound/unwound.cpp", "unwound/thrower.cpp"];
+    let built = compile("g++", &sources, &flags)?;
+    let program = scratch().join("nameless");
+    let mut strip = Command::new("objcopy");
+    let strip = strip
+        .args(["-N", "_dl_find_object"])
+        .arg(built)
+        .arg(&program);
+    run(strip)?.expect_code(0)?;
+    let target = Target::spawn(Command::new(program).stdout(Stdio::piped()))?;
+    let file = scratch().join("nameless.hop");
+    let mut record = command(target.pid(), &["nameless!*"], &file);
+    run(record.args(["-d", "200ms"]))?.expect_code(0)?;
+    let report = Report::read(&file)?;
+    for (name, expected) in [
         ("through_the_table", "raises exceptions"),
         ("through_another", "raises exceptions"),
-        ("through_libc", "raises exceptions"),
-        ("waits", "cancels threads"),
-        ("leaves", "threads"),
-        // `qsort` itself only jumps there.
-        ("qsort_r", "raises exceptions"),
-    ];
-    for (name, expected) in who {
+        ("waits", "may be unwound"),
+        ("leaves", "may be unwound"),
+    ] {
         let reason = report.refused.get(name);
         let reason = reason.with_context(|| format!("{name} is not refused"))?;
         ensure!(reason.contains(expected), "{name} is refused: {reason}");
     }
     ensure!(
-        report.entries("adds") > 0,
+        report.functions.keys().any(|n| n.starts_with("adds")),
         "{:?}",
-        report.refused.get("adds")
+        report.refused
     );
-    target.signal(Signal::SIGTERM)?;
-    let out = target.output()?;
-    let said = String::from_utf8_lossy(&out.stdout);
-    ensure!(
-        out.status.success() && said.ends_with(" 0 wrong\n"),
-        "{}: {said}",
-        out.status
-    );
-    Ok(())
+    ends_right(target)
 }
 
 /// The user may know better; the recording says that it was so.

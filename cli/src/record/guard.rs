@@ -5,6 +5,7 @@ use crate::output::Writer;
 use crate::{detach, output};
 use anyhow::Context;
 use hopscope_process::procfs::Status;
+use hopscope_process::signals;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 use nix::unistd::Pid;
@@ -25,7 +26,7 @@ const LEAVE_SCREEN: &[u8] = b"\x1b[?25h\x1b[?1049l";
 /// Whether this process is the recorder below a guardian. It asks to be told when that one dies.
 pub fn is_guarded() -> bool {
     let parent = nix::unistd::getppid().to_string();
-    if std::env::var(MARK).is_ok_and(|pid| pid == parent) {
+    if std::env::var(MARK).is_ok_and(|mark| mark.split(',').next() == Some(&parent)) {
         if let Err(e) = nix::sys::prctl::set_pdeathsig(Signal::SIGTERM) {
             log::warn!("cannot follow the guardian process: {e}");
         }
@@ -43,10 +44,32 @@ pub enum Salvage {
     Nothing,
 }
 
+/// Who is above, and what was ignored there.
+fn mark(ignored: &[i32]) -> String {
+    let numbers = std::iter::once(std::process::id() as i32).chain(ignored.iter().copied());
+    let numbers: Vec<String> = numbers.map(|n| n.to_string()).collect();
+    numbers.join(",")
+}
+
+/// Signals that were ignored when the guardian began, which has taken them over since.
+pub fn ignored_at_start() -> Vec<i32> {
+    match std::env::var(MARK) {
+        Ok(mark) => mark
+            .split(',')
+            .skip(1)
+            .filter_map(|n| n.parse().ok())
+            .collect(),
+        Err(_) => signals::ignored(),
+    }
+}
+
 /// Starts the recorder as a child and waits for it. Leaves the terminal as it found it, also when
 /// the recorder cannot.
 pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
+    let ignored = signals::ignored();
     let mut followed = vec![SIGINT, SIGTERM, SIGHUP];
+    // nohup(1). SIGINT is taken all the same, as by tcpdump and perf: scripts send it to what they run in the background.
+    followed.retain(|signal| *signal != SIGHUP || !ignored.contains(&SIGHUP));
     if super::sampling::wants_signal(args) {
         followed.push(SIGUSR1);
     }
@@ -55,7 +78,7 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
     let exe = std::env::current_exe().context("finding this program's own file")?;
     let mut child = Command::new(exe)
         .args(std::env::args_os().skip(1))
-        .env(MARK, std::process::id().to_string())
+        .env(MARK, mark(&ignored))
         .spawn()
         .context("starting the recorder")?;
     let pid = Pid::from_raw(child.id() as i32);

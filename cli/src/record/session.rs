@@ -37,7 +37,8 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         return record(args, None);
     }
     // With a command its exit code is ours, and 125 says that hopscope itself failed.
-    let done = launch(&args.command, super::guard::MARK)
+    let ignored = super::guard::ignored_at_start();
+    let done = launch(&args.command, super::guard::MARK, &ignored)
         .map_err(Into::into)
         .and_then(|held| record(args, Some(held)));
     done.or_else(|e| Ok(crate::status::failed(&e, 125)))
@@ -302,10 +303,12 @@ impl Parts<'_> {
     }
 }
 
-/// Ctrl-C, SIGTERM, and the end of the terminal stop in order.
+/// Ctrl-C, SIGTERM, and the end of the terminal stop in order; the last unless it is ignored (nohup(1)).
 pub fn take_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    let nohup = hopscope_process::signals::ignored().contains(&SIGHUP);
+    let hangup = (!nohup).then_some(SIGHUP);
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
         signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
     }
     Ok(())

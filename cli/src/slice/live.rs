@@ -39,10 +39,11 @@ const WINDOW: Duration = Duration::from_millis(50);
 
 pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<ExitCode> {
     let stop = Arc::new(AtomicBool::new(false));
+    let ignored = hopscope_process::signals::ignored();
     crate::record::session::take_signals(&stop)?;
     refuse(args)?;
     let regions = target::regions(args)?;
-    let held = command(args)?;
+    let held = command(args, &ignored)?;
     let tgid = held
         .as_ref()
         .and_then(|held| u32::try_from(held.pid()).ok());
@@ -97,7 +98,7 @@ fn refuse(args: &SliceArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn command(args: &SliceArgs) -> anyhow::Result<Option<Held>> {
+fn command(args: &SliceArgs, ignored: &[i32]) -> anyhow::Result<Option<Held>> {
     if args.command.is_empty() {
         return Ok(None);
     }
@@ -106,7 +107,8 @@ fn command(args: &SliceArgs) -> anyhow::Result<Option<Held>> {
         word.map(str::to_owned).context("-- COMMAND: not UTF-8")
     });
     let words: Vec<String> = words.collect::<anyhow::Result<_>>()?;
-    Ok(Some(launch(&words, crate::record::guard::MARK)?))
+    let hidden = crate::record::guard::MARK;
+    Ok(Some(launch(&words, hidden, ignored)?))
 }
 
 /// What a trace says at its end; of functions there are none in it.

@@ -4,6 +4,7 @@ use crate::instrument::body::hazards::Hazards;
 use crate::instrument::body::sensitive;
 use crate::instrument::body::unwinding::Unwinding;
 use crate::instrument::body::verdict::{self, ProcessTraits};
+use crate::live::lookup;
 use crate::locate::basename;
 use crate::locate::module_names::ModuleNames;
 use crate::locate::pattern::{self, Pattern};
@@ -29,6 +30,8 @@ pub struct ListedModule {
     pub image: Image,
     /// `None` when a file was asked for, not a process.
     pub mapped: Option<MappedModule>,
+    /// Unwinders can be given the tables of copies.
+    answered: bool,
 }
 
 impl ListedModule {
@@ -38,6 +41,12 @@ impl ListedModule {
 
     pub fn basename(&self) -> &str {
         basename(self.image.path())
+    }
+
+    fn tables(&self) -> Option<hopscope_unwind::Module<'_>> {
+        let bias = self.mapped.as_ref().map_or(0, |m| m.bias);
+        let tables = self.answered.then(|| self.image.unwind_tables(bias));
+        tables?.ok()
     }
 
     /// Where the function lies in the process.
@@ -63,13 +72,14 @@ impl Listing {
     /// When the file cannot be read or is no x86-64 ELF file.
     pub fn of_file(path: &Path, assume_no_exceptions: bool) -> Result<Listing, LocateError> {
         let image = Image::open(path)?;
-        let (mut unwinding, mut in_company) = (None, None);
+        let (mut unwinding, mut in_company, mut answered) = (None, None, false);
         if !assume_no_exceptions {
             // The C library that this program runs with says which imports raise nothing.
             let libraries = own_system_libraries();
             let images: Vec<&Image> = std::iter::once(&image).chain(&libraries).collect();
             let alone = Hazards::of(images.iter().copied());
             unwinding = Some(Unwinding::of(&images, &alone));
+            answered = lookup::sites(&images).is_ok() && !alone.ends_threads_anywhere();
             if alone.exceptions().is_none() {
                 in_company = Some(Unwinding::of(&images, &Hazards::of_company()));
             }
@@ -78,6 +88,7 @@ impl Listing {
             modules: vec![ListedModule {
                 image,
                 mapped: None,
+                answered,
             }],
             unreadable: Vec::new(),
             unwinding,
@@ -107,6 +118,7 @@ impl Listing {
                 Ok(image) => listing.modules.push(ListedModule {
                     image,
                     mapped: Some(mapped),
+                    answered: false,
                 }),
                 Err(why) => listing.unreadable.push((mapped.path, why)),
             }
@@ -118,6 +130,12 @@ impl Listing {
             let unread = listing.unreadable.iter().map(|(path, _)| basename(path));
             unread.for_each(|name| hazards.add_unread(name));
             listing.unwinding = Some(Unwinding::of(&images, &hazards));
+            let answered = hazards.unwinds()
+                && !hazards.ends_threads_anywhere()
+                && listing.unreadable.is_empty()
+                && lookup::sites(&images).is_ok();
+            let modules = listing.modules.iter_mut();
+            modules.for_each(|module| module.answered = answered);
         }
         Ok(listing)
     }
@@ -148,7 +166,11 @@ impl Listing {
                     .map(|f| (n, f)),
             );
         }
-        let verdicts = in_parallel(&chosen, |(n, function)| self.verdicts(*n, function));
+        let tables = self.modules.iter().map(ListedModule::tables);
+        let tables: Vec<_> = tables.collect();
+        let verdict =
+            |(n, function): &(usize, &Function)| self.verdicts(*n, function, tables[*n].as_ref());
+        let verdicts = in_parallel(&chosen, verdict);
         let listed = chosen.into_iter().zip(verdicts);
         listed
             .map(|((n, function), (verdict, in_company))| Listed {
@@ -180,10 +202,16 @@ impl Listing {
         )
     }
 
-    fn verdicts(&self, n: usize, function: &Function) -> (Result<(), Refusal>, Option<Refusal>) {
+    fn verdicts(
+        &self,
+        n: usize,
+        function: &Function,
+        tables: Option<&hopscope_unwind::Module>,
+    ) -> (Result<(), Refusal>, Option<Refusal>) {
         let module = &self.modules[n];
         let traits = ProcessTraits {
             unwinding: self.unwinding.as_ref().map(|u| u.module(n)),
+            tables,
             assume_no_exceptions: self.unwinding.is_none(),
             shadow_stack: self.shadow_stack,
         };
@@ -196,7 +224,13 @@ impl Listing {
             .as_ref()
             .and_then(|u| u.module(n).of(function.svma))
             .filter(|_| verdict.is_ok())
-            .map(|who| Refusal::MayUnwind(who.clone()));
+            .and_then(|who| match tables {
+                Some(tables) => tables
+                    .check(&function.ranges())
+                    .err()
+                    .map(Refusal::UnwindTables),
+                None => Some(Refusal::MayUnwind(who.clone())),
+            });
         (verdict, in_company)
     }
 

@@ -1,6 +1,7 @@
 //! Modules that a target loads while it is recorded. One that raises exceptions, in a program where
 //! nobody did, may let them pass through measured functions: the recording then ends.
 use crate::instrument::body::hazards::Hazards;
+use crate::instrument::body::unwinders;
 use crate::locate::basename;
 use crate::locate::{self, Image, LocateError};
 use hopscope_process::procfs;
@@ -14,6 +15,8 @@ pub struct Watch {
     pid: i32,
     images: Vec<Arc<Image>>,
     hazards: Hazards,
+    /// Unwinders are given the tables of copies.
+    answered: bool,
     /// Path and place of each module that is known.
     known: HashSet<(PathBuf, u64)>,
     /// Kilobytes of code mapped besides the program's own; it changes when a module is loaded.
@@ -55,11 +58,17 @@ impl Watch {
             pid,
             images,
             hazards,
+            answered: false,
             known: modules.iter().map(place).collect(),
             code_kb,
             unread: Unread::default(),
             unread_names,
         }
+    }
+
+    /// Where unwinders are given the tables of copies, one that asks elsewhere is dangerous.
+    pub fn answered(self, answered: bool) -> Watch {
+        Watch { answered, ..self }
     }
 
     /// Whether modules may have been loaded since the last look.
@@ -104,7 +113,18 @@ impl Watch {
         unread.for_each(|name| now.add_unread(name));
         let new = self.hazards.new_in(&now);
         self.hazards = now;
-        new
+        new.or_else(|| self.asks_elsewhere())
+    }
+
+    fn asks_elsewhere(&self) -> Option<String> {
+        let images: Vec<&Image> = self.images.iter().map(Arc::as_ref).collect();
+        let asked = self.answered.then(|| unwinders::asked(&images))?;
+        match self.unread_names.first() {
+            Some(name) => Some(format!(
+                "{name} cannot be read, and may have an unwinder of its own"
+            )),
+            None => asked.err(),
+        }
     }
 
     /// What was loaded meanwhile and not looked at, in words.

@@ -4,12 +4,13 @@ use crate::instrument::body::Refusal as WhyNot;
 use crate::instrument::body::hazards::Hazards;
 use crate::instrument::body::sensitive;
 use crate::instrument::body::unit::{Piece, Unit};
-use crate::instrument::body::unwinding::Unwinding;
+use crate::instrument::body::unwinding::Unwinding as MayUnwind;
 use crate::instrument::body::verdict::{self, ProcessTraits};
 use crate::instrument::capture::Capture;
 use crate::instrument::capture::parse::{Selection, Wanted};
 use crate::instrument::resolve::{CannotCapture, Policy, Subject, resolve};
-use crate::live::build::Selected;
+use crate::live::build::{Selected, Unwind};
+use crate::live::lookup::{self, Asked};
 use crate::locate::module_names::ModuleNames;
 use crate::locate::pattern::Pattern;
 use crate::locate::signature::Debug;
@@ -55,6 +56,9 @@ pub struct Item {
     bias: u64,
     module: Range<u64>,
     captures: Vec<Capture>,
+    /// Where the unwinders of its process ask for tables, if its module has some.
+    asked: Option<Arc<[Asked]>>,
+    must_unwind: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +100,11 @@ impl Item {
             bias: self.bias,
             module: self.module.clone(),
             captures: &self.captures,
+            unwind: self.asked.as_ref().map(|asked| Unwind {
+                image: &self.image,
+                asked,
+                must: self.must_unwind,
+            }),
         }
     }
 }
@@ -158,17 +167,22 @@ impl Plan {
         if !unread.is_empty() || images.iter().any(|i| i.switches_stacks()) {
             self.switchers.insert(pid);
         }
+        let mut asked = None;
         let unwinding = match self.assume_no_exceptions {
             true => None,
             false => {
                 let mut hazards = Hazards::of(images.iter().copied());
                 unread.iter().for_each(|name| hazards.add_unread(name));
-                let unwinding = Unwinding::of(&images, &hazards);
+                let unwinding = MayUnwind::of(&images, &hazards);
+                if hazards.unwinds() && !hazards.ends_threads_anywhere() && unread.is_empty() {
+                    asked = self.asked(pid, &opened);
+                }
                 let names = unread.iter().map(|name| (*name).to_owned()).collect();
                 let kept = opened.iter().map(|(_, image, _)| image.clone()).collect();
                 self.watches.insert(
                     pid,
-                    Watch::new(pid, &modules, kept, names, hazards, code_kb),
+                    Watch::new(pid, &modules, kept, names, hazards, code_kb)
+                        .answered(asked.is_some()),
                 );
                 Some(unwinding)
             }
@@ -181,12 +195,17 @@ impl Plan {
         progress::begin(Phase::Functions, functions.sum());
         let (mut matched, mut excluded) = (0usize, 0usize);
         for (n, (module, image, ix)) in opened.iter().enumerate() {
+            let (base, path) = (basename(&module.path), module.path.to_string_lossy());
+            let tables = asked.as_ref().and_then(|_| {
+                let tables = image.unwind_tables(module.bias);
+                tables.inspect_err(|why| log::info!("{path}: {why}")).ok()
+            });
             let process = ProcessTraits {
                 unwinding: unwinding.as_ref().map(|u| u.module(n)),
+                tables: tables.as_ref(),
                 assume_no_exceptions: self.assume_no_exceptions,
                 shadow_stack,
             };
-            let (base, path) = (basename(&module.path), module.path.to_string_lossy());
             for function in image.functions() {
                 progress::step(1);
                 let Some(wanted) = wanted(selections, &path, function) else {
@@ -224,6 +243,9 @@ impl Plan {
                             red_zone_at_entry: unit.red_zone_at_entry,
                             bias: module.bias,
                             module: module.avma_range.clone(),
+                            asked: asked.clone().filter(|_| tables.is_some()),
+                            must_unwind: tables.is_some()
+                                && verdict::may_be_unwound(function, process),
                         });
                     }
                     Err(why) => self.refuse(base, &function.name, function.svma, why.to_string()),
@@ -241,6 +263,19 @@ impl Plan {
         }
         self.check_captured(pid, selections)?;
         Ok(items)
+    }
+
+    /// Where the unwinders of `pid` ask for tables, if all of them do.
+    fn asked(&self, pid: i32, opened: &[Opened]) -> Option<Arc<[Asked]>> {
+        let images: Vec<&Image> = opened.iter().map(|(_, image, _)| &**image).collect();
+        let sites = lookup::sites(&images);
+        let sites = sites
+            .inspect_err(|why| log::info!("process {pid}: copies get no unwind tables: {why}"));
+        let asked = sites.ok()?.into_iter().map(|(m, range)| {
+            let (module, image, _) = &opened[m];
+            Asked::new(image.clone(), range, module.bias, module.avma_range.clone())
+        });
+        Some(asked.collect())
     }
 
     /// For the recorder: whether what `pid` loads later changes what was judged here.

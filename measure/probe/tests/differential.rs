@@ -188,6 +188,7 @@ fn check_copy(unit: &Unit, pieces: &[Piece], bias: u64, config: &ProbeConfig) ->
         config,
         slow: Slow::both(slow),
         copy: None,
+        unwound: false,
     };
     let copied: Copied = copier
         .copy(unit, pieces, bias, id, Live::ALL, &[])

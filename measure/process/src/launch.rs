@@ -7,7 +7,7 @@ use super::ptrace;
 use super::stop::stop_all;
 use hold::Hold;
 use nix::libc;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigHandler, Signal};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -68,11 +68,13 @@ fn default_signals_of_glibc() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts `command` (program and arguments) and holds it. Its environment is ours without `hidden`.
-pub fn launch(command: &[String], hidden: &str) -> Result<Held, LaunchError> {
+/// Starts `command` (program and arguments) and holds it. Its environment is ours without `hidden`; it begins with the
+/// signals in `ignored` ignored.
+pub fn launch(command: &[String], hidden: &str, ignored: &[i32]) -> Result<Held, LaunchError> {
     let mut builder = Command::new(&command[0]);
     builder.args(&command[1..]).env_remove(hidden);
     let recorder = nix::unistd::getpid();
+    let ignored = ignored.to_vec();
     let to_be_held = move || {
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
         if nix::unistd::getppid() != recorder {
@@ -80,6 +82,11 @@ pub fn launch(command: &[String], hidden: &str) -> Result<Held, LaunchError> {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
         default_signals_of_glibc()?;
+        for &signal in &ignored {
+            let signal = Signal::try_from(signal)?;
+            // SAFETY: no handler of this program is named, and what is replaced is not used again.
+            unsafe { nix::sys::signal::signal(signal, SigHandler::SigIgn) }?;
+        }
         nix::sys::ptrace::traceme().map_err(io::Error::from)
     };
     // SAFETY: runs in the forked child before exec; these are bare system calls, they neither

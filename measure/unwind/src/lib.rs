@@ -11,6 +11,7 @@
 mod bytes;
 mod cfi;
 mod expression;
+mod locations;
 mod lsda;
 mod module;
 mod piece;

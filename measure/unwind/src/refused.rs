@@ -1,6 +1,6 @@
 //! Why a function's tables, or a whole file's, cannot be converted.
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refused {
     #[error("its file is not for x86-64")]
     Machine,

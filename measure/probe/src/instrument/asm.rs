@@ -110,6 +110,11 @@ impl Asm {
         }
     }
 
+    /// What was put there so far.
+    pub fn zone_bytes(&self, zone: Zone, range: std::ops::Range<u32>) -> &[u8] {
+        &self.zones[zone as usize][range.start as usize..range.end as usize]
+    }
+
     /// `opcode` followed by a 32-bit displacement to `label`, then `trailing` bytes.
     pub fn rel32(&mut self, zone: Zone, opcode: &[u8], label: Label, trailing: &[u8]) {
         self.bytes(zone, opcode);

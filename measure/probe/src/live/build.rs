@@ -1,4 +1,5 @@
 //! Copies of all selected functions, laid out in segments near the modules they come from.
+use super::lookup::Asked;
 use crate::instrument::asm::{Asm, Label, LinkError, Zone};
 use crate::instrument::body::liveness;
 use crate::instrument::body::refusal::Refusal;
@@ -6,8 +7,10 @@ use crate::instrument::body::unit::{Piece, Unit};
 use crate::instrument::capture::Capture;
 use crate::instrument::emit::body_copy::Copier;
 use crate::instrument::emit::checked_copy;
+use crate::instrument::emit::frames::Part;
 use crate::instrument::emit::probe::ProbeConfig;
 use crate::instrument::emit::slow::{self, Slow, SlowConfig};
+use crate::locate::Image;
 use crate::progress::{self, Phase};
 use hopscope_event::FunctionId;
 use hopscope_process::maps::{Mapping, find_gap};
@@ -24,6 +27,18 @@ pub struct Selected<'a> {
     /// Where its module is mapped, data included.
     pub module: Range<u64>,
     pub captures: &'a [Capture],
+    /// `None`: the copy gets no unwind tables.
+    pub unwind: Option<Unwind<'a>>,
+}
+
+/// How the frame of a copy can be unwound.
+#[derive(Clone, Copy)]
+pub struct Unwind<'a> {
+    pub image: &'a Image,
+    /// Where the unwinders of its process ask for tables.
+    pub asked: &'a [Asked],
+    /// Exceptions or the end of a thread may pass through it.
+    pub must: bool,
 }
 
 /// Copies that lie together, with their slow path.
@@ -36,6 +51,8 @@ pub struct Segment {
     reach: Range<u64>,
     /// Displacements of what all copies share: the first ones.
     shared_fixups: usize,
+    /// Unwind tables, behind the code.
+    tables: Vec<u8>,
 }
 
 struct Emitted {
@@ -59,6 +76,8 @@ pub struct Linked {
     pub entries: Vec<Entry>,
     /// Their copies are in the code too, and nothing leads there.
     pub refused: Vec<(FunctionId, Refusal)>,
+    /// Address of the unwind tables (`.eh_frame_hdr`), if there are any.
+    pub tables_at: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
@@ -81,10 +100,12 @@ pub enum BuildError {
     NoGap { len: u64, reach: Range<u64> },
     #[error("generated code cannot be linked: {0}")]
     Link(#[from] LinkError),
+    #[error("unwind tables of the copies cannot be made: {0}")]
+    Tables(#[from] hopscope_unwind::Refused),
 }
 
 /// Displacements reach 2 GiB; what is left over covers the segment itself.
-const REACH: u64 = (1 << 31) - (64 << 20);
+pub(super) const REACH: u64 = (1 << 31) - (64 << 20);
 /// Modules whose span is below this share a segment.
 const CLUSTER_SPAN: u64 = 1 << 30;
 
@@ -96,7 +117,7 @@ pub fn emit(
     config: &ProbeConfig,
     slow: &SlowConfig,
     pid_inside: i32,
-) -> (Vec<Segment>, Vec<(FunctionId, Refusal)>) {
+) -> Result<(Vec<Segment>, Vec<(FunctionId, Refusal)>), BuildError> {
     let copies = selected
         .iter()
         .flat_map(|s| s.captures)
@@ -106,6 +127,7 @@ pub fn emit(
     let mut refused = Vec::new();
     let claims = slow::Claims::new(slow);
     let mut segments: Vec<(Segment, Option<Label>)> = Vec::new();
+    let (mut framed, mut modules) = (Vec::<Vec<Framed>>::new(), Modules::default());
     progress::begin(Phase::Copies, order.len());
     for i in order {
         progress::step(1);
@@ -131,9 +153,11 @@ pub fn emit(
                     slow_bytes: claims.bytes.len(),
                     entries: Vec::new(),
                     reach: s.module.clone(),
+                    tables: Vec::new(),
                 },
                 copy,
             ));
+            framed.push(Vec::new());
         }
         let (segment, copy) = segments.last_mut().expect("one was just pushed");
         let unit = match Unit::again(&s.pieces, s.red_zone_at_entry) {
@@ -149,11 +173,21 @@ pub fn emit(
             config,
             slow: segment.slow,
             copy: *copy,
+            unwound: s.unwind.is_some_and(|u| u.must),
         };
         let first_fixup = copier.asm.fixups();
         match copier.copy(&unit, &s.pieces, s.bias, s.id, live, s.captures) {
             Ok(copied) => {
                 let patch_at = unit.patch_at.wrapping_add(s.bias);
+                match modules.frame(s, copied.parts) {
+                    Ok(frame) => framed.last_mut().expect("one a segment").extend(frame),
+                    Err(why) if s.unwind.is_some_and(|u| u.must) => {
+                        refused.push((s.id, Refusal::UnwindTables(why)));
+                        continue;
+                    }
+                    // As in the original: what walks the stack ends there.
+                    Err(_) => {}
+                }
                 segment.entries.push(Emitted {
                     id: s.id,
                     patch_at,
@@ -171,10 +205,67 @@ pub fn emit(
     }
     let segments = segments
         .into_iter()
-        .map(|(segment, _)| segment)
-        .filter(|s| !s.entries.is_empty())
-        .collect();
-    (segments, refused)
+        .zip(framed)
+        .map(|((mut segment, _), framed)| {
+            refused.extend(segment.give_tables(framed, &modules)?);
+            Ok(segment)
+        });
+    let segments: Result<Vec<Segment>, BuildError> = segments.collect();
+    let segments = segments?.into_iter().filter(|s| !s.entries.is_empty());
+    Ok((segments.collect(), refused))
+}
+
+/// A copy, and what its tables are made from.
+struct Framed {
+    id: FunctionId,
+    /// Of those that are open.
+    module: usize,
+    must: bool,
+    parts: Vec<Part>,
+}
+
+/// Unwind tables of the modules that functions were selected from, each opened once.
+#[derive(Default)]
+struct Modules<'a>(Vec<(*const Image, u64, hopscope_unwind::Module<'a>)>);
+
+impl<'a> Modules<'a> {
+    fn open(&mut self, image: &'a Image, bias: u64) -> Result<usize, hopscope_unwind::Refused> {
+        let known = |(of, at, _): &(*const Image, u64, _)| std::ptr::eq(*of, image) && *at == bias;
+        // Functions come module by module.
+        match self.0.iter().rposition(known) {
+            Some(n) => Ok(n),
+            None => {
+                let module = image.unwind_tables(bias)?;
+                self.0.push((image, bias, module));
+                Ok(self.0.len() - 1)
+            }
+        }
+    }
+
+    /// Of all instructions only those are kept that tables name: there are millions.
+    fn frame(
+        &mut self,
+        s: &Selected<'a>,
+        mut parts: Vec<Part>,
+    ) -> Result<Option<Framed>, hopscope_unwind::Refused> {
+        let Some(unwind) = s.unwind else {
+            return Ok(None);
+        };
+        let module = self.open(unwind.image, s.bias)?;
+        let ranges: Vec<_> = parts.iter().map(|p| p.original.clone()).collect();
+        let named = self.0[module].2.locations(&ranges)?;
+        for part in &mut parts {
+            part.map
+                .retain(|(svma, _)| named.binary_search(svma).is_ok());
+            part.map.shrink_to_fit();
+        }
+        Ok(Some(Framed {
+            id: s.id,
+            module,
+            must: unwind.must,
+            parts,
+        }))
+    }
 }
 
 fn place_claims(asm: &mut Asm, slow: Slow, claims: &slow::Claims) {
@@ -193,8 +284,51 @@ impl Segment {
         place_claims(&mut self.asm, self.slow, &claims);
     }
 
+    /// Tables for copies whose module has some. Functions that must have them and cannot are refused.
+    fn give_tables(
+        &mut self,
+        framed: Vec<Framed>,
+        modules: &Modules,
+    ) -> Result<Vec<(FunctionId, Refusal)>, BuildError> {
+        let (mut tables, mut refused) = (hopscope_unwind::Tables::new(), Vec::new());
+        for copy in framed {
+            let offset = |zone, at| self.asm.address_of(zone, at, 0);
+            let maps: Vec<(Vec<_>, Vec<_>)> = (copy.parts.iter())
+                .map(|p| {
+                    let map = p.map.iter().map(|(svma, at)| (*svma, offset(p.zone, *at)));
+                    let pushed = p.pushed.iter().map(|(at, n)| (offset(p.zone, *at), *n));
+                    (map.collect(), pushed.collect())
+                })
+                .collect();
+            let pieces: Vec<_> = (copy.parts.iter().zip(&maps))
+                .map(|(p, (map, pushed))| hopscope_unwind::Piece {
+                    original: p.original.clone(),
+                    copy: offset(p.zone, p.copy.start)..offset(p.zone, p.copy.end),
+                    map,
+                    pushed,
+                })
+                .collect();
+            if let Err(why) = tables.add(&modules.0[copy.module].2, &pieces)
+                && copy.must
+            {
+                refused.push((copy.id, Refusal::UnwindTables(why)));
+            }
+        }
+        self.entries
+            .retain(|e| refused.iter().all(|(id, _)| *id != e.id));
+        if tables.len() > 0 {
+            self.tables = tables.finish(self.tables_at())?;
+        }
+        Ok(refused)
+    }
+
+    /// Offset of the tables.
+    fn tables_at(&self) -> u64 {
+        (self.asm.len() as u64).next_multiple_of(64)
+    }
+
     pub fn len(&self) -> u64 {
-        (self.asm.len() as u64).next_multiple_of(4096)
+        (self.tables_at() + self.tables.len() as u64).next_multiple_of(4096)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -223,13 +357,19 @@ impl Segment {
     /// # Errors
     /// When what they share cannot be linked.
     pub fn link(&self, at: u64) -> Result<Linked, BuildError> {
-        let (code, failed) = self.asm.link_each(at);
+        let (mut code, failed) = self.asm.link_each(at);
+        let tables_at = (!self.tables.is_empty()).then(|| at + self.tables_at());
+        if tables_at.is_some() {
+            code.resize(self.tables_at() as usize, 0xcc);
+            code.extend_from_slice(&self.tables);
+        }
         let address = |label| self.asm.address(label, at).ok_or(LinkError::Unbound);
         let mut linked = Linked {
             at,
             code,
             entries: Vec::with_capacity(self.entries.len()),
             refused: Vec::new(),
+            tables_at,
         };
         if let Some((_, why)) = failed.iter().find(|(n, _)| *n < self.shared_fixups) {
             return Err(why.clone().into());
@@ -313,6 +453,7 @@ mod tests {
             bias: *bias,
             module: HERE..HERE + 0x10000,
             captures: &[],
+            unwind: None,
         });
         let config = ProbeConfig {
             ring_records_log2: 16,
@@ -327,7 +468,8 @@ mod tests {
             ring_records_log2: 16,
             tid_at_fs: None,
         };
-        let (segments, refused) = emit(&selected.collect::<Vec<_>>(), &config, &slow, 1);
+        let selected: Vec<_> = selected.collect();
+        let (segments, refused) = emit(&selected, &config, &slow, 1).unwrap();
         let ids = |refused: &[(FunctionId, Refusal)]| {
             let ids = refused.iter().map(|(id, why)| (id.0, why.class()));
             ids.collect::<Vec<_>>()

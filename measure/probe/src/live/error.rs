@@ -55,6 +55,8 @@ pub enum LiveError {
         "process {pid} still carries what an earlier recording left; run: hopscope detach -p {pid}"
     )]
     Orphan { pid: i32 },
+    #[error("process {pid}: unwinders cannot be given the tables of copies: {why}")]
+    Lookup { pid: i32, why: String },
     #[error("process {pid}: rdtsc is disabled (PR_SET_TSC), which probes need")]
     TscOff { pid: i32 },
     #[error("process {pid}, thread {tid}: its gs base is in use ({gs_base:#x}); probes need it")]

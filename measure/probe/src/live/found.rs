@@ -235,7 +235,8 @@ pub(super) fn another_recorder(pid: i32, memory: &TargetMemory) -> Option<i32> {
         let (table, _) = f.table(memory).ok()?;
         f.belongs(&table).then_some(table)
     });
-    let mut others = tables.filter(|t| t.recorder != us && recorder_alive(t));
+    let mut others =
+        tables.filter(|t| t.recorder != us && !t.answers_unwinders && recorder_alive(t));
     others.next().map(|t| t.recorder)
 }
 
@@ -250,7 +251,7 @@ pub fn check_free(pid: i32) -> Result<(), LiveError> {
     let runs_it = |f: &&Found| f.header.is_some() && !f.code.is_empty();
     for f in found.iter().filter(runs_it) {
         let (table, _) = f.table(&memory)?;
-        if !f.belongs(&table) {
+        if !f.belongs(&table) || table.answers_unwinders {
             continue;
         }
         if recorder_alive(&table) {

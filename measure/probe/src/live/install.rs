@@ -4,6 +4,7 @@ use super::build::{self, Linked, Selected};
 use super::clock;
 use super::error::LiveError;
 use super::leftover;
+use super::lookup::{self, Lookup};
 use super::mapping::{self, Mapped};
 use super::patch;
 use super::place::{self, Places, Sizes};
@@ -180,16 +181,31 @@ fn attempt(
     let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
     let pid_inside = procfs::pid_inside(pid).map_err(LiveError::io(pid, "reading its status"))?;
     let mut refused = standing::keep(pid, &memory, &mut selected)?;
-    let (mut segments, mut not_movable) = build::emit(&selected, &config, &slow, pid_inside);
+    let (mut segments, mut not_movable) = build::emit(&selected, &config, &slow, pid_inside)?;
     let homeless = place::without_room(&mappings, &segments);
     let ids: HashSet<_> = homeless.iter().map(|(id, _)| *id).collect();
     if !ids.is_empty() && selected.iter().any(|s| !ids.contains(&s.id)) {
         selected.retain(|s| !ids.contains(&s.id));
         refused.extend(homeless);
         drop(segments);
-        (segments, not_movable) = build::emit(&selected, &config, &slow, pid_inside);
+        (segments, not_movable) = build::emit(&selected, &config, &slow, pid_inside)?;
     }
     let places = place::choose(&mappings, &segments, &sizes)?;
+    let unwound = selected.iter().filter_map(|s| s.unwind);
+    let lookup = match unwound.clone().find(|u| u.must) {
+        Some(unwind) => {
+            let taken = places.taken();
+            Some(lookup::prepare(
+                pid,
+                &memory,
+                unwind.asked,
+                &table,
+                &mappings,
+                taken,
+            )?)
+        }
+        None => None,
+    };
 
     table.segments = places.segments.clone();
     (table.header, table.contexts, table.pool) = (places.header, places.contexts, places.pool);
@@ -205,11 +221,24 @@ fn attempt(
     let tid_inside = procfs::tid_inside(pid, tid);
     let tid_inside = tid_inside.map_err(LiveError::io(pid, "reading its status"))?;
     let mapped = mapping::map(&mut one, &table, &header);
+    let answering = match (&mapped, &lookup) {
+        (Ok(_), Some(Lookup::New(new))) => {
+            Some(mapping::map(&mut one, &new.table, &new.header).map(|m| (new, m)))
+        }
+        _ => None,
+    };
     one.resume()?;
     slow.tid_at_fs = tid_offset(&memory, fs_base, tid_inside);
     let mapped = mapped?;
-    let verified = mapping::verify(pid, &table, &mapped);
+    let verified = mapping::verify(pid, &table, &mapped).and_then(|()| {
+        let Some((new, mapped)) = answering.transpose()? else {
+            return Ok(());
+        };
+        mapping::verify(pid, &new.table, &mapped)?;
+        new.fill(pid, &memory, &mapped.arena)
+    });
     let Mapped { arena, pool } = mapped;
+    let pool = pool.expect("a recording has rings");
 
     slow.contexts_at = places.contexts.at;
     slow.pool_at = places.pool.at;
@@ -247,6 +276,14 @@ fn attempt(
             contexts: options.contexts as usize,
             rings: rings.usable(),
         };
+        if let Some(lookup) = &lookup {
+            if let Lookup::New(new) = lookup {
+                new.switch_on(pid, &batch)?;
+            }
+            let copies = linked.iter().zip(&places.segments);
+            let copies = copies.filter_map(|(l, area)| Some((*area, l.tables_at?)));
+            lookup::add(pid, &memory, lookup.table(), &copies.collect::<Vec<_>>())?;
+        }
         let on = batch.switch_on(pid, &mut table);
         let on = on.map_err(|e| earlier_recording(pid, &memory, e))?;
         let entries = linked.iter().flat_map(|l| &l.entries);
@@ -360,7 +397,7 @@ fn fill(
             .write_all_at(&l.code, offset)
             .map_err(LiveError::io(pid, "writing the copies"))?;
         offset += area.len;
-        arrived(pid, memory, &l)?;
+        arrived(pid, memory, l.at, &l.code)?;
         l.code = Vec::new();
         linked.push(l);
     }
@@ -393,13 +430,15 @@ fn fill(
 }
 
 /// Entries will lead there: what the target has mapped must be what was written.
-fn arrived(pid: i32, memory: &TargetMemory, linked: &Linked) -> Result<(), LiveError> {
+pub(super) fn arrived(
+    pid: i32,
+    memory: &TargetMemory,
+    at: u64,
+    code: &[u8],
+) -> Result<(), LiveError> {
     const AT_ONCE: usize = 1 << 20;
-    let mut there = vec![0u8; AT_ONCE.min(linked.code.len())];
-    for (at, written) in (linked.at..)
-        .step_by(AT_ONCE)
-        .zip(linked.code.chunks(AT_ONCE))
-    {
+    let mut there = vec![0u8; AT_ONCE.min(code.len())];
+    for (at, written) in (at..).step_by(AT_ONCE).zip(code.chunks(AT_ONCE)) {
         let there = &mut there[..written.len()];
         memory
             .read(at, there)

@@ -2,6 +2,7 @@
 //! them. Their number is bounded: each detach looks again, and too many of them refuse an attach.
 use super::error::LiveError;
 use super::found;
+use super::lookup;
 use super::reap::{self, Reaped};
 use super::survey::{Extent, Survey};
 use super::table::{PatchTable, State};
@@ -58,16 +59,28 @@ pub(super) fn code_bytes(table: &PatchTable) -> u64 {
     table.segments.iter().map(|s| s.len).sum()
 }
 
+impl Leftover {
+    /// Not what answers for them.
+    fn is_copies(&self) -> bool {
+        !self.table.answers_unwinders
+    }
+}
+
+fn copies(left: &[Leftover]) -> usize {
+    left.iter().filter(|l| l.is_copies()).count()
+}
+
 fn bytes(left: &[Leftover]) -> u64 {
-    left.iter().map(|l| code_bytes(&l.table)).sum()
+    let copies = left.iter().filter(|l| l.is_copies());
+    copies.map(|l| code_bytes(&l.table)).sum()
 }
 
 /// Says what is still there.
 pub(super) fn note(pid: i32, left: &[Leftover], notes: &mut Vec<String>) {
-    if !left.is_empty() {
+    if copies(left) > 0 {
         notes.push(format!(
             "process {pid}: copies of {} earlier recordings stay mapped, unused ({} KiB; at most {} MiB)",
-            left.len(),
+            copies(left),
             bytes(left) >> 10,
             AT_MOST >> 20
         ));
@@ -90,14 +103,18 @@ pub fn take_away(pid: i32, extent: Extent) -> Result<Taken, LiveError> {
     let memory = TargetMemory::open(pid)?;
     let mut taken = Taken::default();
     let mut left = of(pid, &memory, None, &mut taken.notes);
+    let known: Vec<_> = left.iter().map(|l| l.table.clone()).collect();
+    let known: Vec<_> = known.iter().collect();
+    // Of a recording that goes on, perhaps.
+    left.retain(|l| l.is_copies() || !lookup::serves_others(&memory, &l.table, &known));
     for wait in reap::ATTEMPTS_MS {
         if left.is_empty() {
             break;
         }
         std::thread::sleep(Duration::from_millis(wait));
-        let before = (left.len(), bytes(&left));
+        let before = (copies(&left), bytes(&left));
         let pause = look_again(pid, &memory, &mut left, extent)?;
-        taken.recordings += before.0 - left.len();
+        taken.recordings += before.0 - copies(&left);
         taken.bytes += before.1 - bytes(&left);
         taken.pause = taken.pause.max(pause);
     }

@@ -11,10 +11,11 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-/// The two memfds as the recorder sees them.
+/// The memfds as the recorder sees them.
 pub struct Mapped {
     pub arena: File,
-    pub pool: File,
+    /// `None`: what has no rings.
+    pub pool: Option<File>,
 }
 
 const MFD_NOEXEC_SEAL: u64 = 8;
@@ -107,12 +108,30 @@ fn map_all(
     let rw = (libc::PROT_READ | libc::PROT_WRITE) as u64;
     let anonymous = private | libc::MAP_ANONYMOUS as u64;
     undo.map(stopped, table.contexts, rw, anonymous, u64::MAX, 0)?;
-    let wipe = libc::MADV_WIPEONFORK as u64;
-    let area = [table.contexts.at, table.contexts.len, wipe, 0, 0, 0];
-    call(stopped, "madvise(MADV_WIPEONFORK)", libc::SYS_madvise, area)?;
-    let pool_fd = undo.memfd(stopped, POOL_NAME, MFD_NOEXEC_SEAL)?;
-    let pool = take(pool_fd, table.pool.len)?;
-    undo.map(stopped, table.pool, rw, libc::MAP_SHARED as u64, pool_fd, 0)?;
+    // Either keeps the kernel from merging it with what lies beside it. A forked child has the copies of its parent
+    // on its stack, and needs their tables.
+    let (name, advice) = match table.answers_unwinders {
+        true => ("madvise(MADV_DONTDUMP)", libc::MADV_DONTDUMP),
+        false => ("madvise(MADV_WIPEONFORK)", libc::MADV_WIPEONFORK),
+    };
+    let area = [
+        table.contexts.at,
+        table.contexts.len,
+        advice as u64,
+        0,
+        0,
+        0,
+    ];
+    call(stopped, name, libc::SYS_madvise, area)?;
+    let pool = match table.answers_unwinders {
+        true => None,
+        false => {
+            let pool_fd = undo.memfd(stopped, POOL_NAME, MFD_NOEXEC_SEAL)?;
+            let pool = take(pool_fd, table.pool.len)?;
+            undo.map(stopped, table.pool, rw, libc::MAP_SHARED as u64, pool_fd, 0)?;
+            Some(pool)
+        }
+    };
     fault::point(fault::MAPPED_ARENA);
     for fd in std::mem::take(&mut undo.fds) {
         call(stopped, "close", libc::SYS_close, [fd, 0, 0, 0, 0, 0])?;
@@ -138,7 +157,10 @@ pub fn verify(pid: i32, table: &PatchTable, mapped: &Mapped) -> Result<(), LiveE
         let metadata = metadata.map_err(LiveError::io(pid, "looking at the memfd"))?;
         Ok::<u64, LiveError>(metadata.ino())
     };
-    let mut areas = vec![(table.pool, inode(&mapped.pool)?, 0)];
+    let mut areas = Vec::new();
+    if let Some(pool) = &mapped.pool {
+        areas.push((table.pool, inode(pool)?, 0));
+    }
     let (arena, mut offset) = (inode(&mapped.arena)?, 0);
     for area in std::iter::once(&table.header).chain(&table.segments) {
         areas.push((*area, arena, offset));

@@ -9,6 +9,7 @@ pub mod found;
 mod inside;
 pub mod install;
 pub mod leftover;
+pub mod lookup;
 mod mapping;
 mod own_stack;
 mod pages;

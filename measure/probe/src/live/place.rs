@@ -15,6 +15,14 @@ pub struct Places {
     pub segments: Vec<Area>,
 }
 
+impl Places {
+    pub fn taken(&self) -> Vec<Range<u64>> {
+        let areas = self.segments.iter();
+        let areas = areas.chain([&self.header, &self.contexts, &self.pool]);
+        areas.map(|a| a.at..a.at + a.len).collect()
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub struct Sizes {
     pub contexts: u32,
@@ -75,7 +83,7 @@ pub fn without_room(mappings: &[Mapping], segments: &[Segment]) -> Vec<(Function
 }
 
 /// Where libraries lie, or would: rings beside a static program would be in the way of its heap.
-fn near_libraries(mappings: &[Mapping]) -> Range<u64> {
+pub(super) fn near_libraries(mappings: &[Mapping]) -> Range<u64> {
     const USUAL: u64 = 0x7f00_0000_0000;
     let highest = mappings.iter().rev().find(|m| m.inode != 0);
     let at = highest.map_or(USUAL, |m| m.range.start);

@@ -3,7 +3,9 @@
 use super::error::LiveError;
 use super::inside::is_inside;
 use super::leftover;
+use super::lookup;
 use super::pages::Hit;
+use super::patch::{self, Direction};
 use super::retire::{self, Arena};
 use super::search::{self, References};
 use super::survey::{Extent, Survey};
@@ -33,8 +35,10 @@ pub fn reap(
     table: &PatchTable,
     retire: Option<Arena>,
 ) -> Result<Reaped, LiveError> {
-    let mut survey = Survey::new(memory, &[table]);
-    let (mut reaped, _) = reap_all(pid, memory, &[table], retire, Extent::Limited, &mut survey)?;
+    let lookups = lookup::in_process(pid, memory);
+    let tables: Vec<_> = std::iter::once(table).chain(&lookups).collect();
+    let mut survey = Survey::new(memory, &tables);
+    let (mut reaped, _) = reap_all(pid, memory, &tables, retire, Extent::Limited, &mut survey)?;
     Ok(reaped.remove(0))
 }
 
@@ -164,7 +168,37 @@ fn decide(
         }
         ends.push(end);
     }
+    release_lookups(stopped, memory, tables, &mut ends)?;
     Ok(ends)
+}
+
+/// What answers unwinders is put back with the last copies that they may ask for, in the same stop.
+fn release_lookups(
+    stopped: &StoppedProcess,
+    memory: &TargetMemory,
+    tables: &[&PatchTable],
+    ends: &mut [End],
+) -> Result<(), LiveError> {
+    let goes = tables
+        .iter()
+        .zip(&*ends)
+        .filter(|(_, end)| matches!(end, End::Goes));
+    let gone: Vec<Area> = goes.flat_map(|(table, _)| table.segments.clone()).collect();
+    for (table, end) in tables.iter().zip(ends) {
+        if !table.answers_unwinders {
+            continue;
+        }
+        let released = lookup::release(memory, table, &gone);
+        if released.map_err(LiveError::io(
+            stopped.pid(),
+            "reading what answers unwinders",
+        ))? {
+            patch::write(stopped, memory, &table.patches, Direction::Restore)?;
+        } else {
+            *end = End::Stays("copies that stay need it".to_owned());
+        }
+    }
+    Ok(())
 }
 
 /// `None` when a thread is in the middle of a probe. Forked children run the same copies: they stand

@@ -17,6 +17,7 @@ use std::fs::File;
 use std::time::Duration;
 
 /// What the batch stop works with.
+#[derive(Clone, Copy)]
 pub(super) struct Batch<'a> {
     pub memory: &'a TargetMemory,
     pub linked: &'a [Linked],
@@ -128,7 +129,7 @@ impl Batch<'_> {
     }
 
     /// How long the stop was.
-    fn switch_part_on(
+    pub(super) fn switch_part_on(
         &self,
         pid: i32,
         table: &mut PatchTable,

@@ -71,6 +71,9 @@ pub struct PatchTable {
     /// be a suspended one.
     #[serde(default = "unknown_is_true")]
     pub switches_stacks: bool,
+    /// No copies, but what answers unwinders that ask for those of others (`lookup`); `contexts` are its slots.
+    #[serde(default)]
+    pub answers_unwinders: bool,
 }
 
 fn unknown_is_true() -> bool {
@@ -135,6 +138,7 @@ impl PatchTable {
             functions,
             captures: Vec::new(),
             switches_stacks: true,
+            answers_unwinders: false,
         }
     }
 

@@ -51,6 +51,14 @@ pub struct Function {
 }
 
 impl Function {
+    /// Of all its pieces; the first one begins with the entry.
+    pub fn ranges(&self) -> Vec<Range<u64>> {
+        let entry = self.svma..self.svma + self.size;
+        std::iter::once(entry)
+            .chain(self.fragments.iter().cloned())
+            .collect()
+    }
+
     /// All names of the address, without versions.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let aliases = self.aliases.iter().map(String::as_str);

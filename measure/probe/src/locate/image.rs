@@ -315,6 +315,19 @@ impl Image {
         self.imports.slot(slot)
     }
 
+    /// What unwinds its functions, for a process that has it mapped at `bias` above its own addresses.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn unwind_tables(
+        &self,
+        bias: u64,
+    ) -> Result<hopscope_unwind::Module<'_>, hopscope_unwind::Refused> {
+        let file =
+            object::File::parse(&*self.data).map_err(|_| hopscope_unwind::Refused::Machine)?;
+        hopscope_unwind::Module::read(&file, bias)
+    }
+
     /// Reads the DWARF; keep the result for many look-ups.
     pub fn lines(&self) -> Option<Lines> {
         let file = object::File::parse(&*self.data).ok()?;

@@ -9,6 +9,7 @@ mod quiet_imports;
 pub mod refusal;
 pub mod sensitive;
 pub mod unit;
+pub mod unwinders;
 pub mod unwinding;
 pub mod verdict;
 

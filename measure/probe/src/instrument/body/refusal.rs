@@ -40,6 +40,8 @@ pub enum Refusal {
     /// An exception or the end of a thread could pass through it, and copies have no unwind tables:
     /// who does that.
     MayUnwind(Arc<str>),
+    /// The same, and its tables cannot be made from those of the original.
+    UnwindTables(hopscope_unwind::Refused),
     /// The code's own runtime looks its return addresses up.
     StackWalker(&'static str),
     /// Calls a function that looks at its caller's address (dlsym, dlopen …).
@@ -105,6 +107,7 @@ impl fmt::Display for Refusal {
             Refusal::MayUnwind(who) => {
                 write!(f, "may be unwound: {who}; copies have no unwind tables yet")
             }
+            Refusal::UnwindTables(why) => write!(f, "may be unwound, and {why}"),
             Refusal::StackWalker(what) => write!(f, "{what}"),
             Refusal::CallerSensitive(callee) => {
                 write!(f, "calls {callee}, which uses its return address")
@@ -160,6 +163,7 @@ impl Refusal {
             Refusal::KnownByAddress { .. } => {
                 "an instruction that accesses memory is known by its address (a table of faults?)"
             }
+            Refusal::UnwindTables(_) => "may be unwound, and its unwind tables cannot be converted",
             Refusal::OutOfRange { .. } => "has a reference out of range of its copy",
             other => return other.to_string(),
         };
@@ -181,6 +185,7 @@ impl Refusal {
             Refusal::UnsupportedInstruction { .. } => "unsupported-instruction",
             Refusal::Lsda => "lsda",
             Refusal::MayUnwind(_) => "may-unwind",
+            Refusal::UnwindTables(_) => "unwind-tables",
             Refusal::StackWalker(_) => "stack-walker",
             Refusal::CallerSensitive(_) => "caller-sensitive",
             Refusal::RestartableSequence => "restartable-sequence",

@@ -156,9 +156,12 @@ impl Unit {
     /// call there; where a computed jump may lead into the bytes that were replaced; and where the
     /// instructions end before those bytes do, so that what runs past them is none of the original.
     pub fn head(&self) -> Option<&[Insn]> {
-        if self.has_indirect_jump {
-            return None;
-        }
+        self.head_unless_computed()
+            .filter(|_| !self.has_indirect_jump)
+    }
+
+    /// The same of a function whose computed jumps, if there are any, are known to leave it.
+    pub fn head_unless_computed(&self) -> Option<&[Insn]> {
         let back = |insn: &Insn| match insn.op {
             Op::Jump { target } | Op::JumpIf { target, .. } | Op::ShortOnly { target } => {
                 target == self.entry || target == self.patch_at

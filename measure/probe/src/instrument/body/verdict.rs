@@ -13,6 +13,8 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
 pub struct ProcessTraits<'p> {
     /// Which functions of the module in question may be unwound; `None`: none.
     pub unwinding: Option<&'p ModuleUnwinding>,
+    /// Unwind tables of the module, where unwinders can be given those of copies.
+    pub tables: Option<&'p hopscope_unwind::Module<'p>>,
     /// The user says that nothing is unwound, so that landing pads are dead code too.
     pub assume_no_exceptions: bool,
     /// User shadow stacks are on (x86_Thread_features: shstk).
@@ -55,7 +57,7 @@ pub fn accept<'a>(
     if function.has_frame_at_entry {
         return Err(Refusal::NotCalled);
     }
-    if function.has_lsda && !process.assume_no_exceptions {
+    if function.has_lsda && !process.assume_no_exceptions && process.tables.is_none() {
         return Err(Refusal::Lsda);
     }
     let pieces = pieces(image, function)?;
@@ -65,7 +67,7 @@ pub fn accept<'a>(
     };
     let mut unit = Unit::decode(&pieces, &around)?;
     unit.red_zone_at_entry = image.may_be_jumped_to(function);
-    check_unwinding(function, process)?;
+    check_unwinding(function, &pieces, process)?;
     if process.shadow_stack && unit.has_indirect_jump {
         return Err(Refusal::IndirectJumpWithShadowStack);
     }
@@ -170,9 +172,29 @@ fn padding_len(bytes: &[u8]) -> u64 {
     at as u64
 }
 
-fn check_unwinding(function: &Function, process: ProcessTraits<'_>) -> Result<(), Refusal> {
-    if process.assume_no_exceptions {
+/// Whether exceptions or the end of a thread may pass through the function's frame.
+pub fn may_be_unwound(function: &Function, process: ProcessTraits<'_>) -> bool {
+    let at_risk = || {
+        process
+            .unwinding
+            .and_then(|u| u.of(function.svma))
+            .is_some()
+    };
+    !process.assume_no_exceptions && (function.has_lsda || at_risk())
+}
+
+fn check_unwinding(
+    function: &Function,
+    pieces: &[Piece],
+    process: ProcessTraits<'_>,
+) -> Result<(), Refusal> {
+    if !may_be_unwound(function, process) {
         return Ok(());
+    }
+    if let Some(tables) = process.tables {
+        let range = |p: &Piece| p.svma..p.svma + p.bytes.len() as u64;
+        let ranges: Vec<_> = pieces.iter().map(range).collect();
+        return tables.check(&ranges).map_err(Refusal::UnwindTables);
     }
     let who = process.unwinding.and_then(|u| u.of(function.svma));
     who.map_or(Ok(()), |who| Err(Refusal::MayUnwind(who.clone())))

@@ -10,10 +10,13 @@ use crate::instrument::body::unit::{Insn, Op, Piece, Unit};
 use crate::instrument::capture::Capture;
 use crate::instrument::emit::capture::{self, Captured};
 use crate::instrument::emit::dispatch::{self, Translated};
+use crate::instrument::emit::frames::Part;
+use crate::instrument::emit::head;
 use crate::instrument::emit::probe::{self, Live, ProbeConfig, Site, Stores};
 use crate::instrument::emit::slow::Slow;
 use hopscope_event::CapturePlace;
 use hopscope_event::record::{FunctionId, Kind};
+use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::collections::HashMap;
 
 /// What a copy is made with.
@@ -23,6 +26,8 @@ pub struct Copier<'a> {
     pub slow: Slow,
     /// Reads memory that may not be there; there when a capture needs it.
     pub copy: Option<Label>,
+    /// The function's frame may be unwound: what has no tables calls nothing.
+    pub unwound: bool,
 }
 
 /// Captures of one function, by place.
@@ -72,6 +77,8 @@ pub struct Copied {
     /// The same of the instructions from which calls with their probes off go on in the original
     /// body, and the end of the last; `None`: the function's probes cannot be switched off.
     pub head: Option<Vec<(u64, u32)>>,
+    /// What unwind tables are made from, piece by piece.
+    pub parts: Vec<Part>,
 }
 
 struct Body<'a> {
@@ -125,7 +132,7 @@ impl Copier<'_> {
         };
 
         let (mut map, mut off_head) = (Vec::new(), None);
-        let mut ranges = Vec::new();
+        let (mut ranges, mut parts) = (Vec::new(), Vec::new());
         let entry = self.asm.label();
         for (i, piece) in unit.pieces.iter().enumerate() {
             let zone = if i == 0 { Zone::Hot } else { Zone::Cold };
@@ -134,6 +141,7 @@ impl Copier<'_> {
             // Distance 0 means "nothing starts here" in translation tables.
             self.asm.bytes(zone, &[0xcc]);
             self.asm.align(zone, 16, 0xcc);
+            let begin = self.asm.position(zone);
             if i == 0 {
                 self.asm.bind(zone, entry);
                 let site = Site {
@@ -142,18 +150,24 @@ impl Copier<'_> {
                     live: live_at_entry,
                     red_zone: unit.red_zone_at_entry,
                 };
-                let head = unit.head().filter(|_| self.config.switchable);
+                let head = unit.head().filter(|head| {
+                    let unwound =
+                        || self.unwound && head.iter().any(|insn| calls(insn, &pieces[0]));
+                    self.config.switchable && !unwound()
+                });
                 match (body.captures.entry.is_empty(), head) {
                     (true, Some(head)) => {
                         probe::switched(self.asm, self.config, self.slow, site);
-                        off_head = Some(self.original(&body, head));
+                        let from = (&body.pieces[0], body.bias);
+                        off_head = Some(head::original(self.asm, Zone::Stub, head, from));
                     }
                     (true, None) => probe::probe(self.asm, zone, self.config, self.slow, site),
                     (false, _) => self.entry_capturing(zone, site, &body.captures.entry),
                 }
             }
             let before = map.len();
-            self.piece(&body, i, zone, &mut map)?;
+            let end = self.piece(&body, i, zone, &mut map)?;
+            parts.push(Part::of(self.asm, zone, piece, begin..end, &map[before..]));
             if dispatcher.is_some() {
                 let copied_from = self.asm.offset_in(zone, copy_base);
                 let mut table = vec![0u32; (piece.range.end - piece.range.start) as usize];
@@ -180,54 +194,8 @@ impl Copier<'_> {
             moved,
             map,
             head: off_head,
+            parts,
         })
-    }
-
-    /// The instructions that the jump at the entry replaced, and on in the original body.
-    fn original(&mut self, body: &Body, head: &[Insn]) -> Vec<(u64, u32)> {
-        let zone = Zone::Stub;
-        let mut map = Vec::with_capacity(head.len() + 1);
-        for insn in head {
-            map.push((insn.svma, self.asm.position(zone)));
-            let at = (insn.svma - body.unit.pieces[0].range.start) as usize;
-            let bytes = &body.pieces[0].bytes[at..at + insn.len as usize];
-            let mut outside = |target: u64| self.asm.label_at(target.wrapping_add(body.bias));
-            match insn.op {
-                Op::Plain => self.asm.bytes(zone, bytes),
-                Op::RipRelative { disp_at, target } | Op::IndirectTail { disp_at, target } => {
-                    let (target, disp_at) = (outside(target), disp_at as usize);
-                    let (before, after) = (&bytes[..disp_at], &bytes[disp_at + 4..]);
-                    self.asm.rel32(zone, before, target, after);
-                }
-                Op::Call { target } => {
-                    let target = outside(target);
-                    self.asm.rel32(zone, &bytes[..bytes.len() - 4], target, &[]);
-                }
-                Op::Jump { target } => {
-                    let target = outside(target);
-                    self.asm.rel32(zone, &[0xe9], target, &[]);
-                }
-                Op::JumpIf { target, condition } => {
-                    let target = outside(target);
-                    self.asm.rel32(zone, &[0x0f, 0x80 | condition], target, &[]);
-                }
-                Op::ShortOnly { target } => {
-                    let target = outside(target);
-                    self.asm.bytes(zone, &bytes[..bytes.len() - 1]);
-                    self.asm.bytes(zone, &[2, 0xeb, 5]);
-                    self.asm.rel32(zone, &[0xe9], target, &[]);
-                }
-                Op::IndirectJump | Op::Ret => self.asm.bytes(zone, bytes),
-            }
-        }
-        if let Some(last) = head.last() {
-            map.push((last.next(), self.asm.position(zone)));
-            if last.goes_on() {
-                let target = self.asm.label_at(last.next().wrapping_add(body.bias));
-                self.asm.rel32(zone, &[0xe9], target, &[]);
-            }
-        }
-        map
     }
 
     fn entry_capturing(&mut self, zone: Zone, site: Site, captures: &[Capture]) {
@@ -238,13 +206,14 @@ impl Copier<'_> {
         capture::entry(self.asm, zone, self.config, self.slow, site, captured);
     }
 
+    /// Where it ends, but for ways out that lie behind it.
     fn piece(
         &mut self,
         body: &Body,
         piece: usize,
         zone: Zone,
         map: &mut Vec<(u64, Zone, u32)>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<u32, Refusal> {
         let decoded = &body.unit.pieces[piece];
         let long = self.relax(body, piece);
         let mut leaving = Vec::new();
@@ -264,12 +233,13 @@ impl Copier<'_> {
             self.asm.rel32(zone, &[0xe9], out, &[]);
             leaving.push((out, decoded.range.end));
         }
+        let end = self.asm.position(zone);
         // Behind the whole piece: amid a cold one, which lies in the same zone, the way out would
         // be what a branch that is not taken runs into.
         for (out, target) in leaving {
             self.leave(Zone::Cold, body, out, target);
         }
-        Ok(())
+        Ok(end)
     }
 
     /// Out-of-line tail exit to an address outside of the unit.
@@ -421,6 +391,15 @@ impl Copier<'_> {
             }
         }
     }
+}
+
+fn calls(insn: &Insn, piece: &Piece) -> bool {
+    let at = (insn.svma - piece.svma) as usize;
+    let ins = Decoder::new(64, &piece.bytes[at..], DecoderOptions::NONE).decode();
+    matches!(
+        ins.flow_control(),
+        FlowControl::Call | FlowControl::IndirectCall
+    )
 }
 
 fn exit(

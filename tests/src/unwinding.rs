@@ -1,0 +1,272 @@
+//! Exceptions, panics, cancellation and backtraces in programs whose functions are all measured: as if they were not.
+use crate::recording::{Recording, Report, command, command_checking, expect_checked};
+use anyhow::{Context, Result, bail, ensure};
+use hopscope_tests::{Counts, counts, scratch};
+use hopscope_tests::{Requirement, Suite, Target, command::run, compile, hopscope, hopscope_bin};
+use nix::sys::signal::Signal;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Command, Stdio};
+
+pub(crate) fn register(suite: &mut Suite) {
+    let gxx = &[Requirement::Gxx, Requirement::Gcc];
+    for (name, flags) in BUILDS {
+        suite.case(format!("unwinding::every_way_{name}"), gxx, move || {
+            every_way(flags)
+        });
+    }
+    suite.case("unwinding::panics", gxx, panics);
+    suite.case(
+        "unwinding::calls_that_are_unwound_are_counted",
+        gxx,
+        counted,
+    );
+    suite.case(
+        "unwinding::attached_and_detached_meanwhile",
+        gxx,
+        attached_meanwhile,
+    );
+    suite.case(
+        "unwinding::recorder_killed_meanwhile",
+        gxx,
+        killed_meanwhile,
+    );
+    suite.case(
+        "unwinding::probes_off_and_on_meanwhile",
+        gxx,
+        switched_meanwhile,
+    );
+    suite.case(
+        "unwinding::through_copies_that_stay",
+        gxx,
+        through_copies_that_stay,
+    );
+}
+
+const BUILDS: [(&str, &[&str]); 6] = [
+    ("unoptimized", &["-O0"]),
+    ("optimized", &["-O2"]),
+    ("inlined", &["-O3", "-flto"]),
+    ("fixed_address", &["-O2", "-no-pie"]),
+    ("static", &["-O2", "-static"]),
+    (
+        "static_unwinder",
+        &["-O2", "-static-libgcc", "-static-libstdc++"],
+    ),
+];
+
+fn ways(flags: &[&str]) -> Result<PathBuf> {
+    let flags = [flags, &["-std=c++17", "-pthread"]].concat();
+    compile("g++", &["unwound/ways.cpp"], &flags)
+}
+
+/// From its first instruction to its end: its output, and what was recorded.
+fn record_whole(program: &Path, rounds: u32, patterns: &[&str]) -> Result<(String, Report)> {
+    let file = scratch().join(format!(
+        "{}.hop",
+        program.file_name().context("a name")?.display()
+    ));
+    let mut record = Command::new(hopscope_bin());
+    record.args([
+        "record",
+        "--no-calibration",
+        "--max-overhead",
+        "1e9",
+        "--threads",
+        "1000",
+        "-o",
+    ]);
+    record.arg(&file);
+    patterns
+        .iter()
+        .for_each(|pattern| _ = record.args(["-f", pattern]));
+    record.arg("--").arg(program).arg(rounds.to_string());
+    let said = run(&mut record)?.expect_code(0)?.stdout;
+    Ok((said, Report::read(&file)?))
+}
+
+fn unmeasured(program: &Path, rounds: u32) -> Result<String> {
+    let mut plain = Command::new(program);
+    Ok(run(plain.arg(rounds.to_string()))?.expect_code(0)?.stdout)
+}
+
+/// Nothing is refused for being unwound.
+fn expect_accepted(report: &Report) -> Result<()> {
+    let unwound = |reason: &str| reason.contains("unwind") || reason.contains("landing pads");
+    let refused = report.refused.iter().find(|(_, reason)| unwound(reason));
+    // The unwinder itself is never touched.
+    let refused = refused.filter(|(_, reason)| !reason.starts_with("never touched"));
+    ensure!(refused.is_none(), "refused: {refused:?}");
+    Ok(())
+}
+
+fn every_way(flags: &[&str]) -> Result<()> {
+    let program = ways(flags)?;
+    let rounds = 5;
+    let (said, report) = record_whole(&program, rounds, &["*"])?;
+    let plain = unmeasured(&program, rounds)?;
+    ensure!(said == plain, "measured: {said}, not: {plain}");
+    report.expect_balanced()?;
+    expect_accepted(&report)
+}
+
+fn panics() -> Result<()> {
+    let program = compile("rustc", &["unwound/panics.rs"], &["-O", "-g"])?;
+    let (said, report) = record_whole(&program, 20, &["*"])?;
+    let plain = unmeasured(&program, 20)?;
+    ensure!(said == plain, "measured: {said}, not: {plain}");
+    report.expect_balanced()?;
+    let leaf = report
+        .functions
+        .iter()
+        .find(|(name, _)| name.contains("panics::leaf"));
+    let (_, leaf) = leaf.context("the leaf is not measured")?;
+    ensure!(leaf["unwound"] > 0, "{leaf:?}");
+    expect_accepted(&report)
+}
+
+/// Of a function that always throws no call returns, of one that catches every call does.
+fn counted() -> Result<()> {
+    let program = ways(&["-O2"])?;
+    let (_, report) = record_whole(&program, 9, &["ways-*!*"])?;
+    report.expect_whole()?;
+    let of = |name: &str| {
+        let found = report.functions.iter().find(|(n, _)| n.starts_with(name));
+        let found = found.with_context(|| format!("{name} is not measured"))?;
+        Ok::<_, anyhow::Error>((found.1["entries"], found.1["exits"], found.1["unwound"]))
+    };
+    // Ten rounds of sixty: in half of them `throws` is called once.
+    ensure!(of("throws(")? == (300, 0, 300), "{:?}", of("throws(")?);
+    for name in ["through_libc(", "bounds(", "unwraps("] {
+        ensure!(of(name)? == (600, 600, 0), "{name}: {:?}", of(name)?);
+    }
+    let (entries, exits, unwound) = of("constructs(")?;
+    ensure!(
+        entries == 630 && exits + unwound == entries && unwound > 0,
+        "{:?}",
+        of("constructs(")?
+    );
+    Ok(())
+}
+
+fn start() -> Result<Target> {
+    let program = ways(&["-O2"])?;
+    Target::spawn(Command::new(program).stdout(Stdio::piped()))
+}
+
+const ALL: [&str; 3] = ["ways-*!*", "libstdc++.so.6*!*", "libc.so.6!*"];
+
+/// Nothing went wrong in it.
+fn ends_right(target: Target) -> Result<()> {
+    target.signal(Signal::SIGTERM)?;
+    let out = target.output()?;
+    let said = String::from_utf8_lossy(&out.stdout);
+    let right = said.ends_with(" 0 wrong\n");
+    ensure!(out.status.success() && right, "{}: {said}", out.status);
+    Ok(())
+}
+
+fn mapped(pid: i32) -> Result<Vec<String>> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let ours = maps
+        .lines()
+        .filter(|line| line.contains("/memfd:hopscope-"));
+    Ok(ours.map(str::to_owned).collect())
+}
+
+fn cycles() -> usize {
+    match counts() {
+        Counts::Reduced => 6,
+        Counts::Full => 150,
+    }
+}
+
+fn attached_meanwhile() -> Result<()> {
+    let target = start()?;
+    for _ in 0..cycles() {
+        let file = scratch().join("meanwhile.hop");
+        let mut record = command(target.pid(), &ALL, &file);
+        run(record.args(["-d", "40ms"]))?.expect_code(0)?;
+        Report::read(&file)?.expect_balanced()?;
+    }
+    ends_right(target)
+}
+
+fn killed_meanwhile() -> Result<()> {
+    let target = start()?;
+    for _ in 0..cycles() {
+        let file = scratch().join("killed.hop");
+        let recording = Recording::start(target.pid(), &ALL, &file)?;
+        recording.signal(Signal::SIGKILL)?;
+        recording.ended()?;
+        // The guardian may be at it already.
+        hopscope(&["detach", "-p", &target.pid().to_string()])?.expect_code(0)?;
+    }
+    ends_right(target)
+}
+
+fn switched_meanwhile() -> Result<()> {
+    let target = start()?;
+    let file = scratch().join("switched.hop");
+    let mut record = command_checking(target.pid(), &ALL[..1], &file, "1s");
+    let out = run(&mut record)?.expect_code(0)?;
+    expect_checked(&crate::recording::summary(&out.stdout)?)?;
+    ends_right(target)
+}
+
+struct Held {
+    target: Target,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Held {
+    fn start() -> Result<Held> {
+        let program = compile("g++", &["unwound/held.cpp"], &["-O1"])?;
+        let mut start = Command::new(program);
+        let start = start.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut target = Target::spawn(start)?;
+        let stdout = target.child().stdout.take().context("its output")?;
+        let lines = BufReader::new(stdout).lines();
+        Ok(Held { target, lines })
+    }
+
+    fn tell(&mut self, word: &str) -> Result<()> {
+        let input = self.target.child().stdin.as_mut().context("its input")?;
+        writeln!(input, "{word}")?;
+        let said = self.lines.next().context("it ended")??;
+        ensure!(said == format!("caught 9 {word}"), "{said}");
+        Ok(())
+    }
+}
+
+/// Of several recordings at once, and in a forked child.
+fn through_copies_that_stay() -> Result<()> {
+    let mut held = Held::start()?;
+    let pid = held.target.pid();
+    for word in ["throw", "fork", "throw"] {
+        let file = scratch().join("held.hop");
+        let recording = Recording::start(pid, &["held-*!*"], &file)?;
+        // Out of the original, and into the copies.
+        held.tell("throw")?;
+        recording.stop()?;
+        ensure!(!mapped(pid)?.is_empty(), "the copies it waits in are gone");
+        held.tell(word)?;
+        let report = Report::read(&file)?;
+        report.expect_balanced()?;
+        ensure!(
+            report
+                .functions
+                .keys()
+                .any(|name| name.starts_with("holds"))
+        );
+    }
+    // A word on the stack may be an old one: other calls overwrite it.
+    for _ in 0..50 {
+        hopscope(&["detach", "-p", &pid.to_string()])?.expect_code(0)?;
+        held.tell("throw")?;
+        if mapped(pid)?.is_empty() {
+            return Ok(());
+        }
+    }
+    bail!("left: {:#?}", mapped(pid)?)
+}
