@@ -113,8 +113,8 @@ fn company() -> Result<()> {
     let each = rows(&["functions", "-b", file, "--json"], "function")?;
     let through = each
         .iter()
-        .find(|row| row["name"] == "through")
-        .context("through")?;
+        .find(|row| row["name"] == "oddly")
+        .context("oddly")?;
     ensure!(
         through["verdict"] == "relocate" && through["refused_if_others_raise"] == true,
         "{through}"
@@ -133,7 +133,7 @@ fn company() -> Result<()> {
     let told = lines
         .lines()
         .find(|line| line.contains("!through "))
-        .context("through")?;
+        .context("oddly")?;
     ensure!(
         told.ends_with("relocate, but not where another module raises exceptions"),
         "{told}"

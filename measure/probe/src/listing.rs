@@ -4,7 +4,7 @@ use crate::instrument::body::hazards::Hazards;
 use crate::instrument::body::sensitive;
 use crate::instrument::body::unwinding::Unwinding;
 use crate::instrument::body::verdict::{self, ProcessTraits};
-use crate::live::lookup;
+use crate::live::asked;
 use crate::locate::basename;
 use crate::locate::module_names::ModuleNames;
 use crate::locate::pattern::{self, Pattern};
@@ -79,7 +79,7 @@ impl Listing {
             let images: Vec<&Image> = std::iter::once(&image).chain(&libraries).collect();
             let alone = Hazards::of(images.iter().copied());
             unwinding = Some(Unwinding::of(&images, &alone));
-            answered = lookup::sites(&images).is_ok() && !alone.ends_threads_anywhere();
+            answered = asked::sites(&images).is_ok() && !alone.ends_threads_anywhere();
             if alone.exceptions().is_none() {
                 in_company = Some(Unwinding::of(&images, &Hazards::of_company()));
             }
@@ -133,7 +133,7 @@ impl Listing {
             let answered = hazards.unwinds()
                 && !hazards.ends_threads_anywhere()
                 && listing.unreadable.is_empty()
-                && lookup::sites(&images).is_ok();
+                && asked::sites(&images).is_ok();
             let modules = listing.modules.iter_mut();
             modules.for_each(|module| module.answered = answered);
         }

@@ -9,8 +9,8 @@ use crate::instrument::body::verdict::{self, ProcessTraits};
 use crate::instrument::capture::Capture;
 use crate::instrument::capture::parse::{Selection, Wanted};
 use crate::instrument::resolve::{CannotCapture, Policy, Subject, resolve};
+use crate::live::asked::{self, Asked};
 use crate::live::build::{Selected, Unwind};
-use crate::live::lookup::{self, Asked};
 use crate::locate::module_names::ModuleNames;
 use crate::locate::pattern::Pattern;
 use crate::locate::signature::Debug;
@@ -268,7 +268,7 @@ impl Plan {
     /// Where the unwinders of `pid` ask for tables, if all of them do.
     fn asked(&self, pid: i32, opened: &[Opened]) -> Option<Arc<[Asked]>> {
         let images: Vec<&Image> = opened.iter().map(|(_, image, _)| &**image).collect();
-        let sites = lookup::sites(&images);
+        let sites = asked::sites(&images);
         let sites = sites
             .inspect_err(|why| log::info!("process {pid}: copies get no unwind tables: {why}"));
         let asked = sites.ok()?.into_iter().map(|(m, range)| {

@@ -3,6 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Its unwind entry cannot be converted: the return address is said to be in rbx. */
+__asm__(".globl oddly\n.type oddly, @function\noddly:\n"
+        ".cfi_startproc\n.cfi_return_column 3\n"
+        "sub $8, %rsp\n.cfi_def_cfa_offset 16\ncall *%rdi\n"
+        "add $8, %rsp\n.cfi_def_cfa_offset 8\nret\n"
+        ".cfi_endproc\n.size oddly, . - oddly\n");
+
 __attribute__((noinline)) int through(int (*f)(int)) { return f(41) + 1; }
 
 int main(int argc, char **argv)

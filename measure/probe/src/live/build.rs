@@ -1,5 +1,5 @@
 //! Copies of all selected functions, laid out in segments near the modules they come from.
-use super::lookup::Asked;
+use super::asked::Asked;
 use crate::instrument::asm::{Asm, Label, LinkError, Zone};
 use crate::instrument::body::liveness;
 use crate::instrument::body::refusal::Refusal;

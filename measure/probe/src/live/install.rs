@@ -9,6 +9,7 @@ use super::mapping::{self, Mapped};
 use super::patch;
 use super::place::{self, Places, Sizes};
 use super::rings::Rings;
+use super::slots;
 use super::standing::{self, LateRefusals};
 use super::switch::Batch;
 use super::table::{Patch, PatchTable, STATE_AT, State, TABLE_BYTES_AT_MOST};
@@ -278,11 +279,11 @@ fn attempt(
         };
         if let Some(lookup) = &lookup {
             if let Lookup::New(new) = lookup {
-                new.switch_on(pid, &batch)?;
+                batch.answer(pid, new)?;
             }
             let copies = linked.iter().zip(&places.segments);
             let copies = copies.filter_map(|(l, area)| Some((*area, l.tables_at?)));
-            lookup::add(pid, &memory, lookup.table(), &copies.collect::<Vec<_>>())?;
+            slots::add(pid, &memory, lookup.table(), &copies.collect::<Vec<_>>())?;
         }
         let on = batch.switch_on(pid, &mut table);
         let on = on.map_err(|e| earlier_recording(pid, &memory, e))?;
@@ -397,7 +398,7 @@ fn fill(
             .write_all_at(&l.code, offset)
             .map_err(LiveError::io(pid, "writing the copies"))?;
         offset += area.len;
-        arrived(pid, memory, l.at, &l.code)?;
+        standing::arrived(pid, memory, l.at, &l.code)?;
         l.code = Vec::new();
         linked.push(l);
     }
@@ -427,29 +428,6 @@ fn fill(
     table.check()?;
     write_table(pid, arena, table, State::Prepared)?;
     Ok((linked, gone))
-}
-
-/// Entries will lead there: what the target has mapped must be what was written.
-pub(super) fn arrived(
-    pid: i32,
-    memory: &TargetMemory,
-    at: u64,
-    code: &[u8],
-) -> Result<(), LiveError> {
-    const AT_ONCE: usize = 1 << 20;
-    let mut there = vec![0u8; AT_ONCE.min(code.len())];
-    for (at, written) in (at..).step_by(AT_ONCE).zip(code.chunks(AT_ONCE)) {
-        let there = &mut there[..written.len()];
-        memory
-            .read(at, there)
-            .map_err(LiveError::io(pid, "reading the copies back"))?;
-        if there != written {
-            let source =
-                std::io::Error::other("the target does not see the copies that were written");
-            return Err(LiveError::io(pid, "comparing the copies")(source));
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn write_table(

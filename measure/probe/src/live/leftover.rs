@@ -2,8 +2,8 @@
 //! them. Their number is bounded: each detach looks again, and too many of them refuse an attach.
 use super::error::LiveError;
 use super::found;
-use super::lookup;
 use super::reap::{self, Reaped};
+use super::slots;
 use super::survey::{Extent, Survey};
 use super::table::{PatchTable, State};
 use hopscope_process::memory::TargetMemory;
@@ -106,7 +106,7 @@ pub fn take_away(pid: i32, extent: Extent) -> Result<Taken, LiveError> {
     let known: Vec<_> = left.iter().map(|l| l.table.clone()).collect();
     let known: Vec<_> = known.iter().collect();
     // Of a recording that goes on, perhaps.
-    left.retain(|l| l.is_copies() || !lookup::serves_others(&memory, &l.table, &known));
+    left.retain(|l| l.is_copies() || !slots::serves_others(&memory, &l.table, &known));
     for wait in reap::ATTEMPTS_MS {
         if left.is_empty() {
             break;

@@ -1,4 +1,5 @@
 //! A live attachment: from accepted functions to patched entries and back.
+pub mod asked;
 pub mod breakpoints;
 pub mod build;
 mod clock;
@@ -9,7 +10,7 @@ pub mod found;
 mod inside;
 pub mod install;
 pub mod leftover;
-pub mod lookup;
+mod lookup;
 mod mapping;
 mod own_stack;
 mod pages;
@@ -21,6 +22,7 @@ mod retire;
 pub mod rings;
 mod search;
 mod searched;
+mod slots;
 mod standing;
 mod survey;
 mod switch;

@@ -3,11 +3,11 @@
 use super::error::LiveError;
 use super::inside::is_inside;
 use super::leftover;
-use super::lookup;
 use super::pages::Hit;
 use super::patch::{self, Direction};
 use super::retire::{self, Arena};
 use super::search::{self, References};
+use super::slots;
 use super::survey::{Extent, Survey};
 use super::table::{Area, PatchTable};
 use super::text;
@@ -35,7 +35,7 @@ pub fn reap(
     table: &PatchTable,
     retire: Option<Arena>,
 ) -> Result<Reaped, LiveError> {
-    let lookups = lookup::in_process(pid, memory);
+    let lookups = slots::in_process(pid, memory);
     let tables: Vec<_> = std::iter::once(table).chain(&lookups).collect();
     let mut survey = Survey::new(memory, &tables);
     let (mut reaped, _) = reap_all(pid, memory, &tables, retire, Extent::Limited, &mut survey)?;
@@ -188,7 +188,7 @@ fn release_lookups(
         if !table.answers_unwinders {
             continue;
         }
-        let released = lookup::release(memory, table, &gone);
+        let released = slots::release(memory, table, &gone);
         if released.map_err(LiveError::io(
             stopped.pid(),
             "reading what answers unwinders",

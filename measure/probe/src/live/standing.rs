@@ -72,6 +72,29 @@ fn compare(pid: i32, memory: &TargetMemory, s: &Selected) -> Result<(), LiveErro
     Ok(())
 }
 
+/// Entries will lead there: what the target has mapped must be what was written.
+pub(super) fn arrived(
+    pid: i32,
+    memory: &TargetMemory,
+    at: u64,
+    code: &[u8],
+) -> Result<(), LiveError> {
+    const AT_ONCE: usize = 1 << 20;
+    let mut there = vec![0u8; AT_ONCE.min(code.len())];
+    for (at, written) in (at..).step_by(AT_ONCE).zip(code.chunks(AT_ONCE)) {
+        let there = &mut there[..written.len()];
+        memory
+            .read(at, there)
+            .map_err(LiveError::io(pid, "reading the copies back"))?;
+        if there != written {
+            let source =
+                std::io::Error::other("the target does not see the copies that were written");
+            return Err(LiveError::io(pid, "comparing the copies")(source));
+        }
+    }
+    Ok(())
+}
+
 /// Takes the patches at `sites` out of the table.
 pub fn leave_out(
     table: &mut PatchTable,

@@ -4,6 +4,7 @@ use super::contexts::Contexts;
 use super::error::LiveError;
 use super::found;
 use super::install::set_state;
+use super::lookup::Prepared;
 use super::patch::{self, Direction};
 use super::remove;
 use super::standing::{self, LateRefusals};
@@ -43,6 +44,8 @@ pub(super) struct SwitchedOn {
 /// milliseconds.
 const STACK_AT_LEAST: u64 = 256 << 10;
 const STACKS_AT_MOST: u64 = 16 << 20;
+
+const MOMENT: Duration = Duration::from_millis(1);
 
 struct Left {
     /// Threads and the instruction in a copy where each goes on.
@@ -129,7 +132,7 @@ impl Batch<'_> {
     }
 
     /// How long the stop was.
-    pub(super) fn switch_part_on(
+    fn switch_part_on(
         &self,
         pid: i32,
         table: &mut PatchTable,
@@ -143,6 +146,38 @@ impl Batch<'_> {
         // been moved into one. The caller takes everything back once nothing needs it.
         let timing = stopped.resume()?;
         result.map(|()| timing.pause())
+    }
+
+    /// Leads the entries of what unwinders ask to what answers for it. Where a thread stands amid the bytes, or a stack
+    /// refers to them, once more.
+    pub(super) fn answer(&self, pid: i32, lookup: &Prepared) -> Result<(), LiveError> {
+        const ATTEMPTS: usize = 5;
+        let batch = Batch {
+            linked: &lookup.linked,
+            contexts: 0,
+            rings: 0,
+            ..*self
+        };
+        let mut left = lookup.table.clone();
+        let mut why = String::new();
+        for _ in 0..ATTEMPTS {
+            let tried = left.patches.clone();
+            let mut on = SwitchedOn::default();
+            let pause = batch.switch_part_on(pid, &mut left, None, &mut on)?;
+            let done = std::mem::take(&mut left.patches);
+            left.patches = tried.into_iter().filter(|p| !done.contains(p)).collect();
+            if left.patches.is_empty() {
+                return Ok(());
+            }
+            why = on
+                .refused
+                .into_iter()
+                .map(|(_, why)| why)
+                .next()
+                .unwrap_or_default();
+            patch::let_run(pause.max(MOMENT));
+        }
+        Err(LiveError::Lookup { pid, why })
     }
 
     /// `contexts`: of the first part. Threads that begin later have their creator's, which leads to
