@@ -111,13 +111,13 @@ fn company() -> Result<()> {
     );
 
     let each = rows(&["functions", "-b", file, "--json"], "function")?;
-    let through = each
+    let oddly = each
         .iter()
         .find(|row| row["name"] == "oddly")
         .context("oddly")?;
     ensure!(
-        through["verdict"] == "relocate" && through["refused_if_others_raise"] == true,
-        "{through}"
+        oddly["verdict"] == "relocate" && oddly["refused_if_others_raise"] == true,
+        "{oddly}"
     );
     let refused = each
         .iter()
