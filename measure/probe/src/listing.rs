@@ -1,9 +1,9 @@
 //! Every function of a file or of a process with its verdict: what `functions` shows.
-use crate::instrument::body::Refusal;
 use crate::instrument::body::hazards::Hazards;
 use crate::instrument::body::sensitive;
 use crate::instrument::body::unwinding::Unwinding;
 use crate::instrument::body::verdict::{self, ProcessTraits};
+use crate::instrument::body::{NoTables, Refusal};
 use crate::live::asked;
 use crate::locate::basename;
 use crate::locate::module_names::ModuleNames;
@@ -30,8 +30,8 @@ pub struct ListedModule {
     pub image: Image,
     /// `None` when a file was asked for, not a process.
     pub mapped: Option<MappedModule>,
-    /// Unwinders can be given the tables of copies.
-    answered: bool,
+    /// Whether unwinders can be given the tables of copies.
+    answered: Result<(), NoTables>,
 }
 
 impl ListedModule {
@@ -43,10 +43,11 @@ impl ListedModule {
         basename(self.image.path())
     }
 
-    fn tables(&self) -> Option<hopscope_unwind::Module<'_>> {
+    fn tables(&self) -> Result<hopscope_unwind::Module<'_>, NoTables> {
         let bias = self.mapped.as_ref().map_or(0, |m| m.bias);
-        let tables = self.answered.then(|| self.image.unwind_tables(bias));
-        tables?.ok()
+        self.answered.clone()?;
+        let tables = self.image.unwind_tables(bias);
+        tables.map_err(|why| NoTables::because(&why.to_string()))
     }
 
     /// Where the function lies in the process.
@@ -72,14 +73,15 @@ impl Listing {
     /// When the file cannot be read or is no x86-64 ELF file.
     pub fn of_file(path: &Path, assume_no_exceptions: bool) -> Result<Listing, LocateError> {
         let image = Image::open(path)?;
-        let (mut unwinding, mut in_company, mut answered) = (None, None, false);
+        let (mut unwinding, mut in_company) = (None, None);
+        let mut answered = Err(NoTables::default());
         if !assume_no_exceptions {
             // The C library that this program runs with says which imports raise nothing.
             let libraries = own_system_libraries();
             let images: Vec<&Image> = std::iter::once(&image).chain(&libraries).collect();
             let alone = Hazards::of(images.iter().copied());
             unwinding = Some(Unwinding::of(&images, &alone));
-            answered = asked::sites(&images).is_ok() && !alone.ends_threads_anywhere();
+            answered = answers(&images, &alone, None);
             if alone.exceptions().is_none() {
                 in_company = Some(Unwinding::of(&images, &Hazards::of_company()));
             }
@@ -118,7 +120,7 @@ impl Listing {
                 Ok(image) => listing.modules.push(ListedModule {
                     image,
                     mapped: Some(mapped),
-                    answered: false,
+                    answered: Err(NoTables::default()),
                 }),
                 Err(why) => listing.unreadable.push((mapped.path, why)),
             }
@@ -130,12 +132,10 @@ impl Listing {
             let unread = listing.unreadable.iter().map(|(path, _)| basename(path));
             unread.for_each(|name| hazards.add_unread(name));
             listing.unwinding = Some(Unwinding::of(&images, &hazards));
-            let answered = hazards.unwinds()
-                && !hazards.ends_threads_anywhere()
-                && listing.unreadable.is_empty()
-                && asked::sites(&images).is_ok();
+            let unread = listing.unreadable.first().map(|(path, _)| basename(path));
+            let answered = answers(&images, &hazards, unread);
             let modules = listing.modules.iter_mut();
-            modules.for_each(|module| module.answered = answered);
+            modules.for_each(|module| module.answered = answered.clone());
         }
         Ok(listing)
     }
@@ -168,8 +168,7 @@ impl Listing {
         }
         let tables = self.modules.iter().map(ListedModule::tables);
         let tables: Vec<_> = tables.collect();
-        let verdict =
-            |(n, function): &(usize, &Function)| self.verdicts(*n, function, tables[*n].as_ref());
+        let verdict = |(n, function): &(usize, &Function)| self.verdicts(*n, function, &tables[*n]);
         let verdicts = in_parallel(&chosen, verdict);
         let listed = chosen.into_iter().zip(verdicts);
         listed
@@ -206,12 +205,13 @@ impl Listing {
         &self,
         n: usize,
         function: &Function,
-        tables: Option<&hopscope_unwind::Module>,
+        tables: &Result<hopscope_unwind::Module, NoTables>,
     ) -> (Result<(), Refusal>, Option<Refusal>) {
         let module = &self.modules[n];
         let traits = ProcessTraits {
             unwinding: self.unwinding.as_ref().map(|u| u.module(n)),
-            tables,
+            tables: tables.as_ref().ok(),
+            no_tables: tables.as_ref().err(),
             assume_no_exceptions: self.unwinding.is_none(),
             shadow_stack: self.shadow_stack,
         };
@@ -225,11 +225,11 @@ impl Listing {
             .and_then(|u| u.module(n).of(function.svma))
             .filter(|_| verdict.is_ok())
             .and_then(|who| match tables {
-                Some(tables) => tables
+                Ok(tables) => tables
                     .check(&function.ranges())
                     .err()
                     .map(Refusal::UnwindTables),
-                None => Some(Refusal::MayUnwind(who.clone())),
+                Err(why) => Some(Refusal::MayUnwind(who.clone(), why.clone())),
             });
         (verdict, in_company)
     }
@@ -238,6 +238,19 @@ impl Listing {
     pub fn depends_on_company(&self) -> bool {
         self.in_company.is_some()
     }
+}
+
+/// As for a recording: whether unwinders can be given the tables of copies.
+fn answers(images: &[&Image], hazards: &Hazards, unread: Option<&str>) -> Result<(), NoTables> {
+    let why = match (unread, hazards.ends_threads_anywhere()) {
+        (Some(name), _) => format!("{name} cannot be read"),
+        (None, true) => asked::ANYWHERE.to_owned(),
+        (None, false) => match asked::sites(images) {
+            Ok(_) => return Ok(()),
+            Err(why) => why,
+        },
+    };
+    Err(NoTables::because(&why))
 }
 
 fn own_system_libraries() -> Vec<Image> {

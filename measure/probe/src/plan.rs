@@ -1,11 +1,11 @@
 //! From patterns to what will be measured: one table of functions for the whole recording, and
 //! for each process the units to be moved.
-use crate::instrument::body::Refusal as WhyNot;
 use crate::instrument::body::hazards::Hazards;
 use crate::instrument::body::sensitive;
 use crate::instrument::body::unit::{Piece, Unit};
 use crate::instrument::body::unwinding::Unwinding as MayUnwind;
 use crate::instrument::body::verdict::{self, ProcessTraits};
+use crate::instrument::body::{NoTables, Refusal as WhyNot};
 use crate::instrument::capture::Capture;
 use crate::instrument::capture::parse::{Selection, Wanted};
 use crate::instrument::resolve::{CannotCapture, Policy, Subject, resolve};
@@ -167,22 +167,27 @@ impl Plan {
         if !unread.is_empty() || images.iter().any(|i| i.switches_stacks()) {
             self.switchers.insert(pid);
         }
-        let mut asked = None;
+        let mut asked = Err(NoTables::default());
         let unwinding = match self.assume_no_exceptions {
             true => None,
             false => {
                 let mut hazards = Hazards::of(images.iter().copied());
                 unread.iter().for_each(|name| hazards.add_unread(name));
                 let unwinding = MayUnwind::of(&images, &hazards);
-                if hazards.unwinds() && !hazards.ends_threads_anywhere() && unread.is_empty() {
-                    asked = self.asked(pid, &opened);
+                if hazards.unwinds() {
+                    asked = match (unread.first(), hazards.ends_threads_anywhere()) {
+                        (Some(name), _) => Err(format!("{name} cannot be read")),
+                        (None, true) => Err(asked::ANYWHERE.to_owned()),
+                        (None, false) => self.asked(&opened),
+                    }
+                    .map_err(|why| NoTables::because(&why));
                 }
                 let names = unread.iter().map(|name| (*name).to_owned()).collect();
                 let kept = opened.iter().map(|(_, image, _)| image.clone()).collect();
                 self.watches.insert(
                     pid,
                     Watch::new(pid, &modules, kept, names, hazards, code_kb)
-                        .answered(asked.is_some()),
+                        .answered(asked.is_ok()),
                 );
                 Some(unwinding)
             }
@@ -196,13 +201,14 @@ impl Plan {
         let (mut matched, mut excluded) = (0usize, 0usize);
         for (n, (module, image, ix)) in opened.iter().enumerate() {
             let (base, path) = (basename(&module.path), module.path.to_string_lossy());
-            let tables = asked.as_ref().and_then(|_| {
+            let tables = asked.as_ref().map_err(NoTables::clone).and_then(|_| {
                 let tables = image.unwind_tables(module.bias);
-                tables.inspect_err(|why| log::info!("{path}: {why}")).ok()
+                tables.map_err(|why| NoTables::because(&why.to_string()))
             });
             let process = ProcessTraits {
                 unwinding: unwinding.as_ref().map(|u| u.module(n)),
-                tables: tables.as_ref(),
+                tables: tables.as_ref().ok(),
+                no_tables: tables.as_ref().err(),
                 assume_no_exceptions: self.assume_no_exceptions,
                 shadow_stack,
             };
@@ -243,8 +249,8 @@ impl Plan {
                             red_zone_at_entry: unit.red_zone_at_entry,
                             bias: module.bias,
                             module: module.avma_range.clone(),
-                            asked: asked.clone().filter(|_| tables.is_some()),
-                            must_unwind: tables.is_some()
+                            asked: asked.clone().ok().filter(|_| tables.is_ok()),
+                            must_unwind: tables.is_ok()
                                 && verdict::may_be_unwound(function, process),
                         });
                     }
@@ -265,17 +271,14 @@ impl Plan {
         Ok(items)
     }
 
-    /// Where the unwinders of `pid` ask for tables, if all of them do.
-    fn asked(&self, pid: i32, opened: &[Opened]) -> Option<Arc<[Asked]>> {
+    /// Where the unwinders of a process ask for tables, if all of them do.
+    fn asked(&self, opened: &[Opened]) -> Result<Arc<[Asked]>, String> {
         let images: Vec<&Image> = opened.iter().map(|(_, image, _)| &**image).collect();
-        let sites = asked::sites(&images);
-        let sites = sites
-            .inspect_err(|why| log::info!("process {pid}: copies get no unwind tables: {why}"));
-        let asked = sites.ok()?.into_iter().map(|(m, range)| {
+        let asked = asked::sites(&images)?.into_iter().map(|(m, range)| {
             let (module, image, _) = &opened[m];
             Asked::new(image.clone(), range, module.bias, module.avma_range.clone())
         });
-        Some(asked.collect())
+        Ok(asked.collect())
     }
 
     /// For the recorder: whether what `pid` loads later changes what was judged here.

@@ -1,6 +1,8 @@
 //! Which functions may be unwound, judged from the files of a process: each is built here.
 use hopscope_probe::instrument::body::hazards::Hazards;
+use hopscope_probe::instrument::body::unwinders;
 use hopscope_probe::instrument::body::unwinding::Unwinding;
+use hopscope_probe::live::asked;
 use hopscope_probe::locate::Image;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -153,4 +155,25 @@ fn the_end_of_a_thread() {
     // The C library's own: `fread` holds its stream while it reads.
     let own = at_risk(&[&libc, &middle, &cancels]);
     assert!(names(&own).contains(&"read") && !names(&own).contains(&"epoll_wait"));
+}
+
+/// libgcc asks the C library; what defines an unwinder of its own and does not is named, and so is its absence.
+#[test]
+fn whom_unwinders_ask() {
+    let (libc, libgcc) = (library("libc.so.6"), library("libgcc_s.so.1"));
+    let (libstdcxx, catcher) = (library("libstdc++.so.6"), build("catcher.cpp", &[]));
+    let plain = [&catcher, &libstdcxx, &libgcc, &libc];
+    let found = unwinders::asked(&plain).expect("all of them ask");
+    let names: Vec<(usize, &str)> = found
+        .iter()
+        .map(|(m, n)| (*m, plain[*m].functions()[*n].raw_name.as_str()))
+        .collect();
+    assert_eq!(names, [(3, "_dl_find_object")]);
+    assert_eq!(asked::sites(&plain).expect("it can be moved").len(), 1);
+
+    let own = build("backtraces.c", &["-DRAISES", "-Wl,-Bsymbolic"]);
+    let why = unwinders::asked(&[&own, &libc]).expect_err("one asks elsewhere");
+    assert!(why.contains("backtraces.c"), "{why}");
+    let why = unwinders::asked(&[&catcher, &libgcc]).expect_err("nobody answers");
+    assert!(why.contains("_dl_find_object"), "{why}");
 }

@@ -118,3 +118,65 @@ impl Page {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::tests::table;
+    use super::*;
+    use crate::memory::SharedWords;
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    use std::fs::File;
+
+    fn area(at: u64) -> Area {
+        Area { at, len: 0x1000 }
+    }
+
+    /// The process whose page it is is this test itself.
+    #[test]
+    fn a_slot_is_used_until_its_copies_go() {
+        let memfd = File::from(memfd_create("slots", MFdFlags::MFD_CLOEXEC).unwrap());
+        memfd.set_len(PAGE as u64).unwrap();
+        let page = SharedWords::map(&memfd, PAGE).unwrap();
+        let pid = std::process::id() as i32;
+        let memory = TargetMemory::open(pid).unwrap();
+        let (mut lookup, mut copies) = (table(), table());
+        lookup.contexts = area(page.words().as_ptr() as u64);
+        let (first, second) = (area(0x10000), area(0x20000));
+        add(
+            pid,
+            &memory,
+            &lookup,
+            &[(first, 0x10800), (second, 0x20800)],
+        )
+        .unwrap();
+        let read = || Page::read(&memory, &lookup).unwrap();
+        assert_eq!((read().count, read().slots[1].tables), (2, 0x20800));
+
+        copies.segments = vec![first];
+        assert!(serves_others(&memory, &lookup, &[&copies]));
+        assert!(!release(&memory, &lookup, &[first]).unwrap());
+        copies.segments = vec![second];
+        assert!(!serves_others(&memory, &lookup, &[&copies]));
+        assert!(release(&memory, &lookup, &[second]).unwrap());
+        // The first one that is free is taken again.
+        add(pid, &memory, &lookup, &[(second, 0x20800)]).unwrap();
+        assert_eq!((read().count, read().slots[0].start), (2, second.at));
+    }
+
+    #[test]
+    fn more_copies_than_slots_are_refused() {
+        let memfd = File::from(memfd_create("slots", MFdFlags::MFD_CLOEXEC).unwrap());
+        memfd.set_len(PAGE as u64).unwrap();
+        let page = SharedWords::map(&memfd, PAGE).unwrap();
+        let pid = std::process::id() as i32;
+        let memory = TargetMemory::open(pid).unwrap();
+        let mut lookup = table();
+        lookup.contexts = area(page.words().as_ptr() as u64);
+        let all: Vec<_> = (1..=lookup::SLOTS as u64)
+            .map(|n| (area(n << 16), n))
+            .collect();
+        add(pid, &memory, &lookup, &all).unwrap();
+        let refused = add(pid, &memory, &lookup, &all[..1]);
+        assert!(matches!(refused, Err(LiveError::Lookup { .. })));
+    }
+}

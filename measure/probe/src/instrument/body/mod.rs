@@ -13,4 +13,4 @@ pub mod unwinders;
 pub mod unwinding;
 pub mod verdict;
 
-pub use refusal::Refusal;
+pub use refusal::{NoTables, Refusal};

@@ -35,11 +35,10 @@ pub enum Refusal {
     UnsupportedInstruction {
         mnemonic: String,
     },
-    /// Landing pads need unwind tables for the copy.
-    Lsda,
-    /// An exception or the end of a thread could pass through it, and copies have no unwind tables:
-    /// who does that.
-    MayUnwind(Arc<str>),
+    /// Landing pads need unwind tables for the copy: why it has none.
+    Lsda(NoTables),
+    /// An exception or the end of a thread could pass through it: who does that, and why its copy has no unwind tables.
+    MayUnwind(Arc<str>, NoTables),
     /// The same, and its tables cannot be made from those of the original.
     UnwindTables(hopscope_unwind::Refused),
     /// The code's own runtime looks its return addresses up.
@@ -63,6 +62,23 @@ pub enum Refusal {
     NotCalled,
     /// Its copy refers to something that is out of reach of where it lies.
     NotLinked(LinkError),
+}
+
+/// Why unwinders cannot be given tables of a copy.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct NoTables(Option<Arc<str>>);
+
+impl NoTables {
+    pub fn because(why: &str) -> NoTables {
+        NoTables(Some(why.into()))
+    }
+}
+
+impl fmt::Display for NoTables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "its copy would have no unwind tables")?;
+        self.0.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -100,13 +116,8 @@ impl fmt::Display for Refusal {
             Refusal::UnsupportedInstruction { mnemonic } => {
                 write!(f, "contains {mnemonic}, which cannot be relocated")
             }
-            Refusal::Lsda => write!(
-                f,
-                "has exception landing pads (LSDA), and copies have no unwind tables yet"
-            ),
-            Refusal::MayUnwind(who) => {
-                write!(f, "may be unwound: {who}; copies have no unwind tables yet")
-            }
+            Refusal::Lsda(why) => write!(f, "has exception landing pads (LSDA), and {why}"),
+            Refusal::MayUnwind(who, why) => write!(f, "may be unwound: {who}; {why}"),
             Refusal::UnwindTables(why) => write!(f, "may be unwound, and {why}"),
             Refusal::StackWalker(what) => write!(f, "{what}"),
             Refusal::CallerSensitive(callee) => {
@@ -183,8 +194,8 @@ impl Refusal {
             Refusal::CallsOwnBody { .. } => "calls-own-body",
             Refusal::UsesGs => "uses-gs",
             Refusal::UnsupportedInstruction { .. } => "unsupported-instruction",
-            Refusal::Lsda => "lsda",
-            Refusal::MayUnwind(_) => "may-unwind",
+            Refusal::Lsda(_) => "lsda",
+            Refusal::MayUnwind(..) => "may-unwind",
             Refusal::UnwindTables(_) => "unwind-tables",
             Refusal::StackWalker(_) => "stack-walker",
             Refusal::CallerSensitive(_) => "caller-sensitive",

@@ -1,12 +1,13 @@
 //! Whether a function of a file can be measured, and if not, why. The same code decides for
 //! `hopscope functions`, for `--dry-run` and for a real attach.
 use super::never;
-use super::refusal::Refusal;
+use super::refusal::{NoTables, Refusal};
 use super::sensitive;
 use super::unit::{JUMP_BYTES, Op, Piece, Surroundings, Unit};
 use super::unwinding::ModuleUnwinding;
 use crate::locate::{Function, Image, Known};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
+use std::sync::Arc;
 
 /// What holds for the whole process, not only for one file.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,10 +16,18 @@ pub struct ProcessTraits<'p> {
     pub unwinding: Option<&'p ModuleUnwinding>,
     /// Unwind tables of the module, where unwinders can be given those of copies.
     pub tables: Option<&'p hopscope_unwind::Module<'p>>,
+    /// Why there are none.
+    pub no_tables: Option<&'p NoTables>,
     /// The user says that nothing is unwound, so that landing pads are dead code too.
     pub assume_no_exceptions: bool,
     /// User shadow stacks are on (x86_Thread_features: shstk).
     pub shadow_stack: bool,
+}
+
+impl ProcessTraits<'_> {
+    fn why_no_tables(&self) -> NoTables {
+        self.no_tables.cloned().unwrap_or_default()
+    }
 }
 
 /// Decodes `function` and applies every rule. Without a process (`-b FILE`) pass the traits that
@@ -58,7 +67,7 @@ pub fn accept<'a>(
         return Err(Refusal::NotCalled);
     }
     if function.has_lsda && !process.assume_no_exceptions && process.tables.is_none() {
-        return Err(Refusal::Lsda);
+        return Err(Refusal::Lsda(process.why_no_tables()));
     }
     let pieces = pieces(image, function)?;
     let around = Surroundings {
@@ -197,7 +206,8 @@ fn check_unwinding(
         return tables.check(&ranges).map_err(Refusal::UnwindTables);
     }
     let who = process.unwinding.and_then(|u| u.of(function.svma));
-    who.map_or(Ok(()), |who| Err(Refusal::MayUnwind(who.clone())))
+    let refused = |who: &Arc<str>| Refusal::MayUnwind(who.clone(), process.why_no_tables());
+    who.map_or(Ok(()), |who| Err(refused(who)))
 }
 
 /// Everything the body refers to by displacement must be in its own file: then it is in reach of

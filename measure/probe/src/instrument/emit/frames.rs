@@ -90,3 +90,30 @@ fn lowers(ins: &Instruction) -> i32 {
         _ => ins.stack_pointer_increment().wrapping_neg(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pushed(code: &[u8]) -> Vec<(u32, i32)> {
+        let mut asm = Asm::new();
+        asm.bytes(Zone::Hot, code);
+        let mut pushed = Vec::new();
+        follow(&asm, Zone::Hot, 0..code.len() as u32, &mut pushed);
+        pushed
+    }
+
+    #[test]
+    fn what_inserted_code_pushes() {
+        // push rax; push rcx; pop rcx; pop rax
+        assert_eq!(
+            pushed(&[0x50, 0x51, 0x59, 0x58]),
+            [(1, 8), (2, 16), (3, 8), (4, 0)]
+        );
+        // lea rsp, [rsp - 128]; push rax: left so, for what follows behind
+        let over = [0x48, 0x8d, 0xa4, 0x24, 0x80, 0xff, 0xff, 0xff, 0x50];
+        assert_eq!(pushed(&over), [(8, 128), (9, 136), (9, 0)]);
+        // A call leaves the stack as it was; behind a return nothing is inserted.
+        assert_eq!(pushed(&[0xe8, 0, 0, 0, 0, 0xc3, 0x50]), []);
+    }
+}
