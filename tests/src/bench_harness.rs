@@ -29,7 +29,7 @@ pub(crate) fn register(suite: &mut Suite) {
     vnet::register(suite);
 }
 
-/// `hopscope bench NAME --quick --json …`, which builds beside everything else that proofs build.
+/// `hopscope bench NAME --quick --json …`, which builds beside everything else that tests build.
 fn bench(name: &str, more: &[&str]) -> Result<Output> {
     let builds = build_dir();
     let fixed = ["bench", name, size(), "--json", "--build-dir", &builds];

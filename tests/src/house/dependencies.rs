@@ -97,7 +97,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-trace",
         ],
     ),
-    // Another kernel, for benches and proofs.
+    // Another kernel, for benches and tests.
     ("hopscope-guest", &[]),
     // Starts the programs that it compares.
     (
@@ -113,7 +113,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // The command line that `hopscope` and `hopscope-bench` share.
     ("hopscope-bench-flags", &["hopscope-compare"]),
     ("hopscope-compare", &[]),
-    // The proofs look from outside, at processes and files.
+    // The tests look from outside, at processes and files.
     (
         "hopscope-tests",
         &[

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 pub(super) const PORTS: u16 = 16;
 
-/// The server's first: of each process others, so that no proof asks for another's packets.
+/// The server's first: of each process others, so that no test asks for another's packets.
 pub(super) fn port() -> u16 {
     // Below those that the kernel gives to clients.
     10_000 + (std::process::id() % 1400) as u16 * PORTS
@@ -100,7 +100,7 @@ pub(super) fn checked(name: &str, traffic: &Traffic, set_up: SetUp) -> Result<()
         .args(traffic.options)
         .arg("-o");
     slice.arg(&file).arg("--ready-file").arg(&ready);
-    // Other proofs' traffic may have any ports.
+    // Other tests' traffic may have any ports.
     let ours = "net 10.77.0.0/16 or net fd77::/16 or host 127.0.0.1 or host ::1";
     let (first, last) = (port(), port() + PORTS - 1);
     slice.arg(format!("portrange {first}-{last} and ({ours})"));

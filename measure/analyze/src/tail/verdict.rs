@@ -117,7 +117,7 @@ pub(super) fn conclude(tail: Tail) -> TailReport {
         }
         judged.push((event, cause, flow));
     }
-    // Where some flows are surely expensive, those that came too seldom for a proof of their own
+    // Where some flows are surely expensive, those too rare to be significant alone
     // but were slow each time are of the same kind.
     let proven: BTreeSet<Where> = judged
         .iter()
