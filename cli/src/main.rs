@@ -11,6 +11,7 @@ use std::process::ExitCode;
 mod address;
 mod bench;
 mod check;
+mod command;
 mod detach;
 mod diff;
 mod export;

@@ -8,6 +8,7 @@ mod echo;
 mod guest;
 mod harness;
 mod module;
+mod part;
 mod record;
 mod slice;
 mod splice;

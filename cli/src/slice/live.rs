@@ -39,7 +39,7 @@ const WINDOW: Duration = Duration::from_millis(50);
 
 pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<ExitCode> {
     let stop = Arc::new(AtomicBool::new(false));
-    crate::record::session::take_signals(&stop)?;
+    crate::command::take_signals(&stop)?;
     refuse(args)?;
     let regions = target::regions(args)?;
     let held = command(args)?;
@@ -106,7 +106,7 @@ fn command(args: &SliceArgs) -> anyhow::Result<Option<Held>> {
         word.map(str::to_owned).context("-- COMMAND: not UTF-8")
     });
     let words: Vec<String> = words.collect::<anyhow::Result<_>>()?;
-    Ok(Some(launch(&words, crate::record::guard::MARK)?))
+    Ok(Some(launch(&words, crate::command::MARK)?))
 }
 
 /// What a trace says at its end; of functions there are none in it.
@@ -345,7 +345,7 @@ impl<'a> Session<'a> {
             file.finish(Some(&summary), Some(&whole))?;
         }
         let status = match &mut self.child {
-            Some(child) => crate::record::session::exit_code_of(child)?,
+            Some(child) => crate::command::exit_code_of(child)?,
             None if why == DISAPPEARED => ExitCode::from(1),
             None => ExitCode::SUCCESS,
         };

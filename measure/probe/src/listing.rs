@@ -17,7 +17,7 @@ pub struct Listing {
     pub modules: Vec<ListedModule>,
     /// Mapped files that cannot be looked into, with the reason.
     pub unreadable: Vec<(PathBuf, LocateError)>,
-    /// `None`: the user says that nothing is unwound.
+    /// `None`: the user asserts that nothing is unwound.
     unwinding: Option<Unwinding>,
     /// Of a file: what holds in a process where another module raises exceptions.
     in_company: Option<Unwinding>,
@@ -27,7 +27,7 @@ pub struct Listing {
 
 pub struct ListedModule {
     pub image: Image,
-    /// `None` when a file was asked for, not a process.
+    /// `None` for a file, not a process.
     pub mapped: Option<MappedModule>,
 }
 
@@ -48,7 +48,7 @@ impl ListedModule {
     }
 }
 
-/// A function that was asked for.
+/// A selected function.
 pub struct Listed<'a> {
     pub module: &'a ListedModule,
     pub function: &'a Function,

@@ -2,8 +2,9 @@
 //! comes out is compared with that of the unmeasured run.
 use super::measured::Everything;
 use anyhow::{Result, ensure};
-use forwarder::{Forwarder, Lookup};
+use forwarder::Forwarder;
 use hopscope_tests::{Requirement, Suite, counts, scratch};
+use rules::Lookup;
 
 mod forwarder;
 mod packets;

@@ -136,7 +136,7 @@ fn inside<T: Send>(
     })
 }
 
-/// Behind other programs there, which it lets go on. It is detached with its last descriptor.
+/// After other programs there, whose verdicts it keeps. It is detached with its last descriptor.
 fn attach(program: BorrowedFd<'_>, device: u32) -> Result<OwnedFd, SpliceError> {
     // SAFETY: without options the call takes numbers only.
     let link = unsafe {

@@ -1,6 +1,8 @@
 //! A live attachment: from accepted functions to patched entries and back.
+mod arena_table;
 pub mod breakpoints;
 pub mod build;
+pub mod clear_leftovers;
 mod clock;
 mod contexts;
 mod detach;
@@ -20,6 +22,7 @@ mod retire;
 pub mod rings;
 mod search;
 mod searched;
+pub mod site;
 mod standing;
 mod survey;
 mod switch;

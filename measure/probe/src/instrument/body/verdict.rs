@@ -13,7 +13,7 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
 pub struct ProcessTraits<'p> {
     /// Which functions of the module in question may be unwound; `None`: none.
     pub unwinding: Option<&'p ModuleUnwinding>,
-    /// The user says that nothing is unwound, so that landing pads are dead code too.
+    /// The user asserts that nothing is unwound, so that landing pads are dead code too.
     pub assume_no_exceptions: bool,
     /// User shadow stacks are on (x86_Thread_features: shstk).
     pub shadow_stack: bool,
