@@ -14,13 +14,13 @@ install: ## What `make build` built, stripped, to PREFIX=/usr/local below DESTDI
 	@! target/release/hopscope --version | grep 'test build' || { echo 'first: make build' >&2; exit 2; }
 	install -D --strip -t $(DESTDIR)$(PREFIX)/bin target/release/hopscope target/release/hopscope-bench
 
-install-deps: ## Install by package name what the proofs need and this machine lacks
+install-deps: ## Install by package name what the tests need and this machine lacks
 	scripts/install-deps
 
-install-readers: ## Programs by others that read exports, below target/ (pip); the proofs of export ask them
+install-readers: ## Programs by others that read exports, below target/ (pip); the tests of export ask them
 	scripts/install-readers
 
-install-vm: ## Debian's 6.1 kernel, below target/ (apt); the proofs in a virtual machine boot it
+install-vm: ## Debian's 6.1 kernel, below target/ (apt); the tests in a virtual machine boot it
 	scripts/install-vm
 
 lint: ## Format, clippy, and cargo-deny where it is installed

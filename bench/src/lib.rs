@@ -13,6 +13,8 @@ pub mod html;
 mod listing;
 pub mod load;
 pub mod locality;
+pub mod not_measured;
+mod passes;
 pub mod peers;
 pub mod probe;
 pub mod program;

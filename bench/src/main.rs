@@ -17,7 +17,7 @@ use std::process::ExitCode;
 #[command(name = "hopscope-bench", version)]
 struct Cli {
     #[command(flatten)]
-    _of_every_command: OfEveryCommand,
+    of_every_command: OfEveryCommand,
     #[command(flatten)]
     args: BenchArgs,
 }
@@ -34,7 +34,8 @@ struct OfEveryCommand {
 }
 
 fn main() -> ExitCode {
-    match run(&Cli::parse().args.bench) {
+    let cli = Cli::parse();
+    match run(&cli.args.bench, cli.of_every_command.quiet) {
         Ok(complete) => ExitCode::from(if complete { 0 } else { 1 }),
         // `hopscope bench … | head` is no failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -46,11 +47,11 @@ fn main() -> ExitCode {
 }
 
 /// True when everything that the bench is there for was measured; of `compare`, when the verdict is an expected one.
-fn run(bench: &Bench) -> anyhow::Result<bool> {
+fn run(bench: &Bench, quiet: bool) -> anyhow::Result<bool> {
     let (name, common) = bench.named();
     let mut stdout = std::io::stdout();
     let output = Output::new(name, &mut stdout, common.json, common.save.as_deref())?;
-    let settings = settings::settings(common)?;
+    let settings = settings::settings(common, quiet)?;
     let kernel = |dir: &Option<_>| settings::kernel(dir.as_ref(), &settings);
     Ok(match bench {
         Bench::Probe(_) => benches::probe::run(&settings, output)?,
@@ -74,7 +75,7 @@ fn run(bench: &Bench) -> anyhow::Result<bool> {
         }
         Bench::CaseLocality(case) => benches::locality::run(&settings, case.demo.as_ref(), output)?,
         Bench::Html(_) => benches::html::run(&settings, output)?,
-        Bench::Compare(args) => commands::run(&args.compared(), output)?,
+        Bench::Compare(args) => commands::run(&args.compared(quiet), output)?,
     })
 }
 

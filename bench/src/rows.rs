@@ -1,5 +1,6 @@
 //! Rows of the comparison of probes: a tool, where the measured functions lie, how they are
 //! called, and what a call costs beyond the bare program.
+use crate::not_measured::NotMeasured;
 use crate::table::Table;
 use hopscope_compare::stats::Difference;
 use serde::Serialize;
@@ -19,13 +20,6 @@ pub struct Row {
     pub bare: f64,
     #[serde(flatten)]
     pub difference: Difference,
-}
-
-/// Why something asked for has no figure.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct NotMeasured {
-    pub what: String,
-    pub reason: String,
 }
 
 /// A headline figure against its goal.

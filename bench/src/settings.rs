@@ -4,7 +4,7 @@ use hopscope_bench::Settings;
 use hopscope_bench_flags::Common;
 use std::path::PathBuf;
 
-pub(crate) fn settings(common: &Common) -> anyhow::Result<Settings> {
+pub(crate) fn settings(common: &Common, quiet: bool) -> anyhow::Result<Settings> {
     Ok(Settings {
         hopscope: match &common.hopscope {
             Some(path) => path.clone(),
@@ -16,7 +16,7 @@ pub(crate) fn settings(common: &Common) -> anyhow::Result<Settings> {
         },
         quick: common.quick || common.least,
         least: common.least,
-        quiet: false,
+        quiet,
     })
 }
 

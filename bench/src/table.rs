@@ -1,6 +1,6 @@
 //! Results for people: columns as wide as their widest cell, goals, and what was not measured.
 use crate::goal::Goal;
-use crate::rows::NotMeasured;
+use crate::not_measured::NotMeasured;
 use hopscope_compare::stats::Spread;
 use std::fmt::{self, Display, Formatter, Write};
 

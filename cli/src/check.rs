@@ -1,6 +1,6 @@
 //! `hopscope check`: what this machine allows, found out by trying wherever trying is harmless.
 use serde::Serialize;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::ExitCode;
 
 mod bpf;
@@ -103,7 +103,7 @@ impl Verdict {
 
 pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
     if let Some(trial) = args.as_child {
-        return child::be(trial);
+        return be_child(trial);
     }
     if let Some(What::Splice) = args.what {
         return splice::run(args.json);
@@ -179,4 +179,15 @@ fn write_text(out: &mut impl Write, capability: &Capability) -> anyhow::Result<(
         writeln!(out, "{:29}get: {remedy}", "")?;
     }
     Ok(())
+}
+
+fn be_child(trial: child::Trial) -> anyhow::Result<ExitCode> {
+    match trial {
+        child::Trial::Wait => {
+            std::io::stdin().read_to_end(&mut Vec::new())?;
+        }
+        child::Trial::Network => network::be_network_child()?,
+        child::Trial::Lockdown => kernel::be_lockdown_child()?,
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use hopscope_probe::live::found::{self, Found};
 use hopscope_probe::live::remove::{self, Extent, Origin};
 use hopscope_probe::live::table::{PatchTable, State};
-use hopscope_probe::live::{LiveError, leftover};
+use hopscope_probe::live::{LiveError, clear_leftovers, leftover};
 use hopscope_probe::recorder::salvage;
 use hopscope_process::AttachError;
 use hopscope_process::memory::TargetMemory;
@@ -334,7 +334,7 @@ fn by_arena(found: &[Found]) -> Vec<Vec<&Found>> {
 
 /// Copies that were in use, or seemed to be, when their recording ended.
 fn take_away(pid: i32, how: &How) -> Result<(), LiveError> {
-    let taken = leftover::take_away(pid, how.extent())?;
+    let taken = clear_leftovers::take_away(pid, how.extent())?;
     if how.json {
         let line = serde_json::json!({
             "type": "taken_away", "schema": 1, "pid": pid, "recordings": taken.recordings,

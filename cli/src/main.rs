@@ -11,6 +11,7 @@ use std::process::ExitCode;
 mod address;
 mod bench;
 mod check;
+mod command;
 mod detach;
 mod diff;
 mod export;
@@ -102,7 +103,7 @@ fn main() -> ExitCode {
         Command::Splice(verb) => splice::run(verb),
         Command::Vnet(args) => vnet::run(args),
         Command::Load(args) => load::run(args),
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => bench::run(args, cli.verbosity.is_quiet()),
         Command::Calibrate => record::calibration_child(),
     };
     done.unwrap_or_else(|error| status::failed(&error, 2))

@@ -8,6 +8,7 @@ mod headers;
 mod kernel;
 mod list;
 mod live;
+mod namespace;
 mod pass;
 mod progress;
 mod read;

@@ -7,6 +7,7 @@ mod live;
 mod save;
 mod screen;
 mod session;
+mod shown;
 mod table;
 mod view;
 

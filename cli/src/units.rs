@@ -22,6 +22,16 @@ pub fn parse_size(text: &str) -> Result<usize, String> {
     number.checked_mul(scale).ok_or("too large".into())
 }
 
+/// A size of a message, from 1 byte to 16 MiB.
+pub fn parse_message_size(text: &str) -> Result<usize, String> {
+    let size = parse_size(text)?;
+    if (1..=16 << 20).contains(&size) {
+        Ok(size)
+    } else {
+        Err("must be from 1 to 16M".into())
+    }
+}
+
 /// A count or a rate: `2000`, `10k`, `1.5M`; k and M are decimal.
 pub fn parse_rate(text: &str) -> Result<f64, String> {
     let (number, unit) = split(text)?;

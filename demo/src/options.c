@@ -36,7 +36,7 @@ static const char usage[] =
 	"  --mac-age SECONDS       until a silent address is forgotten (300)\n"
 	"  --session-bytes N       a record for each flow in both feature arcs, all of it updated by each packet (0)\n"
 	"  --plugins DIRECTORY     (beside the executable)\n"
-	"Planted faults, for proofs of what finds them\n"
+	"Planted faults, to test what finds them\n"
 	"  --spin-every N          each Nth packet, whatever it is, makes l2_forward spin\n"
 	"  --spin-port PORT        each packet to this port makes acl_lookup spin\n"
 	"  --spin-us U             for so many microseconds (500)\n"

@@ -1,5 +1,5 @@
 //! A virtual machine with another kernel (Debian's 6.1, which `scripts/install-vm` fetches): built for a
-//! proof or a bench, booted once, read to its end. Without KVM unless asked for: whatever machine this is, the
+//! test or a bench, booted once, read to its end. Without KVM unless asked for: whatever machine this is, the
 //! guest's kernel has the hooks that this one may lack, and takes modules. Times in it are an emulator's then; what
 //! happened, how often and in which order is not.
 #![forbid(unsafe_code)]

@@ -28,7 +28,7 @@ impl Module {
         self.build_from(self.source, kernel, dir)
     }
 
-    /// The same of another text: of one, say, that lacks what a proof is about.
+    /// The same of another text: of one, say, that lacks what a test is about.
     ///
     /// # Errors
     /// As [`Module::build`].

@@ -1,19 +1,9 @@
 //! The trait: bursts in, bursts out, what the port can do, and a descriptor to wait for.
-use crate::{PortError, Scattered};
+use crate::error::PortError;
+use crate::offload::{Accepts, Offload};
+use crate::scattered::Scattered;
 use hopscope_event::clock::Tsc;
 use std::os::fd::BorrowedFd;
-
-/// What is still to be done to a frame: the fields of `struct virtio_net_hdr` (virtio 1.2,
-/// 5.1.6), with its values. All zero: the frame is complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Offload {
-    pub flags: u8,
-    pub gso_type: u8,
-    pub hdr_len: u16,
-    pub gso_size: u16,
-    pub csum_start: u16,
-    pub csum_offset: u16,
-}
 
 /// A received frame, in the port's memory: it is gone when the visitor returns.
 #[derive(Debug, Clone, Copy)]
@@ -51,15 +41,6 @@ impl Outgoing {
     }
 }
 
-/// What a port is opened for. One that does not receive costs its device nothing per frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Direction {
-    #[default]
-    Both,
-    Receive,
-    Send,
-}
-
 /// What a port can do, so that a user is told instead of surprised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capabilities {
@@ -69,16 +50,6 @@ pub struct Capabilities {
     pub offload: bool,
     /// [`Frame::received`] is of that frame, not of its burst.
     pub frame_stamps: bool,
-}
-
-/// What may be left undone of a frame that is received.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Accepts {
-    pub checksums: bool,
-    /// TCP over IPv4, up to 64 KiB in one; only with `checksums`.
-    pub segments_v4: bool,
-    /// TCP over IPv6.
-    pub segments_v6: bool,
 }
 
 /// Since the port was opened. What the kernel dropped is asked of the kernel.

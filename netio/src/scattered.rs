@@ -2,7 +2,8 @@
 //!
 //! The kernel alone touches that memory, and copies it once. What may be left undone of a frame is said by an
 //! [`Offload`] of the caller's own memory, so that what was checked is what the kernel acts on.
-use crate::{Offload, PortError};
+use crate::error::PortError;
+use crate::offload::Offload;
 use vm_memory::VolatileSlice;
 
 pub use crate::sys::PARTS_MAX;

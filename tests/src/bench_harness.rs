@@ -11,7 +11,7 @@ mod slice;
 mod splice;
 mod vnet;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use hopscope_tests::{Output, Suite, command, counts, hopscope, repository, scratch, target_dir};
 use std::process::Command;
 
@@ -29,11 +29,22 @@ pub(crate) fn register(suite: &mut Suite) {
     vnet::register(suite);
 }
 
-/// `hopscope bench NAME --quick --json …`, which builds beside everything else that proofs build.
+/// `hopscope bench NAME --quick --json …`, which builds beside everything else that tests build.
 fn bench(name: &str, more: &[&str]) -> Result<Output> {
     let builds = build_dir();
-    let fixed = ["bench", name, size(), "--json", "--build-dir", &builds];
-    hopscope(&[&fixed[..], more].concat())
+    let fixed = [
+        "-q",
+        "bench",
+        name,
+        size(),
+        "--json",
+        "--build-dir",
+        &builds,
+    ];
+    let out = hopscope(&[&fixed[..], more].concat())?;
+    let progress = out.stderr.lines().find(|line| line.starts_with("bench: "));
+    ensure!(progress.is_none(), "-q: {progress:?}");
+    Ok(out)
 }
 
 /// Whether a bench works is seen at its least; whether its figures are of something, at more.

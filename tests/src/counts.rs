@@ -1,4 +1,4 @@
-//! How often the repeating proofs repeat.
+//! How often tests repeat what they repeat.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counts {

@@ -1,7 +1,7 @@
-//! What every proof uses: cases with requirements, the runner, compiled target programs, target
+//! What every test uses: cases with requirements, the runner, compiled target programs, target
 //! processes that never outlive their case, and the counts to run at.
 //!
-//! To add proofs: write `tests/src/NAME.rs` with `pub(crate) fn register(suite: &mut Suite)`, and list it
+//! To add tests: write `tests/src/NAME.rs` with `pub(crate) fn register(suite: &mut Suite)`, and list it
 //! in `tests/src/main.rs`.
 #![forbid(unsafe_code)]
 

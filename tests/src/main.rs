@@ -1,4 +1,4 @@
-//! `cargo test -p hopscope-tests [-- FILTER…]`: the list of all proofs, a module each.
+//! `cargo test -p hopscope-tests [-- FILTER…]`: the list of all tests, a module each.
 #![forbid(unsafe_code)]
 
 use hopscope_tests::{Suite, runner};

@@ -72,7 +72,7 @@ pub(crate) fn summary(said: &str) -> Result<Value> {
     serde_json::from_str(last).with_context(|| format!("its summary: {last}"))
 }
 
-/// Without calibration: these proofs are about counts, not times.
+/// Without calibration: these tests are about counts, not times.
 pub(crate) fn command(pid: i32, patterns: &[&str], output: &Path) -> Command {
     command_with_buffer(pid, patterns, output, "16M")
 }

@@ -1,4 +1,4 @@
-//! What a proof may ask of the machine.
+//! What a test may ask of the machine.
 pub use hopscope_guest::find_program;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

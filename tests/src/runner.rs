@@ -38,7 +38,7 @@ pub fn main(suite: Suite) -> ExitCode {
     let arguments = match Arguments::parse(std::env::args().skip(1)) {
         Ok(arguments) => arguments,
         Err(line) => {
-            eprintln!("proofs: {line}");
+            eprintln!("system: {line}");
             return ExitCode::from(2);
         }
     };
@@ -49,7 +49,7 @@ pub fn main(suite: Suite) -> ExitCode {
                 ExitCode::SUCCESS
             }
             Err(error) => {
-                eprintln!("proofs: {error:#}");
+                eprintln!("system: {error:#}");
                 ExitCode::from(2)
             }
         };
@@ -57,7 +57,7 @@ pub fn main(suite: Suite) -> ExitCode {
     let chosen = match choose(&suite, &arguments) {
         Ok(chosen) => chosen,
         Err(error) => {
-            eprintln!("proofs: {error:#}");
+            eprintln!("system: {error:#}");
             return ExitCode::from(2);
         }
     };
@@ -70,7 +70,7 @@ pub fn main(suite: Suite) -> ExitCode {
     match run_all(&suite, &chosen, &arguments) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("proofs: {error:#}");
+            eprintln!("system: {error:#}");
             ExitCode::from(2)
         }
     }
@@ -104,7 +104,7 @@ fn choose<'a>(suite: &'a Suite, arguments: &Arguments) -> anyhow::Result<Vec<&'a
 fn run_all(suite: &Suite, chosen: &[&Case], arguments: &Arguments) -> anyhow::Result<ExitCode> {
     build_binary()?;
     let required = required::Required::load()?;
-    println!("running {} proofs, counts {:?}", chosen.len(), counts());
+    println!("running {} tests, counts {:?}", chosen.len(), counts());
     let report = Mutex::new(match &arguments.resume {
         Some(path) => Report::append(path)?,
         None => Report::create(&report_path())?,
@@ -143,7 +143,7 @@ fn run_all(suite: &Suite, chosen: &[&Case], arguments: &Arguments) -> anyhow::Re
     let mut report = report.into_inner().unwrap_or_else(|e| e.into_inner());
     if arguments.is_everything() {
         for prefix in required.without_cases(suite) {
-            let problem = format!("tests/required-here names `{prefix}`, which no proof matches");
+            let problem = format!("tests/required-here names `{prefix}`, which no test matches");
             report.add("house::required_here", &Outcome::Failed(problem), 0.0, None);
         }
     }
@@ -225,7 +225,7 @@ fn build_binary() -> anyhow::Result<()> {
         let version = Command::new(path).arg("--version").output()?;
         if !String::from_utf8_lossy(&version.stdout).contains("fault-injection") {
             eprintln!(
-                "proofs: HOPSCOPE_BIN lacks the feature fault-injection: cases that need it fail"
+                "system: HOPSCOPE_BIN lacks the feature fault-injection: cases that need it fail"
             );
         }
         return Ok(());
@@ -251,7 +251,7 @@ fn build_binary() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Elsewhere for a runner that is run by a proof.
+/// Elsewhere for a runner that is run by a test.
 fn report_path() -> PathBuf {
     match std::env::var_os("HOPSCOPE_REPORT") {
         Some(path) => path.into(),

@@ -10,6 +10,7 @@ mod cases;
 mod check;
 mod network;
 mod run;
+mod traffic;
 
 const NEEDS: &[hopscope_tests::Requirement] = &[Root, Gcc, Netns, SliceHooks];
 

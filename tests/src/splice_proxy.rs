@@ -20,5 +20,5 @@ pub(crate) fn register(suite: &mut Suite) {
     programs::register(suite);
 }
 
-/// Of a proof that is made with both.
+/// For tests that run with both.
 const ENGINES: [&str; 2] = ["kernel", "user"];

@@ -1,4 +1,4 @@
-//! A proof and what it needs of the machine.
+//! A test and what it needs of the machine.
 use crate::Requirement;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub struct Case {
     pub alone: bool,
     /// Not beside another of these: it uses both processors, or a name that is global.
     pub in_turn: bool,
-    /// Only at full counts, or by its name: what it is about, a shorter one proves at reduced counts.
+    /// Only at full counts, or by its name: what it is about, a shorter one tests at reduced counts.
     pub soak: bool,
     /// A case that takes longer is killed with all its children and counts as failed: a guard
     /// against hanging, far above what the case takes, never a speed limit.
@@ -47,10 +47,10 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Adds a proof; it passes when `run` returns `Ok` without a panic.
+    /// Adds a test; it passes when `run` returns `Ok` without a panic.
     ///
     /// # Panics
-    /// When the name is taken: two proofs of one name would be reported as one.
+    /// When the name is taken: two tests of one name would be reported as one.
     pub fn case(
         &mut self,
         name: impl Into<String>,
@@ -60,7 +60,7 @@ impl Suite {
         let name = name.into();
         assert!(
             self.cases.iter().all(|case| case.name != name),
-            "two proofs are called {name}"
+            "two tests are called {name}"
         );
         self.cases.push(Case {
             name,

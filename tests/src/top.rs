@@ -282,7 +282,7 @@ fn closed_terminal() -> Result<()> {
     let terminal = start_screen(&dir, &target)?;
     ensure!(
         !mapped(target.0.pid())?.is_empty(),
-        "nothing is attached: nothing would be proved"
+        "nothing is attached: nothing would be tested"
     );
     terminal.close()?;
     target.unharmed()

@@ -28,7 +28,7 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("traps::throws_clang", clang, || throws("clang++"));
 }
 
-/// 64 million records: more than any proof here makes, so that a recorder that comes late loses none.
+/// 64 million records: more than any test here makes, so that a recorder that comes late loses none.
 const BUFFER: &str = "1G";
 
 /// Runs `checks` of the awkward program `rounds` times while all of it is measured.

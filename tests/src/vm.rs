@@ -1,4 +1,4 @@
-//! Proofs on another kernel: Debian's 6.1 in a virtual machine without KVM. Its hooks are others
+//! Tests on another kernel: Debian's 6.1 in a virtual machine without KVM. Its hooks are others
 //! than this machine's (`scripts/install-vm` fetches it).
 use hopscope_tests::Suite;
 
@@ -8,6 +8,7 @@ mod echo;
 mod guest;
 mod harness;
 mod module;
+mod part;
 mod record;
 mod slice;
 mod splice;

@@ -19,6 +19,8 @@ pub struct Compared {
     pub warm_up: usize,
     pub metric: Metric,
     pub expected: Expected,
+    /// No progress on stderr.
+    pub quiet: bool,
 }
 
 /// What the exit code is about.
@@ -71,6 +73,12 @@ impl Metric {
 }
 
 impl Compared {
+    fn say(&self, what: &str) {
+        if !self.quiet {
+            eprintln!("bench: {what}");
+        }
+    }
+
     fn command(&self, side: Side) -> &str {
         match side {
             Side::A | Side::Control => &self.a,
@@ -120,14 +128,14 @@ fn number(path: &str, stdout: &str, program: &str) -> Result<f64> {
 pub fn run(compared: &Compared, mut output: Output<'_>) -> Result<bool> {
     let host = Host::look(None);
     for n in 0..compared.warm_up {
-        eprintln!("bench: warming up, {} of {}", n + 1, compared.warm_up);
+        compared.say(&format!("warming up, {} of {}", n + 1, compared.warm_up));
         compared.run(Side::A)?;
         compared.run(Side::B)?;
     }
     let mut last = usize::MAX;
     let runs = interleave(compared.rounds, |round, side| {
         if last != round {
-            eprintln!("bench: round {} of {}", round + 1, compared.rounds);
+            compared.say(&format!("round {} of {}", round + 1, compared.rounds));
             last = round;
         }
         let value = compared.run(side)?;

@@ -125,7 +125,7 @@ fn rounds(text: &str) -> Result<usize, String> {
 
 impl Compare {
     #[must_use]
-    pub fn compared(&self) -> Compared {
+    pub fn compared(&self, quiet: bool) -> Compared {
         Compared {
             a: self.a.clone(),
             b: self.b.clone(),
@@ -136,6 +136,7 @@ impl Compare {
                 field => Metric::Field(field.into()),
             },
             expected: Expect::expected(self.expect),
+            quiet,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `bench case-density`: what three network functions lose as more of their functions are measured,
 //! beside what stamps alone cost there, and what they cost in a loop. After Figs. 8 and 12 of the source paper.
+mod chosen;
 mod latency;
 mod probe_selection;
 mod report;
@@ -9,8 +10,8 @@ use crate::Settings;
 use crate::error::Result;
 use crate::function::{Processors, Running, dpdk, firewall};
 use crate::hopscope::{Hopscope, beside_short_functions};
+use crate::not_measured::NotMeasured;
 use crate::program::Target;
-use crate::rows::NotMeasured;
 use hopscope_compare::host::Host;
 use hopscope_compare::output::Output;
 use hopscope_compare::stats::Spread;

@@ -1,4 +1,5 @@
 //! Which functions to measure, so that a packet meets as many probes as asked.
+use super::chosen::Chosen;
 use super::window;
 use crate::error::{Error, Result};
 use crate::function::{BATCH, Running};
@@ -62,24 +63,6 @@ pub(super) struct Called {
     /// `module!function`.
     pattern: String,
     calls_per_packet: f64,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Chosen {
-    pub(super) patterns: Vec<String>,
-    pub(super) executions: f64,
-    asked: f64,
-}
-
-impl Chosen {
-    /// Whether there were enough functions.
-    pub(super) fn is_reached(&self) -> bool {
-        self.executions >= 0.8 * self.asked
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.patterns.len()
-    }
 }
 
 /// Functions until `executions` a packet are reached and not passed: those that are called most

@@ -3,7 +3,7 @@ use super::latency::Latency;
 use super::probe_selection::Density;
 use super::window::Pair;
 use crate::goal::Goal;
-use crate::rows::NotMeasured;
+use crate::not_measured::NotMeasured;
 use crate::table::{Table, closing, spread};
 use hopscope_compare::output::Summary;
 use hopscope_compare::stats::{Difference, Spread};

@@ -1,5 +1,5 @@
 //! One round: bare, measured and with stamps only, bare, in one process.
-use super::probe_selection::Chosen;
+use super::chosen::Chosen;
 use crate::error::{Error, Result};
 use crate::function::Running;
 use crate::hopscope::{Hopscope, Recorded};

@@ -12,8 +12,8 @@ mod round_trips;
 
 use crate::Settings;
 use crate::error::Result;
+use crate::not_measured::NotMeasured;
 use crate::program::Compiler;
-use crate::rows::NotMeasured;
 use commands::Load;
 use hopscope_compare::host::Host;
 use hopscope_compare::output::Output;

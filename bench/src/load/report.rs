@@ -4,7 +4,7 @@ use super::other_tools::Other;
 use super::packets::Rate;
 use super::round_trips::RoundTrips;
 use crate::goal::Goal;
-use crate::rows::NotMeasured;
+use crate::not_measured::NotMeasured;
 use crate::table::closing;
 use hopscope_compare::comparison::TEST;
 use hopscope_compare::output::Summary;

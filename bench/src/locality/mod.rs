@@ -9,7 +9,7 @@ use crate::Settings;
 use crate::error::{Error, Result};
 use crate::function::{BATCH, Processors, Running, firewall};
 use crate::hopscope::Hopscope;
-use crate::rows::NotMeasured;
+use crate::not_measured::NotMeasured;
 use hopscope_compare::host::Host;
 use hopscope_compare::output::Output;
 use report::{Figures, Order, Round};

@@ -1,6 +1,6 @@
 //! What the order of packets changes, and what not.
 use super::cachegrind::Counts;
-use crate::rows::NotMeasured;
+use crate::not_measured::NotMeasured;
 use crate::table::{Table, closing, spread};
 use hopscope_compare::output::Summary;
 use hopscope_compare::stats::Spread;

@@ -1,7 +1,7 @@
 //! frida's Interceptor with empty C callbacks at entry and exit, driven by its Python binding.
 use super::{Bench, Measured, installed};
 use crate::error::{Error, Result};
-use crate::probe::{Pairs, pass};
+use crate::passes::{Pairs, pass};
 use crate::program::Target;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

@@ -7,9 +7,10 @@ pub(crate) mod xray;
 
 use crate::Settings;
 use crate::error::Result;
-use crate::probe::{Pairs, pass};
+use crate::not_measured::NotMeasured;
+use crate::passes::{Pairs, pass};
 use crate::program::{Compiler, Plan, Program, Target, Variant, build};
-use crate::rows::{NotMeasured, Row};
+use crate::rows::Row;
 use std::path::PathBuf;
 
 /// What a peer needs to be measured.

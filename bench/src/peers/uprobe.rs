@@ -1,6 +1,6 @@
 //! The kernel's uprobes through `perf stat`: two traps a call, counted and nothing else.
 use super::{Bench, Measured, installed};
-use crate::probe::{Pairs, pass};
+use crate::passes::{Pairs, pass};
 use crate::program::{Target, run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

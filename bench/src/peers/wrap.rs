@@ -2,9 +2,10 @@
 //! that cross an object file.
 use crate::Settings;
 use crate::error::Result;
-use crate::probe::{Pairs, Pass, REBUILT, pass};
+use crate::not_measured::NotMeasured;
+use crate::passes::{Pairs, Pass, REBUILT, pass};
 use crate::program::{Compiler, Plan, Target, Variant, build};
-use crate::rows::{NotMeasured, Row};
+use crate::rows::Row;
 use hopscope_compare::output::Output;
 use serde_json::json;
 

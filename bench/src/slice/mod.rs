@@ -11,8 +11,8 @@ mod traffic;
 
 use crate::Settings;
 use crate::error::{Error, Result};
+use crate::not_measured::NotMeasured;
 use crate::program::Compiler;
-use crate::rows::NotMeasured;
 use hooks::Slicer;
 use hopscope_compare::host::Host;
 use hopscope_compare::output::Output;

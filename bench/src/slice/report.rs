@@ -4,7 +4,7 @@ use super::flat::Flat;
 use super::one_core::OneCore;
 use super::round_trips::Size;
 use crate::goal::Goal;
-use crate::rows::NotMeasured;
+use crate::not_measured::NotMeasured;
 use crate::table::closing;
 use hopscope_compare::comparison::{Comparison, TEST};
 use hopscope_compare::output::Summary;

@@ -4,7 +4,7 @@ use super::Bench;
 use super::traffic::Route;
 use crate::Settings;
 use crate::error::{Error, Result};
-use crate::rows::NotMeasured;
+use crate::not_measured::NotMeasured;
 use crate::table::{closing, spread};
 use hopscope_compare::host::Host;
 use hopscope_compare::output::{Output, Summary};

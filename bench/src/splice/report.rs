@@ -7,7 +7,7 @@ use super::request_rates::{Load, Row as Standing, p50_ratio, rate_ratio};
 use super::servers::ServerKind;
 use super::sockets::{self, Row as Sockets};
 use crate::goal::Goal;
-use crate::rows::NotMeasured;
+use crate::not_measured::NotMeasured;
 use crate::table::closing;
 use hopscope_compare::output::Summary;
 use hopscope_compare::stats::Spread;

@@ -1,7 +1,6 @@
 //! The runs over networks, by load: what one policy has over another, and the rows of the table.
-use super::cpu_usage::Vmstat;
+use super::cpu_usage::{Thread, Vmstat};
 use super::load::Load;
-use super::network::Run;
 use super::policy::{EVENT_IDX, OF_ENDS, Policy};
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
@@ -25,6 +24,25 @@ pub(super) struct Row {
     pub(super) back_cpu_ns_per_packet: f64,
     pub(super) front_switches_per_packet: f64,
     pub(super) back_switches_per_packet: f64,
+    pub(super) vmstat: Vmstat,
+}
+
+/// One run of one load under one policy.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Run {
+    pub(super) value: f64,
+    /// Of a round trip or transaction; of a stream out, until the socket took a message. None of a stream in, and
+    /// where nothing came back within the window: its value is 0 then.
+    pub(super) p50_us: Option<f64>,
+    /// Of both queues, from the back end's counts. A packet is what one header stands before: with
+    /// segmentation left undone, up to 64 KiB.
+    pub(super) packets: f64,
+    /// Requests or connections that failed, answers with other bytes, and one where nothing went in the window.
+    pub(super) failed: f64,
+    pub(super) kicks_per_packet: f64,
+    pub(super) calls_per_packet: f64,
+    pub(super) front: Thread,
+    pub(super) back: Thread,
     pub(super) vmstat: Vmstat,
 }
 

@@ -3,6 +3,7 @@
 mod compared;
 mod cpu_usage;
 pub mod guest;
+mod headline;
 mod load;
 mod network;
 mod policy;

@@ -1,8 +1,8 @@
 //! Two networks joined by one queue pair: a TAP device, our front end, our back end, a TAP device. What netperf
 //! calls TCP_STREAM, TCP_RR and TCP_CRR, and ping and small datagrams, goes over it under each policy.
 use super::Bench;
-use super::compared::Networks;
-use super::cpu_usage::{Reading, Thread, Vmstat};
+use super::compared::{Networks, Run};
+use super::cpu_usage::{Reading, Thread};
 use super::load::{self, Load, Servers, microseconds};
 use super::policy::{OF_ENDS, Policy};
 use super::process::{End, number};
@@ -10,7 +10,6 @@ use crate::Settings;
 use crate::error::{Error, Result};
 use crate::load::network::{Namespace, processors};
 use crate::program::run_as;
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -44,25 +43,6 @@ fn loads(settings: &Settings) -> &'static [Load] {
             Load::Udp,
         ],
     }
-}
-
-/// One run of one load under one policy.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Run {
-    pub(super) value: f64,
-    /// Of a round trip or transaction; of a stream out, until the socket took a message. None of a stream in, and
-    /// where nothing came back within the window: its value is 0 then.
-    pub(super) p50_us: Option<f64>,
-    /// Of both queues, from the back end's counts. A packet is what one header stands before: with
-    /// segmentation left undone, up to 64 KiB.
-    pub(super) packets: f64,
-    /// Requests or connections that failed, answers with other bytes, and one where nothing went in the window.
-    pub(super) failed: f64,
-    pub(super) kicks_per_packet: f64,
-    pub(super) calls_per_packet: f64,
-    pub(super) front: Thread,
-    pub(super) back: Thread,
-    pub(super) vmstat: Vmstat,
 }
 
 /// The namespaces, and who answers in the server's.

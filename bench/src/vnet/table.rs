@@ -1,7 +1,7 @@
 //! The same for people.
 use super::compared::Row as Network;
+use super::headline::Headline;
 use super::ratio::ratio_text;
-use super::report::Headline;
 use super::rings::Row as Queue;
 use crate::table::{Table, closing};
 use std::fmt::Write;

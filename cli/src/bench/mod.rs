@@ -12,22 +12,28 @@ use std::process::{Command, ExitCode};
 
 const PROGRAM: &str = "hopscope-bench";
 
-pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: BenchArgs, quiet: bool) -> anyhow::Result<ExitCode> {
     match args.bench {
-        Bench::Compare(args) => compare(&args),
-        _ => start(
-            std::env::args_os()
-                .skip_while(|word| word != "bench")
-                .skip(1),
-        ),
+        Bench::Compare(args) => compare(&args, quiet),
+        _ => start(words(std::env::args_os().skip(1))),
     }
 }
 
-fn compare(args: &Compare) -> anyhow::Result<ExitCode> {
+/// All but `bench` itself: `hopscope -q bench NAME` is `hopscope-bench -q NAME`.
+fn words(all: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    let mut is_named = false;
+    all.filter(move |word| {
+        let names_it = !is_named && word == "bench";
+        is_named |= names_it;
+        !names_it
+    })
+}
+
+fn compare(args: &Compare, quiet: bool) -> anyhow::Result<ExitCode> {
     let mut stdout = std::io::stdout();
     let common = &args.common;
     let output = Output::new("compare", &mut stdout, common.json, common.save.as_deref())?;
-    let expected = commands::run(&args.compared(), output)?;
+    let expected = commands::run(&args.compared(quiet), output)?;
     Ok(ExitCode::from(if expected { 0 } else { 1 }))
 }
 

@@ -1,6 +1,6 @@
 //! A process of our own to try things on.
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(super) enum Trial {
@@ -53,15 +53,4 @@ impl Drop for TrialChild {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-pub(super) fn be(trial: Trial) -> anyhow::Result<ExitCode> {
-    match trial {
-        Trial::Wait => {
-            std::io::stdin().read_to_end(&mut Vec::new())?;
-        }
-        Trial::Network => super::network::be_network_child()?,
-        Trial::Lockdown => super::kernel::be_lockdown_child()?,
-    }
-    Ok(ExitCode::SUCCESS)
 }

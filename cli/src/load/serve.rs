@@ -1,7 +1,7 @@
 //! `hopscope load tcp serve` and `udp serve`.
 use super::local_server::Transport;
-use super::tcp::message;
 use crate::address::to_listen_on;
+use crate::units::parse_message_size;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use hopscope_load::connections::serve::{
@@ -25,10 +25,10 @@ pub struct ServeArgs {
     #[arg(long, value_enum, default_value_t = ServiceArg::Echo)]
     service: ServiceArg,
     /// respond: size of a request in bytes
-    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = message)]
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = parse_message_size)]
     request: usize,
     /// respond: size of the response in bytes; it repeats the request
-    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = message)]
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = parse_message_size)]
     response: usize,
     /// Seed of sent (source) or expected (sink) payload; without it, sink only counts
     #[arg(long, value_name = "N")]

@@ -2,7 +2,7 @@
 use super::client::{ClientArgs, PaceArgs, Test};
 use super::local_server::Transport;
 use super::serve::{self, ServeArgs};
-use crate::units::{parse_rate, parse_size};
+use crate::units::{parse_message_size, parse_rate};
 use clap::{Args, Subcommand};
 use hopscope_load::connections::serve::Service;
 use hopscope_load::connections::{Pace, rr, short, stream};
@@ -59,7 +59,7 @@ struct StreamArgs {
     #[command(flatten)]
     pace: StreamPace,
     /// Message size in bytes (1 … 16M)
-    #[arg(long, value_name = "BYTES", default_value = "128K", value_parser = message)]
+    #[arg(long, value_name = "BYTES", default_value = "128K", value_parser = parse_message_size)]
     size: usize,
 }
 
@@ -79,7 +79,7 @@ struct EchoArgs {
     #[command(flatten)]
     client: ClientArgs,
     /// Bytes that each client sends (1 … 16M)
-    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = message)]
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = parse_message_size)]
     size: usize,
     /// Number of rounds
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
@@ -89,10 +89,10 @@ struct EchoArgs {
 #[derive(Args)]
 struct Sizes {
     /// Request size in bytes (1 … 16M)
-    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = message)]
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = parse_message_size)]
     size: usize,
     /// Response size in bytes, if the server uses another [default: request size]
-    #[arg(long, value_name = "BYTES", value_parser = message)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_message_size)]
     response: Option<usize>,
 }
 
@@ -106,16 +106,6 @@ impl Sizes {
             Service::Respond { request, response }
         };
         (request, response, service)
-    }
-}
-
-/// A size from 1 byte to 16 MiB.
-pub(super) fn message(text: &str) -> Result<usize, String> {
-    let size = parse_size(text)?;
-    if (1..=16 << 20).contains(&size) {
-        Ok(size)
-    } else {
-        Err("must be from 1 to 16M".into())
     }
 }
 

@@ -1,5 +1,4 @@
 //! `record --check-cost`: what a call costs in the recorded program itself.
-use super::RecordArgs;
 use hopscope_analyze::in_place::{Known, Window, estimate};
 use hopscope_event::{CostCheckEntry, InPlaceCost, RecordingMeta};
 use hopscope_probe::recorder::Outcome;
@@ -21,8 +20,8 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     }
 }
 
-pub(super) fn alternation(args: &RecordArgs) -> Option<Alternation> {
-    args.check_cost.map(|lasts| Alternation {
+pub(super) fn alternation(asked: Option<Duration>) -> Option<Alternation> {
+    asked.map(|lasts| Alternation {
         lasts,
         window: WINDOW,
     })
@@ -30,12 +29,12 @@ pub(super) fn alternation(args: &RecordArgs) -> Option<Alternation> {
 
 /// `None`: not asked for.
 pub(super) fn found(
-    args: &RecordArgs,
+    asked: Option<Duration>,
     outcome: &Outcome,
     meta: &RecordingMeta,
     off_ticks: Option<[u64; 3]>,
 ) -> Option<CostCheckEntry> {
-    args.check_cost?;
+    asked?;
     let (in_place, why_not) = match in_place(outcome, meta, off_ticks) {
         Ok(cost) => (Some(cost), None),
         Err(why) => (None, Some(why)),

@@ -1,6 +1,7 @@
 //! The guardian: a small parent process of the recorder. When the recorder is killed, it puts the
 //! targets back and saves what their rings still hold.
 use super::{RecordArgs, targets};
+use crate::command::MARK;
 use crate::output::Writer;
 use crate::{detach, output};
 use anyhow::Context;
@@ -16,8 +17,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// Whose child a recorder is.
-pub(crate) const MARK: &str = "HOPSCOPE_GUARDED_BY";
 /// What a Rust program ends with after a panic.
 const PANICKED: i32 = 101;
 /// Cursor on, and back from the alternate screen (xterm control sequences, DECTCEM and 1049).

@@ -5,6 +5,7 @@ use super::progress::Shown;
 use super::sampling::Asked;
 use super::slices::{Beside, WithSlices};
 use super::{RecordArgs, calibrate, check_cost, end, flight, sampling, summary, targets};
+use crate::command::{exit_code_of, take_signals};
 use crate::output;
 use anyhow::{Context, bail};
 use hopscope_event::table::{ModuleEntry, TargetStops};
@@ -25,9 +26,8 @@ use hopscope_process::{Held, fd_reserve, launch};
 use hopscope_trace::TraceWriter;
 use std::fs;
 use std::io::{BufWriter, IsTerminal};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -38,7 +38,7 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     }
     // With a command its exit code is ours, and 125 says that hopscope itself failed.
     let ignored = super::guard::ignored_at_start();
-    let done = launch(&args.command, super::guard::MARK, &ignored)
+    let done = launch(&args.command, crate::command::MARK, &ignored)
         .map_err(Into::into)
         .and_then(|held| record(args, Some(held)));
     done.or_else(|e| Ok(crate::status::failed(&e, 125)))
@@ -219,7 +219,7 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
             }
         }
     };
-    let found = check_cost::found(args, &recorded.outcome, &meta, off_ticks);
+    let found = check_cost::found(args.check_cost, &recorded.outcome, &meta, off_ticks);
     let done = end::finish(args, recorded, attach_stops, &plan, &meta, found)?;
     match &mut command {
         Some(command) => exit_code_of(command),
@@ -290,7 +290,7 @@ impl Parts<'_> {
             },
             frequency,
             cost: self.meta.probe_cost,
-            alternation: check_cost::alternation(self.args),
+            alternation: check_cost::alternation(self.args.check_cost),
             numbers: ThreadNumbers::default(),
             off_cpu: self.switches.map(|s| OffCpuRecorder::new(s, frequency)),
             clock: &clock_sync,
@@ -301,17 +301,6 @@ impl Parts<'_> {
             summary::status(&s, tty)
         })
     }
-}
-
-/// Ctrl-C, SIGTERM, and the end of the terminal stop in order; the last unless it is ignored (nohup(1)).
-pub fn take_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let nohup = hopscope_process::signals::ignored().contains(&SIGHUP);
-    let hangup = (!nohup).then_some(SIGHUP);
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-        signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
-    }
-    Ok(())
 }
 
 /// Context switches of the targets, or why there are none.
@@ -327,16 +316,6 @@ fn open_switches(
         crate::status::say!("off-CPU time is not recorded: {e}");
         e.to_string()
     })
-}
-
-/// Waits for the command; a signal that ended it counts as 128 + its number, as in shells.
-pub(crate) fn exit_code_of(command: &mut Child) -> anyhow::Result<ExitCode> {
-    let status = command.wait().context("waiting for the command")?;
-    let code = status
-        .code()
-        .or(status.signal().map(|signal| 128 + signal))
-        .unwrap_or(125);
-    Ok(ExitCode::from(code as u8))
 }
 
 /// The floor of an attach: its batch stop with nothing done in it.

@@ -1,6 +1,6 @@
 //! `-i DEV`: whether the device is still there. Once it is gone the kernel may give its number to another one, whose
 //! packets were not asked for.
-use super::target::{interfaces_of, netns};
+use super::namespace::{interfaces_of, netns};
 use anyhow::Context;
 use hopscope_event::slice::InterfaceEntry;
 use hopscope_slice::interfaces;

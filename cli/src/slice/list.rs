@@ -1,6 +1,6 @@
 //! `hopscope slice -L`: regions, points, and the hooks that this kernel offers for them.
 use super::args::SliceArgs;
-use super::target;
+use super::{namespace, target};
 use hopscope_event::slice::Point;
 use hopscope_slice::programs::{Offer, offers};
 use std::io::Write;
@@ -59,7 +59,7 @@ pub(super) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
 /// As tcpdump numbers them; of `--netns`, where it is given.
 pub(super) fn interfaces(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
-    for interface in target::interfaces_of(args.live.netns.as_deref())? {
+    for interface in namespace::interfaces_of(args.live.netns.as_deref())? {
         let name = hopscope_report::printable(&interface.name);
         writeln!(out, "{}.{name}", interface.ifindex)?;
     }

@@ -40,7 +40,7 @@ const WINDOW: Duration = Duration::from_millis(50);
 pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<ExitCode> {
     let stop = Arc::new(AtomicBool::new(false));
     let ignored = hopscope_process::signals::ignored();
-    crate::record::session::take_signals(&stop)?;
+    crate::command::take_signals(&stop)?;
     refuse(args)?;
     let regions = target::regions(args)?;
     let held = command(args, &ignored)?;
@@ -107,8 +107,7 @@ fn command(args: &SliceArgs, ignored: &[i32]) -> anyhow::Result<Option<Held>> {
         word.map(str::to_owned).context("-- COMMAND: not UTF-8")
     });
     let words: Vec<String> = words.collect::<anyhow::Result<_>>()?;
-    let hidden = crate::record::guard::MARK;
-    Ok(Some(launch(&words, hidden, ignored)?))
+    Ok(Some(launch(&words, crate::command::MARK, ignored)?))
 }
 
 /// What a trace says at its end; of functions there are none in it.
@@ -347,7 +346,7 @@ impl<'a> Session<'a> {
             file.finish(Some(&summary), Some(&whole))?;
         }
         let status = match &mut self.child {
-            Some(child) => crate::record::session::exit_code_of(child)?,
+            Some(child) => crate::command::exit_code_of(child)?,
             None if why == DISAPPEARED => ExitCode::from(1),
             None => ExitCode::SUCCESS,
         };

@@ -1,15 +1,14 @@
 //! What is to be sliced, from what was asked: interface, namespace, process, regions.
 use super::args::{Backend, SliceArgs};
 use super::device::Device;
+use super::namespace::netns;
 use anyhow::{Context, bail, ensure};
-use hopscope_event::slice::{InterfaceEntry, RegionEntry};
+use hopscope_event::slice::RegionEntry;
 use hopscope_slice::filter::{Filter, Link};
-use hopscope_slice::interfaces;
 use hopscope_slice::kinds::cgroup2;
 use hopscope_slice::programs::{self, FILTER_INSNS, FILTER_SCRATCH, Options};
 use hopscope_slice::regions;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Bytes that a packet's record can have beside it: what the kernel programs keep room for.
@@ -146,34 +145,4 @@ fn cgroup(path: &Path) -> anyhow::Result<PathBuf> {
         path.display()
     );
     Ok(path.to_owned())
-}
-
-/// `None`: this namespace, which takes no privileges.
-pub(super) fn interfaces_of(which: Option<&str>) -> anyhow::Result<Vec<InterfaceEntry>> {
-    let Some(which) = which else {
-        let here = nix::net::if_::if_nameindex().context("interfaces here")?;
-        let entry = |interface: &nix::net::if_::Interface| InterfaceEntry {
-            netns: 0,
-            ifindex: interface.index(),
-            name: interface.name().to_string_lossy().into_owned(),
-        };
-        return Ok(here.iter().map(entry).collect());
-    };
-    let (inode, path) = netns(which)?;
-    let there = interfaces::of_namespace(inode, path);
-    there.with_context(|| format!("--netns {which}: its interfaces"))
-}
-
-/// Inode and path of a namespace, by its path, its name in `ip netns`, or a process.
-pub(super) fn netns(which: &str) -> anyhow::Result<(u32, PathBuf)> {
-    let path = match which {
-        _ if which.contains('/') => PathBuf::from(which),
-        _ if which.bytes().all(|b| b.is_ascii_digit()) => {
-            PathBuf::from(format!("/proc/{which}/ns/net"))
-        }
-        _ => Path::new("/run/netns").join(which),
-    };
-    let found = std::fs::metadata(&path);
-    let found = found.with_context(|| format!("--netns {which}: {}", path.display()))?;
-    Ok((found.ino() as u32, path))
 }

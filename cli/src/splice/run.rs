@@ -75,7 +75,7 @@ fn within(
     if counts.get(Count::Mismatched) > 0 {
         return Ok(ExitCode::from(1));
     }
-    crate::record::session::exit_code_of(&mut child)
+    crate::command::exit_code_of(&mut child)
 }
 
 fn follow(child: &mut Child, session: &mut Session<'_>, signals: &Signals) -> anyhow::Result<()> {

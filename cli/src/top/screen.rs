@@ -3,7 +3,7 @@
 use super::keys::{Act, Keys};
 use super::live::Snapshot;
 use super::save::save;
-use super::session::Shown;
+use super::shown::Shown;
 use super::view::{HISTORY, View};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use std::collections::VecDeque;

@@ -1,11 +1,13 @@
 //! One look at running processes: attach as `record` does, drain into memory, detach.
-use super::args::{By, TopArgs};
+use super::args::TopArgs;
 use super::lines::Lines;
 use super::live::{Live, Shared, Snapshot};
 use super::screen;
+use super::shown::Shown;
 use super::table::{Choice, Name};
+use crate::command::take_signals;
 use crate::record::session::{
-    attach, meta, note_late_refusals, prepare, report_failures, take_signals, write_ready,
+    attach, meta, note_late_refusals, prepare, report_failures, write_ready,
 };
 use crate::record::{summary, targets};
 use anyhow::{Context, bail};
@@ -28,17 +30,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// What the picture or the lines need besides the numbers.
-pub struct Shown {
-    pub title: String,
-    pub names: Vec<Name>,
-    pub scale: Scale,
-    pub corrected: bool,
-    pub by: By,
-    raw: bool,
-    json: bool,
-}
 
 /// How long a screen or pipe that takes nothing is waited for at the end, when the targets are
 /// restored already.

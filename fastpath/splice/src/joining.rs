@@ -1,4 +1,4 @@
-//! Which connections are joined, and which are released again: what is seen of both ends, look after look.
+//! Which connections are accelerated, and which are released again: decided from repeated samples of both ends.
 //!
 //! A program must not be able to tell. At a socket in the map a receive that waits fails with EAGAIN whenever
 //! something else than bytes wakes it (`tcp_bpf_recvmsg`), so only connections are joined of which both ends were
@@ -51,7 +51,7 @@ struct Known {
 #[derive(Debug, Default)]
 pub struct Joining {
     known: HashMap<u64, Known>,
-    /// Connections are joined at once, and an end may wait.
+    /// Connections are accelerated at once, and an end may block.
     blocking: bool,
     across_users: bool,
 }
@@ -194,7 +194,7 @@ impl Known {
         was_free && !both.iter().any(|end| end.is(End::QUEUED))
     }
 
-    /// Long transfers in one direction are faster by TCP, where the sender goes on while the receiver copies.
+    /// Long one-way transfers are faster by TCP, where the sender continues while the receiver copies.
     fn is_one_way(&mut self, both: [&End; 2]) -> bool {
         if self.looks % WINDOW_LOOKS != 1 {
             return false;

@@ -1,4 +1,4 @@
-//! TCP between local programs that does not go through the stack: sockets joined in the kernel by BPF
+//! Local TCP that bypasses the network stack: sockets redirected to each other (sockmap) by BPF
 //! programs, with plain TCP behind them for every case in doubt.
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Programs that ask the kernel how many bytes can be read (FIONREAD) and believe the answer. Where
+//! Programs that rely on FIONREAD for how many bytes can be read. Where
 //! the kernel answers 0 at joined sockets, such a program waits for ever.
 use crate::interpreters;
 use nix::libc;
@@ -29,7 +29,7 @@ pub struct Reason {
     /// Of the program's file: what the kernel knows it by.
     pub name: String,
     pub why: String,
-    /// What it runs decides whether it asks.
+    /// Whether it uses FIONREAD depends on what it executes.
     pub depends_on_script: bool,
 }
 

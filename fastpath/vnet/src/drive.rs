@@ -1,7 +1,7 @@
 //! A front end: a driver of a network device in user space, over vhost-user.
 //!
 //! One thread does everything, in [`Driver::run`]. It looks at its rings while something is to be done soon, and
-//! sleeps otherwise, after it has asked for calls. A full ring is never waited for without that.
+//! sleeps otherwise, with notifications enabled. It never waits for a full ring without them.
 //!
 //! ```text
 //! source or port ── buffer ── queue 1 ── kick by policy ── back end

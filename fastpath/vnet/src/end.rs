@@ -106,7 +106,7 @@ pub struct Back<R> {
     pub queue: R,
     notifier: Notifier,
     pub watch: Watch,
-    /// Packets given back and not shown yet.
+    /// Packets added to the used ring but not published yet.
     unseen: u32,
     /// Several may be shown at once.
     grouped: bool,
@@ -241,7 +241,7 @@ impl<R: DeviceRing> Back<R> {
         Ok(call)
     }
 
-    /// Another policy from now on. What the one before held back is let go first: nothing stays unannounced.
+    /// Switches to another policy. What the previous one held back is released first: nothing stays unannounced.
     /// True: call now; and what the one before did.
     ///
     /// # Errors
@@ -280,7 +280,7 @@ impl<R: DeviceRing> Back<R> {
         }
     }
 
-    /// To be called at [`Notifier::hold`]'s time. True: call now.
+    /// To be called at [`Notifier::hold`]'s time. True: notify now.
     ///
     /// # Errors
     /// As for [`DeviceRing::needs_notification`].

@@ -1,4 +1,4 @@
-//! A policy with the hold that it asked for: what an end of a queue, real or simulated, keeps.
+//! A policy with its pending hold, as kept by an end of a queue, real or simulated.
 use crate::Ns;
 use crate::policy::{Action, BadPolicy, Event, Peer, Policy, PolicyKind};
 

@@ -15,7 +15,7 @@ pub struct Watch {
     /// One for each announcement, of one entry or of a batch: how long its oldest entry had been visible and
     /// unannounced, until the policy decided to notify, or found a peer that looks by itself.
     pub hold: Times,
-    /// They cost more than all the rest of this: only when asked for.
+    /// They cost more than all the rest of this: only on request.
     pub shadows: Option<Box<Shadows>>,
 }
 
@@ -60,7 +60,7 @@ impl Watch {
         }
     }
 
-    /// The queue ends, or another policy takes over: what was held back since `oldest` is let go.
+    /// The queue ends, or another policy takes over: what was held back since `oldest` is released.
     pub(crate) fn let_go(&mut self, oldest: Option<Ns>, notified: bool, peer: Peer, now: Ns) {
         if let Some(oldest) = oldest {
             self.hold.record(now.since(oldest));

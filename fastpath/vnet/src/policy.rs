@@ -30,16 +30,19 @@ mod kind;
 
 pub(crate) use adaptive::{Average, PRICE_FIRST, PRICE_MAX};
 pub use counts::{BATCH_BUCKETS, Counts};
-pub use gate::{HOLD_MAX, Policy};
+pub use gate::Policy;
 pub use kind::{BadPolicy, PolicyKind};
 
-/// What the suppression test says of the peer (`NO_NOTIFY`/`NO_INTERRUPT`, or the event index:
+/// No entry is ever held back longer than this, whatever a rule wishes: 10 ms.
+pub const HOLD_MAX: Ns = Ns::from_us(10_000);
+
+/// Result of the suppression test of the peer (`NO_NOTIFY`/`NO_INTERRUPT`, or the event index:
 /// virtio 1.3, 2.7.7 and 2.7.10), taken after the entry was published and a full barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
-    /// It asks to be notified: it will not look at the ring by itself.
+    /// Notifications are enabled: it will not poll the ring.
     Asleep,
-    /// It asks not to be: it looks again, after it has asked, before it sleeps.
+    /// Notifications are disabled: it polls again, after it has enabled them, before it sleeps.
     Awake,
 }
 
@@ -84,9 +87,9 @@ struct Seen {
 /// What a rule would like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
-    /// Notify, whatever the suppression test says.
+    /// Notify, whatever the suppression test returns.
     Force,
-    /// Notify if the peer asks for it.
+    /// Notify if the peer has notifications enabled.
     Ask,
     /// Wait for entries that are at hand.
     Batch,

@@ -1,6 +1,6 @@
 //! Virtqueues over memory that the other end can write at any time (virtio 1.3, 2.7 and 2.8).
 //!
-//! Nothing that is read there is believed: indices, lengths and addresses are checked against what they
+//! Nothing that is read there is trusted: indices, lengths and addresses are checked against what they
 //! may be, each is read once, and what is wrong ends the queue with a [`RingError`], never the process.
 //! Memory is reached only through `vm-memory`, which checks each access against the mapped regions.
 use vm_memory::GuestAddress;

@@ -1,4 +1,4 @@
-//! What other policies would have sent: each is run beside the one at work, on what that one sees.
+//! Shadow mode: what other policies would have sent, each fed with the events of the active one.
 //!
 //! A shadow has its own holds, which end at their own times, never late. What it cannot know is what the peer
 //! would have done differently. Two things are known nevertheless: a peer that slept, and that the policy at work
@@ -132,7 +132,7 @@ impl Shadow {
 pub struct Shadows {
     all: Vec<Shadow>,
     peer: Peer,
-    /// The peer asks by an event index, not by a flag.
+    /// The peer uses the event index, not the flag.
     index: bool,
     did: Did,
     waiting: Waiting,

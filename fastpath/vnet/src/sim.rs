@@ -32,7 +32,7 @@ use crate::policy::{BadPolicy, HOLD_MAX, PolicyKind};
 /// A packet, by its number.
 type Packet = usize;
 
-/// How an end that works asks not to be notified.
+/// How a busy end suppresses notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Suppression {

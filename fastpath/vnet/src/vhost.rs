@@ -6,6 +6,7 @@
 //! reads [`HEADER_LEN`] bytes, then the header's payload, and hands over both with the number of
 //! descriptors that came along. Facts: QEMU, docs/interop/vhost-user.rst.
 mod control;
+mod limits;
 mod memory;
 mod number;
 mod refused;
@@ -17,7 +18,7 @@ pub use memory::Region;
 pub use refused::Refused;
 pub use request::{HEADER_LEN, Header, QueueAddress, Request};
 
-/// `VHOST_USER_F_PROTOCOL_FEATURES`: there are protocol features to be asked for.
+/// `VHOST_USER_F_PROTOCOL_FEATURES`: protocol features can be negotiated.
 pub const PROTOCOL_FEATURES: u64 = 1 << 30;
 /// `VIRTIO_F_RING_PACKED`
 pub const RING_PACKED: u64 = 1 << 34;

@@ -1,13 +1,16 @@
 //! Bounded aggregates over all threads of a recording.
 use crate::balance::{Balance, Fate, Oddities, Orphan};
+use crate::batch::Batch;
 use crate::continuity::Continuity;
-use crate::pair::{Call, Enter, Gap, Mark, Pairer, Sink};
+use crate::mark::Mark;
+use crate::pair::Pairer;
+use crate::sink::{Call, Enter, Gap, Sink};
 use crate::stats::{Inclusive, Stats};
 use crate::tree::Tree;
 use crate::{Correction, Index, Window};
-use crate::{OffCpuIndex, OffCpuShare, OffCpuTimes, Taken};
+use crate::{OffCpuIndex, OffCpuShare, OffCpuTimes};
 use hopscope_event::table::ModuleIx;
-use hopscope_event::{FunctionId, ProbeCost, ProcessIx, Record, ThreadIx, Tsc};
+use hopscope_event::{FunctionId, ProbeCost, ProcessIx, ThreadIx, Tsc};
 use std::collections::{BTreeMap, HashMap};
 
 /// Rows apart for each thread or process; what is beyond has one row for each function, of all threads.
@@ -40,7 +43,7 @@ pub struct Options {
     pub group: Group,
     pub window: Window,
     pub probe_cost: Option<ProbeCost>,
-    /// All threads are looked at, all of the time: what was measured of all calls together holds.
+    /// All threads, all of the time: what was measured of all calls together applies.
     pub whole: bool,
 }
 
@@ -56,7 +59,7 @@ pub struct Outcome {
     pub tree: Tree,
     /// Calls in the window.
     pub balance: Balance,
-    /// The whole of the threads looked at, whatever the window.
+    /// Of the selected threads as a whole, whatever the window.
     pub oddities: Oddities,
     pub threads: BTreeMap<ThreadIx, Oddities>,
     pub correction: Option<Correction>,
@@ -83,23 +86,6 @@ impl Thread {
     pub(crate) fn continues(&mut self, batch: &Batch<'_>) -> Gap {
         self.continuity.continues(batch)
     }
-}
-
-/// Consecutive records of one thread's ring.
-#[derive(Debug, Clone, Copy)]
-pub struct Batch<'a> {
-    pub thread: ThreadIx,
-    /// Ring index of the first record.
-    pub first_index: u64,
-    /// Records overwritten just before the first.
-    pub lost: u64,
-    /// Slots that were reserved and never stored, before or among these.
-    pub torn: u64,
-    pub records: &'a [Record],
-    /// Pages of its stacks that other threads of the process took over, from [`crate::StackOwners`].
-    pub taken: &'a [Taken],
-    /// What others did meanwhile was not all read when this was passed on.
-    pub early: bool,
 }
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Where every entry and every exit went. Nothing drops out of these counts.
 use std::ops::AddAssign;
 
-/// What became of the entries and ends (exits, tail exits, escapes) that were recorded.
+/// Accounts for all recorded entries and ends (exits, tail exits, escapes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Balance {
     pub entries: u64,
@@ -109,7 +109,7 @@ pub struct Oddities {
     pub revived: u64,
     /// Waiting stacks given up because a thread had too many of them.
     pub stacks_given_up: u64,
-    /// Batches that were looked at before all that other threads did meanwhile was read.
+    /// Batches processed before concurrent records of other threads were read.
     pub early_batches: u64,
     /// Gaps: batches that came after lost or torn records.
     pub gaps: u64,
@@ -119,11 +119,11 @@ pub struct Oddities {
     pub missing: u64,
     /// Value records (captured values and why there are none), not counted as calls.
     pub values: u64,
-    /// Of those: what says that the memory could not be read.
+    /// Of those: values whose memory could not be read.
     pub values_unreadable: u64,
-    /// Of those: what says that the rest of an array was left out.
+    /// Of those: marks that the rest of an array was omitted.
     pub values_left_out: u64,
-    /// Of those: with a content that this version does not know; passed to nobody.
+    /// Of those: with a content unknown to this version; not passed on.
     pub values_unknown: u64,
     /// Of those: what belongs to no open call (its entry is lost, or before the first record).
     pub values_homeless: u64,

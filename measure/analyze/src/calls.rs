@@ -1,8 +1,9 @@
 //! Every paired call with its place, for pictures. Nothing is kept of it here.
 use crate::analysis::Thread;
 use crate::balance::{Balance, Fate, Orphan};
+use crate::batch::Batch;
+use crate::index::Index;
 use crate::pair::{Call, Enter, Mark, Sink};
-use crate::{Batch, Index};
 use hopscope_event::{FunctionId, ThreadIx, Tsc};
 use std::collections::HashMap;
 

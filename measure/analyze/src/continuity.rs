@@ -1,5 +1,5 @@
 //! What lies between two batches of a thread.
-use crate::analysis::Batch;
+use crate::batch::Batch;
 use crate::sink::Gap;
 
 /// Where the records of one thread went on.

@@ -8,6 +8,7 @@
 
 mod analysis;
 pub mod balance;
+mod batch;
 mod calls;
 mod clocks;
 mod continuity;
@@ -18,6 +19,7 @@ pub mod in_place;
 mod index;
 pub mod join;
 mod limbo;
+mod mark;
 mod off_cpu;
 mod packet;
 mod packets;
@@ -38,8 +40,9 @@ pub mod tree;
 mod values;
 mod window;
 
-pub use analysis::{Analysis, Batch, Group, Key, Options, Outcome, ROWS_MAX, Row};
+pub use analysis::{Analysis, Group, Key, Options, Outcome, ROWS_MAX, Row};
 pub use balance::{Balance, Oddities};
+pub use batch::Batch;
 pub use calls::{Calls, PlacedCall};
 pub use clocks::{ClockMismatch, same_clock};
 pub use correct::{Corrected, Correction};

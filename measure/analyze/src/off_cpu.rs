@@ -132,7 +132,7 @@ impl OffCpuTimes {
             .extend(lost_before, rows);
     }
 
-    /// `None`: nothing was said of this thread; it never left its processor, if switches were
+    /// `None`: no switch of this thread; it was always on CPU, if switches were
     /// recorded at all.
     pub fn thread(&self, thread: ThreadIx) -> Option<&OffCpuIndex> {
         self.threads.get(&thread)

@@ -21,7 +21,8 @@ use hopscope_event::{CapturePlace, Content, FunctionId, Kind, Record, Value};
 
 mod moved;
 
-pub use crate::sink::{Call, Enter, Gap, Mark, Sink};
+pub use crate::mark::Mark;
+pub use crate::sink::{Call, Enter, Gap, Sink};
 pub use crate::stacks::Frame;
 
 /// The open calls of one thread.
@@ -100,7 +101,7 @@ impl Pairer {
         }
         let taken = self.taken.as_deref();
         self.limbo.drain(|frame, fate| {
-            let moved = taken.is_some_and(|taken| taken.has(&frame));
+            let moved = taken.is_some_and(|taken| taken.has(frame.rsp, frame.entry));
             tell(frame, if moved { Fate::Moved } else { fate }, sink);
         });
     }
@@ -296,7 +297,7 @@ impl Pairer {
 
     fn revive(&mut self, place: usize, sink: &mut impl Sink) -> bool {
         let taken = self.taken.as_deref();
-        let moved = |frame: &Frame| taken.is_some_and(|taken| taken.has(frame));
+        let moved = |frame: &Frame| taken.is_some_and(|taken| taken.has(frame.rsp, frame.entry));
         let frames = match self.limbo.bring_back(place, moved) {
             Ok(frames) => frames,
             Err(Moved { rsp }) => {

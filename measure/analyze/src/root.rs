@@ -7,8 +7,9 @@
 //! not the data path. Where nothing encloses the others, the polling loop that calls them is not
 //! measured; a pass then begins with the function before which the longest pause lies, in which the
 //! loop polls. A pause that is not clearly the longest is no reason: then nothing is suggested.
-use crate::analysis::{Batch, Thread};
+use crate::analysis::Thread;
 use crate::balance::{Fate, Orphan};
+use crate::batch::Batch;
 use crate::pair::{Call, Enter, Mark, Sink};
 use crate::run::{Root, RootChoice};
 use crate::tree::{Node, NodeIx, Parent, Tree};
@@ -17,7 +18,7 @@ use hopscope_event::{FunctionId, ThreadIx};
 use std::collections::{BTreeMap, HashMap};
 use thiserror::Error;
 
-/// So many records are looked at: enough for thousands of passes.
+/// Records examined: enough for thousands of passes.
 pub const SEARCHED_RECORDS: u64 = 1 << 20;
 
 /// The pause before a pass is so many times the next longest, at least.

@@ -2,7 +2,7 @@
 //!
 //! Only the low half of the stack pointer is known, so positions are compared by wrapping
 //! distance. A stack grows down: a frame's callees have smaller stack pointers.
-use crate::sink::Mark;
+use crate::mark::Mark;
 use crate::taken;
 use hopscope_event::FunctionId;
 use std::collections::BTreeMap;

@@ -3,9 +3,9 @@ use crate::balance::Balance;
 use crate::correct::{Corrected, Correction};
 use crate::distribution::Distribution;
 use crate::off_cpu::OffCpuShare;
-use crate::pair::Call;
+use crate::sink::Call;
 
-/// Bounded statistics over calls. Ticks, as measured unless "corrected" is said.
+/// Bounded statistics over calls. In TSC ticks, as measured unless named "corrected".
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
     pub balance: Balance,

@@ -1,5 +1,4 @@
 //! Pages of stacks that other threads of the process have taken over, as the pairing of one thread knows them.
-use crate::stacks::Frame;
 use std::collections::HashMap;
 
 /// The smallest stacks that are told apart.
@@ -64,8 +63,8 @@ impl TakenPages {
         self.last.get(&page(rsp)).copied().max(self.everywhere)
     }
 
-    /// Another thread had the page of this call since it began.
-    pub(crate) fn has(&self, frame: &Frame) -> bool {
-        self.until(frame.rsp) >= Some(frame.entry)
+    /// Another thread had the page of this stack pointer since this stamp.
+    pub(crate) fn has(&self, rsp: u32, entry: u64) -> bool {
+        self.until(rsp) >= Some(entry)
     }
 }

@@ -1,7 +1,8 @@
 //! Every call of a recording, one by one, as its begin and its end become known. Bounded by the
 //! calls that are open at once.
-use crate::analysis::{Batch, Thread};
+use crate::analysis::Thread;
 use crate::balance::{Balance, Fate, Oddities, Orphan};
+use crate::batch::Batch;
 use crate::pair::{Call, Enter, Gap, Mark, Sink};
 use crate::{Correction, Index, Window};
 use hopscope_event::{FunctionId, ProbeCost, ThreadIx, Tsc, Value};
@@ -70,7 +71,7 @@ pub trait Observer {
 pub struct Totals {
     /// Calls in the window.
     pub balance: Balance,
-    /// The whole of the threads looked at, whatever the window.
+    /// Of the selected threads as a whole, whatever the window.
     pub oddities: Oddities,
     pub threads: BTreeMap<ThreadIx, Oddities>,
 }

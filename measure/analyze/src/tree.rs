@@ -2,7 +2,8 @@
 //! counted as such. Where a tree may drop, the paths with the least time go then, leaves first, so that a
 //! path that comes late is not worse off than one that came early.
 use crate::Index;
-use crate::pair::{Call, Enter, Mark};
+use crate::mark::Mark;
+use crate::sink::{Call, Enter};
 use crate::stacks::Frame;
 use hopscope_event::FunctionId;
 use std::cmp::Reverse;

@@ -1,4 +1,4 @@
-//! Which call a captured value belongs to. Its record holds no stack pointer: order says it.
+//! Which call a captured value belongs to. Its record holds no stack pointer: order determines it.
 use crate::balance::Oddities;
 use crate::sink::Sink;
 use crate::stacks::{Frame, Stack, Waiting};

@@ -1,4 +1,4 @@
-//! The part of a recording that is looked at.
+//! The selected time span of a recording.
 use hopscope_event::{Ns, Tsc, TscFrequency};
 use thiserror::Error;
 

@@ -93,7 +93,7 @@ fn said(report: &TailReport) -> String {
     }
 }
 
-/// The issue's own proof: each cause first in 95 % of the planted tails; a control names none.
+/// Acceptance: each cause first in 95 % of the planted tails; a control names none.
 #[test]
 fn planted_causes_come_first_and_a_control_names_none() {
     let mut matrix: BTreeMap<(usize, &str), BTreeMap<String, u64>> = BTreeMap::new();

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Tsc(pub u64);
 
-/// A duration or instant in nanoseconds; which clock is said where it is used.
+/// A duration or instant in nanoseconds; the clock is named where it is used.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -72,7 +72,7 @@ impl TscFrequency {
     }
 }
 
-/// The same instant on three clocks, so that recordings can be laid beside other traces.
+/// One instant on three clocks, to align recordings with other traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockSync {
     pub tsc: Tsc,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct ProbeCost {
     /// What an empty body reads between its own entry and exit stamp (lowest, median, highest).
     pub bias_ticks: [u64; 3],
-    /// What one measured call adds to whoever calls it (lowest, median, highest).
+    /// What one measured call adds to its caller (lowest, median, highest).
     pub pair_ticks: [u64; 3],
     /// `None`: not measured. In place a call may then cost anything up to the time that it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ pub struct InPlaceCost {
     pub not_switched_per_mille: u32,
 }
 
-/// How the cost was looked for in place, and what came of it: the `cost` chunk.
+/// How the cost was measured in place, and the result: the `cost` chunk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostCheckEntry {
     pub in_place: Option<InPlaceCost>,

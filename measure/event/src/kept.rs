@@ -40,14 +40,14 @@ pub struct TriggerEntry {
     pub took_ticks: Option<u64>,
 }
 
-/// Which part of time a file of a flight recorder holds, and what became of the rest. Written when
+/// The time span of a flight recorder's file, and what happened to the rest. Written when
 /// the file begins and again, with the counts, when it ends; the last one counts.
 ///
 /// The file's `meta` starts and its `summ` ends with this window, so that rates and times are the
 /// window's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlightEntry {
-    /// What was asked for: so much before a trigger and after it, within so much memory.
+    /// As configured: time before and after a trigger, and the memory limit.
     pub before_ns: Ns,
     pub after_ns: Ns,
     pub bytes_max: u64,
@@ -57,10 +57,10 @@ pub struct FlightEntry {
     pub from: Tsc,
     /// … to here is in the file, but for what it declares as lost.
     pub until: Tsc,
-    /// Why the window is shorter than asked for before its first trigger.
+    /// Why the window is shorter than configured before its first trigger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins_late: Option<BeginsLate>,
-    /// Why the window is shorter than asked for after its last trigger.
+    /// Why the window is shorter than configured after its last trigger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_early: Option<EndsEarly>,
     /// Triggers that fired in the window, also those that have no entry of their own.
@@ -93,6 +93,6 @@ pub enum BeginsLate {
 pub enum EndsEarly {
     /// The recording itself ended.
     RecordingEnded,
-    /// The file had grown to its bound; the next file goes on where it ends.
+    /// The file reached its size limit; the next file continues where it ends.
     FileFull,
 }

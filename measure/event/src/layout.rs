@@ -27,7 +27,7 @@ pub struct Context {
     pub ring: u64,
     /// Address of the [`PoolHeader`] in the target; 0 in a forked child.
     pub pool: u64,
-    /// [`OFF`]: calls of this thread go on in the original bodies; written by the recorder.
+    /// [`OFF`]: calls of this thread continue in the original bodies; written by the recorder.
     pub switch: u64,
     /// Calls that did, by [`off_class`]; also those of threads that this one started and that have no
     /// context yet.
@@ -61,7 +61,7 @@ pub struct PoolHeader {
     pub pad2: [u8; 56],
     /// Calls that found no free context (`lock inc`).
     pub calls_unmeasured: u64,
-    /// Calls whose gs base was none of our contexts (`lock inc`).
+    /// Calls whose gs base was not one of our contexts (`lock inc`).
     pub calls_foreign: u64,
     pub pad3: [u8; 48],
 }

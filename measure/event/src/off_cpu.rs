@@ -1,4 +1,4 @@
-//! When a measured thread did not run: what the scheduler said of it, on the clock of the probes.
+//! When a measured thread was off CPU: the scheduler's context switches, on the clock of the probes.
 use crate::Tsc;
 use alloc::string::String;
 use serde::{Deserialize, Serialize};

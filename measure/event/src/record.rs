@@ -11,7 +11,7 @@ impl FunctionId {
     pub const MAX: u32 = (1 << Self::BITS) - 1;
 }
 
-/// What a record says. Values are part of the file format.
+/// Kind of a record. Values are part of the file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 #[serde(rename_all = "snake_case")]
@@ -22,10 +22,10 @@ pub enum Kind {
     Exit = 1,
     /// The function leaves by a jump to another function, which will return in its place.
     TailExit = 2,
-    /// This activation goes on in the original, unmeasured body: its exit will not be seen.
+    /// This activation continues in the original, unmeasured body: its exit will not be seen.
     /// `rsp` is wherever the body had it.
     Escape = 3,
-    /// A value that a probe captured: [`crate::Value`] says where its parts lie.
+    /// A value captured by a probe, laid out as in [`crate::Value`].
     Value = 4,
 }
 
@@ -91,7 +91,7 @@ impl Record {
         FunctionId(self.id_kind >> Kind::BITS)
     }
 
-    /// `None` when the bits are none of ours (a damaged file, a scribbled ring).
+    /// `None` if the bits are not a valid record (damaged file, overwritten ring).
     pub const fn kind(self) -> Option<Kind> {
         Kind::from_bits(self.id_kind & ((1 << Kind::BITS) - 1))
     }

@@ -159,7 +159,7 @@ impl<'a> Ring<'a> {
             / STRIDE as u64
     }
 
-    /// Thread id of the owner; 0 when nobody could tell.
+    /// Thread id of the owner; 0 if unknown.
     pub fn tid(&self) -> i32 {
         self.header(offset_of!(RingHeader, tid))
             .load(Ordering::Acquire) as u32 as i32

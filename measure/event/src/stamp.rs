@@ -1,4 +1,4 @@
-//! What became of one generated packet: when it should have left, when it left, when it arrived.
+//! The fate of one generated packet: scheduled, sent and arrival time.
 //! Stamps are on the clock of the probes, so that a packet and the function runs that handled it
 //! can be laid side by side.
 use crate::Tsc;
@@ -28,7 +28,7 @@ pub struct StampFlags(u8);
 
 impl StampFlags {
     pub const NONE: StampFlags = StampFlags(0);
-    /// Left while the generator was behind its schedule: latency from the intended time says as
+    /// Sent while the generator was behind its schedule: latency from the scheduled time says as
     /// much of the generator as of what is measured.
     pub const LATE: StampFlags = StampFlags(1);
     /// A further arrival of a packet that had arrived before; `received` is of this one.

@@ -98,7 +98,7 @@ pub enum CaptureMethod {
     Register,
     /// Right after an instruction of the function that has just read the same memory.
     OwnLoad,
-    /// The kernel copies it (`process_vm_readv`): where the memory is not there, it says so.
+    /// The kernel copies it (`process_vm_readv`) and reports unmapped memory.
     CheckedCopy,
     /// A load that faults where the memory is not there; only when the user trusts the pointers.
     PlainLoad,
@@ -122,7 +122,7 @@ pub struct CaptureEntry {
     pub elements_max: u16,
 }
 
-/// A function that was asked for and not measured, with the reason.
+/// A function that was selected but not measured, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     pub module: String,

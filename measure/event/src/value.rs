@@ -9,7 +9,7 @@
 //! Why there is none: 2 = its memory could not be read; n << 8 \| 4 = what follows is left out of
 //! an array that had n elements (`element` is the first that is missing).
 //!
-//! Which call it belongs to is said by order and by the two highest bits of the capture's number:
+//! Order and the two highest bits of the capture's number determine the call it belongs to:
 //! 0 = captured at the entry, 1 = inside the body, 2 = at a return. What is captured at the entry lies in the slots
 //! right after that of the entry, what is captured at a return in those right before that of the
 //! exit: a probe reserves all of them at once, so that a signal handler's probes come before or
@@ -45,9 +45,9 @@ pub enum Content {
     Value(u64),
     /// The memory where it should be is not there, or may not be read.
     Unreadable,
-    /// The array goes on: it had so many elements (modulo 2^56).
+    /// The array has more: this is its number of elements (modulo 2^56).
     LeftOut { elements: u64 },
-    /// A reason that this version does not know, or none of ours.
+    /// A reason unknown to this version, or not written by hopscope.
     Unknown(u64),
 }
 

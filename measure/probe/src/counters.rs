@@ -9,7 +9,7 @@ pub use switches::{Switches, SwitchesError};
 pub use hopscope_event::clock::read::{clock_sync, measure_frequency, raw_sync, read_tsc};
 use std::fs;
 
-/// Whether the kernel says that the TSC runs evenly through all states of the CPU.
+/// Whether the kernel reports an invariant TSC (constant rate in all power states).
 pub fn tsc_is_invariant() -> bool {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = info

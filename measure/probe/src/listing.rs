@@ -18,7 +18,7 @@ pub struct Listing {
     pub modules: Vec<ListedModule>,
     /// Mapped files that cannot be looked into, with the reason.
     pub unreadable: Vec<(PathBuf, LocateError)>,
-    /// `None`: the user says that nothing is unwound.
+    /// `None`: the user asserts that nothing is unwound.
     unwinding: Option<Unwinding>,
     /// Of a file: what holds in a process where another module raises exceptions.
     in_company: Option<Unwinding>,
@@ -28,7 +28,7 @@ pub struct Listing {
 
 pub struct ListedModule {
     pub image: Image,
-    /// `None` when a file was asked for, not a process.
+    /// `None` for a file, not a process.
     pub mapped: Option<MappedModule>,
     /// Whether unwinders can be given the tables of copies.
     answered: Result<(), NoTables>,
@@ -58,7 +58,7 @@ impl ListedModule {
     }
 }
 
-/// A function that was asked for.
+/// A selected function.
 pub struct Listed<'a> {
     pub module: &'a ListedModule,
     pub function: &'a Function,

@@ -26,7 +26,7 @@ pub struct Watch {
     unread_names: Vec<String>,
 }
 
-/// What was not looked at.
+/// Modules that were not examined.
 #[derive(Debug, Clone, Default)]
 struct Unread {
     modules: u64,
@@ -77,7 +77,7 @@ impl Watch {
         code_kb.is_none() || code_kb != self.code_kb
     }
 
-    /// Looks for modules loaded since the last time; says who may unwind measured functions now.
+    /// Finds modules loaded since the last time; returns which may unwind measured functions now.
     pub fn look(&mut self) -> Option<String> {
         let code_kb = mapped_code_kb(self.pid);
         let modules = match locate::mapped_modules(self.pid) {
@@ -127,7 +127,7 @@ impl Watch {
         }
     }
 
-    /// What was loaded meanwhile and not looked at, in words.
+    /// Modules loaded meanwhile and not examined, as text.
     pub fn not_looked_at(&self) -> Vec<String> {
         let Unread { modules, why, .. } = &self.unread;
         let (pid, mut told) = (self.pid, Vec::new());

@@ -31,9 +31,9 @@ pub struct Plan {
     pub functions: Vec<FunctionEntry>,
     pub refusals: Vec<Refusal>,
     pub captures: Vec<CaptureEntry>,
-    /// What was asked for of functions that are measured without it.
+    /// Captures that were requested of functions measured without them.
     pub not_captured: Vec<(FunctionId, CannotCapture)>,
-    /// The user says that no exception and no end of a thread passes through what is measured.
+    /// `--assume-no-exceptions`: no exception and no thread exit unwinds measured functions.
     pub assume_no_exceptions: bool,
     watches: HashMap<i32, Watch>,
     switchers: HashSet<i32>,

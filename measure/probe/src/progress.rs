@@ -1,4 +1,4 @@
-//! How far a long attach is, for who waits for it. Phases follow each other; whoever shows them
+//! Progress of a long attach. Phases follow each other; whoever shows them
 //! looks from another thread.
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

@@ -1,7 +1,7 @@
 //! Why a recording gives no such report.
 use hopscope_analyze::join::SightingsError;
 use hopscope_analyze::{ClockMismatch, JoinError, WindowError};
-use hopscope_netio::capture::CaptureError;
+use hopscope_netio::CaptureError;
 use hopscope_trace::TraceError;
 
 #[derive(Debug, thiserror::Error)]

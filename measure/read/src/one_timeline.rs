@@ -94,7 +94,7 @@ impl Joined {
             }
         };
         let mut calls = Calls::new(selection.index());
-        for owned in crate::runs::batches(selection.reader()) {
+        for owned in crate::records::batches(selection.reader()) {
             let owned = owned.context("reading the calls of the recording")?;
             calls.feed(&owned.batch(), &mut each);
         }

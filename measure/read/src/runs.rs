@@ -1,13 +1,10 @@
 //! Runs of a recording: passes of the data path, and what one begins with.
-use crate::error::{Context, Error, Result, refuse};
+use crate::error::{Error, Result, refuse};
 use crate::packet_id::{batch_capture, is_packet_number};
 use crate::selection::Selection;
-use hopscope_analyze::{
-    InOrder, Index, OffCpuTimes, OwnedBatch, Read, Root, RootChoice, RootError, RootSearch, Run,
-};
-use hopscope_analyze::{RunOptions, Runs, StackOwners};
+use hopscope_analyze::{Index, Root, RootChoice, RootError, RootSearch, Run, RunOptions, Runs};
 use hopscope_event::{CaptureEntry, FunctionEntry, FunctionId};
-use hopscope_trace::{Tables, TraceReader};
+use hopscope_trace::Tables;
 
 /// Candidates that an error names.
 const NAMED_MAX: usize = 8;
@@ -19,37 +16,13 @@ pub struct RunSource<'a> {
     pub root: Option<&'a str>,
 }
 
-/// Records of calls in the order of the file, each batch with what other threads did on the same stacks.
-pub fn batches(reader: &TraceReader) -> impl Iterator<Item = Result<OwnedBatch>> {
-    let tables = reader.tables();
-    let index = Index::new(&[], &tables.threads);
-    let read = reader.batches().zip(reader.ahead()).map(|(batch, ahead)| {
-        let batch = batch.context("reading the records of the recording")?;
-        Ok(Read {
-            batch: OwnedBatch {
-                lost: batch.lost_before,
-                torn: batch.torn_before,
-                ..OwnedBatch::new(batch.thread, batch.first_index, batch.records)
-            },
-            ahead_from: ahead.from,
-            last_of_thread: ahead.last_of_thread,
-        })
-    });
-    let threads = tables.threads.iter().map(|t| t.ix);
-    InOrder::new(read, StackOwners::new(&index, threads))
-}
-
-/// When threads did not run; empty when context switches were not recorded.
-///
-/// # Errors
-/// Switches that do not decode.
-pub(crate) fn off_cpu(reader: &TraceReader) -> Result<OffCpuTimes> {
-    let mut times = OffCpuTimes::default();
-    for batch in reader.off_cpu() {
-        let batch = batch.context("reading the context switches of the recording")?;
-        times.extend(batch.thread, batch.lost_before, &batch.rows);
+impl Selection {
+    pub fn runs<'a>(&'a self, root: Option<&'a str>) -> RunSource<'a> {
+        RunSource {
+            selection: self,
+            root,
+        }
     }
-    Ok(times)
 }
 
 impl RunSource<'_> {

@@ -1,11 +1,10 @@
 //! The part of a recording that is looked at: which time, which threads. Every pass over a recording goes through here.
 use crate::error::{Context, Result, refuse};
 use crate::opened::Opened;
-use crate::runs::{RunSource, off_cpu};
-use crate::stamps;
+use crate::records;
 use hopscope_analyze::trail::{Observer, Totals};
 use hopscope_analyze::{Analysis, Batch, Group, Index, OffCpuTimes, Options, Outcome, OwnedBatch};
-use hopscope_analyze::{Packets, Trail, Window};
+use hopscope_analyze::{Trail, Window};
 use hopscope_event::{Ns, ThreadIx};
 use hopscope_report::{Recording, Streams, Timeline};
 use hopscope_trace::{Tables, TraceReader};
@@ -116,7 +115,7 @@ impl Selection {
 
     /// Records of the selected threads, in the order of the file.
     pub fn batches(&self) -> impl Iterator<Item = Result<OwnedBatch>> {
-        let batches = crate::runs::batches(self.reader());
+        let batches = records::batches(self.reader());
         let batches = batches.map(|batch| batch.with_context(|| self.reading()));
         batches.filter(|batch| match (batch, &self.threads) {
             (Ok(batch), Some(threads)) => threads.contains(&batch.thread),
@@ -158,7 +157,7 @@ impl Selection {
     /// # Errors
     /// Switches that do not decode.
     pub fn off_cpu(&self) -> Result<OffCpuTimes> {
-        off_cpu(self.reader())
+        records::off_cpu(self.reader())
     }
 
     /// Leads every call past the observer, which is asked after each batch whether all is well.
@@ -178,21 +177,6 @@ impl Selection {
         let totals = calls.finish(observer);
         check(observer)?;
         Ok(totals)
-    }
-
-    /// Statistics of each of its own streams over the packets due within the window.
-    ///
-    /// # Errors
-    /// What cannot be read.
-    pub fn packets(&self) -> Result<Vec<Packets>> {
-        stamps::statistics(self, self.reader())
-    }
-
-    pub fn runs<'a>(&'a self, root: Option<&'a str>) -> RunSource<'a> {
-        RunSource {
-            selection: self,
-            root,
-        }
     }
 }
 

@@ -35,6 +35,16 @@ pub(crate) fn each(
     Ok(())
 }
 
+impl Selection {
+    /// Statistics of each of its own streams over the packets due within the window.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub fn packets(&self) -> Result<Vec<Packets>> {
+        statistics(self, self.reader())
+    }
+}
+
 /// Of each stream, over the packets due within the window.
 pub(crate) fn statistics(selection: &Selection, stamps: &TraceReader) -> Result<Vec<Packets>> {
     let mut streams: BTreeMap<StreamIx, Packets> = BTreeMap::new();

@@ -1,5 +1,5 @@
 //! Two recordings side by side, for people and for programs.
-use crate::json::line;
+use crate::json_line::line;
 use crate::printable_text::printable;
 use crate::units::{grouped, ns_text};
 use hopscope_analyze::diff::{Compared, Estimate, Settings, Shift, Verdict};

@@ -89,7 +89,7 @@ impl EventWriter<'_> {
                 crate::values::text(capture, value.content),
             );
         }
-        let mut line = crate::json::Object::new("value", &self.scale);
+        let mut line = crate::json_line::Object::new("value", &self.scale);
         line.put("thread", event.thread.0);
         line.put("tid", tid);
         line.put("index", event.index);
@@ -99,7 +99,7 @@ impl EventWriter<'_> {
         line.put("element", value.element);
         line.put("name", name);
         crate::values::json(&mut line, capture, value.content);
-        crate::json::line(out, &line)
+        crate::json_line::line(out, &line)
     }
 
     fn json_event(
@@ -139,7 +139,7 @@ impl EventWriter<'_> {
             function_id: record.function().0,
             rsp_lo32: record.rsp_lo32(),
         };
-        crate::json::line(out, &line)
+        crate::json_line::line(out, &line)
     }
 
     pub fn gap(
@@ -170,6 +170,6 @@ impl EventWriter<'_> {
             lost,
             torn,
         };
-        crate::json::line(out, &line)
+        crate::json_line::line(out, &line)
     }
 }

@@ -1,29 +1,12 @@
 //! Generated packets: what became of them and how long they took, stream by stream.
-use crate::json::{Object, line};
+use crate::json_line::{Object, line};
 use crate::printable_text::printable;
 use crate::recording::Recording;
 use crate::units::{Scale, grouped, share};
 use hopscope_analyze::{Distribution, Packets};
-use hopscope_event::{Stamp, StampFlags, StreamEntry, Tsc};
+use hopscope_event::{Stamp, StampFlags, Tsc};
 use serde_json::json;
 use std::io::{self, Write};
-
-/// What of a recording concerns packets.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Streams<'a> {
-    pub entries: &'a [StreamEntry],
-    pub packets: &'a [Packets],
-}
-
-impl<'a> Streams<'a> {
-    pub(crate) fn entry(&self, packets: &Packets) -> Option<&'a StreamEntry> {
-        self.entries.iter().find(|e| e.ix == packets.stream)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.packets.is_empty()
-    }
-}
 
 pub(crate) fn write(
     out: &mut impl Write,

@@ -1,13 +1,13 @@
 //! The tables of a recording, and names found in them.
-use crate::packets::Streams;
 use crate::printable_text::printable;
+use hopscope_analyze::Packets;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{
     CaptureEntry, CostCheckEntry, FlightEntry, FunctionEntry, FunctionId, ProcessEntry, ProcessIx,
     RecordingMeta,
 };
 use hopscope_event::{
-    OffCpuEntry, Refusal, Summary, ThinEntry, ThreadEntry, ThreadIx, TriggerEntry,
+    OffCpuEntry, Refusal, StreamEntry, Summary, ThinEntry, ThreadEntry, ThreadIx, TriggerEntry,
 };
 use std::collections::HashMap;
 
@@ -51,6 +51,23 @@ impl Recording<'_> {
     /// No process was measured: there is nothing to say of calls.
     pub(crate) fn is_of_packets_only(&self) -> bool {
         !self.streams.is_empty() && self.functions.is_empty() && self.processes.is_empty()
+    }
+}
+
+/// What of a recording concerns packets.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Streams<'a> {
+    pub entries: &'a [StreamEntry],
+    pub packets: &'a [Packets],
+}
+
+impl<'a> Streams<'a> {
+    pub(crate) fn entry(&self, packets: &Packets) -> Option<&'a StreamEntry> {
+        self.entries.iter().find(|e| e.ix == packets.stream)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.packets.is_empty()
     }
 }
 

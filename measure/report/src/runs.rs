@@ -1,5 +1,5 @@
 //! Passes of the data path: how long they took, and what in them the time went to.
-use crate::json::{Object, line};
+use crate::json_line::{Object, line};
 use crate::recording::Names;
 use crate::units::{Scale, grouped, share};
 use hopscope_analyze::{Distribution, PartInRuns, Root, RootChoice, Run, RunCounts, RunStats};

@@ -1,6 +1,6 @@
 //! Why packets were late: causes, how much of the late packets' time each explains, examples.
 use crate::joined::Between;
-use crate::json::{Object, line};
+use crate::json_line::{Object, line};
 use crate::recording::Names;
 use crate::runs::root_text;
 use crate::tail_text::{Words, cause_text};

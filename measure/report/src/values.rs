@@ -1,5 +1,5 @@
 //! A captured value in words.
-use crate::json::Object;
+use crate::json_line::Object;
 use crate::printable_text::printable;
 use hopscope_event::{CaptureEntry, Content, Value};
 

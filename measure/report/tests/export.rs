@@ -317,7 +317,7 @@ fn parquet_of_calls() {
     check("calls.parquet.txt", text.into_bytes());
 }
 
-/// What it means, the proof `export::perfetto` asks the official descriptors.
+/// The system test `export::perfetto` decodes it with the official descriptors.
 #[test]
 fn perfetto() {
     let sample = sample();

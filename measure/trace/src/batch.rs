@@ -3,7 +3,7 @@ use crate::codec;
 use crate::format::BATCH_HEADER_BYTES;
 use hopscope_event::{Record, ThreadIx};
 
-/// What a batch says of its records; known without decoding them.
+/// The head of a batch of records, readable without decoding them.
 ///
 /// | offset | size | field |
 /// |---|---|---|

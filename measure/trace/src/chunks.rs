@@ -24,7 +24,7 @@ pub(crate) struct Chunks<'a> {
 }
 
 const HEADER: u64 = CHUNK_HEADER_BYTES as u64;
-/// Read at once while a lost header is looked for.
+/// Read size while scanning for the next valid header.
 const WINDOW: u64 = 1 << 20;
 
 impl<'a> Chunks<'a> {

@@ -145,7 +145,7 @@ impl Model {
         }
     }
 
-    /// The value that a record stands in for, learnt.
+    /// The value that a record encodes, learnt.
     #[inline(never)]
     fn learn_value(&mut self, stand_in: Record, expected: &Expected) -> Record {
         let step = stand_in.stack.wrapping_sub(self.previous.stack);

@@ -1,4 +1,4 @@
-//! Reading a trace, however it ended. The bytes are not trusted: nothing is believed without its
+//! Reading a trace, however it ended. The bytes are untrusted: nothing is used without its
 //! checksum, nothing is allocated that the file's length does not justify.
 use crate::ahead::{self, Ahead};
 use crate::batch::{BatchHead, OwnedBatch};

@@ -24,7 +24,7 @@ const BEST: usize = 1 + MAP;
 const BEFORE: usize = 4;
 const HAS_BYTES: u8 = 1 << 7;
 
-/// What a batch says of its rows; known without decoding them.
+/// The head of a batch of rows, readable without decoding them.
 ///
 /// | offset | size | field |
 /// |---|---|---|

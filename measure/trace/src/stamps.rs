@@ -31,7 +31,7 @@ const NEXT_SEQ: u8 = 1 << 5;
 const NEXT_FLOW: u8 = 1 << 6;
 const SAME_LEN: u8 = 1 << 7;
 
-/// What a batch says of its rows; known without decoding them.
+/// The head of a batch of rows, readable without decoding them.
 ///
 /// | offset | size | field |
 /// |---|---|---|

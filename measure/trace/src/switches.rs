@@ -12,7 +12,7 @@ use hopscope_event::{OffCpu, ThreadIx, Tsc};
 /// Fewest bytes that one row takes.
 const BEST: usize = 2;
 
-/// What a batch says of its rows; known without decoding them.
+/// The head of a batch of rows, readable without decoding them.
 ///
 /// | offset | size | field |
 /// |---|---|---|

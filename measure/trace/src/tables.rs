@@ -30,7 +30,7 @@ pub struct Tables {
     pub clocks: Vec<ClockSync>,
     /// Of generated packets.
     pub streams: Vec<StreamEntry>,
-    /// `None`: this recorder said nothing of context switches.
+    /// `None`: the recorder does not report context switches.
     pub off_cpu: Option<OffCpuEntry>,
     /// Whether the cost of probes was measured in place, which is then in `meta` too.
     pub cost_check: Option<CostCheckEntry>,

@@ -224,7 +224,7 @@ impl<W: Write> TraceWriter<W> {
         self.json(SLICE, entry)
     }
 
-    /// Finished packets, in the order in which they were handed over.
+    /// Finished packets, in the order of delivery.
     pub fn slices(&mut self, rows: &[Sliced]) -> Result<(), TraceError> {
         let mut rest = rows;
         while !rest.is_empty() {

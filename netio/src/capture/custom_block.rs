@@ -1,7 +1,7 @@
 //! What only hopscope reads in a pcapng file of its own, and the frames that it belongs to.
-use super::CaptureError;
 use super::pcapng::{BYTE_ORDER, CUSTOM_BINARY, END_OF_OPTIONS};
 use super::pcapng::{ENHANCED_PACKET, ENTERPRISE, PRIVATE, SECTION_HEADER};
+use crate::error::CaptureError;
 use std::io::{ErrorKind, Read};
 
 /// A longer block is taken for a damaged length.

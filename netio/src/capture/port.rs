@@ -1,6 +1,7 @@
 //! A capture file as a port: read from as fast as it is asked, or written to.
-use super::{CaptureError, CaptureReader, PcapWriter, PcapngWriter};
+use super::{CaptureReader, PcapWriter, PcapngWriter};
 use crate::clock::tsc_now;
+use crate::error::CaptureError;
 use crate::{Capabilities, Counters, Direction, Frame, Offload, Outgoing, PacketIo, PortError};
 use std::fs::File;
 use std::io::{self, BufWriter};

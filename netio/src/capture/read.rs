@@ -1,5 +1,5 @@
 //! One frame after the other out of a pcap or pcapng file of any size and byte order.
-use super::CaptureError;
+use crate::error::CaptureError;
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::fs::File;

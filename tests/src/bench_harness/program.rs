@@ -11,6 +11,7 @@ pub(super) fn register(suite: &mut Suite) {
     suite.case("bench_harness::the_program_in_path", &[], in_path);
     suite.case("bench_harness::the_program_is_missing", &[], missing);
     suite.case("bench_harness::compare_needs_no_program", &[], compare);
+    suite.case("bench_harness::quiet_prints_no_progress", &[], quiet);
 }
 
 /// `hopscope` in a folder of its own.
@@ -50,7 +51,7 @@ fn goes_through(hopscope: &Path, path: &str) -> Result<()> {
     let text = String::from_utf8(out.stdout)?;
     let by = std::fs::canonicalize(hopscope)?;
     let wanted = format!(
-        "4 arguments: probe --quick --build-dir a b\nby {}\ntyped\n",
+        "5 arguments: -v probe --quick --build-dir a b\nby {}\ntyped\n",
         by.display()
     );
     ensure!(text == wanted, "{text}");
@@ -88,5 +89,16 @@ fn compare() -> Result<()> {
         "bench", "compare", "--a", "true", "--b", "true", "--runs", "6",
     ]);
     command::run(&mut compare)?.expect_code(0)?;
+    Ok(())
+}
+
+/// The other benches of these tests run with `-q` and must be silent, too.
+fn quiet() -> Result<()> {
+    for quiet in [&["-q", "bench"][..], &["bench", "-q"]] {
+        let compare = ["compare", "--a", "true", "--b", "true", "--runs", "6"];
+        let warm_up = ["--warmup", "1"];
+        let out = command::hopscope(&[quiet, &compare, &warm_up].concat())?.expect_code(0)?;
+        ensure!(out.stderr.is_empty(), "{}", out.stderr);
+    }
     Ok(())
 }

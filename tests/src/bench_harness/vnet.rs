@@ -58,7 +58,7 @@ fn in_a_guest() -> Result<()> {
     at_least("guest_rx_calls_fewer", FEWER)?;
     at_least("guest_tcp_worst_ratio", f64::MIN_POSITIVE)?;
     let kicks = summary["defer_kicks_vs_event_idx"].as_f64();
-    // How many it saves is proved by `vnet::guest_is_called_less`.
+    // How many it saves is tested by `vnet::guest_is_called_less`.
     ensure!(kicks.is_some(), "{summary}");
     for (signal, said) in [("sigterm", "SIGTERM"), ("sigkill", "SIGKILL")] {
         let recovery = &summary["recovery"][signal];

@@ -18,13 +18,13 @@ pub(super) fn register(suite: &mut Suite) {
             .case(
                 format!("demo::network_is_forwarded_as_ruled_by_{workers}_workers"),
                 NEEDS,
-                move || proof(Build::Plain, workers, counts().pick(30_000, 3_000_000)),
+                move || forwards(Build::Plain, workers, counts().pick(30_000, 3_000_000)),
             )
             .in_turn();
     }
     suite
         .case("demo::network_under_sanitizers", NEEDS, || {
-            proof(Build::Sanitized, 2, 20_000)
+            forwards(Build::Sanitized, 2, 20_000)
         })
         .in_turn();
     suite
@@ -136,13 +136,13 @@ pub(super) fn check(sent: &Value, counted: &Value, packets: u64) -> Result<()> {
     Ok(())
 }
 
-fn proof(build: Build, workers: u32, packets: u64) -> Result<()> {
+fn forwards(build: Build, workers: u32, packets: u64) -> Result<()> {
     let running = Running::start(build, workers)?;
     let sent = running.paced_traffic(packets)?;
     check(&sent, &running.stop()?, packets)
 }
 
-/// The proof can fail: here the firewall decides by other rules than the traffic expects.
+/// The test can fail: here the firewall decides by other rules than the traffic expects.
 fn traffic_notices() -> Result<()> {
     let running = Running::start(Build::Plain, 1)?;
     // No window: packets that rightly never come out must not hold up the rest.

@@ -1,7 +1,8 @@
 //! Dependencies point one way only.
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Suite, repository};
-use std::path::PathBuf;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Crate → the crates of ours that it may name.
@@ -97,7 +98,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-trace",
         ],
     ),
-    // Another kernel, for benches and proofs.
+    // Another kernel, for benches and tests.
     ("hopscope-guest", &[]),
     // Starts the programs that it compares.
     (
@@ -113,7 +114,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // The command line that `hopscope` and `hopscope-bench` share.
     ("hopscope-bench-flags", &["hopscope-compare"]),
     ("hopscope-compare", &[]),
-    // The proofs look from outside, at processes and files.
+    // The tests look from outside, at processes and files.
     (
         "hopscope-tests",
         &[
@@ -171,8 +172,35 @@ fn edges() -> Result<Vec<(String, String)>> {
     Ok(edges)
 }
 
-/// Packages of the workspace with all their dependencies, as cargo reads the manifests.
+/// Packages of the workspace with all their dependencies.
 fn packages() -> Result<Vec<(String, Vec<String>)>> {
+    let name = |value: &Value| value["name"].as_str().unwrap_or("").to_string();
+    let list = metadata()?;
+    let list = list["packages"].as_array().context("packages")?;
+    Ok(list
+        .iter()
+        .map(|package| {
+            let dependencies = package["dependencies"].as_array();
+            let names = dependencies.into_iter().flatten().map(name).collect();
+            (name(package), names)
+        })
+        .collect())
+}
+
+/// Where each package of the workspace lies.
+pub(super) fn folders() -> Result<Vec<PathBuf>> {
+    let list = metadata()?;
+    let list = list["packages"].as_array().context("packages")?;
+    let folder = |package: &Value| {
+        let manifest = package["manifest_path"].as_str().map(Path::new);
+        let folder = manifest.and_then(Path::parent).map(Path::to_owned);
+        folder.context("manifest_path")
+    };
+    list.iter().map(folder).collect()
+}
+
+/// As cargo reads the manifests.
+fn metadata() -> Result<Value> {
     let cargo = std::env::var_os("CARGO").map_or("cargo".into(), PathBuf::from);
     let out = Command::new(cargo)
         .args([
@@ -189,15 +217,5 @@ fn packages() -> Result<Vec<(String, Vec<String>)>> {
         "cargo metadata: {}",
         String::from_utf8_lossy(&out.stderr)
     );
-    let metadata: serde_json::Value = serde_json::from_slice(&out.stdout)?;
-    let list = metadata["packages"].as_array().context("packages")?;
-    let name = |value: &serde_json::Value| value["name"].as_str().unwrap_or("").to_string();
-    Ok(list
-        .iter()
-        .map(|package| {
-            let dependencies = package["dependencies"].as_array();
-            let names = dependencies.into_iter().flatten().map(name).collect();
-            (name(package), names)
-        })
-        .collect())
+    Ok(serde_json::from_slice(&out.stdout)?)
 }

@@ -1,33 +1,11 @@
 //! Modules of a folder import each other in one direction: the siblings at each level form no circle.
+//! A name that is imported through a re-export is an import of the module that defines it, too.
+use super::dependencies::folders;
 use super::fence::{relative, rust_files};
 use anyhow::{Result, ensure};
-use hopscope_tests::{Suite, repository};
+use hopscope_tests::Suite;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-
-/// A folder, and the modules of a circle in it.
-type Circle = (&'static str, &'static [&'static str]);
-
-/// Crates whose folders have no circle but those named.
-const CHECKED: &[(&str, &[Circle])] = &[
-    ("measure/process/src", &[]),
-    (
-        "measure/probe/src",
-        &[
-            ("live", &["breakpoints", "error", "patch", "table"]),
-            (
-                "live",
-                &[
-                    "inside", "install", "leftover", "mapping", "reap", "remove", "retire",
-                    "switch",
-                ],
-            ),
-            ("locate", &["calls", "image"]),
-        ],
-    ),
-    ("measure/event/src", &[]),
-    ("measure/trace/src", &[]),
-];
 
 pub(super) fn register(suite: &mut Suite) {
     suite.case("house::imports_have_no_circle", &[], no_circle);
@@ -36,38 +14,58 @@ pub(super) fn register(suite: &mut Suite) {
 type Module = Vec<String>;
 
 fn no_circle() -> Result<()> {
-    for (source, known) in CHECKED {
-        let modules = modules(&repository().join(source))?;
-        ensure!(
-            modules.len() > 2,
-            "{source}: only {} modules",
-            modules.len()
-        );
-        let levels = levels(&modules);
-        let mut found = BTreeSet::new();
-        for (level, imports) in &levels {
-            for circle in circles(imports) {
-                found.insert((level.clone(), circle));
-            }
+    for folder in folders()? {
+        let source = folder.join("src");
+        let modules = modules(&source)?;
+        ensure!(!modules.is_empty(), "{}: no modules", source.display());
+        for (level, imports) in levels(&modules) {
+            let found = circles(&imports);
+            ensure!(
+                found.is_empty(),
+                "{}: modules of `{level}` import each other: {found:?}",
+                relative(&source)
+            );
         }
-        let known: BTreeSet<_> = known
+    }
+    finds_circles()
+}
+
+/// What the check itself can do.
+fn finds_circles() -> Result<()> {
+    let found = |modules: &[(&'static str, &'static str)]| {
+        let path = |name: &'static str| {
+            name.split("::")
+                .filter(|n| !n.is_empty())
+                .map(str::to_owned)
+        };
+        let modules = modules
             .iter()
-            .map(|(level, names)| {
-                let names = names.iter().map(|n| (*n).to_owned());
-                ((*level).to_owned(), names.collect::<BTreeSet<_>>())
-            })
-            .collect();
-        ensure!(
-            found == known,
-            "{source}: circles of imports {found:?}, known are {known:?}"
-        );
-    }
-    let circle = [("a", "b"), ("b", "c"), ("c", "a"), ("d", "a")];
-    let mut imports: Imports = BTreeMap::new();
-    for (from, to) in circle {
-        imports.entry(from.into()).or_default().insert(to.into());
-    }
-    ensure!(circles(&imports).len() == 1, "finds none");
+            .map(|(name, code)| (path(name).collect(), (*code).to_owned()));
+        let modules: BTreeMap<Module, String> = modules.collect();
+        levels(&modules)
+            .values()
+            .map(|level| circles(level).len())
+            .sum::<usize>()
+    };
+    let one = [
+        ("a", "use crate::b::B;"),
+        ("b", "use super::c;"),
+        ("c", "crate::a::f()"),
+    ];
+    ensure!(found(&one) == 1, "none of three modules");
+    ensure!(found(&one[..2]) == 0, "one where there is none");
+    let inside = [
+        ("x", ""),
+        ("x::a", "use super::b::B;"),
+        ("x::b", "use crate::x::a::{self, A};"),
+    ];
+    ensure!(found(&inside) == 1, "none below a module");
+    let exported = [
+        ("", "pub use a::A;\npub use b::{c::C, B as D};"),
+        ("a", "use crate::D;"),
+        ("b", "use crate::A;"),
+    ];
+    ensure!(found(&exported) == 1, "none through re-exports");
     Ok(())
 }
 
@@ -105,9 +103,10 @@ type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// For each folder, which of its modules import which of their siblings.
 fn levels(modules: &BTreeMap<Module, String>) -> BTreeMap<String, Imports> {
+    let exports = exports(modules);
     let mut levels: BTreeMap<String, Imports> = BTreeMap::new();
     for (from, code) in modules {
-        for to in imported(from, code, modules) {
+        for to in imported(from, code, modules, &exports) {
             let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
             if let (Some(a), Some(b)) = (from.get(shared), to.get(shared)) {
                 let level = levels.entry(from[..shared].join("::")).or_default();
@@ -118,49 +117,97 @@ fn levels(modules: &BTreeMap<Module, String>) -> BTreeMap<String, Imports> {
     levels
 }
 
+/// A name in a module, and where the module has it from.
+type Exports = BTreeMap<(Module, String), (Module, String)>;
+
+/// What modules re-export from others.
+fn exports(modules: &BTreeMap<Module, String>) -> Exports {
+    let mut exports = Exports::new();
+    for (from, code) in modules {
+        for (at, _) in code.match_indices(" use ") {
+            let before = code[..at]
+                .rsplit(['\n', ';', '}'])
+                .next()
+                .unwrap_or("")
+                .trim();
+            if !before.starts_with("pub") {
+                continue;
+            }
+            let path = code[at + " use ".len()..].split(';').next().unwrap_or("");
+            let (base, path) = start(from, path.trim());
+            follow(&base, path, modules, &mut |module, name, alias| {
+                let key = (from.clone(), alias.to_owned());
+                exports.insert(key, (module, name.to_owned()));
+            });
+        }
+    }
+    exports
+}
+
 /// The modules that paths from `crate` and `super` in `code` lead to.
-fn imported(from: &[String], code: &str, modules: &BTreeMap<Module, String>) -> BTreeSet<Module> {
+fn imported(
+    from: &[String],
+    code: &str,
+    modules: &BTreeMap<Module, String>,
+    exports: &Exports,
+) -> BTreeSet<Module> {
     let mut all = BTreeSet::new();
-    for start in ["crate::", "super::"] {
-        for (at, _) in code.match_indices(start) {
+    for prefix in ["crate::", "super::"] {
+        for (at, _) in code.match_indices(prefix) {
             let before = code[..at].chars().next_back();
             if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
                 continue;
             }
-            let mut rest = &code[at..];
-            let mut base = from.to_vec();
-            if let Some(after) = rest.strip_prefix("crate::") {
-                (base, rest) = (Vec::new(), after);
-            }
-            while let Some(after) = rest.strip_prefix("super::") {
-                base.pop();
-                rest = after;
-            }
-            follow(&base, rest, modules, &mut all);
+            let (base, path) = start(from, &code[at..]);
+            follow(&base, path, modules, &mut |module, name, _| {
+                let mut place = (module, name.to_owned());
+                // Re-exports of re-exports, which may name each other.
+                for _ in 0..8 {
+                    all.insert(place.0.clone());
+                    match exports.get(&place) {
+                        Some(next) => place = next.clone(),
+                        None => break,
+                    }
+                }
+            });
         }
     }
     all.remove(from);
     all
 }
 
-/// Adds what a path, or the paths in its braces, lead to from `base`.
+/// Where a path starts, and the rest of it.
+fn start<'a>(from: &[String], path: &'a str) -> (Module, &'a str) {
+    let mut base = from.to_vec();
+    let mut rest = path;
+    if let Some(after) = rest.strip_prefix("crate::") {
+        (base, rest) = (Vec::new(), after);
+    }
+    while let Some(after) = rest.strip_prefix("super::") {
+        base.pop();
+        rest = after;
+    }
+    (base, rest.strip_prefix("self::").unwrap_or(rest))
+}
+
+/// Gives what a path, or the paths in its braces, lead to from `base`: a module, the name in it (none: the module
+/// itself), and what it is called from now on.
 fn follow(
     base: &[String],
     path: &str,
     modules: &BTreeMap<Module, String>,
-    all: &mut BTreeSet<Module>,
+    found: &mut impl FnMut(Module, &str, &str),
 ) {
     if let Some(inside) = path.strip_prefix('{') {
         let (mut depth, mut begin) = (0, 0);
         for (at, c) in inside.char_indices() {
             match c {
-                ',' if depth == 0 => {
-                    follow(base, inside[begin..at].trim(), modules, all);
+                ',' | '}' if depth == 0 => {
+                    follow(base, inside[begin..at].trim(), modules, found);
                     begin = at + 1;
-                }
-                '}' if depth == 0 => {
-                    follow(base, inside[begin..at].trim(), modules, all);
-                    return;
+                    if c == '}' {
+                        return;
+                    }
                 }
                 '{' => depth += 1,
                 '}' => depth -= 1,
@@ -169,13 +216,19 @@ fn follow(
         }
         return;
     }
-    let end = path.find(|c: char| !c.is_alphanumeric() && c != '_');
-    let (name, rest) = path.split_at(end.unwrap_or(path.len()));
+    let word = |text: &str| {
+        text.find(|c: char| !c.is_alphanumeric() && c != '_')
+            .unwrap_or(text.len())
+    };
+    let (name, rest) = path.split_at(word(path));
     let next: Module = base.iter().cloned().chain([name.to_owned()]).collect();
+    let alias = rest
+        .strip_prefix(" as ")
+        .map_or(name, |alias| &alias[..word(alias)]);
     match (modules.contains_key(&next), rest.strip_prefix("::")) {
-        (true, Some(rest)) => follow(&next, rest, modules, all),
-        (true, None) => drop(all.insert(next)),
-        (false, _) => drop(all.insert(base.to_vec())),
+        (true, Some(rest)) => follow(&next, rest, modules, found),
+        (true, None) => found(next, "", alias),
+        (false, _) => found(base.to_vec(), name, alias),
     }
 }
 

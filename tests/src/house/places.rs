@@ -6,7 +6,7 @@ use hopscope_tests::{Suite, scratch};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Set for a runner that is run by a proof: its cases then tell each other in this folder that they run.
+/// Set for a runner that is run by a test: its cases then tell each other in this folder that they run.
 const TO_MEET: &str = "HOPSCOPE_CASES_TO_MEET";
 
 /// `tests/costs` says of the first two that they wait.

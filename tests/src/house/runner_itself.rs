@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 /// Skipped wherever there is no python3.
 const SAMPLE: &str = "check::record_cannot_do_without_ptrace";
-/// Set for a runner that is run by a proof: it then has cases that are to fail.
+/// Set for a runner that is run by a test: it then has cases that are to fail.
 const TO_FAIL: &str = "HOPSCOPE_CASES_TO_FAIL";
 
 pub(super) fn register(suite: &mut Suite) {
@@ -27,7 +27,7 @@ pub(super) fn register(suite: &mut Suite) {
         .watchdog(60);
     if std::env::var_os(TO_FAIL).is_some() {
         suite.case("to_fail::error", &[], || bail!("a wrong answer"));
-        suite.case("to_fail::panic", &[], || panic!("a broken proof"));
+        suite.case("to_fail::panic", &[], || panic!("a broken test"));
         suite.case("to_fail::hang", &[], hang).watchdog(1);
         suite.case("to_fail::leak", &[], || {
             std::mem::forget(sleeper()?);
@@ -55,7 +55,7 @@ fn failing_cases() -> Result<()> {
         "FAIL  to_fail::error",
         "a wrong answer",
         "FAIL  to_fail::panic",
-        "a broken proof",
+        "a broken test",
         "FAIL  to_fail::hang",
         "hung: killed after 1 s",
         "ok    to_fail::leak",

@@ -72,13 +72,13 @@ fn resumed() -> Result<()> {
     };
     let counts = hopscope_tests::counts();
     let nothing =
-        format!("running 0 proofs, counts {counts:?}\nproofs: 0 passed, 0 failed, 0 skipped\n");
+        format!("running 0 tests, counts {counts:?}\nsystem: 0 passed, 0 failed, 0 skipped\n");
     for (minutes, words) in [
         (
             "0",
-            "left for a later run: 1\nproofs: 0 passed, 0 failed, 0 skipped\n",
+            "left for a later run: 1\nsystem: 0 passed, 0 failed, 0 skipped\n",
         ),
-        ("9", "proofs: 1 passed, 0 failed, 0 skipped\n"),
+        ("9", "system: 1 passed, 0 failed, 0 skipped\n"),
         ("9", nothing.as_str()),
     ] {
         let said = run(minutes)?;

@@ -22,7 +22,7 @@ pub(super) fn register(suite: &mut Suite) {
     suite.case("load_connections::a_long_one_is_not", needs, long_queue);
 }
 
-/// A network namespace of this proof's own: other traffic does not count there, and it goes with
+/// A network namespace of this test's own: other traffic does not count there, and it goes with
 /// this process.
 fn own_namespace() -> Result<()> {
     unshare(CloneFlags::CLONE_NEWNET).context("a network namespace")?;

@@ -2,8 +2,9 @@
 //! comes out is compared with that of the unmeasured run.
 use super::measured::Everything;
 use anyhow::{Result, ensure};
-use forwarder::{Forwarder, Lookup};
+use forwarder::Forwarder;
 use hopscope_tests::{Requirement, Suite, counts, scratch};
+use rules::Lookup;
 
 mod forwarder;
 mod packets;
@@ -16,7 +17,7 @@ pub(super) fn register(suite: &mut Suite) {
         ("longest_prefix", Lookup::Lpm),
     ] {
         let name = format!("nf::dpdk_forwards_by_{name}_the_same_with_every_function_measured");
-        let case = suite.case(name, &[Root, Fsgsbase, Dpdk], move || proof(lookup));
+        let case = suite.case(name, &[Root, Fsgsbase, Dpdk], move || run(lookup));
         case.in_turn();
         // The same program and libraries; another of its functions decides.
         if matches!(lookup, Lookup::Lpm) {
@@ -29,7 +30,7 @@ pub(super) fn register(suite: &mut Suite) {
 const FUNCTIONS: u64 = 40_000;
 
 /// Attached, detached in the middle of the traffic, attached again until it has ended.
-fn proof(lookup: Lookup) -> Result<()> {
+fn run(lookup: Lookup) -> Result<()> {
     let dir = scratch();
     let count = counts().pick(20_000, 200_000);
     let input = packets::mix(count);

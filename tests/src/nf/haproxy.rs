@@ -14,13 +14,13 @@ pub(super) fn register(suite: &mut Suite) {
         .case(
             "nf::haproxy_passes_on_the_same_with_every_function_measured",
             &[Root, Fsgsbase, Haproxy, Nginx, Wrk],
-            proof,
+            run,
         )
         .in_turn();
 }
 
 /// Master and worker: answers through the proxy, keep-alive load, and an end while measured.
-fn proof() -> Result<()> {
+fn run() -> Result<()> {
     let dir = scratch();
     let nginx = Server::start(&dir)?;
     let port = http::free_port()?;

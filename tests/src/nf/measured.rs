@@ -49,7 +49,7 @@ impl Everything {
     }
 }
 
-/// Without calibration: these proofs are about counts, not times. With room for all that is
+/// Without calibration: these tests are about counts, not times. With room for all that is
 /// recorded at reduced counts: a recorder that gets no processor for a second loses nothing.
 fn record(trace: &Path) -> Command {
     let mut command = Command::new(hopscope_bin());

@@ -14,7 +14,7 @@ pub(super) fn register(suite: &mut Suite) {
         .case(
             "nf::nginx_serves_the_same_with_every_function_measured",
             &[Root, Fsgsbase, Nginx, Wrk],
-            proof,
+            run,
         )
         .in_turn();
 }
@@ -91,7 +91,7 @@ pub(crate) fn children(pid: i32) -> Result<Vec<i32>> {
 }
 
 /// Master and two workers, gzip, 404, keep-alive load, a reload while measured, a graceful end.
-fn proof() -> Result<()> {
+fn run() -> Result<()> {
     let dir = scratch();
     let nginx = Server::start(&dir)?;
     let before = answers(nginx.port)?;

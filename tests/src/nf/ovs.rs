@@ -14,7 +14,7 @@ pub(super) fn register(suite: &mut Suite) {
         .case(
             "nf::ovs_switches_the_same_with_every_function_measured",
             &[Root, Netns, Fsgsbase, Ovs],
-            proof,
+            run,
         )
         .in_turn();
 }
@@ -33,7 +33,7 @@ table=1,priority=10,actions=drop
 ";
 
 /// Measured, no longer measured, and measured again until it has ended.
-fn proof() -> Result<()> {
+fn run() -> Result<()> {
     let dir = scratch();
     let switch = Switch::start(&dir, FLOWS)?;
     let programmed = switch.flows()?;

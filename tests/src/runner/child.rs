@@ -17,7 +17,7 @@ const LOOK_AGAIN_MS: u8 = 10;
 
 pub(super) fn run_inside(suite: &Suite, name: &str) -> ExitCode {
     let Some(case) = suite.cases.iter().find(|case| case.name == name) else {
-        eprintln!("no proof is called {name}");
+        eprintln!("no test is called {name}");
         return ExitCode::from(2);
     };
     let result = (case.run)();

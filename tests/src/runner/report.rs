@@ -38,7 +38,7 @@ impl Report {
             std::fs::create_dir_all(dir)?;
         }
         let mut file = std::fs::File::create(path)?;
-        writeln!(file, "proof\toutcome\tseconds\tcpu_seconds\treason")?;
+        writeln!(file, "test\toutcome\tseconds\tcpu_seconds\treason")?;
         Ok(Report::of(file))
     }
 
@@ -109,7 +109,7 @@ impl Report {
             println!("left for a later run: {}", self.left);
         }
         println!(
-            "proofs: {} passed, {} failed, {} skipped",
+            "system: {} passed, {} failed, {} skipped",
             self.passed,
             self.failed.len(),
             self.skipped

@@ -3,7 +3,7 @@ use super::report::Outcome;
 use crate::Suite;
 use anyhow::Context;
 
-/// Lines of the file: a prefix of proof names, or `@requirement` (no proof may be skipped for the
+/// Lines of the file: a prefix of test names, or `@requirement` (no test may be skipped for the
 /// lack of it). `#` starts a comment.
 pub(super) struct Required {
     prefixes: Vec<String>,
@@ -46,7 +46,7 @@ impl Required {
         }
     }
 
-    /// Prefixes that have lost their proofs.
+    /// Prefixes that have lost their tests.
     pub(super) fn without_cases(&self, suite: &Suite) -> Vec<&str> {
         self.prefixes
             .iter()

@@ -1,7 +1,7 @@
 //! Nothing is missing without a counter that says so, as often as it says.
 use super::calls::{Calls, Direction};
 use super::check::{Found, Read};
-use super::run::Traffic;
+use super::traffic::Traffic;
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_event::slice::{Counter, SliceSummary};
 use hopscope_tests::command::run;

@@ -1,7 +1,8 @@
 //! What is sent, by what calls, over which way.
 use super::cable::Kind;
 use super::network::Network;
-use super::run::{SetUp, SlicerIs, Traffic};
+use super::run::SetUp;
+use super::traffic::{SlicerIs, Traffic};
 use anyhow::Result;
 use hopscope_event::Ns;
 use hopscope_netio::bridge::Impairments;

@@ -1,6 +1,6 @@
 //! One record against the calls at both ends.
 use super::calls::{self, Call, Calls, Direction};
-use super::run::{PORTS, Traffic, port};
+use super::traffic::{PORTS, Traffic, port};
 use anyhow::{Context, Result, ensure};
 use hopscope_event::slice::{Counter, Point, SliceFlags, SliceRecord, SliceSummary, Sliced};
 use std::collections::HashMap;

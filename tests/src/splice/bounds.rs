@@ -31,8 +31,8 @@ pub(super) fn order() -> Result<()> {
     Ok(())
 }
 
-/// What a writer gets rid of while nobody reads: not more than twice what plain TCP takes; and without
-/// the guard a hundred times as much, so that this proof is one.
+/// A writer whose peer does not read gets rid of at most twice what plain TCP takes. Without the guard it is a
+/// hundred times as much.
 pub(super) fn slow_reader() -> Result<()> {
     let plain = command(Command::new(program("stream")?).arg("unread"))?.expect_code(0)?;
     let plain: serde_json::Value = serde_json::from_str(plain.stdout.trim())?;

@@ -12,7 +12,7 @@ pub(super) struct Done {
     pub summary: Value,
 }
 
-/// Other proofs' programs may be at the control groups above.
+/// Other tests' programs may be at the control groups above.
 pub(super) const ANYWAY: &str = "--yes";
 
 /// Every connection joins, however short, and whether or not its programs wait.

@@ -1,4 +1,4 @@
-//! Namespaces of a proof's own: they go with its process.
+//! Namespaces of a test's own: they go with its process.
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use nix::sched::{CloneFlags, unshare};

@@ -1,4 +1,4 @@
-//! The server under proof.
+//! The server under test.
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::hopscope_bin;
 use serde_json::Value;

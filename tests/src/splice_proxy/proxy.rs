@@ -1,4 +1,4 @@
-//! The proxy under proof, and an upstream that the proof plays itself.
+//! The proxy under test, and an upstream that the test plays itself.
 use crate::splice_echo::number;
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::hopscope_bin;

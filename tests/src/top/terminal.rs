@@ -98,7 +98,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It is no child of ours: nothing else would end it. Closed already in some proofs.
+        // It is no child of ours: nothing else would end it. Closed already in some tests.
         let _ = self.close();
     }
 }

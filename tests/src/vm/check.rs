@@ -1,7 +1,7 @@
 //! `hopscope check` sees the kernel it runs on: what this machine lacks is there in the guest, and
 //! the other way round.
 use super::guest::{Guest, Run};
-use super::together::Part;
+use super::part::Part;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Output, Requirement, compile_c};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! The kernel's echo on another kernel: its structures lie elsewhere there, and some are others.
 use super::guest::{Guest, Run};
-use super::together::Part;
+use super::part::Part;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::Requirement;
 use serde_json::Value;

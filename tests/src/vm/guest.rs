@@ -1,4 +1,4 @@
-//! The guest of a proof: with the binary that is proved, in the case's own folder, ended with the case.
+//! The guest of a test: with the binary under test, in the case's own folder, ended with the case.
 use anyhow::{Context, Result, ensure};
 use hopscope_guest::Step;
 use hopscope_tests::{Output, Target, hopscope_bin, paths, scratch};

@@ -1,7 +1,7 @@
 //! The guest itself: what it says arrives as it was said, and an end before its time is a failure
 //! that shows how far it came.
 use super::guest::{Guest, Run};
-use super::together::Part;
+use super::part::Part;
 use anyhow::{Result, ensure};
 use hopscope_tests::{Requirement, Suite, paths};
 

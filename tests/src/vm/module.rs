@@ -1,6 +1,6 @@
 //! The echo server that is a kernel module: a baseline for the others, so it has to be right itself.
 use super::guest::{Guest, Run};
-use super::together::Part;
+use super::part::Part;
 use anyhow::{Context, Result, ensure};
 use hopscope_guest::ECHO;
 use hopscope_tests::requirement::find_program;

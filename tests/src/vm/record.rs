@@ -1,6 +1,6 @@
 //! Functions of a program are measured on another kernel as they are here.
 use super::guest::{Guest, Run};
-use super::together::Part;
+use super::part::Part;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, compile, scratch};
 

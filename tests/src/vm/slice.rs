@@ -5,7 +5,7 @@ mod truth;
 
 use super::check::LIKE_BEFORE;
 use super::guest::{Guest, Run};
-use super::together::Part;
+use super::part::Part;
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::{Requirement, compile_c, counts};
 use serde_json::Value;

@@ -1,21 +1,14 @@
 //! What may share a guest does: a boot takes longer than most of what is then looked at.
 use super::check::DESCRIBES;
 use super::echo::ECHOES;
-use super::guest::{Guest, Run};
+use super::guest::Guest;
 use super::harness::WHOLE;
 use super::module::MODULE_ECHOES;
+use super::part::Part;
 use super::record::RECORDED;
 use super::slice::{KILLED, SLICED};
 use anyhow::{Context, Result};
 use hopscope_tests::{Counts, Requirement, Suite, counts};
-
-/// Steps of a guest, whose names no other part of it has, and what must hold of what they said.
-pub(super) struct Part {
-    pub(super) name: &'static str,
-    pub(super) needs: &'static [Requirement],
-    pub(super) steps: fn(&mut Guest) -> Result<()>,
-    pub(super) holds: fn(&Run) -> Result<()>,
-}
 
 /// In the order in which they run: what looks at all that the kernel holds comes first.
 static COMMANDS: [Part; 5] = [DESCRIBES, WHOLE, RECORDED, ECHOES, MODULE_ECHOES];

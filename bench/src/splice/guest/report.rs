@@ -1,7 +1,7 @@
 //! The summary of `bench splice-guest`.
 use super::shell_output::Module;
 use super::{ServerKind, load};
-use crate::rows::NotMeasured;
+use crate::not_measured::NotMeasured;
 use crate::splice::released::Row as Released;
 use crate::splice::report::{released, standing};
 use crate::splice::request_rates::{All, Row as Standing, p50_ratio, rate_ratio};

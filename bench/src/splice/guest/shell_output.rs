@@ -1,7 +1,7 @@
 //! What the guest's shell said, line by line.
 use super::{KINDS, LOADS, ServerKind};
 use crate::error::{Error, Result};
-use crate::rows::NotMeasured;
+use crate::not_measured::NotMeasured;
 use crate::splice::{released, request_rates};
 use hopscope_compare::output::Output;
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! The same for people.
 use super::compared::Row;
-use super::report::{Figures, Headline, Over};
+use super::headline::{Figures, Headline, Over};
 use crate::table::closing;
 use crate::vnet::ratio::ratio_text;
 use hopscope_guest::Accelerator;

@@ -1,20 +1,10 @@
 //! MAC addresses: given, or looked up. No ARP is sent: a generator must not wait for answers.
 use super::args::PacketsArgs;
+use crate::address::parse_mac;
 use anyhow::bail;
 use hopscope_load::packets::frame::Link;
 use hopscope_netio::PortName;
 use std::net::IpAddr;
-
-/// `02:00:00:00:00:01`
-pub(super) fn parse_mac(text: &str) -> Result<[u8; 6], String> {
-    let byte = |part: &str| match part.len() {
-        1 | 2 => u8::from_str_radix(part, 16).ok(),
-        _ => None,
-    };
-    let bytes: Option<Vec<u8>> = text.split(':').map(byte).collect();
-    let mac = bytes.and_then(|bytes| bytes.try_into().ok());
-    mac.ok_or_else(|| format!("{text:?} is not a MAC address like 02:00:00:00:00:01"))
-}
 
 /// Locally administered, for ports that are no device.
 const OURS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];

@@ -14,7 +14,7 @@ pub(super) struct Connection {
     held: Vec<u8>,
     held_from: usize,
     has_ended: bool,
-    /// The kernel said that the end has come; it may say so before it can be read.
+    /// The kernel reported end of stream; it may do so before it can be read.
     pub(super) is_ending: bool,
     /// What the kernel does of this connection's echo.
     pub(super) share: Option<Share>,

@@ -23,7 +23,7 @@ macro_rules! counts {
 
 counts! {
     accepted,
-    /// The client said FIN, and got everything back before the server's.
+    /// The client sent FIN, and received everything before the server's.
     ended,
     /// By the client.
     reset,

@@ -1,4 +1,4 @@
-//! A server as a whole: its threads, their end, and what it says then.
+//! The server: its threads, their shutdown, and the summary.
 use super::counts::Counters;
 use super::kernel::{Engine, KernelCounts};
 use super::worker::Worker;
@@ -103,7 +103,7 @@ impl EchoServer {
         })
     }
 
-    /// With the port that the kernel chose where 0 was asked for.
+    /// With the port that the kernel chose for port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

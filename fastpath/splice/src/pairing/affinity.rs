@@ -206,9 +206,9 @@ pub fn forget(placed: &PlacedThreads, pair: Option<u64>) {
 
 enum Did {
     Restored,
-    /// Somebody has set what it had before.
+    /// The mask is the previous one again.
     HadBefore,
-    /// Somebody has set another mask.
+    /// Another process has set another mask.
     Left,
 }
 

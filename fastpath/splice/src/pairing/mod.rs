@@ -214,7 +214,7 @@ impl Pairing {
     }
 }
 
-/// Both ends of each connection that is joined.
+/// Both ends of each redirected connection.
 fn connections(ends: &[End]) -> Vec<[&End; 2]> {
     let by_cookie: HashMap<u64, &End> = ends.iter().map(|end| (end.cookie, end)).collect();
     let joined = |end: &&End| end.is(End::JOINED) && !end.is(End::LEAVING);

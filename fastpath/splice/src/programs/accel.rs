@@ -45,7 +45,7 @@ pub struct Options {
     pub cgroups: Vec<PathBuf>,
     /// Servers' ports; none: every port.
     pub ports: Vec<u16>,
-    /// Connections that may be joined at once.
+    /// Maximum of connections redirected at a time.
     pub connections: u32,
     /// Unread bytes of one direction at most, the kernel's own around them included.
     pub limit_bytes: u64,
@@ -58,7 +58,7 @@ pub struct Options {
     /// Connections are joined as soon as both ends are established, whether or not their programs may wait in
     /// a receive: the kernel tells these EAGAIN where TCP would go on waiting.
     pub blocking: bool,
-    /// Ends of different users are joined too.
+    /// Also accelerates connections between different users.
     pub across_users: bool,
     /// Which threads send is noted, and threads that are placed on a processor are followed.
     pub pair: bool,
@@ -337,7 +337,7 @@ impl Accelerator {
         Ok(incompatible::take(&self.map("splice_uses")?))
     }
 
-    /// Every message takes TCP from now on; what was handed over can still be read.
+    /// Every message takes TCP from now on; redirected bytes can still be read.
     ///
     /// # Errors
     /// The kernel does not take the value.
@@ -355,7 +355,7 @@ impl Accelerator {
         Ok(counts)
     }
 
-    /// Threads that were placed on a processor; none where that was not asked for.
+    /// Threads that were pinned to a processor; none without `--pair`.
     pub fn placed(&self) -> Option<&PlacedThreads> {
         self.placing.as_ref().map(|placing| &placing.threads)
     }
@@ -396,7 +396,7 @@ impl Accelerator {
         Ok(verify::take_wrong(&self.map("splice_wrong")?))
     }
 
-    /// Sockets that are joined now.
+    /// Sockets that are redirected now.
     ///
     /// # Errors
     /// The kernel's map cannot be read.

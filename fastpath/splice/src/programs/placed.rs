@@ -23,11 +23,11 @@ const PAIR_COUNTS: [Count; 4] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum PlacedState {
-    /// Not looked at, or this kernel keeps no affinity that was asked for (before 6.2).
+    /// Not checked, or this kernel does not keep the user's affinity (before 6.2).
     Unknown,
     /// The last to set its affinity was the accelerator.
     Kept,
-    /// Somebody else has set it since.
+    /// Another process has set it since.
     Changed,
     /// Restored, or made by one that was.
     Restored,

@@ -91,7 +91,7 @@ impl Running {
         Ok(counts)
     }
 
-    /// Sockets that are joined now.
+    /// Sockets that are redirected now.
     ///
     /// # Errors
     /// As [`Running::counts`].
@@ -116,7 +116,7 @@ impl Running {
         let _ = self.socks.delete(&cookie.to_ne_bytes());
     }
 
-    /// Every message takes TCP from now on; what was handed over can still be read.
+    /// Every message takes TCP from now on; redirected bytes can still be read.
     ///
     /// # Errors
     /// As [`Running::counts`].

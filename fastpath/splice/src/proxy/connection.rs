@@ -98,7 +98,7 @@ impl Connection {
         flags
     }
 
-    /// After what epoll said of a socket.
+    /// After an epoll event of a socket.
     pub(super) fn event(
         &mut self,
         side: usize,

@@ -55,7 +55,7 @@ counts! {
     /// Connections that were meant for the kernel and are copied from the beginning, at least one way:
     /// one end had said its FIN before the sockets could be joined.
     not_joined_ended,
-    /// As many as may be were joined.
+    /// The limit of redirected connections was reached.
     not_joined_full,
     /// The kernel did not take a socket (kTLS, MPTCP, another program's map).
     not_joined_refused,

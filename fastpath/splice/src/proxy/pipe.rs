@@ -17,7 +17,7 @@ pub(super) struct Pipe {
     has_ended: bool,
     /// And the destination was told so.
     pub(super) is_shut: bool,
-    /// The kernel said that the source's end has come; it may say so before it can be read.
+    /// The kernel reported the source's end of stream; it may do so before it can be read.
     pub(super) is_ending: bool,
     /// What is held waits for the kernel's part.
     waits_for_kernel: bool,

@@ -1,4 +1,4 @@
-//! A proxy as a whole: its thread, its end, and what it says then.
+//! The proxy: its thread, its shutdown, and the summary.
 use super::auto::Choice;
 use super::kernel::{Engine, KernelCounts, Reader};
 use super::shared::{Phase, Shared};
@@ -90,7 +90,7 @@ impl ProxyServer {
         }
     }
 
-    /// With the port that the kernel chose where 0 was asked for.
+    /// With the port that the kernel chose for port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -115,7 +115,7 @@ impl ProxyServer {
         self.shared.take_choices()
     }
 
-    /// No new connections; those that are open go on.
+    /// Accepts no new connections; open ones continue.
     ///
     /// # Errors
     /// The thread cannot be woken.

@@ -1,4 +1,4 @@
-//! Whether this kernel's joined sockets behave as sockets do: each known fault is tried on a few
+//! Whether this kernel's redirected sockets behave like plain ones: each known fault is tried on a few
 //! connections of our own.
 mod cases;
 mod pair;
@@ -33,15 +33,15 @@ pub enum TrialResult {
 /// What a fault is for the programs that meet it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// Bytes could be lost or a program could hang that does nothing unusual: nothing is joined.
+    /// Ordinary programs could lose bytes or hang: nothing is accelerated.
     Vital,
     /// Bites programs that ask FIONREAD: these are left out.
     Fionread,
     /// Bites programs of which two threads are in calls on one connection: these are left out once seen.
     Shared,
-    /// Bites programs that wait in a receive: their connections are joined only when that is asked for.
+    /// Affects programs that block in a receive: their connections are accelerated only with `--blocking`.
     Waits,
-    /// Bites programs that use the call named: said, as it cannot be seen from outside.
+    /// Affects programs that use the named call: reported, since it cannot be seen from outside.
     Said,
 }
 
@@ -62,7 +62,7 @@ pub fn all() -> Result<Vec<Case>, TrialError> {
     run(&cases::ALL)
 }
 
-/// Those that decide whether, and for whom, sockets may be joined.
+/// Those that decide whether, and for which programs, sockets may be redirected.
 ///
 /// # Errors
 /// As [`all`].

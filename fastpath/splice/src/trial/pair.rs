@@ -1,4 +1,4 @@
-//! Two ends of a connection, joined, for one case.
+//! Two ends of a redirected connection, for one case.
 use super::{TrialError, TrialResult};
 use crate::programs::{Accelerator, Count};
 use std::cell::RefCell;
@@ -87,7 +87,7 @@ pub(super) fn fit(stream: &TcpStream) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))
 }
 
-/// A connection of which both ends joined, or why there is none.
+/// A connection with both ends in the sockmap, or why there is none.
 pub(super) fn joined(
     listener: &TcpListener,
     accelerator: &Accelerator,

@@ -6,7 +6,7 @@ pub(crate) const LEN_MAX: usize = 12;
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`
 pub(crate) const NEEDS_CSUM: u8 = 1;
 
-/// Bytes 0 to 9; what is behind them says nothing when a driver sends.
+/// Bytes 0 to 9; the rest has no meaning when a driver transmits.
 pub(crate) fn decode(bytes: &[u8; LEN_MAX]) -> Offload {
     let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
     Offload {

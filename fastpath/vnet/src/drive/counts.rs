@@ -9,23 +9,23 @@ use serde::Serialize;
 pub struct DriveQueueCounts {
     /// Written to the back end's eventfd.
     pub kicks: u64,
-    /// As often as the back end called: the eventfd adds up.
+    /// Interrupts (used-buffer notifications), as counted by the eventfd.
     pub calls: u64,
-    /// Handed to the back end (transmitted), or taken from it (received).
+    /// Transmitted to the back end, or received from it.
     pub packets: u64,
     /// Of those, without headers.
     pub bytes: u64,
-    /// Given back by the back end: entries of the ring.
+    /// Used by the back end: entries of the ring.
     pub entries: u64,
     /// Times a packet was at hand and the ring was full.
     pub full: u64,
-    /// Times this end asked for a call before it slept.
+    /// Times this end enabled notifications before it slept.
     pub asked: u64,
     /// What the policy of kicks did.
     pub kick_policy: Counts,
 }
 
-/// What became of received packets.
+/// Outcomes of received packets.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ReceiveCounts {
     /// Frames of ours, to the byte.

@@ -1,4 +1,4 @@
-//! Why a front end cannot begin or go on.
+//! Why a front end cannot start or continue.
 use crate::common::eventfd::EventfdError;
 use crate::policy::BadPolicy;
 use crate::ring::RingError;

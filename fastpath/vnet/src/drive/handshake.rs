@@ -20,7 +20,7 @@ pub(super) struct Wanted {
 }
 
 /// # Errors
-/// The back end lacks what was asked for.
+/// The back end lacks a required feature.
 pub(super) fn negotiate(wire: &mut Wire, wanted: Wanted) -> Result<Negotiated, DriveError> {
     wire.say(&Request::SetOwner, &[])?;
     let offered = wire.say(&Request::GetFeatures, &[])?;

@@ -11,10 +11,10 @@ use crate::policy::{Event, PolicyKind};
 use crate::ring::{DriverRing, Features, Memory, RingError, Segment, packed, split};
 use vm_memory::GuestAddress;
 
-/// Where this end asks for a call before it sleeps.
+/// Where this end enables notifications before it sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arm {
-    /// At the next entry given back.
+    /// At the next used entry.
     First,
     /// When three quarters of those that are out are back.
     ThreeQuarters,
@@ -31,13 +31,13 @@ pub(super) struct Queue {
     spare: Vec<u16>,
     /// By entry: its buffer, and when its packet came.
     entries: Vec<(u16, Ns)>,
-    /// A call was asked for.
+    /// Notifications were enabled.
     asked: bool,
     pub(super) counts: DriveQueueCounts,
     pub(super) events: QueueEvents,
 }
 
-/// An entry that the back end gave back.
+/// A used entry.
 pub(super) struct Back {
     pub(super) buffer: u16,
     pub(super) len: u32,
@@ -124,10 +124,10 @@ impl Queue {
         if added.kick { self.kick(clock) } else { Ok(()) }
     }
 
-    /// Takes back the oldest entry that the back end gave back.
+    /// Reclaims the oldest used entry.
     ///
     /// # Errors
-    /// It gave back what it does not have.
+    /// It used an entry that it does not have.
     pub(super) fn reclaim(&mut self, memory: &Memory) -> Result<Option<Back>, DriveError> {
         let used = self.front.queue.next_used(memory);
         let Some((id, len)) = used.map_err(DriveError::queue(self.index))? else {
@@ -191,7 +191,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Before this end sleeps: asks for a call. True: there is something already.
+    /// Before this end sleeps: enables notifications. True: there are used entries already.
     ///
     /// # Errors
     /// As for [`Queue::reclaim`].
@@ -234,7 +234,7 @@ impl Queue {
         Ok(())
     }
 
-    /// At the end: with the policy's counts, and calls that nobody waited for.
+    /// Final counts: with the policy's, and notifications that came while this end did not wait.
     ///
     /// # Errors
     /// The eventfd cannot be read.

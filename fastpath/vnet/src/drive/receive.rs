@@ -1,4 +1,4 @@
-//! Packets that the back end gives: each of as many buffers as its header says (virtio 1.3, 5.1.6.4).
+//! Packets received from the back end, each in as many buffers as its header has (virtio 1.3, 5.1.6.4).
 use super::counts::ReceiveCounts;
 use super::error::DriveError;
 use super::frame::{Checker, Found};

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 
 /// A received frame of an ordinary MTU, in an odd number of cache lines: buffers share no places in the caches.
 const RECEIVED_LEN: u32 = 33 * 64;
-/// Rounds of the loop between looks at the socket and for the end.
+/// Rounds of the loop between checks of the socket and for the end.
 const ROUNDS: u32 = 256;
 /// What has not come back for so long at the end will not.
 const PATIENCE: Ns = Ns(10_000_000_000);
@@ -47,12 +47,12 @@ pub struct DrivePlan {
     /// Of buffers given for receiving.
     pub rx_kicks: PolicyKind,
     pub arm: Arm,
-    /// Shorter waits are spent looking; `None`: all of them are, and no calls are asked for.
+    /// Shorter waits are busy-polled; `None`: all waits are, without notifications.
     pub spin: Option<Ns>,
     /// Packets: sent by a source, received by a sink.
     pub count: Option<u64>,
     pub duration: Option<Ns>,
-    /// The port was opened for frames whose checksum or segments are left undone, where the back end agrees.
+    /// The port was opened with checksum offload and TSO, if the back end agrees.
     pub offload: bool,
     pub work: Work,
     /// Where what happens is kept, besides being counted.
@@ -86,7 +86,7 @@ impl Driver {
     /// connect, and one is waited for until `stop` is readable.
     ///
     /// # Errors
-    /// No back end, or none that has what was asked for.
+    /// No back end, or none with the required features.
     pub fn start(
         plan: DrivePlan,
         stop: BorrowedFd<'_>,
@@ -290,7 +290,7 @@ impl Driver {
         }
     }
 
-    /// Nothing is to be done now: looks on, or sleeps.
+    /// Idle now: busy-polls, or sleeps.
     fn idle(&mut self, watch: &mut Watch, end: Option<Ns>, now: Ns) -> Result<(), DriveError> {
         let next = match &self.job {
             Job::Source(sending, sink) => sending.next(&self.tx, sink.came.own, now),

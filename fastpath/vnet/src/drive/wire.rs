@@ -21,7 +21,7 @@ pub(super) struct Wire {
 
 impl Wire {
     /// # Errors
-    /// Nobody listens there.
+    /// Connection refused.
     pub(super) fn connect(path: &Path) -> Result<Wire, DriveError> {
         let failed = |source| DriveError::Connect {
             path: path.into(),
@@ -71,10 +71,10 @@ impl Wire {
         self.socket.as_fd()
     }
 
-    /// Says it, with descriptors, and waits for the answer where there is one.
+    /// Sends the message, with descriptors, and waits for the reply if it has one.
     ///
     /// # Errors
-    /// The back end refuses, says nothing, or is gone.
+    /// The back end refuses, does not reply, or disconnected.
     pub(super) fn say(
         &mut self,
         request: &Request,

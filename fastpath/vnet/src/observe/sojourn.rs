@@ -40,7 +40,7 @@ impl Sojourn {
         }
     }
 
-    /// The oldest entry is given back.
+    /// The oldest entry is used.
     pub fn used(&mut self, now: Ns) {
         self.used += 1;
         if let Some((upto, at)) = self.looks.front() {

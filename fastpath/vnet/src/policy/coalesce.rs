@@ -1,4 +1,4 @@
-//! Coalescing as a driver asks a device for it: `VIRTIO_NET_F_NOTF_COAL` (virtio 1.3, 5.1.6.5.8).
+//! Coalescing as a driver configures it: `VIRTIO_NET_F_NOTF_COAL` (virtio 1.3, 5.1.6.5.8).
 use super::{Rule, Seen, Wish};
 use crate::Ns;
 

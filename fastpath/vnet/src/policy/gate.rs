@@ -4,11 +4,8 @@ use super::ahc::{Ahc, AhcWindow};
 use super::batch::Batch;
 use super::coalesce::Coalesce;
 use super::each::Each;
-use super::{Action, BadPolicy, Counts, Event, Peer, PolicyKind, Rule, Seen, Wish};
+use super::{Action, BadPolicy, Counts, Event, HOLD_MAX, Peer, PolicyKind, Rule, Seen, Wish};
 use crate::Ns;
-
-/// No entry is ever held back longer than this, whatever a rule wishes: 10 ms.
-pub const HOLD_MAX: Ns = Ns::from_us(10_000);
 
 /// A policy at work on one side of one queue.
 pub struct Policy {

@@ -10,16 +10,16 @@ const NO_LIMIT: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyKind {
-    /// `plain`: each entry, whatever the peer asks for.
+    /// `plain`: each entry, even if suppressed.
     Plain,
-    /// `suppress`: each entry, if the peer's flag asks for it.
+    /// `suppress`: each entry, unless the peer's flag suppresses it.
     Suppress,
-    /// `event-idx`: each entry, if the peer's event index asks for it. The same decisions as
+    /// `event-idx`: each entry, if the peer's event index requests it. The same decisions as
     /// `suppress`; the ring's test differs.
     EventIdx,
-    /// `tam[:LIMIT]`: what waits, then once, whatever the peer asks for.
+    /// `tam[:LIMIT]`: one notification for all that waits, even if suppressed.
     Tam { limit: u32 },
-    /// `batch[:LIMIT]`: what waits, then once, if the peer asks for it.
+    /// `batch[:LIMIT]`: one notification for all that waits, unless suppressed.
     Batch { limit: u32 },
     /// `ahc:US:LIMIT`
     Ahc { time: Ns, limit: u32 },

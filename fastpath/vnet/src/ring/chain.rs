@@ -13,7 +13,7 @@ pub struct Segment {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Chain {
-    /// The entry's number, to be given back.
+    /// The entry's id, for `add_used`.
     pub id: u16,
     /// Descriptors of the queue itself that it takes: one where the rest is in a table.
     pub descriptors: u16,

@@ -1,4 +1,4 @@
-//! Entries that the device has taken and not given back.
+//! Entries that the device has taken and not used yet.
 use super::RingError;
 
 pub(super) struct InFlight {

@@ -159,7 +159,7 @@ impl Ring {
         Ok(self.flags(memory, place)? & (AVAILABLE | USED))
     }
 
-    /// Asks in `area` for a notification at `place`, if the event index was negotiated; else for each.
+    /// Requests in `area` a notification at `place`, if the event index was negotiated; else for each.
     fn ask(&self, memory: &Memory, area: GuestAddress, place: Place) -> Result<(), RingError> {
         let flags = if self.features.event_idx {
             let wrap = if place.wrap { WRAP } else { 0 };
@@ -178,7 +178,7 @@ impl Ring {
         Ok(memory.store(DISABLE.to_le(), at(area, 2), Ordering::Release)?)
     }
 
-    /// Whether the peer asked in `area` for a notification of the `since` descriptors before `place`.
+    /// Whether the peer requested in `area` a notification for the `since` descriptors before `place`.
     fn wanted(
         &self,
         memory: &Memory,

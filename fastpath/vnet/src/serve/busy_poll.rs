@@ -1,4 +1,4 @@
-//! `--kick-policy adaptive`: this end looks on for a while before it asks for a kick, no longer than a kick is worth.
+//! `--kick-policy adaptive`: this end busy-polls before it enables kicks, for no longer than a kick costs.
 //!
 //! Whoever sends pays for a kick, and this end for waking up. Both are spared when the next entry comes while this
 //! end still looks. As in [`crate::policy::PolicyKind::Adaptive`], it looks on for at most the price of one notification,

@@ -21,7 +21,7 @@ pub(super) struct Inside<'a> {
     pub(super) clock: Clock,
     pub(super) counts: &'a ServeCounts,
     pub(super) offers_index: bool,
-    /// Queues that ended because their driver could not be called.
+    /// Queues that ended because their driver could not be notified.
     pub(super) broken: &'a mut Vec<(usize, QueueError)>,
 }
 

@@ -1,4 +1,4 @@
-//! The control socket: requests and answers, a line of JSON each, for whoever may open it (mode 0600).
+//! The control socket: requests and responses, a line of JSON each; access by mode 0600.
 //!
 //! It is served by the loop that carries packets, so nothing here waits, and nothing takes long. What a client
 //! may cost is bounded: [`CLIENTS_MAX`] at a time, of whom the one that was silent longest makes room; a request in

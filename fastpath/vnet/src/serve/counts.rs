@@ -63,7 +63,7 @@ pub struct QueueCounts {
     pub calls_repeated: u64,
     /// Meant, but the driver gave no eventfd.
     pub calls_unheard: u64,
-    /// Handed on.
+    /// Forwarded.
     pub packets: u64,
     pub bytes: u64,
     pub drops: Drops,
@@ -78,11 +78,11 @@ pub struct QueueCounts {
     pub starts: u64,
     /// Of those, at a place that was read from the ring: the front end did not know it, as QEMU 7.2 of a packed ring.
     pub found: u64,
-    /// Entries given back with nothing in them for that.
+    /// Entries used with length 0 for that.
     pub emptied: u64,
     /// Ended because of what the driver wrote.
     pub broken: u64,
-    /// What the policies of calls did, all together.
+    /// Sum of the notification policies' counts.
     pub call_policy: Counts,
     /// In a report: what is not counted packet by packet.
     #[serde(flatten)]
@@ -104,7 +104,7 @@ pub struct ServeCounts {
     pub connections: u64,
     /// Those that came while one was connected, and were sent away.
     pub turned_away: u64,
-    /// Those whose connection was ended here, for what they said.
+    /// Connections closed here after a protocol error.
     pub broken_off: u64,
     pub control: ControlCounts,
     pub pairs: Vec<PairCounts>,

@@ -1,4 +1,4 @@
-//! Why a back end cannot begin or go on. What a front end does wrong ends its connection only: `Broken`.
+//! Why a back end cannot start or continue. A protocol error of a front end ends its connection only: `Broken`.
 use crate::common::eventfd::EventfdError;
 use crate::policy::BadPolicy;
 use crate::vhost::Refused;

@@ -5,13 +5,13 @@ use std::str::FromStr;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kicks {
-    /// The event index is offered, and asks for the next entry.
+    /// The event index is offered, and set to the next entry.
     EventIdx,
     /// No event index is offered.
     Flags,
-    /// Asks once this end has looked on for as long as a kick is worth.
+    /// Enables kicks after busy-polling for as long as a kick costs.
     Adaptive,
-    /// The event index asks further ahead.
+    /// The event index is set further ahead.
     Defer { entries: u16, time: Ns },
 }
 

@@ -168,7 +168,7 @@ fn failed(path: &Path, source: io::Error) -> ServeError {
     }
 }
 
-/// Removes what a back end left that was killed: a socket that nobody listens on.
+/// Removes the stale socket of a killed back end.
 fn unused(path: &Path) -> Result<(), ServeError> {
     let there = std::fs::symlink_metadata(path).map_err(|e| failed(path, e))?;
     if !there.file_type().is_socket() {

@@ -29,7 +29,7 @@ pub(super) struct Live {
     pub(super) served: u32,
     /// Of a deferred kick.
     pub(super) alarm: Option<Ns>,
-    /// Until when it is looked on, and no kick is asked for.
+    /// Until when to busy-poll with kicks disabled.
     pub(super) look: Option<Ns>,
     pub(super) busy_poll: BusyPoll,
 }

@@ -91,7 +91,7 @@ fn page_len(file: &File) -> nix::Result<u64> {
 }
 
 impl Mapped {
-    /// Why nothing of it can be believed any more.
+    /// Why nothing of it can be used any more.
     pub(super) fn vanished(&self) -> Option<Broken> {
         let mut watched = self.watched.iter();
         let (told, _) = watched.find(|(_, watch)| watch.has_vanished())?;

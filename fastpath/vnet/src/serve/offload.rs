@@ -1,4 +1,4 @@
-//! Offloads that a packet's header asks for: checked against the negotiated features, and checksums finished.
+//! Offloads requested by a packet's header: checked against the negotiated features; checksums are completed.
 use super::counts::Drop;
 use crate::common::Negotiated;
 use crate::common::header::NEEDS_CSUM;

@@ -11,7 +11,7 @@ use crate::policy::PolicyKind;
 use crate::ring::{Memory, RingError};
 use crate::shadow::{Shadows, advise};
 
-/// Beside the policy at work.
+/// In shadow mode beside the active policy.
 const SHADOWS: [&str; 8] = [
     "plain",
     "event-idx",
@@ -50,7 +50,7 @@ impl Queue {
         known.len() < POLICIES_MAX || known.iter().any(|one| one.policy == policy)
     }
 
-    /// Another policy of calls. Nothing that the one before held back stays unannounced.
+    /// Switches the notification policy. Nothing that the previous one held back stays unannounced.
     pub(super) fn call_by(
         &mut self,
         policy: PolicyKind,

@@ -1,4 +1,4 @@
-//! What each policy of a queue's calls did.
+//! Counts of each used-buffer notification policy of a queue.
 use super::queue_state::ByPolicy;
 use crate::Ns;
 use crate::observe::Times;

@@ -17,7 +17,7 @@ pub struct RunAs {
 
 impl RunAs {
     /// # Errors
-    /// There is nobody of this name.
+    /// No such user.
     pub fn named(name: &str) -> Result<RunAs, ServeError> {
         let nobody = || ServeError::NoUser { name: name.into() };
         let user = User::from_name(name).map_err(ServeError::system("looking for the user"))?;

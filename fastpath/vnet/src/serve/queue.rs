@@ -133,7 +133,7 @@ impl Queue {
         Ok(found.then_some(emptied))
     }
 
-    /// Where the queue goes on; everything taken is back in it, and the driver knows what it got.
+    /// Where the queue resumes; every entry is used, and the driver can see it.
     ///
     /// # Errors
     /// The ring is not in the memory any more.
@@ -235,14 +235,14 @@ impl Queue {
         Ok(())
     }
 
-    /// When it has to be looked at although nobody rings.
+    /// When it has to be polled without a kick.
     pub(super) fn deadline(&mut self) -> Option<Ns> {
         let live = self.live.as_mut()?;
         let hold = live.back.notifier().hold();
         hold.into_iter().chain(live.alarm).chain(live.look).min()
     }
 
-    /// What a deadline asks for.
+    /// What is due at a deadline.
     pub(super) fn due(&mut self, memory: &Memory, clock: Clock) -> Result<(), QueueError> {
         let now = clock.now();
         let Some(live) = &mut self.live else {
@@ -272,7 +272,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Asks for a kick; true: there is more already.
+    /// Enables kicks; true: more is available already.
     pub(super) fn sleep(&mut self, memory: &Memory, clock: Clock) -> Result<bool, QueueError> {
         self.pause(memory, clock)?;
         let Some(live) = &mut self.live else {

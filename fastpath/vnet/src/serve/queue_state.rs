@@ -8,7 +8,7 @@ use serde::Serialize;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct QueueState {
-    /// Of calls, at work now.
+    /// Active notification policy.
     pub policy: PolicyKind,
     pub kick_policy: Kicks,
     /// The ring, while it is live.

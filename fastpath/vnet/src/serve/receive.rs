@@ -75,7 +75,7 @@ impl Queue {
         self.pause(memory, clock)
     }
 
-    /// Asks for a kick; false: some came meanwhile.
+    /// Enables kicks; false: entries became available meanwhile.
     fn wait_for_chains(&mut self, memory: &Memory, clock: Clock) -> Result<bool, QueueError> {
         if self.sleep(memory, clock)? {
             self.wake(memory)?;

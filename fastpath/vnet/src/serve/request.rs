@@ -1,4 +1,4 @@
-//! What the control socket is asked, a line of JSON: `{"do":"stat"}`, `{"do":"set","tx_call_policy":"batch"}`.
+//! Requests on the control socket, a line of JSON: `{"do":"stat"}`, `{"do":"set","tx_call_policy":"batch"}`.
 use super::kicks::{BadKicks, Kicks};
 use crate::Ns;
 use crate::policy::{BadPolicy, PolicyKind};

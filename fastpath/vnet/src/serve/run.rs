@@ -44,7 +44,7 @@ pub struct Plan {
     pub segments: bool,
     /// Where requests are taken, if anywhere.
     pub control: Option<PathBuf>,
-    /// Other policies think beside the one at work, from the start.
+    /// Other policies run in shadow mode from the start.
     pub shadows: bool,
     pub kicks: Kicks,
     pub rx_calls: PolicyKind,

@@ -1,4 +1,4 @@
-//! A connected front end: what it says, and what that does to the queues.
+//! A connected front end: its messages, and their effect on the queues.
 use super::error::{Broken, ServeError};
 use super::live::QueueError;
 use super::memory::{self, Mapped};
@@ -67,7 +67,7 @@ impl Session {
         self.wire.socket.as_fd()
     }
 
-    /// Everything that was said by now; false: the front end disconnected.
+    /// Handles all pending messages; false: the front end disconnected.
     pub(super) fn listen(&mut self, around: &mut Around<'_>) -> Result<bool, Failed> {
         loop {
             match self.wire.read()? {

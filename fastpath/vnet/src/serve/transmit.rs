@@ -34,7 +34,7 @@ struct Given {
 
 enum Next {
     Given(Given),
-    /// None, or none that goes on.
+    /// None, or none that can continue.
     Step(Step),
 }
 

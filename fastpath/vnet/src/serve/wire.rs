@@ -34,7 +34,7 @@ impl Wire {
     }
 
     /// # Errors
-    /// What is no message, and what may not be said.
+    /// Malformed messages, and protocol errors.
     pub(super) fn read(&mut self) -> Result<Read, Broken> {
         loop {
             let payload_len = self.header.map_or(0, |header| header.payload_len as usize);

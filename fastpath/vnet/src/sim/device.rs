@@ -35,7 +35,7 @@ impl Device {
         })
     }
 
-    /// What the policy of calls did.
+    /// Counts of the interrupt policy.
     pub(super) fn counts(&self) -> Counts {
         *self.notifier.policy().counts()
     }

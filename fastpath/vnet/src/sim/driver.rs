@@ -35,7 +35,7 @@ impl Driver {
         *self.notifier.policy().counts()
     }
 
-    /// When the driver has something to do, if nobody else does anything.
+    /// The driver's next event, if no other comes first.
     pub(super) fn next(&self, shared: &Shared) -> Option<Ns> {
         if let Some((end, _)) = self.step {
             return Some(end);

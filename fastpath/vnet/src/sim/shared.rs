@@ -13,13 +13,13 @@ pub(super) struct Shared {
     pub(super) available: VecDeque<Packet>,
     pub(super) used: VecDeque<Packet>,
     pub(super) free: u32,
-    /// The device asks for a kick.
+    /// The device enables kicks.
     pub(super) kick_wanted: Peer,
     /// Entries published since the start.
     pub(super) published: u64,
-    /// The device asks for a kick when this entry is published.
+    /// The device requests a kick when this entry is published.
     pub(super) kick_at: Option<u64>,
-    /// The driver asks for a call.
+    /// The driver enables interrupts.
     pub(super) call_wanted: Peer,
     /// A call has arrived that the driver has not taken.
     pub(super) interrupt: bool,

@@ -76,7 +76,7 @@ impl Control {
         }
     }
 
-    /// What the driver took; `None` until it has said so.
+    /// The acknowledged features; `None` until then.
     pub fn features(&self) -> Option<u64> {
         self.features
     }
@@ -93,7 +93,7 @@ impl Control {
         self.queues.get(queue)
     }
 
-    /// Says at which entry a stopped queue ended; before the answer to its `GET_VRING_BASE` is made.
+    /// Sets at which entry a stopped queue ended, before the reply to its `GET_VRING_BASE` is built.
     pub fn base(&mut self, queue: usize, base: u32) {
         if let Some(queue) = self.queues.get_mut(queue) {
             queue.base = base;
@@ -127,7 +127,7 @@ impl Control {
     }
 
     /// # Errors
-    /// What may not be said; the connection is to be closed.
+    /// A protocol error; close the connection.
     pub fn on(&mut self, header: Header, request: Request) -> Result<Answer, Refused> {
         let mut own = None;
         let mut change = Change::Nothing;

@@ -2,9 +2,6 @@
 use super::Refused;
 use vm_memory::GuestAddress;
 
-/// As many as a message without `CONFIGURE_MEM_SLOTS` can have.
-pub(super) const REGIONS_MAX: u32 = 8;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
     /// Guest physical.

@@ -1,10 +1,10 @@
-//! What a front end may not say: one line each. After any of these the connection ends.
+//! Protocol errors of a front end, one line each. After any of these the connection ends.
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("a message of version {0}: 1 is known")]
     Version(u32),
-    #[error("a message of {0} bytes: no known one is longer than {max}", max = super::request::PAYLOAD_MAX)]
+    #[error("a message of {0} bytes: no known one is longer than {max}", max = super::limits::PAYLOAD_MAX)]
     TooLong(u32),
     #[error("{request}: {len} bytes do not make one")]
     Length { request: &'static str, len: usize },
@@ -30,7 +30,7 @@ pub enum Refused {
     Base { queue: u32, base: u32 },
     #[error("features {bits:#x} were acknowledged but not offered")]
     NotOffered { bits: u64 },
-    #[error("{count} memory regions: 1 … {max} are known", max = super::memory::REGIONS_MAX)]
+    #[error("{count} memory regions: 1 … {max} are known", max = super::limits::REGIONS_MAX)]
     Regions { count: u32 },
     #[error("a memory region of {len:#x} bytes at {guest:#x} wraps, is empty, or overlaps another")]
     Region { guest: u64, len: u64 },

@@ -1,12 +1,10 @@
 //! Messages, from bytes.
-use super::memory::{REGIONS_MAX, Region};
+use super::limits::{PAYLOAD_MAX, REGIONS_MAX};
+use super::memory::Region;
 use super::{Refused, number};
 
 /// `request`, `flags`, `size`: 32 bits each, in the order of the host's bytes.
 pub const HEADER_LEN: usize = 12;
-/// The longest is a table of eight regions.
-pub(super) const PAYLOAD_MAX: u32 = 8 + REGIONS_MAX * 32;
-
 pub(super) const VERSION: u32 = 1;
 pub(super) const VERSION_MASK: u32 = 3;
 pub(super) const REPLY: u32 = 1 << 2;
@@ -17,7 +15,7 @@ pub(super) const NO_DESCRIPTOR: u64 = 1 << 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     pub request: u32,
-    /// The front end waits for an answer, where the message has none of its own.
+    /// The front end requests a reply (`need_reply`).
     pub need_reply: bool,
     pub payload_len: u32,
 }

@@ -27,7 +27,7 @@ impl Request {
         }
     }
 
-    /// Whether the back end answers it by itself; others only where `REPLY_ACK` is negotiated and asked for.
+    /// Whether the message has a reply of its own; others only if `REPLY_ACK` is negotiated and requested.
     pub fn is_answered(&self) -> bool {
         matches!(
             self,

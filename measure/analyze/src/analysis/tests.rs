@@ -1,5 +1,5 @@
 use super::*;
-use hopscope_event::{FunctionEntry, Kind};
+use hopscope_event::{FunctionEntry, Kind, Record};
 
 const FUNCTIONS: u32 = 5_000;
 const THREADS: u32 = 500;

@@ -4,9 +4,8 @@
 //! the runs took, in order. Where the numbers agree, each packet's run is known, although several
 //! were under way while it was; where they do not (packets lost on the way, others' packets), what
 //! order and time say stands.
-use super::order::under_way;
 use super::spans::Spans;
-use super::{RunSpan, hopeless};
+use super::{RunSpan, hopeless, under_way};
 use crate::packet::{Match, Packet};
 use hopscope_event::{StampFlags, Tsc};
 

@@ -76,7 +76,7 @@ pub struct Joined {
     pub counts: JoinCounts,
 }
 
-/// What became of the packets; `packets` is the sum of the others down to `without`.
+/// Outcomes of the packets; `packets` is the sum of the others down to `without`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JoinCounts {
     pub packets: u64,
@@ -211,13 +211,21 @@ pub(crate) fn captured_count(run: &Run, (function, number): (FunctionId, u16)) -
     u32::try_from(value).ok()
 }
 
-/// Why no run can be looked for, if so.
+/// Why the packet cannot have a run, if so.
 fn hopeless(packet: &Packet) -> Option<NoMatch> {
     packet
         .stamp
         .flags
         .contains(StampFlags::DUPLICATE)
         .then_some(NoMatch::Duplicate)
+}
+
+/// When the packet left and arrived, if it did.
+fn under_way(packet: &Packet) -> Option<(Tsc, Tsc)> {
+    match hopeless(packet) {
+        Some(_) => None,
+        None => Some((packet.stamp.sent, packet.stamp.received?)),
+    }
 }
 
 /// Why no run was found for a packet that was under way in this span.

@@ -6,7 +6,7 @@
 //! latest possible of any packet after it. A loss of records while the packet was under way may
 //! hide its run, and counts as one more that is possible.
 use super::spans::Spans;
-use super::{RunSpan, hopeless, none_found};
+use super::{RunSpan, hopeless, none_found, under_way};
 use crate::packet::{Match, NoMatch, Packet};
 use hopscope_event::StampFlags;
 use std::ops::Range;
@@ -52,14 +52,6 @@ pub(super) fn join(
         _ => 0,
     };
     (fifo, counted)
-}
-
-/// When the packet left and arrived, if it did.
-pub(super) fn under_way(packet: &Packet) -> Option<(hopscope_event::Tsc, hopscope_event::Tsc)> {
-    match hopeless(packet) {
-        Some(_) => None,
-        None => Some((packet.stamp.sent, packet.stamp.received?)),
-    }
 }
 
 /// Narrows what is possible by what is possible for the packets before and after.

@@ -1,4 +1,4 @@
-//! What the packets of each flow cost the runs that handled them, apart from the packets beside them.
+//! What the packets of each flow cost the runs that handled them, separated from the other packets of the runs.
 //!
 //! A run's time is all that is known of its packets. It is divided among them in proportion to what their
 //! flows cost, and what flows cost is the mean of these shares: repeated, so that a flow which is cheap

@@ -2,8 +2,8 @@
 //! began there, it is not certain that the next end there is that call's, nor what was called meanwhile. All open
 //! calls of that stack stay unpaired and are counted; their ends, when they come, have no entry.
 use super::{Pairer, tell};
-use crate::analysis::Batch;
 use crate::balance::{Fate, Orphan};
+use crate::batch::Batch;
 use crate::sink::Sink;
 use crate::stacks::{Frame, Stack};
 use crate::taken::{self, Taken};

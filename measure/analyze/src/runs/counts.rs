@@ -1,4 +1,4 @@
-//! What became of everything that could have been a run or a part of one.
+//! Accounts for everything that could have been a run or a part of one.
 use crate::balance::Oddities;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! Between which stamps records of a thread are missing.
-use crate::analysis::Batch;
+use crate::batch::Batch;
 use crate::join::Loss;
 use hopscope_event::{ThreadIx, Tsc};
 use std::collections::HashMap;

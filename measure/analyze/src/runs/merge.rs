@@ -1,6 +1,6 @@
 //! From the runs of each thread to one sequence, by end.
 use super::counts::RunCounts;
-use crate::analysis::Batch;
+use crate::batch::Batch;
 use crate::run::{Run, RunIx};
 use hopscope_event::ThreadIx;
 use std::cmp::Reverse;

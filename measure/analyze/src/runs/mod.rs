@@ -10,7 +10,8 @@ pub use counts::RunCounts;
 pub use merge::WAITING_CALLS_MAX;
 pub use open::CALLS_MAX;
 
-use crate::analysis::{Batch, Thread};
+use crate::analysis::Thread;
+use crate::batch::Batch;
 use crate::join::Loss;
 use crate::run::{Root, Run};
 use crate::{Correction, Index, OffCpuTimes, Window};

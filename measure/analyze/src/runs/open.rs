@@ -46,7 +46,7 @@ pub(super) struct Building {
     free_slots: Vec<u32>,
     places: Vec<Place>,
     free_places: Vec<u32>,
-    /// A root that has just left by a jump: what it jumped to, if measured, goes on in its place.
+    /// A root that has just left by a jump: the jump's target, if measured, continues in its place.
     pub(super) jumped: Option<Jumped>,
     /// The pass of the polling loop, and who calls its functions.
     pub(super) pass: Option<u32>,

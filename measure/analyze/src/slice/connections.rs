@@ -10,7 +10,7 @@ const HALF: usize = 65_536;
 
 type End = ([u8; 16], u16);
 
-/// TCP connections whose packets were sent or read by a process that is asked for.
+/// TCP connections whose packets were sent or read by a selected process.
 #[derive(Debug, Default)]
 pub struct Connections {
     recent: HashSet<[End; 2]>,

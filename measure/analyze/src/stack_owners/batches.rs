@@ -1,6 +1,6 @@
 //! Batches as they come in and go out.
 use super::StackOwners;
-use crate::analysis::Batch;
+use crate::batch::Batch;
 use crate::taken::Taken;
 use hopscope_event::{Record, ThreadIx, Tsc};
 

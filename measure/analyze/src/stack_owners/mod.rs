@@ -38,7 +38,7 @@ pub struct StackOwners {
 #[derive(Debug)]
 struct Held {
     batch: OwnedBatch,
-    /// `None`: nobody else runs in its process.
+    /// `None`: the only thread of its process.
     process: Option<ProcessIx>,
     /// Highest stamp.
     last: u64,

@@ -35,7 +35,7 @@ pub enum Cause {
 /// Why no cause is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// No single part of the latency stands out.
+    /// No single part of the latency dominates.
     NothingStandsOut,
     /// What took long took longer than usual, but so much is to be expected once in a recording of this size.
     OrdinarySpread,

@@ -8,14 +8,13 @@ use super::events::{Event, Events, Late};
 use super::flows::Flows;
 use super::history::{History, RUNS_KEPT};
 use super::parts::{Parts, split};
-use super::verdict::{TailReport, conclude};
 use super::walk::{Walk, walk};
 use crate::packet::{Match, NoMatch, Packet};
 use crate::run::{Run, RunIx};
 use hopscope_event::{StampFlags, TscFrequency};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Late packets that wait to be looked at until the runs around them are known.
+/// Late packets that wait until the runs around them are known.
 const PENDING_MAX: usize = 1 << 19;
 /// One cause is named for a packet when it is this share of all that exceeds the ordinary …
 const SHARE_MIN: f64 = 0.35;
@@ -43,7 +42,7 @@ impl Threshold {
     }
 }
 
-/// What was looked at. `late` = `attributed` + `too_late` + `not_its_run` + those in `no_run`.
+/// Packets examined. `late` = `attributed` + `too_late` + `not_its_run` + those in `no_run`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TailCounts {
     pub packets: u64,
@@ -59,7 +58,7 @@ pub struct TailCounts {
     pub too_late: u64,
     /// They arrived before the run began that they were matched with.
     pub not_its_run: u64,
-    /// Looked at before all packets around them were known.
+    /// Examined before all packets around them were known.
     pub looked_at_early: u64,
     /// Flows of which it is not known whether a function is slow for them.
     pub flows_not_followed: u64,
@@ -76,7 +75,7 @@ pub struct Tail {
     pub(super) counts: TailCounts,
     pub(super) latency_ticks: i128,
     pub(super) parts: PartSums,
-    /// Packets for which nothing stands out, and their latency.
+    /// Packets without a dominant part, and their latency.
     pub(super) nothing: Nothing,
 }
 
@@ -147,14 +146,13 @@ impl Tail {
         self.pending.push_back(*packet);
     }
 
-    /// No more runs and packets come.
-    pub fn finish(mut self) -> TailReport {
+    /// End of runs and packets: examines all that wait.
+    pub(super) fn look_at_rest(&mut self) {
         for packet in std::mem::take(&mut self.pending) {
             self.look_at(&packet);
         }
         while self.forget_oldest() {}
         self.counts.flows_not_followed = self.flows.not_followed;
-        conclude(self)
     }
 
     fn forget_oldest(&mut self) -> bool {

@@ -10,7 +10,7 @@ use super::search::{Tail, TailCounts};
 use hopscope_event::StreamIx;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// ln of the chance below which an outlier, or a crowd of arrivals, is none of chance's: 1 % over
+/// ln of the probability below which an outlier, or a burst of arrivals, is statistically significant: p < 1 % over
 /// the whole recording.
 const OUTLIER_LN: f64 = -4.6;
 /// ln of the chance that outliers gather in one place just so: 0.1 % over all places.
@@ -82,7 +82,15 @@ fn is_outlier(event: &Event, ordinary: &Ordinary) -> bool {
     normal_at_least(event.z) + tries.max(1.0).ln() < OUTLIER_LN
 }
 
-pub(super) fn conclude(tail: Tail) -> TailReport {
+impl Tail {
+    /// Ends the input of runs and packets.
+    pub fn finish(mut self) -> TailReport {
+        self.look_at_rest();
+        conclude(self)
+    }
+}
+
+fn conclude(tail: Tail) -> TailReport {
     let Tail {
         ordinary,
         flows,
@@ -117,7 +125,7 @@ pub(super) fn conclude(tail: Tail) -> TailReport {
         }
         judged.push((event, cause, flow));
     }
-    // Where some flows are surely expensive, those that came too seldom for a proof of their own
+    // Where some flows are surely expensive, those too rare to be significant alone
     // but were slow each time are of the same kind.
     let proven: BTreeSet<Where> = judged
         .iter()

@@ -1,4 +1,4 @@
-//! The record as bytes: what the kernel hands over and what files hold, little-endian, without gaps.
+//! The record as bytes: as delivered by the kernel and stored in files, little-endian, without gaps.
 use super::{Point, SliceFlags, SliceRecord, StampWord};
 use alloc::vec::Vec;
 
@@ -62,7 +62,7 @@ macro_rules! record {
                 out.try_into().expect("fields make up the record")
             }
 
-            /// Any bytes are a record; what they mean is not looked at.
+            /// Any bytes are a record; their meaning is not checked.
             pub fn from_bytes(bytes: &[u8; SliceRecord::BYTES]) -> SliceRecord {
                 let mut rest = bytes.as_slice();
                 SliceRecord { $($field: Field::take(&mut rest)),* }

@@ -1,4 +1,4 @@
-//! What a recording of slices says about itself: which hooks were used, which regions they bound,
+//! The description of a recording of slices: which hooks were used, which regions they bound,
 //! what they cost.
 use super::{Counters, Point};
 use alloc::string::String;

@@ -1,4 +1,4 @@
-//! A finished packet: its record, and its bytes where they were asked for.
+//! A finished packet: its record, and its bytes if they were captured.
 use super::SliceRecord;
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ pub struct SliceBytes {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sliced {
     pub record: SliceRecord,
-    /// `None`: not asked for, or lost ([`super::Counter::BytesLost`]).
+    /// `None`: not captured, or lost ([`super::Counter::BytesLost`]).
     pub bytes: Option<SliceBytes>,
 }
 

@@ -4,7 +4,7 @@ use super::{Point, SliceFlags};
 use core::mem::{offset_of, size_of};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What the kernel programs hand over when a packet's way has ended. Numbers are in host order.
+/// What the BPF programs submit when a packet's path has ended. Host byte order.
 /// Identities are 0 and names empty where they are not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]

@@ -49,7 +49,7 @@ pub fn stamped(mut record: SliceRecord, stamps: &[(Point, u32, u16, u16)]) -> Sl
 }
 
 /// As over a pair of virtual devices without a queueing discipline, on one processor: the driver
-/// returns after it has handed the packet to the receiving side.
+/// returns after it has delivered the packet to the receiving side.
 pub fn over_veth(id: u64) -> SliceRecord {
     use Point::*;
     stamped(
@@ -76,7 +76,7 @@ pub fn over_veth(id: u64) -> SliceRecord {
     )
 }
 
-/// Sent through a queueing discipline and seen on its way out only.
+/// Sent through a queueing discipline and seen on egress only.
 pub fn through_queue(id: u64) -> SliceRecord {
     use Point::*;
     let mut record = stamped(
@@ -97,7 +97,7 @@ pub fn through_queue(id: u64) -> SliceRecord {
     record
 }
 
-/// Given up by the kernel where its socket was looked for.
+/// Dropped by the kernel at the socket lookup.
 pub fn dropped(id: u64) -> SliceRecord {
     use Point::*;
     let mut record = stamped(

@@ -14,7 +14,7 @@ const SAMPLE_TIME: u64 = 1 << 2;
 const SAMPLE_ID: u64 = 1 << 6;
 
 const INHERIT: u64 = 1 << 1;
-/// Without it a user who may not look at the kernel (perf_event_paranoid 2) is refused.
+/// Without it users without access to kernel events (perf_event_paranoid 2) are refused.
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 const USE_CLOCKID: u64 = 1 << 25;
@@ -152,7 +152,7 @@ impl TaskClock {
     }
 }
 
-/// What the kernel said.
+/// The kernel's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Said {
     /// The thread was taken off (`preempted`: it could have gone on).

@@ -87,7 +87,7 @@ impl Asm {
         self.places[label.0 as usize] = Place::At(zone, self.zones[zone as usize].len() as u32);
     }
 
-    /// Replaces bytes, and says where in them a label is now.
+    /// Replaces bytes, and sets where in them a label is now.
     pub fn overwrite(&mut self, zone: Zone, at: u32, bytes: &[u8], labels: &[(Label, u32)]) {
         let at = at as usize;
         self.zones[zone as usize][at..at + bytes.len()].copy_from_slice(bytes);

@@ -1,5 +1,5 @@
 //! Whether a thread is in the middle of a probe: by its registers, or by those that a signal
-//! interrupted. A return address alone says nothing: stacks are full of old ones.
+//! interrupted. A return address alone proves nothing: stacks are full of stale ones.
 use super::error::LiveError;
 use super::pages::Hit;
 use super::retire::Probes;

@@ -1,18 +1,20 @@
 //! Attaching: everything is computed first, mapped during one short stop of one thread, and
 //! switched on in one batch stop of all threads.
+use super::arena_table::{set_state, write_table};
 use super::build::{self, Linked, Selected};
+use super::clear_leftovers;
 use super::clock;
 use super::error::LiveError;
-use super::leftover;
 use super::lookup::{self, Lookup};
 use super::mapping::{self, Mapped};
 use super::patch;
 use super::place::{self, Places, Sizes};
 use super::rings::Rings;
+use super::site::{self, Patch};
 use super::slots;
 use super::standing::{self, LateRefusals};
 use super::switch::Batch;
-use super::table::{Patch, PatchTable, STATE_AT, State, TABLE_BYTES_AT_MOST};
+use super::table::{PatchTable, State};
 use crate::instrument::body::Refusal;
 use crate::instrument::emit::probe::ProbeConfig;
 pub use crate::instrument::emit::probe::Stores;
@@ -99,12 +101,6 @@ fn pool_of<'a>(words: &'a SharedWords, table: &PatchTable) -> Pool<'a> {
     pool.expect("mapped with these sizes")
 }
 
-pub fn set_state(pid: i32, arena: &File, state: State) -> Result<(), LiveError> {
-    arena
-        .write_all_at(&(state as u32).to_le_bytes(), STATE_AT)
-        .map_err(LiveError::io(pid, "writing the patch table"))
-}
-
 /// A gs base may be in use by what an earlier recording had to leave, or by one that is about to end.
 fn earlier_recording(pid: i32, memory: &TargetMemory, error: LiveError) -> LiveError {
     let LiveError::GsInUse { gs_base, .. } = error else {
@@ -159,7 +155,7 @@ fn attempt(
     mut table: PatchTable,
 ) -> Result<Installed, LiveError> {
     let memory = TargetMemory::open(pid)?;
-    leftover::make_room(pid, &memory)?;
+    clear_leftovers::make_room(pid, &memory)?;
     let config = ProbeConfig {
         ring_records_log2: options.ring_records_log2,
         bmi2: options.bmi2,
@@ -430,35 +426,6 @@ fn fill(
     Ok((linked, gone))
 }
 
-pub(super) fn write_table(
-    pid: i32,
-    arena: &File,
-    table: &PatchTable,
-    state: State,
-) -> Result<(), LiveError> {
-    write_table_bytes(pid, arena, table, &table.to_bytes(state))
-}
-
-pub(super) fn write_table_bytes(
-    pid: i32,
-    arena: &File,
-    table: &PatchTable,
-    bytes: &[u8],
-) -> Result<(), LiveError> {
-    if bytes.len() as u64 > TABLE_BYTES_AT_MOST {
-        let source =
-            std::io::Error::other("the patch table is larger than 256 MiB; choose fewer functions");
-        return Err(LiveError::io(pid, "writing the patch table")(source));
-    }
-    if bytes.len() as u64 > table.header.len {
-        let source = std::io::Error::other("the patch table is larger than its place");
-        return Err(LiveError::io(pid, "writing the patch table")(source));
-    }
-    arena
-        .write_all_at(bytes, 0)
-        .map_err(LiveError::io(pid, "writing the patch table"))
-}
-
 fn prepare_pool(words: &SharedWords, options: &InstallOptions) {
     let w = words.words();
     let put = |offset: usize, value: u64| w[offset / 8].store(value, Ordering::Relaxed);
@@ -475,7 +442,7 @@ fn prepare_pool(words: &SharedWords, options: &InstallOptions) {
 fn check_room(pid: i32, table: &PatchTable) -> Result<(), LiveError> {
     /// For page tables, and what the target itself needs meanwhile.
     const SPARE_KIB: u64 = 1 << 10;
-    let needed_kib = 4 * patch::pages(&table.patches);
+    let needed_kib = 4 * site::pages(&table.patches);
     match memory_limit::room(pid).map(|bytes| bytes >> 10) {
         Some(room_kib) if room_kib < needed_kib + SPARE_KIB => Err(LiveError::MemoryLimit {
             pid,

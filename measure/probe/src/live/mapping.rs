@@ -1,5 +1,6 @@
 //! Maps the arena into the target: a handful of remote system calls on one stopped thread, while
 //! the others run. Nothing of the target's own code or data changes.
+use super::arena_table;
 use super::error::LiveError;
 use super::found;
 use super::table::{ARENA_NAME, Area, POOL_NAME, PatchTable};
@@ -86,7 +87,7 @@ fn map_all(
     fault::point(fault::CREATED_ARENA);
     let code_len: u64 = table.segments.iter().map(|s| s.len).sum();
     let arena = take(arena_fd, table.header.len + code_len)?;
-    super::install::write_table_bytes(pid, &arena, table, header)?;
+    arena_table::write_table_bytes(pid, &arena, table, header)?;
     let before = locked_kib(pid);
     let read_only = libc::PROT_READ as u64;
     undo.map(stopped, table.header, read_only, private, arena_fd, 0)?;

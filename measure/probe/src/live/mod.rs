@@ -1,7 +1,9 @@
 //! A live attachment: from accepted functions to patched entries and back.
+mod arena_table;
 pub mod asked;
 pub mod breakpoints;
 pub mod build;
+pub mod clear_leftovers;
 mod clock;
 mod contexts;
 mod detach;
@@ -22,6 +24,7 @@ mod retire;
 pub mod rings;
 mod search;
 mod searched;
+pub mod site;
 mod slots;
 mod standing;
 mod survey;

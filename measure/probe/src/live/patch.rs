@@ -1,31 +1,11 @@
-//! Writing code: entries are replaced and put back in runs, one write for sites that lie together
+//! Patching code: entries are replaced and restored in runs, one write for sites that lie together
 //! (1,000 single writes cost 3 ms, one write of 1 MiB 0.2 ms). Threads are stopped meanwhile.
-use super::breakpoints;
 use super::error::LiveError;
-use super::table::Patch;
+use super::site::{self, Patch, runs, span};
 use crate::progress::{self, Phase};
 use hopscope_process::memory::TargetMemory;
 use hopscope_process::{StoppedProcess, code};
-use std::ops::Range;
 use std::time::Duration;
-
-/// Ascending patches, split into runs in which every page holds a site: a run never touches a page
-/// that is not code to be patched (between two modules lies data that the kernel may be writing).
-pub fn runs(patches: &[Patch]) -> Vec<&[Patch]> {
-    patches
-        .chunk_by(|a, b| (b.at >> 12) - ((a.at + 4) >> 12) <= 1)
-        .collect()
-}
-
-pub(super) fn span(run: &[Patch]) -> Range<u64> {
-    run[0].at..run[run.len() - 1].at + 5
-}
-
-/// What is read and written for a run.
-pub fn run_bytes(run: &[Patch]) -> u64 {
-    let span = span(run);
-    span.end - span.start
-}
 
 /// So much is read and written in one stop: about a millisecond.
 const BYTES_A_STOP: u64 = 512 << 10;
@@ -56,7 +36,7 @@ pub fn parts(patches: &[Patch], threads: usize) -> Vec<&[Patch]> {
     parts
 }
 
-/// Between two stops for parts the target runs several times as long as it stood still.
+/// Between two stops for parts the target runs several times as long as it was stopped.
 pub fn let_run(paused: Duration) {
     const TIMES: u32 = 4;
     const AT_MOST: Duration = Duration::from_millis(20);
@@ -78,16 +58,6 @@ pub struct Written {
     /// Sites that did not hold what was to be replaced: their module is gone, or the patch was
     /// never made.
     pub left_out: Vec<u64>,
-}
-
-/// Pages that hold a site: each becomes the target's own.
-pub fn pages(patches: &[Patch]) -> u64 {
-    let mut pages: Vec<u64> = patches
-        .iter()
-        .flat_map(|p| [p.at >> 12, (p.at + 4) >> 12])
-        .collect();
-    pages.dedup();
-    pages.len() as u64
 }
 
 /// Makes every page of the sites private to the target beforehand, so that no page is copied
@@ -161,12 +131,12 @@ pub fn write(
             let now: [u8; 5] = (&*site).try_into().expect("5 bytes");
             let to = match direction {
                 Direction::Replace => (now == p.original).then_some(p.replaced),
-                Direction::Restore => breakpoints::given_back(now, p),
+                Direction::Restore => site::given_back(now, p),
             };
             if let Some(to) = to {
                 site.copy_from_slice(&to);
                 written.sites += 1;
-            } else if direction == Direction::Replace || !breakpoints::is_original(now, p) {
+            } else if direction == Direction::Replace || !site::is_original(now, p) {
                 written.left_out.push(p.at);
             }
         }
@@ -200,15 +170,9 @@ pub fn write(
     }
 }
 
-/// Which site, if any, has `address` strictly inside its replaced bytes. `patches` ascend.
-pub fn site_around(patches: &[Patch], address: u64) -> Option<usize> {
-    let after = patches.partition_point(|p| p.at < address);
-    let i = after.checked_sub(1)?;
-    (address < patches[i].at + 5).then_some(i)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::site::run_bytes;
     use super::*;
 
     fn patch(at: u64) -> Patch {
@@ -217,18 +181,6 @@ mod tests {
             original: [1; 5],
             replaced: [2; 5],
         }
-    }
-
-    #[test]
-    fn sites_are_found_only_strictly_inside() {
-        let patches = [patch(100), patch(105), patch(200)];
-        assert_eq!(site_around(&patches, 100), None);
-        assert_eq!(site_around(&patches, 101), Some(0));
-        assert_eq!(site_around(&patches, 104), Some(0));
-        assert_eq!(site_around(&patches, 105), None);
-        assert_eq!(site_around(&patches, 109), Some(1));
-        assert_eq!(site_around(&patches, 110), None);
-        assert_eq!(site_around(&patches, 99), None);
     }
 
     #[test]
@@ -245,13 +197,5 @@ mod tests {
         let far: Vec<Patch> = (0..300).map(|n| patch(n << 30)).collect();
         assert_eq!(parts(&far, 1).concat(), far);
         assert!(parts(&far, 1).len() > 1);
-    }
-
-    #[test]
-    fn near_sites_share_a_run() {
-        let patches = [patch(0x1000), patch(0x2ffe), patch(0x4000), patch(0x6000)];
-        let got: Vec<usize> = runs(&patches).iter().map(|r| r.len()).collect();
-        assert_eq!(got, [3, 1]);
-        assert_eq!(pages(&patches), 5);
     }
 }

@@ -321,7 +321,7 @@ pub struct Reaping {
     pub frozen: bool,
 }
 
-/// Unmaps what can be, of earlier recordings too; says what could not.
+/// Unmaps what can be, of earlier recordings too; notes what could not.
 pub fn reap_noted(
     pid: i32,
     memory: &TargetMemory,

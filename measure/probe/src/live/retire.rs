@@ -5,8 +5,8 @@
 //! and no other instruction of a copy touches gs but the test below. Its out-of-line part ends with the jump to where
 //! the probe is done, and that is where the first instruction is led. What tests whether
 //! probes are switched off (codegen::switch) is led past itself likewise.
+use super::arena_table::write_table;
 use super::error::LiveError;
-use super::install::write_table;
 use super::table::{ARENA_NAME, Area, PatchTable, State};
 use crate::instrument::emit::switch;
 use hopscope_process::maps;
@@ -28,7 +28,7 @@ const JUMP_BYTES: u64 = 5;
 /// How the memfd behind copies is come by.
 #[derive(Debug, Clone, Copy)]
 pub enum Arena<'a> {
-    /// This process made it and has it open, whoever the target runs as by now.
+    /// This process created it and has it open, whatever user the target runs as by now.
     Held(&'a File),
     /// Through the mapping of a process that has it, if its user made it.
     Mapped,
@@ -111,7 +111,7 @@ impl Probes {
         self.segments.iter().any(|s| s.contains(word))
     }
 
-    /// Leads every probe past itself. All threads stand still, none of them in a probe.
+    /// Patches every probe to jump over itself. All threads are stopped, none of them in a probe.
     pub(super) fn disarm(&self, pid: i32) -> Result<(), LiveError> {
         self.writes.iter().try_for_each(|(file, offset, bytes)| {
             file.write_all_at(bytes, *offset)
@@ -176,7 +176,7 @@ pub(super) fn rewrite_table(pid: i32, arena: Arena, table: &PatchTable) -> Resul
     write_table(pid, &file, &retired, State::Restored)
 }
 
-/// Gives the memory behind the retired table back; nobody needs to be stopped for it.
+/// Frees the memory behind the retired table; needs no stop.
 pub(super) fn free_behind_table(pid: i32, arena: Arena, table: &PatchTable) {
     let behind = behind_table(table);
     if behind.len == 0 {

@@ -12,7 +12,7 @@ use nix::libc;
 use std::fs::File;
 use std::io;
 
-/// Accepted, and then not switched on after all.
+/// Accepted, but not patched in the end.
 pub type LateRefusals = Vec<(FunctionId, String)>;
 
 pub const GONE: &str = "its module was unloaded while hopscope attached";

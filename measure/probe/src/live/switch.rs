@@ -1,14 +1,15 @@
 //! Switching on: the stops of all threads in which entries are replaced.
+use super::arena_table::set_state;
 use super::build::Linked;
 use super::contexts::Contexts;
 use super::error::LiveError;
 use super::found;
-use super::install::set_state;
 use super::lookup::Prepared;
 use super::patch::{self, Direction};
 use super::remove;
+use super::site::{self, Patch};
 use super::standing::{self, LateRefusals};
-use super::table::{Patch, PatchTable, State};
+use super::table::{PatchTable, State};
 use crate::memory::SharedWords;
 use crate::progress::{self, Phase};
 use hopscope_process::maps::{self, Mapping};
@@ -253,7 +254,7 @@ impl Batch<'_> {
         let (mut budget, mut partly_searched) = (STACKS_AT_MOST, 0);
         for tid in stopped.tids() {
             let rip = stopped.regs(tid).rip;
-            if let Some(site) = patch::site_around(&table.patches, rip) {
+            if let Some(site) = site::site_around(&table.patches, rip) {
                 let at = table.patches[site].at;
                 let entries = self.linked.iter().flat_map(|l| &l.entries);
                 let moved = entries
@@ -276,7 +277,7 @@ impl Batch<'_> {
                 if !span.contains(&word) {
                     continue;
                 }
-                if let Some(site) = patch::site_around(&table.patches, word) {
+                if let Some(site) = site::site_around(&table.patches, word) {
                     busy.push(table.patches[site].at);
                 }
             }

@@ -9,6 +9,7 @@
 //! | 8 | 4 | version |
 //! | 12 | 4 | [`State`] |
 //! | 16 | 8 | length of the JSON that follows at 64 |
+use super::site::Patch;
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{CaptureEntry, FunctionEntry, ProcessEntry, RecordingMeta};
 use hopscope_process::procfs;
@@ -92,13 +93,6 @@ impl Area {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Patch {
-    pub at: u64,
-    pub original: [u8; 5],
-    pub replaced: [u8; 5],
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     #[error("the arena does not start with hopscope's mark")]
@@ -156,7 +150,7 @@ impl PatchTable {
         out
     }
 
-    /// The bytes come from another process: nothing in them is believed without a check.
+    /// The bytes come from another process: nothing in them is used unchecked.
     pub fn from_bytes(bytes: &[u8]) -> Result<(PatchTable, State), TableError> {
         let head = bytes.first_chunk().ok_or(TableError::NotOurs)?;
         let head = Head::parse(head, bytes.len() as u64)?;
@@ -174,7 +168,7 @@ impl PatchTable {
     }
 }
 
-/// The part of a table that says how long the rest is.
+/// The fixed part of a table, with the length of the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
     pub state: State,

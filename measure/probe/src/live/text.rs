@@ -1,9 +1,9 @@
-//! Gives the memory of text pages back that were changed and are now what their file says: a page
+//! Frees private copies of text pages that equal their file again: a page
 //! once written stays the process's own copy, whatever it holds.
 use super::error::LiveError;
 use super::pages::{self, PAGE};
 use super::patch;
-use super::table::Patch;
+use super::site::Patch;
 use hopscope_process::maps::{self, Mapping};
 use hopscope_process::memory::TargetMemory;
 use hopscope_process::write_track::Pages;

@@ -1,4 +1,4 @@
-//! What is known of functions that look at their caller's address (dlsym …); found by `instrument::body::sensitive`.
+//! Functions that inspect their return address (dlsym …); found by `instrument::body::sensitive`.
 use std::collections::HashMap;
 
 /// What is known of one module.

@@ -1,48 +1,20 @@
-//! Who calls whom within a file, and which of its functions call what cannot be known.
+//! Decodes who calls whom within a file, and which of its functions call what cannot be known.
+use super::call_graph::{CallGraph, Edge, Node, To};
 use super::functions::Function;
 use super::image::Image;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use std::collections::HashMap;
 
-/// The calls of a file, in the order of [`Image::functions`].
-#[derive(Debug, Default)]
-pub struct CallGraph {
-    pub nodes: Vec<Node>,
-    /// Names that [`To::Import`] numbers.
-    pub imports: Vec<String>,
-}
-
-/// What one function does to others.
-#[derive(Debug, Clone, Default)]
-pub struct Node {
-    /// Each once.
-    pub edges: Vec<Edge>,
-    /// It calls through a pointer, or a place that belongs to no known function.
-    pub calls_unknown: bool,
-    /// It ends in a jump of that kind: its caller's frame is then below, its own is gone.
-    pub jumps_unknown: bool,
-    /// It contains a system call instruction.
-    pub system_call: bool,
-    /// An instruction or a relocation takes its address: it can be called through a pointer.
-    pub address_taken: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Edge {
-    pub to: To,
-    /// A jump: the jumping function's own frame is gone then.
-    pub tail: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum To {
-    Function(u32),
-    Import(u32),
+impl Image {
+    /// Who calls whom, decoded on first use.
+    pub fn calls(&self) -> &CallGraph {
+        self.call_graph.get_or_init(|| CallGraph::of(self))
+    }
 }
 
 impl CallGraph {
     /// Decodes every function of `image`.
-    pub fn of(image: &Image) -> CallGraph {
+    fn of(image: &Image) -> CallGraph {
         let mut building = Building {
             image,
             graph: CallGraph::default(),

@@ -1,8 +1,8 @@
 //! One ELF file: loaded once, shared by every process that maps it.
 use super::bounds;
 use super::branches::BranchTargets;
+use super::call_graph::CallGraph;
 use super::caller_sensitive::CallerSensitive;
-use super::calls::CallGraph;
 use super::eh_frame::{self, Fde};
 use super::error::LocateError;
 use super::files::{self, Links};
@@ -39,7 +39,8 @@ pub struct Image {
     known: KnownAddresses,
     unwinds: UnwindFacts,
     walker: Option<&'static str>,
-    calls: OnceLock<CallGraph>,
+    /// [`Image::calls`].
+    pub(super) call_graph: OnceLock<CallGraph>,
     loader: bool,
     unwinder: bool,
     debug_file: Option<PathBuf>,
@@ -162,7 +163,7 @@ impl Image {
                 .map(|s| s.address()..s.address().saturating_add(s.size())),
             unwinds,
             walker,
-            calls: OnceLock::new(),
+            call_graph: OnceLock::new(),
             debug_file,
             identity,
             branches,
@@ -235,7 +236,7 @@ impl Image {
         branches.is_jumped_to(function.svma) || is_nameless && !branches.is_called(function.svma)
     }
 
-    /// What the file says about stack unwinding.
+    /// The file's stack unwinding facts.
     pub fn unwinds(&self) -> &UnwindFacts {
         &self.unwinds
     }
@@ -243,11 +244,6 @@ impl Image {
     /// Why the file's code cannot be moved: its own runtime walks or moves the stacks it runs on.
     pub fn stack_walker(&self) -> Option<&'static str> {
         self.walker
-    }
-
-    /// Who calls whom, decoded on first use.
-    pub fn calls(&self) -> &CallGraph {
-        self.calls.get_or_init(|| CallGraph::of(self))
     }
 
     /// Where the kernel or the loader enters the program; 0 in most libraries.

@@ -1,6 +1,7 @@
 //! Functions of files and of running processes: names, ranges, sources.
 mod bounds;
 mod branches;
+mod call_graph;
 mod caller_sensitive;
 mod calls;
 mod eh_frame;
@@ -26,8 +27,8 @@ mod stack_walkers;
 mod unwinds;
 
 pub use branches::BranchTargets;
+pub use call_graph::{CallGraph, Edge, Node, To};
 pub use caller_sensitive::CallerSensitive;
-pub use calls::{CallGraph, Edge, Node, To};
 pub use error::LocateError;
 pub use files::basename;
 pub use functions::{Function, NameSource};

@@ -1,4 +1,4 @@
-//! What a file says about stack unwinding: whether its code raises exceptions, catches them, has
+//! Stack unwinding facts of a file: whether its code raises exceptions, catches them, has
 //! clean-ups that run while frames are unwound, or ends threads in a way that unwinds them.
 use super::eh_frame::Fde;
 use object::{Object, ObjectSymbol};

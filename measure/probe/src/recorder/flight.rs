@@ -50,10 +50,10 @@ pub struct FlightOptions {
 /// A file to save into, with its tables written.
 pub type Opened<W> = (PathBuf, TraceWriter<W>);
 
-/// What a flight recorder asks of the world.
+/// The environment of a flight recorder.
 pub struct FlightParts<'a, W: Write> {
     pub triggers: Triggers,
-    /// Asked once a visit: a trigger from outside, such as a signal.
+    /// Polled once per drain: an external trigger, such as a signal.
     pub asked: &'a dyn Fn() -> Option<String>,
     /// Makes a file whose recording starts at this instant.
     pub open: &'a mut dyn FnMut(ClockSync) -> Result<Opened<W>, TraceError>,
@@ -75,7 +75,7 @@ pub struct Flight<'a, W: Write> {
     counts: FlightCounts,
 }
 
-/// What became of everything that was recorded.
+/// Accounts for everything that was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlightCounts {
     pub files: u64,
@@ -89,7 +89,7 @@ pub struct FlightCounts {
     pub left_out_for_room: u64,
     /// Context switches that went likewise.
     pub switches_left_out_for_room: u64,
-    /// Files that hold less time before their trigger than asked for, for lack of memory.
+    /// Files with less time before their trigger than configured, for lack of memory.
     pub files_short_of_room: u64,
 }
 

@@ -49,7 +49,7 @@ impl Looking {
         found
     }
 
-    /// What was loaded meanwhile and not looked at, in words. Waits for a look to end.
+    /// Modules loaded meanwhile and not examined, as text. Waits for a look to end.
     pub fn not_looked_at(&mut self) -> Vec<String> {
         let began = Instant::now();
         while matches!(&self.state, State::Looking(look) if !look.is_finished())

@@ -1,4 +1,4 @@
-//! The recorder: drains the rings of all targets into one sink (a trace file, or who looks at them
+//! The recorder: drains the rings of all targets into one sink (a trace file, or a live view of them
 //! live) until told to stop, then detaches. It never makes a target wait.
 pub mod alternate;
 pub mod flight;
@@ -123,15 +123,15 @@ pub struct Outcome {
     pub calls_unmeasured: u64,
     pub detach_pauses: Vec<Duration>,
     pub detach_stops: Vec<TargetStops>,
-    /// Processes that still carry our jumps, with a note that says why.
+    /// Processes that are still patched, with the reason.
     pub not_restored: Vec<i32>,
-    /// Frozen processes that still have copies and rings mapped, with a note that says so.
+    /// Frozen processes that still have copies and rings mapped, with a note.
     pub not_unmapped: Vec<i32>,
     /// `None` when context switches were not recorded.
     pub off_cpu: Option<OffCpuEntry>,
     /// When recording ended, where the targets were measured on.
     pub until: Option<ClockSync>,
-    /// `None` where the cost was not looked for in place.
+    /// `None` if the cost was not measured in place.
     pub alternated: Option<Alternated>,
     /// Functions whose probes stay on when those of their thread are off.
     pub functions_not_switched: u64,
@@ -142,7 +142,7 @@ pub struct Outcome {
 const PAIR_TICKS_GUESS: u64 = 60;
 
 impl<S: Sink> Recorder<'_, S> {
-    /// Records until `stop` says so or a limit is reached, then detaches from every target.
+    /// Records until `stop` is set or a limit is reached, then detaches from every target.
     pub fn run(mut self, stop: &dyn Fn() -> bool, status: &mut dyn FnMut(Status)) -> Outcome {
         let mut ended = self.record(stop, status);
         let mut outcome = Outcome {

@@ -1,4 +1,4 @@
-//! Records when measured threads did not run, beside their calls.
+//! Records when measured threads were off CPU.
 mod clock;
 mod pairs;
 

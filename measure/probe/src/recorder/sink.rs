@@ -1,4 +1,4 @@
-//! Where records go: a trace file, or whoever looks at them live.
+//! Where records go: a trace file, or a live view.
 use hopscope_event::{ClockSync, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
 use hopscope_trace::{Batch, Switches, TraceError, TraceWriter};
 use std::io::Write;

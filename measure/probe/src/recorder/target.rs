@@ -4,7 +4,7 @@ use super::owner::{Owner, Tasks};
 use super::sink::Sink;
 use crate::live::breakpoints;
 use crate::live::install::Installed;
-use crate::live::table::Patch;
+use crate::live::site::Patch;
 use crate::new_modules::Watch;
 use hopscope_event::layout::Context;
 use hopscope_event::ring::{Position, Ring, Visit};
@@ -25,7 +25,7 @@ pub struct Counts {
     pub recorded: u64,
     pub lost: u64,
     pub torn: u64,
-    /// Entries among the recorded; counted only when asked for.
+    /// Entries among the recorded; counted only on request.
     pub calls: u64,
     /// Rings whose counter ran backwards: their memory was overwritten by the target.
     pub damaged: u64,
@@ -120,7 +120,7 @@ impl Target {
         self.modules.as_mut()?.poll()
     }
 
-    /// Notes on modules that [`Target::may_unwind`] could not look at.
+    /// Notes on modules that [`Target::may_unwind`] could not examine.
     pub fn not_looked_at(&mut self) -> Vec<String> {
         let modules = self.modules.as_mut();
         modules.map_or(Vec::new(), Looking::not_looked_at)

@@ -2,7 +2,7 @@
 //! under them, and what must stay needs neither gs nor a ring.
 use super::attaching::{attach, choose};
 use super::target::{Target, compile};
-use hopscope_probe::live::leftover;
+use hopscope_probe::live::clear_leftovers;
 use hopscope_probe::live::remove::{self, Arena, Extent, Reaped};
 use hopscope_probe::live::table::PatchTable;
 
@@ -68,7 +68,7 @@ fn a_thread_that_is_held_in_a_probe_finds_the_rest_of_it() {
                 while remove::reap(pid, memory, table, None).unwrap() != Reaped::Unmapped {}
             }
             Reaped::Retired(_) => {
-                while leftover::take_away(pid, Extent::Limited)
+                while clear_leftovers::take_away(pid, Extent::Limited)
                     .unwrap()
                     .recordings
                     == 0

@@ -1,7 +1,6 @@
 //! Own times of calls and latencies of packets, for HdrHistogram's tools.
 use super::ExportOptions;
 use super::source::Source;
-use super::write::observe;
 use crate::error::{Result, refuse};
 use hopscope_analyze::trail::{Begun, End, Observer};
 use hopscope_event::{FunctionId, Ns, StampFlags, Tsc};
@@ -65,7 +64,7 @@ fn calls(
         failed: None,
     };
     let check = |own: &mut OwnTimes<'_, _>| Ok(own.failed.take().map_or(Ok(()), Err)?);
-    observe(source, &mut own, check, facts)
+    source.observe(&mut own, check, facts)
 }
 
 fn packets(source: &Source<'_>, times: &mut impl Times) -> Result<()> {

@@ -5,6 +5,8 @@ use crate::runs::RunSource;
 use crate::selection::Selection;
 use crate::stamps;
 use hopscope_analyze::Packets;
+use hopscope_analyze::trail::Observer;
+use hopscope_report::export::Facts;
 use hopscope_report::{Recording, Streams};
 use hopscope_trace::{OwnedStamps, TraceReader};
 
@@ -32,6 +34,18 @@ impl<'a> Source<'a> {
             entries: &self.stamps_reader().tables().streams,
             packets,
         })
+    }
+
+    /// Leads every call past the observer, which is asked after each batch whether all is well.
+    pub(super) fn observe<O: Observer>(
+        &self,
+        observer: &mut O,
+        check: impl FnMut(&mut O) -> Result<()>,
+        facts: &mut Facts,
+    ) -> Result<()> {
+        let totals = self.selection.observe(observer, check)?;
+        facts.calls(&totals.balance, &totals.oddities);
+        Ok(())
     }
 
     pub(super) fn is_of_packets_only(&self) -> bool {

@@ -6,7 +6,6 @@ use super::source::Source;
 use super::{ExportOptions, Format, What};
 use crate::error::{Result, require};
 use crate::selection::Selection;
-use hopscope_analyze::trail::Observer;
 use hopscope_analyze::{Group, Runs};
 use hopscope_report::Names;
 use hopscope_report::export::{
@@ -112,7 +111,7 @@ fn table(source: &Source<'_>, what: What, rows: &mut impl Rows) -> Result<Facts>
     match what {
         What::Calls => {
             let mut calls = CallRows::new(&names, &timeline, frequency, rows);
-            observe(source, &mut calls, |calls| Ok(calls.check()?), &mut facts)?;
+            source.observe(&mut calls, |calls| Ok(calls.check()?), &mut facts)?;
             calls.finish(&facts)?;
         }
         What::Functions => {
@@ -153,12 +152,7 @@ fn table(source: &Source<'_>, what: What, rows: &mut impl Rows) -> Result<Facts>
         What::Slices => slices::table(source, rows, &mut facts)?,
         What::Values => {
             let mut values = ValueRows::new(&names, &timeline, rows);
-            observe(
-                source,
-                &mut values,
-                |values| Ok(values.check()?),
-                &mut facts,
-            )?;
+            source.observe(&mut values, |values| Ok(values.check()?), &mut facts)?;
             values.finish(&facts)?;
         }
     }
@@ -182,18 +176,6 @@ fn runs_facts(facts: &mut Facts, names: &Names<'_>, runs: &Runs) {
     ] {
         facts.doubt(name, count);
     }
-}
-
-/// Leads every call past the observer, which is asked after each batch whether all is well.
-pub(super) fn observe<O: Observer>(
-    source: &Source<'_>,
-    observer: &mut O,
-    check: impl FnMut(&mut O) -> Result<()>,
-    facts: &mut Facts,
-) -> Result<()> {
-    let totals = source.selection.observe(observer, check)?;
-    facts.calls(&totals.balance, &totals.oddities);
-    Ok(())
 }
 
 fn folded(options: &ExportOptions, source: &Source<'_>, out: &mut impl Write) -> Result<Facts> {
@@ -227,7 +209,7 @@ fn perfetto(source: &Source<'_>, out: &mut impl Write) -> Result<Facts> {
     let mut facts = Facts::of(&recording);
     let mut trace = Perfetto::new(out, recording, &names, &timeline)?;
     slices::join(source, &mut trace, &mut facts)?;
-    observe(source, &mut trace, |trace| Ok(trace.check()?), &mut facts)?;
+    source.observe(&mut trace, |trace| Ok(trace.check()?), &mut facts)?;
     for batch in source.stamps() {
         let batch = batch?;
         let due = batch.stamps.iter();

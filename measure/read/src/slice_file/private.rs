@@ -11,7 +11,8 @@
 //! All numbers are little-endian; docs/trace-format.md has the rest.
 use crate::error::{Error, Result, refuse, require};
 use hopscope_event::slice::{SliceBytes, Sliced};
-use hopscope_netio::capture::{CaptureError, PrivateBlock, PrivateReader};
+use hopscope_netio::CaptureError;
+use hopscope_netio::capture::{PrivateBlock, PrivateReader};
 use hopscope_trace::format::MAGIC;
 use hopscope_trace::slices;
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! One object a line, each with `type` and `schema`; absent values are left out. The last line is
 //! the summary.
 use super::{Facts, Rows, Schema, Value};
-use crate::json::line;
+use crate::json_line::line;
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 

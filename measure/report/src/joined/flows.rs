@@ -1,7 +1,7 @@
 //! Flow by flow.
 use super::json::head_json;
 use super::{LISTED, PacketReport, header};
-use crate::json::{Object, line};
+use crate::json_line::{Object, line};
 use crate::order::Sort;
 use crate::units::grouped;
 use hopscope_analyze::join::{OwnWork, own_work};

@@ -1,6 +1,6 @@
 //! Packets for programs.
 use super::{PacketReport, distributed, matched_text};
-use crate::json::{Object, line};
+use crate::json_line::{Object, line};
 use crate::runs::{put_counts, put_root};
 use hopscope_analyze::{Match, NoMatch};
 use serde_json::{Value, json};

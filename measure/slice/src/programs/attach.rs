@@ -1,7 +1,8 @@
 //! Programs at their hooks, and what they count.
+use super::backend::Backend;
 use super::config::RawCosts;
 use super::control;
-use super::hooks::{self, Attachment, Backend, Hook, Offer, choose};
+use super::hooks::{self, Attachment, Hook, Offer, choose};
 use super::ring::{self, Drained};
 use super::{Choose, Costs, Options, SliceError, counts, object, perf_event};
 use hopscope_bpf::run_stats::{self, ProgramRuns};

@@ -7,7 +7,7 @@ use std::mem::{offset_of, size_of};
 #[derive(Debug, Clone)]
 pub struct Options {
     pub points: Vec<Point>,
-    pub backend: Option<super::Backend>,
+    pub backend: Option<super::backend::Backend>,
     /// Power of two.
     pub slots: u32,
     /// Power of two.

@@ -1,5 +1,6 @@
 //! The programs at the kernel's hooks: chosen, loaded, attached, configured and read.
 mod attach;
+mod backend;
 mod config;
 mod control;
 mod counts;
@@ -14,10 +15,11 @@ mod running;
 
 pub use attach::{Attached, Slicer};
 pub(crate) use attach::{CLOCK_ONLY, EMPTY, EMPTY_FIRST};
+pub use backend::Backend;
 pub(crate) use config::Choose;
 pub use config::{Costs, Options};
 pub use error::SliceError;
-pub use hooks::{Backend, Hook, Offer, offers};
+pub use hooks::{Hook, Offer, offers};
 pub use object::{FILTER_INSNS, FILTER_SCRATCH};
 pub use perf_event::event;
 pub use ring::{Drained, ENTRIES_MAX, Entry};

@@ -1,6 +1,6 @@
 //! A running l3fwd with two ports that write to files. Port 0 reads what the test writes.
 use super::packets::{self, Frame};
-use super::rules;
+use super::rules::{self, Lookup};
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Target, compile, programs};
@@ -22,12 +22,6 @@ use std::time::{Duration, Instant};
 const WATCHDOG: Duration = Duration::from_secs(60);
 const LOOK_AGAIN_MS: u8 = 20;
 const EXAMPLES: &str = "/usr/share/dpdk/examples";
-
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Lookup {
-    Acl,
-    Lpm,
-}
 
 pub(super) struct Forwarder {
     target: Target,

@@ -1,9 +1,14 @@
 //! l3fwd's rule files.
-use super::forwarder::Lookup;
 use anyhow::Result;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Lookup {
+    Acl,
+    Lpm,
+}
 
 /// Of each kind: permitted and denied.
 const RULES: u16 = 500;

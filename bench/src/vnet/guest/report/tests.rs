@@ -1,7 +1,12 @@
 use super::*;
+use crate::goal::Goal;
+use crate::not_measured::NotMeasured;
 use crate::vnet::cpu_usage::Thread;
 use crate::vnet::guest::device::number_of;
+use crate::vnet::guest::device::{BATCH, EACH};
+use crate::vnet::guest::traffic::{PING, RR};
 use crate::vnet::guest::window::{Queue, Run};
+use hopscope_guest::Accelerator;
 
 fn figures() -> Figures {
     Figures {

@@ -1,4 +1,4 @@
-//! The programs at work, and what user space asks them.
+//! The running BPF programs, and their interface to user space.
 use super::contract::{
     Config, KernelCounts, Notice, PASSED_AT, PENDING, QUESTION_BYTES, QUESTION_COOKIE_AT,
     QUESTION_SENT_AT,

@@ -1,4 +1,4 @@
-//! The programs at work, and what user space asks them.
+//! The running BPF programs, and their interface to user space.
 use super::contract::{
     self, CONFIG_BYTES, KernelCounts, Notice, PENDING, QUESTION_BYTES, QUESTION_COOKIE_AT,
     QUESTION_SENT_AT,
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 static OBJECT: &[u8] = compiled!("proxy");
 
-/// What the programs told, until somebody asks.
+/// Events of the programs, until they are fetched.
 #[derive(Default)]
 pub(super) struct Told {
     notices: Vec<Notice>,
@@ -125,7 +125,7 @@ impl Engine {
             .map_err(ProxyError::bpf("reading a record"))
     }
 
-    /// The sockets are closed, and nobody will ask for them again.
+    /// The sockets are closed and will not be used again.
     pub(in crate::proxy) fn forget(&mut self, cookies: [u64; 2]) {
         self.joined -= 1;
         for cookie in cookies {

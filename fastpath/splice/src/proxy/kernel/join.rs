@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd};
 /// Why user space copies from the beginning, one way at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::proxy) enum NotJoined {
-    /// The kernel takes sockets only while neither end has said FIN.
+    /// A sockmap accepts sockets only while neither end has sent FIN.
     Ended,
     Full,
     Refused,

@@ -1,4 +1,4 @@
-//! How a case says what it found.
+//! How a case reports its result.
 use crate::trial::TrialResult;
 use crate::trial::pair::Pair;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

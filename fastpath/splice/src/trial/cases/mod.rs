@@ -1,4 +1,4 @@
-//! The known faults of joined sockets, a case each.
+//! The known faults of redirected sockets, one case each.
 mod checks;
 mod memory;
 mod reading;
@@ -19,7 +19,7 @@ pub(super) struct Trial {
     pub name: &'static str,
     pub means: &'static str,
     pub weight: Weight,
-    /// With bytes that came by TCP, at sockets that are joined.
+    /// With bytes received by TCP, at redirected sockets.
     pub by_tcp: bool,
     pub is_slow: bool,
     pub run: fn(&Place, &Accelerator) -> TrialResult,

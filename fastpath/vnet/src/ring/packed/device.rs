@@ -12,7 +12,7 @@ pub struct DeviceQueue {
     taken: InFlight,
     /// The first entry given back that the driver cannot see yet: its number, and how much was written.
     hidden: Option<(Place, u16, u32)>,
-    /// Descriptors given back since the driver was called.
+    /// Descriptors used since the last notification.
     unannounced: u16,
     /// The same of those that the driver can see.
     shown: u16,

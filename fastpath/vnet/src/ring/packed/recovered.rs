@@ -32,7 +32,7 @@ const LOOKS: usize = 64;
 
 pub(super) struct Recovered {
     pub(super) place: Place,
-    /// Given back with nothing in them.
+    /// Used with length 0.
     pub(super) emptied: u16,
 }
 

@@ -1,4 +1,4 @@
-//! The device's end: takes chains, gives them back, asks for kicks, tells whether a call is wanted.
+//! The device's end: takes available chains, returns them used, enables kicks, and tells whether the driver needs a notification.
 use super::{Fields, NO_NOTIFICATION, descriptor, load, store};
 use crate::policy::Peer;
 use crate::ring::in_flight::InFlight;

@@ -1,4 +1,4 @@
-//! The driver's end: puts chains into the ring, takes them back, asks for calls.
+//! The driver's end: makes chains available, reclaims used ones, enables notifications.
 use super::descriptor::{Descriptor, INDIRECT, LEN, NEXT, WRITE};
 use super::{Fields, NO_NOTIFICATION, at, load, store};
 use crate::policy::Peer;

@@ -38,7 +38,7 @@ pub(super) fn open(path: &Path) -> Result<Endpoint, ServeError> {
     Endpoint::of(UnixListener::from(made), path.into())
 }
 
-/// Removes what a back end left that was killed: a socket that nobody listens on.
+/// Removes the stale socket of a killed back end.
 fn unused(path: &Path) -> Result<(), ServeError> {
     let failed = |source: io::Error| ServeError::Control {
         path: path.into(),

@@ -1,4 +1,4 @@
-//! Calls of functions beside the kernel's slices of the same packet.
+//! Calls of functions adjacent to the kernel's slices of the same packet.
 //!
 //! The join is by thread and system call. A thread is in one system call at a time, so the parts of
 //! records that overlap on one thread are of one call; between two such calls lies an *interval*. What
@@ -41,7 +41,7 @@ pub struct BorderCounts {
     pub crossing: u64,
     /// Calls of an interval beyond those that are kept of one.
     pub beyond: u64,
-    /// Of the packets asked for: their reader, or sender, is no measured thread.
+    /// Of the selected packets: their reader, or sender, is not a measured thread.
     pub unmeasured_rx: u64,
     pub unmeasured_tx: u64,
     /// Without the stamp of their call.
@@ -92,7 +92,7 @@ impl SystemCalls {
     }
 }
 
-/// Packets are asked for by [`Borders::want`]; then comes every call; then [`Borders::of`].
+/// Select packets by [`Borders::want`]; then feed every call; then call [`Borders::of`].
 #[derive(Debug)]
 pub struct Borders {
     threads: HashMap<u32, Thread>,
@@ -120,7 +120,7 @@ impl Borders {
         }
     }
 
-    /// Calls beside this packet are kept from now on.
+    /// Keeps calls adjacent to this packet from now on.
     pub fn want(&mut self, record: &SliceRecord) {
         let sides = [
             (record.tx_tid, windows::sent(record), 0),

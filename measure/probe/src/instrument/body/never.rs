@@ -14,7 +14,7 @@ pub fn reason(raw_name: &str) -> Option<&'static str> {
         .map(|(_, why)| *why)
 }
 
-/// Functions that look at their return address: to find the module that called them, to count, to come back elsewhere.
+/// Functions that inspect their return address: to find the module that called them, to count, to come back elsewhere.
 pub fn is_caller_sensitive(raw_name: &str) -> bool {
     let name = raw_name.split('@').next().unwrap_or(raw_name);
     CALLER_SENSITIVE.contains(&name)

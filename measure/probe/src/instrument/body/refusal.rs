@@ -43,7 +43,7 @@ pub enum Refusal {
     UnwindTables(hopscope_unwind::Refused),
     /// The code's own runtime looks its return addresses up.
     StackWalker(&'static str),
-    /// Calls a function that looks at its caller's address (dlsym, dlopen …).
+    /// Calls a function that inspects its return address (dlsym, dlopen …).
     CallerSensitive(String),
     /// A restartable sequence (linux/rseq.h) is tied to the addresses of the original.
     RestartableSequence,

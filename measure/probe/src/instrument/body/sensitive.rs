@@ -1,4 +1,4 @@
-//! Functions that look at their caller's address (dlsym …), and those that end in a jump to one:
+//! Functions that inspect their return address (dlsym …), and those that end in a jump to one:
 //! behind a tail call, the address that is looked at is that of the one before.
 use super::never;
 use crate::locate::{CallerSensitive, Function, Image};

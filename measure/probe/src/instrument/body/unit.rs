@@ -98,7 +98,7 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// Decodes and checks; `Err` says why the function cannot be moved.
+    /// Decodes and checks; `Err` is why the function cannot be relocated.
     pub fn decode(pieces: &[Piece], around: &Surroundings) -> Result<Unit, Refusal> {
         let entry = pieces[0].svma;
         if pieces[0].bytes.is_empty() {

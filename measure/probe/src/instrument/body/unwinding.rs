@@ -26,7 +26,7 @@ pub struct ModuleUnwinding {
 }
 
 impl ModuleUnwinding {
-    /// Who may unwind the function at `svma`; `None` when nobody does.
+    /// What may unwind the function at `svma`, if anything.
     pub fn of(&self, svma: u64) -> Option<&Arc<str>> {
         self.at_risk.get(&svma)
     }

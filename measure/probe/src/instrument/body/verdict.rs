@@ -18,7 +18,7 @@ pub struct ProcessTraits<'p> {
     pub tables: Option<&'p hopscope_unwind::Module<'p>>,
     /// Why there are none.
     pub no_tables: Option<&'p NoTables>,
-    /// The user says that nothing is unwound, so that landing pads are dead code too.
+    /// The user asserts that nothing is unwound, so that landing pads are dead code too.
     pub assume_no_exceptions: bool,
     /// User shadow stacks are on (x86_Thread_features: shstk).
     pub shadow_stack: bool,

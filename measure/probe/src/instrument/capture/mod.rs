@@ -1,4 +1,4 @@
-//! Values that probes take along: what was asked for, where it lies, how it is read.
+//! Captured values: how they are specified, located and read.
 pub mod parse;
 
 use hopscope_event::{CaptureEntry, FunctionId};

@@ -133,7 +133,7 @@ impl fmt::Display for Selection {
     }
 }
 
-/// The pattern and what stands in its parentheses.
+/// The pattern and the text in its parentheses.
 fn split(text: &str) -> Option<(&str, &str)> {
     let inside = text.strip_suffix(')')?;
     // A regular expression has its own parentheses; what begins like one may be a path.
@@ -145,7 +145,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
     (open > 0).then(|| (&text[..open], &inside[open + 1..]))
 }
 
-/// Between commas that stand in no parentheses.
+/// Split at commas outside parentheses.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     text.split(move |c| {

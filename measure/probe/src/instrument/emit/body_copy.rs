@@ -1,5 +1,5 @@
 //! Emits the copy of a unit: every instruction verbatim but for the fields that depend on where it
-//! lies, probes at the entry and before every way out.
+//! lies, probes at the entry and before every exit.
 //!
 //! References to the unit's own labels as *data* keep the original address; direct jumps go to
 //! the copy; a call to itself goes to the original entry, so that recursion is measured.

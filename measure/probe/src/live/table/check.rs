@@ -2,7 +2,7 @@
 //! into it; whoever undoes a recording reads it with more rights than that process has. Sizes are
 //! bounded before anything of that size is allocated, and what is attached keeps to the same bounds.
 use super::{Area, PatchTable, TableError};
-use crate::live::patch;
+use crate::live::site;
 use hopscope_event::layout::{CONTEXTS_MAX, Context, PAGE, pool_bytes};
 use hopscope_process::maps::USER_END;
 use std::ops::RangeInclusive;
@@ -71,9 +71,9 @@ impl PatchTable {
         if !ascending || !self.patches.windows(2).all(apart) {
             return damaged("entries that overlap");
         }
-        let patched: u64 = patch::runs(&self.patches)
+        let patched: u64 = site::runs(&self.patches)
             .into_iter()
-            .map(patch::run_bytes)
+            .map(site::run_bytes)
             .sum();
         if patched > PATCHED_BYTES_AT_MOST {
             return damaged("more code to be patched than a program has (1 GiB)");

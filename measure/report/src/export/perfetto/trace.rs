@@ -1,5 +1,5 @@
 //! The messages of a Perfetto trace (`protos/perfetto/trace` of the Perfetto project), one packet
-//! after another. Numbers are those of the `.proto` files; a proof decodes what is written here
+//! after another. Numbers are those of the `.proto` files; a test decodes what is written here
 //! with the official descriptors.
 use super::proto::Message;
 use hopscope_event::ClockSync;

@@ -1,0 +1,30 @@
+//! What every command that runs for a while shares: the signals that end it, and `-- COMMAND`.
+use anyhow::Context;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Whose child a recorder is.
+pub(crate) const MARK: &str = "HOPSCOPE_GUARDED_BY";
+
+/// Ctrl-C, SIGTERM, and the end of the terminal stop in order; the last unless it is ignored (nohup(1)).
+pub(crate) fn take_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let nohup = hopscope_process::signals::ignored().contains(&SIGHUP);
+    let hangup = (!nohup).then_some(SIGHUP);
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
+        signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
+    }
+    Ok(())
+}
+
+/// Waits for the command; a signal that ended it counts as 128 + its number, as in shells.
+pub(crate) fn exit_code_of(command: &mut Child) -> anyhow::Result<ExitCode> {
+    let status = command.wait().context("waiting for the command")?;
+    let code = status
+        .code()
+        .or(status.signal().map(|signal| 128 + signal))
+        .unwrap_or(125);
+    Ok(ExitCode::from(code as u8))
+}
