@@ -132,7 +132,7 @@ fn company() -> Result<()> {
     let lines = hopscope(&["functions", "-b", file])?.expect_code(0)?.stdout;
     let told = lines
         .lines()
-        .find(|line| line.contains("!through "))
+        .find(|line| line.contains("!oddly "))
         .context("oddly")?;
     ensure!(
         told.ends_with("relocate, but not where another module raises exceptions"),
