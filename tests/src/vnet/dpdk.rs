@@ -207,12 +207,14 @@ pub(super) fn echo(far: &mut PacketPort) -> Result<()> {
 }
 
 /// `hopscope vnet serve --json`, from ready to its summary.
-pub(super) struct BackEnd(Target);
+/// With the file that its messages go to.
+pub(super) struct BackEnd(Target, PathBuf);
 
 impl BackEnd {
     pub(super) fn start(socket: &Path, arguments: &[&str]) -> Result<BackEnd> {
         let ready = socket.with_extension("ready");
         let _ = std::fs::remove_file(&ready);
+        let said = socket.with_extension("stderr");
         let mut command = Command::new(hopscope_bin());
         command
             .args(["vnet", "serve", "--json", "--socket"])
@@ -221,12 +223,11 @@ impl BackEnd {
             .arg(&ready)
             .args(arguments)
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        Ok(BackEnd(Target::spawn_with_ready_file(
-            &mut command,
-            &ready,
-        )?))
+            // A pipe that nobody reads is full after some hundred connections, and the back end waits.
+            .stdout(std::fs::File::create(said.with_extension("stdout"))?)
+            .stderr(std::fs::File::create(&said)?);
+        let target = Target::spawn_with_ready_file(&mut command, &ready)?;
+        Ok(BackEnd(target, said))
     }
 
     pub(super) fn signal(&self, signal: Signal) -> Result<()> {
@@ -236,8 +237,8 @@ impl BackEnd {
     pub(super) fn stop(self) -> Result<Value> {
         self.0.signal(Signal::SIGTERM)?;
         let out = self.0.output()?;
-        let said = String::from_utf8(out.stdout)?;
-        let status = String::from_utf8_lossy(&out.stderr);
+        let said = std::fs::read_to_string(self.1.with_extension("stdout"))?;
+        let status = std::fs::read_to_string(self.1)?;
         ensure!(out.status.success(), "{}: {status}{said}", out.status);
         let summary: Value = serde_json::from_str(said.lines().last().context("no line")?)?;
         ensure!(
