@@ -22,6 +22,14 @@ pub struct Asked {
     pub(super) module: Range<u64>,
 }
 
+/// What answers in the place of a function.
+pub(super) struct Answer {
+    pub code: Asm,
+    pub entry: Label,
+    /// Its first instructions in the file, and where they are in the hot zone.
+    pub moved: Vec<(u64, u32)>,
+}
+
 /// The functions of `images` that every unwinder of their process asks: a module and the function's range in its file.
 ///
 /// # Errors
@@ -87,7 +95,7 @@ impl Asked {
     }
 
     /// What answers in its place, but for the address of the slots, which does not change its length.
-    pub(super) fn emit(&self, slots_at: u64) -> Result<(Asm, Label, Vec<(u64, u32)>), String> {
+    pub(super) fn emit(&self, slots_at: u64) -> Result<Answer, String> {
         let (unit, piece) = self.unit()?;
         let first = head_of(&unit, &piece)?;
         let mut asm = Asm::new();
@@ -95,6 +103,10 @@ impl Asked {
         asm.bind(Zone::Hot, entry);
         asm.bytes(Zone::Hot, &lookup::find_object(slots_at));
         let map = head::original(&mut asm, Zone::Hot, first, (&piece, self.bias));
-        Ok((asm, entry, map))
+        Ok(Answer {
+            code: asm,
+            entry,
+            moved: map,
+        })
     }
 }

@@ -109,6 +109,9 @@ pub(super) const REACH: u64 = (1 << 31) - (64 << 20);
 /// Modules whose span is below this share a segment.
 const CLUSTER_SPAN: u64 = 1 << 30;
 
+/// What turned out not to be movable.
+pub type EmitRefusals = Vec<(FunctionId, Refusal)>;
+
 /// Groups the functions by module neighbourhood and emits their copies. Functions that turn out
 /// not to be movable are returned with the reason. What `slow` does not know yet is for
 /// [`Segment::serve`].
@@ -117,7 +120,7 @@ pub fn emit(
     config: &ProbeConfig,
     slow: &SlowConfig,
     pid_inside: i32,
-) -> Result<(Vec<Segment>, Vec<(FunctionId, Refusal)>), BuildError> {
+) -> Result<(Vec<Segment>, EmitRefusals), BuildError> {
     let copies = selected
         .iter()
         .flat_map(|s| s.captures)
@@ -316,7 +319,7 @@ impl Segment {
         }
         self.entries
             .retain(|e| refused.iter().all(|(id, _)| *id != e.id));
-        if tables.len() > 0 {
+        if !tables.is_empty() {
             self.tables = tables.finish(self.tables_at())?;
         }
         Ok(refused)

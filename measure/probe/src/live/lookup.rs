@@ -31,7 +31,7 @@ pub(super) struct Prepared {
 /// How the unwinders of a process are to be answered.
 pub(super) enum Lookup {
     /// By what an earlier recording has left for copies that stay.
-    There(PatchTable),
+    There(Box<PatchTable>),
     New(Box<Prepared>),
 }
 
@@ -69,7 +69,7 @@ pub(super) fn prepare(
                 .all(|at| table.patches.iter().any(|p| p.at == *at))
     };
     if let Some(table) = slots::in_process(pid, memory).into_iter().find(serves) {
-        return Ok(Lookup::There(table));
+        return Ok(Lookup::There(Box::new(table)));
     }
     let mut table = bare(like);
     let no_gap = |reach: Range<u64>| BuildError::NoGap {
@@ -86,7 +86,8 @@ pub(super) fn prepare(
     table.contexts = place(PAGE as u64, &anywhere, 1 << 46)?;
     let (mut code, mut linked) = (Vec::new(), Vec::new());
     for (one, at) in asked.iter().zip(wanted) {
-        let (asm, entry, map) = one.emit(table.contexts.at).map_err(refused)?;
+        let answer = one.emit(table.contexts.at).map_err(refused)?;
+        let asm = &answer.code;
         let segment = place(
             (asm.len() as u64).next_multiple_of(PAGE as u64),
             &one.module,
@@ -94,10 +95,10 @@ pub(super) fn prepare(
         )?;
         let bytes = asm.link(segment.at).map_err(BuildError::from)?;
         let entry_at = asm
-            .address(entry, segment.at)
+            .address(answer.entry, segment.at)
             .ok_or(LinkError::Unbound)
             .map_err(BuildError::from)?;
-        let moved = map.iter().map(|(svma, offset)| {
+        let moved = answer.moved.iter().map(|(svma, offset)| {
             (
                 svma.wrapping_add(one.bias),
                 asm.address_of(Zone::Hot, *offset, segment.at),
