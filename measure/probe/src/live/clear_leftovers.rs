@@ -1,6 +1,6 @@
 //! Unmapping what earlier recordings had to leave, once nothing refers to it.
 use super::error::LiveError;
-use super::leftover::{AT_MOST, Leftover, bytes, copies, note, of};
+use super::leftover::{AT_MOST, Leftover, bytes, copies, largest, note, of};
 use super::reap::{self, Reaped};
 use super::slots;
 use super::survey::{Extent, Survey};
@@ -63,7 +63,7 @@ fn look_again(
 /// Before an attach: takes away what can be when much is left.
 ///
 /// # Errors
-/// When more than [`AT_MOST`] stays.
+/// When more than [`AT_MOST`] stays besides what one recording left: of a large program that may be more by itself.
 pub(super) fn make_room(pid: i32, memory: &TargetMemory) -> Result<(), LiveError> {
     let mut unread = Vec::new();
     let mut left = of(pid, memory, None, &mut unread);
@@ -75,7 +75,7 @@ pub(super) fn make_room(pid: i32, memory: &TargetMemory) -> Result<(), LiveError
     let pause = look_again(pid, memory, &mut left, Extent::Limited)?;
     log::info!("process {pid} was stopped for {pause:?} to search for earlier copies");
     match bytes(&left) {
-        bytes if bytes <= AT_MOST => Ok(()),
+        bytes if bytes - largest(&left) <= AT_MOST => Ok(()),
         bytes => Err(LiveError::TooMuchLeft {
             pid,
             mib: bytes >> 20,

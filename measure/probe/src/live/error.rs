@@ -78,7 +78,7 @@ pub enum LiveError {
     )]
     Gone { pid: i32 },
     #[error(
-        "process {pid} keeps {mib} MiB of unused copies of earlier recordings to which something in it may refer, more than {limit_mib} MiB; run: hopscope detach -p {pid} --search-all"
+        "process {pid} keeps {mib} MiB of unused copies of earlier recordings to which something in it may refer, more than {limit_mib} MiB besides those of one recording; run: hopscope detach -p {pid} --search-all"
     )]
     TooMuchLeft { pid: i32, mib: u64, limit_mib: u64 },
 }

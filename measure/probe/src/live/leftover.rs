@@ -4,7 +4,7 @@ use super::found;
 use super::table::{PatchTable, State};
 use hopscope_process::memory::TargetMemory;
 
-/// More copies than this may not wait in one process for being unused.
+/// More copies than this may not wait in one process for being unused, besides those of its largest recording.
 pub const AT_MOST: u64 = 64 << 20;
 
 /// Of a retired table's JSON: it names no functions. A process that says otherwise may have mapped
@@ -65,6 +65,12 @@ pub(super) fn copies(left: &[Leftover]) -> usize {
     left.iter().filter(|l| l.is_copies()).count()
 }
 
+/// Of one recording.
+pub(super) fn largest(left: &[Leftover]) -> u64 {
+    let copies = left.iter().filter(|l| l.is_copies());
+    copies.map(|l| code_bytes(&l.table)).max().unwrap_or(0)
+}
+
 pub(super) fn bytes(left: &[Leftover]) -> u64 {
     let copies = left.iter().filter(|l| l.is_copies());
     copies.map(|l| code_bytes(&l.table)).sum()
@@ -74,7 +80,7 @@ pub(super) fn bytes(left: &[Leftover]) -> u64 {
 pub(super) fn note(pid: i32, left: &[Leftover], notes: &mut Vec<String>) {
     if copies(left) > 0 {
         notes.push(format!(
-            "process {pid}: copies of {} earlier recordings stay mapped, unused ({} KiB; at most {} MiB)",
+            "process {pid}: copies of {} earlier recordings stay mapped, unused ({} KiB; at most {} MiB besides the largest)",
             copies(left),
             bytes(left) >> 10,
             AT_MOST >> 20
