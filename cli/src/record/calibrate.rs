@@ -100,13 +100,15 @@ pub(super) fn measure(
     let patterns: Vec<Pattern> = patterns
         .map(|p| Pattern::parse(&p))
         .collect::<Result<_, _>>()?;
-    let items = plan.add_process(pid, &patterns, false)?;
-    // A build without optimizations has calls in all but the first, and those are not measured.
+    let mut items = plan.add_process(pid, &patterns, false)?;
+    // A build without optimizations has calls, and may panic, in all but the first: what those take is not what a probe
+    // costs.
+    items.retain(|item| !item.may_be_unwound());
     let ids: Vec<Option<FunctionId>> = functions
         .iter()
         .map(|name| {
-            let of = plan.functions.iter().find(|f| f.name.ends_with(*name));
-            of.map(|f| f.id)
+            let of = plan.functions.iter().find(|f| f.name.ends_with(*name))?;
+            items.iter().any(|item| item.id == of.id).then_some(of.id)
         })
         .collect();
     if ids.first().is_none_or(Option::is_none) {

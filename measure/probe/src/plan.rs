@@ -82,6 +82,11 @@ pub enum PlanError {
 }
 
 impl Item {
+    /// Exceptions may pass through its frame.
+    pub fn may_be_unwound(&self) -> bool {
+        self.must_unwind
+    }
+
     pub fn selected(&self) -> Selected<'_> {
         let pieces = self.ranges.iter().map(|range| {
             let bytes = self
