@@ -43,7 +43,8 @@ impl Server {
             format!(
                 "user root; worker_processes 2; daemon off; pid {d}/pid; error_log {d}/error.log warn;\n\
                  events {{ worker_connections 256; }}\n\
-                 http {{ access_log off; gzip on; gzip_min_length 10; gzip_types text/plain; {temporary}\
+                 http {{ access_log off; gzip on; gzip_min_length 10; gzip_types text/plain; \
+                 keepalive_requests 1000000; {temporary}\
                  server {{ listen 127.0.0.1:{port}; root {d}/www; }} }}\n"
             ),
         )?;
