@@ -296,9 +296,13 @@ fn killed_screen() -> Result<()> {
     );
     let terminal = Terminal::run(&dir, &format!("set -m; {line}"))?;
     terminal.until("measured", |s| measures(s, "paced_outer"))?;
-    let guardian: i32 = std::fs::read_to_string(dir.join("guardian"))?
-        .trim()
-        .parse()?;
+    // The shell may write it later than its child measures.
+    let guardian = || {
+        let text = std::fs::read_to_string(dir.join("guardian")).ok()?;
+        text.trim().parse::<i32>().ok()
+    };
+    terminal.until("a guardian", |_| guardian().is_some())?;
+    let guardian = guardian().context("guardian")?;
     kill(recorder_of(guardian)?, Signal::SIGKILL)?;
     let left = terminal.until("ended", |s| s.lines().any(|l| l == "ended"))?;
     ensure!(left.contains("restoring its targets"), "{left}");
