@@ -52,7 +52,7 @@ impl Eventfd {
     /// As read(2); [`EventfdError::Waits`].
     pub(crate) fn take(&self) -> Result<u64, EventfdError> {
         let mut count = [0; 8];
-        match self.within(|mut file| file.read_exact(&mut count))? {
+        match self.within(false, |mut file| file.read_exact(&mut count))? {
             Ok(()) => Ok(u64::from_ne_bytes(count)),
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(0),
@@ -64,7 +64,7 @@ impl Eventfd {
     /// # Errors
     /// As write(2); [`EventfdError::Waits`]. One that is full is one that nobody reads, and it is signalled.
     pub(crate) fn signal(&self) -> Result<(), EventfdError> {
-        match self.within(|mut file| file.write_all(&1u64.to_ne_bytes()))? {
+        match self.within(true, |mut file| file.write_all(&1u64.to_ne_bytes()))? {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
             Err(error) => Err(error.into()),
@@ -72,7 +72,8 @@ impl Eventfd {
     }
 
     /// What may wait, watched.
-    fn within<T>(&self, act: impl FnOnce(&File) -> T) -> Result<T, EventfdError> {
+    fn within<T>(&self, writes: bool, act: impl FnOnce(&File) -> T) -> Result<T, EventfdError> {
+        self.0.writes.store(writes, Ordering::Relaxed);
         self.0.turns.fetch_add(1, Ordering::Relaxed);
         let done = act(&self.0.file);
         self.0.turns.fetch_add(1, Ordering::Relaxed);
@@ -109,6 +110,17 @@ mod tests {
     fn a_full_one_that_waits_is_not_waited_for() {
         let eventfd = taken_back(u64::MAX - 1);
         assert!(matches!(eventfd.signal(), Err(EventfdError::Waits)));
+    }
+
+    /// A thread without a processor is within its call for long, too: nobody took the flag away.
+    #[test]
+    fn a_call_that_takes_long_does_not_wait() {
+        let eventfd = EventFd::from_flags(EfdFlags::EFD_CLOEXEC).unwrap();
+        let bell = Eventfd::new(0, eventfd.into()).unwrap();
+        bell.within(false, |_| watchdog::look_often(5)).unwrap();
+        bell.within(true, |_| watchdog::look_often(100)).unwrap();
+        bell.signal().unwrap();
+        bell.within(false, |_| watchdog::look_often(100)).unwrap();
     }
 
     #[test]
