@@ -4,6 +4,8 @@
 #![allow(unreachable_pub)]
 
 use clap::{Args, FromArgMatches, Subcommand};
+use hopscope_session::output;
+use hopscope_trace::host;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,11 +19,9 @@ mod diff;
 mod export;
 mod functions;
 mod help;
-mod host;
 mod info;
 mod load;
 mod logger;
-mod output;
 mod programs;
 mod record;
 mod report;

@@ -42,6 +42,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-trace",
         ],
     ),
+    // What runs, from attaching to the end.
+    (
+        "hopscope-session",
+        &[
+            "hopscope-analyze",
+            "hopscope-event",
+            "hopscope-process",
+            "hopscope-read",
+            "hopscope-report",
+            "hopscope-slice",
+            "hopscope-trace",
+        ],
+    ),
     (
         "hopscope",
         &[
@@ -53,6 +66,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-analyze",
             "hopscope-report",
             "hopscope-read",
+            "hopscope-session",
             "hopscope-netio",
             "hopscope-load",
             "hopscope-openloop",

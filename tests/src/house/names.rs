@@ -69,6 +69,7 @@ fn escaped() -> Result<()> {
         "cli/src",
         "measure/read/src",
         "measure/report/src",
+        "measure/session/src",
         "bench/src",
     ] {
         rust_files(&repository().join(dir), &mut files)?;

@@ -1,15 +1,12 @@
 //! `-i DEV`: whether the device is still there. Once it is gone the kernel may give its number to another one, whose
 //! packets were not asked for.
 use super::namespace::{interfaces_of, netns};
-use anyhow::Context;
+use crate::error::{Context, Result};
 use hopscope_event::slice::InterfaceEntry;
 use hopscope_slice::interfaces;
 use std::io::ErrorKind;
 
-/// As tcpdump says it.
-pub(super) const DISAPPEARED: &str = "the interface disappeared";
-
-pub(super) struct Device {
+pub struct Device {
     entry: InterfaceEntry,
     /// `--netns`
     of: Option<String>,
@@ -20,7 +17,7 @@ impl Device {
     ///
     /// # Errors
     /// There is none, or its namespace may not be entered.
-    pub(super) fn find(name: &str, of: Option<&str>) -> anyhow::Result<Device> {
+    pub fn find(name: &str, of: Option<&str>) -> Result<Device> {
         let there = interfaces_of(of)?;
         let named = there.iter().find(|interface| interface.name == name);
         let numbered = || {
@@ -38,11 +35,11 @@ impl Device {
         })
     }
 
-    pub(super) fn ifindex(&self) -> u32 {
+    pub fn ifindex(&self) -> u32 {
         self.entry.ifindex
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.entry.name
     }
 
@@ -50,7 +47,7 @@ impl Device {
     ///
     /// # Errors
     /// Its namespace may not be entered any more (`-Z`).
-    pub(super) fn is_there(&self) -> anyhow::Result<bool> {
+    pub fn is_there(&self) -> Result<bool> {
         let Some(of) = self.of.as_deref() else {
             return Ok(interfaces_of(None)?.contains(&self.entry));
         };

@@ -1,12 +1,12 @@
 //! What becomes of each packet, live or read: chosen, counted, shown or written.
-use super::args::ShownArgs;
-use super::selection::Choice;
+use super::choice::Choice;
+use crate::error::Result;
 use hopscope_analyze::slice::{SliceStats, Slicer};
 use hopscope_event::slice::{SliceEntry, SliceSummary, Sliced};
 use hopscope_read::slice_file::SliceFile;
 use hopscope_report::slice::{
-    SliceClosing, SlicePrinter, SliceSource, SliceView, write_slice_closing,
-    write_slice_closing_json, write_slice_json,
+    SliceClosing, SlicePrinter, SliceSource, write_slice_closing, write_slice_closing_json,
+    write_slice_json,
 };
 use std::io::{self, Write};
 
@@ -17,26 +17,6 @@ pub enum To {
     File(SliceFile),
     /// Counted only.
     Nowhere,
-}
-
-impl To {
-    /// To stdout, as asked.
-    pub fn people_or_programs(args: &ShownArgs, table: bool, quiet: bool) -> To {
-        if args.json {
-            To::Json
-        } else {
-            To::Text(SlicePrinter::new(SliceView {
-                table,
-                quiet,
-                link: args.link,
-                absolute: args.absolute,
-                time: args.time,
-                hex: args.hex,
-                hex_ascii: args.hex_ascii,
-                ascii: args.ascii,
-            }))
-        }
-    }
 }
 
 pub struct Pass {
@@ -89,7 +69,7 @@ impl Pass {
         out: &mut impl Write,
         source: &SliceSource<'_>,
         packet: &Sliced,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         self.came += 1;
         let slices = self.slicer.slice(&packet.record);
         if !self.choice.wants(packet, &slices.whole) {

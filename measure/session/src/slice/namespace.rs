@@ -1,14 +1,14 @@
 //! Network namespaces and their interfaces.
-use anyhow::Context;
+use crate::error::{Context, Result};
 use hopscope_event::slice::InterfaceEntry;
 use hopscope_slice::interfaces;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// `None`: this namespace, which takes no privileges.
-pub(super) fn interfaces_of(which: Option<&str>) -> anyhow::Result<Vec<InterfaceEntry>> {
+pub fn interfaces_of(which: Option<&str>) -> Result<Vec<InterfaceEntry>> {
     let Some(which) = which else {
-        let here = nix::net::if_::if_nameindex().context("interfaces here")?;
+        let here = nix::net::if_::if_nameindex().with_context(|| "interfaces here")?;
         let entry = |interface: &nix::net::if_::Interface| InterfaceEntry {
             netns: 0,
             ifindex: interface.index(),
@@ -22,7 +22,7 @@ pub(super) fn interfaces_of(which: Option<&str>) -> anyhow::Result<Vec<Interface
 }
 
 /// Inode and path of a namespace, by its path, its name in `ip netns`, or a process.
-pub(super) fn netns(which: &str) -> anyhow::Result<(u32, PathBuf)> {
+pub fn netns(which: &str) -> Result<(u32, PathBuf)> {
     let path = match which {
         _ if which.contains('/') => PathBuf::from(which),
         _ if which.bytes().all(|b| b.is_ascii_digit()) => {

@@ -1,7 +1,6 @@
 //! What a recording says of the machine that it was made on.
 use hopscope_event::clock::read::{clock_sync, measure_frequency};
-use hopscope_event::{RecordingMeta, record};
-use hopscope_probe::counters::tsc_is_invariant;
+use hopscope_event::{RecordingMeta, TscFrequency, record};
 use nix::sys::utsname::{UtsName, uname};
 
 /// Its release, as `uname -r` says.
@@ -12,22 +11,28 @@ pub fn kernel() -> String {
 
 /// Takes about 100 ms: the frequency of the time-stamp counter is measured.
 pub fn meta() -> RecordingMeta {
-    let uname = uname();
-    let text = |f: &dyn Fn(&UtsName) -> String| uname.as_ref().map(f).unwrap_or_default();
+    meta_at(measure_frequency())
+}
+
+/// The same where the frequency is known.
+pub fn meta_at(frequency: TscFrequency) -> RecordingMeta {
+    let host = uname().map(|u| u.nodename().to_string_lossy().into_owned());
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let cpu = cpuinfo
-        .lines()
-        .find_map(|l| l.strip_prefix("model name")?.split_once(": "))
-        .map(|(_, n)| n);
+    let line = |name: &str| {
+        let mut lines = cpuinfo.lines();
+        lines.find_map(|l| Some(l.strip_prefix(name)?.split_once(": ")?.1))
+    };
+    let flags = line("flags").unwrap_or_default();
+    let has = |flag| flags.split(' ').any(|f| f == flag);
     RecordingMeta {
         hopscope_version: env!("CARGO_PKG_VERSION").into(),
         command_line: std::env::args().collect(),
-        host: text(&|u| u.nodename().to_string_lossy().into_owned()),
+        host: host.unwrap_or_default(),
         kernel: kernel(),
-        cpu: cpu.unwrap_or("unknown").into(),
+        cpu: line("model name").unwrap_or("unknown").into(),
         cpus_online: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
-        tsc_frequency: measure_frequency(),
-        tsc_invariant: tsc_is_invariant(),
+        tsc_frequency: frequency,
+        tsc_invariant: has("constant_tsc") && has("nonstop_tsc"),
         start: clock_sync(),
         stride: record::STRIDE as u32,
         ring_records: 0,

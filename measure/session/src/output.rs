@@ -2,20 +2,21 @@
 //! only their owner reads them unless another mode is asked for. Each is written beside its place
 //! and put there when it is whole: what was there before outlives a failure. Devices and pipes are
 //! written as they are, and are never removed or replaced.
-use anyhow::{Context, bail, ensure};
+use crate::error::{Context, Result, refuse, require};
+use hopscope_event::Printable;
 use hopscope_process::procfs;
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// What files get unless `--mode` says otherwise.
-pub(crate) const OWNER_ONLY: u32 = 0o600;
+pub const OWNER_ONLY: u32 = 0o600;
 
 /// Where a file that is being written belongs.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     path: PathBuf,
     /// `None`: it is a device or a pipe, or has been put in its place.
     partial: Option<PathBuf>,
@@ -27,7 +28,7 @@ pub(crate) struct Place {
 ///
 /// # Errors
 /// It cannot be created, or is somebody else's link or pipe.
-pub(crate) fn create(path: &Path, mode: u32) -> anyhow::Result<(File, Place)> {
+pub fn create(path: &Path, mode: u32) -> Result<(File, Place)> {
     let asked = path;
     let creating = || format!("cannot write {}", asked.display());
     let (path, is_file) = resolved(path)?;
@@ -72,7 +73,7 @@ pub(crate) fn create(path: &Path, mode: u32) -> anyhow::Result<(File, Place)> {
 ///
 /// # Errors
 /// As [`create`].
-pub(crate) fn create_in_place(path: &Path, mode: u32) -> anyhow::Result<File> {
+pub fn create_in_place(path: &Path, mode: u32) -> Result<File> {
     let (file, place) = create(path, mode)?;
     place.put()?;
     Ok(file)
@@ -80,12 +81,12 @@ pub(crate) fn create_in_place(path: &Path, mode: u32) -> anyhow::Result<File> {
 
 impl Place {
     /// From now on what is written is kept, also when an error ends the command.
-    pub(crate) fn keep(&mut self) {
+    pub fn keep(&mut self) {
         self.keep = true;
     }
 
     /// Neither a device nor a pipe.
-    pub(crate) fn is_file(&self) -> bool {
+    pub fn is_file(&self) -> bool {
         self.partial.is_some()
     }
 
@@ -93,7 +94,7 @@ impl Place {
     ///
     /// # Errors
     /// It cannot be renamed; it stays under its other name.
-    pub(crate) fn put(mut self) -> anyhow::Result<()> {
+    pub fn put(mut self) -> Result<()> {
         match self.partial.take() {
             Some(partial) => rename(&partial, &self.path),
             None => Ok(()),
@@ -113,7 +114,9 @@ impl Drop for Place {
             fs::remove_file(&partial).with_context(removing)
         };
         if let Err(e) = done {
-            crate::status::say!("{e:#}");
+            let line = format!("hopscope: {}\n", Printable::new(&e.in_one_line()));
+            // When stderr is gone there is nobody left to tell.
+            let _ = std::io::stderr().write_all(line.as_bytes());
         }
     }
 }
@@ -122,7 +125,7 @@ impl Drop for Place {
 ///
 /// # Errors
 /// It cannot be renamed or removed.
-pub(crate) fn complete(path: &Path, writer: Writer) -> anyhow::Result<Option<PathBuf>> {
+pub fn complete(path: &Path, writer: Writer) -> Result<Option<PathBuf>> {
     let (path, is_file) = resolved(path)?;
     let partial = partial(&path, writer);
     let found = match fs::symlink_metadata(&partial) {
@@ -138,7 +141,7 @@ pub(crate) fn complete(path: &Path, writer: Writer) -> anyhow::Result<Option<Pat
     Ok(Some(path))
 }
 
-fn rename(partial: &Path, path: &Path) -> anyhow::Result<()> {
+fn rename(partial: &Path, path: &Path) -> Result<()> {
     let renaming = || format!("renaming {} to {}", partial.display(), path.display());
     fs::rename(partial, path).with_context(renaming)
 }
@@ -146,7 +149,7 @@ fn rename(partial: &Path, path: &Path) -> anyhow::Result<()> {
 /// The process that writes a file. In containers many have the same id, on one volume: what one of
 /// them left is nobody else's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Writer {
+pub struct Writer {
     pid: i32,
     /// In clock ticks after boot.
     started: u64,
@@ -154,7 +157,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// `None` once it has ended.
-    pub(crate) fn of(pid: i32) -> Option<Writer> {
+    pub fn of(pid: i32) -> Option<Writer> {
         let started = procfs::start_time(pid)?;
         Some(Writer { pid, started })
     }
@@ -165,7 +168,7 @@ impl Writer {
     }
 
     /// How the names of its files end until they are whole.
-    pub(crate) fn ending(self) -> String {
+    pub fn ending(self) -> String {
         format!(".partial-{}-{}", self.pid, self.started)
     }
 }
@@ -179,9 +182,9 @@ fn partial(path: &Path, writer: Writer) -> PathBuf {
 
 /// What is to be written, through a link of our own or root's; true for a regular file, there or
 /// not.
-fn resolved(path: &Path) -> anyhow::Result<(PathBuf, bool)> {
+fn resolved(path: &Path) -> Result<(PathBuf, bool)> {
     let shown = path.display();
-    ensure!(
+    require!(
         path.file_name().is_some(),
         "{shown} is not the name of a file"
     );
@@ -194,17 +197,17 @@ fn resolved(path: &Path) -> anyhow::Result<(PathBuf, bool)> {
     if kind.is_file() {
         return Ok((path.to_owned(), true));
     }
-    ensure!(!kind.is_dir(), "{shown} is a directory");
-    ensure!(!kind.is_socket(), "{shown} is a socket");
+    require!(!kind.is_dir(), "{shown} is a directory");
+    require!(!kind.is_socket(), "{shown} is a socket");
     // Anybody may leave these in a directory like /tmp, for root to write to.
     if !is_ours(&found) {
-        bail!(
+        refuse!(
             "{shown} is a link, pipe or device of another user ({}): not written",
             found.uid()
         );
     }
     let behind = fs::metadata(path).with_context(|| shown.to_string())?;
-    ensure!(!behind.is_dir(), "{shown} is a directory");
+    require!(!behind.is_dir(), "{shown} is a directory");
     // /dev/stdout may be a file, but what is open there is not to be replaced.
     let is_descriptor = path.starts_with("/dev") || path.starts_with("/proc");
     if !behind.is_file() || is_descriptor {
@@ -219,7 +222,7 @@ fn is_ours(found: &fs::Metadata) -> bool {
 }
 
 /// Octal permissions, as `chmod` takes them.
-pub(crate) fn parse_mode(text: &str) -> Result<u32, String> {
+pub fn parse_mode(text: &str) -> std::result::Result<u32, String> {
     match u32::from_str_radix(text, 8) {
         Ok(mode) if mode <= 0o777 && mode & OWNER_ONLY == OWNER_ONLY => Ok(mode),
         _ => Err("octal permissions with those of the owner, such as 0640 or 0644".into()),
@@ -229,7 +232,6 @@ pub(crate) fn parse_mode(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     fn folder(test: &str) -> PathBuf {
         let name = format!("hopscope-output-{test}-{}", std::process::id());

@@ -1,9 +1,10 @@
 //! Which packets of a recording are asked for.
-use super::args::ChoiceArgs;
 use super::headers::{self, Headers};
+use crate::error::Result;
 use hopscope_analyze::slice::{Connections, Span};
 use hopscope_event::slice::{SliceRecord, Sliced};
 use hopscope_slice::filter::{Filter, Link, Verdict};
+use std::time::Duration;
 
 #[derive(Default)]
 pub struct Choice {
@@ -18,19 +19,24 @@ pub struct Choice {
 impl Choice {
     /// # Errors
     /// The expression is not understood.
-    pub fn new(args: &ChoiceArgs, expression: &str) -> anyhow::Result<Choice> {
+    pub fn new(
+        expression: &str,
+        pid: &[u32],
+        comm: Option<&str>,
+        min_latency: Option<Duration>,
+    ) -> Result<Choice> {
         let filter = if expression.is_empty() {
             None
         } else {
             Some(Filter::compile(expression, Link::Network)?)
         };
-        let ns = |d: std::time::Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+        let ns = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
         Ok(Choice {
             filter,
-            pid: args.pid.clone(),
-            comm: args.comm.clone(),
+            pid: pid.to_vec(),
+            comm: comm.map(str::to_owned),
             connections: Connections::default(),
-            min_latency_ns: args.min_latency.map(ns),
+            min_latency_ns: min_latency.map(ns),
             unknown: 0,
         })
     }
@@ -94,13 +100,7 @@ mod tests {
     use hopscope_event::slice::sample::{frame, record, without_bytes};
 
     fn wants(expression: &str, packet: &Sliced) -> (bool, u64) {
-        let args = ChoiceArgs {
-            count: None,
-            pid: Vec::new(),
-            comm: None,
-            min_latency: None,
-        };
-        let mut choice = Choice::new(&args, expression).unwrap();
+        let mut choice = Choice::new(expression, &[], None, None).unwrap();
         let wants = choice.wants(packet, &Span::default());
         (wants, choice.unknown())
     }
@@ -138,13 +138,7 @@ mod tests {
 
     #[test]
     fn a_process_has_all_packets_of_its_connections() {
-        let args = ChoiceArgs {
-            count: None,
-            pid: vec![123],
-            comm: None,
-            min_latency: None,
-        };
-        let mut choice = Choice::new(&args, "").unwrap();
+        let mut choice = Choice::new("", &[123], None, None).unwrap();
         let mut acknowledgement = record(2);
         (acknowledgement.tx_tgid, acknowledgement.rx_tgid) = (0, 0);
         let mut wants = |record| choice.wants(&without_bytes(record), &Span::default());

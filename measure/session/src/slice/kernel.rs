@@ -1,5 +1,5 @@
 //! Hooks in the kernel, and what comes from them: of `slice`, and of `record --with-slices`.
-use anyhow::ensure;
+use crate::error::{Error, Result};
 use hopscope_event::slice::{
     InterfaceEntry, RegionEntry, SliceBytes, SliceCalibration, SliceEntry, SliceSummary, Sliced,
 };
@@ -32,7 +32,7 @@ pub struct Kernel {
 impl Kernel {
     /// # Errors
     /// The ring cannot be mapped.
-    pub fn new(slicer: Slicer) -> anyhow::Result<Kernel> {
+    pub fn new(slicer: Slicer) -> Result<Kernel> {
         Ok(Kernel {
             ring: slicer.drain()?,
             slicer,
@@ -61,7 +61,7 @@ impl Kernel {
             regions,
             calibration,
             slots: self.slicer.options().slots,
-            kernel: crate::host::kernel(),
+            kernel: hopscope_trace::host::kernel(),
             duty_of,
             drop_reasons: self.slicer.drop_reasons().to_vec(),
             interfaces,
@@ -72,7 +72,7 @@ impl Kernel {
     ///
     /// # Errors
     /// A hook that could be attached before cannot be now.
-    pub fn begin(&mut self) -> anyhow::Result<()> {
+    pub fn begin(&mut self) -> Result<()> {
         self.ring.take_all()?;
         self.slicer.forget_counts()?;
         self.begun = Instant::now();
@@ -85,7 +85,7 @@ impl Kernel {
     ///
     /// # Errors
     /// As [`Kernel::begin`].
-    pub fn resume(&mut self) -> anyhow::Result<()> {
+    pub fn resume(&mut self) -> Result<()> {
         self.window = Some(Instant::now());
         self.slicer.resume()?;
         Ok(())
@@ -112,10 +112,7 @@ impl Kernel {
     ///
     /// # Errors
     /// The ring's, and those of `each`.
-    pub fn take(
-        &mut self,
-        mut each: impl FnMut(Sliced) -> anyhow::Result<bool>,
-    ) -> anyhow::Result<Taken> {
+    pub fn take(&mut self, mut each: impl FnMut(Sliced) -> Result<bool>) -> Result<Taken> {
         let entries = self.ring.take()?;
         let is_part = entries.len() >= ENTRIES_MAX;
         for entry in entries {
@@ -151,13 +148,12 @@ impl Kernel {
     ///
     /// # Errors
     /// The kernel does not tell its counters, or they contradict each other.
-    pub fn summary(&self, duration: Duration) -> anyhow::Result<SliceSummary> {
+    pub fn summary(&self, duration: Duration) -> Result<SliceSummary> {
         let counters = self.slicer.final_counters()?;
         let in_flight = counters.in_flight();
-        ensure!(
-            in_flight >= 0,
-            "the kernel programs' account does not add up: {in_flight} packets under way"
-        );
+        if in_flight < 0 {
+            return Err(Error::Unbalanced { in_flight });
+        }
         let ns = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
         Ok(SliceSummary {
             in_flight: in_flight.unsigned_abs(),

@@ -1,4 +1,5 @@
 //! What stamps cost, measured once for each boot, kernel and set of hooks.
+use crate::error::Result;
 use hopscope_event::slice::{Point, SliceCalibration};
 use hopscope_slice::calibrate::{Constants, calibrate};
 use hopscope_slice::programs::{Costs, Slicer};
@@ -24,7 +25,7 @@ struct Kept {
 ///
 /// # Errors
 /// They cannot be measured.
-pub(crate) fn measured(slicer: &mut Slicer, anew: bool) -> anyhow::Result<SliceCalibration> {
+pub fn measured(slicer: &mut Slicer, anew: bool) -> Result<SliceCalibration> {
     let key = key(slicer);
     let file = file(Path::new(FOLDER), &key);
     if !anew && let Some(kept) = read(&file, &key) {
@@ -56,7 +57,7 @@ fn key(slicer: &Slicer) -> String {
         "{} {} {} {} {:?} slots {} snap {} group {} filter {:?}",
         env!("CARGO_PKG_VERSION"),
         boot.trim(),
-        crate::host::kernel(),
+        hopscope_trace::host::kernel(),
         hooks.join(","),
         options.event,
         options.slots,
@@ -133,6 +134,7 @@ fn write(file: &Path, key: String, constants: &Constants) -> std::io::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Result;
     use hopscope_event::slice::sample;
 
     #[test]

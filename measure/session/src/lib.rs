@@ -1,0 +1,8 @@
+//! Measurements while they run: from what is attached to what is shown or written, and to the end of it.
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod output;
+pub mod slice;
+
+pub use error::{Error, Result};
