@@ -20,6 +20,7 @@ mod export;
 mod functions;
 mod help;
 mod info;
+mod json;
 mod load;
 mod logger;
 mod programs;

@@ -1,7 +1,10 @@
 //! What servers have in common: saying that they are ready, and ending when they are told to.
+use crate::json::tagged;
 use anyhow::{Context, bail};
 use clap::Args;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde::Serialize;
+use std::fmt::Display;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -47,6 +50,16 @@ impl Serving {
             std::fs::write(&partial, format!("{listen}\n"))
                 .and_then(|()| std::fs::rename(&partial, path))
                 .with_context(|| format!("writing {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn say_summary(&self, report: &(impl Serialize + Display)) -> anyhow::Result<()> {
+        let mut out = std::io::stdout();
+        if self.json {
+            writeln!(out, "{}", tagged("summary", report)?)?
+        } else {
+            write!(out, "{report}")?
         }
         Ok(())
     }

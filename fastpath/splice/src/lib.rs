@@ -10,6 +10,7 @@ pub mod pairing;
 pub mod programs;
 pub mod proxy;
 pub mod readers;
+pub mod session;
 #[allow(unsafe_code)]
 pub mod socket_options;
 pub mod trial;

@@ -42,6 +42,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-trace",
         ],
     ),
+    // What a machine has: each thing is asked of whoever needs it.
+    ("hopscope-check", &["hopscope-slice"]),
     // What runs, from attaching to the end.
     (
         "hopscope-session",
@@ -72,6 +74,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-openloop",
             "hopscope-splice",
             "hopscope-bench-flags",
+            "hopscope-check",
             "hopscope-compare",
             "hopscope-vnet",
         ],

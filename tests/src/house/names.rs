@@ -33,6 +33,7 @@ const PLAIN: &[&str] = &[
     "bench/",
     "cli/src/check.rs",
     "cli/src/check/",
+    "check/src/",
     "cli/src/help/page.rs",
     "cli/src/info/slices.rs",
     "cli/src/info/text.rs",
@@ -67,6 +68,7 @@ fn escaped() -> Result<()> {
     let mut files = Vec::new();
     for dir in [
         "cli/src",
+        "check/src",
         "measure/read/src",
         "measure/report/src",
         "measure/session/src",

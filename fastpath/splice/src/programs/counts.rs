@@ -2,6 +2,7 @@
 use super::SpliceError;
 use hopscope_bpf::per_cpu;
 use libbpf_rs::MapCore;
+use std::fmt;
 
 /// One of the kernel programs' counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -296,6 +297,27 @@ impl Counts {
     /// Names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Count, u64)> {
         Count::ALL.into_iter().map(|count| (count, self.get(count)))
+    }
+}
+
+/// Totals, and every reason that there was.
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} connections; {} messages ({} bytes) redirected, {} ({} bytes) over TCP",
+            self.get(Count::Connections),
+            self.get(Count::DirectMessages),
+            self.get(Count::DirectBytes),
+            self.get(Count::TcpMessages),
+            self.get(Count::TcpBytes)
+        )?;
+        for (count, value) in self.iter().skip(Count::TcpBytes as usize + 1) {
+            if value > 0 {
+                writeln!(f, "  {:<21} {value:>12}  {}", count.name(), count.what())?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,14 +1,15 @@
 //! Which BPF programs this kernel runs. The kinds of hooks that slices need are tried: a program that
 //! does nothing is loaded, attached for a moment, and taken away. Types that nothing here uses yet
 //! are only looked up in the kernel's configuration.
-use super::kernel::option;
-use super::{Capability, Verdict, privilege};
+use crate::capability::{Capability, Verdict};
+use crate::kernel::option;
+use crate::privilege;
 use hopscope_slice::kinds::{HookKind, KindError, try_kind};
 
 const SOCKETS: &str = "sockmap: `splice` (`hopscope check splice` tests it in depth)";
 const PACKETS: &str = "packet ports past the stack (`load packets` with xdp)";
 
-pub(super) fn capabilities() -> Vec<Capability> {
+pub(crate) fn capabilities() -> Vec<Capability> {
     let tried = HookKind::ALL.into_iter().map(hook);
     let base = ["CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT"];
     let types = [

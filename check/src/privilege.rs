@@ -1,6 +1,6 @@
 //! May we trace, and what privileges have we?
-use super::child::{Trial, TrialChild};
-use super::{Capability, Verdict};
+use crate::capability::{Capability, Verdict};
+use crate::child::{Trial, TrialChild};
 use nix::sys::ptrace;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -11,7 +11,7 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-pub(super) fn capabilities() -> Vec<Capability> {
+pub(crate) fn capabilities() -> Vec<Capability> {
     vec![
         ptrace_trial(),
         yama(),
@@ -65,7 +65,7 @@ fn yama() -> Capability {
     let privileged = effective().is_some_and(|caps| has(caps, CAP_SYS_PTRACE));
     let path = "/proc/sys/kernel/yama/ptrace_scope";
     let lower = "sysctl kernel.yama.ptrace_scope=0, or run as root";
-    let verdict = match super::system::read_trimmed(path).as_deref() {
+    let verdict = match crate::system::read_trimmed(path).as_deref() {
         Err(_) => Verdict::ok("no Yama in this kernel"),
         Ok("0") => Verdict::ok("ptrace_scope 0: any own process"),
         Ok(scope @ ("1" | "2")) if privileged => {
@@ -116,15 +116,15 @@ fn effective() -> Option<u64> {
     u64::from_str_radix(&status_field("CapEff")?, 16).ok()
 }
 
-pub(super) fn has_admin() -> bool {
+pub(crate) fn has_admin() -> bool {
     effective().is_some_and(|caps| has(caps, CAP_SYS_ADMIN))
 }
 
-pub(super) fn has_bpf() -> bool {
+pub(crate) fn has_bpf() -> bool {
     has_admin() || effective().is_some_and(|caps| has(caps, CAP_BPF))
 }
 
-pub(super) fn has_perfmon() -> bool {
+pub(crate) fn has_perfmon() -> bool {
     has_admin() || effective().is_some_and(|caps| has(caps, CAP_PERFMON))
 }
 
@@ -132,7 +132,7 @@ fn has(caps: u64, bit: u32) -> bool {
     caps >> bit & 1 == 1
 }
 
-pub(super) fn status_field(name: &str) -> Option<String> {
+pub(crate) fn status_field(name: &str) -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;

@@ -1,11 +1,11 @@
 //! Resource limits of hopscope itself; a target's own limits are looked at when attaching.
-use super::{Capability, Verdict};
+use crate::capability::{Capability, Verdict};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 /// Descriptors that a recording of a few processes holds, with room to spare.
 const FILES_WANTED: u64 = 256;
 
-pub(super) fn capabilities() -> Vec<Capability> {
+pub(crate) fn capabilities() -> Vec<Capability> {
     vec![files(), locked()]
 }
 

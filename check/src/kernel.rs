@@ -1,10 +1,10 @@
 //! The kernel's configuration, and what it says of itself.
-use super::child::{Trial, TrialChild};
-use super::system::read_trimmed;
-use super::{Capability, Verdict};
+use crate::capability::{Capability, Verdict};
+use crate::child::{Trial, TrialChild};
+use crate::system::read_trimmed;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// First two bytes of BTF data (Documentation/bpf/btf.rst), as they lie on x86.
 const BTF_MAGIC: [u8; 2] = [0x9f, 0xeb];
 
-pub(super) fn capabilities() -> Vec<Capability> {
+pub(crate) fn capabilities() -> Vec<Capability> {
     vec![lockdown(), btf()]
 }
 
@@ -36,7 +36,7 @@ fn lockdown() -> Capability {
     Capability::new("no-lockdown", purpose, LOCKDOWN, verdict)
 }
 
-pub(super) fn be_lockdown_child() -> anyhow::Result<()> {
+pub(crate) fn be_lockdown_child() -> io::Result<()> {
     let nothing = None::<&str>;
     unshare(CloneFlags::CLONE_NEWNS)?;
     // Otherwise the mount would show in the namespace we came from.
@@ -72,7 +72,7 @@ fn btf() -> Capability {
 }
 
 /// Whether the kernel was built with an option; the reason when that cannot be told.
-pub(super) fn option(name: &str) -> Result<bool, String> {
+pub(crate) fn option(name: &str) -> Result<bool, String> {
     static CONFIG: OnceLock<Result<String, String>> = OnceLock::new();
     let config = CONFIG.get_or_init(read_config).as_ref()?;
     let is_set = |line: &str| {

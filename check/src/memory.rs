@@ -1,6 +1,6 @@
 //! May we put code into a process?
-use super::child::{Trial, TrialChild};
-use super::{Capability, Verdict};
+use crate::capability::{Capability, Verdict};
+use crate::child::{Trial, TrialChild};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::ptrace;
 use nix::sys::wait::waitpid;
@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
-pub(super) fn capabilities() -> Vec<Capability> {
+pub(crate) fn capabilities() -> Vec<Capability> {
     vec![proc_mem(), memfd_exec(), shadow_stack()]
 }
 
@@ -115,7 +115,7 @@ fn loader() -> Option<String> {
 /// Calls and returns of a measured function stay paired, so either answer is fine; it is listed
 /// for those who look for the cause of a fault.
 fn shadow_stack() -> Capability {
-    let verdict = match super::privilege::status_field("x86_Thread_features") {
+    let verdict = match crate::privilege::status_field("x86_Thread_features") {
         Some(features) if features.contains("shstk") => Verdict::ok("on in this process"),
         Some(_) => Verdict::ok("off in this process"),
         None => Verdict::ok("not in this kernel"),

@@ -1,13 +1,13 @@
 //! Hardware counters.
-use super::privilege::has_perfmon;
-use super::system::read_trimmed;
-use super::{Capability, Verdict};
+use crate::capability::{Capability, Verdict};
+use crate::privilege::has_perfmon;
+use crate::system::read_trimmed;
 use std::path::PathBuf;
 
 const DEVICES: &str = "/sys/bus/event_source/devices";
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
-pub(super) fn capabilities() -> Vec<Capability> {
+pub(crate) fn capabilities() -> Vec<Capability> {
     vec![pmu(), rdpmc(), paranoid()]
 }
 

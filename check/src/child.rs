@@ -2,8 +2,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(super) enum Trial {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trial {
     /// Waits until its standard input closes.
     Wait,
     /// Enters a new network namespace and makes a veth pair in it; both vanish with the process.
@@ -13,17 +13,25 @@ pub(super) enum Trial {
 }
 
 /// Killed and reaped when it goes out of scope.
-pub(super) struct TrialChild(Child);
+pub(crate) struct TrialChild(Child);
 
-impl TrialChild {
-    pub(super) fn start(trial: Trial) -> std::io::Result<TrialChild> {
-        let name = match trial {
+impl Trial {
+    pub const ALL: [Trial; 3] = [Trial::Wait, Trial::Network, Trial::Lockdown];
+
+    /// In the command line of the child.
+    pub fn name(self) -> &'static str {
+        match self {
             Trial::Wait => "wait",
             Trial::Network => "network",
             Trial::Lockdown => "lockdown",
-        };
+        }
+    }
+}
+
+impl TrialChild {
+    pub(crate) fn start(trial: Trial) -> std::io::Result<TrialChild> {
         let child = Command::new("/proc/self/exe")
-            .args(["check", "--as-child", name])
+            .args(["check", "--as-child", trial.name()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -31,12 +39,12 @@ impl TrialChild {
         Ok(TrialChild(child))
     }
 
-    pub(super) fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         self.0.id() as i32
     }
 
     /// The lines that the child says, up to its end or its silence.
-    pub(super) fn lines(&mut self) -> Vec<String> {
+    pub(crate) fn lines(&mut self) -> Vec<String> {
         let Some(stdout) = self.0.stdout.take() else {
             return Vec::new();
         };

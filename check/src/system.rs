@@ -1,15 +1,15 @@
 //! Huge pages and cgroups, and reading the small files that tell of them.
-use super::{Capability, Verdict};
+use crate::capability::{Capability, Verdict};
 
 const HUGE_PAGES: &str = "/sys/kernel/mm/hugepages";
 
-pub(super) fn capabilities() -> Vec<Capability> {
+pub(crate) fn capabilities() -> Vec<Capability> {
     vec![huge_pages(), cgroup2()]
 }
 
 /// # Errors
 /// The path and the system's reason, ready to be shown.
-pub(super) fn read_trimmed(path: &str) -> Result<String, String> {
+pub(crate) fn read_trimmed(path: &str) -> Result<String, String> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text.trim().to_string()),
         Err(error) => Err(format!("{path}: {error}")),

@@ -1,13 +1,13 @@
 //! What the processor gives.
-use super::system::read_trimmed;
-use super::{Capability, Verdict};
+use crate::capability::{Capability, Verdict};
+use crate::system::read_trimmed;
 
 /// asm/hwcap2.h: user space may use the fs and gs base instructions.
 const HWCAP2_FSGSBASE: u64 = 1 << 1;
 /// linux/auxvec.h
 const AT_HWCAP2: u64 = 26;
 
-pub(super) fn capabilities() -> Vec<Capability> {
+pub(crate) fn capabilities() -> Vec<Capability> {
     vec![fsgsbase(), tsc(), clocksource()]
 }
 

@@ -1,12 +1,12 @@
 //! What test traffic needs.
-use super::child::{Trial, TrialChild};
-use super::system::read_trimmed;
-use super::{Capability, Verdict};
+use crate::capability::{Capability, Verdict};
+use crate::child::{Trial, TrialChild};
+use crate::system::read_trimmed;
 use nix::sched::{CloneFlags, unshare};
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
-pub(super) fn capabilities() -> Vec<Capability> {
+pub(crate) fn capabilities() -> Vec<Capability> {
     let said = match TrialChild::start(Trial::Network) {
         Ok(mut child) => child.lines(),
         Err(_) => Vec::new(),
@@ -30,7 +30,7 @@ pub(super) fn capabilities() -> Vec<Capability> {
 }
 
 /// What the child does: a line `NAME ok|missing|unknown WORDS` for each trial.
-pub(super) fn be_network_child() -> anyhow::Result<()> {
+pub(crate) fn be_network_child() -> io::Result<()> {
     let mut out = std::io::stdout().lock();
     if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {
         writeln!(out, "netns missing a new network namespace: {error}")?;
