@@ -4,5 +4,6 @@
 mod error;
 pub mod output;
 pub mod slice;
+pub mod top;
 
 pub use error::{Error, Result};

@@ -50,6 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "hopscope-analyze",
             "hopscope-event",
+            "hopscope-probe",
             "hopscope-process",
             "hopscope-read",
             "hopscope-report",

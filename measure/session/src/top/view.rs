@@ -1,5 +1,5 @@
 //! The picture: what is measured and lost on top, a line for each function, the keys at the bottom.
-use super::args::By;
+use super::by::By;
 use super::keys::Keys;
 use super::live::Snapshot;
 use super::table::{Name, Row, rows};
@@ -26,6 +26,7 @@ pub struct View<'a> {
     pub history: &'a [VecDeque<f64>],
     pub keys: &'a Keys,
     pub message: &'a str,
+    pub slowdown: fn(Option<f64>) -> String,
 }
 
 impl View<'_> {
@@ -56,7 +57,7 @@ impl View<'_> {
                 Span::raw(text)
             }
         };
-        let slowdown = crate::record::summary::slowdown(s.slowdown_percent);
+        let slowdown = (self.slowdown)(s.slowdown_percent);
         let paused = if self.keys.paused { "  PAUSED" } else { "" };
         let times = if self.corrected { "corrected" } else { "raw" };
         let part = if self.keys.choice.whole {
@@ -253,6 +254,7 @@ mod tests {
             history: &history,
             keys,
             message: "",
+            slowdown: |_| String::new(),
         };
         let mut terminal = Terminal::new(TestBackend::new(110, 10)).expect("in memory");
         terminal.draw(|frame| view.draw(frame)).expect("in memory");

@@ -1,5 +1,5 @@
 //! What a key does. No terminal here, so that each is tried in a test.
-use super::args::By;
+use super::by::By;
 use super::table::Choice;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

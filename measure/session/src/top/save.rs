@@ -1,8 +1,8 @@
 //! A snapshot as a file: every function, the last interval and since the start.
 use super::live::{Numbers, Snapshot};
 use super::table::Name;
+use crate::error::{Context, Result, refuse};
 use crate::output::OWNER_ONLY;
-use anyhow::Context;
 use hopscope_analyze::Quantile;
 use hopscope_report::Scale;
 use std::fs::File;
@@ -16,7 +16,7 @@ pub fn save(
     names: &[Name],
     scale: &Scale,
     corrected: bool,
-) -> anyhow::Result<PathBuf> {
+) -> Result<PathBuf> {
     let (path, file) = fresh()?;
     let mut out = BufWriter::new(file);
     write(&mut out, snapshot, names, scale, corrected)
@@ -26,7 +26,7 @@ pub fn save(
 }
 
 /// The first `hopscope-top-N.csv` that does not exist: nothing is written over.
-fn fresh() -> anyhow::Result<(PathBuf, File)> {
+fn fresh() -> Result<(PathBuf, File)> {
     for n in 1..10_000 {
         let path = PathBuf::from(format!("hopscope-top-{n}.csv"));
         let new = File::options()
@@ -40,7 +40,7 @@ fn fresh() -> anyhow::Result<(PathBuf, File)> {
             Err(e) => return Err(e).with_context(|| format!("creating {}", path.display())),
         }
     }
-    anyhow::bail!("hopscope-top-1.csv to hopscope-top-9999.csv all exist")
+    refuse!("hopscope-top-1.csv to hopscope-top-9999.csv all exist")
 }
 
 fn write(

@@ -1,5 +1,5 @@
 //! What is shown of a program that is looked at.
-use super::args::By;
+use super::by::By;
 use super::table::Name;
 use hopscope_report::Scale;
 
@@ -12,4 +12,6 @@ pub struct Shown {
     pub by: By,
     pub raw: bool,
     pub json: bool,
+    /// The estimated slowdown, in percent, in words.
+    pub slowdown: fn(Option<f64>) -> String,
 }

@@ -103,7 +103,7 @@ fn saved(shown: &Shown, state: &State) -> String {
     };
     match save(snapshot, &shown.names, &shown.scale, shown.corrected) {
         Ok(path) => format!("saved to {}", path.display()),
-        Err(error) => format!("not saved: {error:#}"),
+        Err(error) => format!("not saved: {}", error.in_one_line()),
     }
 }
 
@@ -117,6 +117,7 @@ fn draw(screen: &mut Screen, shown: &Shown, state: &State) -> io::Result<()> {
         history: &state.history,
         keys: &state.keys,
         message: &state.message,
+        slowdown: shown.slowdown,
     };
     screen.0.draw(|frame| view.draw(frame)).map(drop)
 }

@@ -1,5 +1,5 @@
 //! The rows of a picture: chosen, ordered, in words.
-use super::args::By;
+use super::by::By;
 use super::live::{Numbers, Snapshot};
 use hopscope_analyze::Quantile;
 use std::cmp::Reverse;
