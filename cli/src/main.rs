@@ -26,6 +26,7 @@ mod logger;
 mod programs;
 mod record;
 mod report;
+mod serving;
 mod slice;
 mod splice;
 mod status;

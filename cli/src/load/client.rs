@@ -15,7 +15,6 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -131,10 +130,7 @@ impl ClientArgs {
         if plan.limits.duration.is_none() && plan.limits.count.is_none() {
             plan.limits.duration = Some(Duration::from_secs(10));
         }
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
-        }
+        let stop = crate::command::stop_flag()?;
         let mut log = self.hdr.as_deref().map(LogWriter::create).transpose()?;
         let descriptors = connections::descriptors_for(plan.connections, 32)?;
         if let Descriptors::Raised { from, to } = descriptors {

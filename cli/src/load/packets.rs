@@ -9,7 +9,7 @@ mod traffic;
 
 pub(crate) use args::PacketsArgs;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use args::Rate;
 use hopscope_event::{StreamEntry, StreamIx};
 use hopscope_load::packets::clock;
@@ -24,15 +24,11 @@ use ports::Opened;
 use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 pub(crate) fn run(args: PacketsArgs) -> anyhow::Result<ExitCode> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
-    }
+    let stop = crate::command::stop_flag()?;
     if args.reflect {
         return reflect::run(&args, &stop);
     }

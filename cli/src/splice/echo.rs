@@ -94,7 +94,7 @@ impl EchoArgs {
 }
 
 pub(super) fn run(args: &EchoArgs) -> anyhow::Result<ExitCode> {
-    let stop = args.serving.stop_flag()?;
+    let stop = crate::command::stop_flag()?;
     let server = EchoServer::start(&args.plan()?)?;
     args.serving
         .say_ready(server.address(), server.descriptors())?;

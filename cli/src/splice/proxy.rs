@@ -102,7 +102,7 @@ impl ProxyArgs {
 }
 
 pub(super) fn run(args: &ProxyArgs) -> anyhow::Result<ExitCode> {
-    let stop = args.serving.stop_flag()?;
+    let stop = crate::command::stop_flag()?;
     let server = ProxyServer::start(&args.plan()?)?;
     if let Some(why) = server.kernel_unavailable() {
         crate::status::say!("--engine user for all connections: {why}");

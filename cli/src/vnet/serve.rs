@@ -1,5 +1,6 @@
 //! `hopscope vnet serve`: a back end that carries a guest's packets.
 use super::{netns, recording};
+use crate::command::stop_socket;
 use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_netio::{
@@ -8,10 +9,8 @@ use hopscope_netio::{
 use hopscope_vnet::events::{End, EventFile};
 use hopscope_vnet::policy::PolicyKind;
 use hopscope_vnet::serve::{Kicks, Plan, RunAs, Server};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -104,11 +103,7 @@ pub(super) fn control_of(socket: &Path) -> PathBuf {
 }
 
 pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
-    let (stop, stopped) = UnixStream::pair().context("making a socket")?;
-    for signal in [SIGINT, SIGTERM] {
-        let end = stopped.try_clone().context("taking over signals")?;
-        signal_hook::low_level::pipe::register(signal, end).context("taking over signals")?;
-    }
+    let stop = stop_socket()?;
     let user = args.user.as_deref().map(RunAs::named).transpose()?;
     let ports = ports(&args)?;
     let (events, file) = recording::begin(args.output.as_deref(), End::Back, args.queues)?;
