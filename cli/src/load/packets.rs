@@ -1,9 +1,6 @@
 //! `hopscope load packets`: open-loop packets, and what became of each.
 mod args;
-mod link;
-mod ports;
 mod reflect;
-mod replay;
 mod search;
 mod traffic;
 
@@ -16,11 +13,11 @@ use hopscope_load::packets::clock;
 use hopscope_load::packets::lines::{Lines, merge};
 use hopscope_load::packets::matcher::RowSink;
 use hopscope_load::packets::plan::{Pace, Plan, Traffic};
+use hopscope_load::packets::ports::Opened;
 use hopscope_load::packets::rows;
 use hopscope_load::packets::run::{OnInterval, RunResult, Timing};
 use hopscope_load::packets::wait::Wait;
 use hopscope_openloop::latency::LogWriter;
-use ports::Opened;
 use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;

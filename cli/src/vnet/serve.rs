@@ -8,14 +8,13 @@ use hopscope_netio::{
 };
 use hopscope_vnet::events::{End, EventFile};
 use hopscope_vnet::policy::PolicyKind;
-use hopscope_vnet::serve::{Kicks, Plan, RunAs, Server};
+use hopscope_vnet::serve::{Kicks, Plan, RunAs, Server, qemu};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 mod output;
-mod peer;
 
 /// A network device for a virtual machine or any other vhost-user front end. Forwards packets between the guest and
 /// a TAP device, a network device or an AF_XDP socket. Stops on SIGINT or SIGTERM and prints a summary.
@@ -146,7 +145,11 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn say_ready(args: &ServeArgs) -> anyhow::Result<()> {
-    let peer = peer::qemu(&args.socket, args.client, args.queues)?;
+    let socket = std::path::absolute(&args.socket)?;
+    let socket = socket
+        .to_str()
+        .context("--socket is no UTF-8, and QEMU needs its name")?;
+    let peer = qemu(socket, args.client, args.queues);
     if args.json {
         let line = serde_json::json!({
             "type": "ready", "schema": 1, "socket": args.socket, "qemu": peer,

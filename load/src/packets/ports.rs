@@ -1,10 +1,10 @@
 //! The ports that a run uses.
+use super::PacketsError;
 use super::link::device_max_frame_len;
-use anyhow::Context;
-use hopscope_load::packets::run::Ports;
+use super::run::Ports;
 use hopscope_netio::{Direction, MemoryOptions, OpenOptions, PacketIo, PortName, memory_pair};
 
-pub(super) struct Opened {
+pub struct Opened {
     /// As the user named them.
     pub sender: String,
     pub receiver: Option<String>,
@@ -17,18 +17,20 @@ pub(super) struct Opened {
 
 impl Opened {
     /// The same name twice is one port, but for memory: there it is the two ends of a cable.
-    pub(super) fn open(
+    ///
+    /// # Errors
+    /// A port cannot be opened.
+    pub fn open(
         tx: &PortName,
         rx: Option<&PortName>,
         threads: Option<u8>,
-    ) -> anyhow::Result<Opened> {
+    ) -> Result<Opened, PacketsError> {
         let open = |name: &PortName, direction| {
             let options = OpenOptions {
                 direction,
                 ..OpenOptions::default()
             };
-            name.open(options)
-                .with_context(|| format!("opening {name}"))
+            name.open(options).map_err(PacketsError::opening(name))
         };
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
         let mut opened = Opened {
@@ -64,23 +66,23 @@ impl Opened {
             opened.rx = Some(open(rx, Direction::Receive)?);
             opened.threads = threads.map_or(processors > 1, |n| n == 2);
         } else if threads == Some(2) && rx.is_some() {
-            anyhow::bail!("one port for both ways has one thread: leave out --threads 2");
+            return Err(PacketsError::OneThread);
         }
         Ok(opened)
     }
 
-    pub(super) fn receives(&self) -> bool {
+    pub fn receives(&self) -> bool {
         self.receiver.is_some()
     }
 
-    pub(super) fn max_frame_len(&self) -> usize {
+    pub fn max_frame_len(&self) -> usize {
         let receiver = self.rx.as_ref().map(|rx| rx.capabilities().max_frame_len);
         let sender = self.tx.capabilities().max_frame_len;
         let sender = sender.min(self.max_untagged);
         receiver.map_or(sender, |receiver| receiver.min(sender))
     }
 
-    pub(super) fn ports(&mut self) -> Ports<'_> {
+    pub fn ports(&mut self) -> Ports<'_> {
         match (&mut self.rx, self.receiver.is_some()) {
             (Some(rx), _) => Ports::Two {
                 sender: self.tx.as_mut(),

@@ -1,43 +1,63 @@
 //! MAC addresses: given, or looked up. No ARP is sent: a generator must not wait for answers.
-use super::args::PacketsArgs;
-use crate::address::parse_mac;
-use anyhow::bail;
-use hopscope_load::packets::frame::Link;
+use super::PacketsError;
+use super::frame::Link;
 use hopscope_netio::PortName;
 use std::net::IpAddr;
 
 /// Locally administered, for ports that are no device.
 const OURS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
-pub(super) fn link(args: &PacketsArgs, destination: IpAddr) -> anyhow::Result<Link> {
-    let sender = args.tx.as_ref().and_then(device);
-    let receiver = args.rx.as_ref().and_then(device);
+/// `tx`, `rx`: the ports, as far as there are any. `source` and `to`: addresses that were given.
+///
+/// # Errors
+/// None is known for `destination`.
+pub fn link(
+    tx: Option<&PortName>,
+    rx: Option<&PortName>,
+    source: Option<[u8; 6]>,
+    to: Option<[u8; 6]>,
+    destination: IpAddr,
+) -> Result<Link, PacketsError> {
+    let sender = tx.and_then(device);
+    let receiver = rx.and_then(device);
     let own = |device: &str| {
         let path = format!("/sys/class/net/{device}/address");
         let text = std::fs::read_to_string(path).ok()?;
         parse_mac(text.trim()).ok()
     };
-    let source = args.src_mac.or_else(|| sender.as_deref().and_then(own));
+    let source = source.or_else(|| sender.as_deref().and_then(own));
     let found = || match &sender {
         None => Some(OURS[1]),
         Some(sender) => neighbour(sender, destination)
             .or_else(|| receiver.as_deref().and_then(own))
             .or_else(|| own(&peer(sender)?)),
     };
-    let Some(destination_mac) = args.dst_mac.or_else(found) else {
-        bail!(
-            "no MAC address is known for {destination} on {}: give --dst-mac, or `ping` it once so that the kernel learns it",
-            sender.unwrap_or_default()
-        );
+    let Some(to) = to.or_else(found) else {
+        let device = sender.unwrap_or_default();
+        return Err(PacketsError::NoMac {
+            destination,
+            device,
+        });
     };
     Ok(Link {
         source: source.unwrap_or(OURS[0]),
-        destination: destination_mac,
+        destination: to,
     })
 }
 
+/// `02:00:00:00:00:01`
+pub fn parse_mac(text: &str) -> Result<[u8; 6], String> {
+    let byte = |part: &str| match part.len() {
+        1 | 2 => u8::from_str_radix(part, 16).ok(),
+        _ => None,
+    };
+    let bytes: Option<Vec<u8>> = text.split(':').map(byte).collect();
+    let mac = bytes.and_then(|bytes| bytes.try_into().ok());
+    mac.ok_or_else(|| format!("{text:?} is not a MAC address like 02:00:00:00:00:01"))
+}
+
 /// The device behind a port, if one is.
-pub(super) fn device(port: &PortName) -> Option<String> {
+fn device(port: &PortName) -> Option<String> {
     let name = port.to_string();
     // Kind, device and, of some, what else.
     let device = name.split(':').nth(1)?;
@@ -47,7 +67,7 @@ pub(super) fn device(port: &PortName) -> Option<String> {
 }
 
 /// Longest frame without FCS and VLAN tags that the device of a port takes.
-pub(super) fn device_max_frame_len(port: &PortName) -> Option<usize> {
+pub fn device_max_frame_len(port: &PortName) -> Option<usize> {
     let path = format!("/sys/class/net/{}/mtu", device(port)?);
     let mtu: usize = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
     Some(mtu + 14)

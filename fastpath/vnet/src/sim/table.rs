@@ -1,6 +1,7 @@
-//! The table, and its lines of JSON.
-use hopscope_vnet::policy::{BATCH_BUCKETS, Counts, PolicyKind};
-use hopscope_vnet::sim::{Costs, Defer, Load, Setup, SimResult, Suppression};
+//! Cells as a table, or as lines of JSON.
+use super::{Costs, Defer, Load, Setup, SimResult, Suppression};
+use crate::Ns;
+use crate::policy::{BATCH_BUCKETS, Counts, PolicyKind};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -52,7 +53,7 @@ pub fn head(out: &mut impl Write, setup: &Setup) -> io::Result<()> {
 }
 
 pub fn row(out: &mut impl Write, setup: &Setup, outcome: &SimResult) -> io::Result<()> {
-    let us = |ns: hopscope_vnet::Ns| ns.0 as f64 / 1e3;
+    let us = |ns: Ns| ns.0 as f64 / 1e3;
     writeln!(
         out,
         "{:>8} {:>5}  {:<16} {:<10} {:>9.4} {:>9.4} {:>10.1} {:>10.1} {:>9.1} {:>7.3}",

@@ -1,36 +1,43 @@
 //! `--replay`: the frames of a capture, read before the first is sent.
-use anyhow::bail;
-use hopscope_load::packets::plan::Traffic;
-use hopscope_load::packets::replay::Capture;
+use super::PacketsError;
+use super::plan::Traffic;
+use super::replay::Capture;
 use hopscope_netio::capture::CaptureReader;
 use std::path::Path;
 use std::sync::Arc;
 
+/// As `format!` takes it.
+macro_rules! refuse {
+    ($($words:tt)*) => { return Err(PacketsError::Captured(format!($($words)*))) };
+}
+
 /// Frames are held in memory: sending must not wait for a disk.
 const MOST_BYTES: usize = 1 << 30;
 
-pub(super) fn read(path: &Path, max_frame_len: usize) -> anyhow::Result<Traffic> {
+/// # Errors
+/// It cannot be read, or not be sent as it is.
+pub fn read(path: &Path, max_frame_len: usize) -> Result<Traffic, PacketsError> {
     let mut reader = CaptureReader::open(path)?;
     let (mut frames, mut times, mut bytes) = (Vec::<Box<[u8]>>::new(), Vec::new(), 0usize);
     let name = path.display();
     while let Some(frame) = reader.next_frame()? {
         let number = frames.len() + 1;
         if frame.bytes.len() < frame.wire_len {
-            bail!(
+            refuse!(
                 "frame {number} of {name} was cut to {} of {} bytes when it was captured: capture with a larger snap length",
                 frame.bytes.len(),
                 frame.wire_len
             );
         }
         if frame.bytes.len() > max_frame_len {
-            bail!(
+            refuse!(
                 "frame {number} of {name} has {} bytes, the port takes up to {max_frame_len}: raise the MTU, or capture without offloads",
                 frame.bytes.len()
             );
         }
         bytes += frame.bytes.len();
         if bytes > MOST_BYTES {
-            bail!(
+            refuse!(
                 "{name} holds more than {} MiB of frames: cut it with editcap -c",
                 MOST_BYTES >> 20
             );
@@ -39,10 +46,10 @@ pub(super) fn read(path: &Path, max_frame_len: usize) -> anyhow::Result<Traffic>
         times.push(frame.time_ns);
     }
     let Some(offsets) = offsets(&times) else {
-        bail!("timestamps of {name} do not increase: give --rate");
+        refuse!("timestamps of {name} do not increase: give --rate");
     };
     let Some(capture) = Capture::new(frames) else {
-        bail!("{name} holds no frames");
+        refuse!("{name} holds no frames");
     };
     Ok(Traffic::Replay {
         capture: Arc::new(capture),
