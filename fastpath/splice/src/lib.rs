@@ -6,6 +6,7 @@ pub mod cgroup;
 pub mod echo;
 pub mod interpreters;
 pub mod joining;
+mod kernel_counts;
 pub mod pairing;
 pub mod programs;
 pub mod proxy;
