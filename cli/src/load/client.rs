@@ -122,6 +122,24 @@ pub struct Test {
     pub run: Run,
 }
 
+impl Test {
+    pub fn tcp(name: &'static str, service: Service, run: Run) -> Test {
+        Test {
+            name,
+            transport: Transport::Tcp,
+            service,
+            run,
+        }
+    }
+
+    pub fn udp(name: &'static str, service: Service, run: Run) -> Test {
+        Test {
+            transport: Transport::Udp,
+            ..Test::tcp(name, service, run)
+        }
+    }
+}
+
 impl ClientArgs {
     /// Runs the test with what `adjust` sets; exit code 1 where bytes were wrong or nothing was done.
     pub fn run(self, test: Test, adjust: impl FnOnce(&mut Plan)) -> anyhow::Result<ExitCode> {
