@@ -5,10 +5,10 @@ use std::fmt;
 impl fmt::Display for EchoReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let c = &self.counts;
-        write!(
+        writeln!(
             f,
             "accepted {}, ended {}, reset {}, failed {}, over the limit {}, open at the end {}, not accepted \
-         {}; {} B by user space\n",
+         {}; {} B by user space",
             c.accepted,
             c.ended,
             c.reset,
@@ -19,10 +19,10 @@ impl fmt::Display for EchoReport {
             c.user_bytes
         )?;
         if let Some(k) = &self.kernel {
-            write!(
+            writeln!(
                 f,
                 "kernel: {} connections; {} B out of their own sockets ({}), {} B into local clients' ({}); \
-             left to user space: {} B\n",
+             left to user space: {} B",
                 k.enrolled,
                 k.egress_bytes,
                 k.egress_connections,

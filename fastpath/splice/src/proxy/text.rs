@@ -35,10 +35,10 @@ impl fmt::Display for Choice {
 impl fmt::Display for ProxyReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let c = &self.counts;
-        write!(
+        writeln!(
             f,
             "accepted {} ({} kernel, {} user): ended {}, reset by the client {}, by the upstream {}, failed {}, over the \
-         limit {}, open at the end {}\n",
+         limit {}, open at the end {}",
             c.accepted,
             c.kernel_connections,
             c.user_connections,
