@@ -134,7 +134,6 @@ fn write(file: &Path, key: String, constants: &Constants) -> std::io::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Result;
     use hopscope_event::slice::sample;
 
     #[test]
