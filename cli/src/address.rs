@@ -27,17 +27,6 @@ fn any() -> IpAddr {
     }
 }
 
-/// `02:00:00:00:00:01`
-pub(crate) fn parse_mac(text: &str) -> Result<[u8; 6], String> {
-    let byte = |part: &str| match part.len() {
-        1 | 2 => u8::from_str_radix(part, 16).ok(),
-        _ => None,
-    };
-    let bytes: Option<Vec<u8>> = text.split(':').map(byte).collect();
-    let mac = bytes.and_then(|bytes| bytes.try_into().ok());
-    mac.ok_or_else(|| format!("{text:?} is not a MAC address like 02:00:00:00:00:01"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

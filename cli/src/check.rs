@@ -1,19 +1,10 @@
 //! `hopscope check`: what this machine allows, found out by trying wherever trying is harmless.
+use hopscope_check::{Capability, Trial, Verdict};
 use serde::Serialize;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
-mod bpf;
-mod child;
-mod cpu;
-mod kernel;
-mod limits;
-mod memory;
-mod network;
-mod perf;
-mod privilege;
 mod splice;
-mod system;
 
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
@@ -24,8 +15,8 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     json: bool,
     /// Act as the child process that the checks run on
-    #[arg(long, hide = true, value_name = "TRIAL")]
-    as_child: Option<child::Trial>,
+    #[arg(long, hide = true, value_name = "TRIAL", value_parser = as_child)]
+    as_child: Option<Trial>,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -34,92 +25,15 @@ enum What {
     Splice,
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
-enum Verdict {
-    Ok {
-        found: String,
-    },
-    Missing {
-        found: String,
-        remedy: String,
-    },
-    /// Could not be found out; never taken for ok.
-    Unknown {
-        found: String,
-        remedy: String,
-    },
-}
-
-#[derive(Debug, Serialize)]
-struct Capability {
-    name: &'static str,
-    #[serde(flatten)]
-    verdict: Verdict,
-    /// Without it `record` does not work.
-    needed_by_record: bool,
-    purpose: &'static str,
-    determined_by: &'static str,
-}
-
-impl Capability {
-    fn new(
-        name: &'static str,
-        purpose: &'static str,
-        determined_by: &'static str,
-        verdict: Verdict,
-    ) -> Capability {
-        Capability {
-            name,
-            verdict,
-            needed_by_record: false,
-            purpose,
-            determined_by,
-        }
-    }
-
-    fn needed(mut self) -> Capability {
-        self.needed_by_record = true;
-        self
-    }
-}
-
-impl Verdict {
-    fn ok(found: impl Into<String>) -> Verdict {
-        let found = found.into();
-        Verdict::Ok { found }
-    }
-
-    fn missing(found: impl Into<String>, remedy: impl Into<String>) -> Verdict {
-        let (found, remedy) = (found.into(), remedy.into());
-        Verdict::Missing { found, remedy }
-    }
-
-    fn unknown(found: impl Into<String>, remedy: impl Into<String>) -> Verdict {
-        let (found, remedy) = (found.into(), remedy.into());
-        Verdict::Unknown { found, remedy }
-    }
-}
-
 pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
     if let Some(trial) = args.as_child {
-        return be_child(trial);
+        hopscope_check::be_child(trial)?;
+        return Ok(ExitCode::SUCCESS);
     }
     if let Some(What::Splice) = args.what {
         return splice::run(args.json);
     }
-    let groups: [fn() -> Vec<Capability>; 9] = [
-        privilege::capabilities,
-        memory::capabilities,
-        cpu::capabilities,
-        perf::capabilities,
-        limits::capabilities,
-        kernel::capabilities,
-        bpf::capabilities,
-        system::capabilities,
-        network::capabilities,
-    ];
-    let capabilities: Vec<Capability> = groups.iter().flat_map(|group| group()).collect();
+    let capabilities = hopscope_check::capabilities();
     let mut out = std::io::stdout().lock();
     for capability in &capabilities {
         if args.json {
@@ -141,6 +55,11 @@ pub(crate) fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::from(u8::from(!lacking.is_empty())))
+}
+
+fn as_child(text: &str) -> Result<Trial, String> {
+    let trial = Trial::ALL.into_iter().find(|trial| trial.name() == text);
+    trial.ok_or_else(|| "no such trial".into())
 }
 
 fn write_json(out: &mut impl Write, capability: &Capability) -> anyhow::Result<()> {
@@ -179,15 +98,4 @@ fn write_text(out: &mut impl Write, capability: &Capability) -> anyhow::Result<(
         writeln!(out, "{:29}get: {remedy}", "")?;
     }
     Ok(())
-}
-
-fn be_child(trial: child::Trial) -> anyhow::Result<ExitCode> {
-    match trial {
-        child::Trial::Wait => {
-            std::io::stdin().read_to_end(&mut Vec::new())?;
-        }
-        child::Trial::Network => network::be_network_child()?,
-        child::Trial::Lockdown => kernel::be_lockdown_child()?,
-    }
-    Ok(ExitCode::SUCCESS)
 }

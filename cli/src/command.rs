@@ -1,5 +1,7 @@
 //! What every command that runs for a while shares: the signals that end it, and `-- COMMAND`.
 use anyhow::Context;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitCode};
 use std::sync::Arc;
@@ -10,13 +12,31 @@ pub(crate) const MARK: &str = "HOPSCOPE_GUARDED_BY";
 
 /// Ctrl-C, SIGTERM, and the end of the terminal stop in order; the last unless it is ignored (nohup(1)).
 pub(crate) fn take_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let nohup = hopscope_process::signals::ignored().contains(&SIGHUP);
     let hangup = (!nohup).then_some(SIGHUP);
     for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
         signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
     }
     Ok(())
+}
+
+/// Set by Ctrl-C and SIGTERM.
+pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
+    }
+    Ok(stop)
+}
+
+/// Readable from then on, for those who wait for descriptors.
+pub(crate) fn stop_socket() -> anyhow::Result<UnixStream> {
+    let (stop, stopped) = UnixStream::pair().context("making a socket")?;
+    for signal in [SIGINT, SIGTERM] {
+        let end = stopped.try_clone().context("taking over signals")?;
+        signal_hook::low_level::pipe::register(signal, end).context("taking over signals")?;
+    }
+    Ok(stop)
 }
 
 /// Waits for the command; a signal that ended it counts as 128 + its number, as in shells.

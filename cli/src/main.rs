@@ -4,6 +4,8 @@
 #![allow(unreachable_pub)]
 
 use clap::{Args, FromArgMatches, Subcommand};
+use hopscope_session::output;
+use hopscope_trace::host;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,14 +19,14 @@ mod diff;
 mod export;
 mod functions;
 mod help;
-mod host;
 mod info;
+mod json;
 mod load;
 mod logger;
-mod output;
 mod programs;
 mod record;
 mod report;
+mod serving;
 mod slice;
 mod splice;
 mod status;

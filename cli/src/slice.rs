@@ -1,27 +1,16 @@
 //! `hopscope slice`: the kernel's own path of every packet.
 mod args;
-mod constants;
 mod control;
-mod device;
-mod drop_privileges;
-mod headers;
-mod kernel;
 mod list;
 mod live;
-mod namespace;
-mod pass;
 mod progress;
 mod read;
-mod rotate;
-mod save;
-mod selection;
 pub(crate) mod target;
 
 pub use args::SliceArgs;
-pub(crate) use constants::measured as measured_constants;
-pub(crate) use kernel::{Kernel, Taken, say_what_is_missing};
-pub(crate) use pass::{Pass, To};
-pub(crate) use selection::Choice;
+pub(crate) use hopscope_session::slice::{
+    Choice, Kernel, Pass, Taken, To, measured_constants, say_what_is_missing,
+};
 
 use crate::logger::Verbosity;
 use std::process::ExitCode;

@@ -3,7 +3,6 @@ mod args;
 mod attach;
 mod control;
 mod echo;
-mod eligibility;
 mod join_cgroup;
 mod keeper;
 mod proxy;

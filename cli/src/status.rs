@@ -70,6 +70,10 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
         if read.is_some_and(hopscope_read::Error::is_broken_pipe) {
             return true;
         }
+        let session = cause.downcast_ref::<hopscope_session::Error>();
+        if session.is_some_and(hopscope_session::Error::is_broken_pipe) {
+            return true;
+        }
         let io = cause.downcast_ref::<std::io::Error>();
         let json = cause.downcast_ref::<serde_json::Error>();
         let kind = io.map(std::io::Error::kind);

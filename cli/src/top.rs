@@ -1,15 +1,7 @@
 //! `hopscope top`: what the chosen functions do now, a line each, until q. The records go into this
 //! process instead of a file; the targets are attached to and left as by `record`.
 mod args;
-mod keys;
-mod lines;
-mod live;
-mod save;
-mod screen;
 mod session;
-mod shown;
-mod table;
-mod view;
 
 pub use args::TopArgs;
 

@@ -6,6 +6,7 @@
 //! the port's own memory; the [`matcher`] finds the [`stamp`] of each arrival and joins it with what the sender
 //! noted in the [`window`].
 
+pub mod captured;
 pub mod checksum;
 pub mod clock;
 pub mod due;
@@ -14,9 +15,11 @@ pub mod find_max;
 pub mod flow;
 pub mod frame;
 pub mod lines;
+pub mod link;
 pub mod matcher;
 pub mod order;
 pub mod plan;
+pub mod ports;
 pub mod recognize;
 pub mod reflect;
 pub mod replay;

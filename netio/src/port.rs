@@ -3,6 +3,7 @@ use crate::error::PortError;
 use crate::offload::{Accepts, Offload};
 use crate::scattered::Scattered;
 use hopscope_event::clock::Tsc;
+use serde::Serialize;
 use std::os::fd::BorrowedFd;
 
 /// A received frame, in the port's memory: it is gone when the visitor returns.
@@ -53,7 +54,7 @@ pub struct Capabilities {
 }
 
 /// Since the port was opened. What the kernel dropped is asked of the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counters {
     pub received: u64,
     pub received_bytes: u64,

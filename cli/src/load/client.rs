@@ -15,7 +15,6 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -123,6 +122,24 @@ pub struct Test {
     pub run: Run,
 }
 
+impl Test {
+    pub fn tcp(name: &'static str, service: Service, run: Run) -> Test {
+        Test {
+            name,
+            transport: Transport::Tcp,
+            service,
+            run,
+        }
+    }
+
+    pub fn udp(name: &'static str, service: Service, run: Run) -> Test {
+        Test {
+            transport: Transport::Udp,
+            ..Test::tcp(name, service, run)
+        }
+    }
+}
+
 impl ClientArgs {
     /// Runs the test with what `adjust` sets; exit code 1 where bytes were wrong or nothing was done.
     pub fn run(self, test: Test, adjust: impl FnOnce(&mut Plan)) -> anyhow::Result<ExitCode> {
@@ -131,10 +148,7 @@ impl ClientArgs {
         if plan.limits.duration.is_none() && plan.limits.count.is_none() {
             plan.limits.duration = Some(Duration::from_secs(10));
         }
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
-        }
+        let stop = crate::command::stop_flag()?;
         let mut log = self.hdr.as_deref().map(LogWriter::create).transpose()?;
         let descriptors = connections::descriptors_for(plan.connections, 32)?;
         if let Descriptors::Raised { from, to } = descriptors {

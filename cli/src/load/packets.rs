@@ -1,38 +1,31 @@
 //! `hopscope load packets`: open-loop packets, and what became of each.
 mod args;
-mod link;
-mod ports;
 mod reflect;
-mod replay;
 mod search;
 mod traffic;
 
 pub(crate) use args::PacketsArgs;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use args::Rate;
 use hopscope_event::{StreamEntry, StreamIx};
 use hopscope_load::packets::clock;
 use hopscope_load::packets::lines::{Lines, merge};
 use hopscope_load::packets::matcher::RowSink;
 use hopscope_load::packets::plan::{Pace, Plan, Traffic};
+use hopscope_load::packets::ports::Opened;
 use hopscope_load::packets::rows;
 use hopscope_load::packets::run::{OnInterval, RunResult, Timing};
 use hopscope_load::packets::wait::Wait;
 use hopscope_openloop::latency::LogWriter;
-use ports::Opened;
 use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 pub(crate) fn run(args: PacketsArgs) -> anyhow::Result<ExitCode> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
-    }
+    let stop = crate::command::stop_flag()?;
     if args.reflect {
         return reflect::run(&args, &stop);
     }

@@ -1,6 +1,5 @@
 //! `hopscope load ping`.
 use super::client::{self, ClientArgs, Test};
-use super::local_server::Transport;
 use super::udp::payload;
 use crate::units::parse_time;
 use anyhow::bail;
@@ -37,12 +36,7 @@ pub fn run(mut args: PingArgs) -> anyhow::Result<ExitCode> {
         bail!("an interval of 0 cannot be paced");
     }
     args.client.target = Some(client::with_port(&host, 0));
-    let test = Test {
-        name: "ping",
-        transport: Transport::Udp,
-        service: Service::Echo,
-        run: datagram::ping,
-    };
+    let test = Test::udp("ping", Service::Echo, datagram::ping);
     args.client.run(test, |plan| {
         (plan.request, plan.response) = (args.size, args.size);
         plan.pace = Pace::Open {

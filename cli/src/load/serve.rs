@@ -1,20 +1,20 @@
 //! `hopscope load tcp serve` and `udp serve`.
 use super::local_server::Transport;
 use crate::address::to_listen_on;
+use crate::json::tagged;
+use crate::serving;
 use crate::units::parse_message_size;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use hopscope_load::connections::serve::{
     self as engine, ServePlan, Server, Service, take_all_descriptors,
 };
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde_json::json;
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::AsFd;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 #[derive(Args)]
 pub struct ServeArgs {
@@ -70,10 +70,7 @@ pub fn run(args: ServeArgs, transport: Transport) -> anyhow::Result<ExitCode> {
     if datagrams && !matches!(args.service, ServiceArg::Echo | ServiceArg::Sink) {
         bail!("over UDP the service is echo or sink");
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
-    }
+    let stop = crate::command::stop_flag()?;
     let descriptors = take_all_descriptors()?;
     if !datagrams {
         warn_of_backlog(args.backlog);
@@ -100,9 +97,14 @@ pub fn run(args: ServeArgs, transport: Transport) -> anyhow::Result<ExitCode> {
         backlog: args.backlog,
     })?;
     let stats_address = stats.as_ref().map(TcpListener::local_addr).transpose()?;
-    say_ready(&args, server.address(), stats_address, descriptors)?;
+    let listen = server.address();
+    let facts = json!({ "listen": listen, "stats": stats_address, "descriptors": descriptors });
+    let stats_line = stats_address.map_or(String::new(), |address| format!("{address}\n"));
+    let ready_file = args.ready_file.as_deref();
+    let addresses = format!("{listen}\n{stats_line}");
+    serving::ready(args.json, &facts, ready_file, &addresses)?;
     while !stop.load(Ordering::Relaxed) && !server.has_failed() {
-        if !wait(stats.as_ref(), args.until_stdin_ends)? {
+        if !serving::wait(stats.as_ref(), args.until_stdin_ends)? {
             break;
         }
         if let Some(listener) = &stats {
@@ -110,11 +112,8 @@ pub fn run(args: ServeArgs, transport: Transport) -> anyhow::Result<ExitCode> {
         }
     }
     let report = server.stop()?;
-    let mut line = serde_json::to_value(&report)?;
-    line["type"] = "summary".into();
-    line["schema"] = 1.into();
     if args.json {
-        writeln!(std::io::stdout(), "{line}")?
+        writeln!(std::io::stdout(), "{}", tagged("summary", &report)?)?
     } else {
         let c = report.counts;
         let kernel = report.kernel.map(|k| k.text()).unwrap_or_default();
@@ -151,50 +150,4 @@ fn listen_for_stats(address: &str) -> anyhow::Result<TcpListener> {
     let listener = listener.with_context(|| format!("cannot listen on {address} for --stats"))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
-}
-
-fn say_ready(
-    args: &ServeArgs,
-    listen: SocketAddr,
-    stats: Option<SocketAddr>,
-    descriptors: u64,
-) -> anyhow::Result<()> {
-    if args.json {
-        let line = serde_json::json!({
-            "type": "ready", "schema": 1, "listen": listen.to_string(),
-            "stats": stats.map(|s| s.to_string()), "descriptors": descriptors,
-        });
-        writeln!(std::io::stdout(), "{line}")?;
-    } else {
-        crate::status::say!("listening on {listen}, up to {descriptors} descriptors");
-    }
-    if let Some(path) = &args.ready_file {
-        let stats = stats.map(|s| format!("{s}\n")).unwrap_or_default();
-        // Complete when it appears: whoever waits for the file reads it at once.
-        let partial = path.with_extension("partial");
-        std::fs::write(&partial, format!("{listen}\n{stats}"))
-            .and_then(|()| std::fs::rename(&partial, path))
-            .with_context(|| format!("writing {}", path.display()))?;
-    }
-    Ok(())
-}
-
-/// Waits for somebody who wants the counts, at most a tenth of a second so that a signal is seen;
-/// false when stdin has ended and that matters.
-fn wait(stats: Option<&TcpListener>, until_stdin_ends: bool) -> anyhow::Result<bool> {
-    let stdin = std::io::stdin();
-    let mut fds = Vec::new();
-    if until_stdin_ends {
-        fds.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
-    }
-    if let Some(listener) = stats {
-        fds.push(PollFd::new(listener.as_fd(), PollFlags::POLLIN));
-    }
-    match poll(&mut fds, PollTimeout::from(100u8)) {
-        Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-        Err(errno) => bail!("cannot wait: {}", errno.desc()),
-    }
-    let stdin_ready = until_stdin_ends && fds.first().and_then(PollFd::any) == Some(true);
-    drop(fds);
-    Ok(!stdin_ready || std::io::Read::read(&mut stdin.lock(), &mut [0; 64])? > 0)
 }

@@ -125,19 +125,13 @@ fn one_direction(args: StreamArgs) -> anyhow::Result<ExitCode> {
     // Only the sink sees the bytes, and only of our own do we know that it looks.
     let seen = args.pace.reverse || args.client.serve_here;
     let test = if args.pace.reverse {
-        Test {
-            transport: Transport::Tcp,
-            name: "tcp_stream_reverse",
-            service: Service::Source { seed },
-            run: stream::receive,
-        }
+        Test::tcp(
+            "tcp_stream_reverse",
+            Service::Source { seed },
+            stream::receive,
+        )
     } else {
-        Test {
-            transport: Transport::Tcp,
-            name: "tcp_stream",
-            service: Service::Sink { check },
-            run: stream::send,
-        }
+        Test::tcp("tcp_stream", Service::Sink { check }, stream::send)
     };
     args.client.run(test, |plan| {
         (plan.request, plan.response) = (args.size, args.size);
@@ -152,12 +146,7 @@ fn one_direction(args: StreamArgs) -> anyhow::Result<ExitCode> {
 fn round_trips(args: RrArgs) -> anyhow::Result<ExitCode> {
     let (request, response, service) = args.sizes.of();
     let pace: Pace = args.pace.pace()?;
-    let test = Test {
-        transport: Transport::Tcp,
-        name: "tcp_rr",
-        service,
-        run: rr::run,
-    };
+    let test = Test::tcp("tcp_rr", service, rr::run);
     args.client.run(test, |plan| {
         (plan.request, plan.response) = (request, response);
         plan.pace = pace;
@@ -168,12 +157,7 @@ fn round_trips(args: RrArgs) -> anyhow::Result<ExitCode> {
 fn connections(args: CrrArgs) -> anyhow::Result<ExitCode> {
     let (request, response, service) = args.sizes.of();
     let pace = args.pace.pace()?;
-    let test = Test {
-        transport: Transport::Tcp,
-        name: "tcp_crr",
-        service,
-        run: short::crr,
-    };
+    let test = Test::tcp("tcp_crr", service, short::crr);
     args.client.run(test, |plan| {
         (plan.request, plan.response) = (request, response);
         plan.pace = pace;
@@ -181,12 +165,7 @@ fn connections(args: CrrArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn echo(args: EchoArgs) -> anyhow::Result<ExitCode> {
-    let test = Test {
-        transport: Transport::Tcp,
-        name: "tcp_echo",
-        service: Service::Echo,
-        run: short::echo,
-    };
+    let test = Test::tcp("tcp_echo", Service::Echo, short::echo);
     let clients = args.client.connections.unwrap_or(1000);
     args.client.run(test, |plan| {
         (plan.request, plan.response) = (args.size, args.size);

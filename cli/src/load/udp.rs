@@ -49,21 +49,15 @@ pub fn run(args: UdpArgs) -> anyhow::Result<ExitCode> {
     let (args, test) = match args.what {
         What::Serve(args) => return serve::run(args, Transport::Udp),
         What::Rr(args) => {
-            let test = Test {
-                name: "udp_rr",
-                transport: Transport::Udp,
-                service: Service::Echo,
-                run: datagram::udp_rr,
-            };
+            let test = Test::udp("udp_rr", Service::Echo, datagram::udp_rr);
             (args, test)
         }
         What::Stream(args) => {
-            let test = Test {
-                name: "udp_stream",
-                transport: Transport::Udp,
-                service: Service::Sink { check: None },
-                run: datagram::udp_stream,
-            };
+            let test = Test::udp(
+                "udp_stream",
+                Service::Sink { check: None },
+                datagram::udp_stream,
+            );
             (args, test)
         }
     };

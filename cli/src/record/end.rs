@@ -134,5 +134,5 @@ fn close(
     if place.is_file() {
         buffered.get_ref().sync_data().with_context(writing)?;
     }
-    place.put()
+    Ok(place.put()?)
 }

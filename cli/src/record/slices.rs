@@ -89,7 +89,7 @@ impl Beside {
         writer.slice(&self.entry)?;
         writer.clock(clock_sync())?;
         writer.flush()?;
-        self.kernel.begin()
+        Ok(self.kernel.begin()?)
     }
 
     fn poll<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> Result<(), TraceError> {

@@ -111,5 +111,5 @@ fn events(packets: &SlicedPackets<'_>, out: &mut impl Write, json: bool) -> anyh
     };
     let source = packets.source();
     let mut pass = Pass::new(packets.entry, Choice::default(), to);
-    packets.each(|packet| pass.packet(out, &source, packet))
+    Ok(packets.each(|packet| pass.packet(out, &source, packet))?)
 }

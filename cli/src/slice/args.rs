@@ -1,9 +1,13 @@
 //! `hopscope slice`: what can be asked, in tcpdump's letters where tcpdump has one.
+use crate::logger::Verbosity;
 use crate::output::parse_mode;
 use crate::units::{parse_size, parse_time};
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
+use hopscope_read::slice_file::Format;
+use hopscope_report::slice::{SlicePrinter, SliceView};
+use hopscope_session::slice::To;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Debug, Clone, Args)]
@@ -177,6 +181,33 @@ pub struct ShownArgs {
     /// Print one JSON object per packet, then a summary
     #[arg(long, conflicts_with_all = ["link", "absolute", "hex", "hex_ascii", "ascii"])]
     pub json: bool,
+}
+
+impl FileArgs {
+    /// What is written, if anything is.
+    pub(super) fn written(&self) -> Option<(&Path, Format)> {
+        let capture = self.write.as_deref().map(|path| (path, Format::Pcapng));
+        capture.or(self.output.as_deref().map(|path| (path, Format::Hop)))
+    }
+}
+
+impl ShownArgs {
+    /// Where packets go that are not written to a file.
+    pub(super) fn to(&self, verbosity: &Verbosity) -> To {
+        if self.json {
+            return To::Json;
+        }
+        To::Text(SlicePrinter::new(SliceView {
+            table: verbosity.is_verbose(),
+            quiet: verbosity.is_quiet(),
+            link: self.link,
+            absolute: self.absolute,
+            time: self.time,
+            hex: self.hex,
+            hex_ascii: self.hex_ascii,
+            ascii: self.ascii,
+        }))
+    }
 }
 
 /// NetSlice's configuration and statistics, of a `hopscope slice` that runs.

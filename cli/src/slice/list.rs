@@ -1,7 +1,8 @@
 //! `hopscope slice -L`: regions, points, and the hooks that this kernel offers for them.
 use super::args::SliceArgs;
-use super::{namespace, target};
+use super::target;
 use hopscope_event::slice::Point;
+use hopscope_session::slice::interfaces_of;
 use hopscope_slice::programs::{Offer, offers};
 use std::io::Write;
 use std::process::ExitCode;
@@ -59,7 +60,7 @@ pub(super) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
 /// As tcpdump numbers them; of `--netns`, where it is given.
 pub(super) fn interfaces(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
-    for interface in namespace::interfaces_of(args.live.netns.as_deref())? {
+    for interface in interfaces_of(args.live.netns.as_deref())? {
         let name = hopscope_report::printable(&interface.name);
         writeln!(out, "{}.{name}", interface.ifindex)?;
     }

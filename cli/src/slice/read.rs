@@ -1,15 +1,12 @@
 //! `hopscope slice -r FILE`: packets of a recording, as live ones are shown.
 use super::args::SliceArgs;
-use super::pass::{Pass, To};
-use super::save;
-use super::selection::Choice;
 use crate::logger::Verbosity;
 use anyhow::Context;
 use hopscope_analyze::slice::RealTime;
 use hopscope_event::slice::SliceEntry;
-use hopscope_read::slice_file::Format;
 use hopscope_read::{Opened, open};
 use hopscope_report::slice::SliceSource;
+use hopscope_session::slice::{Choice, Pass, To, create};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -20,17 +17,19 @@ pub(super) fn run(
     verbosity: &Verbosity,
 ) -> anyhow::Result<ExitCode> {
     let expression = args.expression.join(" ");
-    let choice = Choice::new(&args.choice, &expression)?;
+    let chosen = &args.choice;
+    let choice = Choice::new(
+        &expression,
+        &chosen.pid,
+        chosen.comm.as_deref(),
+        chosen.min_latency,
+    )?;
     let opened = open(path)?;
     let entry = entry_of(&opened, path)?;
     let tables = opened.reader.tables();
     let time = RealTime::new(tables.meta.start, &tables.clocks);
     let source = SliceSource { entry, time: &time };
-    let file = match (&args.files.write, &args.files.output) {
-        (Some(path), _) => Some((path, Format::Pcapng)),
-        (None, Some(path)) => Some((path, Format::Hop)),
-        (None, None) => None,
-    };
+    let file = args.files.written();
     let to = match file {
         Some((to, format)) => {
             anyhow::ensure!(
@@ -38,15 +37,10 @@ pub(super) fn run(
                 "{} cannot be read and written at once",
                 to.display()
             );
-            To::File(save::create(
-                to,
-                format,
-                args.files.mode,
-                &tables.meta,
-                entry,
-            )?)
+            let mode = args.files.mode;
+            To::File(create(to, format, mode, &tables.meta, entry)?)
         }
-        None => To::people_or_programs(&args.shown, verbosity.is_verbose(), verbosity.is_quiet()),
+        None => args.shown.to(verbosity),
     };
     let mut pass = Pass::new(entry, choice, to);
     if let Some(file) = pass.file() {

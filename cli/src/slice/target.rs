@@ -1,9 +1,8 @@
 //! What is to be sliced, from what was asked: interface, namespace, process, regions.
 use super::args::{Backend, SliceArgs};
-use super::device::Device;
-use super::namespace::netns;
 use anyhow::{Context, bail, ensure};
 use hopscope_event::slice::RegionEntry;
+use hopscope_session::slice::{Device, netns};
 use hopscope_slice::filter::{Filter, Link};
 use hopscope_slice::kinds::cgroup2;
 use hopscope_slice::programs::{self, FILTER_INSNS, FILTER_SCRATCH, Options};
@@ -21,7 +20,7 @@ const SNAP_MAX: usize = 2048;
 pub(super) fn device(args: &SliceArgs) -> anyhow::Result<Option<Device>> {
     match args.live.interface.as_deref() {
         None | Some("any") => Ok(None),
-        Some(name) => Device::find(name, args.live.netns.as_deref()).map(Some),
+        Some(name) => Ok(Some(Device::find(name, args.live.netns.as_deref())?)),
     }
 }
 

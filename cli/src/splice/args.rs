@@ -2,7 +2,7 @@
 use crate::test_hooks;
 use crate::units::{parse_size, parse_time};
 use clap::Args;
-use hopscope_splice::interpreters::is_version_of;
+use hopscope_splice::programs::{Options, Spoil};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -65,9 +65,27 @@ pub struct Common {
 }
 
 impl Common {
-    pub(super) fn allows(&self, program: &str) -> bool {
-        let is_meant = |name: &String| is_version_of(program, name);
-        self.allow.iter().any(is_meant)
+    /// For programs in these control groups.
+    pub(super) fn options(&self, cgroups: Vec<PathBuf>) -> Options {
+        Options {
+            cgroups,
+            ports: self.port.clone(),
+            connections: self.connections,
+            limit_bytes: self.limit as u64,
+            guard: !self.no_guard,
+            verify: self.verify,
+            blocking: self.blocking,
+            across_users: self.across_users,
+            pair: self.pair,
+            spoil: Spoil {
+                change_each: self.change_each,
+                lose_each: self.lose_each,
+            },
+            refused: Vec::new(),
+            refused_versions: Vec::new(),
+            allowed: self.allow.clone(),
+            watches_calls: true,
+        }
     }
 
     pub(super) fn refuse_test_hooks(&self) -> anyhow::Result<()> {

@@ -1,11 +1,10 @@
 //! `hopscope splice attach`: programs that run.
 use super::args::AttachArgs;
-use super::eligibility::{Kernel, all_below, ask_about_policies};
-use super::session::{POLL, Session, Signals, to_json, write};
+use super::session::{Signals, start, write};
 use anyhow::ensure;
 use hopscope_splice::cgroup;
 use hopscope_splice::programs::Count;
-use std::io::Write;
+use hopscope_splice::session::{Kernel, POLL};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -16,21 +15,15 @@ pub(super) fn run(args: &AttachArgs) -> anyhow::Result<ExitCode> {
     let groups = groups(args)?;
     cgroup::remove_stale();
     let kernel = Kernel::try_out()?;
-    ask_about_policies(&groups, &args.common)?;
-    let mut session = Session::start(&args.common, groups, None, &kernel)?;
+    let mut session = start(&args.common, groups, None, &kernel)?;
     let begun = Instant::now();
     let is_over = || args.duration.is_some_and(|limit| begun.elapsed() >= limit);
     while signals.count() == 0 && !is_over() {
         session.look()?;
         std::thread::sleep(POLL);
     }
-    let counts = session.end(&signals)?;
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", to_json(&counts, "splice_summary"))?
-    } else {
-        write(&mut out, &counts)?
-    }
+    let counts = session.end(&|| signals.count())?;
+    write(&mut std::io::stdout().lock(), &counts, args.json)?;
     Ok(ExitCode::from(u8::from(counts.get(Count::Mismatched) > 0)))
 }
 
@@ -41,7 +34,10 @@ fn groups(args: &AttachArgs) -> anyhow::Result<Vec<PathBuf>> {
     }
     for pid in &args.pid {
         let group = cgroup::of_process(*pid)?;
-        let others = all_below(&group).iter().filter(|one| *one != pid).count();
+        let others = cgroup::all_below(&group)
+            .iter()
+            .filter(|one| *one != pid)
+            .count();
         ensure!(
             others == 0 || !args.common.port.is_empty() || args.common.yes,
             "process {pid} shares the control group {} with {others} others, which would take part: \

@@ -1,5 +1,5 @@
 //! `hopscope splice list|stat|detach`: accelerators that run, found by what they hold open.
-use super::session::{to_json, write};
+use crate::json::tagged;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use hopscope_splice::programs::{Running, running};
@@ -37,7 +37,7 @@ pub struct DetachArgs {
 }
 
 fn row(one: &Running, kind: &str) -> anyhow::Result<serde_json::Value> {
-    let mut line = to_json(&one.counts()?, kind);
+    let mut line = tagged(kind, &one.counts()?)?;
     line["pid"] = one.pid.into();
     line["ports"] = one.ports.clone().into();
     line["sockets"] = one.ends()?.into();
@@ -95,7 +95,7 @@ pub(super) fn stat(args: &StatArgs) -> anyhow::Result<ExitCode> {
             one.pid,
             ports(one)
         )?;
-        write(&mut out, &one.counts()?)?;
+        write!(out, "{}", one.counts()?)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,8 +4,7 @@ use crate::address::to_listen_on;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use hopscope_splice::cgroup;
-use hopscope_splice::echo::{EchoReport, EchoServer, KernelPlan, Mode, Plan};
-use std::io::Write;
+use hopscope_splice::echo::{EchoServer, KernelPlan, Mode, Plan};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -95,61 +94,12 @@ impl EchoArgs {
 }
 
 pub(super) fn run(args: &EchoArgs) -> anyhow::Result<ExitCode> {
-    let stop = args.serving.stop_flag()?;
+    let stop = crate::command::stop_flag()?;
     let server = EchoServer::start(&args.plan()?)?;
     args.serving
         .say_ready(server.address(), server.descriptors())?;
     args.serving.wait(&stop, || server.has_failed())?;
     let report = server.stop()?;
-    let mut line = serde_json::to_value(&report)?;
-    line["type"] = "summary".into();
-    line["schema"] = 1.into();
-    let mut out = std::io::stdout();
-    if args.serving.json {
-        writeln!(out, "{line}")?
-    } else {
-        write!(out, "{}", text(&report))?
-    }
+    args.serving.say_summary(&report)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn text(report: &EchoReport) -> String {
-    let c = &report.counts;
-    let mut text = format!(
-        "accepted {}, ended {}, reset {}, failed {}, over the limit {}, open at the end {}, not accepted \
-         {}; {} B by user space\n",
-        c.accepted,
-        c.ended,
-        c.reset,
-        c.failed,
-        c.over_limit,
-        c.open_at_stop,
-        c.accept_failed,
-        c.user_bytes
-    );
-    if let Some(k) = &report.kernel {
-        text += &format!(
-            "kernel: {} connections; {} B out of their own sockets ({}), {} B into local clients' ({}); \
-             left to user space: {} B\n",
-            k.enrolled,
-            k.egress_bytes,
-            k.egress_connections,
-            k.ingress_bytes,
-            k.ingress_connections,
-            k.passed_bytes
-        );
-        let why = [
-            ("the client does not read", k.client_is_slow),
-            ("the peer disconnected", k.redirect_failed),
-            ("no room for a record", k.no_room),
-            ("the socket was not taken", k.not_enrolled),
-            ("without a record", k.no_record),
-            ("bytes dropped before a reset", k.dropped_bytes),
-            ("a notice was late", k.events_late),
-        ];
-        for (why, count) in why.into_iter().filter(|(_, count)| *count > 0) {
-            text += &format!("  {why}: {count}\n");
-        }
-    }
-    text
 }

@@ -2,9 +2,10 @@
 use super::echo::limit;
 use super::server_lifecycle::Serving;
 use crate::address::{resolve, to_listen_on};
+use crate::json::tagged;
 use crate::units::parse_time;
 use clap::{Args, ValueEnum};
-use hopscope_splice::proxy::{Choice, EngineChoice, EngineKind, Plan, ProxyReport, ProxyServer};
+use hopscope_splice::proxy::{Choice, EngineChoice, Plan, ProxyServer};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,12 +90,10 @@ impl ProxyArgs {
 
     fn say(&self, choices: &[Choice]) {
         for choice in choices {
-            crate::status::say!("{}", said(choice));
+            crate::status::say!("{choice}");
             if self.serving.json
-                && let Ok(mut line) = serde_json::to_value(choice)
+                && let Ok(line) = tagged("choice", choice)
             {
-                line["type"] = "choice".into();
-                line["schema"] = 1.into();
                 // A reader that is gone is noticed when the summary is written.
                 let _ = writeln!(std::io::stdout(), "{line}");
             }
@@ -103,7 +102,7 @@ impl ProxyArgs {
 }
 
 pub(super) fn run(args: &ProxyArgs) -> anyhow::Result<ExitCode> {
-    let stop = args.serving.stop_flag()?;
+    let stop = crate::command::stop_flag()?;
     let server = ProxyServer::start(&args.plan()?)?;
     if let Some(why) = server.kernel_unavailable() {
         crate::status::say!("--engine user for all connections: {why}");
@@ -121,15 +120,7 @@ pub(super) fn run(args: &ProxyArgs) -> anyhow::Result<ExitCode> {
     }
     args.say(&server.new_choices());
     let report = server.stop()?;
-    let mut line = serde_json::to_value(&report)?;
-    line["type"] = "summary".into();
-    line["schema"] = 1.into();
-    let mut out = std::io::stdout();
-    if args.serving.json {
-        writeln!(out, "{line}")?
-    } else {
-        write!(out, "{}", text(&report))?
-    }
+    args.serving.say_summary(&report)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -139,99 +130,4 @@ fn drain(args: &ProxyArgs, server: &ProxyServer, stop: &AtomicBool) -> anyhow::R
     stop.store(false, Ordering::Relaxed);
     let is_over = || server.has_ended() || Instant::now() >= until;
     args.serving.wait_for_signal(stop, is_over)
-}
-
-fn rate(bytes_per_s: f64) -> String {
-    match bytes_per_s {
-        rate if rate >= 1e6 => format!("{:.1} MB/s", rate / 1e6),
-        rate => format!("{:.1} kB/s", rate / 1e3),
-    }
-}
-
-fn said(choice: &Choice) -> String {
-    let engine = match choice.engine {
-        EngineKind::User => "user",
-        EngineKind::Kernel => "kernel",
-    };
-    format!(
-        "engine {engine} for new connections: {}; kernel {} of {} connections (median), user {} of {}: x{:.2}, {:.1} \
-         standard deviations, in {} ms",
-        choice.why,
-        rate(choice.kernel.bytes_per_s),
-        choice.kernel.connections,
-        rate(choice.user.bytes_per_s),
-        choice.user.connections,
-        choice.ratio,
-        choice.sure,
-        choice.window_ms
-    )
-}
-
-fn text(report: &ProxyReport) -> String {
-    let c = &report.counts;
-    let mut text = format!(
-        "accepted {} ({} kernel, {} user): ended {}, reset by the client {}, by the upstream {}, failed {}, over the \
-         limit {}, open at the end {}\n",
-        c.accepted,
-        c.kernel_connections,
-        c.user_connections,
-        c.ended,
-        c.reset_by_client,
-        c.reset_by_upstream,
-        c.failed,
-        c.over_limit,
-        c.open_at_stop
-    );
-    text += &format!(
-        "copied: {} B up, {} B down\n",
-        c.user_bytes_up, c.user_bytes_down
-    );
-    if let Some(k) = &report.kernel {
-        text += &format!(
-            "by the kernel: {} B up, {} B down\n",
-            k.bytes_up, k.bytes_down
-        );
-        let counted = [
-            ("to user space: the reader is slower", k.reader_is_slow),
-            ("to user space: the peer disconnected", k.redirect_failed),
-            ("back from user space", k.back_to_kernel),
-            ("a notice was lost", k.events_lost),
-            ("without a record", k.no_record),
-        ];
-        text += &lines(&counted);
-    }
-    if let Some(why) = &report.kernel_unavailable {
-        text += &format!("no kernel engine: {why}\n");
-    }
-    let counted = [
-        ("upstream refused", c.connect_refused),
-        ("upstream failed", c.connect_failed),
-        ("upstream did not answer", c.connect_timed_out),
-        ("idle", c.idle_timed_out),
-        (
-            "the client reset before the upstream was there",
-            c.gone_before_connect,
-        ),
-        ("accept failed", c.accept_failed),
-        (
-            "copied at least one way: an end had come before",
-            c.not_joined_ended,
-        ),
-        (
-            "copied: as many as may be were in the kernel",
-            c.not_joined_full,
-        ),
-        (
-            "copied: the kernel did not take a socket",
-            c.not_joined_refused,
-        ),
-    ];
-    text + &lines(&counted)
-}
-
-fn lines(counted: &[(&str, u64)]) -> String {
-    let counted = counted.iter().filter(|(_, count)| *count > 0);
-    counted
-        .map(|(what, count)| format!("  {what}: {count}\n"))
-        .collect()
 }

@@ -1,14 +1,14 @@
 //! `hopscope splice run -- COMMAND`.
 use super::args::RunArgs;
-use super::eligibility::{Kernel, ask_about_policies};
-use super::session::{POLL, Session, Signals, to_json, write};
+use super::session::{Signals, start, write};
+use crate::json::tagged;
 use anyhow::Context;
 use hopscope_splice::cgroup::{self, Group};
 use hopscope_splice::programs::Count;
 use hopscope_splice::readers;
+use hopscope_splice::session::{Kernel, POLL, Session};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 
@@ -25,7 +25,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     cgroup::remove_stale();
     let kernel = Kernel::try_out()?;
-    kernel.judge_command(&program, &args.common)?;
+    kernel.judge_command(&program, &args.common.allow)?;
     let group = Group::create("")?;
     groups.push(group.path.clone());
     match within(args, &signals, &kernel, &group, groups) {
@@ -49,8 +49,7 @@ fn within(
     group: &Group,
     groups: Vec<PathBuf>,
 ) -> anyhow::Result<ExitCode> {
-    ask_about_policies(&groups, &args.common)?;
-    let mut session = Session::start(&args.common, groups, Some(group), kernel)?;
+    let mut session = start(&args.common, groups, Some(group), kernel)?;
     let mut child = Command::new("/proc/self/exe")
         .args(["splice", "__enter"])
         .arg(&group.path)
@@ -59,16 +58,10 @@ fn within(
         .spawn()
         .context("starting the command")?;
     let status = follow(&mut child, &mut session, signals);
-    let counts = session.end(signals)?;
-    let mut err = std::io::stderr().lock();
-    if args.json {
-        writeln!(err, "{}", to_json(&counts, "splice_summary"))?
-    } else {
-        write(&mut err, &counts)?
-    }
-    drop(err);
+    let counts = session.end(&|| signals.count())?;
+    write(&mut std::io::stderr().lock(), &counts, args.json)?;
     if let Some(path) = &args.summary {
-        let line = format!("{}\n", to_json(&counts, "splice_summary"));
+        let line = format!("{}\n", tagged("splice_summary", &counts)?);
         std::fs::write(path, line).with_context(|| path.display().to_string())?;
     }
     status?;

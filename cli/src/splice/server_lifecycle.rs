@@ -1,12 +1,15 @@
 //! What servers have in common: saying that they are ready, and ending when they are told to.
-use anyhow::{Context, bail};
+use crate::json::tagged;
+use crate::serving;
+use anyhow::bail;
 use clap::Args;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::io::{Read, Write};
+use nix::poll::{PollTimeout, poll};
+use serde::Serialize;
+use serde_json::json;
+use std::fmt::Display;
+use std::io::Write;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Args)]
@@ -23,30 +26,18 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Set by Ctrl-C and SIGTERM.
-    pub(super) fn stop_flag(&self) -> anyhow::Result<Arc<AtomicBool>> {
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
-        }
-        Ok(stop)
+    pub(super) fn say_ready(&self, listen: SocketAddr, descriptors: u64) -> anyhow::Result<()> {
+        let facts = json!({ "listen": listen, "descriptors": descriptors });
+        let file = self.ready_file.as_deref();
+        serving::ready(self.json, &facts, file, &format!("{listen}\n"))
     }
 
-    pub(super) fn say_ready(&self, listen: SocketAddr, descriptors: u64) -> anyhow::Result<()> {
+    pub(super) fn say_summary(&self, report: &(impl Serialize + Display)) -> anyhow::Result<()> {
+        let mut out = std::io::stdout();
         if self.json {
-            let line = serde_json::json!({
-                "type": "ready", "schema": 1, "listen": listen.to_string(), "descriptors": descriptors,
-            });
-            writeln!(std::io::stdout(), "{line}")?;
+            writeln!(out, "{}", tagged("summary", report)?)?
         } else {
-            crate::status::say!("listening on {listen}, up to {descriptors} descriptors");
-        }
-        if let Some(path) = &self.ready_file {
-            // Complete when it appears: whoever waits for the file reads it at once.
-            let partial = path.with_extension("partial");
-            std::fs::write(&partial, format!("{listen}\n"))
-                .and_then(|()| std::fs::rename(&partial, path))
-                .with_context(|| format!("writing {}", path.display()))?;
+            write!(out, "{report}")?
         }
         Ok(())
     }
@@ -72,23 +63,10 @@ impl Serving {
         stop: &AtomicBool,
         has_failed: impl Fn() -> bool,
     ) -> anyhow::Result<()> {
-        let stdin = std::io::stdin();
-        while !stop.load(Ordering::Relaxed) && !has_failed() {
-            let mut fds = Vec::new();
-            if self.until_stdin_ends {
-                fds.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
-            }
-            // A signal that comes just before the wait is seen after a tenth of a second.
-            match poll(&mut fds, PollTimeout::from(100u8)) {
-                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-                Err(errno) => bail!("cannot wait: {}", errno.desc()),
-            }
-            let is_ready = fds.first().and_then(PollFd::any) == Some(true);
-            drop(fds);
-            if is_ready && stdin.lock().read(&mut [0; 64])? == 0 {
-                break;
-            }
-        }
+        while !stop.load(Ordering::Relaxed)
+            && !has_failed()
+            && serving::wait(None, self.until_stdin_ends)?
+        {}
         Ok(())
     }
 }

@@ -2,7 +2,9 @@
 use crate::record::{RecordArgs, parse_size_log2};
 use crate::units::parse_time;
 use anyhow::bail;
-use clap::{Args, Parser, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser};
+use hopscope_session::top::By;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -27,7 +29,7 @@ pub struct TopArgs {
     #[arg(short, long, value_name = "TIME", value_parser = parse_time)]
     pub duration: Option<Duration>,
     /// Sort rows, largest first (names ascending)
-    #[arg(long, value_enum, default_value_t = By::Share)]
+    #[arg(long, value_name = "SORT", default_value = "share", value_parser = by())]
     pub sort: By,
     /// Print lines instead of a screen: one per called function and interval
     #[arg(long)]
@@ -54,30 +56,12 @@ pub struct TopArgs {
     ready_file: Option<std::path::PathBuf>,
 }
 
-/// What the lines are ordered by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum By {
-    Share,
-    Calls,
-    P50,
-    P99,
-    Max,
-    Name,
-}
-
-impl By {
-    pub const ALL: [By; 6] = [By::Share, By::Calls, By::P50, By::P99, By::Max, By::Name];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            By::Share => "share",
-            By::Calls => "calls",
-            By::P50 => "p50",
-            By::P99 => "p99",
-            By::Max => "max",
-            By::Name => "name",
-        }
-    }
+/// The words of [`By`], which the help lists.
+fn by() -> impl TypedValueParser<Value = By> {
+    PossibleValuesParser::new(By::ALL.map(By::word)).map(|word| {
+        let named = |by: &By| by.word() == word;
+        By::ALL.into_iter().find(named).unwrap_or(By::Share)
+    })
 }
 
 impl TopArgs {

@@ -1,10 +1,5 @@
 //! One look at running processes: attach as `record` does, drain into memory, detach.
 use super::args::TopArgs;
-use super::lines::Lines;
-use super::live::{Live, Shared, Snapshot};
-use super::screen;
-use super::shown::Shown;
-use super::table::{Choice, Name};
 use crate::command::take_signals;
 use crate::record::session::{
     attach, meta, note_late_refusals, prepare, report_failures, write_ready,
@@ -21,8 +16,9 @@ use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::{Ended, Limits, Outcome, Recorder, Target, ThreadNumbers};
 use hopscope_report::{Scale, TimeUnit, printable};
+use hopscope_session::top::{Live, Name, Shared, Shown, Snapshot, show};
 use std::cell::{Cell, RefCell};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -137,6 +133,7 @@ fn shown(
         by: args.sort,
         raw: args.raw,
         json: args.json,
+        slowdown: summary::slowdown,
     }
 }
 
@@ -153,34 +150,7 @@ fn output(
         }
     }
     let stop = StopAtEnd(stop.clone());
-    std::thread::spawn(move || {
-        if shown.raw {
-            lines(&shown, &snapshots)
-        } else {
-            screen::run(&shown, &snapshots, &stop.0)
-        }
-    })
-}
-
-fn lines(shown: &Shown, snapshots: &Receiver<Snapshot>) -> std::io::Result<()> {
-    let lines = Lines {
-        names: &shown.names,
-        scale: shown.scale,
-        json: shown.json,
-        corrected: shown.corrected,
-    };
-    let choice = Choice {
-        by: shown.by,
-        filter: String::new(),
-        whole: false,
-    };
-    let mut out = BufWriter::new(std::io::stdout());
-    lines.titles(&mut out)?;
-    out.flush()?;
-    for snapshot in snapshots {
-        lines.interval(&mut out, &snapshot, &choice)?;
-    }
-    Ok(())
+    std::thread::spawn(move || show(&shown, &snapshots, &stop.0))
 }
 
 /// Cuts the time into intervals and hands each to whoever shows it.

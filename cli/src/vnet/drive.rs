@@ -1,5 +1,6 @@
 //! `hopscope vnet drive`: a driver in user space, as a source, a sink or a bridge.
 use super::{netns, recording};
+use crate::command::stop_socket;
 use crate::units::parse_time;
 use anyhow::{Context, bail};
 use clap::Args;
@@ -9,9 +10,7 @@ use hopscope_vnet::Ns;
 use hopscope_vnet::drive::{Arm, DrivePlan, Driver, Rate, Source, Work};
 use hopscope_vnet::events::{End, EventFile};
 use hopscope_vnet::policy::PolicyKind;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -164,11 +163,7 @@ fn arrivals(text: &str) -> Result<Arrivals, String> {
 }
 
 pub fn run(args: DriveArgs) -> anyhow::Result<ExitCode> {
-    let (stop, stopped) = UnixStream::pair().context("making a socket")?;
-    for signal in [SIGINT, SIGTERM] {
-        let end = stopped.try_clone().context("taking over signals")?;
-        signal_hook::low_level::pipe::register(signal, end).context("taking over signals")?;
-    }
+    let stop = stop_socket()?;
     let limit = args.duration.map(duration).transpose()?;
     let (events, file) = recording::begin(args.output.as_deref(), End::Front, 1)?;
     let file = file.map(EventFile::start);

@@ -1,5 +1,6 @@
 //! `hopscope vnet serve`: a back end that carries a guest's packets.
 use super::{netns, recording};
+use crate::command::stop_socket;
 use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_netio::{
@@ -7,16 +8,13 @@ use hopscope_netio::{
 };
 use hopscope_vnet::events::{End, EventFile};
 use hopscope_vnet::policy::PolicyKind;
-use hopscope_vnet::serve::{Kicks, Plan, RunAs, Server};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use hopscope_vnet::serve::{Kicks, Plan, RunAs, Server, qemu};
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 mod output;
-mod peer;
 
 /// A network device for a virtual machine or any other vhost-user front end. Forwards packets between the guest and
 /// a TAP device, a network device or an AF_XDP socket. Stops on SIGINT or SIGTERM and prints a summary.
@@ -104,11 +102,7 @@ pub(super) fn control_of(socket: &Path) -> PathBuf {
 }
 
 pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
-    let (stop, stopped) = UnixStream::pair().context("making a socket")?;
-    for signal in [SIGINT, SIGTERM] {
-        let end = stopped.try_clone().context("taking over signals")?;
-        signal_hook::low_level::pipe::register(signal, end).context("taking over signals")?;
-    }
+    let stop = stop_socket()?;
     let user = args.user.as_deref().map(RunAs::named).transpose()?;
     let ports = ports(&args)?;
     let (events, file) = recording::begin(args.output.as_deref(), End::Back, args.queues)?;
@@ -151,7 +145,11 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn say_ready(args: &ServeArgs) -> anyhow::Result<()> {
-    let peer = peer::qemu(&args.socket, args.client, args.queues)?;
+    let socket = std::path::absolute(&args.socket)?;
+    let socket = socket
+        .to_str()
+        .context("--socket is no UTF-8, and QEMU needs its name")?;
+    let peer = qemu(socket, args.client, args.queues);
     if args.json {
         let line = serde_json::json!({
             "type": "ready", "schema": 1, "socket": args.socket, "qemu": peer,

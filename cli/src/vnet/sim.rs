@@ -3,11 +3,9 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use hopscope_vnet::Ns;
 use hopscope_vnet::policy::PolicyKind;
-use hopscope_vnet::sim::{self, Costs, Defer, Load, Setup, SimResult, Suppression};
+use hopscope_vnet::sim::{self, Costs, Defer, Load, Setup, SimResult, Suppression, table};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
-
-mod output;
 
 /// Simulates a driver and a device with one transmit queue in virtual time; the same seed gives the same output.
 /// Without policies and loads it prints the reference table of docs/vnet.md.
@@ -103,17 +101,17 @@ pub fn run(args: SimArgs) -> anyhow::Result<ExitCode> {
             let setup = setup(&args, *pair, load);
             let outcome = sim::run(&setup)?;
             if cells.is_empty() && !args.json {
-                output::head(&mut out, &first)?;
+                table::head(&mut out, &first)?;
             }
             if args.json {
-                output::json(&mut out, &setup, &outcome)?
+                table::json(&mut out, &setup, &outcome)?
             } else {
-                output::row(&mut out, &setup, &outcome)?
+                table::row(&mut out, &setup, &outcome)?
             }
             cells.push((setup, outcome));
         }
     }
-    output::end(&mut out, &first, &cells, args.json)?;
+    table::end(&mut out, &first, &cells, args.json)?;
     out.flush()?;
     if let Some((setup, outcome)) = cells.iter().find(|(_, outcome)| !outcome.conserved()) {
         bail!(

@@ -77,6 +77,17 @@ pub fn processes(group: &Path) -> Result<Vec<u32>, CgroupError> {
     Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
+/// Processes of a group and of those below it.
+pub fn all_below(group: &Path) -> Vec<u32> {
+    let mut found = processes(group).unwrap_or_default();
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(all_below(&entry.path()));
+        }
+    }
+    found
+}
+
 /// Puts a process into a group: 0 for this one.
 ///
 /// # Errors

@@ -6,10 +6,12 @@ pub mod cgroup;
 pub mod echo;
 pub mod interpreters;
 pub mod joining;
+mod kernel_counts;
 pub mod pairing;
 pub mod programs;
 pub mod proxy;
 pub mod readers;
+pub mod session;
 #[allow(unsafe_code)]
 pub mod socket_options;
 pub mod trial;

@@ -3,7 +3,5 @@ pub(crate) mod clock;
 pub(crate) mod eventfd;
 pub(crate) mod feature;
 pub(crate) mod header;
-mod port_counts;
 
 pub use feature::Negotiated;
-pub use port_counts::PortCounts;

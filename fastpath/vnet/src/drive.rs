@@ -19,6 +19,7 @@ mod receive;
 mod resource_usage;
 mod run;
 mod source;
+mod text;
 mod watch;
 mod wire;
 
@@ -29,3 +30,4 @@ pub use pace::Rate;
 pub use queue::Arm;
 pub use run::{DrivePlan, Driver, Work};
 pub use source::Source;
+pub use text::per_packet;

@@ -20,5 +20,5 @@ pub mod shadow;
 pub mod sim;
 pub mod vhost;
 
-pub use common::{Negotiated, PortCounts};
+pub use common::Negotiated;
 pub use hopscope_event::Ns;

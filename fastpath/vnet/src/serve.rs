@@ -29,6 +29,7 @@ mod policies;
 mod policy_counts;
 #[allow(unsafe_code)]
 mod privileges;
+mod qemu;
 mod queue;
 mod queue_state;
 mod receive;
@@ -39,6 +40,7 @@ mod session;
 #[allow(unsafe_code)]
 mod sigbus;
 mod source;
+mod text;
 mod transmit;
 mod wire;
 
@@ -49,6 +51,7 @@ pub use kicks::{BadKicks, DeferKicks, Kicks};
 pub use live::QueueError;
 pub use notice::Notice;
 pub use privileges::RunAs;
+pub use qemu::qemu;
 pub use queue_state::{ByPolicy, QueueState, RingNow, Shadowed};
 pub use run::{Plan, Server};
 

@@ -18,6 +18,7 @@ mod driver;
 mod outcome;
 mod reference;
 mod shared;
+pub mod table;
 mod world;
 
 pub use arrivals::Load;

@@ -1,6 +1,7 @@
 //! Why packets cannot be sent as asked, and what to do about it.
 use super::flow::{Family, Protocol};
-use hopscope_netio::PortError;
+use hopscope_netio::{CaptureError, PortError, PortName};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 #[derive(Debug, thiserror::Error)]
@@ -47,8 +48,35 @@ pub enum PacketsError {
     },
     #[error("writing {path} failed: {reason}; its rows are not complete", path = .path.display())]
     Rows { path: PathBuf, reason: String },
+    #[error("opening {name}")]
+    Opening {
+        name: String,
+        #[source]
+        source: PortError,
+    },
+    #[error("one port for both ways has one thread: leave out --threads 2")]
+    OneThread,
+    #[error(
+        "no MAC address is known for {destination} on {device}: give --dst-mac, or `ping` it once so that the kernel learns it"
+    )]
+    NoMac { destination: IpAddr, device: String },
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// A capture that cannot be sent as it is.
+    #[error("{0}")]
+    Captured(String),
     #[error("a thread of the generator ended without a result: {0}")]
     Thread(&'static str),
+}
+
+impl PacketsError {
+    /// For `map_err`.
+    pub fn opening(name: &PortName) -> impl Fn(PortError) -> PacketsError {
+        move |source| PacketsError::Opening {
+            name: name.to_string(),
+            source,
+        }
+    }
 }
 
 impl std::fmt::Display for Family {

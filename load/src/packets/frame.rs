@@ -6,7 +6,6 @@ use super::flow::{Family, FlowTable, Protocol};
 use super::sizes::{FCS_BYTES, Sizes};
 use super::stamp::STAMP_BYTES;
 
-pub const ETHERNET_BYTES: usize = 14;
 pub const HOP_LIMIT: u8 = 64;
 
 /// What all frames of a run share.

@@ -2,8 +2,9 @@
 //! must not wait for a disk. Rows that the disk does not keep up with are dropped and counted.
 use super::{PacketsError, clock};
 use hopscope_event::{RecordingMeta, Stamp, StreamEntry, StreamIx, Summary, TscFrequency};
+use hopscope_trace::host::meta_at;
 use hopscope_trace::{Stamps, TraceWriter};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,7 +118,11 @@ pub fn create(
         writeln!(out, "{CSV_HEADER}").map_err(|e| failed(e.to_string()))?;
         Format::Csv(out)
     } else {
-        let meta = meta(frequency);
+        let meta = RecordingMeta {
+            // No records of functions are in this file.
+            stride: 0,
+            ..meta_at(frequency)
+        };
         let writer = TraceWriter::new(out, &meta).and_then(|mut writer| {
             writer.stream(stream)?;
             Ok(writer)
@@ -220,51 +225,11 @@ impl RowFile {
     }
 }
 
-fn meta(frequency: TscFrequency) -> RecordingMeta {
-    let uname = nix::sys::utsname::uname();
-    let text = |f: &dyn Fn(&nix::sys::utsname::UtsName) -> String| {
-        uname.as_ref().map(f).unwrap_or_default()
-    };
-    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let line = |name: &str| {
-        let mut lines = cpuinfo
-            .lines()
-            .filter_map(|l| l.strip_prefix(name)?.split_once(": "));
-        lines.next().map_or("unknown", |(_, value)| value)
-    };
-    let flags = line("flags");
-    let has = |flag: &str| flags.split(' ').any(|f| f == flag);
-    RecordingMeta {
-        hopscope_version: env!("CARGO_PKG_VERSION").into(),
-        command_line: std::env::args().collect(),
-        host: text(&|u| u.nodename().to_string_lossy().into_owned()),
-        kernel: text(&|u| u.release().to_string_lossy().into_owned()),
-        cpu: line("model name").into(),
-        cpus_online: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
-        tsc_frequency: frequency,
-        tsc_invariant: has("constant_tsc") && has("nonstop_tsc"),
-        start: clock::sync(),
-        // No records of functions are in this file.
-        stride: 0,
-        ring_records: 0,
-        probe_cost: None,
-    }
-}
-
 fn summary(ended_because: &str, notes: Vec<String>) -> Summary {
     Summary {
-        end: clock::sync(),
-        ended_because: ended_because.into(),
-        recorded: 0,
-        lost: 0,
-        torn: 0,
-        threads_measured: 0,
         calls_unmeasured: Some(0),
-        attach_pause_ns: Vec::new(),
-        detach_pause_ns: Vec::new(),
-        stops: Default::default(),
-        recorder_cpu_ns: None,
         notes,
+        ..Summary::ended(clock::sync(), ended_because)
     }
 }
 

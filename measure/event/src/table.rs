@@ -183,3 +183,23 @@ pub struct Summary {
     /// Anything the user must know: what was left mapped, what could not be restored.
     pub notes: Vec<String>,
 }
+
+impl Summary {
+    /// Nothing recorded, and nothing known of calls; the rest is whoever's who recorded it.
+    pub fn ended(end: ClockSync, because: impl Into<String>) -> Summary {
+        Summary {
+            end,
+            ended_because: because.into(),
+            recorded: 0,
+            lost: 0,
+            torn: 0,
+            threads_measured: 0,
+            calls_unmeasured: None,
+            attach_pause_ns: Vec::new(),
+            detach_pause_ns: Vec::new(),
+            stops: Stops::default(),
+            recorder_cpu_ns: None,
+            notes: Vec::new(),
+        }
+    }
+}

@@ -7,6 +7,7 @@ mod chunks;
 pub mod codec;
 mod error;
 pub mod format;
+pub mod host;
 mod read;
 pub mod slices;
 mod source;

@@ -42,6 +42,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-trace",
         ],
     ),
+    // What a machine has: each thing is asked of whoever needs it.
+    ("hopscope-check", &["hopscope-slice"]),
+    // What runs, from attaching to the end.
+    (
+        "hopscope-session",
+        &[
+            "hopscope-analyze",
+            "hopscope-event",
+            "hopscope-probe",
+            "hopscope-process",
+            "hopscope-read",
+            "hopscope-report",
+            "hopscope-slice",
+            "hopscope-trace",
+        ],
+    ),
     (
         "hopscope",
         &[
@@ -53,11 +69,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-analyze",
             "hopscope-report",
             "hopscope-read",
+            "hopscope-session",
             "hopscope-netio",
             "hopscope-load",
             "hopscope-openloop",
             "hopscope-splice",
             "hopscope-bench-flags",
+            "hopscope-check",
             "hopscope-compare",
             "hopscope-vnet",
         ],

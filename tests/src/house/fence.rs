@@ -42,6 +42,7 @@ fn stays_inside() -> Result<()> {
         "measure",
         "fastpath",
         "bpf",
+        "check",
         "eventloop",
         "netio",
         "openloop",
@@ -97,6 +98,7 @@ fn every_crate_fences() -> Result<()> {
     let lifted = ["event", "process", "probe", "slice"];
     for name in [
         "event", "process", "trace", "unwind", "probe", "slice", "analyze", "report", "read",
+        "session",
     ] {
         let text =
             std::fs::read_to_string(repository().join(format!("measure/{name}/src/lib.rs")))?;
@@ -122,6 +124,7 @@ fn every_crate_fences() -> Result<()> {
         );
     }
     for path in [
+        "check/src/lib.rs",
         "eventloop/src/lib.rs",
         "load/src/lib.rs",
         "openloop/src/lib.rs",

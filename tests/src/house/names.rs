@@ -33,6 +33,7 @@ const PLAIN: &[&str] = &[
     "bench/",
     "cli/src/check.rs",
     "cli/src/check/",
+    "check/src/",
     "cli/src/help/page.rs",
     "cli/src/info/slices.rs",
     "cli/src/info/text.rs",
@@ -42,8 +43,8 @@ const PLAIN: &[&str] = &[
     "cli/src/slice/control.rs",
     "cli/src/slice/list.rs",
     "cli/src/splice/session.rs",
-    "cli/src/top/lines.rs",
-    "cli/src/top/save.rs",
+    "measure/session/src/top/lines.rs",
+    "measure/session/src/top/save.rs",
     "cli/src/vnet/",
     "measure/report/src/",
     "measure/read/src/",
@@ -67,8 +68,10 @@ fn escaped() -> Result<()> {
     let mut files = Vec::new();
     for dir in [
         "cli/src",
+        "check/src",
         "measure/read/src",
         "measure/report/src",
+        "measure/session/src",
         "bench/src",
     ] {
         rust_files(&repository().join(dir), &mut files)?;

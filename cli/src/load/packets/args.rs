@@ -77,10 +77,10 @@ pub(crate) struct PacketsArgs {
     )]
     pub dport: u16,
     /// Source MAC address [default: that of the --tx device]
-    #[arg(long, value_name = "MAC", value_parser = crate::address::parse_mac)]
+    #[arg(long, value_name = "MAC", value_parser = hopscope_load::packets::link::parse_mac)]
     pub src_mac: Option<[u8; 6]>,
     /// Destination MAC address [default: neighbour table, --rx device, or veth peer]
-    #[arg(long, value_name = "MAC", value_parser = crate::address::parse_mac)]
+    #[arg(long, value_name = "MAC", value_parser = hopscope_load::packets::link::parse_mac)]
     pub dst_mac: Option<[u8; 6]>,
     /// Generate flows that match N five-tuple rules in turn, or the rules of FILE
     #[arg(long, value_name = "N|FILE", conflicts_with_all = ["flows", "ipv6", "src", "dst", "protocol"])]

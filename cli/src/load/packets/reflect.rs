@@ -1,6 +1,7 @@
 //! `--reflect`: the far end, so that one machine or a pair of namespaces is enough.
 use super::args::PacketsArgs;
 use anyhow::{Context, bail};
+use hopscope_load::packets::PacketsError;
 use hopscope_load::packets::clock;
 use hopscope_load::packets::reflect::Reflector;
 use hopscope_load::packets::wait::{Idle, Wait};
@@ -20,8 +21,7 @@ pub(super) fn run(args: &PacketsArgs, stop: &Arc<AtomicBool>) -> anyhow::Result<
             direction,
             ..OpenOptions::default()
         };
-        name.open(options)
-            .with_context(|| format!("opening {name}"))
+        name.open(options).map_err(PacketsError::opening(name))
     };
     let other = args.tx.as_ref().filter(|tx| *tx != rx);
     let direction = match other {

@@ -1,10 +1,10 @@
 //! `--find-max`: trials at rates that a binary search chooses.
 use super::Session;
 use super::args::Rate;
-use super::ports::Opened;
 use anyhow::bail;
 use hopscope_load::packets::find_max::{Search, Verdict};
 use hopscope_load::packets::plan::Pace;
+use hopscope_load::packets::ports::Opened;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;

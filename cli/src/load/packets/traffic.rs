@@ -1,11 +1,12 @@
 //! From the options to what is sent.
 use super::args::PacketsArgs;
-use super::link::link;
-use super::ports::Opened;
 use anyhow::{Context, bail};
+use hopscope_load::packets::captured;
 use hopscope_load::packets::flow::{Flow, FlowTable, numbered};
 use hopscope_load::packets::frame::Frames;
+use hopscope_load::packets::link::link;
 use hopscope_load::packets::plan::Traffic;
+use hopscope_load::packets::ports::Opened;
 use hopscope_load::packets::rules::{self, RuleSet};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -43,7 +44,7 @@ pub(super) fn build(
     ports: &mut Opened,
 ) -> anyhow::Result<Traffic> {
     if let Some(path) = &args.replay {
-        return super::replay::read(path, ports.max_frame_len());
+        return Ok(captured::read(path, ports.max_frame_len())?);
     }
     let flows = match &rules {
         Some(rules) => {
@@ -72,7 +73,13 @@ pub(super) fn build(
     let Some(table) = FlowTable::new(&flows) else {
         bail!("--src and --dst are not of one IP version");
     };
-    let link = link(args, destination)?;
+    let link = link(
+        args.tx.as_ref(),
+        args.rx.as_ref(),
+        args.src_mac,
+        args.dst_mac,
+        destination,
+    )?;
     let frames = Frames::new(table, &args.size, link, ports.max_frame_len())?;
     Ok(Traffic::Generated {
         frames: Arc::new(frames),

@@ -9,6 +9,7 @@ mod server;
 mod share;
 #[cfg(test)]
 mod tests;
+mod text;
 mod uring;
 mod worker;
 

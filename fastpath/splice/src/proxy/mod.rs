@@ -12,6 +12,7 @@ mod share;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod text;
 mod worker;
 
 pub use auto::{Choice, Measured};

@@ -1,7 +1,7 @@
 //! What a front end did, exactly.
 use crate::Ns;
-use crate::common::PortCounts;
 use crate::policy::Counts;
+use hopscope_netio::Counters;
 use serde::Serialize;
 
 /// One queue.
@@ -72,5 +72,5 @@ pub struct DriveCounts {
     #[serde(flatten)]
     pub spent: ResourceUsage,
     /// The other side of a bridge.
-    pub port: Option<PortCounts>,
+    pub port: Option<Counters>,
 }

@@ -365,7 +365,7 @@ impl Driver {
             Job::Source(_, sink) | Job::Sink(sink) => (sink.came, None),
             Job::Bridge(mut bridge) => {
                 bridge.port.flush()?;
-                (bridge.came, Some(bridge.port.counters()?.into()))
+                (bridge.came, Some(bridge.port.counters()?))
             }
         };
         let came = ReceiveCounts {

@@ -192,18 +192,13 @@ impl EventWriter {
         let joined = joined.map_err(|_| EventFileError::Thread { path: path.clone() })?;
         let (writer, written, recorder_cpu_ns) = joined.map_err(failed(&path))?;
         let summary = Summary {
-            end: clock_sync(),
-            ended_because: ended_because.into(),
             recorded: written.records,
             lost: written.lost,
-            torn: 0,
             threads_measured: self.queues,
             calls_unmeasured: Some(0),
-            attach_pause_ns: Vec::new(),
-            detach_pause_ns: Vec::new(),
-            stops: Default::default(),
             recorder_cpu_ns,
             notes: vec!["what happened at the ends of queues, told by hopscope vnet itself".into()],
+            ..Summary::ended(clock_sync(), ended_because)
         };
         writer.finish(&summary).map_err(failed(&path))?;
         Ok(written)

@@ -223,29 +223,12 @@ impl Descriptor {
     fn read(memory: &Memory, from: GuestAddress) -> Result<Descriptor, RingError> {
         let mut bytes = [0; LEN as usize];
         memory.read_slice(&mut bytes, from)?;
-        let [
-            a0,
-            a1,
-            a2,
-            a3,
-            a4,
-            a5,
-            a6,
-            a7,
-            l0,
-            l1,
-            l2,
-            l3,
-            i0,
-            i1,
-            f0,
-            f1,
-        ] = bytes;
+        let word = u128::from_le_bytes(bytes);
         Ok(Descriptor {
-            address: u64::from_le_bytes([a0, a1, a2, a3, a4, a5, a6, a7]),
-            len: u32::from_le_bytes([l0, l1, l2, l3]),
-            id: u16::from_le_bytes([i0, i1]),
-            flags: u16::from_le_bytes([f0, f1]),
+            address: word as u64,
+            len: (word >> 64) as u32,
+            id: (word >> 96) as u16,
+            flags: (word >> 112) as u16,
         })
     }
 

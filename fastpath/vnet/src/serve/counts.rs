@@ -2,8 +2,8 @@
 //! under one of the reasons in [`Drops`].
 use super::control::ControlCounts;
 use super::queue_state::QueueState;
-use crate::common::PortCounts;
 use crate::policy::Counts;
+use hopscope_netio::Counters;
 use serde::Serialize;
 
 /// Why a packet went no further.
@@ -95,7 +95,7 @@ pub struct PairCounts {
     pub rx: QueueCounts,
     /// From the guest to the port.
     pub tx: QueueCounts,
-    pub port: PortCounts,
+    pub port: Counters,
 }
 
 #[derive(Debug, Clone, Default, Serialize)]

@@ -165,7 +165,7 @@ impl Pair {
     /// # Errors
     /// The port's counters cannot be read.
     pub(super) fn counts(&mut self, now: Ns, wait: Ns) -> Result<PairCounts, PortError> {
-        let port = self.port.counters()?.into();
+        let port = self.port.counters()?;
         let [rx, tx] = &mut self.queues;
         Ok(PairCounts {
             rx: rx.report(now, wait),

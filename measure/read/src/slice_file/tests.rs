@@ -38,20 +38,7 @@ fn meta() -> RecordingMeta {
 }
 
 fn end() -> Summary {
-    Summary {
-        end: sync(2_000_000_000),
-        ended_because: "the time given is over".into(),
-        recorded: 0,
-        lost: 0,
-        torn: 0,
-        threads_measured: 0,
-        calls_unmeasured: None,
-        attach_pause_ns: Vec::new(),
-        detach_pause_ns: Vec::new(),
-        stops: Default::default(),
-        recorder_cpu_ns: None,
-        notes: Vec::new(),
-    }
+    Summary::ended(sync(2_000_000_000), "the time given is over")
 }
 
 fn packets() -> Vec<Sliced> {

@@ -1,6 +1,6 @@
 //! A row for each call, for each end without a begin and for each gap.
-use super::table::ColumnType::{F64, I64, Instant, Text, U64};
-use super::{Column, Facts, Rows, Schema, Value};
+use super::table::columns;
+use super::{Facts, Rows, Schema, Value};
 use crate::recording::Names;
 use crate::timeline::Timeline;
 use hopscope_analyze::balance::{Fate, Orphan};
@@ -9,109 +9,41 @@ use hopscope_analyze::trail::{Begun, End, Observer};
 use hopscope_event::{FunctionId, ThreadIx, Tsc, TscFrequency};
 use std::io;
 
-const fn column(name: &'static str, kind: super::ColumnType, what: &'static str) -> Column {
-    Column { name, kind, what }
-}
-
 /// Rows come by end, thread by thread as recorded; `call` numbers them by begin.
 pub static CALLS: Schema = Schema {
     name: "calls",
-    columns: &[
-        column(
-            "row",
-            Text,
-            "call; end: an end whose begin is not recorded; gap: records are missing; note",
-        ),
-        column("call", U64, "number of the call, by begin"),
-        column(
-            "parent_call",
-            U64,
-            "number of the innermost open call of the same stack",
-        ),
-        column("depth", U64, "open calls around it on its stack"),
-        column(
-            "stack",
-            U64,
-            "which of the stacks on which the thread had open calls",
-        ),
-        column("thread", U64, "row of the thread in the recording"),
-        column("pid", I64, "process id"),
-        column(
-            "tid",
-            I64,
-            "thread id; 0 if the thread exited before it could be read",
-        ),
-        column("module", Text, "path of the file that the function is in"),
-        column("function", Text, "demangled name"),
-        column("function_id", U64, "row of the function in the recording"),
-        column("caller", Text, "function of parent_call"),
-        column(
-            "fate",
-            Text,
-            "exit, tail_exit, or why the end is not known: open_at_end, declared_lost, cut_by_loss, unwound, moved; of an end: open_at_start, cut_by_loss, moved",
-        ),
-        column(
-            "callers_unknown",
-            U64,
-            "1: records before the call were lost, so callers may be missing",
-        ),
-        column(
-            "entry_realtime_ns",
-            Instant,
-            "begin (of an end or gap: its own time), CLOCK_REALTIME",
-        ),
-        column("start_ns", I64, "the same since the start of the recording"),
-        column("total_raw_ns", F64, "from entry to exit, as measured"),
-        column(
-            "own_raw_ns",
-            F64,
-            "total_raw_ns without the measured calls made by it",
-        ),
-        column(
-            "total_corrected_ns",
-            F64,
-            "total_raw_ns with the median probe cost taken out; absent where it is not known",
-        ),
-        column(
-            "own_corrected_ns",
-            F64,
-            "own_raw_ns with the median probe cost taken out; absent where it is not known",
-        ),
-        column(
-            "entry_tsc",
-            U64,
-            "entry stamp, in ticks of the time-stamp counter",
-        ),
-        column("total_raw_tsc", I64, "total_raw_ns in ticks"),
-        column("own_raw_tsc", I64, "own_raw_ns in ticks"),
-        column("callees", U64, "measured calls made by it"),
-        column(
-            "descendants",
-            U64,
-            "measured calls made by it and by those in turn",
-        ),
-        column(
-            "tail_of",
-            U64,
-            "number of the call that left by a jump to this one",
-        ),
-        column(
-            "lost_records",
-            U64,
-            "of a gap: overwritten before they were read",
-        ),
-        column(
-            "torn_records",
-            U64,
-            "of a gap: reserved and never stored, before or among those that follow",
-        ),
-        column(
-            "missing_records",
-            U64,
-            "of a gap: in a damaged part of the file",
-        ),
-        column("note", Text, "what else must be known"),
-    ],
+    columns: columns! {
+        "row" Text "call; end: an end whose begin is not recorded; gap: records are missing; note",
+        "call" U64 "number of the call, by begin",
+        "parent_call" U64 "number of the innermost open call of the same stack",
+        "depth" U64 "open calls around it on its stack",
+        "stack" U64 "which of the stacks on which the thread had open calls",
+        "thread" U64 "row of the thread in the recording",
+        "pid" I64 "process id",
+        "tid" I64 "thread id; 0 if the thread exited before it could be read",
+        "module" Text "path of the file that the function is in",
+        "function" Text "demangled name",
+        "function_id" U64 "row of the function in the recording",
+        "caller" Text "function of parent_call",
+        "fate" Text "exit, tail_exit, or why the end is not known: open_at_end, declared_lost, cut_by_loss, unwound, moved; of an end: open_at_start, cut_by_loss, moved",
+        "callers_unknown" U64 "1: records before the call were lost, so callers may be missing",
+        "entry_realtime_ns" Instant "begin (of an end or gap: its own time), CLOCK_REALTIME",
+        "start_ns" I64 "the same since the start of the recording",
+        "total_raw_ns" F64 "from entry to exit, as measured",
+        "own_raw_ns" F64 "total_raw_ns without the measured calls made by it",
+        "total_corrected_ns" F64 "total_raw_ns with the median probe cost taken out; absent where it is not known",
+        "own_corrected_ns" F64 "own_raw_ns with the median probe cost taken out; absent where it is not known",
+        "entry_tsc" U64 "entry stamp, in ticks of the time-stamp counter",
+        "total_raw_tsc" I64 "total_raw_ns in ticks",
+        "own_raw_tsc" I64 "own_raw_ns in ticks",
+        "callees" U64 "measured calls made by it",
+        "descendants" U64 "measured calls made by it and by those in turn",
+        "tail_of" U64 "number of the call that left by a jump to this one",
+        "lost_records" U64 "of a gap: overwritten before they were read",
+        "torn_records" U64 "of a gap: reserved and never stored, before or among those that follow",
+        "missing_records" U64 "of a gap: in a damaged part of the file",
+        "note" Text "what else must be known",
+    },
 };
 
 const COLUMNS: usize = 30;

@@ -1,95 +1,51 @@
 //! A row for each function: counts and percentiles.
 use super::calls::tenths_ns;
-use super::table::ColumnType::{F64, I64, Text, U64};
-use super::{Column, Facts, Rows, Schema, Value};
+use super::table::columns;
+use super::{Facts, Rows, Schema, Value};
 use crate::order::{Sort, sorted};
 use crate::recording::Names;
 use hopscope_analyze::{Correction, Distribution, Outcome, Quantile, Stats};
 use hopscope_event::TscFrequency;
 use std::io;
 
-const fn column(name: &'static str, kind: super::ColumnType, what: &'static str) -> Column {
-    Column { name, kind, what }
-}
-
 /// Corrected times have the median probe cost taken out; they are absent where it is not known.
 pub static FUNCTIONS: Schema = Schema {
     name: "functions",
-    columns: &[
-        column("row", Text, "function; note"),
-        column("module", Text, "path of the file that the function is in"),
-        column("function", Text, "demangled name"),
-        column("function_id", U64, "row of the function in the recording"),
-        column("entries", U64, "calls that began"),
-        column("exits", U64, "of these: returned"),
-        column("tail_exits", U64, "left by a jump to another function"),
-        column("open_at_end", U64, "still open when the recording ended"),
-        column("declared_lost", U64, "went on in the unmeasured original"),
-        column("cut_by_loss", U64, "their end may be among lost records"),
-        column(
-            "unwound",
-            U64,
-            "left without an exit: longjmp, exception, end of the thread",
-        ),
-        column(
-            "moved",
-            U64,
-            "another thread ran on their stack meanwhile: their end is not known",
-        ),
-        column(
-            "ends_without_begin",
-            U64,
-            "ends whose begin is not recorded",
-        ),
-        column("total_raw_ns", F64, "sum over outermost calls, as measured"),
-        column(
-            "own_raw_ns",
-            F64,
-            "sum without measured callees, as measured",
-        ),
-        column(
-            "total_corrected_ns",
-            F64,
-            "total_raw_ns with the median probe cost taken out; absent where it is not known",
-        ),
-        column(
-            "own_corrected_ns",
-            F64,
-            "own_raw_ns with the median probe cost taken out; absent where it is not known",
-        ),
-        column(
-            "corrected",
-            U64,
-            "1: percentiles have the median probe cost taken out; 0: they are as measured",
-        ),
-        column(
-            "call_p50_ns",
-            F64,
-            "percentiles of one call; absent when negative",
-        ),
-        column("call_p90_ns", F64, ""),
-        column("call_p99_ns", F64, ""),
-        column("call_p99_9_ns", F64, ""),
-        column("call_max_ns", F64, ""),
-        column("own_p50_ns", F64, "the same of own times"),
-        column("own_p90_ns", F64, ""),
-        column("own_p99_ns", F64, ""),
-        column("own_p99_9_ns", F64, ""),
-        column("own_max_ns", F64, ""),
-        column(
-            "negative_calls",
-            U64,
-            "calls whose time is negative after correction",
-        ),
-        column("negative_own", U64, "calls whose own time is negative"),
-        column(
-            "line",
-            I64,
-            "line of the function's begin, where debug information has it",
-        ),
-        column("file", Text, "its source file"),
-        column("note", Text, "what else must be known"),
-    ],
+    columns: columns! {
+        "row" Text "function; note",
+        "module" Text "path of the file that the function is in",
+        "function" Text "demangled name",
+        "function_id" U64 "row of the function in the recording",
+        "entries" U64 "calls that began",
+        "exits" U64 "of these: returned",
+        "tail_exits" U64 "left by a jump to another function",
+        "open_at_end" U64 "still open when the recording ended",
+        "declared_lost" U64 "went on in the unmeasured original",
+        "cut_by_loss" U64 "their end may be among lost records",
+        "unwound" U64 "left without an exit: longjmp, exception, end of the thread",
+        "moved" U64 "another thread ran on their stack meanwhile: their end is not known",
+        "ends_without_begin" U64 "ends whose begin is not recorded",
+        "total_raw_ns" F64 "sum over outermost calls, as measured",
+        "own_raw_ns" F64 "sum without measured callees, as measured",
+        "total_corrected_ns" F64 "total_raw_ns with the median probe cost taken out; absent where it is not known",
+        "own_corrected_ns" F64 "own_raw_ns with the median probe cost taken out; absent where it is not known",
+        "corrected" U64 "1: percentiles have the median probe cost taken out; 0: they are as measured",
+        "call_p50_ns" F64 "percentiles of one call; absent when negative",
+        "call_p90_ns" F64 "",
+        "call_p99_ns" F64 "",
+        "call_p99_9_ns" F64 "",
+        "call_max_ns" F64 "",
+        "own_p50_ns" F64 "the same of own times",
+        "own_p90_ns" F64 "",
+        "own_p99_ns" F64 "",
+        "own_p99_9_ns" F64 "",
+        "own_max_ns" F64 "",
+        "negative_calls" U64 "calls whose time is negative after correction",
+        "negative_own" U64 "calls whose own time is negative",
+        "line" I64 "line of the function's begin, where debug information has it",
+        "file" Text "its source file",
+        "note" Text "what else must be known",
+    },
 };
 
 fn quantiles(d: &Distribution, frequency: TscFrequency) -> [Value<'static>; 5] {

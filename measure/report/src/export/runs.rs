@@ -1,64 +1,36 @@
 //! A row for each run: one pass of the data path over a batch.
 use super::calls::tenths_ns;
-use super::table::ColumnType::{F64, I64, Instant, Text, U64};
-use super::{Column, Facts, Rows, Schema, Value};
+use super::table::columns;
+use super::{Facts, Rows, Schema, Value};
 use crate::recording::Names;
 use crate::timeline::Timeline;
 use hopscope_analyze::Run;
 use hopscope_event::{FunctionId, TscFrequency};
 use std::io;
 
-const fn column(name: &'static str, kind: super::ColumnType, what: &'static str) -> Column {
-    Column { name, kind, what }
-}
-
 /// By their ends.
 pub static RUNS: Schema = Schema {
     name: "runs",
-    columns: &[
-        column("row", Text, "run; note"),
-        column("run", U64, "number of the run, by end"),
-        column("thread", U64, "row of the thread in the recording"),
-        column("pid", I64, "process id"),
-        column("tid", I64, "thread id"),
-        column("root", Text, "function that the run begins with"),
-        column("start_realtime_ns", Instant, "begin, CLOCK_REALTIME"),
-        column("start_ns", I64, "the same since the start of the recording"),
-        column("length_ns", F64, "from begin to end, as measured"),
-        column(
-            "off_cpu_ns",
-            F64,
-            "part in which the thread did not run; 0 where switches were not recorded",
-        ),
-        column(
-            "complete",
-            U64,
-            "0: not known whole: records lost in it, no exit seen, or too many calls",
-        ),
-        column("calls", U64, "measured calls in it"),
-        column(
-            "packets",
-            U64,
-            "generated packets that it handled, also such that were lost then; absent where packets were not matched",
-        ),
-        column(
-            "slowest_function",
-            Text,
-            "function that most of its time went to",
-        ),
-        column(
-            "slowest_function_own_ns",
-            F64,
-            "its own time in the run, without the probes' cost where that is known",
-        ),
-        column(
-            "start_tsc",
-            U64,
-            "begin, in ticks of the time-stamp counter",
-        ),
-        column("length_tsc", I64, "length_ns in ticks"),
-        column("note", Text, "what else must be known"),
-    ],
+    columns: columns! {
+        "row" Text "run; note",
+        "run" U64 "number of the run, by end",
+        "thread" U64 "row of the thread in the recording",
+        "pid" I64 "process id",
+        "tid" I64 "thread id",
+        "root" Text "function that the run begins with",
+        "start_realtime_ns" Instant "begin, CLOCK_REALTIME",
+        "start_ns" I64 "the same since the start of the recording",
+        "length_ns" F64 "from begin to end, as measured",
+        "off_cpu_ns" F64 "part in which the thread did not run; 0 where switches were not recorded",
+        "complete" U64 "0: not known whole: records lost in it, no exit seen, or too many calls",
+        "calls" U64 "measured calls in it",
+        "packets" U64 "generated packets that it handled, also such that were lost then; absent where packets were not matched",
+        "slowest_function" Text "function that most of its time went to",
+        "slowest_function_own_ns" F64 "its own time in the run, without the probes' cost where that is known",
+        "start_tsc" U64 "begin, in ticks of the time-stamp counter",
+        "length_tsc" I64 "length_ns in ticks",
+        "note" Text "what else must be known",
+    },
 };
 
 const COLUMNS: usize = 18;

@@ -1,97 +1,41 @@
 //! A row for each generated packet, and for each further arrival of one.
 use super::calls::tenths_ns;
-use super::table::ColumnType::{F64, I64, Instant, Text, U64};
-use super::{Column, Facts, Rows, Schema, Value};
+use super::table::columns;
+use super::{Facts, Rows, Schema, Value};
 use crate::timeline::Timeline;
 use hopscope_analyze::{Match, Packet};
 use hopscope_event::{Stamp, StampFlags, StreamEntry, StreamIx, Tsc, TscFrequency};
 use std::io;
 
-const fn column(name: &'static str, kind: super::ColumnType, what: &'static str) -> Column {
-    Column { name, kind, what }
-}
-
 /// In the order in which the fate of each packet was known.
 pub static PACKETS: Schema = Schema {
     name: "packets",
-    columns: &[
-        column(
-            "row",
-            Text,
-            "packet; duplicate: a further arrival; gap: rows that were not written; note",
-        ),
-        column(
-            "stream",
-            U64,
-            "sender and receiver that the packet is matched at",
-        ),
-        column("sender", Text, "where it left"),
-        column("receiver", Text, "where it arrived"),
-        column("seq", U64, "sequence number in the stream"),
-        column("flow", U64, "index of the flow in the stream"),
-        column("frame_bytes", U64, "Ethernet frame without FCS"),
-        column(
-            "intended_realtime_ns",
-            Instant,
-            "when it should have left, CLOCK_REALTIME",
-        ),
-        column(
-            "intended_ns",
-            I64,
-            "the same since the start of the recording",
-        ),
-        column(
-            "late_ns",
-            F64,
-            "from when it should have left until it left",
-        ),
-        column(
-            "latency_ns",
-            F64,
-            "from when it should have left to arrival; absent: lost",
-        ),
-        column("transit_ns", F64, "from leaving to arrival; absent: lost"),
-        column(
-            "lost",
-            U64,
-            "1: it did not arrive before the receiver gave up",
-        ),
-        column("late", U64, "1: the generator was behind its schedule"),
-        column(
-            "reordered",
-            U64,
-            "1: a later packet of its flow arrived before it",
-        ),
-        column("corrupted", U64, "1: it arrived with another payload"),
-        column(
-            "intended_tsc",
-            U64,
-            "stamps in ticks of the time-stamp counter",
-        ),
-        column("sent_tsc", U64, ""),
-        column("received_tsc", U64, ""),
-        column(
-            "run",
-            U64,
-            "run that handled it, as numbered in the table of runs",
-        ),
-        column(
-            "matched",
-            Text,
-            "how packet and run were matched: sequence, order, or why there is no run",
-        ),
-        column(
-            "possible_runs",
-            U64,
-            "runs that could have handled it; more than 1: ambiguous",
-        ),
-        column(
-            "unwritten_rows",
-            U64,
-            "of a gap: rows that the generator had to drop",
-        ),
-        column("note", Text, "what else must be known"),
-    ],
+    columns: columns! {
+        "row" Text "packet; duplicate: a further arrival; gap: rows that were not written; note",
+        "stream" U64 "sender and receiver that the packet is matched at",
+        "sender" Text "where it left",
+        "receiver" Text "where it arrived",
+        "seq" U64 "sequence number in the stream",
+        "flow" U64 "index of the flow in the stream",
+        "frame_bytes" U64 "Ethernet frame without FCS",
+        "intended_realtime_ns" Instant "when it should have left, CLOCK_REALTIME",
+        "intended_ns" I64 "the same since the start of the recording",
+        "late_ns" F64 "from when it should have left until it left",
+        "latency_ns" F64 "from when it should have left to arrival; absent: lost",
+        "transit_ns" F64 "from leaving to arrival; absent: lost",
+        "lost" U64 "1: it did not arrive before the receiver gave up",
+        "late" U64 "1: the generator was behind its schedule",
+        "reordered" U64 "1: a later packet of its flow arrived before it",
+        "corrupted" U64 "1: it arrived with another payload",
+        "intended_tsc" U64 "stamps in ticks of the time-stamp counter",
+        "sent_tsc" U64 "",
+        "received_tsc" U64 "",
+        "run" U64 "run that handled it, as numbered in the table of runs",
+        "matched" Text "how packet and run were matched: sequence, order, or why there is no run",
+        "possible_runs" U64 "runs that could have handled it; more than 1: ambiguous",
+        "unwritten_rows" U64 "of a gap: rows that the generator had to drop",
+        "note" Text "what else must be known",
+    },
 };
 
 const COLUMNS: usize = 24;

@@ -23,6 +23,18 @@ pub struct Column {
     pub what: &'static str,
 }
 
+/// A line for each: name, type, and what it is.
+macro_rules! columns {
+    ($($name:literal $kind:ident $what:literal),* $(,)?) => {
+        &[$($crate::export::Column {
+            name: $name,
+            kind: $crate::export::ColumnType::$kind,
+            what: $what,
+        }),*]
+    };
+}
+pub(super) use columns;
+
 /// The first column says what kind of thing the row is.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema {

@@ -1,70 +1,34 @@
 //! A row for each captured value, and for each that is absent.
-use super::table::ColumnType::{I64, Instant, Integer, Text, U64};
-use super::{Column, Facts, Rows, Schema, Value};
+use super::table::columns;
+use super::{Facts, Rows, Schema, Value};
 use crate::recording::Names;
 use crate::timeline::Timeline;
 use hopscope_analyze::trail::{Begun, End, Observer};
 use hopscope_event::{Content, Value as Captured};
 use std::io;
 
-const fn column(name: &'static str, kind: super::ColumnType, what: &'static str) -> Column {
-    Column { name, kind, what }
-}
-
 /// In the order in which each thread captured them.
 pub static VALUES: Schema = Schema {
     name: "values",
-    columns: &[
-        column("row", Text, "value; note"),
-        column(
-            "call",
-            U64,
-            "number of the call that it belongs to, as in the table of calls",
-        ),
-        column("thread", U64, "row of the thread in the recording"),
-        column("tid", I64, "thread id"),
-        column("module", Text, "path of the file that the function is in"),
-        column("function", Text, "demangled name"),
-        column("function_id", U64, "row of the function in the recording"),
-        column(
-            "capture",
-            Text,
-            "as the user wrote it, an array without its bounds",
-        ),
-        column("element", U64, "index in a captured array; 0 otherwise"),
-        column(
-            "value",
-            Integer,
-            "as captured, -2^63 to 2^64 - 1; absent where it was not read",
-        ),
-        column(
-            "value_bits",
-            U64,
-            "its 64 bits as an unsigned number; a signed value is extended by its sign",
-        ),
-        column(
-            "absent",
-            Text,
-            "why there is no value: unreadable, left_out, unknown",
-        ),
-        column(
-            "left_out_elements",
-            U64,
-            "of left_out: elements of the array that are not recorded, from this one on",
-        ),
-        column(
-            "entry_realtime_ns",
-            Instant,
-            "begin of its call, CLOCK_REALTIME",
-        ),
-        column("start_ns", I64, "the same since the start of the recording"),
-        column(
-            "entry_tsc",
-            U64,
-            "the same in ticks of the time-stamp counter",
-        ),
-        column("note", Text, "what else must be known"),
-    ],
+    columns: columns! {
+        "row" Text "value; note",
+        "call" U64 "number of the call that it belongs to, as in the table of calls",
+        "thread" U64 "row of the thread in the recording",
+        "tid" I64 "thread id",
+        "module" Text "path of the file that the function is in",
+        "function" Text "demangled name",
+        "function_id" U64 "row of the function in the recording",
+        "capture" Text "as the user wrote it, an array without its bounds",
+        "element" U64 "index in a captured array; 0 otherwise",
+        "value" Integer "as captured, -2^63 to 2^64 - 1; absent where it was not read",
+        "value_bits" U64 "its 64 bits as an unsigned number; a signed value is extended by its sign",
+        "absent" Text "why there is no value: unreadable, left_out, unknown",
+        "left_out_elements" U64 "of left_out: elements of the array that are not recorded, from this one on",
+        "entry_realtime_ns" Instant "begin of its call, CLOCK_REALTIME",
+        "start_ns" I64 "the same since the start of the recording",
+        "entry_tsc" U64 "the same in ticks of the time-stamp counter",
+        "note" Text "what else must be known",
+    },
 };
 
 const COLUMNS: usize = 17;

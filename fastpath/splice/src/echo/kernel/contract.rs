@@ -1,5 +1,5 @@
 //! What the programs are told and tell: `bpf/echo.h`.
-use serde::Serialize;
+use crate::kernel_counts::kernel_counts;
 use std::net::{IpAddr, SocketAddr};
 
 /// Of `struct echo_config`.
@@ -73,84 +73,38 @@ impl Config {
     }
 }
 
-/// `enum echo_counter`; in its order.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct KernelCounts {
-    /// Connections that the kernel echoes.
-    pub enrolled: u64,
-    /// No room for their records: user space echoes.
-    pub no_room: u64,
-    /// The kernel did not take the socket into its map: user space echoes.
-    pub not_enrolled: u64,
-    /// Sockets of this machine's clients.
-    pub clients: u64,
-    pub clients_not_enrolled: u64,
-    pub egress_connections: u64,
-    pub ingress_connections: u64,
-    pub egress_bytes: u64,
-    pub ingress_bytes: u64,
-    /// Left to user space.
-    pub passed_bytes: u64,
-    /// Connections that went to user space because their client does not read.
-    pub client_is_slow: u64,
-    /// Connections that went to user space because the other end was not found.
-    pub redirect_failed: u64,
-    /// Connections reset because too much was unacknowledged.
-    pub over_limit: u64,
-    /// Runs without a record.
-    pub no_record: u64,
-    /// Notices to user space that had to be repeated.
-    pub events_late: u64,
-    pub verdicts: u64,
-    /// Packets that began with bytes that had come before: a part that was sent again.
-    pub overlaps: u64,
-    /// Bytes of connections that are to be reset, which came until they were.
-    pub dropped_bytes: u64,
-}
-
-impl KernelCounts {
-    pub(super) const WORDS: usize = 18;
-
-    pub(super) fn from_words(words: &[u64; Self::WORDS]) -> KernelCounts {
-        let [
-            enrolled,
-            no_room,
-            not_enrolled,
-            clients,
-            clients_not_enrolled,
-            egress_connections,
-            ingress_connections,
-            egress_bytes,
-            ingress_bytes,
-            passed_bytes,
-            client_is_slow,
-            redirect_failed,
-            over_limit,
-            no_record,
-            events_late,
-            verdicts,
-            overlaps,
-            dropped_bytes,
-        ] = *words;
-        KernelCounts {
-            enrolled,
-            no_room,
-            not_enrolled,
-            clients,
-            clients_not_enrolled,
-            egress_connections,
-            ingress_connections,
-            egress_bytes,
-            ingress_bytes,
-            passed_bytes,
-            client_is_slow,
-            redirect_failed,
-            over_limit,
-            no_record,
-            events_late,
-            verdicts,
-            overlaps,
-            dropped_bytes,
-        }
+kernel_counts! {
+    /// `enum echo_counter`; in its order.
+    pub struct KernelCounts {
+        /// Connections that the kernel echoes.
+        enrolled,
+        /// No room for their records: user space echoes.
+        no_room,
+        /// The kernel did not take the socket into its map: user space echoes.
+        not_enrolled,
+        /// Sockets of this machine's clients.
+        clients,
+        clients_not_enrolled,
+        egress_connections,
+        ingress_connections,
+        egress_bytes,
+        ingress_bytes,
+        /// Left to user space.
+        passed_bytes,
+        /// Connections that went to user space because their client does not read.
+        client_is_slow,
+        /// Connections that went to user space because the other end was not found.
+        redirect_failed,
+        /// Connections reset because too much was unacknowledged.
+        over_limit,
+        /// Runs without a record.
+        no_record,
+        /// Notices to user space that had to be repeated.
+        events_late,
+        verdicts,
+        /// Packets that began with bytes that had come before: a part that was sent again.
+        overlaps,
+        /// Bytes of connections that are to be reset, which came until they were.
+        dropped_bytes,
     }
 }

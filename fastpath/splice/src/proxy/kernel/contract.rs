@@ -1,6 +1,6 @@
 //! What the programs are told and tell: `bpf/proxy.h`.
+use crate::kernel_counts::kernel_counts;
 use crate::proxy::share::Share;
-use serde::Serialize;
 
 /// Of `struct proxy_config`.
 pub(super) const CONFIG_BYTES: usize = 8;
@@ -80,50 +80,36 @@ pub(super) fn progress(share: &Share) -> [u8; 16] {
     bytes
 }
 
-macro_rules! counts {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// `enum proxy_counter`, in its order.
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-        pub struct KernelCounts { $($(#[$doc])* pub $name: u64),* }
-
-        impl KernelCounts {
-            pub(super) const WORDS: usize = [$(stringify!($name)),*].len();
-
-            pub(super) fn from_words(words: &[u64; Self::WORDS]) -> KernelCounts {
-                let [$($name),*] = *words;
-                KernelCounts { $($name),* }
-            }
-        }
-    };
-}
-
-counts! {
-    /// Redirected, from the client to the upstream and back.
-    bytes_up,
-    bytes_down,
-    /// Left to user space.
-    passed_bytes,
-    /// Directions that went to user space because TCP takes no more: their reader is slower.
-    reader_is_slow,
-    /// Went there because the other direction did.
-    with_the_other,
-    /// And because the other socket was gone.
-    redirect_failed,
-    /// Directions that came back from user space.
-    back_to_kernel,
-    /// Senders whose window was closed because what they sent was charged to nobody.
-    sender_held_back,
-    /// Directions of which more was unread than may be.
-    over_limit,
-    /// Runs without a record.
-    no_record,
-    /// Notices to user space that found no room; their connections are reset.
-    events_lost,
-    verdicts,
-    /// That were not taken because too much lay there which nobody is charged for; their sender sends them again.
-    segments_refused,
-    /// Packets that began with bytes that had come before: a part that was sent again.
-    overlaps,
+kernel_counts! {
+    /// `enum proxy_counter`, in its order.
+    pub struct KernelCounts {
+        /// Redirected, from the client to the upstream and back.
+        bytes_up,
+        bytes_down,
+        /// Left to user space.
+        passed_bytes,
+        /// Directions that went to user space because TCP takes no more: their reader is slower.
+        reader_is_slow,
+        /// Went there because the other direction did.
+        with_the_other,
+        /// And because the other socket was gone.
+        redirect_failed,
+        /// Directions that came back from user space.
+        back_to_kernel,
+        /// Senders whose window was closed because what they sent was charged to nobody.
+        sender_held_back,
+        /// Directions of which more was unread than may be.
+        over_limit,
+        /// Runs without a record.
+        no_record,
+        /// Notices to user space that found no room; their connections are reset.
+        events_lost,
+        verdicts,
+        /// That were not taken because too much lay there which nobody is charged for; their sender sends them again.
+        segments_refused,
+        /// Packets that began with bytes that had come before: a part that was sent again.
+        overlaps,
+    }
 }
 
 #[cfg(test)]

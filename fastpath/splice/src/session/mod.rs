@@ -1,0 +1,230 @@
+//! An accelerator from its start to its end, and what it says of itself.
+mod drained;
+mod error;
+mod keeper;
+mod kernel;
+mod policies;
+mod watch;
+
+pub use error::SessionError;
+pub use keeper::keep;
+pub use kernel::Kernel;
+pub use policies::refuse_policies;
+
+use crate::cgroup::Group;
+use crate::joining::Joining;
+use crate::pairing::{Pairing, Pairs};
+use crate::programs::{Accelerator, Count, Counts, End, Options};
+use keeper::{Keeper, Line};
+use policies::check_pair;
+use std::collections::HashSet;
+use std::fmt::Arguments;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use watch::Watch;
+
+/// Tells whoever started it something, in a line.
+pub type Say = fn(Arguments<'_>);
+
+/// Between two looks at what happened.
+pub const POLL: Duration = Duration::from_millis(5);
+const WATCH: Duration = Duration::from_millis(200);
+/// Between two looks at connections, at least; and so many times what a look takes.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOK_SHARE: u32 = 50;
+
+pub struct Session<'a> {
+    accelerator: Accelerator,
+    keeper: Keeper,
+    watch: Watch,
+    watched: Instant,
+    joining: Joining,
+    pairing: Pairing,
+    /// Processes of which it was said that their threads are placed.
+    said: HashSet<[u32; 2]>,
+    /// Why devices could not be watched.
+    unwatched: HashSet<String>,
+    begun: Instant,
+    look_next: Instant,
+    group: Option<&'a Group>,
+    say: Say,
+}
+
+impl<'a> Session<'a> {
+    /// `group`: of the command that is run, which goes with the session. `keeper`: a program that calls [`keep`].
+    /// `pair_anyway`: pairs are placed even where they do not become faster.
+    ///
+    /// # Errors
+    /// It cannot be done here, or somebody would be hurt.
+    pub fn start(
+        mut options: Options,
+        pair_anyway: bool,
+        group: Option<&'a Group>,
+        kernel: &Kernel,
+        keeper: Command,
+        say: Say,
+    ) -> Result<Session<'a>, SessionError> {
+        check_pair(options.pair)?;
+        let line = Line::new()?;
+        let mut watch = Watch::new(&options, kernel, say);
+        let came_before = watch.begin(&options)?;
+        options.refused = kernel.refused(&options.allowed);
+        options.refused.extend(came_before);
+        options.refused_versions = kernel.refused_versions(&options.allowed);
+        let accelerator = Accelerator::start(&options)?;
+        let keeper = Keeper::start(keeper, line, group)?;
+        log::warn!(
+            "bytes that take the short cut are no packets: captures, firewall and conntrack counters, and \
+             TCP_INFO do not see them"
+        );
+        if let Some(why) = accelerator.why_no_resets() {
+            log::warn!(
+                "a connection closed with redirected bytes unread ends in order here, where TCP resets it (Linux 6.6 \
+                 and newer do): {why}"
+            );
+        }
+        Ok(Session {
+            accelerator,
+            keeper,
+            watch,
+            watched: Instant::now(),
+            joining: Joining::new(options.blocking, options.across_users),
+            pairing: Pairing::new(options.across_users, pair_anyway),
+            said: HashSet::new(),
+            unwatched: HashSet::new(),
+            begun: Instant::now(),
+            look_next: Instant::now(),
+            group,
+            say,
+        })
+    }
+
+    /// To be called again and again.
+    pub fn look(&mut self) -> Result<(), SessionError> {
+        let begun = Instant::now();
+        if begun >= self.look_next {
+            let mut ends = self.accelerator.ends_seen()?;
+            // Once for each device, and no part of what each look takes.
+            let watching = Instant::now();
+            self.watch_devices(&mut ends)?;
+            let watching = watching.elapsed();
+            let refused = if ends.is_empty() {
+                HashSet::new()
+            } else {
+                self.watch.refused_sockets()
+            };
+            self.joining.look(&self.accelerator, &ends, &refused)?;
+            self.pair(&ends)?;
+            self.look_next = Instant::now() + LOOK.max((begun.elapsed() - watching) * LOOK_SHARE);
+        }
+        if self.watched.elapsed() >= WATCH {
+            self.watched = Instant::now();
+            self.watch.again(&self.accelerator)?;
+            self.say_wrong()?;
+        }
+        Ok(())
+    }
+
+    fn watch_devices(&mut self, ends: &mut [End]) -> Result<(), SessionError> {
+        let pids = || self.watch.processes();
+        for error in self.accelerator.watch_devices(ends, pids)? {
+            let error = error.to_string();
+            if !self.unwatched.contains(&error) {
+                (self.say)(format_args!(
+                    "{error}: connections that send by it stay on TCP"
+                ));
+                self.unwatched.insert(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn pair(&mut self, ends: &[End]) -> Result<(), SessionError> {
+        let Some(placed) = self.accelerator.placed() else {
+            return Ok(());
+        };
+        if !self.keeper.is_there()? {
+            self.pairing.end(placed)?;
+            return Err(SessionError::KeeperGone);
+        }
+        let now_ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        for pairs in self.pairing.look(ends, now_ns, placed)? {
+            self.say_paired(&pairs);
+        }
+        Ok(())
+    }
+
+    /// Once of the same two processes; all times are counted.
+    fn say_paired(&mut self, pairs: &Pairs) {
+        let [client, server] = pairs.processes;
+        if self.said.insert(pairs.processes) {
+            (self.say)(format_args!(
+                "a thread of process {client} and one of {server} take turns: both run on processor {} \
+                 for as long as they do (--pair)",
+                pairs.processor
+            ));
+        }
+    }
+
+    fn say_wrong(&self) -> Result<(), SessionError> {
+        for wrong in self.accelerator.take_wrong()? {
+            (self.say)(format_args!("{wrong}"));
+        }
+        Ok(())
+    }
+
+    fn counts(&self) -> Result<Counts, SessionError> {
+        self.say_wrong()?;
+        let (counts, wrong) = self.accelerator.final_counts()?;
+        for wrong in wrong {
+            (self.say)(format_args!("{wrong}"));
+        }
+        self.say_not_reset(&counts);
+        Ok(counts)
+    }
+
+    fn say_not_reset(&self, counts: &Counts) {
+        let fins = counts
+            .get(Count::ClosedUnread)
+            .saturating_sub(counts.get(Count::ResetUnread));
+        if fins == 0 || self.accelerator.why_no_resets().is_some() {
+            return;
+        }
+        let ends = if fins == 1 { "end" } else { "ends" };
+        (self.say)(format_args!(
+            "{fins} {ends} closed with unread bytes sent a FIN, where TCP resets the connection: an end that was shut \
+             down before, whose FIN waits for room at its peer, or behind another tcx program that returns TCX_PASS"
+        ));
+    }
+
+    /// From here on everything takes TCP; waits for what is unread. A signal more, and it does not wait:
+    /// sockets that are joined then hold what they need until they are closed.
+    pub fn end(mut self, signals: &dyn Fn() -> usize) -> Result<Counts, SessionError> {
+        if let Some(placed) = self.accelerator.placed() {
+            self.pairing.end(placed)?;
+        }
+        self.watch.again(&self.accelerator)?;
+        self.accelerator.stop()?;
+        let before = signals();
+        while !self.keeper.is_done()? {
+            if signals() > before {
+                let ends = self.accelerator.ends_seen()?;
+                let left: Vec<&End> = ends.iter().filter(|end| end.is(End::JOINED)).collect();
+                let bytes: u64 = left.iter().map(|end| end.queued).sum();
+                (self.say)(format_args!(
+                    "not waited for: {} sockets with {bytes} unread bytes stay in the map until they \
+                     are closed",
+                    left.len()
+                ));
+                let counts = self.counts()?;
+                self.keeper.give_up();
+                if let Some(group) = self.group {
+                    group.leave()?;
+                }
+                return Ok(counts);
+            }
+            std::thread::sleep(POLL);
+        }
+        self.counts()
+    }
+}

@@ -1,0 +1,95 @@
+//! Why a measurement does not begin, or ends early.
+use hopscope_process::LaunchError;
+use hopscope_slice::calibrate::CalibrateError;
+use hopscope_slice::filter::FilterError;
+use hopscope_slice::programs::SliceError;
+use std::io::ErrorKind;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What is asked for is not there, or may not be done: which, and what to do instead.
+    #[error("{0}")]
+    Refused(String),
+    /// `doing` is a clause that its cause follows.
+    #[error("{doing}")]
+    While { doing: String, source: Box<Error> },
+    #[error("the kernel programs' account does not add up: {in_flight} packets under way")]
+    Unbalanced { in_flight: i64 },
+    #[error(transparent)]
+    Slice(#[from] SliceError),
+    #[error(transparent)]
+    Calibrate(#[from] CalibrateError),
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error(transparent)]
+    Read(#[from] hopscope_read::Error),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// As the kernel names it.
+    #[error(transparent)]
+    Os(#[from] nix::Error),
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Whoever read what was written has gone.
+    pub fn is_broken_pipe(&self) -> bool {
+        match self {
+            Error::While { source, .. } => source.is_broken_pipe(),
+            Error::Read(error) => error.is_broken_pipe(),
+            Error::Io(error) => error.kind() == ErrorKind::BrokenPipe,
+            _ => false,
+        }
+    }
+
+    /// With its causes, in one line.
+    pub fn in_one_line(&self) -> String {
+        let mut line = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            line += &format!(": {error}");
+            cause = error.source();
+        }
+        line
+    }
+
+    /// What was done when it came.
+    pub(crate) fn context(self, doing: impl Into<String>) -> Error {
+        Error::While {
+            doing: doing.into(),
+            source: Box::new(self),
+        }
+    }
+}
+
+/// Says what was done when something failed.
+pub(crate) trait Context<T> {
+    fn with_context<S: Into<String>>(self, doing: impl FnOnce() -> S) -> Result<T>;
+}
+
+impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
+    fn with_context<S: Into<String>>(self, doing: impl FnOnce() -> S) -> Result<T> {
+        self.map_err(|error| error.into().context(doing()))
+    }
+}
+
+impl<T> Context<T> for Option<T> {
+    fn with_context<S: Into<String>>(self, what: impl FnOnce() -> S) -> Result<T> {
+        self.ok_or_else(|| Error::Refused(what().into()))
+    }
+}
+
+/// Returns [`Error::Refused`], as `format!` takes it.
+macro_rules! refuse {
+    ($($words:tt)*) => { return Err($crate::error::Error::Refused(format!($($words)*))) };
+}
+pub(crate) use refuse;
+
+/// The same unless the condition holds.
+macro_rules! require {
+    ($condition:expr, $($words:tt)*) => { if !$condition { $crate::error::refuse!($($words)*) } };
+}
+pub(crate) use require;

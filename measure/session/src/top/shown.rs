@@ -1,0 +1,17 @@
+//! What is shown of a program that is looked at.
+use super::by::By;
+use super::table::Name;
+use hopscope_report::Scale;
+
+/// What the picture or the lines need besides the numbers.
+pub struct Shown {
+    pub title: String,
+    pub names: Vec<Name>,
+    pub scale: Scale,
+    pub corrected: bool,
+    pub by: By,
+    pub raw: bool,
+    pub json: bool,
+    /// The estimated slowdown, in percent, in words.
+    pub slowdown: fn(Option<f64>) -> String,
+}
