@@ -39,6 +39,8 @@ pub struct Unwind<'a> {
     pub asked: &'a [Asked],
     /// Exceptions or the end of a thread may pass through it.
     pub must: bool,
+    /// Something in its process unwinds, or looks at, stacks.
+    pub walked: bool,
 }
 
 /// Copies that lie together, with their slow path.

@@ -189,7 +189,7 @@ fn attempt(
     }
     let places = place::choose(&mappings, &segments, &sizes)?;
     let unwound = selected.iter().filter_map(|s| s.unwind);
-    let lookup = match unwound.clone().find(|u| u.must) {
+    let lookup = match unwound.clone().find(|u| u.must || u.walked) {
         Some(unwind) => {
             let taken = places.taken();
             Some(lookup::prepare(
