@@ -252,13 +252,14 @@ fn switched_meanwhile() -> Result<()> {
     ends_right(target)
 }
 
-struct Held {
+/// A program that waits in a chain of calls, until it is told to throw.
+pub(crate) struct Held {
     target: Target,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Held {
-    fn start() -> Result<Held> {
+    pub(crate) fn start() -> Result<Held> {
         let program = compile("g++", &["unwound/held.cpp"], &["-O1"])?;
         let mut start = Command::new(program);
         let start = start.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -268,7 +269,11 @@ impl Held {
         Ok(Held { target, lines })
     }
 
-    fn tell(&mut self, word: &str) -> Result<()> {
+    pub(crate) fn pid(&self) -> i32 {
+        self.target.pid()
+    }
+
+    pub(crate) fn tell(&mut self, word: &str) -> Result<()> {
         let input = self.target.child().stdin.as_mut().context("its input")?;
         writeln!(input, "{word}")?;
         let said = self.lines.next().context("it ended")??;
