@@ -74,6 +74,7 @@ fn run(bench: &Bench, quiet: bool) -> anyhow::Result<bool> {
             benches::propagation::run(&settings, case.demo.as_ref(), output)?
         }
         Bench::CaseLocality(case) => benches::locality::run(&settings, case.demo.as_ref(), output)?,
+        Bench::Coverage(coverage) => benches::coverage::run(&settings, &coverage.programs, output)?,
         Bench::Html(_) => benches::html::run(&settings, output)?,
         Bench::Compare(args) => commands::run(&args.compared(quiet), output)?,
     })

@@ -14,6 +14,7 @@ mod captured;
 mod clobber;
 mod command_line;
 mod cost;
+mod debuggers;
 mod demo;
 mod detached;
 mod diff;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
     clobber::register(&mut suite);
     command_line::register(&mut suite);
     cost::register(&mut suite);
+    debuggers::register(&mut suite);
     demo::register(&mut suite);
     detached::register(&mut suite);
     diff::register(&mut suite);

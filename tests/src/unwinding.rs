@@ -1,5 +1,7 @@
 //! Exceptions, panics, cancellation and backtraces in programs whose functions are all measured: as if they were not.
-use crate::recording::{Recording, Report, command, command_checking, expect_checked};
+use crate::recording::{
+    Recording, Report, command, command_checking, command_with_buffer, expect_checked,
+};
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::{Counts, counts, scratch};
 use hopscope_tests::{Requirement, Suite, Target, command::run, compile, hopscope, hopscope_bin};
@@ -36,6 +38,7 @@ pub(crate) fn register(suite: &mut Suite) {
         gxx,
         switched_meanwhile,
     );
+    suite.case("unwinding::cancellation_storm", gxx, cancellation_storm);
     suite.case(
         "unwinding::through_copies_that_stay",
         gxx,
@@ -205,6 +208,41 @@ fn killed_meanwhile() -> Result<()> {
     ends_right(target)
 }
 
+/// Threads are cancelled at any point of their lives while everything is measured, is no longer, and recorders are killed.
+fn cancellation_storm() -> Result<()> {
+    let flags = ["-O2", "-std=c++17", "-pthread"];
+    let program = compile("g++", &["unwound/storm.cpp"], &flags)?;
+    let target = Target::spawn(Command::new(program).stdout(Stdio::piped()))?;
+    let all = ["storm-*!*", "libstdc++.so.6*!*", "libc.so.6!*"];
+    let mut measured = 0;
+    for n in 0..cycles() {
+        let file = scratch().join("storm.hop");
+        if n % 2 == 1 {
+            // Where a new thread's stack takes the place of the copies, the attach fails, and nothing has changed.
+            let Ok(recording) = Recording::start(target.pid(), &all, &file) else {
+                continue;
+            };
+            recording.signal(Signal::SIGKILL)?;
+            recording.ended()?;
+            hopscope(&["detach", "-p", &target.pid().to_string()])?.expect_code(0)?;
+            continue;
+        }
+        let mut record = command_with_buffer(target.pid(), &all, &file, "64K");
+        record.args(["--threads", "1000"]);
+        let done = run(record.args(["-d", "60ms"]))?;
+        if done.stderr.contains("mmap failed: File exists") {
+            continue;
+        }
+        done.expect_code(0)?;
+        let report = Report::read(&file)?;
+        report.expect_balanced()?;
+        expect_accepted(&report)?;
+        measured += 1;
+    }
+    ensure!(measured > 0, "no attach found a place");
+    ends_right(target)
+}
+
 fn switched_meanwhile() -> Result<()> {
     let target = start()?;
     let file = scratch().join("switched.hop");
@@ -214,13 +252,14 @@ fn switched_meanwhile() -> Result<()> {
     ends_right(target)
 }
 
-struct Held {
+/// A program that waits in a chain of calls, until it is told to throw.
+pub(crate) struct Held {
     target: Target,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Held {
-    fn start() -> Result<Held> {
+    pub(crate) fn start() -> Result<Held> {
         let program = compile("g++", &["unwound/held.cpp"], &["-O1"])?;
         let mut start = Command::new(program);
         let start = start.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -230,7 +269,11 @@ impl Held {
         Ok(Held { target, lines })
     }
 
-    fn tell(&mut self, word: &str) -> Result<()> {
+    pub(crate) fn pid(&self) -> i32 {
+        self.target.pid()
+    }
+
+    pub(crate) fn tell(&mut self, word: &str) -> Result<()> {
         let input = self.target.child().stdin.as_mut().context("its input")?;
         writeln!(input, "{word}")?;
         let said = self.lines.next().context("it ended")??;

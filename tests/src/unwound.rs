@@ -17,6 +17,9 @@ pub(crate) fn register(suite: &mut Suite) {
         where_nobody_can_be_answered,
     );
     suite.case("unwound::assumed_not_to_be", gxx, assumed_not_to_be);
+    let gcc = &[Requirement::Gcc];
+    suite.case("unwound::backtraces_of_plain_c", gcc, backtraces);
+    suite.case("unwound::clean_ups_of_plain_c", gcc, clean_ups);
     suite.case("unwound::plug_in_loaded_later", gxx, plug_in_loaded_later);
     suite.case("unwound::plug_in_not_looked_at", gxx, plug_in_not_looked_at);
 }
@@ -103,6 +106,38 @@ fn where_nobody_can_be_answered() -> Result<()> {
         "{:?}",
         report.refused
     );
+    ends_right(target)
+}
+
+/// Nothing is unwound there, and `backtrace` sees all frames.
+fn backtraces() -> Result<()> {
+    let program = compile("gcc", &["unwound/walks.c"], &["-O2"])?;
+    let target = Target::spawn(Command::new(program).stdout(Stdio::piped()))?;
+    let file = scratch().join("walks.hop");
+    let mut record = command(target.pid(), &["walks-*!*"], &file);
+    run(record.args(["-d", "200ms"]))?.expect_code(0)?;
+    let report = Report::read(&file)?;
+    report.expect_balanced()?;
+    for name in ["innermost", "inner", "outer"] {
+        ensure!(report.entries(name) > 0, "{name}: {:?}", report.refused);
+    }
+    ends_right(target)
+}
+
+/// The C library's functions with clean-ups are measured in programs in which nothing raises, too.
+fn clean_ups() -> Result<()> {
+    let program = compile("gcc", &["unwound/walks.c"], &["-O2"])?;
+    let target = Target::spawn(Command::new(program).stdout(Stdio::piped()))?;
+    let file = scratch().join("clean-ups.hop");
+    let mut record = command(target.pid(), &["libc.so.6!*"], &file);
+    run(record.args(["-d", "200ms"]))?.expect_code(0)?;
+    let report = Report::read(&file)?;
+    report.expect_balanced()?;
+    let refused = report
+        .refused
+        .iter()
+        .find(|(_, why)| why.contains("landing pads"));
+    ensure!(refused.is_none(), "{refused:?}");
     ends_right(target)
 }
 

@@ -43,6 +43,8 @@ pub enum Bench {
     CasePropagation(WithDemo),
     /// Compare a filter of 3,000 rules on the same packets in another order
     CaseLocality(WithDemo),
+    /// Measure every function of large programs: how many can be, is the output the same
+    Coverage(Coverage),
     /// Measure how long a browser takes to show a page of 100,000 packets
     Html(Common),
     /// Compare two commands by wall time or a number they print, with a verdict
@@ -69,6 +71,15 @@ pub struct Compare {
     /// Exit with 1 unless B compared with A gives this verdict
     #[arg(long, value_enum, value_name = "VERDICT")]
     expect: Option<Expect>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Args)]
+pub struct Coverage {
+    /// Only this program (repeatable) [default: all that are installed]
+    #[arg(long = "program", value_name = "NAME")]
+    pub programs: Vec<String>,
     #[command(flatten)]
     pub common: Common,
 }
@@ -182,6 +193,7 @@ impl Bench {
             Bench::CaseDensity(case) => ("case-density", &case.common),
             Bench::CasePropagation(case) => ("case-propagation", &case.common),
             Bench::CaseLocality(case) => ("case-locality", &case.common),
+            Bench::Coverage(coverage) => ("coverage", &coverage.common),
             Bench::Html(common) => ("html", common),
             Bench::Compare(compare) => ("compare", &compare.common),
         }

@@ -48,6 +48,11 @@ pub struct RecordArgs {
     /// Create this file when all targets are being recorded
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
+    /// Also write names and unwind tables of the copies to this file (gdb, perf)
+    ///
+    /// An ELF file. In gdb: add-symbol-file FILE; with perf: docs/debuggers.md. Of several processes: FILE.PID.
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub symbols: Option<PathBuf>,
     /// Dereference captured pointers unchecked: a bad pointer crashes the target
     #[arg(long)]
     pub trust_pointers: bool,

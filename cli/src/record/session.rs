@@ -65,6 +65,7 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         Pattern::parse_all(&args.exclude)?,
         args.assume_no_exceptions,
     );
+    plan.all_frames = args.symbols.is_some();
     let mut wanted = Vec::new();
     let mut failures = Vec::new();
     let shown = Shown::begin();
@@ -156,6 +157,7 @@ fn record(args: &RecordArgs, mut held: Option<Held>) -> anyhow::Result<ExitCode>
         .map(|(_, i)| i.stops.totals(i.pid))
         .collect();
     let pids: Vec<i32> = installed.iter().map(|(_, i)| i.pid).collect();
+    write_symbols(args, &installed)?;
     let early = asked.begin();
     write_ready(args, &pids)?;
     let started = held.take().map(Held::start).transpose();
@@ -341,6 +343,23 @@ pub fn write_ready(args: &RecordArgs, pids: &[i32]) -> anyhow::Result<()> {
     };
     let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
     fs::write(path, pids.join("\n") + "\n").with_context(|| format!("writing {}", path.display()))
+}
+
+/// Before anybody is told that the recording has begun: whoever looks at a target finds them.
+fn write_symbols(args: &RecordArgs, installed: &[(ProcessIx, Installed)]) -> anyhow::Result<()> {
+    let Some(path) = &args.symbols else {
+        return Ok(());
+    };
+    for (_, target) in installed {
+        let mut name = path.clone().into_os_string();
+        if installed.len() > 1 {
+            name.push(format!(".{}", target.pid));
+        }
+        let (file, place) = output::create(Path::new(&name), args.mode)?;
+        target.write_symbols(&file)?;
+        place.put()?;
+    }
+    Ok(())
 }
 
 pub fn prepare(

@@ -35,6 +35,8 @@ pub struct Plan {
     pub not_captured: Vec<(FunctionId, CannotCapture)>,
     /// `--assume-no-exceptions`: no exception and no thread exit unwinds measured functions.
     pub assume_no_exceptions: bool,
+    /// Copies have unwind tables also where nothing in the process asks for them.
+    pub all_frames: bool,
     watches: HashMap<i32, Watch>,
     switchers: HashSet<i32>,
     images: HashMap<PathBuf, (Arc<Image>, ModuleIx)>,
@@ -56,9 +58,15 @@ pub struct Item {
     bias: u64,
     module: Range<u64>,
     captures: Vec<Capture>,
-    /// Where the unwinders of its process ask for tables, if its module has some.
-    asked: Option<Arc<[Asked]>>,
-    must_unwind: bool,
+    frames: Option<Frames>,
+}
+
+/// Its copy has unwind tables.
+struct Frames {
+    /// Where the unwinders of its process ask for tables.
+    asked: Arc<[Asked]>,
+    must: bool,
+    walked: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +92,7 @@ pub enum PlanError {
 impl Item {
     /// Exceptions may pass through its frame.
     pub fn may_be_unwound(&self) -> bool {
-        self.must_unwind
+        self.frames.as_ref().is_some_and(|f| f.must)
     }
 
     pub fn selected(&self) -> Selected<'_> {
@@ -105,10 +113,11 @@ impl Item {
             bias: self.bias,
             module: self.module.clone(),
             captures: &self.captures,
-            unwind: self.asked.as_ref().map(|asked| Unwind {
+            unwind: self.frames.as_ref().map(|frames| Unwind {
                 image: &self.image,
-                asked,
-                must: self.must_unwind,
+                asked: &frames.asked,
+                must: frames.must,
+                walked: frames.walked,
             }),
         }
     }
@@ -173,26 +182,27 @@ impl Plan {
             self.switchers.insert(pid);
         }
         let mut asked = Err(NoTables::default());
+        let mut walked = images.iter().any(|image| walks(image));
         let unwinding = match self.assume_no_exceptions {
             true => None,
             false => {
                 let mut hazards = Hazards::of(images.iter().copied());
                 unread.iter().for_each(|name| hazards.add_unread(name));
                 let unwinding = MayUnwind::of(&images, &hazards);
-                if hazards.unwinds() {
-                    asked = match (unread.first(), hazards.ends_threads_anywhere()) {
-                        (Some(name), _) => Err(format!("{name} cannot be read")),
-                        (None, true) => Err(asked::ANYWHERE.to_owned()),
-                        (None, false) => self.asked(&opened),
-                    }
-                    .map_err(|why| NoTables::because(&why));
+                asked = match (unread.first(), hazards.ends_threads_anywhere()) {
+                    (Some(name), _) => Err(format!("{name} cannot be read")),
+                    (None, true) => Err(asked::ANYWHERE.to_owned()),
+                    (None, false) => self.asked(&opened),
                 }
+                .map_err(|why| NoTables::because(&why));
+                walked |= hazards.unwinds();
+                let hazards_unwind = hazards.unwinds();
                 let names = unread.iter().map(|name| (*name).to_owned()).collect();
                 let kept = opened.iter().map(|(_, image, _)| image.clone()).collect();
                 self.watches.insert(
                     pid,
                     Watch::new(pid, &modules, kept, names, hazards, code_kb)
-                        .answered(asked.is_ok()),
+                        .answered(hazards_unwind && asked.is_ok()),
                 );
                 Some(unwinding)
             }
@@ -254,9 +264,11 @@ impl Plan {
                             red_zone_at_entry: unit.red_zone_at_entry,
                             bias: module.bias,
                             module: module.avma_range.clone(),
-                            asked: asked.clone().ok().filter(|_| tables.is_ok()),
-                            must_unwind: tables.is_ok()
-                                && verdict::may_be_unwound(function, process),
+                            frames: self.frames(
+                                tables.as_ref().ok().and(asked.as_ref().ok()),
+                                verdict::may_be_unwound(function, process),
+                                walked,
+                            ),
                         });
                     }
                     Err(why) => self.refuse(base, &function.name, function.svma, why.to_string()),
@@ -274,6 +286,23 @@ impl Plan {
         }
         self.check_captured(pid, selections)?;
         Ok(items)
+    }
+
+    /// Of a function; `asked`: where its module has tables and unwinders can be given those of copies.
+    fn frames(&self, asked: Option<&Arc<[Asked]>>, must: bool, walked: bool) -> Option<Frames> {
+        match asked {
+            Some(asked) if must || walked || self.all_frames => Some(Frames {
+                asked: asked.clone(),
+                must,
+                walked,
+            }),
+            None if self.all_frames => Some(Frames {
+                asked: Arc::new([]),
+                must: false,
+                walked: false,
+            }),
+            _ => None,
+        }
     }
 
     /// Where the unwinders of a process ask for tables, if all of them do.
@@ -462,6 +491,13 @@ pub fn accept<'a>(
         ));
     }
     verdict::accept(image, function, process)
+}
+
+/// Whether a program looks at its own stack (`backtrace`, and what `std::stacktrace` and Rust's panic messages use).
+fn walks(image: &Image) -> bool {
+    const WALKERS: [&str; 2] = ["_Unwind_Backtrace", "backtrace"];
+    let mut imports = image.imports();
+    image.unwinds().is_program() && imports.any(|name| WALKERS.contains(&locate::bare(name)))
 }
 
 type Opened<'a> = (&'a MappedModule, Arc<Image>, ModuleIx);

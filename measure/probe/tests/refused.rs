@@ -156,6 +156,13 @@ fn instructions_known_by_their_address() {
     }
 }
 
+#[test]
+fn tables_that_bolt_has_replaced() {
+    let image = build(&["-shared", "-DBOLT"]);
+    let verdict = verdict(&image, "in_a_table", ProcessTraits::default());
+    assert_eq!(verdict, "accepted");
+}
+
 /// Behind a tail call dlsym looks at the caller of the one that jumped.
 #[test]
 fn callers_of_what_jumps_to_dlsym() {
@@ -199,6 +206,22 @@ fn code_that_walks_its_own_stacks() {
             "stack-walker",
             "{flags:?}"
         );
+    }
+}
+
+/// What is linked with V8 is measured, but for V8's own built-in functions.
+#[test]
+fn built_in_functions_of_v8() {
+    for (blob, behind) in [("-DV8=2", "accepted"), ("-DV8=1", "stack-walker")] {
+        let image = build(&["-shared", blob]);
+        for (name, expected) in [
+            ("ordinary", "accepted"),
+            ("Builtins_JSEntry", "stack-walker"),
+            ("behind_the_blob", behind),
+        ] {
+            let verdict = verdict(&image, name, ProcessTraits::default());
+            assert_eq!(verdict, expected, "{name} {blob}");
+        }
     }
 }
 

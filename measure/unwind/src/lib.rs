@@ -4,12 +4,14 @@
 //! Pure: an ELF file and a map of addresses in, bytes out. Formats: LSB, "Exception Frames"; DWARF 5, section 6.4; Itanium C++ ABI,
 //! "Exception Handling Tables".
 //!
-//! [`Module`] reads the tables of a file, [`Tables`] collects those of the copies of one segment. Nothing is approximated: what cannot be
+//! [`Module`] reads the tables of a file, [`Tables`] collects those of the copies of one segment, [`debug_frame`] gives them to readers outside.
+//! Nothing is approximated: what cannot be
 //! converted exactly is [`Refused`].
 #![forbid(unsafe_code)]
 
 mod bytes;
 mod cfi;
+mod debug_frame;
 mod expression;
 mod locations;
 mod lsda;
@@ -20,6 +22,7 @@ mod refused;
 mod rows;
 mod tables;
 
+pub use debug_frame::debug_frame;
 pub use module::Module;
 pub use piece::Piece;
 pub use refused::Refused;

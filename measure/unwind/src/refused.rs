@@ -26,4 +26,6 @@ pub enum Refused {
     Pieces(&'static str),
     #[error("the tables lie too far from the copies, or are not aligned to 8 bytes")]
     Place,
+    #[error("these are no unwind tables of copies")]
+    NotOurs,
 }

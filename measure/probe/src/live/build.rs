@@ -39,6 +39,8 @@ pub struct Unwind<'a> {
     pub asked: &'a [Asked],
     /// Exceptions or the end of a thread may pass through it.
     pub must: bool,
+    /// Something in its process unwinds, or looks at, stacks.
+    pub walked: bool,
 }
 
 /// Copies that lie together, with their slow path.
@@ -65,6 +67,8 @@ struct Emitted {
     bias: u64,
     /// Displacements of its copy, by number.
     fixups: Range<usize>,
+    /// Of its pieces.
+    copies: Vec<(Zone, Range<u32>)>,
     switched: bool,
 }
 
@@ -78,6 +82,8 @@ pub struct Linked {
     pub refused: Vec<(FunctionId, Refusal)>,
     /// Address of the unwind tables (`.eh_frame_hdr`), if there are any.
     pub tables_at: Option<u64>,
+    /// Where the pieces of each function that is not refused lie.
+    pub copies: Vec<(FunctionId, Range<u64>)>,
 }
 
 #[derive(Debug, Clone)]
@@ -182,6 +188,8 @@ pub fn emit(
         match copier.copy(&unit, &s.pieces, s.bias, s.id, live, s.captures) {
             Ok(copied) => {
                 let patch_at = unit.patch_at.wrapping_add(s.bias);
+                let copies = copied.parts.iter().map(|p| (p.zone, p.copy.clone()));
+                let copies = copies.collect();
                 match modules.frame(s, copied.parts) {
                     Ok(frame) => framed.last_mut().expect("one a segment").extend(frame),
                     Err(why) if s.unwind.is_some_and(|u| u.must) => {
@@ -198,6 +206,7 @@ pub fn emit(
                     moved: copied.moved,
                     bias: s.bias,
                     fixups: first_fixup..segment.asm.fixups(),
+                    copies,
                     switched: copied.head.is_some(),
                 });
                 segment.reach.start = segment.reach.start.min(s.module.start);
@@ -373,6 +382,7 @@ impl Segment {
             entries: Vec::with_capacity(self.entries.len()),
             refused: Vec::new(),
             tables_at,
+            copies: Vec::new(),
         };
         if let Some((_, why)) = failed.iter().find(|(n, _)| *n < self.shared_fixups) {
             return Err(why.clone().into());
@@ -398,7 +408,15 @@ impl Segment {
             }
             match why {
                 Some(why) => linked.refused.push((emitted.id, Refusal::NotLinked(why))),
-                None => linked.entries.push(entry),
+                None => {
+                    linked.entries.push(entry);
+                    let place = |zone, offset| self.asm.address_of(zone, offset, at);
+                    let copies = emitted.copies.iter();
+                    let copies = copies.map(|(zone, r)| place(*zone, r.start)..place(*zone, r.end));
+                    linked
+                        .copies
+                        .extend(copies.map(|range| (emitted.id, range)));
+                }
             }
         }
         Ok(linked)

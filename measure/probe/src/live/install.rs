@@ -14,6 +14,7 @@ use super::site::{self, Patch};
 use super::slots;
 use super::standing::{self, LateRefusals};
 use super::switch::Batch;
+use super::symbols::{self, Copies};
 use super::table::{PatchTable, State};
 use crate::instrument::body::Refusal;
 use crate::instrument::emit::probe::ProbeConfig;
@@ -66,6 +67,8 @@ pub struct Installed {
     pub sites: Vec<(u64, FunctionId)>,
     /// Of a recording whose probes can be switched off: functions whose probes stay on.
     pub not_switched: u64,
+    /// For [`Installed::write_symbols`].
+    pub(super) copies: Vec<Copies>,
     /// Inode of the arena's memfd: how forked children are found.
     pub arena_inode: u64,
     pub(super) restored: bool,
@@ -88,6 +91,16 @@ impl Installed {
         let (pid, words) = (self.pid, &self.pool);
         let pool = pool_of(words, &self.table);
         self.rings.give_back(pid, words, &pool, context);
+    }
+
+    /// Writes an ELF file with the names and unwind tables of the copies, for debuggers and profilers.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_symbols(&self, out: &File) -> Result<(), LiveError> {
+        let functions = &self.table.functions;
+        symbols::write(&self.copies, functions, &self.arena, out)
+            .map_err(LiveError::io(self.pid, "writing the symbols of its copies"))
     }
 
     pub fn set_state(&self, state: State) -> Result<(), LiveError> {
@@ -189,7 +202,7 @@ fn attempt(
     }
     let places = place::choose(&mappings, &segments, &sizes)?;
     let unwound = selected.iter().filter_map(|s| s.unwind);
-    let lookup = match unwound.clone().find(|u| u.must) {
+    let lookup = match unwound.clone().find(|u| u.must || u.walked) {
         Some(unwind) => {
             let taken = places.taken();
             Some(lookup::prepare(
@@ -293,9 +306,10 @@ fn attempt(
             true => stay_on.count() as u64,
             false => 0,
         };
-        Ok((words, on, sites, not_switched))
+        let copies = Copies::of(linked, &places);
+        Ok((words, on, sites, not_switched, copies))
     });
-    let (words, on, sites, not_switched) = match prepared {
+    let (words, on, sites, not_switched, copies) = match prepared {
         Ok(done) => done,
         Err(e) => {
             if super::found::is_patched(&memory, &table) {
@@ -348,6 +362,7 @@ fn attempt(
         notes,
         sites,
         not_switched,
+        copies,
         arena_inode,
         restored: false,
     })

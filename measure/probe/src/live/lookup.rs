@@ -128,6 +128,7 @@ pub(super) fn prepare(
             entries: vec![entry],
             refused: Vec::new(),
             tables_at: None,
+            copies: Vec::new(),
         });
     }
     table.patches.sort_by_key(|p| p.at);

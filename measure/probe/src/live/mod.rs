@@ -29,6 +29,7 @@ mod slots;
 mod standing;
 mod survey;
 mod switch;
+mod symbols;
 pub mod table;
 mod text;
 

@@ -39,6 +39,8 @@ pub struct Image {
     known: KnownAddresses,
     unwinds: UnwindFacts,
     walker: Option<&'static str>,
+    /// Of a runtime that walks stacks, in code that can be measured.
+    built_in: Option<(Range<u64>, &'static str)>,
     /// [`Image::calls`].
     pub(super) call_graph: OnceLock<CallGraph>,
     loader: bool,
@@ -144,6 +146,7 @@ impl Image {
             .unwrap_or_default();
         let unwinds = UnwindFacts::read(&file, path, &fdes);
         let walker = stack_walkers::find(&file);
+        let built_in = stack_walkers::built_in(&file);
         let imports = Imports::read(&file);
         let ranges: Vec<Range<u64>> = texts.iter().map(|(range, _)| range.clone()).collect();
         let known = KnownAddresses::read(&file, &ranges, imports.pointers());
@@ -163,6 +166,7 @@ impl Image {
                 .map(|s| s.address()..s.address().saturating_add(s.size())),
             unwinds,
             walker,
+            built_in,
             call_graph: OnceLock::new(),
             debug_file,
             identity,
@@ -241,9 +245,11 @@ impl Image {
         &self.unwinds
     }
 
-    /// Why the file's code cannot be moved: its own runtime walks or moves the stacks it runs on.
-    pub fn stack_walker(&self) -> Option<&'static str> {
-        self.walker
+    /// Why the code at `svma` cannot be moved: its own runtime walks or moves the stacks it runs on.
+    pub fn stack_walker(&self, svma: u64) -> Option<&'static str> {
+        let built_in = self.built_in.as_ref();
+        let built_in = built_in.filter(|(range, _)| range.contains(&svma));
+        self.walker.or(built_in.map(|(_, why)| *why))
     }
 
     /// Where the kernel or the loader enters the program; 0 in most libraries.

@@ -79,6 +79,8 @@ impl KnownAddresses {
             let (Ok(data), Ok(name)) = (section.data(), section.name()) else {
                 continue;
             };
+            // What BOLT replaced, and left where it was.
+            let name = name.strip_prefix(".bolt.org").unwrap_or(name);
             if ORDINARY.iter().any(|known| name.starts_with(known)) {
                 continue;
             }

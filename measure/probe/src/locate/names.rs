@@ -42,7 +42,7 @@ impl Write for Bounded {
 }
 
 /// The name of the function that a fragment belongs to: `foo` of `foo.cold` (GCC, LLVM's function
-/// splitting), `foo.cold.3` (GCC 8, BOLT), `foo.cold.1.llvm.77` (promoted by ThinLTO). What the
+/// splitting), `foo.cold.3` (GCC 8, BOLT), `foo.cold.1.llvm.77` (promoted by ThinLTO), `foo.warm` (BOLT). What the
 /// compilers put before it (`.part.0`, `.constprop.1`, `.__uniq.5`) belongs to the function's name.
 /// LLVM's hot-cold splitting names functions so that are called: see [`is_numbered`].
 pub fn fragment_of(raw: &str) -> Option<&str> {
@@ -50,6 +50,7 @@ pub fn fragment_of(raw: &str) -> Option<&str> {
     let own = without_number(own, ".lto_priv").unwrap_or(own);
     let stem = own
         .strip_suffix(".cold")
+        .or_else(|| own.strip_suffix(".warm"))
         .or_else(|| without_number(own, ".cold"))?;
     // Rust's old mangling writes `::` as `..`.
     (!stem.is_empty() && !stem.ends_with('.')).then_some(stem)
@@ -103,6 +104,7 @@ mod tests {
             ("foo.__uniq.5.cold", "foo.__uniq.5"),
             ("foo.lto_priv.0.cold", "foo.lto_priv.0"),
             ("foo.cold.1.llvm.77", "foo"),
+            ("foo.warm", "foo"),
             ("_ZN3nf3aclEv.cold", "_ZN3nf3aclEv"),
         ] {
             assert_eq!(fragment_of(name), Some(function), "{name}");
@@ -114,6 +116,7 @@ mod tests {
             "foo.coldest",
             "foo.cold.x",
             "foo.cold_start",
+            "foo.warm.up",
             "foo.cold.part.0",
             "_ZN33_$LT$nf..cold..Bar$u20$as$u20$T$GT$3fooE",
             "nf..cold",

@@ -1,12 +1,15 @@
 //! Code whose own runtime walks or moves the stacks that it runs on: it looks return addresses up
 //! in tables of its own, and ends the program when it finds the address of a copy.
 use object::{Object, ObjectSection, ObjectSymbol};
+use std::ops::Range;
 
 const GO: &str = "Go code: its runtime looks up every return address when it moves a stack";
 const OCAML: &str = "OCaml code: its collector looks up every return address";
 const GRAAL: &str = "a GraalVM native image: its collector looks up every return address";
 const DOTNET: &str = "compiled .NET code: its collector looks up every return address";
 const DART: &str = "compiled Dart code: its collector looks up every return address";
+
+const V8: &str = "a built-in function of V8: its collector looks up every return address in such";
 
 /// Ends of section names. Go's table is `.gopclntab`, also where it was stripped (`-s -w`, `strip`):
 /// the program needs it. Where it is relocated (libraries) the linker may put it into
@@ -35,6 +38,36 @@ pub fn find(file: &object::File) -> Option<&'static str> {
         let stripped = file.symbols().next().is_none();
         (stripped && holds(file, b"OCAMLRUNPARAM\0")).then_some(OCAML)
     })
+}
+
+/// The built-in functions of a V8 that is linked into `file`, as a reason to leave them alone. What is written in C++ around them
+/// is of no interest to V8's collector, which ends the program (`maybe_code.has_value()`) at an address that is in none of them.
+/// V8 may also copy them elsewhere as they are.
+pub fn built_in(file: &object::File) -> Option<(Range<u64>, &'static str)> {
+    let symbols = || file.symbols().chain(file.dynamic_symbols());
+    let named = |end: &'static str| {
+        let of_v8 = move |name: &str| name.starts_with("v8_") && name.ends_with(end);
+        let is = move |s: &object::Symbol| !s.is_undefined() && s.name().is_ok_and(of_v8);
+        symbols().find(is).map(|s| s.address())
+    };
+    let start = named("_embedded_blob_code_")?;
+    let size = named("_embedded_blob_code_size_").and_then(|at| {
+        let mut sections = file.sections();
+        let data = sections.find_map(|s| s.data_range(at, 4).ok().flatten())?;
+        Some(u64::from(u32::from_le_bytes(data.try_into().ok()?)))
+    });
+    // Of an unknown size: all that follows in its section.
+    let section = || {
+        let mut ranges = file
+            .sections()
+            .map(|s| s.address()..s.address().saturating_add(s.size()));
+        ranges.find(|r| r.contains(&start)).map(|r| r.end)
+    };
+    let end = match size {
+        Some(size) => start.saturating_add(size),
+        None => section()?,
+    };
+    Some((start..end, V8))
 }
 
 /// Whether constants of `file` hold this text: what OCaml's runtime asks the environment for is all

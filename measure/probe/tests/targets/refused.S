@@ -55,7 +55,12 @@ FUNCTION in_a_table
   mov (%rdi), %eax
   ret
 END in_a_table
+#ifdef BOLT
+  /* What BOLT has replaced, and nobody reads. */
+  .pushsection .bolt.org.eh_frame_hdr, "a"
+#else
   .pushsection __fault_table, "a"
+#endif
   .long .Lfault - .
   .popsection
 
@@ -131,6 +136,30 @@ END catches
   .long 0, 0
   .quad .Lbegin, .Lend - .Lbegin, .Lend
   .section .note.GNU-stack, "", @progbits
+
+/* V8's built-in functions: of a known length, or up to the end of the section. */
+#ifdef V8
+  .text
+  .globl v8_Default_embedded_blob_code_
+v8_Default_embedded_blob_code_:
+FUNCTION Builtins_JSEntry
+  lea 1(%rdi), %rax
+  add %rsi, %rax
+  ret
+END Builtins_JSEntry
+.Lblob_end:
+FUNCTION behind_the_blob
+  lea 1(%rdi), %rax
+  add %rsi, %rax
+  ret
+END behind_the_blob
+#if V8 > 1
+  .section .rodata
+FUNCTION v8_Default_embedded_blob_code_size_, @object
+  .long .Lblob_end - v8_Default_embedded_blob_code_
+END v8_Default_embedded_blob_code_size_
+#endif
+#endif
 
 /* What tells code that walks its own stacks. */
 #ifdef GO

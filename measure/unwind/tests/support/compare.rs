@@ -2,6 +2,7 @@
 use super::copied::{AT, Copied};
 use super::copy::Copy;
 use super::originals::{Originals, Seen};
+use super::outside::{self, Outside};
 use super::personality::{Action, Answer, ask};
 use super::rows::{Cfa, Fde, Row, rows};
 use super::{BIAS, SEGMENT};
@@ -14,6 +15,8 @@ impl Originals<'_, '_> {
         let blob = std::mem::take(&mut self.tables).finish(AT).unwrap();
         assert_eq!(blob.len(), len);
         let copy = Copied::read(&blob);
+        let section = outside::section(&blob);
+        let outside = Outside::read(&section);
         assert_eq!(
             copy.entries,
             self.functions.iter().map(Vec::len).sum::<usize>()
@@ -28,6 +31,7 @@ impl Originals<'_, '_> {
                 let (old_routine, new_routine) = (fde.personality(), new.personality());
                 assert_eq!(new_routine, old_routine.map(moved), "{path:?} {fde:?}");
                 self.rows(fde, made, &copy, &new);
+                outside.compare(&copy, &new);
                 self.exceptions(fde, &function, made, &copy, &new);
             }
         }

@@ -3,6 +3,7 @@ pub mod compare;
 pub mod copied;
 pub mod copy;
 pub mod originals;
+pub mod outside;
 pub mod personality;
 pub mod rows;
 

@@ -1,7 +1,7 @@
 //! Rows of an unwind entry as gimli evaluates them, in a form that two files can be compared by.
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EndianSlice, FrameDescriptionEntry, LittleEndian, Operation,
-    RegisterRule, UnwindContext, UnwindExpression,
+    BaseAddresses, CfaRule, EndianSlice, FrameDescriptionEntry, LittleEndian, Operation,
+    RegisterRule, UnwindContext, UnwindExpression, UnwindSection,
 };
 
 pub type Reader<'d> = EndianSlice<'d, LittleEndian>;
@@ -23,10 +23,10 @@ pub struct Row {
 }
 
 /// Ascending. `pushed`: stack pointers are read so many bytes above.
-pub fn rows(
-    section: &EhFrame<Reader>,
+pub fn rows<'d>(
+    section: &impl UnwindSection<Reader<'d>>,
     bases: &BaseAddresses,
-    fde: &Fde,
+    fde: &Fde<'d>,
     pushed: impl Fn(u64) -> i64,
 ) -> Vec<Row> {
     let mut context = UnwindContext::new();
@@ -57,7 +57,11 @@ pub fn rows(
     rows
 }
 
-fn rule_text(section: &EhFrame<Reader>, rule: &RegisterRule<usize>, fde: &Fde) -> String {
+fn rule_text<'d>(
+    section: &impl UnwindSection<Reader<'d>>,
+    rule: &RegisterRule<usize>,
+    fde: &Fde<'d>,
+) -> String {
     match rule {
         RegisterRule::Expression(code) => format!("at {:?}", operations(section, code, 0, fde)),
         RegisterRule::ValExpression(code) => format!("is {:?}", operations(section, code, 0, fde)),
@@ -65,8 +69,8 @@ fn rule_text(section: &EhFrame<Reader>, rule: &RegisterRule<usize>, fde: &Fde) -
     }
 }
 
-fn operations(
-    section: &EhFrame<Reader>,
+fn operations<'d>(
+    section: &impl UnwindSection<Reader<'d>>,
     code: &UnwindExpression<usize>,
     less: i64,
     fde: &Fde,

@@ -40,7 +40,7 @@ pub fn accept<'a>(
     if image.is_dynamic_loader() {
         return Err(Refusal::NeverTouch("the dynamic loader"));
     }
-    if let Some(what) = image.stack_walker() {
+    if let Some(what) = image.stack_walker(function.svma) {
         return Err(Refusal::StackWalker(what));
     }
     if image.is_unwinder() {
