@@ -1,0 +1,1 @@
+//! Below TCP and UDP: addresses, routes, neighbours, fragments, ICMP.

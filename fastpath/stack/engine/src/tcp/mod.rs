@@ -1,0 +1,2 @@
+//! TCP.
+mod sender;

@@ -1,0 +1,1 @@
+//! Headers: checked views of bytes, and what is written.
