@@ -17,7 +17,9 @@ pub struct Route {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Medium {
-    Ethernet { mac: [u8; 6] },
+    Ethernet {
+        mac: [u8; 6],
+    },
     /// Frames are IP packets.
     Ip,
 }
@@ -220,11 +222,7 @@ pub enum ConfigError {
     #[error("no address: give at least one")]
     NoAddress,
     #[error("a prefix of {bits} bits is longer than {address}: choose at most {most}")]
-    Prefix {
-        address: IpAddr,
-        bits: u8,
-        most: u8,
-    },
+    Prefix { address: IpAddr, bits: u8, most: u8 },
     #[error("engine {index} of {of}: the index must be less")]
     Share { index: u16, of: u16 },
     #[error("segmentation offload needs checksum offload")]

@@ -1,2 +1,3 @@
 //! TCP.
 mod sender;
+mod seq;
