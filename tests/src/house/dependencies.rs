@@ -98,6 +98,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-trace",
         ],
     ),
+    ("hopscope-stack-engine", &["hopscope-event"]),
+    // Loaded by packetdrill.
+    ("hopscope-stack-packetdrill", &["hopscope-stack-engine"]),
     // Another kernel, for benches and tests.
     ("hopscope-guest", &[]),
     // Starts the programs that it compares.

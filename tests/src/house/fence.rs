@@ -10,6 +10,7 @@ const FENCED_IN: &[&str] = &[
     "fastpath/splice/src/programs/devices",
     "fastpath/splice/src/programs/policies",
     "fastpath/splice/src/socket_options",
+    "fastpath/stack/packetdrill/src/interface",
     "fastpath/vnet/src/serve/descriptors",
     "fastpath/vnet/src/serve/privileges",
     "fastpath/vnet/src/serve/sigbus",
@@ -114,6 +115,7 @@ fn every_crate_fences() -> Result<()> {
         "netio/src/lib.rs",
         "fastpath/splice/src/lib.rs",
         "fastpath/vnet/src/lib.rs",
+        "fastpath/stack/packetdrill/src/lib.rs",
     ] {
         let text = std::fs::read_to_string(repository().join(path))?;
         ensure!(

@@ -1,0 +1,6 @@
+//! Conformance tests of the engine: against RFCs, in virtual time. Packets are written and read by the tests' own codec.
+#![forbid(unsafe_code)]
+
+mod rfc9293;
+mod simulator;
+mod support;

@@ -1,0 +1,6 @@
+//! What the tests are written with.
+pub mod decode;
+pub mod host;
+pub mod notation;
+pub mod packet;
+pub mod script;
