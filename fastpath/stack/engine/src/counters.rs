@@ -38,10 +38,16 @@ counters! {
         icmp_in_errors "InErrors"
         icmp_in_csum_errors "InCsumErrors"
         icmp_in_dest_unreachs "InDestUnreachs"
+        icmp_in_time_excds "InTimeExcds"
+        icmp_in_parm_probs "InParmProbs"
         icmp_in_echos "InEchos"
+        icmp_in_echo_reps "InEchoReps"
         icmp_out_msgs "OutMsgs"
         icmp_out_rate_limit_global "OutRateLimitGlobal"
+        icmp_out_rate_limit_host "OutRateLimitHost"
         icmp_out_dest_unreachs "OutDestUnreachs"
+        icmp_out_time_excds "OutTimeExcds"
+        icmp_out_parm_probs "OutParmProbs"
         icmp_out_echo_reps "OutEchoReps"
     }
     "Tcp" {
@@ -63,7 +69,9 @@ counters! {
         udp_in_errors "InErrors"
         udp_out_datagrams "OutDatagrams"
         udp_rcvbuf_errors "RcvbufErrors"
+        udp_sndbuf_errors "SndbufErrors"
         udp_in_csum_errors "InCsumErrors"
+        udp_mem_errors "MemErrors"
     }
     "TcpExt" {
         syncookies_sent "SyncookiesSent"
@@ -141,9 +149,17 @@ counters! {
         arp_out "ArpOut"
         nd_in "NdIn"
         nd_out "NdOut"
+        /// Not valid, about other hosts, from a router, or a redirect.
+        nd_ignored "NdIgnored"
+        /// Echo requests to groups, group membership queries.
+        icmp_ignored "IcmpIgnored"
         neighbor_failed "NeighborFailed"
         neighbor_queue_drop "NeighborQueueDrop"
         neighbor_evicted "NeighborEvicted"
+        /// A second link-layer address for a neighbour, which was not believed.
+        neighbor_conflicts "NeighborConflicts"
+        /// Another host says that it has an address of ours.
+        address_conflicts "AddressConflicts"
         /// TCP options that are cut or have a wrong length; the segment is processed without them.
         options_malformed "TcpOptionsMalformed"
         overlapping_fragments "OverlappingFragments"

@@ -8,7 +8,7 @@ pub const MIN_MTU: u16 = 1280;
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
-const FRAGMENT: u8 = 44;
+pub const FRAGMENT: u8 = 44;
 const NO_NEXT_HEADER: u8 = 59;
 const DESTINATION_OPTIONS: u8 = 60;
 
@@ -54,6 +54,16 @@ impl<'a> Packet<'a> {
     /// Truncated, a version or length that is wrong, or an extension header whose sender has to be told
     /// ([`Malformed::Parameter`]).
     pub fn parse(bytes: &'a [u8]) -> Result<Packet<'a>, Malformed> {
+        let mut packet = Packet::parse_fixed(bytes)?;
+        packet.walk()?;
+        Ok(packet)
+    }
+
+    /// Without a look at extension headers: those of packets for others say nothing to us.
+    ///
+    /// # Errors
+    /// Truncated, Version.
+    pub fn parse_fixed(bytes: &'a [u8]) -> Result<Packet<'a>, Malformed> {
         let fixed: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or(Malformed::Truncated)?;
         if fixed[0] >> 4 != 6 {
             return Err(Malformed::Version);
@@ -65,7 +75,7 @@ impl<'a> Packet<'a> {
             octets.copy_from_slice(&fixed[at..at + 16]);
             Ipv6Addr::from(octets)
         };
-        let mut packet = Packet {
+        Ok(Packet {
             source: address(8),
             destination: address(24),
             hop_limit: fixed[7],
@@ -75,13 +85,14 @@ impl<'a> Packet<'a> {
             fragment: None,
             payload: &bytes[HEADER_BYTES..],
             bytes,
-        };
-        packet.walk()?;
-        Ok(packet)
+        })
     }
 
     /// Takes extension headers off the payload, up to a header that is none, or the payload of a fragment.
-    fn walk(&mut self) -> Result<(), Malformed> {
+    ///
+    /// # Errors
+    /// As [`Packet::parse`].
+    pub fn walk(&mut self) -> Result<(), Malformed> {
         for _ in 0..MAX_EXTENSIONS {
             let at = (self.bytes.len() - self.payload.len()) as u32;
             match self.protocol {

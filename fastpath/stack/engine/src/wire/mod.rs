@@ -1,11 +1,16 @@
 //! Headers: views of received bytes that were checked, and what is written. Nothing here has state.
+pub mod arp;
 pub mod checksum;
+pub mod ethernet;
 pub mod flow_hash;
+pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;
+pub mod ndisc;
 pub mod siphash;
 pub mod tcp;
 pub mod tcp_options;
+pub mod udp;
 
 pub use flow_hash::flow_hash;
 

@@ -50,6 +50,7 @@ impl SackBlocks {
     /// Keeps the first `blocks`.
     pub fn truncate(&mut self, blocks: usize) {
         self.len = self.len.min(blocks.min(MAX_SACK_BLOCKS) as u8);
+        self.blocks[usize::from(self.len)..].fill((0, 0));
     }
 }
 
