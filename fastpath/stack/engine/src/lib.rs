@@ -18,6 +18,7 @@ pub mod info;
 mod ip;
 mod socket;
 mod tcp;
+mod timer;
 pub mod wire;
 
 pub use config::{Config, ConfigError, TcpConfig};
