@@ -16,6 +16,8 @@ pub enum SocketError {
     NotConnected,
     #[error("destination address required (EDESTADDRREQ)")]
     DestinationRequired,
+    #[error("permission denied (EACCES)")]
+    Access,
     #[error("address in use (EADDRINUSE)")]
     AddressInUse,
     #[error("address not available (EADDRNOTAVAIL)")]
@@ -62,6 +64,7 @@ impl SocketError {
             SocketError::IsConnected => 106,
             SocketError::NotConnected => 107,
             SocketError::DestinationRequired => 89,
+            SocketError::Access => 13,
             SocketError::AddressInUse => 98,
             SocketError::AddressNotAvailable => 99,
             SocketError::Family => 97,

@@ -19,6 +19,7 @@ mod ip;
 mod socket;
 mod tcp;
 mod timer;
+mod udp;
 pub mod wire;
 
 pub use config::{Config, ConfigError, TcpConfig};

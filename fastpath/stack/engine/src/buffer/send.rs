@@ -62,6 +62,22 @@ impl SendBuffer {
         self.pieces(offset, into, |_, into, from| into.copy_from_slice(from))
     }
 
+    /// The sum alone.
+    pub(crate) fn sum(&self, offset: usize, len: usize) -> Option<Sum> {
+        let end = self.head + offset.checked_add(len).filter(|end| *end <= self.len)?;
+        let mut at = self.head + offset;
+        let mut sum = Sum::default();
+        let mut done = 0;
+        while at < end {
+            let chunk = &self.chunks.get(at / CHUNK_BYTES)?[at % CHUNK_BYTES..];
+            let piece = chunk.len().min(end - at);
+            sum = sum.and_at(done, Sum::of(&chunk[..piece]));
+            done += piece;
+            at += piece;
+        }
+        Some(sum)
+    }
+
     fn pieces(
         &self,
         offset: usize,
@@ -98,6 +114,20 @@ impl SendBuffer {
                 pool.give(chunk);
             }
             self.head -= CHUNK_BYTES;
+        }
+    }
+
+    /// Forgets all but the first `len` bytes.
+    pub(crate) fn truncate(&mut self, pool: &mut Pool, len: usize) {
+        if len == 0 {
+            return self.clear(pool);
+        }
+        self.len = self.len.min(len);
+        let kept = (self.head + self.len).div_ceil(CHUNK_BYTES);
+        while self.chunks.len() > kept {
+            if let Some(chunk) = self.chunks.pop_back() {
+                pool.give(chunk);
+            }
         }
     }
 

@@ -137,11 +137,11 @@ impl Interface {
             packet.len = payload.len();
             return self.push_fragment(now, &packet, payload, hop, counters);
         }
-        self.identification = self.identification.wrapping_add(1);
+        let identification = self.next_identification();
         let piece = fragment_bytes(mtu, ipv6);
         for (i, bytes) in payload.chunks(piece).enumerate() {
             packet.fragment = Some(FragmentOut {
-                identification: self.identification,
+                identification,
                 offset: (i * piece) as u16,
                 more: (i + 1) * piece < payload.len(),
             });
@@ -158,9 +158,7 @@ impl Interface {
         hop: &mut Hop,
         counters: &mut Counters,
     ) {
-        let ipv6 = packet.destination.is_ipv6();
-        let extension = packet.fragment.filter(|_| ipv6);
-        let start = self.header_bytes(ipv6) + extension.map_or(0, |_| FRAGMENT_HEADER_BYTES);
+        let start = self.transport_offset(packet);
         let mut frame = self.outbox.buffer(start + bytes.len());
         frame[start..].copy_from_slice(bytes);
         match self.send(now, &mut frame, packet, hop, counters) {

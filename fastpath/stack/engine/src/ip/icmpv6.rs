@@ -77,13 +77,15 @@ impl Interface {
     }
 }
 
-/// As Linux converts (net/ipv6/icmp.c, icmpv6_err_convert), but for EACCES, which is a host unreachable here.
+/// As Linux converts (net/ipv6/icmp.c, icmpv6_err_convert).
 fn meaning(kind: u8, code: u8) -> (SocketError, bool) {
-    use SocketError::{HostUnreachable, MessageTooLong, NetworkUnreachable, Protocol, Refused};
+    use SocketError::{
+        Access, HostUnreachable, MessageTooLong, NetworkUnreachable, Protocol, Refused,
+    };
     match (kind, code) {
         (v6::UNREACHABLE, v6::NO_ROUTE) => (NetworkUnreachable, false),
         (v6::UNREACHABLE, v6::PORT) => (Refused, true),
-        (v6::UNREACHABLE, v6::PROHIBITED | 5 | 6) => (HostUnreachable, true),
+        (v6::UNREACHABLE, v6::PROHIBITED | 5 | 6) => (Access, true),
         (v6::UNREACHABLE, _) => (HostUnreachable, false),
         (v6::PACKET_TOO_BIG, _) => (MessageTooLong, false),
         (v6::TIME_EXCEEDED, _) => (HostUnreachable, false),

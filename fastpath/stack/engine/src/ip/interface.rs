@@ -15,9 +15,9 @@ use crate::config::{Config, ConfigError, Medium, Share};
 use crate::frame::TxFrame;
 use crate::wire::ethernet::Mac;
 use crate::wire::siphash::SipKey;
-use crate::wire::{ethernet, ipv4, ipv6};
+use crate::wire::{ethernet, flow_hash, ipv4, ipv6};
 use crate::{Counters, Ns, SocketError};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Keys derived from the configuration's seed; TCP's begin at 16.
 mod purpose {
@@ -106,6 +106,18 @@ impl Interface {
             self.addresses.next_hop(destination).ok_or(unreachable)?;
         }
         self.addresses.source_for(destination).ok_or(unreachable)
+    }
+
+    /// Whether answers of `peer` to `local` come to this engine, and not to another one of the device.
+    pub(crate) fn is_own_flow(&self, peer: SocketAddr, local: SocketAddr) -> bool {
+        let Share { index, of } = self.share;
+        of == 1 || flow_hash(peer, local) % u32::from(of) == u32::from(index)
+    }
+
+    /// Of a packet in fragments.
+    pub(crate) fn next_identification(&mut self) -> u32 {
+        self.identification = self.identification.wrapping_add(1);
+        self.identification
     }
 
     /// The path's MTU in bytes of IP packets: the device's, or what ICMP reported in the last ten minutes.

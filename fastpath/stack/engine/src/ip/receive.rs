@@ -2,11 +2,10 @@
 use super::addresses::Recipient;
 use super::input::{Input, Packet};
 use super::interface::Interface;
-use crate::config::Share;
 use crate::frame::{RxChecksum, RxMeta};
 use crate::wire::checksum::Sum;
 use crate::wire::ethernet::{self, Mac};
-use crate::wire::{Malformed, flow_hash, icmp, ipv4, ipv6, protocol, tcp, udp};
+use crate::wire::{Malformed, icmp, ipv4, ipv6, protocol, tcp, udp};
 use crate::{Counters, Ns};
 use std::net::{IpAddr, SocketAddr};
 
@@ -286,13 +285,9 @@ impl Interface {
     }
 
     fn is_of_other_engine(&self, packet: &Packet, ports: (u16, u16)) -> bool {
-        let Share { index, of } = self.share;
-        if of == 1 {
-            return false;
-        }
         let peer = SocketAddr::new(packet.source, ports.0);
         let local = SocketAddr::new(packet.destination, ports.1);
-        flow_hash(peer, local) % u32::from(of) != u32::from(index)
+        !self.is_own_flow(peer, local)
     }
 
     /// Of several engines all see ARP, NDISC and echo requests; one answers.

@@ -69,6 +69,13 @@ impl Interface {
         None
     }
 
+    /// Where the bytes of `packet` begin in its slot: [`Interface::header_bytes`], and a fragment header where it has one.
+    pub(crate) fn transport_offset(&self, packet: &Outgoing) -> usize {
+        let ipv6 = packet.destination.is_ipv6();
+        let extension = packet.fragment.filter(|_| ipv6);
+        self.header_bytes(ipv6) + extension.map_or(0, |_| FRAGMENT_HEADER_BYTES)
+    }
+
     fn link(
         &mut self,
         now: Ns,
