@@ -90,6 +90,7 @@ counters! {
         pure_acks "TCPPureAcks"
         sack_recovery "TCPSackRecovery"
         reno_recovery "TCPRenoRecovery"
+        sack_reneging "TCPSACKReneging"
         sack_reorder "TCPSACKReorder"
         ts_reorder "TCPTSReorder"
         full_undo "TCPFullUndo"
