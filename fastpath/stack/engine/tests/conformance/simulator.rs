@@ -1,7 +1,7 @@
 //! A seeded network between two engines.
-mod bulk;
+pub mod bulk;
 mod goodput;
-mod network;
-mod path;
-mod random;
+pub mod network;
+pub mod path;
+pub mod random;
 mod segmentation;

@@ -3,4 +3,5 @@ pub mod decode;
 pub mod host;
 pub mod notation;
 pub mod packet;
+pub mod repair;
 pub mod script;

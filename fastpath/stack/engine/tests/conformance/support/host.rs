@@ -101,6 +101,11 @@ impl Host {
         self.run(Ns::from_ms(ms));
     }
 
+    /// The oldest packet that was sent, whatever it is.
+    pub fn take_any(&mut self) -> Option<Sent> {
+        self.sent.pop_front()
+    }
+
     /// The oldest packet that was sent, as a TCP segment with its ends.
     pub fn take_segment(&mut self) -> Option<(Ns, SocketAddr, SocketAddr, Segment)> {
         let sent = self.sent.pop_front()?;
