@@ -6,5 +6,6 @@ mod hostile;
 mod interop;
 mod recovery;
 mod rfc9293;
+mod scale;
 mod simulator;
 mod support;

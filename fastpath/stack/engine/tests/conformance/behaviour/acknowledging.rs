@@ -60,7 +60,10 @@ fn rfc5681_4_2_every_second_segment() {
         }
         script.read(place - 1000, 1000);
     }
-    assert!((10..=20).contains(&acks), "{acks} acknowledgements of 20 segments");
+    assert!(
+        (10..=20).contains(&acks),
+        "{acks} acknowledgements of 20 segments"
+    );
 }
 
 /// RFC 5681, 4.2: out of order, and what fills a hole, at once; RFC 2018, 4: the newest block first.

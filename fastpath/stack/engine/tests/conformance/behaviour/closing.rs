@@ -69,7 +69,10 @@ fn rfc9293_3_6_half_close() {
     script.inject("F. 5001:5001(0) ack 2");
     assert_eq!(script.recv(&mut [0; 10]), Ok(0));
     let ready = script.host.engine.readiness(id).expect("readiness");
-    assert!(ready.hangup && ready.read_hangup && ready.readable, "{ready:?}");
+    assert!(
+        ready.hangup && ready.read_hangup && ready.readable,
+        "{ready:?}"
+    );
 }
 
 #[test]
@@ -78,8 +81,15 @@ fn rfc9293_3_6_peer_closes_first() {
     script.inject("FP. 1:101(100) ack 1");
     script.host.run_ms(200);
     script.expect(". 1:1(0) ack 102");
-    let ready = script.host.engine.readiness(script.id()).expect("readiness");
-    assert!(ready.readable && ready.read_hangup && ready.writable && !ready.hangup, "{ready:?}");
+    let ready = script
+        .host
+        .engine
+        .readiness(script.id())
+        .expect("readiness");
+    assert!(
+        ready.readable && ready.read_hangup && ready.writable && !ready.hangup,
+        "{ready:?}"
+    );
     script.read(1, 100);
     assert_eq!(script.recv(&mut [0; 10]), Ok(0));
     assert_eq!(script.recv(&mut [0; 10]), Ok(0));
@@ -123,7 +133,11 @@ fn rfc1122_4_2_2_13_data_after_close_resets() {
 fn rfc9293_3_10_5_abort() {
     let mut script = Script::established();
     let (now, id) = (script.host.now, script.id());
-    script.host.engine.set_option(now, id, SocketOption::Linger(Linger::Reset)).expect("SO_LINGER");
+    script
+        .host
+        .engine
+        .set_option(now, id, SocketOption::Linger(Linger::Reset))
+        .expect("SO_LINGER");
     assert_eq!(script.write(1, 100), 100);
     script.expect("P. 1:101(100) ack 1");
     close(&mut script);

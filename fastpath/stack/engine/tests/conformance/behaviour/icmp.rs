@@ -6,14 +6,22 @@ use hopscope_stack_engine::{SocketError, TcpState};
 
 /// The error, quoting the IP header and 8 bytes of the engine's segment of this sequence number.
 fn error(script: &Script, kind: u8, code: u8, mtu: u16, seq: u32) -> Vec<u8> {
-    let quoted = Segment { seq: script.engine_iss.wrapping_add(seq), ..Segment::default() };
+    let quoted = Segment {
+        seq: script.engine_iss.wrapping_add(seq),
+        ..Segment::default()
+    };
     let quoted = quoted.encode(script.engine_end, script.peer_end);
     let mut message = vec![kind, code, 0, 0, 0, 0];
     message.extend(mtu.to_be_bytes());
     message.extend(&quoted[..28]);
     let sum = !fold(add(0, &message));
     message[2..4].copy_from_slice(&sum.to_be_bytes());
-    ip_packet("10.0.0.2".parse().expect("an address"), script.engine_end.ip(), 1, &message)
+    ip_packet(
+        "10.0.0.2".parse().expect("an address"),
+        script.engine_end.ip(),
+        1,
+        &message,
+    )
 }
 
 /// RFC 1122, 4.2.3.9: port unreachable is hard for a SYN.
@@ -24,7 +32,10 @@ fn rfc1122_4_2_3_9_port_unreachable_refuses() {
     let packet = error(&script, 3, 3, 0, 0);
     script.host.receive(&packet);
     let id = script.id();
-    assert_eq!(script.host.engine.take_error(id), Ok(Some(SocketError::Refused)));
+    assert_eq!(
+        script.host.engine.take_error(id),
+        Ok(Some(SocketError::Refused))
+    );
 }
 
 /// RFC 5927, 4.1: a number that is not in flight is an attack; 5.2: hard errors of established connections are soft.

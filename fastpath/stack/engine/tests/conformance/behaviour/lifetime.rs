@@ -5,7 +5,11 @@ use hopscope_stack_engine::{Ns, SocketError, SocketOption, TcpState};
 
 fn set(script: &mut Script, option: SocketOption) {
     let (now, id) = (script.host.now, script.id());
-    script.host.engine.set_option(now, id, option).expect("an option");
+    script
+        .host
+        .engine
+        .set_option(now, id, option)
+        .expect("an option");
 }
 
 /// RFC 9293, 3.8.4.
@@ -35,7 +39,11 @@ fn rfc9293_3_8_4_no_keep_alive_by_default() {
     let mut script = Script::established();
     script.host.run_ms(10_000_000);
     script.expect_nothing();
-    assert_eq!(script.host.engine.poll_at(), None, "an idle connection has no timer");
+    assert_eq!(
+        script.host.engine.poll_at(),
+        None,
+        "an idle connection has no timer"
+    );
 }
 
 /// RFC 5482: TCP_USER_TIMEOUT.

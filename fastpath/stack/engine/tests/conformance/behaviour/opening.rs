@@ -9,15 +9,33 @@ use hopscope_stack_engine::{SocketError, TcpState};
 fn rfc9293_3_5_active_open() {
     let mut script = Script::connecting(config());
     let (_, syn) = script.take().expect("SYN");
-    assert!(syn.options.contains(&TcpOption::Mss(1460)), "{:?}", syn.options);
+    assert!(
+        syn.options.contains(&TcpOption::Mss(1460)),
+        "{:?}",
+        syn.options
+    );
     assert!(syn.options.contains(&TcpOption::SackPermitted));
     assert!(syn.timestamps().is_some_and(|(_, echo)| echo == 0));
-    let ready = script.host.engine.readiness(script.id()).expect("readiness");
-    assert!(!ready.writable && !ready.readable && !ready.error, "{ready:?}");
+    let ready = script
+        .host
+        .engine
+        .readiness(script.id())
+        .expect("readiness");
+    assert!(
+        !ready.writable && !ready.readable && !ready.error,
+        "{ready:?}"
+    );
     script.inject("S. 0:0(0) ack 1 win 32000 <mss 1000>");
     script.expect(". 1:1(0) ack 1");
-    let ready = script.host.engine.readiness(script.id()).expect("readiness");
-    assert!(ready.writable && !ready.readable && !ready.hangup, "{ready:?}");
+    let ready = script
+        .host
+        .engine
+        .readiness(script.id())
+        .expect("readiness");
+    assert!(
+        ready.writable && !ready.readable && !ready.hangup,
+        "{ready:?}"
+    );
     assert_eq!(script.info().snd_mss, 1000);
 }
 
@@ -29,8 +47,14 @@ fn rfc9293_3_10_7_3_refused() {
     script.inject("R. 0:0(0) ack 1");
     let id = script.id();
     let ready = script.host.engine.readiness(id).expect("readiness");
-    assert!(ready.error && ready.hangup && ready.readable && ready.writable, "{ready:?}");
-    assert_eq!(script.host.engine.take_error(id), Ok(Some(SocketError::Refused)));
+    assert!(
+        ready.error && ready.hangup && ready.readable && ready.writable,
+        "{ready:?}"
+    );
+    assert_eq!(
+        script.host.engine.take_error(id),
+        Ok(Some(SocketError::Refused))
+    );
     assert_eq!(script.host.engine.take_error(id), Ok(None));
     script.expect_nothing();
 }
@@ -67,7 +91,11 @@ fn rfc9293_3_7_1_tiny_mss() {
     let mut script = Script::established_with(config(), "mss 1", 32_000);
     assert_eq!(script.write(1, 1000), 1000);
     let (_, segment) = script.take().expect("a segment");
-    assert!(segment.payload.len() >= 36, "{} bytes", segment.payload.len());
+    assert!(
+        segment.payload.len() >= 36,
+        "{} bytes",
+        segment.payload.len()
+    );
 }
 
 /// Data with the handshake's last ACK is data.
@@ -125,7 +153,10 @@ fn rfc4987_3_6_syn_cookie() {
     script.accept();
     // Without timestamps there is room for the MSS alone, rounded down.
     let info = script.info();
-    assert!(!info.options_sack && !info.options_window_scaling, "{info:?}");
+    assert!(
+        !info.options_sack && !info.options_window_scaling,
+        "{info:?}"
+    );
     assert!((500..=1000).contains(&info.snd_mss), "MSS {}", info.snd_mss);
     let counters = script.host.engine.counters();
     assert_eq!((counters.syncookies_sent, counters.syncookies_recv), (1, 1));
@@ -143,7 +174,10 @@ fn rfc4987_3_6_syn_cookie_in_the_timestamp() {
     script.inject(&line);
     script.accept();
     let info = script.info();
-    assert!(info.options_sack && info.options_window_scaling && info.options_timestamps, "{info:?}");
+    assert!(
+        info.options_sack && info.options_window_scaling && info.options_timestamps,
+        "{info:?}"
+    );
     assert_eq!(info.snd_wscale, 7);
     assert_eq!(info.snd_wnd, 250 << 7);
 }
@@ -158,7 +192,13 @@ fn rfc4987_3_6_a_wrong_cookie_is_refused() {
         let (_, answer) = script.take().expect("an answer");
         assert_eq!(answer.flags, 4, "RST");
     }
-    assert!(script.host.engine.accept(script.listener.expect("a listener")).is_err());
+    assert!(
+        script
+            .host
+            .engine
+            .accept(script.listener.expect("a listener"))
+            .is_err()
+    );
     // Nor an old one.
     script.host.run_ms(600_000);
     script.inject(". 1:1(0) ack 1");
@@ -183,5 +223,8 @@ fn a_full_accept_queue_waits() {
     let accepted = std::iter::from_fn(|| script.host.engine.accept(listener).ok()).count();
     assert_eq!(accepted, 2);
     let counters = script.host.engine.counters();
-    assert!(counters.listen_overflows > 0 && counters.listen_drops > 0, "{counters:?}");
+    assert!(
+        counters.listen_overflows > 0 && counters.listen_drops > 0,
+        "{counters:?}"
+    );
 }

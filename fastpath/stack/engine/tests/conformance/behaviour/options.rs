@@ -26,7 +26,10 @@ fn rfc7323_3_2_timestamps_on_every_segment() {
     let (later, echo) = segment.timestamps().expect("timestamps");
     assert_eq!(echo, 1001);
     let passed = later.wrapping_sub(value);
-    assert!((49..=52).contains(&passed), "{passed} ticks of 1 ms in 50 ms");
+    assert!(
+        (49..=52).contains(&passed),
+        "{passed} ticks of 1 ms in 50 ms"
+    );
     assert_eq!(segment.payload.len(), 988, "MSS less the option's 12 bytes");
 }
 
@@ -35,7 +38,9 @@ fn rfc7323_3_2_timestamps_on_every_segment() {
 fn rfc7323_4_3_which_timestamp_to_echo() {
     let (mut script, value) = stamped();
     // Out of order: what is echoed stays that of the last in order.
-    script.inject(&format!(". 1001:2001(1000) ack 1 <TS val 1020 ecr {value}>"));
+    script.inject(&format!(
+        ". 1001:2001(1000) ack 1 <TS val 1020 ecr {value}>"
+    ));
     let (_, ack) = script.take().expect("ACK");
     assert_eq!(ack.timestamps().map(|(_, echo)| echo), Some(1001));
     // A filled hole: that of the segment that filled it.
@@ -89,7 +94,13 @@ fn rfc9293_3_1_unknown_options() {
         TcpOption::Mss(777),
         TcpOption::SackPermitted,
     ];
-    let syn = Segment { flags: SYN, seq: script.peer_iss, window: 32_000, options, ..Segment::default() };
+    let syn = Segment {
+        flags: SYN,
+        seq: script.peer_iss,
+        window: 32_000,
+        options,
+        ..Segment::default()
+    };
     let packet = syn.encode(script.peer_end, script.engine_end);
     script.host.receive(&packet);
     script.expect("S. 0:0(0) ack 1");
@@ -141,7 +152,9 @@ fn rfc9293_3_1_malformed_options() {
 fn rfc9293_3_1_bad_headers() {
     let mut script = Script::established();
     let line = crate::support::notation::parse("P. 1:11(10) ack 1");
-    let good = script.segment(&line).encode(script.peer_end, script.engine_end);
+    let good = script
+        .segment(&line)
+        .encode(script.peer_end, script.engine_end);
     for offset in [0_u8, 1, 4, 8, 15] {
         let mut packet = good.clone();
         packet[32] = offset << 4;

@@ -5,7 +5,11 @@ use hopscope_stack_engine::{Ns, SendFlags, SocketOption};
 
 fn set(script: &mut Script, option: SocketOption) {
     let (now, id) = (script.host.now, script.id());
-    script.host.engine.set_option(now, id, option).expect("an option");
+    script
+        .host
+        .engine
+        .set_option(now, id, option)
+        .expect("an option");
     script.host.pump();
 }
 
@@ -14,12 +18,16 @@ fn set(script: &mut Script, option: SocketOption) {
 fn rfc6928_initial_window() {
     let mut script = Script::established_with(config(), "mss 1000", 65_000);
     assert_eq!(script.write(1, 12_000), 12_000);
-    let sent: usize = std::iter::from_fn(|| script.take()).map(|(_, s)| s.payload.len()).sum();
+    let sent: usize = std::iter::from_fn(|| script.take())
+        .map(|(_, s)| s.payload.len())
+        .sum();
     assert_eq!(sent, 10_000);
     // RFC 5681, 3.1: slow start, one segment more for each that is acknowledged.
     script.host.run_ms(10);
     script.inject(". 1:1(0) ack 2001 win 65000");
-    let sent: usize = std::iter::from_fn(|| script.take()).map(|(_, s)| s.payload.len()).sum();
+    let sent: usize = std::iter::from_fn(|| script.take())
+        .map(|(_, s)| s.payload.len())
+        .sum();
     assert_eq!(sent, 2_000, "the rest");
     assert_eq!(script.info().snd_cwnd, 12);
 }
@@ -94,10 +102,16 @@ fn rfc5681_4_1_idle_restart() {
         script.host.run_ms(10);
         script.inject(&format!(". 1:1(0) ack {place} win 65000"));
     }
-    assert!(script.info().snd_cwnd > 20, "cwnd {}", script.info().snd_cwnd);
+    assert!(
+        script.info().snd_cwnd > 20,
+        "cwnd {}",
+        script.info().snd_cwnd
+    );
     script.host.run_ms(60_000);
     assert_eq!(script.write(place, 40_000), 40_000);
-    let sent: usize = std::iter::from_fn(|| script.take()).map(|(_, s)| s.payload.len()).sum();
+    let sent: usize = std::iter::from_fn(|| script.take())
+        .map(|(_, s)| s.payload.len())
+        .sum();
     assert_eq!(sent, 10_000);
 }
 
@@ -110,7 +124,11 @@ fn send_blocks_when_the_buffer_is_full() {
     loop {
         let (now, id) = (script.host.now, script.id());
         let bytes = crate::support::script::payload(place, 5_000);
-        match script.host.engine.send(now, id, &bytes, SendFlags::default()) {
+        match script
+            .host
+            .engine
+            .send(now, id, &bytes, SendFlags::default())
+        {
             Ok(count) => place += count as u32,
             Err(error) => {
                 assert_eq!(error.errno(), 11);
@@ -119,7 +137,11 @@ fn send_blocks_when_the_buffer_is_full() {
         }
         assert!(place < 200_000, "the buffer has no bound");
     }
-    let ready = script.host.engine.readiness(script.id()).expect("readiness");
+    let ready = script
+        .host
+        .engine
+        .readiness(script.id())
+        .expect("readiness");
     assert!(!ready.writable, "{ready:?}");
     while script.host.engine.next_event().is_some() {}
     while script.take().is_some() {}
@@ -129,8 +151,15 @@ fn send_blocks_when_the_buffer_is_full() {
         script.inject(&format!(". 1:1(0) ack {acked} win 65000"));
         while script.take().is_some() {}
     }
-    let ready = script.host.engine.readiness(script.id()).expect("readiness");
+    let ready = script
+        .host
+        .engine
+        .readiness(script.id())
+        .expect("readiness");
     assert!(ready.writable, "{ready:?}");
     let event = std::iter::from_fn(|| script.host.engine.next_event()).last();
-    assert!(event.is_some_and(|event| event.readiness.writable), "{event:?}");
+    assert!(
+        event.is_some_and(|event| event.readiness.writable),
+        "{event:?}"
+    );
 }

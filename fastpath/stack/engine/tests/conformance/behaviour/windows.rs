@@ -22,7 +22,9 @@ fn rfc9293_3_8_6_1_zero_window_probes() {
         script.inject(". 1:1(0) ack 1001 win 0");
     }
     assert!((150..=400).contains(&spans[0]), "{spans:?}");
-    let doubled = spans.windows(2).all(|pair| pair[1] >= pair[0] * 18 / 10 && pair[1] <= pair[0] * 23 / 10);
+    let doubled = spans
+        .windows(2)
+        .all(|pair| pair[1] >= pair[0] * 18 / 10 && pair[1] <= pair[0] * 23 / 10);
     assert!(doubled, "{spans:?}");
     script.inject(". 1:1(0) ack 1001 win 5000");
     script.expect(". 1001:2001(1000) ack 1");
@@ -65,7 +67,11 @@ fn rfc9293_3_8_6_2_1_sender_avoids_silly_windows() {
 fn rfc9293_3_8_6_2_2_receiver_avoids_silly_windows() {
     let mut script = Script::listening(config());
     let (now, listener) = (script.host.now, script.listener.expect("a listener"));
-    script.host.engine.set_option(now, listener, SocketOption::ReceiveBuffer(8_000)).expect("SO_RCVBUF");
+    script
+        .host
+        .engine
+        .set_option(now, listener, SocketOption::ReceiveBuffer(8_000))
+        .expect("SO_RCVBUF");
     script.inject("S 0:0(0) win 32000 <mss 1000>");
     script.expect("S. 0:0(0) ack 1");
     script.inject(". 1:1(0) ack 1");
@@ -102,7 +108,10 @@ fn rfc9293_3_8_6_2_2_receiver_avoids_silly_windows() {
     while let Some((_, segment)) = script.take() {
         update = Some(segment);
     }
-    assert!(update.is_some_and(|update| update.window >= 4_000), "the window opens");
+    assert!(
+        update.is_some_and(|update| update.window >= 4_000),
+        "the window opens"
+    );
 }
 
 /// Data into a closed window is not taken, but acknowledged.
@@ -110,7 +119,11 @@ fn rfc9293_3_8_6_2_2_receiver_avoids_silly_windows() {
 fn rfc9293_3_4_data_into_a_zero_window() {
     let mut script = Script::listening(config());
     let (now, listener) = (script.host.now, script.listener.expect("a listener"));
-    script.host.engine.set_option(now, listener, SocketOption::ReceiveBuffer(4_000)).expect("SO_RCVBUF");
+    script
+        .host
+        .engine
+        .set_option(now, listener, SocketOption::ReceiveBuffer(4_000))
+        .expect("SO_RCVBUF");
     script.inject("S 0:0(0) win 32000 <mss 1000>");
     script.expect("S. 0:0(0) ack 1");
     script.inject(". 1:1(0) ack 1");
@@ -123,7 +136,10 @@ fn rfc9293_3_4_data_into_a_zero_window() {
             place = segment.ack.wrapping_sub(script.peer_iss);
         }
     }
-    assert!(place < 20_001, "{place}: what is taken is bounded by the buffer");
+    assert!(
+        place < 20_001,
+        "{place}: what is taken is bounded by the buffer"
+    );
     script.inject(&format!(". {place}:{}(1) ack 1", place + 1));
     script.expect(&format!(". 1:1(0) ack {place} win 0"));
     script.read(1, place - 1);
@@ -146,7 +162,9 @@ fn rfc7323_2_2_windows_are_scaled() {
     script.accept();
     assert_eq!(script.info().snd_wnd, 8_000);
     assert_eq!(script.write(1, 10_000), 10_000);
-    let sent: usize = std::iter::from_fn(|| script.take()).map(|(_, s)| s.payload.len()).sum();
+    let sent: usize = std::iter::from_fn(|| script.take())
+        .map(|(_, s)| s.payload.len())
+        .sum();
     assert_eq!(sent, 8_000);
 }
 

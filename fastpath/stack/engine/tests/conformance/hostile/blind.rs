@@ -21,7 +21,14 @@ fn rfc5961_blind_injection() {
         // Data needs an acceptable acknowledgement, too (5.2).
         let unacceptable = script.engine_iss.wrapping_add(1 << 30);
         let ack = if flags & PSH != 0 { unacceptable } else { ack };
-        let segment = Segment { flags, seq, ack, window: 1, payload: vec![0xee; 10], ..Segment::default() };
+        let segment = Segment {
+            flags,
+            seq,
+            ack,
+            window: 1,
+            payload: vec![0xee; 10],
+            ..Segment::default()
+        };
         let packet = segment.encode(script.peer_end, script.engine_end);
         script.host.receive(&packet);
         while script.take().is_some() {
@@ -54,7 +61,10 @@ fn rfc5961_7_challenge_acks_are_limited() {
         script.inject("S 5000:5000(0)");
     }
     let answers = std::iter::from_fn(|| script.take()).count();
-    assert!((50..=150).contains(&answers), "{answers} challenge ACKs in one moment");
+    assert!(
+        (50..=150).contains(&answers),
+        "{answers} challenge ACKs in one moment"
+    );
     // RFC 5961, 7, and CVE-2016-5696: the exact number tells an attacker nothing, but it is the counters' number.
     assert_eq!(script.host.engine.counters().challenge_ack, answers as u64);
 }

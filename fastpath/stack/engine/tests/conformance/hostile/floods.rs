@@ -28,7 +28,13 @@ fn rfc4987_syn_flood() {
         let mut most = 0;
         for _ in 0..if full() { 1_000_000 } else { 20_000 } {
             let seq = random.next() as u32;
-            let syn = Segment { flags: SYN, seq, window: 1000, options: vec![TcpOption::Mss(1460)], ..Segment::default() };
+            let syn = Segment {
+                flags: SYN,
+                seq,
+                window: 1000,
+                options: vec![TcpOption::Mss(1460)],
+                ..Segment::default()
+            };
             let packet = syn.encode(anybody(&mut random), script.engine_end);
             script.host.receive(&packet);
             script.host.sent.clear();
@@ -52,13 +58,33 @@ fn rfc4987_syn_flood() {
 }
 
 /// Opens a connection from an address without a look at what it is told.
-fn open(host: &mut Host, listener: SocketId, from: SocketAddr, window: u16) -> Option<(SocketId, u32)> {
+fn open(
+    host: &mut Host,
+    listener: SocketId,
+    from: SocketAddr,
+    window: u16,
+) -> Option<(SocketId, u32)> {
     let to = SocketAddr::new(IpAddr::from([10, 0, 0, 1]), 80);
-    let syn = Segment { flags: SYN, seq: 100, window, options: vec![TcpOption::Mss(1000)], ..Segment::default() };
+    let syn = Segment {
+        flags: SYN,
+        seq: 100,
+        window,
+        options: vec![TcpOption::Mss(1000)],
+        ..Segment::default()
+    };
     host.receive(&syn.encode(from, to));
     let (_, _, _, answer) = host.take_segment()?;
     let ack = answer.seq.wrapping_add(1);
-    host.receive(&Segment { flags: ACK, seq: 101, ack, window, ..Segment::default() }.encode(from, to));
+    host.receive(
+        &Segment {
+            flags: ACK,
+            seq: 101,
+            ack,
+            window,
+            ..Segment::default()
+        }
+        .encode(from, to),
+    );
     let (id, _) = host.engine.accept(listener).ok()?;
     Some((id, ack))
 }
@@ -74,13 +100,21 @@ fn sockstress_zero_windows() {
     let mut held = Vec::new();
     for _ in 0..500 {
         let from = anybody(&mut random);
-        let Some((id, _)) = open(&mut host, listener, from, 0) else { continue };
-        let _ = host.engine.send(host.now, id, &[1; 16_384], SendFlags::default());
+        let Some((id, _)) = open(&mut host, listener, from, 0) else {
+            continue;
+        };
+        let _ = host
+            .engine
+            .send(host.now, id, &[1; 16_384], SendFlags::default());
         held.push(id);
         host.pump();
         host.sent.clear();
         let (buffers, _) = host.engine.memory_bytes();
-        assert!(buffers <= (2 << 20) + (64 << 10), "{buffers} bytes with {} connections", held.len());
+        assert!(
+            buffers <= (2 << 20) + (64 << 10),
+            "{buffers} bytes with {} connections",
+            held.len()
+        );
     }
     assert!(held.len() > 400, "{} connections", held.len());
     // What they hold is given back.
@@ -91,7 +125,15 @@ fn sockstress_zero_windows() {
     host.sent.clear();
     let (buffers, _) = host.engine.memory_bytes();
     assert!(buffers <= 64 << 10, "{buffers} bytes are still held");
-    assert!(open(&mut host, listener, "10.0.0.250:9".parse().expect("an address"), 1000).is_some());
+    assert!(
+        open(
+            &mut host,
+            listener,
+            "10.0.0.250:9".parse().expect("an address"),
+            1000
+        )
+        .is_some()
+    );
 }
 
 /// Many connections that send one byte of each of many segments, never the first: bounded, too.
@@ -106,16 +148,29 @@ fn out_of_order_data_is_bounded() {
     let mut held = Vec::new();
     for _ in 0..200 {
         let from = anybody(&mut random);
-        let Some((id, ack)) = open(&mut host, listener, from, 1000) else { continue };
+        let Some((id, ack)) = open(&mut host, listener, from, 1000) else {
+            continue;
+        };
         held.push(id);
         for hole in 0..50_u32 {
             let seq = 101 + 2 + hole * 1_200;
-            let segment = Segment { flags: PSH | ACK, seq, ack, window: 1000, payload: vec![7], ..Segment::default() };
+            let segment = Segment {
+                flags: PSH | ACK,
+                seq,
+                ack,
+                window: 1000,
+                payload: vec![7],
+                ..Segment::default()
+            };
             host.receive(&segment.encode(from, to));
             host.sent.clear();
         }
         let (buffers, _) = host.engine.memory_bytes();
-        assert!(buffers <= (4 << 20) + (64 << 10), "{buffers} bytes with {} connections", held.len());
+        assert!(
+            buffers <= (4 << 20) + (64 << 10),
+            "{buffers} bytes with {} connections",
+            held.len()
+        );
     }
     // A well-behaved one beside them still gets its data across.
     let from = "10.0.0.250:9".parse().expect("an address");
@@ -125,8 +180,19 @@ fn out_of_order_data_is_bounded() {
     host.pump();
     host.sent.clear();
     let (id, ack) = open(&mut host, listener, from, 1000).expect("a connection");
-    let segment = Segment { flags: PSH | ACK, seq: 101, ack, window: 1000, payload: vec![7; 500], ..Segment::default() };
+    let segment = Segment {
+        flags: PSH | ACK,
+        seq: 101,
+        ack,
+        window: 1000,
+        payload: vec![7; 500],
+        ..Segment::default()
+    };
     host.receive(&segment.encode(from, to));
     let mut into = [0; 600];
-    assert_eq!(host.engine.recv(host.now, id, &mut into, RecvFlags::default()), Ok(500));
+    assert_eq!(
+        host.engine
+            .recv(host.now, id, &mut into, RecvFlags::default()),
+        Ok(500)
+    );
 }

@@ -17,7 +17,10 @@ fn goes_on(script: &mut Script, place: u32) {
 fn corpus_of_frames() {
     let mut script = Script::established_with(config(), "mss 1000,sackOK,wscale 7", 32_000);
     let mut place = 1;
-    for line in CORPUS.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+    for line in CORPUS
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+    {
         let (_, hex) = line.rsplit_once(' ').expect("a name and bytes");
         let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex");
         let frame: Vec<u8> = (0..hex.len() / 2 * 2).step_by(2).map(byte).collect();
@@ -39,8 +42,18 @@ struct Mutation {
 
 fn mutation() -> impl Strategy<Value = Mutation> {
     let changes = proptest::collection::vec((0..80_usize, any::<u8>()), 0..6);
-    (0..8_usize, changes, proptest::option::of(0..100_usize), any::<bool>())
-        .prop_map(|(template, changes, length, repair)| Mutation { template, changes, length, repair })
+    (
+        0..8_usize,
+        changes,
+        proptest::option::of(0..100_usize),
+        any::<bool>(),
+    )
+        .prop_map(|(template, changes, length, repair)| Mutation {
+            template,
+            changes,
+            length,
+            repair,
+        })
 }
 
 fn templates(script: &Script, place: u32) -> [Vec<u8>; 8] {
@@ -54,7 +67,11 @@ fn templates(script: &Script, place: u32) -> [Vec<u8>; 8] {
         format!("S. {place}:{place}(0) ack 1 <mss 1>"),
         format!("U. {}:{}(20) ack 1", place + 5, place + 25),
     ];
-    lines.map(|line| script.segment(&parse(&line)).encode(script.peer_end, script.engine_end))
+    lines.map(|line| {
+        script
+            .segment(&parse(&line))
+            .encode(script.peer_end, script.engine_end)
+    })
 }
 
 fn apply(mutation: &Mutation, mut packet: Vec<u8>) -> Vec<u8> {

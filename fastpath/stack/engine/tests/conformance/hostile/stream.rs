@@ -16,7 +16,7 @@ proptest! {
     ) {
         let options = if sack { "mss 1400,sackOK" } else { "mss 1400" };
         let mut script = Script::established_with(config(), options, 32_000);
-        let mut read = Vec::new();
+        let mut read: Vec<u8> = Vec::new();
         for (start, length, room) in segments {
             let start = 1 + start;
             let end = (start + length).min(1 + LENGTH);
@@ -47,7 +47,11 @@ fn check_answers(script: &mut Script) {
         assert!((1..=1 + LENGTH).contains(&ack), "{}", script.show(&segment));
         for (start, end) in segment.sack() {
             let (start, end) = (relative(start), relative(end));
-            assert!(start < end && start >= 1 && end <= 1 + LENGTH, "{}", script.show(&segment));
+            assert!(
+                start < end && start >= 1 && end <= 1 + LENGTH,
+                "{}",
+                script.show(&segment)
+            );
         }
     }
 }

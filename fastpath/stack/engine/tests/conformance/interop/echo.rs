@@ -28,7 +28,10 @@ impl World {
         World {
             host,
             peer: Peer::new(now),
-            directions: [Direction::new(path.clone(), seed), Direction::new(path.clone(), seed + 1)],
+            directions: [
+                Direction::new(path.clone(), seed),
+                Direction::new(path.clone(), seed + 1),
+            ],
             now,
             in_flight: BTreeMap::new(),
             order: 0,
@@ -38,7 +41,8 @@ impl World {
     fn put(&mut self, from: usize, mut packet: Vec<u8>, payload_bytes: u32) {
         for at in self.directions[from].send(self.now, &mut packet, payload_bytes) {
             self.order += 1;
-            self.in_flight.insert((at, self.order), (1 - from, packet.clone()));
+            self.in_flight
+                .insert((at, self.order), (1 - from, packet.clone()));
         }
     }
 
@@ -58,15 +62,32 @@ impl World {
         while !application(self) {
             self.pump();
             let arrival = self.in_flight.keys().next().map(|(at, _)| *at);
-            let timers = [arrival, self.host.engine.poll_at(), self.peer.poll_at(self.now)];
-            let Some(next) = timers.into_iter().flatten().min().filter(|next| *next <= end) else {
+            let timers = [
+                arrival,
+                self.host.engine.poll_at(),
+                self.peer.poll_at(self.now),
+            ];
+            let Some(next) = timers
+                .into_iter()
+                .flatten()
+                .min()
+                .filter(|next| *next <= end)
+            else {
                 return false;
             };
             // smoltcp's clock has microseconds: never the same one twice.
-            self.now = if next > self.now { next } else { self.now + Ns(1_000) };
+            self.now = if next > self.now {
+                next
+            } else {
+                self.now + Ns(1_000)
+            };
             self.host.now = self.now;
             self.host.engine.advance(self.now);
-            while let Some(entry) = self.in_flight.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            while let Some(entry) = self
+                .in_flight
+                .first_entry()
+                .filter(|entry| entry.key().0 <= self.now)
+            {
                 match entry.remove() {
                     (0, packet) => drop(self.host.receive(&packet)),
                     (_, packet) => self.peer.receive(self.now, packet),
@@ -80,24 +101,44 @@ impl World {
 /// The engine connects.
 fn engine_connects(world: &mut World, ipv6: bool) -> (SocketId, SocketHandle) {
     let handle = world.peer.socket();
-    world.peer.sockets.get_mut::<tcp::Socket>(handle).listen(80).expect("listen");
+    world
+        .peer
+        .sockets
+        .get_mut::<tcp::Socket>(handle)
+        .listen(80)
+        .expect("listen");
     let engine = &mut world.host.engine;
     let id = engine.socket(SocketKind::Tcp, ipv6).expect("a socket");
-    let end: SocketAddr = if ipv6 { "[fd00::2]:80" } else { "10.0.0.2:80" }.parse().expect("an address");
-    assert_eq!(engine.connect(world.now, id, Some(end)), Err(SocketError::InProgress));
+    let end: SocketAddr = if ipv6 { "[fd00::2]:80" } else { "10.0.0.2:80" }
+        .parse()
+        .expect("an address");
+    assert_eq!(
+        engine.connect(world.now, id, Some(end)),
+        Err(SocketError::InProgress)
+    );
     (id, handle)
 }
 
 /// smoltcp connects.
 fn smoltcp_connects(world: &mut World, ipv6: bool) -> (SocketId, SocketHandle) {
-    let end: SocketAddr = if ipv6 { "[fd00::1]:80" } else { "10.0.0.1:80" }.parse().expect("an address");
-    let listener = world.host.engine.socket(SocketKind::Tcp, ipv6).expect("a socket");
+    let end: SocketAddr = if ipv6 { "[fd00::1]:80" } else { "10.0.0.1:80" }
+        .parse()
+        .expect("an address");
+    let listener = world
+        .host
+        .engine
+        .socket(SocketKind::Tcp, ipv6)
+        .expect("a socket");
     world.host.engine.bind(listener, end).expect("bind");
     world.host.engine.listen(listener, 5).expect("listen");
     let handle = world.peer.socket();
-    let Peer { interface, sockets, .. } = &mut world.peer;
+    let Peer {
+        interface, sockets, ..
+    } = &mut world.peer;
     let socket = sockets.get_mut::<tcp::Socket>(handle);
-    socket.connect(interface.context(), end, 49_152).expect("connect");
+    socket
+        .connect(interface.context(), end, 49_152)
+        .expect("connect");
     let mut accepted = None;
     world.run(Ns::from_ms(100_000), |world| {
         accepted = world.host.engine.accept(listener).ok();
@@ -123,14 +164,19 @@ fn echo(world: &mut World, (id, handle): (SocketId, SocketHandle), bytes: u64) {
             }
         }
         if written == bytes && !shut {
-            engine.shutdown(now, id, HowToShut::Write).expect("shutdown");
+            engine
+                .shutdown(now, id, HowToShut::Write)
+                .expect("shutdown");
             shut = true;
         }
         while !ended {
             match engine.recv(now, id, &mut into, RecvFlags::default()) {
                 Ok(0) => ended = true,
                 Ok(count) => {
-                    assert!(into[..count] == *stream.at(read, count), "other bytes at {read}");
+                    assert!(
+                        into[..count] == *stream.at(read, count),
+                        "other bytes at {read}"
+                    );
                     read += count as u64;
                 }
                 Err(SocketError::WouldBlock | SocketError::NotConnected) => break,
@@ -143,12 +189,19 @@ fn echo(world: &mut World, (id, handle): (SocketId, SocketHandle), bytes: u64) {
     assert!(finished, "{read} of {bytes} bytes, {written} written");
     assert_eq!(read, bytes);
     let socket = world.peer.sockets.get::<tcp::Socket>(handle);
-    assert!(!socket.may_recv(), "smoltcp has seen the end: {}", socket.state());
+    assert!(
+        !socket.may_recv(),
+        "smoltcp has seen the end: {}",
+        socket.state()
+    );
     world.host.engine.close(world.now, id).expect("close");
     // Both reach the end of the connection; whoever closed first keeps TIME-WAIT.
     world.run(Ns::from_ms(20_000), |_| false);
     let mut left = world.host.engine.connections(world.now).map(|c| c.state);
-    assert!(left.all(|state| matches!(state, TcpState::TimeWait | TcpState::Listen)), "all closed");
+    assert!(
+        left.all(|state| matches!(state, TcpState::TimeWait | TcpState::Listen)),
+        "all closed"
+    );
 }
 
 /// smoltcp's application: what comes goes back; it closes after the other end has.

@@ -70,12 +70,21 @@ impl Peer {
         config.random_seed = 3;
         let mut interface = Interface::new(config, &mut queues, instant(now));
         interface.update_ip_addrs(|addresses| {
-            let own = [(IpAddress::v4(10, 0, 0, 2), 24), (IpAddress::v6(0xfd00, 0, 0, 0, 0, 0, 0, 2), 64)];
+            let own = [
+                (IpAddress::v4(10, 0, 0, 2), 24),
+                (IpAddress::v6(0xfd00, 0, 0, 0, 0, 0, 0, 2), 64),
+            ];
             for (address, bits) in own {
-                addresses.push(IpCidr::new(address, bits)).expect("room for two addresses");
+                addresses
+                    .push(IpCidr::new(address, bits))
+                    .expect("room for two addresses");
             }
         });
-        Peer { interface, queues, sockets: SocketSet::new(Vec::new()) }
+        Peer {
+            interface,
+            queues,
+            sockets: SocketSet::new(Vec::new()),
+        }
     }
 
     pub fn socket(&mut self) -> SocketHandle {
@@ -91,7 +100,8 @@ impl Peer {
     }
 
     pub fn poll(&mut self, now: Ns) {
-        self.interface.poll(instant(now), &mut self.queues, &mut self.sockets);
+        self.interface
+            .poll(instant(now), &mut self.queues, &mut self.sockets);
     }
 
     pub fn poll_at(&mut self, now: Ns) -> Option<Ns> {

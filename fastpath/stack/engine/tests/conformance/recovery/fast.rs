@@ -58,7 +58,11 @@ fn rfc8985_6_2_one_sack_after_the_reordering_window() {
     // A quarter of the round trip of 10 ms.
     script.run_until_sent(Ns::from_ms(12));
     for hole in 0..9 {
-        script.expect(&format!(". {}:{}(1000) ack 1", 1 + hole * 1000, 1001 + hole * 1000));
+        script.expect(&format!(
+            ". {}:{}(1000) ack 1",
+            1 + hole * 1000,
+            1001 + hole * 1000
+        ));
         if script.host.sent.is_empty() {
             // PRR lets out one for each that is delivered.
             assert!(hole >= 1, "the first two go at once");
@@ -127,7 +131,11 @@ fn rfc5681_3_2_data_is_no_duplicate_ack() {
     }
     script.host.run_ms(1);
     while let Some((_, segment)) = script.take() {
-        assert!(segment.payload.is_empty(), "a retransmission: {}", script.show(&segment));
+        assert!(
+            segment.payload.is_empty(),
+            "a retransmission: {}",
+            script.show(&segment)
+        );
     }
 }
 
@@ -167,8 +175,15 @@ fn rfc2883_dsack_undoes_a_spurious_recovery() {
     script.host.run_ms(10);
     script.inject(". 1:1(0) ack 10001 <sack 1:1001>");
     let info = script.info();
-    assert!(info.snd_cwnd >= before, "cwnd {} of {before}", info.snd_cwnd);
+    assert!(
+        info.snd_cwnd >= before,
+        "cwnd {} of {before}",
+        info.snd_cwnd
+    );
     let counters = script.host.engine.counters();
     assert_eq!(counters.dsack_recv, 1);
-    assert_eq!(counters.dsack_undo + counters.full_undo + counters.partial_undo, 1);
+    assert_eq!(
+        counters.dsack_undo + counters.full_undo + counters.partial_undo,
+        1
+    );
 }

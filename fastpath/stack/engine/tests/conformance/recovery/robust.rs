@@ -26,9 +26,17 @@ fn rfc2018_sack_scoreboard_robustness() {
         script.host.run_ms(1);
         while let Some((_, segment)) = script.take() {
             let seq = segment.seq.wrapping_sub(script.engine_iss);
-            assert!(seq + segment.payload.len() as u32 <= 10_001, "{block}: {}", script.show(&segment));
+            assert!(
+                seq + segment.payload.len() as u32 <= 10_001,
+                "{block}: {}",
+                script.show(&segment)
+            );
         }
-        assert!(script.info().sacked <= 10, "{block}: {} sacked", script.info().sacked);
+        assert!(
+            script.info().sacked <= 10,
+            "{block}: {} sacked",
+            script.info().sacked
+        );
         // Whatever it thought: the connection goes on.
         script.inject(". 1:1(0) ack 10001");
         assert_eq!(script.info().unacked, 0, "{block}");
@@ -48,7 +56,10 @@ fn rfc3465_ack_division() {
         }
         script.inject(". 1:1(0) ack 1001");
         let after = script.info().snd_cwnd;
-        assert!(after <= before + 2, "one segment in 1000 pieces: cwnd {before} to {after}");
+        assert!(
+            after <= before + 2,
+            "one segment in 1000 pieces: cwnd {before} to {after}"
+        );
     }
 }
 
@@ -63,7 +74,10 @@ fn rfc9293_3_10_7_4_optimistic_acks() {
     assert_eq!(script.info().snd_cwnd, before.snd_cwnd);
     assert_eq!(script.info().unacked, before.unacked);
     let answers = std::iter::from_fn(|| script.take()).count();
-    assert!(answers <= 2, "{answers} answers to 100 bad segments: not limited");
+    assert!(
+        answers <= 2,
+        "{answers} answers to 100 bad segments: not limited"
+    );
     script.inject(". 1:1(0) ack 10001");
     assert_eq!(script.info().unacked, 0);
 }
@@ -82,7 +96,10 @@ fn rfc7661_application_limited() {
         script.host.run_ms(10);
     }
     let after = script.info().snd_cwnd;
-    assert!(after <= before + 1, "cwnd {before} to {after} with one segment in flight");
+    assert!(
+        after <= before + 1,
+        "cwnd {before} to {after} with one segment in flight"
+    );
 }
 
 /// RFC 9293, 3.8.6: the right edge may move left; what is in flight beyond it stays in order and is retransmitted.

@@ -9,7 +9,11 @@ fn rfc8985_7_2_tail_loss_probe() {
     let mut script = ten_in_flight(config(), ",sackOK");
     script.inject(". 1:1(0) ack 8001");
     // Last two are lost: the probe is the last segment.
-    script.expect_within(Ns::from_ms(15), Ns::from_ms(60), "P. 9001:10001(1000) ack 1");
+    script.expect_within(
+        Ns::from_ms(15),
+        Ns::from_ms(60),
+        "P. 9001:10001(1000) ack 1",
+    );
     script.host.run_ms(10);
     script.inject(". 1:1(0) ack 8001 <sack 9001:10001>");
     script.run_until_sent(Ns::from_ms(20));
@@ -27,12 +31,20 @@ fn rfc8985_7_2_tail_loss_probe() {
 fn rfc8985_7_4_probe_that_repairs_reduces() {
     let mut script = ten_in_flight(config(), ",sackOK");
     script.inject(". 1:1(0) ack 9001");
-    script.expect_within(Ns::from_ms(15), Ns::from_ms(250), "P. 9001:10001(1000) ack 1");
+    script.expect_within(
+        Ns::from_ms(15),
+        Ns::from_ms(250),
+        "P. 9001:10001(1000) ack 1",
+    );
     script.host.run_ms(10);
     let before = script.info().snd_cwnd;
     script.inject(". 1:1(0) ack 10001");
     script.expect_nothing();
-    assert!(script.info().snd_cwnd < before, "cwnd {} of {before}", script.info().snd_cwnd);
+    assert!(
+        script.info().snd_cwnd < before,
+        "cwnd {} of {before}",
+        script.info().snd_cwnd
+    );
     assert_eq!(script.host.engine.counters().loss_probe_recovery, 1);
 }
 
@@ -41,11 +53,19 @@ fn rfc8985_7_4_probe_that_repairs_reduces() {
 fn rfc8985_7_4_probe_that_was_a_duplicate_does_not() {
     let mut script = ten_in_flight(config(), ",sackOK");
     script.inject(". 1:1(0) ack 9001");
-    script.expect_within(Ns::from_ms(15), Ns::from_ms(250), "P. 9001:10001(1000) ack 1");
+    script.expect_within(
+        Ns::from_ms(15),
+        Ns::from_ms(250),
+        "P. 9001:10001(1000) ack 1",
+    );
     let before = script.info().snd_cwnd;
     script.inject(". 1:1(0) ack 10001 <sack 9001:10001>");
     script.expect_nothing();
-    assert!(script.info().snd_cwnd >= before, "cwnd {} of {before}", script.info().snd_cwnd);
+    assert!(
+        script.info().snd_cwnd >= before,
+        "cwnd {} of {before}",
+        script.info().snd_cwnd
+    );
     assert_eq!(script.host.engine.counters().loss_probe_recovery, 0);
 }
 
@@ -64,6 +84,10 @@ fn rfc8985_7_3_the_timeout_follows_a_lost_probe() {
     script.inject(". 1:1(0) ack 8001");
     script.run_until_sent(Ns::from_ms(60));
     script.expect("P. 9001:10001(1000) ack 1");
-    script.expect_within(Ns::from_ms(190), Ns::from_ms(260), ". 8001:9001(1000) ack 1");
+    script.expect_within(
+        Ns::from_ms(190),
+        Ns::from_ms(260),
+        ". 8001:9001(1000) ack 1",
+    );
     assert_eq!(script.host.engine.counters().timeouts, 1);
 }

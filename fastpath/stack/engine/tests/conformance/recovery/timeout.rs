@@ -72,7 +72,11 @@ fn rfc5682_spurious_timeout_is_undone() {
         assert!(seq >= 10_001, "retransmitted: {}", script.show(&segment));
     }
     script.inject(". 1:1(0) ack 10001");
-    assert!(script.info().snd_cwnd >= before, "cwnd {} of {before}", script.info().snd_cwnd);
+    assert!(
+        script.info().snd_cwnd >= before,
+        "cwnd {} of {before}",
+        script.info().snd_cwnd
+    );
     assert_eq!(script.host.engine.counters().spurious_rtos, 1);
 }
 
@@ -110,12 +114,19 @@ fn rfc6298_2_1_syn() {
     let mut script = Script::connecting(config);
     script.expect("S 0:0(0)");
     for seconds in [1, 2, 4] {
-        script.expect_within(Ns::from_ms(seconds * 990), Ns::from_ms(seconds * 1_010), "S 0:0(0)");
+        script.expect_within(
+            Ns::from_ms(seconds * 990),
+            Ns::from_ms(seconds * 1_010),
+            "S 0:0(0)",
+        );
     }
     script.host.run_ms(8_100);
     script.expect_nothing();
     let id = script.id();
-    assert_eq!(script.host.engine.take_error(id), Ok(Some(SocketError::TimedOut)));
+    assert_eq!(
+        script.host.engine.take_error(id),
+        Ok(Some(SocketError::TimedOut))
+    );
     assert_eq!(script.state(), TcpState::Closed);
 }
 

@@ -19,7 +19,9 @@ pub fn checksums(packet: &mut [u8]) {
     if packet[9] != 6 || packet.len() < at + 2 {
         return;
     }
-    let address = |at: usize| -> IpAddr { Ipv4Addr::new(packet[at], packet[at + 1], packet[at + 2], packet[at + 3]).into() };
+    let address = |at: usize| -> IpAddr {
+        Ipv4Addr::new(packet[at], packet[at + 1], packet[at + 2], packet[at + 3]).into()
+    };
     let (from, to) = (address(12), address(16));
     packet[at..at + 2].fill(0);
     let sum = transport_sum(from, to, 6, &packet[header..]);
