@@ -142,3 +142,6 @@ impl SendBuffer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,9 @@ use std::net::{IpAddr, SocketAddr};
 #[must_use]
 pub fn flow_hash(peer: SocketAddr, local: SocketAddr) -> u32 {
     let hash = address(address(0x9e37_79b9, peer.ip()), local.ip());
-    word(hash, u32::from(peer.port()) << 16 | u32::from(local.port()))
+    let ports = u32::from(peer.port()) << 16 | u32::from(local.port());
+    // The last word lets the lowest bits depend on the highest of the ports.
+    word(word(hash, ports), 0)
 }
 
 fn address(hash: u32, address: IpAddr) -> u32 {

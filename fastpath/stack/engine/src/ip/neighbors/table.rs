@@ -8,7 +8,7 @@ use std::net::IpAddr;
 /// Linux' gc_thresh3.
 pub(super) const MAX_ENTRIES: usize = 1024;
 /// Half of the table is for neighbours that answered.
-const MAX_INCOMPLETE: usize = MAX_ENTRIES / 2;
+pub(super) const MAX_INCOMPLETE: usize = MAX_ENTRIES / 2;
 /// Entries that are looked at for one that can go.
 const EVICTION_SCAN: usize = 16;
 
