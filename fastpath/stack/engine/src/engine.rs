@@ -2,11 +2,12 @@
 use crate::buffer::Pool;
 use crate::frame::{Received, RxMeta, TxFrame};
 use crate::ip::{IcmpError, Input, Interface, Packet};
-use crate::tcp::{Host, Tcp};
-use crate::wire::{protocol, tcp};
+use crate::tcp::{Host, Socket, Tcp};
+use crate::udp::{Lower, Udp};
+use crate::wire::{protocol, tcp, udp};
 use crate::{
     Config, ConfigError, Connection, Counters, Event, HowToShut, Ns, Readiness, RecvFlags,
-    SendFlags, SocketError, SocketId, SocketKind, SocketOption, TcpInfo,
+    SendFlags, SocketError, SocketId, SocketKind, SocketOption, TcpInfo, TcpState,
 };
 use std::net::SocketAddr;
 
@@ -22,10 +23,22 @@ macro_rules! host {
     };
 }
 
+macro_rules! lower {
+    ($engine:expr, $now:expr) => {
+        &mut Lower {
+            now: $now,
+            ip: &mut $engine.ip,
+            counters: &mut $engine.counters,
+            pool: &mut $engine.pool,
+        }
+    };
+}
+
 #[derive(Debug)]
 pub struct Engine {
     ip: Interface,
     tcp: Tcp,
+    udp: Udp,
     pool: Pool,
     counters: Counters,
     /// Of the last call that had it: for calls that are not told.
@@ -45,6 +58,7 @@ impl Engine {
         Ok(Engine {
             ip,
             tcp: Tcp::new(&config),
+            udp: Udp::new(&config),
             pool: Pool::new(config.memory_bytes),
             counters: Counters::default(),
             now: Ns(0),
@@ -61,15 +75,17 @@ impl Engine {
                 let counters = &mut self.counters;
                 match self.ip.receive_reassembled(now, &packet, counters) {
                     Input::Tcp(packet, segment) => self.receive_tcp(now, &packet, &segment, 0),
+                    Input::Udp(packet, datagram) => self.receive_udp(now, &packet, &datagram),
                     Input::Error(error) => self.icmp_error(now, &error),
-                    _ => Received::default(),
+                    Input::Reassembled(_) | Input::Done => Received::default(),
                 }
             }
             Input::Tcp(packet, segment) => {
                 self.receive_tcp(now, &packet, &segment, meta.segment_bytes)
             }
             Input::Error(error) => self.icmp_error(now, &error),
-            Input::Udp(..) | Input::Done => Received::default(),
+            Input::Udp(packet, datagram) => self.receive_udp(now, &packet, &datagram),
+            Input::Done => Received::default(),
         }
     }
 
@@ -82,8 +98,12 @@ impl Engine {
         {
             return Some(frame);
         }
-        let frame = self.tcp.transmit(host!(self, now), slot);
-        // What TCP sent may have asked for a neighbour's address.
+        let mut frame = self.tcp.transmit(host!(self, now), slot);
+        if frame.is_none() && self.udp.has_output() {
+            frame = self.udp.transmit(lower!(self, now), slot);
+            self.tell_changed();
+        }
+        // What was sent may have asked for a neighbour's address.
         if frame.is_none() && self.ip.has_frames() {
             return self.ip.transmit(slot, &mut self.counters);
         }
@@ -114,7 +134,14 @@ impl Engine {
     pub fn socket(&mut self, kind: SocketKind, ipv6: bool) -> Result<SocketId, SocketError> {
         match kind {
             SocketKind::Tcp => self.tcp.socket(ipv6),
-            SocketKind::Udp => Err(SocketError::NotSupported),
+            SocketKind::Udp => {
+                let sockets = &mut self.tcp.sockets;
+                let slot = sockets.insert(Socket::Udp(0), ipv6);
+                let slot = slot.ok_or(SocketError::NoBuffers)?;
+                let id = sockets.open(slot);
+                sockets.put(slot, Socket::Udp(self.udp.open(id, ipv6)));
+                Ok(id)
+            }
         }
     }
 
@@ -123,6 +150,9 @@ impl Engine {
     /// # Errors
     /// Invalid (bound already), AddressInUse, AddressNotAvailable, Family, BadSocket.
     pub fn bind(&mut self, id: SocketId, local: SocketAddr) -> Result<(), SocketError> {
+        if let Some(index) = self.udp_index(id)? {
+            return self.udp.bind(lower!(self, self.now), index, local);
+        }
         self.tcp.bind(host!(self, self.now), id, local)
     }
 
@@ -153,6 +183,9 @@ impl Engine {
         peer: Option<SocketAddr>,
     ) -> Result<(), SocketError> {
         self.now = now;
+        if let Some(index) = self.udp_index(id)? {
+            return self.udp.connect(lower!(self, now), index, peer);
+        }
         let peer = peer.ok_or(SocketError::NotSupported)?;
         self.tcp.connect(host!(self, now), id, peer)
     }
@@ -169,6 +202,9 @@ impl Engine {
         flags: SendFlags,
     ) -> Result<usize, SocketError> {
         self.now = now;
+        if let Some(index) = self.udp_index(id)? {
+            return self.udp.send_to(lower!(self, now), index, bytes, None);
+        }
         self.tcp.send(host!(self, now), id, bytes, flags)
     }
 
@@ -184,6 +220,11 @@ impl Engine {
         flags: RecvFlags,
     ) -> Result<usize, SocketError> {
         self.now = now;
+        if let Some(index) = self.udp_index(id)? {
+            let (len, _) = self.udp.recv_from(&mut self.pool, index, into, flags)?;
+            let whole = flags.truncate;
+            return Ok(if whole { len } else { len.min(into.len()) });
+        }
         self.tcp.recv(host!(self, now), id, into, flags)
     }
 
@@ -198,8 +239,11 @@ impl Engine {
         bytes: &[u8],
         peer: Option<SocketAddr>,
     ) -> Result<usize, SocketError> {
-        let _ = (now, id, bytes, peer);
-        Err(SocketError::NotSupported)
+        self.now = now;
+        match self.udp_index(id)? {
+            Some(index) => self.udp.send_to(lower!(self, now), index, bytes, peer),
+            None => self.send(now, id, bytes, SendFlags::default()),
+        }
     }
 
     /// UDP: recvfrom(2). The count is of the whole datagram; more than `into` holds is discarded (MSG_TRUNC).
@@ -212,8 +256,8 @@ impl Engine {
         into: &mut [u8],
         flags: RecvFlags,
     ) -> Result<(usize, SocketAddr), SocketError> {
-        let _ = (id, into, flags);
-        Err(SocketError::NotSupported)
+        let index = self.udp_index(id)?.ok_or(SocketError::NotSupported)?;
+        self.udp.recv_from(&mut self.pool, index, into, flags)
     }
 
     /// shutdown(2).
@@ -222,6 +266,11 @@ impl Engine {
     /// NotConnected, BadSocket.
     pub fn shutdown(&mut self, now: Ns, id: SocketId, how: HowToShut) -> Result<(), SocketError> {
         self.now = now;
+        if let Some(index) = self.udp_index(id)? {
+            let shut = self.udp.shutdown(index, how);
+            self.tell_changed();
+            return shut;
+        }
         self.tcp.shutdown(host!(self, now), id, how)
     }
 
@@ -231,6 +280,11 @@ impl Engine {
     /// BadSocket.
     pub fn close(&mut self, now: Ns, id: SocketId) -> Result<(), SocketError> {
         self.now = now;
+        if let Some(index) = self.udp_index(id)? {
+            self.udp.close(index, &mut self.pool);
+            self.tcp.sockets.free(id.slot);
+            return Ok(());
+        }
         self.tcp.close(host!(self, now), id, false)
     }
 
@@ -240,7 +294,10 @@ impl Engine {
     /// BadSocket.
     pub fn abort(&mut self, now: Ns, id: SocketId) -> Result<(), SocketError> {
         self.now = now;
-        self.tcp.close(host!(self, now), id, true)
+        match self.udp_index(id)? {
+            Some(_) => self.close(now, id),
+            None => self.tcp.close(host!(self, now), id, true),
+        }
     }
 
     /// # Errors
@@ -252,6 +309,9 @@ impl Engine {
         option: SocketOption,
     ) -> Result<(), SocketError> {
         self.now = now;
+        if let Some(index) = self.udp_index(id)? {
+            return self.udp.set_option(index, option);
+        }
         self.tcp.set_option(host!(self, now), id, option)
     }
 
@@ -260,6 +320,9 @@ impl Engine {
     /// # Errors
     /// NoOption, BadSocket.
     pub fn option(&self, id: SocketId, like: SocketOption) -> Result<SocketOption, SocketError> {
+        if let Some(index) = self.udp_index(id)? {
+            return self.udp.option(index, like);
+        }
         self.tcp.option(id, like)
     }
 
@@ -268,13 +331,16 @@ impl Engine {
     /// # Errors
     /// BadSocket.
     pub fn take_error(&mut self, id: SocketId) -> Result<Option<SocketError>, SocketError> {
+        if let Some(index) = self.udp_index(id)? {
+            return self.udp.take_error(index);
+        }
         self.tcp.take_error(id)
     }
 
     /// # Errors
     /// BadSocket.
     pub fn readiness(&self, id: SocketId) -> Result<Readiness, SocketError> {
-        Ok(self.tcp.readiness(self.tcp.sockets.index(id)?))
+        Ok(self.readiness_of(self.tcp.sockets.index(id)?))
     }
 
     /// What the socket's [`Event`]s carry from now on.
@@ -293,19 +359,25 @@ impl Engine {
         Some(Event {
             socket: self.tcp.sockets.id(slot)?,
             token: self.tcp.sockets.token(slot),
-            readiness: self.tcp.readiness(slot),
+            readiness: self.readiness_of(slot),
         })
     }
 
     /// # Errors
     /// BadSocket.
     pub fn local_address(&self, id: SocketId) -> Result<SocketAddr, SocketError> {
+        if let Some(index) = self.udp_index(id)? {
+            return self.udp.local_address(index);
+        }
         self.tcp.local_address(id)
     }
 
     /// # Errors
     /// NotConnected, BadSocket.
     pub fn peer_address(&self, id: SocketId) -> Result<SocketAddr, SocketError> {
+        if let Some(index) = self.udp_index(id)? {
+            return self.udp.peer_address(index);
+        }
         self.tcp.peer_address(id)
     }
 
@@ -314,6 +386,9 @@ impl Engine {
     /// # Errors
     /// BadSocket.
     pub fn unread_bytes(&self, id: SocketId) -> Result<u32, SocketError> {
+        if let Some(index) = self.udp_index(id)? {
+            return self.udp.unread_bytes(index);
+        }
         self.tcp.unread_bytes(id)
     }
 
@@ -322,6 +397,9 @@ impl Engine {
     /// # Errors
     /// BadSocket.
     pub fn unacknowledged_bytes(&self, id: SocketId) -> Result<(u32, u32), SocketError> {
+        if let Some(index) = self.udp_index(id)? {
+            return self.udp.queues(index).map(|(_, sent)| (sent, sent));
+        }
         self.tcp.unacknowledged_bytes(id)
     }
 
@@ -337,7 +415,8 @@ impl Engine {
 
     /// All sockets, requests and TIME-WAITs.
     pub fn connections(&self, now: Ns) -> impl Iterator<Item = Connection> + '_ {
-        self.tcp.connections(now)
+        let udp = self.udp.indices().filter_map(|index| self.udp_row(index));
+        self.tcp.connections(now).chain(udp)
     }
 
     #[must_use]
@@ -348,7 +427,7 @@ impl Engine {
     /// Bytes of all buffers now, and of all tables.
     #[must_use]
     pub fn memory_bytes(&self) -> (u64, u64) {
-        let tables = self.tcp.memory_bytes() + self.ip.memory_bytes();
+        let tables = self.tcp.memory_bytes() + self.udp.memory_bytes() + self.ip.memory_bytes();
         (self.pool.used_bytes(), tables)
     }
 
@@ -366,10 +445,59 @@ impl Engine {
         }
     }
 
+    fn receive_udp(&mut self, now: Ns, packet: &Packet, datagram: &udp::Datagram) -> Received {
+        let received = self.udp.receive(lower!(self, now), packet, datagram);
+        self.tell_changed();
+        received
+    }
+
     fn icmp_error(&mut self, now: Ns, error: &IcmpError) -> Received {
-        if error.protocol == protocol::TCP {
-            self.tcp.icmp_error(host!(self, now), error);
+        match error.protocol {
+            protocol::TCP => self.tcp.icmp_error(host!(self, now), error),
+            protocol::UDP => {
+                self.udp.icmp_error(lower!(self, now), error);
+                self.tell_changed();
+            }
+            _ => {}
         }
         Received::default()
+    }
+
+    /// UDP's index of a socket that is one of UDP.
+    fn udp_index(&self, id: SocketId) -> Result<Option<u32>, SocketError> {
+        let sockets = &self.tcp.sockets;
+        Ok(match sockets.get(sockets.index(id)?) {
+            Some(Socket::Udp(index)) => Some(*index),
+            _ => None,
+        })
+    }
+
+    fn readiness_of(&self, slot: u32) -> Readiness {
+        match self.tcp.sockets.get(slot) {
+            Some(Socket::Udp(index)) => self.udp.readiness(*index).unwrap_or_default(),
+            _ => self.tcp.readiness(slot),
+        }
+    }
+
+    fn tell_changed(&mut self) {
+        while let Some(id) = self.udp.next_changed() {
+            self.tcp.sockets.event(id.slot);
+        }
+    }
+
+    fn udp_row(&self, index: u32) -> Option<Connection> {
+        let (receive_queue, send_queue) = self.udp.queues(index).ok()?;
+        let socket = self.udp.id(index)?;
+        Some(Connection {
+            socket: Some(socket),
+            token: self.tcp.sockets.token(socket.slot),
+            kind: SocketKind::Udp,
+            state: TcpState::Closed,
+            local: self.udp.local_address(index).ok()?,
+            peer: self.udp.peer_address(index).ok(),
+            receive_queue,
+            send_queue,
+            info: None,
+        })
     }
 }

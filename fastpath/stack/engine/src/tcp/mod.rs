@@ -23,3 +23,4 @@ mod time_wait;
 mod tuple;
 
 pub(crate) use layer::{Host, Tcp};
+pub(crate) use sockets::Socket;

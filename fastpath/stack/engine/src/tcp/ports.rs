@@ -167,17 +167,17 @@ mod tests {
     #[test]
     fn connections_keep_the_port_from_those_without_reuse() {
         let mut ports = Ports::default();
-        ports.connect(80, false);
-        assert!(!ports.is_free(
-            80,
-            &Claim {
-                reuse_address: true,
-                ..claim(1, "10.0.0.1")
-            }
-        ));
-        ports.disconnect(80, false);
+        let reusing = Claim {
+            reuse_address: true,
+            ..claim(1, "10.0.0.1")
+        };
         ports.connect(80, true);
+        assert!(!ports.is_free(80, &reusing));
         ports.disconnect(80, true);
+        ports.connect(80, false);
+        assert!(ports.is_free(80, &reusing));
+        assert!(!ports.is_free(80, &claim(1, "10.0.0.1")));
+        ports.disconnect(80, false);
         assert!(ports.ports.is_empty());
     }
 }

@@ -135,6 +135,10 @@ impl Udp {
         }
     }
 
+    pub(crate) fn id(&self, index: u32) -> Option<SocketId> {
+        self.get(index).ok().map(|socket| socket.id)
+    }
+
     /// Each socket's index.
     pub(crate) fn indices(&self) -> impl Iterator<Item = u32> + '_ {
         let sockets = (0u32..).zip(&self.sockets);

@@ -4,6 +4,7 @@ use crate::SocketError;
 use crate::info::TcpState;
 use crate::tcp::context::Context;
 use crate::tcp::replies::{self, Reply};
+use crate::tcp::secrets;
 use crate::tcp::segment::Segment;
 use crate::tcp::seq::{Seq, SeqRange};
 use crate::wire::tcp::Flags;
@@ -111,8 +112,15 @@ impl Connection {
     fn data_came(&mut self, cx: &mut Context, segment: &Segment, stored: u32) {
         let size = segment.payload.len() as u32;
         let space = &mut self.receive.space;
-        if !self.ts.on {
-            space.measure_rtt(cx.now, self.receive.next, self.receive.window);
+        match segment.timestamps().filter(|_| self.ts.on) {
+            None => space.measure_rtt(cx.now, self.receive.next, self.receive.window),
+            Some(stamps) if segment.segment_bytes >= self.ack.rcv_mss && stamps.echo != 0 => {
+                let offset = self.ts.offset;
+                if let Some(made) = secrets::timestamp_age(cx.now, offset, stamps.echo) {
+                    space.measure_rtt_by_echo(cx.now, stamps.echo, made);
+                }
+            }
+            Some(_) => {}
         }
         self.ack.data_came(
             cx.now,

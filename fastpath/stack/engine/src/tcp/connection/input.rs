@@ -145,12 +145,6 @@ impl Connection {
             unsent_bytes: self.unsent_bytes().min(usable),
         };
         let outcome = self.sender.acknowledged(cx.now, &ack, cx.counters);
-        if let (Some(made), Some(stamps)) = (ts_echo, stamps)
-            && segment.segment_bytes >= self.ack.rcv_mss
-        {
-            let space = &mut self.receive.space;
-            space.measure_rtt_by_echo(cx.now, stamps.echo, made);
-        }
         if outcome.acked_bytes > 0 {
             self.acknowledged(cx, outcome.acked_bytes);
         }
