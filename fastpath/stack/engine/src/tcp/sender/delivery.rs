@@ -89,7 +89,7 @@ impl Delivery {
         } else {
             self.add_original(part, fack, by_sack);
         }
-        if self.is_of_this_transmission(part) {
+        if self.is_of_this_transmission(part, by_sack) {
             let new = Latest {
                 order: part.order,
                 sent_at: part.sent_at,
@@ -117,13 +117,14 @@ impl Delivery {
         }
     }
 
-    /// RFC 8985, 6.2, step 2: a retransmitted segment's ACK may be of an earlier transmission.
-    fn is_of_this_transmission(&self, part: &Entry) -> bool {
+    /// RFC 8985, 6.2, step 2: a retransmitted segment's ACK may be of an earlier transmission. The echo is of what moved the left edge
+    /// (RFC 7323, 4.3), so it says nothing of SACKed segments.
+    fn is_of_this_transmission(&self, part: &Entry, by_sack: bool) -> bool {
         if !part.retransmitted {
             return true;
         }
         let sent_tick = floor(part.sent_at, self.tick);
-        let echoes_earlier = self.ts_echo.is_some_and(|echo| echo < sent_tick);
+        let echoes_earlier = !by_sack && self.ts_echo.is_some_and(|echo| echo < sent_tick);
         let too_fast = self
             .min_rtt
             .is_some_and(|least| self.now.since(part.sent_at) < least);

@@ -13,7 +13,7 @@ pub(super) struct Rack {
     rtt: Ns,
     reo_wnd_mult: u8,
     reo_wnd_persist: u8,
-    /// A DSACK widened the window; not again before snd_una is here.
+    /// A needless retransmission widened the window; not again before snd_una is here.
     dsack_round: Option<Seq>,
     reordering_seen: bool,
 }
@@ -54,8 +54,8 @@ impl Rack {
         self.reordering_seen
     }
 
-    /// Step 4, RACK_update_reo_wnd: this ACK has a DSACK.
-    pub(super) fn dsack(&mut self, una: Seq, nxt: Seq) {
+    /// Step 4, RACK_update_reo_wnd: this ACK has a DSACK, or its timestamp says as well that a retransmission was needless.
+    pub(super) fn needless(&mut self, una: Seq, nxt: Seq) {
         if self.dsack_round.is_some_and(|end| una.before(end)) {
             return;
         }
@@ -109,10 +109,10 @@ mod tests {
     #[test]
     fn rfc8985_6_2_step_4_dsack_widens_once_a_round_and_sixteen_recoveries_end_it() {
         let mut rack = Rack::default();
-        rack.dsack(Seq(0), Seq(100));
-        rack.dsack(Seq(50), Seq(150));
+        rack.needless(Seq(0), Seq(100));
+        rack.needless(Seq(50), Seq(150));
         assert_eq!(rack.reo_wnd(CALM), Ns(2_000));
-        rack.dsack(Seq(100), Seq(200));
+        rack.needless(Seq(100), Seq(200));
         assert_eq!(rack.reo_wnd(CALM), Ns(3_000));
         for _ in 0..16 {
             assert_eq!(rack.reo_wnd(CALM), Ns(3_000));
@@ -125,7 +125,7 @@ mod tests {
     fn rfc8985_6_2_step_4_bounded_by_srtt() {
         let mut rack = Rack::default();
         for round in 0..40 {
-            rack.dsack(Seq(round * 100), Seq(round * 100 + 100));
+            rack.needless(Seq(round * 100), Seq(round * 100 + 100));
         }
         assert_eq!(rack.reo_wnd(CALM), Ns(10_000));
     }

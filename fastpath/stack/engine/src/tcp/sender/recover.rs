@@ -17,6 +17,7 @@ impl Sender {
             _ => {
                 if let Some(before) = self.undo.by_dsack().filter(|_| step.has_dsack) {
                     counters.dsack_undo += 1;
+                    self.widen_reordering();
                     self.take_back(&before);
                 }
             }
@@ -37,15 +38,25 @@ impl Sender {
             self.end_recovery();
             if let Some(before) = needless {
                 counters.full_undo += 1;
+                self.widen_reordering();
                 self.take_back(&before);
             }
         } else if let Some(before) = by_timestamp() {
             counters.partial_undo += 1;
+            self.widen_reordering();
             self.take_back_marks(&before);
         } else if let Some(before) = self.undo.by_dsack().filter(|_| step.has_dsack) {
             counters.dsack_undo += 1;
+            self.widen_reordering();
             self.take_back_marks(&before);
         }
+    }
+
+    /// What was taken for lost was late. A retransmitted segment's late original is no sign of reordering by RFC 8985, 6.2, step 3, so that
+    /// a path that reorders by more than the first window would never be known for it.
+    fn widen_reordering(&mut self) {
+        self.rack.set_reordering_seen();
+        self.rack.needless(self.board.una(), self.board.nxt());
     }
 
     fn end_recovery(&mut self) {

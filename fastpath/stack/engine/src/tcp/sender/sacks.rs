@@ -62,7 +62,7 @@ impl Sender {
         }
         self.totals.dsacks = self.totals.dsacks.wrapping_add(1);
         self.undo.dsack(first);
-        self.rack.dsack(self.board.una(), self.board.nxt());
+        self.rack.needless(self.board.una(), self.board.nxt());
         Some(first)
     }
 }

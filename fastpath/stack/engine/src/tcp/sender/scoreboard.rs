@@ -135,13 +135,14 @@ impl Scoreboard {
                 let entry = *first;
                 self.entries.pop_front();
                 self.leave(&entry, delivery);
-            } else if first.start.before(ack) {
-                let entry = first.split(ack - first.start, mss);
-                self.leave(&entry, delivery);
-                break;
             } else {
                 break;
             }
+        }
+        if self.cut_at(ack, mss) > 0
+            && let Some(head) = self.entries.pop_front()
+        {
+            self.leave(&head, delivery);
         }
         self.una = ack;
         self.fack = self.fack.later(ack);
@@ -229,7 +230,12 @@ impl Scoreboard {
         if entry.start.from(seq) {
             return index;
         }
+        let before = entry.segments;
         let head = entry.split(seq - entry.start, mss);
+        if head.state == EntryState::Sacked {
+            // A segment that is cut counts as two.
+            self.sacked_segments += u32::from(head.segments + entry.segments - before);
+        }
         self.entries.insert(index, head);
         index + 1
     }
