@@ -154,6 +154,13 @@ impl Tcp {
             host.counters.ack_skipped_time_wait += 1;
             return;
         }
+        self.send_time_wait_ack(host, index);
+    }
+
+    pub(crate) fn send_time_wait_ack(&mut self, host: &mut Host, index: u32) {
+        let Some(entry) = self.time_waits.get(index) else {
+            return;
+        };
         let mut header =
             replies::header(&entry.tuple, entry.snd_nxt, entry.rcv_nxt, tcp::Flags::ACK);
         header.window = entry.window;

@@ -64,11 +64,16 @@ impl Tcp {
             host.counters.time_wait_overflow += 1;
         }
         if connection.time_wait && room {
+            let owes_ack = connection.ack.now;
             let entry = time_wait(connection);
             host.counters.time_waited += 1;
             let expires = host.now + self.config.tcp.time_wait;
             let index = self.time_waits.insert(entry, expires);
             self.demux.replace(hash, target, Target::TimeWait(index));
+            // Of the FIN that led here: the connection itself sends no more.
+            if owes_ack {
+                self.send_time_wait_ack(host, index);
+            }
         } else {
             self.demux.remove(hash, target);
             self.ports.disconnect(port, exclusive);
