@@ -183,7 +183,7 @@ impl Connecting {
                 return Verdict::Failed(SocketError::Refused);
             }
         }
-        if flags.rst() || !flags.syn() {
+        if flags.rst() || !flags.syn() || flags.fin() && !flags.ack() {
             return Verdict::Nothing;
         }
         let peer = &segment.options;

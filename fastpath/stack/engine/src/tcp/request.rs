@@ -84,34 +84,36 @@ impl Request {
         if segment.seq == self.irs && is_syn && !paws {
             return Verdict::SynAck;
         }
-        if flags.ack() && segment.ack != self.iss + 1 {
-            return if flags.rst() {
-                Verdict::Drop
-            } else {
-                Verdict::Reset
-            };
-        }
-        let next = self.irs + 1;
-        let in_window = segment.end().from(next) && segment.seq.until(next + self.window);
-        if paws || !in_window {
-            return if flags.rst() {
-                Verdict::Drop
-            } else {
-                Verdict::Acknowledge { paws }
-            };
+        if paws || !self.is_in_window(segment) {
+            return if flags.rst() { Verdict::Drop } else { Verdict::Acknowledge { paws } };
         }
         if let Some(stamps) = stamps
-            && segment.seq.until(next)
+            && segment.seq.until(self.irs + 1)
         {
             self.agreed.ts_recent = stamps.value;
         }
-        if flags.rst() || flags.syn() && segment.seq != self.irs {
+        // RFC 5961, 3.2 and 4.2: nothing but the exact number ends it.
+        if flags.rst() && segment.seq == self.irs + 1 {
             return Verdict::Refuse;
+        }
+        if flags.rst() || flags.syn() && segment.seq != self.irs {
+            return Verdict::Acknowledge { paws: false };
+        }
+        if flags.ack() && segment.ack != self.iss + 1 {
+            return Verdict::Reset;
         }
         if flags.ack() {
             Verdict::Complete
         } else {
             Verdict::Drop
         }
+    }
+
+    /// The window begins after the SYN (RFC 9293, 3.10.7.4, first).
+    fn is_in_window(&self, segment: &Segment) -> bool {
+        let (start, edge) = (self.irs + 1, self.irs + 1 + self.window);
+        segment.seq == start
+            || segment.end().after(start) && segment.seq.before(edge)
+            || segment.seq == edge && segment.len() == 0
     }
 }

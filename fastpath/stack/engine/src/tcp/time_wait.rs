@@ -51,6 +51,8 @@ impl TimeWait {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Drop,
+    /// A reset at exactly the next number (RFC 5961, 3.2) ends it.
+    Close,
     /// Acknowledge; `paws`: it failed RFC 7323's check.
     Acknowledge {
         paws: bool,
@@ -121,7 +123,7 @@ impl TimeWaits {
         self.slab.memory_bytes()
     }
 
-    /// RFC 9293, 3.10.7.4, in TIME-WAIT; RFC 6191; RFC 1337: no reset ends it.
+    /// RFC 9293, 3.10.7.4, in TIME-WAIT; RFC 6191.
     pub(crate) fn arrives(
         &mut self,
         now: Ns,
@@ -133,7 +135,13 @@ impl TimeWaits {
             return Verdict::Drop;
         };
         let paws = entry.fails_paws(segment);
-        if segment.flags.rst() {
+        let flags = segment.flags;
+        if flags.rst() {
+            // What an old duplicate could do (RFC 1337) needs the exact number, too.
+            let exact = segment.seq == entry.rcv_nxt;
+            return if exact { Verdict::Close } else { Verdict::Drop };
+        }
+        if flags.syn() && flags.fin() || !flags.syn() && !flags.ack() {
             return Verdict::Drop;
         }
         if !paws && segment.seq == entry.rcv_nxt && segment.len() == 0 {
@@ -141,12 +149,12 @@ impl TimeWaits {
             self.restart(index, expires);
             return Verdict::Drop;
         }
-        if segment.flags.syn() && !segment.flags.ack() && !paws && entry.is_newer(segment) {
+        if flags.syn() && !flags.ack() && !paws && entry.is_newer(segment) {
             // As Linux: beyond all that the old connection's window could hold.
             let after = entry.snd_nxt + 65_535 + 2;
             return Verdict::Reopen { after };
         }
-        if paws || segment.flags.ack() {
+        if paws || flags.ack() {
             self.restart(index, expires);
         }
         Verdict::Acknowledge { paws }

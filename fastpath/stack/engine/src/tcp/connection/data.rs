@@ -25,7 +25,7 @@ impl Connection {
                     && data_end.after(self.receive.next) =>
             {
                 cx.counters.abort_on_data += 1;
-                self.send_reset(cx);
+                cx.reply(replies::reset_of(&self.tuple, segment));
                 self.fail(cx, SocketError::Reset);
                 return;
             }
@@ -95,8 +95,8 @@ impl Connection {
             self.data_ready();
         }
         if let Some((left, right)) = written.range {
-            cx.counters.ofo_queue += 1;
-            self.totals.out_of_order += 1;
+            cx.counters.ofo_queue += u64::from(written.stored > 0);
+            self.totals.out_of_order += u32::from(written.stored > 0);
             self.receive
                 .sacks
                 .add(SeqRange::new(next + left, next + right));
@@ -225,6 +225,17 @@ impl Connection {
     }
 
     fn enter_time_wait(&mut self, cx: &mut Context) {
+        if self.ack.now {
+            // The connection's output ends with it.
+            let seq = self.sender.snd_nxt();
+            let header = self.header(cx, seq, Flags::ACK);
+            cx.reply(Reply {
+                tuple: self.tuple,
+                header,
+                hop_limit: self.options.hop_limit,
+                traffic_class: self.options.traffic_class,
+            });
+        }
         self.state = TcpState::TimeWait;
         self.time_wait = true;
         self.send.buffer.clear(cx.pool);

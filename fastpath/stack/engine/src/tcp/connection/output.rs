@@ -200,7 +200,7 @@ impl Connection {
     }
 
     /// With acknowledgement, window and options as they are now; they count as told.
-    fn header(&mut self, cx: &mut Context, seq: Seq, flags: Flags) -> Header {
+    pub(crate) fn header(&mut self, cx: &mut Context, seq: Seq, flags: Flags) -> Header {
         let window = self.select_window(cx);
         let most = if self.ts.on { 3 } else { 4 };
         let mut header = Header {

@@ -8,16 +8,14 @@ const HEADERS_V4: u32 = 40;
 const HEADERS_V6: u32 = 60;
 /// The least MSS that a small window or a lie about the path can make (Linux tcp_min_snd_mss, RFC 9293, 3.7.1).
 const MIN_MSS: u32 = 48;
-/// RFC 9293, 3.7.1: without an option; RFC 6691.
-const DEFAULT_MSS: u32 = 536;
 
 pub(crate) fn mss_of_mtu(mtu: u16, v4: bool) -> u32 {
     let headers = if v4 { HEADERS_V4 } else { HEADERS_V6 };
     u32::from(mtu).saturating_sub(headers).max(MIN_MSS)
 }
 
-/// Payload bytes of a segment: what path and peer allow, less options; half the peer's largest window (Linux
-/// tcp_bound_to_half_wnd), so that it can be acknowledged while the next is on its way.
+/// Payload bytes of a segment: what path and peer allow, less options. Of a window that no full segment fits, half (RFC 9293,
+/// 3.8.6.2.1, rule 3).
 pub(crate) fn effective_mss(
     mtu: u16,
     v4: bool,
@@ -26,13 +24,9 @@ pub(crate) fn effective_mss(
     max_window: u32,
 ) -> u32 {
     let mss = mss_of_mtu(mtu, v4).min(u32::from(peer_mss).max(MIN_MSS));
-    let half = if max_window > DEFAULT_MSS {
-        max_window / 2
-    } else {
-        max_window
-    };
-    let bound = if half > 0 {
-        mss.min(half.max(MIN_MSS))
+    let full = mss.saturating_sub(option_bytes);
+    let bound = if max_window > 0 && max_window < full {
+        (max_window / 2).max(MIN_MSS) + option_bytes
     } else {
         mss
     };

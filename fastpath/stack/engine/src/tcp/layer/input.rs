@@ -125,6 +125,7 @@ impl Tcp {
         let expires = host.now + self.config.tcp.time_wait;
         match self.time_waits.arrives(host.now, index, segment, expires) {
             Verdict::Drop => {}
+            Verdict::Close => self.remove_time_wait(index),
             Verdict::Acknowledge { paws } => {
                 host.counters.paws_estab += u64::from(paws);
                 self.acknowledge_in_time_wait(host, index);
