@@ -129,6 +129,8 @@ pub struct TcpConfig {
     /// tcp_retries2: time-outs in a row until a connection is given up.
     pub retries: u8,
     pub orphan_retries: u8,
+    /// Connections whose sockets are closed; beyond so many (tcp_max_orphans), or without memory, closing resets.
+    pub orphans_max: u32,
     /// tcp_fin_timeout: in FIN-WAIT-2 without a socket.
     pub fin_timeout: Ns,
     pub time_wait: Ns,
@@ -171,6 +173,7 @@ impl Default for TcpConfig {
             synack_retries: 5,
             retries: 15,
             orphan_retries: 8,
+            orphans_max: 65_536,
             fin_timeout: Ns::from_ms(60_000),
             time_wait: Ns::from_ms(60_000),
             time_wait_reuse: true,

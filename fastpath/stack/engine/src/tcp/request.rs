@@ -85,7 +85,11 @@ impl Request {
             return Verdict::SynAck;
         }
         if paws || !self.is_in_window(segment) {
-            return if flags.rst() { Verdict::Drop } else { Verdict::Acknowledge { paws } };
+            return if flags.rst() {
+                Verdict::Drop
+            } else {
+                Verdict::Acknowledge { paws }
+            };
         }
         if let Some(stamps) = stamps
             && segment.seq.until(self.irs + 1)

@@ -84,6 +84,7 @@ impl Connection {
             hash: begin.hash,
             state: TcpState::Established,
             orphan: false,
+            counted: false,
             shut_read: false,
             shut_write: false,
             done: false,

@@ -98,6 +98,8 @@ pub(crate) struct Connection {
     pub(crate) state: TcpState,
     /// Closed by its owner (Linux SOCK_DEAD): nobody reads, writes, or gets events.
     pub(crate) orphan: bool,
+    /// Counted in the engine's orphans.
+    pub(crate) counted: bool,
     pub(crate) shut_read: bool,
     pub(crate) shut_write: bool,
     /// The peer's FIN came (Linux SOCK_DONE).

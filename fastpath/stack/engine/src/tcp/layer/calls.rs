@@ -144,6 +144,16 @@ impl Tcp {
             connection.abort(&mut cx);
         } else {
             connection.close(&mut cx);
+            let goes_on = !matches!(connection.state, TcpState::Closed | TcpState::TimeWait);
+            // Linux tcp_check_oom.
+            let no_memory = cx.pool.is_under_pressure() && connection.send.buffer.len() > 4096;
+            if goes_on && (self.orphans >= cx.config.orphans_max || no_memory) {
+                cx.counters.abort_on_memory += 1;
+                connection.abort(&mut cx);
+            } else if goes_on {
+                connection.counted = true;
+                self.orphans += 1;
+            }
         }
         self.settle(host, slot);
     }

@@ -39,7 +39,8 @@ impl Tcp {
         };
         match socket {
             Socket::Connection(c) => Some(Connection {
-                peer: Some(c.tuple.peer()),
+                // A socket whose connection ended has none.
+                peer: c.attached.then(|| c.tuple.peer()),
                 receive_queue: c.receive.buffer.readable() as u32,
                 send_queue: c.send.buffer.len() as u32,
                 info: Some(c.info(now)),

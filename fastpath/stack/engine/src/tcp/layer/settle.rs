@@ -46,6 +46,7 @@ impl Tcp {
         };
         connection.finish();
         if connection.orphan {
+            self.orphans -= u32::from(connection.counted);
             connection.send.buffer.clear(host.pool);
             connection.receive.buffer.clear(host.pool);
             self.sockets.free(slot);

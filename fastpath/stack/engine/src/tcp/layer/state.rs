@@ -46,6 +46,8 @@ pub(crate) struct Tcp {
     pub(crate) output: VecDeque<u32>,
     /// Segments that the first of them sent in a row.
     pub(crate) burst: u32,
+    /// Connections whose sockets are closed.
+    pub(crate) orphans: u32,
     /// Connections whose owners wait for memory.
     pub(crate) starved: VecDeque<u32>,
 }
@@ -71,6 +73,7 @@ impl Tcp {
             challenges: ChallengeLimit::new(per_s, u64::from_le_bytes(random)),
             output: VecDeque::new(),
             burst: 0,
+            orphans: 0,
             starved: VecDeque::new(),
             config: config.clone(),
         }
