@@ -52,3 +52,6 @@ pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
         None => 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

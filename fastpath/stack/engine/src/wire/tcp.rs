@@ -157,4 +157,4 @@ pub fn set_checksum(header: &mut [u8], field: u16) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -2,7 +2,7 @@ use super::super::tcp_options::Timestamps;
 use super::*;
 use proptest::prelude::*;
 
-fn header() -> impl Strategy<Value = Header> {
+pub(in super::super) fn header() -> impl Strategy<Value = Header> {
     let ports = (any::<u16>(), any::<u16>(), any::<u16>(), any::<u16>());
     (ports, any::<(u32, u32)>(), any::<u8>(), options()).prop_map(
         |((source_port, destination_port, window, urgent), (seq, ack), flags, options)| Header {
