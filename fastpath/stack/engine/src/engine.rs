@@ -41,6 +41,8 @@ pub struct Engine {
     udp: Udp,
     pool: Pool,
     counters: Counters,
+    /// Whose turn the next frame is.
+    udp_first: bool,
     /// Of the last call that had it: for calls that are not told.
     now: Ns,
 }
@@ -61,6 +63,7 @@ impl Engine {
             udp: Udp::new(&config),
             pool: Pool::new(config.memory_bytes),
             counters: Counters::default(),
+            udp_first: false,
             now: Ns(0),
         })
     }
@@ -98,10 +101,17 @@ impl Engine {
         {
             return Some(frame);
         }
-        let mut frame = self.tcp.transmit(host!(self, now), slot);
-        if frame.is_none() && self.udp.has_output() {
-            frame = self.udp.transmit(lower!(self, now), slot);
-            self.tell_changed();
+        // In turn: bulk of one does not keep the other waiting.
+        self.udp_first = !self.udp_first;
+        let mut frame = None;
+        if self.udp_first {
+            frame = self.transmit_udp(now, slot);
+        }
+        if frame.is_none() {
+            frame = self.tcp.transmit(host!(self, now), slot);
+        }
+        if frame.is_none() && !self.udp_first {
+            frame = self.transmit_udp(now, slot);
         }
         // What was sent may have asked for a neighbour's address.
         if frame.is_none() && self.ip.has_frames() {
@@ -443,6 +453,15 @@ impl Engine {
             socket: self.tcp.receive(host, packet, segment, segment_bytes),
             payload_bytes: segment.payload.len() as u32,
         }
+    }
+
+    fn transmit_udp(&mut self, now: Ns, slot: &mut [u8]) -> Option<TxFrame> {
+        if !self.udp.has_output() {
+            return None;
+        }
+        let frame = self.udp.transmit(lower!(self, now), slot);
+        self.tell_changed();
+        frame
     }
 
     fn receive_udp(&mut self, now: Ns, packet: &Packet, datagram: &udp::Datagram) -> Received {

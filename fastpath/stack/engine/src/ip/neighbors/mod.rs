@@ -15,6 +15,8 @@ use std::net::IpAddr;
 use table::Table;
 
 const REACHABLE_TIME: Ns = Ns::from_ms(30_000);
+/// A confirmation writes nothing while reachability lasts longer than this: below the shortest REACHABLE_TIME.
+const CONFIRM_LEFT: Ns = Ns::from_ms(10_000);
 const RETRANS_TIMER: Ns = Ns::from_ms(1_000);
 const DELAY_FIRST_PROBE_TIME: Ns = Ns::from_ms(5_000);
 const MAX_SOLICITS: u8 = 3;
@@ -113,14 +115,18 @@ impl Neighbors {
         }
     }
 
-    /// RFC 4861, 7.3.1: the peer behind `hop` acknowledged something new.
+    /// RFC 4861, 7.3.1: the peer behind `hop` acknowledged something new. Called for each such ACK.
     pub(crate) fn confirm(&mut self, now: Ns, hop: Hop) {
-        let until = self.reachable_until(now);
-        if let Some(index) = self.table.index_of(hop)
-            && let Some(entry) = self.table.entries.get_mut(index)
-            && entry.has_mac()
-        {
-            entry.enter(State::Reachable { until }, None);
+        let Some(index) = self.table.index_of(hop) else {
+            return;
+        };
+        match self.table.entries[index].state {
+            State::Reachable { until } if now + CONFIRM_LEFT < until => {}
+            State::Free | State::Incomplete => {}
+            _ => {
+                let until = self.reachable_until(now);
+                self.table.entries[index].enter(State::Reachable { until }, None);
+            }
         }
     }
 

@@ -74,11 +74,8 @@ impl Table {
             None if self.is_full() => {
                 let stale = self.victim(|e| e.state == State::Stale);
                 let victim = stale.or_else(|| self.oldest_incomplete());
-                if victim.is_none() {
-                    counters.neighbor_queue_drop += 1;
-                    return None;
-                }
-                victim
+                // Without one the caller's frame is dropped.
+                Some(victim?)
             }
             victim => victim,
         };

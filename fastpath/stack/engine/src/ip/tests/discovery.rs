@@ -185,8 +185,12 @@ fn rfc4862_5_4_3_a_detection_of_our_address_is_answered_to_all() {
     frame[22..38].fill(0);
     frame[38..54].copy_from_slice(&group.octets());
     frame[56..58].fill(0);
-    let sum =
-        crate::wire::checksum::Sum::of_pseudo_header(IpAddr::V6(0.into()), group.into(), 58, 24);
+    let sum = crate::wire::checksum::Sum::of_pseudo_header(
+        IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED),
+        group.into(),
+        58,
+        24,
+    );
     let field = sum
         .and(crate::wire::checksum::Sum::of(&frame[54..]))
         .field();

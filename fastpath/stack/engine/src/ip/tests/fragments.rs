@@ -165,7 +165,7 @@ fn rfc1858_3_a_first_fragment_without_its_header() {
         &packet_v4(&header, &[1; 16]),
     ));
     assert_eq!(net.counters.ip_in_hdr_errors, 3);
-    assert_eq!(net.ip.poll_at(), None);
+    assert_eq!(net.ip.reassembly.poll_at(), None);
 }
 
 #[test]
@@ -177,14 +177,14 @@ fn rfc1122_3_3_2_time_exceeded_quotes_the_first_fragment() {
     net.receive(&fragments_v6(protocol::UDP, &datagram, 40)[0]);
     net.receive(&fragments_v6(protocol::UDP, &datagram, 56)[1]);
     net.pass(29_999);
-    assert!(net.sent().is_empty());
+    assert!(net.sent_errors().is_empty());
     net.pass(1);
-    let sent = net.sent();
+    let sent = net.sent_errors();
     assert_eq!(sent.len(), 1);
     assert_eq!(sent[0][34..36], [11, 1]);
     assert_eq!(sent[0][42 + 20..][..4], [0, 1, 0, 2], "the ports");
     net.pass(30_000);
-    let sent = net.sent();
+    let sent = net.sent_errors();
     assert_eq!(
         sent.len(),
         1,
@@ -192,5 +192,5 @@ fn rfc1122_3_3_2_time_exceeded_quotes_the_first_fragment() {
     );
     assert_eq!(sent[0][54..56], [3, 1]);
     assert_eq!(net.counters.icmp_out_time_excds, 2);
-    assert_eq!(net.ip.poll_at(), None);
+    assert_eq!(net.ip.reassembly.poll_at(), None);
 }

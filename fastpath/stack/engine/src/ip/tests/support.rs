@@ -73,6 +73,17 @@ impl Net {
         frames
     }
 
+    /// Those of them that are ICMP errors.
+    pub(super) fn sent_errors(&mut self) -> Vec<Vec<u8>> {
+        let mut frames = self.sent();
+        frames.retain(|f| match (f[12], f[13]) {
+            (8, 0) => f[23] == protocol::ICMP && f[34] != 0,
+            (0x86, 0xdd) => f[20] == protocol::ICMPV6 && f[54] < 128,
+            _ => false,
+        });
+        frames
+    }
+
     pub(super) fn pass(&mut self, ms: u64) {
         self.now = self.now + Ns::from_ms(ms);
         self.ip.advance(self.now, &mut self.counters);

@@ -63,7 +63,11 @@ impl Tcp {
     pub(crate) fn deliver(&mut self, host: &mut Host, slot: u32, segment: &Segment) {
         match self.sockets.get_mut(slot) {
             Some(Socket::Connection(connection)) => {
+                let snd_una = connection.sender.snd_una();
                 connection.input(&mut context!(self, host), segment);
+                if connection.sender.snd_una() != snd_una {
+                    host.ip.confirm(host.now, connection.hop);
+                }
                 self.settle(host, slot);
             }
             Some(Socket::Connecting(connecting)) => {
