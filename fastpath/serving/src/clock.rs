@@ -1,16 +1,18 @@
 //! Time since an end began: policies take it as an argument.
-use crate::Ns;
+use hopscope_event::Ns;
 use std::time::Instant;
 
 #[derive(Clone, Copy)]
-pub(crate) struct Clock(Instant);
+pub struct Clock(Instant);
 
 impl Clock {
-    pub(crate) fn start() -> Clock {
+    #[must_use]
+    pub fn start() -> Clock {
         Clock(Instant::now())
     }
 
-    pub(crate) fn now(self) -> Ns {
+    #[must_use]
+    pub fn now(self) -> Ns {
         Ns(self.0.elapsed().as_nanos() as u64)
     }
 }

@@ -1,6 +1,6 @@
 //! Where front ends connect, or the one that this end connects to.
-use super::error::ServeError;
-use super::privileges::RunAs;
+use crate::error::ServingError;
+use crate::privileges::RunAs;
 use nix::fcntl::{AtFlags, OFlag, open};
 use nix::sys::stat::{Mode, fstat, umask};
 use nix::unistd::{Uid, fchownat};
@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-pub(super) enum Endpoint {
+pub enum Endpoint {
     Server {
         listener: UnixListener,
         path: PathBuf,
@@ -32,7 +32,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 }
 
 impl Endpoint {
-    pub(super) fn open(path: &Path, client: bool) -> Result<Endpoint, ServeError> {
+    pub fn open(path: &Path, client: bool) -> Result<Endpoint, ServingError> {
         let path = path.to_owned();
         if client {
             return Ok(Endpoint::Client { path });
@@ -44,7 +44,7 @@ impl Endpoint {
             }
             bound => bound,
         };
-        let failed = |source| ServeError::Listen {
+        let failed = |source| ServingError::Listen {
             path: path.clone(),
             source,
         };
@@ -52,7 +52,7 @@ impl Endpoint {
     }
 
     /// A socket that listens at `path` already.
-    pub(super) fn of(listener: UnixListener, path: PathBuf) -> Result<Endpoint, ServeError> {
+    pub fn of(listener: UnixListener, path: PathBuf) -> Result<Endpoint, ServingError> {
         let failed = |source| failed(&path, source);
         listener.set_nonblocking(true).map_err(failed)?;
         let file = std::fs::symlink_metadata(&path).map_err(failed)?;
@@ -68,7 +68,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// The path does not name this socket any more; not permitted.
-    pub(super) fn hand_to(&self, user: &RunAs) -> Result<(), ServeError> {
+    pub fn hand_to(&self, user: &RunAs) -> Result<(), ServingError> {
         let Endpoint::Server { path, file, .. } = self else {
             return Ok(());
         };
@@ -90,7 +90,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// What its directory does not allow: the path, and why.
-    pub(super) fn remove(&mut self) -> Result<(), (PathBuf, io::Error)> {
+    pub fn remove(&mut self) -> Result<(), (PathBuf, io::Error)> {
         let Endpoint::Server { path, file, .. } = self else {
             return Ok(());
         };
@@ -104,18 +104,18 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Endpoint::Server { listener, .. } => Some(listener.as_fd()),
             Endpoint::Client { .. } => None,
         }
     }
 
-    pub(super) fn is_client(&self) -> bool {
+    pub fn is_client(&self) -> bool {
         matches!(self, Endpoint::Client { .. })
     }
 
-    pub(super) fn accept(&self) -> Result<Option<UnixStream>, ServeError> {
+    pub fn accept(&self) -> Result<Option<UnixStream>, ServingError> {
         let Endpoint::Server { listener, path, .. } = self else {
             return Ok(None);
         };
@@ -131,7 +131,7 @@ impl Endpoint {
     }
 
     /// The front end that serves the socket, if it does by now.
-    pub(super) fn try_connect(&self) -> Result<Option<UnixStream>, ServeError> {
+    pub fn try_connect(&self) -> Result<Option<UnixStream>, ServingError> {
         let Endpoint::Client { path } = self else {
             return Ok(None);
         };
@@ -141,7 +141,7 @@ impl Endpoint {
                 ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::WouldBlock => {
                     Ok(None)
                 }
-                _ => Err(ServeError::Connect {
+                _ => Err(ServingError::Connect {
                     path: path.clone(),
                     source,
                 }),
@@ -161,24 +161,24 @@ fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-fn failed(path: &Path, source: io::Error) -> ServeError {
-    ServeError::Listen {
+fn failed(path: &Path, source: io::Error) -> ServingError {
+    ServingError::Listen {
         path: path.into(),
         source,
     }
 }
 
 /// Removes the stale socket of a killed back end.
-fn unused(path: &Path) -> Result<(), ServeError> {
+fn unused(path: &Path) -> Result<(), ServingError> {
     let there = std::fs::symlink_metadata(path).map_err(|e| failed(path, e))?;
     if !there.file_type().is_socket() {
-        return Err(ServeError::NotASocket { path: path.into() });
+        return Err(ServingError::NotASocket { path: path.into() });
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             std::fs::remove_file(path).map_err(|e| failed(path, e))
         }
-        _ => Err(ServeError::InUse { path: path.into() }),
+        _ => Err(ServingError::InUse { path: path.into() }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The control socket's name in the file system: for its owner alone from the moment it is there.
-use super::super::error::ServeError;
-use super::super::listen::Endpoint;
+use crate::endpoint::Endpoint;
+use crate::error::ServingError;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
 };
@@ -13,13 +13,14 @@ use std::path::Path;
 
 /// # Errors
 /// The name is too long, in use, or cannot be had.
-pub(super) fn open(path: &Path) -> Result<Endpoint, ServeError> {
-    let failed = |source: io::Error| ServeError::Control {
+pub(super) fn open(path: &Path) -> Result<Endpoint, ServingError> {
+    let failed = |source: io::Error| ServingError::Control {
         path: path.into(),
         source,
     };
     // Up to 107 bytes (unix(7)).
-    let address = UnixAddr::new(path).map_err(|_| ServeError::ControlName { path: path.into() })?;
+    let address =
+        UnixAddr::new(path).map_err(|_| ServingError::ControlName { path: path.into() })?;
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let made = socket(AddressFamily::Unix, SockType::Stream, flags, None);
     let made: OwnedFd = made.map_err(|e| failed(e.into()))?;
@@ -39,19 +40,19 @@ pub(super) fn open(path: &Path) -> Result<Endpoint, ServeError> {
 }
 
 /// Removes the stale socket of a killed back end.
-fn unused(path: &Path) -> Result<(), ServeError> {
-    let failed = |source: io::Error| ServeError::Control {
+fn unused(path: &Path) -> Result<(), ServingError> {
+    let failed = |source: io::Error| ServingError::Control {
         path: path.into(),
         source,
     };
     let there = std::fs::symlink_metadata(path).map_err(failed)?;
     if !there.file_type().is_socket() {
-        return Err(ServeError::ControlNotASocket { path: path.into() });
+        return Err(ServingError::ControlNotASocket { path: path.into() });
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             std::fs::remove_file(path).map_err(failed)
         }
-        _ => Err(ServeError::ControlInUse { path: path.into() }),
+        _ => Err(ServingError::ControlInUse { path: path.into() }),
     }
 }

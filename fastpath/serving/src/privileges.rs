@@ -1,26 +1,26 @@
-//! What a back end keeps once its port and its socket are open: nothing. Packets, doorbells, the guest's memory and
+//! What a server keeps once its port and its sockets are open: nothing. Packets, doorbells, the guest's memory and
 //! new front ends come by descriptors, and the kernel asks no capability for their use.
-use super::error::ServeError;
+use crate::error::ServingError;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::prctl;
 use nix::unistd::{Gid, Uid, User, initgroups, setresgid, setresuid};
 use std::ffi::CString;
 
-/// Who a back end runs as, once it is open.
+/// Who a server runs as, once it is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunAs {
     name: CString,
-    pub(super) uid: Uid,
-    pub(super) gid: Gid,
+    pub(crate) uid: Uid,
+    pub(crate) gid: Gid,
 }
 
 impl RunAs {
     /// # Errors
     /// No such user.
-    pub fn named(name: &str) -> Result<RunAs, ServeError> {
-        let nobody = || ServeError::NoUser { name: name.into() };
-        let user = User::from_name(name).map_err(ServeError::system("looking for the user"))?;
+    pub fn named(name: &str) -> Result<RunAs, ServingError> {
+        let nobody = || ServingError::NoUser { name: name.into() };
+        let user = User::from_name(name).map_err(ServingError::system("looking for the user"))?;
         let user = user.ok_or_else(nobody)?;
         Ok(RunAs {
             name: CString::new(user.name).map_err(|_| nobody())?,
@@ -29,8 +29,8 @@ impl RunAs {
         })
     }
 
-    pub(super) fn refused(&self, source: Errno) -> ServeError {
-        ServeError::RunAs {
+    pub(crate) fn refused(&self, source: Errno) -> ServingError {
+        ServingError::RunAs {
             name: self.name.to_string_lossy().into(),
             source: source.into(),
         }
@@ -42,13 +42,13 @@ impl RunAs {
 ///
 /// # Errors
 /// The kernel refuses to change the user; there are other threads.
-pub(super) fn drop_all(user: Option<&RunAs>) -> Result<(), ServeError> {
+pub fn drop_all(user: Option<&RunAs>) -> Result<(), ServingError> {
     let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads != 1 {
         let source =
             std::io::Error::other(format!("{threads} threads run: a fault of this program"));
         let doing = "giving up privileges";
-        return Err(ServeError::System { doing, source });
+        return Err(ServingError::System { doing, source });
     }
     if let Some(user @ RunAs { name, uid, gid }) = user {
         let refused = |source| user.refused(source);
@@ -57,8 +57,8 @@ pub(super) fn drop_all(user: Option<&RunAs>) -> Result<(), ServeError> {
         setresgid(*gid, *gid, *gid).map_err(refused)?;
         setresuid(*uid, *uid, *uid).map_err(refused)?;
     }
-    prctl::set_no_new_privs().map_err(ServeError::system("giving up new privileges"))?;
-    no_capabilities().map_err(ServeError::system("giving up capabilities"))
+    prctl::set_no_new_privs().map_err(ServingError::system("giving up new privileges"))?;
+    no_capabilities().map_err(ServingError::system("giving up capabilities"))
 }
 
 /// `struct __user_cap_header_struct` (linux/capability.h)

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 /// Opens something in the namespace of that name or path, or here.
-pub(super) fn within<T: Send>(
+pub(crate) fn within<T: Send>(
     netns: Option<&str>,
     open: impl FnOnce() -> anyhow::Result<T> + Send,
 ) -> anyhow::Result<T> {

@@ -1,11 +1,11 @@
-//! The file, written by a thread of its own: a queue must not wait for a disk.
-use super::{End, EventBuffer, Events, What};
+//! The file, written by a thread of its own: whoever is recorded must not wait for a disk.
+use super::{EventBuffer, Events};
 use hopscope_event::clock::read::clock_sync;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::value::number;
 use hopscope_event::{
-    CaptureEntry, CaptureMethod, CapturePlace, FunctionEntry, ProcessEntry, ProcessIx,
-    RecordingMeta, Summary, ThreadEntry,
+    CaptureEntry, CaptureMethod, CapturePlace, FunctionEntry, FunctionId, ProcessEntry, ProcessIx,
+    RecordingMeta, Summary, ThreadEntry, ThreadIx,
 };
 use hopscope_trace::{TraceError, TraceWriter};
 use nix::sys::time::TimeValLike;
@@ -46,28 +46,43 @@ pub struct Written {
 /// The file, made and begun. Who drops privileges does it before [`EventFile::start`]: threads keep their own.
 pub struct EventFile {
     path: PathBuf,
-    queues: u64,
+    threads: u64,
+    note: String,
     writer: Writer,
     batches: Receiver<EventBuffer>,
 }
 
-/// What writes it; finished after every [`super::QueueEvents`].
+/// What writes it; finished after every [`super::EventLog`].
 pub struct EventWriter {
     path: PathBuf,
-    queues: u64,
+    threads: u64,
+    note: String,
     thread: JoinHandle<Result<(Writer, Written, Cpu), TraceError>>,
 }
 
-/// Begins a `.hop` file for one end of `queues` queues; `name` says of which queue a number is.
+/// Whose events a file has.
+pub struct Origin<'a> {
+    /// Its number as a process, and what it is called.
+    pub process: u32,
+    pub comm: &'a str,
+    pub module: &'a str,
+    /// Names of events, in the order of their numbers, and of what their value counts.
+    pub functions: &'a [(&'static str, &'static str)],
+    /// Of its logs: the number of the first one as a thread, and their names.
+    pub first_thread: u32,
+    pub threads: Vec<String>,
+    /// For the summary: who tells it.
+    pub note: &'a str,
+}
+
+/// Begins a `.hop` file.
 ///
 /// # Errors
 /// The file cannot be made or written.
 pub fn create(
     path: &Path,
     meta: &RecordingMeta,
-    end: End,
-    queues: usize,
-    name: &dyn Fn(usize) -> String,
+    origin: &Origin<'_>,
 ) -> Result<(Events, EventFile), EventFileError> {
     // What was there keeps its permissions.
     let created = File::options()
@@ -80,68 +95,63 @@ pub fn create(
         path: path.to_owned(),
         source,
     })?;
-    let writer = begun(file, meta, end, queues, name).map_err(failed(path))?;
+    let writer = begun(file, meta, origin).map_err(failed(path))?;
     let (full, batches) = sync_channel(BATCHES_WAITING);
     let file = EventFile {
         path: path.to_owned(),
-        queues: queues as u64,
+        threads: origin.threads.len() as u64,
+        note: origin.note.into(),
         writer,
         batches,
     };
-    Ok((Events { end, full }, file))
+    let first_thread = origin.first_thread;
+    Ok((Events { first_thread, full }, file))
 }
 
-fn begun(
-    file: File,
-    meta: &RecordingMeta,
-    end: End,
-    queues: usize,
-    name: &dyn Fn(usize) -> String,
-) -> Result<Writer, TraceError> {
+fn begun(file: File, meta: &RecordingMeta, origin: &Origin<'_>) -> Result<Writer, TraceError> {
     let mut writer = TraceWriter::new(BufWriter::with_capacity(1 << 20, file), meta)?;
-    let process = ProcessIx(end.process());
+    let process = ProcessIx(origin.process);
     writer.process(&ProcessEntry {
         ix: process,
         pid: std::process::id().cast_signed(),
-        comm: match end {
-            End::Back => "back end".into(),
-            End::Front => "front end".into(),
-        },
+        comm: origin.comm.into(),
         command_line: meta.command_line.clone(),
     })?;
     writer.modules(&[ModuleEntry {
         ix: ModuleIx(0),
-        path: "vnet".into(),
+        path: origin.module.into(),
         build_id: String::new(),
     }])?;
-    let functions = What::ALL.map(|what| FunctionEntry {
-        id: what.function(),
+    let functions = (0..).zip(origin.functions);
+    let functions = functions.map(|(n, (name, _))| FunctionEntry {
+        id: FunctionId(n),
         module: ModuleIx(0),
-        name: what.name().into(),
-        svma: 0x1000 + 64 * what as u64,
+        name: (*name).into(),
+        svma: 0x1000 + 64 * u64::from(n),
         size: 64,
         file: None,
         line: None,
     });
-    writer.functions(&functions)?;
-    let captures = What::ALL.map(|what| CaptureEntry {
-        function: what.function(),
+    writer.functions(&functions.collect::<Vec<_>>())?;
+    let captures = (0..).zip(origin.functions);
+    let captures = captures.map(|(n, (_, counts))| CaptureEntry {
+        function: FunctionId(n),
         capture: number(CapturePlace::Return, 0),
-        name: what.counts().into(),
+        name: (*counts).into(),
         bits: 64,
         signed: false,
         at: CapturePlace::Return,
         method: CaptureMethod::Register,
         elements_max: 1,
     });
-    writer.captures(&captures)?;
-    for queue in 0..queues {
+    writer.captures(&captures.collect::<Vec<_>>())?;
+    for (n, name) in (0..).zip(&origin.threads) {
         writer.thread(&ThreadEntry {
-            ix: end.thread(queue),
+            ix: ThreadIx(origin.first_thread + n),
             process,
             // 0 would be one that is not known.
-            tid: queue as i32 + 1,
-            comm: name(queue),
+            tid: n as i32 + 1,
+            comm: name.clone(),
         })?;
     }
     Ok(writer)
@@ -177,7 +187,8 @@ impl EventFile {
         });
         EventWriter {
             path: self.path,
-            queues: self.queues,
+            threads: self.threads,
+            note: self.note,
             thread,
         }
     }
@@ -197,13 +208,13 @@ impl EventWriter {
             recorded: written.records,
             lost: written.lost,
             torn: 0,
-            threads_measured: self.queues,
+            threads_measured: self.threads,
             calls_unmeasured: Some(0),
             attach_pause_ns: Vec::new(),
             detach_pause_ns: Vec::new(),
             stops: Default::default(),
             recorder_cpu_ns,
-            notes: vec!["what happened at the ends of queues, told by hopscope vnet itself".into()],
+            notes: vec![self.note],
         };
         writer.finish(&summary).map_err(failed(&path))?;
         Ok(written)

@@ -1,23 +1,27 @@
-use super::{End, Events, What};
-use hopscope_event::{Content, Kind};
+use super::Events;
+use hopscope_event::{Content, FunctionId, Kind};
 use std::sync::mpsc::sync_channel;
+
+const KICK: FunctionId = FunctionId(0);
+const DRAIN: FunctionId = FunctionId(2);
+const CALL: FunctionId = FunctionId(3);
 
 #[test]
 fn a_call_within_a_drain_is_within_it_and_what_came_to_nothing_is_not_there() {
     let (full, batches) = sync_channel(1);
-    let end = End::Back;
-    let mut queue = Events { end, full }.queue(1);
-    queue.begin(What::Drain);
-    queue.end(What::Drain, 0);
-    queue.begin(What::Drain);
-    queue.begin(What::Call);
-    queue.end(What::Call, 1);
-    queue.end(What::Drain, 3);
+    let first_thread = 0;
+    let mut queue = Events { first_thread, full }.log(1);
+    queue.begin(DRAIN);
+    queue.end(DRAIN, 0);
+    queue.begin(DRAIN);
+    queue.begin(CALL);
+    queue.end(CALL, 1);
+    queue.end(DRAIN, 3);
     drop(queue);
     let batch = batches.recv().unwrap();
     assert_eq!((batch.first_index, batch.lost_before), (0, 0));
     let kinds = batch.records.iter().map(|r| (r.function().0, r.kind()));
-    let (drain, call) = (What::Drain as u32, What::Call as u32);
+    let (drain, call) = (DRAIN.0, CALL.0);
     let of = |function, kind| (function, Some(kind));
     let expected = [
         of(drain, Kind::Entry),
@@ -37,13 +41,13 @@ fn a_call_within_a_drain_is_within_it_and_what_came_to_nothing_is_not_there() {
 #[test]
 fn what_a_slow_disk_does_not_take_is_counted_once() {
     let (full, batches) = sync_channel(1);
-    let end = End::Front;
-    let mut queue = Events { end, full }.queue(0);
+    let first_thread = 0;
+    let mut queue = Events { first_thread, full }.log(0);
     let mut records = 0;
     // Three full batches; one has room to wait.
     while records < 3 * super::BATCH as u64 {
-        queue.begin(What::Kick);
-        queue.end(What::Kick, 1);
+        queue.begin(KICK);
+        queue.end(KICK, 1);
         records += 3;
     }
     let (mut written, mut lost) = (0, 0);

@@ -4,12 +4,11 @@
 //! may cost is bounded: [`CLIENTS_MAX`] at a time, of whom the one that was silent longest makes room; a request in
 //! hand at a time and of so many bytes; answers are kept until they are read, and until then nothing more is read
 //! of that client. After each turn the socket rests nine times as long as the turn took, at least a millisecond.
-use super::error::ServeError;
-use super::listen::Endpoint;
-use super::privileges::RunAs;
-use super::source;
-use crate::Ns;
-use crate::common::clock::Clock;
+use crate::clock::Clock;
+use crate::endpoint::Endpoint;
+use crate::error::ServingError;
+use crate::privileges::RunAs;
+use hopscope_event::Ns;
 use hopscope_eventloop::{Poll, Token};
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
@@ -23,7 +22,7 @@ mod listener;
 
 use client::{Client, Wants};
 
-pub(super) const CLIENTS_MAX: usize = 8;
+const CLIENTS_MAX: usize = 8;
 /// Connections that are taken in one turn.
 const ACCEPTS: usize = 4;
 const REST_MIN: Ns = Ns::from_us(1_000);
@@ -42,28 +41,31 @@ pub struct ControlCounts {
     pub refused: u64,
 }
 
-pub(super) struct Control {
+pub struct Control {
     endpoint: Endpoint,
+    /// What the outer loop calls it.
+    source: Token,
     /// Of the listener and the clients: the loop sees only this one.
     inner: Poll,
     clients: Vec<Client>,
     /// Of events in their order: the next client's name, and when each was heard last.
     next: u64,
     resting: Option<Ns>,
-    pub(super) counts: ControlCounts,
+    pub counts: ControlCounts,
 }
 
 /// An answer, and whether it is a refusal.
-pub(super) struct Answer {
-    pub(super) line: String,
-    pub(super) refused: bool,
+pub struct Answer {
+    pub line: String,
+    pub refused: bool,
 }
 
 impl Control {
     /// # Errors
     /// The socket cannot be had there.
-    pub(super) fn open(path: &Path, outer: &Poll) -> Result<Control, ServeError> {
-        let system = ServeError::system::<Errno>;
+    pub fn open(path: &Path, outer: &Poll, source: u8) -> Result<Control, ServingError> {
+        let system = ServingError::system::<Errno>;
+        let source = Token::of(source);
         let endpoint = listener::open(path)?;
         let inner = Poll::new(2 * CLIENTS_MAX).map_err(system("watching"))?;
         if let Some(listener) = endpoint.fd() {
@@ -72,10 +74,11 @@ impl Control {
                 .map_err(system("watching the control socket"))?;
         }
         outer
-            .add(&inner, Token::of(source::CONTROL), EpollFlags::EPOLLIN)
+            .add(&inner, source, EpollFlags::EPOLLIN)
             .map_err(system("watching the control socket"))?;
         Ok(Control {
             endpoint,
+            source,
             inner,
             clients: Vec::new(),
             next: 0,
@@ -86,23 +89,23 @@ impl Control {
 
     /// # Errors
     /// As for [`Endpoint::hand_to`].
-    pub(super) fn hand_to(&self, user: &RunAs) -> Result<(), ServeError> {
+    pub fn hand_to(&self, user: &RunAs) -> Result<(), ServingError> {
         self.endpoint.hand_to(user)
     }
 
     /// # Errors
     /// As for [`Endpoint::remove`].
-    pub(super) fn remove(&mut self) -> Result<(), (PathBuf, io::Error)> {
+    pub fn remove(&mut self) -> Result<(), (PathBuf, io::Error)> {
         self.endpoint.remove()
     }
 
     /// When the socket is to be looked at again, should it rest.
-    pub(super) fn deadline(&self) -> Option<Ns> {
+    pub fn deadline(&self) -> Option<Ns> {
         self.resting
     }
 
     /// Ends a rest whose time is over.
-    pub(super) fn wake(&mut self, outer: &Poll, clock: Clock) -> Result<(), ServeError> {
+    pub fn wake(&mut self, outer: &Poll, clock: Clock) -> Result<(), ServingError> {
         if self.resting.is_some_and(|until| until <= clock.now()) {
             self.resting = None;
             self.watch(outer, EpollFlags::EPOLLIN)?;
@@ -110,19 +113,20 @@ impl Control {
         Ok(())
     }
 
-    fn watch(&self, outer: &Poll, wants: EpollFlags) -> Result<(), ServeError> {
+    fn watch(&self, outer: &Poll, wants: EpollFlags) -> Result<(), ServingError> {
         outer
-            .modify(&self.inner, Token::of(source::CONTROL), wants)
-            .map_err(ServeError::system("watching the control socket"))
+            .modify(&self.inner, self.source, wants)
+            .map_err(ServingError::system("watching the control socket"))
     }
 
-    /// At most one request, and a few connections; then a rest.
-    pub(super) fn turn(
+    /// At most one request, and a few connections; then a rest. `answer` may put a request off (`None`): it is asked again
+    /// after the rest.
+    pub fn turn(
         &mut self,
         outer: &Poll,
         clock: Clock,
-        answer: &mut dyn FnMut(&[u8], ControlCounts) -> Answer,
-    ) -> Result<(), ServeError> {
+        answer: &mut dyn FnMut(&[u8], ControlCounts) -> Option<Answer>,
+    ) -> Result<(), ServingError> {
         let began = clock.now();
         let ready = self.inner.wait(Some(Duration::ZERO)).unwrap_or(0);
         let mut is_first = true;
@@ -147,7 +151,7 @@ impl Control {
         &mut self,
         name: u64,
         is_first: &mut bool,
-        answer: &mut dyn FnMut(&[u8], ControlCounts) -> Answer,
+        answer: &mut dyn FnMut(&[u8], ControlCounts) -> Option<Answer>,
     ) {
         let Some(n) = self.clients.iter().position(|client| client.name == name) else {
             return;
@@ -158,8 +162,10 @@ impl Control {
             if !std::mem::take(is_first) {
                 return None;
             }
-            counts.requests += 1;
-            let answer = answer(line, *counts);
+            let mut asked = *counts;
+            asked.requests += 1;
+            let answer = answer(line, asked)?;
+            *counts = asked;
             counts.refused += u64::from(answer.refused);
             Some(answer.line)
         });
