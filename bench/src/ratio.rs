@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// In logarithms, so that twice and half are equally far from 1. Too few rounds have a median and no interval: its
 /// ends are no numbers then. Pairs without a ratio, as of nothing, are left out.
-pub(super) fn ratio(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Ratio> {
+pub(crate) fn ratio(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Ratio> {
     let logs: Vec<f64> = pairs
         .map(|(of, to)| (of / to).ln())
         .filter(|log| log.is_finite())
@@ -21,7 +21,7 @@ pub(super) fn ratio(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Ratio> {
 }
 
 /// As far up as the interval reaches, where there is one.
-pub(super) fn reaches(ratio: Ratio) -> f64 {
+pub(crate) fn reaches(ratio: Ratio) -> f64 {
     if ratio.high.is_nan() {
         ratio.estimate
     } else {
@@ -29,17 +29,17 @@ pub(super) fn reaches(ratio: Ratio) -> f64 {
     }
 }
 
-pub(super) fn estimate(ratio: Option<Ratio>) -> Value {
+pub(crate) fn estimate(ratio: Option<Ratio>) -> Value {
     json!(ratio.map(|ratio| ratio.estimate))
 }
 
-pub(super) fn interval(ratio: Option<Ratio>) -> Value {
+pub(crate) fn interval(ratio: Option<Ratio>) -> Value {
     let known = ratio.filter(|ratio| !ratio.low.is_nan());
     known.map_or(Value::Null, |ratio| json!([ratio.low, ratio.high]))
 }
 
 /// For people.
-pub(super) fn ratio_text(ratio: Option<Ratio>) -> String {
+pub(crate) fn ratio_text(ratio: Option<Ratio>) -> String {
     match ratio {
         Some(r) if r.low.is_nan() => format!("{:.2} (too few rounds for an interval)", r.estimate),
         Some(r) => format!("{:.2} ({:.2} .. {:.2})", r.estimate, r.low, r.high),
