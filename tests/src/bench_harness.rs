@@ -9,6 +9,7 @@ mod program;
 mod propagation;
 mod slice;
 mod splice;
+mod stack;
 mod vnet;
 
 use anyhow::{Result, ensure};
@@ -26,6 +27,7 @@ pub(crate) fn register(suite: &mut Suite) {
     propagation::register(suite);
     slice::register(suite);
     splice::register(suite);
+    stack::register(suite);
     vnet::register(suite);
 }
 

@@ -39,6 +39,8 @@ pub enum Requirement {
     Uftrace,
     Tshark,
     Tcpdump,
+    Curl,
+    Ethtool,
     /// With chromedriver, which drives it.
     Chromium,
     Tmux,
@@ -98,6 +100,8 @@ impl Requirement {
             Uftrace => "uftrace",
             Tshark => "tshark",
             Tcpdump => "tcpdump",
+            Curl => "curl",
+            Ethtool => "ethtool",
             Chromium => "chromium",
             Tmux => "tmux",
             Rustc => "rustc",
@@ -151,6 +155,8 @@ impl Requirement {
             Uftrace => program("uftrace", "uftrace"),
             Tshark => program("tshark", "tshark"),
             Tcpdump => program("tcpdump", "tcpdump"),
+            Curl => program("curl", "curl"),
+            Ethtool => program("ethtool", "ethtool"),
             Chromium => program("chromium", "chromium")
                 .and_then(|()| program("chromedriver", "chromium-driver")),
             Tmux => program("tmux", "tmux"),

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 /// A module is `NAME.rs` and everything under `NAME/`.
 const FENCED_IN: &[&str] = &[
     "bpf/src/run_stats",
+    "fastpath/serving/src/privileges",
     "fastpath/splice/src/echo/uring/submit",
     "fastpath/splice/src/programs/devices",
     "fastpath/splice/src/programs/policies",
     "fastpath/splice/src/socket_options",
     "fastpath/stack/packetdrill/src/interface",
     "fastpath/vnet/src/serve/descriptors",
-    "fastpath/vnet/src/serve/privileges",
     "fastpath/vnet/src/serve/sigbus",
     "measure/event/src/clock",
     "measure/event/src/ring",
@@ -113,6 +113,7 @@ fn every_crate_fences() -> Result<()> {
     for path in [
         "bpf/src/lib.rs",
         "netio/src/lib.rs",
+        "fastpath/serving/src/lib.rs",
         "fastpath/splice/src/lib.rs",
         "fastpath/vnet/src/lib.rs",
         "fastpath/stack/packetdrill/src/lib.rs",
@@ -125,6 +126,8 @@ fn every_crate_fences() -> Result<()> {
     }
     for path in [
         "eventloop/src/lib.rs",
+        "fastpath/stack/engine/src/lib.rs",
+        "fastpath/stack/instance/src/lib.rs",
         "load/src/lib.rs",
         "openloop/src/lib.rs",
         "guest/src/lib.rs",

@@ -44,6 +44,7 @@ const PLAIN: &[&str] = &[
     "cli/src/splice/session.rs",
     "cli/src/top/lines.rs",
     "cli/src/top/save.rs",
+    "cli/src/stack/",
     "cli/src/vnet/",
     "measure/report/src/",
     "measure/read/src/",
