@@ -29,7 +29,6 @@ pub(crate) struct Connecting {
     pub(crate) first_sent: Ns,
     pub(crate) last_sent: Ns,
     pub(crate) deadline: Ns,
-    pub(crate) soft_error: Option<SocketError>,
     pub(crate) armed: Ns,
     /// The peer's SYN, once it came without ACK.
     crossed: Option<Crossed>,
@@ -74,7 +73,6 @@ impl Connecting {
             first_sent: Ns(0),
             last_sent: Ns(0),
             deadline: NEVER,
-            soft_error: None,
             armed: NEVER,
             crossed: None,
             shut_write: false,
@@ -143,7 +141,7 @@ impl Connecting {
         );
         if passed >= most || user.0 > 0 && passed >= user {
             cx.counters.abort_on_timeout += 1;
-            return Verdict::Failed(self.soft_error.unwrap_or(SocketError::TimedOut));
+            return Verdict::Failed(SocketError::TimedOut);
         }
         cx.counters.timeouts += 1;
         cx.counters.tcp_retrans_segs += 1;

@@ -202,7 +202,6 @@ impl Tcp {
                 .error
                 .take()
                 .or_else(|| connection.soft_error.take()),
-            Some(Socket::Connecting(connecting)) => connecting.soft_error.take(),
             Some(Socket::Idle(idle)) => idle.error.take(),
             _ => None,
         })

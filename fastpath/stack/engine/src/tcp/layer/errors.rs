@@ -26,13 +26,10 @@ impl Tcp {
         let seq = Seq(error.seq());
         match self.sockets.get_mut(slot) {
             Some(Socket::Connecting(connecting)) if seq == connecting.iss => {
-                if error.mtu.is_some() {
-                    return;
-                }
-                if error.hard {
+                // Linux (tcp_v4_err): while connecting, soft errors end the attempt, too; whoever tries several addresses goes on
+                // to the next (RFC 5461, 4.1).
+                if error.mtu.is_none() {
                     self.connecting_failed(host, slot, error.error);
-                } else {
-                    connecting.soft_error = Some(error.error);
                 }
             }
             Some(Socket::Connection(connection)) if connection.is_in_flight(seq) => {
