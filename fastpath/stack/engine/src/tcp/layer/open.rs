@@ -1,5 +1,5 @@
 //! bind, listen, connect, accept.
-use super::state::{Host, Tcp, context};
+use super::state::{Host, PORT_SEARCHES, Tcp, context};
 use crate::tcp::connecting::{Connecting, Verdict};
 use crate::tcp::connection::{initial_window, window_scale};
 use crate::tcp::demux::Target;
@@ -274,13 +274,18 @@ impl Tcp {
                 .then_some((tuple, hash))
                 .ok_or(SocketError::AddressNotAvailable);
         }
-        for port in self.candidates(self.secrets.port_offset(&tuple)) {
+        let secret = self.secrets.port_offset(&tuple);
+        let search = secret as usize % PORT_SEARCHES;
+        let offset = secret.wrapping_add(self.port_searches[search]);
+        for (tried, port) in (1..).zip(self.candidates(offset)) {
             tuple.local_port = port;
             if !self.ports.is_unbound(port) || !self.is_of_this_engine(&tuple) {
                 continue;
             }
             let hash = self.keys.tuple(&tuple);
             if self.is_tuple_free(host, hash, &tuple) {
+                let searched = &mut self.port_searches[search];
+                *searched = searched.wrapping_add(tried);
                 return Ok((tuple, hash));
             }
         }

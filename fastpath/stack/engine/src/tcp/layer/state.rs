@@ -17,6 +17,9 @@ use crate::timer::Wheel;
 use crate::{Config, Counters, Ns};
 use std::collections::VecDeque;
 
+/// Linux INET_TABLE_PERTURB_SIZE is 65,536, against observers who guess of others' ports; these are of one owner.
+pub(crate) const PORT_SEARCHES: usize = 1024;
+
 /// What the layer borrows from the engine for one call.
 pub(crate) struct Host<'a> {
     pub(crate) now: Ns,
@@ -46,6 +49,8 @@ pub(crate) struct Tcp {
     pub(crate) output: VecDeque<u32>,
     /// Segments that the first of them sent in a row.
     pub(crate) burst: u32,
+    /// How far searches for ports went, by what they were for (RFC 6056, 3.3.4), so that the next begins behind them.
+    pub(crate) port_searches: Vec<u32>,
     /// Connections whose sockets are closed.
     pub(crate) orphans: u32,
     /// Connections whose owners wait for memory.
@@ -73,6 +78,7 @@ impl Tcp {
             challenges: ChallengeLimit::new(per_s, u64::from_le_bytes(random)),
             output: VecDeque::new(),
             burst: 0,
+            port_searches: vec![0; PORT_SEARCHES],
             orphans: 0,
             starved: VecDeque::new(),
             config: config.clone(),
