@@ -68,12 +68,16 @@ fn pass(from: &mut Engine, to: &mut Engine, now: Ns, slot: &mut [u8]) -> u64 {
 /// Of this thread, on its processor (proc(5), schedstat).
 fn cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
+    text.split(' ')
+        .next()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0)
 }
 
 fn connect(pair: &mut Pair, count: u32) -> Result<Vec<(SocketId, SocketId)>, Box<dyn Error>> {
     let listener = pair.server.socket(SocketKind::Tcp, false)?;
-    pair.server.bind(listener, SocketAddr::new([0, 0, 0, 0].into(), 80))?;
+    pair.server
+        .bind(listener, SocketAddr::new([0, 0, 0, 0].into(), 80))?;
     pair.server.listen(listener, 4096)?;
     let mut connections = Vec::new();
     for i in 0..count {
@@ -82,7 +86,9 @@ fn connect(pair: &mut Pair, count: u32) -> Result<Vec<(SocketId, SocketId)>, Box
         pair.client.set_option(pair.now, client, no_delay)?;
         let server = IpAddr::V4(Ipv4Addr::new(10, 0, (i % 8) as u8, 1));
         // InProgress.
-        let _ = pair.client.connect(pair.now, client, Some(SocketAddr::new(server, 80)));
+        let _ = pair
+            .client
+            .connect(pair.now, client, Some(SocketAddr::new(server, 80)));
         pair.exchange();
         let (accepted, _) = pair.server.accept(listener)?;
         connections.push((client, accepted));
@@ -94,13 +100,19 @@ fn connect(pair: &mut Pair, count: u32) -> Result<Vec<(SocketId, SocketId)>, Box
 fn round(pair: &mut Pair, client: SocketId, server: SocketId) -> Result<(), Box<dyn Error>> {
     let mut bytes = [7; REPLY_BYTES];
     let now = pair.now;
-    pair.client.send(now, client, &bytes[..REQUEST_BYTES], SendFlags::default())?;
+    pair.client
+        .send(now, client, &bytes[..REQUEST_BYTES], SendFlags::default())?;
     pair.exchange();
-    let got = pair.server.recv(now, server, &mut bytes, RecvFlags::default())?;
+    let got = pair
+        .server
+        .recv(now, server, &mut bytes, RecvFlags::default())?;
     assert_eq!(got, REQUEST_BYTES);
-    pair.server.send(now, server, &bytes, SendFlags::default())?;
+    pair.server
+        .send(now, server, &bytes, SendFlags::default())?;
     pair.exchange();
-    let got = pair.client.recv(now, client, &mut bytes, RecvFlags::default())?;
+    let got = pair
+        .client
+        .recv(now, client, &mut bytes, RecvFlags::default())?;
     assert_eq!(got, REPLY_BYTES);
     pair.exchange();
     while pair.client.next_event().is_some() || pair.server.next_event().is_some() {}
