@@ -1,8 +1,8 @@
-//! `struct tcp_info` of include/uapi/linux/tcp.h, up to tcpi_rehash.
+//! `struct tcp_info` of include/uapi/linux/tcp.h, whole.
 use hopscope_stack_engine::{Ns, TcpInfo};
 
 pub fn bytes(now: Ns, info: &TcpInfo) -> Vec<u8> {
-    let mut out = Vec::with_capacity(248);
+    let mut out = Vec::with_capacity(288);
     let options = u8::from(info.options_timestamps)
         | u8::from(info.options_sack) << 1
         | u8::from(info.options_window_scaling) << 2;
@@ -81,5 +81,7 @@ pub fn bytes(now: Ns, info: &TcpInfo) -> Vec<u8> {
         &[info.dsack_dups, info.reord_seen, info.rcv_ooopack],
     );
     words(&mut out, &[info.snd_wnd, info.rcv_wnd, 0]);
+    // Counters of time-outs and of accurate ECN.
+    words(&mut out, &[0; 10]);
     out
 }

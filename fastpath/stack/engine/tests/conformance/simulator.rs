@@ -4,4 +4,6 @@ mod goodput;
 pub mod network;
 pub mod path;
 pub mod random;
+mod repair;
 mod segmentation;
+mod shared;

@@ -6,11 +6,12 @@ use hopscope_stack_engine::{Ns, SocketOption};
 /// RFC 9293, 3.8.6.1: probes while the window is zero, for ever, with backoff.
 #[test]
 fn rfc9293_3_8_6_1_zero_window_probes() {
-    let mut script = Script::established_with(config(), "mss 1000", 1_000);
-    assert_eq!(script.write(1, 3_000), 3_000);
+    let mut script = Script::established_with(config(), "mss 1000", 2_000);
+    assert_eq!(script.write(1, 4_000), 4_000);
     script.expect(". 1:1001(1000) ack 1");
+    script.expect(". 1001:2001(1000) ack 1");
     script.host.run_ms(1);
-    script.inject(". 1:1(0) ack 1001 win 0");
+    script.inject(". 1:1(0) ack 2001 win 0");
     let mut last = script.host.now;
     let mut spans = Vec::new();
     for _ in 0..6 {
@@ -19,16 +20,16 @@ fn rfc9293_3_8_6_1_zero_window_probes() {
         assert!(probe.payload.len() <= 1, "{}", script.show(&probe));
         spans.push(at.since(last).0 / 1_000_000);
         last = at;
-        script.inject(". 1:1(0) ack 1001 win 0");
+        script.inject(". 1:1(0) ack 2001 win 0");
     }
     assert!((150..=400).contains(&spans[0]), "{spans:?}");
     let doubled = spans
         .windows(2)
         .all(|pair| pair[1] >= pair[0] * 18 / 10 && pair[1] <= pair[0] * 23 / 10);
     assert!(doubled, "{spans:?}");
-    script.inject(". 1:1(0) ack 1001 win 5000");
-    script.expect(". 1001:2001(1000) ack 1");
-    script.expect("P. 2001:3001(1000) ack 1");
+    script.inject(". 1:1(0) ack 2001 win 5000");
+    script.expect(". 2001:3001(1000) ack 1");
+    script.expect("P. 3001:4001(1000) ack 1");
 }
 
 /// RFC 9293, 3.8.6.1: a peer that answers probes keeps the connection open.

@@ -39,7 +39,11 @@ fn rfc8985_7_4_probe_that_repairs_reduces() {
     script.host.run_ms(10);
     let before = script.info().snd_cwnd;
     script.inject(". 1:1(0) ack 10001");
-    script.expect_nothing();
+    // Not before the next acknowledgement is it clear that the probe was no duplicate.
+    assert_eq!(script.write(10_001, 1_000), 1_000);
+    script.expect("P. 10001:11001(1000) ack 1");
+    script.host.run_ms(10);
+    script.inject(". 1:1(0) ack 11001");
     assert!(
         script.info().snd_cwnd < before,
         "cwnd {} of {before}",

@@ -66,11 +66,14 @@ pub fn plain() -> Config {
     config
 }
 
-/// Both hosts connected, from host 0 to a socket of host 1, over a path that may lose anything.
+/// Both hosts connected, from host 0 to port 80 of host 1, over a path that may lose anything.
 pub fn connect(network: &mut Network, ipv6: bool) -> [SocketId; 2] {
-    let end: SocketAddr = if ipv6 { "[fd00::2]:80" } else { "10.0.0.2:80" }
-        .parse()
-        .expect("an address");
+    connect_to(network, ipv6, 80)
+}
+
+pub fn connect_to(network: &mut Network, ipv6: bool, port: u16) -> [SocketId; 2] {
+    let address = if ipv6 { "fd00::2" } else { "10.0.0.2" };
+    let end = SocketAddr::new(address.parse().expect("an address"), port);
     let [client_host, server_host] = &mut network.hosts;
     let listener = server_host
         .engine
@@ -102,8 +105,14 @@ pub fn connect(network: &mut Network, ipv6: bool) -> [SocketId; 2] {
     [client, server.expect("accepted")]
 }
 
-/// Sends so many bytes from host 0 to host 1, then shuts down; host 1 reads to the end.
-pub fn transfer(network: &mut Network, sockets: [SocketId; 2], bytes: u64, limit: Ns) -> Outcome {
+/// Sends so many bytes from host 0 to host 1, which reads them; then, where `ends`, the end of the stream.
+pub fn transfer(
+    network: &mut Network,
+    sockets: [SocketId; 2],
+    bytes: u64,
+    limit: Ns,
+    ends: bool,
+) -> Outcome {
     let stream = Stream::new(0);
     let begin = network.now;
     let (mut written, mut read, mut shut, mut ended) = (0, 0, false, false);
@@ -123,7 +132,7 @@ pub fn transfer(network: &mut Network, sockets: [SocketId; 2], bytes: u64, limit
                 Err(error) => panic!("send: {error} after {written} bytes"),
             }
         }
-        if written == bytes && !shut {
+        if ends && written == bytes && !shut {
             sender
                 .engine
                 .shutdown(now, sockets[0], HowToShut::Write)
@@ -147,6 +156,7 @@ pub fn transfer(network: &mut Network, sockets: [SocketId; 2], bytes: u64, limit
                 Err(error) => panic!("recv: {error} after {read} bytes"),
             }
         }
+        ended |= !ends && read == bytes;
         if ended {
             info = sender.engine.tcp_info(now, sockets[0]).ok();
         }
@@ -177,5 +187,5 @@ pub fn bulk(config: Config, path: &Path, seed: u64, bytes: u64) -> Outcome {
     let hosts = [host(config.clone(), 1), host(config, 2)];
     let mut network = Network::new(hosts, path, seed);
     let sockets = connect(&mut network, false);
-    transfer(&mut network, sockets, bytes, Ns::from_ms(600_000))
+    transfer(&mut network, sockets, bytes, Ns::from_ms(600_000), true)
 }

@@ -6,7 +6,7 @@ use hopscope_stack_engine::Ns;
 use hopscope_stack_engine::config::Congestion;
 use std::fmt::Write;
 
-const BYTES: u64 = 8 << 20;
+const BYTES: u64 = 4 << 20;
 
 fn paths() -> Vec<(&'static str, Path)> {
     let with = |change: fn(&mut Path)| {
@@ -37,10 +37,10 @@ fn paths() -> Vec<(&'static str, Path)> {
             }),
         ),
         (
-            "reorder 20 % by 0.5 ms",
+            "reorder 20 % by 0.2 ms",
             with(|path| {
                 path.reorder = 0.2;
-                path.reorder_by = Ns::from_us(500);
+                path.reorder_by = Ns::from_us(200);
             }),
         ),
         ("duplicate 5 %", with(|path| path.duplicate = 0.05)),
@@ -87,7 +87,7 @@ fn row(table: &mut String, name: &str, congestion: Congestion, outcome: &Outcome
 #[test]
 fn goodput_table() {
     let mut table = format!(
-        "# 8 MiB, 1 Gbit/s, 1 ms of round trip, queue of 250 KB unless the row says otherwise\n{:24} {:8} {:>8} {:>6} {:>6} {:>4} {:>4} {:>4}\n",
+        "# 4 MiB, 1 Gbit/s, 1 ms of round trip, queue of 250 KB unless the row says otherwise\n{:24} {:8} {:>8} {:>6} {:>6} {:>4} {:>4} {:>4}\n",
         "path", "control", "Mbit/s", "lost", "retr", "rto", "tlp", "undo"
     );
     for (name, path) in paths() {

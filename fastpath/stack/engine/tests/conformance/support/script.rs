@@ -4,7 +4,8 @@ use super::host::{ENGINE_V4, Host, PEER_V4, config};
 use super::notation::{Line, parse};
 use super::packet::{ACK, SYN, Segment, TcpOption};
 use hopscope_stack_engine::{
-    Config, Ns, RecvFlags, SendFlags, SocketError, SocketId, SocketKind, TcpInfo, TcpState,
+    Config, Connection, Ns, RecvFlags, SendFlags, SocketError, SocketId, SocketKind, TcpInfo,
+    TcpState,
 };
 use std::net::SocketAddr;
 
@@ -326,12 +327,19 @@ impl Script {
             .expect("tcp_info")
     }
 
-    /// Of the connection between both ends, whoever holds it. Closed: there is none.
+    /// Of the connection between both ends, whoever holds it. Closed: there is none, besides a socket that was left.
     pub fn state(&self) -> TcpState {
-        let mut connections = self.host.engine.connections(self.host.now);
-        let found =
-            connections.find(|c| c.local == self.engine_end && c.peer == Some(self.peer_end));
-        found.map_or(TcpState::Closed, |connection| connection.state)
+        let ours = |c: &Connection| c.local == self.engine_end && c.peer == Some(self.peer_end);
+        let states = self
+            .host
+            .engine
+            .connections(self.host.now)
+            .filter(ours)
+            .map(|c| c.state);
+        states
+            .filter(|state| *state != TcpState::Closed)
+            .last()
+            .unwrap_or(TcpState::Closed)
     }
 }
 
