@@ -4,5 +4,5 @@ mod receive;
 mod send;
 
 pub(crate) use pool::Pool;
-pub(crate) use receive::{ReceiveBuffer, Written};
+pub(crate) use receive::ReceiveBuffer;
 pub(crate) use send::SendBuffer;

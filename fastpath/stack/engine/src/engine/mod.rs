@@ -5,3 +5,6 @@ mod state;
 mod told;
 
 pub use state::Engine;
+
+#[cfg(test)]
+mod tests;

@@ -93,13 +93,18 @@ impl Addresses {
             && !self.ours.iter().any(|a| is_broadcast_of(a, source))
     }
 
-    /// In the network of one of our addresses.
-    pub(crate) fn is_on_link(&self, address: IpAddr) -> bool {
-        self.ours.iter().any(|ours| contains(ours, address))
+    /// On the link: in the network of one of our addresses, or a gateway, which need not be (RFC 5942, 3).
+    pub(crate) fn is_neighbor(&self, address: IpAddr) -> bool {
+        is_link_local(address)
+            || self.ours.iter().any(|ours| contains(ours, address))
+            || self.routes.iter().any(|route| route.gateway == address)
     }
 
     /// Itself where `destination` is on the link, else a gateway.
     pub(crate) fn next_hop(&self, destination: IpAddr) -> Option<IpAddr> {
+        if is_link_local(destination) {
+            return Some(destination);
+        }
         let ours = self.ours.iter().filter(|a| contains(a, destination));
         let on_link = ours.map(|a| a.prefix_bits).max();
         let mut routes = self.routes.iter();
@@ -126,12 +131,11 @@ impl Addresses {
             of_family.max_by_key(|a| (contains(a, near), shared_bits(a.address, destination)));
         best.map(|a| a.address)
     }
+}
 
-    /// The first address of ours of the family: ARP's sender where no other fits.
-    pub(crate) fn any(&self, ipv6: bool) -> Option<IpAddr> {
-        let mut ours = self.ours.iter().map(|a| a.address);
-        ours.find(|a| a.is_ipv6() == ipv6)
-    }
+/// Whoever has one is on the link, whatever our addresses are (RFC 4291, 2.5.6): Linux probes us from it.
+fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
 pub(crate) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);

@@ -26,7 +26,7 @@ impl Interface {
             self.reply(&packet, counters);
         }
         let neighbor = self.addresses.is_valid_source(sender)
-            && self.addresses.is_on_link(sender)
+            && self.addresses.is_neighbor(sender)
             && is_host(packet.sender_mac, self.mac);
         if !neighbor {
             return;

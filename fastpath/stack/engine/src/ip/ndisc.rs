@@ -111,11 +111,8 @@ impl Interface {
         }
     }
 
-    /// A router's link-local address is a neighbour, too.
     fn is_link_neighbor(&self, address: IpAddr) -> bool {
-        let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-        self.addresses.is_valid_source(address)
-            && (link_local || self.addresses.is_on_link(address))
+        self.addresses.is_valid_source(address) && self.addresses.is_neighbor(address)
     }
 
     /// RFC 4861, 7.2.4.

@@ -159,6 +159,38 @@ fn rfc4861_7_2_4_a_solicitation_is_answered() {
 }
 
 #[test]
+fn rfc4291_2_5_6_a_solicitation_from_a_link_local_address() {
+    let mut net = Net::new();
+    let mut frame = ndisc_solicitation();
+    let source: std::net::Ipv6Addr = "fe80::2".parse().unwrap();
+    frame[22..38].copy_from_slice(&source.octets());
+    frame[56..58].fill(0);
+    let sum = crate::wire::checksum::Sum::of_pseudo_header(source.into(), OURS_V6.into(), 58, 32);
+    let field = sum
+        .and(crate::wire::checksum::Sum::of(&frame[54..]))
+        .field();
+    frame[56..58].copy_from_slice(&field.to_be_bytes());
+    net.receive(&frame);
+    let sent = net.sent();
+    assert_eq!((sent.len(), &sent[0][..6]), (1, &PEER_MAC.0[..]));
+    assert_eq!(sent[0][38..54], source.octets());
+}
+
+#[test]
+fn rfc5942_3_a_gateway_outside_of_our_network() {
+    let mut config = config();
+    config.addresses[0].prefix_bits = 32;
+    let mut net = Net::with(&config);
+    assert!(
+        net.send("192.0.2.1".parse().unwrap(), &mut Hop::default())
+            .is_none()
+    );
+    net.sent();
+    net.receive(&arp_reply(PEER_MAC, Ipv4Addr::new(10, 0, 0, 254)));
+    assert_eq!(net.sent().len(), 1);
+}
+
+#[test]
 fn rfc4861_7_1_1_hop_limit_255() {
     let mut net = Net::new();
     let message = Message::Solicitation {
