@@ -7,7 +7,7 @@ use super::replies::{self, Reply};
 use super::secrets::{self, timestamp};
 use super::segment::Segment;
 use super::seq::Seq;
-use super::tuple::Tuple;
+use super::tuple::{Address, Tuple};
 use crate::info::TcpState;
 use crate::wire::tcp::Flags;
 use crate::wire::tcp_options::Timestamps;
@@ -18,6 +18,8 @@ pub(crate) struct Connecting {
     pub(crate) tuple: Tuple,
     pub(crate) hash: u32,
     pub(crate) options: Options,
+    /// By bind(2): it stays when the attempt fails.
+    pub(crate) bound: Option<(Address, u16)>,
     pub(crate) iss: Seq,
     pub(crate) ts_offset: u32,
     /// What the SYN advertises, and its scale.
@@ -63,6 +65,7 @@ impl Connecting {
             tuple,
             hash,
             options,
+            bound: None,
             iss,
             ts_offset,
             window: 0,

@@ -35,10 +35,6 @@ impl Replies {
     pub(crate) fn pop(&mut self) -> Option<Reply> {
         self.queue.pop_front()
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
 }
 
 pub(crate) fn header(tuple: &Tuple, seq: Seq, ack: Seq, flags: Flags) -> Header {

@@ -1,5 +1,5 @@
 //! A received segment with its options, in the words of RFC 9293, 3.3.1.
-use super::seq::{Seq, SeqRange};
+use super::seq::Seq;
 use crate::wire::tcp;
 use crate::wire::tcp_options::{Options, Timestamps};
 
@@ -47,10 +47,6 @@ impl<'a> Segment<'a> {
         self.seq + self.len()
     }
 
-    pub(crate) fn range(&self) -> SeqRange {
-        SeqRange::new(self.seq, self.end())
-    }
-
     /// Where the payload begins: SYN comes first.
     pub(crate) fn data_start(&self) -> Seq {
         self.seq + u32::from(self.flags.syn())
@@ -58,9 +54,5 @@ impl<'a> Segment<'a> {
 
     pub(crate) fn timestamps(&self) -> Option<Timestamps> {
         self.options.timestamps
-    }
-
-    pub(crate) fn has(&self, flags: tcp::Flags) -> bool {
-        self.flags.has(flags)
     }
 }

@@ -92,6 +92,7 @@ impl Connection {
             time_wait: false,
             queued: false,
             attached: true,
+            established: true,
             connect_pending: false,
             sack: agreed.sack,
             mtu: begin.mtu,
@@ -112,7 +113,6 @@ impl Connection {
                 small: begin.iss,
                 limit: send_limit.min(config.send_buffer.max),
                 peer_mss: agreed.peer_mss,
-                iss: begin.iss,
             },
             receive: Receive {
                 buffer: ReceiveBuffer::default(),
@@ -123,7 +123,6 @@ impl Connection {
                 fin: None,
                 sacks: Sacks::default(),
                 space,
-                irs: begin.irs,
             },
             ack: DelayedAck::new(rcv_mss),
             ts: Timestamps {

@@ -82,6 +82,7 @@ impl Connection {
         if written.refused > 0 {
             cx.counters.rcvq_drop += 1;
             cx.counters.memory_limit_drop += 1;
+            self.make_room(cx);
         }
         self.data_came(cx, segment, written.stored);
         if written.advanced > 0 {
@@ -94,7 +95,7 @@ impl Connection {
             }
             self.data_ready();
         }
-        if let Some((left, right)) = written.range {
+        if let Some((left, right)) = written.range.filter(|_| written.refused == 0) {
             cx.counters.ofo_queue += u64::from(written.stored > 0);
             self.totals.out_of_order += u32::from(written.stored > 0);
             self.receive
@@ -107,6 +108,14 @@ impl Connection {
             self.tell_duplicate(cx, SeqRange::new(next + left, next + right), false);
         }
         self.ack.now |= written.refused > 0;
+    }
+
+    /// Without memory: what lies beyond holes goes first, which RFC 2018, 8 allows (Linux tcp_prune_ofo_queue).
+    fn make_room(&mut self, cx: &mut Context) {
+        if self.receive.buffer.prune(cx.pool) > 0 {
+            cx.counters.ofo_drop += 1;
+            self.receive.sacks.clear();
+        }
     }
 
     fn data_came(&mut self, cx: &mut Context, segment: &Segment, stored: u32) {

@@ -62,10 +62,6 @@ impl Sacks {
         }
     }
 
-    pub(crate) fn duplicate(&self) -> Option<SeqRange> {
-        self.duplicate
-    }
-
     /// The highest number that was told.
     pub(crate) fn highest(&self) -> Option<Seq> {
         let ends = self.recent().iter().map(|r| r.end);

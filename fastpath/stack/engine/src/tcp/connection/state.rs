@@ -38,7 +38,6 @@ pub(crate) struct Send {
     pub(crate) limit: u32,
     /// What the peer's option allows, before options of ours.
     pub(crate) peer_mss: u16,
-    pub(crate) iss: Seq,
 }
 
 /// What came, and how much more may.
@@ -54,7 +53,6 @@ pub(crate) struct Receive {
     pub(crate) fin: Option<Seq>,
     pub(crate) sacks: Sacks,
     pub(crate) space: ReceiveSpace,
-    pub(crate) irs: Seq,
 }
 
 /// RFC 7323.
@@ -88,7 +86,6 @@ pub(crate) struct Totals {
     pub(crate) segs_out: u32,
     pub(crate) data_segs_in: u32,
     pub(crate) out_of_order: u32,
-    pub(crate) dsack_dups: u32,
 }
 
 #[derive(Debug)]
@@ -112,6 +109,8 @@ pub(crate) struct Connection {
     pub(crate) queued: bool,
     /// In the demultiplexing table.
     pub(crate) attached: bool,
+    /// Counted in CurrEstab.
+    pub(crate) established: bool,
     /// connect(2) has not told yet that it succeeded.
     pub(crate) connect_pending: bool,
     pub(crate) sack: bool,

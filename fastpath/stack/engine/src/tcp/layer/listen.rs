@@ -341,6 +341,14 @@ impl Tcp {
             self.remove_request(index);
             return;
         }
+        // TCP_DEFER_ACCEPT: the peer is silent because it has nothing to say; it is asked again when that time is over.
+        let listener = self.sockets.index(request.listener).ok();
+        let deferred = listener.and_then(|slot| self.sockets.listener_mut(slot));
+        let until = request.sent + deferred.map_or(Ns(0), |l| l.options.defer_accept);
+        if request.acked && host.now < until {
+            self.request_timers.set(index, until);
+            return;
+        }
         request.timeouts += 1;
         let rto = Ns(config.rto_initial.0 << request.timeouts.min(30)).min(config.rto_max);
         request.retransmissions = request.retransmissions.saturating_add(1);

@@ -208,6 +208,7 @@ impl Tcp {
         };
         let offset = self.secrets.timestamp_offset(&tuple);
         let mut connecting = Connecting::new(tuple, hash, options, iss, offset);
+        connecting.bound = idle.bound;
         let v4 = tuple.peer.is_v4();
         connecting.mtu = host.ip.mtu(host.now, tuple.peer.into());
         connecting.advmss = handshake::announced_mss(connecting.mtu, v4, &options);
@@ -317,18 +318,22 @@ impl Tcp {
             return;
         };
         let (hash, options) = (connecting.hash, connecting.options);
-        let port = connecting.tuple.local_port;
+        let (port, bound) = (connecting.tuple.local_port, connecting.bound);
         self.demux.remove(hash, Target::Connection(slot));
         self.ports.disconnect(port, options.is_exclusive());
         self.timers.clear(slot);
         host.counters.tcp_attempt_fails += 1;
         let ipv6 = self.sockets.is_ipv6(slot);
         let idle = Idle {
+            ipv6,
             options,
+            bound,
             error: Some(error),
             failed: true,
-            ..self.idle(ipv6)
         };
+        if let Some((address, port)) = bound {
+            self.ports.claim(port, claim(slot, &idle, address, false));
+        }
         self.sockets.put(slot, Socket::Idle(Box::new(idle)));
         self.sockets.event(slot);
     }

@@ -47,10 +47,6 @@ impl Tcp {
         None
     }
 
-    pub(crate) fn has_output(&self) -> bool {
-        !self.replies.is_empty() || !self.output.is_empty()
-    }
-
     /// `None`: the connection has nothing to send, and leaves the queue.
     fn transmit_of(
         &mut self,

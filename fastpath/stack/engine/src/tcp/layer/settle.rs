@@ -12,6 +12,14 @@ impl Tcp {
             return;
         };
         let event = std::mem::take(&mut connection.event);
+        let counts = matches!(
+            connection.state,
+            TcpState::Established | TcpState::CloseWait
+        );
+        if connection.established && !counts {
+            connection.established = false;
+            host.counters.tcp_curr_estab = host.counters.tcp_curr_estab.saturating_sub(1);
+        }
         if connection.state == TcpState::Closed || connection.time_wait {
             self.end(host, slot);
         } else {
@@ -37,7 +45,6 @@ impl Tcp {
         };
         if connection.attached {
             connection.attached = false;
-            host.counters.tcp_curr_estab = host.counters.tcp_curr_estab.saturating_sub(1);
             self.timers.clear(slot);
             self.detach(host, slot);
         }
