@@ -7,4 +7,6 @@ mod told;
 pub use state::Engine;
 
 #[cfg(test)]
+mod pair_tests;
+#[cfg(test)]
 mod tests;

@@ -187,3 +187,65 @@ impl DelayedAck {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTO: Ns = Ns::from_ms(200);
+
+    fn come(ack: &mut DelayedAck, ms: u64, bytes: u32) {
+        let config = TcpConfig::default();
+        ack.data_came(Ns::from_ms(ms), bytes, bytes, 1460, 64_000, RTO, &config);
+    }
+
+    /// RFC 5681, 4.2 allows a delay; a sender in slow start needs each acknowledgement (Linux' quick mode).
+    #[test]
+    fn the_first_segments_are_acknowledged_at_once() {
+        let mut ack = DelayedAck::new(536);
+        for ms in 1..=16 {
+            come(&mut ack, ms, 1_000);
+            assert!(ack.is_quick(), "{ms}");
+            ack.sent(&TcpConfig::default());
+        }
+        come(&mut ack, 17, 1_000);
+        assert!(!ack.is_quick());
+    }
+
+    #[test]
+    fn who_answers_gets_time_to_answer() {
+        let mut ack = DelayedAck::new(536);
+        come(&mut ack, 1_000, 100);
+        ack.data_sent(Ns::from_ms(1_001));
+        assert!(ack.ping_pong && !ack.is_quick());
+        let config = TcpConfig::default();
+        assert!(!ack.delay(Ns::from_ms(1_001), None, &config));
+        assert_eq!(ack.deadline, Some(Ns::from_ms(1_041)));
+        // Not answered in time: no ping-pong any more.
+        assert!(ack.expired(RTO, &config) && ack.now && !ack.ping_pong);
+    }
+
+    #[test]
+    fn the_sender_s_segment_size_is_learned() {
+        let mut ack = DelayedAck::new(536);
+        come(&mut ack, 1, 1_448);
+        assert_eq!(ack.rcv_mss, 1_448);
+        come(&mut ack, 2, 1_000);
+        come(&mut ack, 3, 1_000);
+        assert_eq!(ack.rcv_mss, 1_000);
+    }
+
+    /// Never beyond RFC 1122, 4.2.3.2's half second.
+    #[test]
+    fn rfc1122_4_2_3_2_no_delay_is_longer() {
+        let mut ack = DelayedAck::new(536);
+        let config = TcpConfig::default();
+        for ms in (0..40_000).step_by(190) {
+            come(&mut ack, 1_000 + ms, 100);
+            ack.deadline = None;
+            ack.delay(Ns::from_ms(1_000 + ms), None, &config);
+            let delay = ack.deadline.unwrap().since(Ns::from_ms(1_000 + ms));
+            assert!(delay <= config.delayed_ack_max, "{delay:?}");
+        }
+    }
+}

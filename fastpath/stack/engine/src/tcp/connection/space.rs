@@ -191,3 +191,59 @@ impl ReceiveSpace {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space() -> ReceiveSpace {
+        ReceiveSpace::new(Ns(1), 131_072, false, 0, 64_240, 1_460, Seq(0))
+    }
+
+    #[test]
+    fn rfc7323_2_2_scales_are_what_the_largest_buffer_needs() {
+        assert_eq!(window_scale(6 << 20), 7);
+        assert_eq!((window_scale(0), window_scale(65_535)), (0, 0));
+        assert_eq!(window_scale(u32::MAX), MAX_SCALE);
+        assert_eq!(initial_window(131_072, 0, 1_460), 64_240);
+    }
+
+    /// RFC 9293, 3.8.6.2.2: none rather than a silly one.
+    #[test]
+    fn rfc9293_3_8_6_2_2_the_window_closes_in_one_step() {
+        let mut space = space();
+        for unread in (0..70_000).step_by(100) {
+            let window = space.window(unread, 64_240, 1_460, 7, false);
+            assert!(window == 0 || window >= 1_460, "{window} at {unread}");
+        }
+    }
+
+    /// As much as the application reads in a round trip doubles the buffer; a slow reader's stays.
+    #[test]
+    fn the_buffer_grows_with_what_is_read_in_a_round_trip() {
+        let config = TcpConfig::default();
+        let (mut fast, mut slow) = (space(), space());
+        let mut read = Seq(0);
+        for ms in 1..50 {
+            let now = Ns::from_ms(10 * ms);
+            for space in [&mut fast, &mut slow] {
+                space.measure_rtt_by_echo(now, ms as u32, Ns::from_ms(10 * ms - 9));
+            }
+            let step = fast.limit / 2;
+            read += step;
+            fast.adjust(now, read, &config);
+            slow.adjust(now, Seq(100 * ms as u32), &config);
+        }
+        assert_eq!(fast.limit, config.receive_buffer.max);
+        assert_eq!(slow.limit, 131_072);
+    }
+
+    #[test]
+    fn so_rcvbuf_turns_growth_off() {
+        let mut space = space();
+        space.fixed = true;
+        space.measure_rtt_by_echo(Ns::from_ms(10), 1, Ns::from_ms(1));
+        space.adjust(Ns::from_ms(30), Seq(1_000_000), &TcpConfig::default());
+        assert_eq!(space.limit, 131_072);
+    }
+}
