@@ -97,10 +97,17 @@ impl Window {
         self.ssthresh = bytes;
     }
 
-    /// cwnd keeps its number of bytes; never less than a segment.
+    /// Windows keep their number of segments, as in Linux: the path was found good for so many packets.
     pub(super) fn set_mss(&mut self, mss: u32) {
+        let old = u64::from(self.mss);
+        let scaled = |bytes: u32| (u64::from(bytes) * u64::from(mss)).div_ceil(old);
+        let scaled = |bytes| scaled(bytes).min(u64::from(CWND_MAX)) as u32;
+        self.initial = scaled(self.initial).max(mss);
+        if self.ssthresh != u32::MAX {
+            self.ssthresh = scaled(self.ssthresh);
+        }
+        self.cwnd = scaled(self.cwnd).max(mss);
         self.mss = mss;
-        self.cwnd = self.cwnd.max(mss);
     }
 
     /// SYN or SYN-ACK was lost (RFC 5681, 3.1).

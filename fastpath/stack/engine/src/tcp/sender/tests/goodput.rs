@@ -45,33 +45,61 @@ fn goodput(config: TcpConfig, per_100_000: u64, ms: u64) -> (u64, Path) {
     (mbit, path)
 }
 
+/// (losses in 100,000, virtual ms, least Mbit/s, most time-outs). Reno's and CUBIC's own response is √(1.5 / p) segments a round trip
+/// (RFC 9438, 5.2): 98 Mbit/s at 1 %, 57 at 3 %. What recovery loses must not show.
+const CUBIC: [(u64, u64, u64, u64); 4] = [
+    (0, 300, 1_800, 0),
+    (100, 1_000, 300, 0),
+    (1_000, 5_000, 95, 0),
+    (3_000, 5_000, 50, 1),
+];
+
 #[test]
-fn table() {
-    for congestion in [Congestion::NewReno, Congestion::Cubic] {
-        for (loss, ms) in [(0, 300), (100, 1_000), (1_000, 5_000), (3_000, 5_000)] {
-            for lan in [false, true] {
-                let mut config = if lan {
-                    TcpConfig::lan()
-                } else {
-                    TcpConfig::default()
-                };
-                config.congestion = congestion;
-                let (mbit, path) = goodput(config, loss, ms);
-                let c = path.counters;
-                println!(
-                    "{congestion:?} lan {lan} loss {loss}/100000: {mbit} Mbit/s; timeouts {} probes {} recoveries {} lost-retrans {} retrans {} undo {} {} {} dsack {} spurious rto {}",
-                    c.timeouts,
-                    c.loss_probes,
-                    c.sack_recovery,
-                    c.lost_retransmit,
-                    c.tcp_retrans_segs,
-                    c.full_undo,
-                    c.partial_undo,
-                    c.dsack_undo,
-                    c.dsack_recv,
-                    c.spurious_rtos
-                );
-            }
-        }
+fn rfc9438_5_2_goodput_is_that_of_the_response_function() {
+    for (loss, ms, least, timeouts) in CUBIC {
+        let (mbit, path) = goodput(TcpConfig::default(), loss, ms);
+        assert!(mbit >= least, "{loss} of 100,000: {mbit} Mbit/s");
+        assert!(
+            path.counters.timeouts <= timeouts,
+            "{loss}: {:?}",
+            path.counters
+        );
+        // Hardly anything is sent twice for nothing.
+        let needless = path.counters.dsack_recv;
+        assert!(
+            needless * 100 <= path.counters.tcp_retrans_segs,
+            "{needless}"
+        );
     }
+}
+
+#[test]
+fn rfc5681_new_reno_survives_loss_too() {
+    let mut config = TcpConfig::lan();
+    config.congestion = Congestion::NewReno;
+    let (mbit, _) = goodput(config, 1_000, 5_000);
+    assert!(mbit >= 80, "{mbit} Mbit/s");
+}
+
+#[test]
+fn rfc8985_6_2_a_path_that_reorders_most_loses_nothing() {
+    let mut random = Random(3);
+    let options = Options {
+        bits_per_s: 1_000_000_000,
+        queue_bytes: 250_000,
+        ..Options::default()
+    };
+    // A fifth of the segments overtakes half a millisecond of others.
+    let mut path = Path::new(options, move |_| {
+        if random.one_in(20, 100) {
+            Fate::Arrives
+        } else {
+            Fate::Late(Ns::from_us(500))
+        }
+    });
+    path.checked = false;
+    path.write(u64::from(u32::MAX));
+    path.run_for(Ns::from_ms(400));
+    let mbit = path.sender.totals.bytes_acked * 8 / 400_000;
+    assert!(mbit > 850, "{mbit} Mbit/s");
 }

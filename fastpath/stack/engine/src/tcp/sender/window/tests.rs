@@ -76,3 +76,12 @@ fn rfc3465_2_3_slow_start_ends_at_ssthresh() {
     ack(&mut window, 5 * MSS);
     assert_eq!(window.cwnd(), 11 * MSS);
 }
+
+#[test]
+fn rfc1191_6_4_windows_keep_their_segments() {
+    let mut window = window(Congestion::Cubic);
+    window.set_mss(500);
+    assert_eq!((window.cwnd(), window.initial()), (5_000, 5_000));
+    window.set_mss(1_500);
+    assert_eq!((window.cwnd(), window.ssthresh()), (15_000, u32::MAX));
+}
