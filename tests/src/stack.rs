@@ -5,6 +5,8 @@ mod bulk;
 mod cable;
 mod capture;
 mod clients;
+mod kernel_calls;
+mod netstack;
 mod observed;
 mod privileges;
 mod refused;
@@ -16,6 +18,8 @@ pub(crate) fn register(suite: &mut Suite) {
     clients::register(suite);
     bulk::register(suite);
     capture::register(suite);
+    kernel_calls::register(suite);
+    netstack::register(suite);
     observed::register(suite);
     privileges::register(suite);
     refused::register(suite);
