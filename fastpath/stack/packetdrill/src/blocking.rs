@@ -191,17 +191,16 @@ impl Shared {
         }
     }
 
-    /// Advances with each look at it: packetdrill spins on it.
+    /// Advances with each look at it, because packetdrill spins on it: the second thread, too, until its call begins.
     pub fn read_clock(&self) -> Ns {
         let mut inner = self.lock();
-        if std::thread::current().id() == inner.first_thread {
-            let next = inner.stack().now + Ns::from_us(1);
-            while inner.stack().step(next) {}
-            inner = self.settle(inner);
-        } else {
-            inner.to_read_clock = inner.to_read_clock.saturating_sub(1);
+        if inner.to_read_clock > 0 && std::thread::current().id() != inner.first_thread {
+            inner.to_read_clock -= 1;
             self.changed.notify_all();
+            return inner.stack().now;
         }
-        inner.stack().now
+        let next = inner.stack().now + Ns::from_us(1);
+        while inner.stack().step(next) {}
+        self.settle(inner).stack().now
     }
 }

@@ -23,10 +23,14 @@ fn option(level: i32, name: i32, value: &[u8]) -> Result<SocketOption> {
             i32::from_ne_bytes(bytes.try_into().unwrap_or([0; 4]))
         })
     };
-    let number = word(0);
+    // Options of IP are one byte where the caller has no more.
+    let number = match value {
+        [byte] => i32::from(*byte),
+        _ => word(0),
+    };
     let on = number != 0;
     let byte = u8::try_from(number).unwrap_or(u8::MAX);
-    let unsigned = u32::try_from(number).unwrap_or(0);
+    let unsigned = number as u32;
     Ok(match (level, name) {
         (libc::SOL_SOCKET, libc::SO_REUSEADDR) => SocketOption::ReuseAddress(on),
         (libc::SOL_SOCKET, libc::SO_REUSEPORT) => SocketOption::ReusePort(on),
@@ -84,7 +88,8 @@ pub fn set(fd: i32, level: i32, name: i32, value: &[u8]) -> Result<i64> {
             socket.inq = value.first().is_some_and(|byte| *byte != 0);
             return Ok(0);
         }
-        if value.len() < 4 && name != libc::TCP_CONGESTION {
+        let short = value.len() < 4 && level != libc::IPPROTO_IP;
+        if short && name != libc::TCP_CONGESTION {
             return Err(libc::EINVAL);
         }
         let option = option(level, name, value)?;

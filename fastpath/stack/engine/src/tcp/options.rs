@@ -25,6 +25,7 @@ pub(crate) struct Options {
     pub(crate) fin_timeout: Ns,
     pub(crate) defer_accept: Ns,
     pub(crate) window_clamp: u32,
+    /// 0: none.
     pub(crate) not_sent_low_water: u32,
     pub(crate) receive_low_water: u32,
     /// Set by the owner, which turns autotuning off.
@@ -63,7 +64,7 @@ impl Options {
             fin_timeout: config.fin_timeout,
             defer_accept: Ns(0),
             window_clamp: 0,
-            not_sent_low_water: u32::MAX,
+            not_sent_low_water: 0,
             receive_low_water: 1,
             send_buffer: None,
             receive_buffer: None,

@@ -17,8 +17,8 @@ impl Connection {
         if self.error.is_some() || self.shut_write {
             return Err(self.error.take().unwrap_or(SocketError::BrokenPipe));
         }
-        let room = self.unsent_bytes() < self.options.not_sent_low_water;
-        let limit = if room { self.send_limit() as usize } else { 0 };
+        let room = self.low_water().saturating_sub(self.unsent_bytes()) as usize;
+        let limit = (self.send_limit() as usize).min(self.send.buffer.len().saturating_add(room));
         let taken = self.send.buffer.append(cx.pool, bytes, limit);
         if taken < bytes.len() && self.send.buffer.len() < limit {
             cx.counters.memory_limit_drop += 1;
@@ -33,6 +33,14 @@ impl Connection {
         Ok(taken)
     }
 
+    /// TCP_NOTSENT_LOWAT: so much may wait.
+    fn low_water(&self) -> u32 {
+        match self.options.not_sent_low_water {
+            0 => u32::MAX,
+            bytes => bytes,
+        }
+    }
+
     fn send_limit(&self) -> u32 {
         self.options.send_buffer.unwrap_or(self.send.limit)
     }
@@ -43,7 +51,7 @@ impl Connection {
         let free = self.send_limit().saturating_sub(len);
         free >= len / 2
             && u64::from(self.unsent_bytes()) * 2
-                < u64::from(self.options.not_sent_low_water).max(1)
+                < u64::from(self.low_water())
     }
 
     /// # Errors

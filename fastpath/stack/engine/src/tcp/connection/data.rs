@@ -178,6 +178,8 @@ impl Connection {
             TcpState::Established => {
                 self.state = TcpState::CloseWait;
                 self.ack.ping_pong = true;
+                // RFC 9293, 3.10.7.4, eighth.
+                self.ack.now = true;
             }
             TcpState::FinWait1 => {
                 self.state = TcpState::Closing;

@@ -71,7 +71,7 @@ fn apply(connection: &mut Connection, now: Ns, option: SocketOption) {
         SocketOption::Cork(false) | SocketOption::NoDelay(true) => {
             // What waited goes out now.
             connection.send.more = false;
-            connection.send.force = true;
+            connection.send.force = connection.unsent_bytes() > 0;
         }
         SocketOption::ReceiveBuffer(_) => {
             if let Some(bytes) = connection.options.receive_buffer {

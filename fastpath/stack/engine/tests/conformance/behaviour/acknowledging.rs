@@ -135,3 +135,20 @@ fn rfc2883_4_2_partial_duplicate() {
     script.expect(". 1:1(0) ack 1501 <sack 501:1001>");
     script.read(1, 1_500);
 }
+
+/// A segment of many (GRO without the device's word): larger than any MSS.
+#[test]
+fn rfc9293_3_10_7_4_a_large_segment_is_taken_whole() {
+    let mut script = Script::established_with(config(), "mss 1100,sackOK,wscale 7", 320);
+    script.inject(". 1:10001(10000) ack 1 win 320");
+    script.expect(". 1:1(0) ack 10001");
+    script.read(1, 10_000);
+}
+
+/// RFC 9293, 3.10.7.4, eighth: FIN is acknowledged at once.
+#[test]
+fn rfc9293_3_10_7_4_fin_is_acknowledged_at_once() {
+    let mut script = Script::established();
+    script.inject("F. 1:1(0) ack 1");
+    script.expect(". 1:1(0) ack 2");
+}

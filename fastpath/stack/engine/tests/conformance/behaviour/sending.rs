@@ -163,3 +163,29 @@ fn send_blocks_when_the_buffer_is_full() {
         "{event:?}"
     );
 }
+
+/// As in Linux, MSG_MORE holds back although TCP_NODELAY is set; for 200 ms.
+#[test]
+fn msg_more_outweighs_nodelay() {
+    let mut script = Script::established();
+    set(&mut script, SocketOption::NoDelay(true));
+    let (now, id) = (script.host.now, script.id());
+    let bytes = crate::support::script::payload(1, 40);
+    let sent = script.host.engine.send(now, id, &bytes, SendFlags { more: true });
+    assert_eq!(sent, Ok(40));
+    script.expect_within(Ns::from_ms(150), Ns::from_ms(260), "P. 1:41(40) ack 1");
+}
+
+/// TCP_NOTSENT_LOWAT bounds what waits; 0 is no bound.
+#[test]
+fn not_sent_low_water_bounds_what_waits() {
+    let mut script = Script::established_with(config(), "mss 1000", 10_000);
+    set(&mut script, SocketOption::SendBuffer(200_000));
+    set(&mut script, SocketOption::NotSentLowWater(0));
+    assert_eq!(script.write(1, 10_000), 10_000);
+    set(&mut script, SocketOption::NotSentLowWater(8_000));
+    let written = script.write(10_001, 60_000);
+    assert!((8_000..=16_000).contains(&written), "{written}");
+    let ready = script.host.engine.readiness(script.id()).expect("readiness");
+    assert!(!ready.writable, "{ready:?}");
+}
