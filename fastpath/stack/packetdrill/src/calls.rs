@@ -133,12 +133,17 @@ pub fn receive(fd: i32, into: &mut [u8], flags: i32) -> Result<i64> {
     })
 }
 
-/// Bytes that are left after a recvmsg of a socket with TCP_INQ.
+/// Bytes that are left after a recvmsg of a socket with TCP_INQ; one at the end of the stream (Linux tcp_inq_hint).
 pub fn inq(fd: i32) -> Option<u32> {
     shared().call(|stack| {
         let socket = stack.descriptors.socket(fd).ok()?;
-        let (id, inq) = (socket.id, socket.inq);
-        inq.then(|| stack.engine.unread_bytes(id).ok())?
+        if !socket.inq {
+            return None;
+        }
+        let id = socket.id;
+        let unread = stack.engine.unread_bytes(id).ok()?;
+        let ended = stack.engine.readiness(id).ok()?.read_hangup;
+        Some(unread.max(u32::from(ended)))
     })
 }
 

@@ -88,6 +88,10 @@ pub fn set(fd: i32, level: i32, name: i32, value: &[u8]) -> Result<i64> {
             socket.inq = value.first().is_some_and(|byte| *byte != 0);
             return Ok(0);
         }
+        if (level, name) == (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER) {
+            // Scripts set it so that the kernel forgets its route: the engine keeps none.
+            return Ok(0);
+        }
         let short = value.len() < 4 && level != libc::IPPROTO_IP;
         if short && name != libc::TCP_CONGESTION {
             return Err(libc::EINVAL);
@@ -116,7 +120,7 @@ pub fn get(fd: i32, level: i32, name: i32) -> Result<Vec<u8>> {
                     .engine
                     .tcp_info(stack.now, id)
                     .map_err(SocketError::errno)?;
-                return Ok(tcp_info::bytes(stack.now, &info));
+                return Ok(tcp_info::bytes(&info));
             }
             // Neither CUBIC nor Reno has anything to tell.
             (libc::IPPROTO_TCP, TCP_CC_INFO) => return Ok(Vec::new()),

@@ -1,7 +1,7 @@
 //! `struct tcp_info` of include/uapi/linux/tcp.h, whole.
 use hopscope_stack_engine::{Ns, TcpInfo};
 
-pub fn bytes(now: Ns, info: &TcpInfo) -> Vec<u8> {
+pub fn bytes(info: &TcpInfo) -> Vec<u8> {
     let mut out = Vec::with_capacity(288);
     let options = u8::from(info.options_timestamps)
         | u8::from(info.options_sack) << 1
@@ -15,8 +15,7 @@ pub fn bytes(now: Ns, info: &TcpInfo) -> Vec<u8> {
     ]);
     out.extend([options, info.snd_wscale | info.rcv_wscale << 4, 0]);
     let us = |span: Ns| (span.0 / 1_000) as u32;
-    // Times ago, in ms.
-    let ago = |at: Ns| (now.since(at).0 / 1_000_000) as u32;
+    let ms = |span: Ns| (span.0 / 1_000_000) as u32;
     let words = |out: &mut Vec<u8>, words: &[u32]| {
         out.extend(words.iter().flat_map(|word| word.to_ne_bytes()))
     };
@@ -34,10 +33,10 @@ pub fn bytes(now: Ns, info: &TcpInfo) -> Vec<u8> {
     words(
         &mut out,
         &[
-            ago(info.last_data_sent),
+            ms(info.last_data_sent),
             0,
-            ago(info.last_data_recv),
-            ago(info.last_ack_recv),
+            ms(info.last_data_recv),
+            ms(info.last_ack_recv),
         ],
     );
     words(

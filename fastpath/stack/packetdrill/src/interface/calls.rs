@@ -1,6 +1,6 @@
 //! What packetdrill calls. All pointers come from packetdrill, which passes what the call of the same name in libc
 //! would take: each SAFETY comment "as libc's" says that.
-use super::memory::{address, gather, put, put_address, room, scatter};
+use super::memory::{address, gather, is_nowhere, put, put_address, room, scatter};
 use crate::blocking::shared;
 use crate::calls::{self as safe, Result};
 use crate::options;
@@ -112,6 +112,9 @@ pub unsafe extern "C" fn recv(
     flags: c_int,
 ) -> isize {
     // With MSG_TRUNC the buffer may be null.
+    if flags & libc::MSG_TRUNC == 0 && is_nowhere(into) {
+        return done(Err(libc::EFAULT));
+    }
     let mut bytes = vec![0; count];
     let read = safe::receive(fd, &mut bytes, flags);
     if let Ok(length) = read
@@ -203,7 +206,7 @@ pub unsafe extern "C" fn send(
     count: usize,
     flags: c_int,
 ) -> isize {
-    if bytes.is_null() {
+    if is_nowhere(bytes) {
         return done(Err(libc::EFAULT));
     }
     // SAFETY: as libc's.

@@ -2,6 +2,11 @@
 use nix::libc;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
+/// Nothing of a process is there: null, or the kernel's half. Scripts pass such pointers to see EFAULT.
+pub fn is_nowhere<T>(pointer: *const T) -> bool {
+    pointer.is_null() || pointer as usize >> 47 != 0
+}
+
 /// # Safety
 /// `address` is null or points to `len` readable bytes.
 pub unsafe fn address(

@@ -118,7 +118,11 @@ impl Connection {
         if usable == unsent && bytes < room && !self.may_send_partial(bytes) {
             return None;
         }
-        let allowed = self.sender.sendable_new(cx.now, usable).min(usable);
+        // A FIN alone does not wait for congestion control (Linux tcp_cwnd_test).
+        let allowed = match bytes {
+            0 if usable == unsent => usable,
+            _ => self.sender.sendable_new(cx.now, usable).min(usable),
+        };
         if allowed == unsent && bytes <= most {
             let partial = bytes % room;
             let held = partial > 0 && bytes > room && !self.may_send_partial(bytes);

@@ -225,3 +225,15 @@ fn rfc6191_time_wait_is_reused() {
     assert_eq!(script.state(), TcpState::SynReceived);
     assert_eq!(script.take().expect("SYN-ACK").1.flags, 0x12);
 }
+
+/// FIN alone goes out although the congestion window is full, as in Linux.
+#[test]
+fn fin_does_not_wait_for_the_congestion_window() {
+    let mut script = Script::established_with(config(), "mss 1000", 32_000);
+    assert_eq!(script.write(1, 10_000), 10_000);
+    for _ in 0..10 {
+        script.take().expect("a segment");
+    }
+    shut(&mut script, HowToShut::Write);
+    script.expect("F. 10001:10001(0) ack 1");
+}
