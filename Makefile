@@ -1,7 +1,7 @@
 # `make help` lists what there is. Everything is run from the repository's root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build install install-deps install-readers install-vm lint demo test soak bench fuzz
+.PHONY: help build install install-deps install-readers install-vm lint demo test soak bench fuzz packetdrill
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -42,3 +42,6 @@ CASES ?= 100000
 fuzz: ## The property tests (damaged files, random programs) at CASES=100000 inputs each
 	PROPTEST_CASES=$(CASES) cargo test --release --locked -p hopscope-trace -p hopscope-analyze \
 		-p hopscope-process -p hopscope-probe -p hopscope-unwind -p hopscope-vnet
+
+packetdrill: ## packetdrill's scripts against the stack's engine; PACKETDRILL=its folder gtests/net, built
+	@scripts/packetdrill "$(PACKETDRILL)"

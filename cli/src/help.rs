@@ -21,7 +21,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         &["record", "slice", "top", "functions", "detach", "check"],
     ),
     ("Analyze", &["report", "diff", "export", "info"]),
-    ("Fast paths", &["splice", "vnet"]),
+    ("Fast paths", &["splice", "vnet", "stack"]),
     ("Load", &["load", "bench"]),
 ];
 
@@ -107,6 +107,16 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "hopscope vnet sim",
             "hopscope vnet sim --kick-policy adaptive --kick-policy ahc:25:64 --load 0.5 --json",
+        ],
+    ),
+    (
+        "stack",
+        &[
+            "hopscope stack serve --if veth1 --addr 10.0.0.2/24 --app http:600 --port 80",
+            "hopscope stack serve --if tap:tap0 --addr 10.0.0.2/24 --addr fd00::2/64 --app echo",
+            "hopscope stack connect 10.0.0.1:7000 --if veth1 --addr 10.0.0.2/24 --app echo -d 10s",
+            "hopscope stack ss",
+            "hopscope stack stats --interval 1s",
         ],
     ),
     (

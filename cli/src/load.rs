@@ -2,6 +2,7 @@
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
+mod bridge;
 mod client;
 mod local_server;
 mod packets;
@@ -26,6 +27,8 @@ enum What {
     Udp(udp::UdpArgs),
     /// Send ICMP echo requests; count loss, duplication, reordering (TCP: tcp crr)
     Ping(ping::PingArgs),
+    /// Forward between two ports; lose, delay, duplicate, reorder, corrupt frames
+    Bridge(bridge::BridgeArgs),
 }
 
 pub fn run(args: LoadArgs) -> anyhow::Result<ExitCode> {
@@ -34,5 +37,6 @@ pub fn run(args: LoadArgs) -> anyhow::Result<ExitCode> {
         What::Tcp(args) => tcp::run(args),
         What::Udp(args) => udp::run(args),
         What::Ping(args) => ping::run(args),
+        What::Bridge(args) => bridge::run(&args),
     }
 }

@@ -14,8 +14,10 @@ mod address;
 mod bench;
 mod check;
 mod command;
+mod control_client;
 mod detach;
 mod diff;
+mod event_file;
 mod export;
 mod functions;
 mod help;
@@ -23,12 +25,14 @@ mod info;
 mod json;
 mod load;
 mod logger;
+mod netns;
 mod programs;
 mod record;
 mod report;
 mod serving;
 mod slice;
 mod splice;
+mod stack;
 mod status;
 mod test_hooks;
 mod top;
@@ -71,6 +75,8 @@ enum Command {
     Splice(splice::Verb),
     /// Serve, drive or simulate virtio-net queues and their notification policies
     Vnet(vnet::VnetArgs),
+    /// Serve and connect with a TCP/IP stack of its own on a device, TAP or AF_XDP
+    Stack(stack::StackArgs),
     /// Generate requests or packets at scheduled send times and measure latency
     Load(load::LoadArgs),
     /// Benchmark hopscope on this machine against a baseline and installed tools
@@ -104,6 +110,7 @@ fn main() -> ExitCode {
         Command::Info(args) => info::run(args),
         Command::Splice(verb) => splice::run(verb),
         Command::Vnet(args) => vnet::run(args),
+        Command::Stack(args) => stack::run(args),
         Command::Load(args) => load::run(args),
         Command::Bench(args) => bench::run(args, cli.verbosity.is_quiet()),
         Command::Calibrate => record::calibration_child(),

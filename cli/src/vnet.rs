@@ -2,15 +2,14 @@
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-mod control_client;
 mod drive;
 mod merge;
-mod netns;
 mod recording;
 mod serve;
 mod set;
 mod sim;
 mod stat;
+mod which;
 
 #[derive(Args)]
 pub struct VnetArgs {

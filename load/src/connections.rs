@@ -6,7 +6,7 @@ mod drive;
 mod due;
 mod error;
 mod limits;
-mod pattern;
+pub mod pattern;
 pub mod rr;
 pub mod serve;
 pub mod short;

@@ -5,6 +5,7 @@
 pub mod bridge;
 pub mod capture;
 pub mod clock;
+mod device;
 mod direction;
 mod discard;
 mod error;
@@ -19,6 +20,7 @@ mod sys;
 mod tap;
 mod xdp;
 
+pub use device::DeviceInfo;
 pub use direction::Direction;
 pub use discard::DiscardPort;
 pub use error::{CaptureError, PortError};

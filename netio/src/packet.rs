@@ -10,6 +10,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+const PACKET_FANOUT: libc::c_int = 18;
+const PACKET_FANOUT_HASH: libc::c_int = 0;
+/// Fragments go where their whole packet would.
+const PACKET_FANOUT_FLAG_DEFRAG: libc::c_int = 0x8000;
 
 #[derive(Debug, Clone, Copy)]
 pub struct PacketOptions {
@@ -21,6 +25,8 @@ pub struct PacketOptions {
     /// Frames up to 64 KiB, to be segmented by the kernel or merged by it. Without it they are
     /// cut to the device's MTU and counted.
     pub gso: bool,
+    /// Ports of one device with the same number share its frames, by flow: each frame is received by one of them.
+    pub fanout: Option<u16>,
     /// Past the device's queueing discipline, straight to the driver. The kernel does not segment
     /// on this way: it drops what the device cannot segment itself, and `send_failed` counts it.
     pub qdisc_bypass: bool,
@@ -33,6 +39,7 @@ impl Default for PacketOptions {
             receive_frames: 4096,
             send_frames: 64,
             gso: false,
+            fanout: None,
             qdisc_bypass: true,
         }
     }
@@ -94,6 +101,10 @@ impl PacketPort {
             None => 0,
         };
         sys::bind_packet(socket.as_fd(), index, protocol).map_err(failed("binding to it"))?;
+        if let Some(group) = options.fanout {
+            let how = PACKET_FANOUT_HASH | PACKET_FANOUT_FLAG_DEFRAG;
+            set(PACKET_FANOUT, how << 16 | libc::c_int::from(group))?;
+        }
         let batch = (options.direction != Direction::Receive).then(|| Pending {
             batch: SendBatch::new(options.send_frames.max(1), PACKET_HDR_LEN + max_frame_len),
             first: 0,

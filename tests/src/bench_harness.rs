@@ -10,6 +10,7 @@ mod program;
 mod propagation;
 mod slice;
 mod splice;
+mod stack;
 mod vnet;
 
 use anyhow::{Result, ensure};
@@ -28,6 +29,7 @@ pub(crate) fn register(suite: &mut Suite) {
     propagation::register(suite);
     slice::register(suite);
     splice::register(suite);
+    stack::register(suite);
     vnet::register(suite);
 }
 

@@ -44,6 +44,7 @@ mod slice_truth;
 mod splice;
 mod splice_echo;
 mod splice_proxy;
+mod stack;
 mod top;
 mod torture;
 mod traps;
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
     splice::register(&mut suite);
     splice_echo::register(&mut suite);
     splice_proxy::register(&mut suite);
+    stack::register(&mut suite);
     top::register(&mut suite);
     torture::register(&mut suite);
     traps::register(&mut suite);

@@ -40,6 +40,8 @@ pub enum Requirement {
     Uftrace,
     Tshark,
     Tcpdump,
+    Curl,
+    Ethtool,
     /// With chromedriver, which drives it.
     Chromium,
     Tmux,
@@ -100,6 +102,8 @@ impl Requirement {
             Uftrace => "uftrace",
             Tshark => "tshark",
             Tcpdump => "tcpdump",
+            Curl => "curl",
+            Ethtool => "ethtool",
             Chromium => "chromium",
             Tmux => "tmux",
             Rustc => "rustc",
@@ -154,6 +158,8 @@ impl Requirement {
             Uftrace => program("uftrace", "uftrace"),
             Tshark => program("tshark", "tshark"),
             Tcpdump => program("tcpdump", "tcpdump"),
+            Curl => program("curl", "curl"),
+            Ethtool => program("ethtool", "ethtool"),
             Chromium => program("chromium", "chromium")
                 .and_then(|()| program("chromedriver", "chromium-driver")),
             Tmux => program("tmux", "tmux"),

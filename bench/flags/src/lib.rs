@@ -35,6 +35,8 @@ pub enum Bench {
     Vnet(Common),
     /// Compare notification policies with the unmodified driver of a virtual machine
     VnetGuest(WithKernel),
+    /// Compare the TCP/IP stack in user space with the kernel's: requests, bulk, loss
+    StackEngine(Common),
     /// Show how long each kernel layer takes to send over TCP, system call to driver
     CaseTcpSend(Common),
     /// Measure three network functions with a growing number of probes per packet
@@ -189,6 +191,7 @@ impl Bench {
             Bench::SpliceGuest(guest) => ("splice-guest", &guest.common),
             Bench::Vnet(common) => ("vnet", common),
             Bench::VnetGuest(guest) => ("vnet-guest", &guest.common),
+            Bench::StackEngine(common) => ("stack-engine", common),
             Bench::CaseTcpSend(common) => ("case-tcp-send", common),
             Bench::CaseDensity(case) => ("case-density", &case.common),
             Bench::CasePropagation(case) => ("case-propagation", &case.common),

@@ -3,9 +3,9 @@
 use super::compared::Networks;
 use super::load::Load;
 use super::policy::{ADAPTIVE, AHC, EVENT_IDX, PLAIN, TAM};
-use super::ratio::reaches;
 use super::rings::{Measured, Rings};
 use crate::goal::Goal;
+use crate::ratio::reaches;
 use hopscope_compare::comparison::Ratio;
 use serde::Serialize;
 

@@ -8,7 +8,6 @@ mod load;
 mod network;
 mod policy;
 mod process;
-mod ratio;
 mod report;
 mod rings;
 mod table;

@@ -2,9 +2,9 @@
 use super::compared::Networks;
 use super::headline::Headline;
 use super::policy::OF_KICKS;
-use super::ratio::{estimate, interval};
 use super::rings::{Rings, Row};
 use super::table;
+use crate::ratio::{estimate, interval};
 use hopscope_compare::output::Summary;
 use serde_json::{Map, Value, json};
 

@@ -1,8 +1,8 @@
 //! The same for people.
 use super::compared::Row as Network;
 use super::headline::Headline;
-use super::ratio::ratio_text;
 use super::rings::Row as Queue;
+use crate::ratio::ratio_text;
 use crate::table::{Table, closing};
 use std::fmt::Write;
 

@@ -1,14 +1,16 @@
 //! `hopscope vnet drive`: a driver in user space, as a source, a sink or a bridge.
-use super::{netns, recording};
+use super::recording;
 use crate::command::stop_socket;
 use crate::units::parse_time;
+use crate::{event_file, netns};
 use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_netio::{PacketIo, TapOptions, TapPort};
 use hopscope_openloop::Arrivals;
+use hopscope_serving::events::EventFile;
 use hopscope_vnet::Ns;
 use hopscope_vnet::drive::{Arm, DrivePlan, Driver, Rate, Source, Work};
-use hopscope_vnet::events::{End, EventFile};
+use hopscope_vnet::events::End;
 use hopscope_vnet::policy::PolicyKind;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -192,7 +194,7 @@ pub fn run(args: DriveArgs) -> anyhow::Result<ExitCode> {
     }
     let driven = driver.run(stop.as_fd());
     let failed = driven.as_ref().err().map(ToString::to_string);
-    let kept = recording::finish(file, failed, args.json);
+    let kept = event_file::finish(file, failed, args.json);
     let counts = driven?;
     output::summary(&args, &counts)?;
     kept?;

@@ -1,8 +1,7 @@
 //! What happens at an end of queues, in a recording: of `serve` and of `drive`.
 use crate::host::meta;
-use hopscope_vnet::events::{End, EventFile, EventWriter, Events, Written, create};
-use serde_json::json;
-use std::io::{self, Write};
+use hopscope_serving::events::{EventFile, Events};
+use hopscope_vnet::events::{End, create};
 use std::path::Path;
 
 /// Nothing without a file. `pairs`: of queues.
@@ -29,23 +28,4 @@ pub(super) fn begin(
 fn queue_name(n: usize) -> String {
     let direction = if n.is_multiple_of(2) { "rx" } else { "tx" };
     format!("{direction} {}", n / 2)
-}
-
-/// After what was recorded is over, in whatever way: `failed` says why, if it did not end as it should.
-pub(super) fn finish(
-    writer: Option<EventWriter>,
-    failed: Option<String>,
-    as_json: bool,
-) -> anyhow::Result<()> {
-    let Some(writer) = writer else {
-        return Ok(());
-    };
-    let Written { records, lost } = writer.finish(failed.as_deref().unwrap_or("stopped"))?;
-    if as_json {
-        let line = json!({ "type": "recorded", "schema": 1, "records": records, "lost": lost });
-        writeln!(io::stdout(), "{line}")?;
-    } else {
-        crate::status::say!("{records} events recorded, {lost} lost");
-    }
-    Ok(())
 }

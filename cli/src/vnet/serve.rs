@@ -1,14 +1,17 @@
 //! `hopscope vnet serve`: a back end that carries a guest's packets.
-use super::{netns, recording};
+use super::recording;
 use crate::command::stop_socket;
+use crate::{event_file, netns};
 use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_netio::{
     DiscardPort, OpenOptions, PacketIo, PacketOptions, PacketPort, PortName, TapOptions, TapPort,
 };
-use hopscope_vnet::events::{End, EventFile};
+use hopscope_serving::events::EventFile;
+use hopscope_serving::privileges::RunAs;
+use hopscope_vnet::events::End;
 use hopscope_vnet::policy::PolicyKind;
-use hopscope_vnet::serve::{Kicks, Plan, RunAs, Server, qemu};
+use hopscope_vnet::serve::{Kicks, Plan, Server, qemu};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -130,7 +133,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         }
     });
     let failed = served.as_ref().err().map(ToString::to_string);
-    let kept = recording::finish(file, failed, args.json);
+    let kept = event_file::finish(file, failed, args.json);
     if let Ok(counts) = &counts {
         output::summary(counts, args.json)?;
     }

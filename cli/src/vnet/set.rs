@@ -1,5 +1,5 @@
 //! `hopscope vnet set`: other policies while packets flow.
-use super::control_client::{Asked, Which};
+use super::which::Which;
 use clap::Args;
 use hopscope_vnet::policy::PolicyKind;
 use hopscope_vnet::serve::Kicks;
@@ -58,7 +58,7 @@ pub fn run(args: &SetArgs) -> anyhow::Result<ExitCode> {
         "shadows",
         args.shadows.as_ref().map(|word| (word == "on").into()),
     );
-    let answer = Asked::open(&args.which)?.ask(&request)?;
+    let answer = args.which.open()?.ask(&request)?;
     let mut out = std::io::stdout();
     if args.json {
         writeln!(out, "{answer}")?;

@@ -1,5 +1,5 @@
 //! `hopscope vnet stat`: what a back end that runs has counted, and what it does now.
-use super::control_client::{Asked, Which};
+use super::which::Which;
 use crate::units::parse_time;
 use anyhow::Context;
 use clap::Args;
@@ -44,7 +44,7 @@ pub struct StatArgs {
 }
 
 pub fn run(args: &StatArgs) -> anyhow::Result<ExitCode> {
-    let mut asked = Asked::open(&args.which)?;
+    let mut asked = args.which.open()?;
     let wait_ns = u64::try_from(args.wait.as_nanos()).context("--wait")?;
     let request = json!({ "do": "stat", "wait_ns": wait_ns });
     let mut out = std::io::stdout();

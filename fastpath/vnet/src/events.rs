@@ -4,15 +4,12 @@
 //! They are records as probes write them (`measure/event/src/record.rs`): an end of the queues is a process, a
 //! queue one of its threads, and what happens there are calls of functions with one captured value. So every
 //! report and every page that shows calls shows these.
-use hopscope_event::value::number;
-use hopscope_event::{CapturePlace, Content, FunctionId, Kind, Record, ThreadIx, Value};
-use hopscope_netio::clock::tsc_now;
-use std::sync::mpsc::SyncSender;
+use hopscope_event::{FunctionId, RecordingMeta};
+use hopscope_serving::events::{EventFile, EventFileError, Events, Origin};
+use std::path::Path;
 
-mod file;
 mod merge;
 
-pub use file::{EventFile, EventFileError, EventWriter, Written, create};
 pub use merge::{MergeError, merge};
 
 /// Which end of the queues: its number as a process, and the first of its threads.
@@ -32,8 +29,8 @@ impl End {
         self as u32
     }
 
-    fn thread(self, queue: usize) -> ThreadIx {
-        ThreadIx(self as u32 * End::QUEUES_MAX + queue as u32)
+    fn first_thread(self) -> u32 {
+        self as u32 * End::QUEUES_MAX
     }
 }
 
@@ -85,146 +82,36 @@ impl What {
             What::Reclaim => "entries",
         }
     }
+}
 
-    fn function(self) -> FunctionId {
-        FunctionId(self as u32)
+impl From<What> for FunctionId {
+    fn from(what: What) -> FunctionId {
+        FunctionId(what as u32)
     }
 }
 
-/// Records of one queue on their way to the file.
-struct EventBuffer {
-    thread: ThreadIx,
-    first_index: u64,
-    lost_before: u64,
-    records: Vec<Record>,
-}
-
-const BATCH: usize = 4096;
-
-/// Makes a log for each queue of one end.
-#[derive(Clone)]
-pub struct Events {
+/// Begins a `.hop` file for one end of `queues` queues; `name` says of which queue a number is.
+///
+/// # Errors
+/// The file cannot be made or written.
+pub fn create(
+    path: &Path,
+    meta: &RecordingMeta,
     end: End,
-    full: SyncSender<EventBuffer>,
+    queues: usize,
+    name: &dyn Fn(usize) -> String,
+) -> Result<(Events, EventFile), EventFileError> {
+    let origin = Origin {
+        process: end.process(),
+        comm: match end {
+            End::Back => "back end",
+            End::Front => "front end",
+        },
+        module: "vnet",
+        functions: &What::ALL.map(|what| (what.name(), what.counts())),
+        first_thread: end.first_thread(),
+        threads: (0..queues).map(name).collect(),
+        note: "what happened at the ends of queues, told by hopscope vnet itself",
+    };
+    hopscope_serving::events::create(path, meta, &origin)
 }
-
-impl Events {
-    pub fn queue(&self, queue: usize) -> QueueEvents {
-        QueueEvents(Some(Log {
-            thread: self.end.thread(queue),
-            full: self.full.clone(),
-            records: Vec::with_capacity(BATCH),
-            depth: 0,
-            handed_over: 0,
-            lost: 0,
-        }))
-    }
-}
-
-/// What happens at one queue, in order, if anybody keeps it. Nothing here waits: what the disk does not keep up with
-/// is counted as lost.
-#[derive(Default)]
-pub struct QueueEvents(Option<Log>);
-
-impl QueueEvents {
-    /// Whether somebody keeps them.
-    pub fn are_kept(&self) -> bool {
-        self.0.is_some()
-    }
-
-    pub fn begin(&mut self, what: What) {
-        if let Some(log) = &mut self.0 {
-            log.begin(what);
-        }
-    }
-
-    /// With how many. Of none, and with nothing that happened meanwhile, it is as if it had not begun.
-    pub fn end(&mut self, what: What, n: u64) {
-        match &mut self.0 {
-            Some(log) if n == 0 && log.has_just_begun(what) => log.never_mind(),
-            Some(log) => log.end(what, n),
-            None => {}
-        }
-    }
-}
-
-struct Log {
-    thread: ThreadIx,
-    full: SyncSender<EventBuffer>,
-    records: Vec<Record>,
-    /// What has begun and not ended.
-    depth: u32,
-    handed_over: u64,
-    lost: u64,
-}
-
-impl Log {
-    fn begin(&mut self, what: What) {
-        self.record(what, Kind::Entry);
-        self.depth += 1;
-    }
-
-    fn end(&mut self, what: What, n: u64) {
-        let value = Value {
-            capture: number(CapturePlace::Return, 0),
-            element: 0,
-            content: Content::Value(n),
-        };
-        self.records.push(value.record(what.function()));
-        self.depth = self.depth.saturating_sub(1);
-        self.record(what, Kind::Exit);
-        // Between two of what happens, never within.
-        if self.depth == 0 && self.records.len() >= BATCH - 8 {
-            self.hand_over(false);
-        }
-    }
-
-    fn never_mind(&mut self) {
-        self.records.pop();
-        self.depth = self.depth.saturating_sub(1);
-    }
-
-    fn has_just_begun(&self, what: What) -> bool {
-        let begun = |record: &Record| {
-            record.function() == what.function() && record.kind() == Some(Kind::Entry)
-        };
-        self.records.last().is_some_and(begun)
-    }
-
-    fn record(&mut self, what: What, kind: Kind) {
-        // As a stack would have it: deeper is lower.
-        let stack = 0x7fff_0000 - self.depth * 64;
-        let record = Record::new(tsc_now().0, what.function(), kind, stack);
-        self.records.push(record);
-    }
-
-    fn hand_over(&mut self, wait: bool) {
-        let records = std::mem::replace(&mut self.records, Vec::with_capacity(BATCH));
-        let count = records.len() as u64;
-        let batch = EventBuffer {
-            thread: self.thread,
-            first_index: self.handed_over,
-            lost_before: self.lost,
-            records,
-        };
-        self.handed_over += count;
-        let taken = if wait {
-            self.full.send(batch).is_ok()
-        } else {
-            self.full.try_send(batch).is_ok()
-        };
-        self.lost = if taken { 0 } else { self.lost + count };
-    }
-}
-
-impl Drop for Log {
-    /// At the end there is time to wait.
-    fn drop(&mut self) {
-        if !self.records.is_empty() || self.lost > 0 {
-            self.hand_over(true);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

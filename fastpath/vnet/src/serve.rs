@@ -12,14 +12,12 @@
 //! ```
 mod busy_poll;
 mod command;
-mod control;
 mod counts;
 #[allow(unsafe_code)]
 mod descriptors;
 mod error;
 mod fill;
 mod kicks;
-mod listen;
 mod live;
 mod memory;
 mod notice;
@@ -27,8 +25,6 @@ mod offload;
 mod pair;
 mod policies;
 mod policy_counts;
-#[allow(unsafe_code)]
-mod privileges;
 mod qemu;
 mod queue;
 mod queue_state;
@@ -44,13 +40,11 @@ mod text;
 mod transmit;
 mod wire;
 
-pub use control::ControlCounts;
 pub use counts::{Drops, PairCounts, QueueCounts, ServeCounts};
 pub use error::{Broken, ServeError};
 pub use kicks::{BadKicks, DeferKicks, Kicks};
 pub use live::QueueError;
 pub use notice::Notice;
-pub use privileges::RunAs;
 pub use qemu::qemu;
 pub use queue_state::{ByPolicy, QueueState, RingNow, Shadowed};
 pub use run::{Plan, Server};

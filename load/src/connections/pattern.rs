@@ -7,14 +7,14 @@ use hopscope_openloop::random::{SplitMix64, mix};
 const PERIOD: usize = 262_139;
 
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub struct Pattern {
     seed: u64,
     /// One period, and its beginning again as far as the longest message reaches.
     text: Vec<u8>,
 }
 
 impl Pattern {
-    pub(super) fn new(seed: u64, longest: usize) -> Pattern {
+    pub fn new(seed: u64, longest: usize) -> Pattern {
         let mut random = SplitMix64::new(seed);
         let mut text: Vec<u8> = (0..PERIOD / 8 + 1)
             .flat_map(|_| random.next_u64().to_le_bytes())
@@ -28,7 +28,7 @@ impl Pattern {
 
     /// The bytes of one request.
     #[inline]
-    pub(super) fn message(&self, connection: u64, number: u64, length: usize) -> &[u8] {
+    pub fn message(&self, connection: u64, number: u64, length: usize) -> &[u8] {
         let key = (connection << 40) ^ number ^ self.seed.rotate_left(20);
         let at = mix(key.wrapping_add(1)) as usize % PERIOD;
         &self.text[at..at + length]
@@ -36,7 +36,7 @@ impl Pattern {
 
     /// The bytes of a stream from `offset` on.
     #[inline]
-    pub(super) fn stream(&self, offset: u64, length: usize) -> &[u8] {
+    pub fn stream(&self, offset: u64, length: usize) -> &[u8] {
         let at = (offset % PERIOD as u64) as usize;
         &self.text[at..at + length]
     }
@@ -45,7 +45,7 @@ impl Pattern {
 /// The first byte of `got`, which begins at byte `from` of an answer, that differs from the request
 /// repeated: its place in the answer, what was there, what should have been.
 #[inline]
-pub(super) fn first_wrong(request: &[u8], from: usize, got: &[u8]) -> Option<(usize, u8, u8)> {
+pub fn first_wrong(request: &[u8], from: usize, got: &[u8]) -> Option<(usize, u8, u8)> {
     // The whole answer within the request is the common case, and one memcmp.
     if let Some(expected) = request.get(from..from + got.len())
         && expected == got

@@ -24,6 +24,10 @@ impl Ns {
         Ns(us * 1_000)
     }
 
+    pub const fn from_ms(ms: u64) -> Ns {
+        Ns(ms * 1_000_000)
+    }
+
     /// How long ago `earlier` was; 0 when it is still to come.
     pub fn since(self, earlier: Ns) -> Ns {
         Ns(self.0.saturating_sub(earlier.0))

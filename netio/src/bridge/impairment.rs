@@ -7,6 +7,8 @@ use hopscope_openloop::random::{SplitMix64, mix};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Impairments {
     pub drop: f64,
+    /// A TCP segment that ends what was written (PSH), the first time that it comes: the last one of a response.
+    pub drop_tail: f64,
     pub duplicate: f64,
     /// Held back until `reorder_by` later frames were passed on.
     pub reorder: f64,
@@ -26,6 +28,7 @@ impl Default for Impairments {
     fn default() -> Impairments {
         Impairments {
             drop: 0.0,
+            drop_tail: 0.0,
             duplicate: 0.0,
             reorder: 0.0,
             reorder_by: 3,
@@ -48,6 +51,7 @@ impl Impairments {
     pub(super) fn check(&self) -> Result<(), ImpairmentsError> {
         let all = [
             ("drop", self.drop),
+            ("drop_tail", self.drop_tail),
             ("duplicate", self.duplicate),
             ("reorder", self.reorder),
             ("corrupt", self.corrupt),
@@ -63,6 +67,8 @@ impl Impairments {
 pub struct Fate {
     /// Nothing else holds for a dropped frame.
     pub dropped: bool,
+    /// Dropped if it is the last segment of something, for the first time.
+    pub tail_dropped: bool,
     pub duplicated: bool,
     pub reordered: bool,
     /// The bit that is turned over, modulo the frame's length in bits: bit 0 is the lowest of the
@@ -85,6 +91,7 @@ impl Fate {
         let corrupted = happens(impairments.corrupt);
         let bit = random.next_u64();
         let jitter = (random.next_unit() * impairments.jitter.0 as f64) as u64;
+        let tail_dropped = random.next_unit() <= impairments.drop_tail;
         if dropped {
             return Fate {
                 dropped,
@@ -93,6 +100,7 @@ impl Fate {
         }
         Fate {
             dropped,
+            tail_dropped,
             duplicated,
             reordered,
             corrupted: corrupted.then_some(bit),

@@ -1,4 +1,5 @@
 //! One direction: frames between their arrival and their release.
+use super::tail::Tails;
 use super::{Fate, Impairments};
 use crate::{Frame, Offload, Outgoing, PacketIo, PortError};
 use hopscope_event::{Ns, Tsc, TscFrequency};
@@ -12,6 +13,7 @@ const BURST: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaneCounts {
     pub received: u64,
+    /// `drop_tail` among them.
     pub dropped: u64,
     pub duplicated: u64,
     pub reordered: u64,
@@ -51,6 +53,7 @@ pub(super) struct Lane {
     /// Buffers of released frames.
     spare: Vec<Vec<u8>>,
     fates: Option<Vec<Fate>>,
+    tails: Tails,
     pub(super) ended: bool,
     counts: LaneCounts,
 }
@@ -70,6 +73,7 @@ impl Lane {
             parked: Vec::new(),
             spare: Vec::new(),
             fates: log.then(Vec::new),
+            tails: Tails::default(),
             ended: false,
             counts: LaneCounts::default(),
         }
@@ -107,7 +111,8 @@ impl Lane {
         if let Some(fates) = &mut self.fates {
             fates.push(fate);
         }
-        if fate.dropped {
+        let tail_dropped = fate.tail_dropped && self.tails.is_new(frame.bytes);
+        if fate.dropped || tail_dropped {
             self.counts.dropped += 1;
             return;
         }

@@ -3,6 +3,7 @@
 mod impairment;
 mod lane;
 mod run;
+mod tail;
 
 pub use impairment::{Fate, Impairments, ImpairmentsError};
 pub use lane::LaneCounts;

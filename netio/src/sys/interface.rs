@@ -38,6 +38,14 @@ impl Interface {
         Ok(unsafe { self.ask(libc::SIOCGIFMTU)?.ifr_ifru.ifru_mtu } as usize)
     }
 
+    /// Its Ethernet address.
+    pub(crate) fn mac(&self) -> io::Result<[u8; 6]> {
+        // SAFETY: SIOCGIFHWADDR fills this field.
+        let address = unsafe { self.ask(libc::SIOCGIFHWADDR)?.ifr_ifru.ifru_hwaddr };
+        let bytes: [libc::c_char; 6] = std::array::from_fn(|at| address.sa_data[at]);
+        Ok(bytes.map(|byte| byte as u8))
+    }
+
     /// `IFF_…`
     pub(crate) fn flags(&self) -> io::Result<libc::c_int> {
         // SAFETY: SIOCGIFFLAGS fills this field.

@@ -73,7 +73,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-netio",
             "hopscope-load",
             "hopscope-openloop",
+            "hopscope-serving",
             "hopscope-splice",
+            "hopscope-stack-engine",
+            "hopscope-stack-instance",
             "hopscope-bench-flags",
             "hopscope-check",
             "hopscope-compare",
@@ -106,6 +109,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-trace",
         ],
     ),
+    // Control sockets, privileges, recordings of events: for servers of any kind.
+    (
+        "hopscope-serving",
+        &["hopscope-event", "hopscope-eventloop", "hopscope-trace"],
+    ),
     (
         "hopscope-vnet",
         &[
@@ -113,7 +121,24 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-eventloop",
             "hopscope-netio",
             "hopscope-openloop",
+            "hopscope-serving",
             "hopscope-trace",
+        ],
+    ),
+    ("hopscope-stack-engine", &["hopscope-event"]),
+    // Loaded by packetdrill.
+    ("hopscope-stack-packetdrill", &["hopscope-stack-engine"]),
+    // Where the engine meets devices; the bytes that it sends are those of `load`.
+    (
+        "hopscope-stack-instance",
+        &[
+            "hopscope-event",
+            "hopscope-eventloop",
+            "hopscope-load",
+            "hopscope-netio",
+            "hopscope-openloop",
+            "hopscope-serving",
+            "hopscope-stack-engine",
         ],
     ),
     // Another kernel, for benches and tests.

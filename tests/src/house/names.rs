@@ -45,6 +45,7 @@ const PLAIN: &[&str] = &[
     "cli/src/splice/session.rs",
     "measure/session/src/top/lines.rs",
     "measure/session/src/top/save.rs",
+    "cli/src/stack/",
     "cli/src/vnet/",
     "measure/report/src/",
     "measure/read/src/",

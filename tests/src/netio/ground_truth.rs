@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const SEED: u64 = 2026;
 const IMPAIRED: Impairments = Impairments {
+    drop_tail: 0.0,
     drop: 0.05,
     duplicate: 0.05,
     reorder: 0.05,

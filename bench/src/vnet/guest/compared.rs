@@ -2,8 +2,8 @@
 use super::device::{EACH, POLICIES, Policy, number_of};
 use super::traffic::Traffic;
 use super::window::{Queue, Run};
+use crate::ratio::ratio;
 use crate::vnet::load::Load;
-use crate::vnet::ratio::ratio;
 use hopscope_compare::comparison::Ratio;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;

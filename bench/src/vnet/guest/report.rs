@@ -4,7 +4,7 @@ use super::device::POLICIES;
 use super::headline::{Figures, Headline, Over};
 use super::table;
 use super::traffic::{INTO_LARGE, OUT_LARGE, Traffic};
-use crate::vnet::ratio::{estimate, interval};
+use crate::ratio::{estimate, interval};
 use hopscope_compare::output::Summary;
 use serde_json::{Map, Value, json};
 

@@ -1,8 +1,8 @@
 //! The same for people.
 use super::compared::Row;
 use super::headline::{Figures, Headline, Over};
+use crate::ratio::ratio_text;
 use crate::table::closing;
-use crate::vnet::ratio::ratio_text;
 use hopscope_guest::Accelerator;
 use std::fmt::Write;
 

@@ -3,11 +3,11 @@ use super::counts::ReceiveCounts;
 use super::error::DriveError;
 use super::queue::Queue;
 use super::receive::{Packet, Taker};
-use crate::common::clock::Clock;
 use crate::common::feature;
 use crate::common::header;
 use crate::ring::Memory;
 use hopscope_netio::{Accepts, Arrived, Offload, Outgoing, PacketIo, PortError, SendStatus};
+use hopscope_serving::clock::Clock;
 use nix::errno::Errno;
 use vm_memory::{Address, Bytes, GuestAddress, GuestMemoryBackend, GuestMemoryError};
 

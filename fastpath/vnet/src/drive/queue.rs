@@ -4,11 +4,12 @@ use super::counts::DriveQueueCounts;
 use super::error::DriveError;
 use super::handshake::Eventfds;
 use crate::Ns;
-use crate::common::clock::Clock;
 use crate::end::Front;
-use crate::events::{QueueEvents, What};
+use crate::events::What;
 use crate::policy::{Event, PolicyKind};
 use crate::ring::{DriverRing, Features, Memory, RingError, Segment, packed, split};
+use hopscope_serving::clock::Clock;
+use hopscope_serving::events::EventLog;
 use vm_memory::GuestAddress;
 
 /// Where this end enables notifications before it sleeps.
@@ -34,7 +35,7 @@ pub(super) struct Queue {
     /// Notifications were enabled.
     asked: bool,
     pub(super) counts: DriveQueueCounts,
-    pub(super) events: QueueEvents,
+    pub(super) events: EventLog,
 }
 
 /// A used entry.
@@ -71,7 +72,7 @@ impl Queue {
             entries: vec![(0, Ns(0)); layout.size.into()],
             asked: true,
             counts: DriveQueueCounts::default(),
-            events: QueueEvents::default(),
+            events: EventLog::default(),
             place,
         })
     }

@@ -3,10 +3,10 @@ use super::counts::ReceiveCounts;
 use super::error::DriveError;
 use super::frame::{Checker, Found};
 use super::queue::{Back, Queue};
-use crate::common::clock::Clock;
 use crate::common::header;
 use crate::ring::Memory;
 use hopscope_netio::Offload;
+use hopscope_serving::clock::Clock;
 use vm_memory::{Address, Bytes, GuestMemoryBackend, VolatileSlice};
 
 /// Packets before others get a turn.

@@ -2,8 +2,8 @@
 use super::counts::{Latency, ResourceUsage};
 use super::error::DriveError;
 use crate::Ns;
-use crate::common::clock::Clock;
 use hdrhistogram::Histogram;
+use hopscope_serving::clock::Clock;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};
 

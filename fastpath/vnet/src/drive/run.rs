@@ -13,10 +13,11 @@ use super::watch::{Watch, Woken};
 use super::wire::Wire;
 use crate::Ns;
 use crate::common::Negotiated;
-use crate::common::clock::Clock;
-use crate::events::{Events, What};
+use crate::events::What;
 use crate::policy::PolicyKind;
 use hopscope_netio::PacketIo;
+use hopscope_serving::clock::Clock;
+use hopscope_serving::events::Events;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
@@ -129,7 +130,7 @@ impl Driver {
         let mut rx = queue(0, plan.rx_kicks, rx)?;
         let mut tx = queue(1, plan.kicks, tx)?;
         if let Some(events) = &plan.events {
-            (rx.events, tx.events) = (events.queue(0), events.queue(1));
+            (rx.events, tx.events) = (events.log(0), events.log(1));
         }
         let queues = [(rx.place(), &rx.eventfds), (tx.place(), &tx.eventfds)];
         handshake::start(&mut wire, &arena, plan.packed, queues)?;

@@ -4,9 +4,9 @@ use super::frame::{self, LONGEST, NUMBER, SHORTEST};
 use super::pace::{Pace, Rate};
 use super::queue::Queue;
 use crate::Ns;
-use crate::common::clock::Clock;
 use crate::common::header;
 use crate::ring::Memory;
+use hopscope_serving::clock::Clock;
 use vm_memory::{Address, Bytes};
 
 /// Packets before completions get a turn.

@@ -1,15 +1,15 @@
 //! What a request of the control socket does.
-use super::control::{Answer, ControlCounts};
 use super::counts::ServeCounts;
 use super::live::QueueError;
 use super::pair::Pair;
 use super::policy_counts::POLICIES_MAX;
 use super::request::{BadRequest, Change, Request};
 use crate::Ns;
-use crate::common::clock::Clock;
 use crate::policy::PolicyKind;
 use crate::ring::Memory;
 use hopscope_netio::PortError;
+use hopscope_serving::clock::Clock;
+use hopscope_serving::control::{Answer, ControlCounts};
 use serde::Serialize;
 use serde_json::json;
 

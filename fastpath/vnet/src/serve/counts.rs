@@ -1,9 +1,9 @@
 //! What happened at each queue and port, exactly. Nothing that came is missing: a packet was handed on, or is
 //! under one of the reasons in [`Drops`].
-use super::control::ControlCounts;
 use super::queue_state::QueueState;
 use crate::policy::Counts;
 use hopscope_netio::Counters;
+use hopscope_serving::control::ControlCounts;
 use serde::Serialize;
 
 /// Why a packet went no further.

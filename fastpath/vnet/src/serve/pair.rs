@@ -5,12 +5,12 @@ use super::live::QueueError;
 use super::queue::Queue;
 use super::source;
 use crate::Ns;
-use crate::common::clock::Clock;
 use crate::common::feature::Negotiated;
 use crate::events::What;
 use crate::ring::Memory;
 use hopscope_eventloop::{Poll, Token};
 use hopscope_netio::{Accepts, PacketIo, PortError};
+use hopscope_serving::clock::Clock;
 use nix::sys::epoll::EpollFlags;
 
 pub(super) struct Pair {

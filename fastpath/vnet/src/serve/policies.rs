@@ -5,11 +5,11 @@ use super::policy_counts::{POLICIES_MAX, keep};
 use super::queue::Queue;
 use super::queue_state::{QueueState, RingNow, Shadowed};
 use crate::Ns;
-use crate::common::clock::Clock;
 use crate::end::Unchanged;
 use crate::policy::PolicyKind;
 use crate::ring::{Memory, RingError};
 use crate::shadow::{Shadows, advise};
+use hopscope_serving::clock::Clock;
 
 /// In shadow mode beside the active policy.
 const SHADOWS: [&str; 8] = [

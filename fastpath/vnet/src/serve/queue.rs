@@ -6,14 +6,15 @@ use super::live::{Live, Pending, QueueError};
 use super::policy_counts::PolicyCounts;
 use super::receive_direct::Arriving;
 use crate::Ns;
-use crate::common::clock::Clock;
 use crate::common::eventfd::Eventfd;
 use crate::common::feature::Negotiated;
 use crate::end::Back;
-use crate::events::{QueueEvents, What};
+use crate::events::What;
 use crate::observe::Sojourn;
 use crate::policy::{Peer, PolicyKind};
 use crate::ring::{DeviceRing, Layout, Memory, RingError, packed, split};
+use hopscope_serving::clock::Clock;
+use hopscope_serving::events::EventLog;
 use std::collections::VecDeque;
 
 pub(super) struct Queue {
@@ -40,7 +41,7 @@ pub(super) struct Queue {
     /// Of what the guest sends.
     pub(super) sojourn: Sojourn,
     pub(super) kept: PolicyCounts,
-    pub(super) events: QueueEvents,
+    pub(super) events: EventLog,
 }
 
 impl Queue {
@@ -63,7 +64,7 @@ impl Queue {
             counts: QueueCounts::default(),
             sojourn: Sojourn::default(),
             kept: PolicyCounts::default(),
-            events: QueueEvents::default(),
+            events: EventLog::default(),
         }
     }
 

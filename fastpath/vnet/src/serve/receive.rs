@@ -4,9 +4,9 @@ use super::counts::Drop;
 use super::fill::{Placed, Received, place};
 use super::live::{Live, Pending, QueueError};
 use super::queue::Queue;
-use crate::common::clock::Clock;
 use crate::ring::Memory;
 use hopscope_netio::{PacketIo, PortError};
+use hopscope_serving::clock::Clock;
 
 const TURN: usize = 256;
 impl Queue {

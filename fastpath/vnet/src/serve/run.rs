@@ -1,25 +1,25 @@
 //! The back end as a whole: one thread, one loop. Whatever a front end does ends at most its connection.
 use super::command::Inside;
-use super::control::Control;
 use super::counts::ServeCounts;
 use super::error::{Broken, ServeError};
 use super::kicks::Kicks;
-use super::listen::Endpoint;
 use super::notice::Notice;
 use super::pair::Pair;
-use super::privileges::{self, RunAs};
 use super::queue::Queue;
 use super::request::WAIT;
 use super::session::{Around, Failed, Session};
 use super::source;
 use crate::Ns;
-use crate::common::clock::Clock;
 use crate::common::feature::{self, PortOffload};
-use crate::events::Events;
 use crate::policy::PolicyKind;
 use crate::vhost::{self, PROTOCOL_MQ, PROTOCOL_REPLY_ACK, PROTOCOL_STATUS};
 use hopscope_eventloop::{Poll, Token};
 use hopscope_netio::PacketIo;
+use hopscope_serving::clock::Clock;
+use hopscope_serving::control::Control;
+use hopscope_serving::endpoint::Endpoint;
+use hopscope_serving::events::Events;
+use hopscope_serving::privileges::{self, RunAs};
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::time::TimeSpec;
@@ -94,7 +94,7 @@ impl Server {
             for queue in [&mut rx, &mut tx] {
                 queue.cast_shadows(plan.shadows, Ns(0));
                 if let Some(events) = &plan.events {
-                    queue.events = events.queue(queue.index);
+                    queue.events = events.log(queue.index);
                 }
             }
             let mut pair = Pair::new(n, port, [rx, tx]);
@@ -106,7 +106,9 @@ impl Server {
             poll.add(listener, Token::of(source::LISTENER), readable)
                 .map_err(system("watching the socket"))?;
         }
-        let control = plan.control.map(|path| Control::open(&path, &poll));
+        let control = plan
+            .control
+            .map(|path| Control::open(&path, &poll, source::CONTROL));
         let control = control.transpose()?;
         Ok(Server {
             endpoint,
@@ -134,7 +136,7 @@ impl Server {
                 control.hand_to(user)?;
             }
         }
-        privileges::drop_all(user)
+        Ok(privileges::drop_all(user)?)
     }
 
     /// Serves until `stop` is readable, or something fails: a port, or the kernel. Then the queues end in order, so that
@@ -270,7 +272,7 @@ impl Server {
             offers_index: self.kicks.offers_index(),
             broken: &mut broken,
         };
-        let mut answer = |line: &[u8], counts| inside.answer(line, counts);
+        let mut answer = |line: &[u8], counts| Some(inside.answer(line, counts));
         control.turn(&self.poll, self.clock, &mut answer)?;
         for (n, error) in &broken {
             say(Notice::Broken { n: *n, error });

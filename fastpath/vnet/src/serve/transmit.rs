@@ -3,10 +3,10 @@ use super::counts::Drop;
 use super::live::{Live, QueueError};
 use super::offload;
 use super::queue::Queue;
-use crate::common::clock::Clock;
 use crate::common::header;
 use crate::ring::{Chain, Memory, RingError};
 use hopscope_netio::{Offload, Outgoing, PacketIo, Scattered, SendStatus};
+use hopscope_serving::clock::Clock;
 
 /// Packets before others get a turn; a batch of calls ends there, so that no completion waits for more.
 const TURN: usize = 256;

@@ -5,6 +5,7 @@ const FREQUENCY: TscFrequency = TscFrequency(1_000_000_000);
 const SEED: u64 = 7;
 
 const ALL: Impairments = Impairments {
+    drop_tail: 0.0,
     drop: 0.1,
     duplicate: 0.1,
     reorder: 0.1,

@@ -1,0 +1,176 @@
+//! Cables between the kernel's TCP and the stack's, and servers and clients at their ends.
+use super::Bench;
+use crate::error::{Error, Result};
+use crate::load::network::{Namespace, Server, processors};
+use crate::program::{run, run_as};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// The client's kernel is at .1 of each; the server's kernel at .2, the stack at .3.
+pub(super) const KERNEL: &str = "10.0.0.2";
+pub(super) const STACK: &str = "10.0.1.3";
+
+/// Two cables between two namespaces: one to the kernel's server, one to the stack's.
+pub(super) struct Cables {
+    pub(super) client: Namespace,
+    pub(super) server: Namespace,
+}
+
+impl Cables {
+    pub(super) fn lay() -> Result<Cables> {
+        let (client, server) = (Namespace::new()?, Namespace::new()?);
+        client.cable("c0", &server, "s0")?;
+        client.address("c0", "10.0.0.1")?;
+        server.address("s0", KERNEL)?;
+        client.cable("c1", &server, "s1")?;
+        client.address("c1", "10.0.1.1")?;
+        Ok(Cables { client, server })
+    }
+}
+
+/// Two ends and the bridge between them, which cuts nothing and merges nothing.
+pub(super) struct Bridged {
+    pub(super) near: Namespace,
+    middle: Namespace,
+    pub(super) far: Namespace,
+}
+
+impl Bridged {
+    pub(super) fn lay() -> Result<Bridged> {
+        let (near, middle, far) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
+        near.cable("a0", &middle, "a1")?;
+        middle.cable("b1", &far, "b0")?;
+        near.address("a0", "10.0.0.1")?;
+        far.address("b0", KERNEL)?;
+        for (namespace, device) in [
+            (&near, "a0"),
+            (&middle, "a1"),
+            (&middle, "b1"),
+            (&far, "b0"),
+        ] {
+            let words = [
+                "-K", device, "tx", "off", "tso", "off", "gso", "off", "gro", "off",
+            ];
+            run(namespace.command("ethtool").args(words))?;
+        }
+        Ok(Bridged { near, middle, far })
+    }
+
+    /// Runs as long as it is held.
+    pub(super) fn bridge(&self, bench: &Bench<'_, '_>, words: &[&str]) -> Result<Running> {
+        let ready = bench.settings.build_dir.join("stack/bridge-ready");
+        let _ = std::fs::remove_file(&ready);
+        let mut command = self.middle.urgent(&bench.settings.hopscope);
+        command
+            .args(["load", "bridge", "a1", "b1", "--delay", "500us", "--json"])
+            .args(words)
+            .arg("--ready-file")
+            .arg(&ready);
+        Running::start("hopscope load bridge", command, &ready)
+    }
+}
+
+/// A program that is killed at its end.
+pub(super) struct Running(std::process::Child);
+
+impl Running {
+    fn start(name: &str, mut command: Command, ready: &Path) -> Result<Running> {
+        command.stdout(std::process::Stdio::null());
+        let child = command.spawn().map_err(Error::start(name))?;
+        let mut running = Running(child);
+        for _ in 0..1000 {
+            if ready.exists() {
+                return Ok(running);
+            }
+            if let Ok(Some(status)) = running.0.try_wait() {
+                return Err(Error::Failed {
+                    program: name.into(),
+                    status: status.to_string(),
+                    said: "see above".into(),
+                });
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        Err(Error::NotReady {
+            program: name.into(),
+            seconds: 10,
+            said: String::new(),
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// On the last processor, which no client uses.
+fn server_in(namespace: &Namespace, program: &Path) -> Command {
+    let mut command = namespace.urgent("taskset");
+    command.args(["-c", &processors().1]).arg(program);
+    command
+}
+
+/// On the first one.
+pub(super) fn client_in(namespace: &Namespace, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = namespace.urgent("taskset");
+    command.args(["-c", &processors().0]).arg(program);
+    command
+}
+
+/// The server in C.
+pub(super) fn kernel_http(
+    bench: &Bench<'_, '_>,
+    namespace: &Namespace,
+    body_bytes: u32,
+    spins: bool,
+) -> Result<Server> {
+    let mut command = server_in(namespace, &bench.http);
+    let how = if spins { "spin" } else { "sleep" };
+    command.args(["80", &body_bytes.to_string(), how]);
+    Server::start("the C server", command)
+}
+
+/// The stack with a server in it, at `interface`.
+pub(super) fn stack_serves(
+    bench: &Bench<'_, '_>,
+    namespace: &Namespace,
+    interface: &str,
+    words: &[&str],
+) -> Result<Server> {
+    let mut command = server_in(namespace, &bench.settings.hopscope);
+    command.args([
+        "stack",
+        "serve",
+        "--json",
+        "--no-control",
+        "--if",
+        interface,
+    ]);
+    Server::start("hopscope stack serve", {
+        command.args(words);
+        command
+    })
+}
+
+/// The last line of what a program prints.
+pub(super) fn last_line(name: &str, command: &mut Command) -> Result<Value> {
+    let printed = run_as(name, command)?;
+    let line = printed.lines().last().unwrap_or_default();
+    serde_json::from_str(line).map_err(|_| Error::NoSummary {
+        program: name.into(),
+        line: line.into(),
+    })
+}
+
+pub(super) fn number(name: &str, line: &Value, field: &str) -> Result<f64> {
+    let found = line.pointer(field).and_then(Value::as_f64);
+    found.ok_or_else(|| Error::NoField {
+        program: name.into(),
+        field: field.into(),
+        line: line.to_string(),
+    })
+}

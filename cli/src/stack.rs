@@ -1,0 +1,42 @@
+//! `hopscope stack`: a TCP/IP stack of its own, on a device beside the kernel's.
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+mod connect;
+mod link;
+mod pair;
+mod running;
+mod serve;
+mod ss;
+mod stats;
+mod which;
+
+#[derive(Args)]
+pub struct StackArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Run the stack with a built-in server: echo, discard, chargen or HTTP
+    Serve(serve::ServeArgs),
+    /// Run the stack with a built-in client against such a server anywhere
+    Connect(connect::ConnectArgs),
+    /// Join two stacks in memory and measure what the engine costs
+    Pair(pair::PairArgs),
+    /// Show the connections of a running stack, with the fields of `ss -ti`
+    Ss(ss::SsArgs),
+    /// Show the counters of a running stack, with the names of nstat
+    Stats(stats::StatsArgs),
+}
+
+pub fn run(args: StackArgs) -> anyhow::Result<ExitCode> {
+    match args.what {
+        What::Serve(args) => serve::run(args),
+        What::Connect(args) => connect::run(&args),
+        What::Pair(args) => pair::run(&args),
+        What::Ss(args) => ss::run(&args),
+        What::Stats(args) => stats::run(&args),
+    }
+}

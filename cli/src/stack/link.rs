@@ -1,0 +1,142 @@
+//! The device, the addresses and the settings of a stack: what a server and a client take alike.
+use crate::address::parse_mac;
+use crate::netns;
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use hopscope_netio::PortName;
+use hopscope_stack_engine::config::{Address, Congestion, Route};
+use hopscope_stack_engine::{Config, TcpConfig};
+use hopscope_stack_instance::Device;
+use hopscope_stack_instance::device::{self, Wanted};
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+#[derive(Args)]
+pub(super) struct LinkArgs {
+    /// Port: DEVICE or packet:DEVICE, tap:NAME, xdp:DEVICE[:QUEUE] (docs/netio.md)
+    #[arg(long = "if", value_name = "PORT")]
+    pub(super) interface: PortName,
+    /// Address of the stack and length of its prefix; repeat for several
+    #[arg(long, value_name = "IP/LEN", required = true, value_parser = parse_prefix)]
+    pub(super) addr: Vec<Address>,
+    /// Gateway of the default route; repeat for IPv4 and IPv6
+    #[arg(long, value_name = "IP")]
+    gateway: Vec<IpAddr>,
+    /// Ethernet address [default: the device's; tap: made from the address]
+    #[arg(long, value_name = "MAC", value_parser = parse_mac)]
+    mac: Option<[u8; 6]>,
+    /// Longest IP packet in bytes [default: the device's MTU]
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<u16>,
+    /// Network namespace of the device: ip-netns name or path
+    #[arg(long, value_name = "NAME|PATH")]
+    netns: Option<String>,
+    /// Compute checksums and cut segments here, not in the kernel or the device
+    #[arg(long)]
+    no_offload: bool,
+    /// Timers: linux (RTO from 200 ms), lan (RTO from 5 ms)
+    #[arg(long, value_enum, default_value_t = Profile::Linux)]
+    profile: Profile,
+    /// Congestion control
+    #[arg(long, value_enum, default_value_t = CongestionArg::Cubic)]
+    congestion: CongestionArg,
+    /// Never sleep: busy-poll the device
+    #[arg(long)]
+    pub(super) spin: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Profile {
+    Linux,
+    Lan,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum CongestionArg {
+    Cubic,
+    Reno,
+}
+
+/// `10.0.0.2/24`
+fn parse_prefix(text: &str) -> Result<Address, String> {
+    let wrong = || format!("{text:?} is not IP/LEN like 10.0.0.2/24 or fd00::2/64");
+    let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
+    Ok(Address {
+        address: address.parse().map_err(|_| wrong())?,
+        prefix_bits: bits.parse().map_err(|_| wrong())?,
+    })
+}
+
+impl LinkArgs {
+    /// A device for each engine.
+    pub(super) fn open(&self, engines: u16) -> anyhow::Result<Vec<Device>> {
+        let addresses: Vec<IpAddr> = self.addr.iter().map(|a| a.address).collect();
+        let wanted = Wanted {
+            offload: !self.no_offload,
+            mac: self.mac,
+            mtu: self.mtu,
+        };
+        netns::within(self.netns.as_deref(), || {
+            Ok(device::open(&self.interface, engines, &addresses, wanted)?)
+        })
+    }
+
+    /// Of one engine on one of those.
+    pub(super) fn config(&self, device: &Device) -> anyhow::Result<Config> {
+        let mut config = Config::new(device.medium, seed()?);
+        config.mtu = device.mtu;
+        config.addresses.clone_from(&self.addr);
+        config.routes = self.gateway.iter().map(|ip| default_route(*ip)).collect();
+        config.offload = device.offload;
+        config.tcp = match self.profile {
+            Profile::Linux => TcpConfig::default(),
+            Profile::Lan => TcpConfig::lan(),
+        };
+        config.tcp.congestion = match self.congestion {
+            CongestionArg::Cubic => Congestion::Cubic,
+            CongestionArg::Reno => Congestion::NewReno,
+        };
+        Ok(config)
+    }
+
+    /// Whether one of the addresses is of that family.
+    pub(super) fn has(&self, ipv6: bool) -> bool {
+        self.addr.iter().any(|a| a.address.is_ipv6() == ipv6)
+    }
+}
+
+fn default_route(gateway: IpAddr) -> Route {
+    let any: IpAddr = match gateway {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    Route {
+        destination: Address {
+            address: any,
+            prefix_bits: 0,
+        },
+        gateway,
+    }
+}
+
+fn seed() -> anyhow::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    let mut random = std::fs::File::open("/dev/urandom").context("/dev/urandom")?;
+    random.read_exact(&mut seed).context("/dev/urandom")?;
+    Ok(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes() {
+        let prefix = parse_prefix("fd00::2/64").unwrap();
+        assert_eq!(prefix.address, "fd00::2".parse::<IpAddr>().unwrap());
+        assert_eq!(prefix.prefix_bits, 64);
+        for wrong in ["10.0.0.2", "10.0.0.2/", "10.0.0/24", "/24", "a/b", ""] {
+            assert!(parse_prefix(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Instances on their threads: the first on the main one, until a signal or the end of one of them.
+use anyhow::Context;
+use hopscope_serving::events::EventLog;
+use hopscope_stack_instance::command::Mail;
+use hopscope_stack_instance::share::Share;
+use hopscope_stack_instance::{App, Device, Instance, Plan};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use super::link::LinkArgs;
+
+/// Readable once it is to end.
+pub(super) struct Stop {
+    stop: UnixStream,
+    stopper: UnixStream,
+}
+
+impl Stop {
+    /// At SIGINT or SIGTERM.
+    pub(super) fn at_signals() -> anyhow::Result<Stop> {
+        let (stop, stopper) = UnixStream::pair().context("making a socket")?;
+        for signal in [SIGINT, SIGTERM] {
+            let end = stopper.try_clone().context("taking over signals")?;
+            signal_hook::low_level::pipe::register(signal, end).context("taking over signals")?;
+        }
+        Ok(Stop { stop, stopper })
+    }
+}
+
+/// An instance for each device, not running yet.
+pub(super) fn start<A: App>(
+    link: &LinkArgs,
+    devices: Vec<Device>,
+    mut log: impl FnMut(usize) -> EventLog,
+    mut app: impl FnMut() -> A,
+) -> anyhow::Result<(Vec<Instance<A>>, Vec<Arc<Mail>>)> {
+    let of = devices.len() as u16;
+    let longest = devices.iter().map(|d| d.port.capabilities().max_frame_len);
+    let shares = Share::all(of, longest.max().unwrap_or(0)).context("making eventfds")?;
+    let mails: Vec<Arc<Mail>> = devices.iter().map(|_| Arc::default()).collect();
+    let mut instances = Vec::new();
+    for (n, (device, share)) in devices.into_iter().zip(shares).enumerate() {
+        let mut config = link.config(&device)?;
+        config.share.index = n as u16;
+        config.share.of = of;
+        let plan = Plan {
+            device,
+            config,
+            share,
+            spin: link.spin,
+            log: log(n),
+            mail: mails[n].clone(),
+        };
+        instances.push(Instance::start(plan, app())?);
+    }
+    Ok((instances, mails))
+}
+
+/// Runs all of them until the end; gives them back with what ended them, if it was an error.
+pub(super) fn run<A: App>(instances: &mut [Instance<A>], stop: &Stop) -> anyhow::Result<()> {
+    std::thread::scope(|scope| {
+        let mut instances = instances.iter_mut();
+        let first = instances.next().context("no engine")?;
+        let others: Vec<_> = instances
+            .map(|instance| scope.spawn(|| ended(instance, stop)))
+            .collect();
+        let mut done = ended(first, stop);
+        for other in others {
+            let other = other
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            done = done.and(other);
+        }
+        done
+    })
+}
+
+/// When one ends, all do.
+fn ended<A: App>(instance: &mut Instance<A>, stop: &Stop) -> anyhow::Result<()> {
+    let done = instance.run(stop.stop.as_fd());
+    let _ = (&stop.stopper).write(&[0]);
+    Ok(done?)
+}

@@ -1,0 +1,6 @@
+//! Frames into an interface, and what comes out. Answers are checked by smoltcp's parsers.
+mod discovery;
+mod errors;
+mod fragments;
+mod frames;
+mod support;

@@ -1,0 +1,129 @@
+//! After each step of a connection: its events, its place in the output queue, its timer, and its end.
+use super::state::{Host, Tcp};
+use crate::info::TcpState;
+use crate::tcp::connection::Connection;
+use crate::tcp::demux::Target;
+use crate::tcp::sockets::Socket;
+use crate::tcp::time_wait::TimeWait;
+
+impl Tcp {
+    pub(crate) fn settle(&mut self, host: &mut Host, slot: u32) {
+        let Some(Socket::Connection(connection)) = self.sockets.get_mut(slot) else {
+            return;
+        };
+        let event = std::mem::take(&mut connection.event);
+        let counts = matches!(
+            connection.state,
+            TcpState::Established | TcpState::CloseWait
+        );
+        if connection.established && !counts {
+            connection.established = false;
+            host.counters.tcp_curr_estab = host.counters.tcp_curr_estab.saturating_sub(1);
+        }
+        if connection.state == TcpState::Closed || connection.time_wait {
+            self.end(host, slot);
+        } else {
+            if !connection.queued && connection.wants_output() {
+                connection.queued = true;
+                self.output.push_back(slot);
+            }
+            let deadline = connection.deadline();
+            if deadline < connection.armed {
+                connection.armed = deadline;
+                self.timers.set(slot, deadline);
+            }
+        }
+        if event {
+            self.sockets.event(slot);
+        }
+    }
+
+    /// The connection leaves the demultiplexing table; its socket stays until it is closed.
+    fn end(&mut self, host: &mut Host, slot: u32) {
+        let Some(connection) = self.sockets.connection_mut(slot) else {
+            return;
+        };
+        if connection.attached {
+            connection.attached = false;
+            self.timers.clear(slot);
+            self.detach(host, slot);
+        }
+        let Some(connection) = self.sockets.connection_mut(slot) else {
+            return;
+        };
+        connection.finish();
+        if connection.orphan {
+            self.orphans -= u32::from(connection.counted);
+            connection.send.buffer.clear(host.pool);
+            connection.receive.buffer.clear(host.pool);
+            self.sockets.free(slot);
+        }
+    }
+
+    fn detach(&mut self, host: &mut Host, slot: u32) {
+        let Some(connection) = self.sockets.connection(slot) else {
+            return;
+        };
+        let (hash, port) = (connection.hash, connection.tuple.local_port);
+        let exclusive = connection.options.is_exclusive();
+        let target = Target::Connection(slot);
+        let room = self.time_waits.len() < self.config.tcp.time_wait_max as usize;
+        if connection.time_wait && !room {
+            host.counters.time_wait_overflow += 1;
+        }
+        if connection.time_wait && room {
+            let owes_ack = connection.ack.now;
+            let entry = time_wait(connection);
+            host.counters.time_waited += 1;
+            let expires = host.now + self.config.tcp.time_wait;
+            let index = self.time_waits.insert(entry, expires);
+            self.demux.replace(hash, target, Target::TimeWait(index));
+            // Of the FIN that led here: the connection itself sends no more.
+            if owes_ack {
+                self.send_time_wait_ack(host, index);
+            }
+        } else {
+            self.demux.remove(hash, target);
+            self.ports.disconnect(port, exclusive);
+        }
+    }
+
+    /// Looks at the connection again as soon as there is memory.
+    pub(crate) fn wait_for_memory(&mut self, slot: u32) {
+        if !self.starved.contains(&slot) && self.starved.len() < 1024 {
+            self.starved.push_back(slot);
+        }
+    }
+
+    pub(crate) fn feed_starved(&mut self, host: &Host) {
+        if self.starved.is_empty() || host.pool.is_under_pressure() {
+            return;
+        }
+        while let Some(slot) = self.starved.pop_front() {
+            if let Some(connection) = self.sockets.connection_mut(slot)
+                && connection.is_writable()
+            {
+                connection.send.no_space = false;
+                self.sockets.event(slot);
+            }
+        }
+    }
+}
+
+fn time_wait(connection: &Connection) -> TimeWait {
+    let snd_nxt = connection.sender.snd_nxt();
+    let mut entry = TimeWait::new(
+        connection.tuple,
+        connection.hash,
+        snd_nxt,
+        connection.receive.next,
+    );
+    let window = connection.receive_window() >> connection.receive.wscale;
+    let ts = &connection.ts;
+    entry.window = window.min(65_535) as u16;
+    entry.exclusive = connection.options.is_exclusive();
+    entry.hop_limit = connection.options.hop_limit;
+    entry.traffic_class = connection.options.traffic_class;
+    entry.stamps = ts.on.then_some((ts.offset, ts.recent, ts.recent_at));
+    entry
+}

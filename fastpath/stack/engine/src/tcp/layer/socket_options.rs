@@ -1,0 +1,106 @@
+//! setsockopt and getsockopt.
+use super::state::{Host, Tcp};
+use crate::tcp::connection::Connection;
+use crate::tcp::sockets::Socket;
+use crate::{Ns, SocketError, SocketId, SocketOption};
+
+impl Tcp {
+    /// # Errors
+    /// Invalid, BadSocket.
+    pub(crate) fn set_option(
+        &mut self,
+        host: &mut Host,
+        id: SocketId,
+        option: SocketOption,
+    ) -> Result<(), SocketError> {
+        let slot = self.sockets.index(id)?;
+        let config = &self.config.tcp;
+        match self.sockets.get_mut(slot) {
+            Some(Socket::Idle(idle)) => {
+                if matches!(option, SocketOption::V6Only(_)) && (!idle.ipv6 || idle.bound.is_some())
+                {
+                    return Err(if idle.ipv6 {
+                        SocketError::Invalid
+                    } else {
+                        SocketError::NoOption
+                    });
+                }
+                idle.options.set(option, config)
+            }
+            Some(Socket::Listener(listener)) => listener.options.set(option, config),
+            Some(Socket::Connecting(connecting)) => connecting.options.set(option, config),
+            Some(Socket::Connection(connection)) => {
+                connection.options.set(option, config)?;
+                apply(connection, host.now, option);
+                self.settle(host, slot);
+                Ok(())
+            }
+            _ => Err(SocketError::NoOption),
+        }
+    }
+
+    /// # Errors
+    /// BadSocket.
+    pub(crate) fn option(
+        &self,
+        id: SocketId,
+        like: SocketOption,
+    ) -> Result<SocketOption, SocketError> {
+        let config = &self.config.tcp;
+        Ok(match self.sockets.get(self.sockets.index(id)?) {
+            Some(Socket::Idle(idle)) => idle.options.get(like, config),
+            Some(Socket::Listener(listener)) => listener.options.get(like, config),
+            Some(Socket::Connecting(connecting)) => connecting.options.get(like, config),
+            Some(Socket::Connection(connection)) => {
+                told(connection, like).unwrap_or_else(|| connection.options.get(like, config))
+            }
+            _ => return Err(SocketError::NoOption),
+        })
+    }
+}
+
+/// What an option changes at once.
+fn apply(connection: &mut Connection, now: Ns, option: SocketOption) {
+    match option {
+        SocketOption::KeepAlive(_) | SocketOption::KeepIdle(_) | SocketOption::KeepInterval(_) => {
+            connection.restart_keep_alive(now);
+        }
+        SocketOption::QuickAck(on) => connection.ack.set_quick(on),
+        SocketOption::MaxSegment(_) => connection.sync_mss(now, false),
+        SocketOption::Congestion(congestion) => connection.sender.set_congestion(congestion),
+        SocketOption::Cork(false) | SocketOption::NoDelay(true) => {
+            // What waited goes out now.
+            connection.send.more = false;
+            connection.send.force = connection.unsent_bytes() > 0;
+        }
+        SocketOption::ReceiveBuffer(_) => {
+            if let Some(bytes) = connection.options.receive_buffer {
+                let space = &mut connection.receive.space;
+                (space.limit, space.fixed, space.clamp) = (bytes, true, bytes / 2);
+            }
+        }
+        SocketOption::WindowClamp(bytes) => {
+            let space = &mut connection.receive.space;
+            space.clamp = if bytes > 0 { bytes } else { space.limit / 2 };
+            space.ssthresh = space.ssthresh.min(space.clamp);
+        }
+        _ => {}
+    }
+}
+
+/// What a connection knows better than its options.
+fn told(connection: &Connection, like: SocketOption) -> Option<SocketOption> {
+    match like {
+        SocketOption::QuickAck(_) => Some(SocketOption::QuickAck(!connection.ack.ping_pong)),
+        SocketOption::MaxSegment(_) => {
+            Some(SocketOption::MaxSegment(connection.sender.mss() as u16))
+        }
+        SocketOption::SendBuffer(_) if connection.options.send_buffer.is_none() => {
+            Some(SocketOption::SendBuffer(connection.send.limit))
+        }
+        SocketOption::ReceiveBuffer(_) => {
+            Some(SocketOption::ReceiveBuffer(connection.receive.space.limit))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,183 @@
+//! Options of a TCP socket, with the limits that Linux has for them.
+use crate::config::Congestion;
+use crate::{Linger, Ns, SocketError, SocketOption, TcpConfig};
+
+/// What an accepted socket inherits from its listener.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Options {
+    pub(crate) no_delay: bool,
+    pub(crate) cork: bool,
+    pub(crate) keep_alive: bool,
+    pub(crate) reuse_address: bool,
+    pub(crate) reuse_port: bool,
+    pub(crate) v6_only: bool,
+    pub(crate) keep_count: u8,
+    pub(crate) syn_count: u8,
+    pub(crate) hop_limit: u8,
+    pub(crate) traffic_class: u8,
+    pub(crate) congestion: Congestion,
+    /// 0: none.
+    pub(crate) max_segment: u16,
+    pub(crate) keep_idle: Ns,
+    pub(crate) keep_interval: Ns,
+    pub(crate) user_timeout: Ns,
+    /// `None`: no FIN-WAIT-2 without a socket (TCP_LINGER2 below 0 in Linux; 0 here is the default).
+    pub(crate) fin_timeout: Ns,
+    pub(crate) defer_accept: Ns,
+    pub(crate) window_clamp: u32,
+    /// 0: none.
+    pub(crate) not_sent_low_water: u32,
+    pub(crate) receive_low_water: u32,
+    /// Set by the owner, which turns autotuning off.
+    pub(crate) send_buffer: Option<u32>,
+    pub(crate) receive_buffer: Option<u32>,
+    pub(crate) linger: Linger,
+}
+
+/// Least and most of SO_SNDBUF and SO_RCVBUF after doubling: SOCK_MIN_SNDBUF, SOCK_MIN_RCVBUF and 2 × net.core.[rw]mem_max.
+const MIN_SEND_BUFFER: u32 = 4_608;
+const MIN_RECEIVE_BUFFER: u32 = 2_304;
+const MAX_BUFFER: u32 = 2 * 212_992;
+/// TCP_MAXSEG: TCP_MIN_MSS and MAX_TCP_WINDOW of Linux; TCP_KEEPIDLE and TCP_KEEPINTVL at most 32,767 s.
+const MIN_MSS: u16 = 88;
+const MAX_MSS: u16 = 32_767;
+const MAX_KEEP: Ns = Ns::from_ms(32_767_000);
+
+impl Options {
+    pub(crate) fn new(config: &TcpConfig) -> Options {
+        Options {
+            no_delay: false,
+            cork: false,
+            keep_alive: false,
+            reuse_address: false,
+            reuse_port: false,
+            v6_only: false,
+            keep_count: config.keep_count,
+            syn_count: config.syn_retries,
+            hop_limit: 64,
+            traffic_class: 0,
+            congestion: config.congestion,
+            max_segment: 0,
+            keep_idle: config.keep_idle,
+            keep_interval: config.keep_interval,
+            user_timeout: Ns(0),
+            fin_timeout: config.fin_timeout,
+            defer_accept: Ns(0),
+            window_clamp: 0,
+            not_sent_low_water: 0,
+            receive_low_water: 1,
+            send_buffer: None,
+            receive_buffer: None,
+            linger: Linger::Background,
+        }
+    }
+
+    /// # Errors
+    /// Invalid, NoOption.
+    pub(crate) fn set(
+        &mut self,
+        option: SocketOption,
+        config: &TcpConfig,
+    ) -> Result<(), SocketError> {
+        match option {
+            SocketOption::NoDelay(on) => self.no_delay = on,
+            SocketOption::Cork(on) => self.cork = on,
+            SocketOption::QuickAck(_) => {}
+            SocketOption::MaxSegment(mss) => {
+                self.max_segment = within(mss, MIN_MSS, MAX_MSS)?;
+            }
+            SocketOption::KeepAlive(on) => self.keep_alive = on,
+            SocketOption::KeepIdle(time) => self.keep_idle = keep_time(time)?,
+            SocketOption::KeepInterval(time) => self.keep_interval = keep_time(time)?,
+            SocketOption::KeepCount(count) => self.keep_count = within(count, 1, 127)?,
+            SocketOption::UserTimeout(time) => self.user_timeout = time,
+            SocketOption::FinTimeout(time) if time.0 == 0 => {
+                self.fin_timeout = config.fin_timeout;
+            }
+            SocketOption::FinTimeout(time) => self.fin_timeout = time.min(Ns::from_ms(120_000)),
+            SocketOption::SynCount(count) => self.syn_count = within(count, 1, 127)?,
+            SocketOption::DeferAccept(time) => self.defer_accept = time,
+            SocketOption::WindowClamp(bytes) => self.window_clamp = bytes,
+            SocketOption::NotSentLowWater(bytes) => self.not_sent_low_water = bytes,
+            SocketOption::ReceiveLowWater(bytes) => {
+                self.receive_low_water = bytes.clamp(1, i32::MAX as u32);
+            }
+            SocketOption::SendBuffer(bytes) => {
+                self.send_buffer = Some(doubled(bytes, MIN_SEND_BUFFER));
+            }
+            SocketOption::ReceiveBuffer(bytes) => {
+                self.receive_buffer = Some(doubled(bytes, MIN_RECEIVE_BUFFER));
+            }
+            SocketOption::ReuseAddress(on) => self.reuse_address = on,
+            SocketOption::ReusePort(on) => self.reuse_port = on,
+            SocketOption::Linger(linger) => self.linger = linger,
+            SocketOption::V6Only(on) => self.v6_only = on,
+            SocketOption::Congestion(congestion) => self.congestion = congestion,
+            SocketOption::HopLimit(hops) => self.hop_limit = within(hops, 1, 255)?,
+            // ECN's bits are the stack's (Linux, ip_sock_set_tos).
+            SocketOption::TrafficClass(class) => self.traffic_class = class & !3,
+        }
+        Ok(())
+    }
+
+    pub(crate) fn get(&self, like: SocketOption, config: &TcpConfig) -> SocketOption {
+        match like {
+            SocketOption::NoDelay(_) => SocketOption::NoDelay(self.no_delay),
+            SocketOption::Cork(_) => SocketOption::Cork(self.cork),
+            SocketOption::QuickAck(on) => SocketOption::QuickAck(on),
+            SocketOption::MaxSegment(_) => SocketOption::MaxSegment(match self.max_segment {
+                0 => 536,
+                mss => mss,
+            }),
+            SocketOption::KeepAlive(_) => SocketOption::KeepAlive(self.keep_alive),
+            SocketOption::KeepIdle(_) => SocketOption::KeepIdle(self.keep_idle),
+            SocketOption::KeepInterval(_) => SocketOption::KeepInterval(self.keep_interval),
+            SocketOption::KeepCount(_) => SocketOption::KeepCount(self.keep_count),
+            SocketOption::UserTimeout(_) => SocketOption::UserTimeout(self.user_timeout),
+            SocketOption::FinTimeout(_) => SocketOption::FinTimeout(self.fin_timeout),
+            SocketOption::SynCount(_) => SocketOption::SynCount(self.syn_count),
+            SocketOption::DeferAccept(_) => SocketOption::DeferAccept(self.defer_accept),
+            SocketOption::WindowClamp(_) => SocketOption::WindowClamp(self.window_clamp),
+            SocketOption::NotSentLowWater(_) => {
+                SocketOption::NotSentLowWater(self.not_sent_low_water)
+            }
+            SocketOption::ReceiveLowWater(_) => {
+                SocketOption::ReceiveLowWater(self.receive_low_water)
+            }
+            SocketOption::SendBuffer(_) => {
+                SocketOption::SendBuffer(self.send_buffer.unwrap_or(config.send_buffer.initial))
+            }
+            SocketOption::ReceiveBuffer(_) => SocketOption::ReceiveBuffer(
+                self.receive_buffer.unwrap_or(config.receive_buffer.initial),
+            ),
+            SocketOption::ReuseAddress(_) => SocketOption::ReuseAddress(self.reuse_address),
+            SocketOption::ReusePort(_) => SocketOption::ReusePort(self.reuse_port),
+            SocketOption::Linger(_) => SocketOption::Linger(self.linger),
+            SocketOption::V6Only(_) => SocketOption::V6Only(self.v6_only),
+            SocketOption::Congestion(_) => SocketOption::Congestion(self.congestion),
+            SocketOption::HopLimit(_) => SocketOption::HopLimit(self.hop_limit),
+            SocketOption::TrafficClass(_) => SocketOption::TrafficClass(self.traffic_class),
+        }
+    }
+
+    /// Whether others may bind the port while a connection of this socket has it.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        !self.reuse_address && !self.reuse_port
+    }
+}
+
+fn within<T: PartialOrd>(value: T, least: T, most: T) -> Result<T, SocketError> {
+    if value < least || value > most {
+        return Err(SocketError::Invalid);
+    }
+    Ok(value)
+}
+
+fn keep_time(time: Ns) -> Result<Ns, SocketError> {
+    within(time, Ns(1), MAX_KEEP)
+}
+
+/// Linux counts its own overhead into the buffer, too: it doubles what is set.
+fn doubled(bytes: u32, least: u32) -> u32 {
+    bytes.saturating_mul(2).clamp(least, MAX_BUFFER)
+}

@@ -1,0 +1,183 @@
+//! Who has which local port: what bind(2) and listen(2) may take, as inet_csk_get_port has it.
+use super::tuple::Address;
+use std::collections::HashMap;
+
+/// A socket's claim to a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub(crate) slot: u32,
+    pub(crate) address: Address,
+    /// The wildcard address is of IPv6 alone.
+    pub(crate) v6_only: bool,
+    /// A socket of IPv6: its wildcard is of both families, but for `v6_only`.
+    pub(crate) ipv6: bool,
+    pub(crate) reuse_address: bool,
+    pub(crate) reuse_port: bool,
+    pub(crate) listening: bool,
+}
+
+impl Claim {
+    fn overlaps(&self, other: &Claim) -> bool {
+        self.address == other.address && self.ipv6 == other.ipv6
+            || self.covers(other)
+            || other.covers(self)
+    }
+
+    /// As a wildcard.
+    fn covers(&self, other: &Claim) -> bool {
+        if self.address != Address::ANY {
+            return false;
+        }
+        let other_v4 = other.address.is_v4() || (other.address == Address::ANY && !other.ipv6);
+        match (self.ipv6, other_v4) {
+            (true, true) => !self.v6_only,
+            (true, false) | (false, true) => true,
+            (false, false) => other.address == Address::ANY && !other.v6_only,
+        }
+    }
+
+    fn conflicts(&self, other: &Claim) -> bool {
+        let address =
+            self.reuse_address && other.reuse_address && !self.listening && !other.listening;
+        let port = self.reuse_port && other.reuse_port;
+        self.slot != other.slot && self.overlaps(other) && !address && !port
+    }
+}
+
+/// Of one port.
+#[derive(Debug, Default)]
+struct Use {
+    claims: Vec<Claim>,
+    /// Connections and TIME-WAITs, whose sockets no longer hold a claim.
+    connections: u32,
+    /// Those of them without SO_REUSEADDR and SO_REUSEPORT.
+    exclusive: u32,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Ports {
+    ports: HashMap<u16, Use>,
+}
+
+impl Ports {
+    /// Whether `claim` could have `port`.
+    pub(crate) fn is_free(&self, port: u16, claim: &Claim) -> bool {
+        let Some(used) = self.ports.get(&port) else {
+            return true;
+        };
+        let shared = (claim.reuse_address || claim.reuse_port) && used.exclusive == 0;
+        (used.connections == 0 || shared || claim.listening)
+            && !used.claims.iter().any(|other| claim.conflicts(other))
+    }
+
+    /// Whether a connection may be given `port` by itself: nothing was bound to it.
+    pub(crate) fn is_unbound(&self, port: u16) -> bool {
+        self.ports.get(&port).is_none_or(|u| u.claims.is_empty())
+    }
+
+    pub(crate) fn claim(&mut self, port: u16, claim: Claim) {
+        self.release(port, claim.slot);
+        self.ports.entry(port).or_default().claims.push(claim);
+    }
+
+    pub(crate) fn release(&mut self, port: u16, slot: u32) {
+        if let Some(used) = self.ports.get_mut(&port) {
+            used.claims.retain(|c| c.slot != slot);
+            self.tidy(port);
+        }
+    }
+
+    pub(crate) fn connect(&mut self, port: u16, exclusive: bool) {
+        let used = self.ports.entry(port).or_default();
+        used.connections += 1;
+        used.exclusive += u32::from(exclusive);
+    }
+
+    pub(crate) fn disconnect(&mut self, port: u16, exclusive: bool) {
+        if let Some(used) = self.ports.get_mut(&port) {
+            used.connections = used.connections.saturating_sub(1);
+            used.exclusive = used.exclusive.saturating_sub(u32::from(exclusive));
+            self.tidy(port);
+        }
+    }
+
+    fn tidy(&mut self, port: u16) {
+        let empty = |u: &Use| u.claims.is_empty() && u.connections == 0;
+        if self.ports.get(&port).is_some_and(empty) {
+            self.ports.remove(&port);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+
+    fn claim(slot: u32, address: &str) -> Claim {
+        let address: IpAddr = address.parse().unwrap();
+        Claim {
+            slot,
+            address: if address.is_unspecified() {
+                Address::ANY
+            } else {
+                address.into()
+            },
+            v6_only: false,
+            ipv6: address.is_ipv6(),
+            reuse_address: false,
+            reuse_port: false,
+            listening: false,
+        }
+    }
+
+    #[test]
+    fn wildcards_overlap_their_families() {
+        let mut ports = Ports::default();
+        ports.claim(80, claim(0, "0.0.0.0"));
+        assert!(!ports.is_free(80, &claim(1, "10.0.0.1")));
+        assert!(!ports.is_free(80, &claim(1, "::")));
+        assert!(ports.is_free(80, &claim(1, "fd00::1")));
+        assert!(ports.is_free(
+            80,
+            &Claim {
+                v6_only: true,
+                ..claim(1, "::")
+            }
+        ));
+        ports.release(80, 0);
+        assert!(ports.is_free(80, &claim(1, "10.0.0.1")));
+    }
+
+    #[test]
+    fn reuse_needs_both_and_no_listener() {
+        let reusing = |slot, listening| Claim {
+            reuse_address: true,
+            listening,
+            ..claim(slot, "10.0.0.1")
+        };
+        let mut ports = Ports::default();
+        ports.claim(80, reusing(0, false));
+        assert!(ports.is_free(80, &reusing(1, false)));
+        assert!(!ports.is_free(80, &claim(1, "10.0.0.1")));
+        ports.claim(80, reusing(0, true));
+        assert!(!ports.is_free(80, &reusing(1, false)));
+    }
+
+    #[test]
+    fn connections_keep_the_port_from_those_without_reuse() {
+        let mut ports = Ports::default();
+        let reusing = Claim {
+            reuse_address: true,
+            ..claim(1, "10.0.0.1")
+        };
+        ports.connect(80, true);
+        assert!(!ports.is_free(80, &reusing));
+        ports.disconnect(80, true);
+        ports.connect(80, false);
+        assert!(ports.is_free(80, &reusing));
+        assert!(!ports.is_free(80, &claim(1, "10.0.0.1")));
+        ports.disconnect(80, false);
+        assert!(ports.ports.is_empty());
+    }
+}

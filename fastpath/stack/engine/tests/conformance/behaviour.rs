@@ -1,0 +1,9 @@
+//! What a connection does, besides the state table and recovery.
+mod acknowledging;
+mod closing;
+mod icmp;
+mod lifetime;
+mod opening;
+mod options;
+mod sending;
+mod windows;

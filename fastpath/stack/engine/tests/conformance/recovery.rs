@@ -1,0 +1,5 @@
+//! Loss recovery, one scenario a test.
+mod fast;
+mod robust;
+mod tail;
+mod timeout;

@@ -1,0 +1,4 @@
+//! RFC 9293, Transmission Control Protocol.
+mod segments;
+mod states;
+mod table;

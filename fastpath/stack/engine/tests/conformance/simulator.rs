@@ -1,0 +1,9 @@
+//! A seeded network between two engines.
+pub mod bulk;
+mod goodput;
+pub mod network;
+pub mod path;
+pub mod random;
+mod repair;
+mod segmentation;
+mod shared;

@@ -1,0 +1,39 @@
+use super::*;
+
+fn taken(text: &str) -> (usize, Option<Answer>, bool, u64) {
+    let (mut exchange, mut counts) = (Exchange::default(), AppCounts::default());
+    let used = exchange.take(text.as_bytes(), &mut counts);
+    (used, exchange.owed, exchange.ends, counts.corrupt)
+}
+
+#[test]
+fn a_request_is_taken_whole_or_not_at_all() {
+    let one = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    assert_eq!(taken(one), (one.len(), Some(Answer::Whole), false, 0));
+    assert_eq!(taken(&one[..one.len() - 1]), (0, None, false, 0));
+    let two = format!("{one}{one}");
+    assert_eq!(taken(&two).0, one.len());
+}
+
+#[test]
+fn a_connection_ends_when_asked_to() {
+    let ends = |text: &str| taken(text).2;
+    assert!(ends("GET / HTTP/1.1\r\nconnection: Close\r\n\r\n"));
+    assert!(ends("GET / HTTP/1.0\r\n\r\n"));
+    assert!(!ends("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
+    assert!(!ends("HEAD / HTTP/1.1\r\n\r\n"));
+}
+
+#[test]
+fn what_is_no_request_is_refused() {
+    for (text, answer) in [
+        ("hello\r\n\r\n", BAD),
+        ("\r\n\r\n", BAD),
+        ("PUT / HTTP/1.1\r\n\r\n", NOT_ALLOWED),
+        (&"x".repeat(HEAD_MAX), TOO_LONG),
+    ] {
+        let (_, owed, ends, corrupt) = taken(text);
+        assert_eq!(owed, Some(Answer::Refusal(answer)));
+        assert!(ends && corrupt == 1);
+    }
+}

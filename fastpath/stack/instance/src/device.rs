@@ -1,0 +1,164 @@
+//! A port with what the engine has to know of it.
+use crate::InstanceError;
+use hopscope_netio::{
+    Accepts, DeviceInfo, OpenOptions, PacketIo, PacketOptions, PacketPort, PortName, TapOptions,
+    TapPort,
+};
+use hopscope_stack_engine::config::{Medium, TxOffload};
+use std::net::IpAddr;
+
+/// Frames of 64 KiB that a packet socket's ring holds: 16 MiB.
+const LARGE_FRAMES: usize = 256;
+/// Where nothing has one.
+const MTU: usize = 1500;
+
+pub struct Device {
+    pub port: Box<dyn PacketIo>,
+    pub medium: Medium,
+    pub mtu: u16,
+    pub offload: TxOffload,
+}
+
+/// What is asked of a device beyond its name.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted {
+    /// Checksums and segmentation are left to the device, where it takes them.
+    pub offload: bool,
+    /// In place of the device's.
+    pub mac: Option<[u8; 6]>,
+    pub mtu: Option<u16>,
+}
+
+/// Opens `name` for as many engines, each with a port of its own, in the calling thread's network namespace. `first` is an
+/// address of ours, from which a TAP device's far end has its Ethernet address.
+///
+/// # Errors
+/// As the port's; a port of that kind has one queue; an address is the kernel's.
+pub fn open(
+    name: &PortName,
+    engines: u16,
+    addresses: &[IpAddr],
+    wanted: Wanted,
+) -> Result<Vec<Device>, InstanceError> {
+    for address in addresses {
+        if let Some(device) = kernel_has(*address) {
+            let address = *address;
+            return Err(InstanceError::AddressInUse { address, device });
+        }
+    }
+    let ports = ports(name, engines, wanted.offload)?;
+    let info = name.device().map(DeviceInfo::of).transpose()?;
+    // The kernel's end of a TAP device has the device's address: ours is another.
+    let own = info.filter(|_| !matches!(name, PortName::Tap { .. }));
+    let mac = own.map_or_else(|| mac_of(addresses.first().copied()), |info| info.mac);
+    let mtu = info.map_or(MTU, |info| info.mtu).min(usize::from(u16::MAX));
+    let medium = Medium::Ethernet {
+        mac: wanted.mac.unwrap_or(mac),
+    };
+    let device = |port: Box<dyn PacketIo>| {
+        let can = wanted.offload && port.capabilities().offload;
+        Device {
+            port,
+            medium,
+            mtu: wanted.mtu.unwrap_or(mtu as u16),
+            offload: TxOffload {
+                checksum: can,
+                segmentation_v4: can,
+                segmentation_v6: can,
+            },
+        }
+    };
+    Ok(ports.into_iter().map(device).collect())
+}
+
+fn ports(
+    name: &PortName,
+    engines: u16,
+    offload: bool,
+) -> Result<Vec<Box<dyn PacketIo>>, InstanceError> {
+    match name {
+        PortName::Tap { name } => {
+            let options = TapOptions {
+                queues: engines.into(),
+                gso: offload,
+            };
+            let mut ports: Vec<Box<dyn PacketIo>> = Vec::new();
+            for mut port in TapPort::open(name, options)? {
+                port.accept(Accepts {
+                    checksums: offload,
+                    segments_v4: offload,
+                    segments_v6: offload,
+                })?;
+                ports.push(Box::new(port));
+            }
+            Ok(ports)
+        }
+        PortName::Packet { device } => {
+            let fanout = (engines > 1).then(|| std::process::id() as u16);
+            let defaults = PacketOptions::default();
+            let options = PacketOptions {
+                gso: offload,
+                qdisc_bypass: !offload,
+                fanout,
+                receive_frames: if offload {
+                    LARGE_FRAMES
+                } else {
+                    defaults.receive_frames
+                },
+                ..defaults
+            };
+            let port = |_| {
+                let port = PacketPort::open(device, options)?;
+                Ok(Box::new(port) as Box<dyn PacketIo>)
+            };
+            (0..engines).map(port).collect()
+        }
+        _ if engines > 1 => Err(InstanceError::Queues { engines }),
+        name => Ok(vec![name.open(OpenOptions {
+            gso: offload,
+            ..OpenOptions::default()
+        })?]),
+    }
+}
+
+/// Locally administered (IEEE 802, 8.4), and the same at each start: neighbours remember it.
+fn mac_of(address: Option<IpAddr>) -> [u8; 6] {
+    let bits = match address {
+        Some(IpAddr::V4(v4)) => v4.to_bits(),
+        Some(IpAddr::V6(v6)) => v6.to_bits() as u32,
+        None => 1,
+    };
+    let [a, b, c, d] = bits.to_be_bytes();
+    [0x02, 0x68, a, b, c, d]
+}
+
+/// The device on which the kernel has this address itself.
+fn kernel_has(address: IpAddr) -> Option<String> {
+    let mut interfaces = nix::ifaddrs::getifaddrs().ok()?;
+    interfaces.find_map(|interface| {
+        let storage = interface.address?;
+        let v4 = storage.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+        let v6 = storage.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip()));
+        (v4.or(v6) == Some(address)).then_some(interface.interface_name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_our_own_is_local_and_unicast() {
+        let mac = mac_of(Some("10.0.0.2".parse().unwrap()));
+        assert_eq!(mac, [2, 0x68, 10, 0, 0, 2]);
+        assert_eq!(mac[0] & 0b11, 0b10);
+    }
+
+    #[test]
+    fn loopback_is_the_kernels() {
+        let found = kernel_has("127.0.0.1".parse().unwrap());
+        // A namespace whose loopback device is down may have none.
+        assert!(found.is_none_or(|device| device == "lo"));
+        assert_eq!(kernel_has("198.51.100.77".parse().unwrap()), None);
+    }
+}

@@ -1,0 +1,345 @@
+//! The loop: frames in, timers, events to the app, frames out; then sleep until something of it can go on.
+use crate::command::{Commands, Mail, Request};
+use crate::device::Device;
+use crate::events::What;
+use crate::share::Share;
+use crate::sockets::Sockets;
+use crate::{App, InstanceError, Ns, offload, show};
+use hopscope_eventloop::{Poll, Token};
+use hopscope_netio::Outgoing;
+use hopscope_serving::clock::Clock;
+use hopscope_serving::control::Control;
+use hopscope_serving::events::EventLog;
+use hopscope_stack_engine::{Config, Engine};
+use nix::errno::Errno;
+use nix::sys::epoll::EpollFlags;
+use serde_json::{Value, json};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+mod wait;
+
+use wait::Wait;
+
+/// Frames that are received or sent before the other direction has its turn.
+const BURST: usize = 64;
+/// Turns without a look at descriptors, while there is something to do in each.
+const TURNS: u32 = 64;
+
+const STOP: u8 = 0;
+const PORT: u8 = 1;
+const TIMER: u8 = 2;
+const BELL: u8 = 3;
+/// Of the control socket.
+pub const CONTROL: u8 = 4;
+
+pub struct Plan {
+    pub device: Device,
+    pub config: Config,
+    pub share: Share,
+    /// Never sleeps.
+    pub spin: bool,
+    pub log: EventLog,
+    /// Where the first engine asks this one.
+    pub mail: Arc<Mail>,
+}
+
+pub struct Instance<A: App> {
+    engine: Engine,
+    device: Device,
+    app: A,
+    share: Share,
+    log: EventLog,
+    poll: Poll,
+    wait: Wait,
+    clock: Clock,
+    mail: Arc<Mail>,
+    control: Option<(Control, Commands)>,
+    spin: bool,
+    stopped: bool,
+}
+
+impl<A: App> Instance<A> {
+    /// Opens the app's sockets. Everything is ready when it returns, and [`Instance::run`] serves.
+    ///
+    /// # Errors
+    /// The configuration cannot be; the app's sockets cannot be opened; no descriptors.
+    pub fn start(plan: Plan, mut app: A) -> Result<Instance<A>, InstanceError> {
+        let system = InstanceError::system::<Errno>;
+        let mut engine = Engine::new(plan.config)?;
+        let mut log = plan.log;
+        let clock = Clock::start();
+        app.start(&mut Sockets {
+            engine: &mut engine,
+            now: clock.now(),
+            log: &mut log,
+        })?;
+        let poll = Poll::new(16).map_err(system("watching"))?;
+        let wait = Wait::new(&poll, TIMER)?;
+        if let Some(fd) = plan.device.port.wait_fd() {
+            poll.add(fd, Token::of(PORT), EpollFlags::EPOLLIN)
+                .map_err(system("watching the port"))?;
+        }
+        poll.add(plan.share.bell(), Token::of(BELL), EpollFlags::EPOLLIN)
+            .map_err(system("watching other engines"))?;
+        Ok(Instance {
+            engine,
+            device: plan.device,
+            app,
+            share: plan.share,
+            log,
+            poll,
+            wait,
+            clock,
+            mail: plan.mail,
+            control: None,
+            spin: plan.spin,
+            stopped: false,
+        })
+    }
+
+    /// Takes requests too. `others` are asked by mail.
+    ///
+    /// # Errors
+    /// The socket cannot be had there.
+    pub fn open_control(
+        &mut self,
+        path: &std::path::Path,
+        others: &[Arc<Mail>],
+    ) -> Result<&Control, InstanceError> {
+        let control = Control::open(path, &self.poll, CONTROL)?;
+        let bells = (1..).map(|n| self.share.bell_of(n));
+        let others = others.iter().cloned().zip(bells).collect();
+        let (control, _) = self.control.insert((control, Commands::new(others)));
+        Ok(control)
+    }
+
+    /// Serves until `stop` is readable or the app is over.
+    ///
+    /// # Errors
+    /// The port's, or the kernel's.
+    pub fn run(&mut self, stop: BorrowedFd<'_>) -> Result<(), InstanceError> {
+        self.poll
+            .add(stop, Token::of(STOP), EpollFlags::EPOLLIN)
+            .map_err(InstanceError::system("watching for the end"))?;
+        while !self.stopped {
+            let mut turns = 0;
+            let mut busy = true;
+            while busy && turns < TURNS {
+                busy = self.turn()?;
+                turns += 1;
+            }
+            if self.app.is_over() {
+                break;
+            }
+            self.look(!busy)?;
+        }
+        Ok(())
+    }
+
+    /// A piece of everything that there is to do, without waiting; false: nothing was.
+    ///
+    /// # Errors
+    /// The port's.
+    pub fn turn(&mut self) -> Result<bool, InstanceError> {
+        let now = self.clock.now();
+        let mut busy = self.receive(now)?;
+        if self.engine.poll_at().is_some_and(|at| at <= now) {
+            self.engine.advance(now);
+            busy = true;
+        }
+        busy |= self.serve(now);
+        busy |= self.transmit(now)?;
+        let parts = (&self.engine, &mut self.device, &mut self.share, &self.app);
+        self.mail.turn(|request| tell(parts, now, request));
+        Ok(busy)
+    }
+
+    fn receive(&mut self, now: Ns) -> Result<bool, InstanceError> {
+        let (engine, log, share) = (&mut self.engine, &mut self.log, &mut self.share);
+        let mut take = |engine: &mut Engine, frame: hopscope_netio::Frame<'_>| {
+            log.begin(What::Rx);
+            let received = engine.receive(now, frame.bytes, offload::received(frame.offload));
+            if let Some(socket) = received.socket {
+                log.begin(What::Demux);
+                log.end(What::Demux, socket.to_bits());
+            }
+            log.end(What::Rx, received.payload_bytes.into());
+        };
+        let mut count = self.device.port.receive(BURST, &mut |frame| {
+            if share.pass_on(&frame) {
+                take(engine, frame);
+            }
+        })?;
+        if !share.is_alone() {
+            count += share.receive(BURST, &mut |frame| take(engine, frame))?;
+        }
+        Ok(count > 0)
+    }
+
+    fn serve(&mut self, now: Ns) -> bool {
+        let mut sockets = Sockets {
+            engine: &mut self.engine,
+            now,
+            log: &mut self.log,
+        };
+        let mut busy = false;
+        while let Some(event) = sockets.engine.next_event() {
+            sockets.log.begin(What::Deliver);
+            self.app.event(&mut sockets, event);
+            sockets.log.end(What::Deliver, event.socket.to_bits());
+            busy = true;
+        }
+        if self.app.deadline().is_some_and(|at| at <= now) {
+            self.app.advance(&mut sockets);
+        }
+        busy
+    }
+
+    fn transmit(&mut self, now: Ns) -> Result<bool, InstanceError> {
+        let (engine, log) = (&mut self.engine, &mut self.log);
+        let sent = self.device.port.send(BURST, &mut |slot| {
+            log.begin(What::Tx);
+            let frame = engine.transmit(now, slot);
+            log.end(
+                What::Tx,
+                frame.map_or(0, |frame| frame.payload_bytes.into()),
+            );
+            frame.map_or_else(Outgoing::default, offload::outgoing)
+        })?;
+        let waiting = self.device.port.flush()?;
+        self.wait
+            .for_room(&self.poll, &*self.device.port, PORT, waiting > 0)?;
+        Ok(sent > 0)
+    }
+
+    /// Looks at the descriptors; sleeps before where nothing is to be done.
+    fn look(&mut self, idle: bool) -> Result<(), InstanceError> {
+        if let Some((control, _)) = &mut self.control {
+            control.wake(&self.poll, self.clock)?;
+        }
+        let can_wait = self.device.port.wait_fd().is_some();
+        let timeout = if !idle || self.spin || !can_wait {
+            if idle && !can_wait && !self.spin {
+                // A port in memory, or a file: nothing tells when frames come.
+                std::thread::yield_now();
+            }
+            Some(std::time::Duration::ZERO)
+        } else {
+            let control = self.control.as_ref().and_then(|(c, _)| c.deadline());
+            let deadlines = [self.engine.poll_at(), self.app.deadline(), control];
+            let deadline = deadlines.into_iter().flatten().min();
+            self.wait.until(self.clock.now(), deadline)?
+        };
+        let ready = self.poll.wait(timeout);
+        let ready = ready.map_err(InstanceError::system("waiting"))?;
+        for at in 0..ready {
+            match self.poll.ready(at).token.source {
+                STOP => self.stopped = true,
+                BELL => drop(self.share.bell().read()),
+                TIMER => self.wait.rang(),
+                CONTROL => self.control()?,
+                // The port: it is read in each turn.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn control(&mut self) -> Result<(), InstanceError> {
+        let Some((control, commands)) = &mut self.control else {
+            return Ok(());
+        };
+        let (clock, now) = (self.clock, self.clock.now());
+        let (engine, app) = (&self.engine, &self.app);
+        let (device, share) = (&mut self.device, &mut self.share);
+        control.turn(&self.poll, clock, &mut |line, counts| {
+            let own = |request| tell((engine, device, share, app), now, request);
+            commands.answer(line, now, own, |request, parts| match request {
+                Request::Stats => json!({
+                    "type": "stack_stats", "schema": 1, "up_ns": now, "control": counts, "engines": parts,
+                }),
+                Request::Ss { .. } => json!({
+                    "type": "stack_ss", "schema": 1, "up_ns": now, "engines": parts,
+                }),
+            })
+        })?;
+        Ok(())
+    }
+
+    /// Lets the app act; what it sends goes out with the next turn.
+    pub fn act<R>(&mut self, act: impl FnOnce(&mut A, &mut Sockets<'_>) -> R) -> R {
+        let now = self.clock.now();
+        act(
+            &mut self.app,
+            &mut Sockets {
+                engine: &mut self.engine,
+                now,
+                log: &mut self.log,
+            },
+        )
+    }
+
+    /// The engine's and the port's counters, what the app did.
+    pub fn stats(&mut self) -> Value {
+        let now = self.clock.now();
+        let parts = (&self.engine, &mut self.device, &mut self.share, &self.app);
+        tell(parts, now, Request::Stats)
+    }
+
+    /// Tells what was done, and resets what is open: nobody answers from now on.
+    ///
+    /// # Errors
+    /// The port's.
+    pub fn end(&mut self) -> Result<Value, InstanceError> {
+        let now = self.clock.now();
+        while self.transmit(now)? {}
+        let stats = self.stats();
+        let open = self.engine.connections(now).filter_map(|row| row.socket);
+        for id in open.collect::<Vec<_>>() {
+            // Of an id that is there.
+            let _ = self.engine.abort(now, id);
+        }
+        while self.transmit(now)? {}
+        if let Some((control, _)) = &mut self.control {
+            // What its directory does not allow is the next start's.
+            let _ = control.remove();
+        }
+        Ok(stats)
+    }
+
+    pub fn app(&self) -> &A {
+        &self.app
+    }
+
+    pub fn counts(&self) -> crate::app::AppCounts {
+        self.app.counts()
+    }
+
+    pub fn now(&self) -> Ns {
+        self.clock.now()
+    }
+}
+
+type Parts<'a, A> = (&'a Engine, &'a mut Device, &'a mut Share, &'a A);
+
+fn tell<A: App>((engine, device, share, app): Parts<'_, A>, now: Ns, request: Request) -> Value {
+    match request {
+        Request::Stats => {
+            let port = device.port.counters();
+            let (buffers, tables) = engine.memory_bytes();
+            let (passed_on, lost) = share.counts();
+            json!({
+                "counters": show::counters(engine.counters()),
+                "port": port.map_or(Value::Null, |port| show::port(&port)),
+                "app": show::app(&app.counts()),
+                "share": { "received": passed_on, "receive_dropped": lost },
+                "memory": { "buffer_bytes": buffers, "table_bytes": tables },
+            })
+        }
+        Request::Ss { limit } => {
+            let (connections, total) = show::connections(engine, now, limit);
+            json!({ "connections": connections, "total": total })
+        }
+    }
+}

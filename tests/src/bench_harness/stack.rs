@@ -1,0 +1,63 @@
+//! `bench stack-engine` from outside: every figure, of both stacks, in each round.
+use super::bench;
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::{Requirement, Suite};
+use serde_json::Value;
+
+pub(super) fn register(suite: &mut Suite) {
+    use Requirement::{Ethtool, Gcc, Netns, Root, Valgrind, Wrk};
+    suite
+        .case(
+            "bench_harness::stack_engine_gives_its_figures",
+            &[Root, Netns, Gcc, Wrk, Ethtool, Valgrind],
+            figures,
+        )
+        .in_turn()
+        .watchdog(900);
+}
+
+fn figures() -> Result<()> {
+    let out = bench("stack-engine", &[])?.expect_code(0)?;
+    let parsed = out.stdout.lines().map(serde_json::from_str);
+    let mut lines: Vec<Value> = parsed.collect::<Result<_, _>>()?;
+    let summary = lines.pop().context("nothing was printed")?;
+    ensure!(
+        summary["not_measured"]
+            .as_array()
+            .is_some_and(Vec::is_empty),
+        "{summary}"
+    );
+    for field in [
+        "http_vs_kernel_64",
+        "http_vs_kernel_1000",
+        "http_vs_kernel_9000",
+        "http_vs_spinning_kernel_64",
+        "p50_1_vs_kernel",
+        "bulk_vs_cubic_0pct",
+        "bulk_vs_cubic_01pct",
+        "bulk_vs_cubic_1pct",
+        "bulk_vs_cubic_3pct",
+        "tail_loss_recovery_vs_kernel",
+        "bulk_out_tap_vs_veth_kernel",
+        "bulk_in_tap_vs_veth_kernel",
+        "segment_ns_100k_over_10",
+        "bytes_per_idle_connection",
+        "instructions_per_request",
+    ] {
+        let value = summary[field]
+            .as_f64()
+            .with_context(|| format!("no {field}"))?;
+        ensure!(value > 0.0, "{field}: {summary}");
+        let of = |side: &str| {
+            let is = |line: &&Value| line["what"] == field && line["side"] == side;
+            lines.iter().filter(is).count()
+        };
+        ensure!(
+            of("kernel") == of("stack"),
+            "{field}: {} and {}",
+            of("kernel"),
+            of("stack")
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! `hopscope stack` from outside: other people's programs over the kernel's TCP at its far end, every byte compared.
+use hopscope_tests::Suite;
+
+mod bulk;
+mod cable;
+mod capture;
+mod clients;
+mod kernel_calls;
+mod netstack;
+mod observed;
+mod privileges;
+mod refused;
+mod servers;
+mod serving;
+
+pub(crate) fn register(suite: &mut Suite) {
+    servers::register(suite);
+    clients::register(suite);
+    bulk::register(suite);
+    capture::register(suite);
+    kernel_calls::register(suite);
+    netstack::register(suite);
+    observed::register(suite);
+    privileges::register(suite);
+    refused::register(suite);
+}

@@ -1,0 +1,130 @@
+//! Much over a cable that loses, reorders and repeats, both ways, every byte compared.
+use super::cable::{KERNEL, STACK, Way, ip, namespace, whole};
+use super::clients::{connect, ended, server};
+use super::serving::{Serving, counter};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::{Requirement, Suite, Target, counts, hopscope, hopscope_bin, scratch};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+pub(crate) fn register(suite: &mut Suite) {
+    use Requirement::{Ethtool, Netns};
+    for (name, impairments) in [
+        ("loss", &["--loss=1"][..]),
+        ("reordering", &["--reorder=2"]),
+        ("duplicates", &["--duplicate=2"]),
+        ("damage", &["--corrupt=0.2"]),
+        (
+            "all",
+            &[
+                "--loss=1",
+                "--reorder=1",
+                "--duplicate=1",
+                "--corrupt=0.1",
+                "--delay=500us",
+            ],
+        ),
+    ] {
+        let sends = format!("stack::bulk_out_survives_{name}");
+        suite
+            .case(sends, &[Netns, Ethtool], move || out(impairments))
+            .watchdog(600);
+        let receives = format!("stack::bulk_in_survives_{name}");
+        suite
+            .case(receives, &[Netns, Ethtool], move || into(impairments))
+            .watchdog(600);
+    }
+}
+
+/// near ── left [bridge] right ── far: the stack's end, and the kernel's.
+fn cable(impairments: &[&str]) -> Result<Target> {
+    namespace()?;
+    for (a, b) in [("near", "left"), ("right", "far")] {
+        ip(&format!("link add {a} type veth peer name {b}"))?;
+        for device in [a, b] {
+            if device != "far" {
+                std::fs::write(
+                    format!("/proc/sys/net/ipv6/conf/{device}/disable_ipv6"),
+                    "1",
+                )?;
+            }
+            whole(device)?;
+            ip(&format!("link set {device} up"))?;
+        }
+    }
+    ip(&format!("address add {KERNEL}/24 dev far"))?;
+    let ready = scratch().join("ready-bridge");
+    let mut command = Command::new(hopscope_bin());
+    command
+        .args(["load", "bridge", "left", "right", "--json", "--seed=7"])
+        .args(impairments)
+        .arg("--ready-file")
+        .arg(&ready)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    Target::spawn_with_ready_file(&mut command, &ready)
+}
+
+fn out(impairments: &[&str]) -> Result<()> {
+    let bridge = cable(impairments)?;
+    let bytes = counts().pick("20M", "200M");
+    let size = counts().pick(20u64 << 20, 200 << 20);
+    let sink = server("sink", 9)?;
+    let target = format!("{KERNEL}:9");
+    let more = [
+        "--app=discard",
+        "--bytes",
+        bytes,
+        "--profile=lan",
+        "--timeout=60s",
+    ];
+    let summary = connect(Way::PacketWhole, &target, &more, 0)?;
+    ensure!(summary["bytes_sent"] == size, "{summary}");
+    let said = ended(sink)?;
+    ensure!(
+        said["bytes_received"] == size && said["corrupt"] == 0,
+        "{said}"
+    );
+    impaired(bridge)
+}
+
+fn into(impairments: &[&str]) -> Result<()> {
+    let bridge = cable(impairments)?;
+    let messages = counts().pick("160", "1600");
+    let serving = Serving::start(Way::PacketWhole, &["--app=discard", "--port=9", "--seed=1"])?;
+    let target = format!("{STACK}:9");
+    let words = [
+        "load",
+        "tcp",
+        "stream",
+        &target,
+        "-c",
+        messages,
+        "--timeout=60s",
+        "--json",
+    ];
+    let sent = hopscope(&words)?.expect_code(0)?;
+    let last: Value = serde_json::from_str(sent.stdout.lines().last().context("no line")?)?;
+    ensure!(last["failed"] == 0, "{last}");
+    let summary = serving.stop()?;
+    let bytes = messages.parse::<u64>()? * 131_072;
+    ensure!(summary["app"]["bytes_received"] == bytes, "{summary}");
+    ensure!(summary["app"]["corrupt"] == 0, "{summary}");
+    let damaged = impairments.iter().any(|word| word.starts_with("--corrupt"));
+    // What is damaged is seen by its checksum, and by nothing else.
+    let seen = counter(&summary, "/counters/Tcp/InCsumErrors");
+    ensure!(damaged || seen == 0, "{summary}");
+    impaired(bridge)
+}
+
+/// It did something.
+fn impaired(bridge: Target) -> Result<()> {
+    let said = ended(bridge)?;
+    let of = |what: &str| said["there"][what].as_u64().unwrap_or(0);
+    let done: u64 = ["dropped", "reordered", "duplicated", "corrupted"]
+        .map(of)
+        .iter()
+        .sum();
+    ensure!(done > 0, "{said}");
+    Ok(())
+}
