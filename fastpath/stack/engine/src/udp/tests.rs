@@ -516,6 +516,10 @@ fn what_was_sent_before_close_goes_out() {
     // Another socket takes its place, and is not charged for it.
     let next = a.socket(false);
     a.send(next, b"first", Some("10.0.0.2:9")).unwrap();
+    let mut slot = [0; 1500];
+    let frame = a.udp.transmit(lower!(a), &mut slot).unwrap();
+    assert_eq!(a.udp.queues(next), Ok((0, 256 + 5)));
+    b.receive(&slot[..frame.len]);
     exchange(&mut a, &mut b);
     assert_eq!(b.recv(server).unwrap().0, b"last words");
     assert_eq!(b.recv(server).unwrap().0, b"first");

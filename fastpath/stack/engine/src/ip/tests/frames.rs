@@ -156,6 +156,24 @@ fn rfc1122_3_2_1_3_sources_that_cannot_be() {
 }
 
 #[test]
+fn rfc1122_3_2_1_2_a_wrong_header_checksum() {
+    let mut net = Net::new();
+    let datagram = udp_datagram(PEER.into(), OURS.into(), 1, 2, b"hello");
+    let mut frame = v4(protocol::UDP, &datagram);
+    // The TTL, which nothing else covers.
+    frame[22] ^= 1;
+    assert!(matches!(net.receive(&frame), Input::Done));
+    assert_eq!(net.counters.ip_in_hdr_errors, 1);
+    // Whatever the device says of the transport's checksum.
+    let meta = RxMeta {
+        checksum: RxChecksum::Good,
+        ..RxMeta::default()
+    };
+    net.ip.receive(net.now, &frame, meta, &mut net.counters);
+    assert_eq!(net.counters.ip_in_hdr_errors, 2);
+}
+
+#[test]
 fn options_of_ipv4_are_skipped() {
     let mut net = Net::new();
     let datagram = udp_datagram(PEER.into(), OURS.into(), 1, 2, b"hello");
