@@ -74,6 +74,13 @@ fn cpu_ns() -> u64 {
         .unwrap_or(0)
 }
 
+/// VmRSS (proc(5), statm).
+fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|n| n.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4096
+}
+
 fn connect(pair: &mut Pair, count: u32) -> Result<Vec<(SocketId, SocketId)>, Box<dyn Error>> {
     let listener = pair.server.socket(SocketKind::Tcp, false)?;
     pair.server
@@ -131,6 +138,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         slot: vec![0; 2_048],
         segments: 0,
     };
+    let resident = resident_bytes();
     let connections = connect(&mut pair, count)?;
     for (client, server) in &connections {
         round(&mut pair, *client, *server)?;
@@ -138,6 +146,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     pair.advance(1_000_000_000);
     pair.exchange();
     let (buffers, tables) = pair.server.memory_bytes();
+    // Of both ends, and what names them here.
+    let names = 16 * u64::from(count);
+    let resident = resident_bytes().saturating_sub(resident + names) / (2 * u64::from(count));
     let segments = pair.segments;
     let start = cpu_ns();
     // Coprime to the count: each round finds its connection where the cache has forgotten it.
@@ -149,7 +160,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let ns = cpu_ns() - start;
     println!(
-        "connections {count} rounds {rounds} segments {} ns_per_segment {:.0} buffer_bytes {buffers} table_bytes_per_connection {:.0}",
+        "connections {count} rounds {rounds} segments {} ns_per_segment {:.0} buffer_bytes {buffers} table_bytes_per_connection {:.0} resident_bytes_per_connection {resident}",
         pair.segments - segments,
         ns as f64 / (pair.segments - segments).max(1) as f64,
         tables as f64 / f64::from(count),

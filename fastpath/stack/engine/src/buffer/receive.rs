@@ -56,6 +56,7 @@ impl ReceiveBuffer {
     }
 
     /// The out-of-order ranges in order, as offsets from RCV.NXT.
+    #[cfg(test)]
     pub(crate) fn ranges(&self) -> impl DoubleEndedIterator<Item = (u32, u32)> + '_ {
         let next = self.next;
         let ranges = self.ranges.iter();
@@ -63,6 +64,7 @@ impl ReceiveBuffer {
     }
 
     /// Memory that it takes from the pool.
+    #[cfg(test)]
     pub(crate) fn chunk_bytes(&self) -> usize {
         self.chunks.iter().flatten().count() * CHUNK_BYTES
     }

@@ -21,6 +21,7 @@ impl SendBuffer {
     }
 
     /// Memory that it takes from the pool.
+    #[cfg(test)]
     pub(crate) fn chunk_bytes(&self) -> usize {
         self.chunks.len() * CHUNK_BYTES
     }

@@ -97,7 +97,15 @@ fn make(wire: &mut Wire, end: usize, id: prop::sample::Index, call: &Call) {
     if host.ids.is_empty() {
         return;
     }
-    let id = host.ids[id.index(host.ids.len())];
+    // One of the newest, mostly: what was done to them goes on.
+    let place = id.index(4 * host.ids.len());
+    let place = place
+        % host.ids.len().min(if place.is_multiple_of(4) {
+            usize::MAX
+        } else {
+            5
+        });
+    let id = host.ids[host.ids.len() - 1 - place];
     let ipv6 = host.engine.local_address(id).is_ok_and(|a| a.is_ipv6());
     let peer = |port| wire::address(1 - end, ipv6, port);
     let engine = &mut host.engine;

@@ -1,4 +1,6 @@
 //! Frames into an interface, and what comes out. Answers are checked by smoltcp's parsers.
+mod any;
+mod configuration;
 mod discovery;
 mod errors;
 mod fragments;

@@ -79,7 +79,7 @@ impl Demux {
         // The high bits: the low ones chose the engine.
         let hash = u64::from(flow_hash(peer, local));
         group
-            .get((hash * group.len() as u64 >> 32) as usize)
+            .get(((hash * group.len() as u64) >> 32) as usize)
             .copied()
     }
 

@@ -89,13 +89,10 @@ impl Header {
     /// Writes it with its checksum. The total length must fit 16 bits.
     pub fn emit(&self, into: &mut [u8; HEADER_BYTES]) {
         let total = self.payload_bytes.saturating_add(HEADER_BYTES as u16);
-        let fragment = self.fragment_offset / 8
-            | if self.dont_fragment { DONT_FRAGMENT } else { 0 }
-            | if self.more_fragments {
-                MORE_FRAGMENTS
-            } else {
-                0
-            };
+        let flag = |set: bool, flag: u16| if set { flag } else { 0 };
+        let fragment = (self.fragment_offset / 8)
+            | flag(self.dont_fragment, DONT_FRAGMENT)
+            | flag(self.more_fragments, MORE_FRAGMENTS);
         into[0] = 0x45;
         into[1] = self.traffic_class;
         into[2..4].copy_from_slice(&total.to_be_bytes());

@@ -3,7 +3,7 @@ use super::check::check;
 use super::fates::{Fate, forged};
 use crate::config::{Address, Medium, TxOffload};
 use crate::frame::{RxChecksum, RxMeta, TxFrame};
-use crate::{Config, Engine, Ns, SocketId};
+use crate::{Config, Engine, Ns, SocketError, SocketId, SocketKind};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -46,7 +46,7 @@ fn config(end: usize, offload: bool) -> Config {
             prefix_bits: prefix(ipv6),
         })
         .to_vec();
-    config.max_sockets = 12;
+    config.max_sockets = 20;
     config.memory_bytes = 256 << 10;
     config.tcp.syn_backlog = 4;
     config.offload = TxOffload {
@@ -64,11 +64,39 @@ impl Wire {
             ids: Vec::new(),
             frames: VecDeque::new(),
         };
-        Wire {
+        let mut wire = Wire {
             hosts: [host(0), host(1)],
             now: Ns::from_ms(1),
             slot: vec![0; 66_000],
             offload,
+        };
+        wire.open_services();
+        wire
+    }
+
+    /// Each host listens at TCP's port 1 and has UDP's port 2, in both families; the first is connected to the second.
+    fn open_services(&mut self) {
+        for (end, host) in self.hosts.iter_mut().enumerate() {
+            for ipv6 in [false, true] {
+                let tcp = host.engine.socket(SocketKind::Tcp, ipv6).unwrap();
+                host.engine.bind(tcp, address(end, ipv6, 1)).unwrap();
+                host.engine.listen(tcp, 2).unwrap();
+                let udp = host.engine.socket(SocketKind::Udp, ipv6).unwrap();
+                host.engine.bind(udp, address(end, ipv6, 2)).unwrap();
+                host.ids.extend([udp, tcp]);
+            }
+        }
+        for ipv6 in [false, true] {
+            let client = self.hosts[0].engine.socket(SocketKind::Tcp, ipv6).unwrap();
+            let to = Some(address(1, ipv6, 1));
+            let result = self.hosts[0].engine.connect(self.now, client, to);
+            assert_eq!(result, Err(SocketError::InProgress));
+            self.hosts[0].ids.push(client);
+            self.pump();
+            self.settle();
+            let listener = self.hosts[1].ids[if ipv6 { 3 } else { 1 }];
+            let accepted = self.hosts[1].engine.accept(listener).unwrap().0;
+            self.hosts[1].ids.push(accepted);
         }
     }
 

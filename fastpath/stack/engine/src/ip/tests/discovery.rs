@@ -130,6 +130,15 @@ fn hostile_senders_of_arp_teach_nothing() {
     }
     // To a gateway nobody asked for yet, and the peer.
     assert_eq!(net.sent().len(), 2);
+    let bytes = net.ip.neighbors.memory_bytes();
+    for i in 0..2_000 {
+        net.receive(&arp_request(
+            PEER_MAC,
+            Ipv4Addr::from_bits(0xc000_0200 + i),
+            OURS,
+        ));
+    }
+    assert_eq!(net.ip.neighbors.memory_bytes(), bytes);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::config::{Address, Medium, Route};
 use crate::frame::{RxMeta, TxFrame};
 use crate::wire::checksum::Sum;
 use crate::wire::ethernet::{self, Mac};
-use crate::wire::{arp, icmp, ipv4, ipv6, protocol, udp};
+use crate::wire::{arp, icmp, ipv4, ipv6, protocol, tcp, udp};
 use crate::{Config, Counters, Ns};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -259,4 +259,21 @@ pub(super) fn ndisc_solicitation() -> Vec<u8> {
         mac: Some(PEER_MAC),
     };
     ndisc(&message, 255)
+}
+
+/// An ACK to port 80.
+pub(super) fn tcp_segment(from: IpAddr, to: IpAddr, source_port: u16, payload: &[u8]) -> Vec<u8> {
+    let header = tcp::Header {
+        source_port,
+        destination_port: 80,
+        flags: tcp::Flags::ACK,
+        ..Default::default()
+    };
+    let mut bytes = vec![0; 20];
+    header.emit(&mut bytes);
+    bytes.extend(payload);
+    let sum =
+        Sum::of_pseudo_header(from, to, protocol::TCP, bytes.len() as u32).and(Sum::of(&bytes));
+    tcp::set_checksum(&mut bytes, sum.field());
+    bytes
 }

@@ -49,9 +49,7 @@ impl Connection {
     pub(crate) fn is_writable(&self) -> bool {
         let len = self.send.buffer.len() as u32;
         let free = self.send_limit().saturating_sub(len);
-        free >= len / 2
-            && u64::from(self.unsent_bytes()) * 2
-                < u64::from(self.low_water())
+        free >= len / 2 && u64::from(self.unsent_bytes()) * 2 < u64::from(self.low_water())
     }
 
     /// # Errors

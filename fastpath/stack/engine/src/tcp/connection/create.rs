@@ -142,6 +142,7 @@ impl Connection {
             options,
             hop: Hop::default(),
         };
+        connection.ack.last_data = now;
         connection.restart_keep_alive(now);
         connection
     }

@@ -1,5 +1,4 @@
 //! Timers of connections that are idle or stuck.
-use crate::support::host::config;
 use crate::support::script::Script;
 use hopscope_stack_engine::{Ns, SocketError, SocketOption, TcpState};
 

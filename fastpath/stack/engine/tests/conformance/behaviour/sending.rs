@@ -171,7 +171,10 @@ fn msg_more_outweighs_nodelay() {
     set(&mut script, SocketOption::NoDelay(true));
     let (now, id) = (script.host.now, script.id());
     let bytes = crate::support::script::payload(1, 40);
-    let sent = script.host.engine.send(now, id, &bytes, SendFlags { more: true });
+    let sent = script
+        .host
+        .engine
+        .send(now, id, &bytes, SendFlags { more: true });
     assert_eq!(sent, Ok(40));
     script.expect_within(Ns::from_ms(150), Ns::from_ms(260), "P. 1:41(40) ack 1");
 }
@@ -186,6 +189,10 @@ fn not_sent_low_water_bounds_what_waits() {
     set(&mut script, SocketOption::NotSentLowWater(8_000));
     let written = script.write(10_001, 60_000);
     assert!((8_000..=16_000).contains(&written), "{written}");
-    let ready = script.host.engine.readiness(script.id()).expect("readiness");
+    let ready = script
+        .host
+        .engine
+        .readiness(script.id())
+        .expect("readiness");
     assert!(!ready.writable, "{ready:?}");
 }

@@ -149,7 +149,7 @@ fn rfc9293_3_4_data_into_a_zero_window() {
 /// RFC 7323, 2.3: shifts above 14 are 14.
 #[test]
 fn rfc7323_2_3_scale_above_14() {
-    let mut script = Script::established_with(config(), "mss 1000,wscale 200", 1_000);
+    let script = Script::established_with(config(), "mss 1000,wscale 200", 1_000);
     assert_eq!(script.info().snd_wscale, 14);
 }
 
@@ -172,7 +172,7 @@ fn rfc7323_2_2_windows_are_scaled() {
 /// Without the peer's option the window is at most 65,535.
 #[test]
 fn rfc7323_2_2_unscaled() {
-    let mut script = Script::established();
+    let script = Script::established();
     let info = script.info();
     assert!(!info.options_window_scaling && info.rcv_wscale == 0);
     assert!(info.rcv_wnd <= 65_535, "{}", info.rcv_wnd);

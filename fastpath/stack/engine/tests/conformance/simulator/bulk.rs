@@ -4,7 +4,7 @@ use super::path::{Path, PathCounters};
 use crate::support::host::{Host, config};
 use hopscope_stack_engine::config::{Address, Config};
 use hopscope_stack_engine::{
-    Counters, HowToShut, Ns, RecvFlags, SendFlags, SocketError, SocketId, SocketKind, TcpInfo,
+    Counters, HowToShut, Ns, RecvFlags, SendFlags, SocketError, SocketId, SocketKind,
 };
 use std::net::SocketAddr;
 
@@ -34,8 +34,6 @@ pub struct Outcome {
     pub time: Ns,
     pub bytes: u64,
     pub sender: Counters,
-    pub receiver: Counters,
-    pub info: TcpInfo,
     pub forward: PathCounters,
 }
 
@@ -117,7 +115,6 @@ pub fn transfer(
     let begin = network.now;
     let (mut written, mut read, mut shut, mut ended) = (0, 0, false, false);
     let mut into = vec![0; PERIOD];
-    let mut info = None;
     let finished = network.run(begin + limit, |network| {
         let now = network.now;
         let [sender, receiver] = &mut network.hosts;
@@ -157,27 +154,16 @@ pub fn transfer(
             }
         }
         ended |= !ends && read == bytes;
-        if ended {
-            info = sender.engine.tcp_info(now, sockets[0]).ok();
-        }
         ended
     });
     if finished {
         assert_eq!(read, bytes, "bytes until the end of the stream");
     }
-    let info = info.or_else(|| {
-        network.hosts[0]
-            .engine
-            .tcp_info(network.now, sockets[0])
-            .ok()
-    });
     Outcome {
         finished,
         time: network.now.since(begin),
         bytes: read,
         sender: *network.hosts[0].engine.counters(),
-        receiver: *network.hosts[1].engine.counters(),
-        info: info.expect("tcp_info"),
         forward: network.directions[0].counters,
     }
 }

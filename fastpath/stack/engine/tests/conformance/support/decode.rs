@@ -8,7 +8,6 @@ pub struct Ip<'a> {
     pub from: IpAddr,
     pub to: IpAddr,
     pub protocol: u8,
-    pub hop_limit: u8,
     pub payload: &'a [u8],
 }
 
@@ -36,7 +35,6 @@ fn ipv4(packet: &[u8]) -> Result<Ip<'_>, String> {
         from: Ipv4Addr::from(be32(packet, 12)?).into(),
         to: Ipv4Addr::from(be32(packet, 16)?).into(),
         protocol: packet[9],
-        hop_limit: packet[8],
         payload: &packet[header_bytes..],
     })
 }
@@ -54,7 +52,6 @@ fn ipv6(packet: &[u8]) -> Result<Ip<'_>, String> {
         from: address(8),
         to: address(24),
         protocol: packet[6],
-        hop_limit: packet[7],
         payload: &packet[40..],
     })
 }

@@ -10,7 +10,6 @@ use std::net::{IpAddr, SocketAddr};
 pub const ENGINE_V4: &str = "10.0.0.1";
 pub const ENGINE_V6: &str = "fd00::1";
 pub const PEER_V4: &str = "10.0.0.2";
-pub const PEER_V6: &str = "fd00::2";
 
 /// As many steps at one time can only be a timer that does not advance.
 const STEPS_AT_ONE_TIME: u32 = 100_000;
