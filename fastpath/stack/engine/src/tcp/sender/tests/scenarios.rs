@@ -77,12 +77,12 @@ fn rfc6582_3_2_step_1_duplicates_of_a_recovery_start_no_other() {
     let mut options = Options::default();
     options.config.sack = false;
     options.config.congestion = Congestion::NewReno;
-    // A segment that is lost twice; after its time-out duplicates arrive of what is sent again.
+    // A segment that is lost twice; after its time-out some is sent again that has arrived, and makes duplicates.
     let mut path = Path::new(options, |t| match (t.segment, t.transmission) {
         (1, 0 | 1) | (5, 0) => Fate::Lost,
         _ => Fate::Arrives,
     });
-    transfer(&mut path, 10);
+    transfer(&mut path, 40);
     assert_eq!(path.counters.timeouts, 1);
     assert_eq!(path.counters.reno_recovery, 1);
 }
