@@ -1,6 +1,7 @@
 //! packetdrill's interface for stacks in shared objects (its packetdrill.h): the only unsafe module. Everything behind
 //! it takes slices and values.
 mod calls;
+mod device;
 mod memory;
 mod preload;
 
@@ -122,10 +123,10 @@ pub unsafe extern "C" fn packetdrill_interface_init(
         getsockopt: calls::getsockopt,
         setsockopt: calls::setsockopt,
         poll: calls::poll,
-        netdev_send: calls::netdev_send,
-        netdev_receive: calls::netdev_receive,
-        usleep: calls::usleep,
-        gettimeofday: calls::gettimeofday,
+        netdev_send: device::netdev_send,
+        netdev_receive: device::netdev_receive,
+        usleep: device::usleep,
+        gettimeofday: device::gettimeofday,
         epoll_create: calls::epoll_create,
         epoll_ctl: calls::epoll_ctl,
         epoll_wait: calls::epoll_wait,
