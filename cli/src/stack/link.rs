@@ -1,5 +1,4 @@
 //! The device, the addresses and the settings of a stack: what a server and a client take alike.
-use crate::address::parse_mac;
 use crate::netns;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -23,7 +22,7 @@ pub(super) struct LinkArgs {
     #[arg(long, value_name = "IP")]
     gateway: Vec<IpAddr>,
     /// Ethernet address [default: the device's; tap: made from the address]
-    #[arg(long, value_name = "MAC", value_parser = parse_mac)]
+    #[arg(long, value_name = "MAC", value_parser = hopscope_load::packets::link::parse_mac)]
     mac: Option<[u8; 6]>,
     /// Longest IP packet in bytes [default: the device's MTU]
     #[arg(long, value_name = "BYTES")]

@@ -104,6 +104,10 @@ impl Bridge {
         [self.lanes[0].fates(), self.lanes[1].fates()]
     }
 
+    pub fn ports_mut(&mut self) -> &mut [Box<dyn PacketIo>; 2] {
+        &mut self.ports
+    }
+
     fn sleep(&self) -> Result<(), PortError> {
         let due = self.lanes.iter().filter_map(Lane::next_due);
         let in_ns = due.map(|due| self.frequency.ns(due - tsc_now()).max(0) as u64);

@@ -102,26 +102,9 @@ impl SeqRange {
         self.start.before(self.end)
     }
 
-    pub(crate) fn holds(self, seq: Seq) -> bool {
-        seq.from(self.start) && seq.before(self.end)
-    }
-
     /// All of `other` lies in it.
     pub(crate) fn covers(self, other: SeqRange) -> bool {
         other.start.from(self.start) && other.end.until(self.end)
-    }
-
-    pub(crate) fn overlaps(self, other: SeqRange) -> bool {
-        self.start.before(other.end) && other.start.before(self.end)
-    }
-
-    /// What both have; empty where they do not overlap.
-    pub(crate) fn intersect(self, other: SeqRange) -> SeqRange {
-        let start = self.start.later(other.start);
-        SeqRange {
-            start,
-            end: self.end.earlier(other.end).later(start),
-        }
     }
 }
 

@@ -131,15 +131,10 @@ impl Connection {
             }
             Some(_) => {}
         }
-        self.ack.data_came(
-            cx.now,
-            size,
-            segment.segment_bytes,
-            space.advmss,
-            self.receive.window,
-            self.sender.rto(),
-            cx.config,
-        );
+        self.ack.measure(size, segment.segment_bytes, space.advmss);
+        let rto = self.sender.rto();
+        self.ack
+            .data_came(cx.now, self.receive.window, rto, cx.config);
         if stored >= 128 && !cx.pool.is_under_pressure() {
             let unread = self.receive.buffer.readable() as u32;
             space.grow_window(stored, unread);

@@ -46,18 +46,8 @@ impl DelayedAck {
     }
 
     /// In-order or new out-of-order data came (Linux tcp_event_data_recv).
-    pub(crate) fn data_came(
-        &mut self,
-        now: Ns,
-        size: u32,
-        segment_bytes: u32,
-        advmss: u32,
-        rcv_wnd: u32,
-        rto: Ns,
-        config: &TcpConfig,
-    ) {
+    pub(crate) fn data_came(&mut self, now: Ns, rcv_wnd: u32, rto: Ns, config: &TcpConfig) {
         self.scheduled = true;
-        self.measure(size, segment_bytes, advmss);
         let least = config.delayed_ack_min;
         let gap = now.since(self.last_data);
         if self.ato.0 == 0 {
@@ -75,7 +65,7 @@ impl DelayedAck {
     }
 
     /// A sender that always fills its segments tells its size; smaller ones say that it has no more for now.
-    fn measure(&mut self, size: u32, segment_bytes: u32, advmss: u32) {
+    pub(crate) fn measure(&mut self, size: u32, segment_bytes: u32, advmss: u32) {
         let len = segment_bytes;
         if len >= self.rcv_mss {
             self.rcv_mss = len.min(advmss);
@@ -196,7 +186,8 @@ mod tests {
 
     fn come(ack: &mut DelayedAck, ms: u64, bytes: u32) {
         let config = TcpConfig::default();
-        ack.data_came(Ns::from_ms(ms), bytes, bytes, 1460, 64_000, RTO, &config);
+        ack.measure(bytes, bytes, 1460);
+        ack.data_came(Ns::from_ms(ms), 64_000, RTO, &config);
     }
 
     /// RFC 5681, 4.2 allows a delay; a sender in slow start needs each acknowledgement (Linux' quick mode).

@@ -13,12 +13,4 @@ impl Sender {
             self.arm_rto(now);
         }
     }
-
-    /// All that is not SACKed is lost, without a reduction of cwnd.
-    pub(crate) fn mark_all_lost(&mut self, now: Ns) {
-        if !self.board.is_empty() {
-            self.lose_without_congestion(None);
-            self.arm_rto(now);
-        }
-    }
 }

@@ -22,12 +22,8 @@ impl RangeSet {
     }
 
     /// Descending.
-    pub(super) fn from_top(&self) -> impl Iterator<Item = SeqRange> + '_ {
+    pub(super) fn descending(&self) -> impl Iterator<Item = SeqRange> + '_ {
         self.ranges.iter().rev().copied()
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = SeqRange> + '_ {
-        self.ranges.iter().copied()
     }
 
     /// The first of `within` that is not in the set.
