@@ -37,7 +37,8 @@ impl Sender {
         self.note_delivery(&mut step, counters);
         self.end_probe(&step, counters);
         self.f_rto.only_new = false;
-        self.recover(&mut step, counters);
+        let needless = self.recover(&mut step, counters);
+        self.update_rack(&step, needless);
         let lost = self.detect_losses(now, step.advanced, counters);
         self.enter_recovery_if_lost(&step, counters);
         self.set_cwnd(&step, lost, rtt, counters);
@@ -98,15 +99,24 @@ impl Sender {
         last
     }
 
-    /// RFC 8985, 6.2, steps 2 and 3.
+    /// RFC 8985, 6.2, step 2. Where retransmissions turned out to be needless it was not them that arrived: taken for the latest transmission,
+    /// they would make all that is in flight lost.
+    fn update_rack(&mut self, step: &Step<'_>, needless: bool) {
+        let latest = match needless {
+            true => step.delivery.latest_original,
+            false => step.delivery.latest,
+        };
+        if let Some(latest) = latest {
+            self.rack.update(step.now, &latest);
+        }
+    }
+
+    /// RFC 8985, 6.2, step 3.
     fn note_delivery(&mut self, step: &mut Step<'_>, counters: &mut Counters) {
         if !self.settings.sack {
             self.count_duplicates(step);
         }
         let delivery = &step.delivery;
-        if let Some(latest) = delivery.latest {
-            self.rack.update(step.now, &latest);
-        }
         if let Some(late) = delivery.reordered_bytes {
             self.rack.set_reordering_seen();
             self.totals.reorderings = self.totals.reorderings.wrapping_add(1);

@@ -53,6 +53,8 @@ pub(super) struct Delivery {
     /// The lowest end of never retransmitted bytes that are delivered now.
     pub(super) lowest_original_end: Option<Seq>,
     pub(super) latest: Option<Latest>,
+    /// The same of never retransmitted bytes only.
+    pub(super) latest_original: Option<Latest>,
     /// Bytes by which a never retransmitted segment came late (RFC 8985, 6.2, step 3).
     pub(super) reordered_bytes: Option<u32>,
 }
@@ -73,6 +75,7 @@ impl Delivery {
             acked_retransmission: false,
             lowest_original_end: None,
             latest: None,
+            latest_original: None,
             reordered_bytes: None,
         }
     }
@@ -95,8 +98,13 @@ impl Delivery {
                 sent_at: part.sent_at,
                 end: part.end(),
             };
-            if self.latest.is_none_or(|old| new.after(&old)) {
-                self.latest = Some(new);
+            let later = |old: Option<Latest>| match old {
+                Some(old) if !new.after(&old) => Some(old),
+                _ => Some(new),
+            };
+            self.latest = later(self.latest);
+            if !part.retransmitted {
+                self.latest_original = later(self.latest_original);
             }
         }
     }

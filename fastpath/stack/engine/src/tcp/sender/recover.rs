@@ -8,8 +8,9 @@ use crate::tcp::seq::SeqRange;
 use crate::{Counters, Ns};
 
 impl Sender {
-    /// The part of an ACK before losses are looked for: ends recoveries, or finds that they were needless.
-    pub(super) fn recover(&mut self, step: &mut Step<'_>, counters: &mut Counters) {
+    /// The part of an ACK before losses are looked for: ends recoveries, or finds that they were needless, which it returns.
+    pub(super) fn recover(&mut self, step: &mut Step<'_>, counters: &mut Counters) -> bool {
+        let saved = self.undo.saved().is_some();
         match self.state {
             CongestionState::Recovery => self.in_recovery(step, counters),
             CongestionState::Loss => self.in_loss(step, counters),
@@ -22,6 +23,7 @@ impl Sender {
                 }
             }
         }
+        saved && self.undo.saved().is_none()
     }
 
     fn in_recovery(&mut self, step: &Step<'_>, counters: &mut Counters) {

@@ -77,12 +77,12 @@ fn rfc6582_3_2_step_1_duplicates_of_a_recovery_start_no_other() {
     let mut options = Options::default();
     options.config.sack = false;
     options.config.congestion = Congestion::NewReno;
-    // A segment that is lost twice; after its time-out duplicates arrive of what is sent again.
+    // A segment that is lost twice; after its time-out some is sent again that has arrived, and makes duplicates.
     let mut path = Path::new(options, |t| match (t.segment, t.transmission) {
         (1, 0 | 1) | (5, 0) => Fate::Lost,
         _ => Fate::Arrives,
     });
-    transfer(&mut path, 10);
+    transfer(&mut path, 40);
     assert_eq!(path.counters.timeouts, 1);
     assert_eq!(path.counters.reno_recovery, 1);
 }
@@ -193,10 +193,13 @@ fn rfc8985_7_2_the_last_single_segment_waits_for_a_delayed_ack() {
     transfer_more(&mut path, 0);
 }
 
+/// By SACK alone, without timestamps.
 #[test]
 fn rfc5682_spurious_timeout_is_undone() {
+    let mut options = Options::default();
+    options.config.timestamps = false;
     // All is late by 400 ms once.
-    let mut path = Path::new(Options::default(), |t| {
+    let mut path = Path::new(options, |t| {
         if (10..60).contains(&t.nth) {
             Fate::Late(Ns::from_ms(400))
         } else {
@@ -208,11 +211,7 @@ fn rfc5682_spurious_timeout_is_undone() {
     let cwnd = path.sender.cwnd();
     transfer_more(&mut path, 30);
     assert!(path.counters.timeouts >= 1);
-    assert_eq!(
-        path.counters.spurious_rtos + path.counters.loss_undo,
-        path.counters.loss_undo
-    );
-    assert!(path.counters.loss_undo >= 1);
+    assert_eq!(path.counters.spurious_rtos, 1);
     assert!(path.sender.cwnd() >= cwnd, "{} {cwnd}", path.sender.cwnd());
     assert_eq!(path.sender.window.ssthresh(), u32::MAX);
 }
@@ -333,6 +332,14 @@ fn rfc6937_a_window_half_lost_keeps_the_ack_clock() {
     assert_eq!(path.counters.timeouts, 0);
     assert_eq!(path.counters.tcp_retrans_segs, 20);
     assert!(took < Ns::from_ms(25), "{took:?}");
+    // After the first, hardly more at once than an ACK delivers.
+    let again = path.sent_log.iter();
+    let again = again.filter(|(_, t)| t.kind == SentKind::Retransmission);
+    let times: Vec<Ns> = again.map(|(at, _)| *at).collect();
+    let most = times
+        .iter()
+        .map(|at| times.iter().filter(|t| *t == at).count());
+    assert!(most.max() <= Some(3), "{times:?}");
 }
 
 #[test]
