@@ -15,13 +15,17 @@ struct Peer {
 impl Peer {
     /// Has `segments` in flight.
     fn new(segments: u32) -> Peer {
+        Peer::with(segments, true)
+    }
+
+    fn with(segments: u32, sack: bool) -> Peer {
         let config = SenderConfig::new(
             &TcpConfig {
                 initial_window: segments,
                 ..TcpConfig::default()
             },
             MSS,
-            true,
+            sack,
             Ns::from_ms(1),
         );
         let now = Ns::from_ms(1000);
@@ -107,6 +111,27 @@ fn rfc2018_8_a_receiver_that_drops_what_it_sacked() {
     assert_eq!(peer.sacked_bytes(), 0);
     let again = peer.sender.next_retransmission(64_000);
     assert_eq!(again, Some(SeqRange::of(FIRST + 2 * MSS, MSS)));
+}
+
+/// What was sent twice makes duplicates right after the recovery: of them no other begins.
+#[test]
+fn rfc6582_3_2_step_1_duplicates_of_a_recovery_start_no_other() {
+    let mut peer = Peer::with(10, false);
+    for _ in 0..3 {
+        peer.ack(0, &[]);
+    }
+    assert_eq!(peer.counters.reno_recovery, 1);
+    peer.send(4);
+    peer.ack(10 * MSS, &[]);
+    for _ in 0..5 {
+        peer.ack(10 * MSS, &[]);
+    }
+    assert_eq!(peer.counters.reno_recovery, 1);
+    peer.ack(11 * MSS, &[]);
+    for _ in 0..3 {
+        peer.ack(11 * MSS, &[]);
+    }
+    assert_eq!(peer.counters.reno_recovery, 2);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Loss-recovery scenarios, each named after the RFC section that says what happens.
 use super::path::{FIRST, Fate, MSS, Options, Path, Transmitted};
 use crate::Ns;
-use crate::config::{Congestion, TcpConfig};
+use crate::config::TcpConfig;
 use crate::info::CongestionState;
 use crate::tcp::sender::SentKind;
 
@@ -70,21 +70,6 @@ fn rfc6582_no_sack_two_holes_take_a_round_trip_each() {
     assert_eq!(path.counters.tcp_retrans_segs, 2);
     assert_eq!(path.counters.timeouts, 0);
     assert!(took > RTT + RTT && took < Ns::from_ms(6), "{took:?}");
-}
-
-#[test]
-fn rfc6582_3_2_step_1_duplicates_of_a_recovery_start_no_other() {
-    let mut options = Options::default();
-    options.config.sack = false;
-    options.config.congestion = Congestion::NewReno;
-    // A segment that is lost twice; after its time-out some is sent again that has arrived, and makes duplicates.
-    let mut path = Path::new(options, |t| match (t.segment, t.transmission) {
-        (1, 0 | 1) | (5, 0) => Fate::Lost,
-        _ => Fate::Arrives,
-    });
-    transfer(&mut path, 40);
-    assert_eq!(path.counters.timeouts, 1);
-    assert_eq!(path.counters.reno_recovery, 1);
 }
 
 #[test]
