@@ -30,13 +30,16 @@ impl Stop {
     }
 }
 
+/// Of each engine, and where the first asks the others.
+pub(super) type Started<A> = (Vec<Instance<A>>, Vec<Arc<Mail>>);
+
 /// An instance for each device, not running yet.
 pub(super) fn start<A: App>(
     link: &LinkArgs,
     devices: Vec<Device>,
     mut log: impl FnMut(usize) -> EventLog,
     mut app: impl FnMut() -> A,
-) -> anyhow::Result<(Vec<Instance<A>>, Vec<Arc<Mail>>)> {
+) -> anyhow::Result<Started<A>> {
     let of = devices.len() as u16;
     let longest = devices.iter().map(|d| d.port.capabilities().max_frame_len);
     let shares = Share::all(of, longest.max().unwrap_or(0)).context("making eventfds")?;
