@@ -317,10 +317,12 @@ pub unsafe extern "C" fn epoll_ctl(
     fd: c_int,
     event: *const libc::epoll_event,
 ) -> c_int {
-    // SAFETY: as libc's; null for EPOLL_CTL_DEL.
-    let (events, data) = match event.is_null() {
-        true => (0, 0),
-        false => unsafe { ((*event).events, (*event).u64) },
+    let (events, data) = if event.is_null() {
+        // EPOLL_CTL_DEL.
+        (0, 0)
+    } else {
+        // SAFETY: as libc's: not null, so it points to an event; the structure is packed and read by value.
+        unsafe { ((*event).events, (*event).u64) }
     };
     done(safe::epoll_ctl(epoll, operation, fd, events, data)) as c_int
 }
