@@ -124,10 +124,10 @@ pub fn run(args: &BridgeArgs) -> anyhow::Result<ExitCode> {
         writeln!(out, "{line}")?;
         return Ok(ExitCode::SUCCESS);
     }
-    for (name, (c, not_received)) in ["there", "back"].iter().zip(lanes) {
+    for (way, (c, not_received)) in ["there", "back"].iter().zip(lanes) {
         writeln!(
             out,
-            "{name}: received {}, forwarded {}, lost {}, duplicated {}, reordered {}, corrupted {}, held {}; \
+            "{way}: received {}, forwarded {}, lost {}, duplicated {}, reordered {}, corrupted {}, held {}; \
              too many held {}, not sendable {}, dropped before the port {not_received}",
             c.received,
             c.released,

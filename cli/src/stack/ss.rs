@@ -74,7 +74,8 @@ fn info(info: &Value) -> String {
             words.push(word.to_owned());
         }
     }
-    let ms = |name: &str| info[name].as_f64().unwrap_or(0.0) / 1e3;
+    // To the microsecond.
+    let ms = |name: &str| info[name].as_f64().unwrap_or(0.0).round() / 1e3;
     let number = |name: &str| info[name].as_u64().unwrap_or(0);
     words.push(format!(
         "wscale:{},{}",

@@ -107,7 +107,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-trace",
         ],
     ),
-    ("hopscope-stack-engine", &["hopscope-event"]),
+    // Frames and time in, frames out. Devices and random numbers are those of its tests.
+    (
+        "hopscope-stack-engine",
+        &["hopscope-event", "hopscope-netio", "hopscope-openloop"],
+    ),
     // Loaded by packetdrill.
     ("hopscope-stack-packetdrill", &["hopscope-stack-engine"]),
     // Where the engine meets devices; the bytes that it sends are those of `load`.

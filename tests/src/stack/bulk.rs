@@ -1,9 +1,9 @@
 //! Much over a cable that loses, reorders and repeats, both ways, every byte compared.
-use super::cable::{KERNEL, STACK, Way, ip, namespace, whole};
+use super::cable::{KERNEL, STACK, Way, files, ip, namespace, whole};
 use super::clients::{connect, ended, server};
 use super::serving::{Serving, counter};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, Target, counts, hopscope, hopscope_bin, scratch};
+use hopscope_tests::{Requirement, Suite, Target, counts, hopscope, hopscope_bin};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
@@ -53,7 +53,7 @@ fn cable(impairments: &[&str]) -> Result<Target> {
         }
     }
     ip(&format!("address add {KERNEL}/24 dev far"))?;
-    let ready = scratch().join("ready-bridge");
+    let ready = files().join("ready-bridge");
     let mut command = Command::new(hopscope_bin());
     command
         .args(["load", "bridge", "left", "right", "--json", "--seed=7"])
@@ -82,7 +82,7 @@ fn out(impairments: &[&str]) -> Result<()> {
     ensure!(summary["bytes_sent"] == size, "{summary}");
     let said = ended(sink)?;
     ensure!(
-        said["bytes_received"] == size && said["corrupt"] == 0,
+        said["counts"]["bytes_received"] == size && said["counts"]["corrupt"] == 0,
         "{said}"
     );
     impaired(bridge)

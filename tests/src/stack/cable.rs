@@ -1,8 +1,11 @@
 //! A network namespace for this process alone: the stack at one end of a cable or a TAP device, the kernel at the other.
 use anyhow::{Result, ensure};
 use hopscope_tests::command::run;
+use hopscope_tests::scratch;
 use nix::sched::{CloneFlags, unshare};
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 
 pub(super) const KERNEL: &str = "10.0.0.1";
 pub(super) const STACK: &str = "10.0.0.2";
@@ -15,6 +18,12 @@ pub(super) fn namespace() -> Result<()> {
     // Addresses are there at once, without a look for others that have them.
     std::fs::write("/proc/sys/net/ipv6/conf/default/accept_dad", "0")?;
     ip("link set lo up")
+}
+
+/// Files of this case: emptied once, whoever asks.
+pub(super) fn files() -> PathBuf {
+    static FILES: OnceLock<PathBuf> = OnceLock::new();
+    FILES.get_or_init(scratch).clone()
 }
 
 /// A way between the stack and the kernel.

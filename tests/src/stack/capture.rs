@@ -1,10 +1,10 @@
 //! What goes over the cable, as somebody else's dissector sees it.
-use super::cable::{KERNEL, STACK, Way, namespace};
+use super::cable::{KERNEL, STACK, Way, files, namespace};
 use super::clients::{connect, ended, server};
 use super::serving::Serving;
 use anyhow::{Result, ensure};
 use hopscope_tests::command::run;
-use hopscope_tests::{Requirement, Suite, Target, hopscope, scratch};
+use hopscope_tests::{Requirement, Suite, Target, hopscope};
 use nix::sys::signal::Signal;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -21,10 +21,10 @@ pub(crate) fn register(suite: &mut Suite) {
 fn errors() -> Result<()> {
     namespace()?;
     Way::PacketWhole.make()?;
-    let file = scratch().join("all.pcap");
+    let file = files().join("all.pcap");
     let mut tcpdump = Command::new("tcpdump");
     tcpdump
-        .args(["-i", "far", "-U", "--immediate-mode", "-w"])
+        .args(["-i", "far", "-Z", "root", "-U", "--immediate-mode", "-w"])
         .arg(&file)
         .stderr(Stdio::null());
     let tcpdump = Target::spawn_now(&mut tcpdump)?;

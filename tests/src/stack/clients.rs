@@ -1,7 +1,7 @@
 //! The client in the stack, against servers over the kernel's TCP.
-use super::cable::{KERNEL, KERNEL_V6, Way, namespace};
+use super::cable::{KERNEL, KERNEL_V6, Way, files, namespace};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, Target, counts, hopscope, hopscope_bin, scratch};
+use hopscope_tests::{Requirement, Suite, Target, counts, hopscope, hopscope_bin};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
@@ -16,7 +16,7 @@ pub(crate) fn register(suite: &mut Suite) {
 
 /// `hopscope load tcp serve`, on every address of the kernel.
 pub(super) fn server(service: &str, port: u16) -> Result<Target> {
-    let ready = scratch().join(format!("ready-{service}"));
+    let ready = files().join(format!("ready-{service}"));
     let listen = format!(":{port}");
     let mut command = Command::new(hopscope_bin());
     command
@@ -87,7 +87,7 @@ fn every_byte(way: Way) -> Result<()> {
     ensure!(summary["bytes_sent"] == size, "{summary}");
     let said = ended(sink)?;
     ensure!(
-        said["bytes_received"] == size && said["corrupt"] == 0,
+        said["counts"]["bytes_received"] == size && said["counts"]["corrupt"] == 0,
         "{said}"
     );
     let source = server("source", 19)?;

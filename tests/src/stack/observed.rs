@@ -1,8 +1,8 @@
 //! A stack that runs says what its connections and counters are; a recording says where segments were when.
-use super::cable::{STACK, Way, namespace};
+use super::cable::{STACK, Way, files, namespace};
 use super::serving::Serving;
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, hopscope, scratch};
+use hopscope_tests::{Requirement, Suite, hopscope};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -115,7 +115,7 @@ fn stats() -> Result<()> {
 fn recording() -> Result<()> {
     namespace()?;
     Way::Packet.make()?;
-    let file = scratch().join("stack.hop");
+    let file = files().join("stack.hop");
     let path = file.to_str().context("a path")?;
     let serving = Serving::start(Way::Packet, &["--app=echo", "--port=7", "-o", path])?;
     let mut stream = TcpStream::connect((STACK, 7))?;

@@ -1,7 +1,7 @@
 //! `hopscope stack serve --json` whose lines go to a file: nobody has to read them while it runs.
-use super::cable::Way;
+use super::cable::{Way, files};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Target, hopscope_bin, scratch};
+use hopscope_tests::{Target, hopscope_bin};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::fs::File;
@@ -21,7 +21,7 @@ impl Serving {
     }
 
     pub(super) fn with(arguments: &[&str]) -> Result<Serving> {
-        let dir = scratch();
+        let dir = files();
         let (out, ready) = (dir.join("said"), dir.join("ready"));
         // Names of sockets have 107 bytes at most (unix(7)), and a scratch directory may be deep.
         let name = format!("hopscope-{}.stack-control", std::process::id());
