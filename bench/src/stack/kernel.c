@@ -1,7 +1,7 @@
 /* The kernel's TCP as a client, where hopscope's client cannot choose what is compared.
  *
  *   kernel send HOST PORT MILLISECONDS CONGESTION
- *       sends for that long with that congestion control, then waits until the other end has all of it and closes;
+ *       connects, sends for that long with that congestion control, then waits until the other end has all of it and closes;
  *       prints {"bytes":N,"ns":N}
  */
 #include <arpa/inet.h>
@@ -40,8 +40,8 @@ static int connected(const char *host, const char *port, const char *congestion)
 
 static int send_for(char **argv) {
   static char piece[PIECE];
-  uint64_t began = now_ns(), until = began + strtoull(argv[4], NULL, 10) * 1000000u, bytes = 0;
   int fd = connected(argv[2], argv[3], argv[5]);
+  uint64_t began = now_ns(), until = began + strtoull(argv[4], NULL, 10) * 1000000u, bytes = 0;
   while (now_ns() < until) {
     ssize_t sent = send(fd, piece, sizeof piece, MSG_NOSIGNAL);
     if (sent < 0) fail("send");

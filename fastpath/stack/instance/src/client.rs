@@ -73,6 +73,7 @@ pub struct Client {
 pub struct ClientReport {
     pub counts: AppCounts,
     pub connected: u64,
+    /// From the first connection on.
     pub duration: Ns,
     /// From the request to the last byte of its response.
     pub latency: Latency,
@@ -149,7 +150,12 @@ impl Client {
         if connection.stage == Stage::Over {
             return;
         }
+        let is_first = self.shared.counts.accepted == 0;
         let done = connection.turn(sockets, &mut self.shared);
+        if is_first && self.shared.counts.accepted == 1 {
+            // What comes before is the handshake's and the neighbour's.
+            self.began = Some(sockets.now);
+        }
         match done {
             Ok(false) | Err(SocketError::WouldBlock) => {}
             Ok(true) => self.close(sockets, n, None),
