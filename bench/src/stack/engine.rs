@@ -13,24 +13,26 @@ pub(super) fn measure(bench: &mut Bench<'_, '_>) -> Result<()> {
     // Below these, the caches are still being filled.
     let requests = bench.settings.pick("2000", "200000", "2000000");
     let many = bench.settings.pick("2000", MANY, MANY);
-    let of = |connections: &'static str| {
+    let of = |connections: &'static str, active: &'static str| {
         move |bench: &Bench<'_, '_>| {
-            let line = pair(bench, connections, requests)?;
+            let line = pair(bench, connections, active, requests)?;
             number("hopscope stack pair", &line, "/ns_per_segment")
         }
     };
-    bench.compare("segment_ns_100k_over_10", of(FEW), of(many))?;
-    let idle = pair(bench, many, "1000")
+    bench.compare("segment_ns_100k_over_10", of(FEW, FEW), of(many, many))?;
+    bench.compare("segment_ns_100k_idle_over_10", of(FEW, FEW), of(many, FEW))?;
+    let idle = pair(bench, many, many, "1000")
         .and_then(|line| number("hopscope stack pair", &line, "/bytes_per_idle_connection"));
     bench.single("bytes_per_idle_connection", idle)?;
     let instructions = instructions(bench);
     bench.single("instructions_per_request", instructions)
 }
 
-fn pair(bench: &Bench<'_, '_>, connections: &str, requests: &str) -> Result<Value> {
+fn pair(bench: &Bench<'_, '_>, connections: &str, active: &str, requests: &str) -> Result<Value> {
     let mut command = Command::new("chrt");
     command.args(["--fifo", "10"]).arg(&bench.settings.hopscope);
-    command.args(["stack", "pair", "--json", "-n", connections, "-c", requests]);
+    command.args(["stack", "pair", "--json", "-n", connections]);
+    command.args(["--active", active, "-c", requests]);
     last_line("hopscope stack pair", &mut command)
 }
 

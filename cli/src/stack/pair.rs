@@ -14,6 +14,9 @@ pub struct PairArgs {
     /// Open connections
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=200_000))]
     connections: u32,
+    /// Connections over which requests go; the others are idle [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    active: Option<u32>,
     /// Requests (2000, 10k, 1M)
     #[arg(short, long, value_name = "REQUESTS", default_value = "100k", value_parser = parse_rate)]
     count: f64,
@@ -37,6 +40,7 @@ pub fn run(args: &PairArgs) -> anyhow::Result<ExitCode> {
     }
     let report = pair::run(PairPlan {
         connections: args.connections,
+        active: args.active.unwrap_or(args.connections),
         requests: args.count as u64,
         size: args.size,
         depth: args.depth,

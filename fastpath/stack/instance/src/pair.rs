@@ -27,6 +27,8 @@ const STUCK: Ns = Ns::from_ms(30_000);
 #[derive(Debug, Clone, Copy)]
 pub struct PairPlan {
     pub connections: u32,
+    /// Over which requests go; the others are idle.
+    pub active: u32,
     pub requests: u64,
     /// Bytes of a request, and of its response.
     pub size: usize,

@@ -69,7 +69,12 @@ impl Rounds {
 
     /// Once all are open.
     pub(super) fn begin(&mut self, sockets: &mut Sockets<'_>) {
-        for _ in 0..self.plan.depth.min(self.plan.connections) {
+        for _ in 0..self
+            .plan
+            .depth
+            .min(self.plan.active)
+            .min(self.plan.connections)
+        {
             self.request(sockets);
         }
     }
@@ -103,7 +108,8 @@ impl Rounds {
             return;
         }
         let n = self.next;
-        self.next = (self.next + STRIDE) % self.sockets.len();
+        let active = self.sockets.len().min(self.plan.active.max(1) as usize);
+        self.next = (self.next + STRIDE) % active;
         let asked = &mut self.sockets[n];
         if asked.number.is_some() {
             // Few connections: it is asked when it has answered.
