@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 pub(crate) fn register(suite: &mut Suite) {
-    use Requirement::Netns;
+    use Requirement::{Netns, Schedstat};
     suite.case("stack::ss_has_the_fields_of_ss", &[Netns], ss);
     suite.case("stack::stats_are_what_was_done", &[Netns], stats);
     suite.case(
@@ -18,7 +18,7 @@ pub(crate) fn register(suite: &mut Suite) {
     );
     suite.case(
         "stack::serve_sleeps_while_nothing_happens",
-        &[Netns],
+        &[Netns, Schedstat],
         sleeps,
     );
 }
@@ -148,20 +148,20 @@ fn recording() -> Result<()> {
     Ok(())
 }
 
-/// A second of nothing costs some wake-ups, not thousands: the other end's neighbour cache may ask.
+/// A second of nothing costs some wake-ups and next to no processor: the other end's neighbour cache may ask.
 fn sleeps() -> Result<()> {
     namespace()?;
     Way::Packet.make()?;
     let serving = Serving::start(Way::Packet, &["--app=echo", "--port=7"])?;
     let mut stream = TcpStream::connect((STACK, 7))?;
     one_echo(&mut stream, 100)?;
-    let switches = |serving: &Serving| -> Result<u64> {
-        Ok(serving.status("voluntary_ctxt_switches")?.parse()?)
-    };
-    let before = switches(&serving)?;
+    let switches = || -> Result<u64> { Ok(serving.status("voluntary_ctxt_switches")?.parse()?) };
+    let before = (switches()?, serving.cpu_ns()?);
     std::thread::sleep(std::time::Duration::from_secs(1));
-    let after = switches(&serving)?;
-    ensure!(after - before < 100, "woke up {} times", after - before);
+    let woken = switches()? - before.0;
+    let cpu_ns = serving.cpu_ns()? - before.1;
+    ensure!(woken < 100, "woke up {woken} times");
+    ensure!(cpu_ns < 10_000_000, "{cpu_ns} ns of a processor");
     drop(stream);
     serving.stop()?;
     Ok(())

@@ -55,6 +55,13 @@ impl Serving {
         Ok(value.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
+    /// Of its first thread.
+    pub(super) fn cpu_ns(&self) -> Result<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.target.pid()))?;
+        let first = text.split_whitespace().next().context("no number")?;
+        Ok(first.parse()?)
+    }
+
     /// Its summary, after SIGTERM.
     pub(super) fn stop(self) -> Result<Value> {
         self.target.signal(Signal::SIGTERM)?;
