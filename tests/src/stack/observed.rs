@@ -107,8 +107,14 @@ fn stats() -> Result<()> {
     ensure!(row.is_some_and(|row| row.ends_with(" 1")), "{text}");
     ensure!(!text.contains(" 0\n"), "{text}");
     drop(stream);
-    let summary = serving.stop()?;
-    ensure!(summary["app"]["ended"] == 1, "{summary}");
+    // Its end is on the way.
+    loop {
+        let all: Value = serde_json::from_str(&asked(&serving, &["stats", "--json"])?)?;
+        if all["engines"][0]["app"]["ended"] == 1 {
+            break;
+        }
+    }
+    serving.stop()?;
     Ok(())
 }
 
