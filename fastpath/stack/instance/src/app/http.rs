@@ -13,32 +13,49 @@ const NOT_ALLOWED: &[u8] = b"HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD
 
 pub struct Http {
     piece: Box<[u8]>,
+    answer: Response,
+    /// For HTTP/1.0, which does not keep a connection that is not said to be kept (RFC 9112, C.2.2).
+    answer_kept: Response,
+}
+
+struct Response {
     /// Head and body.
-    answer: Box<[u8]>,
+    bytes: Box<[u8]>,
     head_bytes: usize,
+}
+
+impl Response {
+    fn new(body_bytes: usize, line: &str) -> Response {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {body_bytes}\r\n{line}\r\n"
+        );
+        let mut bytes = head.clone().into_bytes();
+        let text = b"hopscope stack serve --app http. ";
+        bytes.extend(text.iter().cycle().take(body_bytes));
+        Response {
+            head_bytes: head.len(),
+            bytes: bytes.into(),
+        }
+    }
 }
 
 impl Http {
     /// Answers with so many bytes.
     #[must_use]
     pub fn new(body_bytes: usize) -> Http {
-        let head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {body_bytes}\r\n\r\n"
-        );
-        let mut answer = head.clone().into_bytes();
-        let line = b"hopscope stack serve --app http. ";
-        answer.extend(line.iter().cycle().take(body_bytes));
         Http {
             piece: vec![0; PIECE_BYTES].into(),
-            head_bytes: head.len(),
-            answer: answer.into(),
+            answer: Response::new(body_bytes, ""),
+            answer_kept: Response::new(body_bytes, "Connection: keep-alive\r\n"),
         }
     }
 
     fn bytes(&self, answer: Answer) -> &[u8] {
         match answer {
-            Answer::Whole => &self.answer,
-            Answer::Head => &self.answer[..self.head_bytes],
+            Answer::Whole => &self.answer.bytes,
+            Answer::Head => &self.answer.bytes[..self.answer.head_bytes],
+            Answer::WholeKept => &self.answer_kept.bytes,
+            Answer::HeadKept => &self.answer_kept.bytes[..self.answer_kept.head_bytes],
             Answer::Refusal(text) => text,
         }
     }
@@ -75,6 +92,8 @@ impl Http {
 enum Answer {
     Whole,
     Head,
+    WholeKept,
+    HeadKept,
     Refusal(&'static [u8]),
 }
 
@@ -150,9 +169,12 @@ impl Exchange {
         }
         let close = has_line(head, b"connection: close");
         self.ends = close || is_1_0 && !has_line(head, b"connection: keep-alive");
-        match line.split(|byte| *byte == b' ').next() {
-            Some(b"GET") => self.owed = Some(Answer::Whole),
-            Some(b"HEAD") => self.owed = Some(Answer::Head),
+        let kept = is_1_0 && !self.ends;
+        match (line.split(|byte| *byte == b' ').next(), kept) {
+            (Some(b"GET"), false) => self.owed = Some(Answer::Whole),
+            (Some(b"HEAD"), false) => self.owed = Some(Answer::Head),
+            (Some(b"GET"), true) => self.owed = Some(Answer::WholeKept),
+            (Some(b"HEAD"), true) => self.owed = Some(Answer::HeadKept),
             _ => self.refuse(NOT_ALLOWED, counts),
         }
         len

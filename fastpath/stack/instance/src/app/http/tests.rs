@@ -24,6 +24,19 @@ fn a_connection_ends_when_asked_to() {
     assert!(!ends("HEAD / HTTP/1.1\r\n\r\n"));
 }
 
+/// RFC 9112, C.2.2: else an HTTP/1.0 client waits for the end of a connection that is kept.
+#[test]
+fn a_kept_connection_of_1_0_is_told_so() {
+    let asked = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+    let answer = taken(asked).1.unwrap();
+    let http = Http::new(5);
+    let text = String::from_utf8(http.bytes(answer).to_vec()).unwrap();
+    assert!(
+        text.contains("\r\nConnection: keep-alive\r\n\r\nhopsc"),
+        "{text}"
+    );
+}
+
 #[test]
 fn what_is_no_request_is_refused() {
     for (text, answer) in [
