@@ -97,7 +97,7 @@ impl Listeners {
         let best = entries.iter().filter_map(|e| e.score(local)).max()?;
         let fits = |e: &&Entry| e.score(local) == Some(best);
         let group = entries.iter().filter(fits).count() as u64;
-        let chosen = (u64::from(hash) * group >> 32) as usize;
+        let chosen = ((u64::from(hash) * group) >> 32) as usize;
         entries.iter().filter(fits).nth(chosen).map(|e| e.slot)
     }
 }

@@ -69,7 +69,7 @@ impl Sender {
         let enough_bytes = (self.reordering - 1).saturating_mul(self.mss());
         let (mut bytes, mut ranges) = (0, 0);
         let mut below: Option<Seq> = None;
-        for range in self.board.sacked().from_top() {
+        for range in self.board.sacked().descending() {
             bytes += range.len();
             ranges += 1;
             if bytes > enough_bytes || ranges >= self.reordering {

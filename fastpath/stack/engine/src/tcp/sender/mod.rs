@@ -33,4 +33,4 @@ mod window;
 
 pub(crate) use config::SenderConfig;
 pub(crate) use state::Sender;
-pub(crate) use types::{Ack, AckOutcome, SenderTimer, SentKind, TimerAction};
+pub(crate) use types::{Ack, SentKind, TimerAction};

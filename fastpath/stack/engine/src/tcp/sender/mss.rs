@@ -9,15 +9,7 @@ impl Sender {
         let mss = mss.max(1);
         self.window.set_mss(mss);
         if lost && !self.board.is_empty() {
-            self.lose_without_congestion(Some(mss));
-            self.arm_rto(now);
-        }
-    }
-
-    /// All that is not SACKed is lost, without a reduction of cwnd.
-    pub(crate) fn mark_all_lost(&mut self, now: Ns) {
-        if !self.board.is_empty() {
-            self.lose_without_congestion(None);
+            self.lose_larger_than(mss);
             self.arm_rto(now);
         }
     }

@@ -50,10 +50,6 @@ impl Rack {
         self.reordering_seen = true;
     }
 
-    pub(super) fn reordering_seen(&self) -> bool {
-        self.reordering_seen
-    }
-
     /// Step 4, RACK_update_reo_wnd: this ACK has a DSACK, or its timestamp says as well that a retransmission was needless.
     pub(super) fn needless(&mut self, una: Seq, nxt: Seq) {
         if self.dsack_round.is_some_and(|end| una.before(end)) {

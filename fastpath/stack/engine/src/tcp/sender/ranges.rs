@@ -21,11 +21,11 @@ impl RangeSet {
         self.ranges.first().copied()
     }
 
-    /// Descending.
-    pub(super) fn from_top(&self) -> impl Iterator<Item = SeqRange> + '_ {
+    pub(super) fn descending(&self) -> impl Iterator<Item = SeqRange> + '_ {
         self.ranges.iter().rev().copied()
     }
 
+    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = SeqRange> + '_ {
         self.ranges.iter().copied()
     }

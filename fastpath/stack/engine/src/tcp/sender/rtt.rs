@@ -89,11 +89,6 @@ impl Rtt {
         self.backoff = self.backoff.saturating_add(1);
     }
 
-    /// The peer answers again.
-    pub(super) fn clear_backoff(&mut self) {
-        self.backoff = 0;
-    }
-
     pub(super) fn backoff(&self) -> u8 {
         self.backoff
     }

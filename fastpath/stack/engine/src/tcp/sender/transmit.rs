@@ -55,13 +55,6 @@ impl Sender {
         self.fit(unsent_bytes)
     }
 
-    /// The owner could send a little and waits until it is more (TSO deferral), so that cwnd is the limit although there is room in it.
-    pub(crate) fn set_cwnd_limited(&mut self) {
-        let (una, nxt) = (self.board.una(), self.board.nxt());
-        let in_flight = self.in_flight_bytes();
-        self.usage.sent(self.last_sent, in_flight, true, una, nxt);
-    }
-
     /// What to retransmit next, at most `max_bytes` of it, if congestion control lets it out now. Changes nothing until it is [`Sender::sent`].
     pub(crate) fn next_retransmission(&self, max_bytes: u32) -> Option<SeqRange> {
         if self.f_rto.only_new {

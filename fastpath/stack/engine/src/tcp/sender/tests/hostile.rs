@@ -1,4 +1,5 @@
 //! What a peer can say: SACK blocks of nonsense, dropped bytes, divided and optimistic ACKs.
+use super::super::types::AckOutcome;
 use super::super::*;
 use super::path::{FIRST, MSS};
 use crate::config::TcpConfig;
@@ -184,9 +185,8 @@ proptest! {
                         sender.sent(now, range, SentKind::Retransmission, &mut counters);
                     }
                 }
-                3 => match sender.on_timer(now, &mut counters) {
-                    TimerAction::Probe { last } => sender.sent(now, last, SentKind::TailProbe, &mut counters),
-                    _ => {}
+                3 => if let TimerAction::Probe { last } = sender.on_timer(now, &mut counters) {
+                    sender.sent(now, last, SentKind::TailProbe, &mut counters);
                 },
                 4 => {
                     if let Some((_, at)) = sender.timer() {
