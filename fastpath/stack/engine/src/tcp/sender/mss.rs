@@ -9,7 +9,7 @@ impl Sender {
         let mss = mss.max(1);
         self.window.set_mss(mss);
         if lost && !self.board.is_empty() {
-            self.lose_without_congestion(Some(mss));
+            self.lose_larger_than(mss);
             self.arm_rto(now);
         }
     }

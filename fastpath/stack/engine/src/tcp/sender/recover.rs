@@ -232,11 +232,11 @@ impl Sender {
         counters.lost_retransmit += u64::from(again);
     }
 
-    /// Segments that are larger than `mss` are lost, or all: without a reduction of cwnd.
-    pub(super) fn lose_without_congestion(&mut self, larger_than: Option<u32>) {
+    /// Segments that are larger than `mss` are lost: without a reduction of cwnd.
+    pub(super) fn lose_larger_than(&mut self, mss: u32) {
         let all = SeqRange::new(self.board.una(), self.board.nxt());
         let (bytes, _) = self.board.lose(all, |e| {
-            larger_than.is_none_or(|mss| e.bytes.div_ceil(u32::from(e.segments.max(1))) > mss)
+            e.bytes.div_ceil(u32::from(e.segments.max(1))) > mss
         });
         if bytes > 0 && self.state != CongestionState::Loss {
             self.state = CongestionState::Loss;

@@ -185,11 +185,9 @@ proptest! {
                         sender.sent(now, range, SentKind::Retransmission, &mut counters);
                     }
                 }
-                3 => {
-                        if let TimerAction::Probe { last } = sender.on_timer(now, &mut counters) {
-                            sender.sent(now, last, SentKind::TailProbe, &mut counters);
-                        }
-                    }
+                3 => if let TimerAction::Probe { last } = sender.on_timer(now, &mut counters) {
+                    sender.sent(now, last, SentKind::TailProbe, &mut counters);
+                },
                 4 => {
                     if let Some((_, at)) = sender.timer() {
                         now = now.max(at);
