@@ -197,6 +197,7 @@ enum {
 	TCP_CLOSE = 7,
 	TCP_CLOSE_WAIT = 8,
 	TCP_LAST_ACK = 9,
+	TCP_LISTEN = 10,
 };
 /* Of sk_shutdown (include/net/sock.h). */
 enum {
@@ -475,6 +476,8 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct files_struct *files;
 	struct task_struct *group_leader;
+	/* NULL where this thread neither made an io_uring nor used one. */
+	void *io_uring;
 	/* What sched_setaffinity(2) was last told; NULL where it was not called (Linux 5.15). */
 	cpumask_t *user_cpus_ptr;
 };

@@ -11,6 +11,7 @@ mod pair;
 mod plain;
 mod programs;
 mod refused;
+mod rings;
 mod scene;
 mod tells;
 mod threads;
@@ -140,6 +141,7 @@ pub(crate) fn register(suite: &mut Suite) {
     ends::register(suite);
     pair::register(suite);
     tells::register(suite);
+    rings::register(suite);
     unread::register(suite);
     verify::register(suite);
 }

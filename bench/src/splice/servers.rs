@@ -60,8 +60,8 @@ impl ServerKind {
             }
             ServerKind::UserMt => &["--mode", "user-mt", "--threads", "2"],
             ServerKind::Uring => &["--mode", "uring"],
-            ServerKind::Kernel => &["--mode", "kernel"],
-            ServerKind::KernelEgress => &["--mode", "kernel", "--no-local-clients"],
+            ServerKind::Kernel => &["--mode", "kernel", "--local-clients"],
+            ServerKind::KernelEgress => &["--mode", "kernel"],
             ServerKind::Module => &[],
         }
     }

@@ -30,7 +30,10 @@ pub struct EchoArgs {
     /// kernel: reset a connection if the client leaves more bytes unread
     #[arg(long, value_name = "BYTES", default_value = "4M", value_parser = limit)]
     limit: u32,
-    /// kernel: do not redirect to sockets of local clients
+    /// kernel: redirect to sockets of local clients, which may notice (docs/echo.md)
+    #[arg(long, conflicts_with = "no_local_clients")]
+    local_clients: bool,
+    /// kernel: do not redirect to sockets of local clients, as by default
     #[arg(long)]
     no_local_clients: bool,
     /// kernel: cgroup2 directory to attach to [default: the cgroup2 mount point]
@@ -81,7 +84,7 @@ impl EchoArgs {
         };
         let mut kernel = KernelPlan::new(cgroup.context("--mode user needs no control groups")?);
         kernel.egress_limit = self.limit;
-        kernel.local_clients = !self.no_local_clients;
+        kernel.local_clients = self.local_clients;
         Ok(Plan {
             mode,
             listen: to_listen_on(&self.listen)?,

@@ -106,8 +106,8 @@ static __always_inline bool on_message(struct sk_msg_md *msg)
 	way = way_of(msg, own, size, place);
 	if (way == COUNT_DIRECT_MESSAGES) {
 		begin_flight(own, place);
-		if (bpf_msg_redirect_hash(msg, &splice_socks, &own->peer.cookie, BPF_F_INGRESS) ==
-		    SK_PASS) {
+		if (!is_peer_closing(own) &&
+		    bpf_msg_redirect_hash(msg, &splice_socks, &own->peer.cookie, BPF_F_INGRESS) == SK_PASS) {
 			if (own->mode != MODE_DIRECT) {
 				own->mode = MODE_DIRECT;
 				counts->of[COUNT_TO_DIRECT]++;
@@ -118,7 +118,8 @@ static __always_inline bool on_message(struct sk_msg_md *msg)
 				verify_direct(own->cookie, size);
 			return true;
 		}
-		/* The other end was closed: TCP knows what to say. */
+		/* The other end is closed: TCP knows what to say. */
+		cancel_flight(own, place);
 		own->mode = MODE_ALONE;
 		way = COUNT_TCP_PEER_GONE;
 	}

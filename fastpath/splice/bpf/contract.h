@@ -242,6 +242,14 @@ struct incompatible_use {
 enum incompatible_call {
 	CALL_SPLICE,
 	CALL_RECEIVE_FLAGS,
+	CALL_RING,
+};
+
+/* A process that has an io_uring. The same number may come to run another program: that has another memory. */
+struct ring_user {
+	u64 memory;
+	u32 process;
+	u32 unused;
 };
 
 /* What user space has done with an end, by its cookie. */

@@ -48,6 +48,35 @@ static __always_inline void begin_flight(struct end *own, u32 place)
 	__sync_fetch_and_add(&own->redirected, 1);
 }
 
+/* What was read of the other end's is its: it may be gone, and another one's lie there. */
+static __always_inline bool is_peers(const struct end *own)
+{
+	const struct end *other = (struct end *)own->peer.end;
+	u64 cookie = 0;
+
+	return !bpf_probe_read_kernel(&cookie, sizeof(cookie), &other->cookie) && cookie == own->peer.cookie;
+}
+
+/* The other end's close waits for what was in flight before it began (resets.h). A message that begins later finds that it
+ * has begun, and takes TCP, which accepts it: the kernel would find no map any more, and send would fail with EPIPE
+ * (tcp_bpf_sendmsg_redir, net/ipv4/tcp_bpf.c). */
+static __noinline bool is_peer_closing(const struct end *own)
+{
+	const struct end *other = (struct end *)own->peer.end;
+	u32 close = CLOSE_NONE;
+
+	return !bpf_probe_read_kernel(&close, sizeof(close), &other->close) && close != CLOSE_NONE && is_peers(own);
+}
+
+/* It takes TCP after all. */
+static __always_inline void cancel_flight(struct end *own, u32 place)
+{
+	if (!control.in_flight || place >= IN_FLIGHT_MAX)
+		return;
+	own->in_flight[place].thread = 0;
+	__sync_fetch_and_add(&own->redirected, -1);
+}
+
 /* Its send is over. */
 static __always_inline void end_flight(struct end *own)
 {
@@ -78,15 +107,6 @@ static __always_inline void note_arrival(struct end *own)
 		own->arrived[n] = one.message;
 		return;
 	}
-}
-
-/* What was read of the other end's is its: it may be gone, and another one's lie there. */
-static __always_inline bool is_peers(const struct end *own)
-{
-	const struct end *other = (struct end *)own->peer.end;
-	u64 cookie = 0;
-
-	return !bpf_probe_read_kernel(&cookie, sizeof(cookie), &other->cookie) && cookie == own->peer.cookie;
 }
 
 /* Messages that the other end was to redirect, ever; `known` where that cannot be said. */

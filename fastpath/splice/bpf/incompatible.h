@@ -5,9 +5,8 @@
 #include "unlike.h"
 #include <bpf/bpf_core_read.h>
 
-static __always_inline struct file_id program_file(void)
+static __always_inline struct file_id program_file_of(struct task_struct *task)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
 	struct inode *inode = BPF_CORE_READ(task, mm, exe_file, f_inode);
 	struct file_id id = {};
 
@@ -18,12 +17,21 @@ static __always_inline struct file_id program_file(void)
 	return id;
 }
 
-static __always_inline void program_name(char *name)
+static __always_inline struct file_id program_file(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
+	return program_file_of((void *)bpf_get_current_task());
+}
+
+static __always_inline void program_name_of(struct task_struct *task, char *name)
+{
 	const unsigned char *file = BPF_CORE_READ(task, mm, exe_file, f_path.dentry, d_name.name);
 
 	bpf_probe_read_kernel_str(name, NAME_MAX, file);
+}
+
+static __always_inline void program_name(char *name)
+{
+	program_name_of((void *)bpf_get_current_task(), name);
 }
 
 static __always_inline bool is_digit(char of)
@@ -32,13 +40,13 @@ static __always_inline bool is_digit(char of)
 }
 
 /* 0: nothing is said of it. What is said of the longest name counts: `python3.11`, `python3`, `python`. */
-static __always_inline enum name_is program_is(void)
+static __always_inline enum name_is program_is_of(struct task_struct *task)
 {
 	struct program_name name = {};
 	char next = 0;
 	u32 *found;
 
-	program_name(name.of);
+	program_name_of(task, name.of);
 	found = bpf_map_lookup_elem(&splice_refused, &name);
 	if (found)
 		return *found & NAME_IS;
@@ -55,6 +63,11 @@ static __always_inline enum name_is program_is(void)
 			return *found & NAME_IS;
 	}
 	return 0;
+}
+
+static __always_inline enum name_is program_is(void)
+{
+	return program_is_of((void *)bpf_get_current_task());
 }
 
 static __always_inline void tell(u32 level, u32 what)
@@ -85,6 +98,10 @@ static __always_inline u32 incompatible_of_either(struct end *own)
 		return own->incompatible;
 	if (own->times_seen != times) {
 		own->times_seen = times;
+		found = bpf_map_lookup_elem(&splice_incompatible_ends, &own->cookie);
+		/* By one that had no hold of this end (rings.h). */
+		if (found)
+			return own->incompatible = *found;
 		found = bpf_map_lookup_elem(&splice_incompatible_ends, &own->peer.cookie);
 		if (found)
 			own->peer_incompatible = *found;

@@ -18,9 +18,15 @@ static __always_inline bool reads_without_waiting(struct sock *sk)
 static __always_inline void on_order_join(struct sock *sk, struct end *own)
 {
 	u64 cookie = own->cookie;
+	u32 *incompatible;
 
 	if (own->stage != STAGE_WATCHED || control.stop)
 		return;
+	incompatible = bpf_map_lookup_elem(&splice_incompatible_ends, &cookie);
+	if (incompatible) {
+		own->incompatible = *incompatible;
+		return;
+	}
 	if (!reads_without_waiting(sk)) {
 		own->stage = STAGE_OUT;
 		count(COUNT_BLOCKING);

@@ -22,18 +22,30 @@ static __always_inline void closed_unread(struct end *own)
 	expect_fin(own);
 }
 
-/* Its program can receive no more. In this order: a message is counted before it is in flight, and that before it is in the
- * queue. */
+/* So often is it looked whether messages have arrived: some milliseconds, where a sender has lost its processor amid a
+ * send. */
+#define ARRIVAL_LOOKS_MAX 32768
+
+static long look_for_arrival(u32 n, struct end **own)
+{
+	return !has_in_flight(*own);
+}
+
+/* Its program can receive no more. In this order: a message is in flight before its sender looks whether a close has begun;
+ * one that is in flight now is waited for, none comes later. */
 static __always_inline void on_closing(struct end *own)
 {
+	struct end *waits = own;
 	bool in_flight = false;
 
 	if (own->close)
 		return;
 	if (control.in_flight && has_met(own)) {
+		/* A barrier, too. */
+		__sync_lock_test_and_set(&own->close, CLOSE_BEGUN);
+		bpf_loop(ARRIVAL_LOOKS_MAX, look_for_arrival, &waits, 0);
 		own->redirected_before = redirected_to(own, 0);
 		in_flight = has_in_flight(own);
-		own->close = CLOSE_BEGUN;
 	}
 	if (in_flight || has_queued((struct sock *)own->sock))
 		closed_unread(own);
@@ -42,7 +54,7 @@ static __always_inline void on_closing(struct end *own)
 /* It is out of the map, and no message comes any more: one that was to come since is lost. */
 static __always_inline void on_closed(struct end *own)
 {
-	if (own->close == CLOSE_BEGUN && redirected_to(own, own->redirected_before) != own->redirected_before)
+	if (own->close == CLOSE_BEGUN && redirected_to(own, own->redirected_before) > own->redirected_before)
 		closed_unread(own);
 }
 

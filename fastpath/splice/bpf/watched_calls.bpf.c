@@ -3,6 +3,7 @@
 #include "calls.bpf.c"
 #include "in_flight.h"
 #include "incompatible.h"
+#include "rings.h"
 #include <bpf/bpf_tracing.h>
 
 /* splice(2) and sendfile(2) read a socket by tcp_read_sock, which knows nothing of redirected bytes: whoever reads so
@@ -34,6 +35,7 @@ int BPF_PROG(splice_on_sent, struct sock *sk)
 
 	if (!own)
 		return 0;
+	look_for_ring(sk, own);
 	/* One of which several messages might come (look_for_long_send). */
 	if (own->long_send == bpf_get_current_pid_tgid())
 		own->long_send = 0;

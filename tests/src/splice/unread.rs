@@ -37,6 +37,11 @@ pub(super) fn register(suite: &mut Suite) {
         while_it_sends,
     );
     suite.case(
+        "splice::a_send_during_the_other_ends_close_is_taken",
+        here,
+        during_a_close,
+    );
+    suite.case(
         "splice::a_close_with_unread_bytes_is_a_reset_before_other_programs",
         alone,
         before_others,
@@ -122,6 +127,22 @@ fn while_it_sends() -> Result<()> {
             && of("told_wrongly") == Some(0)
             && of("unread").is_some_and(|unread| unread > 0)
             && of("all_read").is_some_and(|read| read > 0),
+        "{said} {}",
+        done.summary
+    );
+    Ok(())
+}
+
+/// TCP takes it, and answers with a reset.
+fn during_a_close() -> Result<()> {
+    let rounds = counts().pick(300, 4_000);
+    let script = format!("{} {rounds}", text(&program("first_send")?)?);
+    let done = splice(&[], &script, &[])?;
+    done.expect_code(0)?;
+    done.expect_adds_up()?;
+    let said = done.said()?;
+    ensure!(
+        said["refused"] == 0 && said["reset"] == rounds,
         "{said} {}",
         done.summary
     );

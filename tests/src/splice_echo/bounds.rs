@@ -34,7 +34,7 @@ pub(super) fn register(suite: &mut Suite) {
     suite.case(
         "splice_echo::a_client_that_does_not_read::ingress",
         KERNEL,
-        || held_back(&["--mode", "kernel"]),
+        || held_back(&["--mode", "kernel", "--local-clients"]),
     );
     for mode in ["user", "uring"] {
         let name = format!("splice_echo::a_client_that_does_not_read::{mode}");
@@ -91,13 +91,7 @@ fn egress_while_stopped() -> Result<()> {
 
 fn over_limit(is_stopped: bool) -> Result<()> {
     network::own()?;
-    let words = [
-        "--mode",
-        "kernel",
-        "--no-local-clients",
-        "--listen",
-        "127.0.0.1:0",
-    ];
+    let words = ["--mode", "kernel", "--listen", "127.0.0.1:0"];
     let server = Server::start(&words)?;
     let mut stream = TcpStream::connect(server.address)?;
     // It is accepted.

@@ -43,8 +43,8 @@ const fn path(
     }
 }
 
-const EGRESS: &[&str] = &["--mode", "kernel", "--no-local-clients"];
-const INGRESS: &[&str] = &["--mode", "kernel"];
+const EGRESS: &[&str] = &["--mode", "kernel"];
+const INGRESS: &[&str] = &["--mode", "kernel", "--local-clients"];
 
 const KERNEL_PATHS: &[Path] = &[
     path("egress_v4_here", EGRESS, Way::Egress, false, false),

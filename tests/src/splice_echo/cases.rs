@@ -34,13 +34,7 @@ pub(super) fn register(suite: &mut Suite) {
     let name = "splice_echo::bytes_that_come_again_are_sent_back_once";
     suite.case(name, OVERLAP, || {
         network::own()?;
-        let words = [
-            "--mode",
-            "kernel",
-            "--no-local-clients",
-            "--listen",
-            "127.0.0.1:0",
-        ];
+        let words = ["--mode", "kernel", "--listen", "127.0.0.1:0"];
         let server = Server::start(&words)?;
         overlap(server.address.port())?;
         let summary = server.finish()?;
@@ -51,9 +45,19 @@ pub(super) fn register(suite: &mut Suite) {
         );
         Ok(())
     });
+    let name = "splice_echo::the_socket_of_a_local_client_is_left_alone";
+    suite.case(name, OVERLAP, || {
+        network::own()?;
+        let server = Server::start(&["--mode", "kernel", "--listen", "127.0.0.1:0"])?;
+        let rings = compile_c(&["splice/rings.c"], &["-O2", "-Wall"])?;
+        let port = server.address.port().to_string();
+        let out = command(Command::new(rings).arg(port))?;
+        ensure!(out.stdout.contains("to the echo: 8  'zerocopy'"), "{out:?}");
+        server.finish().map(drop)
+    });
     for (way, words) in [
-        ("egress", &["--mode", "kernel", "--no-local-clients"][..]),
-        ("ingress", &["--mode", "kernel"][..]),
+        ("egress", &["--mode", "kernel"][..]),
+        ("ingress", &["--mode", "kernel", "--local-clients"][..]),
     ] {
         for (name, case) in CASES {
             let name = format!("splice_echo::{name}::{way}");

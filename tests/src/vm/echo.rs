@@ -16,7 +16,7 @@ pub(super) const ECHOES: Part = Part {
 const CLIENTS: u64 = 200;
 
 fn steps(guest: &mut Guest) -> Result<()> {
-    for (name, more) in [("egress", "--no-local-clients"), ("ingress", "")] {
+    for (name, more) in [("egress", ""), ("ingress", "--local-clients")] {
         guest.step(
             name,
             &format!(

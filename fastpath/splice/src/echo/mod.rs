@@ -49,7 +49,8 @@ pub struct Plan {
 pub struct KernelPlan {
     /// Where a cgroup2 file system is mounted: sockets of everything in it are seen.
     pub cgroup: PathBuf,
-    /// Clients of this machine get their bytes straight into their sockets.
+    /// Clients of this machine get their bytes straight into their sockets, which are in a map of sockets then: they may
+    /// notice.
     pub local_clients: bool,
     /// Bytes that a client may leave unacknowledged before its connection is reset.
     pub egress_limit: u32,
@@ -64,7 +65,7 @@ impl KernelPlan {
     pub fn new(cgroup: PathBuf) -> KernelPlan {
         KernelPlan {
             cgroup,
-            local_clients: true,
+            local_clients: false,
             egress_limit: 4 << 20,
             ingress_limit: 64,
             #[cfg(test)]

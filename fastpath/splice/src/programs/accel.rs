@@ -3,10 +3,10 @@ use super::control::{self, Control, PORTS_MAX};
 use super::devices::Devices;
 use super::placed::Placing;
 use super::{
-    Count, Counts, End, Ends, IncompatibleUse, Listener, Mismatch, Order, PlacedThreads, Sharing,
-    SpliceError,
+    Count, Counts, End, Ends, IncompatibleUse, Listener, Mismatch, Order, PlacedThreads, RingUser,
+    Sharing, SpliceError,
 };
-use super::{counts, ends, incompatible, sharing, verify};
+use super::{counts, ends, incompatible, rings, sharing, verify};
 use hopscope_bpf::object::{self, has_capabilities};
 use hopscope_bpf::{BpfError, compiled};
 use libbpf_rs::btf::Btf;
@@ -20,7 +20,8 @@ static OBJECT: &[u8] = compiled!("accel");
 
 /// Programs at tracepoints of calls. The later ones are there since Linux 6.3: without them MSG_TRUNC is not seen, a
 /// connection of a long send takes TCP from then on, and a close that a message comes too late for sends a FIN.
-const CALLS: [(&str, &str); 4] = [
+const CALLS: [(&str, &str); 5] = [
+    RING,
     ("splice_on_read", "tcp_rcv_space_adjust"),
     ("splice_on_receive", "sock_recv_length"),
     (SENT, "sock_send_length"),
@@ -28,6 +29,9 @@ const CALLS: [(&str, &str); 4] = [
 ];
 const SENT: &str = "splice_on_sent";
 const QUEUED: &str = "splice_on_queued";
+/// Programs with an io_uring stay on TCP: one that is made, and those that are there.
+const RING: (&str, &str) = ("splice_on_ring", "io_uring_create");
+const RINGS: &str = "splice_ring_threads";
 const OPTIONS: &str = "splice_on_option";
 const FIN: &str = "splice_fin";
 
@@ -167,6 +171,7 @@ impl Accelerator {
                 program.set_autoload(match program.name().to_str() {
                     Some("splice_call" | "splice_called" | "splice_release") => options.verify,
                     Some(OPTIONS) => options.watches_calls,
+                    Some(RINGS) => calls.contains(&RING),
                     Some(name) if CALLS.iter().any(|call| call.0 == name) => {
                         calls.iter().any(|call| call.0 == name)
                     }
@@ -229,6 +234,10 @@ impl Accelerator {
         if options.watches_calls {
             in_groups.insert(0, OPTIONS);
         }
+        // After the tracepoint, and before any connection takes part: no ring comes in between.
+        if calls(options)?.contains(&RING) {
+            self.look_for_rings()?;
+        }
         if options.verify {
             for name in ["splice_call", "splice_called"] {
                 let link = self.program(name)?.attach();
@@ -251,6 +260,12 @@ impl Accelerator {
             }
         }
         Ok(links)
+    }
+
+    fn look_for_rings(&self) -> Result<(), SpliceError> {
+        let what = "looking for programs with an io_uring";
+        let look = self.program(RINGS)?.attach();
+        ends::run(&look.map_err(SpliceError::bpf(what))?, what).map(|_| ())
     }
 
     fn attach_orders(&self) -> Result<Link, SpliceError> {
@@ -335,6 +350,14 @@ impl Accelerator {
     /// The kernel's map cannot be read.
     pub fn take_incompatible_uses(&self) -> Result<Vec<IncompatibleUse>, SpliceError> {
         Ok(incompatible::take(&self.map("splice_uses")?))
+    }
+
+    /// Processes that have an io_uring, of the whole machine.
+    ///
+    /// # Errors
+    /// The kernel's map cannot be read.
+    pub fn ring_users(&self) -> Result<Vec<RingUser>, SpliceError> {
+        Ok(rings::of_map(&self.map("splice_rings")?))
     }
 
     /// Every message takes TCP from now on; redirected bytes can still be read.

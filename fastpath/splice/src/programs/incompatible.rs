@@ -52,6 +52,7 @@ impl fmt::Display for Incompatibility {
             },
             Incompatibility::Call(call) => f.write_str(match call {
                 0 => "uses splice(2), or sendfile(2) from a socket",
+                2 => "has an io_uring",
                 _ => "receives with MSG_OOB or MSG_TRUNC",
             }),
         }

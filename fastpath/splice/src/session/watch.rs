@@ -3,7 +3,7 @@ use super::Say;
 use super::error::SessionError;
 use super::kernel::{Kernel, allows, refusal};
 use crate::cgroup;
-use crate::programs::{Accelerator, Incompatibility, Options, SpliceError};
+use crate::programs::{Accelerator, Incompatibility, Options, RingUsers, SpliceError};
 use crate::readers::{self, Judge, Reason};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -19,6 +19,8 @@ pub(super) struct Watch {
     /// Programs that were said to share connections between threads.
     sharing: HashSet<String>,
     uses_known: HashSet<(String, Incompatibility)>,
+    rings: RingUsers,
+    said_of_rings: HashSet<String>,
     is_needed: bool,
     hurts_sharing: bool,
     allowed: Vec<String>,
@@ -35,6 +37,8 @@ impl Watch {
             said: HashSet::new(),
             sharing: HashSet::new(),
             uses_known: HashSet::new(),
+            rings: RingUsers::default(),
+            said_of_rings: HashSet::new(),
             is_needed: kernel.hurts_fionread,
             hurts_sharing: kernel.hurts_sharing,
             allowed: options.allowed.clone(),
@@ -76,6 +80,7 @@ impl Watch {
             }
         }
         self.look_for_incompatible_uses(accelerator)?;
+        self.look_for_rings(accelerator)?;
         self.again_sharing(accelerator)
     }
 
@@ -123,6 +128,27 @@ impl Watch {
         Ok(())
     }
 
+    /// The kernel programs keep such connections on TCP by themselves; what they cannot see is a socket that another
+    /// process gave away, or that waits to be accepted.
+    fn look_for_rings(&mut self, accelerator: &Accelerator) -> Result<(), SpliceError> {
+        let found = accelerator.ring_users()?;
+        let groups = &self.groups;
+        let processes = || {
+            let pids = groups.iter().flat_map(|group| cgroup::all_below(group));
+            pids.collect::<Vec<u32>>()
+        };
+        for user in self.rings.update(found, processes) {
+            if self.said_of_rings.insert(user.name.clone()) {
+                (self.say)(format_args!(
+                    "process {}, {}, has an io_uring: its connections are plain TCP, since IORING_OP_SEND_ZC fails on \
+                     redirected ones (--allow {} if it does not use that)",
+                    user.pid, user.name, user.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Of all groups.
     pub(super) fn processes(&self) -> Vec<u32> {
         let groups = self.groups.iter();
@@ -158,7 +184,7 @@ impl Watch {
 
     /// Inodes of the sockets of processes that take no part: also those that were joined before that was known.
     pub(super) fn refused_sockets(&self) -> HashSet<u64> {
-        let pids = self.refused.iter();
-        pids.flat_map(|pid| readers::sockets(*pid)).collect()
+        let pids = self.refused.iter().copied().chain(self.rings.pids());
+        pids.flat_map(readers::sockets).collect()
     }
 }
