@@ -1,7 +1,7 @@
 //! Socket calls on UDP sockets.
 use super::datagrams::counted;
+use super::queued::Queued;
 use super::state::{Lower, Udp};
-use super::transmit::Queued;
 use crate::buffer::Pool;
 use crate::wire::udp::{MAX_PAYLOAD_V4, MAX_PAYLOAD_V6};
 use crate::{HowToShut, Readiness, RecvFlags, SocketError, SocketOption};

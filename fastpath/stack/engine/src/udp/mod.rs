@@ -4,6 +4,7 @@ mod calls;
 mod datagrams;
 mod demux;
 mod options;
+mod queued;
 mod receive;
 mod socket;
 mod state;

@@ -1,8 +1,8 @@
 //! The tables of all UDP sockets.
 use super::datagrams::Datagrams;
 use super::demux::{Demux, Place};
+use super::queued::Queued;
 use super::socket::Socket;
-use super::transmit::Queued;
 use crate::buffer::Pool;
 use crate::ip::Interface;
 use crate::wire::siphash::SipKey;

@@ -1,91 +1,11 @@
 //! Queued datagrams into the device's slots, in fragments where the path's MTU makes it necessary.
 use super::datagrams::counted;
-use super::socket::Socket;
+use super::queued::{Progress, Queued};
 use super::state::{Lower, Udp};
-use crate::SocketId;
 use crate::frame::TxFrame;
-use crate::ip::{FragmentOut, Hop, Outgoing, fragment_bytes};
+use crate::ip::{FragmentOut, Hop, fragment_bytes};
 use crate::wire::checksum::Sum;
-use crate::wire::protocol;
 use crate::wire::udp::{self, CHECKSUM_OFFSET, HEADER_BYTES};
-use std::net::SocketAddr;
-
-/// What is known of a datagram that waits; its socket may be gone.
-#[derive(Debug)]
-pub(super) struct Queued {
-    index: u32,
-    serial: u64,
-    id: SocketId,
-    source: SocketAddr,
-    destination: SocketAddr,
-    hop_limit: u8,
-    traffic_class: u8,
-    hop: Hop,
-    /// Fragments of it are out.
-    progress: Option<Progress>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Progress {
-    identification: u32,
-    /// The next fragment's, from the UDP header on.
-    offset: usize,
-    piece_bytes: usize,
-}
-
-impl Queued {
-    pub(super) fn new(
-        socket: &Socket,
-        index: u32,
-        source: SocketAddr,
-        destination: SocketAddr,
-    ) -> Queued {
-        Queued {
-            index,
-            serial: socket.serial,
-            id: socket.id,
-            source,
-            destination,
-            hop_limit: socket.options.hop_limit,
-            traffic_class: socket.options.traffic_class,
-            hop: if socket.peer == Some(destination) {
-                socket.hop
-            } else {
-                Hop::default()
-            },
-            progress: None,
-        }
-    }
-
-    fn outgoing(&self, len: usize) -> Outgoing {
-        let (source, destination) = (self.source.ip(), self.destination.ip());
-        let multicast = destination.is_multicast();
-        Outgoing {
-            // IP_MULTICAST_TTL's default.
-            hop_limit: if multicast { 1 } else { self.hop_limit },
-            traffic_class: self.traffic_class,
-            socket: Some(self.id),
-            ..Outgoing::new(source, destination, protocol::UDP, len)
-        }
-    }
-
-    fn header(&self, payload_bytes: usize) -> [u8; HEADER_BYTES] {
-        let mut header = [0; HEADER_BYTES];
-        udp::Header {
-            source_port: self.source.port(),
-            destination_port: self.destination.port(),
-            len: (HEADER_BYTES + payload_bytes) as u16,
-        }
-        .emit(&mut header);
-        header
-    }
-
-    fn pseudo_header(&self, payload_bytes: usize) -> Sum {
-        let len = (HEADER_BYTES + payload_bytes) as u32;
-        let (source, destination) = (self.source.ip(), self.destination.ip());
-        Sum::of_pseudo_header(source, destination, protocol::UDP, len)
-    }
-}
 
 impl Udp {
     pub(crate) fn has_output(&self) -> bool {
