@@ -6,11 +6,14 @@ use serde_json::Value;
 
 pub(super) fn register(suite: &mut Suite) {
     use Requirement::{Fsgsbase, Gxx, Perl};
-    suite.case(
-        "bench_harness::coverage_gives_its_figures",
-        &[Fsgsbase, Gxx, Perl],
-        figures,
-    );
+    suite
+        .case(
+            "bench_harness::coverage_gives_its_figures",
+            &[Fsgsbase, Gxx, Perl],
+            figures,
+        )
+        .in_turn()
+        .soak();
     suite
         .case(
             "bench_harness::coverage_of_large_programs",

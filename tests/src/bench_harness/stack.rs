@@ -13,7 +13,8 @@ pub(super) fn register(suite: &mut Suite) {
             figures,
         )
         .in_turn()
-        .watchdog(900);
+        .soak()
+        .watchdog(3_000);
 }
 
 fn figures() -> Result<()> {
