@@ -118,7 +118,7 @@ fn receive(
         let got = &shared.piece[..read];
         if exchange.expected.is_none() {
             connection.head.extend_from_slice(got);
-            if let Some((expected, there)) = length(&connection.head) {
+            if let Some((expected, there)) = length(&connection.head)? {
                 exchange.expected = Some(expected);
                 exchange.received = there.min(expected);
                 connection.head.clear();
@@ -140,17 +140,32 @@ fn receive(
     }
 }
 
-/// Of a response whose head is whole: bytes of its body, and how many of them are there.
-fn length(text: &[u8]) -> Option<(u64, u64)> {
-    let end = text.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    let mut lines = text[..end].split(|byte| *byte == b'\n');
-    let value = lines.find_map(|line| {
-        let (name, value) = line.split_at_checked(15)?;
-        let is_it = name.eq_ignore_ascii_case(b"content-length:");
-        is_it.then(|| value.trim_ascii())
-    });
-    let value = value.and_then(|value| str::from_utf8(value).ok()?.parse().ok());
-    Some((value.unwrap_or(0), (text.len() - end) as u64))
+/// Of a response whose head is whole: bytes of its body, and how many of them are there (RFC 9112, 6.3).
+///
+/// # Errors
+/// Protocol: no response of HTTP/1, no success, or a body whose length is not told by Content-Length.
+fn length(text: &[u8]) -> Result<Option<(u64, u64)>, SocketError> {
+    let Some(end) = text.windows(4).position(|four| four == b"\r\n\r\n") else {
+        return Ok(None);
+    };
+    let there = (text.len() - end - 4) as u64;
+    let head = str::from_utf8(&text[..end]).map_err(|_| SocketError::Protocol)?;
+    let mut lines = head.split("\r\n");
+    let status = lines
+        .next()
+        .and_then(|line| line.strip_prefix("HTTP/1."))
+        .and_then(|rest| rest.split(' ').nth(1)?.parse::<u16>().ok())
+        .filter(|status| (200..300).contains(status))
+        .ok_or(SocketError::Protocol)?;
+    let mut lengths = lines
+        .filter_map(|line| line.split_once(':'))
+        .filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        .map(|(_, value)| value.trim().parse::<u64>().ok());
+    match (lengths.next(), status) {
+        (Some(Some(length)), _) => Ok(Some((length, there))),
+        (None, 204) => Ok(Some((0, there))),
+        _ => Err(SocketError::Protocol),
+    }
 }
 
 #[cfg(test)]
@@ -160,8 +175,23 @@ mod tests {
     #[test]
     fn a_body_is_as_long_as_its_head_says() {
         let text = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhel";
-        assert_eq!(length(text), Some((5, 3)));
-        assert_eq!(length(&text[..30]), None);
-        assert_eq!(length(b"HTTP/1.1 204 No Content\r\n\r\n"), Some((0, 0)));
+        assert_eq!(length(text), Ok(Some((5, 3))));
+        assert_eq!(length(&text[..30]), Ok(None));
+        assert_eq!(length(b"HTTP/1.1 204 No Content\r\n\r\n"), Ok(Some((0, 0))));
+    }
+
+    #[test]
+    fn what_is_no_response_does_not_answer() {
+        for text in [
+            &b"\0\xff garbage\r\n\r\n"[..],
+            b"garbage\r\n\r\n",
+            b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"HTTP/1.0 200 OK\r\n\r\n",
+        ] {
+            assert_eq!(length(text), Err(SocketError::Protocol));
+        }
     }
 }
