@@ -58,16 +58,6 @@ pub(crate) fn register(suite: &mut Suite) {
         live,
         losses::too_few_slots,
     );
-    suite.case(
-        "slice::a_packet_without_a_slot_is_counted_once_over_veth",
-        live,
-        losses::too_few_slots_over_veth,
-    );
-    suite.case(
-        "slice::packets_beyond_a_sockets_queue_are_lost",
-        live,
-        losses::beyond_the_queue,
-    );
     let name = "slice::records_end_whatever_is_asked_for";
     suite.case(name, live, numbers::regions_of_a_file);
     let name = "slice::a_look_at_data_is_no_copy_of_them";

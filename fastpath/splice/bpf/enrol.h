@@ -16,8 +16,10 @@ static __always_inline bool is_program_refused(void)
 {
 	struct file_id file = program_file();
 	enum name_is is = program_is();
+	/* bpf_get_current_pid_tgid is for sockops since 6.10 only. */
+	struct task_struct *task = (void *)bpf_get_current_task();
 
-	if (is || bpf_get_current_pid_tgid() >> 32 == control.pid)
+	if (is || (u32)BPF_CORE_READ(task, tgid) == control.pid)
 		/* hopscope's own, of its trials: what another process of the same file does is not its. */
 		return is == NAME_REFUSED;
 	return bpf_map_lookup_elem(&splice_incompatible, &file) != NULL;

@@ -59,36 +59,8 @@ static __always_inline void not_stamped_yet(struct slot *slot)
 	slot->last_ns = config.is_event ? bpf_ktime_get_ns() : ~0ULL;
 }
 
-static __always_inline u64 *unplaced_at(u64 head)
-{
-	u32 at = hash64(head) & (UNPLACED - 1);
-
-	return bpf_map_lookup_elem(&unplaced, &at);
-}
-
-/* On the sending side. */
-static __always_inline void no_slot(struct cpu_state *cpu, u64 head)
-{
-	u64 *place = unplaced_at(head);
-
-	count(cpu, NO_SLOT);
-	if (place)
-		*place = head;
-}
-
-/* Whether the sending side has counted the packet in this buffer as one without a slot. */
-static __always_inline bool was_unplaced(u64 head)
-{
-	u64 *place = unplaced_at(head);
-
-	if (!place || *place != head)
-		return false;
-	*place = 0;
-	return true;
-}
-
 /* Room for a packet in its bucket; a packet that was not seen for long gives way. */
-static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, struct ref *ref)
+static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, struct ref *ref, bool again)
 {
 	u32 at = first_way(head);
 	struct bucket *bucket = bucket_at(at);
@@ -131,25 +103,7 @@ static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, struct
 		count(cpu, AGED);
 		return slot;
 	}
-	return NULL;
-}
-
-/* The same where the packet is received, or its sending side begins. Over a loopback device all packets have passed that. */
-static __always_inline struct slot *take_first(struct cpu_state *cpu, u64 head, struct ref *ref, enum sent_here again)
-{
-	struct slot *slot = take(cpu, head, ref);
-	bool is_counted = again && was_unplaced(head);
-
-	if (again && (slot || (again == SENT_HERE && !is_counted)))
-		count(cpu, SEEN);
-	if (slot && is_counted)
-		count(cpu, PLACED_LATE);
-	if (slot)
-		return slot;
-	if (!again)
-		no_slot(cpu, head);
-	else if (again == SENT_HERE && !is_counted)
-		count(cpu, NO_SLOT);
+	count_first(cpu, NO_SLOT, again);
 	return NULL;
 }
 
@@ -337,7 +291,9 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 		chosen = control.choose == CHOOSE_OWN && netns_of(device_of(skb)) == control.choose_netns;
 	if (!chosen)
 		return NULL;
-	slot = take_first(cpu, head, ref, again);
+	slot = take(cpu, head, ref, again == SENT_OVER_LOOPBACK);
+	if (again == SENT_HERE || (again == SENT_OVER_LOOPBACK && slot))
+		count(cpu, SEEN);
 	if (!slot)
 		return NULL;
 	count(cpu, CREATED);

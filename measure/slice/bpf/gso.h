@@ -138,11 +138,9 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 		orphan(head, ref->slot);
 	else if (slot)
 		give_up(cpu, slot, *ref, STALE_ENDED);
-	slot = take(cpu, head, ref);
-	if (!slot) {
-		no_slot(cpu, head);
+	slot = take(cpu, head, ref, false);
+	if (!slot)
 		return NULL;
-	}
 	count(cpu, CREATED);
 	count(cpu, SPLIT_COUNT);
 	slot->is_kept = 0;

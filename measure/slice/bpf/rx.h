@@ -224,13 +224,6 @@ static __always_inline bool has_twin(const struct receiver *receiver, const stru
 	return walk.is_there;
 }
 
-/* TCP's reader finds the packet by its buffer, too. Of UDP nothing tells when it will be read, and its slot is needed. */
-static __always_inline void not_remembered(struct cpu_state *cpu, struct slot *slot, struct ref ref)
-{
-	if (slot->record.protocol == PROTOCOL_UDP)
-		give_up(cpu, slot, ref, QUEUE_FULL);
-}
-
 /* Remembers the packet until its socket's reader has copied it. TCP holds the socket's lock; UDP does
  * not, and what two processors enter at once may be lost here: such packets end without a reader. */
 static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, struct ref ref, u64 sk, u64 cookie,
@@ -247,7 +240,7 @@ static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, st
 			struct slot *other = follow(receiver->queue[receiver->tail & (QUEUE - 1)].ref);
 
 			if (other && slot->last_ns - other->last_ns < config.age_ns) {
-				not_remembered(cpu, slot, ref);
+				count(cpu, QUEUE_FULL);
 				return;
 			}
 		}
@@ -260,7 +253,7 @@ static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, st
 		receiver->is_ambiguous = 0;
 	}
 	if (receiver->head - receiver->tail >= QUEUE) {
-		not_remembered(cpu, slot, ref);
+		count(cpu, QUEUE_FULL);
 		return;
 	}
 	if (has_twin(receiver, slot, rcv_nxt)) {
@@ -380,8 +373,7 @@ static __always_inline void on_rx_tcp(struct cpu_state *cpu, const struct sk_buf
 	u64 head = head_of(skb);
 	struct ref ref;
 	struct slot *slot = find_same(cpu, head, &ref);
-	struct merged_walk walk = {};
-	bool is_merged;
+	bool is_ahead;
 	u32 rcv_nxt;
 
 	if (!slot) {
@@ -401,23 +393,26 @@ static __always_inline void on_rx_tcp(struct cpu_state *cpu, const struct sk_buf
 	asm volatile("" : "+r"(rcv_nxt));
 	if (tcp)
 		rcv_nxt = tcp->rcv_nxt;
-	walk.ref = slot->merged;
-	walk.sk = (u64)sk;
-	walk.cookie = slot->record.rx_cookie;
-	walk.rcv_nxt = rcv_nxt;
-	walk.is_ahead = (s32)(slot->record.tcp_seq - rcv_nxt) > 0;
-	is_merged = slot->cover_end != slot->end_seq;
-	if (walk.is_ahead)
+	is_ahead = (s32)(slot->record.tcp_seq - rcv_nxt) > 0;
+	if (is_ahead)
 		out_of_order(cpu, slot);
+	if (!is_old(slot, rcv_nxt))
+		enqueue(cpu, slot, ref, (u64)sk, slot->record.rx_cookie, rcv_nxt);
+	if (slot->cover_end != slot->end_seq) {
+		struct merged_walk walk = {
+			.ref = slot->merged,
+			.sk = (u64)sk,
+			.cookie = slot->record.rx_cookie,
+			.rcv_nxt = rcv_nxt,
+			.is_ahead = is_ahead,
+		};
+
+		bpf_loop(GRO_KEPT, enqueue_merged, &walk, 0);
+	}
 	/* The buffer goes on without it, for what GRO or the socket's backlog merged into it. Where all of that is
 	 * old too, TCP drops the buffer. */
-	if (!is_old(slot, rcv_nxt))
-		enqueue(cpu, slot, ref, (u64)sk, walk.cookie, rcv_nxt);
-	else if ((s32)(end_of(slot, skb, head) - rcv_nxt) > 0)
+	if (is_old(slot, rcv_nxt) && (s32)(end_of(slot, skb, head) - rcv_nxt) > 0)
 		end(cpu, slot, ref);
-	/* The slot may be another packet's by now. */
-	if (is_merged)
-		bpf_loop(GRO_KEPT, enqueue_merged, &walk, 0);
 }
 
 static __always_inline void on_socket(struct cpu_state *cpu, const struct sock *sk)

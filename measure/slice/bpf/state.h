@@ -75,16 +75,6 @@ struct {
 	__type(value, struct slot);
 } slots SEC(".maps");
 
-/* Buffers of packets that this kernel sends and that found no slot: the receiving side does not count them again. Of two in
- * one place the last. */
-#define UNPLACED 4096
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, UNPLACED);
-	__type(key, u32);
-	__type(value, u64);
-} unplaced SEC(".maps");
-
 #define XMIT_DEPTH 4
 #define GRO_KEPT 64
 struct xmit {

@@ -73,7 +73,6 @@ impl Said {
             "aged",
             "stale_ended",
             "split_parents",
-            "queue_full",
         ];
         let sum =
             |names: &[&str]| -> Result<u64> { names.iter().map(|name| self.counter(name)).sum() };

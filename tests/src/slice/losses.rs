@@ -7,7 +7,6 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::net::UdpSocket;
 use std::process::Command;
-use std::sync::mpsc::channel;
 
 /// For this process alone; the devices go with it.
 pub(super) fn namespace() -> Result<()> {
@@ -103,82 +102,6 @@ pub(super) fn too_few_slots() -> Result<()> {
     ensure!(
         (1..=SLOTS).contains(&created) && (left..=PACKETS).contains(&refused),
         "{created} followed, {refused} not: {}",
-        said.summary
-    );
-    Ok(())
-}
-
-/// A socket behind a pair of devices, in a network namespace that lasts as long as it.
-fn beyond_a_cable(address: &str) -> Result<UdpSocket> {
-    const FAR: &str = "02:00:00:00:00:02";
-    let (say_thread, thread) = channel();
-    let (say_there, there) = channel();
-    let socket = std::thread::spawn(move || -> Result<UdpSocket> {
-        unshare(CloneFlags::CLONE_NEWNET)?;
-        say_thread.send(nix::unistd::gettid())?;
-        there.recv()?;
-        ip("addr add 10.77.2.2/24 dev far")?;
-        ip("link set far up")?;
-        Ok(UdpSocket::bind("10.77.2.2:7715")?)
-    });
-    let thread = thread.recv()?;
-    ip(&format!(
-        "link add near type veth peer name far address {FAR} netns {thread}"
-    ))?;
-    ip(&format!("addr add {address}/24 dev near"))?;
-    ip("link set near up")?;
-    say_there.send(())?;
-    let socket = socket.join().ok().context("a thread panicked")??;
-    // The first packets do not wait for it.
-    ip(&format!("neigh add 10.77.2.2 lladdr {FAR} dev near"))?;
-    Ok(socket)
-}
-
-/// On neither side.
-pub(super) fn too_few_slots_over_veth() -> Result<()> {
-    const PACKETS: u64 = 400;
-    const SLOTS: u64 = 64;
-    namespace()?;
-    let reader = beyond_a_cable("10.77.2.1")?;
-    let live = Live::start(&["--slots", "64", "udp port 7715"])?;
-    let sender = UdpSocket::bind("10.77.2.1:0")?;
-    for _ in 0..PACKETS {
-        sender.send_to(b"later", "10.77.2.2:7715")?;
-    }
-    let said = live.stop()?;
-    drop(reader);
-    said.expect_adds_up()?;
-    let of = |name: &str| said.summary[name].as_u64().context("no number");
-    let (received, lost) = (of("received")?, of("lost")?);
-    ensure!(
-        received == PACKETS && (PACKETS - SLOTS..PACKETS).contains(&lost),
-        "{received} received, {lost} lost: {}",
-        said.summary
-    );
-    Ok(())
-}
-
-/// More than are remembered of one socket, which has room for all.
-pub(super) fn beyond_the_queue() -> Result<()> {
-    const PACKETS: u64 = 240;
-    const REMEMBERED: u64 = 128;
-    namespace()?;
-    let live = Live::start(&["udp port 7716"])?;
-    let reader = UdpSocket::bind("127.0.0.1:7716")?;
-    let sender = UdpSocket::bind("127.0.0.1:0")?;
-    for _ in 0..PACKETS {
-        sender.send_to(b"later", "127.0.0.1:7716")?;
-    }
-    let said = live.stop()?;
-    drop(reader);
-    said.expect_adds_up()?;
-    let of = |name: &str| said.summary[name].as_u64().context("no number");
-    let (received, lost) = (of("received")?, of("lost")?);
-    ensure!(
-        received == PACKETS
-            && lost >= PACKETS - REMEMBERED
-            && lost == said.counter("queue_full")? + said.counter("no_slot")?,
-        "{received} received, {lost} lost: {}",
         said.summary
     );
     Ok(())

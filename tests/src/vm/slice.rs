@@ -209,7 +209,6 @@ fn adds_up(summary: &Value, lines: u64) -> Result<()> {
         "aged",
         "stale_ended",
         "split_parents",
-        "queue_full",
     ]
     .iter()
     .map(|name| counter(name))
