@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 mod connection;
 mod exchange;
 mod stream;
+mod turn;
 
 use connection::{Connection, Stage};
 
@@ -151,7 +152,7 @@ impl Client {
             return;
         }
         let is_first = self.shared.counts.accepted == 0;
-        let done = connection.turn(sockets, &mut self.shared);
+        let done = turn::turn(connection, sockets, &mut self.shared);
         if is_first && self.shared.counts.accepted == 1 {
             // What comes before is the handshake's and the neighbour's.
             self.began = Some(sockets.now);

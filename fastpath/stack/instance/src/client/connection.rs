@@ -1,8 +1,6 @@
 //! One connection of a client, from SYN to close.
-use super::{Shared, Work, exchange, stream};
 use crate::Ns;
-use crate::sockets::Sockets;
-use hopscope_stack_engine::{SocketError, SocketId};
+use hopscope_stack_engine::SocketId;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -11,6 +9,15 @@ pub(super) enum Stage {
     /// All is written, and the end of the stream behind it.
     Draining,
     Over,
+}
+
+/// A request and its response, under way.
+pub(super) struct Exchange {
+    pub(super) began: Ns,
+    pub(super) sent: usize,
+    pub(super) received: u64,
+    /// Of the response; unknown while its head is on its way.
+    pub(super) expected: Option<u64>,
 }
 
 pub(super) struct Connection {
@@ -24,7 +31,7 @@ pub(super) struct Connection {
     pub(super) received: u64,
     pub(super) is_wrong: bool,
     /// What is under way, if anything is.
-    pub(super) exchange: Option<exchange::Exchange>,
+    pub(super) exchange: Option<Exchange>,
     pub(super) requests: u64,
     /// A response's head, as far as it came.
     pub(super) head: Vec<u8>,
@@ -43,33 +50,6 @@ impl Connection {
             exchange: None,
             requests: 0,
             head: Vec::new(),
-        }
-    }
-
-    /// Does what can be done now; true: it is over, in order.
-    ///
-    /// # Errors
-    /// The connection's.
-    pub(super) fn turn(
-        &mut self,
-        sockets: &mut Sockets<'_>,
-        shared: &mut Shared,
-    ) -> Result<bool, SocketError> {
-        if self.stage == Stage::Connecting {
-            if let Some(error) = sockets.engine.take_error(self.id)? {
-                return Err(error);
-            }
-            if !sockets.engine.readiness(self.id)?.writable {
-                return Ok(shared.stops);
-            }
-            self.stage = Stage::Open;
-            self.moved = sockets.now;
-            shared.counts.accepted += 1;
-        }
-        match shared.plan.work {
-            Work::Send => stream::send(self, sockets, shared),
-            Work::Receive => stream::receive(self, sockets, shared),
-            Work::Echo | Work::Http => exchange::turn(self, sockets, shared),
         }
     }
 }

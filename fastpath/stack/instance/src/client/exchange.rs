@@ -1,21 +1,11 @@
 //! A request and its response, one after the other.
-use super::connection::Connection;
+use super::connection::{Connection, Exchange};
 use super::{Shared, Work};
-use crate::Ns;
 use crate::sockets::Sockets;
 use hopscope_stack_engine::SocketError;
 
 /// Bytes of a response's head at most.
 const HEAD_MAX: usize = 16_384;
-
-/// What is under way.
-pub(super) struct Exchange {
-    began: Ns,
-    sent: usize,
-    received: u64,
-    /// Of the response; unknown while its head is on its way.
-    expected: Option<u64>,
-}
 
 /// Begins requests as long as each is answered at once; true when no more is to be begun.
 pub(super) fn turn(
