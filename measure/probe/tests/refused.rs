@@ -7,6 +7,7 @@ use hopscope_probe::instrument::body::verdict::{ProcessTraits, accept};
 use hopscope_probe::locate::Image;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn decode(bytes: &[u8]) -> Result<Unit, Refusal> {
     let pieces = [Piece {
@@ -87,7 +88,10 @@ fn build(flags: &[&str]) -> Image {
 }
 
 fn compile(source: &str, flags: &[&str]) -> Image {
-    let name = format!("{source}{}", flags.concat().replace(['/', ','], "_"));
+    // Tests run at the same time, and some build the same.
+    static BUILT: AtomicU32 = AtomicU32::new(0);
+    let n = BUILT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("{source}{}-{n}", flags.concat().replace(['/', ','], "_"));
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/targets")
         .join(source);
