@@ -290,7 +290,7 @@ fn python_tests() -> Result<(), String> {
         .is_ok_and(|out| out.status.success());
     match found {
         true => Ok(()),
-        false => Err("python3 has no tests (package libpython3-testsuite)".into()),
+        false => Err("python3 has no tests (Debian: package libpython3.N-testsuite, N as python3 --version says)".into()),
     }
 }
 
