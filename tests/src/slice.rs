@@ -12,6 +12,7 @@ mod overheard;
 mod places;
 mod refused;
 mod relinquish;
+mod room;
 mod soak;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -58,6 +59,21 @@ pub(crate) fn register(suite: &mut Suite) {
         live,
         losses::too_few_slots,
     );
+    suite.case(
+        "slice::a_packet_without_a_slot_is_counted_once_over_veth",
+        live,
+        room::without_slots,
+    );
+    suite.case(
+        "slice::packets_beyond_a_sockets_queue_are_lost",
+        live,
+        room::beyond_the_queue,
+    );
+    suite.case(
+        "slice::segments_without_a_slot_are_counted_once",
+        live,
+        room::segments_without_slots,
+    );
     let name = "slice::records_end_whatever_is_asked_for";
     suite.case(name, live, numbers::regions_of_a_file);
     let name = "slice::a_look_at_data_is_no_copy_of_them";
@@ -78,6 +94,8 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case(name, live, places::device_of_a_namespace);
     let name = "slice::constants_are_measured_once";
     suite.case(name, live, places::constants_are_kept);
+    let name = "slice::constants_are_measured_beside_packets_that_others_do_not_read";
+    suite.case(name, live, places::constants_beside_others);
     suite.case(
         "slice::who_listens_in_is_not_the_reader",
         live,

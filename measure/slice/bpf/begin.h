@@ -1,7 +1,7 @@
 /* The first point of a packet: who it is, whether it is chosen, and a slot for it. */
 #pragma once
-#include "end.h"
 #include "filter.h"
+#include "unplaced.h"
 
 #define PROTOCOL_UDP 17
 #define HEADERS 64
@@ -28,8 +28,8 @@ static __always_inline u32 be32(const u8 *at)
 #define IFF_LOOPBACK 0x8
 
 /* Whether this kernel sent the packet. What a packet socket sends over a pair of virtual devices may have passed no hook
- * of the sending side: there, room that is missing is counted on both sides. */
-enum sent_here { SENT_ELSEWHERE, SENT_HERE, SENT_OVER_LOOPBACK };
+ * of the sending side: there, what that has not counted is counted where it is received. */
+enum sent_here { SENT_ELSEWHERE, BEING_SENT, SENT_HERE, SENT_OVER_LOOPBACK };
 
 static __always_inline enum sent_here was_sent_here(const struct net_device *dev)
 {
@@ -60,7 +60,7 @@ static __always_inline void not_stamped_yet(struct slot *slot)
 }
 
 /* Room for a packet in its bucket; a packet that was not seen for long gives way. */
-static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, struct ref *ref, bool again)
+static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, struct ref *ref)
 {
 	u32 at = first_way(head);
 	struct bucket *bucket = bucket_at(at);
@@ -103,7 +103,25 @@ static __always_inline struct slot *take(struct cpu_state *cpu, u64 head, struct
 		count(cpu, AGED);
 		return slot;
 	}
-	count_first(cpu, NO_SLOT, again);
+	return NULL;
+}
+
+/* The same for a packet without a record. Over a loopback device all packets have passed the sending side. */
+static __always_inline struct slot *take_first(struct cpu_state *cpu, u64 head, struct ref *ref, enum sent_here sent)
+{
+	struct slot *slot = take(cpu, head, ref);
+	bool is_counted = sent >= SENT_HERE && was_unplaced(head);
+
+	if (sent >= SENT_HERE && !is_counted && (slot || sent == SENT_HERE))
+		count(cpu, SEEN);
+	if (slot && is_counted)
+		count(cpu, PLACED_LATE);
+	if (slot)
+		return slot;
+	if (sent == BEING_SENT)
+		no_slot(cpu, head);
+	else if (sent == SENT_ELSEWHERE || (sent == SENT_HERE && !is_counted))
+		count(cpu, NO_SLOT);
 	return NULL;
 }
 
@@ -229,12 +247,13 @@ static __always_inline bool is_chosen(struct cpu_state *cpu, const u8 *l3, u32 l
 }
 
 /* `off3`: of the network header from `head`. `existing`: what lies in the slot of this buffer; it is
- * over, since the buffer holds another packet now, unless its data were merged into another buffer. `again`: this
- * kernel sent the packet, and its sending side was not followed. Counts whatever comes of the packet; the caller
+ * over, since the buffer holds another packet now, unless its data were merged into another buffer. Where this kernel
+ * sent the packet before, its sending side was not followed. Counts whatever comes of the packet; the caller
  * counts the cost of the hit. */
 static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk_buff *skb, u64 head, u16 off3,
-					  struct slot *existing, struct ref *ref, enum sent_here again)
+					  struct slot *existing, struct ref *ref, enum sent_here sent)
 {
+	bool again = sent >= SENT_HERE;
 	const u8 *l3 = (const u8 *)(head + off3);
 	u32 data_off = (u32)(data_of(skb) - head);
 	u32 wire_len = skb->len + data_off - off3;
@@ -291,11 +310,12 @@ static __always_inline struct slot *begin(struct cpu_state *cpu, const struct sk
 		chosen = control.choose == CHOOSE_OWN && netns_of(device_of(skb)) == control.choose_netns;
 	if (!chosen)
 		return NULL;
-	slot = take(cpu, head, ref, again == SENT_OVER_LOOPBACK);
-	if (again == SENT_HERE || (again == SENT_OVER_LOOPBACK && slot))
-		count(cpu, SEEN);
-	if (!slot)
+	slot = take_first(cpu, head, ref, sent);
+	if (!slot) {
+		if (sent == BEING_SENT && protocol == PROTOCOL_TCP)
+			unplaced_parent(skb, head, l3, l4, is6, wire_len);
 		return NULL;
+	}
 	count(cpu, CREATED);
 	record = &slot->record;
 	clear(record);

@@ -2,52 +2,18 @@
 #pragma once
 #include "calls.h"
 
-static __always_inline u64 flow_key(u64 ports, const u8 *addresses, bool is6)
-{
-	u64 key = ports & 0xffffffff;
-
-	key = key << 32 ^ peek8(addresses);
-	if (is6)
-		key ^= peek8(addresses + 8) ^ peek8(addresses + 16) * 3 ^ peek8(addresses + 24) * 5;
-	return key;
-}
-
-static __always_inline struct flow_parents *parents_of(u64 key)
-{
-	u32 at = hash64(key) & (PARENTS - 1);
-
-	return bpf_map_lookup_elem(&parents, &at);
-}
-
 /* A packet of several segments may be cut before the driver. */
 static __always_inline void gso_register(struct slot *slot, struct ref ref, const struct sk_buff *skb, u64 head)
 {
-	const struct skb_shared_info *shared = (const void *)(head + skb->end);
 	bool is6 = slot->record.family == 6;
-	u16 segments = 0;
-	struct flow_parents *flow;
-	struct parent *parent;
+	u16 segments = segments_of(skb, head);
 	u64 key;
 
-	bpf_core_read(&segments, sizeof(segments), &shared->gso_segs);
 	slot->record.segments = segments;
 	if (segments < 2 || slot->record.protocol != PROTOCOL_TCP)
 		return;
 	key = flow_key(slot->id4, (const u8 *)(head + slot->off3 + (is6 ? 8 : 12)), is6);
-	flow = parents_of(key);
-	if (!flow)
-		return;
-	if (flow->key != key) {
-		flow->key = key;
-		/* What another flow left here is not this one's. */
-		for (u32 at = 0; at < PARENTS_OF_FLOW; at++)
-			flow->kept[at].ref.gen = ENDING;
-	}
-	parent = &flow->kept[flow->next++ & (PARENTS_OF_FLOW - 1)];
-	parent->ref = ref;
-	parent->sk = (u64)sock_of(skb);
-	parent->seq = slot->record.tcp_seq;
-	parent->end_seq = slot->end_seq;
+	keep_parent(key, ref, (u64)sock_of(skb), slot->record.tcp_seq, slot->end_seq);
 }
 
 /* A packet may hold the data of several calls; each of its segments is of the call that wrote its first
@@ -86,21 +52,17 @@ static __always_inline void segment_call(struct slot *slot, u64 sk)
 	record->t0_ns += first;
 }
 
-/* Of the flow, the packet with this byte. */
-static __always_inline struct parent *parent_with(u64 key, u32 seq)
+/* Of a packet without a record, unless this is that packet: its segments have none either. The last stands for it, too. */
+static __always_inline void count_segment(struct cpu_state *cpu, struct parent *parent, u64 head, u32 end_seq)
 {
-	struct flow_parents *flow = parents_of(key);
-
-	if (!flow || flow->key != key)
-		return NULL;
-	for (u32 back = 1; back <= PARENTS_OF_FLOW; back++) {
-		struct parent *parent = &flow->kept[(flow->next - back) & (PARENTS_OF_FLOW - 1)];
-
-		if (!(parent->ref.gen & ENDING) && (s32)(seq - parent->seq) >= 0 &&
-		    (s32)(parent->end_seq - seq) > 0)
-			return parent;
-	}
-	return NULL;
+	if (is_unplaced(head))
+		return;
+	was_unplaced(parent->sk & ~NO_RECORD);
+	no_slot(cpu, head);
+	if (end_seq != parent->end_seq)
+		return;
+	count(cpu, PLACED_LATE);
+	parent->ref.gen = ENDING;
 }
 
 /* A packet at the driver that nobody has seen: a segment that was cut from one that somebody has. */
@@ -110,7 +72,7 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 	const u8 *l3 = (const u8 *)(head + off3);
 	bool is6;
 	u8 h[64];
-	u32 seq, header, l4;
+	u32 seq, end_seq, ip_len, header, l4;
 	u64 key;
 	struct parent *parent;
 	struct slot *from, *slot;
@@ -128,6 +90,13 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 		return NULL;
 	seq = be32(h + (is6 ? 44 : 24));
 	parent = parent_with(key, seq);
+	ip_len = skb->len + (u32)(data_of(skb) - head) - off3;
+	header = l4 + (h[(is6 ? 52 : 32)] >> 4) * 4;
+	end_seq = seq + (ip_len > header ? ip_len - header : 0);
+	if (parent && parent->sk & NO_RECORD) {
+		count_segment(cpu, parent, head, end_seq);
+		return NULL;
+	}
 	from = parent ? follow(parent->ref) : NULL;
 	if (!from)
 		return NULL;
@@ -138,9 +107,13 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 		orphan(head, ref->slot);
 	else if (slot)
 		give_up(cpu, slot, *ref, STALE_ENDED);
-	slot = take(cpu, head, ref, false);
-	if (!slot)
+	slot = take(cpu, head, ref);
+	if (!slot) {
+		no_slot(cpu, head);
+		if (end_seq == parent->end_seq)
+			give_up(cpu, from, parent->ref, SPLIT_PARENTS);
 		return NULL;
+	}
 	count(cpu, CREATED);
 	count(cpu, SPLIT_COUNT);
 	slot->is_kept = 0;
@@ -165,12 +138,11 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 	slot->record.flags |= F_SPLIT;
 	slot->record.segments = 1;
 	slot->record.tcp_seq = seq;
-	slot->record.ip_len = skb->len + (u32)(data_of(skb) - head) - off3;
-	header = l4 + (h[(is6 ? 52 : 32)] >> 4) * 4;
-	slot->record.payload = slot->record.ip_len > header ? slot->record.ip_len - header : 0;
+	slot->record.ip_len = ip_len;
+	slot->record.payload = end_seq - seq;
 	slot->record.ip_id = is6 ? 0 : be16(h + 4);
 	slot->record.tcp_flags = h[is6 ? 53 : 33];
-	slot->end_seq = seq + slot->record.payload;
+	slot->end_seq = end_seq;
 	slot->cover_end = slot->end_seq;
 	if (has(TX_TRANSPORT) && slot->record.tx_call_len)
 		segment_call(slot, parent->sk);
@@ -178,7 +150,7 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 		keep_bytes(slot->record.id, ref->slot, l3, skb->len - skb->data_len, slot->record.ip_len);
 	cpu->cost += control.begin_ns;
 	/* The last segment ends the larger packet, whose record the segments have. */
-	if (slot->end_seq == parent->end_seq)
+	if (end_seq == parent->end_seq)
 		give_up(cpu, from, parent->ref, SPLIT_PARENTS);
 	return slot;
 }

@@ -413,6 +413,11 @@ static __always_inline void on_udp_received(struct cpu_state *cpu, const struct 
 		bpf_loop(known < QUEUE ? known : QUEUE, forget_one, &walk, 0);
 		return;
 	}
+	if (receiver->queue[at & (QUEUE - 1)].seq != at) {
+		/* One that was not remembered. */
+		cost(cpu, RX_COPIED, false);
+		return;
+	}
 	ref = receiver->queue[at & (QUEUE - 1)].ref;
 	slot = follow(ref);
 	/* A longer packet may be cut to the reader's room, never a shorter one made longer. */

@@ -224,12 +224,20 @@ static __always_inline bool has_twin(const struct receiver *receiver, const stru
 	return walk.is_there;
 }
 
+/* TCP's reader finds the packet by its buffer, too. Of UDP nothing tells when it will be read, and its slot is needed. */
+static __always_inline void not_remembered(struct cpu_state *cpu, struct slot *slot, struct ref ref)
+{
+	if (slot->record.protocol == PROTOCOL_UDP)
+		give_up(cpu, slot, ref, QUEUE_FULL);
+}
+
 /* Remembers the packet until its socket's reader has copied it. TCP holds the socket's lock; UDP does
  * not, and what two processors enter at once may be lost here: such packets end without a reader. */
 static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, struct ref ref, u64 sk, u64 cookie,
 				    u32 rcv_nxt)
 {
 	struct receiver *receiver = receiver_of(sk);
+	bool is_udp = slot->record.protocol == PROTOCOL_UDP;
 	u32 at, on = bpf_get_smp_processor_id();
 
 	if (!receiver)
@@ -240,7 +248,7 @@ static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, st
 			struct slot *other = follow(receiver->queue[receiver->tail & (QUEUE - 1)].ref);
 
 			if (other && slot->last_ns - other->last_ns < config.age_ns) {
-				count(cpu, QUEUE_FULL);
+				not_remembered(cpu, slot, ref);
 				return;
 			}
 		}
@@ -252,8 +260,17 @@ static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, st
 		receiver->is_unsorted = 0;
 		receiver->is_ambiguous = 0;
 	}
-	if (receiver->head - receiver->tail >= QUEUE) {
-		count(cpu, QUEUE_FULL);
+	/* Two processors that deliver to one UDP socket may pass the hook in another order than the queue. */
+	if (receiver->head == receiver->tail)
+		receiver->is_ambiguous = 0;
+	else if (receiver->last_cpu != on)
+		receiver->is_ambiguous = 1;
+	receiver->last_cpu = on;
+	at = receiver->head & (QUEUE - 1);
+	/* Of UDP, packets that are not remembered have their places in the socket's queue between others that are. */
+	if (receiver->head - receiver->tail >= QUEUE && (!is_udp || follow(receiver->queue[at].ref))) {
+		receiver->head += is_udp;
+		not_remembered(cpu, slot, ref);
 		return;
 	}
 	if (has_twin(receiver, slot, rcv_nxt)) {
@@ -262,25 +279,16 @@ static __always_inline void enqueue(struct cpu_state *cpu, struct slot *slot, st
 			end(cpu, slot, ref);
 		return;
 	}
-	at = receiver->head & (QUEUE - 1);
-	if (receiver->head != receiver->tail &&
+	if (receiver->head != receiver->tail && !is_udp &&
 	    (s32)(slot->end_seq - receiver->queue[(receiver->head - 1) & (QUEUE - 1)].end_seq) < 0) {
 		receiver->is_unsorted = 1;
-		if (slot->record.protocol == PROTOCOL_TCP) {
-			slot->record.flags |= F_REORDERED;
-			count(cpu, REORDERED);
-		}
+		slot->record.flags |= F_REORDERED;
+		count(cpu, REORDERED);
 	}
-	/* Two processors that deliver to one UDP socket may pass the hook in another order than the queue. */
-	if (receiver->head != receiver->tail && receiver->last_cpu != on)
-		receiver->is_ambiguous = 1;
-	if (receiver->head == receiver->tail)
-		receiver->is_ambiguous = 0;
-	receiver->last_cpu = on;
 	slot->is_kept = 1;
 	receiver->queue[at].ref = ref;
 	receiver->queue[at].end_seq = slot->end_seq;
-	receiver->queue[at].seq = slot->record.tcp_seq;
+	receiver->queue[at].seq = is_udp ? receiver->head : slot->record.tcp_seq;
 	receiver->head++;
 }
 
@@ -373,7 +381,8 @@ static __always_inline void on_rx_tcp(struct cpu_state *cpu, const struct sk_buf
 	u64 head = head_of(skb);
 	struct ref ref;
 	struct slot *slot = find_same(cpu, head, &ref);
-	bool is_ahead;
+	struct merged_walk walk = {};
+	bool is_merged;
 	u32 rcv_nxt;
 
 	if (!slot) {
@@ -393,26 +402,23 @@ static __always_inline void on_rx_tcp(struct cpu_state *cpu, const struct sk_buf
 	asm volatile("" : "+r"(rcv_nxt));
 	if (tcp)
 		rcv_nxt = tcp->rcv_nxt;
-	is_ahead = (s32)(slot->record.tcp_seq - rcv_nxt) > 0;
-	if (is_ahead)
+	walk.ref = slot->merged;
+	walk.sk = (u64)sk;
+	walk.cookie = slot->record.rx_cookie;
+	walk.rcv_nxt = rcv_nxt;
+	walk.is_ahead = (s32)(slot->record.tcp_seq - rcv_nxt) > 0;
+	is_merged = slot->cover_end != slot->end_seq;
+	if (walk.is_ahead)
 		out_of_order(cpu, slot);
-	if (!is_old(slot, rcv_nxt))
-		enqueue(cpu, slot, ref, (u64)sk, slot->record.rx_cookie, rcv_nxt);
-	if (slot->cover_end != slot->end_seq) {
-		struct merged_walk walk = {
-			.ref = slot->merged,
-			.sk = (u64)sk,
-			.cookie = slot->record.rx_cookie,
-			.rcv_nxt = rcv_nxt,
-			.is_ahead = is_ahead,
-		};
-
-		bpf_loop(GRO_KEPT, enqueue_merged, &walk, 0);
-	}
 	/* The buffer goes on without it, for what GRO or the socket's backlog merged into it. Where all of that is
 	 * old too, TCP drops the buffer. */
-	if (is_old(slot, rcv_nxt) && (s32)(end_of(slot, skb, head) - rcv_nxt) > 0)
+	if (!is_old(slot, rcv_nxt))
+		enqueue(cpu, slot, ref, (u64)sk, walk.cookie, rcv_nxt);
+	else if ((s32)(end_of(slot, skb, head) - rcv_nxt) > 0)
 		end(cpu, slot, ref);
+	/* The slot may be another packet's by now. */
+	if (is_merged)
+		bpf_loop(GRO_KEPT, enqueue_merged, &walk, 0);
 }
 
 static __always_inline void on_socket(struct cpu_state *cpu, const struct sock *sk)

@@ -75,6 +75,19 @@ struct {
 	__type(value, struct slot);
 } slots SEC(".maps");
 
+/* Buffers of packets without a slot (unplaced.h). */
+#define UNPLACED 4096
+struct unplaced {
+	u64 heads[WAYS];
+	u64 next;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, UNPLACED);
+	__type(key, u32);
+	__type(value, struct unplaced);
+} unplaced SEC(".maps");
+
 #define XMIT_DEPTH 4
 #define GRO_KEPT 64
 struct xmit {
@@ -179,7 +192,7 @@ struct receiver {
 	struct {
 		struct ref ref;
 		u32 end_seq;
-		u32 seq;
+		u32 seq;  /* of UDP its place: how many came before */
 	} queue[QUEUE];
 };
 struct {

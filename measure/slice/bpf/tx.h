@@ -24,7 +24,7 @@ static __always_inline void begin_tx(struct cpu_state *cpu, const struct sk_buff
 	struct ref ref;
 	struct slot *slot = find(head, &ref);
 
-	slot = begin(cpu, skb, head, skb->network_header, slot, &ref, SENT_ELSEWHERE);
+	slot = begin(cpu, skb, head, skb->network_header, slot, &ref, BEING_SENT);
 	if (!slot) {
 		cost(cpu, point, false);
 		return;

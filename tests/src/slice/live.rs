@@ -1,6 +1,6 @@
 //! A running `hopscope slice`.
 use anyhow::{Context, Result};
-use hopscope_tests::{Target, hopscope_bin, scratch};
+use hopscope_tests::{Target, hopscope, hopscope_bin, scratch};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -33,6 +33,23 @@ impl Live {
         self.slicer.pid()
     }
 
+    /// The kernel frees what a closed socket holds in its own time.
+    pub(super) fn expect_none_in_flight(&self) -> Result<()> {
+        const LOOKS: u32 = 400;
+        let pid = self.pid().to_string();
+        let mut said = String::new();
+        for _ in 0..LOOKS {
+            said = hopscope(&["slice", "stat", "--of", &pid, "--json"])?
+                .expect_code(0)?
+                .stdout;
+            let mut lines = said.lines().map(serde_json::from_str::<Value>);
+            if lines.any(|line| line.is_ok_and(|line| line["in_flight"] == 0)) {
+                return Ok(());
+            }
+        }
+        anyhow::bail!("{said}")
+    }
+
     pub(super) fn kill(mut self) -> Result<()> {
         self.slicer.child().kill()?;
         self.slicer.child().wait()?;
@@ -58,6 +75,12 @@ impl Live {
 }
 
 impl Said {
+    /// Of the last line.
+    pub(super) fn number(&self, name: &str) -> Result<u64> {
+        let value = &self.summary[name];
+        value.as_u64().with_context(|| format!("{name}: {value}"))
+    }
+
     pub(super) fn counter(&self, name: &str) -> Result<u64> {
         let value = &self.summary["summary"]["counters"][name];
         value.as_u64().with_context(|| format!("{name}: {value}"))
@@ -73,6 +96,7 @@ impl Said {
             "aged",
             "stale_ended",
             "split_parents",
+            "queue_full",
         ];
         let sum =
             |names: &[&str]| -> Result<u64> { names.iter().map(|name| self.counter(name)).sum() };
@@ -81,7 +105,7 @@ impl Said {
         let begun = ["created", "unmatched", "unreadable", "no_slot"];
         anyhow::ensure!(
             self.counter("created")? == sum(&ended)? + in_flight
-                && self.counter("seen")? == sum(&begun)?
+                && self.counter("seen")? + self.counter("placed_late")? == sum(&begun)?
                 && self.counter("written")? == self.packets.len() as u64,
             "{} lines: {}",
             self.packets.len(),

@@ -5,8 +5,11 @@ use anyhow::{Context, Result, ensure};
 use hopscope_tests::hopscope;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
+use std::collections::VecDeque;
 use std::net::UdpSocket;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// As `ip netns exec` leaves it.
 pub(super) fn without_cgroup2() -> Result<()> {
@@ -63,8 +66,42 @@ pub(super) fn device_of_a_namespace() -> Result<()> {
 
 /// The second start does without the second that measuring takes, and says nothing of it.
 pub(super) fn constants_are_kept() -> Result<()> {
+    measured_and_kept("udp port 7732")
+}
+
+/// Packets that others do not read would hold every slot.
+pub(super) fn constants_beside_others() -> Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let seen = stop.clone();
+    let others = std::thread::spawn(move || unread_packets(&seen));
+    let done = measured_and_kept("udp port 7733");
+    stop.store(true, Ordering::Relaxed);
+    others.join().ok().context("a thread panicked")??;
+    done
+}
+
+/// Four times as many as there are slots, in sockets that come and go.
+fn unread_packets(stop: &AtomicBool) -> Result<()> {
+    const SOCKETS: usize = 160;
+    const EACH: usize = 100;
+    let sender = UdpSocket::bind("127.0.0.1:0")?;
+    let mut sockets = VecDeque::new();
+    while !stop.load(Ordering::Relaxed) {
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        for _ in 0..EACH {
+            sender.send_to(b"unread", socket.local_addr()?)?;
+        }
+        sockets.push_back(socket);
+        if sockets.len() > SOCKETS {
+            sockets.pop_front();
+        }
+    }
+    Ok(())
+}
+
+fn measured_and_kept(filter: &str) -> Result<()> {
     let start = |more: &[&str]| -> Result<String> {
-        let words = [&["slice", "-d", "0.05", "udp port 7732"], more].concat();
+        let words = [&["slice", "-d", "0.05", filter], more].concat();
         Ok(hopscope(&words)?.expect_code(0)?.stderr)
     };
     let measuring = "measuring what stamps cost";

@@ -102,6 +102,7 @@ fn account(summary: &Value) -> Result<()> {
         "aged",
         "stale_ended",
         "split_parents",
+        "queue_full",
     ];
     let ended: u64 = ended.iter().map(|name| counter(name)).sum::<Result<_>>()?;
     let in_flight = summary["in_flight"].as_u64().context("in_flight")?;

@@ -59,7 +59,8 @@ pub(super) fn adds_up(summary: &SliceSummary, records: u64) -> Result<()> {
     let begun = get(Counter::Created) - get(Counter::Split)
         + get(Counter::Unmatched)
         + get(Counter::Unreadable)
-        + get(Counter::NoSlot);
+        + get(Counter::NoSlot)
+        - get(Counter::PlacedLate);
     // A segment that software GSO cut and that found no slot was not seen before.
     let is_cut = get(Counter::Split) > 0;
     ensure!(
@@ -117,6 +118,7 @@ pub(super) fn covered(
         Counter::Aged,
         Counter::StaleEnded,
         Counter::Ambiguous,
+        Counter::QueueFull,
     ];
     let lost = lost.iter().map(|counter| summary.counters.get(*counter));
     let lost = lost.sum::<u64>() + summary.in_flight;

@@ -209,6 +209,7 @@ fn adds_up(summary: &Value, lines: u64) -> Result<()> {
         "aged",
         "stale_ended",
         "split_parents",
+        "queue_full",
     ]
     .iter()
     .map(|name| counter(name))

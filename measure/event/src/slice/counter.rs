@@ -23,7 +23,8 @@ macro_rules! counters {
     };
 }
 
-// created = written + ring_full + too_fast + other_process + aged + stale_ended + split_parents + in flight at the end.
+// created = written + ring_full + too_fast + other_process + aged + stale_ended + split_parents + queue_full + in flight at
+// the end.
 counters! {
     Seen = 0 "seen" "packets at their first point",
     Unmatched = 1 "unmatched" "of those, packets that the filter did not choose",
@@ -41,7 +42,7 @@ counters! {
     Coalesced = 13 "coalesced" "packets merged in the socket's queue",
     CrossCpu = 14 "cross_cpu" "stamps on another processor than the one before",
     Dropped = 15 "dropped" "records that end in a drop",
-    QueueFull = 16 "queue_full" "packets that were not remembered in their socket's queue: too many at once",
+    QueueFull = 16 "queue_full" "records given up because too many packets waited in their socket's queue",
     CallLost = 17 "call_lost" "system calls forgotten because another thread took their place",
     Unreadable = 18 "unreadable" "packets whose headers could not be read, or that are not IP",
     Hits = 19 "hits" "runs of all kernel programs",
@@ -55,6 +56,7 @@ counters! {
     OfoQueued = 27 "ofo_queued" "TCP segments that waited in their receiver's out-of-order queue",
     Reordered = 28 "reordered" "TCP segments that came after bytes that follow theirs",
     TxUnseen = 29 "tx_unseen" "records begun where this kernel's own packet is received: its sending side was not followed",
+    PlacedLate = 30 "placed_late" "packets in no_slot that were counted again: where they are received, or as segments",
 }
 
 impl Counter {
@@ -82,12 +84,16 @@ impl Counters {
     /// Packets that were chosen, segments of one each; tcpdump's "received by filter".
     pub fn received(&self) -> u64 {
         let chosen = self.get(Counter::Created) + self.get(Counter::NoSlot);
-        chosen.saturating_sub(self.get(Counter::SplitParents))
+        let twice = self.get(Counter::SplitParents) + self.get(Counter::PlacedLate);
+        chosen.saturating_sub(twice)
     }
 
     /// Chosen packets that have no record because there was no room for one.
     pub fn lost(&self) -> u64 {
-        self.get(Counter::NoSlot) + self.get(Counter::RingFull)
+        let no_slot = self
+            .get(Counter::NoSlot)
+            .saturating_sub(self.get(Counter::PlacedLate));
+        no_slot + self.get(Counter::RingFull) + self.get(Counter::QueueFull)
     }
 
     /// Records begun and not accounted for otherwise: their packets were under way at the end.
@@ -101,6 +107,7 @@ impl Counters {
             Counter::Aged,
             Counter::StaleEnded,
             Counter::SplitParents,
+            Counter::QueueFull,
         ];
         let ended: u64 = ended.iter().map(|counter| self.get(*counter)).sum();
         self.get(Counter::Created) as i64 - ended as i64
@@ -126,5 +133,18 @@ mod tests {
         values[Counter::Written as usize] = 6;
         values[Counter::Aged as usize] = 3;
         assert_eq!(Counters::from_values(&values).in_flight(), 1);
+    }
+
+    #[test]
+    fn a_packet_without_a_slot_is_one_packet() {
+        let mut values = [0; Counter::MAX];
+        values[Counter::Created as usize] = 7;
+        values[Counter::NoSlot as usize] = 5;
+        // Two of the five have a record that begins on the receiving side, three have none.
+        values[Counter::PlacedLate as usize] = 2;
+        values[Counter::QueueFull as usize] = 1;
+        let counters = Counters::from_values(&values);
+        assert_eq!((counters.received(), counters.lost()), (10, 4));
+        assert_eq!(counters.in_flight(), 6);
     }
 }

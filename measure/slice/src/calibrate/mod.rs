@@ -8,7 +8,7 @@ mod traffic;
 
 use crate::kinds::cgroup2;
 use crate::programs::{
-    CLOCK_ONLY, Costs, Drained, EMPTY, EMPTY_FIRST, Entry, Options, SliceError, Slicer,
+    CLOCK_ONLY, Choose, Costs, Drained, EMPTY, EMPTY_FIRST, Entry, Options, SliceError, Slicer,
 };
 use constant::{constant, median, slope};
 use hopscope_bpf::run_stats;
@@ -138,7 +138,7 @@ fn empty_regions(options: &Options, traffic: &Loopback) -> Result<Empty, Calibra
         event,
         ..Options::new(points)
     };
-    let mut slicer = Slicer::load_to_calibrate(&options)?;
+    let mut slicer = load(&options, traffic)?;
     let mut ring = slicer.drain()?;
     slicer.start()?;
     traffic.run(PACKETS)?;
@@ -169,6 +169,14 @@ fn empty_regions(options: &Options, traffic: &Loopback) -> Result<Empty, Calibra
             run_ns: median(&mut run_ns),
         },
     })
+}
+
+/// Follows the packets here alone: what others send and do not read would hold the slots.
+fn load(options: &Options, traffic: &Loopback) -> Result<Slicer, CalibrateError> {
+    let mut slicer = Slicer::load_to_calibrate(options)?;
+    slicer.set_own(traffic.netns())?;
+    slicer.set_choose(Choose::Own)?;
+    Ok(slicer)
 }
 
 /// What the kernel measures of a run of each program that only stamps, in ns.
@@ -227,7 +235,7 @@ fn extra_hits(
         cgroup: slicer.options().cgroup.clone(),
         ..Options::new(vec![Point::TxDevQueue])
     };
-    let mut slicer = Slicer::load_to_calibrate(&options)?;
+    let mut slicer = load(&options, traffic)?;
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         without.push(traffic.run(PACKETS)?);
