@@ -341,6 +341,8 @@ struct tcp_sock {
 	u32 snd_una;
 	u32 copied_seq;
 	u32 rcv_nxt;
+	u16 urg_data;
+	u32 urg_seq;
 	u8 recvmsg_inq : 1;
 	u8 nonagle : 4;
 };

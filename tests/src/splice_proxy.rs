@@ -9,6 +9,7 @@ mod ends;
 mod lifecycle;
 mod programs;
 mod proxy;
+mod urgent;
 
 pub(crate) fn register(suite: &mut Suite) {
     bytes::register(suite);
@@ -18,6 +19,7 @@ pub(crate) fn register(suite: &mut Suite) {
     choosing::register(suite);
     lifecycle::register(suite);
     programs::register(suite);
+    urgent::register(suite);
 }
 
 /// For tests that run with both.

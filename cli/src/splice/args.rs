@@ -56,6 +56,9 @@ pub struct Common {
     /// Drop a byte of every Nth message (tests --verify)
     #[arg(long, hide = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub lose_each: Option<u32>,
+    /// Stay so long in every send between the verdict and the other end's queue (tests what closes in between)
+    #[arg(long, hide = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub linger_us: Option<u32>,
     /// Disable --limit: memory grows while a reader stops
     #[arg(long, hide = true)]
     pub no_guard: bool,
@@ -80,6 +83,7 @@ impl Common {
             spoil: Spoil {
                 change_each: self.change_each,
                 lose_each: self.lose_each,
+                linger_us: self.linger_us,
             },
             refused: Vec::new(),
             refused_versions: Vec::new(),
@@ -92,6 +96,7 @@ impl Common {
         test_hooks::refuse_where_missing(&[
             ("--change-each", self.change_each.is_some()),
             ("--lose-each", self.lose_each.is_some()),
+            ("--linger-us", self.linger_us.is_some()),
             ("--pair-anyway", self.pair_anyway),
         ])
     }

@@ -141,7 +141,14 @@ int splice_msg(struct sk_msg_md *msg)
 	return SK_PASS;
 }
 
-/* Does what `--verify` is there to notice. */
+#define LINGER_LOOKS_MAX (1 << 22)
+
+static long linger(u32 n, u64 *until)
+{
+	return bpf_ktime_get_ns() >= *until;
+}
+
+/* Does what `--verify` is there to notice, and gives others time for what only happens in between. */
 SEC("sk_msg")
 int splice_msg_spoiling(struct sk_msg_md *msg)
 {
@@ -150,6 +157,11 @@ int splice_msg_spoiling(struct sk_msg_md *msg)
 
 	if (!on_message(msg) || !counts)
 		return SK_PASS;
+	if (control.linger_ns) {
+		u64 until = bpf_ktime_get_ns() + control.linger_ns;
+
+		bpf_loop(LINGER_LOOKS_MAX, linger, &until, 0);
+	}
 	if (control.lose_each && counts->of[COUNT_DIRECT_MESSAGES] % control.lose_each == 0)
 		bpf_msg_pop_data(msg, 0, 1, 0);
 	if (!control.change_each || counts->of[COUNT_DIRECT_MESSAGES] % control.change_each ||

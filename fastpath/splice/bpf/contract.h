@@ -36,6 +36,9 @@ struct control {
 	u32 resets;
 	/* Messages are followed from their verdict into the other end's queue. */
 	u32 in_flight;
+	/* So long is stayed between a message's verdict and the queue: to see what comes in between. Only
+	 * `splice_msg_spoiling` does so. */
+	u64 linger_ns;
 	u16 ports[PORTS_MAX];
 };
 

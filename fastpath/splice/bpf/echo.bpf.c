@@ -114,6 +114,7 @@ int echo_verdict(struct __sk_buff *skb)
 {
 	__u64 cookie = bpf_get_socket_cookie(skb);
 	struct echo_connection *c;
+	__u32 first;
 	count(VERDICTS, 1);
 	/* FIN. */
 	if (!skb->len)
@@ -129,7 +130,7 @@ int echo_verdict(struct __sk_buff *skb)
 		return drop(skb);
 	if (c->mode == UNDECIDED)
 		decide(c);
-	switch (cut_known(skb, &c->next_in)) {
+	switch (cut_known(skb, &c->next_in, &first)) {
 	case NOTHING_CUT:
 		break;
 	case FIRST_PART_CUT:

@@ -22,17 +22,19 @@ static __always_inline bool take_off(struct __sk_buff *skb, __u32 bytes)
 	return 0;
 }
 
-/* `next`: the sequence number of the first byte that has not been seen. */
-static __always_inline enum cut cut_known(struct __sk_buff *skb, __u32 *next)
+/* `next`: the sequence number of the first byte that has not been seen. `first`: then, of the packet's first. */
+static __always_inline enum cut cut_known(struct __sk_buff *skb, __u32 *next, __u32 *first)
 {
 	struct tcp_skb_cb cb = {};
 	struct tcp_skb_cb *at = (void *)skb + bpf_core_field_offset(struct sk_buff, cb);
 	__u32 known;
+	*first = *next;
 	if (bpf_probe_read_kernel(&cb.seq, sizeof cb.seq, (void *)at + bpf_core_field_offset(struct tcp_skb_cb, seq)) ||
 	    bpf_probe_read_kernel(&cb.end_seq, sizeof cb.end_seq,
 				  (void *)at + bpf_core_field_offset(struct tcp_skb_cb, end_seq)))
 		return NOT_CUT;
 	known = *next - cb.seq;
+	*first = (__s32)known > 0 ? *next : cb.seq;
 	/* Never back, or what follows a packet that is known as a whole would be judged by its end. */
 	if ((__s32)(cb.end_seq - *next) > 0)
 		*next = cb.end_seq;

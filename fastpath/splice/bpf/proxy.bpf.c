@@ -5,7 +5,7 @@
 #include "psock.h"
 #include "proxy.h"
 #include "proxy_state.h"
-#include "overlap.h"
+#include "urgent.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -136,7 +136,10 @@ SEC("sk_skb/stream_verdict")
 int proxy_verdict(struct __sk_buff *skb)
 {
 	__u64 cookie = bpf_get_socket_cookie(skb);
+	struct bpf_sock *own;
+	struct tcp_sock *tcp;
 	struct proxy_way *w;
+	__u32 first;
 	count(VERDICTS, 1);
 	/* FIN, which TCP has dealt with already. To be passed it would wait behind what the worker has to send
 	 * here, and the worker takes a packet of no length for an error that ends the connection. */
@@ -147,16 +150,16 @@ int proxy_verdict(struct __sk_buff *skb)
 		count(NO_RECORD, 1);
 		return SK_PASS;
 	}
+	own = skb->sk;
+	tcp = own ? bpf_skc_to_tcp_sock(own) : NULL;
+	if (!tcp)
+		return over(w, cookie);
 	if (!w->has_next) {
-		struct bpf_sock *own = skb->sk;
-		struct tcp_sock *tcp = own ? bpf_skc_to_tcp_sock(own) : NULL;
 		/* User space has read nothing before. */
-		if (!tcp)
-			return over(w, cookie);
 		w->next_seq = tcp->copied_seq;
 		w->has_next = 1;
 	}
-	switch (cut_known(skb, &w->next_seq)) {
+	switch (cut_known(skb, &w->next_seq, &first)) {
 	case NOTHING_CUT:
 		break;
 	case FIRST_PART_CUT:
@@ -169,6 +172,19 @@ int proxy_verdict(struct __sk_buff *skb)
 		/* Bytes would come twice. */
 		count(OVERLAPS, 1);
 		return over(w, cookie);
+	}
+	switch (leave_out_urgent(skb, tcp, first, w)) {
+	case NOTHING_URGENT:
+		break;
+	case LEFT_OUT:
+		count(URGENT_LEFT_OUT, 1);
+		break;
+	case NOTHING_ELSE:
+		count(URGENT_LEFT_OUT, 1);
+		return SK_DROP;
+	case STAYS_IN_LINE:
+		count(URGENT_IN_LINE, 1);
+		break;
 	}
 	switch (w->mode) {
 	case FRESH:

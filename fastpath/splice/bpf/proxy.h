@@ -20,6 +20,8 @@ struct proxy_way {
 	__u32 is_held_back; /* user space was asked to close this socket's window */
 	__u32 next_seq;     /* sequence number of the first byte that was not seen yet, once it is known */
 	__u32 has_next;
+	__u32 urgent_seq; /* of the last urgent byte */
+	__u32 had_urgent;
 };
 
 /* What user space has done of what was left to it. */
@@ -56,13 +58,14 @@ struct proxy_config {
 
 enum proxy_counter {
 	BYTES_UP, BYTES_DOWN, PASSED_BYTES, READER_IS_SLOW, WITH_THE_OTHER, REDIRECT_FAILED, BACK_TO_KERNEL, SENDER_HELD_BACK,
-	OVER_LIMIT, NO_RECORD, EVENTS_LOST, VERDICTS, SEGMENTS_REFUSED, OVERLAPS, PROXY_COUNTERS = 14,
+	OVER_LIMIT, NO_RECORD, EVENTS_LOST, VERDICTS, SEGMENTS_REFUSED, OVERLAPS,
+	URGENT_LEFT_OUT, URGENT_IN_LINE, PROXY_COUNTERS = 16,
 };
 
 /* Of a filter's answer: how much of a packet is kept. */
 enum { WHOLE = -1 };
 
-_Static_assert(sizeof(struct proxy_way) == 72, "WAY_BYTES of the other side");
+_Static_assert(sizeof(struct proxy_way) == 80, "WAY_BYTES of the other side");
 _Static_assert(__builtin_offsetof(struct proxy_way, is_down) == 40, "IS_DOWN_AT of the other side");
 _Static_assert(sizeof(struct proxy_question) == 64, "QUESTION_BYTES of the other side");
 _Static_assert(sizeof(struct proxy_config) == 8, "CONFIG_BYTES of the other side");

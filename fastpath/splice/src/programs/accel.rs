@@ -85,12 +85,14 @@ pub struct Spoil {
     pub change_each: Option<u32>,
     /// Loses its first byte.
     pub lose_each: Option<u32>,
+    /// Every message: so long after its verdict the kernel goes on with it.
+    pub linger_us: Option<u32>,
 }
 
 impl Spoil {
     fn is_any(self) -> bool {
         cfg!(feature = "fault-injection")
-            && (self.change_each.is_some() || self.lose_each.is_some())
+            && (self.change_each.is_some() || self.lose_each.is_some() || self.linger_us.is_some())
     }
 }
 
@@ -290,6 +292,7 @@ impl Accelerator {
             pair: options.pair,
             resets: self.devices.is_some(),
             in_flight: false,
+            linger_ns: u64::from(options.spoil.linger_us.unwrap_or(0)) * 1_000,
             ports: options.ports.clone(),
             is_stopped: false,
         }

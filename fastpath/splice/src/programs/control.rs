@@ -3,7 +3,7 @@ use super::SpliceError;
 use libbpf_rs::{MapCore, MapFlags};
 
 pub(super) const BYTES: usize = PORTS + 2 * PORTS_MAX;
-const PORTS: usize = 72;
+const PORTS: usize = 80;
 pub(super) const PORTS_MAX: usize = 64;
 pub(super) const STOP: usize = 0;
 const KEY: [u8; 4] = [0; 4];
@@ -23,6 +23,7 @@ pub(super) struct Control {
     pub pair: bool,
     pub resets: bool,
     pub in_flight: bool,
+    pub linger_ns: u64,
     pub ports: Vec<u16>,
     pub is_stopped: bool,
 }
@@ -50,6 +51,7 @@ impl Control {
         put(&u32::from(self.pair).to_ne_bytes());
         put(&u32::from(self.resets).to_ne_bytes());
         put(&u32::from(self.in_flight).to_ne_bytes());
+        put(&self.linger_ns.to_ne_bytes());
         for port in &self.ports {
             put(&port.to_ne_bytes());
         }
@@ -79,6 +81,7 @@ impl Control {
             pair: half(60) != 0,
             resets: half(64) != 0,
             in_flight: half(68) != 0,
+            linger_ns: word(72),
             ports: bytes[PORTS..]
                 .chunks_exact(2)
                 .take(ports)
@@ -135,6 +138,7 @@ mod tests {
             pair: true,
             resets: true,
             in_flight: true,
+            linger_ns: 5,
             ports: vec![6379, 5432],
             is_stopped: false,
         };
@@ -147,6 +151,7 @@ mod tests {
         assert!(again.guard && !again.is_stopped && again.verify);
         assert!(again.blocking && again.across_users && again.pair);
         assert!(again.resets && again.in_flight);
-        assert_eq!((again.change_each, again.lose_each), (3, 4));
+        let spoil = (again.change_each, again.lose_each, again.linger_ns);
+        assert_eq!(spoil, (3, 4, 5));
     }
 }

@@ -5,7 +5,7 @@ use crate::proxy::share::Share;
 /// Of `struct proxy_config`.
 pub(super) const CONFIG_BYTES: usize = 8;
 /// Of `struct proxy_way`.
-pub(super) const WAY_BYTES: usize = 72;
+pub(super) const WAY_BYTES: usize = 80;
 const REDIRECTED_AT: usize = 0;
 const PASSED_AT: usize = 8;
 const PEER_AT: usize = 16;
@@ -109,6 +109,10 @@ kernel_counts! {
         segments_refused,
         /// Packets that began with bytes that had come before: a part that was sent again.
         overlaps,
+        /// Urgent bytes (MSG_OOB), which were left out of the stream, as TCP's readers find it.
+        urgent_left_out,
+        /// That could not be taken out, for want of memory: they were forwarded in the stream.
+        urgent_in_line,
     }
 }
 
