@@ -5,8 +5,9 @@
 
 enum urgent { NOTHING_URGENT, LEFT_OUT, NOTHING_ELSE, STAYS_IN_LINE };
 
-#define MOVED 64
-#define MOVES_MAX 1024
+#define PART 64
+/* In parts, and the rest byte by byte: the verifier of 6.1 does not know a length that is looked at before. */
+#define MOVES_MAX (65536 / PART + PART)
 
 struct moving {
 	struct __sk_buff *skb;
@@ -17,14 +18,19 @@ struct moving {
 /* The last bytes of what is left, one place on. */
 static long move_on(__u32 n, struct moving *moving)
 {
-	__u32 bytes = moving->left < MOVED ? moving->left : MOVED;
-	__u8 part[MOVED];
+	__u8 part[PART];
 
-	if (!bytes)
+	if (!moving->left)
 		return 1;
-	moving->left -= bytes;
-	moving->has_failed = bpf_skb_load_bytes(moving->skb, moving->left, part, bytes) ||
-			     bpf_skb_store_bytes(moving->skb, moving->left + 1, part, bytes, 0);
+	if (moving->left >= PART) {
+		moving->left -= PART;
+		moving->has_failed = bpf_skb_load_bytes(moving->skb, moving->left, part, PART) ||
+				     bpf_skb_store_bytes(moving->skb, moving->left + 1, part, PART, 0);
+	} else {
+		moving->left--;
+		moving->has_failed = bpf_skb_load_bytes(moving->skb, moving->left, part, 1) ||
+				     bpf_skb_store_bytes(moving->skb, moving->left + 1, part, 1, 0);
+	}
 	return moving->has_failed;
 }
 
