@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 const NEAR: &str = "02:00:00:00:00:01";
 const FAR: &str = "02:00:00:00:00:02";
 
-/// A socket behind a pair of devices, in a network namespace that lasts as long as it. Nothing else passes the devices.
+/// A socket behind a pair of devices, in a network namespace that lasts as long as it, as do the devices. Nothing else passes the devices.
 fn beyond_a_cable<S: Send + 'static>(open: fn() -> std::io::Result<S>) -> Result<S> {
     let (say_thread, thread) = channel();
     let (say_there, there) = channel();
@@ -83,11 +83,12 @@ pub(super) fn without_slots() -> Result<()> {
         sender.send_to(b"later", "10.77.2.2:7715")?;
     }
     let said = live.stop()?;
+    let passed = passed()?;
     drop(reader);
     said.expect_adds_up()?;
     let (received, lost) = (said.number("received")?, said.number("lost")?);
     ensure!(
-        received == PACKETS && passed()? == PACKETS && (PACKETS - SLOTS..PACKETS).contains(&lost),
+        received == PACKETS && passed == PACKETS && (PACKETS - SLOTS..PACKETS).contains(&lost),
         "{received} received, {lost} lost: {}",
         said.summary
     );
@@ -101,27 +102,26 @@ pub(super) fn segments_without_slots() -> Result<()> {
     namespace()?;
     let listener = beyond_a_cable(|| TcpListener::bind("10.77.2.2:7717"))?;
     let live = Live::start(&["--slots", "64", "tcp port 7717"])?;
-    let reader = std::thread::spawn(move || -> Result<usize> {
+    let reader = std::thread::spawn(move || -> Result<(usize, TcpListener)> {
         let (mut end, _) = listener.accept()?;
-        Ok(end.read_to_end(&mut Vec::new())?)
+        Ok((end.read_to_end(&mut Vec::new())?, listener))
     });
     let mut sender = TcpStream::connect("10.77.2.2:7717")?;
     for _ in 0..WRITES {
         sender.write_all(&[0; EACH])?;
     }
     sender.shutdown(std::net::Shutdown::Write)?;
-    let read = reader.join().ok().context("a thread panicked")??;
     // The other end's FIN has come, and was answered.
-    ensure!(
-        read == WRITES * EACH && sender.read(&mut [0])? == 0,
-        "{read}"
-    );
+    ensure!(sender.read(&mut [0])? == 0, "somebody answers");
+    let (read, listener) = reader.join().ok().context("a thread panicked")??;
+    ensure!(read == WRITES * EACH, "{read} of {WRITES} times {EACH}");
     let said = live.stop()?;
+    let passed = passed()?;
+    drop(listener);
     let received = said.number("received")?;
     ensure!(
-        received == passed()? && said.counter("no_slot")? > 0 && said.counter("split")? > 0,
-        "{received} received, {} passed: {}",
-        passed()?,
+        received == passed && said.counter("no_slot")? > 0 && said.counter("split")? > 0,
+        "{received} received, {passed} passed: {}",
         said.summary
     );
     Ok(())
