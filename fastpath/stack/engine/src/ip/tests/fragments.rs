@@ -138,6 +138,32 @@ fn rfc5722_overlaps_are_counted() {
     assert_eq!(net.counters.ip_reasm_oks, 0);
 }
 
+/// All of the packet is dropped silently, also what comes later; another packet is none the worse.
+#[test]
+fn rfc5722_4_overlapping_fragments_of_ipv6() {
+    let mut net = Net::with_peer();
+    let datagram = udp_datagram(PEER_V6.into(), OURS_V6.into(), 1, 2, &[1; 100]);
+    let frames = fragments_v6(protocol::UDP, &datagram, 40);
+    net.receive(&frames[0]);
+    let header = [protocol::UDP, 0, 0, 32 | 1, 0, 0, 0, 9];
+    net.receive(&v6(ipv6::FRAGMENT, &[&header[..], &[6; 40]].concat()));
+    for frame in &frames {
+        assert!(matches!(net.receive(frame), Input::Done));
+    }
+    assert_eq!(net.counters.overlapping_fragments, 4);
+    assert!(net.sent_errors().is_empty());
+    net.pass(60_000);
+    assert!(
+        net.sent_errors().is_empty(),
+        "RFC 5722, 4: no time exceeded"
+    );
+    let packet = reassembled(&mut net, &frames);
+    let receive = net
+        .ip
+        .receive_reassembled(net.now, &packet, &mut net.counters);
+    assert!(matches!(receive, Input::Udp(..)));
+}
+
 /// RFC 1858 and RFC 3128 are about filters that see the first fragment only. A host takes the packet that comes of them.
 #[test]
 fn rfc791_3_2_a_syn_in_fragments_of_8_and_of_16_bytes() {
