@@ -150,6 +150,8 @@ pub struct TcpConfig {
     pub challenge_acks_per_s: u32,
     /// ACKs of invalid segments, of one connection (tcp_invalid_ratelimit).
     pub invalid_ack_interval: Ns,
+    /// A frame for the device to cut has at least so many segments where there are as many to send (Linux tcp_min_tso_segs).
+    pub min_frame_segments: u32,
 }
 
 impl Default for TcpConfig {
@@ -194,6 +196,7 @@ impl Default for TcpConfig {
             },
             challenge_acks_per_s: 1_000,
             invalid_ack_interval: Ns::from_ms(500),
+            min_frame_segments: 2,
         }
     }
 }

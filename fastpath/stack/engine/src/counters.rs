@@ -165,6 +165,8 @@ counters! {
         neighbor_conflicts "NeighborConflicts"
         /// Another host says that it has an address of ours.
         address_conflicts "AddressConflicts"
+        /// And was told in return that we have it.
+        addresses_defended "AddressesDefended"
         /// TCP options that are cut or have a wrong length; the segment is processed without them.
         options_malformed "TcpOptionsMalformed"
         overlapping_fragments "OverlappingFragments"

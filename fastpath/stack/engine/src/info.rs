@@ -81,6 +81,10 @@ pub struct TcpInfo {
     pub dsack_dups: u32,
     pub reord_seen: u32,
     pub rcv_ooopack: u32,
+    /// How long there was something to send or to be acknowledged; of it, how long the peer's window and the send buffer were the limit.
+    pub busy_time: Ns,
+    pub rwnd_limited: Ns,
+    pub sndbuf_limited: Ns,
     pub snd_wnd: u32,
     pub rcv_wnd: u32,
 }

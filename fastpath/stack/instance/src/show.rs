@@ -78,7 +78,7 @@ fn info(info: &TcpInfo) -> Value {
     // Not limited yet: the kernel shows none.
     let ssthresh = (info.snd_ssthresh < 0x7fff_ffff).then_some(info.snd_ssthresh);
     let min_rtt = (info.min_rtt.0 > 0 && info.min_rtt.0 < u64::MAX / 2).then(|| us(info.min_rtt));
-    json!({
+    let mut row = json!({
         "ca_state": format!("{:?}", info.ca_state).to_lowercase(),
         "ts": info.options_timestamps, "sack": info.options_sack,
         "wscale": [info.snd_wscale, info.rcv_wscale],
@@ -99,5 +99,14 @@ fn info(info: &TcpInfo) -> Value {
         "notsent": info.notsent_bytes, "snd_wnd": info.snd_wnd, "rcv_wnd": info.rcv_wnd,
         "lastsnd_ms": info.last_data_sent.0 / 1_000_000, "lastrcv_ms": info.last_data_recv.0 / 1_000_000,
         "lastack_ms": info.last_ack_recv.0 / 1_000_000,
-    })
+    });
+    let limits = [
+        ("busy_ms", info.busy_time),
+        ("rwnd_limited_ms", info.rwnd_limited),
+        ("sndbuf_limited_ms", info.sndbuf_limited),
+    ];
+    for (name, span) in limits {
+        row[name] = (span.0 / 1_000_000).into();
+    }
+    row
 }

@@ -4,9 +4,10 @@
 use crate::stack::Stack;
 use hopscope_stack_engine::Ns;
 use nix::libc;
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::ThreadId;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A call of the first thread that cannot be done gives up after so long, as virtual time goes.
 const FIRST_THREAD_LIMIT: Ns = Ns::from_ms(300_000);
@@ -23,6 +24,8 @@ struct Inner {
     to_try: u32,
     /// Sleepers whose call is done, and who have not read the clock.
     to_read_clock: u32,
+    /// The second thread, below /proc, once its call is done: what packetdrill does then it does on its own time.
+    finishing: Option<PathBuf>,
     /// Until when a sleeper waits at most.
     deadline: Option<Ns>,
 }
@@ -44,6 +47,7 @@ pub fn shared() -> &'static Shared {
             sleepers: 0,
             to_try: 0,
             to_read_clock: 0,
+            finishing: None,
             deadline: None,
         }),
         changed: Condvar::new(),
@@ -107,6 +111,8 @@ impl Shared {
             }
             if done {
                 inner.to_read_clock += 1;
+                let thread = std::fs::read_link("/proc/thread-self").ok();
+                inner.finishing = thread.map(|thread| Path::new("/proc").join(thread).join("stat"));
                 self.changed.notify_all();
                 return result;
             }
@@ -158,6 +164,12 @@ impl Shared {
     /// usleep(3): the clock goes on, with every timer in its turn.
     pub fn pass(&self, span: Ns) {
         let mut inner = self.lock();
+        // packetdrill has given up its lock for this call, which the second thread takes to note its result.
+        if let Some(thread) = inner.finishing.take() {
+            drop(inner);
+            wait_until_asleep(&thread);
+            inner = self.lock();
+        }
         let end = inner.stack().now + span;
         loop {
             let next = inner.deadline.map_or(end, |deadline| deadline.min(end));
@@ -202,5 +214,21 @@ impl Shared {
         let next = inner.stack().now + Ns::from_us(1);
         while inner.stack().step(next) {}
         self.settle(inner).stack().now
+    }
+}
+
+fn wait_until_asleep(stat: &Path) {
+    let begin = Instant::now();
+    while begin.elapsed() < CLOCK_READ_LIMIT {
+        let text = std::fs::read_to_string(stat).unwrap_or_default();
+        // After the name, which is in parentheses.
+        let state = text
+            .rsplit(") ")
+            .next()
+            .and_then(|rest| rest.chars().next());
+        if state != Some('R') {
+            return;
+        }
+        std::thread::yield_now();
     }
 }

@@ -1,7 +1,7 @@
 //! The engine, its clock, and what it sent.
 use crate::descriptors::Descriptors;
 use crate::sysctls;
-use hopscope_stack_engine::frame::{RxMeta, Segmentation};
+use hopscope_stack_engine::frame::RxMeta;
 use hopscope_stack_engine::{Engine, Ns};
 use std::collections::VecDeque;
 
@@ -28,10 +28,7 @@ impl Stack {
     /// After every call: takes what there is to send, and notes what happened on sockets.
     pub fn pump(&mut self) {
         while let Some(frame) = self.engine.transmit(self.now, &mut self.slot) {
-            let mut packet = self.slot[..frame.len].to_vec();
-            if let Some(segmentation) = frame.segmentation {
-                push(&mut packet, segmentation);
-            }
+            let packet = self.slot[..frame.len].to_vec();
             self.sent.push_back((self.now, packet));
         }
         while let Some(event) = self.engine.next_event() {
@@ -61,15 +58,5 @@ impl Stack {
                 false
             }
         }
-    }
-}
-
-/// Linux sets PSH in each frame that the device is to cut (__tcp_transmit_skb), which scripts expect. RFC 9293, 3.9.1.2, leaves it
-/// to the sender.
-fn push(packet: &mut [u8], segmentation: Segmentation) {
-    const PSH: u8 = 8;
-    let tcp = if segmentation.ipv6 { 40 } else { 20 };
-    if let Some(flags) = packet.get_mut(tcp + 13) {
-        *flags |= PSH;
     }
 }

@@ -69,6 +69,7 @@ fn tcp() -> TcpConfig {
         tail_loss_probe: matches!(early_retransmit, 3 | 4),
         f_rto: number("tcp_frto", 2) != 0,
         syn_retries: number("tcp_syn_retries", 6) as u8,
+        min_frame_segments: number("tcp_min_tso_segs", 2) as u32,
         synack_retries: number("tcp_synack_retries", 5) as u8,
         retries: number("tcp_retries2", 15) as u8,
         fin_timeout: Ns::from_ms(1_000 * number("tcp_fin_timeout", 60)),
@@ -102,6 +103,15 @@ fn offload() -> TxOffload {
 }
 
 fn mtu() -> u16 {
-    let text = std::fs::read_to_string("/sys/class/net/tun0/mtu").unwrap_or_default();
-    text.trim().parse().unwrap_or(1500)
+    // /sys is that of the namespace which mounted it.
+    let output = Command::new("ip")
+        .args(["-o", "link", "show", "tun0"])
+        .output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let text = text.unwrap_or_default();
+    let after = text
+        .split_whitespace()
+        .skip_while(|word| *word != "mtu")
+        .nth(1);
+    after.and_then(|mtu| mtu.parse().ok()).unwrap_or(1500)
 }

@@ -71,8 +71,11 @@ pub fn bytes(info: &TcpInfo) -> Vec<u8> {
         ],
     );
     words(&mut out, &[info.data_segs_in, info.data_segs_out]);
-    // Delivery rate, and times busy and limited, are not measured.
-    longs(&mut out, &[0; 4]);
+    // The delivery rate is not measured.
+    let long_us = |span: Ns| span.0 / 1_000;
+    let limits = [info.busy_time, info.rwnd_limited, info.sndbuf_limited];
+    longs(&mut out, &[0]);
+    longs(&mut out, &limits.map(long_us));
     words(&mut out, &[info.delivered, 0]);
     longs(&mut out, &[info.bytes_sent, info.bytes_retrans]);
     words(

@@ -7,7 +7,7 @@ use crate::frame::TxFrame;
 use crate::wire::arp::{self, Packet};
 use crate::wire::ethernet::{self, Mac};
 use crate::{Counters, Ns};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 impl Interface {
     pub(super) fn receive_arp(&mut self, now: Ns, bytes: &[u8], counters: &mut Counters) {
@@ -20,6 +20,7 @@ impl Interface {
         let ours = self.addresses.is_ours(packet.target.into());
         if self.addresses.is_ours(sender) && Some(packet.sender_mac) != self.mac {
             counters.address_conflicts += 1;
+            self.defend(now, packet.sender, counters);
         }
         // RFC 5227, 2.1.1: a probe for our address comes from 0.0.0.0 and is answered, too.
         if packet.is_request && ours && self.answers() {
@@ -41,6 +42,32 @@ impl Interface {
         let (neighbors, mac) = (&mut self.neighbors, packet.sender_mac);
         neighbors.learn(now, sender, mac, evidence, counters);
         self.send_resolved(counters);
+    }
+
+    /// RFC 5227, 2.4 (c): the address is kept, and announced once in ten seconds, so that two hosts that both keep it do not answer each other
+    /// for ever. An announcement is a request for the sender's own address.
+    fn defend(&mut self, now: Ns, address: Ipv4Addr, counters: &mut Counters) {
+        let Some(mac) = self.mac.filter(|_| self.answers()) else {
+            return;
+        };
+        let last = self.defended.iter().position(|(of, _)| *of == address);
+        match last {
+            Some(i) if now.since(self.defended[i].1) < DEFEND_INTERVAL => return,
+            Some(i) => self.defended[i].1 = now,
+            None => self.defended.push((address, now)),
+        }
+        let announcement = Packet {
+            is_request: true,
+            sender_mac: mac,
+            sender: address,
+            target_mac: Mac::default(),
+            target: address,
+        };
+        let mut bytes = self.outbox.buffer(FRAME_BYTES);
+        write(&announcement, Mac::BROADCAST, &mut bytes);
+        self.push(Frame { bytes, meta: META }, counters);
+        counters.arp_out += 1;
+        counters.addresses_defended += 1;
     }
 
     fn reply(&mut self, request: &Packet, counters: &mut Counters) {
@@ -105,6 +132,8 @@ impl Interface {
     }
 }
 
+/// RFC 5227, 1.1.
+const DEFEND_INTERVAL: Ns = Ns::from_ms(10_000);
 const FRAME_BYTES: usize = ethernet::HEADER_BYTES + arp::BYTES;
 const META: TxFrame = TxFrame {
     len: FRAME_BYTES,

@@ -43,10 +43,17 @@ impl Interface {
     pub(super) fn fragment_v6<'a>(
         &mut self,
         arrival: &Arrival,
+        whole: &Packet,
         packet: &ipv6::Packet,
         place: ipv6::Fragment,
         counters: &mut Counters,
     ) -> Input<'a> {
+        if let Some((code, pointer)) = problem_v6(packet, place) {
+            counters.ip_reasm_reqds += 1;
+            counters.ip_in_hdr_errors += 1;
+            self.parameter_problem(arrival, whole, code, pointer, counters);
+            return Input::Done;
+        }
         let fragment = Fragment {
             source: packet.source.into(),
             destination: packet.destination.into(),
@@ -178,17 +185,33 @@ pub(crate) fn fragment_bytes(mtu: usize, ipv6: bool) -> usize {
     (mtu.saturating_sub(headers) & !7).max(8)
 }
 
-/// All but the last are multiples of 8 bytes (RFC 791, RFC 8200, 4.5); the first has the whole transport header
-/// (RFC 1858, 3.1; RFC 8200, 4.5); the end is below 64 KiB.
+/// All but the last are multiples of 8 bytes (RFC 791); the end is below 64 KiB. However small, IPv4's are reassembled: RFC 1858's rules are
+/// those of filters, which look at the first fragment alone. Here ports and flags are read from the whole packet.
 fn is_valid(fragment: &Fragment) -> bool {
     let len = fragment.bytes.len();
-    let least = match (fragment.offset, fragment.protocol) {
-        (0, protocol::TCP) => tcp::HEADER_BYTES,
-        (0, protocol::UDP | protocol::ICMP | protocol::ICMPV6) => 8,
-        _ => 1,
-    };
     let aligned = !fragment.more || len.is_multiple_of(8);
-    aligned && len >= least && usize::from(fragment.offset) + len <= usize::from(u16::MAX)
+    aligned && len > 0 && usize::from(fragment.offset) + len <= usize::from(u16::MAX)
+}
+
+/// RFC 8200, 4.5, and RFC 7112, 5: code and pointer of the parameter problem where a fragment is dropped with one.
+fn problem_v6(packet: &ipv6::Packet, place: ipv6::Fragment) -> Option<(u8, u32)> {
+    const PAYLOAD_LENGTH_AT: u32 = 4;
+    let len = packet.payload.len();
+    let header_at = (packet.bytes.len() - len - FRAGMENT_HEADER_BYTES) as u32;
+    let least = match packet.protocol {
+        protocol::TCP => tcp::HEADER_BYTES,
+        protocol::UDP | protocol::ICMPV6 => 8,
+        _ => 0,
+    };
+    if place.more && !len.is_multiple_of(8) {
+        Some((v6::ERRONEOUS_FIELD, PAYLOAD_LENGTH_AT))
+    } else if usize::from(place.offset) + len > usize::from(u16::MAX) {
+        Some((v6::ERRONEOUS_FIELD, header_at + 2))
+    } else if place.offset == 0 && len < least {
+        Some((v6::INCOMPLETE_HEADER_CHAIN, 0))
+    } else {
+        None
+    }
 }
 
 /// One packet without extension headers. `None`: longer than packets can be.

@@ -17,7 +17,7 @@ use crate::wire::ethernet::Mac;
 use crate::wire::siphash::SipKey;
 use crate::wire::{ethernet, flow_hash, ipv4, ipv6};
 use crate::{Counters, Ns, SocketError};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Keys derived from the configuration's seed; TCP's begin at 16.
 mod purpose {
@@ -39,6 +39,8 @@ pub(crate) struct Interface {
     pub(super) reassembly: Reassembly,
     pub(super) path_mtus: PathMtus,
     pub(super) errors: RateLimit,
+    /// Addresses that another host used, and when that was answered.
+    pub(super) defended: Vec<(Ipv4Addr, Ns)>,
     /// Of the next fragmented packet.
     pub(super) identification: u32,
 }
@@ -64,6 +66,7 @@ impl Interface {
             outbox: Outbox::default(),
             reassembly: Reassembly::default(),
             path_mtus: PathMtus::new(key(purpose::PATH_MTUS)),
+            defended: Vec::new(),
             errors: RateLimit::new(key(purpose::RATE_LIMIT)),
             identification: key(purpose::IDENTIFICATIONS).k0 as u32,
         })

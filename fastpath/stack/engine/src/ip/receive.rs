@@ -159,7 +159,7 @@ impl Interface {
             return Input::Done;
         }
         if let Some(fragment) = packet.fragment {
-            return self.fragment_v6(arrival, &packet, fragment, counters);
+            return self.fragment_v6(arrival, &whole, &packet, fragment, counters);
         }
         if packet.has_no_payload() {
             counters.ip_in_delivers += 1;

@@ -13,6 +13,9 @@ use crate::wire::tcp::Flags;
 use crate::wire::tcp_options::Timestamps;
 use crate::{Ns, SocketError};
 
+/// Between a reset for a half-open connection and the SYN that may find it gone (Linux TCP_TIMEOUT_MIN: two ticks).
+const AFTER_RESET: Ns = Ns::from_ms(2);
+
 #[derive(Debug)]
 pub(crate) struct Connecting {
     pub(crate) tuple: Tuple,
@@ -177,6 +180,10 @@ impl Connecting {
             if segment.ack != self.iss + 1 || self.has_foreign_echo(cx.now, segment) {
                 if !flags.rst() {
                     cx.reply(replies::reset_of(&self.tuple, segment));
+                    // The peer had an old connection (RFC 9293, 3.5.1), and has none once the reset is there: SYN follows it (as in Linux).
+                    if self.retransmissions == 0 {
+                        self.deadline = self.deadline.min(cx.now + AFTER_RESET);
+                    }
                 }
                 return Verdict::Nothing;
             }
@@ -184,7 +191,8 @@ impl Connecting {
                 return Verdict::Failed(SocketError::Refused);
             }
         }
-        if flags.rst() || !flags.syn() || flags.fin() && !flags.ack() {
+        // FIN with a SYN that has no ACK: the peer sends it again once both are established.
+        if flags.rst() || !flags.syn() {
             return Verdict::Nothing;
         }
         let peer = &segment.options;

@@ -43,6 +43,12 @@ impl<'a> Segment<'a> {
         self.payload.len() as u32 + controls
     }
 
+    /// Not acceptable, it is answered without a limit (RFC 9293, 3.10.7.4): segments with data or FIN are no part of a loop in which two
+    /// ends answer each other's ACKs, and SYN has the limit of challenge ACKs (Linux tcp_oow_rate_limited).
+    pub(crate) fn is_answered_always(&self) -> bool {
+        self.len() > 0 && !self.flags.syn()
+    }
+
     pub(crate) fn end(&self) -> Seq {
         self.seq + self.len()
     }

@@ -37,7 +37,9 @@ pub mod v6 {
     pub const PROHIBITED: u8 = 1;
     pub const PORT: u8 = 4;
     pub const REASSEMBLY: u8 = 1;
+    pub const ERRONEOUS_FIELD: u8 = 0;
     pub const UNRECOGNIZED_NEXT_HEADER: u8 = 1;
+    pub const INCOMPLETE_HEADER_CHAIN: u8 = 3;
 }
 
 /// A received message; its checksum is not verified.

@@ -55,6 +55,27 @@ fn rfc5227_2_4_another_host_with_our_address_is_counted() {
 }
 
 #[test]
+fn rfc5227_2_4_our_address_is_defended_once_in_ten_seconds() {
+    let mut net = Net::new();
+    for (ms, defended) in [(0, 1), (0, 0), (9_999, 0), (1, 1), (1, 0)] {
+        net.pass(ms);
+        net.receive(&arp_reply(PEER_MAC, OURS));
+        let sent = net.sent();
+        assert_eq!(sent.len(), defended);
+        for frame in sent {
+            let frame = EthernetFrame::new_checked(&frame[..]).unwrap();
+            assert!(frame.dst_addr().is_broadcast());
+            let arp = ArpPacket::new_checked(frame.payload()).unwrap();
+            assert_eq!(arp.operation(), ArpOperation::Request);
+            assert_eq!(arp.source_hardware_addr(), OUR_MAC.0);
+            assert_eq!(arp.source_protocol_addr(), OURS.octets());
+            assert_eq!(arp.target_protocol_addr(), OURS.octets());
+        }
+    }
+    assert_eq!(net.counters.addresses_defended, 2);
+}
+
+#[test]
 fn packets_wait_for_an_arp_reply() {
     let mut net = Net::new();
     let mut hop = Hop::default();

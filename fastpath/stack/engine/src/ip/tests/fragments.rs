@@ -1,8 +1,9 @@
 //! Fragments as frames, and packets in fragments.
 use super::super::Input;
 use super::support::*;
+use crate::wire::checksum::Sum;
 use crate::wire::ethernet;
-use crate::wire::{ipv6, protocol};
+use crate::wire::{ipv6, protocol, tcp, tcp_options};
 use smoltcp::wire::{EthernetFrame, Icmpv4Packet, Ipv4Packet};
 
 /// Fragments of `payload` to us.
@@ -137,17 +138,101 @@ fn rfc5722_overlaps_are_counted() {
     assert_eq!(net.counters.ip_reasm_oks, 0);
 }
 
+/// All of the packet is dropped silently, also what comes later; another packet is none the worse.
 #[test]
-fn rfc1858_3_a_first_fragment_without_its_header() {
+fn rfc5722_4_overlapping_fragments_of_ipv6() {
+    let mut net = Net::with_peer();
+    let datagram = udp_datagram(PEER_V6.into(), OURS_V6.into(), 1, 2, &[1; 100]);
+    let frames = fragments_v6(protocol::UDP, &datagram, 40);
+    net.receive(&frames[0]);
+    let header = [protocol::UDP, 0, 0, 32 | 1, 0, 0, 0, 9];
+    net.receive(&v6(ipv6::FRAGMENT, &[&header[..], &[6; 40]].concat()));
+    for frame in &frames {
+        assert!(matches!(net.receive(frame), Input::Done));
+    }
+    assert_eq!(net.counters.overlapping_fragments, 4);
+    assert!(net.sent_errors().is_empty());
+    net.pass(60_000);
+    assert!(
+        net.sent_errors().is_empty(),
+        "RFC 5722, 4: no time exceeded"
+    );
+    let packet = reassembled(&mut net, &frames);
+    let receive = net
+        .ip
+        .receive_reassembled(net.now, &packet, &mut net.counters);
+    assert!(matches!(receive, Input::Udp(..)));
+}
+
+/// RFC 1858 and RFC 3128 are about filters that see the first fragment only. A host takes the packet that comes of them.
+#[test]
+fn rfc791_3_2_a_syn_in_fragments_of_8_and_of_16_bytes() {
+    for piece in [8, 16] {
+        let mut net = Net::with_peer();
+        let mut syn = [0; 24];
+        let header = tcp::Header {
+            source_port: 5,
+            destination_port: 80,
+            flags: tcp::Flags::SYN,
+            options: tcp_options::Options {
+                mss: Some(1400),
+                ..tcp_options::Options::default()
+            },
+            ..tcp::Header::default()
+        };
+        header.emit(&mut syn);
+        let pseudo = Sum::of_pseudo_header(PEER.into(), OURS.into(), protocol::TCP, 24);
+        let field = pseudo.and(Sum::of(&syn)).field();
+        tcp::set_checksum(&mut syn, field);
+        let packet = reassembled(&mut net, &fragments_v4(protocol::TCP, &syn, piece));
+        let Input::Tcp(_, segment) =
+            net.ip
+                .receive_reassembled(net.now, &packet, &mut net.counters)
+        else {
+            panic!("{:?}", net.counters)
+        };
+        assert_eq!((segment.source_port, segment.destination_port), (5, 80));
+        assert!(segment.flags.syn());
+        assert_eq!(net.counters.ip_in_hdr_errors, 0);
+    }
+}
+
+/// RFC 8200, 4.5, RFC 7112, 5: in IPv6 the first fragment has all headers; the sender is told what is wrong.
+#[test]
+fn rfc8200_4_5_fragments_with_a_parameter_problem() {
+    // Protocol, offset with M, payload bytes; code and pointer of the answer. About a fragment that is not the first there is none: it may be
+    // an ICMP error's (RFC 4443, 2.4 (e)).
+    for (protocol, place, bytes, answer) in [
+        (protocol::TCP, 1, 16, Some((3, 0))),
+        (protocol::UDP, 1, 9, Some((0, 4))),
+        (protocol::UDP, 65_528, 16, None),
+    ] {
+        let mut net = Net::with_peer();
+        let [high, low] = u16::to_be_bytes(place);
+        let header = [protocol, 0, high, low, 0, 0, 0, 9];
+        net.receive(&v6(
+            ipv6::FRAGMENT,
+            &[&header[..], &vec![1; bytes]].concat(),
+        ));
+        let sent = net.sent_errors();
+        let told = |f: &Vec<u8>| {
+            assert_eq!(f[54], 4);
+            (f[55], f[61])
+        };
+        assert_eq!(
+            sent.iter().map(told).collect::<Vec<_>>(),
+            Vec::from_iter(answer)
+        );
+        assert_eq!(net.counters.ip_in_hdr_errors, 1);
+        assert_eq!(net.ip.reassembly.poll_at(), None);
+    }
+}
+
+#[test]
+fn rfc791_3_2_fragments_that_are_no_multiple_of_8_or_too_long() {
     let mut net = Net::with_peer();
     let mut header = header_v4(OURS, protocol::TCP, 8);
     header.more_fragments = true;
-    net.receive(&ethernet(
-        OUR_MAC,
-        ethernet::IPV4,
-        &packet_v4(&header, &[1; 8]),
-    ));
-    // And one that is no multiple of 8, and one beyond 64 KiB.
     (
         header.protocol,
         header.payload_bytes,
@@ -164,7 +249,7 @@ fn rfc1858_3_a_first_fragment_without_its_header() {
         ethernet::IPV4,
         &packet_v4(&header, &[1; 16]),
     ));
-    assert_eq!(net.counters.ip_in_hdr_errors, 3);
+    assert_eq!(net.counters.ip_in_hdr_errors, 2);
     assert_eq!(net.ip.reassembly.poll_at(), None);
 }
 

@@ -25,7 +25,9 @@ impl Connection {
         }
         self.send.end += taken as u32;
         self.send.more = flags.more && taken == bytes.len();
+        self.send.hold = self.send.more;
         self.send.no_space = !self.is_writable();
+        self.note_limit(cx.now);
         if taken == 0 && !bytes.is_empty() {
             self.send.no_space = true;
             return Err(SocketError::WouldBlock);

@@ -1,5 +1,6 @@
 //! A connection begins, established, with what the handshake agreed on.
 use super::delayed_ack::DelayedAck;
+use super::limited::Limited;
 use super::sacks::Sacks;
 use super::space::ReceiveSpace;
 use super::state::{Connection, NEVER, Probes, Receive, Send, Timestamps, Totals};
@@ -104,6 +105,7 @@ impl Connection {
                 end: first,
                 fin: false,
                 more: false,
+                hold: false,
                 force: false,
                 no_space: false,
                 window: begin.send_window,
@@ -139,6 +141,7 @@ impl Connection {
             last_ack_received: now,
             last_data_sent: now,
             totals: Totals::default(),
+            limited: Limited::default(),
             options,
             hop: Hop::default(),
         };

@@ -89,6 +89,10 @@ impl Connection {
                 return false;
             }
             self.update_recent_timestamp(cx.now, segment);
+            // Overtaken by a newer one: what it says to have arrived did (RFC 2018, 4).
+            if !segment.options.sack.as_slice().is_empty() {
+                self.hand_to_sender(cx, segment, false);
+            }
             return true;
         }
         self.update_recent_timestamp(cx.now, segment);
@@ -145,6 +149,7 @@ impl Connection {
             unsent_bytes: self.unsent_bytes().min(usable),
         };
         let outcome = self.sender.acknowledged(cx.now, &ack, cx.counters);
+        self.send.hold = false;
         if outcome.acked_bytes > 0 {
             self.acknowledged(cx, outcome.acked_bytes);
         }
@@ -156,6 +161,7 @@ impl Connection {
         self.totals.bytes_acked += u64::from(bytes);
         self.send.buffer.release(cx.pool, bytes as usize);
         self.probes.backoff = 0;
+        self.note_limit(cx.now);
         self.grow_send_buffer(cx);
         if self.send.no_space && self.is_writable() {
             self.send.no_space = false;

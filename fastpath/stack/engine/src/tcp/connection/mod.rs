@@ -5,6 +5,7 @@ mod create;
 mod data;
 mod delayed_ack;
 mod input;
+mod limited;
 mod output;
 mod path;
 mod sacks;

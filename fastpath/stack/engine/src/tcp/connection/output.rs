@@ -25,6 +25,7 @@ impl Connection {
     pub(crate) fn output(&mut self, cx: &mut Context, gso: bool) -> Option<Emit> {
         let emit = self.choose(cx, gso);
         if emit.is_none() {
+            self.note_limit(cx.now);
             self.send.force = false;
             self.arm_window_probe(cx);
         }
@@ -33,18 +34,21 @@ impl Connection {
 
     fn choose(&mut self, cx: &mut Context, gso: bool) -> Option<Emit> {
         let room = self.segment_room();
-        let most = if gso {
-            (MAX_FRAME_PAYLOAD / room).max(1) * room
+        let largest = if gso {
+            (MAX_FRAME_PAYLOAD / room).max(1)
         } else {
-            room
+            1
         };
-        if let Some(range) = self.retransmission(most) {
+        if let Some(range) = self.retransmission(room) {
+            let least = cx.config.min_frame_segments;
+            let most = self.sender.segments_by_rate(least).min(largest) * room;
+            let range = self.retransmission(most).unwrap_or(range);
             return Some(self.emit_data(cx, range, SentKind::Retransmission, room));
         }
         if let Some(last) = self.tail.take() {
             return self.emit_tail_probe(cx, last, room);
         }
-        if let Some(range) = self.new_data(cx, most, room) {
+        if let Some(range) = self.new_data(cx, largest, room) {
             return Some(self.emit_data(cx, range, SentKind::Fresh, room));
         }
         if std::mem::take(&mut self.probes.pending) {
@@ -103,8 +107,8 @@ impl Connection {
         Some(self.emit_data(cx, range, SentKind::TailProbe, room))
     }
 
-    /// RFC 9293, 3.8.6.2.1 (silly window) and 3.7.4 (Nagle); what congestion control lets out.
-    fn new_data(&mut self, cx: &mut Context, most: u32, room: u32) -> Option<SeqRange> {
+    /// RFC 9293, 3.8.6.2.1 (silly window) and 3.7.4 (Nagle); what congestion control lets out. `largest`: segments of a frame.
+    fn new_data(&mut self, cx: &mut Context, largest: u32, room: u32) -> Option<SeqRange> {
         let unsent = self.unsent();
         if unsent == 0 {
             return None;
@@ -122,6 +126,12 @@ impl Connection {
         let allowed = match bytes {
             0 if usable == unsent => usable,
             _ => self.sender.sendable_new(cx.now, usable).min(usable),
+        };
+        let most = if bytes > room && largest > 1 {
+            let least = cx.config.min_frame_segments;
+            self.sender.segments_by_window(least).min(largest) * room
+        } else {
+            room
         };
         if allowed == unsent && bytes <= most {
             let partial = bytes % room;
@@ -144,7 +154,7 @@ impl Connection {
         if self.send.fin || self.send.force {
             return true;
         }
-        if self.options.cork || self.send.more {
+        if self.options.cork || self.send.hold {
             return bytes == 0;
         }
         let una = self.sender.snd_una();
@@ -160,7 +170,10 @@ impl Connection {
         if range.end.after(self.send.end) {
             flags = flags.and(Flags::FIN);
         }
-        if payload_bytes > 0 && data_end == self.send.end {
+        // RFC 9293, 3.9.1.2: at the end of what was written; MSG_MORE says that it is none. The last of several segments in a frame has it as
+        // in Linux: the peer's GRO hands them up at once.
+        let pushed = data_end == self.send.end && !self.send.more;
+        if payload_bytes > 0 && (pushed || payload_bytes > room) {
             flags = flags.and(Flags::PSH);
         }
         let header = self.header(cx, range.start, flags);

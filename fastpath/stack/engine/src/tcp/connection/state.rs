@@ -1,5 +1,6 @@
 //! All that is known of a connection, by who uses it.
 use super::delayed_ack::DelayedAck;
+use super::limited::Limited;
 use super::sacks::Sacks;
 use super::space::ReceiveSpace;
 use crate::buffer::{ReceiveBuffer, SendBuffer};
@@ -21,8 +22,10 @@ pub(crate) struct Send {
     pub(crate) end: Seq,
     /// FIN follows the last byte.
     pub(crate) fin: bool,
-    /// MSG_MORE was with the last bytes.
+    /// MSG_MORE was with the last bytes: no PSH for them.
     pub(crate) more: bool,
+    /// And they wait to become a whole segment: until the next call or ACK, as in Linux, whose sendmsg alone knows of MSG_MORE.
+    pub(crate) hold: bool,
     /// A partial segment goes out although Nagle or CORK hold it back: its time is over.
     pub(crate) force: bool,
     /// The writer was told, or saw, that there is little room.
@@ -133,6 +136,7 @@ pub(crate) struct Connection {
     pub(crate) last_ack_received: Ns,
     pub(crate) last_data_sent: Ns,
     pub(crate) totals: Totals,
+    pub(crate) limited: Limited,
     pub(crate) options: Options,
     /// Where the peer is reached, as the interface found last.
     pub(crate) hop: Hop,

@@ -137,6 +137,7 @@ impl Connection {
         if self.send_edge().after(self.sender.snd_nxt()) {
             // Nagle, CORK or a small window: its time is over.
             self.send.force = true;
+            self.send.more = false;
             return;
         }
         let since = *self.probes.since.get_or_insert(cx.now);

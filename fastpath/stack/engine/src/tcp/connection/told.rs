@@ -1,4 +1,5 @@
 //! What TCP_INFO tells.
+use super::limited::Limit;
 use super::state::Connection;
 use crate::info::{CongestionState, TcpState};
 use crate::{Ns, TcpInfo};
@@ -35,8 +36,39 @@ impl Connection {
             rcv_wnd: self.receive_window(),
             ..empty(self.state)
         };
+        (info.busy_time, info.rwnd_limited, info.sndbuf_limited) = self.limited.spans(now);
         self.sender.info(now, &mut info);
         info
+    }
+}
+
+impl Connection {
+    /// After each call and step that may have changed it.
+    pub(crate) fn note_limit(&mut self, now: Ns) {
+        let limit = self.limit();
+        if limit != self.limited.now {
+            self.limited.set(now, limit);
+        }
+    }
+
+    fn limit(&self) -> Limit {
+        let nxt = self.sender.snd_nxt();
+        let unsent = self.unsent_bytes();
+        if self.unsent() == 0 && self.sender.snd_una() == nxt {
+            Limit::Idle
+        } else if self.sender.is_cwnd_full() {
+            Limit::Other
+        } else if unsent > 0 {
+            let next = unsent.min(self.sender.mss());
+            match self.send_edge().since(nxt) < next as i32 {
+                true => Limit::Window,
+                false => Limit::Other,
+            }
+        } else if self.send.no_space {
+            Limit::Buffer
+        } else {
+            Limit::Other
+        }
     }
 }
 
@@ -89,6 +121,9 @@ pub(crate) fn empty(state: TcpState) -> TcpInfo {
         dsack_dups: 0,
         reord_seen: 0,
         rcv_ooopack: 0,
+        busy_time: Ns(0),
+        rwnd_limited: Ns(0),
+        sndbuf_limited: Ns(0),
         snd_wnd: 0,
         rcv_wnd: 0,
     }

@@ -96,12 +96,8 @@ impl Connection {
         }
     }
 
-    /// Segments with data are no part of a loop of ACKs: they are always answered, where they can be retransmissions or probes.
     fn may_answer_invalid(&mut self, cx: &Context, segment: &Segment) -> bool {
-        let reach = self.receive.space.clamp.max(65_535);
-        let is_near = segment.seq - (self.receive.next - reach) < 3 * reach;
-        is_near && !segment.payload.is_empty() && !segment.flags.syn()
-            || self.invalid.allows(cx.now, cx.config.invalid_ack_interval)
+        segment.is_answered_always() || self.invalid.allows(cx.now, cx.config.invalid_ack_interval)
     }
 
     /// What came is old: probably our acknowledgement was lost.

@@ -132,7 +132,7 @@ impl Tcp {
             Verdict::Close => self.remove_time_wait(index),
             Verdict::Acknowledge { paws } => {
                 host.counters.paws_estab += u64::from(paws);
-                self.acknowledge_in_time_wait(host, index);
+                self.acknowledge_in_time_wait(host, index, segment);
             }
             Verdict::Reopen { after } => {
                 let Some(entry) = self.time_waits.get(index) else {
@@ -141,7 +141,7 @@ impl Tcp {
                 let (tuple, hash) = (entry.tuple, entry.hash);
                 let Some(listener) = self.listeners.find(tuple.local, tuple.local_port, hash)
                 else {
-                    return self.acknowledge_in_time_wait(host, index);
+                    return self.acknowledge_in_time_wait(host, index, segment);
                 };
                 host.counters.time_wait_recycled += 1;
                 self.remove_time_wait(index);
@@ -150,12 +150,12 @@ impl Tcp {
         }
     }
 
-    fn acknowledge_in_time_wait(&mut self, host: &mut Host, index: u32) {
+    fn acknowledge_in_time_wait(&mut self, host: &mut Host, index: u32, segment: &Segment) {
         let interval = self.config.tcp.invalid_ack_interval;
         let Some(entry) = self.time_waits.get_mut(index) else {
             return;
         };
-        if !entry.invalid.allows(host.now, interval) {
+        if !segment.is_answered_always() && !entry.invalid.allows(host.now, interval) {
             host.counters.ack_skipped_time_wait += 1;
             return;
         }

@@ -165,7 +165,7 @@ impl Tcp {
             }
             Verdict::Acknowledge { paws } => {
                 host.counters.paws_estab += u64::from(paws);
-                if request.invalid.allows(host.now, interval) {
+                if segment.is_answered_always() || request.invalid.allows(host.now, interval) {
                     let reply = request.acknowledgement(stamp);
                     context!(self, host).reply(reply);
                 } else {

@@ -70,7 +70,7 @@ fn apply(connection: &mut Connection, now: Ns, option: SocketOption) {
         SocketOption::Congestion(congestion) => connection.sender.set_congestion(congestion),
         SocketOption::Cork(false) | SocketOption::NoDelay(true) => {
             // What waited goes out now.
-            connection.send.more = false;
+            connection.send.hold = false;
             connection.send.force = connection.unsent_bytes() > 0;
         }
         SocketOption::ReceiveBuffer(_) => {

@@ -9,6 +9,7 @@ mod cubic;
 mod delivery;
 mod detect;
 mod entry;
+mod frame;
 mod hystart;
 mod min_rtt;
 mod mss;

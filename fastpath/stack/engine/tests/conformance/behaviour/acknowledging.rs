@@ -1,7 +1,7 @@
 //! When the receiver acknowledges.
 use crate::support::host::config;
 use crate::support::script::Script;
-use hopscope_stack_engine::Ns;
+use hopscope_stack_engine::{HowToShut, Ns};
 
 /// More than Linux' 16 quick acknowledgements, each piggybacked, so that delays begin.
 fn interactive() -> (Script, u32, u32) {
@@ -151,4 +151,39 @@ fn rfc9293_3_10_7_4_fin_is_acknowledged_at_once() {
     let mut script = Script::established();
     script.inject("F. 1:1(0) ack 1");
     script.expect(". 1:1(0) ack 2");
+}
+
+/// RFC 9293, 3.10.7.4: what is not acceptable is answered, each time. Only segments without data are limited (Linux tcp_invalid_ratelimit).
+#[test]
+fn rfc9293_3_10_7_4_data_outside_the_window_are_answered_each_time() {
+    let mut script = Script::established();
+    for offset in [1 << 17, 1 << 24, 1 << 30, (1 << 31) + (1 << 24)] {
+        for flags in ["P.", "F."] {
+            let (start, length) = (1 + offset, u32::from(flags == "P.") * 100);
+            for _ in 0..3 {
+                let end = start + length;
+                script.inject(&format!("{flags} {start}:{end}({length}) ack 1"));
+                script.expect(". 1:1(0) ack 1");
+            }
+        }
+    }
+    script.inject(". 16777216:16777216(0) ack 1");
+    script.expect(". 1:1(0) ack 1");
+    script.inject(". 16777216:16777216(0) ack 1");
+    script.expect_nothing();
+    assert_eq!(script.host.engine.counters().ack_skipped_seq, 1);
+}
+
+/// The same in TIME-WAIT.
+#[test]
+fn rfc9293_3_10_7_4_fin_again_in_time_wait_is_answered_each_time() {
+    let mut script = Script::established();
+    let (now, id) = (script.host.now, script.id());
+    let shut = script.host.engine.shutdown(now, id, HowToShut::Write);
+    shut.expect("shutdown");
+    script.expect("F. 1:1(0) ack 1");
+    for _ in 0..3 {
+        script.inject("F. 1:1(0) ack 2");
+        script.expect(". 2:2(0) ack 2");
+    }
 }

@@ -1,9 +1,9 @@
 //! Connections that begin.
 use crate::support::host::config;
-use crate::support::packet::TcpOption;
+use crate::support::packet::{RST, TcpOption};
 use crate::support::script::Script;
 use hopscope_stack_engine::config::{Config, SynCookies};
-use hopscope_stack_engine::{SocketError, TcpState};
+use hopscope_stack_engine::{Ns, SocketError, TcpState};
 
 #[test]
 fn rfc9293_3_5_active_open() {
@@ -227,4 +227,31 @@ fn a_full_accept_queue_waits() {
         counters.listen_overflows > 0 && counters.listen_drops > 0,
         "{counters:?}"
     );
+}
+
+/// RFC 9293, 3.5.1: the peer has an old connection, which the reset ends. The next SYN does not wait for a time-out.
+#[test]
+fn rfc9293_3_5_1_a_half_open_peer_is_asked_again_at_once() {
+    let mut script = Script::connecting(config());
+    script.expect("S 0:0(0)");
+    script.inject(". 5000:5000(0) ack 777");
+    let (_, reset) = script.take().expect("a reset");
+    assert!(reset.has(RST));
+    script.expect_within(Ns::from_ms(1), Ns::from_ms(10), "S 0:0(0)");
+    script.inject("S. 0:0(0) ack 1 win 32000 <mss 1000>");
+    script.expect(". 1:1(0) ack 1");
+    // Once: an answer to each SYN would be a storm.
+    let mut script = Script::connecting(config());
+    script.expect("S 0:0(0)");
+    for _ in 0..2 {
+        script.inject(". 5000:5000(0) ack 777");
+        script.run_until_sent(Ns::from_ms(20));
+        script.take().expect("a reset");
+        script.run_until_sent(Ns::from_ms(20));
+        script.take();
+    }
+    script.inject(". 5000:5000(0) ack 777");
+    script.take().expect("a reset");
+    script.host.run_ms(20);
+    script.expect_nothing();
 }

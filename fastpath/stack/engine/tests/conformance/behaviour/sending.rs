@@ -1,6 +1,9 @@
 //! When data is sent.
-use crate::support::host::config;
+use crate::support::decode::{ip, unverified};
+use crate::support::host::{Sent, config};
+use crate::support::packet::PSH;
 use crate::support::script::Script;
+use hopscope_stack_engine::config::TxOffload;
 use hopscope_stack_engine::{Ns, SendFlags, SocketOption};
 
 fn set(script: &mut Script, option: SocketOption) {
@@ -195,4 +198,58 @@ fn not_sent_low_water_bounds_what_waits() {
         .readiness(script.id())
         .expect("readiness");
     assert!(!ready.writable, "{ready:?}");
+}
+
+/// RFC 9293, 3.9.1.2: PSH is for the end of what was written, and MSG_MORE says that it is not there yet. An ACK lets it out all the same.
+#[test]
+fn rfc9293_3_9_1_2_no_psh_with_msg_more() {
+    let mut script = Script::established();
+    let (now, id) = (script.host.now, script.id());
+    let more = SendFlags { more: true };
+    let bytes = crate::support::script::payload(1, 1_100);
+    assert_eq!(script.host.engine.send(now, id, &bytes, more), Ok(1_100));
+    script.expect(". 1:1001(1000) ack 1");
+    script.expect_nothing();
+    script.inject(". 1:1(0) ack 1001");
+    script.expect(". 1001:1101(100) ack 1");
+    script.inject(". 1:1(0) ack 1101");
+    let bytes = crate::support::script::payload(1_101, 100);
+    let now = script.host.now;
+    assert_eq!(script.host.engine.send(now, id, &bytes, more), Ok(100));
+    script.expect_nothing();
+    // Nobody knows what follows: with the time-out it is pushed.
+    script.expect_within(
+        Ns::from_ms(150),
+        Ns::from_ms(260),
+        "P. 1101:1201(100) ack 1",
+    );
+}
+
+/// Payload bytes of the frames that a first write of 10,000 bytes makes, and whether they have PSH; the handshake took `rtt_ms`.
+fn frames_of_the_first_window(rtt_ms: u64) -> Vec<(u32, bool)> {
+    let mut config = config();
+    config.offload = TxOffload {
+        checksum: true,
+        segmentation_v4: true,
+        segmentation_v6: true,
+    };
+    let mut script = Script::listening(config);
+    script.inject("S 0:0(0) win 65000 <mss 1000>");
+    let syn_ack = script.host.take_any().expect("SYN-ACK").packet;
+    let (_, _, segment) = unverified(&ip(&syn_ack).expect("IP")).expect("TCP");
+    script.engine_iss = segment.seq;
+    script.host.run_ms(rtt_ms);
+    script.inject(". 1:1(0) ack 1 win 65000");
+    script.accept();
+    assert_eq!(script.write(1, 10_000), 10_000);
+    let sent = std::iter::from_fn(|| script.host.take_any());
+    let frame = |s: Sent| (s.frame.payload_bytes, s.packet[33] & PSH != 0);
+    sent.map(frame).collect()
+}
+
+/// Linux tcp_tso_autosize, tcp_cwnd_test: half a window at most, and about a millisecond of a slow path; each frame ends with PSH.
+#[test]
+fn frames_for_the_device_to_cut_are_no_long_bursts() {
+    assert_eq!(frames_of_the_first_window(0), [(5_000, true); 2]);
+    assert_eq!(frames_of_the_first_window(10), [(2_000, true); 5]);
 }

@@ -177,3 +177,24 @@ fn rfc7323_2_2_unscaled() {
     assert!(!info.options_window_scaling && info.rcv_wscale == 0);
     assert!(info.rcv_wnd <= 65_535, "{}", info.rcv_wnd);
 }
+
+/// tcpi_busy_time, tcpi_rwnd_limited: how long there was something to send, and how long of it the peer's window was the limit.
+#[test]
+fn tcp_info_tells_how_long_the_window_limits() {
+    let mut script = Script::established_with(config(), "mss 1000", 2_000);
+    script.host.run_ms(100);
+    let limits = |script: &Script| {
+        let info = script.info();
+        [info.busy_time, info.rwnd_limited, info.sndbuf_limited].map(|span| span.0 / 1_000_000)
+    };
+    assert_eq!(limits(&script), [0, 0, 0]);
+    assert_eq!(script.write(1, 3_000), 3_000);
+    script.host.run_ms(20);
+    assert_eq!(limits(&script), [20, 20, 0]);
+    script.inject(". 1:1(0) ack 2001 win 2000");
+    script.host.run_ms(10);
+    assert_eq!(limits(&script), [30, 20, 0]);
+    script.inject(". 1:1(0) ack 3001 win 2000");
+    script.host.run_ms(50);
+    assert_eq!(limits(&script), [30, 20, 0]);
+}

@@ -200,3 +200,14 @@ fn rfc2883_dsack_undoes_a_spurious_recovery() {
         1
     );
 }
+
+/// RFC 2018, 4, and RFC 9293, 3.10.7.4: an ACK that was overtaken acknowledges nothing, and still says what arrived.
+#[test]
+fn rfc2018_4_sacks_of_an_ack_below_snd_una() {
+    let mut script = ten_in_flight(config(), ",sackOK");
+    script.inject(". 1:1(0) ack 3001");
+    script.expect_nothing();
+    script.inject(". 1:1(0) ack 2001 <sack 4001:7001>");
+    script.expect(". 3001:4001(1000) ack 1");
+    assert_eq!(script.info().sacked, 3);
+}

@@ -2,6 +2,10 @@
 //!
 //! A cell is what the engine sends, then the state it is in afterwards where that is another one:
 //! `-` nothing, `A` an ACK of what it has, `R` a reset, `S` SYN-ACK.
+//!
+//! Linux 6.18 was given the same segments in the same states. It differs where SYN-RECEIVED was opened passively: a SYN in the window ends it with
+//! a reset (RFC 9293 returns to LISTEN; here as in synchronized states a challenge ACK, so that a blind SYN ends nothing), and a segment outside
+//! the window that does not acknowledge the SYN is answered by a reset, not an ACK. In TIME-WAIT it answers data without ACK, and a SYN+FIN ends it.
 use super::states::STATES;
 use hopscope_stack_engine::TcpState::{self, *};
 
@@ -80,7 +84,7 @@ pub const ROWS: &[Row] = &[
         cells: [("R", None), ("-", None), ("-", None), ("-", None), ("-", None), ("-", None), ("-", None), ("-", None), ("-", None), ("-", None), ("-", None)] },
     Row { section: "3.10.7.2", name: "SYN+FIN", flags: "SF", seq: 1000, length: 0, ack: Ack::Una,
         // LISTEN: dropped as Linux does; no stack sends it.
-        cells: [("R", None), ("-", None), ("S?", None), ("A", None), ("A", None), ("A", None), ("A", None), ("A", None), ("-?", None), ("A", None), ("A", None)] },
+        cells: [("R", None), ("-", None), ("S", to(SynReceived)), ("A", None), ("A", None), ("A", None), ("A", None), ("A", None), ("-?", None), ("A", None), ("A", None)] },
     Row { section: "3.10.7.1", name: "RST+SYN", flags: "SR", seq: 0, length: 0, ack: Ack::Una,
         cells: [("-", None), ("-", None), ("-", None), ("-", to(Closed)), ("-", to(Closed)), ("-", to(Closed)), ("-", to(Closed)), ("-", to(Closed)), ("-", to(Closed)), ("-", to(Closed)), ("-", to(Closed))] },
 ];
