@@ -14,7 +14,6 @@ mod address;
 mod bench;
 mod check;
 mod command;
-mod control_client;
 mod detach;
 mod diff;
 mod event_file;

@@ -1,15 +1,15 @@
 //! What other policies would have sent, in words.
+use super::error::StatError;
+use super::queue_name;
 use super::reading::Reading;
-use super::{counted, name};
-use anyhow::bail;
 use serde_json::Value;
 use std::io::Write;
 
-pub(super) fn write(out: &mut impl Write, now: &Reading) -> anyhow::Result<()> {
+/// # Errors
+/// No policies run in shadow mode; those of `out`.
+pub fn write(out: &mut impl Write, now: &Reading) -> Result<(), StatError> {
     if now.queues().all(|(_, _, queue)| queue.shadows.is_none()) {
-        bail!(
-            "no policies in shadow mode: run hopscope vnet set --shadows on, then let packets flow"
-        );
+        return Err(StatError::NoShadows);
     }
     for (pair, direction, queue) in now.queues() {
         let Some(shadows) = &queue.shadows else {
@@ -22,7 +22,7 @@ pub(super) fn write(out: &mut impl Write, now: &Reading) -> anyhow::Result<()> {
         writeln!(
             out,
             "{}: {packets} packets in {:.1} s under {}: {} calls, {} spared, packets waited {:.1} us",
-            name(pair, direction),
+            queue_name(pair, direction),
             now.up_ns.saturating_sub(since_ns) as f64 / 1e9,
             queue.policy,
             number(did, "notified"),
@@ -54,4 +54,8 @@ pub(super) fn write(out: &mut impl Write, now: &Reading) -> anyhow::Result<()> {
         )?;
     }
     Ok(())
+}
+
+fn counted<'a>(value: &'a Value, name: &'static str) -> Result<&'a Value, StatError> {
+    value.get(name).ok_or(StatError::Missing(name))
 }

@@ -1,19 +1,22 @@
 //! Rows for people, in the manner of sar: a head, then a line for each queue.
+use super::queue_name;
 use super::reading::{Queue, Reading, Times};
-use super::{name, us};
 use std::io::{self, Write};
 
 /// Rows under one head.
 const ROWS: usize = 24;
 
 #[derive(Default)]
-pub(super) struct Table {
+pub struct Table {
     rows: usize,
 }
 
 impl Table {
     /// Since the start without `before`, else what happened since.
-    pub(super) fn write(
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(
         &mut self,
         out: &mut impl Write,
         before: Option<&Reading>,
@@ -44,7 +47,7 @@ impl Table {
             row(
                 out,
                 now.up_ns,
-                &name(pair, direction),
+                &queue_name(pair, direction),
                 earlier,
                 queue,
                 seconds,
@@ -52,11 +55,16 @@ impl Table {
         }
         if before.is_none() {
             for (pair, direction, queue) in now.queues() {
-                by_policy(out, &name(pair, direction), queue)?;
+                by_policy(out, &queue_name(pair, direction), queue)?;
             }
         }
         Ok(())
     }
+}
+
+/// With `None` as what JSON has for what was not measured.
+fn us(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "-".into(), |ns| format!("{:.1}", ns as f64 / 1e3))
 }
 
 fn head(out: &mut impl Write, rates: bool) -> io::Result<()> {

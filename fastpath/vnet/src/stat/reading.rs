@@ -1,11 +1,11 @@
 //! The answer to a stat, as far as it is drawn.
-use anyhow::Context;
+use super::error::StatError;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 #[derive(Deserialize)]
-pub(super) struct Reading {
+pub struct Reading {
     pub(super) up_ns: u64,
     pub(super) connected: bool,
     pub(super) connections: u64,
@@ -68,8 +68,10 @@ pub(super) struct Times {
 }
 
 impl Reading {
-    pub(super) fn of(answer: &Value) -> anyhow::Result<Reading> {
-        Reading::deserialize(answer).context("the answer is of another version of hopscope")
+    /// # Errors
+    /// The answer is not one that this version of hopscope gives.
+    pub fn of(answer: &Value) -> Result<Reading, StatError> {
+        Reading::deserialize(answer).map_err(StatError::Version)
     }
 
     /// Of each queue its pair and direction, those that the guest sends by first.

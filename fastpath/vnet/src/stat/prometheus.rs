@@ -78,7 +78,9 @@ const COUNTERS: [Counter; 12] = [
     ),
 ];
 
-pub(super) fn text(now: &Reading) -> Result<String, fmt::Error> {
+/// # Errors
+/// None but those of formatting.
+pub fn text(now: &Reading) -> Result<String, fmt::Error> {
     let mut out = String::new();
     one(
         &mut out,
