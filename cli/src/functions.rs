@@ -1,7 +1,6 @@
 //! `hopscope functions`: what can be measured, and why not the rest.
 mod summary;
 
-use crate::programs;
 use crate::status::text_line;
 use anyhow::bail;
 use clap::{ArgGroup, Args};
@@ -9,6 +8,7 @@ use hopscope_probe::instrument::body::Refusal;
 use hopscope_probe::listing::{Listed, ListedModule, Listing};
 use hopscope_probe::locate::Lines;
 use hopscope_probe::locate::pattern::Pattern;
+use hopscope_process::programs;
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;

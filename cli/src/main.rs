@@ -25,7 +25,6 @@ mod json;
 mod load;
 mod logger;
 mod netns;
-mod programs;
 mod record;
 mod report;
 mod serving;

@@ -1,8 +1,8 @@
 //! Which processes are meant.
 use super::RecordArgs;
-use crate::programs;
 use anyhow::bail;
 use hopscope_event::{ProcessEntry, ProcessIx};
+use hopscope_process::programs;
 use std::fs;
 
 /// Process ids in the order given, then those found by name, each once.

@@ -35,8 +35,6 @@ const PLAIN: &[&str] = &[
     "cli/src/check/",
     "check/src/",
     "cli/src/help/page.rs",
-    "cli/src/info/slices.rs",
-    "cli/src/info/text.rs",
     "cli/src/load/serve.rs",
     "cli/src/record/progress.rs",
     "cli/src/record/stops.rs",

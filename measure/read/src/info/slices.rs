@@ -37,7 +37,7 @@ impl<'a> Slices<'a> {
     }
 }
 
-pub fn write(out: &mut impl Write, slices: &Slices<'_>) -> io::Result<()> {
+pub(super) fn write(out: &mut impl Write, slices: &Slices<'_>) -> io::Result<()> {
     write!(
         out,
         "sliced     {} packets, {} of them with bytes",

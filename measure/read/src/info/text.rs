@@ -1,32 +1,40 @@
 //! The same for people.
 use super::contents::{Held, Info};
+use super::slices;
 use hopscope_event::Summary;
 use hopscope_report::{printable, utc};
 use std::io::{self, Write};
 
-pub fn write(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
-    file(out, info)?;
-    origin(out, info)?;
-    for process in info.processes {
-        let words = printable(&process.command_line.join(" "));
-        writeln!(out, "target     {}: {words}", process.pid)?;
-    }
-    packets(out, info)?;
-    if let Some(slices) = &info.slices {
-        super::slices::write(out, slices)?;
-    }
-    if info.is_of_packets_only() {
-        return match info.summary {
-            Some(summary) => notes(out, summary),
-            None => Ok(()),
+impl Info<'_> {
+    /// Lines for people.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let info = self;
+        file(out, info)?;
+        origin(out, info)?;
+        for process in info.processes {
+            let words = printable(&process.command_line.join(" "));
+            writeln!(out, "target     {}: {words}", process.pid)?;
+        }
+        packets(out, info)?;
+        if let Some(slices) = &info.slices {
+            slices::write(out, slices)?;
+        }
+        if info.is_of_packets_only() {
+            return match info.summary {
+                Some(summary) => notes(out, summary),
+                None => Ok(()),
+            };
+        }
+        records(out, info)?;
+        hopscope_report::write_choices(out, info.meta, info.thin, info.flight, info.triggers)?;
+        let Some(summary) = info.summary else {
+            return Ok(());
         };
+        counted_by_the_recorder(out, info.held, summary)
     }
-    records(out, info)?;
-    hopscope_report::write_choices(out, info.meta, info.thin, info.flight, info.triggers)?;
-    let Some(summary) = info.summary else {
-        return Ok(());
-    };
-    counted_by_the_recorder(out, info.held, summary)
 }
 
 fn file(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {

@@ -1,16 +1,32 @@
 //! Programs as users name them: by the command name of a process, its file or what it was started as.
-use anyhow::{Context, bail};
-use hopscope_process::procfs::text;
+use crate::procfs::{memory_holder, text};
 use std::collections::BTreeMap;
-use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The kernel cuts command names off there (`TASK_COMM_LEN`).
 const COMM_MAX: usize = 15;
 
-fn pids() -> anyhow::Result<impl Iterator<Item = i32>> {
-    let found = fs::read_dir("/proc").context("reading /proc")?.flatten();
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    #[error("reading /proc")]
+    Proc(#[source] io::Error),
+    #[error("no process is called {0:?}; ps -eo pid,comm shows the names")]
+    NoProcess(String),
+    #[error("{0}: no such file here or in PATH, and no process runs one of that name")]
+    NoFile(String),
+    /// `give`: what tells them apart.
+    #[error("{name:?} may be any of {candidates}; give {give}")]
+    Ambiguous {
+        name: String,
+        candidates: String,
+        give: &'static str,
+    },
+}
+
+fn pids() -> Result<impl Iterator<Item = i32>, ProgramError> {
+    let found = fs::read_dir("/proc").map_err(ProgramError::Proc)?.flatten();
     let own = std::process::id() as i32;
     let number = |e: fs::DirEntry| e.file_name().to_str()?.parse().ok();
     Ok(found.filter_map(number).filter(move |pid| *pid != own))
@@ -23,7 +39,7 @@ pub fn comm(pid: i32) -> String {
 
 /// The file that a process runs.
 fn file_of(pid: i32) -> Option<PathBuf> {
-    let holder = hopscope_process::procfs::memory_holder(pid);
+    let holder = memory_holder(pid);
     let path = fs::read_link(format!("/proc/{holder}/exe")).ok()?;
     let shown = path.to_str()?;
     Some(PathBuf::from(
@@ -47,7 +63,7 @@ fn runs_as(pid: i32, name: &str) -> bool {
 ///
 /// # Errors
 /// When none is, or when the latter are of several programs.
-pub fn processes(name: &str) -> anyhow::Result<Vec<i32>> {
+pub fn processes(name: &str) -> Result<Vec<i32>, ProgramError> {
     let with_comm = |pid: &i32| comm(*pid) == name;
     let mut found: Vec<i32> = pids()?.filter(with_comm).collect();
     if found.is_empty() || name.len() > COMM_MAX {
@@ -64,14 +80,15 @@ pub fn processes(name: &str) -> anyhow::Result<Vec<i32>> {
                 format!("{} (process {})", file.display(), pids[0])
             };
             let programs: Vec<String> = programs.iter().map(of).collect();
-            bail!(
-                "{name:?} may be any of {}; give -p PID",
-                programs.join(", ")
-            );
+            return Err(ProgramError::Ambiguous {
+                name: name.to_owned(),
+                candidates: programs.join(", "),
+                give: "-p PID",
+            });
         }
     }
     if found.is_empty() {
-        bail!("no process is called {name:?}; ps -eo pid,comm shows the names");
+        return Err(ProgramError::NoProcess(name.to_owned()));
     }
     found.sort_unstable();
     Ok(found)
@@ -81,7 +98,7 @@ pub fn processes(name: &str) -> anyhow::Result<Vec<i32>> {
 ///
 /// # Errors
 /// When the name may mean several files.
-pub fn file(given: &Path) -> anyhow::Result<PathBuf> {
+pub fn file(given: &Path) -> Result<PathBuf, ProgramError> {
     let name = match given.to_str() {
         Some(name) if !name.contains('/') && !given.exists() => name,
         _ => return Ok(given.to_owned()),
@@ -100,11 +117,15 @@ pub fn file(given: &Path) -> anyhow::Result<PathBuf> {
     }
     let files: Vec<PathBuf> = files.into_values().collect();
     match &files[..] {
-        [] => bail!("{name}: no such file here or in PATH, and no process runs one of that name"),
+        [] => Err(ProgramError::NoFile(name.to_owned())),
         [one] => Ok(one.clone()),
         _ => {
             let files: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
-            bail!("{name:?} may be any of {}; give the path", files.join(", "))
+            Err(ProgramError::Ambiguous {
+                name: name.to_owned(),
+                candidates: files.join(", "),
+                give: "the path",
+            })
         }
     }
 }
