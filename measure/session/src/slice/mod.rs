@@ -12,6 +12,7 @@ mod namespace;
 mod pass;
 mod rotation;
 mod session;
+mod stat;
 
 pub use choice::Choice;
 pub use constants::measured as measured_constants;
@@ -24,3 +25,4 @@ pub use loaded::{Calibration, Loaded};
 pub use namespace::{interfaces_of, netns};
 pub use pass::{Pass, To};
 pub use session::{Finished, Limits, Session};
+pub use stat::SlicerStat;
