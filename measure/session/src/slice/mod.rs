@@ -1,5 +1,6 @@
 //! Packets sliced while they go through the kernel: hooks attached, packets chosen, shown or written as they end.
 mod choice;
+mod chosen;
 mod constants;
 mod device;
 mod drop_privileges;
@@ -15,6 +16,7 @@ mod session;
 mod stat;
 
 pub use choice::Choice;
+pub use chosen::{beside_functions, cgroup_root, choose, regions_of};
 pub use constants::measured as measured_constants;
 pub use device::Device;
 pub use drop_privileges::become_user;

@@ -1,48 +1,52 @@
-//! How a recording ends: its file, its closing words, its exit code.
+//! How a recording ends: its file, and its closing words.
 use super::flight::Saved;
-use super::slices::SlicesDone;
-use super::{RecordArgs, summary};
-use crate::output::Place;
-use anyhow::{Context, bail};
+use super::one_file::{Drained, OneFile, records_in};
+use super::{RecordRequest, summary};
+use crate::error::{Result, refuse};
 use hopscope_event::table::{Stops, TargetStops};
-use hopscope_event::{CostCheckEntry, RecordingMeta, Summary, ThinEntry};
+use hopscope_event::{CostCheckEntry, RecordingMeta, Summary};
 use hopscope_probe::counters::clock_sync;
 use hopscope_probe::plan::Plan;
+use hopscope_probe::recorder::Ended;
 use hopscope_probe::recorder::flight::FlightCounts;
-use hopscope_probe::recorder::{Ended, Outcome};
-use hopscope_trace::{TraceReader, TraceWriter};
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::Path;
-use std::process::ExitCode;
+use std::process::Child;
+
+/// What came of a session.
+#[derive(Debug, Default)]
+pub struct Finished {
+    /// It ended before its time, or left something in a target: the words said which.
+    pub incomplete: bool,
+    /// The command that was started.
+    pub child: Option<Child>,
+}
 
 /// What came of a recording.
 pub(super) struct Recorded {
-    pub outcome: Outcome,
+    pub drained: Drained,
     /// `None` of a flight recorder, which has written its own.
-    pub file: Option<(TraceWriter<BufWriter<File>>, Place)>,
-    pub thin: Option<ThinEntry>,
+    pub file: Option<OneFile>,
     pub flight: Option<(FlightCounts, Saved)>,
-    /// `None`: not asked for.
-    pub slices: Option<SlicesDone>,
 }
 
-/// Writes the end of the file and says what happened.
+/// Writes the end of the file and says what happened. True as of [`Finished::incomplete`].
 pub(super) fn finish(
-    args: &RecordArgs,
+    request: &RecordRequest,
     recorded: Recorded,
     attach_stops: Vec<TargetStops>,
     plan: &Plan,
     meta: &RecordingMeta,
     checked: Option<CostCheckEntry>,
-) -> anyhow::Result<ExitCode> {
+) -> Result<bool> {
     let Recorded {
-        mut outcome,
+        drained,
         file,
-        thin,
         flight,
-        slices,
     } = recorded;
+    let Drained {
+        mut outcome,
+        thin,
+        slices,
+    } = drained;
     if let Ended::WriteFailed(_) = outcome.ended {
         let note = "the file ends before the recording does: records are counted as they were read, not as they were written";
         outcome.notes.push(note.to_owned());
@@ -75,7 +79,8 @@ pub(super) fn finish(
     };
     let off_cpu = outcome.off_cpu.as_ref();
     let (mut bytes, mut written) = (0, Ok(()));
-    if let Some((mut writer, place)) = file {
+    if let Some(mut file) = file {
+        let writer = &mut file.writer;
         let noted = off_cpu.map_or(Ok(()), |entry| writer.off_cpu(entry));
         let noted = noted.and(thin.as_ref().map_or(Ok(()), |entry| writer.thin(entry)));
         let noted = noted.and(checked.as_ref().map_or(Ok(()), |c| writer.cost_check(c)));
@@ -84,12 +89,10 @@ pub(super) fn finish(
             let there = writer.get_mut().get_ref().metadata();
             bytes = there.map_or(bytes, |m| m.len().min(bytes));
         }
-        written = noted
-            .map_err(Into::into)
-            .and(close(args, writer, place, &summary));
+        written = noted.map_err(Into::into).and(file.close(request, &summary));
     }
     let in_file = match outcome.ended {
-        Ended::WriteFailed(_) => records_in(&args.output),
+        Ended::WriteFailed(_) => records_in(&request.output),
         _ => None,
     };
     let choice = summary::Choice {
@@ -99,40 +102,12 @@ pub(super) fn finish(
         slices: slices.as_ref(),
         checked: checked.as_ref(),
     };
-    summary::print(args, &summary, off_cpu, choice, plan, meta, bytes)?;
+    summary::print(request, &summary, off_cpu, choice, plan, meta, bytes)?;
     if let Ended::WriteFailed(_) = outcome.ended {
-        bail!("{}; the targets were restored", outcome.ended);
+        refuse!("{}; the targets were restored", outcome.ended);
     }
     written?;
-    match outcome.ended {
-        Ended::Overhead { .. } | Ended::MayUnwind(_) => Ok(ExitCode::from(1)),
-        _ if !(outcome.not_restored.is_empty() && outcome.not_unmapped.is_empty()) => {
-            Ok(ExitCode::from(1))
-        }
-        _ => Ok(ExitCode::SUCCESS),
-    }
-}
-
-/// Of a file that could not be written on.
-fn records_in(path: &Path) -> Option<u64> {
-    // Neither a device nor a pipe is read.
-    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
-    let reader = is_file.then(|| TraceReader::open(path).ok()).flatten()?;
-    let records = reader.heads().map(|head| u64::from(head.records));
-    Some(records.sum())
-}
-
-fn close(
-    args: &RecordArgs,
-    writer: TraceWriter<BufWriter<File>>,
-    place: Place,
-    summary: &Summary,
-) -> anyhow::Result<()> {
-    let writing = || format!("writing {}", args.output.display());
-    let mut buffered = writer.finish(summary).with_context(writing)?;
-    buffered.flush().with_context(writing)?;
-    if place.is_file() {
-        buffered.get_ref().sync_data().with_context(writing)?;
-    }
-    Ok(place.put()?)
+    let is_restored = outcome.not_restored.is_empty() && outcome.not_unmapped.is_empty();
+    let is_early = matches!(outcome.ended, Ended::Overhead { .. } | Ended::MayUnwind(_));
+    Ok(is_early || !is_restored)
 }

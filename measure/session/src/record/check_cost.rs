@@ -1,5 +1,6 @@
 //! `record --check-cost`: what a call costs in the recorded program itself.
 use hopscope_analyze::in_place::{Known, Window, estimate};
+use hopscope_analyze::parse_span_ns;
 use hopscope_event::{CostCheckEntry, InPlaceCost, RecordingMeta};
 use hopscope_probe::recorder::Outcome;
 use hopscope_probe::recorder::alternate::{Alternation, Turn};
@@ -11,8 +12,12 @@ const WINDOW: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// For the command line: a time that is worth it, and that one can wait for.
-pub(super) fn parse(text: &str) -> Result<Duration, String> {
-    let time = crate::units::parse_time(text).map_err(|why| why.to_string())?;
+///
+/// # Errors
+/// It is no time, or too short, or too long.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let time = parse_span_ns(text).map_err(|why| why.to_string())?;
+    let time = Duration::from_nanos(time.0);
     if (10 * WINDOW..=LONGEST).contains(&time) {
         Ok(time)
     } else {

@@ -1,14 +1,15 @@
 //! Targets that exit before they are recorded.
+use crate::error::Error;
 use hopscope_process::procfs;
 
 /// A process as it was found; exits show as many kinds of errors.
-pub(super) struct Running {
+pub(crate) struct Running {
     pid: i32,
     started: Option<u64>,
 }
 
 impl Running {
-    pub(super) fn now(pid: i32) -> Running {
+    pub(crate) fn now(pid: i32) -> Running {
         Running {
             pid,
             started: procfs::start_time(pid),
@@ -16,12 +17,12 @@ impl Running {
     }
 
     /// The error, or that the process exited meanwhile.
-    pub(super) fn or_exited(&self, error: anyhow::Error, meanwhile: &str) -> anyhow::Error {
+    pub(crate) fn or_exited(&self, error: Error, meanwhile: &str) -> Error {
         let pid = self.pid;
         match self.started {
-            Some(then) if procfs::start_time(pid) != Some(then) => {
-                anyhow::anyhow!("process {pid} exited while it was being {meanwhile}")
-            }
+            Some(then) if procfs::start_time(pid) != Some(then) => Error::Refused(format!(
+                "process {pid} exited while it was being {meanwhile}"
+            )),
             _ => error,
         }
     }
@@ -39,7 +40,7 @@ mod tests {
         let mut child = command.spawn().expect("started");
         let running = Running::now(child.id() as i32);
         let told = || {
-            let error = anyhow::anyhow!("ptrace failed");
+            let error = Error::Refused("ptrace failed".into());
             running.or_exited(error, "attached to").to_string()
         };
         assert_eq!(told(), "ptrace failed");
@@ -60,7 +61,7 @@ mod tests {
             pid: running.pid,
             started: None,
         };
-        let unknown = gone.or_exited(anyhow::anyhow!("no process"), "looked into");
+        let unknown = gone.or_exited(Error::Refused("no process".into()), "looked into");
         assert_eq!(unknown.to_string(), "no process");
     }
 }

@@ -31,7 +31,7 @@ const COPIES: usize = 1001;
 
 /// What one checked copy takes here, in ticks (median), tried on this process: the target would
 /// notice it. `None` without checked copies, or when the kernel has no such call.
-pub(super) fn copy_cost_ticks(plan: &Plan) -> Option<u64> {
+pub(crate) fn copy_cost_ticks(plan: &Plan) -> Option<u64> {
     let copied = |c: &CaptureEntry| c.method == CaptureMethod::CheckedCopy;
     if !plan.captures.iter().any(copied) {
         return None;
@@ -57,7 +57,7 @@ pub(super) fn copy_cost_ticks(plan: &Plan) -> Option<u64> {
     Some(ticks[COPIES / 2])
 }
 
-pub(super) fn print(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
+pub(crate) fn print(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
     let name = |id: hopscope_event::FunctionId| {
         let f = &plan.functions[id.0 as usize];
         let module = basename(plan.modules[f.module.0 as usize].path.as_ref());

@@ -1,10 +1,10 @@
 //! The guardian: a small parent process of the recorder. When the recorder is killed, it puts the
 //! targets back and saves what their rings still hold.
-use super::{RecordArgs, targets};
-use crate::command::MARK;
+use crate::attach::{AttachRequest, targets};
+use crate::error::{Context, Result};
 use crate::output::Writer;
-use crate::{detach, output};
-use anyhow::Context;
+use crate::signals::GUARDED_BY;
+use crate::{detach, output, record};
 use hopscope_process::procfs::Status;
 use hopscope_process::signals;
 use nix::sys::signal::{Signal, kill};
@@ -14,8 +14,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What a Rust program ends with after a panic.
 const PANICKED: i32 = 101;
@@ -25,7 +25,7 @@ const LEAVE_SCREEN: &[u8] = b"\x1b[?25h\x1b[?1049l";
 /// Whether this process is the recorder below a guardian. It asks to be told when that one dies.
 pub fn is_guarded() -> bool {
     let parent = nix::unistd::getppid().to_string();
-    if std::env::var(MARK).is_ok_and(|mark| mark.split(',').next() == Some(&parent)) {
+    if std::env::var(GUARDED_BY).is_ok_and(|mark| mark.split(',').next() == Some(&parent)) {
         if let Err(e) = nix::sys::prctl::set_pdeathsig(Signal::SIGTERM) {
             log::warn!("cannot follow the guardian process: {e}");
         }
@@ -34,13 +34,15 @@ pub fn is_guarded() -> bool {
     false
 }
 
-/// What becomes of the records that a killed recorder leaves in the rings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Salvage {
-    /// They go to a file beside the one that was asked for.
-    BesideOutput,
-    /// Nobody asked for a file.
-    Nothing,
+/// What the recorder was asked for, as far as its guardian must know.
+pub struct Guarded<'a> {
+    pub attach: &'a AttachRequest,
+    /// What a killed recorder leaves in the rings goes to a file beside this one; `None`: nobody asked for a file.
+    pub output: Option<&'a Path>,
+    /// Files are saved at triggers only.
+    pub is_flight: bool,
+    /// SIGUSR1 is passed on.
+    pub takes_signal: bool,
 }
 
 /// Who is above, and what was ignored there.
@@ -50,26 +52,17 @@ fn mark(ignored: &[i32]) -> String {
     numbers.join(",")
 }
 
-/// Signals that were ignored when the guardian began, which has taken them over since.
-pub fn ignored_at_start() -> Vec<i32> {
-    match std::env::var(MARK) {
-        Ok(mark) => mark
-            .split(',')
-            .skip(1)
-            .filter_map(|n| n.parse().ok())
-            .collect(),
-        Err(_) => signals::ignored(),
-    }
-}
-
 /// Starts the recorder as a child and waits for it. Leaves the terminal as it found it, also when
-/// the recorder cannot.
-pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
+/// the recorder cannot. The exit code.
+///
+/// # Errors
+/// The recorder cannot be started, or what it left cannot be looked at.
+pub fn run(guarded: &Guarded<'_>) -> Result<u8> {
     let ignored = signals::ignored();
     let mut followed = vec![SIGINT, SIGTERM, SIGHUP];
     // nohup(1). SIGINT is taken all the same, as by tcpdump and perf: scripts send it to what they run in the background.
     followed.retain(|signal| *signal != SIGHUP || !ignored.contains(&SIGHUP));
-    if super::sampling::wants_signal(args) {
+    if guarded.takes_signal {
         followed.push(SIGUSR1);
     }
     let mut signals = Signals::new(followed).context("taking over signals")?;
@@ -77,7 +70,7 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
     let exe = std::env::current_exe().context("finding this program's own file")?;
     let mut child = Command::new(exe)
         .args(std::env::args_os().skip(1))
-        .env(MARK, mark(&ignored))
+        .env(GUARDED_BY, mark(&ignored))
         .spawn()
         .context("starting the recorder")?;
     let pid = Pid::from_raw(child.id() as i32);
@@ -108,7 +101,7 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
     handle.close();
     let _ = forwarder.join();
     // Those that are gone meanwhile need nothing.
-    let targets = targets::pids(args).unwrap_or_default();
+    let targets = targets::pids(guarded.attach).unwrap_or_default();
     let why = match (status.code(), status.signal()) {
         (Some(PANICKED), _) => "failed by an error of its own".to_owned(),
         // It restores them itself, except where it cannot.
@@ -116,7 +109,7 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
             if detach::has_left(pid.as_raw(), &targets) {
                 format!("ended (exit code {code}) and left its probes")
             } else {
-                return Ok(ExitCode::from(code as u8));
+                return Ok(code as u8);
             }
         }
         (None, signal) => format!("was killed (signal {})", signal.unwrap_or(0)),
@@ -124,7 +117,7 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
     if let Some(terminal) = terminal {
         // It may be in the state of a full screen, and the one who would put it back is gone.
         let _ = tcsetattr(std::io::stdin(), SetArg::TCSANOW, &terminal);
-        if salvage == Salvage::Nothing && std::io::stdout().is_terminal() {
+        if guarded.output.is_none() && std::io::stdout().is_terminal() {
             let _ = std::io::stdout().write_all(LEAVE_SCREEN);
             let _ = std::io::stdout().flush();
         }
@@ -134,27 +127,27 @@ pub fn run(args: &RecordArgs, salvage: Salvage) -> anyhow::Result<ExitCode> {
         std::io::stderr(),
         "hopscope: the recorder {why}; restoring its targets"
     );
-    if args.flight.is_some() {
+    if guarded.is_flight {
         let _ = writeln!(
             std::io::stderr(),
             "hopscope: records in memory are lost; saved files remain"
         );
     }
-    let file = match salvage {
-        Salvage::BesideOutput => begun(args, writer),
-        Salvage::Nothing => None,
-    };
+    let file = guarded
+        .output
+        .and_then(|output| begun(output, guarded.is_flight, writer));
     detach::after_recorder(pid.as_raw(), &targets, file.as_deref())?;
-    Ok(ExitCode::from(2))
+    Ok(2)
 }
 
 /// Completes the file that the recorder had begun; where its last records go, if the output was a
 /// file at all.
-fn begun(args: &RecordArgs, recorder: Option<Writer>) -> Option<PathBuf> {
+fn begun(output: &Path, is_flight: bool, recorder: Option<Writer>) -> Option<PathBuf> {
     let begun = recorder.map_or_else(Vec::new, |recorder| {
-        let paths = match args.flight {
-            None => vec![args.output.clone()],
-            Some(_) => super::flight::begun(&args.output, recorder),
+        let paths = if is_flight {
+            record::begun(output, recorder)
+        } else {
+            vec![output.to_owned()]
         };
         let completed = |path: &PathBuf| output::complete(path, recorder);
         paths.iter().map(completed).collect()
@@ -165,11 +158,11 @@ fn begun(args: &RecordArgs, recorder: Option<Writer>) -> Option<PathBuf> {
                 crate::status::say!("{} contains the records written until then", path.display());
             }
             Ok(None) => {}
-            Err(e) => crate::status::say!("{e:#}"),
+            Err(e) => crate::status::say!("{}", e.in_one_line()),
         }
     }
-    let is_file = std::fs::metadata(&args.output).map_or(true, |found| found.is_file());
-    is_file.then(|| args.output.with_extension("salvaged.hop"))
+    let is_file = std::fs::metadata(output).map_or(true, |found| found.is_file());
+    is_file.then(|| output.with_extension("salvaged.hop"))
 }
 
 /// proc_pid_status(5): `SigCgt` is a mask in hexadecimal, signal 1 its lowest bit.

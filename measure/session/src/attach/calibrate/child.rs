@@ -1,9 +1,9 @@
 //! The process that calibration measures: three functions, each called in a loop.
+use crate::error::{Result, refuse};
 use hopscope_probe::counters::read_tsc;
 use std::fs;
 use std::hint::black_box;
 use std::io::{BufRead, Write};
-use std::process::ExitCode;
 
 /// The stamps take longer than anything else here.
 #[inline(never)]
@@ -60,7 +60,10 @@ fn table() -> Option<Box<Table>> {
 }
 
 /// Hidden subcommand: times the loop whose number arrives on a line, until standard input ends.
-pub(crate) fn run() -> anyhow::Result<ExitCode> {
+///
+/// # Errors
+/// Those of its input and output.
+pub fn run() -> Result<()> {
     let table = table();
     let leaf: fn(u64) -> u64 = black_box(calibration_leaf);
     let chain: fn(u64) -> u64 = black_box(calibration_chain);
@@ -82,12 +85,12 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
                     sum.wrapping_add(miss(table, random >> 33))
                 })
             }),
-            (_, None) => anyhow::bail!("no table"),
+            (_, None) => refuse!("no table"),
         };
         writeln!(out, "{} {} {}", ticks[0], ticks[1], ticks[2])?;
         out.flush()?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Ticks of [`CALLS`] calls, thousandths of a tick of one: lowest twentieth, median, highest tenth of the batches.

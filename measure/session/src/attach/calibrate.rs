@@ -2,12 +2,14 @@
 //! the targets get.
 mod child;
 
-use anyhow::{Context, bail};
+use super::AttachRequest;
+use crate::error::{Context, Error, Result, refuse};
 use hopscope_event::layout::{self, OFF};
 use hopscope_event::ring::{Position, Visit};
 use hopscope_event::{
     FunctionId, Kind, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx, Record, RecordingMeta,
 };
+use hopscope_probe::counters::clock_sync;
 use hopscope_probe::live::install::{InstallOptions, Installed, Stores, install};
 use hopscope_probe::live::table::PatchTable;
 use hopscope_probe::locate::pattern::Pattern;
@@ -16,7 +18,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::mem::offset_of;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-pub(crate) use child::run as run_child;
+pub use child::run as run_child;
+
+/// The hidden subcommand that this program starts itself with.
+pub const CALIBRATION: &str = "__calibrate";
 
 struct Loops {
     child: Child,
@@ -26,15 +31,15 @@ struct Loops {
 }
 
 impl Loops {
-    fn start() -> anyhow::Result<Loops> {
+    fn start() -> Result<Loops> {
         let mut child = Command::new(std::env::current_exe()?)
-            .arg("__calibrate")
+            .arg(CALIBRATION)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .context("starting the calibration process")?;
-        let input = child.stdin.take().context("its input")?;
-        let output = BufReader::new(child.stdout.take().context("its output")?);
+        let input = child.stdin.take().with_context(|| "its input")?;
+        let output = BufReader::new(child.stdout.take().with_context(|| "its output")?);
         let mut loops = Loops {
             child,
             count: 0,
@@ -45,25 +50,25 @@ impl Loops {
         Ok(loops)
     }
 
-    fn line(&mut self) -> anyhow::Result<String> {
+    fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         if self.output.read_line(&mut line)? == 0 {
-            bail!("the calibration process ended early");
+            refuse!("the calibration process ended early");
         }
         Ok(line)
     }
 
     /// Thousandths of a tick a call: lowest twentieth, median, highest tenth.
-    fn time(&mut self, which: usize) -> anyhow::Result<[i64; 3]> {
+    fn time(&mut self, which: usize) -> Result<[i64; 3]> {
         writeln!(self.input, "{which}")?;
         let line = self.line()?;
         let numbers: Vec<i64> = line
             .split_whitespace()
             .map(str::parse)
-            .collect::<Result<_, _>>()?;
+            .collect::<std::result::Result<_, _>>()?;
         numbers
             .try_into()
-            .map_err(|_| anyhow::anyhow!("unexpected answer {line:?}"))
+            .map_err(|_| Error::Refused(format!("unexpected answer {line:?}")))
     }
 }
 
@@ -76,16 +81,39 @@ impl Drop for Loops {
 }
 
 /// What the recorder knows of its probes before it attaches.
-pub(super) struct Calibrated {
-    pub cost: ProbeCost,
-    /// What a call costs with its probes switched off (lowest, median, highest); `None`: they cannot be.
-    pub off_ticks: Option<[u64; 3]>,
+struct Calibrated {
+    cost: ProbeCost,
+    off_ticks: Option<[u64; 3]>,
 }
 
-pub(super) fn measure(
-    meta: &RecordingMeta,
+/// What recordings of this machine begin with. Also what a call costs with its probes switched off (lowest, median,
+/// highest), where they can be.
+pub(crate) fn with_calibration(
+    request: &AttachRequest,
     options: &InstallOptions,
-) -> anyhow::Result<Calibrated> {
+) -> (RecordingMeta, Option<[u64; 3]>) {
+    let mut meta = RecordingMeta {
+        ring_records: 1 << options.ring_records_log2,
+        ..hopscope_trace::host::meta()
+    };
+    let mut off_ticks = None;
+    if !request.no_calibration && options.stores == Stores::Records {
+        match measure(&meta, options) {
+            Ok(calibrated) => {
+                meta.probe_cost = Some(calibrated.cost);
+                off_ticks = calibrated.off_ticks;
+            }
+            Err(e) => crate::status::say!(
+                "the probe's cost could not be measured: {}; reports will show raw times only",
+                e.in_one_line()
+            ),
+        }
+    }
+    meta.start = clock_sync();
+    (meta, off_ticks)
+}
+
+fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated> {
     let mut loops = Loops::start()?;
     let pid = loops.child.id() as i32;
     let functions = &child::FUNCTIONS[..loops.count.min(child::FUNCTIONS.len())];
@@ -94,12 +122,12 @@ pub(super) fn measure(
             loops.time(which)?; // warm-up
             loops.time(which)
         })
-        .collect::<Result<_, _>>()?;
+        .collect::<std::result::Result<_, _>>()?;
     let mut plan = Plan::default();
     let patterns = functions.iter().map(|name| format!("/{name}$/"));
     let patterns: Vec<Pattern> = patterns
         .map(|p| Pattern::parse(&p))
-        .collect::<Result<_, _>>()?;
+        .collect::<std::result::Result<_, _>>()?;
     let mut items = plan.add_process(pid, &patterns, false)?;
     // A build without optimizations has calls, and may panic, in all but the first: what those take is not what a probe
     // costs.
@@ -113,7 +141,7 @@ pub(super) fn measure(
         .collect();
     if ids.first().is_none_or(Option::is_none) {
         let why = plan.refusals.first().map(|r| r.reason.clone());
-        bail!("no function to calibrate with: {}", why.unwrap_or_default());
+        refuse!("no function to calibrate with: {}", why.unwrap_or_default());
     }
     let table = PatchTable::new(
         meta.clone(),
@@ -164,7 +192,7 @@ pub(super) fn measure(
     // Our own child's stops are nobody's pause.
     hopscope_process::stop_times::take(pid);
     let of = |which: usize| measured.get(which).copied().flatten();
-    let leaf = of(0).context("the first loop")?;
+    let leaf = of(0).with_context(|| "the first loop")?;
     let chain = of(1).unwrap_or(leaf);
     // What a body waits for anyway hides a part of its probes.
     let least = |leaf: [u64; 3], chain: [u64; 3]| [leaf[0].min(chain[0]), leaf[1], leaf[2]];
@@ -182,7 +210,7 @@ pub(super) fn measure(
 
 /// What such a call waits for anyway may hide all of it, and in a loop of nothing else it hides nothing:
 /// half of that is taken. Where the detour hinders what it lies among, it may be twice that.
-fn switched_off(installed: &Installed, loops: &mut Loops, bare: i64) -> anyhow::Result<[u64; 3]> {
+fn switched_off(installed: &Installed, loops: &mut Loops, bare: i64) -> Result<[u64; 3]> {
     for (_, context) in &installed.threads {
         let context = u64::from(*context) * size_of::<layout::Context>() as u64;
         let at = installed.table.contexts.at + context;
@@ -203,14 +231,14 @@ struct Measured {
 }
 
 /// What a call reads between its own stamps, less what the call itself takes.
-fn bias(records: &[Record], bare_ticks: u64) -> anyhow::Result<[u64; 3]> {
+fn bias(records: &[Record], bare_ticks: u64) -> Result<[u64; 3]> {
     let mut read: Vec<u64> = records
         .windows(2)
         .filter(|w| w[0].kind() == Some(Kind::Entry) && w[1].kind() == Some(Kind::Exit))
         .map(|w| w[1].tsc.saturating_sub(w[0].tsc).saturating_sub(bare_ticks))
         .collect();
     if read.len() < 1000 {
-        bail!("only {} measured calls to calibrate with", read.len());
+        refuse!("only {} measured calls to calibrate with", read.len());
     }
     read.sort_unstable();
     Ok([5, 50, 90].map(|percent| read[read.len() * percent / 100]))

@@ -1,17 +1,16 @@
 //! What `record` says: a line each second, the closing numbers, the dry run.
 use super::flight::Saved;
 use super::slices::SlicesDone;
-use super::{RecordArgs, captures, check_cost, stops};
+use super::{RecordRequest, check_cost, stops};
+use crate::attach::{captures, left_out};
+use crate::error::Result;
+use crate::slowdown;
 use crate::status::text_line;
 use hopscope_event::slice::Counter;
-use hopscope_event::{
-    CaptureEntry, CostCheckEntry, FunctionId, OffCpuEntry, RecordingMeta, Summary, ThinEntry,
-};
-use hopscope_probe::locate::basename;
+use hopscope_event::{CostCheckEntry, OffCpuEntry, RecordingMeta, Summary, ThinEntry};
 use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::Status;
 use hopscope_probe::recorder::flight::FlightCounts;
-use hopscope_probe::recorder::overhead::SLOWDOWN_MAX_PERCENT;
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -22,7 +21,7 @@ pub(super) fn status(s: &Status, tty: bool) {
         s.elapsed.as_secs_f64(),
         s.records_per_s,
         s.lost,
-        slowdown(s.slowdown_percent)
+        slowdown::text(s.slowdown_percent)
     );
     if tty {
         eprint!("\r{line}\x1b[K");
@@ -31,82 +30,11 @@ pub(super) fn status(s: &Status, tty: bool) {
     }
 }
 
-/// Above what can be told, the measured threads do little but make measured calls.
-pub(crate) fn slowdown(percent: Option<f64>) -> String {
-    match percent {
-        None => "slowdown unknown".to_owned(),
-        Some(percent) if percent >= SLOWDOWN_MAX_PERCENT => format!(
-            "estimated slowdown over {SLOWDOWN_MAX_PERCENT:.0} %: probes are nearly all that runs"
-        ),
-        Some(percent) => format!("estimated slowdown {percent:.1} %"),
-    }
-}
-
 fn reasons(plan: &Plan) -> BTreeMap<&str, usize> {
     plan.refusals.iter().fold(BTreeMap::new(), |mut m, r| {
         *m.entry(r.reason.as_str()).or_default() += 1;
         m
     })
-}
-
-fn captures_of(plan: &Plan, id: FunctionId) -> impl Iterator<Item = &CaptureEntry> {
-    plan.captures.iter().filter(move |c| c.function == id)
-}
-
-fn not_captured_of(plan: &Plan, id: FunctionId) -> impl Iterator<Item = String> {
-    let of = plan.not_captured.iter().filter(move |(f, _)| *f == id);
-    of.map(|(_, why)| why.to_string())
-}
-
-pub fn dry_run(plan: &Plan, json: bool) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    for f in &plan.functions {
-        let module = basename(plan.modules[f.module.0 as usize].path.as_ref());
-        if json {
-            let line = serde_json::json!({"type": "function", "schema": 1, "module": module, "name": f.name,
-                "svma": f.svma, "size": f.size, "verdict": "relocate",
-                "captures": captures_of(plan, f.id).collect::<Vec<_>>(),
-                "not_captured": not_captured_of(plan, f.id).collect::<Vec<_>>()});
-            writeln!(out, "{line}")?;
-        } else {
-            text_line!(out, "measure  {module}!{}", f.name)?;
-            for capture in captures_of(plan, f.id) {
-                text_line!(out, "         {}", captures::described(capture))?;
-            }
-            for why in not_captured_of(plan, f.id) {
-                text_line!(out, "         not captured: {why}")?;
-            }
-        }
-    }
-    for r in &plan.refusals {
-        if json {
-            let line = serde_json::json!({"type": "function", "schema": 1, "module": r.module, "name": r.name,
-                "svma": r.svma, "verdict": "refused", "reason": r.reason});
-            writeln!(out, "{line}")?;
-        } else {
-            text_line!(out, "refuse   {}!{}: {}", r.module, r.name, r.reason)?;
-        }
-    }
-    let (accepted, refused) = (plan.functions.len(), plan.refusals.len());
-    if json {
-        let line = serde_json::json!({"type": "summary", "schema": 1, "accepted": accepted, "refused": refused,
-            "left_out": plan.left_out()});
-        writeln!(out, "{line}")?;
-    } else {
-        text_line!(
-            out,
-            "{accepted} functions would be measured, {refused} refused{}",
-            left_out(plan)
-        )?;
-    }
-    Ok(())
-}
-
-fn left_out(plan: &Plan) -> String {
-    match plan.left_out() {
-        0 => String::new(),
-        n => format!(", {n} left out by -x"),
-    }
 }
 
 /// What was kept of everything; nothing is set when all of it was.
@@ -210,25 +138,25 @@ impl Choice<'_> {
 }
 
 pub(super) fn print(
-    args: &RecordArgs,
+    request: &RecordRequest,
     s: &Summary,
     off_cpu: Option<&OffCpuEntry>,
     choice: Choice<'_>,
     plan: &Plan,
     meta: &RecordingMeta,
     bytes: u64,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     // A command that is measured has standard output to itself.
-    let mut out: Box<dyn Write> = if args.command.is_empty() {
+    let mut out: Box<dyn Write> = if request.command.is_empty() {
         Box::new(std::io::stdout().lock())
     } else {
         Box::new(std::io::stderr().lock())
     };
     let functions = plan.functions.len();
-    if args.json {
+    if request.json {
         let mut line = serde_json::to_value(s)?;
         let extra = serde_json::json!({
-            "type": "summary", "schema": 1, "file": choice.flight.is_none().then_some(&args.output), "functions": functions,
+            "type": "summary", "schema": 1, "file": choice.flight.is_none().then_some(&request.output), "functions": functions,
             "refused": plan.refusals.len(), "left_out": plan.left_out(), "refused_by_reason": reasons(plan),
             "captures": plan.captures, "not_captured": plan.not_captured.len(),
             "checked_copy_tsc": captures::copy_cost_ticks(plan),
@@ -261,7 +189,7 @@ pub(super) fn print(
         text_line!(
             out,
             "{} is incomplete: {in_file} of {} records are in it",
-            args.output.display(),
+            request.output.display(),
             s.recorded
         )?;
     }
@@ -312,25 +240,12 @@ pub(super) fn print(
         }
         return Ok(());
     }
-    if std::fs::metadata(&args.output).is_ok_and(|found| found.is_file()) {
-        let (path, megabytes) = (args.output.display(), bytes as f64 / 1e6);
+    if std::fs::metadata(&request.output).is_ok_and(|found| found.is_file()) {
+        let (path, megabytes) = (request.output.display(), bytes as f64 / 1e6);
         text_line!(
             out,
             "{path} ({megabytes:.1} MB); next: hopscope report {path}"
         )?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slowdown_that_cannot_be_told_is_not_made_up() {
-        assert_eq!(slowdown(None), "slowdown unknown");
-        assert_eq!(slowdown(Some(12.34)), "estimated slowdown 12.3 %");
-        let most = slowdown(Some(SLOWDOWN_MAX_PERCENT));
-        assert!(most.starts_with("estimated slowdown over 900 %"), "{most}");
-    }
 }

@@ -1,6 +1,9 @@
 //! `--with-slices`: the kernel's path of packets, in the same file as the calls.
-use super::RecordArgs;
-use crate::slice::{Kernel, Taken, measured_constants, say_what_is_missing, target};
+use super::RecordRequest;
+use crate::error::Result;
+use crate::slice::{
+    Kernel, Taken, beside_functions, measured_constants, regions_of, say_what_is_missing,
+};
 use hopscope_analyze::slice::Connections;
 use hopscope_event::clock::read::clock_sync;
 use hopscope_event::slice::{SliceCalibration, SliceEntry, SliceSummary, Sliced};
@@ -38,7 +41,7 @@ pub(super) struct Beside {
 #[derive(Debug)]
 pub(super) struct SlicesDone {
     pub packets: u64,
-    pub summary: Result<SliceSummary, String>,
+    pub summary: std::result::Result<SliceSummary, String>,
 }
 
 impl Beside {
@@ -46,16 +49,16 @@ impl Beside {
     ///
     /// # Errors
     /// This kernel, or this user, has none of the hooks; or the expression is wrong.
-    pub(super) fn prepare(args: &RecordArgs, pids: &[i32]) -> anyhow::Result<Option<Beside>> {
-        let Some(expression) = &args.with_slices else {
+    pub(super) fn prepare(request: &RecordRequest, pids: &[i32]) -> Result<Option<Beside>> {
+        let Some(expression) = &request.with_slices else {
             return Ok(None);
         };
-        let regions = target::regions_of("--slice-regions", &args.slice_regions)?;
-        let options = target::beside_functions(&regions, expression, pids)?;
+        let regions = regions_of("--slice-regions", &request.slice_regions)?;
+        let options = beside_functions(&regions, expression, pids)?;
         let only = (expression.is_empty() && options.tgid.is_none())
             .then(|| pids.iter().map(|pid| pid.unsigned_abs()).collect());
         let mut slicer = Slicer::load(&options)?;
-        let calibration = if args.no_calibration {
+        let calibration = if request.attach.no_calibration {
             SliceCalibration::default()
         } else {
             measured_constants(&mut slicer, false)?
@@ -85,14 +88,17 @@ impl Beside {
     }
 
     /// From here on packets are sliced.
-    pub(super) fn begin<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> anyhow::Result<()> {
+    pub(super) fn begin<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> Result<()> {
         writer.slice(&self.entry)?;
         writer.clock(clock_sync())?;
         writer.flush()?;
-        Ok(self.kernel.begin()?)
+        self.kernel.begin()
     }
 
-    fn poll<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> Result<(), TraceError> {
+    fn poll<W: Write>(
+        &mut self,
+        writer: &mut TraceWriter<W>,
+    ) -> std::result::Result<(), TraceError> {
         let now = Instant::now();
         if now - self.synced >= SYNC {
             self.synced = now;
@@ -132,14 +138,18 @@ impl Beside {
             Ok(false)
         });
         taken.unwrap_or_else(|error| {
-            crate::status::say!("no more slices are recorded: {error:#}");
-            self.failed = Some(format!("{error:#}"));
+            let why = error.in_one_line();
+            crate::status::say!("no more slices are recorded: {why}");
+            self.failed = Some(why);
             self.kernel.detach();
             Taken::All
         })
     }
 
-    fn write<W: Write>(&mut self, writer: &mut TraceWriter<W>) -> Result<(), TraceError> {
+    fn write<W: Write>(
+        &mut self,
+        writer: &mut TraceWriter<W>,
+    ) -> std::result::Result<(), TraceError> {
         writer.slices(&self.rows)?;
         self.packets += self.rows.len() as u64;
         self.rows.clear();
@@ -150,7 +160,7 @@ impl Beside {
     pub(super) fn finish<W: Write>(
         mut self,
         writer: &mut TraceWriter<W>,
-    ) -> Result<SlicesDone, TraceError> {
+    ) -> std::result::Result<SlicesDone, TraceError> {
         self.kernel.detach();
         let duration = self.kernel.begun().elapsed();
         while self.take() == Taken::Part {
@@ -160,7 +170,7 @@ impl Beside {
         writer.clock(clock_sync())?;
         let summary = match self.failed.take() {
             Some(why) => Err(why),
-            None => self.kernel.summary(duration).map_err(|e| format!("{e:#}")),
+            None => self.kernel.summary(duration).map_err(|e| e.in_one_line()),
         };
         let summary = summary.map(|mut summary| {
             // As the kernel programs would have counted them.
@@ -188,37 +198,37 @@ pub(super) struct WithSlices<'a, W: Write> {
 }
 
 impl<W: Write> Sink for WithSlices<'_, W> {
-    fn thread(&mut self, entry: &ThreadEntry) -> Result<(), TraceError> {
+    fn thread(&mut self, entry: &ThreadEntry) -> std::result::Result<(), TraceError> {
         self.writer.thread(entry)
     }
 
-    fn records(&mut self, batch: Batch<'_>) -> Result<(), TraceError> {
+    fn records(&mut self, batch: Batch<'_>) -> std::result::Result<(), TraceError> {
         self.writer.records(batch)
     }
 
-    fn switches(&mut self, batch: Switches<'_>) -> Result<(), TraceError> {
+    fn switches(&mut self, batch: Switches<'_>) -> std::result::Result<(), TraceError> {
         self.writer.switches(batch)
     }
 
-    fn thin(&mut self, entry: &ThinEntry) -> Result<(), TraceError> {
+    fn thin(&mut self, entry: &ThinEntry) -> std::result::Result<(), TraceError> {
         self.writer.thin(entry)
     }
 
     fn off_cpu(&mut self, _: &OffCpuEntry) {}
 
-    fn keep(&mut self) -> Result<(), TraceError> {
+    fn keep(&mut self) -> std::result::Result<(), TraceError> {
         self.writer.flush()
     }
 
-    fn visited(&mut self, _: Tsc) -> Result<(), TraceError> {
+    fn visited(&mut self, _: Tsc) -> std::result::Result<(), TraceError> {
         self.beside.poll(self.writer)
     }
 
-    fn clock(&mut self, sync: ClockSync) -> Result<(), TraceError> {
+    fn clock(&mut self, sync: ClockSync) -> std::result::Result<(), TraceError> {
         self.writer.clock(sync)
     }
 
-    fn flush(&mut self) -> Result<(), TraceError> {
+    fn flush(&mut self) -> std::result::Result<(), TraceError> {
         self.beside.write(self.writer)?;
         self.writer.flush()
     }

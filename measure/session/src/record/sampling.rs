@@ -1,7 +1,7 @@
 //! Recordings of a choice: each Nth run (`--every`), or only what lies around a trigger (`--flight`).
-use super::RecordArgs;
+use super::RecordRequest;
 use super::trigger::{EXIT, SIGNAL, When};
-use anyhow::{Context, bail};
+use crate::error::{Context, Result, refuse};
 use hopscope_event::{FunctionEntry, FunctionId, Ns, TscFrequency};
 use hopscope_probe::locate::basename;
 use hopscope_probe::plan::Plan;
@@ -20,14 +20,14 @@ pub(super) struct Asked {
 }
 
 /// Functions of this name: `NAME` or `MODULE!NAME`. In several processes they may be several.
-fn named(plan: &Plan, text: &str) -> anyhow::Result<Vec<FunctionId>> {
+fn named(plan: &Plan, text: &str) -> Result<Vec<FunctionId>> {
     let is_it = |f: &&FunctionEntry| {
         let module = &plan.modules[f.module.0 as usize].path;
         f.name == text || format!("{}!{}", basename(module.as_ref()), f.name) == text
     };
     let found: Vec<_> = plan.functions.iter().filter(is_it).map(|f| f.id).collect();
     if found.is_empty() {
-        bail!(
+        refuse!(
             "{text} is not among the {} functions that will be measured; give it with -f too \
              (--dry-run lists them)",
             plan.functions.len()
@@ -37,41 +37,37 @@ fn named(plan: &Plan, text: &str) -> anyhow::Result<Vec<FunctionId>> {
 }
 
 /// What a run begins with. Empty when none was named.
-pub(super) fn roots(args: &RecordArgs, plan: &Plan) -> anyhow::Result<Vec<FunctionId>> {
+pub(super) fn roots(request: &RecordRequest, plan: &Plan) -> Result<Vec<FunctionId>> {
     let of_packets = |text: &String| matches!(When::parse(text), Ok(When::Packet { .. }));
-    match &args.root {
-        Some(_) if args.every.is_none() && !args.trigger.iter().any(of_packets) => {
-            bail!("--root goes with --every, and with 'packet > TIME' of --trigger")
+    match &request.root {
+        Some(_) if request.every.is_none() && !request.triggers().iter().any(of_packets) => {
+            refuse!("--root goes with --every, and with 'packet > TIME' of --trigger")
         }
-        Some(root) => named(plan, root).context("--root"),
+        Some(root) => named(plan, root).with_context(|| "--root"),
         None => Ok(Vec::new()),
     }
 }
 
-/// Whether a signal is a trigger: the recorder's parent passes it on then.
-pub(super) fn wants_signal(args: &RecordArgs) -> bool {
-    args.trigger.iter().any(|t| t.trim() == SIGNAL)
-}
-
 impl Asked {
     /// Reads the triggers, and takes the signal over before anybody is told to send it.
-    pub(super) fn of(args: &RecordArgs) -> anyhow::Result<Asked> {
-        let whens = args
-            .trigger
-            .iter()
-            .map(|t| Ok((t.clone(), When::parse(t)?)));
+    pub(super) fn of(request: &RecordRequest) -> Result<Asked> {
+        let triggers = request.triggers().iter();
+        let whens = triggers.map(|t| Ok((t.clone(), When::parse(t)?)));
         let asked = Asked {
-            whens: whens.collect::<anyhow::Result<_>>()?,
-            before: args.flight.unwrap_or_default(),
+            whens: whens.collect::<Result<_>>()?,
+            before: request
+                .flight
+                .as_ref()
+                .map_or(Duration::ZERO, |flight| flight.before),
             signalled: Arc::new(AtomicBool::new(false)),
         };
         if asked.has(&When::Signal) {
             let signalled = asked.signalled.clone();
             signal_hook::flag::register(signal_hook::consts::SIGUSR1, signalled)
-                .context("taking over SIGUSR1")?;
+                .with_context(|| "taking over SIGUSR1")?;
         }
-        if args.flight.is_some() {
-            asked.could_be_saved(&args.output)?;
+        if request.flight.is_some() {
+            asked.could_be_saved(&request.output)?;
         }
         Ok(asked)
     }
@@ -81,7 +77,7 @@ impl Asked {
     }
 
     /// The first file is opened when something fires, which may be days from now.
-    fn could_be_saved(&self, output: &Path) -> anyhow::Result<()> {
+    fn could_be_saved(&self, output: &Path) -> Result<()> {
         let dir = match output.parent() {
             Some(dir) if !dir.as_os_str().is_empty() => dir,
             _ => Path::new("."),
@@ -113,21 +109,21 @@ impl Asked {
     /// The triggers that are calls.
     pub(super) fn calls(
         &self,
-        args: &RecordArgs,
+        request: &RecordRequest,
         plan: &Plan,
         roots: &[FunctionId],
         frequency: TscFrequency,
-    ) -> anyhow::Result<Vec<Trigger>> {
+    ) -> Result<Vec<Trigger>> {
         let mut calls = Vec::new();
         for (text, when) in &self.whens {
             let (text, functions, over) = match when {
                 When::Signal | When::Exit => continue,
-                When::Packet { .. } if roots.is_empty() => bail!(
+                When::Packet { .. } if roots.is_empty() => refuse!(
                     "--trigger {text:?}: while recording, a packet's time is that of the run that \
                      handles it; say what a run begins with: --root FUNCTION"
                 ),
                 When::Packet { over } => {
-                    let root = args.root.as_deref().unwrap_or_default();
+                    let root = request.root.as_deref().unwrap_or_default();
                     (format!("{text} (run of {root})"), roots.to_vec(), *over)
                 }
                 When::Call { function, over } => {
@@ -147,12 +143,12 @@ impl Asked {
     }
 
     /// The begin of a call that takes longer than the memory reaches back could not be saved.
-    fn would_be_held(&self, text: &str, over: Ns) -> anyhow::Result<()> {
+    fn would_be_held(&self, text: &str, over: Ns) -> Result<()> {
         if u128::from(over.0) < self.before.as_nanos() {
             return Ok(());
         }
         let before = self.before;
-        bail!(
+        refuse!(
             "--trigger {text:?}: its calls begin before the {before:?} that are kept; \
              give a longer --flight"
         )

@@ -1,14 +1,14 @@
 //! Which processes are meant.
-use super::RecordArgs;
-use anyhow::bail;
+use super::AttachRequest;
+use crate::error::{Result, refuse};
 use hopscope_event::{ProcessEntry, ProcessIx};
 use hopscope_process::programs;
 use std::fs;
 
 /// Process ids in the order given, then those found by name, each once.
-pub fn pids(args: &RecordArgs) -> anyhow::Result<Vec<i32>> {
-    let mut pids = args.pid.clone();
-    if let Some(name) = &args.comm {
+pub(crate) fn pids(request: &AttachRequest) -> Result<Vec<i32>> {
+    let mut pids = request.pids.clone();
+    if let Some(name) = &request.comm {
         pids.extend(programs::processes(name)?);
     }
     let mut seen = Vec::new();
@@ -19,12 +19,12 @@ pub fn pids(args: &RecordArgs) -> anyhow::Result<Vec<i32>> {
         }
     });
     if pids.is_empty() {
-        bail!("which process? give -p PID, --comm NAME or -- COMMAND");
+        refuse!("which process? give -p PID, --comm NAME or -- COMMAND");
     }
     Ok(pids)
 }
 
-pub fn entry(ix: ProcessIx, pid: i32) -> ProcessEntry {
+pub(crate) fn entry(ix: ProcessIx, pid: i32) -> ProcessEntry {
     let command_line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let command_line = command_line
         .split(|b| *b == 0)

@@ -1,4 +1,5 @@
 //! What `--trigger` takes.
+use crate::error::Error;
 use hopscope_analyze::{WindowError, parse_span_ns};
 use hopscope_event::Ns;
 
@@ -34,6 +35,12 @@ pub(super) enum WhenError {
         "--trigger {0:?}: {1:?} is not the name of one function; write it as hopscope functions does"
     )]
     Name(String, String),
+}
+
+impl From<WhenError> for Error {
+    fn from(error: WhenError) -> Error {
+        Error::Refused(error.to_string())
+    }
 }
 
 impl When {

@@ -13,14 +13,14 @@ const BETWEEN: Duration = Duration::from_millis(200);
 const CLEAR: &str = "\r\x1b[K";
 
 /// Says it until it is dropped.
-pub(super) struct Shown {
+pub(crate) struct Shown {
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Shown {
     /// Nothing is said with `--quiet`, nor elsewhere than on a terminal.
-    pub(super) fn begin() -> Shown {
+    pub(crate) fn begin() -> Shown {
         let (end, ended) = mpsc::channel::<()>();
         // Elsewhere somebody counts on what is said: one line for an error.
         let wanted = log::max_level() > log::LevelFilter::Error && std::io::stderr().is_terminal();

@@ -1,7 +1,8 @@
 //! The files of a flight recorder: one for each window, named by the time of its trigger, the
 //! oldest taken away when there are too many.
-use super::RecordArgs;
 use super::sampling::Asked;
+use super::{FlightRequest, RecordRequest};
+use crate::error::Result;
 use crate::output::{self, Place, Writer};
 use hopscope_event::{ClockSync, OffCpuEntry, ProcessEntry, RecordingMeta, Summary};
 use hopscope_probe::counters::clock_sync;
@@ -35,7 +36,10 @@ pub(super) struct Saved {
 }
 
 impl Tables<'_> {
-    pub(super) fn write(&self, writer: &mut TraceWriter<Out>) -> Result<(), TraceError> {
+    pub(super) fn write(
+        &self,
+        writer: &mut TraceWriter<Out>,
+    ) -> std::result::Result<(), TraceError> {
         writer.modules(&self.plan.modules)?;
         writer.functions(&self.plan.functions)?;
         writer.captures(&self.plan.captures)?;
@@ -45,7 +49,11 @@ impl Tables<'_> {
         writer.flush()
     }
 
-    fn open(&self, file: File, start: ClockSync) -> Result<TraceWriter<Out>, TraceError> {
+    fn open(
+        &self,
+        file: File,
+        start: ClockSync,
+    ) -> std::result::Result<TraceWriter<Out>, TraceError> {
         let out = BufWriter::with_capacity(1 << 20, file);
         let meta = RecordingMeta {
             start,
@@ -69,7 +77,7 @@ fn path(output: &Path, number: u64) -> PathBuf {
 }
 
 /// Files that a killed recorder was writing.
-pub(super) fn begun(output: &Path, recorder: Writer) -> Vec<PathBuf> {
+pub(crate) fn begun(output: &Path, recorder: Writer) -> Vec<PathBuf> {
     let folder = match output.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -90,17 +98,18 @@ pub(super) fn begun(output: &Path, recorder: Writer) -> Vec<PathBuf> {
 
 /// Runs `drive` with a flight recorder as what the rings are drained into.
 pub(super) fn run(
-    args: &RecordArgs,
+    request: &RecordRequest,
+    flight: &FlightRequest,
     tables: &Tables<'_>,
     asked: &Asked,
     triggers: Vec<Trigger>,
     drive: impl FnOnce(&mut Flight<'_, Out>) -> Outcome,
-) -> anyhow::Result<(Outcome, FlightCounts, Saved)> {
+) -> Result<(Outcome, FlightCounts, Saved)> {
     let options = FlightOptions {
-        before: args.flight.unwrap_or_default(),
-        after: args.after,
-        cool_down: args.cool_down,
-        bytes_max: args.flight_memory as u64,
+        before: flight.before,
+        after: flight.after,
+        cool_down: flight.cool_down,
+        bytes_max: flight.memory as u64,
         at_exit: asked.at_exit(),
         recording: tables.meta.start,
         frequency: tables.meta.tsc_frequency,
@@ -109,10 +118,10 @@ pub(super) fn run(
     // The file that is being written: one at a time.
     let open_place: RefCell<Option<Place>> = RefCell::default();
     let mut number = 0;
-    let mut open = |start| -> Result<Opened<Out>, TraceError> {
+    let mut open = |start| -> std::result::Result<Opened<Out>, TraceError> {
         number += 1;
-        let path = path(&args.output, number);
-        let (file, place) = output::create(&path, args.mode).map_err(io::Error::other)?;
+        let path = path(&request.output, number);
+        let (file, place) = output::create(&path, request.mode).map_err(io::Error::other)?;
         let writer = tables.open(file, start)?;
         // An error leaves what was saved until then.
         let mut place = place;
@@ -130,7 +139,7 @@ pub(super) fn run(
         crate::status::say!("saved {} ({} records)", path.display(), summary.recorded);
         saved.files.push_back(path.clone());
         // Only what this recording has saved itself.
-        while saved.files.len() > args.keep {
+        while saved.files.len() > flight.keep {
             if let Some(oldest) = saved.files.pop_front() {
                 saved.removed += 1;
                 match fs::remove_file(oldest) {

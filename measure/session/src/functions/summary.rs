@@ -1,5 +1,6 @@
-//! `hopscope functions --summary`: a line for each module, and the reasons without addresses.
-use super::{company, count};
+//! A line for each module, and the reasons without addresses.
+use super::{company, count, json_end};
+use crate::error::Result;
 use crate::status::text_line;
 use hopscope_probe::listing::{Listed, ListedModule, Listing};
 use std::collections::BTreeMap;
@@ -42,7 +43,7 @@ fn modules<'a>(listing: &'a Listing, listed: &[Listed<'a>]) -> Vec<Module<'a>> {
         .collect()
 }
 
-pub fn text(mut out: impl Write, listing: &Listing, listed: &[Listed]) -> anyhow::Result<()> {
+pub(super) fn text(mut out: impl Write, listing: &Listing, listed: &[Listed]) -> Result<()> {
     writeln!(
         out,
         "{:>9} {:>10} {:>7}  MODULE AND REASONS",
@@ -75,7 +76,7 @@ pub fn text(mut out: impl Write, listing: &Listing, listed: &[Listed]) -> anyhow
     Ok(())
 }
 
-pub fn json(mut out: impl Write, listing: &Listing, listed: &[Listed]) -> anyhow::Result<()> {
+pub(super) fn json(mut out: impl Write, listing: &Listing, listed: &[Listed]) -> Result<()> {
     for m in modules(listing, listed) {
         let refused: BTreeMap<_, _> = m.refused.into_iter().collect();
         let line = serde_json::json!({
@@ -85,5 +86,5 @@ pub fn json(mut out: impl Write, listing: &Listing, listed: &[Listed]) -> anyhow
         });
         writeln!(out, "{line}")?;
     }
-    super::json_end(out, listing, listed)
+    json_end(out, listing, listed)
 }
