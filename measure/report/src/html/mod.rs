@@ -30,7 +30,7 @@ use crate::recording::{Names, Recording};
 use crate::tail::LateReport;
 use crate::units::{Scale, TimeUnit};
 use column::base64;
-use hopscope_analyze::{Outcome, Root};
+use hopscope_analyze::{AnalysisResult, Root};
 use hopscope_event::Tsc;
 use std::io::{self, Write};
 use text::Text;
@@ -40,8 +40,8 @@ pub struct Page<'a> {
     /// Name of the recording's file.
     pub file: &'a str,
     pub recording: &'a Recording<'a>,
-    pub functions: &'a Outcome,
-    pub modules: &'a Outcome,
+    pub functions: &'a AnalysisResult,
+    pub modules: &'a AnalysisResult,
     pub overview: &'a Overview,
     pub detail: &'a mut Detail,
     /// What makes a run; `None` when runs were not looked for, or nothing can be one.

@@ -1,5 +1,7 @@
 //! A small recording made by hand: two threads, a tail call, an escape, a loss, a refusal.
-use hopscope_analyze::{Analysis, Batch, Group, Index, OffCpuTimes, Options, Outcome, Window};
+use hopscope_analyze::{
+    Analysis, AnalysisResult, Batch, Group, Index, OffCpuTimes, Options, Window,
+};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{CaptureEntry, ClockSync, CostCheckEntry, OffCpu, OffCpuEntry, ThinEntry};
 use hopscope_event::{FlightEntry, TriggerEntry, Tsc, TscFrequency};
@@ -202,7 +204,7 @@ impl Sample {
         }
     }
 
-    pub fn analyzed(&self, group: Group) -> Outcome {
+    pub fn analyzed(&self, group: Group) -> AnalysisResult {
         let options = Options {
             group,
             window: Window::default(),

@@ -7,7 +7,8 @@ use crate::error::{Context, Error, Result, refuse};
 use hopscope_event::layout::{self, OFF};
 use hopscope_event::ring::{Position, Visit};
 use hopscope_event::{
-    FunctionId, Kind, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx, Record, RecordingMeta,
+    FunctionId, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx, Record, RecordKind,
+    RecordingMeta,
 };
 use hopscope_probe::counters::clock_sync;
 use hopscope_probe::live::install::{InstallOptions, Installed, Stores, install};
@@ -234,7 +235,7 @@ struct Measured {
 fn bias(records: &[Record], bare_ticks: u64) -> Result<[u64; 3]> {
     let mut read: Vec<u64> = records
         .windows(2)
-        .filter(|w| w[0].kind() == Some(Kind::Entry) && w[1].kind() == Some(Kind::Exit))
+        .filter(|w| w[0].kind() == Some(RecordKind::Entry) && w[1].kind() == Some(RecordKind::Exit))
         .map(|w| w[1].tsc.saturating_sub(w[0].tsc).saturating_sub(bare_ticks))
         .collect();
     if read.len() < 1000 {

@@ -2,7 +2,7 @@
 use hopscope_analyze::in_place::{Known, Window, estimate};
 use hopscope_analyze::parse_span_ns;
 use hopscope_event::{CostCheckEntry, InPlaceCost, RecordingMeta};
-use hopscope_probe::recorder::Outcome;
+use hopscope_probe::recorder::RecorderResult;
 use hopscope_probe::recorder::alternate::{Alternation, Turn};
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(super) fn alternation(asked: Option<Duration>) -> Option<Alternation> {
 /// `None`: not asked for.
 pub(super) fn found(
     asked: Option<Duration>,
-    outcome: &Outcome,
+    outcome: &RecorderResult,
     meta: &RecordingMeta,
     off_ticks: Option<[u64; 3]>,
 ) -> Option<CostCheckEntry> {
@@ -54,7 +54,7 @@ pub(super) fn found(
 }
 
 fn in_place(
-    outcome: &Outcome,
+    outcome: &RecorderResult,
     meta: &RecordingMeta,
     off_ticks: Option<[u64; 3]>,
 ) -> Result<InPlaceCost, String> {

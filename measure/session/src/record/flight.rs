@@ -9,7 +9,7 @@ use hopscope_probe::counters::clock_sync;
 use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::flight::{Flight, FlightCounts, FlightOptions, FlightParts, Opened};
 use hopscope_probe::recorder::trigger::{Trigger, Triggers};
-use hopscope_probe::recorder::{Outcome, Sink};
+use hopscope_probe::recorder::{RecorderResult, Sink};
 use hopscope_report::utc;
 use hopscope_trace::{TraceError, TraceWriter};
 use std::cell::RefCell;
@@ -103,8 +103,8 @@ pub(super) fn run(
     tables: &Tables<'_>,
     asked: &Asked,
     triggers: Vec<Trigger>,
-    drive: impl FnOnce(&mut Flight<'_, Out>) -> Outcome,
-) -> Result<(Outcome, FlightCounts, Saved)> {
+    drive: impl FnOnce(&mut Flight<'_, Out>) -> RecorderResult,
+) -> Result<(RecorderResult, FlightCounts, Saved)> {
     let options = FlightOptions {
         before: flight.before,
         after: flight.after,

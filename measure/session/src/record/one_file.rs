@@ -6,7 +6,7 @@ use super::slices::{Beside, SlicesDone, WithSlices};
 use crate::error::{Context, Result};
 use crate::output::{self, Place};
 use hopscope_event::{FunctionId, RecordingMeta, Summary, ThinEntry};
-use hopscope_probe::recorder::Outcome;
+use hopscope_probe::recorder::RecorderResult;
 use hopscope_probe::recorder::thin::Thin;
 use hopscope_trace::{TraceReader, TraceWriter};
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// The rings, drained to their end.
 pub(super) struct Drained {
-    pub outcome: Outcome,
+    pub outcome: RecorderResult,
     pub thin: Option<ThinEntry>,
     /// `None`: not asked for.
     pub slices: Option<SlicesDone>,

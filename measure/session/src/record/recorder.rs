@@ -4,7 +4,7 @@ use hopscope_event::{ProcessEntry, RecordingMeta};
 use hopscope_probe::counters::{Switches, clock_sync};
 use hopscope_probe::plan::Item;
 use hopscope_probe::recorder::off_cpu::OffCpuRecorder;
-use hopscope_probe::recorder::{Limits, Outcome, Recorder, Sink, Target, ThreadNumbers};
+use hopscope_probe::recorder::{Limits, Recorder, RecorderResult, Sink, Target, ThreadNumbers};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,7 +18,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    pub(super) fn drive<S: Sink>(self, sink: &mut S) -> Outcome {
+    pub(super) fn drive<S: Sink>(self, sink: &mut S) -> RecorderResult {
         let frequency = self.meta.tsc_frequency;
         let recorder = Recorder {
             targets: self.targets,

@@ -11,7 +11,7 @@ use hopscope_event::{ClockSync, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
 use hopscope_probe::recorder::Sink;
 use hopscope_slice::interfaces;
 use hopscope_slice::programs::Slicer;
-use hopscope_trace::{Batch, Switches, TraceError, TraceWriter};
+use hopscope_trace::{RecordBatch, Switches, TraceError, TraceWriter};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -202,7 +202,7 @@ impl<W: Write> Sink for WithSlices<'_, W> {
         self.writer.thread(entry)
     }
 
-    fn records(&mut self, batch: Batch<'_>) -> std::result::Result<(), TraceError> {
+    fn records(&mut self, batch: RecordBatch<'_>) -> std::result::Result<(), TraceError> {
         self.writer.records(batch)
     }
 

@@ -19,7 +19,7 @@ use hopscope_probe::live::install::{InstallOptions, Installed, Stores, host_has_
 use hopscope_probe::locate::basename;
 use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan::Plan;
-use hopscope_probe::recorder::{Ended, Limits, Outcome, Recorder, Target, ThreadNumbers};
+use hopscope_probe::recorder::{Ended, Limits, Recorder, RecorderResult, Target, ThreadNumbers};
 use hopscope_report::{Scale, TimeUnit, printable};
 use std::cell::RefCell;
 use std::io::Write;
@@ -152,7 +152,7 @@ fn look(
     live: Rc<RefCell<Live>>,
     stop: &AtomicBool,
     intervals: &Intervals,
-) -> Outcome {
+) -> RecorderResult {
     let recorder = Recorder {
         targets,
         writer: &mut Shared(live),
@@ -180,7 +180,11 @@ fn look(
 }
 
 /// The targets are restored; says so, and what the output could not.
-fn end(outcome: &Outcome, missed: u64, output: JoinHandle<std::io::Result<()>>) -> Result<bool> {
+fn end(
+    outcome: &RecorderResult,
+    missed: u64,
+    output: JoinHandle<std::io::Result<()>>,
+) -> Result<bool> {
     let waiting = Instant::now();
     while !output.is_finished() && waiting.elapsed() < LAST_WORDS {
         std::thread::sleep(Duration::from_millis(5));
