@@ -1,24 +1,11 @@
 //! What every command that runs for a while shares: the signals that end it, and `-- COMMAND`.
 use anyhow::Context;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-
-/// Whose child a recorder is.
-pub(crate) const MARK: &str = "HOPSCOPE_GUARDED_BY";
-
-/// Ctrl-C, SIGTERM, and the end of the terminal stop in order; the last unless it is ignored (nohup(1)).
-pub(crate) fn take_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    let nohup = hopscope_process::signals::ignored().contains(&SIGHUP);
-    let hangup = (!nohup).then_some(SIGHUP);
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-        signal_hook::flag::register(signal, stop.clone()).context("taking over signals")?;
-    }
-    Ok(())
-}
 
 /// Set by Ctrl-C and SIGTERM.
 pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {

@@ -1,9 +1,5 @@
 //! `hopscope info`: what a trace file is, without reading its records.
-mod contents;
-mod slices;
-mod text;
-
-use contents::Info;
+use hopscope_read::info::Info;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,7 +24,7 @@ pub fn run(args: InfoArgs) -> anyhow::Result<ExitCode> {
         serde_json::to_writer(&mut out, &info)?;
         out.write_all(b"\n")?;
     } else {
-        text::write(&mut out, &info)?
+        info.write(&mut out)?
     }
     if let Some(damage) = damage.filter(|_| info.damage.is_none()) {
         log::warn!("{file}: {}", hopscope_report::printable(&damage));

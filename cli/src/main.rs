@@ -14,7 +14,6 @@ mod address;
 mod bench;
 mod check;
 mod command;
-mod control_client;
 mod detach;
 mod diff;
 mod event_file;
@@ -26,7 +25,6 @@ mod json;
 mod load;
 mod logger;
 mod netns;
-mod programs;
 mod record;
 mod report;
 mod serving;
@@ -81,7 +79,7 @@ enum Command {
     Load(load::LoadArgs),
     /// Benchmark hopscope on this machine against a baseline and installed tools
     Bench(bench::BenchArgs),
-    #[command(name = "__calibrate", hide = true)]
+    #[command(name = hopscope_session::attach::CALIBRATION, hide = true)]
     Calibrate,
 }
 
@@ -113,9 +111,15 @@ fn main() -> ExitCode {
         Command::Stack(args) => stack::run(args),
         Command::Load(args) => load::run(args),
         Command::Bench(args) => bench::run(args, cli.verbosity.is_quiet()),
-        Command::Calibrate => record::calibration_child(),
+        Command::Calibrate => calibrated(),
     };
     done.unwrap_or_else(|error| status::failed(&error, 2))
+}
+
+/// The recorder measures a child of its own, to know what its probes cost.
+fn calibrated() -> anyhow::Result<ExitCode> {
+    hopscope_session::attach::be_calibrated()?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// `hopscope slice` under the name that tcpdump's users know, in its help too.

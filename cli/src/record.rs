@@ -1,30 +1,37 @@
 //! `hopscope record`: attach, record, detach, say what happened.
 mod args;
-mod calibrate;
-mod captures;
-mod check_cost;
-mod end;
-mod exited_targets;
-mod flight;
-pub(crate) mod guard;
-mod progress;
-mod sampling;
-pub(crate) mod session;
-mod slices;
-mod stops;
-pub(crate) mod summary;
-pub(crate) mod targets;
-mod trigger;
 
-pub(crate) use args::{RecordArgs, parse_size_log2};
-pub(crate) use calibrate::run_child as calibration_child;
+pub(crate) use args::{RecordArgs, THREADS, parse_size_log2};
 
+use crate::command::exit_code_of;
+use hopscope_session::guard::{self, Guarded};
+use hopscope_session::record::{self, Finished, RecordRequest};
 use std::process::ExitCode;
 
 /// The process that the user starts is the guardian; the recorder is its child.
 pub(crate) fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
-    if args.dry_run || guard::is_guarded() {
-        return session::run(&args);
+    let request = args.into_request();
+    if request.dry_run || guard::is_guarded() {
+        let done = recorded(&request);
+        if request.command.is_empty() {
+            return done;
+        }
+        // With a command its exit code is ours, and 125 says that hopscope itself failed.
+        return done.or_else(|e| Ok(crate::status::failed(&e, 125)));
     }
-    guard::run(&args, guard::Salvage::BesideOutput)
+    let code = guard::run(&Guarded {
+        attach: &request.attach,
+        output: Some(&request.output),
+        is_flight: request.flight.is_some(),
+        takes_signal: request.takes_signal(),
+    })?;
+    Ok(ExitCode::from(code))
+}
+
+fn recorded(request: &RecordRequest) -> anyhow::Result<ExitCode> {
+    let Finished { incomplete, child } = record::run(request)?;
+    match child {
+        Some(mut command) => exit_code_of(&mut command),
+        None => Ok(ExitCode::from(u8::from(incomplete))),
+    }
 }

@@ -5,12 +5,10 @@ mod list;
 mod live;
 mod progress;
 mod read;
-pub(crate) mod target;
+mod target;
 
 pub use args::SliceArgs;
-pub(crate) use hopscope_session::slice::{
-    Choice, Kernel, Pass, Taken, To, measured_constants, say_what_is_missing,
-};
+pub(crate) use hopscope_session::slice::{Choice, Pass, To};
 
 use crate::logger::Verbosity;
 use std::process::ExitCode;

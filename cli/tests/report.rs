@@ -1,8 +1,8 @@
 //! `hopscope report` from file to screen: exit codes, one line per failure, filters, broken pipe.
 use hopscope_event::table::{ModuleEntry, ModuleIx};
-use hopscope_event::{ClockSync, FunctionEntry, FunctionId, Kind, ProcessEntry, ProcessIx};
+use hopscope_event::{ClockSync, FunctionEntry, FunctionId, ProcessEntry, ProcessIx, RecordKind};
 use hopscope_event::{Record, RecordingMeta, ThreadEntry, ThreadIx, Tsc, TscFrequency};
-use hopscope_trace::{Batch, TraceWriter};
+use hopscope_trace::{RecordBatch, TraceWriter};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -69,13 +69,13 @@ fn trace() -> Vec<u8> {
         let records: Vec<Record> = (0..CALLS)
             .flat_map(|n| {
                 let at = 77 + n * TICKS_PER_MS;
-                [(at, Kind::Entry), (at + 1000, Kind::Exit)]
+                [(at, RecordKind::Entry), (at + 1000, RecordKind::Exit)]
             })
             .map(|(tsc, kind)| {
                 Record::new(tsc, FunctionId(0), kind, 0x7000_0000 + 0x80_0000 * thread)
             })
             .collect();
-        let batch = Batch {
+        let batch = RecordBatch {
             thread: ThreadIx(thread),
             first_index: 0,
             lost_before: 0,

@@ -1,11 +1,11 @@
 //! `hopscope report --by run|packet|flow`: what is joined, and each reason why nothing can be.
 use hopscope_event::table::{CaptureEntry, CaptureMethod, CapturePlace, ModuleEntry, ModuleIx};
 use hopscope_event::{
-    ClockSync, Content, FunctionEntry, FunctionId, Kind, ProcessEntry, ProcessIx,
+    ClockSync, Content, FunctionEntry, FunctionId, ProcessEntry, ProcessIx, RecordKind,
 };
 use hopscope_event::{Record, RecordingMeta, Stamp, StreamEntry, StreamIx, ThreadEntry, ThreadIx};
 use hopscope_event::{Tsc, TscFrequency, Value};
-use hopscope_trace::{Batch, Stamps, TraceWriter};
+use hopscope_trace::{RecordBatch, Stamps, TraceWriter};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -152,7 +152,7 @@ fn calls(writer: &mut TraceWriter<&mut Vec<u8>>, captured: bool) {
         let at = APART * (n + 1);
         let mut store =
             |tsc, f, kind, rsp| records.push(Record::new(tsc, FunctionId(f), kind, rsp));
-        store(at, 0, Kind::Entry, 0x7000_0000);
+        store(at, 0, RecordKind::Entry, 0x7000_0000);
         if captured {
             let value = Value {
                 capture: 0,
@@ -164,12 +164,22 @@ fn calls(writer: &mut TraceWriter<&mut Vec<u8>>, captured: bool) {
         let mut store =
             |tsc, f, kind, rsp| records.push(Record::new(tsc, FunctionId(f), kind, rsp));
         for (place, module) in (0..).zip(MODULES) {
-            store(at + 100 + 300 * place, module, Kind::Entry, 0x6fff_ff00);
-            store(at + 300 + 300 * place, module, Kind::Exit, 0x6fff_ff00);
+            store(
+                at + 100 + 300 * place,
+                module,
+                RecordKind::Entry,
+                0x6fff_ff00,
+            );
+            store(
+                at + 300 + 300 * place,
+                module,
+                RecordKind::Exit,
+                0x6fff_ff00,
+            );
         }
-        store(at + 1_000, 0, Kind::Exit, 0x7000_0000);
+        store(at + 1_000, 0, RecordKind::Exit, 0x7000_0000);
     }
-    let batch = Batch {
+    let batch = RecordBatch {
         thread: ThreadIx(0),
         first_index: 0,
         lost_before: 0,

@@ -1,7 +1,7 @@
 //! `hopscope diff` as a user runs it, on recordings of which the truth is known.
 use crate::made::{Made, record};
 use anyhow::{Context, Result, ensure};
-use hopscope_event::Kind;
+use hopscope_event::RecordKind;
 use hopscope_tests::command::Output;
 use hopscope_tests::{Suite, hopscope, scratch};
 use serde_json::Value;
@@ -41,8 +41,8 @@ fn write(to: &Path, functions: &[(&str, u64)], seed: u64) -> Result<()> {
             let noise =
                 0.9 + 0.2 * (mixed(seed << 40 ^ n << 4 ^ u64::from(id)) % 1_000) as f64 / 1e3;
             let took = (*ticks as f64 * wander * noise) as u64;
-            records.push(record(at, id, Kind::Entry, 0));
-            records.push(record(at + took, id, Kind::Exit, 0));
+            records.push(record(at, id, RecordKind::Entry, 0));
+            records.push(record(at + took, id, RecordKind::Exit, 0));
             at += took + 500;
         }
     }

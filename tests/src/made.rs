@@ -2,7 +2,7 @@
 use anyhow::Result;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::*;
-use hopscope_trace::{Batch, Stamps, TraceWriter};
+use hopscope_trace::{RecordBatch, Stamps, TraceWriter};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
@@ -19,7 +19,7 @@ const THREAD: ThreadIx = ThreadIx(0);
 const STREAM: StreamIx = StreamIx(0);
 
 /// A call's place on the stack, at this depth.
-pub(crate) fn record(tsc: u64, function: u32, kind: Kind, depth: u32) -> Record {
+pub(crate) fn record(tsc: u64, function: u32, kind: RecordKind, depth: u32) -> Record {
     Record::new(tsc, FunctionId(function), kind, 0x7fff_0000 - depth * 64)
 }
 
@@ -101,7 +101,7 @@ impl Made {
 
     pub(crate) fn records(&mut self, records: &[Record]) -> Result<()> {
         for records in records.chunks(1 << 15) {
-            self.writer.records(Batch {
+            self.writer.records(RecordBatch {
                 thread: THREAD,
                 first_index: self.recorded,
                 lost_before: 0,

@@ -1,7 +1,7 @@
 //! When a call's thread did not run, against the kernel's own account of the thread.
 use crate::recording::{Recording, command};
 use anyhow::{Context, Result, ensure};
-use hopscope_event::{Kind, OffCpu, ThreadIx};
+use hopscope_event::{OffCpu, RecordKind, ThreadIx};
 use hopscope_tests::Requirement::{Fsgsbase, Gcc, Root, Schedstat};
 use hopscope_tests::{Suite, Target, compile_c, counts, hopscope, scratch};
 use hopscope_trace::TraceReader;
@@ -120,8 +120,8 @@ fn found(file: &Path) -> Result<HashMap<String, Vec<Found>>> {
         for r in &batch.records {
             let key = (batch.thread, r.function());
             match r.kind() {
-                Some(Kind::Entry) => drop(entry.insert(key, r.tsc)),
-                Some(Kind::Exit) => {
+                Some(RecordKind::Entry) => drop(entry.insert(key, r.tsc)),
+                Some(RecordKind::Exit) => {
                     let from = entry.remove(&key).context("an exit without an entry")?;
                     let name = &tables.functions[r.function().0 as usize].name;
                     let rows = rows.get(&batch.thread).map_or(&[][..], Vec::as_slice);

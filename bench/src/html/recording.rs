@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::*;
-use hopscope_trace::{Batch, Stamps, TraceError, TraceWriter};
+use hopscope_trace::{RecordBatch, Stamps, TraceError, TraceWriter};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
@@ -67,14 +67,14 @@ impl Run {
             Record::new(tsc, FunctionId(f), kind, 0x7fff_0000 - depth * 64)
         };
         [
-            of(self.start, 0, Kind::Entry, 0),
-            of(self.start + 80, 1, Kind::Entry, 1),
-            of(self.acl, 1, Kind::Exit, 1),
-            of(self.acl + 40, 2, Kind::Entry, 1),
-            of(self.nat, 2, Kind::Exit, 1),
-            of(self.nat + 40, 3, Kind::Entry, 1),
-            of(self.end - 60, 3, Kind::Exit, 1),
-            of(self.end, 0, Kind::Exit, 0),
+            of(self.start, 0, RecordKind::Entry, 0),
+            of(self.start + 80, 1, RecordKind::Entry, 1),
+            of(self.acl, 1, RecordKind::Exit, 1),
+            of(self.acl + 40, 2, RecordKind::Entry, 1),
+            of(self.nat, 2, RecordKind::Exit, 1),
+            of(self.nat + 40, 3, RecordKind::Entry, 1),
+            of(self.end - 60, 3, RecordKind::Exit, 1),
+            of(self.end, 0, RecordKind::Exit, 0),
         ]
     }
 
@@ -121,7 +121,7 @@ fn write_to(out: BufWriter<File>) -> std::result::Result<u64, TraceError> {
     let records: Vec<Record> = runs.iter().flat_map(Run::records).collect();
     let mut first_index = 0;
     for part in records.chunks(1 << 15) {
-        writer.records(Batch {
+        writer.records(RecordBatch {
             thread: ThreadIx(0),
             first_index,
             lost_before: 0,

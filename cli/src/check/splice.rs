@@ -1,31 +1,55 @@
 //! `hopscope check splice`: the known faults of joined sockets, tried on this kernel.
+use crate::json::tagged;
 use hopscope_splice::trial::{Case, TrialResult, Weight, all};
+use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    state: &'static str,
+    found: &'a str,
+    means: &'a str,
+    splice: &'static str,
+}
+
+impl Row<'_> {
+    fn of(case: &Case) -> Row<'_> {
+        let (state, found) = match &case.outcome {
+            TrialResult::Ok(found) => ("ok", found),
+            TrialResult::Broken(found) => ("broken", found),
+            TrialResult::Unknown(found) => ("unknown", found),
+        };
+        Row {
+            name: case.name,
+            state,
+            found,
+            means: case.means,
+            splice: consequence(case.weight),
+        }
+    }
+
+    fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
+        writeln!(out, "{:<7} {:<15} {}", self.state, self.name, self.found)?;
+        if self.state != "ok" {
+            writeln!(out, "{:24}means: {}", "", self.means)?;
+            writeln!(out, "{:24}so: {}", "", self.splice)?;
+        }
+        Ok(())
+    }
+}
 
 /// 1 where something that `splice` cannot do without is broken.
 pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
     let cases = all()?;
     let mut out = std::io::stdout().lock();
     for case in &cases {
-        let (state, found) = match &case.outcome {
-            TrialResult::Ok(found) => ("ok", found),
-            TrialResult::Broken(found) => ("broken", found),
-            TrialResult::Unknown(found) => ("unknown", found),
-        };
-        let consequence = consequence(case.weight);
+        let row = Row::of(case);
         if json {
-            let line = serde_json::json!({
-                "type": "trial", "schema": 1, "name": case.name, "state": state, "found": found,
-                "means": case.means, "splice": consequence,
-            });
-            writeln!(out, "{line}")?;
-            continue;
-        }
-        writeln!(out, "{state:<7} {:<15} {found}", case.name)?;
-        if state != "ok" {
-            writeln!(out, "{:24}means: {}", "", case.means)?;
-            writeln!(out, "{:24}so: {consequence}", "")?;
+            writeln!(out, "{}", tagged("trial", &row)?)?;
+        } else {
+            row.write(&mut out)?;
         }
     }
     let is_bad =

@@ -6,11 +6,12 @@ mod traffic;
 
 pub(crate) use args::PacketsArgs;
 
+use crate::json::tagged;
 use anyhow::bail;
 use args::Rate;
 use hopscope_event::{StreamEntry, StreamIx};
 use hopscope_load::packets::clock;
-use hopscope_load::packets::lines::{Lines, merge};
+use hopscope_load::packets::lines::{Lines, SummaryLine};
 use hopscope_load::packets::matcher::RowSink;
 use hopscope_load::packets::plan::{Pace, Plan, Traffic};
 use hopscope_load::packets::ports::Opened;
@@ -18,7 +19,7 @@ use hopscope_load::packets::rows;
 use hopscope_load::packets::run::{OnInterval, RunResult, Timing};
 use hopscope_load::packets::wait::Wait;
 use hopscope_openloop::latency::LogWriter;
-use serde_json::json;
+use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -67,6 +68,17 @@ pub(crate) fn run(args: PacketsArgs) -> anyhow::Result<ExitCode> {
         return search::run(&session, &mut ports);
     }
     session.once(pace, &mut ports)
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    traffic: &'a str,
+    sender: &'a str,
+    receiver: &'a str,
+    seed: u64,
+    rows_unwritten: u64,
+    #[serde(flatten)]
+    packets: SummaryLine,
 }
 
 /// A plan and how to tell what came of it.
@@ -153,12 +165,15 @@ impl Session<'_> {
         let mut on_interval = |interval: &hopscope_load::packets::tally::Interval,
                                asked: Option<f64>| {
             lines.start = *first.get_or_insert(interval.start);
-            let line = if args.json {
-                lines.interval_json(interval, asked).to_string()
+            let line = lines.interval(interval, asked);
+            let printed = if args.json {
+                tagged("interval", &line)
+                    .map_err(Into::into)
+                    .and_then(|line| self.print(line))
             } else {
-                lines.interval_text(interval, asked)
+                self.print(line)
             };
-            if let Err(error) = self.print(line) {
+            if let Err(error) = printed {
                 failed.get_or_insert(error);
                 self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
             }
@@ -191,15 +206,19 @@ impl Session<'_> {
             }
             None => 0,
         };
-        let lines = self.lines(ports);
+        let packets = self.lines(ports).summary(&outcome);
         if args.json {
-            let mut line = json!({"type": "summary", "schema": 1, "traffic": self.described,
-                "sender": stream.sender, "receiver": stream.receiver, "seed": args.seed,
-                "rows_unwritten": unwritten});
-            merge(&mut line, lines.summary_json(&outcome));
-            self.print(line)?;
+            let summary = Summary {
+                traffic: &self.described,
+                sender: &stream.sender,
+                receiver: &stream.receiver,
+                seed: args.seed,
+                rows_unwritten: unwritten,
+                packets,
+            };
+            self.print(tagged("summary", &summary)?)?;
         } else {
-            self.print(lines.summary_text(&outcome))?;
+            self.print(packets)?;
             if unwritten > 0 {
                 self.print(format!("{unwritten} rows dropped: the disk was too slow"))?;
             }

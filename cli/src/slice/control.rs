@@ -1,8 +1,9 @@
 //! `hopscope slice stat|set`: NetSlice's settings and statistics, of slicers that run.
 use super::args::Control;
+use crate::json::tagged;
 use crate::units::parse_time;
 use anyhow::{Context, bail, ensure};
-use hopscope_event::slice::Counter;
+use hopscope_session::slice::SlicerStat;
 use hopscope_slice::programs::{Running, running};
 use std::io::Write;
 use std::process::ExitCode;
@@ -18,40 +19,11 @@ fn stat(of: Option<u32>, json: bool) -> anyhow::Result<ExitCode> {
     let found = chosen(of)?;
     let mut out = std::io::stdout().lock();
     for one in &found {
-        let settings = one.settings()?;
-        let counters = one.counters()?;
+        let stat = SlicerStat::of(one)?;
         if json {
-            let row = serde_json::json!({
-                "type": "slice_stat", "schema": 1, "pid": one.pid,
-                "buffer_size": one.slots, "ring_bytes": one.ring_bytes,
-                "enable": settings.is_enabled, "min_latency_ns": settings.min_latency_ns,
-                "packets": counters.get(Counter::Written), "drops": counters.get(Counter::NoSlot),
-                "in_flight": counters.in_flight(), "counters": counters,
-            });
-            writeln!(out, "{row}")?;
-            continue;
-        }
-        writeln!(out, "hopscope slice, process {}", one.pid)?;
-        writeln!(
-            out,
-            "  buffer_size  {:>12}  packets under way at once",
-            one.slots
-        )?;
-        writeln!(out, "  enable       {:>12}", u8::from(settings.is_enabled))?;
-        writeln!(out, "  min_latency  {:>12}  ns", settings.min_latency_ns)?;
-        writeln!(out, "  packets      {:>12}", counters.get(Counter::Written))?;
-        writeln!(out, "  drops        {:>12}", counters.get(Counter::NoSlot))?;
-        writeln!(out, "  in_flight    {:>12}", counters.in_flight())?;
-        for counter in Counter::ALL {
-            let count = counters.get(*counter);
-            if count > 0 {
-                writeln!(
-                    out,
-                    "    {:<14} {count:>12}  {}",
-                    counter.name(),
-                    counter.what()
-                )?;
-            }
+            writeln!(out, "{}", tagged("slice_stat", &stat)?)?;
+        } else {
+            stat.write(&mut out)?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<ExitCode> {
     let stop = Arc::new(AtomicBool::new(false));
     let ignored = hopscope_process::signals::ignored();
-    crate::command::take_signals(&stop)?;
+    hopscope_session::stop_at_signals(&stop)?;
     refuse(args)?;
     let regions = target::regions(args)?;
     let held = command(args, &ignored)?;
@@ -93,7 +93,7 @@ fn command(args: &SliceArgs, ignored: &[i32]) -> anyhow::Result<Option<Held>> {
         word.map(str::to_owned).context("-- COMMAND: not UTF-8")
     });
     let words: Vec<String> = words.collect::<anyhow::Result<_>>()?;
-    Ok(Some(launch(&words, crate::command::MARK, ignored)?))
+    Ok(Some(launch(&words, hopscope_session::GUARDED_BY, ignored)?))
 }
 
 fn file(args: &SliceArgs) -> Option<FilePlan> {

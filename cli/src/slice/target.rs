@@ -2,10 +2,8 @@
 use super::args::{Backend, SliceArgs};
 use anyhow::{Context, bail, ensure};
 use hopscope_event::slice::RegionEntry;
-use hopscope_session::slice::{Device, netns};
-use hopscope_slice::filter::{Filter, Link};
-use hopscope_slice::kinds::cgroup2;
-use hopscope_slice::programs::{self, FILTER_INSNS, FILTER_SCRATCH, Options};
+use hopscope_session::slice::{Device, cgroup_root, choose, netns, regions_of};
+use hopscope_slice::programs::{self, Options};
 use hopscope_slice::regions;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::path::{Path, PathBuf};
@@ -69,36 +67,6 @@ pub(super) fn options(
     Ok(options)
 }
 
-/// The expression, as instructions for the kernel; an empty one chooses every packet.
-fn choose(options: &mut Options, expression: &str) -> anyhow::Result<()> {
-    if !expression.is_empty() {
-        let filter = Filter::compile(expression, Link::Network)?;
-        options.filter = Some(filter.to_ebpf(FILTER_INSNS, FILTER_SCRATCH)?);
-        options.only_tcp = filter.takes_only_tcp();
-    }
-    Ok(())
-}
-
-/// Packets beside measured functions: those of the expression, or, where there is none and it is
-/// one process, those of this process.
-pub fn beside_functions(
-    regions: &[RegionEntry],
-    expression: &str,
-    pids: &[i32],
-) -> anyhow::Result<Options> {
-    let tgid = match (expression, pids) {
-        ("", [pid]) => u32::try_from(*pid).ok(),
-        _ => None,
-    };
-    let mut options = Options {
-        cgroup: cgroup_root()?,
-        tgid,
-        ..Options::new(regions::with_ends(&regions::points(regions)))
-    };
-    choose(&mut options, expression)?;
-    Ok(options)
-}
-
 /// As tcpdump: all of a packet when it is written or shown, as far as the kernel programs keep it.
 fn snap(args: &SliceArgs) -> anyhow::Result<u32> {
     let shown = &args.shown;
@@ -117,22 +85,7 @@ fn snap(args: &SliceArgs) -> anyhow::Result<u32> {
 }
 
 pub fn regions(args: &SliceArgs) -> anyhow::Result<Vec<RegionEntry>> {
-    regions_of("--regions", &args.live.regions)
-}
-
-/// `name`: what the user gave `option`.
-pub fn regions_of(option: &str, name: &str) -> anyhow::Result<Vec<RegionEntry>> {
-    if let Some(regions) = regions::preset(name) {
-        return Ok(regions);
-    }
-    let text = std::fs::read_to_string(name).with_context(|| {
-        format!("{option} {name}: neither a preset (tx, rx, both, min, seven) nor a file that can be read")
-    })?;
-    regions::parse(&text).with_context(|| name.to_owned())
-}
-
-fn cgroup_root() -> anyhow::Result<PathBuf> {
-    cgroup2().context("no cgroup2 file system is mounted, and none can be (mount -t cgroup2 none /sys/fs/cgroup, as root): hooks at sockets need one")
+    Ok(regions_of("--regions", &args.live.regions)?)
 }
 
 /// Without it the hooks at sockets would be left out in silence.

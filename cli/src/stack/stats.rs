@@ -2,6 +2,7 @@
 use super::which::Which;
 use crate::units::parse_time;
 use clap::Args;
+use hopscope_serving::control_client::Readings;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -29,32 +30,22 @@ pub struct StatsArgs {
 }
 
 pub fn run(args: &StatsArgs) -> anyhow::Result<ExitCode> {
-    let mut asked = args.which.open()?;
-    let request = json!({ "do": "stats" });
     let mut out = io::stdout();
     let mut before: Option<Rows> = None;
-    let readings = match args.interval {
-        None => 1,
-        // What was added needs a reading before the first.
-        Some(_) => args
-            .count
-            .map_or(u64::MAX, |n| n.saturating_add(u64::from(!args.json))),
-    };
-    for n in 0..readings {
-        if let Some(interval) = args.interval.filter(|_| n > 0) {
-            std::thread::sleep(interval);
-        }
-        let answer = asked.ask(&request)?;
+    let show = |answer: Value| -> anyhow::Result<()> {
         if args.json {
-            writeln!(out, "{answer}")?;
-            continue;
+            return Ok(writeln!(out, "{answer}")?);
         }
         let now = rows(&answer);
         if args.interval.is_none() || before.is_some() {
             write(&mut out, &now, before.as_ref(), args.zeros)?;
         }
         before = args.interval.and(Some(now));
-    }
+        Ok(())
+    };
+    let readings = Readings::new(args.interval, args.count, args.json);
+    let request = json!({ "do": "stats" });
+    args.which.open()?.read(&request, &readings, show)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,9 +1,9 @@
 //! Which `stack serve` is asked.
-use crate::control_client::{Asked, Kind};
 use hopscope_netio::PortName;
+use hopscope_serving::control_client::{ControlClient, Server};
 use std::path::{Path, PathBuf};
 
-const SERVE: Kind = Kind {
+const SERVE: Server = Server {
     command: "stack serve",
     ending: ".stack-control",
     select: "--if PORT or --control PATH",
@@ -20,12 +20,10 @@ pub(super) struct Which {
 }
 
 impl Which {
-    pub(super) fn open(&self) -> anyhow::Result<Asked> {
+    pub(super) fn open(&self) -> anyhow::Result<ControlClient> {
         let path = self.control.clone();
-        Asked::open(
-            &SERVE,
-            path.or_else(|| self.interface.as_ref().map(control_of)),
-        )
+        let path = path.or_else(|| self.interface.as_ref().map(control_of));
+        Ok(ControlClient::open(&SERVE, path)?)
     }
 }
 

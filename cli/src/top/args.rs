@@ -1,10 +1,11 @@
 //! `hopscope top`: what can be asked.
-use crate::record::{RecordArgs, parse_size_log2};
+use crate::record::{THREADS, parse_size_log2};
 use crate::units::parse_time;
 use anyhow::bail;
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser};
-use hopscope_session::top::By;
+use hopscope_session::attach::AttachRequest;
+use hopscope_session::top::{By, TopRequest};
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -24,19 +25,19 @@ pub struct TopArgs {
     exclude: Vec<String>,
     /// Refresh interval (100ms …)
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
-    pub interval: Duration,
+    interval: Duration,
     /// Stop after this time (500ms, 5s, 2m; a bare number is in seconds)
     #[arg(short, long, value_name = "TIME", value_parser = parse_time)]
-    pub duration: Option<Duration>,
+    duration: Option<Duration>,
     /// Sort rows, largest first (names ascending)
     #[arg(long, value_name = "SORT", default_value = "share", value_parser = by())]
-    pub sort: By,
+    sort: By,
     /// Print lines instead of a screen: one per called function and interval
     #[arg(long)]
-    pub raw: bool,
+    raw: bool,
     /// With --raw: print one JSON object per line
     #[arg(long, requires = "raw")]
-    pub json: bool,
+    json: bool,
     /// Ring size per thread in bytes (64K … 1G, power of two; 16 bytes a record)
     #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = parse_size_log2)]
     buffer: u32,
@@ -76,27 +77,27 @@ impl TopArgs {
         Ok(())
     }
 
-    pub fn max_overhead(&self) -> f64 {
-        self.max_overhead
-    }
-
     /// The attach is that of `record`, with its defaults for what `top` does not offer.
-    pub fn as_record(&self) -> RecordArgs {
-        #[derive(Parser)]
-        struct Line {
-            #[command(flatten)]
-            args: RecordArgs,
+    pub fn into_request(self) -> TopRequest {
+        TopRequest {
+            attach: AttachRequest {
+                pids: self.pid,
+                comm: self.comm,
+                functions: self.functions,
+                exclude: self.exclude,
+                ring_records_log2: self.buffer,
+                threads: THREADS,
+                trust_pointers: false,
+                assume_no_exceptions: self.assume_no_exceptions,
+                no_calibration: self.no_calibration,
+                ready_file: self.ready_file,
+            },
+            interval: self.interval,
+            duration: self.duration,
+            max_overhead_percent: self.max_overhead,
+            sort: self.sort,
+            raw: self.raw,
+            json: self.json,
         }
-        let mut args = Line::parse_from(["record", "-f", "none"]).args;
-        args.pid.clone_from(&self.pid);
-        args.comm.clone_from(&self.comm);
-        args.functions.clone_from(&self.functions);
-        args.exclude.clone_from(&self.exclude);
-        args.buffer = self.buffer;
-        args.max_overhead = self.max_overhead;
-        args.assume_no_exceptions = self.assume_no_exceptions;
-        args.no_calibration = self.no_calibration;
-        args.ready_file.clone_from(&self.ready_file);
-        args
     }
 }

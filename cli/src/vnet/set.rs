@@ -3,6 +3,7 @@ use super::which::Which;
 use clap::Args;
 use hopscope_vnet::policy::PolicyKind;
 use hopscope_vnet::serve::Kicks;
+use hopscope_vnet::stat::queue_name;
 use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
@@ -70,7 +71,7 @@ pub fn run(args: &SetArgs) -> anyhow::Result<ExitCode> {
         writeln!(
             out,
             "{}: calls {}, kicks {}",
-            super::stat::name(n / 2, ["rx", "tx"][usize::from(n % 2 == 1)]),
+            queue_name(n / 2, ["rx", "tx"][usize::from(n % 2 == 1)]),
             text("call_policy"),
             text("kick_policy"),
         )?;

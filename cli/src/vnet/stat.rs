@@ -3,17 +3,12 @@ use super::which::Which;
 use crate::units::parse_time;
 use anyhow::Context;
 use clap::Args;
+use hopscope_serving::control_client::Readings;
+use hopscope_vnet::stat::{Reading, Table, prometheus_text, write_explanation};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
-
-mod explain;
-mod prometheus;
-mod reading;
-mod table;
-
-use reading::Reading;
 
 /// Shows kicks, interrupts, packets and times of each queue of a running `vnet serve`, since its start or per
 /// interval. Of two columns with the same name, the first is the median (p50) and the second p99.
@@ -44,54 +39,28 @@ pub struct StatArgs {
 }
 
 pub fn run(args: &StatArgs) -> anyhow::Result<ExitCode> {
-    let mut asked = args.which.open()?;
     let wait_ns = u64::try_from(args.wait.as_nanos()).context("--wait")?;
     let request = json!({ "do": "stat", "wait_ns": wait_ns });
     let mut out = std::io::stdout();
-    let mut table = table::Table::default();
+    let mut table = Table::default();
     let mut before: Option<Reading> = None;
-    let readings = match args.interval {
-        None => 1,
-        // Rates need a reading before the first.
-        Some(_) => args
-            .count
-            .map_or(u64::MAX, |n| n.saturating_add(u64::from(!args.json))),
-    };
-    for n in 0..readings {
-        if let Some(interval) = args.interval.filter(|_| n > 0) {
-            std::thread::sleep(interval);
-        }
-        let answer = asked.ask(&request)?;
+    let show = |answer: Value| -> anyhow::Result<()> {
         if args.json {
-            writeln!(out, "{answer}")?;
-            continue;
+            return Ok(writeln!(out, "{answer}")?);
         }
         let now = Reading::of(&answer)?;
         if args.prometheus {
-            write!(out, "{}", prometheus::text(&now)?)?;
+            write!(out, "{}", prometheus_text(&now)?)?;
         } else if args.interval.is_none() || before.is_some() {
             table.write(&mut out, before.as_ref(), &now)?;
             if args.explain {
-                explain::write(&mut out, &now)?;
+                write_explanation(&mut out, &now)?;
             }
         }
         before = args.interval.and(Some(now));
-    }
+        Ok(())
+    };
+    let readings = Readings::new(args.interval, args.count, args.json);
+    args.which.open()?.read(&request, &readings, show)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Of pair 0 alone the number says nothing, but scripts want one form.
-pub(super) fn name(pair: u64, direction: &str) -> String {
-    format!("{direction}{pair}")
-}
-
-/// With `None` as what JSON has for what was not measured.
-fn us(ns: Option<u64>) -> String {
-    ns.map_or_else(|| "-".into(), |ns| format!("{:.1}", ns as f64 / 1e3))
-}
-
-fn counted<'a>(value: &'a Value, name: &str) -> anyhow::Result<&'a Value> {
-    value
-        .get(name)
-        .with_context(|| format!("the answer has no {name}: another version of hopscope?"))
 }

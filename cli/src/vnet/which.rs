@@ -1,8 +1,8 @@
 //! Which `vnet serve` is asked.
-use crate::control_client::{Asked, Kind};
+use hopscope_serving::control_client::{ControlClient, Server};
 use std::path::PathBuf;
 
-const SERVE: Kind = Kind {
+const SERVE: Server = Server {
     command: "vnet serve",
     ending: ".control",
     select: "--socket PATH",
@@ -19,9 +19,10 @@ pub(super) struct Which {
 }
 
 impl Which {
-    pub(super) fn open(&self) -> anyhow::Result<Asked> {
+    pub(super) fn open(&self) -> anyhow::Result<ControlClient> {
         let beside = |socket: &PathBuf| super::serve::control_of(socket);
         let path = self.control.clone();
-        Asked::open(&SERVE, path.or_else(|| self.socket.as_ref().map(beside)))
+        let path = path.or_else(|| self.socket.as_ref().map(beside));
+        Ok(ControlClient::open(&SERVE, path)?)
     }
 }

@@ -6,7 +6,7 @@
 //! shows these.
 use hopscope_event::clock::read::read_tsc;
 use hopscope_event::value::number;
-use hopscope_event::{CapturePlace, Content, FunctionId, Kind, Record, ThreadIx, Value};
+use hopscope_event::{CapturePlace, Content, FunctionId, Record, RecordKind, ThreadIx, Value};
 use std::sync::mpsc::SyncSender;
 
 mod file;
@@ -85,7 +85,7 @@ struct Log {
 
 impl Log {
     fn begin(&mut self, what: FunctionId) {
-        self.record(what, Kind::Entry);
+        self.record(what, RecordKind::Entry);
         self.depth += 1;
     }
 
@@ -97,7 +97,7 @@ impl Log {
         };
         self.records.push(value.record(what));
         self.depth = self.depth.saturating_sub(1);
-        self.record(what, Kind::Exit);
+        self.record(what, RecordKind::Exit);
         // Between two of what happens, never within.
         if self.depth == 0 && self.records.len() >= BATCH - 8 {
             self.hand_over(false);
@@ -111,11 +111,11 @@ impl Log {
 
     fn has_just_begun(&self, what: FunctionId) -> bool {
         let begun =
-            |record: &Record| record.function() == what && record.kind() == Some(Kind::Entry);
+            |record: &Record| record.function() == what && record.kind() == Some(RecordKind::Entry);
         self.records.last().is_some_and(begun)
     }
 
-    fn record(&mut self, what: FunctionId, kind: Kind) {
+    fn record(&mut self, what: FunctionId, kind: RecordKind) {
         // As a stack would have it: deeper is lower.
         let stack = 0x7fff_0000 - self.depth * 64;
         let record = Record::new(read_tsc().0, what, kind, stack);

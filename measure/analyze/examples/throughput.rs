@@ -2,7 +2,7 @@
 //! --example throughput`. Informs only; nothing is asserted.
 use hopscope_analyze::{Analysis, Batch, Group, Index, Options};
 use hopscope_event::table::ModuleIx;
-use hopscope_event::{FunctionEntry, FunctionId, Kind, ProbeCost, Record, ThreadIx};
+use hopscope_event::{FunctionEntry, FunctionId, ProbeCost, Record, RecordKind, ThreadIx};
 use std::time::Instant;
 
 const FUNCTIONS: u32 = 1000;
@@ -22,10 +22,20 @@ fn records() -> Vec<Record> {
             // Like programs, not like dice: each caller has four callees.
             let caller = open.last().copied().unwrap_or(0);
             let function = (caller * 4 + (random >> 50) as u32 % 4 + 1) % FUNCTIONS;
-            out.push(Record::new(tsc, FunctionId(function), Kind::Entry, rsp));
+            out.push(Record::new(
+                tsc,
+                FunctionId(function),
+                RecordKind::Entry,
+                rsp,
+            ));
             open.push(function);
         } else if let Some(function) = open.pop() {
-            out.push(Record::new(tsc, FunctionId(function), Kind::Exit, rsp + 64));
+            out.push(Record::new(
+                tsc,
+                FunctionId(function),
+                RecordKind::Exit,
+                rsp + 64,
+            ));
         }
     }
     out
@@ -36,27 +46,32 @@ fn pipeline() -> Vec<Record> {
     let (mut tsc, mut out) = (1u64, Vec::new());
     while out.len() < RECORDS {
         tsc += 100;
-        out.push(Record::new(tsc, FunctionId(0), Kind::Entry, 0x7fff_0000));
+        out.push(Record::new(
+            tsc,
+            FunctionId(0),
+            RecordKind::Entry,
+            0x7fff_0000,
+        ));
         for module in 1..=10 {
             tsc += 20 + tsc % 7;
             out.push(Record::new(
                 tsc,
                 FunctionId(module),
-                Kind::Entry,
+                RecordKind::Entry,
                 0x7ffe_ff00,
             ));
             tsc += 300 + tsc % 977;
             out.push(Record::new(
                 tsc,
                 FunctionId(module),
-                Kind::Exit,
+                RecordKind::Exit,
                 0x7ffe_ff00,
             ));
         }
         out.push(Record::new(
             tsc + 30,
             FunctionId(0),
-            Kind::Exit,
+            RecordKind::Exit,
             0x7fff_0000,
         ));
     }

@@ -54,7 +54,7 @@ pub struct Row {
 }
 
 #[derive(Debug)]
-pub struct Outcome {
+pub struct AnalysisResult {
     pub rows: Vec<Row>,
     pub tree: Tree,
     /// Calls in the window.
@@ -149,7 +149,7 @@ impl Analysis {
         thread.pairer.feed_batch(batch, &mut self.aggregate);
     }
 
-    pub fn finish(mut self) -> Outcome {
+    pub fn finish(mut self) -> AnalysisResult {
         let mut threads = BTreeMap::new();
         for (ix, thread) in self.threads {
             self.aggregate.turn_to(ix);
@@ -163,7 +163,7 @@ impl Analysis {
         let whole = aggregate.options.whole;
         aggregate.rows.iter_mut().for_each(|r| r.stats.settle());
         aggregate.tree.settle();
-        Outcome {
+        AnalysisResult {
             rows: aggregate.rows,
             tree: aggregate.tree,
             balance: aggregate.balance,

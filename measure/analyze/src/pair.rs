@@ -17,7 +17,7 @@ use crate::limbo::{Limbo, Moved};
 use crate::stacks::{Below, RESUMED_BYTES, SAME_STACK_BYTES, Stack, Waiting};
 use crate::taken::TakenPages;
 use crate::values::{self, Returned};
-use hopscope_event::{CapturePlace, Content, FunctionId, Kind, Record, Value};
+use hopscope_event::{CapturePlace, Content, FunctionId, Record, RecordKind, Value};
 
 mod moved;
 
@@ -116,23 +116,23 @@ impl Pairer {
         if let Some(value) = record.value() {
             return self.value(function, value, sink);
         }
-        let ends = matches!(kind, Kind::Exit | Kind::TailExit);
+        let ends = matches!(kind, RecordKind::Exit | RecordKind::TailExit);
         let waits_on = ends && self.returned.are_of(function);
         if !(waits_on || self.returned.is_empty()) {
             self.returned.give_up(&mut self.oddities);
         }
-        self.just_entered = kind == Kind::Entry;
+        self.just_entered = kind == RecordKind::Entry;
         if record.tsc < self.last_tsc {
             self.oddities.inversions += 1;
         }
         self.before_tsc = std::mem::replace(&mut self.last_tsc, record.tsc);
         let tail = self.tail.take();
         match kind {
-            Kind::Entry => self.entry(function, rsp, record.tsc, tail, sink),
-            Kind::Exit => self.exit(function, rsp, record.tsc, false, sink),
-            Kind::TailExit => self.exit(function, rsp, record.tsc, true, sink),
-            Kind::Escape => self.escape(function, rsp, record.tsc, sink),
-            Kind::Value => {}
+            RecordKind::Entry => self.entry(function, rsp, record.tsc, tail, sink),
+            RecordKind::Exit => self.exit(function, rsp, record.tsc, false, sink),
+            RecordKind::TailExit => self.exit(function, rsp, record.tsc, true, sink),
+            RecordKind::Escape => self.escape(function, rsp, record.tsc, sink),
+            RecordKind::Value => {}
         }
     }
 

@@ -1,10 +1,10 @@
 //! From batches to rows and paths: recursion, modules, gaps between batches, windows.
-use Kind::{Entry, Exit, TailExit};
+use RecordKind::{Entry, Exit, TailExit};
 use hopscope_analyze::tree::Parent;
-use hopscope_analyze::{Analysis, Batch, Group, Index, Options, Outcome, Quantile, Window};
+use hopscope_analyze::{Analysis, AnalysisResult, Batch, Group, Index, Options, Quantile, Window};
 use hopscope_event::table::ModuleIx;
 use hopscope_event::{
-    FunctionEntry, FunctionId, Kind, ProcessIx, Record, ThreadEntry, ThreadIx, Tsc,
+    FunctionEntry, FunctionId, ProcessIx, Record, RecordKind, ThreadEntry, ThreadIx, Tsc,
 };
 
 fn index() -> Index {
@@ -29,8 +29,8 @@ fn index() -> Index {
 }
 
 /// `(tick, kind, function, depth)`
-fn records(events: &[(u64, Kind, u32, u32)]) -> Vec<Record> {
-    let record = |&(tsc, kind, function, depth): &(u64, Kind, u32, u32)| {
+fn records(events: &[(u64, RecordKind, u32, u32)]) -> Vec<Record> {
+    let record = |&(tsc, kind, function, depth): &(u64, RecordKind, u32, u32)| {
         Record::new(tsc, FunctionId(function), kind, 0x7000_0000 - depth * 32)
     };
     events.iter().map(record).collect()
@@ -48,7 +48,7 @@ fn batch(first_index: u64, records: &[Record]) -> Batch<'_> {
     }
 }
 
-fn analyzed(options: Options, batches: &[Batch<'_>]) -> Outcome {
+fn analyzed(options: Options, batches: &[Batch<'_>]) -> AnalysisResult {
     let mut analysis = Analysis::new(index(), options);
     batches.iter().for_each(|b| analysis.feed(b));
     let outcome = analysis.finish();
@@ -64,7 +64,7 @@ fn by(group: Group) -> Options {
     }
 }
 
-fn stats(outcome: &Outcome, function: u32) -> &hopscope_analyze::Stats {
+fn stats(outcome: &AnalysisResult, function: u32) -> &hopscope_analyze::Stats {
     let is_it = |r: &&hopscope_analyze::Row| r.key.function == Some(FunctionId(function));
     &outcome.rows.iter().find(is_it).expect("it has a row").stats
 }

@@ -1,15 +1,15 @@
 //! Coroutines that move between threads, against programs that know the truth: no call is stated that was none.
 mod moving;
 
-use Kind::{Entry, Exit};
+use RecordKind::{Entry, Exit};
 use hopscope_analyze::OwnedBatch;
 use hopscope_analyze::balance::Orphan;
-use hopscope_event::{FunctionId, Kind, Record, ThreadIx};
+use hopscope_event::{FunctionId, Record, RecordKind, ThreadIx};
 use moving::world::{World, acts, frames, overwritten};
 use moving::{CO, NATIVE, Seen, Timed, in_order, index, seen};
 use proptest::prelude::*;
 
-type Event = (u64, Kind, u32, u32);
+type Event = (u64, RecordKind, u32, u32);
 
 /// Batches of threads: `(thread, [(tick, kind, function, place)])`.
 fn batches(of: &[(u32, &[Event])]) -> Vec<OwnedBatch> {

@@ -1,7 +1,7 @@
 //! What a run begins with when the user does not say.
 use hopscope_analyze::{Batch, Index, RootChoice, RootError, RootSearch, Window};
 use hopscope_event::table::ModuleIx;
-use hopscope_event::{FunctionEntry, FunctionId, Kind, Record, ThreadIx};
+use hopscope_event::{FunctionEntry, FunctionId, Record, RecordKind, ThreadIx};
 
 #[derive(Default)]
 struct Program {
@@ -15,7 +15,7 @@ impl Program {
         self.tsc += ticks;
     }
 
-    fn store(&mut self, function: u32, kind: Kind) {
+    fn store(&mut self, function: u32, kind: RecordKind) {
         self.tsc += 10;
         let rsp = 0x7fff_0000 - 64 * self.open.len() as u32;
         self.records
@@ -23,11 +23,11 @@ impl Program {
     }
 
     fn call(&mut self, function: u32, body: impl FnOnce(&mut Program)) {
-        self.store(function, Kind::Entry);
+        self.store(function, RecordKind::Entry);
         self.open.push(function);
         body(self);
         self.open.pop();
-        self.store(function, Kind::Exit);
+        self.store(function, RecordKind::Exit);
     }
 
     fn leaf(&mut self, function: u32) {
@@ -132,7 +132,7 @@ fn the_root_is_where_packets_are_captured() {
 #[test]
 fn a_measured_main_loop_is_no_run() {
     let mut program = Program::default();
-    program.store(MAIN, Kind::Entry);
+    program.store(MAIN, RecordKind::Entry);
     program.open.push(MAIN);
     for _ in 0..20 {
         program.leaf(POLL);

@@ -3,7 +3,7 @@ mod program;
 
 use hopscope_analyze::balance::{Balance, Fate, Orphan};
 use hopscope_analyze::pair::{Call, Enter, Gap, Mark, Pairer, Sink};
-use hopscope_event::{Content, FunctionId, Kind, Record, Value};
+use hopscope_event::{Content, FunctionId, Record, RecordKind, Value};
 use program::{AT_ENTRY, AT_RETURN, Batch, FUNCTIONS, Habits, IN_BODY, Program, TrueCall, acts};
 use proptest::prelude::*;
 
@@ -218,7 +218,7 @@ proptest! {
         }
         let is = |kind| move |r: &&Record| r.kind() == Some(kind);
         let all = || program.batches.iter().flat_map(|b| &b.records);
-        prop_assert_eq!(seen.balance.entries, all().filter(is(Kind::Entry)).count() as u64);
+        prop_assert_eq!(seen.balance.entries, all().filter(is(RecordKind::Entry)).count() as u64);
         prop_assert_eq!(odd.lost, program.batches.iter().map(|b| b.lost).sum::<u64>());
         prop_assert_eq!(seen.misplaced(&ENDS), 0);
         prop_assert_eq!(seen.values.len() as u64 + odd.values_homeless, odd.values);
@@ -237,7 +237,7 @@ proptest! {
                 batches.push(Batch { lost: *lost, records: Vec::new() });
             }
             let stack = if *far { units * 8 } else { units * 0x0400_0000 };
-            let id_kind = function << Kind::BITS | kind;
+            let id_kind = function << RecordKind::BITS | kind;
             let record = Record { tsc: *tsc, id_kind, stack };
             batches.last_mut().expect("one is there").records.push(record);
         }
@@ -245,14 +245,14 @@ proptest! {
         prop_assert!(seen.holds());
         let b = seen.balance;
         let ends = b.exits + b.tail_exits + b.ends_open_at_start + b.ends_cut;
-        let is_end = |k| matches!(k, Some(Kind::Exit | Kind::TailExit));
+        let is_end = |k| matches!(k, Some(RecordKind::Exit | RecordKind::TailExit));
         let known = |r: &&Record| r.function().0 < FUNCTIONS && r.kind().is_some();
         let all = || batches.iter().flat_map(|b| &b.records).filter(known);
         let ends_stored = all().filter(|r| is_end(r.kind())).count() as u64;
         prop_assert!(ends >= ends_stored && ends <= ends_stored + odd.escape_records);
-        prop_assert_eq!(b.entries, all().filter(|r| r.kind() == Some(Kind::Entry)).count() as u64);
+        prop_assert_eq!(b.entries, all().filter(|r| r.kind() == Some(RecordKind::Entry)).count() as u64);
         prop_assert_eq!(odd.unknown + all().count() as u64, raw.len() as u64);
-        let values = all().filter(|r| r.kind() == Some(Kind::Value)).count() as u64;
+        let values = all().filter(|r| r.kind() == Some(RecordKind::Value)).count() as u64;
         prop_assert_eq!(odd.values, values);
         let untold = odd.values_unknown + odd.values_homeless + odd.values_unreadable;
         let told = seen.values.len() as u64 + odd.values_left_out;

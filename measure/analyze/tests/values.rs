@@ -3,7 +3,7 @@ use hopscope_analyze::Oddities;
 use hopscope_analyze::balance::{Fate, Orphan};
 use hopscope_analyze::pair::{Call, Enter, Gap, Mark, Pairer, Sink};
 use hopscope_event::value::number;
-use hopscope_event::{CapturePlace, Content, FunctionId, Kind, Record, Value};
+use hopscope_event::{CapturePlace, Content, FunctionId, Record, RecordKind, Value};
 
 const F: FunctionId = FunctionId(1);
 const G: FunctionId = FunctionId(2);
@@ -30,11 +30,11 @@ impl Sink for Told {
 }
 
 fn entry(tsc: u64, function: FunctionId, rsp: u32) -> Record {
-    Record::new(tsc, function, Kind::Entry, rsp)
+    Record::new(tsc, function, RecordKind::Entry, rsp)
 }
 
 fn exit(tsc: u64, function: FunctionId, rsp: u32) -> Record {
-    Record::new(tsc, function, Kind::Exit, rsp)
+    Record::new(tsc, function, RecordKind::Exit, rsp)
 }
 
 fn captured(function: FunctionId, at: CapturePlace, content: Content) -> Record {

@@ -23,7 +23,7 @@ pub use clock::{ClockSync, Ns, RawSync, Tsc, TscFrequency};
 pub use cost::{CostCheckEntry, InPlaceCost, MemoryBoundCost, ProbeCost};
 pub use kept::{BeginsLate, EndsEarly, FlightEntry, ThinEntry, TriggerEntry};
 pub use off_cpu::{OffCpu, OffCpuEntry};
-pub use record::{FunctionId, Kind, Record};
+pub use record::{FunctionId, Record, RecordKind};
 pub use stamp::{Stamp, StampCounts, StampFlags, StreamEntry, StreamIx};
 pub use table::{
     CaptureEntry, CaptureMethod, CapturePlace, FunctionEntry, ModuleEntry, ProcessEntry, ProcessIx,

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 pub struct FunctionId(pub u32);
 
 impl FunctionId {
-    pub const BITS: u32 = 32 - Kind::BITS;
+    pub const BITS: u32 = 32 - RecordKind::BITS;
     pub const MAX: u32 = (1 << Self::BITS) - 1;
 }
 
-/// Kind of a record. Values are part of the file format.
+/// What a record stands for. Values are part of the file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum RecordKind {
     /// The function was called; `rsp` points at its return address.
     Entry = 0,
     /// The function returns; `rsp` points at its return address again.
@@ -29,16 +29,16 @@ pub enum Kind {
     Value = 4,
 }
 
-impl Kind {
+impl RecordKind {
     pub const BITS: u32 = 3;
 
-    pub const fn from_bits(bits: u32) -> Option<Kind> {
+    pub const fn from_bits(bits: u32) -> Option<RecordKind> {
         match bits {
-            0 => Some(Kind::Entry),
-            1 => Some(Kind::Exit),
-            2 => Some(Kind::TailExit),
-            3 => Some(Kind::Escape),
-            4 => Some(Kind::Value),
+            0 => Some(RecordKind::Entry),
+            1 => Some(RecordKind::Exit),
+            2 => Some(RecordKind::TailExit),
+            3 => Some(RecordKind::Escape),
+            4 => Some(RecordKind::Value),
             _ => None,
         }
     }
@@ -57,7 +57,7 @@ impl Kind {
 /// ring of `n` is stored when `stack - i / n` is a multiple of 8 and the TSC is not 0
 /// ([`Record::stored`]). Outside rings the lap is 0.
 ///
-/// Of kind [`Kind::Value`] the first and the last field hold something else, under the same rules:
+/// Of kind [`RecordKind::Value`] the first and the last field hold something else, under the same rules:
 /// never 0 in the first, the lap in the low bits of the last ([`crate::value`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
@@ -79,7 +79,7 @@ const _: () = {
 };
 
 impl Record {
-    pub const fn new(tsc: u64, function: FunctionId, kind: Kind, rsp_lo32: u32) -> Record {
+    pub const fn new(tsc: u64, function: FunctionId, kind: RecordKind, rsp_lo32: u32) -> Record {
         Record {
             tsc,
             id_kind: id_kind(function, kind),
@@ -88,12 +88,12 @@ impl Record {
     }
 
     pub const fn function(self) -> FunctionId {
-        FunctionId(self.id_kind >> Kind::BITS)
+        FunctionId(self.id_kind >> RecordKind::BITS)
     }
 
     /// `None` if the bits are not a valid record (damaged file, overwritten ring).
-    pub const fn kind(self) -> Option<Kind> {
-        Kind::from_bits(self.id_kind & ((1 << Kind::BITS) - 1))
+    pub const fn kind(self) -> Option<RecordKind> {
+        RecordKind::from_bits(self.id_kind & ((1 << RecordKind::BITS) - 1))
     }
 
     /// Low 32 bits of rsp, a multiple of 8.
@@ -137,8 +137,8 @@ impl Record {
 }
 
 /// The immediate that a probe stores: function and kind in one word.
-pub const fn id_kind(function: FunctionId, kind: Kind) -> u32 {
-    function.0 << Kind::BITS | kind as u32
+pub const fn id_kind(function: FunctionId, kind: RecordKind) -> u32 {
+    function.0 << RecordKind::BITS | kind as u32
 }
 
 #[cfg(test)]
@@ -150,12 +150,12 @@ mod tests {
         let r = Record::new(
             0x0123_4567_89ab_cdef,
             FunctionId(77),
-            Kind::TailExit,
+            RecordKind::TailExit,
             0xdead_beef,
         );
         assert_eq!(Record::from_bytes(&r.to_bytes()), r);
         assert_eq!(r.function(), FunctionId(77));
-        assert_eq!(r.kind(), Some(Kind::TailExit));
+        assert_eq!(r.kind(), Some(RecordKind::TailExit));
         assert_eq!(r.rsp_lo32(), 0xdead_bee8);
     }
 

@@ -1,4 +1,4 @@
-//! A captured value in a slot of the ring: a record of kind [`Kind::Value`].
+//! A captured value in a slot of the ring: a record of kind [`RecordKind::Value`].
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -15,7 +15,7 @@
 //! exit: a probe reserves all of them at once, so that a signal handler's probes come before or
 //! after them. What is captured inside the body lies between, and belongs to the innermost open
 //! call of its function on the stack that runs.
-use crate::record::{FunctionId, Kind, LAP_MASK, Record};
+use crate::record::{FunctionId, LAP_MASK, Record, RecordKind};
 use crate::table::CapturePlace;
 
 /// Captures of one function at one place.
@@ -116,7 +116,7 @@ impl Value {
         let capture = self.capture & NUMBER_MASK;
         Record {
             tsc: self.content.word(),
-            id_kind: crate::record::id_kind(function, Kind::Value),
+            id_kind: crate::record::id_kind(function, RecordKind::Value),
             stack: place(capture, self.element) | top << TOP_SHIFT,
         }
     }
@@ -125,7 +125,7 @@ impl Value {
 impl Record {
     /// `None` for a record of another kind.
     pub fn value(self) -> Option<Value> {
-        if self.kind() != Some(Kind::Value) {
+        if self.kind() != Some(RecordKind::Value) {
             return None;
         }
         Some(Value {
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn other_kinds_hold_no_value_and_unknown_reasons_stay() {
-        let exit = Record::new(5, FunctionId(1), Kind::Exit, 0x1000);
+        let exit = Record::new(5, FunctionId(1), RecordKind::Exit, 0x1000);
         assert_eq!(exit.value(), None);
         record(0, 0, Content::Unknown(6));
     }

@@ -1,5 +1,5 @@
 //! The generated machine code, as a disassembler sees it: any change shows here and is read.
-use hopscope_event::record::{FunctionId, Kind};
+use hopscope_event::record::{FunctionId, RecordKind};
 use hopscope_probe::instrument::asm::{Asm, Zone};
 use hopscope_probe::instrument::emit::probe::{Live, ProbeConfig, Site, Stores, probe, switched};
 use hopscope_probe::instrument::emit::slow::{Slow, SlowConfig, claim};
@@ -49,7 +49,7 @@ fn switched_probe(live: Live) -> String {
     let slow = Slow::both(asm.label_at(0x1000));
     let site = Site {
         function: FunctionId(5),
-        kind: Kind::Entry,
+        kind: RecordKind::Entry,
         live,
         red_zone: false,
     };
@@ -68,7 +68,7 @@ fn entry_probes_that_can_be_switched_off() {
     compare("entry_switched_with_dead_flags", &switched_probe(live));
 }
 
-fn one_probe(config: ProbeConfig, kind: Kind, live: Live, red_zone: bool) -> String {
+fn one_probe(config: ProbeConfig, kind: RecordKind, live: Live, red_zone: bool) -> String {
     let mut asm = Asm::new();
     let slow = Slow::both(asm.label_at(0x1000));
     let site = Site {
@@ -89,12 +89,15 @@ fn entry_probe_with_dead_registers() {
         rdx: true,
         flags: false,
     };
-    compare("entry", &one_probe(CONFIG, Kind::Entry, live, false));
+    compare("entry", &one_probe(CONFIG, RecordKind::Entry, live, false));
 }
 
 #[test]
 fn exit_probe() {
-    compare("exit", &one_probe(CONFIG, Kind::Exit, Live::ALL, false));
+    compare(
+        "exit",
+        &one_probe(CONFIG, RecordKind::Exit, Live::ALL, false),
+    );
 }
 
 #[test]
@@ -105,7 +108,7 @@ fn tail_exit_probe_without_bmi2() {
     };
     compare(
         "tail_exit",
-        &one_probe(config, Kind::TailExit, Live::ALL, true),
+        &one_probe(config, RecordKind::TailExit, Live::ALL, true),
     );
 }
 

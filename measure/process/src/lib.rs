@@ -14,6 +14,7 @@ pub mod pagemap;
 #[allow(unsafe_code)]
 pub mod preflight;
 pub mod procfs;
+pub mod programs;
 pub mod signals;
 mod stall_warning;
 #[allow(unsafe_code)]

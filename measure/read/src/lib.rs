@@ -8,6 +8,7 @@
 pub mod diff;
 pub mod error;
 pub mod export;
+pub mod info;
 pub mod joined;
 pub mod late;
 pub mod longest;

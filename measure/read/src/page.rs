@@ -8,7 +8,7 @@ use crate::options::{Around, ReportOptions};
 use crate::selection::Selection;
 use crate::stamps;
 use handled::Handled;
-use hopscope_analyze::{Analysis, Calls, Group, Outcome, Root};
+use hopscope_analyze::{Analysis, AnalysisResult, Calls, Group, Root};
 use hopscope_event::{Stamp, StampFlags, StreamIx, Tsc};
 use hopscope_report::{Budget, Detail, LateReport, Names, Overview, Page, Recording, Scale};
 use hopscope_report::{Streams, TimeUnit, Windows, write_html};
@@ -103,7 +103,7 @@ pub fn write(
 }
 
 /// Everything that is bounded.
-fn whole(source: &Source<'_>, overview: &mut Overview) -> Result<(Outcome, Outcome)> {
+fn whole(source: &Source<'_>, overview: &mut Overview) -> Result<(AnalysisResult, AnalysisResult)> {
     let selection = source.selection;
     let analysis = |group| Analysis::new(selection.index(), selection.options(group));
     let (mut functions, mut modules) = (analysis(Group::Function), analysis(Group::Module));

@@ -3,7 +3,9 @@ use crate::error::{Context, Result, refuse};
 use crate::opened::Opened;
 use crate::records;
 use hopscope_analyze::trail::{Observer, Totals};
-use hopscope_analyze::{Analysis, Batch, Group, Index, OffCpuTimes, Options, Outcome, OwnedBatch};
+use hopscope_analyze::{
+    Analysis, AnalysisResult, Batch, Group, Index, OffCpuTimes, Options, OwnedBatch,
+};
 use hopscope_analyze::{Trail, Window};
 use hopscope_event::{Ns, ThreadIx};
 use hopscope_report::{Recording, Streams, Timeline};
@@ -136,7 +138,7 @@ impl Selection {
     ///
     /// # Errors
     /// What cannot be read.
-    pub fn analysis(&self, group: Group, off_cpu: Option<OffCpuTimes>) -> Result<Outcome> {
+    pub fn analysis(&self, group: Group, off_cpu: Option<OffCpuTimes>) -> Result<AnalysisResult> {
         let mut analysis = Analysis::new(self.index(), self.options(group));
         off_cpu
             .into_iter()

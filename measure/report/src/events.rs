@@ -1,7 +1,7 @@
 //! Raw records, one a line, in the order of each thread's ring.
 use crate::recording::Names;
 use crate::units::Scale;
-use hopscope_event::{Kind, Record, ThreadIx, Tsc, Value};
+use hopscope_event::{Record, RecordKind, ThreadIx, Tsc, Value};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -23,11 +23,11 @@ pub struct EventWriter<'a> {
 
 fn kind_name(record: Record) -> &'static str {
     match record.kind() {
-        Some(Kind::Entry) => "entry",
-        Some(Kind::Exit) => "exit",
-        Some(Kind::TailExit) => "tail_exit",
-        Some(Kind::Escape) => "escape",
-        Some(Kind::Value) => "value",
+        Some(RecordKind::Entry) => "entry",
+        Some(RecordKind::Exit) => "exit",
+        Some(RecordKind::TailExit) => "tail_exit",
+        Some(RecordKind::Escape) => "escape",
+        Some(RecordKind::Value) => "value",
         None => "unknown",
     }
 }

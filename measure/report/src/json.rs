@@ -6,7 +6,7 @@ use crate::recording::{Names, Recording};
 use crate::units::{Scale, TimeUnit};
 use crate::{Layout, View, tree};
 use hopscope_analyze::tree::Parent;
-use hopscope_analyze::{Group, Outcome, Row};
+use hopscope_analyze::{AnalysisResult, Group, Row};
 use hopscope_event::Refusal;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ pub fn write_header_json(
 pub fn write_json(
     out: &mut impl Write,
     recording: &Recording<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
     view: View,
 ) -> io::Result<()> {
     let names = Names::new(recording);
@@ -81,7 +81,7 @@ pub fn write_json(
 
 fn row_object<'a>(
     names: &Names<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
     scale: &'a Scale,
     group: Group,
     off_cpu: bool,
@@ -168,7 +168,7 @@ fn balance(b: hopscope_analyze::Balance) -> Value {
 fn paths(
     out: &mut impl Write,
     names: &Names<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
     scale: &Scale,
     view: View,
 ) -> io::Result<()> {
@@ -258,7 +258,7 @@ fn more_paths(
 fn summary(
     out: &mut impl Write,
     recording: &Recording<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
     scale: &Scale,
 ) -> io::Result<()> {
     let o = outcome.oddities;

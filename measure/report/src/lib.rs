@@ -1,5 +1,5 @@
 //! What a recording says, for people (text) and for programs (JSON, one object a line). Each
-//! writer takes a [`Recording`] and an [`hopscope_analyze::Outcome`] and writes to an `impl Write`.
+//! writer takes a [`Recording`] and an [`hopscope_analyze::AnalysisResult`] and writes to an `impl Write`.
 #![forbid(unsafe_code)]
 
 mod choices;
@@ -44,7 +44,7 @@ pub use timeline::Timeline;
 pub use tree::PathLimits;
 pub use units::{Scale, TimeUnit};
 
-use hopscope_analyze::{Group, Outcome};
+use hopscope_analyze::{AnalysisResult, Group};
 use std::io::{self, Write};
 
 /// What the report is laid out by.
@@ -83,7 +83,7 @@ pub fn write_header(
 pub fn write_text(
     out: &mut impl Write,
     recording: &Recording<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
     view: View,
 ) -> io::Result<()> {
     let names = Names::new(recording);

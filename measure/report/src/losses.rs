@@ -5,7 +5,7 @@ mod hints;
 use crate::printable_text::printable;
 use crate::recording::{Names, Recording};
 use crate::units::grouped;
-use hopscope_analyze::Outcome;
+use hopscope_analyze::AnalysisResult;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ pub(crate) fn write(
     out: &mut impl Write,
     recording: &Recording<'_>,
     names: &Names<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
 ) -> io::Result<()> {
     let b = &outcome.balance;
     let n = |count: u64| grouped(count);

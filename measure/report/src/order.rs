@@ -1,6 +1,6 @@
 //! Which row comes first.
 use crate::recording::Names;
-use hopscope_analyze::{Correction, Key, Outcome, Quantile, Row, Stats};
+use hopscope_analyze::{AnalysisResult, Correction, Key, Quantile, Row, Stats};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sort {
@@ -56,7 +56,11 @@ pub(crate) fn row_name(names: &Names<'_>, key: &Key) -> String {
 }
 
 /// Largest first, names ascending; equal rows by name, so that the order never varies.
-pub(crate) fn sorted<'a>(names: &Names<'_>, outcome: &'a Outcome, sort: Sort) -> Vec<&'a Row> {
+pub(crate) fn sorted<'a>(
+    names: &Names<'_>,
+    outcome: &'a AnalysisResult,
+    sort: Sort,
+) -> Vec<&'a Row> {
     let correction = outcome.correction.as_ref();
     let mut rows: Vec<_> = outcome.rows.iter().collect();
     rows.sort_by_cached_key(|row| {

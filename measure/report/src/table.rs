@@ -6,7 +6,7 @@ mod one_line;
 use crate::order::{Sort, sorted};
 use crate::recording::Names;
 use crate::units::{Scale, grouped};
-use hopscope_analyze::{Group, Outcome, ROWS_MAX, Row};
+use hopscope_analyze::{AnalysisResult, Group, ROWS_MAX, Row};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -24,7 +24,7 @@ pub(crate) struct Shown {
 pub(crate) fn write(
     out: &mut impl Write,
     names: &Names<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
     scale: &Scale,
     shown: Shown,
 ) -> io::Result<()> {

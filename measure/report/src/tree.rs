@@ -7,7 +7,7 @@ pub(crate) use limits::{Hidden, Shown};
 use crate::order::Sort;
 use crate::recording::Names;
 use crate::units::{Scale, grouped, share};
-use hopscope_analyze::{Correction, Node, NodeIx, Outcome, tree::Parent};
+use hopscope_analyze::{AnalysisResult, Correction, Node, NodeIx, tree::Parent};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -27,7 +27,7 @@ pub(crate) fn own(node: &Node, correction: Option<&Correction>) -> i128 {
     correction.map_or(raw, |c| c.own_sum(raw, node.calls, node.callees).median)
 }
 
-pub(crate) fn children(names: &Names<'_>, outcome: &Outcome, sort: Sort) -> Children {
+pub(crate) fn children(names: &Names<'_>, outcome: &AnalysisResult, sort: Sort) -> Children {
     let correction = outcome.correction.as_ref();
     let mut children = Children::new();
     for (ix, node) in outcome.tree.nodes().iter().enumerate() {
@@ -77,7 +77,7 @@ const TITLES: [(Parent, &str); 3] = [
 pub(crate) fn write(
     out: &mut impl Write,
     names: &Names<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
     scale: &Scale,
     sort: Sort,
     limits: PathLimits,
@@ -200,7 +200,7 @@ fn added_up(
 /// What the tree below lacks.
 fn missing(
     out: &mut impl Write,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
     children: &Children,
     shown: &Shown,
 ) -> io::Result<()> {

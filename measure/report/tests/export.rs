@@ -6,7 +6,7 @@ use hopscope_analyze::trail::{Observer, Trail};
 use hopscope_analyze::{Batch, Group, Index, Packets, Window};
 use hopscope_event::value::number;
 use hopscope_event::{
-    CaptureEntry, CaptureMethod, CapturePlace, Content, FunctionId, Kind, Record,
+    CaptureEntry, CaptureMethod, CapturePlace, Content, FunctionId, Record, RecordKind,
 };
 use hopscope_event::{Stamp, StampFlags, StreamEntry, StreamIx, ThreadIx, Tsc, Value};
 use hopscope_report::export::{CALLS, CallRows, CsvRows, FUNCTIONS, Facts, FoldedValue};
@@ -221,12 +221,12 @@ fn values(rows: impl Rows) {
         value.record(function)
     };
     let (start, rsp) = (sample.meta.start.tsc.0, 0x7ffe_1000);
-    let mut records = vec![Record::new(start + 100, function, Kind::Entry, rsp)];
+    let mut records = vec![Record::new(start + 100, function, RecordKind::Entry, rsp)];
     for bits in [0, (1 << 63) - 1, 1 << 63, u64::MAX] {
         records.extend([0, 1].map(|nth| value(nth, Content::Value(bits))));
     }
     records.push(value(0, Content::Unreadable));
-    records.push(Record::new(start + 900, function, Kind::Exit, rsp));
+    records.push(Record::new(start + 900, function, RecordKind::Exit, rsp));
     sample.batches = vec![(ThreadIx(0), 0, 0, records)];
     let recording = sample.recording();
     let names = Names::new(&recording);

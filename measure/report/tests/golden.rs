@@ -6,7 +6,7 @@ use hopscope_analyze::{Group, Packets};
 use hopscope_event::value::number;
 use hopscope_event::{
     BeginsLate, CaptureEntry, CaptureMethod, CapturePlace, Content, CostCheckEntry, EndsEarly,
-    FlightEntry, FunctionId, InPlaceCost, Kind, Ns, OffCpu, OffCpuEntry, Record, ThinEntry,
+    FlightEntry, FunctionId, InPlaceCost, Ns, OffCpu, OffCpuEntry, Record, RecordKind, ThinEntry,
     TriggerEntry,
 };
 use hopscope_event::{
@@ -126,7 +126,7 @@ fn by_module_in_ticks() {
 /// up; and what would lose less is said.
 #[test]
 fn a_tree_of_a_lossy_recording_in_few_lines() {
-    use Kind::{Entry, Exit};
+    use RecordKind::{Entry, Exit};
     let mut sample = Sample::new();
     let events = [
         (3_000_000, Entry, 4, 0),
@@ -358,14 +358,14 @@ fn captured_values() {
     };
     let start = sample.meta.start.tsc.0;
     let records = vec![
-        Record::new(start + 100, function, Kind::Entry, 0x7ffe_1000),
+        Record::new(start + 100, function, RecordKind::Entry, 0x7ffe_1000),
         value(n, 0, Content::Value(300)),
         value(array, 0, Content::Value(7001)),
         value(array, 1, Content::LeftOut { elements: 300 }),
         value(pointer, 0, Content::Unreadable),
         value(number(At::Body, 9), 0, Content::Unknown(8)),
         value(returned, 0, Content::Value((-22i64) as u64)),
-        Record::new(start + 900, function, Kind::Exit, 0x7ffe_1000),
+        Record::new(start + 900, function, RecordKind::Exit, 0x7ffe_1000),
         value(returned, 0, Content::Value(1)),
     ];
     sample.batches = vec![(ThreadIx(0), 0, 0, records)];

@@ -1,9 +1,16 @@
 //! Why a measurement does not begin, or ends early.
-use hopscope_process::LaunchError;
+use hopscope_probe::live::LiveError;
+use hopscope_probe::locate::LocateError;
+use hopscope_probe::plan::PlanError;
+use hopscope_process::programs::ProgramError;
+use hopscope_process::{AttachError, LaunchError};
 use hopscope_slice::calibrate::CalibrateError;
 use hopscope_slice::filter::FilterError;
 use hopscope_slice::programs::SliceError;
+use hopscope_slice::regions::RegionError;
+use hopscope_trace::TraceError;
 use std::io::ErrorKind;
+use std::num::ParseIntError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -16,11 +23,29 @@ pub enum Error {
     #[error("the kernel programs' account does not add up: {in_flight} packets under way")]
     Unbalanced { in_flight: i64 },
     #[error(transparent)]
+    Program(#[from] ProgramError),
+    #[error(transparent)]
+    Locate(#[from] LocateError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    #[error(transparent)]
+    Live(#[from] LiveError),
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Number(#[from] ParseIntError),
+    #[error(transparent)]
     Slice(#[from] SliceError),
     #[error(transparent)]
     Calibrate(#[from] CalibrateError),
     #[error(transparent)]
     Filter(#[from] FilterError),
+    #[error(transparent)]
+    Regions(#[from] RegionError),
     #[error(transparent)]
     Launch(#[from] LaunchError),
     #[error(transparent)]
@@ -41,6 +66,7 @@ impl Error {
             Error::While { source, .. } => source.is_broken_pipe(),
             Error::Read(error) => error.is_broken_pipe(),
             Error::Io(error) => error.kind() == ErrorKind::BrokenPipe,
+            Error::Json(error) => error.io_error_kind() == Some(ErrorKind::BrokenPipe),
             _ => false,
         }
     }
@@ -68,6 +94,13 @@ impl Error {
 /// Says what was done when something failed.
 pub(crate) trait Context<T> {
     fn with_context<S: Into<String>>(self, doing: impl FnOnce() -> S) -> Result<T>;
+
+    fn context(self, doing: &str) -> Result<T>
+    where
+        Self: Sized,
+    {
+        self.with_context(|| doing)
+    }
 }
 
 impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {

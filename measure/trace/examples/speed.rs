@@ -1,9 +1,9 @@
 //! What writing and reading records takes: `cargo run --release -p hopscope-trace --example
 //! speed [FILE [RECORDS]]`. Leaves the trace in FILE when one is named. Informs only.
 use hopscope_event::{
-    ClockSync, FunctionId, Kind, Record, RecordingMeta, Summary, ThreadIx, Tsc, TscFrequency,
+    ClockSync, FunctionId, Record, RecordKind, RecordingMeta, Summary, ThreadIx, Tsc, TscFrequency,
 };
-use hopscope_trace::{Batch, TraceReader, TraceWriter, codec};
+use hopscope_trace::{RecordBatch, TraceReader, TraceWriter, codec};
 use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
@@ -39,7 +39,7 @@ fn network_function(count: usize) -> Vec<Record> {
 fn call(random: &mut Random, tsc: &mut u64, records: &mut Vec<Record>, id: u32, depth: u32) {
     let rsp = 0xffff_d000 - depth * 96 - id % 7 * 16;
     *tsc += 25 + random.next() % 60;
-    records.push(Record::new(*tsc, FunctionId(id), Kind::Entry, rsp));
+    records.push(Record::new(*tsc, FunctionId(id), RecordKind::Entry, rsp));
     let callees = if depth < 5 { 1 + id % 3 } else { 0 };
     for callee in 0..callees {
         // One call in eight goes elsewhere, as the packet wants it.
@@ -58,7 +58,7 @@ fn call(random: &mut Random, tsc: &mut u64, records: &mut Vec<Record>, id: u32, 
         150
     };
     *tsc += 20 + random.next() % long;
-    records.push(Record::new(*tsc, FunctionId(id), Kind::Exit, rsp));
+    records.push(Record::new(*tsc, FunctionId(id), RecordKind::Exit, rsp));
 }
 
 /// Calls of unrelated functions: nothing but the ends can be predicted.
@@ -70,10 +70,10 @@ fn dice(count: usize) -> Vec<Record> {
         let rsp = 0xffff_d000 - 64 * open.len() as u32;
         if open.len() < 20 && r >> 40 & 1 == 0 {
             let id = FunctionId((r >> 32) as u32 % 2000);
-            records.push(Record::new(tsc, id, Kind::Entry, rsp));
+            records.push(Record::new(tsc, id, RecordKind::Entry, rsp));
             open.push((id, rsp));
         } else if let Some((id, rsp)) = open.pop() {
-            records.push(Record::new(tsc, id, Kind::Exit, rsp));
+            records.push(Record::new(tsc, id, RecordKind::Exit, rsp));
         }
     }
     records
@@ -83,9 +83,9 @@ fn dice(count: usize) -> Vec<Record> {
 fn hot_loop(count: usize) -> Vec<Record> {
     let record = |n: u64| {
         let kind = if n.is_multiple_of(2) {
-            Kind::Entry
+            RecordKind::Entry
         } else {
-            Kind::Exit
+            RecordKind::Exit
         };
         Record::new(n * 45 + n / 64, FunctionId(1200), kind, 0xffff_d000)
     };
@@ -156,7 +156,7 @@ fn write(records: &[Record]) -> Result<Vec<u8>, Box<dyn Error>> {
     };
     let mut writer = TraceWriter::new(Vec::new(), &meta)?;
     for (n, records) in records.chunks(BATCH).enumerate() {
-        writer.records(Batch {
+        writer.records(RecordBatch {
             thread: ThreadIx(0),
             first_index: (n * BATCH) as u64,
             lost_before: 0,

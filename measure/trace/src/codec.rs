@@ -15,7 +15,7 @@
 //! an id that was not predicted the rsp is expected not to move. Differences are to the previous
 //! record; the first one follows a record of zeros.
 //!
-//! Captured values ([`Kind::Value`]) have neither time nor rsp, and disturb neither for the records
+//! Captured values ([`RecordKind::Value`]) have neither time nor rsp, and disturb neither for the records
 //! after them. In the place of the TSC stands the difference of their first field to that of the
 //! last value with the same id and capture, folded: the sign in bit 0, the parity in bit 63. In
 //! the place of rsp stands their last field; the one before is that of the value directly before,
@@ -23,7 +23,7 @@
 //!
 //! A batch starts with an empty model, so that each chunk can be read without the others. Nothing
 //! here branches on the data: records of unrelated functions would mispredict several times each.
-use hopscope_event::record::{Kind, LAP_MASK, Record};
+use hopscope_event::record::{LAP_MASK, Record, RecordKind};
 
 /// Most bytes that one record takes.
 pub const WORST: usize = 1 + 8 + 4 + 4;
@@ -33,7 +33,7 @@ pub const BEST: usize = 2;
 const DEPTH: usize = 64;
 const FOLLOWERS: usize = 512;
 const VALUES: usize = 256;
-const KIND_MASK: u32 = (1 << Kind::BITS) - 1;
+const KIND_MASK: u32 = (1 << RecordKind::BITS) - 1;
 
 /// Bytes of a field by its code, one byte each.
 const TSC_LEN: u32 = 0x08_03_02_01;
@@ -66,7 +66,7 @@ struct Expected {
 }
 
 fn is_value(id_kind: u32) -> bool {
-    id_kind & KIND_MASK == Kind::Value as u32
+    id_kind & KIND_MASK == RecordKind::Value as u32
 }
 
 /// A value by what it is about, whatever the element of an array: what predicts it, and with it
@@ -123,8 +123,8 @@ impl Model {
         self.followers[expected.slot] = (record.id_kind, step);
         // Entries push, all known ends pop. What lies above the top is dead, so that storing there
         // costs less than asking whether to.
-        const MOVES: [isize; 1 << Kind::BITS] = [1, -1, -1, -1, 0, 0, 0, 0];
-        let end = record.id_kind | Kind::Exit as u32;
+        const MOVES: [isize; 1 << RecordKind::BITS] = [1, -1, -1, -1, 0, 0, 0, 0];
+        let end = record.id_kind | RecordKind::Exit as u32;
         self.open[self.top.wrapping_add(1) % DEPTH] = (end, record.stack);
         let moves = MOVES[(record.id_kind & KIND_MASK) as usize];
         self.top = self.top.wrapping_add_signed(moves);

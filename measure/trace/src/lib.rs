@@ -25,4 +25,4 @@ pub use slices::SlicesHead;
 pub use stamps::{OwnedStamps, StampsHead};
 pub use switches::{OwnedSwitches, SwitchesHead};
 pub use tables::{Damage, Tables};
-pub use write::{Batch, Stamps, Switches, TraceWriter};
+pub use write::{RecordBatch, Stamps, Switches, TraceWriter};

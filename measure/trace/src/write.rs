@@ -18,7 +18,7 @@ use std::io::Write;
 
 /// Records of one thread, in ring order.
 #[derive(Debug, Clone, Copy)]
-pub struct Batch<'a> {
+pub struct RecordBatch<'a> {
     pub thread: ThreadIx,
     /// Free-running ring index of the first record.
     pub first_index: u64,
@@ -126,7 +126,7 @@ impl<W: Write> TraceWriter<W> {
     }
 
     /// Lap bits in the records' stack words must be gone (the ring reader takes them out).
-    pub fn records(&mut self, batch: Batch) -> Result<(), TraceError> {
+    pub fn records(&mut self, batch: RecordBatch) -> Result<(), TraceError> {
         let (mut lost, mut torn) = (batch.lost_before, batch.torn_before);
         let mut index = batch.first_index;
         let mut rest = batch.records;

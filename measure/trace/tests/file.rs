@@ -1,11 +1,11 @@
 //! What a reader gets back, from whole and from broken files.
 mod sample;
 
-use hopscope_event::{FunctionId, Kind, Record, Summary, ThreadIx};
+use hopscope_event::{FunctionId, Record, RecordKind, Summary, ThreadIx};
 use hopscope_trace::format::{
     BATCH_RECORDS_MAX, CHUNK_HEADER_BYTES, ChunkHeader, FILE_HEADER_BYTES,
 };
-use hopscope_trace::{Batch, TraceError, TraceReader, TraceWriter, fuzz_reader};
+use hopscope_trace::{RecordBatch, TraceError, TraceReader, TraceWriter, fuzz_reader};
 use proptest::prelude::*;
 use sample::{BATCH, File, assert_whole, file, meta, records, summary};
 
@@ -213,10 +213,10 @@ fn a_batch_that_claims_more_than_it_has_is_damage() {
 #[test]
 fn a_long_batch_is_split_and_its_losses_are_told_once() {
     let calls: Vec<_> = (0..BATCH_RECORDS_MAX as u64 * 2 + 7)
-        .map(|n| Record::new(n * 50, FunctionId(1), Kind::Entry, n as u32 * 8))
+        .map(|n| Record::new(n * 50, FunctionId(1), RecordKind::Entry, n as u32 * 8))
         .collect();
     let mut writer = TraceWriter::new(Vec::new(), &meta()).unwrap();
-    let batch = Batch {
+    let batch = RecordBatch {
         thread: ThreadIx(3),
         first_index: 11,
         lost_before: 11,
@@ -253,7 +253,7 @@ fn a_long_batch_is_split_and_its_losses_are_told_once() {
 #[test]
 fn a_loss_without_records_is_kept() {
     let mut writer = TraceWriter::new(Vec::new(), &meta()).unwrap();
-    let batch = Batch {
+    let batch = RecordBatch {
         thread: ThreadIx(0),
         first_index: 9,
         lost_before: 9,

@@ -1,5 +1,5 @@
 //! The encoding of records: exact for any, short for calls.
-use hopscope_event::{Content, FunctionId, Kind, Record, Value};
+use hopscope_event::{Content, FunctionId, Record, RecordKind, Value};
 use hopscope_trace::codec::{self, WORST};
 use proptest::prelude::*;
 
@@ -18,13 +18,13 @@ fn calls(choices: &[(u8, u16)]) -> Vec<Record> {
         let rsp = 0xffff_e000u32.wrapping_sub(48 * open.len() as u32);
         match open.pop() {
             Some((id, rsp)) if choice % 2 == 0 => {
-                records.push(Record::new(tsc, FunctionId(id), Kind::Exit, rsp));
+                records.push(Record::new(tsc, FunctionId(id), RecordKind::Exit, rsp));
             }
             parent => {
                 open.extend(parent);
                 let id = u32::from(choice / 2 % 16) * 1000;
                 open.push((id, rsp));
-                records.push(Record::new(tsc, FunctionId(id), Kind::Entry, rsp));
+                records.push(Record::new(tsc, FunctionId(id), RecordKind::Entry, rsp));
             }
         }
     }
@@ -97,9 +97,12 @@ fn batches(sizes: &[u8]) -> Vec<Record> {
             seq += 1;
         }
         let values = records.len() - usize::from(*n) - 1;
-        records.insert(values, Record::new(tsc, root, Kind::Entry, 0x7ffe_1000));
-        records.push(Record::new(tsc + 90, inner, Kind::Entry, 0x7ffe_0f00));
-        records.push(Record::new(tsc + 180, inner, Kind::Exit, 0x7ffe_0f00));
+        records.insert(
+            values,
+            Record::new(tsc, root, RecordKind::Entry, 0x7ffe_1000),
+        );
+        records.push(Record::new(tsc + 90, inner, RecordKind::Entry, 0x7ffe_0f00));
+        records.push(Record::new(tsc + 180, inner, RecordKind::Exit, 0x7ffe_0f00));
         let content = Content::Value((-1i64) as u64);
         let returned = Value {
             capture: 2,
@@ -107,7 +110,7 @@ fn batches(sizes: &[u8]) -> Vec<Record> {
             content,
         };
         records.push(returned.record(root));
-        records.push(Record::new(tsc + 240, root, Kind::Exit, 0x7ffe_1000));
+        records.push(Record::new(tsc + 240, root, RecordKind::Exit, 0x7ffe_1000));
         tsc += 400;
     }
     records
@@ -127,9 +130,9 @@ fn values_cost_little_and_spoil_no_prediction() {
 
 #[test]
 fn deep_recursion_comes_back() {
-    let down = (0..3000u32).map(|n| (n, Kind::Entry));
-    let up = (0..3000u32).rev().map(|n| (n, Kind::Exit));
-    let record = |(n, kind): (u32, Kind)| {
+    let down = (0..3000u32).map(|n| (n, RecordKind::Entry));
+    let up = (0..3000u32).rev().map(|n| (n, RecordKind::Exit));
+    let record = |(n, kind): (u32, RecordKind)| {
         Record::new(u64::from(n) * 40, FunctionId(5), kind, 0x7fff_0000 - 32 * n)
     };
     let records: Vec<_> = down.chain(up).map(record).collect();

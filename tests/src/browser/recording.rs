@@ -2,7 +2,7 @@
 //! known. Some names are what a hostile file would hold.
 use crate::made::{Made, Packet, record};
 use anyhow::Result;
-use hopscope_event::{Kind, Record};
+use hopscope_event::{Record, RecordKind};
 use std::path::Path;
 
 pub(crate) const PACKETS: u64 = 100_000;
@@ -125,14 +125,14 @@ fn calls(what: What) -> Vec<Record> {
         // Not thirds exactly, for the same reason.
         let third = (end - start - slow) * (28 + start % 9) / 100;
         records.extend([
-            record(start, 0, Kind::Entry, 0),
-            record(start + 200, 1, Kind::Entry, 1),
-            record(start + 300, 3, Kind::Entry, 2),
-            record(start + third + slow, 3, Kind::Exit, 2),
-            record(start + 2 * third + slow, 1, Kind::Exit, 1),
-            record(start + 2 * third + slow + 50, 2, Kind::Entry, 1),
-            record(end - 100, 2, Kind::Exit, 1),
-            record(end, 0, Kind::Exit, 0),
+            record(start, 0, RecordKind::Entry, 0),
+            record(start + 200, 1, RecordKind::Entry, 1),
+            record(start + 300, 3, RecordKind::Entry, 2),
+            record(start + third + slow, 3, RecordKind::Exit, 2),
+            record(start + 2 * third + slow, 1, RecordKind::Exit, 1),
+            record(start + 2 * third + slow + 50, 2, RecordKind::Entry, 1),
+            record(end - 100, 2, RecordKind::Exit, 1),
+            record(end, 0, RecordKind::Exit, 0),
         ]);
     }
     records

@@ -1,6 +1,6 @@
 //! What a recording holds of each call, and whether that is right.
 use anyhow::{Context, Result, bail, ensure};
-use hopscope_event::{CapturePlace, Content, FunctionId, Kind};
+use hopscope_event::{CapturePlace, Content, FunctionId, RecordKind};
 use hopscope_trace::TraceReader;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -61,9 +61,9 @@ impl Calls {
                     ensure!(twice.is_none(), "{key:?} twice in a call");
                     continue;
                 }
-                *just_entered = record.kind() == Some(Kind::Entry);
+                *just_entered = record.kind() == Some(RecordKind::Entry);
                 match record.kind() {
-                    Some(Kind::Entry) => {
+                    Some(RecordKind::Entry) => {
                         ensure!(returned.values.is_empty(), "a return without its exit");
                         open.push(Open {
                             function,
@@ -71,7 +71,7 @@ impl Calls {
                             call: Call::default(),
                         });
                     }
-                    Some(Kind::Exit) => {
+                    Some(RecordKind::Exit) => {
                         let late = std::mem::take(returned);
                         let Some(mut ended) = open.pop() else {
                             continue;

@@ -3,7 +3,7 @@
 use crate::made::{Made, Packet, record};
 use anyhow::Result;
 use hopscope_event::value::{Content, Value, number};
-use hopscope_event::{CaptureEntry, CaptureMethod, CapturePlace, FunctionId, Kind};
+use hopscope_event::{CaptureEntry, CaptureMethod, CapturePlace, FunctionId, RecordKind};
 use std::path::Path;
 
 pub(super) const RUNS: u64 = 20;
@@ -88,18 +88,18 @@ fn calls(made: &mut Made) -> Result<()> {
             };
             value.record(FunctionId(1))
         };
-        records.push(record(start, 0, Kind::Entry, 0));
-        records.push(record(start + 100, 1, Kind::Entry, 1));
+        records.push(record(start, 0, RecordKind::Entry, 0));
+        records.push(record(start + 100, 1, RecordKind::Entry, 1));
         for element in 0..BATCH {
             let seq = Content::Value(n * BATCH + element);
             records.push(value(CapturePlace::Entry, element as u16, seq));
         }
         let back = Content::Value(returned(n) as u64);
         records.push(value(CapturePlace::Return, 0, back));
-        records.push(record(start + 100 + acl, 1, Kind::Exit, 1));
-        records.push(record(start + 200 + acl, 2, Kind::Entry, 1));
-        records.push(record(end - 100, 2, Kind::Exit, 1));
-        records.push(record(end, 0, Kind::Exit, 0));
+        records.push(record(start + 100 + acl, 1, RecordKind::Exit, 1));
+        records.push(record(start + 200 + acl, 2, RecordKind::Entry, 1));
+        records.push(record(end - 100, 2, RecordKind::Exit, 1));
+        records.push(record(end, 0, RecordKind::Exit, 0));
     }
     made.records(&records)
 }

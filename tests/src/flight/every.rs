@@ -2,7 +2,7 @@
 use super::passes::{FUNCTIONS, Program, RECORDS_A_PASS, RECORDS_BETWEEN, passes, shape};
 use crate::recording::{Recording, Report, command_with_buffer};
 use anyhow::{Context, Result, ensure};
-use hopscope_event::{Kind, Record, ThinEntry};
+use hopscope_event::{Record, RecordKind, ThinEntry};
 use hopscope_tests::{counts, hopscope, scratch};
 use hopscope_trace::TraceReader;
 use serde_json::Value;
@@ -85,12 +85,12 @@ fn expect_kept(reader: &TraceReader, summary: &Value) -> Result<ThinEntry> {
         look.context("look")?,
         done.context("done")?,
     );
-    let mut expected = vec![(pass, Kind::Entry), (pass, Kind::Value)];
-    expected.extend([(look, Kind::Entry), (look, Kind::Exit)].repeat(4));
+    let mut expected = vec![(pass, RecordKind::Entry), (pass, RecordKind::Value)];
+    expected.extend([(look, RecordKind::Entry), (look, RecordKind::Exit)].repeat(4));
     expected.extend([
-        (pass, Kind::TailExit),
-        (done, Kind::Entry),
-        (done, Kind::Exit),
+        (pass, RecordKind::TailExit),
+        (done, RecordKind::Entry),
+        (done, RecordKind::Exit),
     ]);
     ensure!(
         expected.len() as u64 == RECORDS_A_PASS,

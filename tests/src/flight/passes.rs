@@ -1,6 +1,6 @@
 //! A program whose passes are numbered, and what a recording holds of them.
 use anyhow::{Context, Result, bail, ensure};
-use hopscope_event::{Content, FunctionId, Kind, Record, ThreadIx};
+use hopscope_event::{Content, FunctionId, Record, RecordKind, ThreadIx};
 use hopscope_tests::{Target, compile};
 use hopscope_trace::TraceReader;
 use nix::sys::signal::Signal;
@@ -101,7 +101,7 @@ pub(super) fn passes(reader: &TraceReader) -> Result<BTreeMap<ThreadIx, Vec<u64>
 }
 
 /// All of a pass, in order: kinds and functions of its records, as recorded.
-pub(super) fn shape(records: &[Record]) -> Vec<(FunctionId, Kind)> {
+pub(super) fn shape(records: &[Record]) -> Vec<(FunctionId, RecordKind)> {
     let known = |r: &Record| Some((r.function(), r.kind()?));
     records.iter().filter_map(known).collect()
 }

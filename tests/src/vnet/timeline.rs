@@ -3,7 +3,7 @@ use super::dpdk::BackEnd;
 use super::drive::{drive, summary};
 use super::network;
 use anyhow::{Context, Result, ensure};
-use hopscope_event::{Content, Kind};
+use hopscope_event::{Content, RecordKind};
 use hopscope_tests::{Target, counts, hopscope};
 use hopscope_trace::TraceReader;
 use serde_json::Value;
@@ -165,7 +165,7 @@ fn happened(reader: &TraceReader) -> Result<Happened> {
             let name = function.context("a function without a name")?.name.clone();
             let entry = all.entry((thread.comm.clone(), name)).or_default();
             match (record.kind(), record.value().map(|value| value.content)) {
-                (Some(Kind::Entry), _) => entry.0 += 1,
+                (Some(RecordKind::Entry), _) => entry.0 += 1,
                 (_, Some(Content::Value(n))) => entry.1 += n,
                 _ => {}
             }

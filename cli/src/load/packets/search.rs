@@ -1,16 +1,29 @@
 //! `--find-max`: trials at rates that a binary search chooses.
 use super::Session;
 use super::args::Rate;
+use crate::json::tagged;
 use anyhow::bail;
 use hopscope_load::packets::find_max::{Search, Verdict};
+use hopscope_load::packets::lines::SummaryLine;
 use hopscope_load::packets::plan::Pace;
 use hopscope_load::packets::ports::Opened;
+use serde::Serialize;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 /// Packets a second below which there is nothing to look for.
 const LEAST: f64 = 10.0;
+
+/// What came of one rate, beside what its run says.
+#[derive(Serialize)]
+struct Trial {
+    trial: u32,
+    rate: f64,
+    verdict: Verdict,
+    #[serde(flatten)]
+    packets: SummaryLine,
+}
 
 pub(super) fn run(session: &Session<'_>, ports: &mut Opened) -> anyhow::Result<ExitCode> {
     let args = session.args;
@@ -32,7 +45,13 @@ pub(super) fn run(session: &Session<'_>, ports: &mut Opened) -> anyhow::Result<E
         search.result(verdict);
         let lines = session.lines(ports);
         if args.json {
-            session.print(lines.trial_json(trial, rate, verdict, &outcome))?;
+            let trial = Trial {
+                trial,
+                rate,
+                verdict,
+                packets: lines.summary(&outcome),
+            };
+            session.print(tagged("trial", &trial)?)?;
             continue;
         }
         let lost = 100.0 * outcome.total.lost as f64 / outcome.total.sent.max(1) as f64;

@@ -162,7 +162,7 @@ fn write_all(writer: &mut Writer, batches: &Receiver<EventBuffer>) -> Result<Wri
     for batch in batches {
         written.lost += batch.lost_before;
         written.records += batch.records.len() as u64;
-        writer.records(hopscope_trace::Batch {
+        writer.records(hopscope_trace::RecordBatch {
             thread: batch.thread,
             first_index: batch.first_index,
             lost_before: batch.lost_before,

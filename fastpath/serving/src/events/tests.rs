@@ -1,5 +1,5 @@
 use super::Events;
-use hopscope_event::{Content, FunctionId, Kind};
+use hopscope_event::{Content, FunctionId, RecordKind};
 use std::sync::mpsc::sync_channel;
 
 const KICK: FunctionId = FunctionId(0);
@@ -24,12 +24,12 @@ fn a_call_within_a_drain_is_within_it_and_what_came_to_nothing_is_not_there() {
     let (drain, call) = (DRAIN.0, CALL.0);
     let of = |function, kind| (function, Some(kind));
     let expected = [
-        of(drain, Kind::Entry),
-        of(call, Kind::Entry),
-        of(call, Kind::Value),
-        of(call, Kind::Exit),
-        of(drain, Kind::Value),
-        of(drain, Kind::Exit),
+        of(drain, RecordKind::Entry),
+        of(call, RecordKind::Entry),
+        of(call, RecordKind::Value),
+        of(call, RecordKind::Exit),
+        of(drain, RecordKind::Value),
+        of(drain, RecordKind::Exit),
     ];
     assert!(kinds.eq(expected));
     let stacks: Vec<u32> = [0, 1, 3, 5].map(|n| batch.records[n].rsp_lo32()).into();

@@ -1,6 +1,6 @@
 //! Both ends of the queues in one file: two recordings of one machine, each of another end.
 use hopscope_event::{ClockSync, RecordingMeta, Summary};
-use hopscope_trace::{Batch, Stamps, TraceError, TraceReader, TraceWriter};
+use hopscope_trace::{RecordBatch, Stamps, TraceError, TraceReader, TraceWriter};
 use std::io::Write;
 
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +64,7 @@ pub fn merge<W: Write>(a: &TraceReader, b: &TraceReader, out: W) -> Result<W, Me
     for reader in both {
         for batch in reader.batches() {
             let batch = batch?;
-            writer.records(Batch {
+            writer.records(RecordBatch {
                 thread: batch.thread,
                 first_index: batch.first_index,
                 lost_before: batch.lost_before,

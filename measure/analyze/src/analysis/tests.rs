@@ -1,5 +1,5 @@
 use super::*;
-use hopscope_event::{FunctionEntry, Kind, Record};
+use hopscope_event::{FunctionEntry, Record, RecordKind};
 
 const FUNCTIONS: u32 = 5_000;
 const THREADS: u32 = 500;
@@ -31,8 +31,8 @@ fn call(analysis: &mut Analysis, thread: u32, function: u32, n: u64) {
         lost: 0,
         torn: 0,
         records: &[
-            record(10 * n + 1, Kind::Entry),
-            record(10 * n + 9, Kind::Exit),
+            record(10 * n + 1, RecordKind::Entry),
+            record(10 * n + 9, RecordKind::Exit),
         ],
         taken: &[],
         early: false,

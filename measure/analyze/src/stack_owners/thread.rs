@@ -2,7 +2,7 @@
 use super::{Held, Loss, OwnedBatch};
 use crate::continuity::Continuity;
 use crate::taken::Taken;
-use hopscope_event::{Kind, ProcessIx, Record};
+use hopscope_event::{ProcessIx, Record, RecordKind};
 
 /// Pages that a thread was in lately.
 const PAGES: usize = 64;
@@ -26,7 +26,7 @@ pub(super) struct Thread {
 }
 
 pub(super) fn has_place(record: &Record) -> bool {
-    record.kind() != Some(Kind::Value)
+    record.kind() != Some(RecordKind::Value)
 }
 
 impl Thread {

@@ -1,9 +1,9 @@
 //! Random programs whose coroutines go from thread to thread, with the truth of each call.
 use super::{CO, FUNCTIONS, NATIVE, Seen, Timed, index, seen};
-use Kind::{Entry, Exit};
+use RecordKind::{Entry, Exit};
 use hopscope_analyze::OwnedBatch;
 use hopscope_analyze::trail::Totals;
-use hopscope_event::{FunctionId, Kind, Record, ThreadIx};
+use hopscope_event::{FunctionId, Record, RecordKind, ThreadIx};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -64,7 +64,7 @@ impl World {
         }
     }
 
-    fn record(&mut self, thread: usize, kind: Kind, function: u32, rsp: u32) -> u64 {
+    fn record(&mut self, thread: usize, kind: RecordKind, function: u32, rsp: u32) -> u64 {
         self.clock += 10;
         let record = Record::new(self.clock, FunctionId(function), kind, rsp);
         self.unread[thread].push(record);

@@ -1,6 +1,6 @@
 //! Threads that make runs, leave records like probes do, and know the truth. A recorder visits
 //! their rings in turn; some of what it would have read is overwritten.
-use hopscope_event::{FunctionId, Kind, Record, ThreadIx};
+use hopscope_event::{FunctionId, Record, RecordKind, ThreadIx};
 use proptest::prelude::*;
 
 pub const ROOT: u32 = 0;
@@ -108,7 +108,7 @@ impl World {
         self
     }
 
-    fn record(&mut self, thread: usize, function: u32, kind: Kind, depth: usize) -> u64 {
+    fn record(&mut self, thread: usize, function: u32, kind: RecordKind, depth: usize) -> u64 {
         self.tsc += 5 + self.tsc % 7;
         let rsp = 0x7fff_0000 - 64 * depth as u32;
         let of = &mut self.threads[thread];
@@ -122,7 +122,7 @@ impl World {
 
     fn enter(&mut self, thread: usize, function: u32) {
         let depth = self.threads[thread].stack.len();
-        let at = self.record(thread, function, Kind::Entry, depth);
+        let at = self.record(thread, function, RecordKind::Entry, depth);
         let of = &mut self.threads[thread];
         let number = of.records.len() as u64 - 1;
         let begins = function == ROOT
@@ -152,7 +152,7 @@ impl World {
         of.stack.push((function, place));
     }
 
-    fn leave(&mut self, thread: usize, kind: Kind) {
+    fn leave(&mut self, thread: usize, kind: RecordKind) {
         let Some((function, place)) = self.threads[thread].stack.pop() else {
             return;
         };
@@ -186,11 +186,11 @@ impl World {
             Act::Call(ROOT)
                 if self.is_loop && (depth == 0 || self.threads[thread].run.is_none()) => {}
             Act::Call(function) if depth < 12 => {
-                self.leave(thread, Kind::Exit);
+                self.leave(thread, RecordKind::Exit);
                 self.settle(thread);
             }
             Act::Jump(function) if depth > 0 => {
-                self.leave(thread, Kind::TailExit);
+                self.leave(thread, RecordKind::TailExit);
                 self.enter(thread, *function);
             }
             Act::Visit { lose } => self.visit(*lose),

@@ -1,6 +1,6 @@
 //! A program that runs on several stacks, leaves records like probes do, and knows the truth.
 use hopscope_event::value::number;
-use hopscope_event::{CapturePlace, Content, FunctionId, Kind, Record, Value};
+use hopscope_event::{CapturePlace, Content, FunctionId, Record, RecordKind, Value};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
@@ -204,12 +204,17 @@ impl Program {
     fn enter(&mut self, function: u32, rsp: u32) {
         let tsc = self.tick();
         self.recorded(tsc);
-        self.store(Record::new(tsc, FunctionId(function), Kind::Entry, rsp));
+        self.store(Record::new(
+            tsc,
+            FunctionId(function),
+            RecordKind::Entry,
+            rsp,
+        ));
         self.store(value(AT_ENTRY, function, tsc));
         self.push(Some(function), rsp, 1 + function % 5, tsc);
     }
 
-    fn leave(&mut self, kind: Kind) -> Option<u32> {
+    fn leave(&mut self, kind: RecordKind) -> Option<u32> {
         let top = self.frames().last()?;
         if top.function.is_some() && !top.escaped {
             let tsc = self.tsc + 7;
@@ -223,7 +228,7 @@ impl Program {
             self.adopt(&frame);
             return Some(frame.rsp);
         }
-        if kind == Kind::Exit {
+        if kind == RecordKind::Exit {
             self.store(value(AT_RETURN, function, frame.entry));
         }
         self.store(Record::new(tsc, FunctionId(function), kind, frame.rsp));
@@ -271,7 +276,7 @@ impl Program {
                 self.push(None, rsp, units, 0);
             }
             Act::Return => {
-                self.leave(Kind::Exit);
+                self.leave(RecordKind::Exit);
             }
             Act::TailCall { function } => {
                 let Some(top) = self.frames().last() else {
@@ -279,7 +284,7 @@ impl Program {
                 };
                 if top.function.is_some()
                     && !top.escaped
-                    && let Some(rsp) = self.leave(Kind::TailExit)
+                    && let Some(rsp) = self.leave(RecordKind::TailExit)
                 {
                     self.enter(function, rsp);
                 }
@@ -294,7 +299,12 @@ impl Program {
                     // A callee's return address would lie 8 below the lowest of these.
                     let deep = (units.min(top.units) * 16).saturating_sub(8);
                     let rsp = top.rsp.wrapping_sub(deep);
-                    self.store(Record::new(tsc, FunctionId(function), Kind::Escape, rsp));
+                    self.store(Record::new(
+                        tsc,
+                        FunctionId(function),
+                        RecordKind::Escape,
+                        rsp,
+                    ));
                 }
             }
             Act::Longjmp { frames } => {
@@ -339,7 +349,7 @@ impl Program {
             self.push(None, rsp, 40, 0);
             let below = self.next_rsp();
             self.enter(function, below);
-            self.leave(Kind::Exit);
+            self.leave(RecordKind::Exit);
             self.frames().pop();
             return;
         }
@@ -351,11 +361,11 @@ impl Program {
         self.push(None, rsp, 40, 0);
         let below = self.next_rsp();
         self.enter(function, below);
-        self.leave(Kind::Exit);
+        self.leave(RecordKind::Exit);
         self.frames().pop();
         let tsc = self.tick();
         let interrupted = function + 1;
-        let record = Record::new(tsc, FunctionId(interrupted), Kind::Entry, rsp);
+        let record = Record::new(tsc, FunctionId(interrupted), RecordKind::Entry, rsp);
         let batch = self.batches.last_mut().expect("there is always one");
         batch.records[slot] = record;
         batch.records[slot + 1] = value(AT_ENTRY, interrupted, tsc);

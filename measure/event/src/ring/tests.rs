@@ -1,6 +1,6 @@
 use super::*;
 use crate::layout::pool_bytes;
-use crate::record::{FunctionId, Kind};
+use crate::record::{FunctionId, RecordKind};
 
 const LOG2: u32 = 4;
 
@@ -23,7 +23,7 @@ impl Producer<'_> {
         let r = Record::new(
             tsc,
             FunctionId(index as u32 & 0xff),
-            Kind::Entry,
+            RecordKind::Entry,
             0x7fff_0008,
         );
         let stack = r.stack.wrapping_add((index >> LOG2) as u32);

@@ -110,11 +110,6 @@ impl Switches {
         Ok(())
     }
 
-    /// Whether the thread was there when the recording of switches began.
-    pub fn from_the_start(&self, tid: i32) -> bool {
-        self.threads.contains(&tid)
-    }
-
     /// Takes what the rings hold, ring after ring: not in order of time.
     pub fn read(&mut self, out: &mut Vec<Switch>) {
         let from = out.len();

@@ -6,7 +6,7 @@ use super::capture::parse::{Expr, Limit, Raw, Step, Wanted};
 use super::capture::{Array, Bound, Capture, Chain, Reg, Scalar, Source};
 use crate::instrument::body::own_load;
 use crate::instrument::body::unit::{Piece, Unit};
-use crate::locate::signature::{Debug, Kind, Parameter, Signature};
+use crate::locate::signature::{Debug, Parameter, Signature, TypeKind};
 use hopscope_event::value::{CAPTURES_MAX, ELEMENTS_MAX, number};
 use hopscope_event::{CaptureEntry, CaptureMethod, CapturePlace, FunctionId};
 use walk::TOO_FAR;
@@ -155,8 +155,8 @@ impl Resolver<'_> {
             } => {
                 let (mut walk, said) = self.walk(root, steps)?;
                 match self.debug()?.kind(walk.ty) {
-                    Kind::Pointer { .. } => walk.through(0)?,
-                    Kind::Array { .. } => walk.add(0)?,
+                    TypeKind::Pointer { .. } => walk.through(0)?,
+                    TypeKind::Array { .. } => walk.add(0)?,
                     _ => return Err(format!("{said} is neither a pointer nor an array of bytes")),
                 }
                 let last = walk.last().ok_or(TOO_FAR)?;

@@ -296,7 +296,7 @@ mod tests {
     use crate::instrument::emit::slow::Slow;
     use crate::live::table::tests::table;
     use crate::memory::SharedWords;
-    use hopscope_event::record::{FunctionId, Kind};
+    use hopscope_event::record::{FunctionId, RecordKind};
     use iced_x86::{Code, Decoder, DecoderOptions, Register};
     use nix::sys::memfd::{MFdFlags, memfd_create};
 
@@ -319,7 +319,7 @@ mod tests {
         for (n, live) in [Live::ALL, dead].into_iter().enumerate() {
             let site = Site {
                 function: FunctionId(n as u32),
-                kind: Kind::Entry,
+                kind: RecordKind::Entry,
                 live,
                 red_zone: false,
             };
@@ -404,7 +404,7 @@ mod tests {
         };
         let site = Site {
             function: FunctionId(1),
-            kind: Kind::Exit,
+            kind: RecordKind::Exit,
             live: Live::ALL,
             red_zone: true,
         };

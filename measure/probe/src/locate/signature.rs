@@ -22,7 +22,7 @@ pub struct At {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum TypeKind {
     Integer {
         bytes: u8,
         signed: bool,
@@ -268,10 +268,10 @@ impl Debug {
         at
     }
 
-    pub fn kind(&self, ty: At) -> Kind {
+    pub fn kind(&self, ty: At) -> TypeKind {
         let at = self.bare(ty);
         let Some(die) = self.die(at) else {
-            return Kind::Other("unreadable");
+            return TypeKind::Other("unreadable");
         };
         let bytes = self.number(at, gimli::DW_AT_byte_size);
         match die.tag() {
@@ -279,35 +279,35 @@ impl Debug {
             gimli::DW_TAG_enumeration_type => self.enumeration(at, bytes),
             gimli::DW_TAG_pointer_type
             | gimli::DW_TAG_reference_type
-            | gimli::DW_TAG_rvalue_reference_type => Kind::Pointer {
+            | gimli::DW_TAG_rvalue_reference_type => TypeKind::Pointer {
                 to: self.type_of(at),
             },
             gimli::DW_TAG_array_type => match self.type_of(at) {
-                Some(of) if !self.has_several_dimensions(at) => Kind::Array {
+                Some(of) if !self.has_several_dimensions(at) => TypeKind::Array {
                     of,
                     stride: self.size(of),
                 },
-                _ => Kind::Other("an array of several dimensions"),
+                _ => TypeKind::Other("an array of several dimensions"),
             },
             gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
-                Kind::Struct {
+                TypeKind::Struct {
                     name: self.name(at).unwrap_or_default(),
                     bytes: bytes.unwrap_or(0),
                 }
             }
             gimli::DW_TAG_typedef | gimli::DW_TAG_const_type | gimli::DW_TAG_volatile_type => {
-                Kind::Void
+                TypeKind::Void
             }
-            _ => Kind::Other("of a type that cannot be captured"),
+            _ => TypeKind::Other("of a type that cannot be captured"),
         }
     }
 
-    fn base(&self, at: At, bytes: u64) -> Kind {
+    fn base(&self, at: At, bytes: u64) -> TypeKind {
         let encoding = self
             .die(at)
             .and_then(|d| d.attr_value(gimli::DW_AT_encoding).ok()?);
         let Some(AttributeValue::Encoding(encoding)) = encoding else {
-            return Kind::Other("without an encoding");
+            return TypeKind::Other("without an encoding");
         };
         let signed = match encoding {
             gimli::DW_ATE_signed | gimli::DW_ATE_signed_char => true,
@@ -317,35 +317,35 @@ impl Debug {
             | gimli::DW_ATE_UTF
             | gimli::DW_ATE_address => false,
             gimli::DW_ATE_float | gimli::DW_ATE_complex_float | gimli::DW_ATE_decimal_float => {
-                return Kind::Float;
+                return TypeKind::Float;
             }
-            _ => return Kind::Other("of an encoding that cannot be captured"),
+            _ => return TypeKind::Other("of an encoding that cannot be captured"),
         };
         match bytes {
-            1 | 2 | 4 | 8 => Kind::Integer {
+            1 | 2 | 4 | 8 => TypeKind::Integer {
                 bytes: bytes as u8,
                 signed,
             },
-            _ => Kind::Other("an integer wider than 64 bits"),
+            _ => TypeKind::Other("an integer wider than 64 bits"),
         }
     }
 
-    fn enumeration(&self, at: At, bytes: Option<u64>) -> Kind {
+    fn enumeration(&self, at: At, bytes: Option<u64>) -> TypeKind {
         // Damaged files have enumerations of themselves: only a base type is looked into.
         let base = self.type_of(at).map(|ty| self.bare(ty)).filter(|ty| {
             let tag = self.die(*ty).map(|die| die.tag());
             tag == Some(gimli::DW_TAG_base_type)
         });
         let signed = match base.map(|ty| self.kind(ty)) {
-            Some(Kind::Integer { signed, .. }) => signed,
+            Some(TypeKind::Integer { signed, .. }) => signed,
             _ => false,
         };
         match bytes {
-            Some(bytes @ (1 | 2 | 4 | 8)) => Kind::Integer {
+            Some(bytes @ (1 | 2 | 4 | 8)) => TypeKind::Integer {
                 bytes: bytes as u8,
                 signed,
             },
-            _ => Kind::Other("an enumeration of no known size"),
+            _ => TypeKind::Other("an enumeration of no known size"),
         }
     }
 
@@ -371,9 +371,9 @@ impl Debug {
                 .unwrap_or(0);
         }
         match self.kind(ty) {
-            Kind::Integer { bytes, .. } => u64::from(bytes),
-            Kind::Pointer { .. } => 8,
-            Kind::Struct { bytes, .. } => bytes,
+            TypeKind::Integer { bytes, .. } => u64::from(bytes),
+            TypeKind::Pointer { .. } => 8,
+            TypeKind::Struct { bytes, .. } => bytes,
             _ => self
                 .number(self.bare(ty), gimli::DW_AT_byte_size)
                 .unwrap_or(0),

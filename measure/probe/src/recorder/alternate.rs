@@ -4,7 +4,7 @@ use super::target::Target;
 use crate::counters::{TaskClock, read_tsc};
 use hopscope_event::layout::{Context, OFF, OFF_CLASSES, off_class};
 use hopscope_event::ring::{Position, Visit};
-use hopscope_event::{Kind, Record, TscFrequency};
+use hopscope_event::{Record, RecordKind, TscFrequency};
 use hopscope_process::fault;
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
@@ -194,7 +194,10 @@ impl Thread {
         ring.drain(&mut self.position, Visit::Live, BATCH, records);
         ring.set_consumed(self.position.next);
         self.read += records.len() as u64;
-        for record in records.iter().filter(|r| r.kind() == Some(Kind::Entry)) {
+        for record in records
+            .iter()
+            .filter(|r| r.kind() == Some(RecordKind::Entry))
+        {
             self.entries[off_class(record.function())] += 1;
         }
     }

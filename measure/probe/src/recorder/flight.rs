@@ -16,7 +16,7 @@ use hopscope_event::{
     BeginsLate, ClockSync, EndsEarly, FlightEntry, Ns, OffCpuEntry, Summary, ThreadEntry, ThreadIx,
     TriggerEntry, Tsc, TscFrequency,
 };
-use hopscope_trace::{Batch, Switches, TraceError, TraceWriter};
+use hopscope_trace::{RecordBatch, Switches, TraceError, TraceWriter};
 use saving::Saving;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
@@ -301,7 +301,7 @@ impl<W: Write> Sink for Flight<'_, W> {
         Ok(())
     }
 
-    fn records(&mut self, batch: Batch<'_>) -> Result<(), TraceError> {
+    fn records(&mut self, batch: RecordBatch<'_>) -> Result<(), TraceError> {
         self.held.records_of(&batch);
         for trigger in self.parts.triggers.fired(&batch) {
             self.fire(trigger)?;

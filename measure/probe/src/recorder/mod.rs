@@ -116,7 +116,7 @@ pub struct Recorder<'a, S: Sink> {
 
 /// Everything that the summary needs.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RecorderResult {
     pub ended: Ended,
     pub counts: Counts,
     pub threads: u64,
@@ -143,9 +143,13 @@ const PAIR_TICKS_GUESS: u64 = 60;
 
 impl<S: Sink> Recorder<'_, S> {
     /// Records until `stop` is set or a limit is reached, then detaches from every target.
-    pub fn run(mut self, stop: &dyn Fn() -> bool, status: &mut dyn FnMut(Status)) -> Outcome {
+    pub fn run(
+        mut self,
+        stop: &dyn Fn() -> bool,
+        status: &mut dyn FnMut(Status),
+    ) -> RecorderResult {
         let mut ended = self.record(stop, status);
-        let mut outcome = Outcome {
+        let mut outcome = RecorderResult {
             ended: Ended::Asked,
             counts: Counts::default(),
             threads: 0,

@@ -6,7 +6,7 @@ use super::Sink;
 use crate::counters::{Said, Switch, Switches, raw_sync};
 use clock::SwitchClock;
 use hopscope_event::{OffCpuEntry, ThreadIx, Tsc, TscFrequency};
-use hopscope_trace::{Switches as Batch, TraceError};
+use hopscope_trace::{Switches as SwitchBatch, TraceError};
 use pairs::Pairs;
 use std::collections::HashSet;
 
@@ -102,7 +102,7 @@ impl OffCpuRecorder {
 
     fn tell(&mut self, at_least: usize, sink: &mut impl Sink) -> Result<(), TraceError> {
         self.pairs.tell(at_least, |thread, lost_before, rows| {
-            sink.switches(Batch {
+            sink.switches(SwitchBatch {
                 thread,
                 lost_before,
                 rows,

@@ -1,6 +1,6 @@
 //! Where records go: a trace file, or a live view.
 use hopscope_event::{ClockSync, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
-use hopscope_trace::{Batch, Switches, TraceError, TraceWriter};
+use hopscope_trace::{RecordBatch, Switches, TraceError, TraceWriter};
 use std::io::Write;
 
 /// What the recorder drains into. An error ends the recording; the targets are restored then.
@@ -13,7 +13,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// See [`Sink::thread`].
-    fn records(&mut self, batch: Batch<'_>) -> Result<(), TraceError>;
+    fn records(&mut self, batch: RecordBatch<'_>) -> Result<(), TraceError>;
 
     /// When a thread did not run, in order of time; its `thread` came before. Whoever shows calls
     /// only has no use for it.
@@ -68,7 +68,7 @@ impl<W: Write> Sink for TraceWriter<W> {
         TraceWriter::thread(self, entry)
     }
 
-    fn records(&mut self, batch: Batch<'_>) -> Result<(), TraceError> {
+    fn records(&mut self, batch: RecordBatch<'_>) -> Result<(), TraceError> {
         TraceWriter::records(self, batch)
     }
 

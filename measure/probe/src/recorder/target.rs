@@ -8,9 +8,9 @@ use crate::live::site::Patch;
 use crate::new_modules::Watch;
 use hopscope_event::layout::Context;
 use hopscope_event::ring::{Position, Ring, Visit};
-use hopscope_event::{Kind, ProcessIx, Record, ThreadEntry, ThreadIx};
+use hopscope_event::{ProcessIx, Record, RecordKind, ThreadEntry, ThreadIx};
 use hopscope_process::procfs;
-use hopscope_trace::{Batch, TraceError};
+use hopscope_trace::{RecordBatch, TraceError};
 use std::fs;
 
 /// Names in one note.
@@ -428,7 +428,7 @@ impl<S: Sink> Drain<'_, S> {
                 Some(thread) => thread,
                 None => *thread.insert(name(self.writer)?),
             };
-            self.writer.records(Batch {
+            self.writer.records(RecordBatch {
                 thread,
                 first_index: drained.first_index,
                 lost_before: drained.lost,
@@ -436,7 +436,10 @@ impl<S: Sink> Drain<'_, S> {
                 records: self.buffer,
             })?;
             if self.count_calls {
-                let entries = self.buffer.iter().filter(|r| r.kind() == Some(Kind::Entry));
+                let entries = self
+                    .buffer
+                    .iter()
+                    .filter(|r| r.kind() == Some(RecordKind::Entry));
                 self.counts.calls += entries.count() as u64;
             }
             gained += self.buffer.len() as u64 + drained.lost;

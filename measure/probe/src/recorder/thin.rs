@@ -2,9 +2,9 @@
 //! The probes run as before; their cost is the same.
 use super::Sink;
 use hopscope_event::{
-    ClockSync, FunctionId, Kind, OffCpuEntry, Record, ThinEntry, ThreadEntry, ThreadIx, Tsc,
+    ClockSync, FunctionId, OffCpuEntry, Record, RecordKind, ThinEntry, ThreadEntry, ThreadIx, Tsc,
 };
-use hopscope_trace::{Batch, Switches, TraceError};
+use hopscope_trace::{RecordBatch, Switches, TraceError};
 use std::collections::HashMap;
 
 /// A run that is longer is cut: 16 MiB of a thread.
@@ -83,9 +83,9 @@ impl Thread {
 
     fn add(&mut self, record: Record, entry: &mut ThinEntry, kept: &mut Vec<Record>) {
         let (kind, function, rsp) = (record.kind(), record.function(), record.rsp_lo32());
-        let begins = kind == Some(Kind::Entry) && entry.roots.contains(&function);
+        let begins = kind == Some(RecordKind::Entry) && entry.roots.contains(&function);
         if let Some(run) = self.run.filter(|run| run.jumped) {
-            match kind == Some(Kind::Entry) && rsp == run.rsp && !begins {
+            match kind == Some(RecordKind::Entry) && rsp == run.rsp && !begins {
                 true => {
                     self.run = Some(Run {
                         last: function,
@@ -123,15 +123,15 @@ impl Thread {
         }
         let its = function == run.last && rsp == run.rsp;
         match kind {
-            Some(Kind::Exit) if its => self.whole(run, entry, kept),
-            Some(Kind::TailExit) if its => {
+            Some(RecordKind::Exit) if its => self.whole(run, entry, kept),
+            Some(RecordKind::TailExit) if its => {
                 self.run = Some(Run {
                     jumped: true,
                     ..run
                 });
             }
             // Its exit will not be seen.
-            Some(Kind::Escape) if function == run.last => self.cut(entry),
+            Some(RecordKind::Escape) if function == run.last => self.cut(entry),
             _ if self.held.len() >= RUN_RECORDS_MAX => {
                 self.cut(entry);
                 // Its rest is not the beginning of another one.
@@ -153,7 +153,7 @@ impl<S: Sink> Sink for Thin<'_, S> {
         self.sink.thread(entry)
     }
 
-    fn records(&mut self, batch: Batch<'_>) -> Result<(), TraceError> {
+    fn records(&mut self, batch: RecordBatch<'_>) -> Result<(), TraceError> {
         let thread = self.threads.entry(batch.thread).or_default();
         let gap = batch.lost_before + batch.torn_before > 0 || batch.first_index != thread.next;
         if gap {
@@ -172,7 +172,7 @@ impl<S: Sink> Sink for Thin<'_, S> {
         thread.written += thread.lost;
         let first_index = thread.written;
         thread.written += self.kept.len() as u64;
-        self.sink.records(Batch {
+        self.sink.records(RecordBatch {
             thread: batch.thread,
             first_index,
             lost_before: std::mem::take(&mut thread.lost),

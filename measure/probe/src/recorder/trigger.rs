@@ -1,6 +1,6 @@
 //! What makes a flight recorder save: a call that took too long, or a signal.
-use hopscope_event::{FunctionId, Kind, Record, ThreadIx, TriggerEntry, Tsc};
-use hopscope_trace::Batch;
+use hopscope_event::{FunctionId, Record, RecordKind, ThreadIx, TriggerEntry, Tsc};
+use hopscope_trace::RecordBatch;
 use std::collections::HashMap;
 
 /// Deeper recursion of a triggered function is not followed further in.
@@ -51,7 +51,7 @@ impl Triggers {
 
     /// The calls among these records that took too long. Only triggered functions are paired, by
     /// function and stack pointer; across a loss nothing is.
-    pub fn fired(&mut self, batch: &Batch<'_>) -> Vec<TriggerEntry> {
+    pub fn fired(&mut self, batch: &RecordBatch<'_>) -> Vec<TriggerEntry> {
         let mut fired = Vec::new();
         if self.watched.is_empty() {
             return fired;
@@ -92,7 +92,7 @@ impl Thread {
     fn ended(&mut self, record: &Record) -> Option<u64> {
         let (function, rsp) = (record.function(), record.rsp_lo32());
         match record.kind()? {
-            Kind::Entry => {
+            RecordKind::Entry => {
                 // The same place twice: the first one was left without an exit.
                 self.open.retain(|o| (o.function, o.rsp) != (function, rsp));
                 if self.open.len() < OPEN_MAX {
@@ -105,7 +105,7 @@ impl Thread {
                 }
                 None
             }
-            Kind::Exit | Kind::TailExit => {
+            RecordKind::Exit | RecordKind::TailExit => {
                 let its = |o: &Open| (o.function, o.rsp) == (function, rsp);
                 let at = self.open.iter().rposition(its)?;
                 let open = self.open.remove(at);
@@ -120,14 +120,14 @@ impl Thread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Kind::{Entry, Exit};
+    use RecordKind::{Entry, Exit};
 
-    fn record(tsc: u64, kind: Kind, function: u32, rsp: u32) -> Record {
+    fn record(tsc: u64, kind: RecordKind, function: u32, rsp: u32) -> Record {
         Record::new(tsc, FunctionId(function), kind, rsp)
     }
 
     fn fired(triggers: &mut Triggers, first_index: u64, lost: u64, records: &[Record]) -> Vec<u64> {
-        let batch = Batch {
+        let batch = RecordBatch {
             thread: ThreadIx(0),
             first_index,
             lost_before: lost,

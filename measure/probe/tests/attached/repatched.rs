@@ -2,7 +2,7 @@
 //! runs it: 100,000 times in a soak.
 use super::attaching::{attach, choose, reap};
 use super::target::{Target, compile};
-use hopscope_event::record::{Kind, Record};
+use hopscope_event::record::{Record, RecordKind};
 use hopscope_event::ring::Visit;
 use hopscope_probe::live::remove;
 
@@ -57,11 +57,11 @@ fn a_running_function_is_patched_and_put_back_again_and_again() {
 
 /// Every call that begins ends, but for the one in which the measurement began or ended.
 fn cut_calls(records: &[Record], cycle: usize) -> bool {
-    let ends_first = records.first().and_then(|first| first.kind()) == Some(Kind::Exit);
+    let ends_first = records.first().and_then(|first| first.kind()) == Some(RecordKind::Exit);
     for (n, record) in records.iter().enumerate() {
         let expected = match (n % 2 == 0) ^ ends_first {
-            true => Kind::Entry,
-            false => Kind::Exit,
+            true => RecordKind::Entry,
+            false => RecordKind::Exit,
         };
         assert_eq!(record.kind(), Some(expected), "cycle {cycle}, record {n}");
     }

@@ -3,7 +3,7 @@ use super::Facts;
 use crate::printable_text::printable;
 use crate::recording::Names;
 use crate::tree;
-use hopscope_analyze::{Node, NodeIx, Outcome, tree::Parent};
+use hopscope_analyze::{AnalysisResult, Node, NodeIx, tree::Parent};
 use hopscope_event::TscFrequency;
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ fn frame(name: &str) -> String {
     printable(name).replace(';', ":")
 }
 
-fn stack(names: &Names<'_>, outcome: &Outcome, node: &Node) -> String {
+fn stack(names: &Names<'_>, outcome: &AnalysisResult, node: &Node) -> String {
     let mut frames = vec![frame(&names.qualified(node.function))];
     let mut at = node.parent;
     loop {
@@ -53,7 +53,7 @@ fn stack(names: &Names<'_>, outcome: &Outcome, node: &Node) -> String {
 pub fn write_folded(
     out: &mut impl Write,
     names: &Names<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
     frequency: TscFrequency,
     value: FoldedValue,
     facts: &Facts,

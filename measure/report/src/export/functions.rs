@@ -4,7 +4,7 @@ use super::table::columns;
 use super::{Facts, Rows, Schema, Value};
 use crate::order::{Sort, sorted};
 use crate::recording::Names;
-use hopscope_analyze::{Correction, Distribution, Outcome, Quantile, Stats};
+use hopscope_analyze::{AnalysisResult, Correction, Distribution, Quantile, Stats};
 use hopscope_event::TscFrequency;
 use std::io;
 
@@ -71,7 +71,7 @@ fn quantiles(d: &Distribution, frequency: TscFrequency) -> [Value<'static>; 5] {
 pub fn write_functions(
     rows: &mut impl Rows,
     names: &Names<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
     frequency: TscFrequency,
     facts: &Facts,
 ) -> io::Result<()> {

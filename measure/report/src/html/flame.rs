@@ -2,7 +2,7 @@
 use super::text;
 use crate::recording::Names;
 use hopscope_analyze::tree::Parent;
-use hopscope_analyze::{NodeIx, Outcome};
+use hopscope_analyze::{AnalysisResult, NodeIx};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ const NARROWEST: i128 = 4_000;
 const NODES_MAX: usize = 4_000;
 
 /// Nodes in an order in which each comes after its parent; `parent` is a place in the list or −1.
-pub(crate) fn json(names: &Names<'_>, outcome: &Outcome) -> Value {
+pub(crate) fn json(names: &Names<'_>, outcome: &AnalysisResult) -> Value {
     let tree = &outcome.tree;
     let mut children: BTreeMap<Parent, Vec<NodeIx>> = BTreeMap::new();
     for (ix, node) in (0..).map(NodeIx).zip(tree.nodes()) {

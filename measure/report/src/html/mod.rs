@@ -29,8 +29,7 @@ use crate::losses;
 use crate::recording::{Names, Recording};
 use crate::tail::LateReport;
 use crate::units::{Scale, TimeUnit};
-use column::base64;
-use hopscope_analyze::{Outcome, Root};
+use hopscope_analyze::{AnalysisResult, Root};
 use hopscope_event::Tsc;
 use std::io::{self, Write};
 use text::Text;
@@ -40,8 +39,8 @@ pub struct Page<'a> {
     /// Name of the recording's file.
     pub file: &'a str,
     pub recording: &'a Recording<'a>,
-    pub functions: &'a Outcome,
-    pub modules: &'a Outcome,
+    pub functions: &'a AnalysisResult,
+    pub modules: &'a AnalysisResult,
     pub overview: &'a Overview,
     pub detail: &'a mut Detail,
     /// What makes a run; `None` when runs were not looked for, or nothing can be one.
@@ -66,8 +65,8 @@ pub fn write_html(out: &mut impl Write, page: &mut Page<'_>) -> io::Result<()> {
     let policy = format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; \
          form-action 'none'",
-        base64(&sha256::sha256(script.as_bytes())),
-        base64(&sha256::sha256(assets::STYLE.as_bytes()))
+        sha256::base64_of(&script),
+        sha256::base64_of(assets::STYLE)
     );
     write!(
         out,

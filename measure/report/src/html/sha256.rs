@@ -1,6 +1,8 @@
 //! SHA-256 (FIPS 180-4), for the page's content security policy: it names the page's own script and
 //! style by their digests, so that nothing else runs. Nothing secret is hashed.
 
+use base64::prelude::{BASE64_STANDARD, Engine};
+
 #[rustfmt::skip]
 const ROUND: [u32; 64] = [
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -17,7 +19,12 @@ const START: [u32; 8] = [
     0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
 ];
 
-pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
+/// As content security policies have it.
+pub(crate) fn base64_of(text: &str) -> String {
+    BASE64_STANDARD.encode(sha256(text.as_bytes()))
+}
+
+fn sha256(bytes: &[u8]) -> [u8; 32] {
     let mut padded = bytes.to_vec();
     padded.push(0x80);
     padded.resize(padded.len().next_multiple_of(64), 0);

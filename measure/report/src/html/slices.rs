@@ -1,8 +1,7 @@
 //! A page of the kernel's path: the distribution of each slice, and packets as waterfalls. There is
 //! no script in it: packets open as the browser's own details do.
 use super::assets::STYLE;
-use super::column::base64;
-use super::sha256::sha256;
+use super::sha256;
 use super::text::Text;
 use super::waterfall;
 use crate::slice::text::us;
@@ -27,7 +26,7 @@ const HISTOGRAM: (usize, f64) = (60, 26.0);
 /// # Errors
 /// Those of `out`.
 pub fn write_slice_html(out: &mut impl Write, page: &SlicePage<'_>) -> io::Result<()> {
-    let style = base64(&sha256(STYLE.as_bytes()));
+    let style = sha256::base64_of(STYLE);
     write!(
         out,
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n\

@@ -4,7 +4,7 @@ use super::text::Text;
 use crate::order::{Sort, own, sorted, total};
 use crate::recording::{Names, Recording};
 use crate::units::Scale;
-use hopscope_analyze::{Distribution, Outcome, Packets, Stats};
+use hopscope_analyze::{AnalysisResult, Distribution, Packets, Stats};
 use std::io::{self, Write};
 
 /// Rows of a table; the others are counted.
@@ -89,7 +89,7 @@ pub(crate) enum Rows {
 pub(crate) fn rows(
     out: &mut impl Write,
     names: &Names<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
     scale: &Scale,
     what: Rows,
 ) -> io::Result<()> {
@@ -176,7 +176,7 @@ pub(crate) fn histograms(
     out: &mut impl Write,
     recording: &Recording<'_>,
     names: &Names<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
 ) -> io::Result<()> {
     let frequency = recording.meta.tsc_frequency;
     writeln!(out, "<div class=charts>")?;

@@ -1,7 +1,7 @@
 //! What would lose less, where much was lost.
 use crate::recording::{Names, Recording};
 use crate::units::{grouped, share};
-use hopscope_analyze::Outcome;
+use hopscope_analyze::AnalysisResult;
 use hopscope_event::FunctionId;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -30,7 +30,7 @@ pub(super) fn write(
     out: &mut impl Write,
     recording: &Recording<'_>,
     names: &Names<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
 ) -> io::Result<()> {
     let o = &outcome.oddities;
     if o.lost == 0 || o.lost.saturating_mul(LOST_ONE_IN) < o.records.saturating_add(o.lost) {

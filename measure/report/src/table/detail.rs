@@ -3,13 +3,13 @@ use super::aligned;
 use crate::order::{own, row_name, total};
 use crate::recording::Names;
 use crate::units::{Scale, grouped, share};
-use hopscope_analyze::{Corrected, Distribution, Outcome, Row};
+use hopscope_analyze::{AnalysisResult, Corrected, Distribution, Row};
 use std::io::{self, Write};
 
 pub(super) fn write(
     out: &mut impl Write,
     names: &Names<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
     scale: &Scale,
     rows: &[&Row],
     off_cpu: bool,

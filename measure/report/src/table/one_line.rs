@@ -3,7 +3,7 @@ use super::aligned;
 use crate::order::{own, row_name, total};
 use crate::recording::Names;
 use crate::units::{Scale, grouped, share};
-use hopscope_analyze::{Corrected, Outcome, Row};
+use hopscope_analyze::{AnalysisResult, Corrected, Row};
 use std::io::{self, Write};
 
 const COLUMNS: usize = 11;
@@ -33,7 +33,7 @@ const UNCERTAIN_PART: f64 = 0.1;
 pub(super) fn write(
     out: &mut impl Write,
     names: &Names<'_>,
-    outcome: &Outcome,
+    outcome: &AnalysisResult,
     scale: &Scale,
     rows: &[&Row],
     off_cpu: bool,

@@ -1,6 +1,6 @@
 //! Which paths are shown, when not all are: the ones with most time, and each with its callers.
 use super::{Children, own};
-use hopscope_analyze::{Correction, Node, NodeIx, Outcome, tree::Parent};
+use hopscope_analyze::{AnalysisResult, Correction, Node, NodeIx, tree::Parent};
 use std::collections::BinaryHeap;
 
 /// Bounds of what is shown of the call tree; what is not is added up.
@@ -37,7 +37,7 @@ fn is_at_least(node: &Node) -> bool {
 
 /// What each node's calls took, at least. Of calls without a known end (open, or cut by a loss) only
 /// what they called is known.
-pub(super) fn totals(outcome: &Outcome, children: &Children) -> Vec<i128> {
+pub(super) fn totals(outcome: &AnalysisResult, children: &Children) -> Vec<i128> {
     let correction = outcome.correction.as_ref();
     let nodes = outcome.tree.nodes();
     let mut totals: Vec<i128> = nodes.iter().map(|n| super::total(n, correction)).collect();
@@ -64,7 +64,7 @@ pub(super) fn totals(outcome: &Outcome, children: &Children) -> Vec<i128> {
 }
 
 impl Shown {
-    pub(crate) fn of(outcome: &Outcome, children: &Children, limits: PathLimits) -> Shown {
+    pub(crate) fn of(outcome: &AnalysisResult, children: &Children, limits: PathLimits) -> Shown {
         let totals = totals(outcome, children);
         let total = |ix: NodeIx| totals[ix.0 as usize];
         let roots = [Parent::Root, Parent::AfterGap, Parent::Beyond];
@@ -116,7 +116,7 @@ impl Shown {
     /// What is not shown beneath a place that is.
     pub(crate) fn hidden(
         &self,
-        outcome: &Outcome,
+        outcome: &AnalysisResult,
         children: &Children,
         place: Parent,
         correction: Option<&Correction>,

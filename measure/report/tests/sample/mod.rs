@@ -1,10 +1,12 @@
 //! A small recording made by hand: two threads, a tail call, an escape, a loss, a refusal.
-use hopscope_analyze::{Analysis, Batch, Group, Index, OffCpuTimes, Options, Outcome, Window};
+use hopscope_analyze::{
+    Analysis, AnalysisResult, Batch, Group, Index, OffCpuTimes, Options, Window,
+};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{CaptureEntry, ClockSync, CostCheckEntry, OffCpu, OffCpuEntry, ThinEntry};
 use hopscope_event::{FlightEntry, TriggerEntry, Tsc, TscFrequency};
 use hopscope_event::{
-    FunctionEntry, FunctionId, Kind, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx,
+    FunctionEntry, FunctionId, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx, RecordKind,
 };
 use hopscope_event::{Record, RecordingMeta, Refusal, Summary, ThreadEntry, ThreadIx};
 use hopscope_report::{Recording, Streams};
@@ -54,8 +56,8 @@ fn function(id: u32, module: u32, name: &str) -> FunctionEntry {
 }
 
 /// `(tick, kind, function, depth)`
-pub fn records(events: &[(u64, Kind, u32, u32)]) -> Vec<Record> {
-    let record = |&(tick, kind, function, depth): &(u64, Kind, u32, u32)| {
+pub fn records(events: &[(u64, RecordKind, u32, u32)]) -> Vec<Record> {
+    let record = |&(tick, kind, function, depth): &(u64, RecordKind, u32, u32)| {
         let rsp = 0x7ffe_1000 - depth * 0x40;
         Record::new(START + tick, FunctionId(function), kind, rsp)
     };
@@ -64,7 +66,7 @@ pub fn records(events: &[(u64, Kind, u32, u32)]) -> Vec<Record> {
 
 impl Sample {
     pub fn new() -> Sample {
-        use Kind::{Entry, Escape, Exit, TailExit};
+        use RecordKind::{Entry, Escape, Exit, TailExit};
         let mut first = vec![(100, Exit, 1, 0)];
         for round in 0..100u64 {
             let at = 1_000 + round * 10_000;
@@ -202,7 +204,7 @@ impl Sample {
         }
     }
 
-    pub fn analyzed(&self, group: Group) -> Outcome {
+    pub fn analyzed(&self, group: Group) -> AnalysisResult {
         let options = Options {
             group,
             window: Window::default(),

@@ -1,5 +1,6 @@
 //! Packets sliced while they go through the kernel: hooks attached, packets chosen, shown or written as they end.
 mod choice;
+mod chosen;
 mod constants;
 mod device;
 mod drop_privileges;
@@ -12,8 +13,10 @@ mod namespace;
 mod pass;
 mod rotation;
 mod session;
+mod stat;
 
 pub use choice::Choice;
+pub use chosen::{beside_functions, cgroup_root, choose, regions_of};
 pub use constants::measured as measured_constants;
 pub use device::Device;
 pub use drop_privileges::become_user;
@@ -24,3 +27,4 @@ pub use loaded::{Calibration, Loaded};
 pub use namespace::{interfaces_of, netns};
 pub use pass::{Pass, To};
 pub use session::{Finished, Limits, Session};
+pub use stat::SlicerStat;

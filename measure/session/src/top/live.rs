@@ -179,7 +179,7 @@ impl Sink for Shared {
         Ok(())
     }
 
-    fn records(&mut self, batch: hopscope_trace::Batch<'_>) -> Result<(), TraceError> {
+    fn records(&mut self, batch: hopscope_trace::RecordBatch<'_>) -> Result<(), TraceError> {
         let live = &mut *self.0.borrow_mut();
         live.lost += batch.lost_before;
         live.torn += batch.torn_before;
@@ -213,7 +213,7 @@ impl Sink for Shared {
 mod tests {
     use super::*;
     use hopscope_event::table::ModuleIx;
-    use hopscope_event::{FunctionEntry, FunctionId, Kind, Record, ThreadIx};
+    use hopscope_event::{FunctionEntry, FunctionId, Record, RecordKind, ThreadIx};
 
     fn live() -> Shared {
         let function = |id| FunctionEntry {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     fn feed(live: &mut Shared, first_index: u64, lost_before: u64, records: &[Record]) {
-        let batch = hopscope_trace::Batch {
+        let batch = hopscope_trace::RecordBatch {
             thread: ThreadIx(0),
             first_index,
             lost_before,
@@ -246,10 +246,10 @@ mod tests {
         let at =
             |tsc, f, kind, depth: u32| Record::new(tsc, FunctionId(f), kind, 0x7000 - depth * 64);
         let calls = [
-            at(100, 0, Kind::Entry, 0),
-            at(110, 1, Kind::Entry, 1),
-            at(140, 1, Kind::Exit, 1),
-            at(200, 0, Kind::Exit, 0),
+            at(100, 0, RecordKind::Entry, 0),
+            at(110, 1, RecordKind::Entry, 1),
+            at(140, 1, RecordKind::Exit, 1),
+            at(200, 0, RecordKind::Exit, 0),
         ];
         feed(&mut live, 0, 0, &calls);
         let first = live.0.borrow_mut().snapshot();

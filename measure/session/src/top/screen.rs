@@ -117,7 +117,6 @@ fn draw(screen: &mut Screen, shown: &Shown, state: &State) -> io::Result<()> {
         history: &state.history,
         keys: &state.keys,
         message: &state.message,
-        slowdown: shown.slowdown,
     };
     screen.0.draw(|frame| view.draw(frame)).map(drop)
 }

@@ -12,6 +12,4 @@ pub struct Shown {
     pub by: By,
     pub raw: bool,
     pub json: bool,
-    /// The estimated slowdown, in percent, in words.
-    pub slowdown: fn(Option<f64>) -> String,
 }

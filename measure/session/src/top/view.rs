@@ -3,6 +3,7 @@ use super::by::By;
 use super::keys::Keys;
 use super::live::Snapshot;
 use super::table::{Name, Row, rows};
+use crate::slowdown;
 use hopscope_report::Scale;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -26,7 +27,6 @@ pub struct View<'a> {
     pub history: &'a [VecDeque<f64>],
     pub keys: &'a Keys,
     pub message: &'a str,
-    pub slowdown: fn(Option<f64>) -> String,
 }
 
 impl View<'_> {
@@ -57,7 +57,7 @@ impl View<'_> {
                 Span::raw(text)
             }
         };
-        let slowdown = (self.slowdown)(s.slowdown_percent);
+        let slowdown = slowdown::text(s.slowdown_percent);
         let paused = if self.keys.paused { "  PAUSED" } else { "" };
         let times = if self.corrected { "corrected" } else { "raw" };
         let part = if self.keys.choice.whole {
@@ -254,7 +254,6 @@ mod tests {
             history: &history,
             keys,
             message: "",
-            slowdown: |_| String::new(),
         };
         let mut terminal = Terminal::new(TestBackend::new(110, 10)).expect("in memory");
         terminal.draw(|frame| view.draw(frame)).expect("in memory");

@@ -5,7 +5,7 @@
 use hopscope_event::slice::{self, Sliced};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::*;
-use hopscope_trace::{Batch, OwnedSwitches, Stamps, Switches, TraceReader, TraceWriter};
+use hopscope_trace::{OwnedSwitches, RecordBatch, Stamps, Switches, TraceReader, TraceWriter};
 
 pub const BATCH: usize = 10;
 
@@ -107,14 +107,14 @@ pub fn records() -> Vec<Record> {
         let at = 1_000_000 + n * n * 70_000;
         let call = |after: u64, id, kind, rsp| Record::new(at + after, FunctionId(id), kind, rsp);
         records.extend([
-            call(0, 0, Kind::Entry, 0x7ffe_1000),
-            call(60, 1, Kind::Entry, 0x7ffe_0f80),
-            call(50, 2, Kind::Entry, 0x7ffe_0a00),
-            call(150, 2, Kind::Exit, 0x7ffe_0a00),
-            call(190, 1, Kind::TailExit, 0x7ffe_0f80),
-            call(230, 3, Kind::Entry, 0x7ffe_0f80),
-            call(400, 3, Kind::Escape, 0x1234_5678),
-            call(900, 0, Kind::Exit, 0x7ffe_1000),
+            call(0, 0, RecordKind::Entry, 0x7ffe_1000),
+            call(60, 1, RecordKind::Entry, 0x7ffe_0f80),
+            call(50, 2, RecordKind::Entry, 0x7ffe_0a00),
+            call(150, 2, RecordKind::Exit, 0x7ffe_0a00),
+            call(190, 1, RecordKind::TailExit, 0x7ffe_0f80),
+            call(230, 3, RecordKind::Entry, 0x7ffe_0f80),
+            call(400, 3, RecordKind::Escape, 0x1234_5678),
+            call(900, 0, RecordKind::Exit, 0x7ffe_1000),
         ]);
     }
     records[20].id_kind = 0xffff_ffff;
@@ -139,7 +139,7 @@ pub fn file(records: &[Record]) -> File {
     writer.thread(&thread()).unwrap();
     let mut ends = Vec::new();
     for (n, part) in records.chunks(BATCH).enumerate() {
-        let batch = Batch {
+        let batch = RecordBatch {
             thread: ThreadIx(0),
             first_index: (BATCH * n + 5) as u64,
             lost_before: if n == 0 { 5 } else { 0 },
@@ -310,7 +310,7 @@ pub fn captured_records() -> Vec<Record> {
     for n in 0..4u64 {
         let at = 1_000_000 + n * 3_000;
         let call = |after: u64, id, kind, rsp| Record::new(at + after, FunctionId(id), kind, rsp);
-        records.push(call(0, 0, Kind::Entry, 0x7ffe_1000));
+        records.push(call(0, 0, RecordKind::Entry, 0x7ffe_1000));
         records.push(value(0, 0, Content::Value(3 + n)));
         for element in 0..3 {
             let seq = 100 + 3 * n + u64::from(element);
@@ -320,14 +320,14 @@ pub fn captured_records() -> Vec<Record> {
             records.push(value(2, 3, Content::LeftOut { elements: 300 }));
             records.push(value(4, 0, Content::Unknown(8)));
         }
-        records.push(call(40, 1, Kind::Entry, 0x7ffe_0f80));
-        records.push(call(90, 1, Kind::Exit, 0x7ffe_0f80));
+        records.push(call(40, 1, RecordKind::Entry, 0x7ffe_0f80));
+        records.push(call(90, 1, RecordKind::Exit, 0x7ffe_0f80));
         match n {
             1 => records.push(value(PORT, 0, Content::Unreadable)),
             _ => records.push(value(PORT, 0, Content::Value(u64::MAX >> n))),
         }
         records.push(value(RETURN, 0, Content::Value((n as i64 - 2) as u64)));
-        records.push(call(200, 0, Kind::Exit, 0x7ffe_1000));
+        records.push(call(200, 0, RecordKind::Exit, 0x7ffe_1000));
     }
     records
 }
@@ -340,7 +340,7 @@ pub fn captured_file(records: &[Record]) -> Vec<u8> {
     writer.functions(&functions()).unwrap();
     writer.captures(&captures()).unwrap();
     writer.thread(&thread()).unwrap();
-    let batch = Batch {
+    let batch = RecordBatch {
         thread: ThreadIx(0),
         first_index: 0,
         lost_before: 0,

@@ -15,7 +15,7 @@ use crate::instrument::emit::head;
 use crate::instrument::emit::probe::{self, Live, ProbeConfig, Site, Stores};
 use crate::instrument::emit::slow::Slow;
 use hopscope_event::CapturePlace;
-use hopscope_event::record::{FunctionId, Kind};
+use hopscope_event::record::{FunctionId, RecordKind};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::collections::HashMap;
 
@@ -146,7 +146,7 @@ impl Copier<'_> {
                 self.asm.bind(zone, entry);
                 let site = Site {
                     function,
-                    kind: Kind::Entry,
+                    kind: RecordKind::Entry,
                     live: live_at_entry,
                     red_zone: unit.red_zone_at_entry,
                 };
@@ -254,7 +254,7 @@ impl Copier<'_> {
         // A jump that leaves may be no tail call: the red zone may hold data.
         let site = Site {
             function,
-            kind: Kind::TailExit,
+            kind: RecordKind::TailExit,
             live: Live::ALL,
             red_zone: true,
         };
@@ -333,7 +333,7 @@ impl Copier<'_> {
             Op::Ret => {
                 let site = Site {
                     function: body.function,
-                    kind: Kind::Exit,
+                    kind: RecordKind::Exit,
                     live: Live::ALL,
                     red_zone: false,
                 };
@@ -458,12 +458,12 @@ impl Sizes {
                     z,
                     config,
                     slow,
-                    site(Kind::Exit, false),
+                    site(RecordKind::Exit, false),
                     &captures.exit,
                 );
             }),
             tail: length(&|asm, slow| {
-                probe::probe(asm, z, config, slow, site(Kind::TailExit, true));
+                probe::probe(asm, z, config, slow, site(RecordKind::TailExit, true));
             }),
             loads,
         }

@@ -13,7 +13,7 @@ use super::slow::Slow;
 use crate::instrument::asm::{Asm, Label, Zone};
 use crate::instrument::capture::{Capture, Reg, Source};
 use emitter::Emitter;
-use hopscope_event::record::{FunctionId, Kind, STRIDE};
+use hopscope_event::record::{FunctionId, RecordKind, STRIDE};
 use iced_x86::code_asm::*;
 
 /// What a captured probe is made with beside its site.
@@ -69,7 +69,7 @@ pub fn entry(
         }
     }
     e.code(|c| c.mov(r9, qword_ptr(rsp)));
-    e.record(Kind::Entry, rax);
+    e.record(RecordKind::Entry, rax);
     e.end(&site, done);
 }
 
@@ -115,7 +115,7 @@ pub fn body(
 ) {
     let site = Site {
         function,
-        kind: Kind::Value,
+        kind: RecordKind::Value,
         live: Live::ALL,
         red_zone: true,
     };

@@ -8,7 +8,7 @@
 use super::probe::{self, LEA_RSP_DOWN, Live, ProbeConfig, Stores};
 use super::slow::Slow;
 use crate::instrument::asm::{Asm, Label, Zone};
-use hopscope_event::record::{FunctionId, Kind};
+use hopscope_event::record::{FunctionId, RecordKind};
 
 /// A range of the original body and the table that translates it.
 #[derive(Debug, Clone, Copy)]
@@ -71,9 +71,9 @@ pub fn dispatcher(
         asm.rel32(z, &[0xe9], go, &[]);
         asm.bind(z, next);
     }
-    for (label, kind) in [(leave, Kind::TailExit), (escape, Kind::Escape)] {
+    for (label, kind) in [(leave, RecordKind::TailExit), (escape, RecordKind::Escape)] {
         let after = asm.label();
-        if kind == Kind::TailExit {
+        if kind == RecordKind::TailExit {
             asm.bind(z, label);
         } else {
             asm.rel32(z, &[0xe9], after, &[]);
@@ -89,7 +89,7 @@ pub fn dispatcher(
             Stores::Stamps => asm.bytes(z, probe::RDTSC),
             Stores::Nothing => {}
         }
-        if kind == Kind::TailExit {
+        if kind == RecordKind::TailExit {
             asm.rel32(z, &[0xe9], go, &[]);
         } else {
             asm.bind(z, after);

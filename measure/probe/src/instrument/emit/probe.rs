@@ -8,7 +8,7 @@ use super::switch;
 use crate::instrument::asm::{Asm, Label, Zone};
 pub use crate::instrument::body::liveness::Live;
 use hopscope_event::layout::{Context, RING_HEADER_BYTES};
-use hopscope_event::record::{FunctionId, Kind, Record, STRIDE, id_kind};
+use hopscope_event::record::{FunctionId, Record, RecordKind, STRIDE, id_kind};
 use std::mem::offset_of;
 
 /// What the generated code is made for: fixed for a recording.
@@ -85,7 +85,7 @@ pub fn record(
     config: &ProbeConfig,
     slow: Slow,
     function: FunctionId,
-    kind: Kind,
+    kind: RecordKind,
     depth: u32,
 ) {
     let done = asm.label();
@@ -173,7 +173,7 @@ fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, depth: u
 #[derive(Debug, Clone, Copy)]
 pub struct Site {
     pub function: FunctionId,
-    pub kind: Kind,
+    pub kind: RecordKind,
     pub live: Live,
     /// The red zone may hold data here: step over it.
     pub red_zone: bool,

@@ -7,7 +7,7 @@ use crate::instrument::asm::{Asm, Label, Zone};
 use hopscope_event::layout::{
     CONTEXTS_MAX, Context, FREE_QUEUE_OFFSET, POOL_HEADER_BYTES, PoolHeader, RingHeader, ring_bytes,
 };
-use hopscope_event::record::Kind;
+use hopscope_event::record::RecordKind;
 use std::mem::offset_of;
 
 #[derive(Debug, Clone, Copy)]
@@ -48,10 +48,12 @@ impl Slow {
         }
     }
 
-    pub fn of(self, kind: Kind) -> Label {
+    pub fn of(self, kind: RecordKind) -> Label {
         match kind {
-            Kind::Entry => self.entry,
-            Kind::Exit | Kind::TailExit | Kind::Escape | Kind::Value => self.other,
+            RecordKind::Entry => self.entry,
+            RecordKind::Exit | RecordKind::TailExit | RecordKind::Escape | RecordKind::Value => {
+                self.other
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! In which register a parameter comes.
 use super::Resolver;
 use crate::instrument::capture::Reg;
-use crate::locate::signature::{At, Kind, Place};
+use crate::locate::signature::{At, Place, TypeKind};
 
 impl Resolver<'_> {
     pub(super) fn register(&self, name: &str) -> Result<(Reg, At), String> {
@@ -34,21 +34,21 @@ impl Resolver<'_> {
         let signature = self.signature.as_ref().ok_or("no signature")?;
         let mut next = match signature.returns.map(|ty| debug.kind(ty)) {
             // Larger ones are returned through a pointer that comes first.
-            Some(Kind::Struct { bytes, .. }) if bytes > 16 => 1,
+            Some(TypeKind::Struct { bytes, .. }) if bytes > 16 => 1,
             _ => 0,
         };
         for (n, parameter) in signature.parameters.iter().enumerate() {
             match debug.kind(parameter.ty) {
-                Kind::Integer { .. } | Kind::Pointer { .. } if n == at => {
+                TypeKind::Integer { .. } | TypeKind::Pointer { .. } if n == at => {
                     let reg = Reg::ARGUMENTS.get(next);
                     return reg
                         .copied()
                         .ok_or_else(|| "it is passed on the stack".to_owned());
                 }
-                Kind::Integer { .. } | Kind::Pointer { .. } => next += 1,
+                TypeKind::Integer { .. } | TypeKind::Pointer { .. } => next += 1,
                 _ if n == at => break,
-                Kind::Float => {}
-                Kind::Struct { bytes, .. } if bytes > 16 => {}
+                TypeKind::Float => {}
+                TypeKind::Struct { bytes, .. } if bytes > 16 => {}
                 _ => {
                     let name = &parameter.name;
                     return Err(format!(

@@ -2,7 +2,7 @@
 use super::Resolver;
 use crate::instrument::capture::parse::Step;
 use crate::instrument::capture::{Array, Bound, Chain, Reg, Scalar, Source};
-use crate::locate::signature::{At, Kind};
+use crate::locate::signature::{At, TypeKind};
 
 /// Where a path has led: an address at the end of `offsets`, or a register where there are none.
 pub(super) struct Walk {
@@ -80,18 +80,18 @@ impl Resolver<'_> {
 
     pub(super) fn scalar(&self, ty: At, said: &str) -> Result<Scalar, String> {
         match self.debug()?.kind(ty) {
-            Kind::Integer { bytes, signed } => Ok(Scalar::native(bytes, signed)),
-            Kind::Pointer { .. } => Ok(Scalar::WORD),
-            Kind::Struct { name, .. } => Err(format!(
+            TypeKind::Integer { bytes, signed } => Ok(Scalar::native(bytes, signed)),
+            TypeKind::Pointer { .. } => Ok(Scalar::WORD),
+            TypeKind::Struct { name, .. } => Err(format!(
                 "{said} is a struct {name}: select a member, {}",
                 self.some_members(ty)
             )),
-            Kind::Array { .. } => Err(format!("{said} is an array: take [0..N] or an element")),
-            Kind::Float => Err(format!(
+            TypeKind::Array { .. } => Err(format!("{said} is an array: take [0..N] or an element")),
+            TypeKind::Float => Err(format!(
                 "{said} is a floating-point number: only integers can be captured"
             )),
-            Kind::Void => Err(format!("{said} has no type")),
-            Kind::Other(what) => Err(format!("{said} is {what}")),
+            TypeKind::Void => Err(format!("{said} has no type")),
+            TypeKind::Other(what) => Err(format!("{said} is {what}")),
         }
     }
 
@@ -111,7 +111,7 @@ impl Resolver<'_> {
         let kind = debug.kind(walk.ty);
         match step {
             Step::Arrow(name) => {
-                let Kind::Pointer { to: Some(to) } = kind else {
+                let TypeKind::Pointer { to: Some(to) } = kind else {
                     return Err(format!(
                         "{said} is not a pointer to a struct: -> does not apply"
                     ));
@@ -121,7 +121,7 @@ impl Resolver<'_> {
                 walk.through(member.0)
             }
             Step::Dot(name) => {
-                if let Kind::Pointer { .. } = kind {
+                if let TypeKind::Pointer { .. } = kind {
                     return Err(format!("{said} is a pointer: write {said}->{name}"));
                 }
                 let member = self.member(walk.ty, name, said)?;
@@ -133,14 +133,14 @@ impl Resolver<'_> {
                 let (of, stride) = self.elements(&kind, said)?;
                 walk.ty = of;
                 match kind {
-                    Kind::Pointer { .. } => walk.through(n * stride),
+                    TypeKind::Pointer { .. } => walk.through(n * stride),
                     _ => walk.add(n * stride),
                 }
             }
             Step::Slice(limit) => {
                 let (of, stride) = self.elements(&kind, said)?;
                 walk.ty = of;
-                if let Kind::Pointer { .. } = kind {
+                if let TypeKind::Pointer { .. } = kind {
                     walk.through(0)?;
                 }
                 walk.add(0)?;
@@ -151,10 +151,10 @@ impl Resolver<'_> {
         }
     }
 
-    pub(super) fn elements(&self, kind: &Kind, said: &str) -> Result<(At, u64), String> {
+    pub(super) fn elements(&self, kind: &TypeKind, said: &str) -> Result<(At, u64), String> {
         let (of, stride) = match kind {
-            Kind::Array { of, stride } => (*of, *stride),
-            Kind::Pointer { to: Some(to) } => (*to, self.debug()?.size(*to)),
+            TypeKind::Array { of, stride } => (*of, *stride),
+            TypeKind::Pointer { to: Some(to) } => (*to, self.debug()?.size(*to)),
             _ => {
                 return Err(format!(
                     "{said} is neither an array nor a pointer: [ does not apply"

@@ -1,6 +1,6 @@
 //! What is in memory: batches as they came, encoded, oldest first.
 use hopscope_event::{CapturePlace, OffCpu, Record, ThreadIx, Tsc};
-use hopscope_trace::{Batch, Switches, TraceError, TraceWriter, codec};
+use hopscope_trace::{RecordBatch, Switches, TraceError, TraceWriter, codec};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
 use std::ops::{AddAssign, Range};
@@ -88,7 +88,7 @@ fn stamps(records: &[Record]) -> impl Iterator<Item = u64> {
 }
 
 impl Held {
-    pub(super) fn records_of(&mut self, batch: &Batch<'_>) {
+    pub(super) fn records_of(&mut self, batch: &RecordBatch<'_>) {
         let (mut lost, mut torn) = (batch.lost_before, batch.torn_before);
         let mut index = batch.first_index;
         let parts = batch.records.chunks(PIECE_RECORDS);
@@ -158,7 +158,7 @@ impl Held {
             }
             let (records, part) = piece.part(from, until)?;
             let whole = part.start == 0;
-            let batch = Batch {
+            let batch = RecordBatch {
                 thread: piece.thread,
                 first_index: piece.first_index + part.start as u64,
                 lost_before: if whole { piece.lost } else { 0 },
@@ -175,7 +175,7 @@ impl Held {
             }
             if part.end < records.len() {
                 waiting.insert(piece.thread);
-                self.records_of(&Batch {
+                self.records_of(&RecordBatch {
                     thread: piece.thread,
                     first_index: piece.first_index + part.end as u64,
                     lost_before: 0,

@@ -2,7 +2,7 @@ mod simulated;
 
 use super::*;
 use hopscope_event::value::number;
-use hopscope_event::{CapturePlace, Content, Kind, Record, Value};
+use hopscope_event::{CapturePlace, Content, Record, RecordKind, Value};
 use hopscope_trace::TraceReader;
 use proptest::prelude::*;
 use simulated::{How, MS, SLOW, Simulated, meta, simulate, sync};
@@ -201,10 +201,10 @@ fn memory_is_bounded_within_a_visit() {
     let mut flight = Flight::new(options, parts);
     let mut all = 0;
     for batch in 0..20 {
-        let kind = |n: u64| [Kind::Entry, Kind::Exit][n as usize % 2];
+        let kind = |n: u64| [RecordKind::Entry, RecordKind::Exit][n as usize % 2];
         let record = |n| Record::new(batch * 1_000_000 + n * 31, SLOW, kind(n), 4096);
         let records: Vec<Record> = (0..20_000).map(record).collect();
-        let batch = Batch {
+        let batch = RecordBatch {
             thread: ThreadIx(0),
             first_index: all,
             lost_before: 0,
@@ -303,14 +303,14 @@ fn values_stay_with_their_records() {
     };
     let record = |tsc, kind| Record::new(tsc, SLOW, kind, 4096);
     let records = [
-        record(10, Kind::Entry),
+        record(10, RecordKind::Entry),
         value(CapturePlace::Entry).record(SLOW),
         value(CapturePlace::Return).record(SLOW),
-        record(20, Kind::Exit),
-        record(30, Kind::Entry),
+        record(20, RecordKind::Exit),
+        record(30, RecordKind::Entry),
         value(CapturePlace::Entry).record(SLOW),
         value(CapturePlace::Return).record(SLOW),
-        record(40, Kind::Exit),
+        record(40, RecordKind::Exit),
     ];
     for (from, until, expected) in [
         (10, 40, &records[..]),
@@ -322,7 +322,7 @@ fn values_stay_with_their_records() {
         (25, 35, &records[4..6]),
     ] {
         let mut held = Held::default();
-        let batch = Batch {
+        let batch = RecordBatch {
             thread: ThreadIx(0),
             first_index: 5,
             lost_before: 3,

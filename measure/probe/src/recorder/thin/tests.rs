@@ -1,5 +1,5 @@
 use super::*;
-use Kind::{Entry, Escape, Exit, TailExit};
+use RecordKind::{Entry, Escape, Exit, TailExit};
 
 /// What came out: index, lost before, the numbers of the records.
 #[derive(Default)]
@@ -9,7 +9,7 @@ impl Sink for Out {
     fn thread(&mut self, _: &ThreadEntry) -> Result<(), TraceError> {
         Ok(())
     }
-    fn records(&mut self, batch: Batch<'_>) -> Result<(), TraceError> {
+    fn records(&mut self, batch: RecordBatch<'_>) -> Result<(), TraceError> {
         let numbers = batch.records.iter().map(|r| r.tsc).collect();
         self.0.push((batch.first_index, batch.lost_before, numbers));
         Ok(())
@@ -24,7 +24,7 @@ impl Sink for Out {
 
 const ROOT: u32 = 3;
 
-fn record(number: u64, kind: Kind, function: u32, rsp: u32) -> Record {
+fn record(number: u64, kind: RecordKind, function: u32, rsp: u32) -> Record {
     Record::new(number, FunctionId(function), kind, rsp)
 }
 
@@ -42,7 +42,7 @@ fn feed(every: u64, batches: &[(u64, u64, Vec<Record>)]) -> (ThinEntry, Out) {
     let mut out = Out::default();
     let mut thin = Thin::new(&mut out, vec![FunctionId(ROOT)], every);
     for (first_index, lost_before, records) in batches {
-        let batch = Batch {
+        let batch = RecordBatch {
             thread: ThreadIx(0),
             first_index: *first_index,
             lost_before: *lost_before,

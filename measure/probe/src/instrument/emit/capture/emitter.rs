@@ -4,7 +4,7 @@ use super::super::slow::Slow;
 use crate::instrument::asm::{Asm, Label, Zone};
 use crate::instrument::capture::{Capture, Reg};
 use hopscope_event::layout::RING_HEADER_BYTES;
-use hopscope_event::record::{FunctionId, Kind, Record, STRIDE, id_kind};
+use hopscope_event::record::{FunctionId, Record, RecordKind, STRIDE, id_kind};
 use hopscope_event::value::place;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
@@ -129,12 +129,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// Stores edx and the kind, and last `word`; the next slot follows.
-    pub(super) fn store(&mut self, kind: Kind, word: AsmRegister64) {
+    pub(super) fn store(&mut self, kind: RecordKind, word: AsmRegister64) {
         let id_kind = id_kind(self.function, kind);
         self.code(|c| {
             c.mov(dword_ptr(rcx + field(offset_of!(Record, stack))), edx)?;
             c.mov(dword_ptr(rcx + field(offset_of!(Record, id_kind))), id_kind)?;
-            if kind == Kind::Entry {
+            if kind == RecordKind::Entry {
                 c.rdtsc()?;
                 c.shl(rdx, 32)?;
                 c.or(rax, rdx)?;
@@ -144,7 +144,7 @@ impl<'a> Emitter<'a> {
         });
     }
 
-    pub(super) fn record(&mut self, kind: Kind, word: AsmRegister64) {
+    pub(super) fn record(&mut self, kind: RecordKind, word: AsmRegister64) {
         let depth = self.frame.depth() as i32;
         self.slot();
         self.code(|c| c.lea(edx, rsp + rdx + depth));
@@ -170,7 +170,7 @@ impl<'a> Emitter<'a> {
             }
             c.lea(rax, rax + rax + 1)
         });
-        self.store(Kind::Value, rax);
+        self.store(RecordKind::Value, rax);
     }
 
     /// rax = a word that is no value.
@@ -184,7 +184,7 @@ impl<'a> Emitter<'a> {
                 None => Ok(()),
             }
         });
-        self.store(Kind::Value, rax);
+        self.store(RecordKind::Value, rax);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A recording of an hour in a moment: made records, a made clock, files in memory.
 use super::super::super::trigger::Trigger;
 use super::super::*;
-use hopscope_event::{FunctionId, Kind, OffCpu, ProcessIx, Record, RecordingMeta};
+use hopscope_event::{FunctionId, OffCpu, ProcessIx, Record, RecordKind, RecordingMeta};
 use hopscope_trace::TraceReader;
 use std::cell::{Cell, RefCell};
 
@@ -135,13 +135,13 @@ impl How<'_> {
                     } else {
                         1
                     };
-                    for (at, kind) in [(at, Kind::Entry), (at + takes, Kind::Exit)] {
+                    for (at, kind) in [(at, RecordKind::Entry), (at + takes, RecordKind::Exit)] {
                         stamps[thread].push(at * MS);
                         records.push(Record::new(at * MS, SLOW, kind, 4096));
                     }
                     at += takes.max(10);
                 }
-                let batch = Batch {
+                let batch = RecordBatch {
                     thread: ThreadIx(thread as u32),
                     first_index: next[thread],
                     lost_before: 0,

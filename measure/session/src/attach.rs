@@ -1,0 +1,124 @@
+//! Running processes found, their functions chosen, and probes attached to them: of `record`, and of `top`.
+mod calibrate;
+pub(crate) mod captures;
+mod exited_targets;
+mod listing;
+mod progress;
+mod request;
+pub(crate) mod targets;
+
+pub use calibrate::{CALIBRATION, run_child as be_calibrated};
+pub use request::AttachRequest;
+
+pub(crate) use calibrate::with_calibration;
+pub(crate) use exited_targets::Running;
+pub(crate) use listing::{left_out, write as write_listing};
+pub(crate) use progress::Shown;
+
+use crate::error::{Context, Error, Result, refuse};
+use hopscope_event::{ProcessEntry, ProcessIx, RecordingMeta};
+use hopscope_probe::instrument::capture::parse::Selection;
+use hopscope_probe::instrument::resolve::Policy;
+use hopscope_probe::live::found;
+use hopscope_probe::live::install::{InstallOptions, Installed, install};
+use hopscope_probe::live::table::PatchTable;
+use hopscope_probe::locate::basename;
+use hopscope_probe::plan::{Item, Plan};
+use hopscope_probe::recorder::Target;
+use std::fs;
+
+/// What of a process is to be measured, which `plan` knows of from then on. `may_stop`: its threads, to look into them.
+pub(crate) fn prepare(
+    pid: i32,
+    selections: &[Selection],
+    request: &AttachRequest,
+    may_stop: bool,
+    plan: &mut Plan,
+) -> Result<Vec<Item>> {
+    let preflight = hopscope_process::preflight(pid)?;
+    if preflight.shadow_stack {
+        refuse!(
+            "process {pid} runs with a user shadow stack, under which no system call can be made safely in it"
+        );
+    }
+    found::check_free(pid)?;
+    let captures = selections.iter().any(|s| !s.captures.is_empty());
+    let no_checked_copy = if captures && !request.trust_pointers {
+        hopscope_process::copies_allowed::forbids_copies(pid, may_stop)?
+    } else {
+        None
+    };
+    let policy = Policy {
+        trust_pointers: request.trust_pointers,
+        no_checked_copy,
+    };
+    Ok(plan.add_selected(pid, selections, preflight.shadow_stack, &policy)?)
+}
+
+/// Every matching function may be refused: then the reasons are listed, and that is an error.
+pub(crate) fn require_functions(plan: &Plan, json: bool) -> Result<()> {
+    if plan.functions.is_empty() {
+        write_listing(plan, json)?;
+        refuse!("every matching function is refused; the reasons are above");
+    }
+    Ok(())
+}
+
+/// Functions that turn out to be refused are so in `plan`, too.
+pub(crate) fn attach(
+    process: &ProcessEntry,
+    items: &[Item],
+    plan: &mut Plan,
+    meta: &RecordingMeta,
+    options: &InstallOptions,
+) -> Result<Installed> {
+    if items.is_empty() {
+        refuse!(
+            "process {}: every matching function is refused",
+            process.pid
+        );
+    }
+    let mut table = PatchTable::new(
+        meta.clone(),
+        process.clone(),
+        plan.modules.clone(),
+        plan.functions.clone(),
+    );
+    table.captures = plan.captures.clone();
+    table.switches_stacks = plan.switches_stacks(process.pid);
+    let selected: Vec<_> = items.iter().map(Item::selected).collect();
+    let installed = install(process.pid, selected, options, table)?;
+    for (id, why) in &installed.refused {
+        let f = plan.functions[id.0 as usize].clone();
+        let module = plan.modules[f.module.0 as usize].path.clone();
+        plan.refuse(basename(module.as_ref()), &f.name, f.svma, why.clone());
+    }
+    Ok(installed)
+}
+
+/// As the recorder takes them.
+pub(crate) fn watched(installed: Vec<(ProcessIx, Installed)>, plan: &Plan) -> Vec<Target> {
+    let target = |(ix, installed): (ProcessIx, Installed)| {
+        let watch = plan.watch(installed.pid);
+        Target::new(installed, ix).watched(watch)
+    };
+    installed.into_iter().map(target).collect()
+}
+
+/// Prints every failure but returns the last one when nothing is left to do.
+pub(crate) fn report_failures(failures: &mut Vec<Error>, nothing_left: bool) -> Result<()> {
+    let last = if nothing_left { failures.pop() } else { None };
+    for e in failures.drain(..) {
+        crate::status::say!("{}", e.in_one_line());
+    }
+    last.map_or(Ok(()), Err)
+}
+
+/// Whoever waits for the file may go on: all targets are being measured.
+pub(crate) fn write_ready(request: &AttachRequest, pids: &[i32]) -> Result<()> {
+    let Some(path) = &request.ready_file else {
+        return Ok(());
+    };
+    let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
+    fs::write(path, pids.join("\n") + "\n").with_context(|| format!("writing {}", path.display()))
+}

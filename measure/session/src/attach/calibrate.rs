@@ -1,0 +1,246 @@
+//! What a probe costs on this machine: measured on a child of our own, by the same attach that
+//! the targets get.
+mod child;
+
+use super::AttachRequest;
+use crate::error::{Context, Error, Result, refuse};
+use hopscope_event::layout::{self, OFF};
+use hopscope_event::ring::{Position, Visit};
+use hopscope_event::{
+    FunctionId, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx, Record, RecordKind,
+    RecordingMeta,
+};
+use hopscope_probe::counters::clock_sync;
+use hopscope_probe::live::install::{InstallOptions, Installed, Stores, install};
+use hopscope_probe::live::table::PatchTable;
+use hopscope_probe::locate::pattern::Pattern;
+use hopscope_probe::plan::Plan;
+use std::io::{BufRead, BufReader, Write};
+use std::mem::offset_of;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+pub use child::run as run_child;
+
+/// The hidden subcommand that this program starts itself with.
+pub const CALIBRATION: &str = "__calibrate";
+
+struct Loops {
+    child: Child,
+    count: usize,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Loops {
+    fn start() -> Result<Loops> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg(CALIBRATION)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("starting the calibration process")?;
+        let input = child.stdin.take().with_context(|| "its input")?;
+        let output = BufReader::new(child.stdout.take().with_context(|| "its output")?);
+        let mut loops = Loops {
+            child,
+            count: 0,
+            input,
+            output,
+        };
+        loops.count = loops.line()?.trim().parse().context("its first line")?;
+        Ok(loops)
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        if self.output.read_line(&mut line)? == 0 {
+            refuse!("the calibration process ended early");
+        }
+        Ok(line)
+    }
+
+    /// Thousandths of a tick a call: lowest twentieth, median, highest tenth.
+    fn time(&mut self, which: usize) -> Result<[i64; 3]> {
+        writeln!(self.input, "{which}")?;
+        let line = self.line()?;
+        let numbers: Vec<i64> = line
+            .split_whitespace()
+            .map(str::parse)
+            .collect::<std::result::Result<_, _>>()?;
+        numbers
+            .try_into()
+            .map_err(|_| Error::Refused(format!("unexpected answer {line:?}")))
+    }
+}
+
+impl Drop for Loops {
+    fn drop(&mut self) {
+        // It may hold patched code: it must not outlive us.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the recorder knows of its probes before it attaches.
+struct Calibrated {
+    cost: ProbeCost,
+    off_ticks: Option<[u64; 3]>,
+}
+
+/// What recordings of this machine begin with. Also what a call costs with its probes switched off (lowest, median,
+/// highest), where they can be.
+pub(crate) fn with_calibration(
+    request: &AttachRequest,
+    options: &InstallOptions,
+) -> (RecordingMeta, Option<[u64; 3]>) {
+    let mut meta = RecordingMeta {
+        ring_records: 1 << options.ring_records_log2,
+        ..hopscope_trace::host::meta()
+    };
+    let mut off_ticks = None;
+    if !request.no_calibration && options.stores == Stores::Records {
+        match measure(&meta, options) {
+            Ok(calibrated) => {
+                meta.probe_cost = Some(calibrated.cost);
+                off_ticks = calibrated.off_ticks;
+            }
+            Err(e) => crate::status::say!(
+                "the probe's cost could not be measured: {}; reports will show raw times only",
+                e.in_one_line()
+            ),
+        }
+    }
+    meta.start = clock_sync();
+    (meta, off_ticks)
+}
+
+fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated> {
+    let mut loops = Loops::start()?;
+    let pid = loops.child.id() as i32;
+    let functions = &child::FUNCTIONS[..loops.count.min(child::FUNCTIONS.len())];
+    let bare: Vec<_> = (0..functions.len())
+        .map(|which| {
+            loops.time(which)?; // warm-up
+            loops.time(which)
+        })
+        .collect::<std::result::Result<_, _>>()?;
+    let mut plan = Plan::default();
+    let patterns = functions.iter().map(|name| format!("/{name}$/"));
+    let patterns: Vec<Pattern> = patterns
+        .map(|p| Pattern::parse(&p))
+        .collect::<std::result::Result<_, _>>()?;
+    let mut items = plan.add_process(pid, &patterns, false)?;
+    // A build without optimizations has calls, and may panic, in all but the first: what those take is not what a probe
+    // costs.
+    items.retain(|item| !item.may_be_unwound());
+    let ids: Vec<Option<FunctionId>> = functions
+        .iter()
+        .map(|name| {
+            let of = plan.functions.iter().find(|f| f.name.ends_with(*name))?;
+            items.iter().any(|item| item.id == of.id).then_some(of.id)
+        })
+        .collect();
+    if ids.first().is_none_or(Option::is_none) {
+        let why = plan.refusals.first().map(|r| r.reason.clone());
+        refuse!("no function to calibrate with: {}", why.unwrap_or_default());
+    }
+    let table = PatchTable::new(
+        meta.clone(),
+        ProcessEntry {
+            ix: ProcessIx(0),
+            pid,
+            comm: "calibration".into(),
+            command_line: vec![],
+        },
+        plan.modules,
+        plan.functions,
+    );
+    let selected: Vec<_> = items.iter().map(|i| i.selected()).collect();
+    let options = InstallOptions {
+        contexts: 4,
+        stores: Stores::Records,
+        ..*options
+    };
+    let mut installed = install(pid, selected, &options, table)?;
+    let context = installed.threads.first().map_or(0, |(_, context)| *context);
+    let mut position = Position::default();
+    let mut measured = Vec::new();
+    for (which, id) in ids.into_iter().enumerate() {
+        let Some(id) = id else {
+            measured.push(None);
+            continue;
+        };
+        loops.time(which)?;
+        let probed = loops.time(which)?;
+        // The ring holds the last calls of this loop, and by now nothing else.
+        let mut records = Vec::new();
+        if let Some(ring) = installed.pool().ring(context as usize) {
+            ring.drain(&mut position, Visit::Live, usize::MAX, &mut records);
+        }
+        records.retain(|r| r.function() == id);
+        let bare = bare[which][1];
+        measured.push(Some(Measured {
+            bias: bias(&records, bare as u64 / 1000)?,
+            pair: probed.map(|ticks| ((ticks - bare).max(0) as u64 + 500) / 1000),
+        }));
+    }
+    let off_ticks = if options.switchable {
+        Some(switched_off(&installed, &mut loops, bare[0][1])?)
+    } else {
+        None
+    };
+    installed.detach()?;
+    // Our own child's stops are nobody's pause.
+    hopscope_process::stop_times::take(pid);
+    let of = |which: usize| measured.get(which).copied().flatten();
+    let leaf = of(0).with_context(|| "the first loop")?;
+    let chain = of(1).unwrap_or(leaf);
+    // What a body waits for anyway hides a part of its probes.
+    let least = |leaf: [u64; 3], chain: [u64; 3]| [leaf[0].min(chain[0]), leaf[1], leaf[2]];
+    let cost = ProbeCost {
+        bias_ticks: least(leaf.bias, chain.bias),
+        pair_ticks: least(leaf.pair, chain.pair),
+        memory_bound: of(2).map(|miss| MemoryBoundCost {
+            bias_ticks: miss.bias[2],
+            pair_ticks: miss.pair[2],
+        }),
+        in_place: None,
+    };
+    Ok(Calibrated { cost, off_ticks })
+}
+
+/// What such a call waits for anyway may hide all of it, and in a loop of nothing else it hides nothing:
+/// half of that is taken. Where the detour hinders what it lies among, it may be twice that.
+fn switched_off(installed: &Installed, loops: &mut Loops, bare: i64) -> Result<[u64; 3]> {
+    for (_, context) in &installed.threads {
+        let context = u64::from(*context) * size_of::<layout::Context>() as u64;
+        let at = installed.table.contexts.at + context;
+        let at = at + offset_of!(layout::Context, switch) as u64;
+        let off = u64::from(OFF).to_le_bytes();
+        installed.memory.write(at, &off)?;
+    }
+    loops.time(0)?;
+    let off = loops.time(0)?;
+    let ticks = |ticks: i64| ((ticks - bare).max(0) as u64).div_ceil(1000);
+    Ok([0, ticks(off[1]).div_ceil(2), 2 * ticks(off[2])])
+}
+
+#[derive(Clone, Copy)]
+struct Measured {
+    bias: [u64; 3],
+    pair: [u64; 3],
+}
+
+/// What a call reads between its own stamps, less what the call itself takes.
+fn bias(records: &[Record], bare_ticks: u64) -> Result<[u64; 3]> {
+    let mut read: Vec<u64> = records
+        .windows(2)
+        .filter(|w| w[0].kind() == Some(RecordKind::Entry) && w[1].kind() == Some(RecordKind::Exit))
+        .map(|w| w[1].tsc.saturating_sub(w[0].tsc).saturating_sub(bare_ticks))
+        .collect();
+    if read.len() < 1000 {
+        refuse!("only {} measured calls to calibrate with", read.len());
+    }
+    read.sort_unstable();
+    Ok([5, 50, 90].map(|percent| read[read.len() * percent / 100]))
+}

@@ -1,0 +1,21 @@
+//! What is attached to, and how.
+use std::path::PathBuf;
+
+#[derive(Debug, Clone)]
+pub struct AttachRequest {
+    pub pids: Vec<i32>,
+    /// Every process with this command name, too.
+    pub comm: Option<String>,
+    /// Patterns, with captures in parentheses.
+    pub functions: Vec<String>,
+    pub exclude: Vec<String>,
+    pub ring_records_log2: u32,
+    /// Of a process, that can be measured at once.
+    pub threads: u32,
+    /// Captured pointers are dereferenced unchecked.
+    pub trust_pointers: bool,
+    pub assume_no_exceptions: bool,
+    pub no_calibration: bool,
+    /// Created when all targets are being measured.
+    pub ready_file: Option<PathBuf>,
+}

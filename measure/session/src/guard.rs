@@ -1,0 +1,189 @@
+//! The guardian: a small parent process of the recorder. When the recorder is killed, it puts the
+//! targets back and saves what their rings still hold.
+use crate::attach::{AttachRequest, targets};
+use crate::error::{Context, Result};
+use crate::output::Writer;
+use crate::signals::GUARDED_BY;
+use crate::{detach, output, record};
+use hopscope_process::procfs::Status;
+use hopscope_process::signals;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
+use nix::unistd::Pid;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
+use std::io::{IsTerminal, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a Rust program ends with after a panic.
+const PANICKED: i32 = 101;
+/// Cursor on, and back from the alternate screen (xterm control sequences, DECTCEM and 1049).
+const LEAVE_SCREEN: &[u8] = b"\x1b[?25h\x1b[?1049l";
+
+/// Whether this process is the recorder below a guardian. It asks to be told when that one dies.
+pub fn is_guarded() -> bool {
+    let parent = nix::unistd::getppid().to_string();
+    if std::env::var(GUARDED_BY).is_ok_and(|mark| mark.split(',').next() == Some(&parent)) {
+        if let Err(e) = nix::sys::prctl::set_pdeathsig(Signal::SIGTERM) {
+            log::warn!("cannot follow the guardian process: {e}");
+        }
+        return true;
+    }
+    false
+}
+
+/// What the recorder was asked for, as far as its guardian must know.
+pub struct Guarded<'a> {
+    pub attach: &'a AttachRequest,
+    /// What a killed recorder leaves in the rings goes to a file beside this one; `None`: nobody asked for a file.
+    pub output: Option<&'a Path>,
+    /// Files are saved at triggers only.
+    pub is_flight: bool,
+    /// SIGUSR1 is passed on.
+    pub takes_signal: bool,
+}
+
+/// Who is above, and what was ignored there.
+fn mark(ignored: &[i32]) -> String {
+    let numbers = std::iter::once(std::process::id() as i32).chain(ignored.iter().copied());
+    let numbers: Vec<String> = numbers.map(|n| n.to_string()).collect();
+    numbers.join(",")
+}
+
+/// Starts the recorder as a child and waits for it. Leaves the terminal as it found it, also when
+/// the recorder cannot. The exit code.
+///
+/// # Errors
+/// The recorder cannot be started, or what it left cannot be looked at.
+pub fn run(guarded: &Guarded<'_>) -> Result<u8> {
+    let ignored = signals::ignored();
+    let mut followed = vec![SIGINT, SIGTERM, SIGHUP];
+    // nohup(1). SIGINT is taken all the same, as by tcpdump and perf: scripts send it to what they run in the background.
+    followed.retain(|signal| *signal != SIGHUP || !ignored.contains(&SIGHUP));
+    if guarded.takes_signal {
+        followed.push(SIGUSR1);
+    }
+    let mut signals = Signals::new(followed).context("taking over signals")?;
+    let terminal = tcgetattr(std::io::stdin()).ok();
+    let exe = std::env::current_exe().context("finding this program's own file")?;
+    let mut child = Command::new(exe)
+        .args(std::env::args_os().skip(1))
+        .env(GUARDED_BY, mark(&ignored))
+        .spawn()
+        .context("starting the recorder")?;
+    let pid = Pid::from_raw(child.id() as i32);
+    let writer = Writer::of(pid.as_raw());
+    let handle = signals.handle();
+    // A terminal signals both processes; a script that knows only this pid signals one.
+    let forwarder = std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let signal = match signal {
+                SIGINT => Signal::SIGINT,
+                SIGHUP => Signal::SIGHUP,
+                // Before it is caught it would end the recorder.
+                SIGUSR1 if !catches(pid, SIGUSR1) => {
+                    crate::status::say!(
+                        "SIGUSR1 came before the recording began: nothing was saved for it"
+                    );
+                    continue;
+                }
+                SIGUSR1 => Signal::SIGUSR1,
+                _ => Signal::SIGTERM,
+            };
+            if kill(pid, signal).is_err() {
+                break;
+            }
+        }
+    });
+    let status = child.wait().context("waiting for the recorder")?;
+    handle.close();
+    let _ = forwarder.join();
+    // Those that are gone meanwhile need nothing.
+    let targets = targets::pids(guarded.attach).unwrap_or_default();
+    let why = match (status.code(), status.signal()) {
+        (Some(PANICKED), _) => "failed by an error of its own".to_owned(),
+        // It restores them itself, except where it cannot.
+        (Some(code), _) => {
+            if detach::has_left(pid.as_raw(), &targets) {
+                format!("ended (exit code {code}) and left its probes")
+            } else {
+                return Ok(code as u8);
+            }
+        }
+        (None, signal) => format!("was killed (signal {})", signal.unwrap_or(0)),
+    };
+    if let Some(terminal) = terminal {
+        // It may be in the state of a full screen, and the one who would put it back is gone.
+        let _ = tcsetattr(std::io::stdin(), SetArg::TCSANOW, &terminal);
+        if guarded.output.is_none() && std::io::stdout().is_terminal() {
+            let _ = std::io::stdout().write_all(LEAVE_SCREEN);
+            let _ = std::io::stdout().flush();
+        }
+    }
+    // When stderr is gone too there is nobody left to tell, and still something to restore.
+    let _ = writeln!(
+        std::io::stderr(),
+        "hopscope: the recorder {why}; restoring its targets"
+    );
+    if guarded.is_flight {
+        let _ = writeln!(
+            std::io::stderr(),
+            "hopscope: records in memory are lost; saved files remain"
+        );
+    }
+    let file = guarded
+        .output
+        .and_then(|output| begun(output, guarded.is_flight, writer));
+    detach::after_recorder(pid.as_raw(), &targets, file.as_deref())?;
+    Ok(2)
+}
+
+/// Completes the file that the recorder had begun; where its last records go, if the output was a
+/// file at all.
+fn begun(output: &Path, is_flight: bool, recorder: Option<Writer>) -> Option<PathBuf> {
+    let begun = recorder.map_or_else(Vec::new, |recorder| {
+        let paths = if is_flight {
+            record::begun(output, recorder)
+        } else {
+            vec![output.to_owned()]
+        };
+        let completed = |path: &PathBuf| output::complete(path, recorder);
+        paths.iter().map(completed).collect()
+    });
+    for completed in begun {
+        match completed {
+            Ok(Some(path)) => {
+                crate::status::say!("{} contains the records written until then", path.display());
+            }
+            Ok(None) => {}
+            Err(e) => crate::status::say!("{}", e.in_one_line()),
+        }
+    }
+    let is_file = std::fs::metadata(output).map_or(true, |found| found.is_file());
+    is_file.then(|| output.with_extension("salvaged.hop"))
+}
+
+/// proc_pid_status(5): `SigCgt` is a mask in hexadecimal, signal 1 its lowest bit.
+fn catches(pid: Pid, signal: i32) -> bool {
+    let status = Status::read(pid.as_raw(), pid.as_raw());
+    let mask = status.ok().and_then(|status| {
+        let mask = status.field("SigCgt")?;
+        u64::from_str_radix(mask, 16).ok()
+    });
+    mask.is_none_or(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caught_signals_are_seen_from_outside() {
+        let us = nix::unistd::getpid();
+        assert!(!catches(us, SIGUSR1));
+        let _signals = Signals::new([SIGUSR1]).expect("taken over");
+        assert!(catches(us, SIGUSR1) && !catches(us, SIGUSR1 + 2));
+    }
+}

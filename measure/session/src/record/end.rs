@@ -1,0 +1,113 @@
+//! How a recording ends: its file, and its closing words.
+use super::flight::Saved;
+use super::one_file::{Drained, OneFile, records_in};
+use super::{RecordRequest, summary};
+use crate::error::{Result, refuse};
+use hopscope_event::table::{Stops, TargetStops};
+use hopscope_event::{CostCheckEntry, RecordingMeta, Summary};
+use hopscope_probe::counters::clock_sync;
+use hopscope_probe::plan::Plan;
+use hopscope_probe::recorder::Ended;
+use hopscope_probe::recorder::flight::FlightCounts;
+use std::process::Child;
+
+/// What came of a session.
+#[derive(Debug, Default)]
+pub struct Finished {
+    /// It ended before its time, or left something in a target: the words said which.
+    pub incomplete: bool,
+    /// The command that was started.
+    pub child: Option<Child>,
+}
+
+/// What came of a recording.
+pub(super) struct Recorded {
+    pub drained: Drained,
+    /// `None` of a flight recorder, which has written its own.
+    pub file: Option<OneFile>,
+    pub flight: Option<(FlightCounts, Saved)>,
+}
+
+/// Writes the end of the file and says what happened. True as of [`Finished::incomplete`].
+pub(super) fn finish(
+    request: &RecordRequest,
+    recorded: Recorded,
+    attach_stops: Vec<TargetStops>,
+    plan: &Plan,
+    meta: &RecordingMeta,
+    checked: Option<CostCheckEntry>,
+) -> Result<bool> {
+    let Recorded {
+        drained,
+        file,
+        flight,
+    } = recorded;
+    let Drained {
+        mut outcome,
+        thin,
+        slices,
+    } = drained;
+    if let Ended::WriteFailed(_) = outcome.ended {
+        let note = "the file ends before the recording does: records are counted as they were read, not as they were written";
+        outcome.notes.push(note.to_owned());
+    }
+    let left_out = thin.as_ref().map_or(0, |t| t.records_left_out);
+    let cpu = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF)?;
+    let ns =
+        |t: nix::sys::time::TimeVal| t.tv_sec() as u64 * 1_000_000_000 + t.tv_usec() as u64 * 1_000;
+    let summary = Summary {
+        end: outcome.until.unwrap_or_else(clock_sync),
+        ended_because: outcome.ended.to_string(),
+        recorded: outcome.counts.recorded - left_out,
+        lost: outcome.counts.lost,
+        torn: outcome.counts.torn,
+        threads_measured: outcome.threads,
+        calls_unmeasured: Some(outcome.calls_unmeasured),
+        attach_pause_ns: attach_stops.iter().map(|s| s.longest_ns).collect(),
+        detach_pause_ns: outcome
+            .detach_pauses
+            .iter()
+            .map(|d| d.as_nanos() as u64)
+            .collect(),
+        stops: Stops {
+            attach: attach_stops,
+            detach: outcome.detach_stops,
+            real_time_refused: hopscope_process::real_time_was_refused(),
+        },
+        recorder_cpu_ns: Some(ns(cpu.user_time()) + ns(cpu.system_time())),
+        notes: outcome.notes,
+    };
+    let off_cpu = outcome.off_cpu.as_ref();
+    let (mut bytes, mut written) = (0, Ok(()));
+    if let Some(mut file) = file {
+        let writer = &mut file.writer;
+        let noted = off_cpu.map_or(Ok(()), |entry| writer.off_cpu(entry));
+        let noted = noted.and(thin.as_ref().map_or(Ok(()), |entry| writer.thin(entry)));
+        let noted = noted.and(checked.as_ref().map_or(Ok(()), |c| writer.cost_check(c)));
+        bytes = writer.bytes_written();
+        if let Ended::WriteFailed(_) = outcome.ended {
+            let there = writer.get_mut().get_ref().metadata();
+            bytes = there.map_or(bytes, |m| m.len().min(bytes));
+        }
+        written = noted.map_err(Into::into).and(file.close(request, &summary));
+    }
+    let in_file = match outcome.ended {
+        Ended::WriteFailed(_) => records_in(&request.output),
+        _ => None,
+    };
+    let choice = summary::Choice {
+        in_file,
+        thin: thin.as_ref(),
+        flight: flight.as_ref(),
+        slices: slices.as_ref(),
+        checked: checked.as_ref(),
+    };
+    summary::print(request, &summary, off_cpu, choice, plan, meta, bytes)?;
+    if let Ended::WriteFailed(_) = outcome.ended {
+        refuse!("{}; the targets were restored", outcome.ended);
+    }
+    written?;
+    let is_restored = outcome.not_restored.is_empty() && outcome.not_unmapped.is_empty();
+    let is_early = matches!(outcome.ended, Ended::Overhead { .. } | Ended::MayUnwind(_));
+    Ok(is_early || !is_restored)
+}

@@ -1,0 +1,241 @@
+//! One recording from start to end, in the recorder process.
+use super::end::{self, Finished, Recorded};
+use super::flight::{self, Tables};
+use super::one_file::{Drained, OneFile};
+use super::recorder::{Parts, open_switches};
+use super::sampling::{self, Asked};
+use super::slices::Beside;
+use super::{RecordRequest, check_cost, dry_stop};
+use crate::attach::{
+    Running, Shown, attach, prepare, report_failures, require_functions, targets, watched,
+    with_calibration, write_listing, write_ready,
+};
+use crate::error::{Context, Result};
+use crate::output;
+use crate::signals::{GUARDED_BY, ignored_at_start, stop_at_signals};
+use hopscope_event::table::{ModuleEntry, TargetStops};
+use hopscope_event::{OffCpuEntry, ProcessIx};
+use hopscope_probe::instrument::capture::parse::Selection;
+use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2};
+use hopscope_probe::locate::basename;
+use hopscope_probe::locate::pattern::Pattern;
+use hopscope_probe::plan::Plan;
+use hopscope_probe::recorder::flight::Flight;
+use hopscope_process::{Held, fd_reserve, launch};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// # Errors
+/// Nothing could be recorded, or the file is not what it should be. The targets were restored.
+pub fn run(request: &RecordRequest) -> Result<Finished> {
+    hopscope_process::fault::arm();
+    if request.command.is_empty() {
+        return record(request, None);
+    }
+    let held = launch(&request.command, GUARDED_BY, &ignored_at_start())?;
+    record(request, Some(held))
+}
+
+fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
+    let stop = Arc::new(AtomicBool::new(false));
+    stop_at_signals(&stop)?;
+    let asked = Asked::of(request)?;
+    let selections = request.attach.functions.iter();
+    let selections: Vec<Selection> = selections
+        .map(|p| Selection::parse(p))
+        .collect::<std::result::Result<_, _>>()?;
+    let pids = match &held {
+        Some(held) => vec![held.pid()],
+        None => targets::pids(&request.attach)?,
+    };
+    if request.dry_stop {
+        dry_stop::run(request, &pids, &stop)?;
+        return Ok(Finished::default());
+    }
+    let mut plan = Plan::new(
+        Pattern::parse_all(&request.attach.exclude)?,
+        request.attach.assume_no_exceptions,
+    );
+    plan.all_frames = request.symbols.is_some();
+    let shown = Shown::begin();
+    let running: Vec<Running> = pids.iter().map(|pid| Running::now(*pid)).collect();
+    let (mut wanted, mut failures) = (Vec::new(), Vec::new());
+    for (n, pid) in pids.iter().enumerate() {
+        match prepare(
+            *pid,
+            &selections,
+            &request.attach,
+            !request.dry_run,
+            &mut plan,
+        ) {
+            Ok(items) => wanted.push((targets::entry(ProcessIx(n as u32), *pid), items)),
+            Err(e) => failures.push(running[n].or_exited(e, "looked into")),
+        }
+    }
+    if request.dry_run {
+        drop(shown);
+        write_listing(&plan, request.json)?;
+        report_failures(&mut failures, wanted.is_empty())?;
+        return Ok(Finished::default());
+    }
+    report_failures(&mut failures, wanted.is_empty())?;
+    require_functions(&plan, request.json)?;
+
+    let options = InstallOptions {
+        contexts: request.attach.threads,
+        ring_records_log2: request.attach.ring_records_log2,
+        bmi2: host_has_bmi2(),
+        stores: request.stores,
+        switchable: request.check_cost.is_some(),
+    };
+    // Before anything else takes them.
+    fd_reserve::reserve(wanted.len()).with_context(|| {
+        format!(
+            "{} files may be open in hopscope, which are too few to attach and restore for sure; raise the limit (ulimit -n)",
+            fd_reserve::limit()
+        )
+    })?;
+    // A kernel that refuses is found out before any target is touched.
+    let beside = Beside::prepare(request, &pids)?;
+    let roots = sampling::roots(request, &plan)?;
+    let (meta, off_ticks) = with_calibration(&request.attach, &options);
+    let triggers = asked.calls(request, &plan, &roots, meta.tsc_frequency)?;
+    let mut file = match request.flight {
+        Some(_) => None,
+        None => Some(OneFile::create(request, &meta, beside)?),
+    };
+    // Before the first probe: every call is to lie within what is known of switches.
+    let switches = open_switches(request, &wanted);
+    let (mut installed, mut processes) = (Vec::new(), Vec::new());
+    for (process, items) in wanted {
+        match attach(&process, &items, &mut plan, &meta, &options) {
+            Ok(mut done) => {
+                if request.attach.assume_no_exceptions {
+                    done.notes.push(ASSUMED.to_owned());
+                }
+                if held.is_some() {
+                    done.notes.extend(constructors(&plan, process.pid));
+                }
+                installed.push((process.ix, done));
+                processes.push(process);
+            }
+            Err(e) => failures.push(running[process.ix.0 as usize].or_exited(e, "attached to")),
+        }
+    }
+    drop(shown);
+    report_failures(&mut failures, installed.is_empty())?;
+    let off_cpu = OffCpuEntry {
+        why_not: switches.as_ref().err().cloned(),
+        ..OffCpuEntry::default()
+    };
+    let tables = Tables {
+        meta: &meta,
+        plan: &plan,
+        processes: &processes,
+        off_cpu: &off_cpu,
+    };
+    if let Some(file) = &mut file {
+        file.begin(&tables)?;
+    }
+    let stops = |(_, i): &(_, Installed)| i.stops.totals(i.pid);
+    let attach_stops: Vec<TargetStops> = installed.iter().map(stops).collect();
+    let pids: Vec<i32> = installed.iter().map(|(_, i)| i.pid).collect();
+    write_symbols(request, &installed)?;
+    let early = asked.begin();
+    write_ready(&request.attach, &pids)?;
+    let started = held.map(Held::start).transpose();
+    let child = started.map_err(|e| match running.first() {
+        Some(running) => running.or_exited(e.into(), "attached to"),
+        None => e.into(),
+    })?;
+    let parts = Parts {
+        request,
+        targets: watched(installed, &plan),
+        meta: &meta,
+        switches: switches.ok(),
+        stop: &stop,
+    };
+    let recorded = match (file, &request.flight) {
+        (Some(mut file), _) => Recorded {
+            drained: file.record(parts, request.every, roots)?,
+            file: Some(file),
+            flight: None,
+        },
+        (None, flight) => {
+            let drive = |flight: &mut Flight<'_, _>| parts.drive(flight);
+            let flight = flight.as_ref().with_context(|| "no file")?;
+            let (mut outcome, counts, saved) =
+                flight::run(request, flight, &tables, &asked, triggers, drive)?;
+            outcome.notes.extend(early);
+            Recorded {
+                drained: Drained {
+                    outcome,
+                    thin: None,
+                    slices: None,
+                },
+                file: None,
+                flight: Some((counts, saved)),
+            }
+        }
+    };
+    let found = check_cost::found(
+        request.check_cost,
+        &recorded.drained.outcome,
+        &meta,
+        off_ticks,
+    );
+    let incomplete = end::finish(request, recorded, attach_stops, &plan, &meta, found)?;
+    Ok(Finished { incomplete, child })
+}
+
+const ASSUMED: &str = "--assume-no-exceptions: nothing was refused because exceptions or ending threads \
+     could unwind it; if one had, the target would have ended";
+
+/// A command is held at its program's entry point: its libraries have been set up by then.
+fn constructors(plan: &Plan, pid: i32) -> Option<String> {
+    let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let asked = |module: &ModuleEntry| plan.functions.iter().any(|f| f.module == module.ix);
+    let modules = plan
+        .modules
+        .iter()
+        .filter(|m| program != Path::new(&m.path));
+    let names: Vec<&str> = modules
+        .filter(|m| asked(m))
+        .map(|m| basename(m.path.as_ref()))
+        .collect();
+    let others = match names.len().checked_sub(NAMED_AT_MOST) {
+        Some(more @ 1..) => format!(" and {more} more"),
+        _ => String::new(),
+    };
+    let named = names.iter().take(NAMED_AT_MOST).copied();
+    let named: Vec<&str> = named.collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "measured from the program's entry point on: what constructors of shared libraries called before in {}{others} \
+             is not recorded",
+            named.join(", ")
+        )
+    })
+}
+
+/// Libraries in one note.
+const NAMED_AT_MOST: usize = 5;
+
+/// Before anybody is told that the recording has begun: whoever looks at a target finds them.
+fn write_symbols(request: &RecordRequest, installed: &[(ProcessIx, Installed)]) -> Result<()> {
+    let Some(path) = &request.symbols else {
+        return Ok(());
+    };
+    for (_, target) in installed {
+        let mut name = path.clone().into_os_string();
+        if installed.len() > 1 {
+            name.push(format!(".{}", target.pid));
+        }
+        let (file, place) = output::create(Path::new(&name), request.mode)?;
+        target.write_symbols(&file)?;
+        place.put()?;
+    }
+    Ok(())
+}
