@@ -1,11 +1,10 @@
 //! Entries for code that was inserted into a function and lies apart from its copy: a thread in it is as it is at one
 //! instruction of the original, but for what was pushed.
-use crate::cfi::{Cfa, Op, Program};
 use crate::lsda::{self, Table};
 use crate::module::Part;
 use crate::piece::Aside;
 use crate::rows::Writer;
-use crate::{Piece, Refused, expression};
+use crate::{Piece, Refused};
 use std::ops::Range;
 
 /// What one entry covers, with its instructions and its exception table.
@@ -39,43 +38,4 @@ fn entry(part: &Part, asides: &[&Aside], pieces: &[Piece]) -> Result<Made, Refus
         lsda::apart(lsda, &copy, &sites.collect::<Vec<_>>(), pieces)
     });
     Ok((copy, instructions, table.transpose()?))
-}
-
-/// The instructions of an entry that make its state at `svma`, without those that were taken back.
-pub fn in_force<'p, 'd>(program: &'p Program<'d>, svma: u64) -> Vec<&'p Op<'d>> {
-    let (mut all, mut remembered) = (Vec::new(), Vec::new());
-    for (_, op) in program.steps.iter().take_while(|s| s.0 <= svma) {
-        match op {
-            Op::Remember => remembered.push(all.len()),
-            // The decoder has seen to it that there is one.
-            Op::Restore(_) => all.truncate(remembered.pop().unwrap_or(0)),
-            Op::Cfa(_) | Op::Verbatim(_) => all.push(op),
-        }
-    }
-    all
-}
-
-/// Inserted code changes registers that calls need not keep, and says so in no rule.
-pub fn check(cfa: Option<Cfa>, program: &Program, svma: u64) -> Result<(), Refused> {
-    // rbx, rbp, rsp and r12 to r15 (x86-64 psABI, figure 3.36).
-    let kept = |register: u16| matches!(register, 3 | 6 | 7 | 12..=15);
-    let refused = || {
-        let what = "a register that probes change";
-        Err(Refused::Rule { svma, what })
-    };
-    match cfa {
-        Some(Cfa::Register { register, .. }) if !kept(register) => return refused(),
-        Some(Cfa::Expression { code, .. }) if !expression::registers(code).all(kept) => {
-            return refused();
-        }
-        _ => {}
-    }
-    for op in in_force(program, svma) {
-        if let Op::Verbatim(range) = op
-            && !expression::read_by_rule(&program.bytes[range.clone()]).all(kept)
-        {
-            return refused();
-        }
-    }
-    Ok(())
 }

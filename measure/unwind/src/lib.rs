@@ -22,6 +22,7 @@ mod pointer;
 mod refused;
 mod routine;
 mod rows;
+mod state;
 mod tables;
 
 pub use debug_frame::debug_frame;

@@ -1,7 +1,7 @@
 //! An unwind entry's instructions, written for the copy: at the copy's places, and right where it has pushed.
 use crate::cfi::{Cfa, Op, Program};
 use crate::piece::Aside;
-use crate::{Piece, Refused, apart, bytes, expression};
+use crate::{Piece, Refused, bytes, expression, state};
 use std::ops::Range;
 
 /// The rule that is in force as written: the original's, for `more` bytes more on the stack.
@@ -94,10 +94,10 @@ impl<'d> Writer<'d> {
                 self.out.push(gimli::DW_CFA_remember_state.0);
             }
             self.more = aside.pushed_at(aside.copy.start);
-            for op in apart::in_force(program, aside.svma) {
+            for op in state::in_force(program, aside.svma) {
                 self.step(op, program)?;
             }
-            apart::check(self.cfa, program, aside.svma)?;
+            state::check(self.cfa, program, aside.svma)?;
             let inside = |p: &&(u64, i32)| aside.copy.start < p.0 && p.0 < aside.copy.end;
             for (at, more) in aside.pushed.iter().filter(inside) {
                 self.advance(*at)?;
