@@ -403,7 +403,9 @@ impl Copier<'_> {
                     function: body.function,
                     kind: Kind::Exit,
                     live: Live::ALL,
-                    red_zone: false,
+                    // Unwind rules say that registers which were popped are still where they were, below the stack
+                    // pointer; signal handlers leave that alone, too.
+                    red_zone: self.tables,
                 };
                 exit(
                     self.asm,
@@ -424,7 +426,7 @@ impl Copier<'_> {
     fn relax(&self, body: &Body, piece: usize) -> Vec<bool> {
         let decoded = &body.unit.pieces[piece];
         let insns = &decoded.insns;
-        let sizes = Sizes::measure(self.config, &body.captures);
+        let sizes = Sizes::measure(self.config, &body.captures, self.tables);
         let near = |target: u64| decoded.range.contains(&target);
         let mut long: Vec<bool> = insns
             .iter()
@@ -506,7 +508,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn measure(config: &ProbeConfig, captures: &Captures) -> Sizes {
+    fn measure(config: &ProbeConfig, captures: &Captures, tables: bool) -> Sizes {
         let length = |emit: &dyn Fn(&mut Asm, Slow)| {
             let mut asm = Asm::new();
             let slow = Slow::labels(&mut asm);
@@ -535,7 +537,7 @@ impl Sizes {
                     z,
                     config,
                     slow,
-                    site(Kind::Exit, false),
+                    site(Kind::Exit, tables),
                     &captures.exit,
                 );
             }),
