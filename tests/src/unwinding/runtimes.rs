@@ -41,7 +41,7 @@ fn libcpp() -> Result<()> {
     for name in ["cleans(long, long)", "rethrows(long)"] {
         let why = report.refused.get(name);
         let why = why.with_context(|| format!("{name} is not refused"))?;
-        ensure!(why.contains("libunwind.so.1 has an unwinder"), "{why}");
+        ensure!(why.contains("libunwind.so.1.0 has an unwinder"), "{why}");
     }
     Ok(())
 }
