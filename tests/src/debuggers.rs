@@ -1,8 +1,9 @@
 //! Debuggers and profilers name measured functions, and what called them, with the file of `record --symbols`.
 use crate::recording::{Recording, command_with_buffer};
 use crate::unwinding::Held;
-use anyhow::{Result, ensure};
-use hopscope_tests::{Requirement, Suite, Target, command::run, compile, scratch};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::{Requirement, Suite, Target, command::run, compile, counts, scratch};
+use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,6 +12,17 @@ pub(crate) fn register(suite: &mut Suite) {
     let gdb = &[Requirement::Gxx, Requirement::Gcc, Requirement::Gdb];
     suite.case("debuggers::gdb_in_a_process", gdb, gdb_in_a_process);
     suite.case("debuggers::gdb_on_a_core_file", gdb, gdb_on_a_core_file);
+    let crashing = &[gdb.as_slice(), &[Requirement::CoreFiles]].concat();
+    suite.case(
+        "debuggers::gdb_on_the_core_file_of_a_crash",
+        crashing,
+        gdb_after_a_crash,
+    );
+    suite.case(
+        "debuggers::gdb_at_each_instruction",
+        gdb,
+        gdb_at_each_instruction,
+    );
     let perf = &[Requirement::Root, Requirement::Gcc, Requirement::Perf];
     suite.case("debuggers::perf_by_frame_pointers", perf, || {
         // Optimized, a function that calls nothing has no frame.
@@ -24,17 +36,24 @@ pub(crate) fn register(suite: &mut Suite) {
 const SYMBOLS: &str = "copies.elf";
 
 fn record(pid: i32, pattern: &str, dir: &Path) -> Result<Recording> {
+    record_with(pid, &[pattern], "256K", dir)
+}
+
+fn record_with(pid: i32, patterns: &[&str], buffer: &str, dir: &Path) -> Result<Recording> {
     let file = dir.join("symbols.hop");
-    // A core file has the rings, too.
-    let mut record = command_with_buffer(pid, &[pattern], &file, "256K");
+    let mut record = command_with_buffer(pid, patterns, &file, buffer);
     record.arg("--symbols").arg(dir.join(SYMBOLS));
     Recording::start_command(record, &file)
 }
 
 /// A program that waits in copies, and what gives gdb their symbols.
 fn waiting(dir: &Path) -> Result<(Held, Recording, String)> {
-    let mut held = Held::start()?;
-    let recording = record(held.pid(), "held-*!*", dir)?;
+    waiting_with(dir, "256K")
+}
+
+fn waiting_with(dir: &Path, buffer: &str) -> Result<(Held, Recording, String)> {
+    let mut held = Held::start_in(dir)?;
+    let recording = record_with(held.pid(), &["held-*!*"], buffer, dir)?;
     // Out of the original, and into the copies.
     held.tell("throw")?;
     let add = format!("add-symbol-file {}", dir.join(SYMBOLS).display());
@@ -78,6 +97,100 @@ fn gdb_on_a_core_file() -> Result<()> {
     let (program, core) = (program.to_string_lossy(), core.to_string_lossy());
     let said = gdb(&[&program, &core], &[add, "bt".into()])?;
     expect_frames(&said)
+}
+
+/// Written by the kernel: without the rings, which are much larger than the program.
+fn gdb_after_a_crash() -> Result<()> {
+    let dir = scratch();
+    let (held, recording, add) = waiting_with(&dir, "16M")?;
+    let pid = held.pid().to_string();
+    let program = std::fs::read_link(format!("/proc/{pid}/exe"))?;
+    let mut limit = Command::new("prlimit");
+    run(limit.args(["--pid", &pid, "--core=unlimited"]))?.expect_code(0)?;
+    held.crash()?;
+    recording.ended()?;
+    let core = dir.join("core");
+    let bytes = std::fs::metadata(&core).context("no core file")?.len();
+    ensure!(bytes < 16 << 20, "{bytes} bytes");
+    let said = gdb(
+        &[&program.to_string_lossy(), &core.to_string_lossy()],
+        &[add, "bt".into()],
+    )?;
+    expect_frames(&said)
+}
+
+/// Of a call in a new thread, whose first probe looks for a ring: what was inserted, also out of line, is in the function.
+fn gdb_at_each_instruction() -> Result<()> {
+    let program = compile("gcc", &["debuggers/stepped.c"], &["-O2", "-pthread"])?;
+    let target = Target::spawn(&mut Command::new(program))?;
+    let dir = scratch();
+    let recording = record_with(target.pid(), &["inn*", "outer"], "256K", &dir)?;
+    let mut commands = vec![
+        "set pagination off".to_owned(),
+        format!("add-symbol-file {}", dir.join(SYMBOLS).display()),
+        "break begins".to_owned(),
+    ];
+    for _ in 0..counts().pick(1, 4) {
+        let steps = "set $left = 420\nwhile $left > 0\nstepi\nbt\nset $left = $left - 1\nend";
+        commands.extend(["continue".to_owned(), "set scheduler-locking on".to_owned()]);
+        commands.push(steps.to_owned());
+        commands.push("set scheduler-locking off".to_owned());
+    }
+    let script = dir.join("steps.gdb");
+    std::fs::write(&script, commands.join("\n"))?;
+    let script = script.to_string_lossy();
+    let pid = target.pid().to_string();
+    let said = gdb(&["-p", &pid, "-x", &script], &[])?;
+    recording.stop()?;
+    let mut seen = BTreeMap::new();
+    for frames in backtraces(&said) {
+        let Some(begins) = frames.iter().position(|f| *f == "begins") else {
+            // It has returned.
+            let left = !frames
+                .iter()
+                .any(|f| MEASURED.contains(f) || *f == "hopscope_probe");
+            ensure!(left, "{frames:?}");
+            continue;
+        };
+        let mut inside: Vec<&str> = frames[..begins].to_vec();
+        inside.reverse();
+        let chain = MEASURED.iter().take(inside.len()).copied();
+        let called = inside.last() == Some(&"hopscope_probe");
+        let own = &inside[..inside.len() - usize::from(called)];
+        ensure!(chain.take(own.len()).eq(own.iter().copied()), "{frames:?}");
+        *seen.entry(inside.join(" ")).or_insert(0) += 1;
+    }
+    let of = |what: &str| seen.get(what).copied().unwrap_or(0);
+    let all = [
+        "outer",
+        "outer inner",
+        "outer inner innermost",
+        "outer hopscope_probe",
+    ];
+    ensure!(all.iter().all(|what| of(what) > 10), "{seen:?}\n{said}");
+    Ok(())
+}
+
+/// From the outermost on.
+const MEASURED: [&str; 3] = ["outer", "inner", "innermost"];
+
+/// Names of frames, from the innermost on.
+fn backtraces(said: &str) -> Vec<Vec<&str>> {
+    let mut all: Vec<Vec<&str>> = Vec::new();
+    for line in said.lines().filter(|line| line.starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let name = match words.get(2) {
+            Some(&"in") => words.get(3),
+            _ => words.get(1),
+        };
+        if words[0] == "#0" {
+            all.push(Vec::new());
+        }
+        if let (Some(last), Some(name)) = (all.last_mut(), name) {
+            last.push(name);
+        }
+    }
+    all
 }
 
 /// `perf script --symfs` finds the memfd that copies are in below a folder that has all else by links.

@@ -12,6 +12,8 @@ pub enum Requirement {
     Gcc,
     Gxx,
     Clang,
+    /// LLVM's C++ library, with its unwinder.
+    Libcpp,
     Musl,
     Nginx,
     Wrk,
@@ -34,6 +36,8 @@ pub enum Requirement {
     Readers,
     Openssl,
     Gdb,
+    /// The kernel writes core files into the working directory.
+    CoreFiles,
     Perf,
     Objdump,
     Valgrind,
@@ -79,6 +83,7 @@ impl Requirement {
             Gcc => "gcc",
             Gxx => "g++",
             Clang => "clang",
+            Libcpp => "libc++",
             Musl => "musl",
             Nginx => "nginx",
             Wrk => "wrk",
@@ -96,6 +101,7 @@ impl Requirement {
             Readers => "readers",
             Openssl => "openssl",
             Gdb => "gdb",
+            CoreFiles => "core-files",
             Perf => "perf",
             Objdump => "objdump",
             Valgrind => "valgrind",
@@ -132,6 +138,14 @@ impl Requirement {
             Gcc => program("gcc", "gcc"),
             Gxx => program("g++", "g++"),
             Clang => program("clang", "clang"),
+            Libcpp => program("clang++", "clang").and_then(|()| {
+                let folder = "/usr/lib/x86_64-linux-gnu";
+                let shared = |name: &str| Path::new(folder).join(name).exists();
+                match shared("libc++.so.1") && shared("libc++.so") {
+                    true => Ok(()),
+                    false => Err("no libc++ (packages libc++-dev, libc++abi-dev)".to_owned()),
+                }
+            }),
             Musl => program("musl-gcc", "musl-tools"),
             Nginx => program("nginx", "nginx-light"),
             Wrk => program("wrk", "wrk"),
@@ -152,6 +166,13 @@ impl Requirement {
             Readers => readers(),
             Openssl => program("openssl", "openssl"),
             Gdb => program("gdb", "gdb"),
+            CoreFiles => {
+                let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern");
+                match pattern.unwrap_or_default().trim() {
+                    "core" => Ok(()),
+                    other => Err(format!("kernel.core_pattern is {other:?}, not \"core\"")),
+                }
+            }
             Perf => program("perf", "linux-perf"),
             Objdump => program("objdump", "binutils"),
             Valgrind => program("valgrind", "valgrind"),

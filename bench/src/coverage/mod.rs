@@ -1,5 +1,6 @@
 //! `bench coverage`: how many functions of large programs can be measured, and whether the programs give the same output
 //! with all of them measured at once.
+mod place;
 mod programs;
 mod recorded;
 mod report;
@@ -14,6 +15,7 @@ use hopscope_compare::output::Output;
 use programs::{INPUTS, PROGRAMS, Program};
 use recorded::Recorded;
 use report::Row;
+use run::Ran;
 use serde_json::json;
 use std::path::Path;
 use std::process::Command;
@@ -60,6 +62,7 @@ fn measure(
     program: &Program,
     dir: &Path,
 ) -> Result<std::result::Result<Row, String>> {
+    let (scripts, dir) = (dir, &place::of(program, dir)?);
     let Some((file, arguments)) = program.command(dir) else {
         return Ok(Err("not installed".to_owned()));
     };
@@ -72,7 +75,12 @@ fn measure(
             _ => {}
         }
     }
-    let bare = run::to_its_end(Command::new(&file).args(&arguments), dir, &ready)?;
+    let to_its_end = |command: &mut Command| -> Result<Ran> {
+        let mut load = place::prepared(program, scripts, dir)?;
+        place::as_its_user(program, command)?;
+        run::to_its_end(command, load.as_mut(), dir, &ready)
+    };
+    let bare = to_its_end(Command::new(&file).args(&arguments))?;
     let mut record = Command::new(&hopscope.binary);
     record.args([
         "record",
@@ -89,7 +97,10 @@ fn measure(
         .arg("-o")
         .arg(&recording);
     record.arg("--").arg(&file).args(&arguments);
-    let measured = run::to_its_end(&mut record, dir, &ready)?;
+    let measured = to_its_end(&mut record)?;
+    if bare.exit_code.is_none() {
+        return Ok(Err("did not end by itself, or was not loaded".to_owned()));
+    }
     if !bare.ended_in_time || !measured.ended_in_time {
         return Ok(Err("did not end in time".to_owned()));
     }

@@ -8,10 +8,19 @@ pub(super) struct Program {
     file: &'static str,
     /// `@`: the folder of [`INPUTS`].
     arguments: &'static [&'static str],
+    /// A server: `NAME.sh` of [`INPUTS`] makes what it needs (`prepare`), and then loads it until it ends it. Both get a
+    /// folder of their own, `@` in its arguments.
+    pub(super) load: Option<&'static str>,
+    /// Which does not run as root.
+    pub(super) user: Option<&'static str>,
 }
 
 /// What they are given to work on.
-pub(super) const INPUTS: [(&str, &str); 7] = [
+pub(super) const INPUTS: [(&str, &str); 11] = [
+    ("mariadb.sh", include_str!("inputs/mariadb.sh")),
+    ("nginx.sh", include_str!("inputs/nginx.sh")),
+    ("postgres.sh", include_str!("inputs/postgres.sh")),
+    ("redis.sh", include_str!("inputs/redis.sh")),
     ("problem.smt2", include_str!("inputs/problem.smt2")),
     ("shapes.cc", include_str!("inputs/shapes.cc")),
     ("sums.rs", include_str!("inputs/sums.rs")),
@@ -30,10 +39,24 @@ const fn program(
         name,
         file,
         arguments,
+        load: None,
+        user: None,
     }
 }
 
-pub(super) const PROGRAMS: [Program; 26] = [
+const fn server(
+    name: &'static str,
+    file: &'static str,
+    arguments: &'static [&'static str],
+    load: &'static str,
+) -> Program {
+    Program {
+        load: Some(load),
+        ..program(name, file, arguments)
+    }
+}
+
+pub(super) const PROGRAMS: [Program; 27] = [
     program("z3", "z3", &["@/problem.smt2"]),
     program(
         "cc1plus",
@@ -60,13 +83,54 @@ pub(super) const PROGRAMS: [Program; 26] = [
             "for (1..9e3) { eval { die $_ }; $s .= $@ } print unpack '%32C*', $s",
         ],
     ),
-    program(
+    server(
         "mariadbd",
         "mariadbd",
-        &["--no-defaults", "--verbose", "--help"],
+        &[
+            "--no-defaults",
+            "--datadir=@/data",
+            "--socket=@/socket",
+            "--skip-networking",
+            "--user=root",
+        ],
+        "mariadb.sh",
     ),
     program("pdns_server", "pdns_server", &["--help"]),
-    program("postgres", "postgres", &["--describe-config"]),
+    Program {
+        user: Some("postgres"),
+        ..server(
+            "postgres",
+            "postgres",
+            &[
+                "-D",
+                "@/data",
+                "-k",
+                "@",
+                "-h",
+                "",
+                "-c",
+                "fsync=off",
+                "-c",
+                "autovacuum=off",
+            ],
+            "postgres.sh",
+        )
+    },
+    server(
+        "redis-server",
+        "redis-server",
+        &[
+            "--port",
+            "0",
+            "--unixsocket",
+            "@/socket",
+            "--save",
+            "",
+            "--enable-debug-command",
+            "local",
+        ],
+        "redis.sh",
+    ),
     program(
         "sqlite3",
         "sqlite3",
@@ -102,7 +166,7 @@ pub(super) const PROGRAMS: [Program; 26] = [
     program("qemu", "qemu-system-x86_64", &["-device", "help"]),
     program("tshark", "tshark", &["-G", "protocols"]),
     program("haproxy", "haproxy", &["-vv"]),
-    program("nginx", "nginx", &["-h"]),
+    server("nginx", "nginx", &["-p", "@", "-c", "@/conf"], "nginx.sh"),
     program("ovs-vswitchd", "ovs-vswitchd", &["--help"]),
 ];
 

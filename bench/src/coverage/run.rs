@@ -13,7 +13,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(900);
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Ran {
     pub(super) wall_s: f64,
-    /// `None`: ended by a signal, or it had to be.
+    /// `None`: ended by a signal, or it had to be; or what loads it failed.
     pub(super) exit_code: Option<i32>,
     pub(super) output: Vec<u8>,
     /// Until the file came that tells it.
@@ -24,8 +24,13 @@ pub(super) struct Ran {
     pub(super) ended_in_time: bool,
 }
 
-/// Runs `command` to its end. `ready`: a file that it makes.
-pub(super) fn to_its_end(command: &mut Command, dir: &Path, ready: &Path) -> Result<Ran> {
+/// Runs `command` to its end, with what loads it if it is a server. `ready`: a file that it makes.
+pub(super) fn to_its_end(
+    command: &mut Command,
+    load: Option<&mut Command>,
+    dir: &Path,
+    ready: &Path,
+) -> Result<Ran> {
     let (stdout, stderr) = (dir.join("stdout"), dir.join("stderr"));
     let create = |path: &Path| File::create(path).map_err(Error::file("create", path));
     let name = command.get_program().to_string_lossy().into_owned();
@@ -35,6 +40,13 @@ pub(super) fn to_its_end(command: &mut Command, dir: &Path, ready: &Path) -> Res
     command.env("LC_ALL", "C").env("HOME", dir).current_dir(dir);
     let start = Instant::now();
     let mut child = command.spawn().map_err(Error::start(&name))?;
+    let loaded = dir.join("loaded");
+    let beside = load.map(|load| {
+        load.stdin(Stdio::null()).stdout(create(&loaded)?);
+        load.env("LC_ALL", "C").current_dir(dir);
+        load.spawn().map_err(Error::start("what loads it"))
+    });
+    let beside = beside.transpose()?;
     let (mut ready_s, mut peak_kib, mut ended_in_time) = (None, 0, true);
     let ended = loop {
         peak_kib = peak_kib.max(high_water_kib(child.id()));
@@ -50,10 +62,20 @@ pub(super) fn to_its_end(command: &mut Command, dir: &Path, ready: &Path) -> Res
         }
         std::thread::sleep(LOOK_EVERY);
     };
+    // Of a server, what it answered; its own output has times.
+    let (output, loaded_right) = match beside {
+        None => (stdout, true),
+        Some(mut load) => {
+            let ended = load
+                .wait()
+                .map_err(Error::file("wait for", "what loads it"))?;
+            (loaded, ended.success())
+        }
+    };
     Ok(Ran {
         wall_s: start.elapsed().as_secs_f64(),
-        exit_code: ended.code(),
-        output: fs::read(&stdout).map_err(Error::file("read", &stdout))?,
+        exit_code: ended.code().filter(|_| loaded_right),
+        output: fs::read(&output).map_err(Error::file("read", &output))?,
         ready_s,
         peak_rss_mib: peak_kib as f64 / 1024.0,
         ended_in_time,

@@ -189,6 +189,7 @@ fn check_copy(unit: &Unit, pieces: &[Piece], bias: u64, config: &ProbeConfig) ->
         slow: Slow::both(slow),
         copy: None,
         unwound: false,
+        tables: true,
     };
     let copied: Copied = copier
         .copy(unit, pieces, bias, id, Live::ALL, &[])

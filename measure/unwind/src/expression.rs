@@ -74,6 +74,37 @@ pub fn reads_stack_pointer(code: &[u8]) -> Result<bool, &'static str> {
     }
 }
 
+/// Registers that an expression reads.
+pub fn registers(code: &[u8]) -> impl Iterator<Item = u16> {
+    operations(code).filter_map(|(operation, _)| match operation {
+        Some(Operation::RegisterOffset { register, .. }) => Some(register.0),
+        _ => None,
+    })
+}
+
+/// Registers that an instruction for a register's rule reads, by its bytes.
+pub fn read_by_rule(instruction: &[u8]) -> impl Iterator<Item = u16> {
+    let (first, rest) = instruction.split_first().unwrap_or((&0, &[]));
+    let mut cursor = bytes::Cursor::new(rest, 0);
+    let mut number = || cursor.uleb128();
+    let mut another = None;
+    let mut code: &[u8] = &[];
+    match gimli::DwCfa(*first) {
+        // The register, and the one that has its value.
+        gimli::DW_CFA_register => another = number().and_then(|_| number()),
+        // The register, a length, an expression.
+        gimli::DW_CFA_expression | gimli::DW_CFA_val_expression => {
+            let lengths = number().and_then(|_| number());
+            code = &rest[rest.len() - lengths.unwrap_or(0).min(rest.len() as u64) as usize..];
+        }
+        _ => {}
+    }
+    another
+        .map(|register| register as u16)
+        .into_iter()
+        .chain(registers(code))
+}
+
 /// The same value where `more` bytes more are on the stack.
 pub fn shifted(code: &[u8], more: i64) -> Vec<u8> {
     let mut out = Vec::with_capacity(code.len() + 8);

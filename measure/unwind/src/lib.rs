@@ -9,6 +9,7 @@
 //! converted exactly is [`Refused`].
 #![forbid(unsafe_code)]
 
+mod apart;
 mod bytes;
 mod cfi;
 mod debug_frame;
@@ -19,13 +20,16 @@ mod module;
 mod piece;
 mod pointer;
 mod refused;
+mod routine;
 mod rows;
+mod state;
 mod tables;
 
 pub use debug_frame::debug_frame;
 pub use module::Module;
-pub use piece::Piece;
+pub use piece::{Aside, Piece};
 pub use refused::Refused;
+pub use routine::{Routine, Row};
 pub use tables::Tables;
 
 /// Entry for fuzzers: every function of a file, as far as `.eh_frame` names them.
@@ -42,11 +46,17 @@ pub fn fuzz_module(bytes: &[u8]) {
         let map: Vec<(u64, u64)> = (0..end.min(1 << 12))
             .map(|n| (range.start + n, 2 * n))
             .collect();
+        let aside = Aside {
+            copy: 1 << 24..(1 << 24) + 8,
+            svma: range.start + map.len() as u64 / 2,
+            pushed: &[(1 << 24, 8), ((1 << 24) + 4, 16)],
+        };
         let piece = Piece {
             original: range.clone(),
             copy: 0..2 * map.len() as u64,
             map: &map,
             pushed: &[(1, 8), (4, 0)],
+            asides: &[aside],
         };
         let accepted = module.check(std::slice::from_ref(&range)).is_ok();
         let added = tables.add(&module, &[piece]).is_ok();

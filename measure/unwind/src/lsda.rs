@@ -3,7 +3,7 @@ mod read;
 mod write;
 
 pub use read::read;
-pub use write::{BASE_FIELD, Table, write};
+pub use write::{BASE_FIELD, Table, apart, write};
 
 use std::ops::Range;
 
@@ -36,6 +36,11 @@ pub struct Types<'d> {
 }
 
 impl Lsda<'_> {
+    /// What the table says of the instruction at `svma`.
+    pub fn site(&self, svma: u64) -> Option<&CallSite> {
+        self.call_sites.iter().find(|s| s.range.contains(&svma))
+    }
+
     /// Keeps what lies in `range`.
     pub fn cut(&mut self, range: &Range<u64>) {
         for site in &mut self.call_sites {

@@ -13,6 +13,31 @@ pub struct Piece<'a> {
     pub map: &'a [(u64, u64)],
     /// From this offset on so many more bytes are on the stack than the original has there. Ascending; 0 ends it.
     pub pushed: &'a [(u64, i32)],
+    /// Inserted code that lies elsewhere. Ascending.
+    pub asides: &'a [Aside<'a>],
+}
+
+/// Code apart from a copy, where frames are as at an instruction of the original.
+#[derive(Debug, Clone)]
+pub struct Aside<'a> {
+    /// Offsets from the segment's base.
+    pub copy: Range<u64>,
+    /// Address in the file; the piece's end stands for what follows its last instruction.
+    pub svma: u64,
+    /// As of the piece.
+    pub pushed: &'a [(u64, i32)],
+}
+
+impl Aside<'_> {
+    pub fn pushed_at(&self, offset: u64) -> i32 {
+        at(self.pushed, offset)
+    }
+}
+
+/// What holds at `offset`.
+fn at(pushed: &[(u64, i32)], offset: u64) -> i32 {
+    let after = pushed.partition_point(|p| p.0 <= offset);
+    after.checked_sub(1).map_or(0, |n| pushed[n].1)
 }
 
 /// Offsets are to fit 32 bits, signed, with the tables behind the copies.
@@ -43,8 +68,7 @@ impl Piece<'_> {
 
     /// More bytes on the stack at `offset`.
     pub fn pushed_at(&self, offset: u64) -> i32 {
-        let after = self.pushed.partition_point(|p| p.0 <= offset);
-        after.checked_sub(1).map_or(0, |n| self.pushed[n].1)
+        at(self.pushed, offset)
     }
 
     fn check(&self) -> Result<(), Refused> {
@@ -58,6 +82,15 @@ impl Piece<'_> {
         }
         if !self.pushed.is_sorted_by_key(|p| p.0) {
             return Err(Refused::Pieces("pushes do not ascend"));
+        }
+        let lies = |a: &Aside| !a.copy.is_empty() && a.copy.end <= FARTHEST;
+        let of_this = |a: &Aside| self.original.contains(&a.svma) || a.svma == self.original.end;
+        let good = |a: &Aside| lies(a) && of_this(a) && a.pushed.is_sorted_by_key(|p| p.0);
+        if !self.asides.iter().all(good) {
+            return Err(Refused::Pieces("code apart of no place in it"));
+        }
+        if !self.asides.is_sorted_by(|a, b| a.copy.end <= b.copy.start) {
+            return Err(Refused::Pieces("code apart does not ascend"));
         }
         Ok(())
     }

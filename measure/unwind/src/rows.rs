@@ -1,7 +1,7 @@
 //! An unwind entry's instructions, written for the copy: at the copy's places, and right where it has pushed.
 use crate::cfi::{Cfa, Op, Program};
-use crate::expression;
-use crate::{Piece, Refused, bytes};
+use crate::piece::Aside;
+use crate::{Piece, Refused, bytes, expression, state};
 use std::ops::Range;
 
 /// The rule that is in force as written: the original's, for `more` bytes more on the stack.
@@ -75,6 +75,34 @@ impl<'d> Writer<'d> {
         for (at, more) in pushes {
             self.advance(*at)?;
             self.more = *more;
+        }
+        self.settle()?;
+        Ok(self.out)
+    }
+
+    /// Those of an entry for code apart, behind its CIE's: `asides` lie together.
+    pub fn apart(mut self, program: &Program<'d>, asides: &[&Aside]) -> Result<Vec<u8>, Refused> {
+        let (initial, several) = ((self.cfa, self.written), asides.len() > 1);
+        self.location = asides.first().map_or(0, |a| a.copy.start);
+        for (n, aside) in asides.iter().enumerate() {
+            if n > 0 {
+                self.advance(aside.copy.start)?;
+                self.out.push(gimli::DW_CFA_restore_state.0);
+                (self.cfa, self.written) = initial;
+            }
+            if several && n + 1 < asides.len() {
+                self.out.push(gimli::DW_CFA_remember_state.0);
+            }
+            self.more = aside.pushed_at(aside.copy.start);
+            for op in state::in_force(program, aside.svma) {
+                self.step(op, program)?;
+            }
+            state::check(self.cfa, program, aside.svma)?;
+            let inside = |p: &&(u64, i32)| aside.copy.start < p.0 && p.0 < aside.copy.end;
+            for (at, more) in aside.pushed.iter().filter(inside) {
+                self.advance(*at)?;
+                self.more = *more;
+            }
         }
         self.settle()?;
         Ok(self.out)
@@ -215,6 +243,7 @@ mod tests {
             copy: 0..0x80,
             map: &[(0x100, 0), (0x102, 0x20), (0x104, 0x40), (0x106, 0x60)],
             pushed: &[(0x10, 8), (0x50, 0)],
+            asides: &[],
         };
         let mut writer = Writer::new(-8);
         writer.initial(&Program::default()).unwrap();

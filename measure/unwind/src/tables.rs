@@ -2,8 +2,9 @@
 use crate::lsda::{self, Table};
 use crate::module::{Common, Part};
 use crate::piece::{self, FARTHEST};
+use crate::routine::{self, Routine};
 use crate::rows::Writer;
-use crate::{Module, Piece, Refused, bytes, expression, pointer};
+use crate::{Module, Piece, Refused, apart, bytes, expression, pointer};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -54,15 +55,32 @@ impl Tables {
         let originals: Vec<Range<u64>> = pieces.iter().map(|p| p.original.clone()).collect();
         let mut made = Vec::new();
         for part in module.parts(&originals)? {
-            made.push(convert(&part, pieces)?);
+            made.extend(convert(&part, pieces)?);
         }
-        for (common, initial, mut entry) in made {
-            entry.cie = self.cie(common, initial);
-            self.entry_bytes += entry.size();
-            self.lsda_bytes += entry.lsda.as_ref().map_or(0, |l| l.bytes.len() as u64);
-            self.entries.push(entry);
+        for (common, initial, entry) in made {
+            self.push(common, initial, entry);
         }
         Ok(())
+    }
+
+    /// What copies call.
+    pub fn add_routine(&mut self, routine: &Routine) -> Result<(), Refused> {
+        let (common, initial) = routine::common();
+        let entry = Entry {
+            cie: 0,
+            copy: routine.code.clone(),
+            instructions: routine.instructions()?,
+            lsda: None,
+        };
+        self.push(common, initial, entry);
+        Ok(())
+    }
+
+    fn push(&mut self, common: Common, initial: Vec<u8>, mut entry: Entry) {
+        entry.cie = self.cie(common, initial);
+        self.entry_bytes += entry.size();
+        self.lsda_bytes += entry.lsda.as_ref().map_or(0, |l| l.bytes.len() as u64);
+        self.entries.push(entry);
     }
 
     /// Bytes that [`finish`](Tables::finish) gives.
@@ -194,7 +212,10 @@ fn way(from: u64, to: u64) -> i32 {
     (to as i64 - from as i64) as i32
 }
 
-fn convert(part: &Part, pieces: &[Piece]) -> Result<(Common, Vec<u8>, Entry), Refused> {
+type Converted = (Common, Vec<u8>, Entry);
+
+/// The copy's own entry, and those of code apart from it.
+fn convert(part: &Part, pieces: &[Piece]) -> Result<Vec<Converted>, Refused> {
     let piece = &pieces[part.piece];
     let copy = piece.begin(part.range.start)?..piece.end(part.range.end)?;
     if copy.is_empty() {
@@ -207,11 +228,16 @@ fn convert(part: &Part, pieces: &[Piece]) -> Result<(Common, Vec<u8>, Entry), Re
     let lsda = lsda
         .map(|l| lsda::write(l, &copy, piece, pieces))
         .transpose()?;
-    let entry = Entry {
-        cie: 0,
-        copy,
-        instructions,
-        lsda,
-    };
-    Ok((part.common.clone(), initial, entry))
+    let own = (copy, instructions, lsda);
+    let all = [own].into_iter().chain(apart::entries(part, pieces)?);
+    let all = all.map(|(copy, instructions, lsda)| {
+        let entry = Entry {
+            cie: 0,
+            copy,
+            instructions,
+            lsda,
+        };
+        (part.common.clone(), initial.clone(), entry)
+    });
+    Ok(all.collect())
 }

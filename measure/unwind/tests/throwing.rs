@@ -131,6 +131,7 @@ fn copied(parts: &[Part], at: u64) -> Copied {
             copy: base..base + block.code_buffer.len() as u64,
             map,
             pushed,
+            apart: Vec::new(),
         });
         let (from, len) = ((base - at) as usize, block.code_buffer.len());
         made.code.resize(made.code.len().max(from + len), 0xcc);
@@ -175,7 +176,7 @@ fn through_copies(level: &str) {
         assert_eq!(module.check(&ranges), Ok(()));
         let at = segment.len() as u64;
         let made = copied(&parts, at);
-        let pieces: Vec<Piece> = made.pieces.iter().map(Copy::piece).collect();
+        let pieces: Vec<Piece> = made.pieces.iter().map(|c| c.piece(&[])).collect();
         assert_eq!(tables.add(&module, &pieces), Ok(()));
         offsets.push(format!("{:#x}", pieces[0].copy.start));
         segment.extend(&made.code);

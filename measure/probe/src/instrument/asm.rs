@@ -152,6 +152,20 @@ impl Asm {
         }
     }
 
+    /// Where a label is, unless it is an address outside of the output.
+    pub fn place(&self, label: Label) -> Option<(Zone, u32)> {
+        match self.places[label.0 as usize] {
+            Place::At(zone, offset) => Some((zone, offset)),
+            Place::Unbound | Place::Absolute(_) => None,
+        }
+    }
+
+    /// 32-bit displacements from number `first` on: where each lies, and what it refers to. Ascending in each zone.
+    pub fn references(&self, first: usize) -> impl Iterator<Item = (Zone, u32, Label)> {
+        let long = self.fixups[first..].iter().filter(|f| !f.short);
+        long.map(|f| (f.zone, f.at, f.label))
+    }
+
     pub fn align(&mut self, zone: Zone, to: usize, filler: u8) {
         let bytes = &mut self.zones[zone as usize];
         bytes.resize(bytes.len().next_multiple_of(to), filler);

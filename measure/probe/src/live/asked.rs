@@ -9,9 +9,6 @@ use iced_x86::{Decoder, DecoderOptions, OpKind, Register};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Within a probe, too, whose out-of-line part has no tables.
-pub const ANYWHERE: &str = "threads may be cancelled at any instruction";
-
 /// A function that unwinders ask.
 #[derive(Clone)]
 pub struct Asked {

@@ -1,5 +1,6 @@
 //! Copies of all selected functions, laid out in segments near the modules they come from.
 use super::asked::Asked;
+use super::frame_tables::{self, Framed, Modules};
 use crate::instrument::asm::{Asm, Label, LinkError, Zone};
 use crate::instrument::body::liveness;
 use crate::instrument::body::refusal::Refusal;
@@ -55,6 +56,8 @@ pub struct Segment {
     shared_fixups: usize,
     /// Unwind tables, behind the code.
     tables: Vec<u8>,
+    /// What copies call, in the cold zone.
+    routines: Vec<Range<u32>>,
 }
 
 struct Emitted {
@@ -67,7 +70,7 @@ struct Emitted {
     bias: u64,
     /// Displacements of its copy, by number.
     fixups: Range<usize>,
-    /// Of its pieces.
+    /// Of its pieces, and of what was inserted and lies apart.
     copies: Vec<(Zone, Range<u32>)>,
     switched: bool,
 }
@@ -82,8 +85,10 @@ pub struct Linked {
     pub refused: Vec<(FunctionId, Refusal)>,
     /// Address of the unwind tables (`.eh_frame_hdr`), if there are any.
     pub tables_at: Option<u64>,
-    /// Where the pieces of each function that is not refused lie.
+    /// Where the pieces of each function that is not refused lie, and what belongs to them.
     pub copies: Vec<(FunctionId, Range<u64>)>,
+    /// What they call.
+    pub routines: Vec<Range<u64>>,
 }
 
 #[derive(Debug, Clone)]
@@ -149,9 +154,13 @@ pub fn emit(
             let slow = Slow::labels(&mut asm);
             asm.bytes(Zone::Cold, &claims.bytes);
             place_claims(&mut asm, slow, &claims);
+            let end = asm.position(Zone::Cold);
+            let mut routines = vec![claims.entry..claims.other, claims.other..end];
             let copy = copies.then(|| {
                 let entry = asm.label();
                 checked_copy::routine(&mut asm, entry, pid_inside);
+                let begin = asm.offset_in(Zone::Cold, entry);
+                routines.push(begin..asm.position(Zone::Cold));
                 entry
             });
             segments.push((
@@ -163,6 +172,7 @@ pub fn emit(
                     entries: Vec::new(),
                     reach: s.module.clone(),
                     tables: Vec::new(),
+                    routines,
                 },
                 copy,
             ));
@@ -183,14 +193,18 @@ pub fn emit(
             slow: segment.slow,
             copy: *copy,
             unwound: s.unwind.is_some_and(|u| u.must),
+            tables: s.unwind.is_some(),
         };
         let first_fixup = copier.asm.fixups();
         match copier.copy(&unit, &s.pieces, s.bias, s.id, live, s.captures) {
             Ok(copied) => {
                 let patch_at = unit.patch_at.wrapping_add(s.bias);
-                let copies = copied.parts.iter().map(|p| (p.zone, p.copy.clone()));
-                let copies = copies.collect();
-                match modules.frame(s, copied.parts) {
+                let copies = copied.parts.iter().flat_map(Part::places).collect();
+                let framing = s.unwind.map(|u| {
+                    let (module, function) = ((u.image, s.bias), (s.id, u.must));
+                    modules.frame(module, function, copied.parts)
+                });
+                match framing.transpose() {
                     Ok(frame) => framed.last_mut().expect("one a segment").extend(frame),
                     Err(why) if s.unwind.is_some_and(|u| u.must) => {
                         refused.push((s.id, Refusal::UnwindTables(why)));
@@ -227,59 +241,6 @@ pub fn emit(
     Ok((segments.collect(), refused))
 }
 
-/// A copy, and what its tables are made from.
-struct Framed {
-    id: FunctionId,
-    /// Of those that are open.
-    module: usize,
-    must: bool,
-    parts: Vec<Part>,
-}
-
-/// Unwind tables of the modules that functions were selected from, each opened once.
-#[derive(Default)]
-struct Modules<'a>(Vec<(*const Image, u64, hopscope_unwind::Module<'a>)>);
-
-impl<'a> Modules<'a> {
-    fn open(&mut self, image: &'a Image, bias: u64) -> Result<usize, hopscope_unwind::Refused> {
-        let known = |(of, at, _): &(*const Image, u64, _)| std::ptr::eq(*of, image) && *at == bias;
-        // Functions come module by module.
-        match self.0.iter().rposition(known) {
-            Some(n) => Ok(n),
-            None => {
-                let module = image.unwind_tables(bias)?;
-                self.0.push((image, bias, module));
-                Ok(self.0.len() - 1)
-            }
-        }
-    }
-
-    /// Of all instructions only those are kept that tables name: there are millions.
-    fn frame(
-        &mut self,
-        s: &Selected<'a>,
-        mut parts: Vec<Part>,
-    ) -> Result<Option<Framed>, hopscope_unwind::Refused> {
-        let Some(unwind) = s.unwind else {
-            return Ok(None);
-        };
-        let module = self.open(unwind.image, s.bias)?;
-        let ranges: Vec<_> = parts.iter().map(|p| p.original.clone()).collect();
-        let named = self.0[module].2.locations(&ranges)?;
-        for part in &mut parts {
-            part.map
-                .retain(|(svma, _)| named.binary_search(svma).is_ok());
-            part.map.shrink_to_fit();
-        }
-        Ok(Some(Framed {
-            id: s.id,
-            module,
-            must: unwind.must,
-            parts,
-        }))
-    }
-}
-
 fn place_claims(asm: &mut Asm, slow: Slow, claims: &slow::Claims) {
     let labels = [(slow.entry, claims.entry), (slow.other, claims.other)];
     asm.overwrite(Zone::Cold, 0, &claims.bytes, &labels);
@@ -289,9 +250,10 @@ impl Segment {
     /// The slow path with what is known since the copies were emitted.
     pub fn serve(&mut self, config: &SlowConfig) {
         let claims = slow::Claims::new(config);
-        assert!(
-            claims.bytes.len() <= self.slow_bytes,
-            "the slow path only gets shorter"
+        assert_eq!(
+            claims.bytes.len(),
+            self.slow_bytes,
+            "unwind tables name places in it"
         );
         place_claims(&mut self.asm, self.slow, &claims);
     }
@@ -302,36 +264,12 @@ impl Segment {
         framed: Vec<Framed>,
         modules: &Modules,
     ) -> Result<Vec<(FunctionId, Refusal)>, BuildError> {
-        let (mut tables, mut refused) = (hopscope_unwind::Tables::new(), Vec::new());
-        for copy in framed {
-            let offset = |zone, at| self.asm.address_of(zone, at, 0);
-            let maps: Vec<(Vec<_>, Vec<_>)> = (copy.parts.iter())
-                .map(|p| {
-                    let map = p.map.iter().map(|(svma, at)| (*svma, offset(p.zone, *at)));
-                    let pushed = p.pushed.iter().map(|(at, n)| (offset(p.zone, *at), *n));
-                    (map.collect(), pushed.collect())
-                })
-                .collect();
-            let pieces: Vec<_> = (copy.parts.iter().zip(&maps))
-                .map(|(p, (map, pushed))| hopscope_unwind::Piece {
-                    original: p.original.clone(),
-                    copy: offset(p.zone, p.copy.start)..offset(p.zone, p.copy.end),
-                    map,
-                    pushed,
-                })
-                .collect();
-            if let Err(why) = tables.add(&modules.0[copy.module].2, &pieces)
-                && copy.must
-            {
-                refused.push((copy.id, Refusal::UnwindTables(why)));
-            }
-        }
+        let at = self.tables_at();
+        let made = frame_tables::make(&self.asm, framed, modules, &self.routines, at)?;
         self.entries
-            .retain(|e| refused.iter().all(|(id, _)| *id != e.id));
-        if !tables.is_empty() {
-            self.tables = tables.finish(self.tables_at())?;
-        }
-        Ok(refused)
+            .retain(|e| made.refused.iter().all(|(id, _)| *id != e.id));
+        self.tables = made.bytes;
+        Ok(made.refused)
     }
 
     /// Offset of the tables.
@@ -376,6 +314,8 @@ impl Segment {
             code.extend_from_slice(&self.tables);
         }
         let address = |label| self.asm.address(label, at).ok_or(LinkError::Unbound);
+        let cold = |offset| self.asm.address_of(Zone::Cold, offset, at);
+        let of_routine = |code: &Range<u32>| cold(code.start)..cold(code.end);
         let mut linked = Linked {
             at,
             code,
@@ -383,6 +323,7 @@ impl Segment {
             refused: Vec::new(),
             tables_at,
             copies: Vec::new(),
+            routines: self.routines.iter().map(of_routine).collect(),
         };
         if let Some((_, why)) = failed.iter().find(|(n, _)| *n < self.shared_fixups) {
             return Err(why.clone().into());

@@ -3,13 +3,13 @@
 use super::arena_table::{set_state, write_table};
 use super::build::{self, Linked, Selected};
 use super::clear_leftovers;
-use super::clock;
 use super::error::LiveError;
-use super::lookup::{self, Lookup};
+use super::lookup::Lookup;
 use super::mapping::{self, Mapped};
 use super::patch;
 use super::place::{self, Places, Sizes};
 use super::rings::Rings;
+use super::settle;
 use super::site::{self, Patch};
 use super::slots;
 use super::standing::{self, LateRefusals};
@@ -200,51 +200,25 @@ fn attempt(
         drop(segments);
         (segments, not_movable) = build::emit(&selected, &config, &slow, pid_inside)?;
     }
-    let places = place::choose(&mappings, &segments, &sizes)?;
-    let unwound = selected.iter().filter_map(|s| s.unwind);
-    let lookup = match unwound.clone().find(|u| u.must || u.walked) {
-        Some(unwind) => {
-            let taken = places.taken();
-            Some(lookup::prepare(
-                pid,
-                &memory,
-                unwind.asked,
-                &table,
-                &mappings,
-                taken,
-            )?)
-        }
-        None => None,
-    };
-
-    table.segments = places.segments.clone();
-    (table.header, table.contexts, table.pool) = (places.header, places.contexts, places.pool);
     table.pool_contexts = options.contexts;
     table.ring_records_log2 = options.ring_records_log2;
-    // Whatever can be done before is: other programs may have our processor for milliseconds.
-    let header = bare(&mut table).to_bytes(State::Prepared);
-    let mut one = hopscope_process::stop_one(pid)?;
-    let tid = one.tids()[0];
-    let fs_base = one.regs(tid).fs_base;
-    clock::check(&mut one)?;
-    // The main thread, or a process whose main thread is gone: libc keeps the innermost id.
-    let tid_inside = procfs::tid_inside(pid, tid);
-    let tid_inside = tid_inside.map_err(LiveError::io(pid, "reading its status"))?;
-    let mapped = mapping::map(&mut one, &table, &header);
-    let answering = match (&mapped, &lookup) {
-        (Ok(_), Some(Lookup::New(new))) => {
-            Some(mapping::map(&mut one, &new.table, &new.header).map(|m| (new, m)))
-        }
-        _ => None,
-    };
-    one.resume()?;
-    slow.tid_at_fs = tid_offset(&memory, fs_base, tid_inside);
-    let mapped = mapped?;
+    let unwound = selected.iter().filter_map(|s| s.unwind);
+    let there = settle::settle(
+        pid,
+        &memory,
+        &segments,
+        &sizes,
+        unwound.clone().find(|u| u.must || u.walked),
+        &mut table,
+    )?;
+    slow.tid_at_fs = tid_offset(&memory, there.fs_base, there.tid_inside);
+    let (places, lookup, mapped) = (there.places, there.lookup, there.mapped);
+    let mappings = there.mappings;
     let verified = mapping::verify(pid, &table, &mapped).and_then(|()| {
-        let Some((new, mapped)) = answering.transpose()? else {
+        let (Some(Lookup::New(new)), Some(mapped)) = (&lookup, &there.answering) else {
             return Ok(());
         };
-        mapping::verify(pid, &new.table, &mapped)?;
+        mapping::verify(pid, &new.table, mapped)?;
         new.fill(pid, &memory, &mapped.arena)
     });
     let Mapped { arena, pool } = mapped;
@@ -368,15 +342,6 @@ fn attempt(
     })
 }
 
-/// What undoing takes before anything is measured. What salvaging takes, the names of all functions,
-/// is much more to write while a thread waits, and comes later.
-fn bare(table: &mut PatchTable) -> PatchTable {
-    let functions = std::mem::take(&mut table.functions);
-    let bare = table.clone();
-    table.functions = functions;
-    bare
-}
-
 fn tid_offset(memory: &TargetMemory, fs_base: u64, tid: i32) -> Option<u32> {
     TID_OFFSETS.into_iter().find(|offset| {
         let mut word = [0u8; 4];
@@ -403,7 +368,7 @@ fn fill(
         gone.extend(l.refused.iter().map(|(id, why)| (*id, why.to_string())));
         assert!(
             l.code.len() as u64 <= area.len,
-            "the slow path only gets shorter"
+            "as long as it was when its place was chosen"
         );
         arena
             .write_all_at(&l.code, offset)

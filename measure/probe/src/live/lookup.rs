@@ -129,6 +129,7 @@ pub(super) fn prepare(
             refused: Vec::new(),
             tables_at: None,
             copies: Vec::new(),
+            routines: Vec::new(),
         });
     }
     table.patches.sort_by_key(|p| p.at);

@@ -130,6 +130,10 @@ fn map_all(
             let pool_fd = undo.memfd(stopped, POOL_NAME, MFD_NOEXEC_SEAL)?;
             let pool = take(pool_fd, table.pool.len)?;
             undo.map(stopped, table.pool, rw, libc::MAP_SHARED as u64, pool_fd, 0)?;
+            // A core file would hold all rings, and nothing reads them there: the recorder saves them.
+            let not = libc::MADV_DONTDUMP as u64;
+            let rings = [table.pool.at, table.pool.len, not, 0, 0, 0];
+            call(stopped, "madvise(MADV_DONTDUMP)", libc::SYS_madvise, rings)?;
             Some(pool)
         }
     };
@@ -268,6 +272,18 @@ impl Undo {
             }
         }
     }
+}
+
+/// Takes away what [`map`] has mapped of `table`.
+pub fn undo(stopped: &mut StoppedProcess, table: &PatchTable) {
+    let data = [table.contexts, table.pool, table.header];
+    let areas = table.segments.iter().copied().chain(data);
+    let mapped = areas.filter(|area| area.len > 0).collect();
+    let undo = Undo {
+        areas: mapped,
+        ..Undo::default()
+    };
+    undo.run(stopped);
 }
 
 pub fn unmap(stopped: &mut StoppedProcess, area: Area) -> Result<(), LiveError> {

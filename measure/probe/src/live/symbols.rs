@@ -20,7 +20,12 @@ pub(super) struct Copies {
     /// Of their unwind tables.
     tables_at: Option<u64>,
     pieces: Vec<(FunctionId, Range<u64>)>,
+    /// What probes call.
+    routines: Vec<Range<u64>>,
 }
+
+/// Of `routines`, whatever they do.
+const ROUTINE: &str = "hopscope_probe";
 
 impl Copies {
     pub(super) fn of(linked: Vec<Linked>, places: &Places) -> Vec<Copies> {
@@ -35,6 +40,7 @@ impl Copies {
                 offset: at_offset,
                 tables_at: linked.tables_at,
                 pieces: linked.copies,
+                routines: linked.routines,
             }
         });
         copies.collect()
@@ -63,6 +69,9 @@ pub(super) fn write(
         for (id, range) in &copies.pieces {
             let function = functions.get(id.0 as usize).filter(|f| f.id == *id);
             image.symbol(function.map_or("", |f| &f.name), range.clone());
+        }
+        for range in &copies.routines {
+            image.symbol(ROUTINE, range.clone());
         }
         end = copies.offset + copies.len;
         copy(arena, out, copies.offset..end)?;

@@ -1,5 +1,5 @@
 //! Writing, for the copy.
-use super::Lsda;
+use super::{CallSite, Lsda};
 use crate::{Piece, Refused, bytes, pointer};
 use std::ops::Range;
 
@@ -26,6 +26,33 @@ pub fn write(
         let pad = site.pad.map(|pad| landing_pad(pad, pieces)).transpose()?;
         sites.push((range, pad, site.action));
     }
+    table(lsda, copy, &sites)
+}
+
+/// The same for code apart: `sites` are those of instructions that it stands for.
+pub fn apart(
+    lsda: &Lsda,
+    copy: &Range<u64>,
+    apart: &[(Range<u64>, &CallSite)],
+    pieces: &[Piece],
+) -> Result<Table, Refused> {
+    let mut sites = Vec::with_capacity(apart.len());
+    for (range, site) in apart {
+        let pad = site.pad.map(|pad| landing_pad(pad, pieces)).transpose()?;
+        sites.push((range.clone(), pad, site.action));
+    }
+    if sites.is_empty() {
+        // No landing pads' base, no types; an empty list of call sites.
+        let bytes = vec![pointer::OMIT, pointer::OMIT, pointer::ULEB128, 0];
+        return Ok(Table { bytes, base: None });
+    }
+    table(lsda, copy, &sites)
+}
+
+/// Ranges, their landing pads and actions.
+type Sites = [(Range<u64>, Option<u64>, u64)];
+
+fn table(lsda: &Lsda, copy: &Range<u64>, sites: &Sites) -> Result<Table, Refused> {
     // An offset of zero would mean that there is no landing pad.
     let first = sites.iter().filter_map(|s| s.1).min();
     let base = first

@@ -17,10 +17,7 @@ impl Originals<'_, '_> {
         let copy = Copied::read(&blob);
         let section = outside::section(&blob);
         let outside = Outside::read(&section);
-        assert_eq!(
-            copy.entries,
-            self.functions.iter().map(Vec::len).sum::<usize>()
-        );
+        let mut entries = 0;
         for function in std::mem::take(&mut self.functions) {
             for (n, made) in &function {
                 let fde = &self.fdes[*n];
@@ -33,8 +30,10 @@ impl Originals<'_, '_> {
                 self.rows(fde, made, &copy, &new);
                 outside.compare(&copy, &new);
                 self.exceptions(fde, &function, made, &copy, &new);
+                entries += 1 + self.apart(fde, &function, made, &copy);
             }
         }
+        assert_eq!(copy.entries, entries);
         self.seen
     }
 
@@ -66,6 +65,58 @@ impl Originals<'_, '_> {
                 assert_eq!(same, expected, "{svma:#x} {offset:#x}");
             }
         }
+    }
+
+    /// Code apart: as at the instructions that it stands before. How many entries it has.
+    fn apart(
+        &mut self,
+        fde: &Fde,
+        function: &[(usize, Copy)],
+        made: &Copy,
+        copy: &Copied,
+    ) -> usize {
+        let before = rows(self.eh_frame, self.bases, fde, |_| 0);
+        let mut found = std::collections::BTreeSet::new();
+        for apart in &made.apart {
+            let new = copy.containing(apart.copy.start);
+            found.insert(new.initial_address());
+            let after = |pushed: i64| rows(&copy.eh_frame, &copy.bases, &new, move |_| pushed);
+            let b = before.iter().rfind(|r| r.start <= apart.svma).unwrap();
+            for offset in apart.copy.clone() {
+                let known = apart.pushed.partition_point(|p| p.0 <= offset);
+                let pushed = known.checked_sub(1).map_or(0, |n| apart.pushed[n].1.into());
+                let after = after(pushed);
+                let a = &after[row_at(&after, 0, SEGMENT + offset)];
+                assert_eq!(
+                    (&a.cfa, &a.registers),
+                    (&b.cfa, &b.registers),
+                    "{:#x}",
+                    apart.svma
+                );
+            }
+            self.seen.asides += 1;
+            let routine = fde.personality();
+            assert_eq!(new.personality(), routine.map(moved));
+            let Some(new_table) = new.lsda() else {
+                continue;
+            };
+            let table = fde.lsda().map(Pointer::pointer).unwrap();
+            // The end of a piece is as its last byte.
+            let svma = apart.svma.min(made.original.end - 1);
+            let mut expected = ask(self.memory, table, fde.initial_address(), svma);
+            let pad_of = |svma| function.iter().find_map(|(_, c)| c.pad(svma)).unwrap();
+            if let Answer::Land { pad, actions } = &mut expected {
+                *pad = SEGMENT + pad_of(*pad);
+                self.seen.landing_asides += 1;
+                move_types(actions);
+            }
+            for ip in [apart.copy.start, apart.copy.end - 1] {
+                let begin = new.initial_address();
+                let found = ask(&copy.memory, new_table.pointer(), begin, SEGMENT + ip);
+                assert_eq!(found, expected, "{svma:#x}");
+            }
+        }
+        found.len()
     }
 
     fn exceptions(
@@ -114,6 +165,19 @@ impl Originals<'_, '_> {
                 let found = ask(&copy.memory, new_table.pointer(), begin, SEGMENT + ip);
                 assert_eq!(found, expected, "{svma:#x}");
             }
+        }
+    }
+}
+
+fn move_types(actions: &mut [Action]) {
+    for action in actions {
+        let types: Vec<&mut u64> = match action {
+            Action::CleanUp => continue,
+            Action::Catch { address, .. } => vec![address],
+            Action::Filter(list) => list.iter_mut().map(|(_, address)| address).collect(),
+        };
+        for address in types.into_iter().filter(|a| **a != 0) {
+            *address += BIAS;
         }
     }
 }

@@ -41,6 +41,17 @@ impl<'d> Copied<'d> {
         }
     }
 
+    /// By the search table.
+    pub fn containing(&self, offset: u64) -> Fde<'d> {
+        let header = EhFrameHdr::new(self.blob, LittleEndian);
+        let parsed = header.parse(&self.bases, 8).unwrap();
+        let (section, bases) = (&self.eh_frame, &self.bases);
+        let table = parsed.table().unwrap();
+        let at = SEGMENT + offset;
+        let found = table.fde_for_address(section, bases, at, EhFrame::cie_from_offset);
+        found.unwrap()
+    }
+
     /// By the search table, as unwinders do: the same for every address.
     pub fn find(&self, start: u64, end: u64) -> Fde<'d> {
         let header = EhFrameHdr::new(self.blob, LittleEndian);

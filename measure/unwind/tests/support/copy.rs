@@ -1,6 +1,6 @@
 //! A made-up copy: each instruction moved by a growing gap, some with code before it that pushes.
-use hopscope_unwind::Piece;
-use iced_x86::{Decoder, DecoderOptions};
+use hopscope_unwind::{Aside, Piece};
+use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::ops::Range;
 
 use super::Memory;
@@ -9,6 +9,14 @@ pub struct Copy {
     pub original: Range<u64>,
     pub copy: Range<u64>,
     pub map: Vec<(u64, u64)>,
+    pub pushed: Vec<(u64, i32)>,
+    pub apart: Vec<Apart>,
+}
+
+/// Inserted code that lies behind the copy.
+pub struct Apart {
+    pub copy: Range<u64>,
+    pub svma: u64,
     pub pushed: Vec<(u64, i32)>,
 }
 
@@ -24,11 +32,17 @@ impl Copy {
             copy: base..base,
             map: Vec::new(),
             pushed: Vec::new(),
+            apart: Vec::new(),
         };
         let mut to = base;
+        let mut leaving = vec![original.start];
         while decoder.can_decode() {
             let at = decoder.ip();
-            let size = decoder.decode().len() as u64;
+            let instruction = decoder.decode();
+            let size = instruction.len() as u64;
+            if instruction.flow_control() != FlowControl::Next {
+                leaving.push(at);
+            }
             let n = copy.map.len() as u64;
             // An entry probe lies before what is mapped; all others are in it.
             if n > 0 {
@@ -45,15 +59,41 @@ impl Copy {
             to += size + n % 4;
         }
         copy.copy.end = to;
+        leaving.push(original.end);
+        for (n, svma) in leaving.into_iter().enumerate() {
+            // Mostly right behind each other.
+            to += if n.is_multiple_of(4) { 5 } else { 0 };
+            copy.apart.push(Apart {
+                copy: to..to + 12,
+                svma,
+                pushed: vec![(to + 1, 8), (to + 4, 24), (to + 9, 128)],
+            });
+            to += 12;
+        }
         copy
     }
 
-    pub fn piece(&self) -> Piece<'_> {
+    /// Behind everything.
+    pub fn end(&self) -> u64 {
+        self.apart.last().map_or(self.copy.end, |a| a.copy.end)
+    }
+
+    pub fn asides(&self) -> Vec<Aside<'_>> {
+        let all = self.apart.iter().map(|a| Aside {
+            copy: a.copy.clone(),
+            svma: a.svma,
+            pushed: &a.pushed,
+        });
+        all.collect()
+    }
+
+    pub fn piece<'a>(&'a self, asides: &'a [Aside<'a>]) -> Piece<'a> {
         Piece {
             original: self.original.clone(),
             copy: self.copy.clone(),
             map: &self.map,
             pushed: &self.pushed,
+            asides,
         }
     }
 

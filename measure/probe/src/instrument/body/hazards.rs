@@ -118,11 +118,6 @@ impl Hazards {
         self.exceptions().is_some() || self.forced().is_some()
     }
 
-    /// Also within a probe, whose out-of-line part has no tables.
-    pub fn ends_threads_anywhere(&self) -> bool {
-        self.forced().is_some_and(|forced| forced.anywhere)
-    }
-
     /// What `later` can do that these cannot, in words.
     pub fn new_in(&self, later: &Hazards) -> Option<String> {
         if let (None, Some(raiser)) = (self.exceptions(), later.exceptions()) {

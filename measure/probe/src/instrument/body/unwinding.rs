@@ -355,7 +355,7 @@ impl<'a> Process<'a> {
             system && function.source == NameSource::Dynsym && !function.names().any(calls_back);
         match passing {
             Passing::ThreadEnd(forced) if forced.cancels => {
-                if forced.anywhere && !system {
+                if forced.anywhere {
                     return Some(&causes.raised[m]);
                 }
                 if self.is_cut(m, function, passing) {

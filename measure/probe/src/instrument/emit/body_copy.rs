@@ -6,11 +6,12 @@
 use crate::instrument::asm::{Asm, Label, Zone};
 use crate::instrument::body::push;
 use crate::instrument::body::refusal::Refusal;
-use crate::instrument::body::unit::{Insn, Op, Piece, Unit};
+use crate::instrument::body::unit::{Insn, JUMP_BYTES, Op, Piece, Unit};
 use crate::instrument::capture::Capture;
 use crate::instrument::emit::capture::{self, Captured};
 use crate::instrument::emit::dispatch::{self, Translated};
-use crate::instrument::emit::frames::Part;
+use crate::instrument::emit::follow::Code;
+use crate::instrument::emit::frames::{Aside, Inserted, Part};
 use crate::instrument::emit::head;
 use crate::instrument::emit::probe::{self, Live, ProbeConfig, Site, Stores};
 use crate::instrument::emit::slow::Slow;
@@ -18,6 +19,7 @@ use hopscope_event::CapturePlace;
 use hopscope_event::record::{FunctionId, RecordKind};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// What a copy is made with.
 pub struct Copier<'a> {
@@ -26,8 +28,10 @@ pub struct Copier<'a> {
     pub slow: Slow,
     /// Reads memory that may not be there; there when a capture needs it.
     pub copy: Option<Label>,
-    /// The function's frame may be unwound: what has no tables calls nothing.
+    /// The function's frame may be unwound: where its probes are off, nothing is called that could land in the copy.
     pub unwound: bool,
+    /// Its copy gets unwind tables, which are to be right at each instruction.
+    pub tables: bool,
 }
 
 /// Captures of one function, by place.
@@ -87,8 +91,16 @@ struct Body<'a> {
     bias: u64,
     function: FunctionId,
     starts: HashMap<u64, Label>,
-    dispatcher: Option<Label>,
     captures: Captures,
+}
+
+/// What a copy has beside its instructions, while it is emitted.
+#[derive(Default)]
+struct Beside {
+    /// What translates computed jumps: one for all, or one for each where unwind tables are to tell them apart.
+    dispatchers: Vec<Label>,
+    /// Of the piece that is emitted.
+    inserted: Vec<Inserted>,
 }
 
 impl Copier<'_> {
@@ -113,26 +125,24 @@ impl Copier<'_> {
         }
         let mut moved = Vec::new();
         for insn in &unit.pieces[0].insns {
-            if insn.svma > unit.patch_at
-                && insn.svma < unit.patch_at + crate::instrument::body::unit::JUMP_BYTES
-            {
+            if insn.svma > unit.patch_at && insn.svma < unit.patch_at + JUMP_BYTES {
                 let label = *starts.entry(insn.svma).or_insert_with(|| self.asm.label());
                 moved.push((insn.svma, label));
             }
         }
-        let dispatcher = unit.has_indirect_jump.then(|| self.asm.label());
         let body = Body {
             unit,
             pieces,
             bias,
             function,
             starts,
-            dispatcher,
             captures: Captures::sorted(captures, self.config),
         };
 
-        let (mut map, mut off_head) = (Vec::new(), None);
+        let (mut map, mut off_head, mut off_end) = (Vec::new(), None, 0);
         let (mut ranges, mut parts) = (Vec::new(), Vec::new());
+        let (mut beside, mut inserted) = (Beside::default(), Vec::new());
+        let first_reference = self.asm.fixups();
         let entry = self.asm.label();
         for (i, piece) in unit.pieces.iter().enumerate() {
             let zone = if i == 0 { Zone::Hot } else { Zone::Cold };
@@ -160,15 +170,25 @@ impl Copier<'_> {
                         probe::switched(self.asm, self.config, self.slow, site);
                         let from = (&body.pieces[0], body.bias);
                         off_head = Some(head::original(self.asm, Zone::Stub, head, from));
+                        off_end = self.asm.position(Zone::Stub);
                     }
                     (true, None) => probe::probe(self.asm, zone, self.config, self.slow, site),
                     (false, _) => self.entry_capturing(zone, site, &body.captures.entry),
                 }
             }
             let before = map.len();
-            let end = self.piece(&body, i, zone, &mut map)?;
-            parts.push(Part::of(self.asm, zone, piece, begin..end, &map[before..]));
-            if dispatcher.is_some() {
+            beside.insert(zone, begin..self.asm.position(zone), piece.range.start);
+            let end = self.piece(&body, i, zone, &mut map, &mut beside)?;
+            parts.push(Part {
+                original: piece.range.clone(),
+                zone,
+                copy: begin..end,
+                map: map[before..].iter().map(|m| (m.0, m.2)).collect(),
+                pushed: Vec::new(),
+                asides: Vec::new(),
+            });
+            inserted.push(std::mem::take(&mut beside.inserted));
+            if unit.has_indirect_jump {
                 let copied_from = self.asm.offset_in(zone, copy_base);
                 let mut table = vec![0u32; (piece.range.end - piece.range.start) as usize];
                 for (svma, _, offset) in &map[before..] {
@@ -186,8 +206,12 @@ impl Copier<'_> {
                 });
             }
         }
-        if let Some(label) = dispatcher {
-            dispatch::dispatcher(self.asm, self.config, self.slow, function, &ranges, label);
+        for label in &beside.dispatchers {
+            dispatch::dispatcher(self.asm, self.config, self.slow, function, &ranges, *label);
+        }
+        if self.tables {
+            let off = (off_head.as_deref().unwrap_or_default(), off_end);
+            self.frames(&beside, first_reference, &inserted, &mut parts, off);
         }
         Ok(Copied {
             entry,
@@ -196,6 +220,36 @@ impl Copier<'_> {
             head: off_head,
             parts,
         })
+    }
+
+    /// Completes what unwind tables are made from. `inserted`: of each piece; `off`: where calls go on whose probes are
+    /// off, and its end.
+    fn frames(
+        &self,
+        beside: &Beside,
+        first_reference: usize,
+        inserted: &[Vec<Inserted>],
+        parts: &mut [Part],
+        off: (&[(u64, u32)], u32),
+    ) {
+        let (head, head_end) = off;
+        let copied = parts.iter().map(|p| (p.zone, p.copy.clone()));
+        let off = head.first().map(|first| (Zone::Stub, first.1..head_end));
+        let copied = copied.chain(off).collect();
+        let code = Code::new(self.asm, first_reference, &beside.dispatchers, copied);
+        for (part, inserted) in parts.iter_mut().zip(inserted) {
+            part.add_inserted(&code, inserted);
+        }
+        let ends = head.iter().skip(1).map(|next| next.1).chain([head_end]);
+        let as_there = head.iter().zip(ends).map(|((svma, at), end)| Aside {
+            zone: Zone::Stub,
+            code: *at..end,
+            svma: *svma,
+            pushed: vec![(*at, 0)],
+        });
+        let asides = &mut parts[0].asides;
+        asides.extend(as_there.filter(|a| !a.code.is_empty()));
+        asides.sort_by_key(|a| (a.zone, a.code.start));
     }
 
     fn entry_capturing(&mut self, zone: Zone, site: Site, captures: &[Capture]) {
@@ -213,6 +267,7 @@ impl Copier<'_> {
         piece: usize,
         zone: Zone,
         map: &mut Vec<(u64, Zone, u32)>,
+        beside: &mut Beside,
     ) -> Result<u32, Refusal> {
         let decoded = &body.unit.pieces[piece];
         let long = self.relax(body, piece);
@@ -222,22 +277,26 @@ impl Copier<'_> {
                 self.asm.bind(zone, *label);
             }
             map.push((insn.svma, zone, self.asm.position(zone)));
-            self.insn(body, piece, zone, insn, long, &mut leaving)?;
+            self.insn(body, piece, zone, insn, long, &mut leaving, beside)?;
+            let loaded = self.asm.position(zone);
             for (captured, reg) in body.captures.loaded_at(insn.svma) {
                 let (config, function) = (self.config, body.function);
                 capture::body(self.asm, zone, config, self.slow, function, captured, reg);
             }
+            beside.insert(zone, loaded..self.asm.position(zone), insn.next());
         }
         if decoded.falls_through {
             let out = self.asm.label();
             self.asm.rel32(zone, &[0xe9], out, &[]);
-            leaving.push((out, decoded.range.end));
+            leaving.push((out, decoded.range.end, decoded.range.end));
         }
         let end = self.asm.position(zone);
         // Behind the whole piece: amid a cold one, which lies in the same zone, the way out would
         // be what a branch that is not taken runs into.
-        for (out, target) in leaving {
+        for (out, target, from) in leaving {
+            let begin = self.asm.position(Zone::Cold);
             self.leave(Zone::Cold, body, out, target);
+            beside.insert(Zone::Cold, begin..self.asm.position(Zone::Cold), from);
         }
         Ok(end)
     }
@@ -268,11 +327,13 @@ impl Copier<'_> {
         zone: Zone,
         insn: &Insn,
         long: bool,
-        leaving: &mut Vec<(Label, u64)>,
+        leaving: &mut Vec<(Label, u64, u64)>,
+        beside: &mut Beside,
     ) -> Result<(), Refusal> {
         let at = (insn.svma - body.unit.pieces[piece].range.start) as usize;
         let bytes = &body.pieces[piece].bytes[at..at + insn.len as usize];
         let outside = |asm: &mut Asm, target: u64| asm.label_at(target.wrapping_add(body.bias));
+        let begin = self.asm.position(zone);
         match insn.op {
             Op::Plain => self.asm.bytes(zone, bytes),
             Op::RipRelative { disp_at, target } => {
@@ -290,6 +351,7 @@ impl Copier<'_> {
                 Some(label) => self.asm.rel8(zone, &[0xeb], *label),
                 None => {
                     self.tail_probe(zone, body.function);
+                    beside.insert(zone, begin..self.asm.position(zone), insn.svma);
                     let target = outside(self.asm, target);
                     self.asm.rel32(zone, &[0xe9], target, &[]);
                 }
@@ -300,7 +362,7 @@ impl Copier<'_> {
                 None => {
                     let out = self.asm.label();
                     self.asm.rel32(zone, &[0x0f, 0x80 | condition], out, &[]);
-                    leaving.push((out, target));
+                    leaving.push((out, target, insn.svma));
                 }
             },
             Op::ShortOnly { target } => {
@@ -312,19 +374,25 @@ impl Copier<'_> {
                     None => {
                         let out = self.asm.label();
                         self.asm.rel32(zone, &[0xe9], out, &[]);
-                        leaving.push((out, target));
+                        leaving.push((out, target, insn.svma));
                     }
                 }
             }
             Op::IndirectJump => {
                 let push = push::from_jump(bytes, insn.svma)?;
-                let dispatcher = body
-                    .dispatcher
-                    .expect("a unit with an indirect jump has a dispatcher");
+                let dispatcher = match beside.dispatchers.first() {
+                    Some(shared) if !self.tables => *shared,
+                    _ => {
+                        beside.dispatchers.push(self.asm.label());
+                        beside.dispatchers[beside.dispatchers.len() - 1]
+                    }
+                };
                 dispatch::site(self.asm, zone, &push, dispatcher);
+                beside.insert(zone, begin..self.asm.position(zone), insn.svma);
             }
             Op::IndirectTail { disp_at, target } => {
                 self.tail_probe(zone, body.function);
+                beside.insert(zone, begin..self.asm.position(zone), insn.svma);
                 let target = outside(self.asm, target);
                 let disp_at = disp_at as usize;
                 self.asm
@@ -335,7 +403,9 @@ impl Copier<'_> {
                     function: body.function,
                     kind: RecordKind::Exit,
                     live: Live::ALL,
-                    red_zone: false,
+                    // Unwind rules say that registers which were popped are still where they were, below the stack
+                    // pointer; signal handlers leave that alone, too.
+                    red_zone: self.tables,
                 };
                 exit(
                     self.asm,
@@ -345,6 +415,7 @@ impl Copier<'_> {
                     site,
                     &body.captures.exit,
                 );
+                beside.insert(zone, begin..self.asm.position(zone), insn.svma);
                 self.asm.bytes(zone, bytes);
             }
         }
@@ -355,7 +426,7 @@ impl Copier<'_> {
     fn relax(&self, body: &Body, piece: usize) -> Vec<bool> {
         let decoded = &body.unit.pieces[piece];
         let insns = &decoded.insns;
-        let sizes = Sizes::measure(self.config, &body.captures);
+        let sizes = Sizes::measure(self.config, &body.captures, self.tables);
         let near = |target: u64| decoded.range.contains(&target);
         let mut long: Vec<bool> = insns
             .iter()
@@ -389,6 +460,14 @@ impl Copier<'_> {
             if !changed {
                 return long;
             }
+        }
+    }
+}
+
+impl Beside {
+    fn insert(&mut self, zone: Zone, code: Range<u32>, svma: u64) {
+        if !code.is_empty() {
+            self.inserted.push(Inserted { zone, code, svma });
         }
     }
 }
@@ -429,7 +508,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn measure(config: &ProbeConfig, captures: &Captures) -> Sizes {
+    fn measure(config: &ProbeConfig, captures: &Captures, tables: bool) -> Sizes {
         let length = |emit: &dyn Fn(&mut Asm, Slow)| {
             let mut asm = Asm::new();
             let slow = Slow::labels(&mut asm);
@@ -458,7 +537,7 @@ impl Sizes {
                     z,
                     config,
                     slow,
-                    site(RecordKind::Exit, false),
+                    site(RecordKind::Exit, tables),
                     &captures.exit,
                 );
             }),

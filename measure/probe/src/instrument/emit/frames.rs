@@ -1,8 +1,7 @@
-//! What unwind tables of a copy are made from: where its instructions lie, and how much more is on the stack within
-//! code that was inserted.
-use crate::instrument::asm::{Asm, Zone};
-use crate::instrument::body::unit::{DecodedPiece, Insn, Op};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
+//! What unwind tables of a copy are made from: where its instructions lie, where code lies that was inserted before them,
+//! and how much more is on the stack within it.
+use super::follow::{Code, Steps};
+use crate::instrument::asm::Zone;
 use std::ops::Range;
 
 /// A piece of a function and its copy, in offsets of a zone.
@@ -16,104 +15,93 @@ pub struct Part {
     pub map: Vec<(u64, u32)>,
     /// From an offset on, bytes on the stack beyond those of the original.
     pub pushed: Vec<(u32, i32)>,
+    /// Inserted code out of line.
+    pub asides: Vec<Aside>,
+}
+
+/// Code that lies apart, where a thread is as it is at an instruction of the original.
+#[derive(Debug, Clone)]
+pub struct Aside {
+    pub zone: Zone,
+    pub code: Range<u32>,
+    /// In the file.
+    pub svma: u64,
+    pub pushed: Vec<(u32, i32)>,
+}
+
+/// Where inserted code begins and ends, and the instruction before which it is.
+#[derive(Debug, Clone)]
+pub struct Inserted {
+    pub zone: Zone,
+    pub code: Range<u32>,
+    pub svma: u64,
 }
 
 impl Part {
-    /// `map`: of this piece alone.
-    pub fn of(
-        asm: &Asm,
-        zone: Zone,
-        piece: &DecodedPiece,
-        copy: Range<u32>,
-        map: &[(u64, Zone, u32)],
-    ) -> Part {
-        let mut pushed = Vec::new();
-        if let Some(first) = map.first() {
-            follow(asm, zone, copy.start..first.2, &mut pushed);
-        }
-        let ends = map.iter().skip(1).map(|m| m.2).chain([copy.end]);
-        for ((insn, at), end) in piece.insns.iter().zip(map).zip(ends) {
-            if inserts_before(insn, piece) {
-                follow(asm, zone, at.2..end, &mut pushed);
+    /// All that belongs to it.
+    pub fn places(&self) -> impl Iterator<Item = (Zone, Range<u32>)> {
+        let apart = self.asides.iter().map(|a| (a.zone, a.code.clone()));
+        [(self.zone, self.copy.clone())].into_iter().chain(apart)
+    }
+
+    /// Adds what `code` has there for each of `inserted`, in this order.
+    pub fn add_inserted(&mut self, code: &Code, inserted: &[Inserted]) {
+        for one in inserted {
+            let steps = code.follow(one.zone, &one.code);
+            let in_line = one.zone == self.zone && self.copy.contains(&one.code.start);
+            if in_line {
+                let range = (one.zone, one.code.start)..(one.zone, one.code.end);
+                changes(steps.range(range), one.code.end, &mut self.pushed);
             }
+            let is_aside =
+                |at: &(Zone, u32)| !in_line || at.0 != one.zone || !one.code.contains(&at.1);
+            self.asides.extend(
+                asides(&steps, one.svma)
+                    .into_iter()
+                    .filter(|a| is_aside(&(a.zone, a.code.start))),
+            );
         }
-        Part {
-            original: piece.range.clone(),
-            zone,
-            copy,
-            map: map.iter().map(|(svma, _, at)| (*svma, *at)).collect(),
-            pushed,
-        }
+        self.asides.sort_by_key(|a| (a.zone, a.code.start));
     }
 }
 
-/// Probes, and what translates computed jumps.
-fn inserts_before(insn: &Insn, piece: &DecodedPiece) -> bool {
-    match insn.op {
-        Op::Ret | Op::IndirectTail { .. } | Op::IndirectJump => true,
-        Op::Jump { target } => !piece.range.contains(&target),
-        _ => false,
+type Step<'s> = (&'s (Zone, u32), &'s (u32, i32));
+
+/// Where what was pushed changes; nothing at the end.
+fn changes<'s>(steps: impl Iterator<Item = Step<'s>>, end: u32, out: &mut Vec<(u32, i32)>) {
+    let mut now = 0;
+    for ((_, at), (_, pushed)) in steps {
+        if *pushed != now {
+            now = *pushed;
+            out.push((*at, now));
+        }
+    }
+    if now != 0 {
+        out.push((end, 0));
     }
 }
 
-/// Inserted code runs from its beginning to its end, or leaves for what lies out of line.
-fn follow(asm: &Asm, zone: Zone, code: Range<u32>, pushed: &mut Vec<(u32, i32)>) {
-    let bytes = asm.zone_bytes(zone, code.clone());
-    let mut decoder = Decoder::with_ip(64, bytes, u64::from(code.start), DecoderOptions::NONE);
-    let (mut ins, mut depth) = (Instruction::default(), 0);
-    while decoder.can_decode() {
-        decoder.decode_out(&mut ins);
-        if ins.flow_control() == FlowControl::Return {
-            break;
-        }
-        let down = lowers(&ins);
-        if down != 0 {
-            depth += down;
-            pushed.push((ins.next_ip() as u32, depth));
-        }
-    }
-    if depth != 0 {
-        pushed.push((code.end, 0));
-    }
-}
-
-/// Bytes by which an instruction lowers the stack pointer.
-fn lowers(ins: &Instruction) -> i32 {
-    match ins.mnemonic() {
-        Mnemonic::Lea
-            if ins.op0_register() == Register::RSP && ins.memory_base() == Register::RSP =>
+/// What lies together, each with its changes.
+fn asides(steps: &Steps, svma: u64) -> Vec<Aside> {
+    let mut all: Vec<Aside> = Vec::new();
+    for ((zone, at), (next, pushed)) in steps {
+        match all
+            .last_mut()
+            .filter(|a| a.zone == *zone && a.code.end == *at)
         {
-            (ins.memory_displacement64() as i64 as i32).wrapping_neg()
+            Some(aside) => {
+                if aside.pushed.last().is_none_or(|last| last.1 != *pushed) {
+                    aside.pushed.push((*at, *pushed));
+                }
+                aside.code.end = *next;
+            }
+            None => all.push(Aside {
+                zone: *zone,
+                code: *at..*next,
+                svma,
+                pushed: vec![(*at, *pushed)],
+            }),
         }
-        // What is called returns with the stack as it was.
-        Mnemonic::Call => 0,
-        _ => ins.stack_pointer_increment().wrapping_neg(),
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pushed(code: &[u8]) -> Vec<(u32, i32)> {
-        let mut asm = Asm::new();
-        asm.bytes(Zone::Hot, code);
-        let mut pushed = Vec::new();
-        follow(&asm, Zone::Hot, 0..code.len() as u32, &mut pushed);
-        pushed
-    }
-
-    #[test]
-    fn what_inserted_code_pushes() {
-        // push rax; push rcx; pop rcx; pop rax
-        assert_eq!(
-            pushed(&[0x50, 0x51, 0x59, 0x58]),
-            [(1, 8), (2, 16), (3, 8), (4, 0)]
-        );
-        // lea rsp, [rsp - 128]; push rax: left so, for what follows behind
-        let over = [0x48, 0x8d, 0xa4, 0x24, 0x80, 0xff, 0xff, 0xff, 0x50];
-        assert_eq!(pushed(&over), [(8, 128), (9, 136), (9, 0)]);
-        // A call leaves the stack as it was; behind a return nothing is inserted.
-        assert_eq!(pushed(&[0xe8, 0, 0, 0, 0, 0xc3, 0x50]), []);
-    }
+    all
 }

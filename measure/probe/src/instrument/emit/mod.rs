@@ -4,6 +4,7 @@ pub mod body_copy;
 pub mod capture;
 pub mod checked_copy;
 pub mod dispatch;
+pub mod follow;
 pub mod frames;
 pub mod head;
 pub mod lookup;

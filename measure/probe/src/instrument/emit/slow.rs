@@ -162,12 +162,16 @@ pub fn claim(asm: &mut Asm, config: &SlowConfig, entry: Label, counts: bool) {
     );
     asm.bytes(z, &[0x48, 0x8d, 0x8c, 0x0b]);
     asm.bytes(z, &(POOL_HEADER_BYTES as u32).to_le_bytes());
-    if let Some(offset) = config.tid_at_fs {
-        // mov eax, fs:[offset]; mov [rcx + tid], eax
-        asm.bytes(z, &[0x64, 0x8b, 0x04, 0x25]);
-        asm.bytes(z, &offset.to_le_bytes());
-        asm.bytes(z, &[0x89, 0x81]);
-        asm.bytes(z, &(offset_of!(RingHeader, tid) as u32).to_le_bytes());
+    match config.tid_at_fs {
+        Some(offset) => {
+            // mov eax, fs:[offset]; mov [rcx + tid], eax
+            asm.bytes(z, &[0x64, 0x8b, 0x04, 0x25]);
+            asm.bytes(z, &offset.to_le_bytes());
+            asm.bytes(z, &[0x89, 0x81]);
+            asm.bytes(z, &(offset_of!(RingHeader, tid) as u32).to_le_bytes());
+        }
+        // As long: unwind tables name places in this code.
+        None => asm.bytes(z, &[0x90; 14]),
     }
     // mov rax, fs:[0]; mov [rcx + owner], rax
     asm.bytes(z, &[0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0]);
