@@ -253,7 +253,7 @@ impl Sender {
             u32::MAX => i32::MAX as u32,
             bytes => bytes / self.mss(),
         };
-        info.snd_cwnd = self.cwnd().div_ceil(self.mss());
+        info.snd_cwnd = self.cwnd() / self.mss();
         info.reordering = self.reordering;
         info.total_retrans = self.totals.segments_retransmitted;
         info.bytes_acked = self.totals.bytes_acked;

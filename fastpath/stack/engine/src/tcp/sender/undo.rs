@@ -1,5 +1,6 @@
 //! Whether the retransmissions of a recovery were needed: if not, its reduction of cwnd is taken back (Eifel, RFC 3522 and 4015; DSACK, RFC 3708).
 use super::delivery::floor;
+use super::ranges::RangeSet;
 use super::window::SavedWindow;
 use crate::Ns;
 use crate::tcp::seq::{Seq, SeqRange};
@@ -12,6 +13,8 @@ pub(super) struct Undo {
     first_at: Option<Ns>,
     /// Bytes retransmitted since, of which no DSACK says that they arrived twice.
     unconfirmed_bytes: u32,
+    /// What of them a DSACK may be about. Others are of a network that duplicates, and say nothing of our retransmissions.
+    unconfirmed: RangeSet,
 }
 
 impl Undo {
@@ -20,6 +23,7 @@ impl Undo {
             began: Some((una, before)),
             first_at: None,
             unconfirmed_bytes: 0,
+            unconfirmed: RangeSet::default(),
         };
     }
 
@@ -27,18 +31,21 @@ impl Undo {
         *self = Undo::default();
     }
 
-    pub(super) fn retransmitted(&mut self, now: Ns, bytes: u32) {
+    pub(super) fn retransmitted(&mut self, now: Ns, range: SeqRange) {
         if self.began.is_some() {
             self.first_at.get_or_insert(now);
-            self.unconfirmed_bytes = self.unconfirmed_bytes.saturating_add(bytes);
+            self.unconfirmed_bytes = self.unconfirmed_bytes.saturating_add(range.len());
+            self.unconfirmed.insert(range);
         }
     }
 
-    /// The receiver has `range` twice.
-    pub(super) fn dsack(&mut self, range: SeqRange) {
-        if self.began.is_some_and(|(una, _)| range.end.after(una)) {
-            self.unconfirmed_bytes = self.unconfirmed_bytes.saturating_sub(range.len());
-        }
+    /// The receiver has `range` twice; how much of it was retransmitted since.
+    pub(super) fn dsack(&mut self, range: SeqRange) -> u32 {
+        let before = self.unconfirmed.bytes();
+        self.unconfirmed.remove(range);
+        let confirmed = before - self.unconfirmed.bytes();
+        self.unconfirmed_bytes = self.unconfirmed_bytes.saturating_sub(confirmed);
+        confirmed
     }
 
     /// All retransmissions of the recovery were needless.
