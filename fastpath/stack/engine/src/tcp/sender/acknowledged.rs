@@ -61,6 +61,7 @@ impl Sender {
         if advanced {
             self.board
                 .advance(ack.ack, self.window.mss(), &mut delivery);
+            self.undo.advanced(ack.ack);
             self.retransmits = 0;
             self.retransmitting_since = None;
         }

@@ -123,6 +123,7 @@ impl Sender {
             self.timers.probe = None;
             self.timers.reordering = None;
             self.log.clear();
+            self.undo.rest();
         } else if self.can_probe() {
             if advanced {
                 self.arm_probe(now, self.may_delay_last(step));

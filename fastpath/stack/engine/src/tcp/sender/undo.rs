@@ -5,6 +5,11 @@ use super::window::SavedWindow;
 use crate::Ns;
 use crate::tcp::seq::{Seq, SeqRange};
 
+/// So many bytes later nothing of a recovery counts any more, because sequence numbers wrap.
+const LASTS_BYTES: i32 = 1 << 30;
+/// Holes of a recovery that an idle connection remembers.
+const KEPT_RANGES: usize = 16;
+
 #[derive(Debug, Default)]
 pub(super) struct Undo {
     /// snd_una when the recovery began, and the window before it.
@@ -29,6 +34,23 @@ impl Undo {
 
     pub(super) fn forget(&mut self) {
         *self = Undo::default();
+    }
+
+    /// snd_una is here now.
+    pub(super) fn advanced(&mut self, una: Seq) {
+        if self
+            .began
+            .is_some_and(|(began, _)| una.since(began) > LASTS_BYTES)
+        {
+            self.forget();
+        }
+    }
+
+    /// All is acknowledged. DSACKs may still come, but so many holes are hardly all of late segments.
+    pub(super) fn rest(&mut self) {
+        if self.unconfirmed.len() > KEPT_RANGES {
+            self.forget();
+        }
     }
 
     pub(super) fn retransmitted(&mut self, now: Ns, range: SeqRange) {
@@ -68,5 +90,40 @@ impl Undo {
     /// All was acknowledged before anything was retransmitted.
     pub(super) fn by_idleness(&self) -> Option<SavedWindow> {
         self.first_at.is_none().then_some(self.began?.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Congestion;
+    use crate::tcp::sender::window::Window;
+
+    /// After 2 GiB a number of the recovery could be one of the future.
+    #[test]
+    fn rfc9293_3_4_what_is_long_past_undoes_nothing() {
+        let before = Window::new(Congestion::Cubic, false, 1000, 10, Seq(0)).congestion();
+        let mut undo = Undo::default();
+        undo.begin(Seq(0), before);
+        undo.retransmitted(Ns(1), SeqRange::of(Seq(0), 1000));
+        for una in (0..5).map(|n| Seq(n << 29)) {
+            undo.advanced(una);
+        }
+        assert_eq!(undo.dsack(SeqRange::of(Seq(0), 1000)), 0);
+        assert!(undo.saved().is_none());
+    }
+
+    #[test]
+    fn many_holes_are_not_remembered_at_rest() {
+        let before = Window::new(Congestion::Cubic, false, 1000, 10, Seq(0)).congestion();
+        for (holes, kept) in [(16, true), (17, false)] {
+            let mut undo = Undo::default();
+            undo.begin(Seq(0), before);
+            for hole in 0..holes {
+                undo.retransmitted(Ns(1), SeqRange::of(Seq(hole * 2000), 1000));
+            }
+            undo.rest();
+            assert_eq!(undo.saved().is_some(), kept);
+        }
     }
 }
