@@ -83,13 +83,23 @@ fn bytes() -> u64 {
     counts().pick(20_000_000, 1_000_000_000)
 }
 
+/// Of the peer. With RACK it may stand still where it loses something: main.go says why.
+fn recovery(impairments: &[&str]) -> &'static [&'static str] {
+    match impairments {
+        [] => &[],
+        _ => &["no-rack"],
+    }
+}
+
 /// netstack sends, our echo server returns each byte.
 fn connects(impairments: &[&str]) -> Result<()> {
     let peer = peer()?;
     let _bridge = cable(impairments)?;
     let serving = Serving::with(&[&OWN[..], &["--app=echo", "--port=7"]].concat())?;
     let bytes = bytes().to_string();
-    let sent = run(Command::new(&peer).args(["send", "far", "10.0.0.3/24", "10.0.0.2:7", &bytes]))?;
+    let sent = run(Command::new(&peer)
+        .args(["send", "far", "10.0.0.3/24", "10.0.0.2:7", &bytes])
+        .args(recovery(impairments)))?;
     ensure!(sent.code == Some(0), "{}{}", sent.stdout, sent.stderr);
     let said: Value = serde_json::from_str(sent.stdout.trim())?;
     ensure!(said["received"].as_u64() == bytes.parse().ok(), "{said}");
@@ -106,7 +116,7 @@ fn serves(impairments: &[&str]) -> Result<()> {
     let peer = peer()?;
     let _bridge = cable(impairments)?;
     let ready = scratch().join("ready-peer");
-    let _serving = listening(&peer, &ready)?;
+    let _serving = listening(&peer, &ready, recovery(impairments))?;
     let requests = bytes() / SIZE;
     let (count, size) = (requests.to_string(), SIZE.to_string());
     let target = format!("{NETSTACK}:7");
@@ -131,10 +141,14 @@ fn serves(impairments: &[&str]) -> Result<()> {
 }
 
 /// Its first line says that it listens, and becomes the ready file.
-fn listening(peer: &Path, ready: &Path) -> Result<Target> {
-    let line = r#""$0" serve far 10.0.0.3/24 7 | { read said; echo "$said" >"$1"; cat; }"#;
+fn listening(peer: &Path, ready: &Path, recovery: &[&str]) -> Result<Target> {
+    let line = r#"ready=$1; shift; "$0" serve far 10.0.0.3/24 7 "$@" | { read said; echo "$said" >"$ready"; cat; }"#;
     let mut command = Command::new("sh");
-    command.args(["-c", line]).arg(peer).arg(ready);
+    command
+        .args(["-c", line])
+        .arg(peer)
+        .arg(ready)
+        .args(recovery);
     Target::spawn_with_ready_file(command.stdin(Stdio::null()).stdout(Stdio::null()), ready)
 }
 

@@ -3,6 +3,6 @@ mod pool;
 mod receive;
 mod send;
 
-pub(crate) use pool::Pool;
+pub(crate) use pool::{LEAST_BYTES, Pool};
 pub(crate) use receive::ReceiveBuffer;
 pub(crate) use send::SendBuffer;

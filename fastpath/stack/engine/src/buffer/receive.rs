@@ -16,6 +16,8 @@ pub(crate) struct ReceiveBuffer {
     /// What lies at `base` and after, in place; a chunk that has no byte yet is `None`.
     chunks: VecDeque<Option<Chunk>>,
     base: u64,
+    /// Of them, those that are there.
+    held: usize,
     /// The first unread byte, and the first that has not come: RCV.NXT.
     read: u64,
     next: u64,
@@ -188,7 +190,8 @@ impl ReceiveBuffer {
         }
         let place = self.chunks.get_mut(index)?;
         if place.is_none() {
-            *place = Some(pool.take()?);
+            *place = Some(pool.take_received(self.held)?);
+            self.held += 1;
         }
         place.as_mut()
     }
@@ -231,6 +234,7 @@ impl ReceiveBuffer {
         }
         while self.read - self.base >= CHUNK_BYTES as u64 {
             if let Some(chunk) = self.chunks.pop_front().flatten() {
+                self.held -= 1;
                 pool.give(chunk);
             }
             self.base += CHUNK_BYTES as u64;
@@ -257,6 +261,7 @@ impl ReceiveBuffer {
     fn free_from(&mut self, pool: &mut Pool, index: usize) {
         while self.chunks.len() > index {
             if let Some(chunk) = self.chunks.pop_back().flatten() {
+                self.held -= 1;
                 pool.give(chunk);
             }
         }

@@ -12,7 +12,10 @@ macro_rules! host {
             now: $now,
             ip: &mut $engine.ip,
             counters: &mut $engine.counters,
-            pool: &mut $engine.pool,
+            pool: {
+                $engine.pool.set_sockets($engine.tcp.sockets.len());
+                &mut $engine.pool
+            },
         }
     };
 }

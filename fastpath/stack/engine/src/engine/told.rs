@@ -37,6 +37,7 @@ impl Engine {
 
     /// The oldest event that was not drained.
     pub fn next_event(&mut self) -> Option<Event> {
+        self.tcp.feed_starved(&self.pool);
         let slot = self.tcp.sockets.next_event()?;
         Some(Event {
             socket: self.tcp.sockets.id(slot)?,

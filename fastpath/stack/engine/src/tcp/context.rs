@@ -14,6 +14,11 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// After buffers took memory.
+    pub(crate) fn count_pressures(&mut self) {
+        self.counters.memory_pressures = self.pool.pressures();
+    }
+
     pub(crate) fn reply(&mut self, reply: Reply) {
         if !self.replies.push(reply) {
             self.counters.ip_out_discards += 1;

@@ -57,6 +57,11 @@ impl Sockets {
         }
     }
 
+    /// Of all kinds.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
     /// A slot for `socket`; `None`: all are taken. It is not open yet.
     pub(crate) fn insert(&mut self, socket: Socket, ipv6: bool) -> Option<u32> {
         let index = match self.free.pop() {

@@ -60,7 +60,9 @@ impl Udp {
             source.set_ip(lower.ip.source_for(peer.ip())?);
         }
         let queued = Queued::new(socket, index, source, peer);
-        if !self.outgoing.push(lower.pool, queued, payload) {
+        let queued = self.outgoing.push(lower.pool, queued, payload);
+        lower.counters.memory_pressures = lower.pool.pressures();
+        if !queued {
             lower.counters.udp_sndbuf_errors += 1;
             return Err(SocketError::NoBuffers);
         }

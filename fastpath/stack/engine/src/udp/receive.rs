@@ -61,7 +61,9 @@ impl Udp {
             lower.counters.udp_in_errors += 1;
             return Some(id);
         }
-        if !socket.received.push(lower.pool, peer, payload) {
+        let queued = socket.received.push(lower.pool, peer, payload);
+        lower.counters.memory_pressures = lower.pool.pressures();
+        if !queued {
             lower.counters.udp_mem_errors += 1;
             lower.counters.memory_limit_drop += 1;
             lower.counters.udp_in_errors += 1;

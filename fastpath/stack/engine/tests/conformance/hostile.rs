@@ -2,4 +2,5 @@
 mod blind;
 mod floods;
 mod garbage;
+mod memory;
 mod stream;

@@ -277,7 +277,7 @@ impl Copier<'_> {
                 self.asm.bind(zone, *label);
             }
             map.push((insn.svma, zone, self.asm.position(zone)));
-            self.insn(body, piece, zone, insn, long, &mut leaving, beside)?;
+            self.insn(body, piece, zone, (insn, long), &mut leaving, beside)?;
             let loaded = self.asm.position(zone);
             for (captured, reg) in body.captures.loaded_at(insn.svma) {
                 let (config, function) = (self.config, body.function);
@@ -325,8 +325,7 @@ impl Copier<'_> {
         body: &Body,
         piece: usize,
         zone: Zone,
-        insn: &Insn,
-        long: bool,
+        (insn, long): (&Insn, bool),
         leaving: &mut Vec<(Label, u64, u64)>,
         beside: &mut Beside,
     ) -> Result<(), Refusal> {

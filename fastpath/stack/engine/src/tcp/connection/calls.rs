@@ -1,5 +1,6 @@
 //! send(2) and recv(2).
 use super::state::Connection;
+use crate::buffer::{LEAST_BYTES, Pool};
 use crate::info::TcpState;
 use crate::tcp::context::Context;
 use crate::tcp::seq::Seq;
@@ -18,8 +19,10 @@ impl Connection {
             return Err(self.error.take().unwrap_or(SocketError::BrokenPipe));
         }
         let room = self.low_water().saturating_sub(self.unsent_bytes()) as usize;
+        self.moderate(cx.pool);
         let limit = (self.send_limit() as usize).min(self.send.buffer.len().saturating_add(room));
         let taken = self.send.buffer.append(cx.pool, bytes, limit);
+        cx.count_pressures();
         if taken < bytes.len() && self.send.buffer.len() < limit {
             cx.counters.memory_limit_drop += 1;
         }
@@ -44,11 +47,31 @@ impl Connection {
     }
 
     fn send_limit(&self) -> u32 {
-        self.options.send_buffer.unwrap_or(self.send.limit)
+        let limit = self.options.send_buffer.unwrap_or(self.send.limit);
+        limit.min(self.send.pressed_limit)
+    }
+
+    /// Under pressure a buffer is not filled with what could not go out now (Linux sk_stream_moderate_sndbuf): a peer that does not read holds the
+    /// least, one that does has what its window and cwnd let out, up to its share.
+    fn moderate(&mut self, pool: &Pool) {
+        self.send.pressed_limit = if pool.is_under_pressure() {
+            let goes_out = u64::from(self.send.window.min(self.sender.cwnd()));
+            (goes_out.min(pool.share_bytes()) as u32).max(LEAST_BYTES)
+        } else {
+            u32::MAX
+        };
+    }
+
+    /// There was no memory at all, and nothing is in the buffer whose acknowledgement would wake the writer.
+    pub(crate) fn is_starved(&self, pool: &Pool) -> bool {
+        self.send.no_space && self.send.buffer.len() == 0 && pool.is_empty()
     }
 
     /// A third of the buffer is free (Linux sk_stream_is_writeable), and less than half of TCP_NOTSENT_LOWAT waits.
     pub(crate) fn is_writable(&self) -> bool {
+        if self.send.starved {
+            return false;
+        }
         let len = self.send.buffer.len() as u32;
         let free = self.send_limit().saturating_sub(len);
         free >= len / 2 && u64::from(self.unsent_bytes()) * 2 < u64::from(self.low_water())

@@ -1,5 +1,6 @@
 //! Ways in which a connection ends.
 use super::state::Connection;
+use crate::buffer::{LEAST_BYTES, Pool};
 use crate::info::TcpState;
 use crate::tcp::context::Context;
 use crate::{HowToShut, Linger, SocketError};
@@ -61,6 +62,11 @@ impl Connection {
             self.fin_wait_deadline = Some(cx.now + self.options.fin_timeout);
         }
         self.close_state();
+    }
+
+    /// Nobody is left who would care, and it holds memory that others need (Linux tcp_check_oom).
+    pub(crate) fn is_too_large(&self, pool: &Pool) -> bool {
+        self.orphan && pool.is_tight() && self.send.buffer.len() > LEAST_BYTES as usize
     }
 
     /// With a reset, where the peer may still send something.

@@ -114,6 +114,8 @@ impl Connection {
                 wscale: agreed.snd_wscale,
                 small: begin.iss,
                 limit: send_limit.min(config.send_buffer.max),
+                pressed_limit: u32::MAX,
+                starved: false,
                 peer_mss: agreed.peer_mss,
             },
             receive: Receive {

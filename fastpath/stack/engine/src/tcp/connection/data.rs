@@ -79,6 +79,7 @@ impl Connection {
         let bytes = &segment.payload[from..from + (end - start) as usize];
         let had_holes = self.receive.buffer.has_out_of_order();
         let written = self.receive.buffer.write(cx.pool, start - next, bytes);
+        cx.count_pressures();
         if written.refused > 0 {
             cx.counters.rcvq_drop += 1;
             cx.counters.memory_limit_drop += 1;

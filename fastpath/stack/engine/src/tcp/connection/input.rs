@@ -89,8 +89,8 @@ impl Connection {
                 return false;
             }
             self.update_recent_timestamp(cx.now, segment);
-            // Overtaken by a newer one: what it says to have arrived did (RFC 2018, 4).
-            if !segment.options.sack.as_slice().is_empty() {
+            // Overtaken by a later one; its SACKs may still be news (Linux tcp_ack, old_ack).
+            if self.sack && !segment.options.sack.as_slice().is_empty() {
                 self.hand_to_sender(cx, segment, false);
             }
             return true;

@@ -37,8 +37,11 @@ pub(crate) struct Send {
     pub(crate) wscale: u8,
     /// The end of the last segment below MSS (snd_sml), for Minshall's variant of Nagle.
     pub(crate) small: Seq,
-    /// Of the buffer, in bytes.
+    /// Of the buffer, in bytes; while there is little memory, and else `u32::MAX`.
     pub(crate) limit: u32,
+    pub(crate) pressed_limit: u32,
+    /// In the engine's queue of those that wait for any memory.
+    pub(crate) starved: bool,
     /// What the peer's option allows, before options of ours.
     pub(crate) peer_mss: u16,
 }

@@ -30,6 +30,11 @@ impl Connection {
         if is_due(self.ack.deadline, cx.now) && self.ack.expired(self.sender.rto(), cx.config) {
             cx.counters.delayed_acks += 1;
         }
+        if self.is_too_large(cx.pool) {
+            // Its peer takes nothing, or too late (Linux tcp_out_of_resources).
+            cx.counters.abort_on_memory += 1;
+            return self.abort(cx);
+        }
         self.retransmission_timers(cx);
         if self.state == TcpState::Closed {
             return;

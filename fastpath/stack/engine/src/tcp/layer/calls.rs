@@ -30,9 +30,9 @@ impl Tcp {
             _ => return Err(SocketError::BrokenPipe),
         };
         let sent = connection.send(&mut context!(self, host), bytes, flags);
-        let starved = connection.send.no_space && connection.sender.flight_bytes() == 0;
-        if starved && host.pool.is_under_pressure() {
-            self.wait_for_memory(slot);
+        if connection.is_starved(host.pool) && !connection.send.starved {
+            connection.send.starved = true;
+            self.starved.push_back(slot);
         }
         self.settle(host, slot);
         sent
@@ -146,7 +146,7 @@ impl Tcp {
             connection.close(&mut cx);
             let goes_on = !matches!(connection.state, TcpState::Closed | TcpState::TimeWait);
             // Linux tcp_check_oom.
-            let no_memory = cx.pool.is_under_pressure() && connection.send.buffer.len() > 4096;
+            let no_memory = connection.is_too_large(cx.pool);
             if goes_on && (self.orphans >= cx.config.orphans_max || no_memory) {
                 cx.counters.abort_on_memory += 1;
                 connection.abort(&mut cx);

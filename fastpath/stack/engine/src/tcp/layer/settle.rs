@@ -1,6 +1,7 @@
 //! After each step of a connection: its events, its place in the output queue, its timer, and its end.
 use super::state::{Host, Tcp};
 use crate::Ns;
+use crate::buffer::Pool;
 use crate::info::TcpState;
 use crate::tcp::connection::{Connection, NEVER};
 use crate::tcp::demux::Target;
@@ -99,20 +100,15 @@ impl Tcp {
         }
     }
 
-    /// Looks at the connection again as soon as there is memory.
-    pub(crate) fn wait_for_memory(&mut self, slot: u32) {
-        if !self.starved.contains(&slot) && self.starved.len() < 1024 {
-            self.starved.push_back(slot);
-        }
-    }
-
-    pub(crate) fn feed_starved(&mut self, host: &Host) {
-        if self.starved.is_empty() || host.pool.is_under_pressure() {
-            return;
-        }
-        while let Some(slot) = self.starved.pop_front() {
+    /// Those that had no memory at all try again in their order, as many as there are chunks. Slots of others, which took the place of one that
+    /// was closed, are passed over.
+    pub(crate) fn feed_starved(&mut self, pool: &Pool) {
+        for _ in 0..pool.left() {
+            let Some(slot) = self.starved.pop_front() else {
+                return;
+            };
             if let Some(connection) = self.sockets.connection_mut(slot)
-                && connection.is_writable()
+                && std::mem::take(&mut connection.send.starved)
             {
                 connection.send.no_space = false;
                 self.sockets.event(slot);

@@ -24,7 +24,6 @@ impl Tcp {
         while let Some(index) = self.time_waits.expired(host.now) {
             self.remove_time_wait(index);
         }
-        self.feed_starved(host);
     }
 
     /// The timer may be early: deadlines that move back do not touch it.

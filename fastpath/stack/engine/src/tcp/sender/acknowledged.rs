@@ -1,7 +1,7 @@
 //! What an ACK does, step by step.
 use super::delivery::Delivery;
 use super::prr::PrrAck;
-use super::state::{MAX_REORDERING, Sender};
+use super::state::{DUPTHRESH, MAX_REORDERING, Sender};
 use super::types::{Ack, AckOutcome};
 use super::window::Acked;
 use crate::info::CongestionState;
@@ -17,8 +17,6 @@ pub(super) struct Step<'a> {
     pub(super) advanced: bool,
     pub(super) duplicate: bool,
     pub(super) has_dsack: bool,
-    /// Congestion state before it.
-    pub(super) state_before: CongestionState,
 }
 
 impl Sender {
@@ -42,7 +40,7 @@ impl Sender {
         let lost = self.detect_losses(now, step.advanced, counters);
         self.enter_recovery_if_lost(&step, counters);
         self.set_cwnd(&step, lost, rtt, counters);
-        self.arm_after_ack(now, step.advanced);
+        self.arm_after_ack(&step);
         self.last_acked = now;
         AckOutcome {
             acked_bytes: step.delivery.acked_bytes,
@@ -63,6 +61,7 @@ impl Sender {
         if advanced {
             self.board
                 .advance(ack.ack, self.window.mss(), &mut delivery);
+            self.undo.advanced(ack.ack);
             self.retransmits = 0;
             self.retransmitting_since = None;
         }
@@ -74,7 +73,6 @@ impl Sender {
             advanced,
             duplicate,
             has_dsack,
-            state_before: self.state,
         }
     }
 
@@ -145,21 +143,22 @@ impl Sender {
 
     fn set_cwnd(&mut self, step: &Step<'_>, lost: u32, rtt: Option<Ns>, counters: &mut Counters) {
         let delivery = &step.delivery;
+        // What was SACKed before counted then.
+        let bytes = delivery.delivered_bytes;
         if self.state == CongestionState::Recovery {
-            self.set_cwnd_by_prr(delivery.delivered_bytes, step.advanced && lost == 0);
+            // RFC 9937, 3.: an ACK that delivers nothing lets out nothing; but each recovery begins with a retransmission.
+            if bytes > 0 || self.prr.has_sent_nothing() {
+                self.set_cwnd_by_prr(bytes, step.advanced && lost == 0);
+            }
             return;
         }
-        let calm = |state| matches!(state, CongestionState::Open | CongestionState::Disorder);
-        // What arrived during a recovery was answered then.
-        let bytes = if calm(step.state_before) && calm(self.state) {
-            delivery.acked_bytes
-        } else {
-            delivery.delivered_bytes
-        };
+        // Linux tcp_may_raise_cwnd: of a path that reorders, SACK alone is as good a sign.
+        let news =
+            step.advanced || self.reordering > DUPTHRESH || self.state == CongestionState::Loss;
         let (cwnd, slow_start) = (self.cwnd(), self.window.in_slow_start());
         if !self.usage.is_limited(cwnd, slow_start) {
             self.window.pause(step.now.since(self.last_acked));
-        } else if bytes > 0 && (step.advanced || self.state == CongestionState::Loss) {
+        } else if bytes > 0 && news {
             let acked = Acked {
                 bytes,
                 una: self.board.una(),

@@ -28,6 +28,10 @@ impl Prr {
         }
     }
 
+    pub(super) fn has_sent_nothing(&self) -> bool {
+        self.out == 0
+    }
+
     pub(super) fn sent(&mut self, bytes: u32) {
         self.out += u64::from(bytes);
     }

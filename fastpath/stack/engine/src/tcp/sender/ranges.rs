@@ -13,6 +13,10 @@ impl RangeSet {
         self.bytes
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

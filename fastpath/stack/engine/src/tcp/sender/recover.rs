@@ -44,9 +44,12 @@ impl Sender {
                 self.take_back(&before);
             }
         } else if let Some(before) = by_timestamp() {
-            counters.partial_undo += 1;
             self.widen_reordering();
-            self.take_back_marks(&before);
+            // As Linux: those that are out may be of losses.
+            if self.board.retransmitted_in_flight_bytes() == 0 {
+                counters.partial_undo += 1;
+                self.take_back_marks(&before);
+            }
         } else if let Some(before) = self.undo.by_dsack().filter(|_| step.has_dsack) {
             counters.dsack_undo += 1;
             self.widen_reordering();

@@ -49,19 +49,22 @@ impl Sender {
         if !old && !within_next() {
             return None;
         }
-        // More than was ever sent twice: the network duplicates, or the peer makes it up (Linux TCPDSACKIgnoredDubious).
+        // Not of what this recovery sent twice, and more than was ever: the network duplicates, or the peer makes it up (Linux
+        // TCPDSACKIgnoredDubious).
+        let confirmed = self.undo.dsack(first);
         self.totals.bytes_dsacked += u64::from(first.len());
         if self.totals.bytes_dsacked > self.totals.bytes_retransmitted {
-            counters.dsack_ignored_dubious += 1;
             self.totals.bytes_dsacked = self.totals.bytes_retransmitted;
-            return Some(SeqRange::new(first.start, first.start));
+            if confirmed == 0 {
+                counters.dsack_ignored_dubious += 1;
+                return Some(SeqRange::new(first.start, first.start));
+            }
         }
         match old {
             true => counters.dsack_recv += 1,
             false => counters.dsack_ofo_recv += 1,
         }
         self.totals.dsacks = self.totals.dsacks.wrapping_add(1);
-        self.undo.dsack(first);
         self.rack.needless(self.board.una(), self.board.nxt());
         Some(first)
     }

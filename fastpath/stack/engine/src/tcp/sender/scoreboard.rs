@@ -22,6 +22,8 @@ pub(super) struct Scoreboard {
     /// Lost, and not retransmitted since.
     lost: RangeSet,
     in_flight_bytes: u32,
+    /// Of them, what was retransmitted.
+    retransmitted_in_flight_bytes: u32,
     sacked_segments: u32,
     /// The highest end that was ever delivered (RFC 8985, 5.2, RACK.fack).
     fack: Seq,
@@ -36,6 +38,7 @@ impl Scoreboard {
             sacked: RangeSet::default(),
             lost: RangeSet::default(),
             in_flight_bytes: 0,
+            retransmitted_in_flight_bytes: 0,
             sacked_segments: 0,
             fack: first,
         }
@@ -68,6 +71,11 @@ impl Scoreboard {
     /// RFC 6675's pipe: sent, not known to be lost, not known to have arrived.
     pub(super) fn in_flight_bytes(&self) -> u32 {
         self.in_flight_bytes
+    }
+
+    /// Linux retrans_out.
+    pub(super) fn retransmitted_in_flight_bytes(&self) -> u32 {
+        self.retransmitted_in_flight_bytes
     }
 
     pub(super) fn sacked(&self) -> &RangeSet {
@@ -116,6 +124,9 @@ impl Scoreboard {
                 EntryState::Sacked => continue,
                 EntryState::Lost => self.in_flight_bytes += entry.bytes,
                 EntryState::InFlight => {}
+            }
+            if entry.state == EntryState::Lost || !entry.retransmitted {
+                self.retransmitted_in_flight_bytes += entry.bytes;
             }
             entry.state = EntryState::InFlight;
             entry.retransmitted = true;
@@ -189,7 +200,10 @@ impl Scoreboard {
                 entry.state = EntryState::Lost;
                 self.lost.insert(entry.range());
                 bytes += entry.bytes;
-                again += u32::from(entry.retransmitted) * u32::from(entry.segments);
+                if entry.retransmitted {
+                    again += u32::from(entry.segments);
+                    self.retransmitted_in_flight_bytes -= entry.bytes;
+                }
             }
         }
         self.in_flight_bytes -= bytes;
@@ -202,6 +216,9 @@ impl Scoreboard {
             if entry.state == EntryState::Lost {
                 entry.state = EntryState::InFlight;
                 self.in_flight_bytes += entry.bytes;
+                if entry.retransmitted {
+                    self.retransmitted_in_flight_bytes += entry.bytes;
+                }
             }
         }
         self.lost.clear();
@@ -272,6 +289,9 @@ impl Scoreboard {
             self.fack = self.fack.later(entry.end());
             if entry.state == EntryState::InFlight {
                 self.in_flight_bytes -= entry.bytes;
+                if entry.retransmitted {
+                    self.retransmitted_in_flight_bytes -= entry.bytes;
+                }
             }
             entry.state = EntryState::Sacked;
             self.sacked_segments += u32::from(entry.segments);
@@ -289,7 +309,12 @@ impl Scoreboard {
                     .saturating_sub(u32::from(entry.segments));
                 return;
             }
-            EntryState::InFlight => self.in_flight_bytes -= entry.bytes,
+            EntryState::InFlight => {
+                self.in_flight_bytes -= entry.bytes;
+                if entry.retransmitted {
+                    self.retransmitted_in_flight_bytes -= entry.bytes;
+                }
+            }
             EntryState::Lost => {}
         }
         delivery.add(entry, self.fack, false);

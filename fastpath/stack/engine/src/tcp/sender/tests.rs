@@ -4,3 +4,4 @@ mod hostile;
 mod path;
 mod receiver;
 mod scenarios;
+mod undo;

@@ -39,14 +39,13 @@ impl Sender {
         if self.detect_losses(now, false, counters) == 0 {
             return TimerAction::Nothing;
         }
+        // In a recovery cwnd stays what the last ACK made it: what is lost makes room in it.
         if matches!(
             self.state,
             CongestionState::Open | CongestionState::Disorder
         ) {
             let flight = self.board.flight_bytes() - self.board.sacked().bytes();
             self.enter_recovery(flight, counters);
-        }
-        if self.state == CongestionState::Recovery {
             self.set_cwnd_by_prr(0, false);
         }
         if self.timers.probe.take().is_some() {
@@ -110,22 +109,24 @@ impl Sender {
     /// RFC 6298, 5.1; RFC 8985, 7.2: after new bytes.
     pub(super) fn arm_after_send(&mut self, now: Ns) {
         if self.can_probe() {
-            self.arm_probe(now);
+            self.arm_probe(now, true);
         } else if self.timers.retransmission.is_none() {
             self.arm_rto(now);
         }
     }
 
     /// RFC 6298, 5.2 and 5.3.
-    pub(super) fn arm_after_ack(&mut self, now: Ns, advanced: bool) {
+    pub(super) fn arm_after_ack(&mut self, step: &Step<'_>) {
+        let (now, advanced) = (step.now, step.advanced);
         if self.board.is_empty() {
             self.timers.retransmission = None;
             self.timers.probe = None;
             self.timers.reordering = None;
             self.log.clear();
+            self.undo.rest();
         } else if self.can_probe() {
             if advanced {
-                self.arm_probe(now);
+                self.arm_probe(now, self.may_delay_last(step));
             }
         } else if advanced || self.timers.probe.is_some() {
             self.arm_rto(now);
@@ -145,12 +146,24 @@ impl Sender {
             && self.board.sacked().is_empty()
     }
 
-    fn arm_probe(&mut self, now: Ns) {
+    /// An ACK of one segment, where the only other one left with it: the peer acknowledges each at once, or its delay ran out before the
+    /// other one had come. In either case it does not wait with that one's ACK.
+    fn may_delay_last(&self, step: &Step<'_>) -> bool {
+        let delivery = &step.delivery;
+        let (Some(last), Some(acked)) = (self.board.first(), delivery.acked.last) else {
+            return true;
+        };
+        let together = last.sent_at.since(acked).0 <= self.min_rtt.get().unwrap_or(Ns(0)).0 / 4;
+        delivery.acked_bytes > self.mss() || !together
+    }
+
+    /// `may_delay`: the peer may have all, and wait with its ACK.
+    fn arm_probe(&mut self, now: Ns, may_delay: bool) {
         let mut pto = match self.rtt.srtt() {
             None => FIRST_PTO,
             Some(srtt) => srtt + srtt + PTO_SLACK,
         };
-        if self.board.flight_bytes() <= self.mss() {
+        if self.board.flight_bytes() <= self.mss() && may_delay {
             pto = pto + self.settings.max_ack_delay;
         }
         let at = now + pto;

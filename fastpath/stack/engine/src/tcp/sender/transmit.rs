@@ -101,7 +101,7 @@ impl Sender {
             return;
         }
         self.retransmitting_since.get_or_insert(now);
-        self.undo.retransmitted(now, range.len());
+        self.undo.retransmitted(now, range);
         match self.state {
             CongestionState::Loss => counters.slow_start_retrans += u64::from(segments),
             _ => counters.fast_retrans += u64::from(segments),

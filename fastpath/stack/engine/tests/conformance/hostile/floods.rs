@@ -7,11 +7,11 @@ use hopscope_stack_engine::config::SynCookies;
 use hopscope_stack_engine::{RecvFlags, SendFlags, SocketId};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-fn full() -> bool {
+pub(super) fn full() -> bool {
     std::env::var("HOPSCOPE_COUNTS").is_ok_and(|counts| counts == "full")
 }
 
-fn anybody(random: &mut Random) -> SocketAddr {
+pub(super) fn anybody(random: &mut Random) -> SocketAddr {
     let address = Ipv4Addr::from(0x0a00_0003 + random.below(200) as u32);
     SocketAddr::new(IpAddr::V4(address), 1024 + random.below(60_000) as u16)
 }
@@ -58,7 +58,7 @@ fn rfc4987_syn_flood() {
 }
 
 /// Opens a connection from an address without a look at what it is told.
-fn open(
+pub(super) fn open(
     host: &mut Host,
     listener: SocketId,
     from: SocketAddr,

@@ -289,13 +289,16 @@ impl Path {
         }
         let total: u32 = sender.board.entries().map(|e| e.bytes).sum();
         assert_eq!(total, sender.flight_bytes());
-        let flying = sender
-            .board
-            .entries()
-            .filter(|e| e.state == super::super::entry::EntryState::InFlight);
-        assert_eq!(
-            flying.map(|e| e.bytes).sum::<u32>(),
-            sender.board.in_flight_bytes()
-        );
+        let bytes = |again: bool| {
+            let flying = sender
+                .board
+                .entries()
+                .filter(|e| e.state == super::super::entry::EntryState::InFlight);
+            let of = flying.filter(|e| e.retransmitted || !again);
+            of.map(|e| e.bytes).sum::<u32>()
+        };
+        let board = &sender.board;
+        assert_eq!(bytes(false), board.in_flight_bytes());
+        assert_eq!(bytes(true), board.retransmitted_in_flight_bytes());
     }
 }
