@@ -11,6 +11,16 @@ macro_rules! say {
 }
 pub(crate) use say;
 
+/// The same where it is no error: not with `-q`.
+macro_rules! note {
+    ($($words:tt)*) => {
+        if !$crate::status::is_quiet() {
+            $crate::status::say!($($words)*);
+        }
+    };
+}
+pub(crate) use note;
+
 /// A line of text for people, as `writeln!` takes it; names in it are shown as [`Printable`].
 macro_rules! text_line {
     ($out:expr, $($words:tt)*) => {{
@@ -28,6 +38,11 @@ macro_rules! show {
     }};
 }
 pub(crate) use show;
+
+/// As the log was set up.
+pub(crate) fn is_quiet() -> bool {
+    log::max_level() <= log::LevelFilter::Error
+}
 
 pub(crate) fn on_stderr(words: Arguments<'_>) {
     // When stderr is gone there is nobody left to tell.
