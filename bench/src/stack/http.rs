@@ -120,7 +120,7 @@ fn wrk(
     let seconds = if connections < 9000 {
         bench.seconds
     } else {
-        5 * bench.seconds
+        bench.seconds_of_many
     };
     let seconds = seconds.to_string();
     let mut command = client_in(namespace, "wrk");

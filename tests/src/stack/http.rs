@@ -99,6 +99,17 @@ fn by_hand() -> Result<()> {
         let back = exchange(&text)?;
         ensure!(statuses(&back) == expected, "{text:?}: {back:?}");
     }
+    // Who is refused and stays keeps nobody else waiting.
+    let mut stays = TcpStream::connect((STACK, 80))?;
+    stays.write_all(b"hello\r\n\r\n")?;
+    let mut back = String::new();
+    stays.read_to_string(&mut back)?;
+    ensure!(statuses(&back) == ["400"], "{back:?}");
+    ensure!(
+        statuses(&exchange(one)?) == ["200"],
+        "nothing else is served"
+    );
+    drop(stays);
     let summary = serving.stop()?;
     ensure!(summary["app"]["failed"] == 0, "{summary}");
     Ok(())

@@ -123,6 +123,7 @@ pub struct Exchange {
     body: Option<(Body, Answer)>,
     /// After a refusal: bytes that were read and thrown away since.
     lingered: Option<usize>,
+    is_shut: bool,
 }
 
 impl Service for Http {
@@ -181,10 +182,11 @@ impl Http {
         id: SocketId,
         connection: &mut Exchange,
     ) -> Result<Next, SocketError> {
-        let lingered = connection.lingered.get_or_insert(0);
-        if *lingered == 0 {
+        // Once: it is an event of its own, which would lead here again without end.
+        if !std::mem::replace(&mut connection.is_shut, true) {
             sockets.end_of_stream(id);
         }
+        let lingered = connection.lingered.get_or_insert(0);
         while *lingered < LINGER_MAX {
             match sockets.discard(id, &mut self.piece) {
                 Ok(0) => break,
