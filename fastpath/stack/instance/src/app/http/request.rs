@@ -132,9 +132,8 @@ impl<'a> Said<'a> {
                 self.length = Some(length);
             }
             17 if is(b"transfer-encoding") => {
-                if self.coding.replace(value).is_some() {
-                    return Err(Refused::Bad);
-                }
+                let before = self.coding.replace(value);
+                before.map_or(Ok(()), |_| Err(Refused::Bad))?;
             }
             _ => {}
         }
