@@ -20,7 +20,7 @@ pub(crate) fn ready(
     } else {
         let listen = facts["listen"].as_str().unwrap_or_default();
         let descriptors = &facts["descriptors"];
-        crate::status::say!("listening on {listen}, up to {descriptors} descriptors");
+        crate::status::note!("listening on {listen}, up to {descriptors} descriptors");
     }
     if let Some(path) = file {
         // Complete when it appears: whoever waits for the file reads it at once.

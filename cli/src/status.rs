@@ -3,6 +3,21 @@ pub(crate) use hopscope_session::status::{on_stderr, say};
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
+/// A line on stderr where it is no error: not with `-q`.
+macro_rules! note {
+    ($($words:tt)*) => {
+        if !$crate::status::is_quiet() {
+            $crate::status::say!($($words)*);
+        }
+    };
+}
+pub(crate) use note;
+
+/// As the log was set up.
+pub(crate) fn is_quiet() -> bool {
+    log::max_level() <= log::LevelFilter::Error
+}
+
 /// Says why, in one line with the causes joined, and gives the exit code. A reader that went away
 /// (`hopscope report … | head`) is no failure.
 pub(crate) fn failed(error: &anyhow::Error, code: u8) -> ExitCode {

@@ -10,6 +10,7 @@ mod direction;
 mod discard;
 mod error;
 mod lengths;
+mod link;
 mod memory;
 mod name;
 mod offload;

@@ -1,6 +1,7 @@
 //! A network device through a packet socket: any device, no set-up, beside the kernel's own stack.
 use crate::clock::tsc_now;
 use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN};
+use crate::link::Link;
 use crate::sys::{self, Interface, PACKET_HDR_LEN, RxRing, SendBatch, VnetHeader};
 use crate::{Capabilities, Counters, Direction, Frame, Outgoing, PacketIo, PortError};
 use nix::libc;
@@ -47,6 +48,7 @@ impl Default for PacketOptions {
 
 pub struct PacketPort {
     name: String,
+    link: Link,
     socket: OwnedFd,
     max_frame_len: usize,
     ring: Option<RxRing>,
@@ -112,6 +114,7 @@ impl PacketPort {
         });
         Ok(PacketPort {
             name: device.into(),
+            link: Link::new(interface, index),
             socket,
             max_frame_len,
             ring,
@@ -138,6 +141,11 @@ impl PacketPort {
                     Some(libc::ENOBUFS | libc::ENOMEM | libc::EINVAL | libc::EMSGSIZE) => {
                         pending.first += 1;
                         self.counters.send_failed += 1;
+                    }
+                    // The device of a bound socket is no more.
+                    Some(libc::ENXIO) => {
+                        let name = self.name.clone();
+                        return Err(PortError::Gone { name });
                     }
                     _ => return Err(PortError::device(&self.name, "sending", error)),
                 },
@@ -223,6 +231,10 @@ impl PacketIo for PacketPort {
     fn flush(&mut self) -> Result<usize, PortError> {
         self.hand_over()?;
         Ok(self.batch.as_ref().map_or(0, |p| p.end - p.first))
+    }
+
+    fn is_up(&mut self) -> Result<bool, PortError> {
+        self.link.of_socket_is_up(&self.name, self.socket.as_fd())
     }
 
     fn counters(&mut self) -> Result<Counters, PortError> {

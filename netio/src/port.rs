@@ -106,6 +106,15 @@ pub trait PacketIo: Send {
     /// As for [`PacketIo::receive`].
     fn flush(&mut self) -> Result<usize, PortError>;
 
+    /// False while the device is down: frames cannot be sent, and none come, until it is up again. To be asked after
+    /// [`PortError::Down`], and when the descriptor has an error, which is taken from it.
+    ///
+    /// # Errors
+    /// [`PortError::Gone`]: the device was deleted.
+    fn is_up(&mut self) -> Result<bool, PortError> {
+        Ok(true)
+    }
+
     /// What the kernel may leave undone of frames from now on, where it can be told: a TAP port that was opened
     /// with offload. Elsewhere nothing changes.
     ///

@@ -2,6 +2,7 @@
 //! arrives in the kernel. It goes with the port, but for one that was there before.
 use crate::clock::tsc_now;
 use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN};
+use crate::link::Link;
 use crate::sys::{
     Interface, TAP_HDR_LEN, Vectors, VnetHeader, accept_offloads, open_tap, tap_name,
 };
@@ -32,6 +33,7 @@ impl Default for TapOptions {
 
 pub struct TapPort {
     name: String,
+    link: Link,
     queue: File,
     max_frame_len: usize,
     incoming: Box<[u8]>,
@@ -77,10 +79,12 @@ impl TapPort {
         } else {
             mtu + ETHERNET_HDR_LEN + VLAN_TAG_LEN
         };
+        let index = interface.index().map_err(failed("looking it up"))?;
         let buffer = || vec![0; TAP_HDR_LEN + max_frame_len].into_boxed_slice();
         let port = |queue| {
             Ok(TapPort {
                 name: name.into(),
+                link: Link::new(Interface::named(name)?, index),
                 drops: DeviceDrops::open(&queue)?,
                 queue,
                 max_frame_len,
@@ -223,6 +227,10 @@ impl PacketIo for TapPort {
 
     fn flush(&mut self) -> Result<usize, PortError> {
         Ok(usize::from(!self.hand_over()?))
+    }
+
+    fn is_up(&mut self) -> Result<bool, PortError> {
+        self.link.is_up(&self.name)
     }
 
     fn accept(&mut self, what: Accepts) -> Result<(), PortError> {

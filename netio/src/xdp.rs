@@ -6,6 +6,7 @@
 //! kernel (`ethtool -K DEVICE tx off`).
 use crate::clock::tsc_now;
 use crate::lengths::{ETHERNET_HDR_LEN, VLAN_TAG_LEN};
+use crate::link::Link;
 use crate::sys::{Interface, Redirect, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE, Xsk, XskOptions};
 use crate::{Capabilities, Counters, Direction, Frame, Offload, Outgoing, PacketIo, PortError};
 use nix::libc;
@@ -49,6 +50,7 @@ impl Default for XdpOptions {
 
 pub struct XdpPort {
     name: String,
+    link: Link,
     direction: Direction,
     max_frame_len: usize,
     // Detached before the socket is closed: no frame falls between.
@@ -103,6 +105,7 @@ impl XdpPort {
         }
         Ok(XdpPort {
             name: format!("xdp:{device}:{queue}"),
+            link: Link::new(interface, index),
             direction: options.direction,
             max_frame_len,
             _redirect: redirect,
@@ -122,6 +125,11 @@ impl XdpPort {
                     Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => {}
                     // The driver dropped the last frame that it was given.
                     Some(libc::EBUSY) => self.counters.send_failed += 1,
+                    // The device of a bound socket is no more.
+                    Some(libc::ENXIO) => {
+                        let name = self.name.clone();
+                        return Err(PortError::Gone { name });
+                    }
                     _ => return Err(PortError::device(&self.name, "sending", error)),
                 },
             }
@@ -253,6 +261,10 @@ impl PacketIo for XdpPort {
     fn flush(&mut self) -> Result<usize, PortError> {
         self.hand_over()?;
         Ok(self.socket.waiting())
+    }
+
+    fn is_up(&mut self) -> Result<bool, PortError> {
+        self.link.of_socket_is_up(&self.name, self.socket.fd())
     }
 
     fn counters(&mut self) -> Result<Counters, PortError> {

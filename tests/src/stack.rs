@@ -5,10 +5,14 @@ mod bulk;
 mod cable;
 mod capture;
 mod clients;
+mod datagrams;
+mod http;
 mod kernel_calls;
+mod link;
 mod netstack;
 mod observed;
 mod privileges;
+mod programs;
 mod refused;
 mod servers;
 mod serving;
@@ -18,9 +22,13 @@ pub(crate) fn register(suite: &mut Suite) {
     clients::register(suite);
     bulk::register(suite);
     capture::register(suite);
+    datagrams::register(suite);
+    http::register(suite);
     kernel_calls::register(suite);
+    link::register(suite);
     netstack::register(suite);
     observed::register(suite);
     privileges::register(suite);
+    programs::register(suite);
     refused::register(suite);
 }

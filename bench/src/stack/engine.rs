@@ -11,7 +11,7 @@ const MANY: &str = "100000";
 
 pub(super) fn measure(bench: &mut Bench<'_, '_>) -> Result<()> {
     // Below these, the caches are still being filled.
-    let requests = bench.settings.pick("2000", "200000", "2000000");
+    let requests = bench.settings.pick("2000", "200000", "1000000");
     let many = bench.settings.pick("2000", MANY, MANY);
     let of = |connections: &'static str, active: &'static str| {
         move |bench: &Bench<'_, '_>| {
@@ -29,8 +29,9 @@ pub(super) fn measure(bench: &mut Bench<'_, '_>) -> Result<()> {
 }
 
 fn pair(bench: &Bench<'_, '_>, connections: &str, active: &str, requests: &str) -> Result<Value> {
-    let mut command = Command::new("chrt");
-    command.args(["--fifo", "10"]).arg(&bench.settings.hopscope);
+    let mut command = Command::new("timeout");
+    command.args(["--signal=KILL", "120", "chrt", "--fifo", "10"]);
+    command.arg(&bench.settings.hopscope);
     command.args(["stack", "pair", "--json", "-n", connections]);
     command.args(["--active", active, "-c", requests]);
     last_line("hopscope stack pair", &mut command)

@@ -116,7 +116,13 @@ fn wrk(
     connections: u32,
     server: &Server,
 ) -> Result<Found> {
-    let seconds = bench.milliseconds.div_ceil(1000).to_string();
+    // Opening many takes seconds of the window.
+    let seconds = if connections < 9000 {
+        bench.seconds
+    } else {
+        bench.seconds_of_many
+    };
+    let seconds = seconds.to_string();
     let mut command = client_in(namespace, "wrk");
     command.args(["-t1", &format!("-c{connections}"), "-d", &seconds]);
     command.args(["--latency", &format!("http://{host}:{}/", server.port)]);

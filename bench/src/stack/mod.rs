@@ -27,8 +27,10 @@ struct Bench<'a, 'o> {
     kernel: PathBuf,
     output: &'a mut Output<'o>,
     rounds: usize,
-    /// Of one window.
+    /// Of one window: of bytes, and of requests, which wrk counts in whole seconds.
     milliseconds: u64,
+    seconds: u64,
+    seconds_of_many: u64,
     found: BTreeMap<&'static str, Compared>,
     /// Figures that are not compared with anything.
     single: BTreeMap<&'static str, f64>,
@@ -83,7 +85,9 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         http: compiled(&dir, &compiler, "http", include_str!("http.c"))?,
         kernel: compiled(&dir, &compiler, "kernel", include_str!("kernel.c"))?,
         output: &mut output,
-        rounds: settings.pick(1, 3, 9),
+        rounds: settings.pick(1, 3, 5),
+        seconds: settings.pick(1, 1, 2),
+        seconds_of_many: settings.pick(2, 5, 10),
         milliseconds: settings.pick(200, 1000, 3000),
         found: BTreeMap::new(),
         single: BTreeMap::new(),

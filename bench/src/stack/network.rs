@@ -107,6 +107,9 @@ impl Drop for Running {
     }
 }
 
+/// Until a client that does not end is killed: whatever it waits for, the bench goes on without that figure.
+const WATCHDOG_S: &str = "60";
+
 /// On the last processor, which no client uses.
 fn server_in(namespace: &Namespace, program: &Path) -> Command {
     let mut command = namespace.urgent("taskset");
@@ -114,10 +117,14 @@ fn server_in(namespace: &Namespace, program: &Path) -> Command {
     command
 }
 
-/// On the first one.
+/// On the first one, for a bounded time. Its threads take turns (SCHED_RR): with SCHED_FIFO one that has always something to
+/// do, as wrk's with thousands of connections, keeps the one that is to end it waiting for ever. What kills it comes before
+/// it.
 pub(super) fn client_in(namespace: &Namespace, program: impl AsRef<std::ffi::OsStr>) -> Command {
-    let mut command = namespace.urgent("taskset");
-    command.args(["-c", &processors().0]).arg(program);
+    let mut command = namespace.urgent("timeout");
+    command.args(["--signal=KILL", WATCHDOG_S]);
+    command.args(["chrt", "--rr", "9", "taskset", "-c", &processors().0]);
+    command.arg(program);
     command
 }
 

@@ -91,9 +91,13 @@ impl ConnectArgs {
         }
         let once = !is_stream && self.duration.is_none();
         let requests = self.count.or(once.then_some(self.connections.into()));
+        let to = resolve(&self.target)?;
+        if self.link.addr.iter().any(|a| a.address == to.ip()) {
+            bail!("{to} is the stack's own address, and it has no loopback: give another host's");
+        }
         let ns = |time: Duration| Ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         Ok(ClientPlan {
-            to: resolve(&self.target)?,
+            to,
             work: match self.app {
                 AppArg::Echo => Work::Echo,
                 AppArg::Discard => Work::Send,

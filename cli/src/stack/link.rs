@@ -1,6 +1,6 @@
 //! The device, the addresses and the settings of a stack: what a server and a client take alike.
 use crate::netns;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use hopscope_netio::PortName;
 use hopscope_stack_engine::config::{Address, Congestion, Route};
@@ -24,7 +24,7 @@ pub(super) struct LinkArgs {
     /// Ethernet address [default: the device's; tap: made from the address]
     #[arg(long, value_name = "MAC", value_parser = hopscope_load::packets::link::parse_mac)]
     mac: Option<[u8; 6]>,
-    /// Longest IP packet in bytes [default: the device's MTU]
+    /// Longest IP packet in bytes [default, and at most: the device's MTU]
     #[arg(long, value_name = "BYTES")]
     mtu: Option<u16>,
     /// Network namespace of the device: ip-netns name or path
@@ -69,6 +69,7 @@ fn parse_prefix(text: &str) -> Result<Address, String> {
 impl LinkArgs {
     /// A device for each engine.
     pub(super) fn open(&self, engines: u16) -> anyhow::Result<Vec<Device>> {
+        self.check()?;
         let addresses: Vec<IpAddr> = self.addr.iter().map(|a| a.address).collect();
         let wanted = Wanted {
             offload: !self.no_offload,
@@ -78,6 +79,34 @@ impl LinkArgs {
         netns::within(self.netns.as_deref(), || {
             Ok(device::open(&self.interface, engines, &addresses, wanted)?)
         })
+    }
+
+    /// What cannot be, whatever the device is.
+    fn check(&self) -> anyhow::Result<()> {
+        for (n, addr) in self.addr.iter().enumerate() {
+            let address = addr.address;
+            if self.addr[..n].iter().any(|other| other.address == address) {
+                bail!("--addr {address}/{} is given twice", addr.prefix_bits);
+            }
+        }
+        for (n, gateway) in self.gateway.iter().enumerate() {
+            let before = self.gateway[..n].iter();
+            if let Some(other) = before
+                .into_iter()
+                .find(|g| g.is_ipv6() == gateway.is_ipv6())
+            {
+                bail!("--gateway {gateway}: {other} is the gateway of that family already");
+            }
+            reachable(*gateway, &self.addr)?;
+        }
+        match self.mac {
+            Some([0, 0, 0, 0, 0, 0]) => bail!("--mac 00:00:00:00:00:00 is no address of a host"),
+            Some(mac) if mac[0] & 1 != 0 => {
+                let mac = mac.map(|byte| format!("{byte:02x}")).join(":");
+                bail!("--mac {mac} is a group's address: the first byte must be even");
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Of one engine on one of those.
@@ -104,6 +133,35 @@ impl LinkArgs {
     }
 }
 
+/// Whether a gateway is on the link: else nothing would ever get beyond it.
+fn reachable(gateway: IpAddr, addresses: &[Address]) -> anyhow::Result<()> {
+    let mut of_family = addresses
+        .iter()
+        .filter(|a| a.address.is_ipv6() == gateway.is_ipv6())
+        .peekable();
+    if of_family.peek().is_none() {
+        let family = if gateway.is_ipv6() { "IPv6" } else { "IPv4" };
+        bail!("--gateway {gateway}: there is no {family} address: give --addr");
+    }
+    if addresses.iter().any(|a| a.address == gateway) {
+        bail!("--gateway {gateway} is the stack's own address");
+    }
+    let is_link_local = matches!(gateway, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    if !is_link_local && !of_family.any(|ours| contains(ours, gateway)) {
+        bail!("--gateway {gateway} is in no network of --addr: it must be on the link");
+    }
+    Ok(())
+}
+
+fn contains(network: &Address, address: IpAddr) -> bool {
+    let bits = |ip: IpAddr| match ip {
+        IpAddr::V4(v4) => u128::from(v4.to_bits()) << 96,
+        IpAddr::V6(v6) => v6.to_bits(),
+    };
+    let differ = bits(network.address) ^ bits(address);
+    differ.leading_zeros() >= u32::from(network.prefix_bits)
+}
+
 fn default_route(gateway: IpAddr) -> Route {
     let any: IpAddr = match gateway {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -128,6 +186,20 @@ fn seed() -> anyhow::Result<[u8; 32]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_gateway_is_on_the_link() {
+        let ours = ["10.0.0.2/24", "fd00::2/64"].map(|text| parse_prefix(text).unwrap());
+        let is_reachable = |gateway: &str| reachable(gateway.parse().unwrap(), &ours).is_ok();
+        for good in ["10.0.0.1", "fd00::1", "fe80::1"] {
+            assert!(is_reachable(good), "{good}");
+        }
+        for bad in ["10.0.1.1", "10.0.0.2", "fd01::1", "fd00::2"] {
+            assert!(!is_reachable(bad), "{bad}");
+        }
+        assert!(reachable("fe80::1".parse().unwrap(), &ours[..1]).is_err());
+        assert!(reachable("10.0.0.1".parse().unwrap(), &ours[1..]).is_err());
+    }
 
     #[test]
     fn prefixes() {

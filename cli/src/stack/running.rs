@@ -3,7 +3,7 @@ use anyhow::Context;
 use hopscope_serving::events::EventLog;
 use hopscope_stack_instance::command::Mail;
 use hopscope_stack_instance::share::Share;
-use hopscope_stack_instance::{App, Device, Instance, Plan};
+use hopscope_stack_instance::{App, Device, Instance, LinkChange, Plan};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -55,11 +55,25 @@ pub(super) fn start<A: App>(
             share,
             spin: link.spin,
             log: log(n),
+            on_link: tell_of(link, n),
             mail: mails[n].clone(),
         };
         instances.push(Instance::start(plan, app())?);
     }
     Ok((instances, mails))
+}
+
+/// What a user is told of the device: once, whichever engine has a queue of it.
+fn tell_of(link: &LinkArgs, engine: usize) -> Box<dyn FnMut(LinkChange) + Send> {
+    let name = link.interface.to_string();
+    Box::new(move |change| match change {
+        _ if engine > 0 => {}
+        LinkChange::Down => log::warn!("{name} is down: frames are dropped until it is up again"),
+        LinkChange::Up { after, dropped } => {
+            let seconds = after.0 as f64 / 1e9;
+            log::warn!("{name} is up again after {seconds:.3} s; {dropped} frames were dropped");
+        }
+    })
 }
 
 /// Runs all of them until the end; gives them back with what ended them, if it was an error.

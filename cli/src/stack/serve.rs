@@ -8,7 +8,9 @@ use clap::Args;
 use hopscope_serving::events::EventFile;
 use hopscope_serving::privileges::{self, RunAs};
 use hopscope_stack_instance::App;
-use hopscope_stack_instance::app::{AppCounts, Chargen, Discard, Echo, Http, Server};
+use hopscope_stack_instance::app::{
+    AppCounts, Chargen, DatagramService, Datagrams, Discard, Echo, Http, Server,
+};
 use hopscope_stack_instance::events;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -17,16 +19,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 
-/// Serves TCP with a stack in user space, on a device beside the kernel's stack or on a TAP device. One thread an engine;
+/// Serves TCP and UDP with a stack in user space, on a device beside the kernel's stack or on a TAP device. One thread an engine;
 /// it sleeps while nothing happens. Stops on SIGINT or SIGTERM and prints a summary.
 #[derive(Args)]
 pub struct ServeArgs {
     #[command(flatten)]
     link: LinkArgs,
-    /// Server: echo, discard, chargen, http:BYTES (bytes of each response's body)
+    /// Server: echo, discard (both also over UDP), chargen, http:BYTES (body length)
     #[arg(long, value_name = "APP", default_value = "echo")]
     app: AppName,
-    /// TCP port [default: echo 7, discard 9, chargen 19, http 80]
+    /// Port [default: echo 7, discard 9, chargen 19, http 80]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
     /// Connections that wait to be accepted, at most
@@ -92,7 +94,7 @@ impl ServeArgs {
         (!self.no_control).then(|| self.control.clone().unwrap_or_else(path))
     }
 
-    fn tcp_port(&self) -> u16 {
+    fn port_number(&self) -> u16 {
         self.port.unwrap_or(match self.app {
             AppName::Echo => 7,
             AppName::Discard => 9,
@@ -103,18 +105,35 @@ impl ServeArgs {
 
     /// Every address of each family that there is one of.
     fn listen(&self) -> Vec<SocketAddr> {
-        let port = self.tcp_port();
+        let port = self.port_number();
         let v4 = self.link.has(false).then_some(Ipv4Addr::UNSPECIFIED.into());
         let v6 = self.link.has(true).then_some(Ipv6Addr::UNSPECIFIED.into());
         let any = [v4, v6].into_iter().flatten();
         any.map(|ip| SocketAddr::new(ip, port)).collect()
     }
 
+    /// At every address.
+    fn datagrams(&self, service: DatagramService) -> Datagrams {
+        let port = self.port_number();
+        let at = self
+            .link
+            .addr
+            .iter()
+            .map(|a| SocketAddr::new(a.address, port));
+        Datagrams::new(service, at.collect())
+    }
+
     fn server(&self) -> Box<dyn App> {
         let (listen, backlog) = (self.listen(), self.backlog);
         match self.app {
-            AppName::Echo => Box::new(Server::new(Echo::default(), listen, backlog)),
-            AppName::Discard => Box::new(Server::new(Discard::new(self.seed), listen, backlog)),
+            AppName::Echo => {
+                let echo = Server::new(Echo::default(), listen, backlog);
+                Box::new(echo.with_datagrams(self.datagrams(DatagramService::Echo)))
+            }
+            AppName::Discard => {
+                let discard = Server::new(Discard::new(self.seed), listen, backlog);
+                Box::new(discard.with_datagrams(self.datagrams(DatagramService::Discard)))
+            }
             AppName::Chargen => {
                 let chargen = Chargen::new(self.seed.unwrap_or(1));
                 Box::new(Server::new(chargen, listen, backlog))
@@ -165,7 +184,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn say_ready(args: &ServeArgs, mtu: u16) -> anyhow::Result<()> {
-    let port = args.tcp_port();
+    let port = args.port_number();
     let at = |a: &hopscope_stack_engine::config::Address| SocketAddr::new(a.address, port);
     let listen: Vec<SocketAddr> = args.link.addr.iter().map(at).collect();
     let first = listen.first().context("no address")?;
@@ -177,7 +196,7 @@ fn say_ready(args: &ServeArgs, mtu: u16) -> anyhow::Result<()> {
         writeln!(std::io::stdout(), "{line}")?;
     } else {
         let listen: Vec<String> = listen.iter().map(ToString::to_string).collect();
-        crate::status::say!(
+        crate::status::note!(
             "listening on {} at {}",
             listen.join(", "),
             args.link.interface
@@ -209,6 +228,13 @@ fn summary(counts: &AppCounts, engines: Vec<Value>, as_json: bool) -> anyhow::Re
         counts.answered,
         counts.corrupt
     )?;
+    if counts.datagrams_received > 0 {
+        writeln!(
+            out,
+            "datagrams received {}, sent {}, not answered {}",
+            counts.datagrams_received, counts.datagrams_sent, counts.datagrams_refused
+        )?;
+    }
     for (n, engine) in engines.iter().enumerate() {
         let of = |path: &str| engine.pointer(path).and_then(Value::as_u64).unwrap_or(0);
         writeln!(

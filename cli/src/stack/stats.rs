@@ -9,8 +9,10 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
+mod prometheus;
+
 /// Shows the counters of a running `stack serve`, since its start or per interval, with the names of nstat: Tcp…, TcpExt…,
-/// and those that the kernel has no counterpart of: Hopscope…, Port…, App….
+/// and those that the kernel has no counterpart of: Hopscope…, Port…, Link…, App….
 #[derive(Args)]
 pub struct StatsArgs {
     #[command(flatten)]
@@ -18,6 +20,9 @@ pub struct StatsArgs {
     /// Print all counters as one JSON object
     #[arg(long)]
     json: bool,
+    /// Print all counters of each engine in Prometheus' text format
+    #[arg(long, conflicts_with_all = ["json", "interval", "zeros"])]
+    prometheus: bool,
     /// Print counters that are zero, too
     #[arg(short, long)]
     zeros: bool,
@@ -36,6 +41,10 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<ExitCode> {
         if args.json {
             return Ok(writeln!(out, "{answer}")?);
         }
+        if args.prometheus {
+            write!(out, "{}", prometheus::text(&answer))?;
+            continue;
+        }
         let now = rows(&answer);
         if args.interval.is_none() || before.is_some() {
             write(&mut out, &now, before.as_ref(), args.zeros)?;
@@ -48,6 +57,15 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<ExitCode> {
     args.which.open()?.read(&request, &readings, show)?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// What belongs to an engine besides its own counters: the names' beginning, and the field.
+const GROUPS: &[(&str, &str)] = &[
+    ("Port", "port"),
+    ("Link", "link"),
+    ("Share", "share"),
+    ("App", "app"),
+    ("Memory", "memory"),
+];
 
 /// Name and value, in the order of the answer.
 type Rows = Vec<(String, u64)>;
@@ -72,13 +90,8 @@ fn rows(answer: &Value) -> Rows {
                 add(format!("{group}{name}"), value);
             }
         }
-        for (group, field) in [
-            ("Port", "port"),
-            ("Share", "share"),
-            ("App", "app"),
-            ("Memory", "memory"),
-        ] {
-            for (name, value) in engine[field].as_object().into_iter().flatten() {
+        for (group, field) in GROUPS {
+            for (name, value) in engine[*field].as_object().into_iter().flatten() {
                 add(format!("{group}{}", camel(name)), value);
             }
         }

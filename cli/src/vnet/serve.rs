@@ -166,16 +166,18 @@ fn say_ready(args: &ServeArgs) -> anyhow::Result<()> {
         } else {
             "listening on"
         };
-        crate::status::say!(
+        crate::status::note!(
             "{doing} {}; calls: tx {}, rx {}; kicks: {}",
             args.socket.display(),
             args.tx_call_policy,
             args.rx_call_policy,
             args.kick_policy
         );
-        eprintln!(
-            "hopscope: for QEMU (with -accel tcg also: vectors=0 at virtio-net-pci):\n  {peer}"
-        );
+        if !crate::status::is_quiet() {
+            eprintln!(
+                "hopscope: for QEMU (with -accel tcg also: vectors=0 at virtio-net-pci):\n  {peer}"
+            );
+        }
     }
     if let Some(path) = &args.ready_file {
         std::fs::write(path, "").with_context(|| format!("writing {}", path.display()))?;

@@ -2,7 +2,7 @@
 use super::socket::{check, open_socket};
 use nix::libc;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// A device by name, with the socket that asks for it.
 pub(crate) struct Interface {
@@ -52,6 +52,11 @@ impl Interface {
         Ok(unsafe { self.ask(libc::SIOCGIFFLAGS)?.ifr_ifru.ifru_flags }.into())
     }
 
+    /// For requests about the same namespace.
+    pub(crate) fn into_socket(self) -> OwnedFd {
+        self.socket
+    }
+
     pub(crate) fn set_up(&self) -> io::Result<()> {
         let mut request = self.ask(libc::SIOCGIFFLAGS)?;
         // SAFETY: SIOCGIFFLAGS filled this field.
@@ -67,4 +72,21 @@ impl Interface {
         check(unsafe { libc::ioctl(self.socket.as_raw_fd(), what, &mut request) })?;
         Ok(request)
     }
+}
+
+/// Whether the device of that number is up, whatever its name is by now, in the namespace of `socket`.
+///
+/// # Errors
+/// ENODEV: it was deleted, or moved to another namespace.
+pub(crate) fn device_is_up(socket: BorrowedFd<'_>, index: u32) -> io::Result<bool> {
+    // SAFETY: zero is a value of this structure of integers and a union of such.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_ifru.ifru_ifindex = index as i32;
+    for what in [libc::SIOCGIFNAME, libc::SIOCGIFFLAGS] {
+        // SAFETY: both read and write one `ifreq`, which lives over the call.
+        check(unsafe { libc::ioctl(socket.as_raw_fd(), what, &mut request) })?;
+    }
+    // SAFETY: SIOCGIFFLAGS filled this field.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    Ok(libc::c_int::from(flags) & libc::IFF_UP != 0)
 }

@@ -13,8 +13,7 @@ pub(super) fn register(suite: &mut Suite) {
             figures,
         )
         .in_turn()
-        .soak()
-        .watchdog(3_000);
+        .watchdog(1_200);
 }
 
 fn figures() -> Result<()> {

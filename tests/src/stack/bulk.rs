@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Ethtool, Netns};
+    let some = || counts().pick(20u64 << 20, 200 << 20);
     for (name, impairments) in [
         ("loss", &["--loss=1"][..]),
         ("reordering", &["--reorder=2"]),
@@ -27,12 +28,28 @@ pub(crate) fn register(suite: &mut Suite) {
     ] {
         let sends = format!("stack::bulk_out_survives_{name}");
         suite
-            .case(sends, &[Netns, Ethtool], move || out(impairments))
+            .case(sends, &[Netns, Ethtool], move || out(impairments, some()))
             .watchdog(600);
         let receives = format!("stack::bulk_in_survives_{name}");
         suite
-            .case(receives, &[Netns, Ethtool], move || into(impairments))
+            .case(receives, &[Netns, Ethtool], move || {
+                into(impairments, some())
+            })
             .watchdog(600);
+    }
+    let all = &[
+        "--loss=0.1",
+        "--reorder=1",
+        "--duplicate=1",
+        "--corrupt=0.01",
+    ][..];
+    let much = 10u64 << 30;
+    for (name, way) in [("out", out as fn(&[&str], u64) -> Result<()>), ("in", into)] {
+        let name = format!("stack::ten_gigabytes_{name}_are_whole");
+        suite
+            .case(name, &[Netns, Ethtool], move || way(all, much))
+            .soak()
+            .watchdog(3_000);
     }
 }
 
@@ -65,16 +82,15 @@ fn cable(impairments: &[&str]) -> Result<Target> {
     Target::spawn_with_ready_file(&mut command, &ready)
 }
 
-fn out(impairments: &[&str]) -> Result<()> {
+fn out(impairments: &[&str], size: u64) -> Result<()> {
     let bridge = cable(impairments)?;
-    let bytes = counts().pick("20M", "200M");
-    let size = counts().pick(20u64 << 20, 200 << 20);
+    let bytes = size.to_string();
     let sink = server("sink", 9)?;
     let target = format!("{KERNEL}:9");
     let more = [
         "--app=discard",
         "--bytes",
-        bytes,
+        &bytes,
         "--profile=lan",
         "--timeout=60s",
     ];
@@ -88,9 +104,9 @@ fn out(impairments: &[&str]) -> Result<()> {
     impaired(bridge)
 }
 
-fn into(impairments: &[&str]) -> Result<()> {
+fn into(impairments: &[&str], size: u64) -> Result<()> {
     let bridge = cable(impairments)?;
-    let messages = counts().pick("160", "1600");
+    let messages = (size / 131_072).to_string();
     let serving = Serving::start(Way::PacketWhole, &["--app=discard", "--port=9", "--seed=1"])?;
     let target = format!("{STACK}:9");
     let words = [
@@ -99,7 +115,7 @@ fn into(impairments: &[&str]) -> Result<()> {
         "stream",
         &target,
         "-c",
-        messages,
+        &messages,
         "--timeout=60s",
         "--json",
     ];
@@ -107,8 +123,7 @@ fn into(impairments: &[&str]) -> Result<()> {
     let last: Value = serde_json::from_str(sent.stdout.lines().last().context("no line")?)?;
     ensure!(last["failed"] == 0, "{last}");
     let summary = serving.stop()?;
-    let bytes = messages.parse::<u64>()? * 131_072;
-    ensure!(summary["app"]["bytes_received"] == bytes, "{summary}");
+    ensure!(summary["app"]["bytes_received"] == size, "{summary}");
     ensure!(summary["app"]["corrupt"] == 0, "{summary}");
     let damaged = impairments.iter().any(|word| word.starts_with("--corrupt"));
     // What is damaged is seen by its checksum, and by nothing else.

@@ -3,6 +3,8 @@ use super::cable::{KERNEL, KERNEL_V6, Way, files, namespace};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, Target, counts, hopscope, hopscope_bin};
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener};
 use std::process::{Command, Stdio};
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -11,6 +13,7 @@ pub(crate) fn register(suite: &mut Suite) {
         let name = format!("stack::connect_gets_every_byte_{}", way.name());
         suite.case(name, &[Netns, Ethtool], move || every_byte(way));
     }
+    suite.case("stack::connect_says_that_it_ended_early", &[Netns], early);
     suite.case("stack::connect_says_why_not", &[Netns], refused);
 }
 
@@ -101,6 +104,46 @@ fn every_byte(way: Way) -> Result<()> {
     Ok(())
 }
 
+/// A server that closes before all is there is no reset, and says how far it came.
+fn early() -> Result<()> {
+    namespace()?;
+    Way::Packet.make()?;
+    let server = TcpListener::bind((KERNEL, 80))?;
+    let serving = std::thread::spawn(move || -> Result<()> {
+        for text in [
+            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+            "HTTP/1.1 200",
+            "part of an echo",
+        ] {
+            let (mut stream, _) = server.accept()?;
+            // All of it: unread bytes would make the close a reset.
+            let mut request = [0; 1_000];
+            let _ = stream.read(&mut request)?;
+            stream.write_all(text.as_bytes())?;
+            stream.shutdown(Shutdown::Write)?;
+            let _ = stream.read(&mut request)?;
+        }
+        Ok(())
+    });
+    let target = format!("{KERNEL}:80");
+    for (more, expected) in [
+        (
+            &["--app=http"][..],
+            "closed the connection after 4 bytes of 10",
+        ),
+        (&["--app=http"], "closed the connection before the response"),
+        (
+            &["--app=echo"],
+            "closed the connection after 15 bytes of 64",
+        ),
+    ] {
+        let summary = connect(Way::Packet, &target, more, 1)?;
+        let said = summary["error"].as_str().context("no error")?;
+        ensure!(said.contains(expected), "{said}");
+    }
+    serving.join().expect("no panic")
+}
+
 fn refused() -> Result<()> {
     namespace()?;
     Way::Packet.make()?;
@@ -116,6 +159,13 @@ fn refused() -> Result<()> {
     let summary = connect(Way::Packet, "10.0.0.77:7", &["--timeout=10s"], 1)?;
     let said = summary["error"].as_str().context("no error")?;
     ensure!(said.contains("unreachable"), "{said}");
+    let words = [
+        &["stack", "connect", "10.0.0.2:7"],
+        &Way::Packet.arguments()[..],
+    ]
+    .concat();
+    let out = hopscope(&words)?.expect_code(2)?;
+    ensure!(out.stderr.contains("own address"), "{}", out.stderr);
     // No route leads there.
     let words = [
         &["stack", "connect", "192.0.2.1:7"],

@@ -106,6 +106,9 @@ fn stats() -> Result<()> {
         .find(|line| line.starts_with("TcpPassiveOpens "));
     ensure!(row.is_some_and(|row| row.ends_with(" 1")), "{text}");
     ensure!(!text.contains(" 0\n"), "{text}");
+    let text = asked(&serving, &["stats", "--prometheus"])?;
+    let row = "hopscope_stack_Tcp_PassiveOpens{engine=\"0\"} 1";
+    ensure!(text.lines().any(|line| line == row), "{text}");
     drop(stream);
     // Its end is on the way.
     loop {

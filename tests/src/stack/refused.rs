@@ -1,14 +1,16 @@
 //! What cannot be is said in one line, with what could be.
-use super::cable::{Way, namespace};
+use super::cable::{Way, files, ip, namespace};
 use super::serving::Serving;
 use anyhow::{Result, ensure};
-use hopscope_tests::{Requirement, Suite, hopscope, hopscope_bin};
-use std::process::Command;
+use hopscope_tests::{Requirement, Suite, Target, hopscope, hopscope_bin};
+use nix::sys::signal::Signal;
+use std::process::{Command, Stdio};
 
 pub(crate) fn register(suite: &mut Suite) {
     let needs = &[Requirement::Netns];
     suite.case("stack::serve_refuses_what_cannot_be", needs, refusals);
     suite.case("stack::serve_needs_permission", needs, permission);
+    suite.case("stack::serve_is_quiet_with_q", needs, quiet);
     suite.case("stack::ss_refuses_what_cannot_be", needs, nobody);
 }
 
@@ -28,6 +30,43 @@ fn refusals() -> Result<()> {
         (
             &["--if=near", "--addr=10.0.0.2/24", "--mtu=60"],
             &["MTU", "60"],
+        ),
+        (
+            &["--if=near", "--addr=10.0.0.2/24", "--mtu=9000"],
+            &["9000", "near", "1500"],
+        ),
+        (
+            &["--if=near", "--addr=10.0.0.2/24", "--mac=01:00:5e:00:00:01"],
+            &["01:00:5e:00:00:01", "group"],
+        ),
+        (
+            &["--if=near", "--addr=10.0.0.2/24", "--mac=00:00:00:00:00:00"],
+            &["--mac", "no address of a host"],
+        ),
+        (
+            &["--if=near", "--addr=10.0.0.2/24", "--gateway=10.0.1.1"],
+            &["10.0.1.1", "on the link"],
+        ),
+        (
+            &["--if=near", "--addr=10.0.0.2/24", "--gateway=10.0.0.2"],
+            &["10.0.0.2", "own address"],
+        ),
+        (
+            &["--if=near", "--addr=10.0.0.2/24", "--gateway=fd00::1"],
+            &["fd00::1", "no IPv6 address"],
+        ),
+        (
+            &[
+                "--if=near",
+                "--addr=10.0.0.2/24",
+                "--gateway=10.0.0.1",
+                "--gateway=10.0.0.3",
+            ],
+            &["10.0.0.3", "already"],
+        ),
+        (
+            &["--if=near", "--addr=10.0.0.2/24", "--addr=10.0.0.2/16"],
+            &["10.0.0.2/16", "twice"],
         ),
         (
             &["--if=near", "--addr=fd00::2/64", "--mtu=600"],
@@ -79,6 +118,28 @@ fn refusals() -> Result<()> {
             out.stderr
         );
     }
+    Ok(())
+}
+
+/// Errors alone are said.
+fn quiet() -> Result<()> {
+    namespace()?;
+    Way::Packet.make()?;
+    let ready = files().join("ready-quiet");
+    let mut command = Command::new(hopscope_bin());
+    command
+        .args(["-q", "stack", "serve", "--no-control", "--ready-file"])
+        .arg(&ready)
+        .args(Way::Packet.arguments())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let serving = Target::spawn_with_ready_file(&mut command, &ready)?;
+    ip("link set near down")?;
+    ip("link set near up")?;
+    serving.signal(Signal::SIGTERM)?;
+    let out = serving.output()?;
+    let said = String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.success() && said.is_empty(), "{said}");
     Ok(())
 }
 

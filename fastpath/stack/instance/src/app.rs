@@ -6,12 +6,14 @@ use hopscope_stack_engine::Event;
 use serde::Serialize;
 
 mod chargen;
+mod datagrams;
 mod discard;
 mod echo;
 mod http;
 mod server;
 
 pub use chargen::Chargen;
+pub use datagrams::{DatagramService, Datagrams};
 pub use discard::Discard;
 pub use echo::Echo;
 pub use http::Http;
@@ -33,6 +35,10 @@ pub struct AppCounts {
     pub answered: u64,
     /// Received bytes that were others than expected; requests that were none.
     pub corrupt: u64,
+    pub datagrams_received: u64,
+    pub datagrams_sent: u64,
+    /// Not answered: they came from the port of another server.
+    pub datagrams_refused: u64,
 }
 
 impl AppCounts {
@@ -44,6 +50,9 @@ impl AppCounts {
         self.bytes_sent += other.bytes_sent;
         self.answered += other.answered;
         self.corrupt += other.corrupt;
+        self.datagrams_received += other.datagrams_received;
+        self.datagrams_sent += other.datagrams_sent;
+        self.datagrams_refused += other.datagrams_refused;
     }
 }
 

@@ -8,11 +8,13 @@ use hopscope_stack_engine::{Event, SocketError, SocketKind, SocketOption};
 use std::net::SocketAddr;
 
 mod connection;
+mod error;
 mod exchange;
 mod stream;
 mod turn;
 
 use connection::{Connection, Stage};
+pub use error::ClientError;
 
 /// Against which kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +67,7 @@ pub struct Client {
     open: usize,
     began: Option<Ns>,
     ended: Option<Ns>,
-    first_error: Option<SocketError>,
+    first_error: Option<ClientError>,
     looks_next: Ns,
 }
 
@@ -78,7 +80,7 @@ pub struct ClientReport {
     pub duration: Ns,
     /// From the request to the last byte of its response.
     pub latency: Latency,
-    pub first_error: Option<SocketError>,
+    pub first_error: Option<ClientError>,
 }
 
 /// How often what nothing reports is looked at: time-outs, and whether all is acknowledged.
@@ -158,13 +160,13 @@ impl Client {
             self.began = Some(sockets.now);
         }
         match done {
-            Ok(false) | Err(SocketError::WouldBlock) => {}
+            Ok(false) | Err(ClientError::Socket(SocketError::WouldBlock)) => {}
             Ok(true) => self.close(sockets, n, None),
             Err(error) => self.close(sockets, n, Some(error)),
         }
     }
 
-    fn close(&mut self, sockets: &mut Sockets<'_>, n: usize, error: Option<SocketError>) {
+    fn close(&mut self, sockets: &mut Sockets<'_>, n: usize, error: Option<ClientError>) {
         let connection = &mut self.connections[n];
         connection.stage = Stage::Over;
         sockets.close(connection.id);
@@ -225,7 +227,7 @@ impl App for Client {
             let connection = &self.connections[n];
             let silent = now.since(connection.moved) >= timeout;
             if silent && connection.stage != Stage::Over {
-                self.close(sockets, n, Some(SocketError::TimedOut));
+                self.close(sockets, n, Some(SocketError::TimedOut.into()));
             }
         }
     }

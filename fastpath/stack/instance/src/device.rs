@@ -52,6 +52,16 @@ pub fn open(
     let own = info.filter(|_| !matches!(name, PortName::Tap { .. }));
     let mac = own.map_or_else(|| mac_of(addresses.first().copied()), |info| info.mac);
     let mtu = info.map_or(MTU, |info| info.mtu).min(usize::from(u16::MAX));
+    if let (Some(asked), Some(device)) = (wanted.mtu, name.device())
+        && usize::from(asked) > mtu
+    {
+        let (device, most) = (device.to_owned(), mtu);
+        return Err(InstanceError::MtuBeyondDevice {
+            asked,
+            device,
+            most,
+        });
+    }
     let medium = Medium::Ethernet {
         mac: wanted.mac.unwrap_or(mac),
     };

@@ -17,6 +17,14 @@ pub enum InstanceError {
         "{address} is the kernel's own on {device}: both stacks would answer; choose another, or `ip address del {address} dev {device}`"
     )]
     AddressInUse { address: IpAddr, device: String },
+    #[error(
+        "an MTU of {asked} is beyond {device}'s, which is {most}: `ip link set {device} mtu {asked}`, or choose less"
+    )]
+    MtuBeyondDevice {
+        asked: u16,
+        device: String,
+        most: usize,
+    },
     #[error("cannot listen on {at}: {source}")]
     Listen { at: SocketAddr, source: SocketError },
     #[error("cannot connect to {to}: {source}")]

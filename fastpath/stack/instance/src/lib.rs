@@ -28,4 +28,4 @@ pub use app::App;
 pub use device::Device;
 pub use error::InstanceError;
 pub use hopscope_event::Ns;
-pub use run::{Instance, Plan};
+pub use run::{Instance, LinkChange, Plan};

@@ -130,6 +130,7 @@ fn end(
         share: share.into_iter().next().expect("one was asked for"),
         spin: true,
         log: EventLog::default(),
+        on_link: Box::new(|_| {}),
         mail: Arc::new(Mail::default()),
     })
 }

@@ -17,8 +17,13 @@ use serde_json::{Value, json};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+mod linger;
+mod link;
 mod wait;
 
+use linger::Linger;
+use link::Link;
+pub use link::{LinkChange, OnLink};
 use wait::Wait;
 
 /// Frames that are received or sent before the other direction has its turn.
@@ -40,6 +45,8 @@ pub struct Plan {
     /// Never sleeps.
     pub spin: bool,
     pub log: EventLog,
+    /// Told when the device goes down, and when it is up again.
+    pub on_link: OnLink,
     /// Where the first engine asks this one.
     pub mail: Arc<Mail>,
 }
@@ -52,6 +59,8 @@ pub struct Instance<A: App> {
     log: EventLog,
     poll: Poll,
     wait: Wait,
+    link: Link,
+    linger: Linger,
     clock: Clock,
     mail: Arc<Mail>,
     control: Option<(Control, Commands)>,
@@ -90,6 +99,8 @@ impl<A: App> Instance<A> {
             log,
             poll,
             wait,
+            link: Link::new(plan.on_link),
+            linger: Linger::default(),
             clock,
             mail: plan.mail,
             control: None,
@@ -124,15 +135,16 @@ impl<A: App> Instance<A> {
             .map_err(InstanceError::system("watching for the end"))?;
         while !self.stopped {
             let mut turns = 0;
-            let mut busy = true;
-            while busy && turns < TURNS {
-                busy = self.turn()?;
+            let mut awake = true;
+            while awake && turns < TURNS {
+                let busy = self.turn()?;
+                awake = self.linger.goes_on(self.clock.now(), busy);
                 turns += 1;
             }
             if self.app.is_over() {
                 break;
             }
-            self.look(!busy)?;
+            self.look(!awake)?;
         }
         Ok(())
     }
@@ -143,6 +155,7 @@ impl<A: App> Instance<A> {
     /// The port's.
     pub fn turn(&mut self) -> Result<bool, InstanceError> {
         let now = self.clock.now();
+        self.link.look(now, &mut *self.device.port)?;
         let mut busy = self.receive(now)?;
         if self.engine.poll_at().is_some_and(|at| at <= now) {
             self.engine.advance(now);
@@ -150,7 +163,8 @@ impl<A: App> Instance<A> {
         }
         busy |= self.serve(now);
         busy |= self.transmit(now)?;
-        let parts = (&self.engine, &mut self.device, &mut self.share, &self.app);
+        let (engine, link) = (&self.engine, &self.link);
+        let parts = (engine, &mut self.device, &mut self.share, link, &self.app);
         self.mail.turn(|request| tell(parts, now, request));
         Ok(busy)
     }
@@ -166,11 +180,12 @@ impl<A: App> Instance<A> {
             }
             log.end(What::Rx, received.payload_bytes.into());
         };
-        let mut count = self.device.port.receive(BURST, &mut |frame| {
+        let received = self.device.port.receive(BURST, &mut |frame| {
             if share.pass_on(&frame) {
                 take(engine, frame);
             }
-        })?;
+        });
+        let mut count = self.link.heard(now, received, &*self.device.port)?;
         if !share.is_alone() {
             count += share.receive(BURST, &mut |frame| take(engine, frame))?;
         }
@@ -198,6 +213,9 @@ impl<A: App> Instance<A> {
 
     fn transmit(&mut self, now: Ns) -> Result<bool, InstanceError> {
         let (engine, log) = (&mut self.engine, &mut self.log);
+        if self.link.is_down() {
+            return Ok(self.link.lose(now, engine, BURST) > 0);
+        }
         let sent = self.device.port.send(BURST, &mut |slot| {
             log.begin(What::Tx);
             let frame = engine.transmit(now, slot);
@@ -206,8 +224,11 @@ impl<A: App> Instance<A> {
                 frame.map_or(0, |frame| frame.payload_bytes.into()),
             );
             frame.map_or_else(Outgoing::default, offload::outgoing)
-        })?;
-        let waiting = self.device.port.flush()?;
+        });
+        let port = &mut *self.device.port;
+        let sent = self.link.heard(now, sent, port)?;
+        let flushed = port.flush();
+        let waiting = self.link.heard(now, flushed, port)?;
         self.wait
             .for_room(&self.poll, &*self.device.port, PORT, waiting > 0)?;
         Ok(sent > 0)
@@ -227,18 +248,26 @@ impl<A: App> Instance<A> {
             Some(std::time::Duration::ZERO)
         } else {
             let control = self.control.as_ref().and_then(|(c, _)| c.deadline());
-            let deadlines = [self.engine.poll_at(), self.app.deadline(), control];
+            let link = self.link.deadline();
+            let deadlines = [self.engine.poll_at(), self.app.deadline(), control, link];
             let deadline = deadlines.into_iter().flatten().min();
             self.wait.until(self.clock.now(), deadline)?
         };
         let ready = self.poll.wait(timeout);
         let ready = ready.map_err(InstanceError::system("waiting"))?;
+        if idle && !self.spin {
+            self.linger.slept(self.clock.now());
+        }
         for at in 0..ready {
-            match self.poll.ready(at).token.source {
+            let ready = self.poll.ready(at);
+            match ready.token.source {
                 STOP => self.stopped = true,
                 BELL => drop(self.share.bell().read()),
                 TIMER => self.wait.rang(),
                 CONTROL => self.control()?,
+                PORT if ready.flags.contains(EpollFlags::EPOLLERR) => {
+                    self.link.look_soon(self.clock.now());
+                }
                 // The port: it is read in each turn.
                 _ => {}
             }
@@ -251,10 +280,10 @@ impl<A: App> Instance<A> {
             return Ok(());
         };
         let (clock, now) = (self.clock, self.clock.now());
-        let (engine, app) = (&self.engine, &self.app);
+        let (engine, app, link) = (&self.engine, &self.app, &self.link);
         let (device, share) = (&mut self.device, &mut self.share);
         control.turn(&self.poll, clock, &mut |line, counts| {
-            let own = |request| tell((engine, device, share, app), now, request);
+            let own = |request| tell((engine, device, share, link, app), now, request);
             commands.answer(line, now, own, |request, parts| match request {
                 Request::Stats => json!({
                     "type": "stack_stats", "schema": 1, "up_ns": now, "control": counts, "engines": parts,
@@ -283,7 +312,8 @@ impl<A: App> Instance<A> {
     /// The engine's and the port's counters, what the app did.
     pub fn stats(&mut self) -> Value {
         let now = self.clock.now();
-        let parts = (&self.engine, &mut self.device, &mut self.share, &self.app);
+        let (engine, link) = (&self.engine, &self.link);
+        let parts = (engine, &mut self.device, &mut self.share, link, &self.app);
         tell(parts, now, Request::Stats)
     }
 
@@ -321,9 +351,10 @@ impl<A: App> Instance<A> {
     }
 }
 
-type Parts<'a, A> = (&'a Engine, &'a mut Device, &'a mut Share, &'a A);
+type Parts<'a, A> = (&'a Engine, &'a mut Device, &'a mut Share, &'a Link, &'a A);
 
-fn tell<A: App>((engine, device, share, app): Parts<'_, A>, now: Ns, request: Request) -> Value {
+fn tell<A: App>(parts: Parts<'_, A>, now: Ns, request: Request) -> Value {
+    let (engine, device, share, link, app) = parts;
     match request {
         Request::Stats => {
             let port = device.port.counters();
@@ -332,6 +363,7 @@ fn tell<A: App>((engine, device, share, app): Parts<'_, A>, now: Ns, request: Re
             json!({
                 "counters": show::counters(engine.counters()),
                 "port": port.map_or(Value::Null, |port| show::port(&port)),
+                "link": link.counts(),
                 "app": show::app(&app.counts()),
                 "share": { "received": passed_on, "receive_dropped": lost },
                 "memory": { "buffer_bytes": buffers, "table_bytes": tables },

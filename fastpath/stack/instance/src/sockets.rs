@@ -3,6 +3,7 @@ use crate::Ns;
 use crate::events::What;
 use hopscope_serving::events::EventLog;
 use hopscope_stack_engine::{Engine, HowToShut, RecvFlags, SendFlags, SocketError, SocketId};
+use std::net::SocketAddr;
 
 pub struct Sockets<'a> {
     pub engine: &'a mut Engine,
@@ -55,6 +56,44 @@ impl Sockets<'_> {
     pub fn send(&mut self, id: SocketId, bytes: &[u8]) -> Result<usize, SocketError> {
         self.log.begin(What::Write);
         let done = self.engine.send(self.now, id, bytes, SendFlags::default());
+        self.log.end(What::Write, count(done));
+        done
+    }
+
+    /// The oldest datagram, which stays, and whose it is.
+    ///
+    /// # Errors
+    /// As [`Engine::recv_from`].
+    pub fn peek_from(
+        &mut self,
+        id: SocketId,
+        into: &mut [u8],
+    ) -> Result<(usize, SocketAddr), SocketError> {
+        self.log.begin(What::Read);
+        let flags = RecvFlags {
+            peek: true,
+            ..RecvFlags::default()
+        };
+        let done = self.engine.recv_from(id, into, flags);
+        self.log.end(What::Read, count(done.map(|(len, _)| len)));
+        done
+    }
+
+    /// Throws the oldest datagram away, if there is one.
+    pub fn discard_from(&mut self, id: SocketId) {
+        let _ = self.engine.recv_from(id, &mut [], RecvFlags::default());
+    }
+
+    /// # Errors
+    /// As [`Engine::send_to`].
+    pub fn send_to(
+        &mut self,
+        id: SocketId,
+        bytes: &[u8],
+        peer: SocketAddr,
+    ) -> Result<usize, SocketError> {
+        self.log.begin(What::Write);
+        let done = self.engine.send_to(self.now, id, bytes, Some(peer));
         self.log.end(What::Write, count(done));
         done
     }

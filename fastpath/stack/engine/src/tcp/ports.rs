@@ -48,10 +48,30 @@ impl Claim {
 #[derive(Debug, Default)]
 struct Use {
     claims: Vec<Claim>,
-    /// Connections and TIME-WAITs, whose sockets no longer hold a claim.
-    connections: u32,
+    /// For each address of ours that has some: mostly one.
+    connections: Vec<Connections>,
+}
+
+/// Connections and TIME-WAITs of an address, whose sockets no longer hold a claim.
+#[derive(Debug)]
+struct Connections {
+    address: Address,
+    count: u32,
     /// Those of them without SO_REUSEADDR and SO_REUSEPORT.
     exclusive: u32,
+}
+
+impl Connections {
+    /// Whether they keep the port from `claim`.
+    fn conflict(&self, claim: &Claim) -> bool {
+        let of_claim = if claim.address == Address::ANY {
+            self.address.is_v4() != claim.ipv6 || claim.ipv6 && !claim.v6_only
+        } else {
+            self.address == claim.address
+        };
+        let shared = (claim.reuse_address || claim.reuse_port) && self.exclusive == 0;
+        of_claim && !shared && !claim.listening
+    }
 }
 
 #[derive(Debug, Default)]
@@ -65,8 +85,7 @@ impl Ports {
         let Some(used) = self.ports.get(&port) else {
             return true;
         };
-        let shared = (claim.reuse_address || claim.reuse_port) && used.exclusive == 0;
-        (used.connections == 0 || shared || claim.listening)
+        !used.connections.iter().any(|of| of.conflict(claim))
             && !used.claims.iter().any(|other| claim.conflicts(other))
     }
 
@@ -87,22 +106,39 @@ impl Ports {
         }
     }
 
-    pub(crate) fn connect(&mut self, port: u16, exclusive: bool) {
-        let used = self.ports.entry(port).or_default();
-        used.connections += 1;
-        used.exclusive += u32::from(exclusive);
-    }
-
-    pub(crate) fn disconnect(&mut self, port: u16, exclusive: bool) {
-        if let Some(used) = self.ports.get_mut(&port) {
-            used.connections = used.connections.saturating_sub(1);
-            used.exclusive = used.exclusive.saturating_sub(u32::from(exclusive));
-            self.tidy(port);
+    pub(crate) fn connect(&mut self, address: Address, port: u16, exclusive: bool) {
+        let connections = &mut self.ports.entry(port).or_default().connections;
+        let exclusive = u32::from(exclusive);
+        if let Some(of) = connections.iter_mut().find(|of| of.address == address) {
+            of.count += 1;
+            of.exclusive += exclusive;
+        } else {
+            connections.push(Connections {
+                address,
+                count: 1,
+                exclusive,
+            });
         }
     }
 
+    pub(crate) fn disconnect(&mut self, address: Address, port: u16, exclusive: bool) {
+        let Some(used) = self.ports.get_mut(&port) else {
+            return;
+        };
+        let connections = &mut used.connections;
+        if let Some(at) = connections.iter().position(|of| of.address == address) {
+            let of = &mut connections[at];
+            of.count -= 1;
+            of.exclusive -= u32::from(exclusive && of.exclusive > 0);
+            if of.count == 0 {
+                connections.swap_remove(at);
+            }
+        }
+        self.tidy(port);
+    }
+
     fn tidy(&mut self, port: u16) {
-        let empty = |u: &Use| u.claims.is_empty() && u.connections == 0;
+        let empty = |u: &Use| u.claims.is_empty() && u.connections.is_empty();
         if self.ports.get(&port).is_some_and(empty) {
             self.ports.remove(&port);
         }
@@ -171,13 +207,35 @@ mod tests {
             reuse_address: true,
             ..claim(1, "10.0.0.1")
         };
-        ports.connect(80, true);
+        let ours = reusing.address;
+        ports.connect(ours, 80, true);
         assert!(!ports.is_free(80, &reusing));
-        ports.disconnect(80, true);
-        ports.connect(80, false);
+        ports.disconnect(ours, 80, true);
+        ports.connect(ours, 80, false);
         assert!(ports.is_free(80, &reusing));
         assert!(!ports.is_free(80, &claim(1, "10.0.0.1")));
-        ports.disconnect(80, false);
+        ports.disconnect(ours, 80, false);
         assert!(ports.ports.is_empty());
+    }
+
+    /// As inet_rcv_saddr_equal: an address of ours that has no connection at the port can be bound to it.
+    #[test]
+    fn connections_keep_the_port_of_their_address() {
+        let mut ports = Ports::default();
+        ports.connect(claim(0, "10.0.0.1").address, 80, true);
+        assert!(ports.is_free(80, &claim(1, "10.0.0.2")));
+        assert!(ports.is_free(80, &claim(1, "fd00::1")));
+        for overlapping in ["10.0.0.1", "0.0.0.0", "::"] {
+            assert!(!ports.is_free(80, &claim(1, overlapping)), "{overlapping}");
+        }
+        let only_v6 = Claim {
+            v6_only: true,
+            ..claim(1, "::")
+        };
+        assert!(ports.is_free(80, &only_v6));
+        ports.connect(claim(0, "fd00::1").address, 80, true);
+        assert!(!ports.is_free(80, &only_v6));
+        ports.disconnect(claim(0, "10.0.0.1").address, 80, true);
+        assert!(ports.is_free(80, &claim(1, "0.0.0.0")));
     }
 }

@@ -2,14 +2,27 @@
 use super::server::{Next, Service};
 use super::{AppCounts, PIECE_BYTES};
 use crate::sockets::Sockets;
+use body::Body;
 use hopscope_stack_engine::{SocketError, SocketId};
+use request::{Method, Refused, Request};
+
+mod body;
+mod request;
 
 /// Bytes of a request's head at most.
 const HEAD_MAX: usize = 8_192;
 const BAD: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const TOO_LONG: &[u8] =
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-const NOT_ALLOWED: &[u8] = b"HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+const NOT_IMPLEMENTED: &[u8] =
+    b"HTTP/1.1 501 Not Implemented\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+const NOT_THIS_VERSION: &[u8] =
+    b"HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+const NOT_ALLOWED: &[u8] =
+    b"HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\nContent-Length: 0\r\n\r\n";
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+/// Bytes that are read behind a refused request, so that the refusal is not lost with a reset (RFC 9112, 9.6).
+const LINGER_MAX: usize = 1 << 20;
 
 pub struct Http {
     piece: Box<[u8]>,
@@ -56,6 +69,7 @@ impl Http {
             Answer::Head => &self.answer.bytes[..self.answer.head_bytes],
             Answer::WholeKept => &self.answer_kept.bytes,
             Answer::HeadKept => &self.answer_kept.bytes[..self.answer_kept.head_bytes],
+            Answer::Continue => CONTINUE,
             Answer::Refusal(text) => text,
         }
     }
@@ -81,7 +95,7 @@ impl Http {
             if connection.sent == bytes.len() {
                 connection.owed = None;
                 connection.sent = 0;
-                counts.answered += 1;
+                counts.answered += u64::from(answer != Answer::Continue);
             }
         }
         Ok(true)
@@ -94,6 +108,7 @@ enum Answer {
     Head,
     WholeKept,
     HeadKept,
+    Continue,
     Refusal(&'static [u8]),
 }
 
@@ -104,6 +119,11 @@ pub struct Exchange {
     owed: Option<Answer>,
     sent: usize,
     ends: bool,
+    /// What is left of a request's body, and what is answered then.
+    body: Option<(Body, Answer)>,
+    /// After a refusal: bytes that were read and thrown away since.
+    lingered: Option<usize>,
+    is_shut: bool,
 }
 
 impl Service for Http {
@@ -120,13 +140,16 @@ impl Service for Http {
             if !self.answer(sockets, id, connection, counts)? {
                 return Ok(Next::Wait);
             }
-            if connection.ends {
+            if connection.lingered.is_some() {
+                return self.linger(sockets, id, connection);
+            }
+            if connection.ends && connection.body.is_none() {
                 return Ok(Next::Close);
             }
             if !connection.unhandled.is_empty() {
-                let head = std::mem::take(&mut connection.unhandled);
-                let used = connection.take(&head, counts);
-                connection.unhandled = head;
+                let text = std::mem::take(&mut connection.unhandled);
+                let used = connection.take(&text, counts);
+                connection.unhandled = text;
                 connection.unhandled.drain(..used);
                 if connection.owed.is_some() {
                     continue;
@@ -151,39 +174,109 @@ impl Service for Http {
     }
 }
 
+impl Http {
+    /// The refusal is sent: ends the stream, and reads what the client still sends until it ends its own.
+    fn linger(
+        &mut self,
+        sockets: &mut Sockets<'_>,
+        id: SocketId,
+        connection: &mut Exchange,
+    ) -> Result<Next, SocketError> {
+        // Once: it is an event of its own, which would lead here again without end.
+        if !std::mem::replace(&mut connection.is_shut, true) {
+            sockets.end_of_stream(id);
+        }
+        let lingered = connection.lingered.get_or_insert(0);
+        while *lingered < LINGER_MAX {
+            match sockets.discard(id, &mut self.piece) {
+                Ok(0) => break,
+                Ok(read) => *lingered += read,
+                Err(SocketError::WouldBlock) => return Ok(Next::Wait),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Next::Close)
+    }
+}
+
 impl Exchange {
-    /// Takes one request from the start of `bytes`; returns how many bytes that were: 0 where there is not a whole one.
+    /// Takes what can be from the start of `bytes`, until an answer is owed; returns how many bytes that were.
     fn take(&mut self, bytes: &[u8], counts: &mut AppCounts) -> usize {
+        let mut used = 0;
+        while self.owed.is_none() && used < bytes.len() {
+            let rest = &bytes[used..];
+            let taken = match &mut self.body {
+                Some((body, answer)) => match body.skip(rest) {
+                    Ok((count, over)) => {
+                        if over {
+                            self.owed = Some(*answer);
+                            self.body = None;
+                        }
+                        count
+                    }
+                    Err(body::Malformed) => {
+                        self.refuse(BAD, counts);
+                        0
+                    }
+                },
+                // Lines that are empty come before a request of some clients (RFC 9112, 2.2).
+                None if rest.starts_with(b"\r\n") => 2,
+                None => self.take_head(rest, counts),
+            };
+            if taken == 0 {
+                break;
+            }
+            used += taken;
+        }
+        used
+    }
+
+    /// 0: there is not a whole one.
+    fn take_head(&mut self, bytes: &[u8], counts: &mut AppCounts) -> usize {
         let Some(len) = head_bytes(bytes) else {
             if bytes.len() >= HEAD_MAX {
                 self.refuse(TOO_LONG, counts);
             }
             return 0;
         };
-        let head = &bytes[..len];
-        let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
-        let is_1_0 = line.ends_with(b" HTTP/1.0");
-        if !is_1_0 && !line.ends_with(b" HTTP/1.1") {
-            self.refuse(BAD, counts);
-            return len;
-        }
-        let close = has_line(head, b"connection: close");
-        self.ends = close || is_1_0 && !has_line(head, b"connection: keep-alive");
-        let kept = is_1_0 && !self.ends;
-        match (line.split(|byte| *byte == b' ').next(), kept) {
-            (Some(b"GET"), false) => self.owed = Some(Answer::Whole),
-            (Some(b"HEAD"), false) => self.owed = Some(Answer::Head),
-            (Some(b"GET"), true) => self.owed = Some(Answer::WholeKept),
-            (Some(b"HEAD"), true) => self.owed = Some(Answer::HeadKept),
-            _ => self.refuse(NOT_ALLOWED, counts),
+        match Request::parse(&bytes[..len]) {
+            Ok(request) => self.asked(&request, counts),
+            Err(Refused::Bad) => self.refuse(BAD, counts),
+            Err(Refused::Coding) => self.refuse(NOT_IMPLEMENTED, counts),
+            Err(Refused::Version) => self.refuse(NOT_THIS_VERSION, counts),
         }
         len
+    }
+
+    fn asked(&mut self, request: &Request, counts: &mut AppCounts) {
+        // A refusal of HTTP/1.0 says nothing of keeping the connection.
+        self.ends = request.ends || request.is_1_0 && request.method == Method::Other;
+        let kept = request.is_1_0 && !request.ends;
+        let answer = match (request.method, kept) {
+            (Method::Get, false) => Answer::Whole,
+            (Method::Head, false) => Answer::Head,
+            (Method::Get, true) => Answer::WholeKept,
+            (Method::Head, true) => Answer::HeadKept,
+            (Method::Other, _) => {
+                counts.corrupt += 1;
+                Answer::Refusal(NOT_ALLOWED)
+            }
+        };
+        match request.body {
+            None => self.owed = Some(answer),
+            Some(body) => {
+                self.body = Some((body, answer));
+                self.owed = request.waits.then_some(Answer::Continue);
+            }
+        }
     }
 
     fn refuse(&mut self, text: &'static [u8], counts: &mut AppCounts) {
         counts.corrupt += 1;
         self.owed = Some(Answer::Refusal(text));
+        self.body = None;
         self.ends = true;
+        self.lingered = Some(0);
     }
 }
 
@@ -192,12 +285,6 @@ fn head_bytes(bytes: &[u8]) -> Option<usize> {
     let end = b"\r\n\r\n";
     let first = bytes.windows(end.len()).position(|four| four == end)?;
     Some(first + end.len())
-}
-
-/// Whether a line says so, in letters of any case.
-fn has_line(head: &[u8], wanted: &[u8]) -> bool {
-    let mut lines = head.split(|byte| *byte == b'\n');
-    lines.any(|line| line.trim_ascii_end().eq_ignore_ascii_case(wanted))
 }
 
 #[cfg(test)]

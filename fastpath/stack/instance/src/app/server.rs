@@ -1,4 +1,5 @@
 //! A server: listens, accepts, and lets a service have each connection.
+use super::datagrams::{DATAGRAMS, Datagrams};
 use super::{App, AppCounts};
 use crate::InstanceError;
 use crate::sockets::Sockets;
@@ -38,6 +39,7 @@ pub struct Server<S: Service> {
     listen: Vec<SocketAddr>,
     backlog: u32,
     listeners: Vec<SocketId>,
+    datagrams: Option<Datagrams>,
     connections: Slab<(SocketId, S::Connection)>,
     counts: AppCounts,
 }
@@ -49,9 +51,17 @@ impl<S: Service> Server<S> {
             listen,
             backlog,
             listeners: Vec::new(),
+            datagrams: None,
             connections: Slab::default(),
             counts: AppCounts::default(),
         }
+    }
+
+    /// Serves datagrams too.
+    #[must_use]
+    pub fn with_datagrams(mut self, datagrams: Datagrams) -> Server<S> {
+        self.datagrams = Some(datagrams);
+        self
     }
 
     fn accept(&mut self, sockets: &mut Sockets<'_>, listener: SocketId) {
@@ -114,7 +124,10 @@ impl<S: Service> App for Server<S> {
             sockets.engine.set_token(id, token).map_err(failed)?;
             self.listeners.push(id);
         }
-        Ok(())
+        match &self.datagrams {
+            Some(datagrams) => datagrams.start(sockets),
+            None => Ok(()),
+        }
     }
 
     fn event(&mut self, sockets: &mut Sockets<'_>, event: Event) {
@@ -122,6 +135,11 @@ impl<S: Service> App for Server<S> {
             // Of a connection that was not accepted yet: it is looked at then.
             0 => {}
             token if token & LISTENER != 0 => self.accept(sockets, event.socket),
+            token if token & DATAGRAMS != 0 => {
+                if let Some(datagrams) = &mut self.datagrams {
+                    datagrams.serve(sockets, event.socket, &mut self.counts);
+                }
+            }
             token => self.serve(sockets, token - 1),
         }
     }

@@ -1,6 +1,6 @@
 //! A request and its response, one after the other.
 use super::connection::{Connection, Exchange};
-use super::{Shared, Work};
+use super::{ClientError, Shared, Work};
 use crate::sockets::Sockets;
 use hopscope_stack_engine::SocketError;
 
@@ -12,7 +12,7 @@ pub(super) fn turn(
     connection: &mut Connection,
     sockets: &mut Sockets<'_>,
     shared: &mut Shared,
-) -> Result<bool, SocketError> {
+) -> Result<bool, ClientError> {
     loop {
         let mut exchange = match connection.exchange.take() {
             Some(exchange) => exchange,
@@ -38,7 +38,7 @@ pub(super) fn turn(
                 shared.counts.answered += 1;
                 shared.latency.record(sockets.now.since(exchange.began).0);
             }
-            Ok(false) | Err(SocketError::WouldBlock) => {
+            Ok(false) | Err(ClientError::Socket(SocketError::WouldBlock)) => {
                 connection.exchange = Some(exchange);
                 return Ok(false);
             }
@@ -60,7 +60,7 @@ fn send(
     exchange: &mut Exchange,
     sockets: &mut Sockets<'_>,
     shared: &mut Shared,
-) -> Result<(), SocketError> {
+) -> Result<(), ClientError> {
     let (n, number) = (connection.n, connection.requests);
     let whole = match shared.plan.work {
         Work::Http => &shared.request[..],
@@ -75,7 +75,7 @@ fn send(
             }
             // The response begins before the request has gone, when it is an echo of much.
             Err(SocketError::WouldBlock) => return Ok(()),
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())
@@ -87,7 +87,7 @@ fn receive(
     exchange: &mut Exchange,
     sockets: &mut Sockets<'_>,
     shared: &mut Shared,
-) -> Result<bool, SocketError> {
+) -> Result<bool, ClientError> {
     loop {
         let left = exchange
             .expected
@@ -100,8 +100,11 @@ fn receive(
         });
         let read = sockets.recv(connection.id, &mut shared.piece[..room])?;
         if read == 0 {
-            // The end comes before the response.
-            return Err(SocketError::Reset);
+            let received = exchange.received;
+            return Err(match exchange.expected {
+                Some(expected) => ClientError::Ended { received, expected },
+                None => ClientError::EndedEarly,
+            });
         }
         connection.moved = sockets.now;
         shared.counts.bytes_received += read as u64;
@@ -113,7 +116,7 @@ fn receive(
                 exchange.received = there.min(expected);
                 connection.head.clear();
             } else if connection.head.len() >= HEAD_MAX {
-                return Err(SocketError::Protocol);
+                return Err(SocketError::Protocol.into());
             }
             continue;
         }

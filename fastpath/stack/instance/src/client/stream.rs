@@ -1,6 +1,6 @@
 //! Bytes in one direction.
 use super::connection::{Connection, Stage};
-use super::{PIECE_BYTES, Shared};
+use super::{ClientError, PIECE_BYTES, Shared};
 use crate::sockets::Sockets;
 use hopscope_stack_engine::SocketError;
 
@@ -9,7 +9,7 @@ pub(super) fn send(
     connection: &mut Connection,
     sockets: &mut Sockets<'_>,
     shared: &mut Shared,
-) -> Result<bool, SocketError> {
+) -> Result<bool, ClientError> {
     let id = connection.id;
     let most = shared.plan.bytes.unwrap_or(u64::MAX);
     while connection.stage == Stage::Open {
@@ -28,7 +28,7 @@ pub(super) fn send(
                 shared.counts.bytes_sent += sent as u64;
             }
             Err(SocketError::WouldBlock) => break,
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
     // What comes back is nothing to us, but its end is.
@@ -39,19 +39,19 @@ pub(super) fn send(
             Ok(0) => return Ok(shared.stops),
             Ok(read) => shared.counts.bytes_received += read as u64,
             Err(SocketError::WouldBlock) => break,
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
     let (unacknowledged, _) = sockets.engine.unacknowledged_bytes(id)?;
     Ok(connection.stage == Stage::Draining && unacknowledged == 0)
 }
 
-/// True when enough has come, or the other end closed.
+/// True when enough has come, or the other end closed and nobody said what is enough.
 pub(super) fn receive(
     connection: &mut Connection,
     sockets: &mut Sockets<'_>,
     shared: &mut Shared,
-) -> Result<bool, SocketError> {
+) -> Result<bool, ClientError> {
     let most = shared.plan.bytes.unwrap_or(u64::MAX);
     loop {
         if connection.received >= most || shared.stops {
@@ -68,7 +68,13 @@ pub(super) fn receive(
             sockets.discard(connection.id, &mut shared.piece[..len])?
         };
         if read == 0 {
-            return Ok(true);
+            return match shared.plan.bytes {
+                None => Ok(true),
+                Some(expected) => Err(ClientError::Ended {
+                    received: connection.received,
+                    expected,
+                }),
+            };
         }
         connection.received += read as u64;
         connection.moved = sockets.now;

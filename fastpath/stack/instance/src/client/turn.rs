@@ -1,8 +1,7 @@
 //! What a connection does when something has happened, by its stage and its work.
 use super::connection::{Connection, Stage};
-use super::{Shared, Work, exchange, stream};
+use super::{ClientError, Shared, Work, exchange, stream};
 use crate::sockets::Sockets;
-use hopscope_stack_engine::SocketError;
 
 /// Does what can be done now; true: it is over, in order.
 ///
@@ -12,10 +11,10 @@ pub(super) fn turn(
     connection: &mut Connection,
     sockets: &mut Sockets<'_>,
     shared: &mut Shared,
-) -> Result<bool, SocketError> {
+) -> Result<bool, ClientError> {
     if connection.stage == Stage::Connecting {
         if let Some(error) = sockets.engine.take_error(connection.id)? {
-            return Err(error);
+            return Err(error.into());
         }
         if !sockets.engine.readiness(connection.id)?.writable {
             return Ok(shared.stops);

@@ -186,8 +186,9 @@ impl Tcp {
     pub(crate) fn remove_time_wait(&mut self, index: u32) {
         if let Some(entry) = self.time_waits.remove(index) {
             self.demux.remove(entry.hash, Target::TimeWait(index));
+            let tuple = &entry.tuple;
             self.ports
-                .disconnect(entry.tuple.local_port, entry.exclusive);
+                .disconnect(tuple.local, tuple.local_port, entry.exclusive);
         }
     }
 

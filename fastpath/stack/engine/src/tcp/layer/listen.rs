@@ -321,7 +321,8 @@ impl Tcp {
             return None;
         };
         self.demux.insert(request.hash, Target::Connection(slot));
-        self.ports.connect(request.tuple.local_port, exclusive);
+        let tuple = &request.tuple;
+        self.ports.connect(tuple.local, tuple.local_port, exclusive);
         host.counters.tcp_passive_opens += 1;
         self.sockets.listener_mut(listener)?.accepts.push_back(slot);
         self.sockets.event(listener);

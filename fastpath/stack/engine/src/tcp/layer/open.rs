@@ -223,7 +223,8 @@ impl Tcp {
             self.remove_time_wait(index);
         }
         self.ports.release(tuple.local_port, slot);
-        self.ports.connect(tuple.local_port, options.is_exclusive());
+        self.ports
+            .connect(tuple.local, tuple.local_port, options.is_exclusive());
         self.demux.insert(hash, Target::Connection(slot));
         host.counters.tcp_active_opens += 1;
         connecting.start(&mut context!(self, host));
@@ -318,9 +319,10 @@ impl Tcp {
             return;
         };
         let (hash, options) = (connecting.hash, connecting.options);
-        let (port, bound) = (connecting.tuple.local_port, connecting.bound);
+        let (tuple, bound) = (connecting.tuple, connecting.bound);
         self.demux.remove(hash, Target::Connection(slot));
-        self.ports.disconnect(port, options.is_exclusive());
+        self.ports
+            .disconnect(tuple.local, tuple.local_port, options.is_exclusive());
         self.timers.clear(slot);
         host.counters.tcp_attempt_fails += 1;
         let ipv6 = self.sockets.is_ipv6(slot);

@@ -76,7 +76,7 @@ impl Tcp {
         let Some(connection) = self.sockets.connection(slot) else {
             return;
         };
-        let (hash, port) = (connection.hash, connection.tuple.local_port);
+        let (hash, tuple) = (connection.hash, connection.tuple);
         let exclusive = connection.options.is_exclusive();
         let target = Target::Connection(slot);
         let room = self.time_waits.len() < self.config.tcp.time_wait_max as usize;
@@ -96,7 +96,8 @@ impl Tcp {
             }
         } else {
             self.demux.remove(hash, target);
-            self.ports.disconnect(port, exclusive);
+            self.ports
+                .disconnect(tuple.local, tuple.local_port, exclusive);
         }
     }
 
