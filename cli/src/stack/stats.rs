@@ -42,8 +42,7 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<ExitCode> {
             return Ok(writeln!(out, "{answer}")?);
         }
         if args.prometheus {
-            write!(out, "{}", prometheus::text(&answer))?;
-            continue;
+            return Ok(write!(out, "{}", prometheus::text(&answer))?);
         }
         let now = rows(&answer);
         if args.interval.is_none() || before.is_some() {

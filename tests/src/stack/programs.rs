@@ -37,7 +37,7 @@ fn bytes(way: Way) -> Result<()> {
     for client in [
         format!("nc -N {STACK} 7 < sent > back"),
         format!("socat -t20 - TCP4:{STACK}:7 < sent > back"),
-        format!("socat -b 65536 -t20 - TCP6:[fd00::2]:7 < sent > back"),
+        "socat -b 65536 -t20 - TCP6:[fd00::2]:7 < sent > back".to_string(),
     ] {
         shell(&format!("{client} && cmp sent back"))?;
     }

@@ -63,19 +63,16 @@ impl Originals<'_, '_> {
                 self.next = copy.end() + 16;
                 copies.insert(0, copy);
             }
-            let asides: Vec<_> = copies.iter().map(Copy::asides).collect();
-            let pieces = copies
-                .iter()
-                .zip(&asides)
-                .map(|(c, asides)| c.piece(asides));
-            let pieces: Vec<Piece> = pieces.collect();
             let before = self.tables.len();
-            let added = self.tables.add(self.module, &pieces);
-            let apart =
-                |why: &Refused| matches!(why, Refused::Rule { what, .. } if *what == CHANGED);
-            if !added.as_ref().is_err_and(apart) {
-                assert_eq!(checked, added);
+            let mut added = self.converted(&copies);
+            if added.as_ref().is_err_and(is_changed) {
+                assert_eq!(self.tables.len(), before);
+                *self.seen.refused.entry(CHANGED.into()).or_default() += 1;
+                // The rest of its rules is as good as another's.
+                copies.iter_mut().for_each(|copy| copy.apart.clear());
+                added = self.converted(&copies);
             }
+            assert_eq!(checked, added);
             match added {
                 Ok(()) => {
                     self.seen.converted += 1;
@@ -96,6 +93,13 @@ impl Originals<'_, '_> {
         }
     }
 
+    fn converted(&mut self, copies: &[Copy]) -> Result<(), Refused> {
+        let asides: Vec<_> = copies.iter().map(Copy::asides).collect();
+        let pieces = copies.iter().zip(&asides);
+        let pieces: Vec<Piece> = pieces.map(|(copy, asides)| copy.piece(asides)).collect();
+        self.tables.add(self.module, &pieces)
+    }
+
     /// An entry's range; every third time in two, cut before some instruction in the middle.
     fn pieces(&mut self, n: usize) -> Vec<(usize, Range<u64>)> {
         let range = range_of(&self.fdes[n]);
@@ -107,6 +111,10 @@ impl Originals<'_, '_> {
         self.seen.split += 1;
         vec![(n, range.start..middle), (n, middle..range.end)]
     }
+}
+
+fn is_changed(why: &Refused) -> bool {
+    matches!(why, Refused::Rule { what, .. } if *what == CHANGED)
 }
 
 fn range_of(fde: &Fde) -> Range<u64> {
