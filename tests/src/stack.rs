@@ -10,6 +10,7 @@ mod netstack;
 mod observed;
 mod privileges;
 mod refused;
+mod run;
 mod servers;
 mod serving;
 
@@ -23,4 +24,5 @@ pub(crate) fn register(suite: &mut Suite) {
     observed::register(suite);
     privileges::register(suite);
     refused::register(suite);
+    run::register(suite);
 }
