@@ -1,9 +1,9 @@
 //! The same random socket calls on the kernel's stack and on ours: each gives the same, epoll's events included.
 use super::running::{cable, on_the_stack, python, words};
 use crate::stack::cable::{KERNEL, STACK};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::command::run;
-use hopscope_tests::{Requirement, Suite, counts};
+use hopscope_tests::{Requirement, Suite, compile_c, counts};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -20,6 +20,31 @@ pub(crate) fn register(suite: &mut Suite) {
             the_same,
         )
         .watchdog(1_800);
+    let needs = &[Requirement::Netns, Requirement::Gcc];
+    suite.case("stack::run_waits_as_the_kernel_does", needs, waits);
+}
+
+/// Time-outs, interruptions, cancelled threads, resets, ends of descriptors: a line each.
+fn waits() -> Result<()> {
+    cable()?;
+    let program = compile_c(&["stack/run/waiting.c"], &["-O1", "-pthread"])?;
+    let program = program.to_str().context("path")?;
+    let mut said = (String::new(), String::new());
+    // A thread that comes late on a busy machine, on either stack, waits for what is over.
+    for _ in 0..3 {
+        let kernel = run(Command::new(program).arg(KERNEL))?.expect_code(0)?;
+        let stack = run(&mut on_the_stack(
+            &["--kernel=10.0.0.2/32"],
+            &[program, STACK],
+        ))?;
+        let stack = stack.expect_code(0)?;
+        ensure!(kernel.stdout.lines().count() > 30, "{}", kernel.stdout);
+        said = (kernel.stdout, stack.stdout);
+        if said.0 == said.1 {
+            return Ok(());
+        }
+    }
+    bail!("kernel:\n{}stack:\n{}", said.0, said.1)
 }
 
 /// A line for each call of `programs` from `first` on.
