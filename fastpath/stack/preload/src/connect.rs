@@ -13,6 +13,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 
 static UDP_SAID: AtomicBool = AtomicBool::new(false);
+static OWN_SAID: AtomicBool = AtomicBool::new(false);
 
 impl State {
     /// A socket of the kernel that may become the stack's.
@@ -184,6 +185,14 @@ impl State {
                     trace(|| format!("fd {fd}: connect {peer}: kernel"));
                     self.leave_to_kernel(index);
                     return Step::Pass;
+                }
+                if policy::is_own(&self.handed, peer.ip()) {
+                    once(&OWN_SAID, || {
+                        format!(
+                            "connections to the stack's own {peer} are not supported by this mode: the call fails (EHOSTUNREACH)"
+                        )
+                    });
+                    return Step::Fail(libc::EHOSTUNREACH);
                 }
                 trace(|| format!("fd {fd}: connect {peer}: stack"));
                 let id = match self.take_over(index, &undecided) {

@@ -16,10 +16,54 @@ pub(crate) fn register(suite: &mut Suite) {
         let name = format!("stack::run_serves_with_python_{how}");
         suite.case(name, needs, move || serves(how));
     }
+    for how in ["threads", "poll", "epoll"] {
+        let name = format!("stack::run_listens_everywhere_with_python_{how}");
+        suite.case(name, needs, move || everywhere(how));
+    }
     for how in ["threads", "asyncio"] {
         let name = format!("stack::run_connects_with_python_{how}");
         suite.case(name, needs, move || connects(how));
     }
+}
+
+/// A socket on every address listens in both: each connection is of the stack that has the address.
+fn everywhere(how: &str) -> Result<()> {
+    cable()?;
+    let server = python("echo_server.py", &[how, "0.0.0.0", PORT, "8"]);
+    let server = Server::start(&words(&server))?;
+    let before = frames()?;
+    let mut over_cable = Vec::new();
+    for address in [STACK, "127.0.0.1", STACK, "127.0.0.1"] {
+        let client = python("echo_client.py", &["threads", address, PORT, "2", size()]);
+        let out = run(Command::new(&client[0]).args(&client[1..]))?;
+        ensure!(
+            out.code == Some(0),
+            "{address}: {}{}",
+            out.stdout,
+            out.stderr
+        );
+        over_cable.push(frames()? - before);
+    }
+    ensure!(
+        over_cable[0] > 10 && over_cable[2] > over_cable[1] + 10,
+        "{over_cable:?}"
+    );
+    server.ends()?;
+    // In the stack alone where that is asked for.
+    let server = python("echo_server.py", &["threads", "0.0.0.0", PORT, "2"]);
+    let server = Server::spawn(&mut on_the_stack(
+        &["--trace", "--wildcard=stack"],
+        &words(&server),
+    ))?;
+    kernel_has_none(7)?;
+    ensure!(
+        std::net::TcpStream::connect(("127.0.0.1", 7)).is_err(),
+        "connected"
+    );
+    let client = python("echo_client.py", &["threads", STACK, PORT, "2", size()]);
+    let out = run(Command::new(&client[0]).args(&client[1..]))?;
+    ensure!(out.code == Some(0), "{}{}", out.stdout, out.stderr);
+    server.ends()
 }
 
 fn size() -> &'static str {

@@ -14,6 +14,11 @@ pub(crate) fn register(suite: &mut Suite) {
         &[Netns, Gcc],
         refused,
     );
+    suite.case(
+        "stack::run_says_which_calls_fail",
+        &[Netns, Requirement::Python3],
+        said_calls,
+    );
     suite.case("stack::run_refuses_go_programs", &[Netns, Go], go_program);
     suite.case(
         "stack::run_gives_the_programs_exit_code",
@@ -97,6 +102,34 @@ fn go_program() -> Result<()> {
         &mut on_the_stack(&[], &[&go.display().to_string()]),
         &["Go program"],
     )
+}
+
+/// Never the kernel's without a word: it fails, and is said.
+fn said_calls() -> Result<()> {
+    cable()?;
+    let line = "import socket
+udp = socket.socket(type=socket.SOCK_DGRAM)
+tcp = socket.socket()
+tried = [lambda: udp.sendto(b'x', ('10.0.0.1', 9)), lambda: udp.connect(('10.0.0.1', 9)), lambda: udp.bind(('10.0.0.2', 9)),
+         lambda: tcp.connect(('10.0.0.2', 9)), lambda: udp.sendto(b'x', ('127.0.0.1', 9))]
+for call in tried:
+    try:
+        call()
+        print(0)
+    except OSError as error:
+        print(error.errno)
+";
+    let out = run(&mut on_the_stack(&[], &["/usr/bin/python3", "-c", line]))?.expect_code(0)?;
+    let given: Vec<&str> = out.stdout.lines().collect();
+    ensure!(given == ["95", "95", "95", "113", "0"], "{}", out.stdout);
+    for word in [
+        "UDP to 10.0.0.1:9",
+        "UDP on the stack's addresses",
+        "own 10.0.0.2:9",
+    ] {
+        ensure!(out.stderr.contains(word), "{word}: {}", out.stderr);
+    }
+    Ok(())
 }
 
 fn exit_codes() -> Result<()> {
