@@ -5,15 +5,19 @@
 //! call may be a point at which the thread is cancelled: hooks are `C-unwind` and hold nothing there.
 #![allow(unsafe_code)]
 
+mod both;
 mod descriptors;
+mod epolling;
 mod files;
+mod limit;
 mod lock;
 mod memory;
 mod messages;
+mod polling;
 mod processes;
 mod real;
+mod selecting;
 mod sockets;
 mod start;
 mod turns;
 mod wait;
-mod waiting;
