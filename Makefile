@@ -6,13 +6,14 @@ SHELL := /bin/bash
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-build: ## The programs: target/release/hopscope, and hopscope-bench, which `hopscope bench` starts
-	cargo build --release --locked -p hopscope -p hopscope-bench
+build: ## The programs, hopscope and hopscope-bench, and what `hopscope stack run` preloads, below target/release
+	cargo build --release --locked -p hopscope -p hopscope-bench -p hopscope-stack-preload
 
 PREFIX ?= /usr/local
 install: ## What `make build` built, stripped, to PREFIX=/usr/local below DESTDIR
 	@! target/release/hopscope --version | grep 'test build' || { echo 'first: make build' >&2; exit 2; }
 	install -D --strip -t $(DESTDIR)$(PREFIX)/bin target/release/hopscope target/release/hopscope-bench
+	install -D --strip -t $(DESTDIR)$(PREFIX)/lib/hopscope target/release/libhopscope_preload.so
 
 install-deps: ## Install by package name what the tests need and this machine lacks
 	scripts/install-deps

@@ -115,6 +115,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "hopscope stack serve --if veth1 --addr 10.0.0.2/24 --app http:600 --port 80",
             "hopscope stack serve --if tap:tap0 --addr 10.0.0.2/24 --addr fd00::2/64 --app echo",
             "hopscope stack connect 10.0.0.1:7000 --if veth1 --addr 10.0.0.2/24 --app echo -d 10s",
+            "hopscope stack run --if veth1 --addr 10.0.0.2/24 -- curl http://10.0.0.1/",
             "hopscope stack ss",
             "hopscope stack stats --interval 1s",
         ],

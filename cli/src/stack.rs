@@ -5,6 +5,7 @@ use std::process::ExitCode;
 mod connect;
 mod link;
 mod pair;
+mod run;
 mod running;
 mod serve;
 mod ss;
@@ -23,6 +24,8 @@ enum What {
     Serve(serve::ServeArgs),
     /// Run the stack with a built-in client against such a server anywhere
     Connect(connect::ConnectArgs),
+    /// Run a program of others, unmodified, on the stack in its own process
+    Run(run::RunArgs),
     /// Join two stacks in memory and measure what the engine costs
     Pair(pair::PairArgs),
     /// Show the connections of a running stack, with the fields of `ss -ti`
@@ -35,6 +38,8 @@ pub fn run(args: StackArgs) -> anyhow::Result<ExitCode> {
     match args.what {
         What::Serve(args) => serve::run(args),
         What::Connect(args) => connect::run(&args),
+        // With a command its exit code is ours, and 125 says that hopscope itself failed.
+        What::Run(args) => run::run(&args).or_else(|e| Ok(crate::status::failed(&e, 125))),
         What::Pair(args) => pair::run(&args),
         What::Ss(args) => ss::run(&args),
         What::Stats(args) => stats::run(&args),

@@ -123,6 +123,35 @@ impl PacketPort {
         })
     }
 
+    /// The port that another process opened with the same options, by its socket ([`PacketIo::wait_fd`]), in any network
+    /// namespace. `max_frame_len` as its [`Capabilities`] said.
+    ///
+    /// # Errors
+    /// It is no such socket.
+    pub fn adopt(
+        device: &str,
+        socket: OwnedFd,
+        max_frame_len: usize,
+        options: PacketOptions,
+    ) -> Result<PacketPort, PortError> {
+        let ring = RxRing::adopt(socket.as_fd(), max_frame_len, options.receive_frames);
+        let ring = ring.map_err(|e| PortError::device(device, "mapping the receive ring", e))?;
+        let link = Link::of_packet_socket(socket.as_fd());
+        Ok(PacketPort {
+            name: device.into(),
+            link: link.map_err(|e| PortError::device(device, "looking up its device", e))?,
+            socket,
+            max_frame_len,
+            ring: Some(ring),
+            batch: Some(Pending {
+                batch: SendBatch::new(options.send_frames.max(1), PACKET_HDR_LEN + max_frame_len),
+                first: 0,
+                end: 0,
+            }),
+            counters: Counters::default(),
+        })
+    }
+
     /// Hands over what is pending until the kernel has no room. `sendmmsg` says why a frame failed
     /// only when it is the first: one that the driver drops behind others is tried once more.
     fn hand_over(&mut self) -> Result<(), PortError> {

@@ -14,6 +14,7 @@ mod observed;
 mod privileges;
 mod programs;
 mod refused;
+mod run;
 mod servers;
 mod serving;
 
@@ -31,4 +32,5 @@ pub(crate) fn register(suite: &mut Suite) {
     privileges::register(suite);
     programs::register(suite);
     refused::register(suite);
+    run::register(suite);
 }

@@ -3,10 +3,11 @@ use crate::netns;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use hopscope_netio::PortName;
-use hopscope_stack_engine::config::{Address, Congestion, Route};
+use hopscope_stack_engine::config::{Address, Congestion, Medium, Route};
 use hopscope_stack_engine::{Config, TcpConfig};
 use hopscope_stack_instance::Device;
 use hopscope_stack_instance::device::{self, Wanted};
+use hopscope_stack_instance::handed::HandedEngine;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -57,7 +58,7 @@ enum CongestionArg {
 }
 
 /// `10.0.0.2/24`
-fn parse_prefix(text: &str) -> Result<Address, String> {
+pub(super) fn parse_prefix(text: &str) -> Result<Address, String> {
     let wrong = || format!("{text:?} is not IP/LEN like 10.0.0.2/24 or fd00::2/64");
     let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
     Ok(Address {
@@ -125,6 +126,30 @@ impl LinkArgs {
             CongestionArg::Reno => Congestion::NewReno,
         };
         Ok(config)
+    }
+
+    /// The same, for another process.
+    pub(super) fn handed(&self, device: &Device) -> anyhow::Result<HandedEngine> {
+        let Medium::Ethernet { mac } = device.medium else {
+            bail!("a device without Ethernet addresses");
+        };
+        let config = self.config(device)?;
+        let routes = config.routes.iter();
+        Ok(HandedEngine {
+            mac,
+            mtu: config.mtu,
+            addresses: self
+                .addr
+                .iter()
+                .map(|a| (a.address, a.prefix_bits))
+                .collect(),
+            routes: routes
+                .map(|r| (r.destination.address, r.destination.prefix_bits, r.gateway))
+                .collect(),
+            offload: config.offload.checksum,
+            lan: matches!(self.profile, Profile::Lan),
+            cubic: matches!(self.congestion, CongestionArg::Cubic),
+        })
     }
 
     /// Whether one of the addresses is of that family.

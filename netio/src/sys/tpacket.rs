@@ -24,6 +24,24 @@ pub(crate) struct RxRing {
     frame_len: usize,
     frames: usize,
     next: usize,
+    /// Another process read from it before: where the oldest frame is, is seen when there is one.
+    lost_place: bool,
+}
+
+/// Bytes of a slot, and how many slots there are.
+fn layout(max_len: usize, frames: usize) -> (usize, usize) {
+    let needed = max_len + HEADROOM;
+    // Several to a page, or whole pages for one.
+    let frame_len = if needed <= PAGE_LEN {
+        needed.next_power_of_two()
+    } else {
+        needed.next_multiple_of(PAGE_LEN)
+    };
+    let block_len = frame_len.max(PAGE_LEN);
+    (
+        frame_len,
+        frames.max(1).next_multiple_of(block_len / frame_len),
+    )
 }
 
 pub(crate) struct RxFrame<'a> {
@@ -38,15 +56,8 @@ impl RxRing {
     pub(crate) fn new(fd: BorrowedFd<'_>, max_len: usize, frames: usize) -> io::Result<RxRing> {
         let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         set_option(fd, libc::SOL_PACKET, libc::PACKET_VERSION, version)?;
-        let needed = max_len + HEADROOM;
-        // Several to a page, or whole pages for one.
-        let frame_len = if needed <= PAGE_LEN {
-            needed.next_power_of_two()
-        } else {
-            needed.next_multiple_of(PAGE_LEN)
-        };
+        let (frame_len, frames) = layout(max_len, frames);
         let block_len = frame_len.max(PAGE_LEN);
-        let frames = frames.max(1).next_multiple_of(block_len / frame_len);
         let request = libc::tpacket_req {
             tp_block_size: block_len as u32,
             tp_block_nr: (frames * frame_len / block_len) as u32,
@@ -59,11 +70,46 @@ impl RxRing {
             frame_len,
             frames,
             next: 0,
+            lost_place: false,
         })
+    }
+
+    /// The ring that the socket has already, made with the same numbers.
+    pub(crate) fn adopt(fd: BorrowedFd<'_>, max_len: usize, frames: usize) -> io::Result<RxRing> {
+        let (frame_len, frames) = layout(max_len, frames);
+        Ok(RxRing {
+            map: Mapping::shared(fd, 0, frames * frame_len)?,
+            frame_len,
+            frames,
+            next: 0,
+            lost_place: true,
+        })
+    }
+
+    fn status(&self, index: usize) -> &AtomicU32 {
+        let at = self.map.at(index * self.frame_len, self.frame_len);
+        // SAFETY: the status word is the first of the slot, aligned, and shared with the kernel
+        // only through atomic operations; the mapping lives as long as `self`.
+        unsafe { AtomicU32::from_ptr(at.cast()) }
+    }
+
+    /// The kernel fills slots in order: the oldest frame is the one behind an empty slot. In a full ring, which
+    /// nobody has read from, the first.
+    fn find_place(&mut self) {
+        let full = |index| self.status(index).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0;
+        let before = |index: usize| (index + self.frames - 1) % self.frames;
+        let oldest = (0..self.frames).find(|index| full(*index) && !full(before(*index)));
+        if let Some(index) = oldest.or_else(|| full(0).then_some(0)) {
+            self.next = index;
+            self.lost_place = false;
+        }
     }
 
     /// Shows the oldest frame and gives its slot back; false when there is none.
     pub(crate) fn pop(&mut self, visit: impl FnOnce(RxFrame<'_>)) -> bool {
+        if self.lost_place {
+            self.find_place();
+        }
         let at = self.map.at(self.next * self.frame_len, self.frame_len);
         // SAFETY: the status word is the first of the slot, aligned, and shared with the kernel
         // only through atomic operations.

@@ -130,8 +130,23 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "hopscope-stack-engine",
         &["hopscope-event", "hopscope-netio", "hopscope-openloop"],
     ),
+    // Linux' numbers for the engine's values.
+    ("hopscope-stack-abi", &["hopscope-stack-engine"]),
     // Loaded by packetdrill.
-    ("hopscope-stack-packetdrill", &["hopscope-stack-engine"]),
+    (
+        "hopscope-stack-packetdrill",
+        &["hopscope-stack-abi", "hopscope-stack-engine"],
+    ),
+    // Loaded with other people's programs.
+    (
+        "hopscope-stack-preload",
+        &[
+            "hopscope-netio",
+            "hopscope-stack-abi",
+            "hopscope-stack-engine",
+            "hopscope-stack-instance",
+        ],
+    ),
     // Where the engine meets devices; the bytes that it sends are those of `load`.
     (
         "hopscope-stack-instance",

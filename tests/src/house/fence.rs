@@ -12,6 +12,8 @@ const FENCED_IN: &[&str] = &[
     "fastpath/splice/src/programs/policies",
     "fastpath/splice/src/socket_options",
     "fastpath/stack/packetdrill/src/interface",
+    "fastpath/stack/preload/src/hooks",
+    "fastpath/stack/preload/src/kernel",
     "fastpath/vnet/src/serve/descriptors",
     "fastpath/vnet/src/serve/sigbus",
     "measure/event/src/clock",
@@ -119,6 +121,7 @@ fn every_crate_fences() -> Result<()> {
         "fastpath/splice/src/lib.rs",
         "fastpath/vnet/src/lib.rs",
         "fastpath/stack/packetdrill/src/lib.rs",
+        "fastpath/stack/preload/src/lib.rs",
     ] {
         let text = std::fs::read_to_string(repository().join(path))?;
         ensure!(
@@ -129,6 +132,7 @@ fn every_crate_fences() -> Result<()> {
     for path in [
         "check/src/lib.rs",
         "eventloop/src/lib.rs",
+        "fastpath/stack/abi/src/lib.rs",
         "fastpath/stack/engine/src/lib.rs",
         "fastpath/stack/instance/src/lib.rs",
         "load/src/lib.rs",

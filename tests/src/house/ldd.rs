@@ -19,7 +19,8 @@ pub(super) fn register(suite: &mut Suite) {
 fn links_only() -> Result<()> {
     let hopscope = hopscope_bin();
     needs_only(&hopscope)?;
-    needs_only(&hopscope.with_file_name("hopscope-bench"))
+    needs_only(&hopscope.with_file_name("hopscope-bench"))?;
+    needs_only(&hopscope.with_file_name("libhopscope_preload.so"))
 }
 
 fn needs_only(program: &Path) -> Result<()> {

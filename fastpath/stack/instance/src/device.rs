@@ -110,11 +110,7 @@ fn ports(
                 gso: offload,
                 qdisc_bypass: !offload,
                 fanout,
-                receive_frames: if offload {
-                    LARGE_FRAMES
-                } else {
-                    defaults.receive_frames
-                },
+                receive_frames: receive_frames(offload),
                 ..defaults
             };
             let port = |_| {
@@ -128,6 +124,15 @@ fn ports(
             gso: offload,
             ..OpenOptions::default()
         })?]),
+    }
+}
+
+/// That a packet socket's ring holds.
+#[must_use]
+pub fn receive_frames(offload: bool) -> usize {
+    match offload {
+        true => LARGE_FRAMES,
+        false => PacketOptions::default().receive_frames,
     }
 }
 

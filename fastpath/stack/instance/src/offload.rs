@@ -8,7 +8,8 @@ const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
 
 /// A checksum that is still to be computed never left this machine: the bytes are what was sent.
-pub(crate) fn received(offload: Offload) -> RxMeta {
+#[must_use]
+pub fn received(offload: Offload) -> RxMeta {
     RxMeta {
         checksum: if offload.flags & NEEDS_CSUM == 0 {
             RxChecksum::Unknown
@@ -23,7 +24,8 @@ pub(crate) fn received(offload: Offload) -> RxMeta {
     }
 }
 
-pub(crate) fn outgoing(frame: TxFrame) -> Outgoing {
+#[must_use]
+pub fn outgoing(frame: TxFrame) -> Outgoing {
     let mut offload = Offload::default();
     if let Some(checksum) = frame.checksum {
         offload.flags = NEEDS_CSUM;

@@ -1,15 +1,16 @@
 //! The socket calls on descriptors. Failures are errno.
 use crate::blocking::shared;
 use crate::descriptors::{Descriptor, Socket};
-use crate::epoll::{Epoll, bits};
+use crate::epoll::Epoll;
 use crate::stack::Stack;
+use hopscope_stack_abi::readiness::bits;
 use hopscope_stack_engine::{
     HowToShut, Ns, RecvFlags, SendFlags, SocketError, SocketId, SocketKind,
 };
 use nix::libc;
 use std::net::SocketAddr;
 
-pub type Result<T> = std::result::Result<T, i32>;
+pub use hopscope_stack_abi::Result;
 
 fn errno(error: SocketError) -> i32 {
     error.errno()

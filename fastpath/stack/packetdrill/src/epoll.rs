@@ -1,5 +1,5 @@
 //! epoll(7) over the engine's sockets: level, edge, one-shot.
-use hopscope_stack_engine::{Readiness, SocketId};
+use hopscope_stack_engine::SocketId;
 use nix::libc;
 
 pub struct Interest {
@@ -15,21 +15,6 @@ pub struct Interest {
 
 #[derive(Default)]
 pub struct Epoll(Vec<Interest>);
-
-/// poll(2)'s and epoll's bits, which are the same ones.
-pub fn bits(readiness: Readiness) -> u32 {
-    let pairs = [
-        (readiness.readable, libc::EPOLLIN | libc::EPOLLRDNORM),
-        (readiness.writable, libc::EPOLLOUT | libc::EPOLLWRNORM),
-        (readiness.read_hangup, libc::EPOLLRDHUP),
-        (readiness.hangup, libc::EPOLLHUP),
-        (readiness.error, libc::EPOLLERR),
-    ];
-    pairs
-        .iter()
-        .filter(|(is, _)| *is)
-        .fold(0, |sum, (_, bit)| sum | *bit as u32)
-}
 
 impl Epoll {
     pub fn control(

@@ -13,4 +13,3 @@ mod interface;
 mod options;
 mod stack;
 mod sysctls;
-mod tcp_info;

@@ -1,6 +1,7 @@
 //! `struct tcp_info` of include/uapi/linux/tcp.h, whole.
 use hopscope_stack_engine::{Ns, TcpInfo};
 
+#[must_use]
 pub fn bytes(info: &TcpInfo) -> Vec<u8> {
     let mut out = Vec::with_capacity(288);
     let options = u8::from(info.options_timestamps)

@@ -1,0 +1,143 @@
+//! `hopscope stack run`: a program of others, on the stack in its own process.
+use super::link::{LinkArgs, parse_prefix};
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use hopscope_netio::PortName;
+use hopscope_stack_engine::config::Address;
+use hopscope_stack_instance::handed::{ENVIRONMENT, Handed, HandedPort, Policy};
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::resource::{Resource, getrlimit};
+use std::ffi::OsString;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+mod library;
+mod program;
+
+/// Runs a program, unmodified, with its TCP sockets on a stack in user space: those on the stack's addresses and those that
+/// connect to where it leads. All others are the kernel's, as ever. A library that is loaded with the program takes its socket
+/// calls. Its exit code is the program's; 125: `hopscope` itself failed.
+#[derive(Args)]
+pub struct RunArgs {
+    /// Where the stack runs: inline (in the program's own process, one process at a time)
+    #[arg(long, value_enum, default_value_t = Mode::Inline)]
+    mode: Mode,
+    #[command(flatten)]
+    link: LinkArgs,
+    /// Connections to this prefix are the kernel's, though the stack leads there; repeat for several
+    #[arg(long, value_name = "IP/LEN", value_parser = parse_prefix)]
+    kernel: Vec<Address>,
+    /// Who has sockets that listen on every address: both (stack and kernel) or stack
+    #[arg(long, value_enum, default_value_t = Wildcard::Both)]
+    wildcard: Wildcard,
+    /// Say on standard error of each socket whose it is
+    #[arg(long)]
+    trace: bool,
+    /// Program and arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    Inline,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Wildcard {
+    Both,
+    Stack,
+}
+
+/// Returns only where it fails.
+pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let Mode::Inline = args.mode;
+    let (name, arguments) = args.command.split_first().context("no command")?;
+    let path = program::find(name)?;
+    program::check(&path)?;
+    let library = library::find()?;
+    if args.link.spin {
+        bail!("--spin: a program decides by itself when it waits");
+    }
+    let PortName::Packet { device: name_of } = &args.link.interface else {
+        bail!(
+            "{}: --mode inline takes packet:DEVICE alone; `stack serve` takes other ports",
+            args.link.interface
+        );
+    };
+    let devices = args.link.open(1)?;
+    let device = devices.first().context("no device")?;
+    let socket = device
+        .port
+        .wait_fd()
+        .context("a port without a descriptor")?;
+    let handed = Handed {
+        version: env!("CARGO_PKG_VERSION").into(),
+        port: HandedPort {
+            device: name_of.clone(),
+            fd: inherited(socket)?,
+            max_frame_len: device.port.capabilities().max_frame_len,
+            receive_frames: hopscope_stack_instance::device::receive_frames(
+                device.offload.checksum,
+            ),
+            gso: device.offload.checksum,
+        },
+        engine: args.link.handed(device)?,
+        policy: Policy {
+            wildcard_is_stack: args.wildcard == Wildcard::Stack,
+            kernel: args
+                .kernel
+                .iter()
+                .map(|a| (a.address, a.prefix_bits))
+                .collect(),
+        },
+        trace: args.trace,
+    };
+    let config = serde_json::to_vec(&handed)?;
+    let config = file("hopscope-stack", &config, true)?;
+    let owner = file("hopscope-owner", &[0; 8], false)?;
+    let mut command = Command::new(&path);
+    command
+        .arg0(name)
+        .args(arguments)
+        .env("LD_PRELOAD", preload(library))
+        .env(ENVIRONMENT, format!("{config},{owner}"));
+    let error = command.exec();
+    Err(error).with_context(|| format!("starting {}", path.display()))
+}
+
+/// Before others that are to be preloaded: they are called through it.
+fn preload(library: PathBuf) -> OsString {
+    let mut all = library.into_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        all.push(":");
+        all.push(others);
+    }
+    all
+}
+
+/// A file in memory that the program inherits, by its number.
+fn file(name: &str, content: &[u8], sealed: bool) -> anyhow::Result<i32> {
+    let memfd = memfd_create(name, MFdFlags::MFD_ALLOW_SEALING | MFdFlags::MFD_CLOEXEC)
+        .context("making a file in memory")?;
+    nix::unistd::write(&memfd, content).context("writing a file in memory")?;
+    if sealed {
+        let all = SealFlag::F_SEAL_WRITE
+            | SealFlag::F_SEAL_GROW
+            | SealFlag::F_SEAL_SHRINK
+            | SealFlag::F_SEAL_SEAL;
+        fcntl(&memfd, FcntlArg::F_ADD_SEALS(all)).context("sealing a file in memory")?;
+    }
+    inherited(memfd.as_fd())
+}
+
+/// The same descriptor, not closed by exec, with a number that programs do not come to.
+fn inherited(fd: BorrowedFd<'_>) -> anyhow::Result<i32> {
+    let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).context("reading RLIMIT_NOFILE")?;
+    let limit = limit.min(1 << 20);
+    let lowest = limit - limit.min(1024) / 8;
+    fcntl(fd, FcntlArg::F_DUPFD(lowest as i32)).context("handing a descriptor over")
+}

@@ -1,0 +1,115 @@
+//! What `stack run` hands to the process in which the stack is to run: the open port by its descriptor, and what the engine is
+//! made with. JSON in a sealed memfd, whose number is in the environment.
+use hopscope_netio::{PacketIo, PacketOptions, PacketPort, PortError};
+use hopscope_stack_engine::config::{Address, Congestion, Medium, Route, TxOffload};
+use hopscope_stack_engine::{Config, TcpConfig};
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+/// Holds two numbers of descriptors: of the configuration, and of the file whose lock the owner of the stack has.
+pub const ENVIRONMENT: &str = "HOPSCOPE_STACK";
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Handed {
+    /// Of both programs, which must be the same one.
+    pub version: String,
+    pub port: HandedPort,
+    pub engine: HandedEngine,
+    pub policy: Policy,
+    pub trace: bool,
+}
+
+/// A packet socket with its ring, bound to the device.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HandedPort {
+    pub device: String,
+    pub fd: i32,
+    pub max_frame_len: usize,
+    pub receive_frames: usize,
+    pub gso: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HandedEngine {
+    pub mac: [u8; 6],
+    pub mtu: u16,
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// Destination, bits of its prefix, gateway.
+    pub routes: Vec<(IpAddr, u8, IpAddr)>,
+    pub offload: bool,
+    pub lan: bool,
+    pub cubic: bool,
+}
+
+/// Which sockets are the stack's, where their addresses leave it open.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Sockets on all addresses listen in the stack alone, not in the kernel, too.
+    pub wildcard_is_stack: bool,
+    /// Connections to these prefixes are the kernel's, though the stack has a way there.
+    pub kernel: Vec<(IpAddr, u8)>,
+}
+
+/// # Errors
+/// The version is another one, or it is no such text.
+pub fn parse(text: &[u8]) -> Result<Handed, String> {
+    let handed: Handed = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    if handed.version != env!("CARGO_PKG_VERSION") {
+        return Err(format!("made by version {}", handed.version));
+    }
+    Ok(handed)
+}
+
+impl HandedPort {
+    /// # Errors
+    /// `socket` is another one.
+    pub fn adopt(&self, socket: OwnedFd) -> Result<Box<dyn PacketIo>, PortError> {
+        let options = options(self.gso, self.receive_frames);
+        let port = PacketPort::adopt(&self.device, socket, self.max_frame_len, options)?;
+        Ok(Box::new(port))
+    }
+}
+
+fn options(gso: bool, receive_frames: usize) -> PacketOptions {
+    PacketOptions {
+        gso,
+        qdisc_bypass: !gso,
+        receive_frames,
+        ..PacketOptions::default()
+    }
+}
+
+impl HandedEngine {
+    #[must_use]
+    pub fn config(&self, seed: [u8; 32]) -> Config {
+        let mut config = Config::new(Medium::Ethernet { mac: self.mac }, seed);
+        config.mtu = self.mtu;
+        let address = |address, prefix_bits| Address {
+            address,
+            prefix_bits,
+        };
+        let addresses = self.addresses.iter();
+        config.addresses = addresses.map(|(ip, bits)| address(*ip, *bits)).collect();
+        let routes = self.routes.iter();
+        config.routes = routes
+            .map(|(to, bits, gateway)| Route {
+                destination: address(*to, *bits),
+                gateway: *gateway,
+            })
+            .collect();
+        config.offload = TxOffload {
+            checksum: self.offload,
+            segmentation_v4: self.offload,
+            segmentation_v6: self.offload,
+        };
+        if self.lan {
+            config.tcp = TcpConfig::lan();
+        }
+        config.tcp.congestion = match self.cubic {
+            true => Congestion::Cubic,
+            false => Congestion::NewReno,
+        };
+        config
+    }
+}

@@ -1,0 +1,265 @@
+//! Sockets at their beginning: socket, bind, connect. Where a socket belongs is decided by the first address that says so.
+use crate::description::{Description, Kind, Socket, Times, Undecided};
+use crate::kernel;
+use crate::policy;
+use crate::say::{once, trace};
+use crate::stack::now;
+use crate::state::State;
+use crate::step::Step;
+use hopscope_stack_abi::address;
+use hopscope_stack_engine::{SocketError, SocketId, SocketKind};
+use nix::libc;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+
+static UDP_SAID: AtomicBool = AtomicBool::new(false);
+static OWN_SAID: AtomicBool = AtomicBool::new(false);
+
+impl State {
+    /// A socket of the kernel that may become the stack's.
+    pub fn opened(&mut self, fd: i32, kind: SocketKind, ipv6: bool, nonblocking: bool) -> bool {
+        let undecided = Undecided {
+            kind,
+            ipv6,
+            options: Vec::new(),
+            bound: false,
+            times: Times::default(),
+        };
+        let description = Description::new(Kind::Undecided(undecided), nonblocking);
+        self.describe(fd, description).is_some()
+    }
+
+    /// The kernel's from now on, with all that was done to it.
+    pub fn leave_to_kernel(&mut self, index: u32) {
+        let Some(description) = self.forget(index) else {
+            return;
+        };
+        for (set, place) in description.watchers {
+            let Some(Description {
+                kind: Kind::Epoll(found),
+                fds,
+                ..
+            }) = self.description_mut(set)
+            else {
+                continue;
+            };
+            let Some(interest) = found.remove(place) else {
+                continue;
+            };
+            if let Some(epoll) = fds.first() {
+                let _ = kernel::epoll_ctl(
+                    *epoll,
+                    libc::EPOLL_CTL_ADD,
+                    interest.fd,
+                    interest.events,
+                    interest.data,
+                );
+            }
+            self.rename(set);
+        }
+    }
+
+    /// A socket of the engine, with the options that were set before.
+    pub fn take_over(&mut self, index: u32, undecided: &Undecided) -> Result<SocketId, i32> {
+        if undecided.kind == SocketKind::Udp {
+            once(&UDP_SAID, || {
+                "UDP on the stack's addresses is not supported by this mode: the call fails (EOPNOTSUPP)".into()
+            });
+            return Err(libc::EOPNOTSUPP);
+        }
+        let stack = self.own()?;
+        let id = stack
+            .engine
+            .socket(undecided.kind, undecided.ipv6)
+            .map_err(SocketError::errno)?;
+        for (level, name, value) in &undecided.options {
+            if let Ok(option) = hopscope_stack_abi::options::parse(*level, *name, value) {
+                // What the engine does not take had an effect on the kernel's socket alone; getsockopt asks that.
+                let _ = stack.engine.set_option(now(), id, option);
+            }
+        }
+        let _ = stack.engine.set_token(id, u64::from(index) + 1);
+        if let Some(description) = self.description_mut(index) {
+            description.kind = Kind::Socket(Socket {
+                id,
+                kind: undecided.kind,
+                ipv6: undecided.ipv6,
+                listening: false,
+                kernel_too: false,
+                kernel_first: false,
+                times: undecided.times,
+                inq: false,
+            });
+        }
+        self.happened(index, u32::MAX);
+        Ok(id)
+    }
+
+    /// It did not become one after all.
+    fn give_back(&mut self, index: u32, id: SocketId, undecided: Undecided) {
+        if let Some(stack) = self.owned_stack() {
+            let _ = stack.engine.close(now(), id);
+        }
+        if let Some(description) = self.description_mut(index) {
+            description.kind = Kind::Undecided(undecided);
+        }
+    }
+
+    pub fn bind(&mut self, index: u32, fd: i32, bytes: &[u8]) -> Step {
+        let Some(description) = self.description(index) else {
+            return Step::Pass;
+        };
+        let undecided = match &description.kind {
+            Kind::Undecided(undecided) => undecided.clone(),
+            Kind::Socket(socket) => {
+                let id = socket.id;
+                let local = match address::from_bytes(bytes) {
+                    Ok(Some(local)) => local,
+                    Ok(None) => return Step::Fail(libc::EAFNOSUPPORT),
+                    Err(error) => return Step::Fail(error),
+                };
+                return Step::of(
+                    self.own()
+                        .and_then(|stack| stack.engine.bind(id, local).map_err(SocketError::errno)),
+                );
+            }
+            Kind::Epoll(_) => return Step::Pass,
+        };
+        let local = match address::from_bytes(bytes) {
+            Ok(Some(local)) => local,
+            // The kernel says what is wrong.
+            _ => return Step::Pass,
+        };
+        if local.ip().to_canonical().is_unspecified() {
+            if undecided.kind == SocketKind::Udp && local.port() != 0 {
+                once(&UDP_SAID, || {
+                    format!(
+                        "UDP on {local}: not supported by this mode: the stack's addresses receive none"
+                    )
+                });
+            }
+            let bound = kernel::bind(fd, bytes);
+            if bound.is_ok()
+                && let Some(Description {
+                    kind: Kind::Undecided(undecided),
+                    ..
+                }) = self.description_mut(index)
+            {
+                undecided.bound = true;
+            }
+            return Step::of(bound.map(drop));
+        }
+        if !policy::is_own(&self.handed, local.ip()) {
+            trace(|| format!("fd {fd}: bind {local}: kernel"));
+            self.leave_to_kernel(index);
+            return Step::Pass;
+        }
+        trace(|| format!("fd {fd}: bind {local}: stack"));
+        let id = match self.take_over(index, &undecided) {
+            Ok(id) => id,
+            Err(error) => return Step::Fail(error),
+        };
+        let bound = self
+            .own()
+            .and_then(|stack| stack.engine.bind(id, local).map_err(SocketError::errno));
+        if bound.is_err() {
+            self.give_back(index, id, undecided);
+        }
+        Step::of(bound)
+    }
+
+    pub fn connect(&mut self, index: u32, fd: i32, bytes: &[u8], started: &mut bool) -> Step {
+        let Some(description) = self.description(index) else {
+            return Step::Pass;
+        };
+        let nonblocking = description.nonblocking;
+        let (id, times) = match &description.kind {
+            Kind::Epoll(_) => return Step::Pass,
+            Kind::Socket(socket) => (socket.id, socket.times),
+            Kind::Undecided(undecided) => {
+                let undecided = undecided.clone();
+                let Ok(Some(peer)) = address::from_bytes(bytes) else {
+                    return Step::Pass;
+                };
+                if !policy::leads_to(&self.handed, peer.ip()) {
+                    trace(|| format!("fd {fd}: connect {peer}: kernel"));
+                    self.leave_to_kernel(index);
+                    return Step::Pass;
+                }
+                if policy::is_own(&self.handed, peer.ip()) {
+                    once(&OWN_SAID, || {
+                        format!(
+                            "connections to the stack's own {peer} are not supported by this mode: the call fails (EHOSTUNREACH)"
+                        )
+                    });
+                    return Step::Fail(libc::EHOSTUNREACH);
+                }
+                trace(|| format!("fd {fd}: connect {peer}: stack"));
+                let id = match self.take_over(index, &undecided) {
+                    Ok(id) => id,
+                    Err(error) => return Step::Fail(error),
+                };
+                if undecided.bound
+                    && let Err(error) = self.bind_as_kernel(fd, id, undecided.ipv6)
+                {
+                    self.give_back(index, id, undecided);
+                    return Step::Fail(error);
+                }
+                (id, undecided.times)
+            }
+        };
+        let block = Step::Block {
+            now: nonblocking,
+            span: times.send,
+            partial: 0,
+            otherwise: libc::EINPROGRESS,
+            kernel: None,
+        };
+        let stack = match self.own() {
+            Ok(stack) => stack,
+            Err(error) => return Step::Fail(error),
+        };
+        if *started {
+            let taken = stack.engine.take_error(id).map_err(SocketError::errno);
+            let readiness = stack.engine.readiness(id).map_err(SocketError::errno);
+            return match (taken, readiness) {
+                (Ok(Some(error)), _) => Step::Fail(error.errno()),
+                (Err(error), _) | (_, Err(error)) => Step::Fail(error),
+                (_, Ok(readiness)) if readiness.writable || readiness.hangup => Step::Done(0),
+                _ => block,
+            };
+        }
+        let peer = match address::from_bytes(bytes) {
+            Ok(peer) => peer,
+            Err(error) => return Step::Fail(error),
+        };
+        match stack
+            .engine
+            .connect(now(), id, peer)
+            .map_err(SocketError::errno)
+        {
+            Ok(()) => Step::Done(0),
+            Err(libc::EINPROGRESS) => {
+                *started = true;
+                block
+            }
+            Err(libc::EALREADY) if !nonblocking => {
+                *started = true;
+                block
+            }
+            Err(error) => Step::Fail(error),
+        }
+    }
+
+    /// To every address, at the port that the kernel's socket has.
+    pub fn bind_as_kernel(&mut self, fd: i32, id: SocketId, ipv6: bool) -> Result<(), i32> {
+        let bytes = kernel::address(libc::SYS_getsockname, fd)?;
+        let port = address::from_bytes(&bytes)?.map_or(0, |local| local.port());
+        let any = match ipv6 {
+            false => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port),
+            true => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port),
+        };
+        let stack = self.own()?;
+        stack.engine.bind(id, any).map_err(SocketError::errno)
+    }
+}

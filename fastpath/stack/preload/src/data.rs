@@ -1,0 +1,196 @@
+//! Bytes in and out.
+use crate::description::Kind;
+use crate::stack::now;
+use crate::state::State;
+use crate::step::Step;
+use hopscope_stack_engine::{Ns, RecvFlags, SendFlags, SocketError, SocketId};
+use nix::libc;
+
+/// MSG_FASTOPEN; libc has it as i32 on Linux alone.
+const FASTOPEN: i32 = 0x2000_0000;
+
+/// The socket of a call, and whether it may wait.
+struct Call {
+    id: SocketId,
+    now: bool,
+    span: Option<Ns>,
+}
+
+impl State {
+    /// `None`: the kernel's socket answers: that it is not connected.
+    fn call(&self, index: u32, flags: i32, receives: bool) -> Option<Call> {
+        let description = self.description(index)?;
+        let Kind::Socket(socket) = &description.kind else {
+            return None;
+        };
+        let times = socket.times;
+        Some(Call {
+            id: socket.id,
+            now: description.nonblocking || flags & libc::MSG_DONTWAIT != 0,
+            span: if receives { times.receive } else { times.send },
+        })
+    }
+
+    /// Into `parts` in turn. `filled` is kept while the call waits.
+    pub fn receive(
+        &mut self,
+        index: u32,
+        parts: &mut [&mut [u8]],
+        flags: i32,
+        filled: &mut usize,
+    ) -> Step {
+        let Some(call) = self.call(index, flags, true) else {
+            return Step::Pass;
+        };
+        if flags & libc::MSG_OOB != 0 {
+            return Step::Fail(libc::EINVAL);
+        }
+        if flags & libc::MSG_ERRQUEUE != 0 {
+            return Step::Fail(libc::EAGAIN);
+        }
+        let stack = match self.own() {
+            Ok(stack) => stack,
+            Err(error) => return Step::Fail(error),
+        };
+        let how = RecvFlags {
+            peek: flags & libc::MSG_PEEK != 0,
+            truncate: flags & libc::MSG_TRUNC != 0,
+        };
+        let room: usize = parts.iter().map(|part| part.len()).sum();
+        let block = |filled: usize| Step::Block {
+            now: call.now,
+            span: call.span,
+            partial: filled as i64,
+            otherwise: libc::EAGAIN,
+            kernel: None,
+        };
+        if room == 0 {
+            return match stack.engine.readiness(call.id) {
+                Ok(readiness) if readiness.readable => Step::Done(0),
+                Ok(_) => block(0),
+                Err(error) => Step::Fail(error.errno()),
+            };
+        }
+        let all = flags & libc::MSG_WAITALL != 0;
+        if how.peek {
+            // Each look begins at the first byte that was not read.
+            let mut bytes = vec![0; room];
+            return match stack.engine.recv(now(), call.id, &mut bytes, how) {
+                Ok(count) if all && count > 0 && count < room && !call.now => block(0),
+                Ok(count) => {
+                    if !how.truncate {
+                        scatter(&bytes[..count.min(room)], parts);
+                    }
+                    Step::Done(count as i64)
+                }
+                Err(SocketError::WouldBlock) => block(0),
+                Err(error) => Step::Fail(error.errno()),
+            };
+        }
+        let mut before = 0;
+        for part in parts {
+            let skip = filled.saturating_sub(before).min(part.len());
+            before += part.len();
+            let mut rest = &mut part[skip..];
+            while !rest.is_empty() {
+                match stack.engine.recv(now(), call.id, rest, how) {
+                    Ok(0) => return Step::Done(*filled as i64),
+                    Ok(count) => {
+                        *filled += count;
+                        rest = &mut rest[count..];
+                    }
+                    Err(SocketError::WouldBlock) if *filled == 0 || all => return block(*filled),
+                    Err(_) if *filled > 0 => return Step::Done(*filled as i64),
+                    Err(error) => return Step::Fail(error.errno()),
+                }
+            }
+        }
+        Step::Done(*filled as i64)
+    }
+
+    /// Of `parts` in turn. `taken` is kept while the call waits: until all is taken, as Linux does.
+    pub fn send(&mut self, index: u32, parts: &[&[u8]], flags: i32, taken: &mut usize) -> Step {
+        let Some(call) = self.call(index, flags, false) else {
+            return Step::Pass;
+        };
+        if flags & (libc::MSG_OOB | FASTOPEN) != 0 {
+            return Step::Fail(libc::EOPNOTSUPP);
+        }
+        let stack = match self.own() {
+            Ok(stack) => stack,
+            Err(error) => return Step::Fail(error),
+        };
+        let block = |taken: usize| Step::Block {
+            now: call.now,
+            span: call.span,
+            partial: taken as i64,
+            otherwise: libc::EAGAIN,
+            kernel: None,
+        };
+        let last = parts.iter().rposition(|part| !part.is_empty());
+        let mut before = 0;
+        for (at, part) in parts.iter().enumerate() {
+            let skip = taken.saturating_sub(before).min(part.len());
+            before += part.len();
+            let mut rest = &part[skip..];
+            let how = SendFlags {
+                more: flags & libc::MSG_MORE != 0 || Some(at) != last,
+            };
+            while !rest.is_empty() {
+                match stack.engine.send(now(), call.id, rest, how) {
+                    Ok(count) => {
+                        *taken += count;
+                        rest = &rest[count..];
+                    }
+                    Err(SocketError::WouldBlock) => return block(*taken),
+                    Err(_) if *taken > 0 => return Step::Done(*taken as i64),
+                    Err(error) => return Step::Fail(error.errno()),
+                }
+            }
+        }
+        if before == 0 {
+            // Nothing is sent, and yet it fails where a byte would.
+            return match stack.engine.peer_address(call.id) {
+                Ok(_) => Step::Done(0),
+                Err(_) => Step::Fail(libc::EPIPE),
+            };
+        }
+        Step::Done(*taken as i64)
+    }
+
+    /// FIONREAD, SIOCOUTQ, SIOCOUTQNSD. `None`: the kernel's to answer.
+    pub fn queued(&mut self, index: u32, request: u64) -> Option<Result<i32, i32>> {
+        const SIOCOUTQNSD: u64 = 0x894b;
+        let id = self.description(index)?.socket()?.id;
+        let stack = match self.own() {
+            Ok(stack) => stack,
+            Err(error) => return Some(Err(error)),
+        };
+        let unsent = stack.engine.unacknowledged_bytes(id);
+        let bytes = match request {
+            libc::FIONREAD => stack.engine.unread_bytes(id),
+            libc::TIOCOUTQ => unsent.map(|(all, _)| all),
+            SIOCOUTQNSD => unsent.map(|(_, unsent)| unsent),
+            _ => return None,
+        };
+        Some(bytes.map(|bytes| bytes as i32).map_err(SocketError::errno))
+    }
+
+    /// What recvmsg tells by TCP_CM_INQ.
+    pub fn inq(&mut self, index: u32) -> Option<u32> {
+        let socket = self.description(index)?.socket()?;
+        let (id, inq) = (socket.id, socket.inq);
+        let stack = self.owned_stack().filter(|_| inq)?;
+        let unread = stack.engine.unread_bytes(id).ok()?;
+        let ended = stack.engine.readiness(id).ok()?.read_hangup;
+        Some(unread.max(u32::from(ended)))
+    }
+}
+
+fn scatter(mut bytes: &[u8], parts: &mut [&mut [u8]]) {
+    for part in parts {
+        let (now, rest) = bytes.split_at(bytes.len().min(part.len()));
+        part[..now.len()].copy_from_slice(now);
+        bytes = rest;
+    }
+}

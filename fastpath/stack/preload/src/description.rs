@@ -1,0 +1,88 @@
+//! Open descriptions: what one or several descriptors name.
+use crate::set::Set;
+use hopscope_stack_engine::{Ns, SocketId, SocketKind};
+
+#[derive(Debug)]
+pub struct Description {
+    /// All descriptors of it. The kernel has a description of its own for them: a socket in whose place ours is.
+    pub fds: Vec<i32>,
+    /// Calls under way.
+    pub pins: u32,
+    pub nonblocking: bool,
+    pub kind: Kind,
+    /// Epoll sets that it is in, and its place there.
+    pub watchers: Vec<(u32, u32)>,
+    /// Who sleeps until something happens here.
+    pub sleepers: Vec<u32>,
+    /// poll's bits when something happened last, without those that calls have taken back since.
+    pub level: u32,
+}
+
+#[derive(Debug)]
+pub enum Kind {
+    Undecided(Undecided),
+    Socket(Socket),
+    Epoll(Set),
+}
+
+/// A socket that may still become the kernel's. Until then all is done to the kernel's, and kept for the engine's.
+#[derive(Debug, Clone)]
+pub struct Undecided {
+    pub kind: SocketKind,
+    pub ipv6: bool,
+    /// Level, name, value.
+    pub options: Vec<(i32, i32, Vec<u8>)>,
+    /// To every address, at the kernel's socket.
+    pub bound: bool,
+    pub times: Times,
+}
+
+/// SO_RCVTIMEO, SO_SNDTIMEO.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Times {
+    pub receive: Option<Ns>,
+    pub send: Option<Ns>,
+}
+
+#[derive(Debug)]
+pub struct Socket {
+    pub id: SocketId,
+    pub kind: SocketKind,
+    pub ipv6: bool,
+    pub listening: bool,
+    /// The kernel's socket listens, too.
+    pub kernel_too: bool,
+    /// Whose connection is accepted first: in turn.
+    pub kernel_first: bool,
+    pub times: Times,
+    /// TCP_INQ.
+    pub inq: bool,
+}
+
+impl Description {
+    pub fn new(kind: Kind, nonblocking: bool) -> Description {
+        Description {
+            fds: Vec::new(),
+            pins: 0,
+            nonblocking,
+            kind,
+            watchers: Vec::new(),
+            sleepers: Vec::new(),
+            level: 0,
+        }
+    }
+
+    pub fn socket(&self) -> Option<&Socket> {
+        match &self.kind {
+            Kind::Socket(socket) => Some(socket),
+            _ => None,
+        }
+    }
+
+    pub fn socket_mut(&mut self) -> Option<&mut Socket> {
+        match &mut self.kind {
+            Kind::Socket(socket) => Some(socket),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Epoll sets: the kernel's epoll for its own descriptors, and a [`crate::set::Set`] beside it for the stack's sockets.
+use crate::description::{Description, Kind};
+use crate::set::Set;
+use crate::state::State;
+use crate::table::{self, Entry};
+use nix::libc::{self, pollfd};
+
+impl State {
+    pub fn epoll_opened(&mut self, fd: i32) -> bool {
+        let description = Description::new(Kind::Epoll(Set::default()), false);
+        self.describe(fd, description).is_some()
+    }
+
+    pub fn is_epoll(&self, index: u32) -> bool {
+        self.description(index)
+            .is_some_and(|d| matches!(d.kind, Kind::Epoll(_)))
+    }
+
+    fn set_mut(&mut self, index: u32) -> Option<&mut Set> {
+        match self.description_mut(index) {
+            Some(Description {
+                kind: Kind::Epoll(set),
+                ..
+            }) => Some(set),
+            _ => None,
+        }
+    }
+
+    fn set(&self, index: u32) -> Option<&Set> {
+        match self.description(index) {
+            Some(Description {
+                kind: Kind::Epoll(set),
+                ..
+            }) => Some(set),
+            _ => None,
+        }
+    }
+
+    /// epoll_ctl on a descriptor of the stack's. `false`: the kernel's set is to answer.
+    pub fn epoll_control(
+        &mut self,
+        epoll: i32,
+        operation: i32,
+        fd: i32,
+        events: u32,
+        data: u64,
+    ) -> Result<bool, i32> {
+        if table::get(fd) == Entry::Internal {
+            return Err(libc::EBADF);
+        }
+        let Some(index) = self.index_of(fd) else {
+            return Ok(false);
+        };
+        // A set that was not made by a hook: the kernel's alone.
+        let set_index = match self.index_of(epoll) {
+            Some(set) if self.is_epoll(set) => set,
+            Some(_) => return Err(libc::EINVAL),
+            None => return Err(libc::EINVAL),
+        };
+        if self.is_epoll(index) {
+            // The kernel's part is in the kernel's set; what the stack has of it would be missing.
+            return Err(libc::EINVAL);
+        }
+        let set = self.set_mut(set_index).ok_or(libc::EINVAL)?;
+        let place = set.place(fd, index);
+        match (operation, place) {
+            (libc::EPOLL_CTL_ADD, Some(_)) => return Err(libc::EEXIST),
+            (libc::EPOLL_CTL_ADD, None) => {
+                let place = set.add(fd, index, events, data);
+                if let Some(description) = self.description_mut(index) {
+                    description.watchers.push((set_index, place));
+                }
+            }
+            (libc::EPOLL_CTL_MOD, Some(place)) => {
+                // As Linux: one that is woken alone stays so.
+                if events & libc::EPOLLEXCLUSIVE as u32 != 0 {
+                    return Err(libc::EINVAL);
+                }
+                set.modify(place, events, data);
+            }
+            (libc::EPOLL_CTL_DEL, Some(place)) => {
+                set.remove(place);
+                if let Some(description) = self.description_mut(index) {
+                    description
+                        .watchers
+                        .retain(|watcher| *watcher != (set_index, place));
+                }
+            }
+            (libc::EPOLL_CTL_MOD | libc::EPOLL_CTL_DEL, None) => return Err(libc::ENOENT),
+            _ => return Err(libc::EINVAL),
+        }
+        self.rename(set_index);
+        let level = self.level(index);
+        if let Some(description) = self.description_mut(index) {
+            description.level = level;
+        }
+        let listens = self
+            .description(index)
+            .and_then(Description::socket)
+            .is_some_and(|s| s.listening);
+        if listens && operation == libc::EPOLL_CTL_ADD {
+            self.claim();
+        }
+        // Whoever waits on the set may have something now.
+        self.ring_all(set_index);
+        Ok(true)
+    }
+
+    /// Events of the stack that a call for `most` takes before the kernel is asked.
+    pub fn epoll_share(&mut self, index: u32, most: usize) -> usize {
+        match self.set_mut(index) {
+            Some(set) if most == 1 => {
+                set.kernel_first = !set.kernel_first;
+                usize::from(set.kernel_first)
+            }
+            _ => most - most / 4,
+        }
+    }
+
+    pub fn epoll_harvest(
+        &mut self,
+        index: u32,
+        most: usize,
+        push: &mut dyn FnMut(u32, u64),
+    ) -> usize {
+        self.look_at_kernel_listeners(index);
+        let Some(set) = self.set_mut(index) else {
+            return 0;
+        };
+        let mut set = std::mem::take(set);
+        let found = set.harvest(most, |interest| self.level(interest.description), push);
+        if let Some(place) = self.set_mut(index) {
+            *place = set;
+        }
+        found
+    }
+
+    /// A harvest would find something.
+    pub fn epoll_may_be_ready(&mut self, index: u32) -> bool {
+        let Some(set) = self.set_mut(index) else {
+            return false;
+        };
+        let mut set = std::mem::take(set);
+        let ready = set.is_ready(|interest| self.level(interest.description));
+        if let Some(place) = self.set_mut(index) {
+            *place = set;
+        }
+        ready
+    }
+
+    /// Sockets of the kernel that listen beside the stack's.
+    pub fn epoll_kernel_listeners(&self, index: u32) -> Vec<i32> {
+        let Some(set) = self.set(index) else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for listener in &self.kernel_too {
+            let watchers = self.description(*listener).map_or(&[][..], |d| &d.watchers);
+            let mut of_set = watchers.iter().filter(|(set, _)| *set == index);
+            if of_set.any(|(_, place)| set.waits_for_in(*place)) {
+                found.extend(self.kernel_listener(*listener));
+            }
+        }
+        found
+    }
+
+    /// The kernel's part of a listener tells nobody of its connections.
+    fn look_at_kernel_listeners(&mut self, index: u32) {
+        for at in 0..self.kernel_too.len() {
+            let listener = self.kernel_too[at];
+            let Some(description) = self.description(listener) else {
+                continue;
+            };
+            let watchers = description.watchers.iter();
+            let places: Vec<u32> = watchers
+                .filter(|(set, _)| *set == index)
+                .map(|(_, place)| *place)
+                .collect();
+            if !places.is_empty() && crate::state::kernel_level(description) != 0 {
+                for place in places {
+                    if let Some(set) = self.set_mut(index) {
+                        set.happened(place, u32::MAX);
+                    }
+                }
+            }
+        }
+    }
+
+    fn kernel_listener(&self, index: u32) -> Option<i32> {
+        let description = self.description(index)?;
+        let kernel_too = description.socket()?.kernel_too;
+        description.fds.first().copied().filter(|_| kernel_too)
+    }
+
+    /// Of a poll's descriptors.
+    pub fn kernel_listeners(&self, fds: &[pollfd]) -> Vec<i32> {
+        let asked = fds.iter().filter(|poll| poll.events & libc::POLLIN != 0);
+        asked
+            .filter_map(|poll| self.kernel_listener(self.index_of(poll.fd)?))
+            .collect()
+    }
+
+    /// poll's bits; of an epoll descriptor that a harvest would find something.
+    pub fn poll_level(&mut self, index: u32) -> u32 {
+        if self.is_epoll(index) {
+            return match self.epoll_may_be_ready(index) {
+                true => (libc::POLLIN | libc::POLLRDNORM) as u32,
+                false => 0,
+            };
+        }
+        self.level(index)
+    }
+}

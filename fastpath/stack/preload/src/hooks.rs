@@ -1,0 +1,23 @@
+//! The C symbols that stand in libc's place, and all that is unsafe: pointers of the program, system calls, the lock. What is behind
+//! takes slices and values. Nothing here is called with the lock held.
+//!
+//! Each hook first asks the table; what is the kernel's goes on to the symbol behind (libc's, or another preloaded library's). Such a
+//! call may be a point at which the thread is cancelled: hooks are `C-unwind` and hold nothing there.
+#![allow(unsafe_code)]
+
+mod both;
+mod descriptors;
+mod epolling;
+mod files;
+mod limit;
+mod lock;
+mod memory;
+mod messages;
+mod polling;
+mod processes;
+mod real;
+mod selecting;
+mod sockets;
+mod start;
+mod turns;
+mod wait;

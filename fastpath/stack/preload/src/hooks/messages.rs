@@ -1,0 +1,329 @@
+//! recvmsg and sendmsg, many at once, and bytes from files.
+use super::files::{receive, refuses, send_parts};
+use super::memory::{address, bytes, fail, get, is_nowhere, parts, parts_mut, put};
+use super::wait::call;
+use super::{lock, real};
+use crate::step::Step;
+use crate::table::{self, Entry};
+use nix::libc::{self, c_int, c_uint};
+
+/// Of a file that is sent, at once.
+const PIECE: usize = 64 << 10;
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize {
+    if table::get(fd) == Entry::Kernel {
+        // SAFETY: as libc's.
+        return unsafe { real::recvmsg(fd, message, flags) };
+    }
+    if is_nowhere(message) {
+        return fail(libc::EFAULT);
+    }
+    // SAFETY: as libc's.
+    let header = unsafe { get(message) };
+    // SAFETY: as libc's.
+    let ours = match unsafe { parts_mut(header.msg_iov, header.msg_iovlen) } {
+        Ok(mut into) => receive(fd, &mut into, flags),
+        Err(error) => Some(fail(error)),
+    };
+    let Some(read) = ours else {
+        // SAFETY: as libc's.
+        return unsafe { real::recvmsg(fd, message, flags) };
+    };
+    if read >= 0 {
+        let inq = lock::with(|state| {
+            let index = state.index_of(fd)?;
+            state.inq(index)
+        });
+        // SAFETY: as libc's.
+        unsafe {
+            let mut header = header;
+            header.msg_namelen = 0;
+            header.msg_flags = 0;
+            match inq {
+                Ok(Some(inq)) => put_inq(&mut header, inq),
+                _ => header.msg_controllen = 0,
+            }
+            put(message, header);
+        }
+    }
+    read
+}
+
+/// TCP_CM_INQ: how much is left to read.
+unsafe fn put_inq(message: &mut libc::msghdr, inq: u32) {
+    const TCP_CM_INQ: c_int = 36;
+    // SAFETY: libc's macros, on a message whose control bytes are the program's to have written.
+    unsafe {
+        let space = libc::CMSG_SPACE(4) as usize;
+        if is_nowhere(message.msg_control) || message.msg_controllen < space {
+            message.msg_controllen = 0;
+            return;
+        }
+        let header: *mut libc::cmsghdr = message.msg_control.cast();
+        let told = libc::cmsghdr {
+            cmsg_len: libc::CMSG_LEN(4) as usize,
+            cmsg_level: libc::IPPROTO_TCP,
+            cmsg_type: TCP_CM_INQ,
+        };
+        put(header, told);
+        put(header.add(1).cast(), inq);
+        message.msg_controllen = space;
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn sendmsg(
+    fd: c_int,
+    message: *const libc::msghdr,
+    flags: c_int,
+) -> isize {
+    if table::get(fd) == Entry::Kernel {
+        // SAFETY: as libc's.
+        return unsafe { real::sendmsg(fd, message, flags) };
+    }
+    if is_nowhere(message) {
+        return fail(libc::EFAULT);
+    }
+    // SAFETY: as libc's.
+    let header = unsafe { get(message) };
+    let (name, name_len) = (header.msg_name, header.msg_namelen);
+    if !name.is_null() {
+        // SAFETY: as libc's.
+        match unsafe { address(name.cast(), name_len) }.map(|to| refuses(fd, to)) {
+            Ok(None) => {}
+            Ok(Some(error)) | Err(error) => return fail(error),
+        }
+    }
+    // SAFETY: as libc's.
+    let ours = match unsafe { parts(header.msg_iov, header.msg_iovlen) } {
+        Ok(from) => send_parts(fd, &from, flags),
+        Err(error) => Some(fail(error)),
+    };
+    // SAFETY: as libc's.
+    ours.unwrap_or_else(|| unsafe { real::sendmsg(fd, message, flags) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn recvmmsg(
+    fd: c_int,
+    messages: *mut libc::mmsghdr,
+    count: c_uint,
+    flags: c_int,
+    span: *mut libc::timespec,
+) -> c_int {
+    if !is_stack(fd) {
+        // SAFETY: as libc's.
+        return unsafe { real::recvmmsg(fd, messages, count, flags, span) };
+    }
+    let mut got = 0;
+    // Whoever reads from a stream so wants what there is: only the first waits.
+    while got < count {
+        let more = if got > 0 { libc::MSG_DONTWAIT } else { 0 };
+        // SAFETY: as libc's: `count` headers.
+        let read = unsafe {
+            let message = messages.add(got as usize);
+            let read = recvmsg(
+                fd,
+                &raw mut (*message).msg_hdr,
+                (flags & !libc::MSG_WAITFORONE) | more,
+            );
+            if read >= 0 {
+                put(&raw mut (*message).msg_len, read as c_uint);
+            }
+            read
+        };
+        if read < 0 {
+            return if got > 0 { got as c_int } else { -1 };
+        }
+        got += 1;
+        if read == 0 {
+            break;
+        }
+    }
+    got as c_int
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn sendmmsg(
+    fd: c_int,
+    messages: *mut libc::mmsghdr,
+    count: c_uint,
+    flags: c_int,
+) -> c_int {
+    if !is_stack(fd) {
+        // SAFETY: as libc's.
+        return unsafe { real::sendmmsg(fd, messages, count, flags) };
+    }
+    for done in 0..count.min(1024) {
+        // SAFETY: as libc's: `count` headers.
+        let sent = unsafe {
+            let message = messages.add(done as usize);
+            let sent = sendmsg(fd, &raw const (*message).msg_hdr, flags);
+            if sent >= 0 {
+                put(&raw mut (*message).msg_len, sent as c_uint);
+            }
+            sent
+        };
+        if sent < 0 {
+            return if done > 0 { done as c_int } else { -1 };
+        }
+    }
+    count.min(1024) as c_int
+}
+
+fn is_stack(fd: c_int) -> bool {
+    matches!(table::get(fd), Entry::Ours(_))
+}
+
+/// From a file into a connection, with a copy on the way.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn sendfile(
+    to: c_int,
+    from: c_int,
+    at: *mut libc::off_t,
+    len: usize,
+) -> isize {
+    if !is_stack(to) {
+        // SAFETY: as libc's.
+        return unsafe { real::sendfile(to, from, at, len) };
+    }
+    let mut place = -1;
+    if !at.is_null() {
+        // SAFETY: as libc's.
+        place = unsafe { get(at) };
+        if place < 0 {
+            return fail(libc::EINVAL);
+        }
+    }
+    let mut buffer = vec![0; PIECE.min(len)];
+    let mut sent = 0;
+    while sent < len {
+        let room = (len - sent).min(PIECE);
+        // SAFETY: the buffer has room; the descriptor is the kernel's file, whose position is put back below where less is sent.
+        let read = unsafe {
+            match at.is_null() {
+                true => real::read(from, buffer.as_mut_ptr().cast(), room),
+                false => libc::pread64(from, buffer.as_mut_ptr().cast(), room, place),
+            }
+        };
+        if read <= 0 {
+            return if sent > 0 || read == 0 {
+                sent as isize
+            } else {
+                -1
+            };
+        }
+        let read = read as usize;
+        let more = if sent + read < len && read == room {
+            libc::MSG_MORE
+        } else {
+            0
+        };
+        let done = send_parts(to, &[&buffer[..read]], more).unwrap_or_else(|| fail(libc::ENOTCONN));
+        let taken = done.max(0) as usize;
+        if at.is_null() && taken < read {
+            // SAFETY: no memory is named.
+            unsafe { libc::lseek64(from, taken as i64 - read as i64, libc::SEEK_CUR) };
+        }
+        if done < 0 {
+            return if sent > 0 { sent as isize } else { done };
+        }
+        sent += taken;
+        place += taken as i64;
+        if !at.is_null() {
+            // SAFETY: as libc's.
+            unsafe { put(at, place) };
+        }
+        if taken < read {
+            break;
+        }
+    }
+    sent as isize
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn sendfile64(
+    to: c_int,
+    from: c_int,
+    at: *mut libc::off_t,
+    len: usize,
+) -> isize {
+    // SAFETY: as libc's.
+    unsafe { sendfile(to, from, at, len) }
+}
+
+/// Programs fall back to read and write.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn splice(
+    from: c_int,
+    from_at: *mut libc::loff_t,
+    to: c_int,
+    to_at: *mut libc::loff_t,
+    len: usize,
+    flags: c_uint,
+) -> isize {
+    if is_stack(from) || is_stack(to) {
+        return fail(libc::EINVAL);
+    }
+    // SAFETY: as libc's.
+    unsafe { real::splice(from, from_at, to, to_at, len, flags) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    into: *mut libc::c_void,
+    len: *mut libc::socklen_t,
+) -> c_int {
+    if table::get(fd) == Entry::Kernel {
+        // SAFETY: as libc's.
+        return unsafe { real::getsockopt(fd, level, name, into, len) };
+    }
+    let mut value = Vec::new();
+    let ours = call(fd, |state, index| match state.option(index, level, name) {
+        Ok(found) => {
+            value = found;
+            Step::Done(0)
+        }
+        Err(step) => step,
+    });
+    match ours {
+        Some(0) => {
+            // SAFETY: as libc's.
+            let put = unsafe { super::memory::put_option(&value, into, len) };
+            super::memory::done(put) as c_int
+        }
+        Some(failed) => failed as c_int,
+        // SAFETY: as libc's.
+        None => unsafe { real::getsockopt(fd, level, name, into, len) },
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const libc::c_void,
+    len: libc::socklen_t,
+) -> c_int {
+    if table::get(fd) == Entry::Kernel {
+        // SAFETY: as libc's.
+        return unsafe { real::setsockopt(fd, level, name, value, len) };
+    }
+    // SAFETY: as libc's.
+    let ours = match unsafe { bytes(value, len as usize) } {
+        Ok(given) => call(fd, |state, index| {
+            state.set_option(index, level, name, given)
+        }),
+        Err(error) => Some(fail(error)),
+    };
+    // SAFETY: as libc's.
+    ours.map_or_else(
+        || unsafe { real::setsockopt(fd, level, name, value, len) },
+        |done| done as c_int,
+    )
+}

@@ -1,0 +1,103 @@
+//! fork, the end of a process, and system calls by number.
+use super::memory::fail;
+use super::wait::{bed, doze};
+use super::{lock, real};
+use crate::kernel;
+use crate::say::once;
+use crate::stack::now;
+use hopscope_stack_engine::Ns;
+use nix::libc::{self, c_int, c_long};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static URING_SAID: AtomicBool = AtomicBool::new(false);
+/// The stack's connections were closed: once.
+static GONE: AtomicBool = AtomicBool::new(false);
+
+/// The lock is held over fork: the copy is whole.
+pub extern "C" fn before_fork() {
+    lock::acquire();
+    lock::held(|state| state.before_fork());
+}
+
+pub extern "C" fn after_fork() {
+    lock::release();
+}
+
+pub extern "C" fn after_fork_in_child() {
+    lock::in_child(|state| state.forked());
+}
+
+/// In the parent's memory a child could change what is the parent's: the child has a copy.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn vfork() -> c_int {
+    // SAFETY: as libc's.
+    unsafe { real::fork() }
+}
+
+/// As the kernel at a process's end.
+pub fn farewell() {
+    if lock::is_filled() && !GONE.swap(true, Ordering::Relaxed) && !lock::is_mine() {
+        let _ = lock::with(|state| state.farewell());
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn _exit(code: c_int) -> ! {
+    farewell();
+    loop {
+        // SAFETY: the process ends.
+        let _ = unsafe { kernel::call(libc::SYS_exit_group, [code as usize, 0, 0, 0, 0, 0]) };
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn _Exit(code: c_int) -> ! {
+    // SAFETY: as libc's.
+    unsafe { _exit(code) }
+}
+
+/// SO_LINGER: until all is acknowledged.
+pub fn linger(fd: c_int, until: Ns) {
+    loop {
+        let nap = lock::with(|state| {
+            state.turn();
+            state.flush();
+            if now() >= until {
+                return None;
+            }
+            let index = state.lingering(fd)?;
+            state.fall_asleep(vec![index], Some(until)).ok()
+        });
+        let Ok(Some(mut nap)) = nap else {
+            return;
+        };
+        let bed = bed(&nap);
+        // SAFETY: the descriptors are ours; no mask.
+        let dozed = unsafe { doze(&mut nap, std::ptr::null()) };
+        drop(bed);
+        if dozed.is_err() {
+            return;
+        }
+    }
+}
+
+/// io_uring would go round the hooks: programs fall back where it is not there.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn syscall(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    if number == libc::SYS_io_uring_setup && lock::is_filled() {
+        once(&URING_SAID, || {
+            "io_uring is refused (ENOSYS): it would go round the stack".into()
+        });
+        return fail(libc::ENOSYS) as c_long;
+    }
+    // SAFETY: as libc's.
+    unsafe { real::syscall(number, a, b, c, d, e, f) }
+}

@@ -1,0 +1,133 @@
+//! socket, bind, listen, accept, connect, shutdown.
+use super::memory::{address, fail, is_nowhere, put_address};
+use super::wait::call;
+use super::{lock, real};
+use crate::kernel;
+use crate::table::{self, Entry};
+use hopscope_stack_engine::SocketKind;
+use nix::libc::{self, c_int, sockaddr, socklen_t};
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    let ipv6 = domain == libc::AF_INET6;
+    let engine = match (kind & 0xf, protocol) {
+        (libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP | libc::IPPROTO_MPTCP) => Some(SocketKind::Tcp),
+        (libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP) => Some(SocketKind::Udp),
+        _ => None,
+    };
+    let engine = engine.filter(|_| ipv6 || domain == libc::AF_INET);
+    // SAFETY: as libc's.
+    let fd = unsafe { real::socket(domain, kind, protocol) };
+    let Some(engine) = engine.filter(|_| fd >= 0 && lock::is_filled()) else {
+        return fd;
+    };
+    let nonblocking = kind & libc::SOCK_NONBLOCK != 0;
+    match lock::with(|state| state.opened(fd, engine, ipv6, nonblocking)) {
+        Ok(true) => fd,
+        Ok(false) | Err(libc::EIO) => {
+            kernel::close(fd);
+            fail(libc::EMFILE) as c_int
+        }
+        Err(error) => {
+            kernel::close(fd);
+            fail(error) as c_int
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn bind(fd: c_int, local: *const sockaddr, len: socklen_t) -> c_int {
+    if table::get(fd) == Entry::Kernel {
+        // SAFETY: as libc's.
+        return unsafe { real::bind(fd, local, len) };
+    }
+    // SAFETY: as libc's.
+    let ours = match unsafe { address(local, len) } {
+        Ok(bytes) => call(fd, |state, index| state.bind(index, fd, bytes)),
+        Err(error) => Some(fail(error)),
+    };
+    // SAFETY: as libc's.
+    ours.map_or_else(
+        || unsafe { real::bind(fd, local, len) },
+        |done| done as c_int,
+    )
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    let ours = call(fd, |state, index| state.listen(index, fd, backlog));
+    // SAFETY: as libc's.
+    ours.map_or_else(
+        || unsafe { real::listen(fd, backlog) },
+        |done| done as c_int,
+    )
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn connect(fd: c_int, peer: *const sockaddr, len: socklen_t) -> c_int {
+    if table::get(fd) == Entry::Kernel {
+        // SAFETY: as libc's.
+        return unsafe { real::connect(fd, peer, len) };
+    }
+    let mut started = false;
+    // SAFETY: as libc's.
+    let ours = match unsafe { address(peer, len) } {
+        Ok(bytes) => call(fd, |state, index| {
+            state.connect(index, fd, bytes, &mut started)
+        }),
+        Err(error) => Some(fail(error)),
+    };
+    // SAFETY: as libc's.
+    ours.map_or_else(
+        || unsafe { real::connect(fd, peer, len) },
+        |done| done as c_int,
+    )
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn accept(fd: c_int, from: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    if table::get(fd) == Entry::Kernel {
+        // SAFETY: as libc's.
+        return unsafe { real::accept(fd, from, len) };
+    }
+    // SAFETY: as libc's.
+    unsafe { accept4(fd, from, len, 0) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn accept4(
+    fd: c_int,
+    from: *mut sockaddr,
+    len: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
+    if table::get(fd) == Entry::Kernel {
+        // SAFETY: as libc's.
+        return unsafe { real::accept4(fd, from, len, flags) };
+    }
+    if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
+        return fail(libc::EINVAL) as c_int;
+    }
+    if !from.is_null() && is_nowhere(len) {
+        return fail(libc::EFAULT) as c_int;
+    }
+    let mut peer = Vec::new();
+    match call(fd, |state, index| state.accept(index, fd, flags, &mut peer)) {
+        Some(new) => {
+            if new >= 0 {
+                // SAFETY: as libc's.
+                unsafe { put_address(&peer, from, len) };
+            }
+            new as c_int
+        }
+        // SAFETY: as libc's.
+        None => unsafe { real::accept4(fd, from, len, flags) },
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    let ours = call(fd, |state, index| state.shutdown(index, fd, how));
+    // SAFETY: as libc's.
+    ours.map_or_else(|| unsafe { real::shutdown(fd, how) }, |done| done as c_int)
+}

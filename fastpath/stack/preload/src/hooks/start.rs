@@ -1,0 +1,81 @@
+//! What happens when the library is loaded.
+use super::{lock, processes, turns};
+use crate::kernel;
+use crate::owner::Owner;
+use crate::say::{self, say};
+use crate::state::State;
+use crate::table::{self, Entry};
+use crate::ticker::Ticker;
+use hopscope_stack_instance::handed::{self, ENVIRONMENT, Handed};
+use nix::libc;
+use std::sync::atomic::Ordering;
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = at_load;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = processes_end;
+
+extern "C" fn processes_end() {
+    processes::farewell();
+}
+
+extern "C" fn at_load() {
+    let Some(text) = std::env::var_os(ENVIRONMENT) else {
+        return;
+    };
+    let loaded = text
+        .to_str()
+        .ok_or_else(|| "no text".to_owned())
+        .and_then(load);
+    if let Err(error) = loaded {
+        // The program must not run on the kernel's stack without a word.
+        say(&format!(
+            "{ENVIRONMENT} is not what `hopscope stack run` made of it: {error}"
+        ));
+        // SAFETY: the process ends.
+        unsafe { libc::exit(125) };
+    }
+}
+
+fn load(text: &str) -> Result<(), String> {
+    let (config, owner) = text.split_once(',').ok_or("two numbers are expected")?;
+    let number = |text: &str| text.parse::<i32>().map_err(|error| error.to_string());
+    let (config, owner) = (number(config)?, number(owner)?);
+    let mut bytes = vec![0; 1 << 20];
+    let len = kernel::read_at(config, &mut bytes, 0)
+        .map_err(|errno| format!("its descriptor was closed on the way (errno {errno})"))?;
+    let handed: Handed = handed::parse(&bytes[..len as usize])?;
+    for fd in [config, owner, handed.port.fd] {
+        table::set(fd, Entry::Internal);
+    }
+    say::TRACE.store(handed.trace, Ordering::Relaxed);
+    lock::fill(State::new(
+        handed,
+        Owner::new(owner),
+        Ticker::new(turns::run),
+    ));
+    // SAFETY: functions of this library, which is never unloaded.
+    unsafe {
+        libc::pthread_atfork(
+            Some(before_fork),
+            Some(after_fork),
+            Some(after_fork_in_child),
+        )
+    };
+    Ok(())
+}
+
+unsafe extern "C" fn before_fork() {
+    processes::before_fork();
+}
+
+unsafe extern "C" fn after_fork() {
+    processes::after_fork();
+}
+
+unsafe extern "C" fn after_fork_in_child() {
+    processes::after_fork_in_child();
+}

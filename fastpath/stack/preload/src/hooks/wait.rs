@@ -1,0 +1,130 @@
+//! Calls that may wait: tried under the lock, and where they cannot go on, slept on without it.
+use super::{lock, memory, real};
+use crate::kernel;
+use crate::sleeper::{Nap, span_until, watch};
+use crate::stack::now;
+use crate::state::State;
+use crate::step::Step;
+use crate::table::{self, Entry};
+use nix::libc::{self, c_int};
+
+/// Of a call under way.
+enum Next {
+    Return(Result<i64, i32>),
+    Pass,
+    Sleep(Nap),
+}
+
+/// Its end takes the sleeper out of bed, also where the thread is cancelled.
+struct Bed(u32);
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        let _ = lock::with(|state| state.wake_up(self.0));
+    }
+}
+
+/// A call that sleeps is not ended by a close of its descriptor elsewhere.
+struct Pin(Option<u32>);
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        if let Some(index) = self.0 {
+            let _ = lock::with(|state| state.unpin(index));
+        }
+    }
+}
+
+/// A socket call on `fd`: `None` where the kernel's socket is to answer.
+pub fn call(fd: c_int, mut attempt: impl FnMut(&mut State, u32) -> Step) -> Option<isize> {
+    match table::get(fd) {
+        Entry::Kernel | Entry::KernelEpoll(_) => return None,
+        Entry::Internal => return Some(memory::fail(libc::EBADF)),
+        Entry::Ours(_) => {}
+    }
+    let mut pin = Pin(None);
+    let mut until = None;
+    let mut interrupted = false;
+    loop {
+        let next = lock::with(|state| {
+            let Some(index) = pin.0.or_else(|| state.index_of(fd)) else {
+                return Next::Pass;
+            };
+            let step = loop {
+                match attempt(state, index) {
+                    // What has come meanwhile may have it go on.
+                    Step::Block { .. } if state.turn() => state.flush(),
+                    step => break step,
+                }
+            };
+            state.called(index);
+            state.flush();
+            state.mind_the_leader();
+            let (at_once, span, partial, otherwise, kernel) = match step {
+                Step::Done(value) => return Next::Return(Ok(value)),
+                Step::Fail(errno) => return Next::Return(Err(errno)),
+                Step::Pass => return Next::Pass,
+                Step::Block {
+                    now,
+                    span,
+                    partial,
+                    otherwise,
+                    kernel,
+                } => (now, span, partial, otherwise, kernel),
+            };
+            let result = |errno| if partial > 0 { Ok(partial) } else { Err(errno) };
+            if until.is_none() {
+                until = span.map(|span| now() + span);
+            }
+            if at_once || until.is_some_and(|until| until <= now()) {
+                return Next::Return(result(otherwise));
+            }
+            if interrupted && (partial > 0 || span.is_some() || kernel::has_interrupting_handler())
+            {
+                return Next::Return(result(libc::EINTR));
+            }
+            if pin.0.is_none()
+                && let Some(description) = state.description_mut(index)
+            {
+                description.pins += 1;
+                pin.0 = Some(index);
+            }
+            match state.fall_asleep(vec![index], until) {
+                Ok(mut nap) => {
+                    nap.fds.extend(kernel.map(|fd| watch(fd, libc::POLLIN)));
+                    Next::Sleep(nap)
+                }
+                Err(errno) => Next::Return(Err(errno)),
+            }
+        });
+        match next {
+            Ok(Next::Return(result)) => return Some(memory::done(result)),
+            Ok(Next::Pass) => return None,
+            Ok(Next::Sleep(mut nap)) => {
+                let _bed = Bed(nap.sleeper);
+                // SAFETY: the descriptors are ours; no mask.
+                interrupted = unsafe { doze(&mut nap, std::ptr::null()) } == Err(libc::EINTR);
+            }
+            Err(errno) => return Some(memory::fail(errno)),
+        }
+    }
+}
+
+/// # Safety
+/// `mask` is null or a set of signals.
+pub unsafe fn doze(nap: &mut Nap, mask: *const libc::sigset_t) -> Result<i32, i32> {
+    let span = nap.until.map(span_until);
+    let span = span.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: all live over the call; the mask by the caller's promise.
+    let ready = unsafe { real::ppoll(nap.fds.as_mut_ptr(), nap.fds.len() as u64, span, mask) };
+    if ready < 0 {
+        // SAFETY: libc's address of this thread's errno.
+        return Err(unsafe { *libc::__errno_location() });
+    }
+    Ok(ready)
+}
+
+/// Takes a sleeper out of bed at the end of a scope.
+pub fn bed(nap: &Nap) -> impl Drop + use<> {
+    Bed(nap.sleeper)
+}

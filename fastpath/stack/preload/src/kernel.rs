@@ -1,0 +1,267 @@
+//! System calls without libc: neither a hook nor a point at which a thread can be cancelled.
+#![allow(unsafe_code)]
+use nix::libc::{self, c_int, c_long};
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// What the call returns, or errno.
+pub type Answer = Result<i64, i32>;
+
+/// # Safety
+/// As the call says of its arguments.
+pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Answer {
+    let answer: i64;
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: the kernel changes rax, rcx and r11, and the memory that the call's arguments name.
+    unsafe {
+        std::arch::asm!("syscall", inlateout("rax") number => answer,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    if (-4095..0).contains(&answer) {
+        return Err(-answer as i32);
+    }
+    Ok(answer)
+}
+
+/// A call whose arguments are numbers alone.
+fn plain(number: c_long, arguments: &[c_int]) -> Answer {
+    let mut all = [0; 6];
+    for (to, from) in all.iter_mut().zip(arguments) {
+        *to = *from as usize;
+    }
+    // SAFETY: no memory is named.
+    unsafe { call(number, all) }
+}
+
+pub fn socket(domain: c_int, kind: c_int, protocol: c_int) -> Answer {
+    plain(libc::SYS_socket, &[domain, kind, protocol])
+}
+
+pub fn close(fd: c_int) {
+    let _ = plain(libc::SYS_close, &[fd]);
+}
+
+pub fn fcntl(fd: c_int, command: c_int, value: c_int) -> Answer {
+    plain(libc::SYS_fcntl, &[fd, command, value])
+}
+
+pub fn listen(fd: c_int, backlog: c_int) -> Answer {
+    plain(libc::SYS_listen, &[fd, backlog])
+}
+
+pub fn shutdown(fd: c_int, how: c_int) -> Answer {
+    plain(libc::SYS_shutdown, &[fd, how])
+}
+
+/// A connection of the kernel's listener, without its address.
+pub fn accept(fd: c_int, flags: c_int) -> Answer {
+    plain(libc::SYS_accept4, &[fd, 0, 0, flags])
+}
+
+pub fn process() -> i32 {
+    plain(libc::SYS_getpid, &[]).unwrap_or(0) as i32
+}
+
+pub fn eventfd() -> Answer {
+    plain(
+        libc::SYS_eventfd2,
+        &[0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK],
+    )
+}
+
+pub fn write(fd: c_int, bytes: &[u8]) -> Answer {
+    let arguments = [fd as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0];
+    // SAFETY: `bytes` lives over the call.
+    unsafe { call(libc::SYS_write, arguments) }
+}
+
+pub fn read_at(fd: c_int, into: &mut [u8], at: u64) -> Answer {
+    let arguments = [
+        fd as usize,
+        into.as_mut_ptr() as usize,
+        into.len(),
+        at as usize,
+        0,
+        0,
+    ];
+    // SAFETY: `into` lives over the call.
+    unsafe { call(libc::SYS_pread64, arguments) }
+}
+
+pub fn write_at(fd: c_int, bytes: &[u8], at: u64) -> Answer {
+    let arguments = [
+        fd as usize,
+        bytes.as_ptr() as usize,
+        bytes.len(),
+        at as usize,
+        0,
+        0,
+    ];
+    // SAFETY: `bytes` lives over the call.
+    unsafe { call(libc::SYS_pwrite64, arguments) }
+}
+
+pub fn read(fd: c_int, into: &mut [u8]) -> Answer {
+    let arguments = [fd as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0];
+    // SAFETY: `into` lives over the call.
+    unsafe { call(libc::SYS_read, arguments) }
+}
+
+pub fn random(into: &mut [u8]) -> Answer {
+    let arguments = [into.as_mut_ptr() as usize, into.len(), 0, 0, 0, 0];
+    // SAFETY: `into` lives over the call.
+    unsafe { call(libc::SYS_getrandom, arguments) }
+}
+
+/// What of `fds` is ready now.
+pub fn poll_now(fds: &mut [libc::pollfd]) -> Answer {
+    let now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let arguments = [
+        fds.as_mut_ptr() as usize,
+        fds.len(),
+        &raw const now as usize,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: both live over the call.
+    unsafe { call(libc::SYS_ppoll, arguments) }
+}
+
+/// Sleeps with all signals as they are.
+pub fn poll_until(fds: &mut [libc::pollfd], span: Option<libc::timespec>) -> Answer {
+    let span = span
+        .as_ref()
+        .map_or(0, |span| std::ptr::from_ref(span) as usize);
+    let arguments = [fds.as_mut_ptr() as usize, fds.len(), span, 0, 0, 0];
+    // SAFETY: all live over the call.
+    unsafe { call(libc::SYS_ppoll, arguments) }
+}
+
+/// A socket's address, its own (SYS_getsockname) or its peer's, in the bytes of a sockaddr.
+pub fn address(number: c_long, fd: c_int) -> Result<Vec<u8>, i32> {
+    let mut bytes = vec![0; 128];
+    let mut len = bytes.len() as libc::socklen_t;
+    let arguments = [
+        fd as usize,
+        bytes.as_mut_ptr() as usize,
+        &raw mut len as usize,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: the kernel writes at most `len` bytes to `bytes`, which is as long.
+    unsafe { call(number, arguments) }?;
+    bytes.truncate(len as usize);
+    Ok(bytes)
+}
+
+pub fn bind(fd: c_int, address: &[u8]) -> Answer {
+    let arguments = [
+        fd as usize,
+        address.as_ptr() as usize,
+        address.len(),
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: `address` lives over the call.
+    unsafe { call(libc::SYS_bind, arguments) }
+}
+
+pub fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, events: u32, data: u64) -> Answer {
+    let event = libc::epoll_event { events, u64: data };
+    let arguments = [
+        epoll as usize,
+        operation as usize,
+        fd as usize,
+        &raw const event as usize,
+        0,
+        0,
+    ];
+    // SAFETY: `event` lives over the call.
+    unsafe { call(libc::SYS_epoll_ctl, arguments) }
+}
+
+/// Sleeps while `word` holds `seen`, at most so long.
+pub fn futex_wait(
+    word: &std::sync::atomic::AtomicU32,
+    seen: u32,
+    span: Option<libc::timespec>,
+) -> Answer {
+    let span = span
+        .as_ref()
+        .map_or(0, |span| std::ptr::from_ref(span) as usize);
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let arguments = [
+        word.as_ptr() as usize,
+        operation as usize,
+        seen as usize,
+        span,
+        0,
+        0,
+    ];
+    // SAFETY: the word and the time live over the call.
+    unsafe { call(libc::SYS_futex, arguments) }
+}
+
+pub fn futex_wake(word: &std::sync::atomic::AtomicU32, count: i32) {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    let arguments = [
+        word.as_ptr() as usize,
+        operation as usize,
+        count as usize,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: the word lives over the call.
+    let _ = unsafe { call(libc::SYS_futex, arguments) };
+}
+
+/// A lock that the kernel takes back when this process ends, and that children do not inherit; false: another has it.
+pub fn lock_file(fd: c_int, locked: bool) -> bool {
+    // SAFETY: zero is a value of this structure of integers.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = if locked { libc::F_WRLCK } else { libc::F_UNLCK } as i16;
+    lock.l_whence = libc::SEEK_SET as i16;
+    lock.l_len = 1;
+    let arguments = [
+        fd as usize,
+        libc::F_SETLK as usize,
+        &raw const lock as usize,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: `lock` lives over the call.
+    unsafe { call(libc::SYS_fcntl, arguments) }.is_ok()
+}
+
+/// Whether a signal has a handler after which the kernel does not restart calls (no SA_RESTART).
+pub fn has_interrupting_handler() -> bool {
+    (1..=64).any(|signal: usize| {
+        // The kernel's: handler, flags, restorer, mask.
+        let mut action = [0usize; 4];
+        let arguments = [signal, 0, action.as_mut_ptr() as usize, 8, 0, 0];
+        // SAFETY: the kernel writes four words.
+        let asked = unsafe { call(libc::SYS_rt_sigaction, arguments) };
+        let handled = action[0] != libc::SIG_DFL && action[0] != libc::SIG_IGN;
+        asked.is_ok() && handled && action[1] & libc::SA_RESTART as usize == 0
+    })
+}
+
+/// A descriptor that nobody else owns.
+pub fn own(fd: c_int) -> OwnedFd {
+    // SAFETY: the caller has it from the kernel, and gives it away.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// As Linux does for a write to a connection that is shut.
+pub fn raise_sigpipe() {
+    let thread = plain(libc::SYS_gettid, &[]).unwrap_or(0) as i32;
+    let _ = plain(libc::SYS_tgkill, &[process(), thread, libc::SIGPIPE]);
+}

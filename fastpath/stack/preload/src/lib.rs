@@ -1,0 +1,37 @@
+//! Socket calls of an unmodified program, on the stack's engine in the program's own process.
+//!
+//! ```text
+//! program ── hooks ── table: the kernel's? ── libc
+//!              └─ lock ── State: descriptions, epoll sets ── Engine ── port
+//! ```
+//!
+//! A descriptor of the kernel takes no lock: [`table`] says with one load whose it is. All else is under one lock. Who waits
+//! sleeps in the kernel's ppoll on the port, on the program's descriptors and on a doorbell; whoever wakes up does a turn of the
+//! stack's loop ([`stack`]) and rings the doorbells of those that it concerns ([`sleep`]). Nobody waits where there is a thread that
+//! computes: then [`tick`] does the turns.
+#![deny(unsafe_code)]
+
+mod accept;
+mod close;
+mod connect;
+mod data;
+mod description;
+mod epoll;
+mod hooks;
+mod kernel;
+mod listen;
+mod numbers;
+mod options;
+mod owner;
+mod policy;
+mod process;
+mod say;
+mod set;
+mod sleep;
+mod sleeper;
+mod stack;
+mod state;
+mod step;
+mod table;
+mod tick;
+mod ticker;

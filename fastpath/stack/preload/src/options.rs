@@ -1,0 +1,154 @@
+//! Socket options of a socket of the stack, by Linux' numbers.
+use crate::description::{Description, Kind};
+use crate::stack::now;
+use crate::state::State;
+use crate::step::Step;
+use hopscope_stack_abi::{options, tcp_info};
+use hopscope_stack_engine::{Ns, SocketError, SocketKind};
+use nix::libc;
+
+/// include/uapi/linux/tcp.h and asm-generic/socket.h; libc lacks them.
+const TCP_INQ: i32 = 36;
+const TCP_CC_INFO: i32 = 26;
+const SO_MEMINFO: i32 = 55;
+
+impl State {
+    /// Before the socket belongs to anybody the kernel's has them, and they are kept for the engine's.
+    pub fn set_option(&mut self, index: u32, level: i32, name: i32, value: &[u8]) -> Step {
+        let Some(description) = self.description_mut(index) else {
+            return Step::Pass;
+        };
+        let id = match &mut description.kind {
+            Kind::Epoll(_) => return Step::Pass,
+            Kind::Undecided(undecided) => {
+                if let Some((receives, span)) = time(level, name, value) {
+                    match receives {
+                        true => undecided.times.receive = span,
+                        false => undecided.times.send = span,
+                    }
+                }
+                undecided.options.push((level, name, value.to_vec()));
+                return Step::Pass;
+            }
+            Kind::Socket(socket) => {
+                if let Some((receives, span)) = time(level, name, value) {
+                    match receives {
+                        true => socket.times.receive = span,
+                        false => socket.times.send = span,
+                    }
+                    return Step::Done(0);
+                }
+                if (level, name) == (libc::IPPROTO_TCP, TCP_INQ) {
+                    socket.inq = value.first().is_some_and(|byte| *byte != 0);
+                    return Step::Done(0);
+                }
+                socket.id
+            }
+        };
+        let one_byte = [libc::IPPROTO_IP, libc::IPPROTO_IPV6].contains(&level);
+        if value.len() < 4 && !one_byte && name != libc::TCP_CONGESTION {
+            return Step::Fail(libc::EINVAL);
+        }
+        let option = match options::parse(level, name, value) {
+            Ok(option) => option,
+            // Of the socket and of IP the kernel has options that change nothing here (SO_PRIORITY); of TCP it has none.
+            Err(libc::ENOPROTOOPT) if level != libc::IPPROTO_TCP => return Step::Pass,
+            Err(error) => return Step::Fail(error),
+        };
+        Step::of(self.own().and_then(|stack| {
+            stack
+                .engine
+                .set_option(now(), id, option)
+                .map_err(SocketError::errno)
+        }))
+    }
+
+    /// The value's bytes; `Err`: how it ends without.
+    pub fn option(&mut self, index: u32, level: i32, name: i32) -> Result<Vec<u8>, Step> {
+        let Some(Description {
+            kind: Kind::Socket(socket),
+            ..
+        }) = self.description(index)
+        else {
+            return Err(Step::Pass);
+        };
+        let id = socket.id;
+        let number = |value: i32| Ok(value.to_ne_bytes().to_vec());
+        let span = |span: Option<Ns>| {
+            let us = span.map_or(0, |span| span.0 / 1_000);
+            Ok([(us / 1_000_000) as i64, (us % 1_000_000) as i64]
+                .map(i64::to_ne_bytes)
+                .concat())
+        };
+        if level == libc::SOL_SOCKET {
+            match name {
+                libc::SO_TYPE => {
+                    return number(match socket.kind {
+                        SocketKind::Tcp => libc::SOCK_STREAM,
+                        SocketKind::Udp => libc::SOCK_DGRAM,
+                    });
+                }
+                libc::SO_DOMAIN => {
+                    return number(if socket.ipv6 {
+                        libc::AF_INET6
+                    } else {
+                        libc::AF_INET
+                    });
+                }
+                libc::SO_PROTOCOL => {
+                    return number(match socket.kind {
+                        SocketKind::Tcp => libc::IPPROTO_TCP,
+                        SocketKind::Udp => libc::IPPROTO_UDP,
+                    });
+                }
+                libc::SO_ACCEPTCONN => return number(i32::from(socket.listening)),
+                libc::SO_RCVTIMEO => return span(socket.times.receive),
+                libc::SO_SNDTIMEO => return span(socket.times.send),
+                SO_MEMINFO => return Ok(vec![0; 36]),
+                _ => {}
+            }
+        }
+        let stack = self.own().map_err(Step::Fail)?;
+        let failed = |error: SocketError| Step::Fail(error.errno());
+        match (level, name) {
+            (libc::SOL_SOCKET, libc::SO_ERROR) => {
+                let error = stack.engine.take_error(id).map_err(failed)?;
+                return number(error.map_or(0, SocketError::errno));
+            }
+            (libc::IPPROTO_TCP, libc::TCP_INFO) => {
+                let info = stack.engine.tcp_info(now(), id).map_err(failed)?;
+                return Ok(tcp_info::bytes(&info));
+            }
+            // Neither CUBIC nor Reno has anything to tell.
+            (libc::IPPROTO_TCP, TCP_CC_INFO) => return Ok(Vec::new()),
+            _ => {}
+        }
+        let like = match options::parse(level, name, &[]) {
+            Ok(like) => like,
+            Err(libc::ENOPROTOOPT) if level != libc::IPPROTO_TCP => return Err(Step::Pass),
+            Err(error) => return Err(Step::Fail(error)),
+        };
+        stack
+            .engine
+            .option(id, like)
+            .map(options::value)
+            .map_err(failed)
+    }
+}
+
+/// SO_RCVTIMEO (true) and SO_SNDTIMEO: how long calls wait, if not for ever.
+fn time(level: i32, name: i32, value: &[u8]) -> Option<(bool, Option<Ns>)> {
+    let receives = match (level, name) {
+        (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => true,
+        (libc::SOL_SOCKET, libc::SO_SNDTIMEO) => false,
+        _ => return None,
+    };
+    let part = |at: usize| {
+        let bytes = value.get(at..at + 8)?.try_into().ok()?;
+        u64::try_from(i64::from_ne_bytes(bytes)).ok()
+    };
+    let span = Ns(part(0)?
+        .saturating_mul(1_000_000_000)
+        .saturating_add(part(8)? * 1_000));
+    Some((receives, (span.0 > 0).then_some(span)))
+}

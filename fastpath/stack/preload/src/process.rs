@@ -1,0 +1,113 @@
+//! What a process does with its descriptors beside sending and receiving: flags, names, children.
+use crate::description::Kind;
+use crate::policy;
+use crate::say::once;
+use crate::state::State;
+use hopscope_stack_abi::address;
+use hopscope_stack_engine::{SocketError, SocketKind, TcpState};
+use nix::libc;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+
+static DATAGRAM_SAID: AtomicBool = AtomicBool::new(false);
+
+impl State {
+    /// Of a socket.
+    pub fn nonblocking(&self, fd: i32) -> Option<bool> {
+        let description = self.description(self.index_of(fd)?)?;
+        let is_socket = !matches!(description.kind, Kind::Epoll(_));
+        is_socket.then_some(description.nonblocking)
+    }
+
+    /// True: the kernel's socket listens, too.
+    pub fn set_nonblocking(&mut self, fd: i32, on: bool) -> bool {
+        let Some(index) = self.index_of(fd) else {
+            return false;
+        };
+        let Some(description) = self.description_mut(index) else {
+            return false;
+        };
+        description.nonblocking = on;
+        description.socket().is_some_and(|socket| socket.kernel_too)
+    }
+
+    /// The socket's own address, or its peer's. `None`: the kernel's to answer.
+    pub fn address(&mut self, index: u32, own: bool) -> Option<Result<SocketAddr, i32>> {
+        let socket = self.description(index)?.socket()?;
+        let id = socket.id;
+        let stack = match self.own() {
+            Ok(stack) => stack,
+            Err(error) => return Some(Err(error)),
+        };
+        let found = match own {
+            true => stack.engine.local_address(id),
+            false => stack.engine.peer_address(id),
+        };
+        Some(found.map_err(SocketError::errno))
+    }
+
+    /// A datagram to where the stack leads, which this mode does not send.
+    pub fn refuses_datagram(&mut self, index: u32, to: &[u8]) -> Option<i32> {
+        let Kind::Undecided(undecided) = &self.description(index)?.kind else {
+            return None;
+        };
+        let to = address::from_bytes(to).ok()??;
+        if undecided.kind != SocketKind::Udp || !policy::leads_to(&self.handed, to.ip()) {
+            return None;
+        }
+        once(&DATAGRAM_SAID, || {
+            format!("UDP to {to}: not supported by this mode: the call fails (EOPNOTSUPP)")
+        });
+        Some(libc::EOPNOTSUPP)
+    }
+
+    /// Its description, while not all that was sent is acknowledged.
+    pub fn lingering(&mut self, fd: i32) -> Option<u32> {
+        let index = self.index_of(fd)?;
+        let id = self.description(index)?.socket()?.id;
+        let stack = self.owned_stack()?;
+        let (left, _) = stack.engine.unacknowledged_bytes(id).ok()?;
+        (left > 0).then_some(index)
+    }
+
+    /// Whoever of the two uses a stack next that has no connection goes on with it: a child that serves in its parent's place
+    /// does.
+    pub fn before_fork(&mut self) {
+        let Some(stack) = self.owned_stack() else {
+            return;
+        };
+        let of_nobody = [TcpState::Listen, TcpState::TimeWait, TcpState::Closed];
+        let mut rows = stack.engine.connections(crate::stack::now());
+        let is_free = rows.all(|row| of_nobody.contains(&row.state));
+        drop(rows);
+        if is_free {
+            self.owner.offer();
+        }
+    }
+
+    pub fn forked(&mut self) {
+        self.owner.forked();
+        self.ticker.forked();
+        self.leader = None;
+        self.leader_until = None;
+        self.ticker_leads = false;
+        // Threads that slept are the parent's.
+        self.sleepers.clear();
+        let asleep: Vec<u32> = self
+            .each()
+            .filter(|(_, d)| d.pins > 0)
+            .map(|(index, _)| index)
+            .collect();
+        for index in asleep {
+            if let Some(description) = self.description_mut(index) {
+                description.pins = 0;
+                description.sleepers.clear();
+                if description.fds.is_empty() {
+                    self.end(index);
+                }
+            }
+        }
+        // Doorbells are shared with the parent: a ring there would be heard here.
+        self.bells.clear();
+    }
+}

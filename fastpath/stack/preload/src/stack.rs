@@ -1,0 +1,116 @@
+//! The engine on its port: a turn is a piece of everything that there is to do, without waiting.
+use crate::say::say;
+use crate::table::{self, Entry};
+use hopscope_netio::{Outgoing, PacketIo, PortError};
+use hopscope_stack_engine::{ConfigError, Engine, Ns};
+use hopscope_stack_instance::handed::Handed;
+use hopscope_stack_instance::offload;
+use nix::time::{ClockId, clock_gettime};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Frames that are received before others have their turn.
+const BURST: usize = 64;
+
+pub struct Stack {
+    pub engine: Engine,
+    port: Box<dyn PacketIo>,
+    /// Frames wait for room in the port.
+    pub is_full: bool,
+    /// Counts turns in which something was done.
+    pub busy_turns: u64,
+    failed: bool,
+}
+
+/// The kernel's CLOCK_MONOTONIC: the same in a child.
+pub fn now() -> Ns {
+    let now =
+        clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap_or(nix::sys::time::TimeSpec::new(0, 0));
+    Ns(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StackError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+impl Stack {
+    pub fn new(handed: &Handed, socket: OwnedFd, seed: [u8; 32]) -> Result<Stack, StackError> {
+        Ok(Stack {
+            engine: Engine::new(handed.engine.config(seed))?,
+            port: handed.port.adopt(socket)?,
+            is_full: false,
+            busy_turns: 0,
+            failed: false,
+        })
+    }
+
+    /// Others have read from the port since this process did.
+    pub fn replace_port(&mut self, handed: &Handed, socket: OwnedFd) -> Result<(), StackError> {
+        let port = handed.port.adopt(socket)?;
+        if let Some(old) = self.wait_fd() {
+            // Its owner closes it, which the program could not.
+            table::set(old, Entry::Kernel);
+        }
+        self.port = port;
+        Ok(())
+    }
+
+    pub fn wait_fd(&self) -> Option<i32> {
+        let fd = self.port.wait_fd().filter(|_| !self.failed);
+        fd.map(|fd| fd.as_raw_fd())
+    }
+
+    /// Frames in, timers; false: there was nothing to do.
+    pub fn receive(&mut self, now: Ns) -> bool {
+        let engine = &mut self.engine;
+        let received = self.port.receive(BURST, &mut |frame| {
+            engine.receive(now, frame.bytes, offload::received(frame.offload));
+        });
+        let mut busy = match received {
+            Ok(count) => count > 0,
+            Err(error) => self.fail(&error),
+        };
+        if self.engine.poll_at().is_some_and(|at| at <= now) {
+            self.engine.advance(now);
+            busy = true;
+        }
+        self.busy_turns += u64::from(busy);
+        busy
+    }
+
+    /// Frames out, all that the port takes.
+    pub fn transmit(&mut self, now: Ns) {
+        loop {
+            let engine = &mut self.engine;
+            let sent = self.port.send(BURST, &mut |slot| {
+                let frame = engine.transmit(now, slot);
+                frame.map_or_else(Outgoing::default, offload::outgoing)
+            });
+            let flushed = sent.and_then(|sent| Ok((sent, self.port.flush()?)));
+            match flushed {
+                Ok((sent, waiting)) => {
+                    self.is_full = waiting > 0;
+                    if sent < BURST || self.is_full {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    self.fail(&error);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Connections end by their own time-outs: nothing comes or goes any more.
+    fn fail(&mut self, error: &PortError) -> bool {
+        if !self.failed {
+            self.failed = true;
+            say(&format!("{error}"));
+        }
+        false
+    }
+}

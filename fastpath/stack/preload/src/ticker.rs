@@ -1,0 +1,88 @@
+//! Turns while no thread of the program waits: a thread that watches the port as the last resort, and is parked while others do.
+use crate::kernel;
+use crate::say::say;
+use nix::libc;
+use nix::sys::signal::SigSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// 1: parked. A futex: a wake-up costs a system call when it is parked, and nothing otherwise.
+static PARKED: AtomicU32 = AtomicU32::new(0);
+#[derive(Debug)]
+pub struct Ticker {
+    /// The thread.
+    run: fn(),
+    started: bool,
+    /// Turns that were done by whomever, seen at the last look.
+    pub seen: u64,
+    pub calm: u32,
+    pub bell: Option<i32>,
+}
+
+/// What the thread does next.
+#[derive(Debug)]
+pub enum Next {
+    Rest,
+    Park,
+    Watch(Vec<libc::pollfd>, Option<libc::timespec>),
+}
+
+impl Ticker {
+    pub fn new(run: fn()) -> Ticker {
+        Ticker {
+            run,
+            started: false,
+            seen: 0,
+            calm: 0,
+            bell: None,
+        }
+    }
+
+    pub fn start(&mut self) {
+        if self.started {
+            return;
+        }
+        self.started = true;
+        PARKED.store(0, Ordering::Relaxed);
+        // Signals are for the program's own threads.
+        let before = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_SETMASK);
+        let builder = std::thread::Builder::new().name("hopscope".into());
+        if let Err(error) = builder.stack_size(256 << 10).spawn(self.run) {
+            say(&format!(
+                "no thread for timers while the program computes: {error}"
+            ));
+        }
+        if let Ok(before) = before {
+            let _ = before.thread_set_mask();
+        }
+    }
+
+    /// A child has no thread but its first.
+    pub fn forked(&mut self) {
+        *self = Ticker::new(self.run);
+    }
+
+    pub fn wake(&self) {
+        if self.started && PARKED.swap(0, Ordering::Relaxed) == 1 {
+            kernel::futex_wake(&PARKED, 1);
+        }
+    }
+
+    /// It watches until a time that is too late.
+    pub fn ring(&self) {
+        if let Some(bell) = self.bell {
+            let _ = kernel::write(bell, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
+/// Until somebody wakes it.
+pub fn park() {
+    while PARKED.load(Ordering::Relaxed) == 1 {
+        let _ = kernel::futex_wait(&PARKED, 1, None);
+    }
+}
+
+/// Under the lock: a wake-up after it is not missed.
+pub fn will_park() {
+    PARKED.store(1, Ordering::Relaxed);
+}

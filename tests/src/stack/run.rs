@@ -1,0 +1,19 @@
+//! `hopscope stack run`: unmodified programs, the kernel's stack at the other end of a cable.
+use hopscope_tests::Suite;
+
+mod differential;
+mod processes;
+mod python;
+mod refused;
+mod running;
+mod servers;
+mod tools;
+
+pub(crate) fn register(suite: &mut Suite) {
+    differential::register(suite);
+    processes::register(suite);
+    python::register(suite);
+    refused::register(suite);
+    servers::register(suite);
+    tools::register(suite);
+}

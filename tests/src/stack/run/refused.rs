@@ -1,0 +1,151 @@
+//! What cannot run on the stack is refused in one line, before the program starts.
+use super::running::{cable, on_the_stack};
+use crate::stack::cable::files;
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::run;
+use hopscope_tests::{Requirement, Suite, hopscope};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+pub(crate) fn register(suite: &mut Suite) {
+    use Requirement::{Gcc, Go, Netns};
+    suite.case(
+        "stack::run_refuses_what_it_cannot_take",
+        &[Netns, Gcc],
+        refused,
+    );
+    suite.case(
+        "stack::run_says_which_calls_fail",
+        &[Netns, Requirement::Python3],
+        said_calls,
+    );
+    suite.case("stack::run_refuses_go_programs", &[Netns, Go], go_program);
+    suite.case(
+        "stack::run_gives_the_programs_exit_code",
+        &[Netns],
+        exit_codes,
+    );
+}
+
+/// 125, and one line that has all of `words`.
+fn expect(command: &mut Command, words: &[&str]) -> Result<()> {
+    let out = run(command)?.expect_code(125)?;
+    ensure!(out.stdout.is_empty(), "{}", out.stdout);
+    ensure!(out.stderr.lines().count() == 1, "{}", out.stderr);
+    for word in words {
+        ensure!(out.stderr.contains(word), "{word}: {}", out.stderr);
+    }
+    Ok(())
+}
+
+fn refused() -> Result<()> {
+    cable()?;
+    let folder = files();
+    let source = folder.join("nothing.c");
+    std::fs::write(&source, "int main(void) { return 0; }\n")?;
+    let built = |name: &str, more: &[&str]| -> Result<String> {
+        let program = folder.join(name);
+        run(Command::new("gcc")
+            .args(more)
+            .arg("-o")
+            .arg(&program)
+            .arg(&source))?
+        .expect_code(0)?;
+        Ok(program.display().to_string())
+    };
+    let fixed = built("fixed", &["-static"])?;
+    expect(&mut on_the_stack(&[], &[&fixed]), &["statically"])?;
+    let script = folder.join("script");
+    std::fs::write(&script, format!("#!{fixed}\n"))?;
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755))?;
+    expect(
+        &mut on_the_stack(&[], &[&script.display().to_string()]),
+        &["statically"],
+    )?;
+    let changes = built("changes", &[])?;
+    std::os::unix::fs::chown(&changes, Some(65_534), None)?;
+    std::fs::set_permissions(&changes, PermissionsExt::from_mode(0o4755))?;
+    expect(&mut on_the_stack(&[], &[&changes]), &["set-uid"])?;
+    expect(
+        &mut on_the_stack(&[], &["no-such-program"]),
+        &["no such program"],
+    )?;
+    expect(&mut on_the_stack(&["--spin"], &["true"]), &["--spin"])?;
+    let own = |arguments: &[&str]| {
+        let mut command = Command::new(hopscope_tests::hopscope_bin());
+        command
+            .args(["stack", "run"])
+            .args(arguments)
+            .args(["--", "true"]);
+        command
+    };
+    expect(
+        &mut own(&["--if=nowhere", "--addr=10.0.0.2/24"]),
+        &["nowhere"],
+    )?;
+    expect(
+        &mut own(&["--if=near", "--addr=10.0.0.1/24"]),
+        &["10.0.0.1", "kernel's own"],
+    )?;
+    expect(
+        &mut own(&["--if=xdp:near", "--addr=10.0.0.2/24"]),
+        &["xdp:near", "packet:DEVICE"],
+    )?;
+    Ok(())
+}
+
+/// The compiler is one.
+fn go_program() -> Result<()> {
+    cable()?;
+    let go = hopscope_tests::requirement::go().context("no go")?;
+    expect(
+        &mut on_the_stack(&[], &[&go.display().to_string()]),
+        &["Go program"],
+    )
+}
+
+/// Never the kernel's without a word: it fails, and is said.
+fn said_calls() -> Result<()> {
+    cable()?;
+    let line = "import socket
+udp = socket.socket(type=socket.SOCK_DGRAM)
+tcp = socket.socket()
+tried = [lambda: udp.sendto(b'x', ('10.0.0.1', 9)), lambda: udp.connect(('10.0.0.1', 9)), lambda: udp.bind(('10.0.0.2', 9)),
+         lambda: tcp.connect(('10.0.0.2', 9)), lambda: udp.sendto(b'x', ('127.0.0.1', 9))]
+for call in tried:
+    try:
+        call()
+        print(0)
+    except OSError as error:
+        print(error.errno)
+";
+    let out = run(&mut on_the_stack(&[], &["/usr/bin/python3", "-c", line]))?.expect_code(0)?;
+    let given: Vec<&str> = out.stdout.lines().collect();
+    ensure!(given == ["95", "95", "95", "113", "0"], "{}", out.stdout);
+    for word in [
+        "UDP to 10.0.0.1:9",
+        "UDP on the stack's addresses",
+        "own 10.0.0.2:9",
+    ] {
+        ensure!(out.stderr.contains(word), "{word}: {}", out.stderr);
+    }
+    Ok(())
+}
+
+fn exit_codes() -> Result<()> {
+    cable()?;
+    for (line, code) in [("exit 0", 0), ("exit 3", 3)] {
+        let out = run(&mut on_the_stack(&[], &["sh", "-c", line]))?;
+        ensure!(
+            out.code == Some(code),
+            "{line}: {:?}: {}",
+            out.code,
+            out.stderr
+        );
+        ensure!(out.stderr.is_empty(), "{}", out.stderr);
+    }
+    // Without the port's privilege.
+    let out = hopscope(&["stack", "run", "--addr=10.0.0.2/24", "--", "true"])?;
+    ensure!(out.code == Some(2), "{:?}", out.code);
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! A program under `stack run`, and what shows that its connections were not the kernel's.
+use crate::stack::cable::{STACK, Way, files, namespace};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::run;
+use hopscope_tests::paths::programs;
+use hopscope_tests::{Target, hopscope_bin};
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// A cable, the stack's address on no device.
+pub(super) fn cable() -> Result<()> {
+    namespace()?;
+    Way::Packet.make()
+}
+
+/// `hopscope stack run OWN -- PROGRAM`
+pub(super) fn on_the_stack(own: &[&str], program: &[&str]) -> Command {
+    let mut command = Command::new(hopscope_bin());
+    command
+        .args(["stack", "run"])
+        .args(Way::Packet.arguments())
+        .args(own)
+        .arg("--")
+        .args(program);
+    command
+}
+
+/// Debian's, which no version manager's script stands in front of.
+pub(super) fn python(script: &str, arguments: &[&str]) -> Vec<String> {
+    let script = programs().join("stack/run").join(script);
+    let mut words = vec!["/usr/bin/python3".into(), script.display().to_string()];
+    words.extend(arguments.iter().map(ToString::to_string));
+    words
+}
+
+pub(super) fn words(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
+}
+
+/// A server on the stack that makes a ready file.
+pub(super) struct Server {
+    target: Target,
+    said: PathBuf,
+}
+
+impl Server {
+    /// With `--trace`: it says at its end what it leaves.
+    pub(super) fn start(program: &[&str]) -> Result<Server> {
+        Server::spawn(&mut on_the_stack(&["--trace"], program))
+    }
+
+    pub(super) fn spawn(command: &mut Command) -> Result<Server> {
+        let said = files().join("server-said");
+        command.stdin(Stdio::null()).stderr(File::create(&said)?);
+        let target = Target::spawn(command)?;
+        Ok(Server { target, said })
+    }
+
+    /// By itself, in order, with nothing left open.
+    pub(super) fn ends(self) -> Result<()> {
+        let status = self.target.wait()?;
+        let said = std::fs::read_to_string(&self.said)?;
+        ensure!(status.success(), "{status}: {said}");
+        left_nothing(&said)
+    }
+}
+
+/// What `--trace` says at the end of a program.
+pub(super) fn left_nothing(said: &str) -> Result<()> {
+    let mut lines = said.lines();
+    let end = lines
+        .find(|line| line.contains("the program has ended"))
+        .context("no end")?;
+    ensure!(end.contains("0 connections, 0 bytes in buffers"), "{said}");
+    Ok(())
+}
+
+/// Frames that the stack's end of the cable has received.
+pub(super) fn frames() -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/net/dev")?;
+    let line = text
+        .lines()
+        .find_map(|line| line.trim_start().strip_prefix("near:"));
+    // Bytes, and packets.
+    let packets = line
+        .and_then(|line| line.split_whitespace().nth(1))
+        .context("no near")?;
+    Ok(packets.parse()?)
+}
+
+/// It is really not the kernel: that has no listener on the port, and the address is on no device.
+pub(super) fn kernel_has_none(port: u16) -> Result<()> {
+    let filter = format!("sport = :{port}");
+    let out = run(Command::new("ss").args(["-Hltn", &filter]))?.expect_code(0)?;
+    ensure!(
+        out.stdout.trim().is_empty(),
+        "the kernel listens: {}",
+        out.stdout
+    );
+    let out = run(Command::new("ip").args(["-o", "address"]))?.expect_code(0)?;
+    ensure!(!out.stdout.contains(&format!("{STACK}/")), "{}", out.stdout);
+    Ok(())
+}
