@@ -510,6 +510,11 @@ struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 };
+struct bpf_iter__tcp {
+	CTX_POINTER(struct bpf_iter_meta *, meta);
+	CTX_POINTER(struct sock_common *, sk_common);
+};
+
 struct bpf_iter__bpf_sk_storage_map {
 	CTX_POINTER(struct bpf_iter_meta *, meta);
 	CTX_POINTER(struct bpf_map *, map);

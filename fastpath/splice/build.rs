@@ -3,5 +3,5 @@
 mod kernel_programs;
 
 fn main() {
-    kernel_programs::compile(&["accel", "ends", "placed", "echo", "proxy"]);
+    kernel_programs::compile(&["accel", "ends", "edges", "placed", "echo", "proxy"]);
 }

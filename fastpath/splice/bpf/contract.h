@@ -230,6 +230,8 @@ enum fact {
 	FACT_NO_FILE = 128,
 	/* Its program used a call that redirected bytes do not keep to. */
 	FACT_CALLS = 256,
+	/* Something came by TCP that is not read. */
+	FACT_UNREAD = 512,
 };
 
 /* What a program did with a socket that redirected bytes do not keep to: by the name of its file. */

@@ -30,6 +30,9 @@ static __always_inline void psock_facts(struct sock *sk, struct facts *line)
 	line->users = BPF_CORE_READ(psock, refcnt.refs.counter) - 1;
 	line->asleep = tasks_asleep(sk);
 	first = (u64)BPF_CORE_READ(psock, ingress_msg.next);
+	/* Behind the queue: what comes once that is read is told of by itself. */
+	if (BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt) != BPF_CORE_READ((struct tcp_sock *)sk, copied_seq))
+		line->flags |= FACT_UNREAD;
 	if (first == (u64)psock + bpf_core_field_offset(struct sk_psock, ingress_msg))
 		return;
 	line->flags |= FACT_QUEUED;

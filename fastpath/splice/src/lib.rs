@@ -15,3 +15,4 @@ pub mod session;
 #[allow(unsafe_code)]
 pub mod socket_options;
 pub mod trial;
+mod unseen;

@@ -3,7 +3,7 @@ use super::control::{self, Control, PORTS_MAX};
 use super::devices::Devices;
 use super::placed::Placing;
 use super::{
-    Count, Counts, End, Ends, IncompatibleUse, Listener, Mismatch, Order, PlacedThreads, RingUser,
+    Count, Counts, Edges, End, Ends, IncompatibleUse, Listener, Mismatch, Order, PlacedThreads, RingUser,
     Sharing, SpliceError,
 };
 use super::{counts, ends, incompatible, rings, sharing, verify};
@@ -440,6 +440,14 @@ impl Accelerator {
             .as_ref()
             .ok_or(SpliceError::missing(what, "link"))?
             .look()
+    }
+
+    /// For readers that wait for edges.
+    ///
+    /// # Errors
+    /// The kernel refuses the program.
+    pub fn edges(&self) -> Result<Edges, SpliceError> {
+        Edges::of(self.map("splice_ends")?.as_fd())
     }
 
     /// Why an end that is closed with redirected bytes unread sends a FIN, where TCP resets the connection; none where it

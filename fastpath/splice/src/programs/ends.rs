@@ -57,6 +57,8 @@ impl End {
     pub const NO_FILE: u32 = 128;
     /// Its program used a call that redirected bytes do not keep to.
     pub const CALLS: u32 = 256;
+    /// Something came by TCP that is not read.
+    pub const UNREAD: u32 = 512;
     /// Not of the kernel programs: its device cannot be watched, so a close with unread bytes would not be a reset.
     pub const FIN_UNSEEN: u32 = 1 << 31;
 

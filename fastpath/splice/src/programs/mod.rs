@@ -4,6 +4,7 @@ mod control;
 mod counts;
 #[allow(unsafe_code)]
 mod devices;
+mod edges;
 mod ends;
 mod error;
 mod incompatible;
@@ -16,6 +17,7 @@ mod verify;
 
 pub use accel::{Accelerator, Options, Spoil};
 pub use counts::{Count, Counts};
+pub use edges::Edges;
 pub use ends::{End, Ends, Order};
 pub use error::SpliceError;
 pub use incompatible::{Incompatibility, IncompatibleUse};

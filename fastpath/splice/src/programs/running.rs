@@ -1,6 +1,6 @@
 //! Accelerators that run in other processes, by their maps.
 use super::control::{self, Control};
-use super::{Counts, Ends, PlacedThreads, SpliceError, counts};
+use super::{Counts, Edges, Ends, PlacedThreads, SpliceError, counts};
 use hopscope_bpf::open_maps;
 use libbpf_rs::{MapCore, MapHandle, MapType};
 use std::os::fd::AsFd;
@@ -128,5 +128,11 @@ impl Running {
     /// The kernel refuses the program that looks.
     pub fn ends_seen(&self) -> Result<Ends, SpliceError> {
         Ends::of(self.ends.as_fd())
+    }
+
+    /// # Errors
+    /// The kernel refuses the program.
+    pub fn edges(&self) -> Result<Edges, SpliceError> {
+        Edges::of(self.ends.as_fd())
     }
 }

@@ -6,7 +6,8 @@ use super::drained::Drained;
 use super::error::SessionError;
 use crate::cgroup::Group;
 use crate::pairing::{self, Restored};
-use crate::programs::{Count, Ends, Placing, Running, SpliceError, running};
+use crate::programs::{Count, Edges, Ends, Placing, Running, SpliceError, running};
+use crate::unseen::Unseen;
 use nix::errno::Errno;
 use nix::poll::{PollTimeout, poll};
 use std::fs::File;
@@ -30,6 +31,8 @@ pub fn keep(of: u32, group: Option<(&Path, &Path)>, say: Say) -> Result<(), Sess
     let found = running().into_iter().find(|one| one.pid == of);
     let of = found.ok_or(SessionError::NothingToKeep(of))?;
     let ends = of.ends_seen()?;
+    // The accelerator has said where it cannot be.
+    let edges = of.edges().ok();
     let home = group.map(|(_, home)| File::open(home)).transpose()?;
     let group = match (group, &home) {
         (Some((path, _)), Some(home)) => Some(Group::of_another(path, home)?),
@@ -41,7 +44,7 @@ pub fn keep(of: u32, group: Option<(&Path, &Path)>, say: Say) -> Result<(), Sess
     // Ends when the accelerator does, in whatever way.
     std::io::stdin().read_to_end(&mut Vec::new())?;
     let restored = placing.as_ref().map(restore_masks).transpose();
-    drain(&of, &ends, say)?;
+    drain(&of, &ends, edges, say)?;
     restored?;
     placing.as_ref().map(restore_late_ones).transpose()?;
     if let Some(group) = group {
@@ -84,18 +87,34 @@ fn restore_late_ones(placing: &Placing) -> Result<(), SessionError> {
     Ok(())
 }
 
-fn drain(of: &Running, ends: &Ends, say: Say) -> Result<(), SessionError> {
+fn drain(
+    of: &Running,
+    ends: &Ends,
+    mut edges: Option<Edges>,
+    say: Say,
+) -> Result<(), SessionError> {
     of.stop()?;
     let begun = Instant::now();
     let mut is_said = false;
     let mut drained = Drained::default();
+    let mut unseen = Unseen::default();
     loop {
         let here = ends.look()?;
+        if let Some(edges) = &mut edges {
+            unseen.look(&here, edges);
+        }
         let state = drained.look(&here);
         for cookie in &state.release {
             of.release(*cookie);
         }
+        let is_told = edges
+            .as_mut()
+            .is_none_or(|edges| unseen.is_done(edges));
         if state.waits_for.is_empty() && state.release.is_empty() {
+            if !is_told && begun.elapsed() < SAY_AFTER {
+                wait_a_little()?;
+                continue;
+            }
             if !state.asleep.is_empty() && begun.elapsed() < SAY_AFTER {
                 wait_a_little()?;
                 continue;

@@ -14,7 +14,8 @@ pub use policies::refuse_policies;
 use crate::cgroup::Group;
 use crate::joining::Joining;
 use crate::pairing::{Pairing, Pairs};
-use crate::programs::{Accelerator, Count, Counts, End, Options};
+use crate::programs::{Accelerator, Count, Counts, Edges, End, Options};
+use crate::unseen::Unseen;
 use keeper::{Keeper, Line};
 use policies::check_pair;
 use std::collections::HashSet;
@@ -39,6 +40,9 @@ pub struct Session<'a> {
     watch: Watch,
     watched: Instant,
     joining: Joining,
+    /// Where the kernel takes the program.
+    edges: Option<Edges>,
+    unseen: Unseen,
     pairing: Pairing,
     /// Processes of which it was said that their threads are placed.
     said: HashSet<[u32; 2]>,
@@ -73,6 +77,12 @@ impl<'a> Session<'a> {
         options.refused_versions = kernel.refused_versions(&options.allowed);
         let accelerator = Accelerator::start(&options)?;
         let keeper = Keeper::start(keeper, line, group)?;
+        let edges = accelerator.edges();
+        if let Err(why) = &edges {
+            log::warn!(
+                "a reader that waits for edges (EPOLLET) may wait for ever when its connection returns to TCP: {why}"
+            );
+        }
         log::warn!(
             "bytes that take the short cut are no packets: captures, firewall and conntrack counters, and \
              TCP_INFO do not see them"
@@ -89,6 +99,8 @@ impl<'a> Session<'a> {
             watch,
             watched: Instant::now(),
             joining: Joining::new(options.blocking, options.across_users),
+            edges: edges.ok(),
+            unseen: Unseen::default(),
             pairing: Pairing::new(options.across_users, pair_anyway),
             said: HashSet::new(),
             unwatched: HashSet::new(),
@@ -113,6 +125,10 @@ impl<'a> Session<'a> {
             } else {
                 self.watch.refused_sockets()
             };
+            // What is released below has no redirected bytes any more, and may have TCP's behind them.
+            if let Some(edges) = &mut self.edges {
+                self.unseen.look(&ends, edges);
+            }
             self.joining.look(&self.accelerator, &ends, &refused)?;
             self.pair(&ends)?;
             self.look_next = Instant::now() + LOOK.max((begun.elapsed() - watching) * LOOK_SHARE);
