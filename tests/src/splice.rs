@@ -5,6 +5,7 @@ use hopscope_tests::{Requirement, Suite};
 mod bounds;
 mod bytes;
 mod cpuset;
+mod edges;
 mod ends;
 mod leaving;
 mod pair;
@@ -138,6 +139,7 @@ pub(crate) fn register(suite: &mut Suite) {
         threads::run,
     );
     suite.case("splice::the_check_tells_what_is_broken", here, trials::run);
+    edges::register(suite);
     ends::register(suite);
     pair::register(suite);
     tells::register(suite);

@@ -248,6 +248,7 @@ enum incompatible_call {
 	CALL_SPLICE,
 	CALL_RECEIVE_FLAGS,
 	CALL_RING,
+	CALL_PEEK,
 };
 
 /* A process that has an io_uring. The same number may come to run another program: that has another memory. */

@@ -84,6 +84,8 @@ struct end {
 	u32 resets;
 	/* enum close */
 	u32 close;
+	/* Its program receives with MSG_PEEK. */
+	u32 has_peeked;
 	/* Messages that were to be redirected, ever. */
 	u64 redirected;
 	struct in_flight in_flight[IN_FLIGHT_MAX];

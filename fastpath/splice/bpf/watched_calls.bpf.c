@@ -19,11 +19,30 @@ int BPF_PROG(splice_on_read, struct sock *sk)
 	return 0;
 }
 
+/* It does not see TCP's bytes behind redirected ones: who waits for a whole message so waits for ever. A connection that is
+ * joined stays so, since the rest of a message would take TCP. A single byte only tells whether the connection is open. */
+static __always_inline void on_peek(struct sock *sk)
+{
+	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
+
+	if (!own || own->has_peeked)
+		return;
+	if (own->stage != STAGE_JOINED) {
+		on_incompatible_call(sk, CALL_PEEK);
+		return;
+	}
+	own->has_peeked = 1;
+	tell(LEVEL_CALL, CALL_PEEK);
+	mark_program(sk, own);
+}
+
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(splice_on_receive, struct sock *sk, int result, int flags)
 {
 	if (flags & (MSG_OOB | MSG_TRUNC))
 		on_incompatible_call(sk, CALL_RECEIVE_FLAGS);
+	else if (flags & MSG_PEEK && result > 1)
+		on_peek(sk);
 	return 0;
 }
 

@@ -2,7 +2,7 @@
  * tells ends: connections are disconnected and used again, shut down, and reset, once both ends have exchanged
  *   something for a while.
  * tells torn: one thread sends much at once, another one little, on one connection.
- * tells splice: an end reads by splice(2). tells truncates: with MSG_TRUNC.
+ * tells splice: an end reads by splice(2). tells truncates: with MSG_TRUNC. tells looks: with MSG_PEEK.
  * tells options: those that mean something else for redirected bytes. */
 #define _GNU_SOURCE
 #include "both_ends.h"
@@ -323,6 +323,24 @@ static void truncates(void)
 	printf("all thrown away\n");
 }
 
+/* Until the whole message is there: redirected bytes would hide TCP's behind them. */
+static void looks(void)
+{
+	char bytes[11];
+
+	pairs[0].client = socket(AF_INET, SOCK_STREAM, 0);
+	pairs[0].server = connects(pairs[0].client, listener);
+	for (int n = 0; n < JOIN_MS; n++) {
+		moves(pairs[0].client, pairs[0].server);
+		must(send(pairs[0].server, "looked at", 9, 0) == 9, "send");
+		wait_for(pairs[0].client, POLLIN);
+		must(recv(pairs[0].client, bytes, 9, MSG_PEEK) == 9, "MSG_PEEK");
+		must(recv(pairs[0].client, bytes, 9, 0) == 9, "recv");
+		poll(NULL, 0, 1);
+	}
+	printf("all looked at\n");
+}
+
 static void with(int fd, int level, int option, int value)
 {
 	must(setsockopt(fd, level, option, &value, sizeof(value)) == 0, "setsockopt");
@@ -391,6 +409,8 @@ int main(int argc, char **argv)
 		splices();
 	else if (argc == 2 && !strcmp(argv[1], "truncates"))
 		truncates();
+	else if (argc == 2 && !strcmp(argv[1], "looks"))
+		looks();
 	else if (argc == 2 && !strcmp(argv[1], "options"))
 		options();
 	else

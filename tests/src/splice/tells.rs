@@ -57,9 +57,9 @@ fn torn() -> Result<()> {
     Ok(())
 }
 
-/// Who begins with splice(2), or with MSG_TRUNC, is never joined.
+/// Who begins with splice(2), MSG_TRUNC or MSG_PEEK is never joined.
 fn calls() -> Result<()> {
-    for case in ["splice", "truncates"] {
+    for case in ["splice", "truncates", "looks"] {
         let done = both(case)?;
         ensure!(
             done.count("plain_calls")? == 1 && done.count("ends_joined")? == 0,

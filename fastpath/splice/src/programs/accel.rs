@@ -3,8 +3,8 @@ use super::control::{self, Control, PORTS_MAX};
 use super::devices::Devices;
 use super::placed::Placing;
 use super::{
-    Count, Counts, Edges, End, Ends, IncompatibleUse, Listener, Mismatch, Order, PlacedThreads, RingUser,
-    Sharing, SpliceError,
+    Count, Counts, Edges, End, Ends, IncompatibleUse, Listener, Mismatch, Order, PlacedThreads,
+    RingUser, Sharing, SpliceError,
 };
 use super::{counts, ends, incompatible, rings, sharing, verify};
 use hopscope_bpf::object::{self, has_capabilities};

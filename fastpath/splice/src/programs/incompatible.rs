@@ -43,6 +43,16 @@ fn option(level: u32, option: u32) -> Option<&'static str> {
     })
 }
 
+/// `CALL_PEEK`
+const PEEK: u32 = 3;
+
+impl Incompatibility {
+    /// Of its program's connections only those stay redirected that are.
+    pub fn is_peek(self) -> bool {
+        self == Incompatibility::Call(PEEK)
+    }
+}
+
 impl fmt::Display for Incompatibility {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -53,6 +63,7 @@ impl fmt::Display for Incompatibility {
             Incompatibility::Call(call) => f.write_str(match call {
                 0 => "uses splice(2), or sendfile(2) from a socket",
                 2 => "has an io_uring",
+                PEEK => "receives with MSG_PEEK",
                 _ => "receives with MSG_OOB or MSG_TRUNC",
             }),
         }

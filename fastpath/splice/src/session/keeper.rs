@@ -95,6 +95,7 @@ fn drain(
 ) -> Result<(), SessionError> {
     of.stop()?;
     let begun = Instant::now();
+    let mut done = None;
     let mut is_said = false;
     let mut drained = Drained::default();
     let mut unseen = Unseen::default();
@@ -107,11 +108,11 @@ fn drain(
         for cookie in &state.release {
             of.release(*cookie);
         }
-        let is_told = edges
-            .as_mut()
-            .is_none_or(|edges| unseen.is_done(edges));
         if state.waits_for.is_empty() && state.release.is_empty() {
-            if !is_told && begun.elapsed() < SAY_AFTER {
+            // It may wait for a reader that stopped in its call.
+            let done = *done.get_or_insert_with(Instant::now);
+            let is_told = edges.as_mut().is_none_or(|edges| unseen.is_done(edges));
+            if !is_told && done.elapsed() < SAY_AFTER {
                 wait_a_little()?;
                 continue;
             }

@@ -112,12 +112,14 @@ impl Watch {
     fn look_for_incompatible_uses(&mut self, accelerator: &Accelerator) -> Result<(), SpliceError> {
         for found in accelerator.take_incompatible_uses()? {
             let is_call = matches!(found.what, Incompatibility::Call(_));
-            if is_call && !allows(&self.allowed, &found.name) {
+            if is_call && !found.what.is_peek() && !allows(&self.allowed, &found.name) {
                 self.refused.insert(found.pid);
             }
             let (pid, name, what) = (found.pid, found.name, found.what);
             if self.uses_known.insert((name.clone(), what)) {
-                let whose = if is_call {
+                let whose = if what.is_peek() {
+                    "its connections that are not redirected yet are plain TCP"
+                } else if is_call {
                     "its connections are plain TCP"
                 } else {
                     "such connections are plain TCP"

@@ -1,0 +1,111 @@
+//! Readers that wait for edges (EPOLLET) see what came by TCP behind redirected bytes: `tests/programs/splice/edges.c`.
+use super::scene::{ANYWAY, dir, program, splice_as_it_is, text};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::{Requirement, Suite, Target, hopscope_bin};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+const WAYS: [&str; 4] = ["4 forth", "4 back", "6 forth", "6 back"];
+
+pub(super) fn register(suite: &mut Suite) {
+    use Requirement::{Gcc, Netns, Root, Splice};
+    let here = &[Root, Splice, Gcc];
+    suite.case("splice::an_edge_is_not_lost_under_pressure", here, pressure);
+    suite.case(
+        "splice::an_edge_is_not_lost_in_another_netns",
+        &[Root, Splice, Gcc, Netns],
+        elsewhere,
+    );
+    suite.case("splice::an_edge_is_not_lost_at_a_release", here, released);
+    suite.case("splice::an_edge_is_not_lost_at_its_end", here, ended);
+}
+
+/// Some of it was redirected, and read before what came by TCP.
+fn expect(line: &str) -> Result<()> {
+    let said: Value = serde_json::from_str(line.trim()).with_context(|| line.to_owned())?;
+    let [sent, by_tcp, first, read] =
+        ["sent", "by_tcp", "first", "read"].map(|name| said[name].as_u64().unwrap_or(0));
+    ensure!(
+        0 < by_tcp && by_tcp < sent && first == sent - by_tcp && read == sent,
+        "{line}"
+    );
+    Ok(())
+}
+
+fn run(case: &str, script: &str) -> Result<()> {
+    let edges = program("edges")?;
+    for way in WAYS {
+        let script = format!("{script} {case} {way}");
+        let done = splice_as_it_is(&[], &script, &[("EDGES", text(&edges)?)])?;
+        done.expect_code(0)?;
+        done.expect_adds_up()?;
+        let line = done.output.stdout.lines().last().unwrap_or_default();
+        expect(line).with_context(|| way.to_owned())?;
+    }
+    Ok(())
+}
+
+fn pressure() -> Result<()> {
+    run("pressure", "exec \"$EDGES\"")
+}
+
+/// The kernel's iterator sees one network namespace.
+fn elsewhere() -> Result<()> {
+    run(
+        "pressure",
+        "exec unshare -n sh -c 'ip link set lo up; exec \"$EDGES\" \"$@\"' sh",
+    )
+}
+
+/// A call that redirected bytes do not keep to.
+fn released() -> Result<()> {
+    run("oob", "exec \"$EDGES\"")
+}
+
+/// Of the accelerator, in order or killed: its keeper does it.
+fn ended() -> Result<()> {
+    for way in WAYS {
+        for is_killed in [false, true] {
+            left(way, is_killed).with_context(|| format!("{way}, killed: {is_killed}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn left(way: &str, is_killed: bool) -> Result<()> {
+    let port = std::net::TcpListener::bind("127.0.0.1:0")?
+        .local_addr()?
+        .port()
+        .to_string();
+    let ready = dir().join("ready");
+    let _ = std::fs::remove_file(&ready);
+    let group = std::process::id().to_string();
+    let mut attach = Command::new(hopscope_bin());
+    attach
+        .args(["-q", "splice", "attach", ANYWAY, "--port", &port])
+        .args(["-p", &group, "--ready-file"])
+        .arg(&ready);
+    let mut attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
+    let mut edges = Command::new(program("edges")?);
+    edges
+        .arg("left")
+        .args(way.split(' '))
+        .arg(&port)
+        .stdout(Stdio::piped());
+    let mut edges = Target::spawn_now(&mut edges)?;
+    let stdout = edges.child().stdout.take().context("stdout")?;
+    let mut lines = BufReader::new(stdout).lines();
+    let begun = lines.next().context("a line")??;
+    ensure!(begun == "sent", "{begun}");
+    match is_killed {
+        true => attached.child().kill()?,
+        false => attached.signal(Signal::SIGINT)?,
+    }
+    let line = lines.next().context("its end")??;
+    expect(&line)?;
+    ensure!(edges.wait()?.success(), "{line}");
+    attached.child().wait()?;
+    Ok(())
+}
