@@ -14,7 +14,7 @@ pub(super) fn register(suite: &mut Suite) {
 /// web server, for which FIONREAD is wrong there too.
 fn joined() -> Result<()> {
     let mut guest = Guest::new()?;
-    for name in ["server", "tester", "stream"] {
+    for name in ["server", "tester", "stream", "edges"] {
         let source = format!("splice/{name}.c");
         let program = compile("gcc", &[&source], &["-O2", "-static"])?;
         guest.program(&program, &format!("/bin/{name}"))?;
@@ -45,6 +45,10 @@ fn joined() -> Result<()> {
         "unread",
         "stream unread
         hopscope splice run --blocking -- sh -c 'stream bursts 20000000 >/dev/null && stream unread'",
+    );
+    guest.step(
+        "edges",
+        "hopscope -q splice run --blocking -- edges pressure 4 forth",
     );
     guest.step(
         "nginx",
@@ -85,6 +89,10 @@ fn joined() -> Result<()> {
         unread.len() == 2 && unread[1] <= 2 * unread[0],
         "{unread:?}"
     );
+    // Also where the kernel does not say when something comes, and is read.
+    let edges = run.step("edges")?.expect_code(0)?.stdout;
+    let edges: Value = serde_json::from_str(edges.lines().last().context("nothing")?)?;
+    ensure!(edges["first"].as_u64() < edges["read"].as_u64(), "{edges}");
     let web = run.step("nginx")?.expect_code(0)?.stdout;
     let counts: Value = serde_json::from_str(web.lines().last().context("no counts")?)?;
     ensure!(

@@ -1,17 +1,19 @@
 //! Readers are told again of what came by TCP while redirected bytes were unread (`bpf/edges.bpf.c`). The kernel's iterator
 //! over TCP's sockets goes through one network namespace and locks each of them: on a thread of its own, which may have to
-//! wait for a reader that stopped in its call.
+//! wait for a reader that stopped in its call. It shares no descriptors: the keeper waits for the last one of a pipe.
 use super::SpliceError;
 use super::ends::run;
 use crate::socket_options::netns_cookie;
 use hopscope_bpf::object::{self, has_capabilities};
 use hopscope_bpf::{BpfError, compiled};
 use libbpf_rs::{Link, Object};
-use nix::sched::{CloneFlags, setns};
+use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::unistd::close;
 use std::collections::HashSet;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -25,7 +27,7 @@ type Namespaces = HashSet<u64>;
 /// Its thread ends with it, once it waits for nothing.
 pub struct Edges {
     wanted: Sender<Namespaces>,
-    done: Receiver<()>,
+    done: Receiver<Result<(), SpliceError>>,
     is_busy: bool,
 }
 
@@ -38,15 +40,15 @@ impl Edges {
         let (finished, done) = mpsc::channel();
         let (began, beginning) = mpsc::channel();
         thread::spawn(move || {
-            let (link, _object) = match load(&map) {
+            let (link, _object) = match alone_with(&map).and_then(|()| load(&map)) {
                 Ok(loaded) => loaded,
                 Err(error) => return began.send(Err(error)).is_ok(),
             };
             let _ = began.send(Ok(()));
             // Either end is gone where the accelerator is.
             wants.iter().all(|namespaces| {
-                give(&link, namespaces);
-                finished.send(()).is_ok()
+                let given = give(&link, namespaces);
+                finished.send(given).is_ok()
             })
         });
         let begun = beginning.recv();
@@ -60,7 +62,12 @@ impl Edges {
 
     /// Whether it still does what it was told last.
     pub fn is_busy(&mut self) -> bool {
-        self.is_busy &= self.done.try_recv().is_err();
+        if let Ok(given) = self.done.try_recv() {
+            self.is_busy = false;
+            if let Err(error) = given {
+                log::warn!("{error}: readers that wait for edges (EPOLLET) may not see it");
+            }
+        }
         self.is_busy
     }
 
@@ -84,14 +91,28 @@ fn load(ends: &OwnedFd) -> Result<(Link, Object), SpliceError> {
     Ok((link, object))
 }
 
+/// This thread's table of descriptors is its own from here on, and has no other one.
+fn alone_with(map: &OwnedFd) -> Result<(), SpliceError> {
+    let failed = |error: io::Error| SpliceError::call(WHAT, error);
+    unshare(CloneFlags::CLONE_FILES).map_err(|errno| failed(errno.into()))?;
+    let all = std::fs::read_dir("/proc/thread-self/fd").map_err(failed)?;
+    let names: Vec<_> = all.flatten().map(|entry| entry.file_name()).collect();
+    let numbers = names.iter().filter_map(|name| name.to_str()?.parse().ok());
+    for number in numbers.filter(|number: &i32| *number != map.as_raw_fd()) {
+        // That of the folder is closed already.
+        let _ = close(number);
+    }
+    Ok(())
+}
+
 /// A namespace is found by the processes that are in it. This thread stays in the one that it entered last.
-fn give(link: &Link, mut wanted: Namespaces) {
+fn give(link: &Link, mut wanted: Namespaces) -> Result<(), SpliceError> {
     let mut seen = HashSet::new();
     let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let all = pids.map(|pid| pid.path().join("ns/net"));
     for path in std::iter::once("/proc/self/ns/net".into()).chain(all) {
         if wanted.is_empty() {
-            return;
+            return Ok(());
         }
         // No process, or one that has ended.
         let Ok(namespace) = File::open(path) else {
@@ -101,17 +122,13 @@ fn give(link: &Link, mut wanted: Namespaces) {
             .metadata()
             .is_ok_and(|data| seen.insert(data.ino()));
         let entered = is_new.then(|| enter(namespace)).flatten();
-        if entered.is_some_and(|cookie| wanted.remove(&cookie))
-            && let Err(error) = run(link, WHAT)
-        {
-            log::warn!("{error}: readers that wait for edges (EPOLLET) may not see it");
+        if entered.is_some_and(|cookie| wanted.remove(&cookie)) {
+            run(link, WHAT)?;
         }
     }
-    if !wanted.is_empty() {
-        log::warn!(
-            "{WHAT}: no process in {} of its network namespaces: readers that wait for edges (EPOLLET) may not see it",
-            wanted.len()
-        );
+    match wanted.is_empty() {
+        true => Ok(()),
+        false => Err(SpliceError::missing(WHAT, "process in a network namespace")),
     }
 }
 
