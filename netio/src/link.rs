@@ -2,8 +2,7 @@
 use crate::PortError;
 use crate::sys::{Interface, device_is_up, get_option};
 use nix::libc;
-use nix::sys::socket::{LinkAddr, getsockname};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 pub(crate) struct Link {
     /// For the requests: not every port's socket takes them.
@@ -17,15 +16,6 @@ impl Link {
             socket: interface.into_socket(),
             index,
         }
-    }
-
-    /// Of the device that a packet socket, which another process opened, is bound to.
-    pub(crate) fn of_packet_socket(socket: BorrowedFd<'_>) -> std::io::Result<Link> {
-        let address: LinkAddr = getsockname(socket.as_raw_fd())?;
-        Ok(Link {
-            socket: socket.try_clone_to_owned()?,
-            index: address.ifindex() as u32,
-        })
     }
 
     /// The same for a port that is a socket: the kernel leaves an error in it when its device goes down, and it counts as

@@ -48,7 +48,8 @@ impl Default for PacketOptions {
 
 pub struct PacketPort {
     name: String,
-    link: Link,
+    /// None of an adopted port: the process that adopts gets no further descriptor.
+    link: Option<Link>,
     socket: OwnedFd,
     max_frame_len: usize,
     ring: Option<RxRing>,
@@ -114,7 +115,7 @@ impl PacketPort {
         });
         Ok(PacketPort {
             name: device.into(),
-            link: Link::new(interface, index),
+            link: Some(Link::new(interface, index)),
             socket,
             max_frame_len,
             ring,
@@ -136,10 +137,9 @@ impl PacketPort {
     ) -> Result<PacketPort, PortError> {
         let ring = RxRing::adopt(socket.as_fd(), max_frame_len, options.receive_frames);
         let ring = ring.map_err(|e| PortError::device(device, "mapping the receive ring", e))?;
-        let link = Link::of_packet_socket(socket.as_fd());
         Ok(PacketPort {
             name: device.into(),
-            link: link.map_err(|e| PortError::device(device, "looking up its device", e))?,
+            link: None,
             socket,
             max_frame_len,
             ring: Some(ring),
@@ -263,7 +263,11 @@ impl PacketIo for PacketPort {
     }
 
     fn is_up(&mut self) -> Result<bool, PortError> {
-        self.link.of_socket_is_up(&self.name, self.socket.as_fd())
+        match &self.link {
+            Some(link) => link.of_socket_is_up(&self.name, self.socket.as_fd()),
+            // Its sends and receipts say when it is down.
+            None => Ok(true),
+        }
     }
 
     fn counters(&mut self) -> Result<Counters, PortError> {
