@@ -48,6 +48,11 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("unwinding::cancellation_storm_anywhere", gxx, || {
         storm("anywhere", &["-O2"])
     });
+    suite.case(
+        "unwinding::cancellation_anywhere_is_refused",
+        gxx,
+        anywhere_is_refused,
+    );
     for (name, flags) in STEPPED {
         let name = format!("unwinding::cancelled_at_each_instruction_{name}");
         suite.case(name, gxx, move || at_each_instruction(flags));
@@ -222,6 +227,31 @@ fn killed_meanwhile() -> Result<()> {
 }
 
 /// Threads are cancelled at any point of their lives while everything is measured, is no longer, and recorders are killed.
+/// What threads may be cancelled in at any instruction is refused otherwise (`fault::CANCELLED_ANYWHERE`).
+fn taken(record: &mut Command) {
+    record.env("HOPSCOPE_FAILURE_POINT", "103");
+}
+
+/// The program is as it was, and every refusal says why.
+fn anywhere_is_refused() -> Result<()> {
+    let flags = ["-O2", "-std=c++17", "-pthread"];
+    let program = compile("g++", &["unwound/anywhere.cpp"], &flags)?;
+    let why = "threads may be cancelled at any instruction";
+    let binary = program.to_str().context("path")?;
+    let listed = hopscope(&["functions", "-v", "-b", binary])?.expect_code(0)?;
+    ensure!(listed.stdout.contains(why), "{}", listed.stdout);
+    let target = Target::spawn(Command::new(program).stdout(Stdio::piped()))?;
+    let mut record = command(target.pid(), &["anywhere-*!*"], &scratch().join("x.hop"));
+    let refused = run(record.args(["-d", "60ms"]))?;
+    ensure!(refused.code != Some(0), "{}", refused.stdout);
+    let said = format!("{}{}", refused.stdout, refused.stderr);
+    ensure!(
+        said.contains("every matching function is refused"),
+        "{said}"
+    );
+    ends_right(target)
+}
+
 fn storm(name: &str, flags: &[&str]) -> Result<()> {
     let flags = [flags, &["-std=c++17", "-pthread"]].concat();
     let program = compile("g++", &[&format!("unwound/{name}.cpp")], &flags)?;
@@ -231,13 +261,16 @@ fn storm(name: &str, flags: &[&str]) -> Result<()> {
     for n in 0..cycles() {
         let file = scratch().join(format!("{name}.hop"));
         if n % 2 == 1 {
-            let recording = Recording::start(target.pid(), &all, &file)?;
+            let mut record = command(target.pid(), &all, &file);
+            taken(&mut record);
+            let recording = Recording::start_command(record, &file)?;
             recording.signal(Signal::SIGKILL)?;
             recording.ended()?;
             hopscope(&["detach", "-p", &target.pid().to_string()])?.expect_code(0)?;
             continue;
         }
         let mut record = command_with_buffer(target.pid(), &all, &file, "64K");
+        taken(&mut record);
         record.args(["--threads", "1000"]);
         run(record.args(["-d", "60ms"]))?.expect_code(0)?;
         let report = Report::read(&file)?;
@@ -270,6 +303,7 @@ fn at_each_instruction(flags: &[&str]) -> Result<()> {
         let file = scratch().join("steps.hop");
         let mut record = Command::new(hopscope_bin());
         record.args(["record", "--no-calibration", "--max-overhead", "1e9"]);
+        taken(&mut record);
         record.args(["--buffer", "64K", "--threads", threads, "-o"]);
         record.arg(&file);
         record.args(["-f", &format!("steps-*!{patterns}"), "--"]);
