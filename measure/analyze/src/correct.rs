@@ -18,6 +18,8 @@
 //!
 //! `b` and `P` are of a loop of calls. In place they are more where the stamps end what the processor
 //! does at once: the lower end of a range takes what was measured where each call misses the caches.
+//! Where a processor reads the clock before the body in front of it is done, that part of the body is not between the
+//! call's stamps, but in what follows: the lowest bias is less than nothing by as much.
 //! Where nothing says how much it may be, all of an interval may be the probes'. Where the cost was
 //! measured in place, all calls together have added `P` each: one function at most all of that, and
 //! one that encloses nearly all calls not much less.
@@ -54,8 +56,9 @@ impl Correction {
             Some([low, _, high]) => [cost.pair_ticks[0].min(low), pair, high],
             None => cost.pair_ticks,
         };
+        let [low, taken, high] = around(cost.bias_ticks, bias);
         Correction {
-            bias: around(cost.bias_ticks, bias),
+            bias: [low - i128::from(cost.ahead_ticks), taken, high],
             pair: around(pairs, pair),
             in_place: in_place.map(|[low, _, high]| [low, high].map(i128::from)),
             all_calls: 0,
@@ -182,6 +185,19 @@ mod tests {
                 10_000 + 20 * 40 - 30 * 45
             )
         );
+    }
+
+    /// A body of 95 ticks whose exit reads the clock 60 before it is done, and its caller, which has them.
+    #[test]
+    fn what_a_clock_read_early_leaves_out_is_in_the_range() {
+        let c = Correction::new(ProbeCost {
+            ahead_ticks: 70,
+            ..ProbeCost::in_a_loop([10, 20, 40], [45, 50, 80])
+        });
+        let body = c.inclusive_sum(35, 1, 0);
+        assert_eq!((body.low, body.median, body.high), (0, 15, 95));
+        let caller = c.own_sum(1_000 + 3 * 60, 1, 3);
+        assert!(caller.low <= 1_000 && 1_000 <= caller.high, "{caller:?}");
     }
 
     /// A lookup of 84 ticks among others: its stamps end their overlap, and it reads 500.

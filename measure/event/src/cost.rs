@@ -10,6 +10,10 @@ pub struct ProbeCost {
     pub bias_ticks: [u64; 3],
     /// What one measured call adds to its caller (lowest, median, highest).
     pub pair_ticks: [u64; 3],
+    /// How long before its body is done a call's exit may read the clock, which does not wait for the body on some
+    /// processors; 0: on this it waits.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ahead_ticks: u64,
     /// `None`: not measured. In place a call may then cost anything up to the time that it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bound: Option<MemoryBoundCost>,
@@ -19,11 +23,15 @@ pub struct ProbeCost {
 }
 
 /// The same where the stamps end the overlap of cache misses: each `rdtsc` waits for those before
-/// it, and those behind it wait for `rdtsc`. Highest tenth of a loop in which each call misses once.
+/// it, and those behind it wait for `rdtsc`. Highest tenth of loops in which each call misses once, and four times in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryBoundCost {
     pub bias_ticks: u64,
     pub pair_ticks: u64,
+}
+
+fn is_zero(ticks: &u64) -> bool {
+    *ticks == 0
 }
 
 impl ProbeCost {
@@ -32,6 +40,7 @@ impl ProbeCost {
         ProbeCost {
             bias_ticks,
             pair_ticks,
+            ahead_ticks: 0,
             memory_bound: None,
             in_place: None,
         }

@@ -66,6 +66,12 @@ fn cost_text(cost: ProbeCost, check: Option<&CostCheckEntry>, scale: &Scale) -> 
         ),
         (None, None) => "not measured, so that ranges begin at 0".to_owned(),
     };
+    if cost.ahead_ticks > 0 {
+        in_place += &format!(
+            "\n           an exit's clock may be read up to {} before the body is done (this processor's rdtsc does not wait for it):\n           that much may be the caller's own time instead; ranges take that in",
+            scale.text(i128::from(cost.ahead_ticks))
+        );
+    }
     if let Some(check) = check {
         if let Some(why) = &check.why_not {
             in_place += &format!(

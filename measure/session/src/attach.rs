@@ -7,7 +7,8 @@ mod progress;
 mod request;
 pub(crate) mod targets;
 
-pub use calibrate::{CALIBRATION, run_child as be_calibrated};
+pub use calibrate::CALIBRATION;
+pub use hopscope_calibration::run as be_calibrated;
 pub use request::AttachRequest;
 
 pub(crate) use calibrate::with_calibration;

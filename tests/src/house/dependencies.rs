@@ -44,11 +44,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     // What a machine has: each thing is asked of whoever needs it.
     ("hopscope-check", &["hopscope-slice"]),
+    // Code to be measured, optimized in each build.
+    (
+        "hopscope-calibration",
+        &["hopscope-event", "hopscope-process"],
+    ),
     // What runs, from attaching to the end.
     (
         "hopscope-session",
         &[
             "hopscope-analyze",
+            "hopscope-calibration",
             "hopscope-event",
             "hopscope-probe",
             "hopscope-process",

@@ -1,9 +1,8 @@
 //! What a probe costs on this machine: measured on a child of our own, by the same attach that
 //! the targets get.
-mod child;
-
 use super::AttachRequest;
 use crate::error::{Context, Error, Result, refuse};
+use hopscope_calibration::{FUNCTIONS, IN_TURN};
 use hopscope_event::layout::{self, OFF};
 use hopscope_event::ring::{Position, Visit};
 use hopscope_event::{
@@ -18,8 +17,6 @@ use hopscope_probe::plan::Plan;
 use std::io::{BufRead, BufReader, Write};
 use std::mem::offset_of;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
-pub use child::run as run_child;
 
 /// The hidden subcommand that this program starts itself with.
 pub const CALIBRATION: &str = "__calibrate";
@@ -117,21 +114,22 @@ pub(crate) fn with_calibration(
 fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated> {
     let mut loops = Loops::start()?;
     let pid = loops.child.id() as i32;
-    let functions = &child::FUNCTIONS[..loops.count.min(child::FUNCTIONS.len())];
+    let functions = &FUNCTIONS[..loops.count.min(FUNCTIONS.len())];
     let bare: Vec<_> = (0..functions.len())
         .map(|which| {
             loops.time(which)?; // warm-up
             loops.time(which)
         })
         .collect::<std::result::Result<_, _>>()?;
+    let in_turn = (loops.count > IN_TURN)
+        .then(|| loops.time(IN_TURN))
+        .transpose()?;
     let mut plan = Plan::default();
     let patterns = functions.iter().map(|name| format!("/{name}$/"));
     let patterns: Vec<Pattern> = patterns
         .map(|p| Pattern::parse(&p))
         .collect::<std::result::Result<_, _>>()?;
     let mut items = plan.add_process(pid, &patterns, false)?;
-    // A build without optimizations has calls, and may panic, in all but the first: what those take is not what a probe
-    // costs.
     items.retain(|item| !item.may_be_unwound());
     let ids: Vec<Option<FunctionId>> = functions
         .iter()
@@ -180,12 +178,13 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
         records.retain(|r| r.function() == id);
         let bare = bare[which][1];
         measured.push(Some(Measured {
-            bias: bias(&records, bare as u64 / 1000)?,
+            read: read(&records)?,
+            bare: ticks_of(bare),
             pair: probed.map(|ticks| ((ticks - bare).max(0) as u64 + 500) / 1000),
         }));
     }
     let off_ticks = if options.switchable {
-        Some(switched_off(&installed, &mut loops, bare[0][1])?)
+        Some(switched_off(&installed, &mut loops, &bare)?)
     } else {
         None
     };
@@ -197,21 +196,41 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
     let chain = of(1).unwrap_or(leaf);
     // What a body waits for anyway hides a part of its probes.
     let least = |leaf: [u64; 3], chain: [u64; 3]| [leaf[0].min(chain[0]), leaf[1], leaf[2]];
+    let missing = [of(2), of(3)].into_iter().flatten();
     let cost = ProbeCost {
-        bias_ticks: least(leaf.bias, chain.bias),
+        bias_ticks: least(leaf.bias(), chain.bias()),
         pair_ticks: least(leaf.pair, chain.pair),
-        memory_bound: of(2).map(|miss| MemoryBoundCost {
-            bias_ticks: miss.bias[2],
-            pair_ticks: miss.pair[2],
-        }),
+        ahead_ticks: ahead(chain, in_turn.zip(of(3))),
+        memory_bound: missing
+            .map(|m| (m.bias()[2], m.pair[2]))
+            .reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))
+            .map(|(bias_ticks, pair_ticks)| MemoryBoundCost {
+                bias_ticks,
+                pair_ticks,
+            }),
         in_place: None,
     };
     Ok(Calibrated { cost, off_ticks })
 }
 
+/// How much of a body may not be done yet when its exit's clock is read: `rdtsc` does not wait for what is before it
+/// (Intel SDM vol. 2, RDTSC), and on many processors the exit's runs ahead of its body as far as their window reaches.
+/// That is as long as a lookup's misses in turn. 0 where it waits.
+fn ahead(chain: Measured, lookups: Option<([i64; 3], Measured)>) -> u64 {
+    if chain.read[1] * 4 >= chain.bare * 3 {
+        return 0;
+    }
+    let of_chain = chain.bare.saturating_sub(chain.read[0]);
+    let of_lookup = lookups.map_or(0, |(in_turn, lookup)| {
+        ticks_of(in_turn[1]).saturating_sub(lookup.read[0])
+    });
+    of_chain.max(of_lookup)
+}
+
 /// What such a call waits for anyway may hide all of it, and in a loop of nothing else it hides nothing:
-/// half of that is taken. Where the detour hinders what it lies among, it may be twice that.
-fn switched_off(installed: &Installed, loops: &mut Loops, bare: i64) -> Result<[u64; 3]> {
+/// half of that is taken. Where the detour hinders what it lies among, it may be twice that; among misses its
+/// instructions take the place of others in the processor's window, so that fewer misses are under way at once.
+fn switched_off(installed: &Installed, loops: &mut Loops, bare: &[[i64; 3]]) -> Result<[u64; 3]> {
     for (_, context) in &installed.threads {
         let context = u64::from(*context) * size_of::<layout::Context>() as u64;
         let at = installed.table.contexts.at + context;
@@ -219,24 +238,42 @@ fn switched_off(installed: &Installed, loops: &mut Loops, bare: i64) -> Result<[
         let off = u64::from(OFF).to_le_bytes();
         installed.memory.write(at, &off)?;
     }
-    loops.time(0)?;
-    let off = loops.time(0)?;
-    let ticks = |ticks: i64| ((ticks - bare).max(0) as u64).div_ceil(1000);
-    Ok([0, ticks(off[1]).div_ceil(2), 2 * ticks(off[2])])
+    let mut added = |which: usize| -> Result<[u64; 3]> {
+        loops.time(which)?;
+        let off = loops.time(which)?;
+        Ok(off.map(|ticks| ((ticks - bare[which][1]).max(0) as u64).div_ceil(1000)))
+    };
+    let [_, middle, high] = added(0)?;
+    let of_misses = if bare.len() > 2 { added(2)?[2] } else { 0 };
+    Ok([0, middle.div_ceil(2), 2 * high.max(of_misses)])
 }
 
+/// Of a loop, in ticks a call.
 #[derive(Clone, Copy)]
 struct Measured {
-    bias: [u64; 3],
+    /// Without probes.
+    bare: u64,
+    /// Between the call's own stamps.
+    read: [u64; 3],
     pair: [u64; 3],
 }
 
-/// What a call reads between its own stamps, less what the call itself takes.
-fn bias(records: &[Record], bare_ticks: u64) -> Result<[u64; 3]> {
+impl Measured {
+    /// What a call reads between its own stamps beyond what it takes.
+    fn bias(&self) -> [u64; 3] {
+        self.read.map(|ticks| ticks.saturating_sub(self.bare))
+    }
+}
+
+fn ticks_of(thousandths: i64) -> u64 {
+    thousandths as u64 / 1000
+}
+
+fn read(records: &[Record]) -> Result<[u64; 3]> {
     let mut read: Vec<u64> = records
         .windows(2)
         .filter(|w| w[0].kind() == Some(RecordKind::Entry) && w[1].kind() == Some(RecordKind::Exit))
-        .map(|w| w[1].tsc.saturating_sub(w[0].tsc).saturating_sub(bare_ticks))
+        .map(|w| w[1].tsc.saturating_sub(w[0].tsc))
         .collect();
     if read.len() < 1000 {
         refuse!("only {} measured calls to calibrate with", read.len());

@@ -220,7 +220,7 @@ pub(super) fn print(
             cost.pair_ticks[2],
             cost.bias_ticks[1],
             cost.memory_bound.map_or_else(String::new, |most| format!(
-                "; up to {} where each call misses the caches",
+                "; up to {} where a call misses the caches",
                 most.pair_ticks
             )),
             1e9 / meta.tsc_frequency.0 as f64
