@@ -25,6 +25,9 @@ pub(crate) fn register(suite: &mut Suite) {
             range("cost/chain.c", "cost_chain", &["cost_chain"])
         })
         .alone();
+    suite
+        .case("cost::ordered_stamps_hold_the_body", gcc, ordered)
+        .alone();
     for (name, source, root) in [
         ("lookups", "cost/lookups.c", "cost_packet"),
         ("short_calls", "cost/short_calls.c", "cost_caller"),
@@ -219,6 +222,28 @@ fn idle() -> Result<()> {
     let path = file.to_str().context("path")?;
     let text = hopscope(&["report", path])?.expect_code(0)?.stdout;
     ensure!(text.contains("not checked in the program"), "{text}");
+    Ok(())
+}
+
+/// With a clock that waits the range of a body is near to what it takes, and no report says that the clock may be early.
+fn ordered() -> Result<()> {
+    let mut program = Program::start("cost/chain.c")?;
+    program.ticks()?;
+    let file = scratch().join("ordered.hop");
+    let mut bare = vec![program.ticks()?];
+    recorded(&mut program, &["--ordered-stamps"], &file)?;
+    bare.push(program.ticks()?);
+    let [least, most] = [bare[0].min(bare[1]), bare[0].max(bare[1])];
+    let stated = Stated::read(&file, "cost_chain")?;
+    println!(
+        "{:.0} ({:.0}..{:.0}) of {bare:?} ticks",
+        stated.median, stated.low, stated.high
+    );
+    ensure!(stated.median >= least / MARGIN, "too short");
+    ensure!(stated.median <= most * MARGIN, "too long");
+    let path = file.to_str().context("path")?;
+    let text = hopscope(&["report", "-v", path])?.expect_code(0)?.stdout;
+    ensure!(!text.contains("before the body is done"), "{text}");
     Ok(())
 }
 

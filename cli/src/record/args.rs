@@ -84,6 +84,11 @@ pub struct RecordArgs {
     /// Do not calibrate the probe cost; the report is then not corrected
     #[arg(long)]
     no_calibration: bool,
+    /// Wait for all earlier instructions before each timestamp (lfence): exact short calls, at a higher cost
+    ///
+    /// Without it many Intel processors stamp the end of a call before its body is done; the report says by how much.
+    #[arg(long, conflicts_with = "empty_probes")]
+    ordered_stamps: bool,
     /// Measure the probe cost in the target after recording (100ms … 60s; 1s if bare)
     ///
     /// Switches the probes on and off in alternation for this time. For programs under full load.
@@ -166,6 +171,7 @@ impl RecordArgs {
                 trust_pointers: self.trust_pointers,
                 assume_no_exceptions: self.assume_no_exceptions,
                 no_calibration: self.no_calibration,
+                ordered_stamps: self.ordered_stamps,
                 ready_file: self.ready_file,
             },
             command: self.command,

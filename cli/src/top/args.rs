@@ -52,6 +52,9 @@ pub struct TopArgs {
     /// Do not calibrate the probe cost; times are then not corrected
     #[arg(long)]
     no_calibration: bool,
+    /// Wait for all earlier instructions before each timestamp (lfence): exact short calls, at a higher cost
+    #[arg(long)]
+    ordered_stamps: bool,
     /// Create this file when all targets are being measured
     #[arg(long, value_name = "FILE")]
     ready_file: Option<std::path::PathBuf>,
@@ -90,6 +93,7 @@ impl TopArgs {
                 trust_pointers: false,
                 assume_no_exceptions: self.assume_no_exceptions,
                 no_calibration: self.no_calibration,
+                ordered_stamps: self.ordered_stamps,
                 ready_file: self.ready_file,
             },
             interval: self.interval,

@@ -17,9 +17,11 @@ const CONFIG: ProbeConfig = ProbeConfig {
     bmi2: true,
     stores: Stores::Records,
     switchable: false,
+    ordered_stamps: false,
 };
 const SWITCHABLE: ProbeConfig = ProbeConfig {
     switchable: true,
+    ordered_stamps: false,
     ..CONFIG
 };
 const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";

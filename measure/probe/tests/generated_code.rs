@@ -10,6 +10,7 @@ const CONFIG: ProbeConfig = ProbeConfig {
     bmi2: true,
     stores: Stores::Records,
     switchable: false,
+    ordered_stamps: false,
 };
 
 fn disassemble(bytes: &[u8]) -> String {
@@ -43,6 +44,7 @@ fn compare(name: &str, got: &str) {
 fn switched_probe(live: Live) -> String {
     let config = ProbeConfig {
         switchable: true,
+        ordered_stamps: false,
         ..CONFIG
     };
     let mut asm = Asm::new();

@@ -422,6 +422,7 @@ mod tests {
             bmi2: true,
             stores: Stores::Records,
             switchable: false,
+            ordered_stamps: false,
         };
         let slow = SlowConfig {
             contexts_at: HERE,

@@ -45,6 +45,8 @@ pub struct InstallOptions {
     pub stores: Stores,
     /// The probes of a thread can be switched off and on again.
     pub switchable: bool,
+    /// Clocks are read when the instructions before them are done.
+    pub ordered_stamps: bool,
 }
 
 /// A target that is being measured.
@@ -174,6 +176,7 @@ fn attempt(
         bmi2: options.bmi2,
         stores: options.stores,
         switchable: options.switchable,
+        ordered_stamps: options.ordered_stamps,
     };
     let json_bytes = table.to_bytes(State::Prepared).len() + 200 * selected.len();
     let sizes = Sizes {

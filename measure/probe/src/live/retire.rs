@@ -311,6 +311,7 @@ mod tests {
             bmi2: true,
             stores: Stores::Records,
             switchable: true,
+            ordered_stamps: false,
         };
         let dead = Live {
             flags: false,
@@ -401,6 +402,7 @@ mod tests {
             bmi2: true,
             stores: Stores::Records,
             switchable: false,
+            ordered_stamps: false,
         };
         let site = Site {
             function: FunctionId(1),

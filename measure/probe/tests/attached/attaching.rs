@@ -34,6 +34,7 @@ pub fn attach(
         bmi2: host_has_bmi2(),
         stores: Stores::Records,
         switchable: false,
+        ordered_stamps: false,
     };
     attach_with(target, plan, items, &options)
 }

@@ -24,6 +24,7 @@ const RECORD: InstallOptions = InstallOptions {
     bmi2: false,
     stores: Stores::Records,
     switchable: false,
+    ordered_stamps: false,
 };
 
 /// A thread that executes one instruction at a time.
@@ -183,6 +184,18 @@ fn record_pairs_with_bmi2() {
     }
     let done = counted("present", Some(options));
     assert_eq!(done.instructions, [each_call([29, 21], 29); CALLS]);
+    assert_eq!(done.records, 4 * CALLS);
+}
+
+/// One `lfence` in each probe.
+#[test]
+fn record_pairs_with_ordered_stamps() {
+    let options = InstallOptions {
+        ordered_stamps: true,
+        ..RECORD
+    };
+    let done = counted("present", Some(options));
+    assert_eq!(done.instructions, [each_call([31, 23], 31); CALLS]);
     assert_eq!(done.records, 4 * CALLS);
 }
 

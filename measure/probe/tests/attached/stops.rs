@@ -16,6 +16,7 @@ fn stops_of(threads: usize) -> (i32, StopTimes, StopTimes) {
         bmi2: host_has_bmi2(),
         stores: Stores::Records,
         switchable: false,
+        ordered_stamps: false,
     };
     let installed = attach_with(&target, &plan, &items, &options).unwrap();
     // One ring less than threads: the last has none.

@@ -244,7 +244,7 @@ fn switched_off(installed: &Installed, loops: &mut Loops, bare: &[[i64; 3]]) -> 
         Ok(off.map(|ticks| ((ticks - bare[which][1]).max(0) as u64).div_ceil(1000)))
     };
     let [_, middle, high] = added(0)?;
-    let of_misses = if bare.len() > 2 { added(2)?[2] } else { 0 };
+    let of_misses = if bare.len() > 2 { added(2)?[1] } else { 0 };
     Ok([0, middle.div_ceil(2), 2 * high.max(of_misses)])
 }
 

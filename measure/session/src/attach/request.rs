@@ -16,6 +16,8 @@ pub struct AttachRequest {
     pub trust_pointers: bool,
     pub assume_no_exceptions: bool,
     pub no_calibration: bool,
+    /// Each clock is read only when the instructions before it are done.
+    pub ordered_stamps: bool,
     /// Created when all targets are being measured.
     pub ready_file: Option<PathBuf>,
 }

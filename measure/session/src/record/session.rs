@@ -89,6 +89,7 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         bmi2: host_has_bmi2(),
         stores: request.stores,
         switchable: request.check_cost.is_some(),
+        ordered_stamps: request.attach.ordered_stamps,
     };
     // Before anything else takes them.
     fd_reserve::reserve(wanted.len()).with_context(|| {

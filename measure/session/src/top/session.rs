@@ -83,6 +83,7 @@ fn begin(request: &TopRequest) -> Result<Begun> {
         bmi2: host_has_bmi2(),
         stores: Stores::Records,
         switchable: false,
+        ordered_stamps: asked.ordered_stamps,
     };
     let (meta, _) = with_calibration(asked, &options);
     let mut installed = Vec::new();

@@ -86,8 +86,8 @@ pub fn exit(
     let mut e = Emitter::new(asm, zone, config, None, site.function);
     e.begin(&site, &[Reg::R8, Reg::R9, Reg::R10, Reg::R11], slow, done);
     let slots = 1 + captured.captures.len();
+    e.clock();
     e.code(|c| {
-        c.rdtsc()?;
         c.shl(rdx, 32)?;
         c.lea(r11, rdx + rax)?;
         c.mov(edx, (slots * STRIDE) as u32)

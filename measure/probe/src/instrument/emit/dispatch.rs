@@ -86,7 +86,7 @@ pub fn dispatcher(
                 probe::record(asm, z, config, slow, function, kind, depth(pushed));
             }
             // What is live here was saved.
-            Stores::Stamps => asm.bytes(z, probe::RDTSC),
+            Stores::Stamps => config.clock(asm, z),
             Stores::Nothing => {}
         }
         if kind == RecordKind::TailExit {

@@ -1,7 +1,7 @@
 //! The light probe: one record into the ring of the thread, or nothing.
 //!
 //! Costs (one core, TSC ticks): `rdtsc` takes about 21–25 and hides most of the rest. So: no
-//! `pushf` (12), no `lock` (24), no `rdgsbase` (12), no `rdtscp` or `lfence` (22). The fast path
+//! `pushf` (12), no `lock` (24), no `rdgsbase` (12), no `rdtscp` or `lfence` (22; unless asked for). The fast path
 //! uses the fs and gs segments only as prefixes of loads.
 use super::slow::Slow;
 use super::switch;
@@ -20,6 +20,18 @@ pub struct ProbeConfig {
     pub stores: Stores,
     /// A thread's probes can be switched off ([`super::switch`]).
     pub switchable: bool,
+    /// `rdtsc` waits for the instructions before it (`lfence`; Intel SDM vol. 2, RDTSC).
+    pub ordered_stamps: bool,
+}
+
+impl ProbeConfig {
+    /// Reads the clock into edx:eax.
+    pub fn clock(&self, asm: &mut Asm, zone: Zone) {
+        if self.ordered_stamps {
+            asm.bytes(zone, LFENCE);
+        }
+        asm.bytes(zone, RDTSC);
+    }
 }
 
 /// What a probe leaves in its ring; all but records are for benches.
@@ -157,13 +169,10 @@ fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, depth: u
     asm.bytes(zone, &[0xc7, 0x84, 0x11]);
     asm.bytes(zone, &slot(offset_of!(Record, id_kind)));
     asm.bytes(zone, &id_kind.to_le_bytes());
-    // add rcx, rdx; rdtsc; shl rdx, 32; or rax, rdx
-    asm.bytes(
-        zone,
-        &[
-            0x48, 0x01, 0xd1, 0x0f, 0x31, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0,
-        ],
-    );
+    asm.bytes(zone, &[0x48, 0x01, 0xd1]); // add rcx, rdx
+    config.clock(asm, zone);
+    // shl rdx, 32; or rax, rdx
+    asm.bytes(zone, &[0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0]);
     // mov [rcx + tsc], rax
     asm.bytes(zone, &[0x48, 0x89, 0x81]);
     asm.bytes(zone, &slot(offset_of!(Record, tsc)));
@@ -182,7 +191,7 @@ pub struct Site {
 /// A whole inline probe: save, record, restore.
 pub fn probe(asm: &mut Asm, zone: Zone, config: &ProbeConfig, slow: Slow, site: Site) {
     if config.stores == Stores::Stamps {
-        return stamp(asm, zone, site);
+        return stamp(asm, zone, config, site);
     }
     if site.red_zone {
         asm.bytes(zone, LEA_RSP_DOWN);
@@ -226,7 +235,7 @@ pub fn switched(asm: &mut Asm, config: &ProbeConfig, slow: Slow, site: Site) {
 }
 
 /// Only `rdtsc`, which leaves rcx and the flags alone.
-fn stamp(asm: &mut Asm, zone: Zone, site: Site) {
+fn stamp(asm: &mut Asm, zone: Zone, config: &ProbeConfig, site: Site) {
     let live = Live {
         rcx: false,
         flags: false,
@@ -236,14 +245,15 @@ fn stamp(asm: &mut Asm, zone: Zone, site: Site) {
         asm.bytes(zone, LEA_RSP_DOWN);
     }
     save(asm, zone, live);
-    asm.bytes(zone, RDTSC);
+    config.clock(asm, zone);
     restore(asm, zone, live);
     if site.red_zone {
         asm.bytes(zone, LEA_RSP_UP);
     }
 }
 
-pub const RDTSC: &[u8] = &[0x0f, 0x31];
+const LFENCE: &[u8] = &[0x0f, 0xae, 0xe8];
+const RDTSC: &[u8] = &[0x0f, 0x31];
 /// lea rsp, [rsp - 128]: leaves the flags alone
 pub const LEA_RSP_DOWN: &[u8] = &[0x48, 0x8d, 0x64, 0x24, 0x80];
 /// lea rsp, [rsp + 128]

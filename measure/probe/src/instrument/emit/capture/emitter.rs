@@ -109,6 +109,10 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    pub(super) fn clock(&mut self) {
+        self.config.clock(self.asm, self.zone);
+    }
+
     /// r8 = ring, edx = bytes. Leaves the counter in rdx.
     pub(super) fn reserve(&mut self) {
         self.code(|c| c.xadd(qword_ptr(r8), rdx));
@@ -133,12 +137,16 @@ impl<'a> Emitter<'a> {
         let id_kind = id_kind(self.function, kind);
         self.code(|c| {
             c.mov(dword_ptr(rcx + field(offset_of!(Record, stack))), edx)?;
-            c.mov(dword_ptr(rcx + field(offset_of!(Record, id_kind))), id_kind)?;
-            if kind == RecordKind::Entry {
-                c.rdtsc()?;
+            c.mov(dword_ptr(rcx + field(offset_of!(Record, id_kind))), id_kind)
+        });
+        if kind == RecordKind::Entry {
+            self.clock();
+            self.code(|c| {
                 c.shl(rdx, 32)?;
-                c.or(rax, rdx)?;
-            }
+                c.or(rax, rdx)
+            });
+        }
+        self.code(|c| {
             c.mov(qword_ptr(rcx + field(offset_of!(Record, tsc))), word)?;
             c.add(r9, STRIDE as i32)
         });
