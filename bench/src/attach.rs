@@ -13,7 +13,7 @@ use hopscope_compare::host::Host;
 use hopscope_compare::output::{Output, Summary};
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
-use serde_json::{Map, json};
+use serde_json::json;
 use std::fmt::Write;
 
 const THREADS: [usize; 3] = [1, 16, 64];
@@ -119,10 +119,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     let mut not_measured = Vec::new();
     let mut missing = |what: &str, reason: String| {
         if !not_measured.iter().any(|m: &NotMeasured| m.what == what) {
-            not_measured.push(NotMeasured {
-                what: what.into(),
-                reason,
-            });
+            not_measured.push(NotMeasured::new(what, reason));
         }
     };
     let mut cases = Vec::new();
@@ -194,29 +191,20 @@ fn summarise(cases: &[Case], listing: Option<Listing>, not_measured: Vec<NotMeas
     let floor = headline.and_then(|c| c.stop_floor_us);
     let over_floor_us = headline.and_then(|c| Some(c.pause_us.median - c.stop_floor_us?.median));
     let per_s = headline.map(|c| c.functions as f64 / (c.ready_ms.median / 1e3));
-    let fields = Map::from_iter(
-        [
-            (
-                "pause_us",
-                json!(headline.map(|c| json!({"p50": c.pause_us.median, "max": c.pause_us.max}))),
-            ),
-            ("stop_floor_us", json!(floor.map(|f| f.median))),
-            ("gap_us", json!(felt(cases))),
-            ("gap_goal_us", json!(GAP_GOAL_US)),
-            ("pause_over_floor_us", json!(over_floor_us)),
-            ("pause_over_floor_goal_us", json!(1000.0)),
-            ("functions_per_s", json!(per_s)),
-            ("listing", json!(listing)),
-            ("listing_goal", json!({"functions": 80_000, "seconds": 2.0})),
-            (
-                "threads_mix",
-                json!("every fourth thread spins, the others sleep 1 ms between rounds"),
-            ),
-            ("cases", json!(cases)),
-            ("not_measured", json!(not_measured)),
-        ]
-        .map(|(name, value)| (name.to_string(), value)),
-    );
+    let fields = json!({
+        "pause_us": headline.map(|c| json!({"p50": c.pause_us.median, "max": c.pause_us.max})),
+        "stop_floor_us": floor.map(|f| f.median),
+        "gap_us": felt(cases),
+        "gap_goal_us": GAP_GOAL_US,
+        "pause_over_floor_us": over_floor_us,
+        "pause_over_floor_goal_us": 1000.0,
+        "functions_per_s": per_s,
+        "listing": listing,
+        "listing_goal": {"functions": 80_000, "seconds": 2.0},
+        "threads_mix": "every fourth thread spins, the others sleep 1 ms between rounds",
+        "cases": cases,
+        "not_measured": not_measured,
+    });
     Summary {
         unit: json!({"pause_us": "us", "stop_floor_us": "us", "ready_ms": "ms", "functions_per_s": "1/s"}),
         fields,

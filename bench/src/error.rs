@@ -3,12 +3,6 @@ use std::path::PathBuf;
 /// Why a bench could not measure. Each says what, where and what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot {doing} {path}: {source}")]
-    File {
-        doing: &'static str,
-        path: PathBuf,
-        source: std::io::Error,
-    },
     #[error("cannot start {program}: {source}")]
     Start {
         program: String,
@@ -48,14 +42,6 @@ pub enum Error {
         functions: f64,
         refused: f64,
     },
-    #[error(
-        "{program} printed no number {field:?} in a JSON object on its last line of stdout (that is {line:?})"
-    )]
-    NoField {
-        program: String,
-        field: String,
-        line: String,
-    },
     #[error("the browser could not {doing}: {said}")]
     Browser { doing: &'static str, said: String },
     #[error("cannot write {path}: {source}")]
@@ -68,9 +54,10 @@ pub enum Error {
     #[error(transparent)]
     Guest(#[from] hopscope_guest::Error),
     #[error(transparent)]
-    Compare(#[from] hopscope_compare::comparison::CompareError),
+    Comparison(#[from] hopscope_compare::comparison::CompareError),
+    /// Of files, and of output that lacks a number.
     #[error(transparent)]
-    Output(#[from] hopscope_compare::error::Error),
+    Compare(#[from] hopscope_compare::error::Error),
     #[error("cannot {doing}: {source}")]
     System {
         doing: &'static str,
@@ -86,16 +73,39 @@ impl Error {
         doing: &'static str,
         path: impl Into<PathBuf>,
     ) -> impl FnOnce(std::io::Error) -> Error {
-        let path = path.into();
-        move |source| Error::File {
-            doing,
-            path,
-            source,
-        }
+        let error = hopscope_compare::error::Error::file(doing, path);
+        move |source| error(source).into()
     }
 
     pub(crate) fn start(program: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
         let program = program.into();
         move |source| Error::Start { program, source }
+    }
+
+    pub(crate) fn failed(
+        program: impl ToString,
+        status: impl ToString,
+        said: impl ToString,
+    ) -> Error {
+        Error::Failed {
+            program: program.to_string(),
+            status: status.to_string(),
+            said: said.to_string(),
+        }
+    }
+
+    pub(crate) fn no_summary(program: impl ToString, line: impl ToString) -> Error {
+        Error::NoSummary {
+            program: program.to_string(),
+            line: line.to_string(),
+        }
+    }
+
+    pub(crate) fn no_field(
+        program: impl ToString,
+        field: impl ToString,
+        line: impl ToString,
+    ) -> Error {
+        hopscope_compare::error::Error::no_field(program, field, line).into()
     }
 }

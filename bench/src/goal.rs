@@ -7,7 +7,7 @@ pub(crate) struct Goal {
     pub(crate) measured: Option<f64>,
     at_least: Option<f64>,
     at_most: Option<f64>,
-    met: Option<bool>,
+    pub(crate) met: Option<bool>,
 }
 
 impl Goal {

@@ -2,6 +2,7 @@
 use crate::Settings;
 use crate::error::{Error, Result};
 use crate::program::{Compiler, Plan, Program, Variant, build, last_words};
+use crate::said::last_line;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -113,11 +114,7 @@ impl Hopscope {
 
 fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::File {
-            doing: "remove",
-            path: path.into(),
-            source: e,
-        }),
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::file("remove", path)(e)),
         _ => Ok(()),
     }
 }
@@ -137,11 +134,7 @@ impl Recording {
     }
 
     fn failed(&self, status: ExitStatus) -> Error {
-        Error::Failed {
-            program: "hopscope record".into(),
-            status: status.to_string(),
-            said: self.said(),
-        }
+        Error::failed("hopscope record", status, self.said())
     }
 
     /// As Ctrl-C does: detach, write the file, print the summary.
@@ -165,11 +158,7 @@ impl Recording {
         fs::File::open(&self.stdout)
             .and_then(|mut f| f.read_to_string(&mut printed))
             .map_err(Error::file("read", &self.stdout))?;
-        let line = printed.lines().last().unwrap_or_default();
-        let summary = serde_json::from_str(line).map_err(|_| Error::NoSummary {
-            program: "hopscope record --json".into(),
-            line: line.to_string(),
-        })?;
+        let summary = last_line("hopscope record --json", &printed)?;
         Ok(Recorded {
             summary,
             file: self.file.clone(),
@@ -245,9 +234,9 @@ impl Recorded {
     }
 
     fn lacks(&self, key: &str) -> Error {
-        Error::NoSummary {
-            program: format!("hopscope record --json with a field {key}"),
-            line: self.summary.to_string(),
-        }
+        Error::no_summary(
+            format!("hopscope record --json with a field {key}"),
+            &self.summary,
+        )
     }
 }

@@ -23,6 +23,7 @@ pub mod propagation;
 mod ratio;
 pub mod recorder;
 pub mod rows;
+mod said;
 pub mod slice;
 pub mod splice;
 pub mod stack;

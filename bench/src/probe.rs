@@ -1,16 +1,18 @@
 //! `bench probe`: what a measured call costs, in the same process bare, attached, bare.
 use crate::Settings;
 use crate::error::Result;
+use crate::goal::Goal;
 use crate::hopscope::{Hopscope, Recorded};
 use crate::not_measured::NotMeasured;
 use crate::passes::{Pairs, Pass, pass};
 use crate::peers;
 use crate::program::{Compiler, FLOORS, Plan, Target, Variant, build};
-use crate::rows::{self, Goal, Row, find};
+use crate::rows::{self, Row, find};
+use crate::table::spread;
 use hopscope_compare::host::Host;
 use hopscope_compare::output::{Output, Summary};
 use hopscope_compare::stats::Spread;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 pub(crate) const EXECUTABLE: [&str; 14] = [
@@ -134,7 +136,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
                 Ok(recording) => recording,
                 Err(error) => {
                     let reason = error.to_string();
-                    not_measured.push(NotMeasured { what, reason });
+                    not_measured.push(NotMeasured::new(what, reason));
                     continue;
                 }
             };
@@ -175,6 +177,11 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
 fn sample(output: &mut Output<'_>, repetition: usize, state: &str, pass: &Pass) -> Result<()> {
     let sample = json!({"repetition": repetition, "state": state, "ticks_per_call": pass});
     Ok(output.sample(sample)?)
+}
+
+/// All goals here are upper bounds.
+fn bounded_above(goal: &Goal) -> Value {
+    json!({"name": goal.name, "measured": goal.measured, "goal": goal.bound(), "met": goal.met})
 }
 
 fn summarise(
@@ -218,18 +225,19 @@ fn summarise(
         Goal::at_most("empty_pair_rr", headline[3].1, 11.0),
     ];
     let complete = headline.iter().all(|(_, v)| v.is_some());
-    let mut fields = Map::new();
-    fields.insert("floor_two_rdtsc".into(), json!(floor.map(|f| f.median)));
+    let mut fields = json!({
+        "floor_two_rdtsc": floor.map(|f| f.median),
+        "floor_two_rdtsc_spread": floor,
+        "floor_inline_pair_spread": inline,
+        "core_cycles_per_tick": core_cycles_per_tick,
+        "goals": goals.iter().map(bounded_above).collect::<Vec<_>>(),
+        "rows": rows,
+        "accounting": accounting,
+        "not_measured": not_measured,
+    });
     for (name, value) in headline {
-        fields.insert(name.into(), json!(value));
+        fields[name] = json!(value);
     }
-    fields.insert("floor_two_rdtsc_spread".into(), json!(floor));
-    fields.insert("floor_inline_pair_spread".into(), json!(inline));
-    fields.insert("core_cycles_per_tick".into(), json!(core_cycles_per_tick));
-    fields.insert("goals".into(), json!(goals));
-    fields.insert("rows".into(), json!(rows));
-    fields.insert("accounting".into(), json!(accounting));
-    fields.insert("not_measured".into(), json!(not_measured));
     let mut table = String::new();
     for (what, floor) in [
         ("two rdtsc around nothing (floor_two_rdtsc)", floor),
@@ -239,7 +247,7 @@ fn summarise(
         ),
     ] {
         if let Some(f) = floor {
-            table += &format!("{what}: {:.2} ({:.2} .. {:.2})\n", f.median, f.p10, f.p90);
+            table += &format!("{what}: {}\n", spread(f, 1.0, 2));
         }
     }
     if let Some(cycles) = core_cycles_per_tick {

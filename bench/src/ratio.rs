@@ -1,27 +1,26 @@
 //! How many times as much, of what was measured in the same rounds.
-use hopscope_compare::comparison::{CONFIDENCE, Ratio};
-use hopscope_compare::median::median;
+use hopscope_compare::comparison::CONFIDENCE;
+use hopscope_compare::median::{Interval, median};
 use hopscope_compare::stats::Spread;
 use serde_json::{Value, json};
 
 /// In logarithms, so that twice and half are equally far from 1. Too few rounds have a median and no interval: its
 /// ends are no numbers then. Pairs without a ratio, as of nothing, are left out.
-pub(crate) fn ratio(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Ratio> {
+pub(crate) fn ratio(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Interval> {
     let logs: Vec<f64> = pairs
         .map(|(of, to)| (of / to).ln())
         .filter(|log| log.is_finite())
         .collect();
-    let low_high = median(&logs, CONFIDENCE);
-    let (low, high) = low_high.map_or((f64::NAN, f64::NAN), |m| (m.low.exp(), m.high.exp()));
-    Some(Ratio {
-        estimate: Spread::of(&logs)?.median.exp(),
-        low,
-        high,
-    })
+    let without = Interval {
+        estimate: Spread::of(&logs)?.median,
+        low: f64::NAN,
+        high: f64::NAN,
+    };
+    Some(median(&logs, CONFIDENCE).unwrap_or(without).exp())
 }
 
 /// As far up as the interval reaches, where there is one.
-pub(crate) fn reaches(ratio: Ratio) -> f64 {
+pub(crate) fn reaches(ratio: Interval) -> f64 {
     if ratio.high.is_nan() {
         ratio.estimate
     } else {
@@ -29,17 +28,17 @@ pub(crate) fn reaches(ratio: Ratio) -> f64 {
     }
 }
 
-pub(crate) fn estimate(ratio: Option<Ratio>) -> Value {
+pub(crate) fn estimate(ratio: Option<Interval>) -> Value {
     json!(ratio.map(|ratio| ratio.estimate))
 }
 
-pub(crate) fn interval(ratio: Option<Ratio>) -> Value {
+pub(crate) fn interval(ratio: Option<Interval>) -> Value {
     let known = ratio.filter(|ratio| !ratio.low.is_nan());
     known.map_or(Value::Null, |ratio| json!([ratio.low, ratio.high]))
 }
 
 /// For people.
-pub(crate) fn ratio_text(ratio: Option<Ratio>) -> String {
+pub(crate) fn ratio_text(ratio: Option<Interval>) -> String {
     match ratio {
         Some(r) if r.low.is_nan() => format!("{:.2} (too few rounds for an interval)", r.estimate),
         Some(r) => format!("{:.2} ({:.2} .. {:.2})", r.estimate, r.low, r.high),

@@ -7,7 +7,7 @@ use crate::table::Table;
 use hopscope_compare::host::Host;
 use hopscope_compare::output::{Output, Summary};
 use serde::Serialize;
-use serde_json::{Map, json};
+use serde_json::json;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Read, Write as _};
@@ -176,30 +176,18 @@ fn summarise(cases: &[Case]) -> Summary {
         .filter(|c| c.recorded >= SUSTAINED * (c.recorded + c.lost + c.torn))
         .map(|c| c.records_per_s_kept)
         .max_by(f64::total_cmp);
-    let fields = Map::from_iter(
-        [
-            (
-                "records_per_s_kept",
-                json!(best.map(|c| c.records_per_s_kept)),
-            ),
-            ("records_per_s_sustained", json!(sustained)),
-            ("records_per_s_goal", json!(GOAL_RECORDS_PER_S)),
-            ("bytes_per_record", json!(best.map(|c| c.bytes_per_record))),
-            ("bytes_per_record_goal", json!(GOAL_BYTES_PER_RECORD)),
-            ("disk_floor_mib_s", json!(best.map(|c| c.disk_floor_mib_s))),
-            (
-                "records_per_cpu_s",
-                json!(best.map(|c| c.records_per_cpu_s)),
-            ),
-            (
-                "recorder_cpu_percent",
-                json!(best.map(|c| c.recorder_cpu_percent)),
-            ),
-            ("seconds", json!(best.map(|c| c.seconds))),
-            ("cases", json!(cases)),
-        ]
-        .map(|(name, value)| (name.to_string(), value)),
-    );
+    let fields = json!({
+        "records_per_s_kept": best.map(|c| c.records_per_s_kept),
+        "records_per_s_sustained": sustained,
+        "records_per_s_goal": GOAL_RECORDS_PER_S,
+        "bytes_per_record": best.map(|c| c.bytes_per_record),
+        "bytes_per_record_goal": GOAL_BYTES_PER_RECORD,
+        "disk_floor_mib_s": best.map(|c| c.disk_floor_mib_s),
+        "records_per_cpu_s": best.map(|c| c.records_per_cpu_s),
+        "recorder_cpu_percent": best.map(|c| c.recorder_cpu_percent),
+        "seconds": best.map(|c| c.seconds),
+        "cases": cases,
+    });
     Summary {
         unit: json!({
             "records_per_s_kept": "1/s", "bytes_per_record": "B", "disk_floor_mib_s": "MiB/s",

@@ -1,7 +1,8 @@
 //! Rows of the comparison of probes: a tool, where the measured functions lie, how they are
 //! called, and what a call costs beyond the bare program.
+use crate::goal::Goal;
 use crate::not_measured::NotMeasured;
-use crate::table::Table;
+use crate::table::{Table, closing};
 use hopscope_compare::stats::Difference;
 use serde::Serialize;
 use std::fmt::Write;
@@ -22,34 +23,13 @@ pub struct Row {
     pub difference: Difference,
 }
 
-/// A headline figure against its goal.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Goal {
-    pub name: &'static str,
-    pub measured: Option<f64>,
-    /// Upper bound.
-    pub goal: f64,
-    pub met: Option<bool>,
-}
-
-impl Goal {
-    pub fn at_most(name: &'static str, measured: Option<f64>, goal: f64) -> Goal {
-        Goal {
-            name,
-            measured,
-            goal,
-            met: measured.map(|m| m <= goal),
-        }
-    }
-}
-
 pub fn find<'a>(rows: &'a [Row], tool: &str, probe: &str, phase: &str) -> Option<&'a Row> {
     rows.iter()
         .find(|r| r.tool == tool && r.probe == probe && r.phase == phase)
 }
 
 /// All of it for people.
-pub fn table(rows: &[Row], goals: &[Goal], not_measured: &[NotMeasured]) -> String {
+pub(crate) fn table(rows: &[Row], goals: &[Goal], not_measured: &[NotMeasured]) -> String {
     let mut out = String::from(
         "ticks per call, net of the bare program: median (10th .. 90th percentile of repetitions)\n\n",
     );
@@ -84,26 +64,6 @@ pub fn table(rows: &[Row], goals: &[Goal], not_measured: &[NotMeasured]) -> Stri
         ]);
     }
     let _ = write!(out, "{table}");
-    if !goals.is_empty() {
-        out.push('\n');
-    }
-    for goal in goals {
-        let (value, verdict) = match (goal.measured, goal.met) {
-            (Some(v), Some(true)) => (format!("{v:.2}"), "met"),
-            (Some(v), _) => (format!("{v:.2}"), "missed"),
-            (None, _) => ("-".to_string(), "not measured"),
-        };
-        let _ = writeln!(
-            out,
-            "{:<18} {value:>9}   goal <= {:<8.2} {verdict}",
-            goal.name, goal.goal
-        );
-    }
-    if !not_measured.is_empty() {
-        out.push_str("\nnot measured:\n");
-    }
-    for missing in not_measured {
-        let _ = writeln!(out, "  {}: {}", missing.what, missing.reason);
-    }
-    out
+    out.push('\n');
+    out + &closing(goals, not_measured)
 }

@@ -47,6 +47,18 @@ impl<const N: usize> Display for Table<N> {
     }
 }
 
+/// A line for each row.
+pub(crate) fn lines<T>(
+    out: &mut String,
+    rows: impl IntoIterator<Item = T>,
+    line: impl Fn(T) -> String,
+) {
+    for row in rows {
+        *out += &line(row);
+        out.push('\n');
+    }
+}
+
 /// Median and 10th to 90th percentile, of a value in `unit`s.
 pub(crate) fn spread(spread: Spread, unit: f64, decimals: usize) -> String {
     let [median, p10, p90] = [spread.median, spread.p10, spread.p90].map(|value| value / unit);
@@ -104,10 +116,7 @@ mod tests {
             Goal::at_least("tx_pps", Some(2e6), 1e6),
             Goal::at_most("ratio", None, 1.05),
         ];
-        let missing = NotMeasured {
-            what: "iperf3".into(),
-            reason: "not installed".into(),
-        };
+        let missing = NotMeasured::new("iperf3", "not installed");
         let text = closing(&goals, &[missing]);
         let lines = text.lines().map(|line| {
             let words: Vec<_> = line.split_whitespace().collect();

@@ -3,8 +3,8 @@ use crate::comparison::{Comparison, TEST, Verdict};
 use crate::error::{Error, Result, last_words};
 use crate::host::Host;
 use crate::interleave::{Side, interleave};
-use crate::output::{Output, Summary};
-use serde_json::{Map, Value, json};
+use crate::output::{Output, Summary, with};
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -117,11 +117,7 @@ fn number(path: &str, stdout: &str, program: &str) -> Result<f64> {
         .as_ref()
         .and_then(|object| path.split('.').try_fold(object, |at, name| at.get(name)))
         .and_then(Value::as_f64)
-        .ok_or_else(|| Error::NoField {
-            program: program.into(),
-            field: path.into(),
-            line: line.into(),
-        })
+        .ok_or_else(|| Error::no_field(program, path, line))
 }
 
 /// True when the verdict is one that was expected.
@@ -150,14 +146,9 @@ pub fn run(compared: &Compared, mut output: Output<'_>) -> Result<bool> {
 
 fn summarise(compared: &Compared, comparison: &Comparison) -> Summary {
     let metric = compared.metric.name();
-    let mut fields = Map::new();
-    fields.insert("command_a".into(), json!(compared.a));
-    fields.insert("command_b".into(), json!(compared.b));
-    fields.insert("metric".into(), json!(metric));
-    fields.insert("test".into(), json!(TEST));
-    if let Value::Object(comparison) = json!(comparison) {
-        fields.extend(comparison);
-    }
+    let fields = json!({
+        "command_a": compared.a, "command_b": compared.b, "metric": metric, "test": TEST,
+    });
     let mut table = format!(
         "A: {}\nB: {}\n\n{:<4} {:>12} {:>12} {:>12} {:>12} {:>12}   {metric}, {}\n",
         compared.a,
@@ -180,7 +171,7 @@ fn summarise(compared: &Compared, comparison: &Comparison) -> Summary {
     let _ = writeln!(table, "\n{comparison}");
     Summary {
         unit: json!({metric: compared.metric.unit(), "ratio": "B/A", "control_ratio": "A/A"}),
-        fields,
+        fields: with(fields, json!(comparison)),
         table,
         complete: true,
     }

@@ -1,6 +1,6 @@
 //! The answer to "is B different from A?", with "no difference beyond noise" as one of them.
 use crate::interleave::Runs;
-use crate::median::median;
+use crate::median::{Interval, median};
 use crate::stats::Spread;
 use serde::Serialize;
 use std::fmt;
@@ -14,14 +14,6 @@ pub const ROUNDS_MIN: usize = 6;
 pub const TEST: &str = "median of the ratios of paired runs with its exact interval (95 %, order \
      statistics); different when the interval excludes 1 and the median lies outside of the \
      interval of A against A";
-
-/// How many times as much.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Ratio {
-    pub estimate: f64,
-    pub low: f64,
-    pub high: f64,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -38,9 +30,9 @@ pub struct Comparison {
     pub a: Spread,
     pub b: Spread,
     /// B over A.
-    pub ratio: Ratio,
+    pub ratio: Interval,
     /// A over A, measured in the same rounds.
-    pub control_ratio: Ratio,
+    pub control_ratio: Interval,
     pub verdict: Verdict,
     /// The interval of A against A excludes 1: it does so once in twenty times, or when something
     /// beyond the programs (their order, a drift) has its say.
@@ -68,7 +60,7 @@ impl Comparison {
         let too_few = CompareError::TooFew { rounds };
         let ratio = ratio(&runs.a, &runs.b).ok_or(too_few)?;
         let control_ratio = self::ratio(&runs.a, &runs.control).ok_or(too_few)?;
-        let differs = |r: &Ratio| r.low > 1.0 || r.high < 1.0;
+        let differs = |r: &Interval| r.low > 1.0 || r.high < 1.0;
         // Equal programs have the ratio 1, whatever this control happened to show.
         let band = (control_ratio.low.min(1.0), control_ratio.high.max(1.0));
         let beyond = ratio.estimate < band.0 || ratio.estimate > band.1;
@@ -101,14 +93,6 @@ pub struct Added {
     pub control: Interval,
 }
 
-/// A median with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Interval {
-    pub estimate: f64,
-    pub low: f64,
-    pub high: f64,
-}
-
 impl Added {
     /// # Errors
     /// Too few rounds.
@@ -116,13 +100,7 @@ impl Added {
         let rounds = runs.a.len().min(runs.b.len()).min(runs.control.len());
         let added = |over: &[f64]| {
             let differences: Vec<f64> = runs.a.iter().zip(over).map(|(a, b)| b - a).collect();
-            let median = median(&differences, CONFIDENCE);
-            let m = median.ok_or(CompareError::TooFew { rounds })?;
-            Ok(Interval {
-                estimate: m.estimate,
-                low: m.low,
-                high: m.high,
-            })
+            median(&differences, CONFIDENCE).ok_or(CompareError::TooFew { rounds })
         };
         Ok(Added {
             added: added(&runs.b)?,
@@ -137,25 +115,9 @@ impl Added {
 }
 
 /// In logarithms, so that twice and half are equally far from 1.
-fn ratio(over: &[f64], of: &[f64]) -> Option<Ratio> {
+fn ratio(over: &[f64], of: &[f64]) -> Option<Interval> {
     let differences: Vec<f64> = over.iter().zip(of).map(|(a, b)| (b / a).ln()).collect();
-    let median = median(&differences, CONFIDENCE)?;
-    Some(Ratio {
-        estimate: median.estimate.exp(),
-        low: median.low.exp(),
-        high: median.high.exp(),
-    })
-}
-
-impl fmt::Display for Ratio {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ratio {
-            estimate,
-            low,
-            high,
-        } = self;
-        write!(f, "{estimate:.3} ({low:.3} .. {high:.3})")
-    }
+    median(&differences, CONFIDENCE).map(Interval::exp)
 }
 
 /// The verdict in a sentence, with what it rests on.

@@ -39,7 +39,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// For `map_err` on file operations.
-    pub(crate) fn file(
+    pub fn file(
         doing: &'static str,
         path: impl Into<PathBuf>,
     ) -> impl FnOnce(std::io::Error) -> Error {
@@ -48,6 +48,14 @@ impl Error {
             doing,
             path,
             source,
+        }
+    }
+
+    pub fn no_field(program: impl ToString, field: impl ToString, line: impl ToString) -> Error {
+        Error::NoField {
+            program: program.to_string(),
+            field: field.to_string(),
+            line: line.to_string(),
         }
     }
 }

@@ -3,26 +3,51 @@
 //! median as below. On shared machines one run in ten may take several times as long: a mean, and
 //! rank sums too, would drown in that.
 
+use serde::Serialize;
+use std::fmt;
+
 /// A median with the interval that holds the true one in at least `confidence` of all repetitions
 /// of the experiment.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Median {
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
     pub estimate: f64,
     pub low: f64,
     pub high: f64,
 }
 
 /// `None` when so few values allow no interval of this confidence (95 % takes six).
-pub fn median(values: &[f64], confidence: f64) -> Option<Median> {
+pub fn median(values: &[f64], confidence: f64) -> Option<Interval> {
     let outside = outside(values.len(), (1.0 - confidence) / 2.0)?;
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let last = sorted.len() - 1;
-    Some(Median {
+    Some(Interval {
         estimate: (sorted[last / 2] + sorted[last.div_ceil(2)]) / 2.0,
         low: sorted[outside],
         high: sorted[last - outside],
     })
+}
+
+impl Interval {
+    /// Of values whose logarithms these are.
+    pub fn exp(self) -> Interval {
+        Interval {
+            estimate: self.estimate.exp(),
+            low: self.low.exp(),
+            high: self.high.exp(),
+        }
+    }
+}
+
+impl fmt::Display for Interval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Interval {
+            estimate,
+            low,
+            high,
+        } = self;
+        write!(f, "{estimate:.3} ({low:.3} .. {high:.3})")
+    }
 }
 
 /// How many of `n` sorted values lie outside of the interval on each side: the largest number that

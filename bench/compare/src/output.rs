@@ -2,7 +2,7 @@
 //! as a table for people. With `--save`, the lines also go to a results folder.
 use crate::error::{Error, Result};
 use crate::host::{During, Host};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,8 @@ pub struct Output<'a> {
 pub struct Summary {
     /// Unit of each field or group of fields.
     pub unit: Value,
-    pub fields: Map<String, Value>,
+    /// An object.
+    pub fields: Value,
     pub table: String,
     /// Everything the bench is there for was measured.
     pub complete: bool,
@@ -69,25 +70,16 @@ impl<'a> Output<'a> {
 
     /// One measurement; `fields` is an object.
     pub fn sample(&mut self, fields: Value) -> Result<()> {
-        let mut line = Map::from_iter([("type".to_string(), json!("sample"))]);
-        if let Value::Object(fields) = fields {
-            line.extend(fields);
-        }
-        self.line(&Value::Object(line))
+        self.line(&with(json!({"type": "sample"}), fields))
     }
 
     pub fn summary(mut self, host: &Host, summary: Summary) -> Result<()> {
         let during = self.during.end();
-        let mut line = Map::from_iter([
-            ("type".to_string(), json!("summary")),
-            ("schema".to_string(), json!(SCHEMA)),
-            ("bench".to_string(), json!(self.bench)),
-            ("unit".to_string(), summary.unit),
-            ("host".to_string(), json!(host)),
-            ("during".to_string(), json!(during)),
-        ]);
-        line.extend(summary.fields);
-        self.line(&Value::Object(line))?;
+        let line = json!({
+            "type": "summary", "schema": SCHEMA, "bench": self.bench, "unit": summary.unit, "host": host,
+            "during": during,
+        });
+        self.line(&with(line, summary.fields))?;
         let text = format!("{}{during}\n\n{}", describe(host), summary.table);
         if let Some((path, _)) = &self.saved {
             let page = path.with_extension("md");
@@ -100,6 +92,14 @@ impl<'a> Output<'a> {
             self.data.write_all(text.as_bytes()).map_err(Error::Output)
         }
     }
+}
+
+/// An object with the fields of another, which replace its own of the same name.
+pub fn with(mut object: Value, fields: Value) -> Value {
+    if let (Value::Object(object), Value::Object(fields)) = (&mut object, fields) {
+        object.extend(fields);
+    }
+    object
 }
 
 /// What people read later, beside the lines that programs read.
@@ -156,7 +156,7 @@ mod tests {
         output.sample(json!({"n": 1})).unwrap();
         let summary = Summary {
             unit: json!({}),
-            fields: Map::new(),
+            fields: json!({}),
             table: "the table\n".into(),
             complete: true,
         };
@@ -186,7 +186,7 @@ mod tests {
         output.sample(json!({"row": "x", "median": 1.5})).unwrap();
         let summary = Summary {
             unit: json!({"time": "tsc"}),
-            fields: Map::from_iter([("record_pair".to_string(), json!(46.0))]),
+            fields: json!({"record_pair": 46.0}),
             table: String::new(),
             complete: true,
         };

@@ -5,7 +5,7 @@ use crate::table::{Table, closing, spread};
 use hopscope_compare::output::Summary;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 const RECORDS_PER_S_GOAL: f64 = 10e6;
@@ -82,14 +82,14 @@ impl Figures {
                          "peak_rss_mib": "MiB", "views": {"wall_s": "s"},
                          "read_floor_mib_s": "MiB/s", "recording": {"bytes": "bytes"}}),
             table: self.table(&goals),
-            fields: Map::from_iter([
-                ("records_per_s".into(), json!(records_per_s)),
-                ("peak_rss_mib".into(), json!(peak_rss_mib)),
-                ("views".into(), json!(views)),
-                ("recording".into(), json!(self.recording)),
-                ("read_floor_mib_s".into(), json!(Spread::of(&self.reads))),
-                ("goals".into(), json!(goals)),
-            ]),
+            fields: json!({
+                "records_per_s": records_per_s,
+                "peak_rss_mib": peak_rss_mib,
+                "views": views,
+                "recording": self.recording,
+                "read_floor_mib_s": Spread::of(&self.reads),
+                "goals": goals,
+            }),
             complete: records_per_s.is_some() && peak_rss_mib.is_some_and(|peak| peak > 0.0),
         }
     }

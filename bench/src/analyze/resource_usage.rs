@@ -46,11 +46,7 @@ pub(super) fn by(command: &mut Command) -> Result<Used> {
         if let Some(mut stderr) = child.stderr.take() {
             let _ = stderr.read_to_string(&mut said);
         }
-        return Err(Error::Failed {
-            program: name,
-            status: ended.to_string(),
-            said: last_words(&said),
-        });
+        return Err(Error::failed(name, ended, last_words(&said)));
     }
     Ok(Used {
         wall_s,

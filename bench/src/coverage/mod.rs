@@ -44,10 +44,7 @@ pub fn run(settings: &Settings, only: &[String], mut output: Output<'_>) -> Resu
                 output.sample(json!(row))?;
                 rows.push(row);
             }
-            Err(reason) => not_measured.push(NotMeasured {
-                what: program.name.to_owned(),
-                reason,
-            }),
+            Err(reason) => not_measured.push(NotMeasured::new(program.name, reason)),
         }
     }
     let summary = report::summary(&rows, &not_measured);

@@ -5,7 +5,7 @@ use crate::not_measured::NotMeasured;
 use crate::table::{Table, closing};
 use hopscope_compare::output::Summary;
 use serde::Serialize;
-use serde_json::{Map, json};
+use serde_json::json;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Row {
@@ -72,14 +72,14 @@ pub(super) fn summary(rows: &[Row], not_measured: &[NotMeasured]) -> Summary {
             seconds(row.measured_s),
         ]);
     }
-    let mut fields = Map::new();
-    fields.insert("programs".into(), json!(rows.len()));
-    fields.insert("least_own_percent".into(), json!(least(|r| r.own_percent)));
-    fields.insert("goals".into(), json!(goals));
-    fields.insert("not_measured".into(), json!(not_measured));
     Summary {
         unit: json!({"*_s": "s", "*_percent": "functions accepted, of a hundred", "*_mib": "MiB"}),
-        fields,
+        fields: json!({
+            "programs": rows.len(),
+            "least_own_percent": least(|r| r.own_percent),
+            "goals": goals,
+            "not_measured": not_measured,
+        }),
         table: format!(
             "every function of each program; own: without the C and C++ libraries\n\n{table}\n{}",
             closing(&goals, not_measured)

@@ -170,11 +170,11 @@ fn probes_of_a_run_ns(hopscope: &Hopscope, file: &Path) -> Result<f64> {
     let hz = meta["tsc_frequency"].as_f64();
     match (pair, hz) {
         (Some(pair), Some(hz)) => Ok(MODULES.len() as f64 * pair / hz * 1e9),
-        _ => Err(Error::NoField {
-            program: "hopscope report --json".into(),
-            field: "meta.probe_cost.pair_ticks".into(),
-            line: line.into(),
-        }),
+        _ => Err(Error::no_field(
+            "hopscope report --json",
+            "meta.probe_cost.pair_ticks",
+            line,
+        )),
     }
 }
 

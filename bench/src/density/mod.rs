@@ -47,19 +47,13 @@ pub fn run(settings: &Settings, demo: Option<&PathBuf>, mut output: Output<'_>) 
                 levels.extend(these);
                 not_measured.extend(missing);
             }
-            Err(error) => not_measured.push(NotMeasured {
-                what: name.into(),
-                reason: error.to_string(),
-            }),
+            Err(error) => not_measured.push(NotMeasured::new(name, error)),
         }
     }
     floor.push(two_rdtsc(&mut floors)?);
     let latency = latency::measure(settings, &hopscope, &processors, demo)
         .map_err(|error| {
-            not_measured.push(NotMeasured {
-                what: "latency through the firewall".into(),
-                reason: error.to_string(),
-            });
+            not_measured.push(NotMeasured::new("latency through the firewall", error));
         })
         .ok();
     let figures = Figures {
@@ -111,13 +105,13 @@ fn at_all_densities(
     for density in Density::ALL {
         let chosen = probe_selection::functions(functions, density.executions_per_packet());
         if !chosen.is_reached() {
-            missing.push(NotMeasured {
-                what: format!("{} at {density}", nf.name),
-                reason: format!(
+            missing.push(NotMeasured::new(
+                format!("{} at {density}", nf.name),
+                format!(
                     "its functions make {:.2} probe executions a packet",
                     chosen.executions
                 ),
-            });
+            ));
             continue;
         }
         settings.say(&format!(

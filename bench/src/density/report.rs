@@ -146,26 +146,20 @@ impl Figures {
             ),
         ];
         let table = self.table(&goals);
-        let fields = Map::from_iter([
-            ("loss_vs_model".into(), json!(loss_vs_model)),
-            (
-                "loss_vs_model_by_network_function".into(),
-                json!(by_name(&|n| self.loss_vs_model(n))),
-            ),
-            ("loss_vs_stamps_in_place".into(), json!(loss_vs_stamps)),
-            (
-                "loss_vs_stamps_in_place_by_network_function".into(),
-                json!(by_name(&|n| self.loss_vs_stamps(n))),
-            ),
-            ("throughput_lost_percent".into(), json!(lost_percent)),
-            ("floor_ticks".into(), json!(self.floor)),
-            ("levels".into(), json!(levels)),
-            ("latency_mean_off_percent".into(), json!(off_percent)),
-            ("latency_rank_correlation".into(), json!(correlation)),
-            ("latency".into(), json!(self.latency)),
-            ("goals".into(), json!(goals)),
-            ("not_measured".into(), json!(self.not_measured)),
-        ]);
+        let fields = json!({
+            "loss_vs_model": loss_vs_model,
+            "loss_vs_model_by_network_function": by_name(&|n| self.loss_vs_model(n)),
+            "loss_vs_stamps_in_place": loss_vs_stamps,
+            "loss_vs_stamps_in_place_by_network_function": by_name(&|n| self.loss_vs_stamps(n)),
+            "throughput_lost_percent": lost_percent,
+            "floor_ticks": self.floor,
+            "levels": levels,
+            "latency_mean_off_percent": off_percent,
+            "latency_rank_correlation": correlation,
+            "latency": self.latency,
+            "goals": goals,
+            "not_measured": self.not_measured,
+        });
         Summary {
             unit: json!({"loss_vs_model": "ratio", "loss_vs_stamps_in_place": "ratio", "throughput_lost_percent": "%",
                          "latency_mean_off_percent": "%", "latency_rank_correlation": "Spearman",

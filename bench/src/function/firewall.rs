@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::program::run;
 use std::fs;
 use std::io::BufReader;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -98,11 +99,8 @@ pub(crate) fn program(settings: &Settings, demo: Option<&PathBuf>) -> Result<Pat
 fn built(settings: &Settings) -> Result<PathBuf> {
     let source = Path::new("demo");
     if !source.join("Makefile").exists() {
-        return Err(Error::File {
-            doing: "find the source of the demo firewall (run from the source tree, or give --demo PROGRAM)",
-            path: source.into(),
-            source: std::io::ErrorKind::NotFound.into(),
-        });
+        let doing = "find the source of the demo firewall (run from the source tree, or give --demo PROGRAM)";
+        return Err(Error::file(doing, source)(ErrorKind::NotFound.into()));
     }
     let out = settings.build_dir.join("demo");
     let mut make = Command::new("make");

@@ -71,11 +71,7 @@ pub(crate) fn start(
             .try_wait()
             .map_err(Error::file("wait for", &program))?;
         if let Some(status) = status {
-            return Err(Error::Failed {
-                program,
-                status: status.to_string(),
-                said: said(),
-            });
+            return Err(Error::failed(program, status, said()));
         }
         if start.elapsed() > READY_WITHIN {
             let _ = child.kill();

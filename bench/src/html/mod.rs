@@ -7,11 +7,12 @@ mod report;
 use crate::Settings;
 use crate::error::{Error, Result};
 use crate::hopscope::Hopscope;
+use crate::said;
 use browser::Browser;
 use hopscope_compare::host::Host;
 use hopscope_compare::output::Output;
 use report::{Figures, Round};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
 
@@ -93,20 +94,14 @@ fn open(profile: &Path, page: &Path) -> Result<(Round, String)> {
         });
     }
     let times = browser.run("tell its times", "sync", TIMES)?;
-    let number = |name: &str| {
-        times[name].as_f64().ok_or_else(|| Error::NoField {
-            program: "the page".into(),
-            field: name.into(),
-            line: Value::to_string(&times),
-        })
-    };
+    let number = |at| said::number("the page", &times, at);
     let round = Round {
-        first_paint_ms: number("paint")?,
-        ready_ms: number("ready")?,
-        frame_p50_ms: number("frame_p50")?,
-        frame_max_ms: number("frame_max")?,
-        packets: number("packets")? as u64,
-        runs: number("runs")? as u64,
+        first_paint_ms: number("/paint")?,
+        ready_ms: number("/ready")?,
+        frame_p50_ms: number("/frame_p50")?,
+        frame_max_ms: number("/frame_max")?,
+        packets: number("/packets")? as u64,
+        runs: number("/runs")? as u64,
     };
     Ok((round, browser.version()?))
 }

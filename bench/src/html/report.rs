@@ -5,7 +5,7 @@ use crate::table::{Table, closing, spread};
 use hopscope_compare::output::Summary;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
-use serde_json::{Map, json};
+use serde_json::json;
 use std::fmt::Write;
 
 const FIRST_PAINT_MS: f64 = 2_000.0;
@@ -54,17 +54,13 @@ impl Figures {
             Goal::at_most("page_bytes", Some(self.page_bytes as f64), PAGE_BYTES),
             Goal::at_least("packets", Some(packets as f64), PACKETS as f64),
         ];
-        let mut fields: Map<_, _> = times
-            .iter()
-            .map(|(name, spread)| ((*name).to_owned(), json!(spread)))
-            .collect();
-        fields.insert("page_bytes".into(), json!(self.page_bytes));
-        fields.insert("packets".into(), json!(packets));
-        fields.insert("runs".into(), json!(runs));
-        fields.insert("calls".into(), json!(self.calls));
-        fields.insert("made_s".into(), json!(self.made_s));
-        fields.insert("browser".into(), json!(self.browser));
-        fields.insert("goals".into(), json!(goals));
+        let mut fields = json!({
+            "page_bytes": self.page_bytes, "packets": packets, "runs": runs, "calls": self.calls,
+            "made_s": self.made_s, "browser": self.browser, "goals": goals,
+        });
+        for (name, spread) in times {
+            fields[name] = json!(spread);
+        }
         let mut table = format!(
             "a page of {packets} packets, {runs} runs and {} calls (made up): {:.2} MB, written in {:.1} s\n\
              {} without a window, started anew for each of {} rounds; medians (10th .. 90th percentile)\n\n",

@@ -2,6 +2,7 @@
 use super::network::{Namespace, Server};
 use crate::error::{Error, Result};
 use crate::program::run_as;
+use crate::said::last_line;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use serde_json::Value;
@@ -50,11 +51,8 @@ struct Said {
 
 impl Said {
     fn number(&self, path: &str) -> Result<f64> {
-        self.maybe(path).ok_or_else(|| Error::NoField {
-            program: self.program.clone(),
-            field: path.into(),
-            line: self.object.to_string(),
-        })
+        self.maybe(path)
+            .ok_or_else(|| Error::no_field(&self.program, path, &self.object))
     }
 
     fn maybe(&self, path: &str) -> Option<f64> {
@@ -87,18 +85,11 @@ impl Load {
         let before = children_cpu_s()?;
         let printed = run_as(&program, command.arg("load").args(words).arg("--json"))?;
         let cpu_s = children_cpu_s()? - before;
-        let line = printed.lines().last().unwrap_or_default();
-        match serde_json::from_str(line) {
-            Ok(object) => Ok(Said {
-                program,
-                object,
-                cpu_s,
-            }),
-            Err(_) => Err(Error::NoSummary {
-                program,
-                line: line.into(),
-            }),
-        }
+        Ok(Said {
+            object: last_line(&program, &printed)?,
+            program,
+            cpu_s,
+        })
     }
 
     /// 64 bytes each, as fast as it goes.

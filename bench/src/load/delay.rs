@@ -74,9 +74,5 @@ pub(crate) fn measure(bench: &mut Bench<'_, '_>) -> Result<Delay> {
 fn late_p50(line: &str) -> Result<f64> {
     let said: Option<Value> = serde_json::from_str(line).ok();
     said.and_then(|said| said["late_p50_ns"].as_f64())
-        .ok_or_else(|| Error::NoField {
-            program: "the forwarder".into(),
-            field: "late_p50_ns".into(),
-            line: line.into(),
-        })
+        .ok_or_else(|| Error::no_field("the forwarder", "late_p50_ns", line))
 }

@@ -66,10 +66,8 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         milliseconds: settings.pick(20, 200, 500),
     };
     let mut not_measured = Vec::new();
-    let mut missing = |what: &str, reason: String| {
-        let what = what.into();
-        not_measured.push(NotMeasured { what, reason });
-    };
+    let mut missing =
+        |what: &str, reason: String| not_measured.push(NotMeasured::new(what, reason));
     let mut rates = BTreeMap::new();
     for way in packets::WAYS {
         match packets::measure(&mut bench, way) {

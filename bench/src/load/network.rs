@@ -39,11 +39,11 @@ impl Namespace {
             let done = holder
                 .wait_with_output()
                 .map_err(Error::file("wait for", "unshare"))?;
-            return Err(Error::Failed {
-                program: "unshare --net --mount (which takes root)".into(),
-                status: done.status.to_string(),
-                said: String::from_utf8_lossy(&done.stderr).trim().into(),
-            });
+            return Err(Error::failed(
+                "unshare --net --mount (which takes root)",
+                done.status,
+                String::from_utf8_lossy(&done.stderr).trim(),
+            ));
         }
         Ok(Namespace {
             holder,
@@ -217,11 +217,7 @@ impl Server {
             let _ = std::io::Read::read_to_string(&mut stderr, &mut said);
         }
         let status = self.child.wait().map_or(String::new(), |s| s.to_string());
-        Error::Failed {
-            program: self.name.clone(),
-            status,
-            said: crate::program::last_words(&said),
-        }
+        Error::failed(self.name.clone(), status, crate::program::last_words(&said))
     }
 
     /// Gives it a line; returns the one that it answers.

@@ -124,10 +124,12 @@ fn sockperf(bench: &mut Bench<'_, '_>) -> Result<Other> {
 fn percentile(said: &str) -> Result<f64> {
     let line = said.lines().find(|l| l.contains("percentile 50.0"));
     let us = line.and_then(|l| l.rsplit('=').next()?.trim().parse::<f64>().ok());
-    us.map(|us| us * 1e3).ok_or_else(|| Error::NoField {
-        program: "sockperf".into(),
-        field: "percentile 50".into(),
-        line: said.lines().last().unwrap_or_default().into(),
+    us.map(|us| us * 1e3).ok_or_else(|| {
+        Error::no_field(
+            "sockperf",
+            "percentile 50",
+            said.lines().last().unwrap_or_default(),
+        )
     })
 }
 
@@ -151,11 +153,7 @@ fn iperf3(bench: &mut Bench<'_, '_>) -> Result<Other> {
             let said: Value =
                 serde_json::from_str(&run_as("iperf3", &mut command)?).unwrap_or_default();
             let bits = said["end"]["sum_received"]["bits_per_second"].as_f64();
-            bits.ok_or_else(|| Error::NoField {
-                program: "iperf3".into(),
-                field: "end.sum_received.bits_per_second".into(),
-                line: String::new(),
-            })
+            bits.ok_or_else(|| Error::no_field("iperf3", "end.sum_received.bits_per_second", ""))
         },
         |bench| {
             bench

@@ -9,7 +9,7 @@ use crate::table::closing;
 use hopscope_compare::comparison::TEST;
 use hopscope_compare::output::Summary;
 use serde::Serialize;
-use serde_json::{Map, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -62,28 +62,24 @@ impl Figures {
     pub(crate) fn summary(self) -> Summary {
         let goals = self.goals();
         let complete = goals.iter().all(|g| g.measured.is_some());
-        let mut fields = Map::new();
+        let mut fields = json!({
+            "rr_overhead_vs_c": self.round_trips.map(|r| r.p50.ratio.estimate),
+            "round_trips": self.round_trips,
+            "delay_error_ns": self.delay.map(|d| d.error_ns),
+            "delay_band_ns": self.delay.map(|d| d.band_ns),
+            "delay": self.delay,
+            "rates": self.rates,
+            "cross_checks": self.others,
+            "goals": goals,
+            "test": TEST,
+            "not_measured": self.not_measured,
+        });
         for what in ["tx_stamped_pps", "matched_pps", "inmem_pps"] {
             let best = self.best(what);
-            fields.insert(what.into(), json!(best.map(|b| b.pps)));
-            fields.insert(format!("{what}_way"), json!(best.map(|b| b.way)));
-            let per_cpu_s = best.map(|b| b.per_cpu_s);
-            fields.insert(format!("{what}_per_cpu_s"), json!(per_cpu_s));
+            fields[what] = json!(best.map(|b| b.pps));
+            fields[format!("{what}_way")] = json!(best.map(|b| b.way));
+            fields[format!("{what}_per_cpu_s")] = json!(best.map(|b| b.per_cpu_s));
         }
-        let overhead = self.round_trips.map(|r| r.p50.ratio.estimate);
-        fields.insert("rr_overhead_vs_c".into(), json!(overhead));
-        fields.insert("round_trips".into(), json!(self.round_trips));
-        fields.insert(
-            "delay_error_ns".into(),
-            json!(self.delay.map(|d| d.error_ns)),
-        );
-        fields.insert("delay_band_ns".into(), json!(self.delay.map(|d| d.band_ns)));
-        fields.insert("delay".into(), json!(self.delay));
-        fields.insert("rates".into(), json!(self.rates));
-        fields.insert("cross_checks".into(), json!(self.others));
-        fields.insert("goals".into(), json!(goals));
-        fields.insert("test".into(), json!(TEST));
-        fields.insert("not_measured".into(), json!(self.not_measured));
         let table = self.table(&goals);
         Summary {
             unit: json!({

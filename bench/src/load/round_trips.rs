@@ -4,6 +4,7 @@ use super::commands::RoundTrips as Ran;
 use super::network::{Namespace, Server};
 use crate::error::{Error, Result};
 use crate::program::run_as;
+use crate::said;
 use hopscope_compare::comparison::Comparison;
 use hopscope_compare::interleave::{Runs, Side, interleave};
 use serde::Serialize;
@@ -107,15 +108,9 @@ fn c_client(bench: &Bench<'_, '_>, cable: &Cable, server: &Server) -> Result<Ran
     command.args(["client", SERVER, &server.port, &size, &ms]);
     let line = run_as("the C client", &mut command)?;
     let said: Value = serde_json::from_str(&line).unwrap_or_default();
-    let number = |field: &'static str| {
-        said[field].as_f64().ok_or_else(|| Error::NoField {
-            program: "the C client".into(),
-            field: field.into(),
-            line: line.clone(),
-        })
-    };
+    let number = |at| said::number("the C client", &said, at);
     Ok(Ran {
-        mean_ns: number("mean_ns")?,
-        p50_ns: number("p50_ns")?,
+        mean_ns: number("/mean_ns")?,
+        p50_ns: number("/p50_ns")?,
     })
 }

@@ -71,10 +71,10 @@ pub fn run(settings: &Settings, demo: Option<&PathBuf>, mut output: Output<'_>) 
             &[&RULES[..], &["--slf", order.slf]].concat(),
         ) {
             Ok(counts) => order.counts = Some(counts),
-            Err(error) => not_measured.push(NotMeasured {
-                what: format!("cachegrind's counts at SLF {}", order.slf),
-                reason: error.to_string(),
-            }),
+            Err(error) => not_measured.push(NotMeasured::new(
+                format!("cachegrind's counts at SLF {}", order.slf),
+                error,
+            )),
         }
     }
     let summary = Figures {
@@ -106,13 +106,13 @@ fn measure(hopscope: &Hopscope, nf: &mut Running, milliseconds: u64) -> Result<R
             .filter_map(|line| serde_json::from_str::<Value>(line).ok())
             .find(|row| row["function"] == function);
         let corrected = |row: &Value| row["total_corrected_p50_ns"].as_f64();
-        row.as_ref()
-            .and_then(corrected)
-            .ok_or_else(|| Error::NoField {
-                program: "hopscope report --json".into(),
-                field: format!("total_corrected_p50_ns of {function}"),
-                line: rows.lines().next().unwrap_or_default().into(),
-            })
+        row.as_ref().and_then(corrected).ok_or_else(|| {
+            Error::no_field(
+                "hopscope report --json",
+                format!("total_corrected_p50_ns of {function}"),
+                rows.lines().next().unwrap_or_default(),
+            )
+        })
     };
     Ok(Round {
         bare_ns,
@@ -133,8 +133,8 @@ fn counters(hopscope: &Hopscope) -> Result<NotMeasured> {
         Some(pmu) => pmu["found"].as_str().unwrap_or("no PMU").to_owned(),
         None => "hopscope check does not say whether there is a PMU".to_owned(),
     };
-    Ok(NotMeasured {
-        what: "instructions, loads and misses of the processor itself".into(),
+    Ok(NotMeasured::new(
+        "instructions, loads and misses of the processor itself",
         reason,
-    })
+    ))
 }

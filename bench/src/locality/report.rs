@@ -5,7 +5,7 @@ use crate::table::{Table, closing, spread};
 use hopscope_compare::output::Summary;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -62,35 +62,23 @@ impl Figures {
     }
 
     pub(super) fn summary(self) -> Summary {
-        let median = |of: fn(&Round) -> f64| move |order: &Order| Some(order.spread(of)?.median);
-        let counted = |of: fn(&Counts) -> f64| move |order: &Order| order.counts.as_ref().map(of);
+        let median =
+            |of: fn(&Round) -> f64| self.last_over_first(|order| Some(order.spread(of)?.median));
+        let counted =
+            |of: fn(&Counts) -> f64| self.last_over_first(|order| order.counts.as_ref().map(of));
         let headline = [
-            (
-                "lookup_ratio",
-                self.last_over_first(median(|r| r.lookup_ns)),
-            ),
-            ("batch_ratio", self.last_over_first(median(|r| r.batch_ns))),
-            ("bare_ratio", self.last_over_first(median(|r| r.bare_ns))),
-            (
-                "simulated_load_misses_ratio",
-                self.last_over_first(counted(|c| c.load_misses)),
-            ),
-            (
-                "simulated_loads_ratio",
-                self.last_over_first(counted(|c| c.loads)),
-            ),
-            (
-                "simulated_instructions_ratio",
-                self.last_over_first(counted(|c| c.instructions)),
-            ),
+            ("lookup_ratio", median(|r| r.lookup_ns)),
+            ("batch_ratio", median(|r| r.batch_ns)),
+            ("bare_ratio", median(|r| r.bare_ns)),
+            ("simulated_load_misses_ratio", counted(|c| c.load_misses)),
+            ("simulated_loads_ratio", counted(|c| c.loads)),
+            ("simulated_instructions_ratio", counted(|c| c.instructions)),
         ];
-        let mut fields: Map<_, _> = headline
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), json!(value)))
-            .collect();
         let rows: Vec<Value> = self.orders.iter().map(Order::row).collect();
-        fields.insert("orders".into(), json!(rows));
-        fields.insert("not_measured".into(), json!(self.not_measured));
+        let mut fields = json!({"orders": rows, "not_measured": self.not_measured});
+        for (name, value) in headline {
+            fields[name] = json!(value);
+        }
         Summary {
             unit: json!({"*_ratio": "SLF 64 over SLF 1", "orders": "ns; simulated: a packet"}),
             fields,

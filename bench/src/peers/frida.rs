@@ -31,11 +31,7 @@ impl Agent {
         }
         match line.trim() {
             "ready 1000" => Ok(agent),
-            said => Err(Error::Failed {
-                program: "frida".into(),
-                status: "not ready".into(),
-                said: said.into(),
-            }),
+            said => Err(Error::failed("frida", "not ready", said)),
         }
     }
 }

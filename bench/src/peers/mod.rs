@@ -36,12 +36,8 @@ pub(crate) fn others(
     not_measured: &mut Vec<NotMeasured>,
 ) {
     let plan = Plan::short();
-    let mut missing = |what: &str, reason: String| {
-        not_measured.push(NotMeasured {
-            what: what.into(),
-            reason,
-        })
-    };
+    let mut missing =
+        |what: &str, reason: String| not_measured.push(NotMeasured::new(what, reason));
     let plain = match build(&settings.build_dir, &plan, compiler, Variant::Plain) {
         Ok(plain) => plain,
         Err(error) => return missing("peers", error.to_string()),

@@ -75,11 +75,7 @@ pub(crate) fn perf(bench: &Bench<'_>) -> Measured {
         let trapped = |ticks: f64| ticks > 10.0 * before["hot_e5"] + 100.0;
         while !trapped(bare.run("hot_e5", 1)?.median) {
             if let Ok(Some(status)) = stat.0.try_wait() {
-                return Err(crate::error::Error::Failed {
-                    program: "perf stat".into(),
-                    status: status.to_string(),
-                    said: String::new(),
-                });
+                return Err(crate::error::Error::failed("perf stat", status, ""));
             }
         }
         let measured = pass(&mut bare, &PHASES, bench.milliseconds)?;

@@ -30,10 +30,7 @@ impl Wrapped {
                 .and_then(|program| Target::start(&program));
             match started {
                 Ok(target) => running.push((probe, target, Pairs::default())),
-                Err(error) => not_measured.push(NotMeasured {
-                    what: format!("{TOOL} {probe}"),
-                    reason: error.to_string(),
-                }),
+                Err(error) => not_measured.push(NotMeasured::new(format!("{TOOL} {probe}"), error)),
             }
         }
         Wrapped(running)

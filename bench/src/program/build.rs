@@ -196,11 +196,7 @@ pub(crate) fn run_as(program: &str, command: &mut Command) -> Result<String> {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&done.stderr);
-    Err(Error::Failed {
-        program: program.into(),
-        status: done.status.to_string(),
-        said: last_words(&said),
-    })
+    Err(Error::failed(program, done.status, last_words(&said)))
 }
 
 impl Compiler {

@@ -90,16 +90,12 @@ impl Target {
     pub fn check_alive(&mut self) -> Result<()> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(Error::Failed {
-                program: "the bench program, while it was measured,".into(),
-                status: status.to_string(),
-                said: String::new(),
-            }),
-            Err(source) => Err(Error::File {
-                doing: "wait for",
-                path: "the bench program".into(),
-                source,
-            }),
+            Ok(Some(status)) => Err(Error::failed(
+                "the bench program, while it was measured,",
+                status,
+                "",
+            )),
+            Err(source) => Err(Error::file("wait for", "the bench program")(source)),
         }
     }
 

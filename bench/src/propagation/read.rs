@@ -72,9 +72,9 @@ pub(super) fn of_function(said: &str, function: &str, field: &str) -> Result<f64
 }
 
 fn missing(said: &str, field: String) -> Error {
-    Error::NoField {
-        program: "hopscope report --json".into(),
+    Error::no_field(
+        "hopscope report --json",
         field,
-        line: said.lines().last().unwrap_or_default().into(),
-    }
+        said.lines().last().unwrap_or_default(),
+    )
 }

@@ -5,7 +5,7 @@ use crate::table::Table;
 use hopscope_compare::output::Summary;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
-use serde_json::{Map, json};
+use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
@@ -162,13 +162,13 @@ impl Figures {
             unit: json!({"unplanted": "ns", "planted": "ns",
                          "propagated_per_slow_run": "packets", "propagated_latency_ratio": "ratio"}),
             table: self.table(),
-            fields: Map::from_iter([
-                ("unplanted".into(), json!(unplanted)),
-                ("planted".into(), json!(planted)),
-                ("propagated_per_slow_run".into(), json!(per_slow)),
-                ("propagated_latency_ratio".into(), json!(times)),
-                ("cause_is_the_planted".into(), json!(planted.is_named())),
-            ]),
+            fields: json!({
+                "unplanted": unplanted,
+                "planted": planted,
+                "propagated_per_slow_run": per_slow,
+                "propagated_latency_ratio": times,
+                "cause_is_the_planted": planted.is_named(),
+            }),
             complete: times.is_some() && unplanted.runs > 0.0 && planted.first_cause.is_some(),
         }
     }

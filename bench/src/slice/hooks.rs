@@ -99,11 +99,7 @@ impl Hooks {
     }
 
     fn failed(&self, status: String) -> Error {
-        Error::Failed {
-            program: NAME.into(),
-            status,
-            said: self.said(),
-        }
+        Error::failed(NAME, status, self.said())
     }
 
     /// As Ctrl-C does; then the recording is read as a user reads it.
@@ -146,19 +142,20 @@ fn read(binary: &Path, recording: &Path) -> Result<Closing> {
     let line = printed.lines().last().unwrap_or_default();
     let closing: Option<Value> = serde_json::from_str(line).ok();
     let summary = closing.filter(|c| c["type"] == "slice_summary");
-    summary.map(Closing).ok_or_else(|| Error::NoSummary {
-        program: program.into(),
-        line: line.chars().take(200).collect(),
-    })
+    summary
+        .map(Closing)
+        .ok_or_else(|| Error::no_summary(program, line.chars().take(200).collect::<String>()))
 }
 
 impl Closing {
     /// At a path as `calibration/tau_o/mode`.
     pub(crate) fn number(&self, path: &str) -> Result<f64> {
         let found = self.0.pointer(&format!("/{path}")).and_then(Value::as_f64);
-        found.ok_or_else(|| Error::NoSummary {
-            program: format!("hopscope slice -r --json with a field {path}"),
-            line: self.0.to_string().chars().take(400).collect(),
+        found.ok_or_else(|| {
+            Error::no_summary(
+                format!("hopscope slice -r --json with a field {path}"),
+                self.0.to_string().chars().take(400).collect::<String>(),
+            )
         })
     }
 

@@ -72,8 +72,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     let mut bench = Bench::new(settings, &mut output)?;
     let mut not_measured = Vec::new();
     let mut or_missing = |what: String, error: Error| {
-        let reason = error.to_string();
-        not_measured.push(NotMeasured { what, reason });
+        not_measured.push(NotMeasured::new(what, error));
     };
     let mut sizes = Vec::new();
     for frame_bytes in round_trips::frames(settings) {

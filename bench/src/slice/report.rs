@@ -8,7 +8,7 @@ use crate::not_measured::NotMeasured;
 use crate::table::closing;
 use hopscope_compare::comparison::{Comparison, TEST};
 use hopscope_compare::output::Summary;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::fmt::Write;
 
 pub(crate) struct Figures {
@@ -87,36 +87,28 @@ impl Figures {
     pub(crate) fn summary(self) -> Summary {
         let goals = self.goals();
         let complete = goals.iter().all(|g| g.measured.is_some());
-        let mut fields = Map::new();
         let smallest = self.sizes.first();
-        let mut put = |name: &str, value: Option<f64>| {
-            fields.insert(name.into(), value.map_or(Value::Null, Value::from));
-        };
         let us = |of: fn(&Size) -> f64| smallest.map(|s| of(s) / 1e3);
-        put("rtt_off_us", us(|s| s.rtt.a.median));
-        put("rtt_attached_us", us(|s| s.rtt.b.median));
-        put("rtt_corrected_us", us(|s| s.rtt_corrected.b.median));
-        put("aa_band_us", us(|s| s.rtt_added.band()));
-        put("hits_per_packet", smallest.map(|s| s.hits_per_packet));
-        put(
-            "clock_only_hit_ns",
-            smallest.map(|s| s.clock_only_hit_ns.median),
-        );
-        put("tau_o_ns", smallest.map(|s| s.tau_o_ns.median));
-        put(
-            "said_added_ns_per_packet",
-            smallest.map(|s| s.said_added_ns_per_packet.median),
-        );
+        let mut fields = json!({
+            "rtt_off_us": us(|s| s.rtt.a.median),
+            "rtt_attached_us": us(|s| s.rtt.b.median),
+            "rtt_corrected_us": us(|s| s.rtt_corrected.b.median),
+            "aa_band_us": us(|s| s.rtt_added.band()),
+            "hits_per_packet": smallest.map(|s| s.hits_per_packet),
+            "clock_only_hit_ns": smallest.map(|s| s.clock_only_hit_ns.median),
+            "tau_o_ns": smallest.map(|s| s.tau_o_ns.median),
+            "said_added_ns_per_packet": smallest.map(|s| s.said_added_ns_per_packet.median),
+            "sizes": self.sizes,
+            "one_core": self.one_core,
+            "duty": self.duty,
+            "outer": self.flat,
+            "goals": goals,
+            "test": TEST,
+            "not_measured": self.not_measured,
+        });
         for goal in &goals {
-            put(goal.name, goal.measured);
+            fields[goal.name] = json!(goal.measured);
         }
-        fields.insert("sizes".into(), json!(self.sizes));
-        fields.insert("one_core".into(), json!(self.one_core));
-        fields.insert("duty".into(), json!(self.duty));
-        fields.insert("outer".into(), json!(self.flat));
-        fields.insert("goals".into(), json!(goals));
-        fields.insert("test".into(), json!(TEST));
-        fields.insert("not_measured".into(), json!(self.not_measured));
         let table = self.table(&goals);
         Summary {
             unit: json!({

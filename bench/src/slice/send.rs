@@ -10,7 +10,7 @@ use hopscope_compare::host::Host;
 use hopscope_compare::output::{Output, Summary};
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
-use serde_json::{Map, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -74,23 +74,16 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     for way in &WAYS {
         match measure(&mut bench, way) {
             Ok(of_way) => rows.extend(of_way),
-            Err(error) => not_measured.push(NotMeasured {
-                what: way.name.into(),
-                reason: error.to_string(),
-            }),
+            Err(error) => not_measured.push(NotMeasured::new(way.name, error)),
         }
     }
     drop(bench);
     let complete = not_measured.is_empty();
     let table = table(&rows, &not_measured);
-    let fields = Map::from_iter([
-        ("layers".to_string(), json!(LAYERS.map(|(name, ..)| name))),
-        ("rows".to_string(), json!(rows)),
-        ("not_measured".to_string(), json!(not_measured)),
-    ]);
+    let layers = LAYERS.map(|(name, ..)| name);
     let summary = Summary {
         unit: json!({"rows": "ns"}),
-        fields,
+        fields: json!({"layers": layers, "rows": rows, "not_measured": not_measured}),
         table,
         complete,
     };
@@ -123,19 +116,15 @@ fn measure(bench: &mut Bench<'_, '_>, way: &Way) -> Result<Vec<Row>> {
             seen.lost += closing.lost()?;
             let whole = closing.number("whole/p50_ns")?;
             seen.whole.push(whole);
-            let mut sample = Map::from_iter([
-                ("what".to_string(), json!("send")),
-                ("way".to_string(), json!(way.name)),
-                ("message_bytes".to_string(), json!(size)),
-                ("round".to_string(), json!(round)),
-                ("whole_p50_ns".to_string(), json!(whole)),
-            ]);
+            let mut sample = json!({
+                "what": "send", "way": way.name, "message_bytes": size, "round": round, "whole_p50_ns": whole,
+            });
             for (name, ..) in LAYERS {
                 let p50 = closing.p50_ns(name);
-                sample.insert(format!("{name}_p50_ns"), json!(p50));
+                sample[format!("{name}_p50_ns")] = json!(p50);
                 seen.layers.entry(name).or_default().extend(p50);
             }
-            bench.sample(sample.into())?;
+            bench.sample(sample)?;
         }
     }
     let rows = messages.iter().zip(seen);

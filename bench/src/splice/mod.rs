@@ -42,10 +42,10 @@ struct Bench<'a, 'o> {
 fn a_processor_each(what: &str, missing: &mut Vec<NotMeasured>) -> Option<(String, String)> {
     let (first, last) = processors();
     if first == last {
-        missing.push(NotMeasured {
-            what: what.into(),
-            reason: "each end needs a processor of its own".into(),
-        });
+        missing.push(NotMeasured::new(
+            what,
+            "each end needs a processor of its own",
+        ));
         return None;
     }
     Some((first, last))
@@ -81,10 +81,10 @@ impl Bench<'_, '_> {
         for kind in kinds {
             match start(kind) {
                 Ok(server) => running.push(server),
-                Err(error) => missing.push(NotMeasured {
-                    what: format!("server {} on {host}", kind.name()),
-                    reason: error.to_string(),
-                }),
+                Err(error) => missing.push(NotMeasured::new(
+                    format!("server {} on {host}", kind.name()),
+                    error,
+                )),
             }
         }
         running
@@ -196,10 +196,10 @@ fn queues(bench: &mut Bench<'_, '_>, path: &Path<'_>, figures: &mut report::Figu
         let mut servers = vec![start(ServerKind::User)?];
         match start(ServerKind::KernelEgress) {
             Ok(server) => servers.push(server),
-            Err(error) => figures.not_measured.push(NotMeasured {
-                what: format!("kernel_egress with an accept queue of {backlog}"),
-                reason: error.to_string(),
-            }),
+            Err(error) => figures.not_measured.push(NotMeasured::new(
+                format!("kernel_egress with an accept queue of {backlog}"),
+                error,
+            )),
         }
         let shape = Shape {
             clients: 1000,

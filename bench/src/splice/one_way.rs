@@ -128,11 +128,7 @@ impl Rates {
         let bytes = said["bytes"].as_array().into_iter().flatten();
         let bytes: Vec<f64> = bytes.filter_map(Value::as_f64).collect();
         let (Some(before), Some(after)) = (bytes.get(BEFORE), bytes.get(AFTER)) else {
-            return Err(Error::NoField {
-                program: "the sender".into(),
-                field: "bytes".into(),
-                line: said.to_string(),
-            });
+            return Err(Error::no_field("the sender", "bytes", said));
         };
         let rate = |slices: &[f64]| slices.iter().sum::<f64>() * 10.0 / slices.len() as f64;
         self.before.push(rate(before));

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::not_measured::NotMeasured;
 use crate::peers::installed;
 use crate::program::{last_words, run_as};
+use crate::said;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -157,19 +158,15 @@ impl Started {
                 if let Some(mut stderr) = child.stderr.take() {
                     let _ = std::io::Read::read_to_string(&mut stderr, &mut said);
                 }
-                return Err(Error::Failed {
-                    program: "a server".into(),
-                    status: status.to_string(),
-                    said: last_words(&said),
-                });
+                return Err(Error::failed("a server", status, last_words(&said)));
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        Err(Error::Failed {
-            program: "a server".into(),
-            status: "it does not listen".into(),
-            said: format!("port {port}"),
-        })
+        Err(Error::failed(
+            "a server",
+            "it does not listen",
+            format!("port {port}"),
+        ))
     }
 
     /// Requests a second, and how many failed.
@@ -190,11 +187,8 @@ impl Started {
                 "redis-benchmark",
                 command.args(["-n", &requests.to_string()]),
             )?;
-            let rate = rate_of(&said).ok_or_else(|| Error::NoField {
-                program: "redis-benchmark".into(),
-                field: "GET".into(),
-                line: last_words(&said),
-            })?;
+            let rate = rate_of(&said)
+                .ok_or_else(|| Error::no_field("redis-benchmark", "GET", last_words(&said)))?;
             // It ends with an error at the first answer that is none.
             return Ok((rate, 0.0));
         }
@@ -203,15 +197,9 @@ impl Started {
         command.args([path.host, &port, &count, "64", &milliseconds]);
         let said = run_as("the client", &mut command)?;
         let said: Value = serde_json::from_str(&said).unwrap_or_default();
-        let number = |name: &str| {
-            said[name].as_f64().ok_or_else(|| Error::NoField {
-                program: "the client".into(),
-                field: name.into(),
-                line: said.to_string(),
-            })
-        };
-        let rate = number("requests")? / number("seconds")?;
-        Ok((rate, number("failed")? + number("wrong")?))
+        let number = |at| said::number("the client", &said, at);
+        let rate = number("/requests")? / number("/seconds")?;
+        Ok((rate, number("/failed")? + number("/wrong")?))
     }
 }
 
@@ -236,15 +224,12 @@ pub(super) fn measure(
         let needs = program.needs().iter();
         if let Some(reason) = needs.filter_map(|name| installed(name).err()).next() {
             let what = what();
-            missing.push(NotMeasured { what, reason });
+            missing.push(NotMeasured::new(what, reason));
             continue;
         }
         match one(bench, path, program, 7100 + 10 * at) {
             Ok(found) => rows.extend(found),
-            Err(error) => missing.push(NotMeasured {
-                what: what(),
-                reason: error.to_string(),
-            }),
+            Err(error) => missing.push(NotMeasured::new(what(), error)),
         }
     }
     Ok(rows)

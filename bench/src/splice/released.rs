@@ -6,6 +6,7 @@ use super::servers::{Running, ServerKind};
 use crate::error::{Error, Result};
 use crate::load::network::Namespace;
 use crate::program::{last_words, run};
+use crate::said;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -105,18 +106,13 @@ fn release(
     let done = command.output().map_err(Error::start(program))?;
     // 1: some clients failed, which the summary counts.
     if !matches!(done.status.code(), Some(0 | 1)) {
-        return Err(Error::Failed {
-            program: program.into(),
-            status: done.status.to_string(),
-            said: last_words(&String::from_utf8_lossy(&done.stderr)),
-        });
+        return Err(Error::failed(
+            program,
+            done.status,
+            last_words(&String::from_utf8_lossy(&done.stderr)),
+        ));
     }
-    let printed = String::from_utf8_lossy(&done.stdout);
-    let line = printed.lines().last().unwrap_or_default();
-    serde_json::from_str(line).map_err(|_| Error::NoSummary {
-        program: program.into(),
-        line: line.into(),
-    })
+    said::last_line(program, &String::from_utf8_lossy(&done.stdout))
 }
 
 /// Of the server's namespace: a client in another one does not see them.
@@ -128,24 +124,12 @@ fn listen_overflows(server: &Namespace) -> Result<f64> {
     let mut pairs = names.split(' ').zip(values.split(' '));
     let found = pairs.find(|(name, _)| *name == "ListenOverflows");
     let count = found.and_then(|(_, value)| value.parse().ok());
-    count.ok_or_else(|| Error::NoField {
-        program: "/proc/net/netstat".into(),
-        field: "ListenOverflows".into(),
-        line: names.into(),
-    })
+    count.ok_or_else(|| Error::no_field("/proc/net/netstat", "ListenOverflows", names))
 }
 
 /// What `hopscope load` said of one release, and what the kernel counted meanwhile.
 pub(super) fn add(found: &mut Found, said: &Value, overflows: f64) -> Result<()> {
-    let number = |path: &str| {
-        said.pointer(path)
-            .and_then(Value::as_f64)
-            .ok_or_else(|| Error::NoField {
-                program: "hopscope load tcp echo".into(),
-                field: path.into(),
-                line: said.to_string(),
-            })
-    };
+    let number = |at: &str| said::number("hopscope load tcp echo", said, at);
     found.mean_ns.push(number("/latency/mean_ns")?);
     found.p50_ns.push(number("/latency/p50_ns")?);
     found.p99_ns.push(number("/latency/p99_ns")?);

@@ -8,10 +8,10 @@ use super::servers::ServerKind;
 use super::sockets::{self, Row as Sockets};
 use crate::goal::Goal;
 use crate::not_measured::NotMeasured;
-use crate::table::closing;
+use crate::table::{closing, lines, spread};
 use hopscope_compare::output::Summary;
 use hopscope_compare::stats::Spread;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::fmt::Write;
 
 /// Of the published table: means in us, 1,000 threads (the first 800 and 900 of them).
@@ -112,6 +112,19 @@ impl Figures {
         ]
     }
 
+    /// Headline figures beside those with a goal.
+    fn without_a_goal(&self) -> [(&'static str, Option<f64>); 5] {
+        let h = &self.headline;
+        let egress = h.kernel_egress_vs_epoll_64conn;
+        [
+            ("kernel_echo_vs_epoll_64conn", h.kernel_echo_vs_epoll_64conn),
+            ("kernel_egress_vs_epoll_64conn", egress),
+            ("listen_overflows", Some(self.listen_overflows())),
+            ("haproxy_ratio", self.ratio("haproxy")),
+            ("asyncio_ratio", self.ratio("asyncio")),
+        ]
+    }
+
     fn vs_unix(&self) -> Option<f64> {
         sockets::headline(&self.sockets).map(|row| row.redirected_vs_unix.median)
     }
@@ -132,39 +145,31 @@ impl Figures {
         let mut own = goals.iter().filter(|goal| !elsewhere.contains(&goal.name));
         let measured = own.all(|goal| goal.measured.is_some());
         let complete = measured && h.kernel_echo_vs_epoll_64conn.is_some();
-        let mut fields = Map::new();
-        let mut put = |name: &str, value: Option<f64>| {
-            fields.insert(name.into(), value.map_or(Value::Null, Value::from));
-        };
-        for goal in &goals {
-            put(goal.name, goal.measured);
-        }
-        put("kernel_echo_vs_epoll_64conn", h.kernel_echo_vs_epoll_64conn);
-        put(
-            "kernel_egress_vs_epoll_64conn",
-            h.kernel_egress_vs_epoll_64conn,
-        );
-        put("listen_overflows", Some(self.listen_overflows()));
-        put("haproxy_ratio", self.ratio("haproxy"));
-        put("asyncio_ratio", self.ratio("asyncio"));
-        for program in ["redis", "haproxy", "asyncio"] {
-            let spread = headline(&self.programs, program);
-            fields.insert(format!("{program}_ratio_spread"), json!(spread));
-        }
-        fields.insert("programs".into(), json!(self.programs));
-        fields.insert("sockets".into(), json!(self.sockets));
-        fields.insert("pairs".into(), json!(self.pairs));
-        fields.insert("one_way".into(), json!(self.one_way));
         let published = PUBLISHED.map(|(server, here, across)| {
             json!({"server": server, "here_mean_us": here, "across_mean_us": across})
         });
-        fields.insert("published".into(), json!(published));
-        fields.insert("standing".into(), json!(self.standing));
-        fields.insert("released".into(), json!(self.released));
-        fields.insert("many".into(), json!(self.many));
-        fields.insert("accept_queues".into(), json!(self.queues));
-        fields.insert("goals".into(), json!(goals));
-        fields.insert("not_measured".into(), json!(self.not_measured));
+        let mut fields = json!({
+            "programs": self.programs,
+            "sockets": self.sockets,
+            "pairs": self.pairs,
+            "one_way": self.one_way,
+            "published": published,
+            "standing": self.standing,
+            "released": self.released,
+            "many": self.many,
+            "accept_queues": self.queues,
+            "goals": goals,
+            "not_measured": self.not_measured,
+        });
+        for goal in &goals {
+            fields[goal.name] = json!(goal.measured);
+        }
+        for (name, value) in self.without_a_goal() {
+            fields[name] = json!(value);
+        }
+        for program in ["redis", "haproxy", "asyncio"] {
+            fields[format!("{program}_ratio_spread")] = json!(headline(&self.programs, program));
+        }
         Summary {
             unit: json!({
                 "_us": "us", "_gb_per_s": "10^9 B/s", "_per_s": "1/s", "requests_per_s": "1/s", "mbit_per_s": "10^6 bit/s each way",
@@ -181,31 +186,24 @@ impl Figures {
             "requests a second over standing connections, each with one message under way; medians of \
              rounds\n(x: median of the ratios to `user` in the same round, 10th to 90th percentile)\n\n",
         );
-        for row in &self.standing {
-            let _ = writeln!(out, "{}", standing(row));
-        }
+        lines(&mut out, &self.standing, standing);
         out.push_str("\nclients released together: connect, 13 bytes, echo\n");
         let rows = self.released.iter().chain(&self.many).chain(&self.queues);
-        for row in rows {
-            let _ = writeln!(out, "{}", released(row));
-        }
+        lines(&mut out, rows, released);
         out.push_str(
             "programs as they are, plain and joined: requests a second, medians of rounds\n\
              (x: median of the ratios in the same round, 10th to 90th percentile)\n",
         );
         for row in &self.programs {
-            let x = &row.joined_vs_plain;
+            let x = spread(row.joined_vs_plain, 1.0, 2);
             let _ = writeln!(
                 out,
-                "{:<8} {:>4} clients  plain {:>9.0}/s  joined {:>9.0}/s  x {:.2} ({:.2} .. {:.2})  {} messages \
+                "{:<8} {:>4} clients  plain {:>9.0}/s  joined {:>9.0}/s  x {x}  {} messages \
                  took the short cut, {} TCP",
                 row.program,
                 row.connections,
                 row.plain_requests_per_s.median,
                 row.joined_requests_per_s.median,
-                x.median,
-                x.p10,
-                x.p90,
                 row.direct_messages,
                 row.tcp_messages
             );
@@ -213,35 +211,19 @@ impl Figures {
         out.push_str(
             "the same ends in C, a processor each: requests a second, medians of rounds\n",
         );
-        for row in &self.sockets {
-            let _ = writeln!(out, "{}", sockets::line(row));
-        }
+        lines(&mut out, &self.sockets, sockets::line);
         out.push_str("redirected connections with and without --pair\n");
-        for row in &self.pairs {
-            let _ = writeln!(out, "{}", pairs::line(row));
-        }
+        lines(&mut out, &self.pairs, pairs::line);
         out.push_str(
             "bytes that go one way, a processor each end (x: of plain TCP in the same round)\n",
         );
-        for row in &self.one_way {
-            let _ = writeln!(out, "{}", one_way::line(row));
-        }
+        lines(&mut out, &self.one_way, one_way::line);
         out.push_str("published, 1,000 threads, mean, first 800 (here) and 900 (across):\n");
         for (server, here, across) in PUBLISHED {
             let _ = writeln!(out, "  {server:<20} {here:>8.0} us  {across:>8.0} us");
         }
         out.push('\n');
-        let h = &self.headline;
-        for (name, value) in [
-            ("kernel_echo_vs_epoll_64conn", h.kernel_echo_vs_epoll_64conn),
-            (
-                "kernel_egress_vs_epoll_64conn",
-                h.kernel_egress_vs_epoll_64conn,
-            ),
-            ("listen_overflows", Some(self.listen_overflows())),
-            ("haproxy_ratio", self.ratio("haproxy")),
-            ("asyncio_ratio", self.ratio("asyncio")),
-        ] {
+        for (name, value) in self.without_a_goal() {
             let value = value.map_or("-".into(), |value| format!("{value:.2}"));
             let _ = writeln!(out, "{name:<30} {value:>8}");
         }
@@ -250,10 +232,9 @@ impl Figures {
 }
 
 pub(super) fn standing(row: &Standing) -> String {
-    let ratio = match row.rate_vs_user {
-        Some(ratio) => format!("{:.2} ({:.2} .. {:.2})", ratio.median, ratio.p10, ratio.p90),
-        None => "-".to_owned(),
-    };
+    let ratio = row
+        .rate_vs_user
+        .map_or("-".to_owned(), |x| spread(x, 1.0, 2));
     format!(
         "{:<7} {:>6} B x {:<4} {:<17} {:>9.0}/s {:>8.0} Mbit/s  p50 {:>9.1} us  p99 {:>9.1} us  x {ratio}",
         row.path,

@@ -1,9 +1,10 @@
 //! Standing connections: requests a second, and how long each takes.
 use super::Bench;
 use super::servers::{Running, ServerKind};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::load::network::Namespace;
 use crate::program::run_as;
+use crate::said;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -112,17 +113,11 @@ impl Found {
 
     /// What the client said of one window.
     pub(super) fn add(&mut self, said: &Value) -> Result<()> {
-        let number = |name: &str| {
-            said[name].as_f64().ok_or_else(|| Error::NoField {
-                program: "the client".into(),
-                field: name.into(),
-                line: said.to_string(),
-            })
-        };
-        self.rates.push(number("requests")? / number("seconds")?);
-        self.p50_ns.push(number("p50_ns")?);
-        self.p99_ns.push(number("p99_ns")?);
-        self.failures += number("failed")? + number("wrong")?;
+        let number = |at| said::number("the client", said, at);
+        self.rates.push(number("/requests")? / number("/seconds")?);
+        self.p50_ns.push(number("/p50_ns")?);
+        self.p99_ns.push(number("/p99_ns")?);
+        self.failures += number("/failed")? + number("/wrong")?;
         Ok(())
     }
 }

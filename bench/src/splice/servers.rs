@@ -169,11 +169,11 @@ impl Accelerator {
         while !accelerator.ready.exists() {
             if let Ok(Some(status)) = accelerator.child.try_wait() {
                 let said = std::fs::read_to_string(&stderr).unwrap_or_default();
-                return Err(Error::Failed {
-                    program: "hopscope splice attach".into(),
-                    status: status.to_string(),
-                    said: last_words(&said),
-                });
+                return Err(Error::failed(
+                    "hopscope splice attach",
+                    status,
+                    last_words(&said),
+                ));
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
@@ -202,11 +202,9 @@ pub(super) fn more(
     name: &str,
 ) -> Result<u64> {
     let of = |stat: &serde_json::Value| {
-        stat[name].as_u64().ok_or_else(|| Error::NoField {
-            program: "hopscope splice stat".into(),
-            field: name.into(),
-            line: stat.to_string(),
-        })
+        stat[name]
+            .as_u64()
+            .ok_or_else(|| Error::no_field("hopscope splice stat", name, stat))
     };
     Ok(of(after)?.saturating_sub(of(before)?))
 }
@@ -229,9 +227,11 @@ fn cgroup_root() -> Result<PathBuf> {
         let (path, kind) = (words.next()?, words.next()?);
         (kind == "cgroup2").then(|| PathBuf::from(path))
     });
-    found.ok_or_else(|| Error::Failed {
-        program: "looking for a cgroup2 file system".into(),
-        status: "none is mounted".into(),
-        said: "mount -t cgroup2 none /sys/fs/cgroup".into(),
+    found.ok_or_else(|| {
+        Error::failed(
+            "looking for a cgroup2 file system",
+            "none is mounted",
+            "mount -t cgroup2 none /sys/fs/cgroup",
+        )
     })
 }

@@ -1,8 +1,9 @@
 //! Bytes in one direction: through loss with a round trip of 1 ms, and as fast as it goes over TAP and a cable.
 use super::Bench;
-use super::network::{Bridged, Cables, KERNEL, client_in, last_line, number, stack_serves};
+use super::network::{Bridged, Cables, KERNEL, client_in, last_line_of, stack_serves};
 use crate::error::Result;
 use crate::load::network::{Namespace, Server};
+use crate::said::number;
 
 pub(super) fn measure(bench: &mut Bench<'_, '_>) -> Result<()> {
     let net = &Bridged::lay()?;
@@ -81,7 +82,7 @@ fn kernel_sends(
     let ms = bench.milliseconds.to_string();
     let mut command = client_in(namespace, &bench.kernel);
     command.args(["send", host, port, &ms, "cubic"]);
-    let line = last_line("the C client", &mut command)?;
+    let line = last_line_of("the C client", &mut command)?;
     let of = |field| number("the C client", &line, field);
     Ok(of("/bytes")? * 8e9 / of("/ns")?)
 }
@@ -99,7 +100,7 @@ fn stack_sends(
     command
         .args(["--app=discard", "--json", "-d", &duration])
         .args(words);
-    let line = last_line("hopscope stack connect", &mut command)?;
+    let line = last_line_of("hopscope stack connect", &mut command)?;
     let of = |field| number("hopscope stack connect", &line, field);
     Ok(of("/bytes_sent")? * 8.0 / of("/duration_s")?)
 }

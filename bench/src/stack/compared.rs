@@ -2,7 +2,7 @@
 use super::Bench;
 use crate::error::{Error, Result};
 use crate::ratio::ratio;
-use hopscope_compare::comparison::Ratio;
+use hopscope_compare::median::Interval;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::json;
@@ -13,7 +13,7 @@ pub(super) struct Compared {
     pub(super) a: Spread,
     pub(super) b: Spread,
     /// B over A.
-    pub(super) ratio: Ratio,
+    pub(super) ratio: Interval,
 }
 
 /// Either first every other round. The inner result is of what is measured, the outer one of the bench itself.

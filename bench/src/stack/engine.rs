@@ -1,8 +1,9 @@
 //! The engine alone: memory of idle connections, time of a segment among many connections, instructions of a request.
 use super::Bench;
-use super::network::{last_line, number};
+use super::network::last_line_of;
 use crate::error::{Error, Result};
 use crate::program::run;
+use crate::said::number;
 use serde_json::Value;
 use std::process::Command;
 
@@ -34,7 +35,7 @@ fn pair(bench: &Bench<'_, '_>, connections: &str, active: &str, requests: &str) 
     command.arg(&bench.settings.hopscope);
     command.args(["stack", "pair", "--json", "-n", connections]);
     command.args(["--active", active, "-c", requests]);
-    last_line("hopscope stack pair", &mut command)
+    last_line_of("hopscope stack pair", &mut command)
 }
 
 /// Of both ends: what more requests cost than fewer.

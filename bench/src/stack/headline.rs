@@ -4,7 +4,7 @@ use crate::goal::Goal;
 use crate::ratio::ratio_text;
 use crate::table::closing;
 use hopscope_compare::output::Summary;
-use serde_json::{Map, json};
+use serde_json::json;
 use std::fmt::Write;
 
 /// Ratios of the stack to the kernel, with the least that they are to be; times, the most.
@@ -46,17 +46,16 @@ pub(super) fn summary(bench: &Bench<'_, '_>) -> Summary {
     let idle = bench.single.get("bytes_per_idle_connection").copied();
     goals.push(Goal::at_most("bytes_per_idle_connection", idle, 2_048.0));
     let instructions = bench.single.get("instructions_per_request").copied();
-    let mut fields = Map::new();
+    let mut fields = json!({
+        "instructions_per_request": instructions, "compared": bench.found, "goals": goals,
+        "not_measured": bench.not_measured,
+    });
     for goal in &goals {
-        fields.insert(goal.name.into(), json!(goal.measured));
+        fields[goal.name] = json!(goal.measured);
     }
     for name in STATED {
-        fields.insert((*name).into(), json!(estimate(name)));
+        fields[*name] = json!(estimate(name));
     }
-    fields.insert("instructions_per_request".into(), json!(instructions));
-    fields.insert("compared".into(), json!(bench.found));
-    fields.insert("goals".into(), json!(goals));
-    fields.insert("not_measured".into(), json!(bench.not_measured));
     let complete = bench.not_measured.is_empty();
     Summary {
         unit: json!({

@@ -130,18 +130,14 @@ fn wrk(
     let line = |name: &str| {
         let mut lines = text.lines().map(str::trim_start);
         let value = lines.find_map(|line| Some(line.strip_prefix(name)?.trim()));
-        value.ok_or_else(|| Error::NoField {
-            program: "wrk".into(),
-            field: name.into(),
-            line: text.clone(),
-        })
+        value.ok_or_else(|| Error::no_field("wrk", name, &text))
     };
     if text.contains("Socket errors") && connections < 9000 {
-        return Err(Error::Failed {
-            program: format!("wrk -c{connections} against {host}"),
-            status: "errors".into(),
-            said: line("Socket errors:")?.into(),
-        });
+        return Err(Error::failed(
+            format!("wrk -c{connections} against {host}"),
+            "errors",
+            line("Socket errors:")?,
+        ));
     }
     let per_s = line("Requests/sec:")?.parse().unwrap_or(f64::NAN);
     let p50_us = duration_us(line("50%")?).unwrap_or(f64::NAN);

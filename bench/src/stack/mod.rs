@@ -53,10 +53,7 @@ impl Bench<'_, '_> {
     }
 
     fn missing(&mut self, what: &str, reason: &str) {
-        self.not_measured.push(NotMeasured {
-            what: what.into(),
-            reason: reason.into(),
-        });
+        self.not_measured.push(NotMeasured::new(what, reason));
     }
 
     fn single(&mut self, what: &'static str, value: Result<f64>) -> Result<()> {

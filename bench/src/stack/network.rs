@@ -3,6 +3,7 @@ use super::Bench;
 use crate::error::{Error, Result};
 use crate::load::network::{Namespace, Server, processors};
 use crate::program::{run, run_as};
+use crate::said;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -84,11 +85,7 @@ impl Running {
                 return Ok(running);
             }
             if let Ok(Some(status)) = running.0.try_wait() {
-                return Err(Error::Failed {
-                    program: name.into(),
-                    status: status.to_string(),
-                    said: "see above".into(),
-                });
+                return Err(Error::failed(name, status, "see above"));
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
@@ -164,20 +161,7 @@ pub(super) fn stack_serves(
 }
 
 /// The last line of what a program prints.
-pub(super) fn last_line(name: &str, command: &mut Command) -> Result<Value> {
+pub(super) fn last_line_of(name: &str, command: &mut Command) -> Result<Value> {
     let printed = run_as(name, command)?;
-    let line = printed.lines().last().unwrap_or_default();
-    serde_json::from_str(line).map_err(|_| Error::NoSummary {
-        program: name.into(),
-        line: line.into(),
-    })
-}
-
-pub(super) fn number(name: &str, line: &Value, field: &str) -> Result<f64> {
-    let found = line.pointer(field).and_then(Value::as_f64);
-    found.ok_or_else(|| Error::NoField {
-        program: name.into(),
-        field: field.into(),
-        line: line.to_string(),
-    })
+    said::last_line(name, &printed)
 }

@@ -6,7 +6,7 @@ use super::policy::{ADAPTIVE, AHC, EVENT_IDX, PLAIN, TAM};
 use super::rings::{Measured, Rings};
 use crate::goal::Goal;
 use crate::ratio::reaches;
-use hopscope_compare::comparison::Ratio;
+use hopscope_compare::median::Interval;
 use serde::Serialize;
 
 /// What the source says of TAM over AHC, and what is measured here.
@@ -26,9 +26,9 @@ pub(super) struct NoWin {
 
 pub(super) struct Headline {
     pub(super) best_fixed: Option<&'static str>,
-    pub(super) adaptive_vs_best_fixed: Option<Ratio>,
-    pub(super) adaptive_latency_vs_plain_1kpps: Option<Ratio>,
-    pub(super) ahc_latency_vs_plain_1kpps: Option<Ratio>,
+    pub(super) adaptive_vs_best_fixed: Option<Interval>,
+    pub(super) adaptive_latency_vs_plain_1kpps: Option<Interval>,
+    pub(super) ahc_latency_vs_plain_1kpps: Option<Interval>,
     pub(super) claims: Vec<Claim>,
     pub(super) tam_does_not_win: Vec<NoWin>,
     pub(super) goals: Vec<Goal>,

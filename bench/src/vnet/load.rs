@@ -4,6 +4,7 @@ use super::process::number;
 use crate::error::{Error, Result};
 use crate::load::network::{Namespace, Server};
 use crate::program::last_words;
+use crate::said::last_line;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -132,20 +133,11 @@ pub(super) fn run(mut client: Command) -> Result<Value> {
     let done = client.output().map_err(Error::start("hopscope load"))?;
     // Code 1: some requests failed. The summary has how many, and this one's too.
     if !matches!(done.status.code(), Some(0 | 1)) {
-        return Err(Error::Failed {
-            program: "hopscope load".into(),
-            status: done.status.to_string(),
-            said: last_words(&String::from_utf8_lossy(&done.stderr)),
-        });
+        return Err(Error::failed(
+            "hopscope load",
+            done.status,
+            last_words(&String::from_utf8_lossy(&done.stderr)),
+        ));
     }
-    summary(&String::from_utf8_lossy(&done.stdout))
-}
-
-/// The last line of what a client printed.
-pub(super) fn summary(printed: &str) -> Result<Value> {
-    let line = printed.lines().last().unwrap_or_default();
-    serde_json::from_str(line).map_err(|_| Error::NoSummary {
-        program: "hopscope load".into(),
-        line: line.into(),
-    })
+    last_line("hopscope load", &String::from_utf8_lossy(&done.stdout))
 }

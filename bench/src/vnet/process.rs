@@ -1,6 +1,7 @@
 //! `hopscope vnet serve` and `drive`, as processes: started, waited for, ended, and what they say at their end.
 use crate::error::{Error, Result};
 use crate::program::last_words;
+use crate::said::last_line;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -91,11 +92,7 @@ impl End {
         if !status.success() {
             return Err(self.failed());
         }
-        let line = text.lines().last().unwrap_or_default();
-        serde_json::from_str(line).map_err(|_| Error::NoSummary {
-            program: self.name.into(),
-            line: line.into(),
-        })
+        last_line(self.name, &text)
     }
 
     fn said(&self) -> String {
@@ -104,11 +101,11 @@ impl End {
 
     fn failed(&mut self) -> Error {
         let status = self.child.wait().ok();
-        Error::Failed {
-            program: format!("hopscope vnet {}", self.name),
-            status: status.map_or(String::new(), |status| status.to_string()),
-            said: self.said(),
-        }
+        Error::failed(
+            format!("hopscope vnet {}", self.name),
+            status.map_or(String::new(), |status| status.to_string()),
+            self.said(),
+        )
     }
 }
 
@@ -126,9 +123,7 @@ pub(super) fn number(said: &Value, path: &str) -> Result<f64> {
         name.parse::<usize>()
             .map_or_else(|_| at(object, name), |n| object.get(n))
     });
-    found.and_then(Value::as_f64).ok_or_else(|| Error::NoField {
-        program: "hopscope vnet".into(),
-        field: path.into(),
-        line: said.to_string(),
-    })
+    found
+        .and_then(Value::as_f64)
+        .ok_or_else(|| Error::no_field("hopscope vnet", path, said))
 }

@@ -12,43 +12,26 @@ pub(super) fn summary(rings: &Rings, networks: &Networks) -> Summary {
     let headline = Headline::of(rings, networks);
     let (queues, rows) = (rings.rows(), networks.rows());
     let h = &headline;
-    let fields = [
-        ("adaptive_vs_best_fixed", estimate(h.adaptive_vs_best_fixed)),
-        (
-            "adaptive_vs_best_fixed_interval",
-            interval(h.adaptive_vs_best_fixed),
-        ),
-        ("best_fixed", json!(h.best_fixed)),
-        (
-            "adaptive_latency_vs_plain_1kpps",
-            estimate(h.adaptive_latency_vs_plain_1kpps),
-        ),
-        (
-            "ahc_latency_vs_plain_1kpps",
-            estimate(h.ahc_latency_vs_plain_1kpps),
-        ),
-        (
-            "kicks_per_packet",
-            by_policy(&queues, |row| row.kicks_per_packet.median),
-        ),
-        (
-            "calls_per_packet",
-            by_policy(&queues, |row| row.calls_per_packet.median),
-        ),
-        ("tam_over_ahc", json!(h.claims)),
-        ("tam_does_not_win", json!(h.tam_does_not_win)),
-        ("goals", json!(h.goals)),
-        ("rings", json!(queues)),
-        ("networks", json!(rows)),
-    ];
-    let mut map = Map::new();
-    map.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    let fields = json!({
+        "adaptive_vs_best_fixed": estimate(h.adaptive_vs_best_fixed),
+        "adaptive_vs_best_fixed_interval": interval(h.adaptive_vs_best_fixed),
+        "best_fixed": h.best_fixed,
+        "adaptive_latency_vs_plain_1kpps": estimate(h.adaptive_latency_vs_plain_1kpps),
+        "ahc_latency_vs_plain_1kpps": estimate(h.ahc_latency_vs_plain_1kpps),
+        "kicks_per_packet": by_policy(&queues, |row| row.kicks_per_packet.median),
+        "calls_per_packet": by_policy(&queues, |row| row.calls_per_packet.median),
+        "tam_over_ahc": h.claims,
+        "tam_does_not_win": h.tam_does_not_win,
+        "goals": h.goals,
+        "rings": queues,
+        "networks": rows,
+    });
     Summary {
         unit: json!({
             "_us": "us", "_ns": "ns", "_ns_per_packet": "ns", "_vs_": "ratio", "_per_packet": "1",
             "packets_per_s": "1/s", "us": "%", "sy": "%", "id": "%", "wa": "%", "in": "1/s", "cs": "1/s",
         }),
-        fields: map,
+        fields,
         complete: h.adaptive_vs_best_fixed.is_some()
             && h.adaptive_latency_vs_plain_1kpps.is_some()
             && !rows.is_empty(),

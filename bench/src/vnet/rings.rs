@@ -7,7 +7,7 @@ use super::process::{End, number};
 use crate::error::Result;
 use crate::load::network::processors;
 use crate::ratio::ratio;
-use hopscope_compare::comparison::Ratio;
+use hopscope_compare::median::Interval;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use serde_json::json;
@@ -162,7 +162,12 @@ impl Rings {
         self.runs.get(&(offered, n)).map(Vec::as_slice)
     }
 
-    fn ratio(&self, offered: Offered, over: (&str, &str), what: fn(&Run) -> f64) -> Option<Ratio> {
+    fn ratio(
+        &self,
+        offered: Offered,
+        over: (&str, &str),
+        what: fn(&Run) -> f64,
+    ) -> Option<Interval> {
         let (of, to) = (self.of(offered, over.0)?, self.of(offered, over.1)?);
         ratio(of.iter().zip(to).map(|(of, to)| (what(of), what(to))))
     }
@@ -184,11 +189,11 @@ impl Rings {
     }
 
     /// Packets a second of one policy to those of another, as much offered as goes.
-    pub(super) fn rates(&self, of: &str, to: &str) -> Option<Ratio> {
+    pub(super) fn rates(&self, of: &str, to: &str) -> Option<Interval> {
         self.ratio(Offered::Saturating, (of, to), |run| run.packets_per_s)
     }
 
-    pub(super) fn latency_at_1kpps(&self, of: &str) -> Option<Ratio> {
+    pub(super) fn latency_at_1kpps(&self, of: &str) -> Option<Interval> {
         self.ratio(LOW, (of, PLAIN), |run| run.p50_ns)
     }
 

@@ -61,10 +61,9 @@ pub fn run(settings: &Settings, kernel: &Path, mut output: Output<'_>) -> Result
     let mut figures = Figures::default();
     match booted(settings, kernel, &plan) {
         Ok(run) => read(&run, &plan, &mut figures, &mut output)?,
-        Err(error) => figures.not_measured.push(NotMeasured {
-            what: "the guest".into(),
-            reason: error.to_string(),
-        }),
+        Err(error) => figures
+            .not_measured
+            .push(NotMeasured::new("the guest", error)),
     }
     let summary = figures.summary();
     let complete = summary.complete;
@@ -137,10 +136,10 @@ fn step(run: &Run, name: &str) -> Result<String> {
     let step = run.step(name)?;
     match step.code {
         0 => Ok(String::from_utf8_lossy(&step.stdout).into_owned()),
-        code => Err(Error::Failed {
-            program: format!("{name} in the guest"),
-            status: code.to_string(),
-            said: crate::program::last_words(&String::from_utf8_lossy(&step.stderr)),
-        }),
+        code => Err(Error::failed(
+            format!("{name} in the guest"),
+            code,
+            crate::program::last_words(&String::from_utf8_lossy(&step.stderr)),
+        )),
     }
 }

@@ -5,9 +5,9 @@ use crate::not_measured::NotMeasured;
 use crate::splice::released::Row as Released;
 use crate::splice::report::{released, standing};
 use crate::splice::request_rates::{All, Row as Standing, p50_ratio, rate_ratio};
-use crate::table::closing;
+use crate::table::{closing, lines};
 use hopscope_compare::output::Summary;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::fmt::Write;
 
 const EMULATED: &str = "an emulated machine (qemu without KVM) with one processor: its times are not those of \
@@ -72,22 +72,22 @@ impl Figures {
     pub(super) fn summary(self) -> Summary {
         let Headline(headline) = &self.headline;
         let measured = headline.iter().all(|(_, value)| value.is_some());
-        let mut fields = Map::new();
-        for (name, value) in headline.iter().filter(|(name, _)| !name.is_empty()) {
-            fields.insert((*name).into(), value.map_or(Value::Null, Value::from));
-        }
         let was_there = self.guest_kernel.is_some();
         let counted = |count: f64| was_there.then_some(count);
-        fields.insert("failures".into(), json!(counted(self.failures())));
-        let overflows = json!(counted(self.listen_overflows()));
-        fields.insert("listen_overflows".into(), overflows);
-        fields.insert("emulated".into(), json!(true));
-        fields.insert("note".into(), json!(EMULATED));
-        fields.insert("guest_kernel".into(), json!(self.guest_kernel));
-        fields.insert("standing".into(), json!(self.standing));
-        fields.insert("released".into(), json!(self.released));
-        fields.insert("module".into(), json!(self.module));
-        fields.insert("not_measured".into(), json!(self.not_measured));
+        let mut fields = json!({
+            "failures": counted(self.failures()),
+            "listen_overflows": counted(self.listen_overflows()),
+            "emulated": true,
+            "note": EMULATED,
+            "guest_kernel": self.guest_kernel,
+            "standing": self.standing,
+            "released": self.released,
+            "module": self.module,
+            "not_measured": self.not_measured,
+        });
+        for (name, value) in headline {
+            fields[*name] = json!(value);
+        }
         Summary {
             unit: json!({
                 "_us": "us", "requests_per_s": "1/s", "mbit_per_s": "10^6 bit/s each way",
@@ -104,13 +104,9 @@ impl Figures {
         if let Some(kernel) = &self.guest_kernel {
             let _ = writeln!(out, "Linux {kernel} on {EMULATED}.\n");
         }
-        for row in &self.standing {
-            let _ = writeln!(out, "{}", standing(row));
-        }
+        lines(&mut out, &self.standing, standing);
         out.push('\n');
-        for row in &self.released {
-            let _ = writeln!(out, "{}", released(row));
-        }
+        lines(&mut out, &self.released, released);
         out.push('\n');
         let Headline(headline) = &self.headline;
         for (name, value) in headline.iter().filter(|(_, value)| value.is_some()) {
@@ -139,15 +135,12 @@ mod tests {
     #[test]
     fn without_a_guest_nothing_is_claimed() {
         let figures = Figures {
-            not_measured: vec![NotMeasured {
-                what: "the guest".into(),
-                reason: "no kernel".into(),
-            }],
+            not_measured: vec![NotMeasured::new("the guest", "no kernel")],
             ..Figures::default()
         };
         let summary = figures.summary();
         assert!(!summary.complete);
-        assert_eq!(summary.fields["failures"], Value::Null);
+        assert_eq!(summary.fields["failures"], json!(null));
         assert!(summary.table.contains("no kernel"), "{}", summary.table);
     }
 }

@@ -32,10 +32,10 @@ impl Said {
             }
             let down = format!("down {name} ");
             let reason = text.lines().find_map(|line| line.strip_prefix(&down));
-            missing.push(NotMeasured {
-                what: format!("server {name} in the guest"),
-                reason: reason.unwrap_or("it said nothing").to_owned(),
-            });
+            missing.push(NotMeasured::new(
+                format!("server {name} in the guest"),
+                reason.unwrap_or("it said nothing"),
+            ));
         }
     }
 
@@ -46,10 +46,7 @@ impl Said {
         output: &mut Output<'_>,
     ) -> Result<()> {
         for line in text.lines() {
-            let wrong = || Error::NoSummary {
-                program: "the guest".into(),
-                line: line.into(),
-            };
+            let wrong = || Error::no_summary("the guest", line);
             let mut words = line.splitn(4, ' ');
             let mut word = || words.next().ok_or_else(wrong);
             let (what, name, number, said) = (word()?, word()?, word()?, word()?);
@@ -100,10 +97,7 @@ pub(super) fn module(text: &str) -> Result<Option<Module>> {
             bytes,
             left,
         })),
-        _ => Err(Error::NoSummary {
-            program: "the module".into(),
-            line: line.into(),
-        }),
+        _ => Err(Error::no_summary("the module", line)),
     }
 }
 

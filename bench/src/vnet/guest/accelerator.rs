@@ -43,11 +43,7 @@ pub(super) fn run(
     given_up: &AtomicBool,
 ) -> Result<Run> {
     let words = files.join("qemu.stderr");
-    let said = File::create(&words).map_err(|source| Error::File {
-        doing: "create",
-        path: words.clone(),
-        source,
-    })?;
+    let said = File::create(&words).map_err(Error::file("create", &words))?;
     let began = Instant::now();
     let over = || given_up.load(Ordering::Relaxed) || began.elapsed() > patience;
     guest.run(|qemu| {

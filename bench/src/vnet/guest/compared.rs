@@ -4,7 +4,7 @@ use super::traffic::Traffic;
 use super::window::{Queue, Run};
 use crate::ratio::ratio;
 use crate::vnet::load::Load;
-use hopscope_compare::comparison::Ratio;
+use hopscope_compare::median::Interval;
 use hopscope_compare::stats::Spread;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(super) struct Row {
     pub(super) policy: Policy,
     pub(super) value: Spread,
     /// To `each` in the same round; the ends of the interval are null where rounds are too few.
-    pub(super) vs_each: Option<Ratio>,
+    pub(super) vs_each: Option<Interval>,
     pub(super) p50_us: Option<f64>,
     pub(super) p99_us: Option<f64>,
     pub(super) tx: PerPacket,
@@ -58,7 +58,7 @@ impl Runs {
         traffic: Traffic,
         (of, to): (&str, &str),
         what: impl Fn(&Run) -> f64,
-    ) -> Option<Ratio> {
+    ) -> Option<Interval> {
         let of = self.of(offload, traffic, of)?.iter().map(&what);
         let to = self.of(offload, traffic, to)?.iter().map(&what);
         ratio(of.zip(to))

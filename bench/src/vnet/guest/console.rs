@@ -68,11 +68,7 @@ impl Talk {
 }
 
 fn failed(status: &str, said: String) -> Error {
-    Error::Failed {
-        program: NAME.into(),
-        status: status.into(),
-        said,
-    }
+    Error::failed(NAME, status, said)
 }
 
 #[cfg(test)]

@@ -126,10 +126,8 @@ impl Device {
             Ok(answer)
         };
         let line = asked().map_err(wrong)?;
-        serde_json::from_str(&line).map_err(|_| Error::NoSummary {
-            program: "the back end's control socket".into(),
-            line,
-        })
+        serde_json::from_str(&line)
+            .map_err(|_| Error::no_summary("the back end's control socket", line))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::goal::Goal;
 use crate::not_measured::NotMeasured;
 use crate::ratio::reaches;
 use crate::vnet::load::Load;
-use hopscope_compare::comparison::Ratio;
+use hopscope_compare::median::Interval;
 use hopscope_guest::Accelerator;
 use serde::Serialize;
 
@@ -31,20 +31,20 @@ pub(super) struct Over {
     pub(super) of: &'static str,
     pub(super) to: &'static str,
     #[serde(flatten)]
-    pub(super) ratio: Option<Ratio>,
+    pub(super) ratio: Option<Interval>,
 }
 
 pub(super) struct Headline {
     /// Calls a packet of `each` over those of the default, without offloads.
-    pub(super) tx_calls_fewer: Option<Ratio>,
-    pub(super) rx_calls_fewer: Option<Ratio>,
+    pub(super) tx_calls_fewer: Option<Interval>,
+    pub(super) rx_calls_fewer: Option<Interval>,
     /// The same of each stream.
     pub(super) calls_fewer: Vec<Over>,
     /// The default over `each`, in each row of TCP.
     pub(super) tcp: Vec<Over>,
     /// The one whose interval reaches least far.
     pub(super) tcp_worst: Option<Over>,
-    pub(super) defer_kicks: Option<Ratio>,
+    pub(super) defer_kicks: Option<Interval>,
     pub(super) does_not_win: Vec<Over>,
     pub(super) goals: Vec<Goal>,
 }
@@ -52,10 +52,7 @@ pub(super) struct Headline {
 impl Figures {
     /// What was chosen not to be measured, or cannot be here.
     pub(super) fn left_out(&self) -> Vec<NotMeasured> {
-        let left_out = |what: &str, reason: String| NotMeasured {
-            what: what.into(),
-            reason,
-        };
+        let left_out = |what: &str, reason: String| NotMeasured::new(what, reason);
         let mut all = vec![
             left_out(
                 "policies coal, ahc-window, and other limits",
@@ -142,7 +139,7 @@ impl Headline {
             .filter(|(offload, traffic, ..)| measured.contains(&(*offload, *traffic)))
             .map(|(offload, traffic, of, to)| over(offload, traffic, of, to))
             .collect();
-        let estimated = |ratio: Option<Ratio>| ratio.map(|ratio| ratio.estimate);
+        let estimated = |ratio: Option<Interval>| ratio.map(|ratio| ratio.estimate);
         let counted = |count: f64| (runs.windows() > 0).then_some(count);
         let ended = |what: fn(&recovery::Ended) -> f64| {
             let recovery = figures.recovery.as_ref();

@@ -65,10 +65,7 @@ pub fn run(settings: &Settings, kernel: &Path, mut output: Output<'_>) -> Result
             rounds: settings.pick(1, 2, 7),
             milliseconds: settings.pick(40, 120, 250),
         };
-        let missing = |what: String, error: Error| NotMeasured {
-            what,
-            reason: error.to_string(),
-        };
+        let missing = |what: String, error: Error| NotMeasured::new(what, error);
         match Kernel::find(kernel) {
             Err(error) => {
                 let missing = missing("the guest".into(), error.into());

@@ -3,8 +3,8 @@ use super::Place;
 use super::console::Talk;
 use super::device::{BATCH, Device, number_of};
 use crate::error::{Error, Result};
+use crate::said::last_line;
 use crate::vnet::Bench;
-use crate::vnet::load;
 use crate::vnet::process::number;
 use hopscope_compare::stats::Spread;
 use nix::sys::signal::Signal;
@@ -81,7 +81,7 @@ fn ended(
             "what": "recovery", "round": round, "signal": signal.as_str(), "ms": ms[round],
         }))?;
     }
-    let said: Value = load::summary(&talk.ask("quiet")?.join("\n"))?;
+    let said: Value = last_line("hopscope load", &talk.ask("quiet")?.join("\n"))?;
     let asked = number(&said, "asked")?;
     Ok(Ended {
         ms,

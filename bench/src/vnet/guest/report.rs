@@ -16,45 +16,37 @@ pub(super) fn summary(figures: Figures) -> Summary {
     let recovery_ms = figures.recovery.as_ref().map(|recovery| {
         json!({"sigterm": recovery.sigterm.median(), "sigkill": recovery.sigkill.median()})
     });
-    let fields = [
-        ("guest_tx_calls_fewer", estimate(h.tx_calls_fewer)),
-        ("guest_tx_calls_fewer_interval", interval(h.tx_calls_fewer)),
-        ("guest_rx_calls_fewer", estimate(h.rx_calls_fewer)),
-        ("guest_rx_calls_fewer_interval", interval(h.rx_calls_fewer)),
-        ("guest_calls_fewer", json!(h.calls_fewer)),
-        (
-            "guest_tcp_worst_ratio",
-            estimate(worst.and_then(|row| row.ratio)),
-        ),
-        (
-            "guest_tcp_worst_ratio_interval",
-            interval(worst.and_then(|row| row.ratio)),
-        ),
-        ("guest_tcp_worst", json!(worst.map(Over::name))),
-        ("guest_tcp_vs_each", json!(h.tcp)),
-        ("defer_kicks_vs_event_idx", estimate(h.defer_kicks)),
-        ("defer_kicks_vs_event_idx_interval", interval(h.defer_kicks)),
-        ("recovery_ms", json!(recovery_ms)),
-        ("recovery", json!(figures.recovery)),
-        ("batching_does_not_win", json!(h.does_not_win)),
-        ("goals", json!(h.goals)),
-        ("policies", json!(POLICIES)),
-        ("calls_per_packet", by_policy(&rows)),
-        ("emulated", json!(figures.accelerator.is_emulated())),
-        ("guest_kernel", json!(figures.guest_kernel)),
-        ("guest_clock", json!(figures.guest_clock)),
-        ("guest", json!(rows)),
-        ("left_out", json!(figures.left_out())),
-        ("not_measured", json!(figures.not_measured)),
-    ];
-    let mut map = Map::new();
-    map.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    let fields = json!({
+        "guest_tx_calls_fewer": estimate(h.tx_calls_fewer),
+        "guest_tx_calls_fewer_interval": interval(h.tx_calls_fewer),
+        "guest_rx_calls_fewer": estimate(h.rx_calls_fewer),
+        "guest_rx_calls_fewer_interval": interval(h.rx_calls_fewer),
+        "guest_calls_fewer": h.calls_fewer,
+        "guest_tcp_worst_ratio": estimate(worst.and_then(|row| row.ratio)),
+        "guest_tcp_worst_ratio_interval": interval(worst.and_then(|row| row.ratio)),
+        "guest_tcp_worst": worst.map(Over::name),
+        "guest_tcp_vs_each": h.tcp,
+        "defer_kicks_vs_event_idx": estimate(h.defer_kicks),
+        "defer_kicks_vs_event_idx_interval": interval(h.defer_kicks),
+        "recovery_ms": recovery_ms,
+        "recovery": figures.recovery,
+        "batching_does_not_win": h.does_not_win,
+        "goals": h.goals,
+        "policies": POLICIES,
+        "calls_per_packet": by_policy(&rows),
+        "emulated": figures.accelerator.is_emulated(),
+        "guest_kernel": figures.guest_kernel,
+        "guest_clock": figures.guest_clock,
+        "guest": rows,
+        "left_out": figures.left_out(),
+        "not_measured": figures.not_measured,
+    });
     Summary {
         unit: json!({
             "_us": "us", "_ms": "ms", "_ns_per_packet": "ns", "_vs_": "ratio", "_fewer": "ratio",
             "_ratio": "ratio", "_per_packet": "1", "kicks": "1/packet", "calls": "1/packet",
         }),
-        fields: map,
+        fields,
         complete: h.tx_calls_fewer.is_some()
             && h.rx_calls_fewer.is_some()
             && h.tcp_worst.is_some()

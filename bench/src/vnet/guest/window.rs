@@ -2,6 +2,7 @@
 use super::device::Device;
 use super::traffic::Traffic;
 use crate::error::{Error, Result};
+use crate::said::last_line;
 use crate::vnet::cpu_usage::Thread;
 use crate::vnet::load::{self, Load, microseconds};
 use crate::vnet::process::number;
@@ -52,10 +53,7 @@ pub(super) struct Look {
 impl Look {
     /// Of `driver RECEIVED SENT` and lines of /proc/interrupts.
     pub(super) fn of(said: &[String]) -> Result<Look> {
-        let wrong = || Error::NoSummary {
-            program: "the guest".into(),
-            line: said.join(" / "),
-        };
+        let wrong = || Error::no_summary("the guest", said.join(" / "));
         let (first, lines) = said.split_first().ok_or_else(wrong)?;
         let counts = first.strip_prefix("driver ").ok_or_else(wrong)?;
         let counts: Vec<f64> = numbers(counts);
@@ -159,11 +157,11 @@ pub(super) fn run(
 /// What `load` of the guest's shell printed: a look, and the client's summary.
 pub(super) fn of_the_guest(said: &[String]) -> Result<(Look, Value)> {
     let at = said.iter().position(|line| line.starts_with('{'));
-    let at = at.ok_or_else(|| Error::NoSummary {
-        program: "the client in the guest".into(),
-        line: said.join(" / "),
-    })?;
-    Ok((Look::of(&said[..at])?, load::summary(&said[at])?))
+    let at = at.ok_or_else(|| Error::no_summary("the client in the guest", said.join(" / ")))?;
+    Ok((
+        Look::of(&said[..at])?,
+        last_line("hopscope load", &said[at])?,
+    ))
 }
 
 #[cfg(test)]

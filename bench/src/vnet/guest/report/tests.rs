@@ -57,10 +57,9 @@ const SLOWER: [f64; 7] = [0.9, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96];
 #[test]
 fn without_a_guest_nothing_is_claimed() {
     let mut figures = figures();
-    figures.not_measured.push(NotMeasured {
-        what: "the guest".into(),
-        reason: "no kernel".into(),
-    });
+    figures
+        .not_measured
+        .push(NotMeasured::new("the guest", "no kernel"));
     let summary = summary(figures);
     assert!(!summary.complete);
     for field in [
