@@ -8,6 +8,7 @@ extern crate alloc;
 
 pub mod clock;
 pub mod cost;
+mod flags;
 pub mod kept;
 pub mod layout;
 pub mod off_cpu;

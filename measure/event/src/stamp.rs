@@ -3,8 +3,6 @@
 //! can be laid side by side.
 use crate::Tsc;
 use alloc::string::String;
-use core::fmt;
-use core::ops::{BitOr, BitOrAssign};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -22,29 +20,16 @@ pub struct StreamEntry {
     pub traffic: String,
 }
 
-/// What was out of order with a packet. Values are part of the file format.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct StampFlags(u8);
+crate::flags! {
+    /// What was out of order with a packet. Values are part of the file format.
+    pub struct StampFlags(u8);
+    LATE = 0 "late" "Sent while the generator was behind its schedule: latency from the scheduled time says as much of the generator as of what is measured.",
+    DUPLICATE = 1 "duplicate" "A further arrival of a packet that had arrived before; `received` is of this one.",
+    REORDERED = 2 "reordered" "A packet with a higher sequence number of the same flow arrived before it.",
+    CORRUPTED = 3 "corrupted" "Arrived with another payload than was sent; sequence number and flow were readable.",
+}
 
 impl StampFlags {
-    pub const NONE: StampFlags = StampFlags(0);
-    /// Sent while the generator was behind its schedule: latency from the scheduled time says as
-    /// much of the generator as of what is measured.
-    pub const LATE: StampFlags = StampFlags(1);
-    /// A further arrival of a packet that had arrived before; `received` is of this one.
-    pub const DUPLICATE: StampFlags = StampFlags(1 << 1);
-    /// A packet with a higher sequence number of the same flow arrived before it.
-    pub const REORDERED: StampFlags = StampFlags(1 << 2);
-    /// Arrived with another payload than was sent; sequence number and flow were readable.
-    pub const CORRUPTED: StampFlags = StampFlags(1 << 3);
-
-    const NAMES: [(StampFlags, &'static str); 4] = [
-        (StampFlags::LATE, "late"),
-        (StampFlags::DUPLICATE, "duplicate"),
-        (StampFlags::REORDERED, "reordered"),
-        (StampFlags::CORRUPTED, "corrupted"),
-    ];
-
     pub const fn bits(self) -> u8 {
         self.0
     }
@@ -55,46 +40,6 @@ impl StampFlags {
             0..=15 => Some(StampFlags(bits)),
             _ => None,
         }
-    }
-
-    pub const fn contains(self, other: StampFlags) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
-impl BitOr for StampFlags {
-    type Output = StampFlags;
-    fn bitor(self, rhs: StampFlags) -> StampFlags {
-        StampFlags(self.0 | rhs.0)
-    }
-}
-
-impl BitOrAssign for StampFlags {
-    fn bitor_assign(&mut self, rhs: StampFlags) {
-        *self = *self | rhs;
-    }
-}
-
-/// Their names, with `+` between; `-` for none.
-impl fmt::Display for StampFlags {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut separator = "";
-        for (flag, name) in StampFlags::NAMES {
-            if self.contains(flag) {
-                write!(f, "{separator}{name}")?;
-                separator = "+";
-            }
-        }
-        match separator {
-            "" => f.write_str("-"),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl fmt::Debug for StampFlags {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StampFlags({self})")
     }
 }
 

@@ -1,21 +1,8 @@
 //! What is to be known of one time besides its number.
-use std::ops::{BitOr, BitOrAssign};
 
-/// Bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-pub struct PieceFlags(u16);
-
-macro_rules! flags {
-    ($($name:ident = $bit:literal $word:literal $what:literal),* $(,)?) => {
-        impl PieceFlags {
-            $(#[doc = $what] pub const $name: PieceFlags = PieceFlags(1 << $bit);)*
-            const NAMES: &'static [(PieceFlags, &'static str)] =
-                &[$((PieceFlags::$name, $word)),*];
-        }
-    };
-}
-
-flags! {
+hopscope_event::flags! {
+    /// Bits.
+    pub struct PieceFlags(u16);
     BELOW_ZERO = 0 "below_zero" "More was to be taken out than was measured: shown as 0.",
     OTHER_CPU = 1 "other_cpu" "It ends on another processor than it began on: what other probes cost in it is not known.",
     INNER_OVER = 2 "inner_over" "Probes inside it cost more than a stamp can hold: not taken out.",
@@ -29,39 +16,10 @@ flags! {
 }
 
 impl PieceFlags {
-    pub const NONE: PieceFlags = PieceFlags(0);
     /// Not all is taken out that should be.
     pub const UNCERTAIN: PieceFlags = PieceFlags(
         Self::OTHER_CPU.0 | Self::INNER_OVER.0 | Self::COST_UNKNOWN.0 | Self::OTHERS_IN_WAIT.0,
     );
     /// It is this long or longer, and in no distribution.
     pub const OR_LONGER: PieceFlags = PieceFlags(Self::SATURATED.0 | Self::HEAD_UNSEEN.0);
-
-    pub const fn contains(self, other: PieceFlags) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    pub const fn intersects(self, other: PieceFlags) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    pub fn names(self) -> impl Iterator<Item = &'static str> {
-        let named = PieceFlags::NAMES.iter();
-        named
-            .filter(move |(flag, _)| self.contains(*flag))
-            .map(|(_, name)| *name)
-    }
-}
-
-impl BitOr for PieceFlags {
-    type Output = PieceFlags;
-    fn bitor(self, rhs: PieceFlags) -> PieceFlags {
-        PieceFlags(self.0 | rhs.0)
-    }
-}
-
-impl BitOrAssign for PieceFlags {
-    fn bitor_assign(&mut self, rhs: PieceFlags) {
-        *self = *self | rhs;
-    }
 }

@@ -1,21 +1,8 @@
 //! What was out of the ordinary with a packet.
-use core::fmt;
-use core::ops::{BitOr, BitOrAssign};
 
-/// Bits; values are part of the file format and of the contract with the kernel programs.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct SliceFlags(pub u32);
-
-macro_rules! flags {
-    ($($name:ident = $bit:literal $word:literal $what:literal),* $(,)?) => {
-        impl SliceFlags {
-            $(#[doc = $what] pub const $name: SliceFlags = SliceFlags(1 << $bit);)*
-            const NAMES: &'static [(SliceFlags, &'static str)] = &[$((SliceFlags::$name, $word)),*];
-        }
-    };
-}
-
-flags! {
+crate::flags! {
+    /// Bits; values are part of the file format and of the contract with the kernel programs.
+    pub struct SliceFlags(pub u32);
     SPLIT = 0 "split" "A segment that software GSO cut from a larger packet: stamps up to the cut are those of the larger one.",
     MERGED = 1 "merged" "GRO or the socket's queue merged it with others.",
     COALESCED = 2 "coalesced" "Its copy was made from the buffer of another packet.",
@@ -35,53 +22,6 @@ flags! {
     OFO_QUEUED = 16 "ofo-queue" "TCP put it into the socket's out-of-order queue: it waited there for bytes before its own.",
     REORDERED = 17 "reordered" "It came to its socket after bytes that follow its own.",
     TX_UNSEEN = 18 "tx-unseen" "This kernel sent it and its sending side was not followed: it took longer than its stamps show.",
-}
-
-impl SliceFlags {
-    pub const NONE: SliceFlags = SliceFlags(0);
-
-    pub const fn contains(self, other: SliceFlags) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
-impl BitOr for SliceFlags {
-    type Output = SliceFlags;
-    fn bitor(self, rhs: SliceFlags) -> SliceFlags {
-        SliceFlags(self.0 | rhs.0)
-    }
-}
-
-impl BitOrAssign for SliceFlags {
-    fn bitor_assign(&mut self, rhs: SliceFlags) {
-        *self = *self | rhs;
-    }
-}
-
-/// Their names, with `+` between; `-` for none. Bits without a name are shown as a number.
-impl fmt::Display for SliceFlags {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rest = self.0;
-        let mut separator = "";
-        for (flag, name) in SliceFlags::NAMES {
-            if self.contains(*flag) {
-                write!(f, "{separator}{name}")?;
-                separator = "+";
-                rest &= !flag.0;
-            }
-        }
-        match (rest, separator) {
-            (0, "") => f.write_str("-"),
-            (0, _) => Ok(()),
-            (bits, _) => write!(f, "{separator}{bits:#x}"),
-        }
-    }
-}
-
-impl fmt::Debug for SliceFlags {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SliceFlags({self})")
-    }
 }
 
 #[cfg(test)]
