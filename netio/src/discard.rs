@@ -1,7 +1,6 @@
 //! A port that takes everything and gives nothing: what is measured with it ends before the kernel.
 use crate::lengths::GSO_FRAME_LEN;
-use crate::{Capabilities, Counters, Frame, Outgoing, PacketIo, PortError};
-use std::os::fd::BorrowedFd;
+use crate::{Capabilities, Counters, Fill, PacketIo, PortError, Visit};
 
 /// Frames are counted, and gone.
 pub struct DiscardPort {
@@ -27,23 +26,11 @@ impl PacketIo for DiscardPort {
         }
     }
 
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn receive(
-        &mut self,
-        _max: usize,
-        _visit: &mut dyn FnMut(Frame<'_>),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, _max: usize, _visit: Visit<'_>) -> Result<usize, PortError> {
         Ok(0)
     }
 
-    fn send(
-        &mut self,
-        count: usize,
-        fill: &mut dyn FnMut(&mut [u8]) -> Outgoing,
-    ) -> Result<usize, PortError> {
+    fn send(&mut self, count: usize, fill: Fill<'_>) -> Result<usize, PortError> {
         let max = self.slot.len();
         for sent in 0..count {
             let Some(len) = fill(&mut self.slot).checked("discard:", max)? else {
@@ -67,6 +54,7 @@ impl PacketIo for DiscardPort {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Outgoing;
 
     #[test]
     fn frames_are_counted_and_a_burst_ends_where_it_says() {

@@ -29,7 +29,7 @@ pub use memory::{MemoryOptions, MemoryPort, WhenFull, memory_loop, memory_pair};
 pub use name::{NotAPort, OpenOptions, PortName};
 pub use offload::{Accepts, Offload};
 pub use packet::{PacketOptions, PacketPort};
-pub use port::{Capabilities, Counters, Frame, Outgoing, PacketIo};
+pub use port::{Capabilities, Counters, Fill, Frame, Outgoing, PacketIo, Visit};
 pub use scattered::{Arrived, PARTS_MAX, Scattered, SendStatus};
 pub use tap::{TapOptions, TapPort};
 pub use xdp::{XdpMode, XdpOptions, XdpPort};

@@ -5,9 +5,8 @@
 //! contended, because the two counters say whose slot it is: it costs two uncontended atomic
 //! operations a side and keeps this free of unsafe code.
 use crate::clock::tsc_now;
-use crate::{Capabilities, Counters, Frame, Offload, Outgoing, PacketIo, PortError};
+use crate::{Capabilities, Counters, Fill, Frame, Offload, PacketIo, PortError, Visit};
 use hopscope_event::clock::Tsc;
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -176,15 +175,7 @@ impl PacketIo for MemoryPort {
         }
     }
 
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn receive(
-        &mut self,
-        max: usize,
-        visit: &mut dyn FnMut(Frame<'_>),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, max: usize, visit: Visit<'_>) -> Result<usize, PortError> {
         if self.published_by_peer == self.taken {
             self.published_by_peer = self.incoming.published.0.load(Ordering::Acquire);
             if self.published_by_peer == self.taken {
@@ -211,11 +202,7 @@ impl PacketIo for MemoryPort {
         Ok(count as usize)
     }
 
-    fn send(
-        &mut self,
-        count: usize,
-        fill: &mut dyn FnMut(&mut [u8]) -> Outgoing,
-    ) -> Result<usize, PortError> {
+    fn send(&mut self, count: usize, fill: Fill<'_>) -> Result<usize, PortError> {
         let mut done = 0;
         while done < count {
             if self.room() == 0 {

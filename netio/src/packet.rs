@@ -3,7 +3,7 @@ use crate::clock::tsc_now;
 use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN};
 use crate::link::Link;
 use crate::sys::{self, Interface, PACKET_HDR_LEN, RxRing, SendBatch, VnetHeader};
-use crate::{Capabilities, Counters, Direction, Frame, Outgoing, PacketIo, PortError};
+use crate::{Capabilities, Counters, Direction, Fill, Frame, PacketIo, PortError, Visit};
 use nix::libc;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -198,11 +198,7 @@ impl PacketIo for PacketPort {
         self.ring.as_ref().map(|_| self.socket.as_fd())
     }
 
-    fn receive(
-        &mut self,
-        max: usize,
-        visit: &mut dyn FnMut(Frame<'_>),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, max: usize, visit: Visit<'_>) -> Result<usize, PortError> {
         let Some(ring) = &mut self.ring else {
             return Err(PortError::direction(&self.name, Direction::Send));
         };
@@ -228,11 +224,7 @@ impl PacketIo for PacketPort {
         Ok(count)
     }
 
-    fn send(
-        &mut self,
-        count: usize,
-        fill: &mut dyn FnMut(&mut [u8]) -> Outgoing,
-    ) -> Result<usize, PortError> {
+    fn send(&mut self, count: usize, fill: Fill<'_>) -> Result<usize, PortError> {
         let mut done = 0;
         while done < count {
             let full = |p: &Pending| p.end == p.batch.slots();

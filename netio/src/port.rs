@@ -71,20 +71,27 @@ pub struct Counters {
     pub send_failed: u64,
 }
 
+/// Looks at received frames, one after the other.
+pub type Visit<'a> = &'a mut dyn FnMut(Frame<'_>);
+
+/// Writes a frame into the slot that it is given.
+pub type Fill<'a> = &'a mut dyn FnMut(&mut [u8]) -> Outgoing;
+
 /// A place where frames come in and go out. Nothing here blocks.
 pub trait PacketIo: Send {
     fn capabilities(&self) -> Capabilities;
 
     /// Readable when frames may have arrived; `None` where there is nothing to wait for.
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>>;
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 
     /// Shows up to `max` frames to `visit`, oldest first, and returns how many there were.
     ///
     /// # Errors
     /// When the device is gone or refuses: [`PortError`] says which and what to do.
     /// [`PortError::Ended`] when no frame can come again.
-    fn receive(&mut self, max: usize, visit: &mut dyn FnMut(Frame<'_>))
-    -> Result<usize, PortError>;
+    fn receive(&mut self, max: usize, visit: Visit<'_>) -> Result<usize, PortError>;
 
     /// Lets `fill` write up to `count` frames where the port will send them from, and returns how
     /// many were taken over: fewer when there is no room now. `fill` is given a slot of
@@ -93,11 +100,7 @@ pub trait PacketIo: Send {
     ///
     /// # Errors
     /// As for [`PacketIo::receive`]; [`PortError::TooLong`] when `fill` claims more than the slot.
-    fn send(
-        &mut self,
-        count: usize,
-        fill: &mut dyn FnMut(&mut [u8]) -> Outgoing,
-    ) -> Result<usize, PortError>;
+    fn send(&mut self, count: usize, fill: Fill<'_>) -> Result<usize, PortError>;
 
     /// Hands on what [`PacketIo::send`] took over, as far as there is room: what is left waits for
     /// the next call. Returns how many frames still wait.

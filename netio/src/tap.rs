@@ -6,7 +6,7 @@ use crate::link::Link;
 use crate::sys::{
     Interface, TAP_HDR_LEN, Vectors, VnetHeader, accept_offloads, open_tap, tap_name,
 };
-use crate::{Accepts, Capabilities, Counters, Frame, Outgoing, PacketIo, PortError, Scattered};
+use crate::{Accepts, Capabilities, Counters, Fill, Frame, PacketIo, PortError, Scattered, Visit};
 use nix::libc;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -175,11 +175,7 @@ impl PacketIo for TapPort {
         Some(self.queue.as_fd())
     }
 
-    fn receive(
-        &mut self,
-        max: usize,
-        visit: &mut dyn FnMut(Frame<'_>),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, max: usize, visit: Visit<'_>) -> Result<usize, PortError> {
         for count in 0..max {
             let len = match self.queue.read(&mut self.incoming) {
                 Ok(len) => len.max(TAP_HDR_LEN),
@@ -201,11 +197,7 @@ impl PacketIo for TapPort {
         Ok(max)
     }
 
-    fn send(
-        &mut self,
-        count: usize,
-        fill: &mut dyn FnMut(&mut [u8]) -> Outgoing,
-    ) -> Result<usize, PortError> {
+    fn send(&mut self, count: usize, fill: Fill<'_>) -> Result<usize, PortError> {
         for done in 0..count {
             if !self.hand_over()? {
                 return Ok(done);

@@ -8,7 +8,7 @@ use crate::clock::tsc_now;
 use crate::lengths::{ETHERNET_HDR_LEN, VLAN_TAG_LEN};
 use crate::link::Link;
 use crate::sys::{Interface, Redirect, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE, Xsk, XskOptions};
-use crate::{Capabilities, Counters, Direction, Frame, Offload, Outgoing, PacketIo, PortError};
+use crate::{Capabilities, Counters, Direction, Fill, Frame, Offload, PacketIo, PortError, Visit};
 use nix::libc;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -196,11 +196,7 @@ impl PacketIo for XdpPort {
         (self.direction != Direction::Send).then(|| self.socket.fd())
     }
 
-    fn receive(
-        &mut self,
-        max: usize,
-        visit: &mut dyn FnMut(Frame<'_>),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, max: usize, visit: Visit<'_>) -> Result<usize, PortError> {
         if self.direction == Direction::Send {
             return Err(PortError::direction(&self.name, Direction::Send));
         }
@@ -218,11 +214,7 @@ impl PacketIo for XdpPort {
         Ok(count)
     }
 
-    fn send(
-        &mut self,
-        count: usize,
-        fill: &mut dyn FnMut(&mut [u8]) -> Outgoing,
-    ) -> Result<usize, PortError> {
+    fn send(&mut self, count: usize, fill: Fill<'_>) -> Result<usize, PortError> {
         if self.direction == Direction::Receive {
             return Err(PortError::direction(&self.name, Direction::Receive));
         }

@@ -9,8 +9,8 @@ use crate::policy::{BadPolicy, Counts, Event, PolicyKind};
 use crate::ring::{Chain, DeviceRing, DriverRing, Memory, RingError, Segment};
 
 /// The driver's end of a queue.
-pub struct Front<R> {
-    pub queue: R,
+pub struct Front {
+    pub queue: Box<dyn DriverRing + Send>,
     notifier: Notifier,
 }
 
@@ -22,10 +22,10 @@ pub struct Added {
     pub kick: bool,
 }
 
-impl<R: DriverRing> Front<R> {
+impl Front {
     /// # Errors
     /// As for [`Notifier::new`].
-    pub fn new(queue: R, kick: PolicyKind) -> Result<Front<R>, BadPolicy> {
+    pub fn new(queue: Box<dyn DriverRing + Send>, kick: PolicyKind) -> Result<Front, BadPolicy> {
         let notifier = Notifier::new(kick)?;
         Ok(Front { queue, notifier })
     }
@@ -102,8 +102,8 @@ pub enum Unchanged {
 const GROUP: u32 = 16;
 
 /// The device's end of a queue.
-pub struct Back<R> {
-    pub queue: R,
+pub struct Back {
+    pub queue: Box<dyn DeviceRing + Send>,
     notifier: Notifier,
     pub watch: Watch,
     /// Packets added to the used ring but not published yet.
@@ -112,10 +112,10 @@ pub struct Back<R> {
     grouped: bool,
 }
 
-impl<R: DeviceRing> Back<R> {
+impl Back {
     /// # Errors
     /// As for [`Notifier::new`].
-    pub fn new(queue: R, call: PolicyKind) -> Result<Back<R>, BadPolicy> {
+    pub fn new(queue: Box<dyn DeviceRing + Send>, call: PolicyKind) -> Result<Back, BadPolicy> {
         let notifier = Notifier::new(call)?;
         let watch = Watch::default();
         Ok(Back {
@@ -130,7 +130,7 @@ impl<R: DeviceRing> Back<R> {
     /// What is given back is shown with what follows at once, up to [`GROUP`] packets. Not for packed rings: there each
     /// used descriptor shows itself, and whoever goes on after a kill reads the place from them.
     #[must_use]
-    pub fn grouped(self) -> Back<R> {
+    pub fn grouped(self) -> Back {
         Back {
             grouped: true,
             ..self

@@ -13,11 +13,10 @@ use hopscope_load::packets::sizes::{SizeDraw, Sizes};
 use hopscope_load::packets::source::{Generated, Source};
 use hopscope_load::packets::tally::{Counts, Interval, Tally};
 use hopscope_load::packets::window::Window;
-use hopscope_netio::{Capabilities, Counters, Frame, Offload, Outgoing, PacketIo, PortError};
+use hopscope_netio::{Capabilities, Counters, Fill, Frame, Offload, PacketIo, PortError, Visit};
 use hopscope_openloop::random::seeded;
 use hopscope_openloop::{Arrivals, Schedule};
 use std::net::IpAddr;
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -84,15 +83,7 @@ impl PacketIo for TheLink {
         }
     }
 
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn receive(
-        &mut self,
-        max: usize,
-        visit: &mut dyn FnMut(Frame<'_>),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, max: usize, visit: Visit<'_>) -> Result<usize, PortError> {
         let now = self.clock.now();
         self.flying.sort_by_key(|(at, order, _)| (*at, *order));
         let ready = self.flying.partition_point(|(at, ..)| *at <= now).min(max);
@@ -107,11 +98,7 @@ impl PacketIo for TheLink {
         Ok(ready)
     }
 
-    fn send(
-        &mut self,
-        count: usize,
-        fill: &mut dyn FnMut(&mut [u8]) -> Outgoing,
-    ) -> Result<usize, PortError> {
+    fn send(&mut self, count: usize, fill: Fill<'_>) -> Result<usize, PortError> {
         for done in 0..count {
             if self.free_at > self.clock.now() {
                 return Ok(done);

@@ -2,10 +2,9 @@
 use super::{CaptureReader, PcapWriter, PcapngWriter};
 use crate::clock::tsc_now;
 use crate::error::CaptureError;
-use crate::{Capabilities, Counters, Direction, Frame, Offload, Outgoing, PacketIo, PortError};
+use crate::{Capabilities, Counters, Direction, Fill, Frame, Offload, PacketIo, PortError, Visit};
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::os::fd::BorrowedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -113,15 +112,7 @@ impl PacketIo for CapturePort {
         }
     }
 
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn receive(
-        &mut self,
-        max: usize,
-        visit: &mut dyn FnMut(Frame<'_>),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, max: usize, visit: Visit<'_>) -> Result<usize, PortError> {
         let Side::Read(reader) = &mut self.side else {
             return Err(PortError::direction(&self.name, Direction::Send));
         };
@@ -148,11 +139,7 @@ impl PacketIo for CapturePort {
         Ok(max)
     }
 
-    fn send(
-        &mut self,
-        count: usize,
-        fill: &mut dyn FnMut(&mut [u8]) -> Outgoing,
-    ) -> Result<usize, PortError> {
+    fn send(&mut self, count: usize, fill: Fill<'_>) -> Result<usize, PortError> {
         let Side::Write(writer) = &mut self.side else {
             return Err(PortError::direction(&self.name, Direction::Receive));
         };

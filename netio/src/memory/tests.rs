@@ -1,4 +1,5 @@
 use super::*;
+use crate::Outgoing;
 
 const SMALL: MemoryOptions = MemoryOptions {
     frames: 4,

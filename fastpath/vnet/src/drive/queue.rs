@@ -23,7 +23,7 @@ pub enum Arm {
 
 pub(super) struct Queue {
     index: usize,
-    front: Front<Box<dyn DriverRing + Send>>,
+    front: Front,
     pub(super) eventfds: Eventfds,
     place: Place,
     /// The back end writes into the buffers.

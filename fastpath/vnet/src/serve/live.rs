@@ -4,7 +4,7 @@ use crate::Ns;
 use crate::common::Negotiated;
 use crate::common::eventfd::EventfdError;
 use crate::end::Back;
-use crate::ring::{Chain, DeviceRing, Layout, RingError};
+use crate::ring::{Chain, Layout, RingError};
 use hopscope_netio::{Offload, PortError};
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ pub enum QueueError {
 }
 
 pub(super) struct Live {
-    pub(super) back: Back<Box<dyn DeviceRing + Send>>,
+    pub(super) back: Back,
     pub(super) layout: Layout,
     pub(super) taken: Negotiated,
     /// Received into: chains taken and not used yet, oldest first.

@@ -8,7 +8,7 @@ fn seen(call: &str, count: u16) -> (Vec<u16>, u16, u64) {
     let memory = memory();
     let (mut driver, device) = ends(&memory, 64, features(true));
     let kind = call.parse().expect("a policy");
-    let mut back = Back::new(device, kind).expect("fair").grouped();
+    let mut back = Back::new(Box::new(device), kind).expect("fair").grouped();
     for n in 0..64 {
         let added = driver.add_avail(&memory, &[buffer(n, 64, false)]);
         added.expect("room");

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 /// A driver that sends, a device that takes, and two doorbells with counters.
 struct Pair {
     memory: Memory,
-    front: Front<Box<dyn DriverRing + Send>>,
-    back: Back<Box<dyn DeviceRing + Send>>,
+    front: Front,
+    back: Back,
     now: Ns,
     to_send: u32,
     kicks: u32,

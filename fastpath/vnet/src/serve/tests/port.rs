@@ -1,5 +1,7 @@
 //! A packet port that tests fill, empty and stop up.
-use hopscope_netio::{Capabilities, Counters, Frame, Offload, Outgoing, PacketIo, PortError};
+use hopscope_netio::{
+    Capabilities, Counters, Fill, Frame, Offload, Outgoing, PacketIo, PortError, Visit,
+};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -54,11 +56,7 @@ impl PacketIo for Port {
         Some(self.ready.as_fd())
     }
 
-    fn receive(
-        &mut self,
-        max: usize,
-        visit: &mut dyn FnMut(Frame<'_>),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, max: usize, visit: Visit<'_>) -> Result<usize, PortError> {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         inside.calls += 1;
         for count in 0..max {
@@ -77,11 +75,7 @@ impl PacketIo for Port {
         Ok(max)
     }
 
-    fn send(
-        &mut self,
-        count: usize,
-        fill: &mut dyn FnMut(&mut [u8]) -> Outgoing,
-    ) -> Result<usize, PortError> {
+    fn send(&mut self, count: usize, fill: Fill<'_>) -> Result<usize, PortError> {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         inside.calls += 1;
         let mut slot = vec![0xa5; LONGEST];
