@@ -8,10 +8,9 @@ mod tests;
 
 use crate::error::Result;
 use capture::Capture;
-use hopscope_analyze::slice::{PacketSlices, Slicer};
 use hopscope_event::slice::{SliceEntry, SliceSummary, Sliced};
 use hopscope_event::{ClockSync, RecordingMeta, Summary};
-use hopscope_report::slice::{SliceSource, slice_comment};
+use hopscope_report::slice::{SlicedPacket, slice_comment};
 use hopscope_trace::TraceWriter;
 use std::io::{self, BufWriter, Write};
 
@@ -100,24 +99,17 @@ impl<W: Write> SliceFile<W> {
 
     /// # Errors
     /// Those of `out`.
-    pub fn packet(
-        &mut self,
-        source: &SliceSource<'_>,
-        packet: &Sliced,
-        slices: &PacketSlices,
-        slicer: &Slicer,
-    ) -> Result<()> {
+    pub fn packet(&mut self, sliced: SlicedPacket<'_>) -> Result<()> {
         self.packets += 1;
         match &mut self.inner {
             Inner::Hop { rows, .. } => {
-                rows.push(packet.clone());
+                rows.push(sliced.packet.clone());
                 if rows.len() >= BATCH {
                     self.rows()?;
                 }
             }
             Inner::Pcapng(capture) => {
-                let comment = slice_comment(source, &packet.record, slices, slicer);
-                capture.packet(source, packet, comment)?;
+                capture.packet(&sliced.source, sliced.packet, slice_comment(sliced))?;
             }
         }
         Ok(())

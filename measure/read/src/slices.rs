@@ -85,10 +85,11 @@ pub fn write_slowest(
     };
     let mut printer = SlicePrinter::new(view);
     for (packet, slices) in &kept {
+        let sliced = source.sliced(packet, slices, &slicer);
         if json {
-            write_slice_json(out, &source, packet, slices, &slicer)?
+            write_slice_json(out, sliced)?
         } else {
-            printer.packet(out, &source, packet, slices, &slicer)?
+            printer.packet(out, sliced)?
         }
     }
     Ok(())

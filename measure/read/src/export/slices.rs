@@ -4,17 +4,17 @@ use crate::error::{Error, Result};
 use crate::one_timeline::{Joined, has_both};
 use crate::slice_file::{self, SliceFile};
 use crate::slices::SlicedPackets;
-use hopscope_analyze::slice::{PacketSlices, Slicer};
-use hopscope_event::slice::{Counter, SliceEntry, SliceEvent, Sliced};
+use hopscope_analyze::slice::Slicer;
+use hopscope_event::slice::{Counter, SliceEntry, SliceEvent};
 use hopscope_report::export::{Facts, Perfetto, Rows, SliceRows};
-use hopscope_report::slice::SliceSource;
+use hopscope_report::slice::SlicedPacket;
 use std::io::Write;
 
 /// The packets within the window, with what they are made of.
 pub(super) fn each(
     source: &Source<'_>,
     entry: &SliceEntry,
-    mut visit: impl FnMut(&SliceSource<'_>, &Sliced, &PacketSlices, &Slicer) -> Result<()>,
+    mut visit: impl FnMut(SlicedPacket<'_>) -> Result<()>,
 ) -> Result<()> {
     let packets = SlicedPackets::of(source.selection, entry);
     let mut slicer = Slicer::new(entry);
@@ -22,7 +22,7 @@ pub(super) fn each(
     packets.each(|packet| {
         is_empty = false;
         let slices = slicer.slice(&packet.record);
-        visit(&packets.source(), packet, &slices, &slicer)
+        visit(packets.source().sliced(packet, &slices, &slicer))
     })?;
     if is_empty {
         log::warn!("no packet was sliced in the selected part of this recording");
@@ -42,9 +42,7 @@ pub(super) fn entry<'a>(source: &'a Source<'_>) -> Result<&'a SliceEntry> {
 pub(super) fn table(source: &Source<'_>, rows: impl Rows, facts: &mut Facts) -> Result<()> {
     let entry = entry(source)?;
     let mut rows = SliceRows::new(rows);
-    each(source, entry, |from, packet, slices, slicer| {
-        Ok(rows.packet(from, &packet.record, slices, slicer)?)
-    })?;
+    each(source, entry, |sliced| Ok(rows.packet(sliced)?))?;
     put(source, facts);
     if let SliceEvent::Counter(name) = &entry.event {
         facts.put("event", name.as_str());
@@ -69,9 +67,7 @@ pub(super) fn perfetto<W: Write>(
         facts.put("slices_not_shown", "they count events and have no times");
         return Ok(());
     }
-    each(source, entry, |from, packet, slices, slicer| {
-        Ok(trace.kernel_path(from, &packet.record, slices, slicer)?)
-    })?;
+    each(source, entry, |sliced| Ok(trace.kernel_path(sliced)?))?;
     put(source, facts);
     Ok(())
 }
@@ -109,9 +105,7 @@ pub(super) fn pcapng(source: &Source<'_>, out: &mut impl Write) -> Result<Facts>
     for sync in &tables.clocks {
         file.clock(*sync)?;
     }
-    each(source, entry, |from, packet, slices, slicer| {
-        file.packet(from, packet, slices, slicer)
-    })?;
+    each(source, entry, |sliced| file.packet(sliced))?;
     file.finish(tables.slice_summary.as_ref(), tables.summary.as_ref())?;
     let mut facts = Facts::of(&source.recording(&[]));
     put(source, &mut facts);

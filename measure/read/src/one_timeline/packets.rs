@@ -52,11 +52,12 @@ pub fn write(
     });
     for (packet, slices) in &kept {
         let sides = joined.sides(&packet.record);
+        let sliced = source.sliced(packet, slices, &slicer);
         if options.json {
-            write_slice_json(out, &source, packet, slices, &slicer)?;
+            write_slice_json(out, sliced)?;
             write_sides_json(out, &names, packet.record.id, &sides)?;
         } else {
-            printer.packet(out, &source, packet, slices, &slicer)?;
+            printer.packet(out, sliced)?;
             write_sides(out, &names, &sides)?;
         }
     }

@@ -93,7 +93,8 @@ fn written(format: Format, packets: &[Sliced]) -> Vec<u8> {
     let mut slicer = Slicer::new(&entry);
     for packet in packets {
         let slices = slicer.slice(&packet.record);
-        file.packet(&source, packet, &slices, &slicer).unwrap();
+        file.packet(source.sliced(packet, &slices, &slicer))
+            .unwrap();
     }
     let count = packets.len() as u64;
     file.finish(Some(&summary(count)), Some(&end())).unwrap();
@@ -236,7 +237,7 @@ fn a_file_knows_its_size_before_its_frames_are_written() {
     let mut slicer = Slicer::new(&entry);
     for packet in &packets {
         let slices = slicer.slice(&packet.record);
-        file.packet(&source, packet, &slices, &slicer)
+        file.packet(source.sliced(packet, &slices, &slicer))
             .expect("taken");
     }
     let told = file.bytes() as f64;

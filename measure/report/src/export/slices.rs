@@ -1,9 +1,9 @@
 //! A row for each slice of each packet, and one for the whole of it.
 use super::table::ColumnType::{I64, Instant, Text, U64};
 use super::{Column, Facts, Rows, Schema, Value};
-use crate::slice::SliceSource;
-use hopscope_analyze::slice::{PacketSlices, PieceFlags, Slicer, Span};
-use hopscope_event::slice::{SliceFlags, SliceRecord};
+use crate::slice::SlicedPacket;
+use hopscope_analyze::slice::{PieceFlags, Span};
+use hopscope_event::slice::{SliceFlags, Sliced};
 use std::io;
 
 const fn column(name: &'static str, kind: super::ColumnType, what: &'static str) -> Column {
@@ -85,13 +85,13 @@ impl<R: Rows> SliceRows<R> {
 
     /// # Errors
     /// Those of the output.
-    pub fn packet(
-        &mut self,
-        source: &SliceSource<'_>,
-        record: &SliceRecord,
-        packet: &PacketSlices,
-        slicer: &Slicer,
-    ) -> io::Result<()> {
+    pub fn packet(&mut self, sliced: SlicedPacket<'_>) -> io::Result<()> {
+        let SlicedPacket {
+            source,
+            packet: Sliced { record, .. },
+            slices,
+            slicer,
+        } = sliced;
         let (from, to) = (record.source_address(), record.destination_address());
         let (from_ip, to_ip) = (from.ip().to_string(), to.ip().to_string());
         let flags = record.flags.to_string();
@@ -118,7 +118,7 @@ impl<R: Rows> SliceRows<R> {
             .then_some(flags.as_str())
             .into();
         common[24] = reason.as_deref().into();
-        for piece in &packet.pieces {
+        for piece in &slices.pieces {
             let mut values = common;
             values[0] = "slice".into();
             values[3] = slicer.name(piece.name).into();
@@ -126,7 +126,7 @@ impl<R: Rows> SliceRows<R> {
             values[5] = piece.to.name().into();
             self.span(values, &piece.span)?;
         }
-        for name in &packet.bypassed {
+        for name in &slices.bypassed {
             let mut values = common;
             values[0] = "bypass".into();
             values[3] = slicer.name(*name).into();
@@ -134,7 +134,7 @@ impl<R: Rows> SliceRows<R> {
         }
         let mut values = common;
         values[0] = "whole".into();
-        self.span(values, &packet.whole)
+        self.span(values, &slices.whole)
     }
 
     fn span<'a>(&mut self, mut values: [Value<'a>; COLUMNS], span: &'a Span) -> io::Result<()> {

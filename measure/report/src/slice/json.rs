@@ -1,7 +1,7 @@
 //! One JSON object a packet.
-use super::{SliceSource, text};
-use hopscope_analyze::slice::{PacketSlices, Slicer, Span};
-use hopscope_event::slice::{SliceFlags, SliceRecord, Sliced};
+use super::{SliceSource, SlicedPacket, text};
+use hopscope_analyze::slice::Span;
+use hopscope_event::slice::{SliceFlags, SliceRecord};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
@@ -10,54 +10,38 @@ use std::io::{self, Write};
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_slice_json(
-    out: &mut impl Write,
-    source: &SliceSource<'_>,
-    packet: &Sliced,
-    slices: &PacketSlices,
-    slicer: &Slicer,
-) -> io::Result<()> {
-    let r = &packet.record;
+pub fn write_slice_json(out: &mut impl Write, sliced: SlicedPacket<'_>) -> io::Result<()> {
+    let SlicedPacket {
+        source,
+        packet,
+        slices,
+        slicer,
+    } = sliced;
+    let (source, r) = (&source, &packet.record);
     let pieces: Vec<Value> = slices
         .pieces
         .iter()
         .map(|piece| {
             let mut object = span(source, &piece.span);
-            object.insert("region".into(), slicer.name(piece.name).into());
-            object.insert("from".into(), piece.from.name().into());
-            object.insert("to".into(), piece.to.name().into());
-            Value::Object(object)
+            object["region"] = slicer.name(piece.name).into();
+            object["from"] = piece.from.name().into();
+            object["to"] = piece.to.name().into();
+            object
         })
         .collect();
-    let regions: Map<String, Value> = slices
-        .regions
-        .iter()
-        .map(|r| {
-            (
-                slicer.region(r.region).to_owned(),
-                Value::Object(span(source, &r.span)),
-            )
-        })
+    let regions = slices.regions.iter();
+    let regions: Map<String, Value> = regions
+        .map(|r| (slicer.region(r.region).into(), span(source, &r.span)))
         .collect();
-    let names = |r: &hopscope_analyze::slice::NameIx| slicer.name(*r).to_owned();
+    let bypassed = slices.bypassed.iter().map(|name| slicer.name(*name));
     let mut object = identity(source, r);
-    for (name, value) in [
-        ("slices", Value::Array(pieces)),
-        ("regions", Value::Object(regions)),
-        ("whole", Value::Object(span(source, &slices.whole))),
-        (
-            "bypassed",
-            json!(slices.bypassed.iter().map(names).collect::<Vec<_>>()),
-        ),
-        ("out_of_order", slices.out_of_order.into()),
-        ("unit", source.unit().into()),
-        (
-            "captured_bytes",
-            json!(packet.bytes.as_ref().map(|b| b.bytes.len())),
-        ),
-    ] {
-        object.insert(name.into(), value);
-    }
+    object["slices"] = pieces.into();
+    object["regions"] = regions.into();
+    object["whole"] = span(source, &slices.whole);
+    object["bypassed"] = bypassed.collect();
+    object["out_of_order"] = slices.out_of_order.into();
+    object["unit"] = source.unit().into();
+    object["captured_bytes"] = json!(packet.bytes.as_ref().map(|b| b.bytes.len()));
     serde_json::to_writer(&mut *out, &object)?;
     writeln!(out)
 }
@@ -70,20 +54,17 @@ pub(super) fn key(source: &SliceSource<'_>, name: &str) -> String {
     }
 }
 
-fn span(source: &SliceSource<'_>, span: &Span) -> Map<String, Value> {
-    let flags: Vec<&str> = span.flags.names().collect();
-    [
-        (key(source, "raw"), json!(span.raw)),
-        (key(source, "correction"), json!(span.correction)),
-        (key(source, "corrected"), json!(span.corrected())),
-        ("flags".to_owned(), json!(flags)),
-    ]
-    .into_iter()
-    .collect()
+fn span(source: &SliceSource<'_>, span: &Span) -> Value {
+    json!({
+        key(source, "raw"): span.raw,
+        key(source, "correction"): span.correction,
+        key(source, "corrected"): span.corrected(),
+        "flags": span.flags.names().collect::<Vec<_>>(),
+    })
 }
 
 /// What is not known is `null`.
-fn identity(source: &SliceSource<'_>, r: &SliceRecord) -> Map<String, Value> {
+fn identity(source: &SliceSource<'_>, r: &SliceRecord) -> Value {
     let some = |n: u64| if n == 0 { Value::Null } else { n.into() };
     let side = |cookie, tgid: u32, tid: u32, comm, ifindex, netns: u32| {
         json!({
@@ -106,7 +87,7 @@ fn identity(source: &SliceSource<'_>, r: &SliceRecord) -> Map<String, Value> {
     let tcp = (r.protocol == 6).then(|| {
         json!({"seq": r.tcp_seq, "ack": r.tcp_ack, "window": r.tcp_window, "flags": r.tcp_flags})
     });
-    let object = json!({
+    json!({
         "type": "slice",
         "schema": 1,
         "id": r.id,
@@ -130,9 +111,5 @@ fn identity(source: &SliceSource<'_>, r: &SliceRecord) -> Map<String, Value> {
         "call_returned": r.rx_returned,
         "flags": flags,
         "drop_reason": dropped.then(|| source.drop_reason(r.drop_reason)),
-    });
-    match object {
-        Value::Object(object) => object,
-        _ => Map::new(),
-    }
+    })
 }

@@ -1,24 +1,9 @@
 //! One line a packet.
 use super::flows::Flows;
-use super::{SliceSource, SliceView, dump, head, text};
+use super::{SliceSource, SliceView, dump, head};
 use crate::printable_text::utc;
-use hopscope_analyze::slice::{PacketSlices, Slicer};
 use hopscope_event::slice::Sliced;
 use std::io::{self, Write};
-
-pub(super) fn write(
-    out: &mut impl Write,
-    source: &SliceSource<'_>,
-    view: SliceView,
-    flows: &mut Flows,
-    packet: &Sliced,
-    slices: &PacketSlices,
-    slicer: &Slicer,
-) -> io::Result<()> {
-    head(out, source, view, flows, packet)?;
-    let times = text::slices(source, &packet.record, slices, slicer);
-    writeln!(out, " | {times}")
-}
 
 /// Everything before the slices.
 pub(super) fn head(

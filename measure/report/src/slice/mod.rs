@@ -56,7 +56,30 @@ pub struct SliceSource<'a> {
     pub time: &'a RealTime,
 }
 
-impl SliceSource<'_> {
+/// A packet with its slices, and what names them.
+#[derive(Clone, Copy)]
+pub struct SlicedPacket<'a> {
+    pub source: SliceSource<'a>,
+    pub packet: &'a Sliced,
+    pub slices: &'a PacketSlices,
+    pub slicer: &'a Slicer,
+}
+
+impl<'a> SliceSource<'a> {
+    pub fn sliced(
+        self,
+        packet: &'a Sliced,
+        slices: &'a PacketSlices,
+        slicer: &'a Slicer,
+    ) -> SlicedPacket<'a> {
+        SlicedPacket {
+            source: self,
+            packet,
+            slices,
+            slicer,
+        }
+    }
+
     /// Its name, or its number where that is all that is known; `None`: the packet met no interface.
     pub fn interface(&self, netns: u32, ifindex: u32) -> Option<String> {
         if ifindex == 0 {
@@ -111,31 +134,17 @@ impl SlicePrinter {
 
     /// # Errors
     /// Those of `out`.
-    pub fn packet(
-        &mut self,
-        out: &mut impl Write,
-        source: &SliceSource<'_>,
-        packet: &Sliced,
-        slices: &PacketSlices,
-        slicer: &Slicer,
-    ) -> io::Result<()> {
-        self.times.write(out, source, self.view.time, packet)?;
-        line::write(
-            out,
-            source,
-            self.view,
-            &mut self.flows,
-            packet,
-            slices,
-            slicer,
-        )?;
-        if self.view.table {
-            table::write(out, source, packet, slices, slicer)?;
+    pub fn packet(&mut self, out: &mut impl Write, sliced: SlicedPacket<'_>) -> io::Result<()> {
+        let (SlicedPacket { source, packet, .. }, view) = (sliced, self.view);
+        self.times.write(out, &source, view.time, packet)?;
+        line::head(out, &source, view, &mut self.flows, packet)?;
+        writeln!(out, " | {}", text::slice_comment(sliced))?;
+        if view.table {
+            table::write(out, sliced)?;
         }
         let Some(bytes) = &packet.bytes else {
             return Ok(());
         };
-        let view = self.view;
         for (count, dump) in [
             (view.hex, Dump::Hex),
             (view.hex_ascii, Dump::HexAscii),

@@ -1,18 +1,18 @@
 //! `-v`: what each stamp read, what was taken out, and what is left.
-use super::{SliceSource, text};
+use super::{SlicedPacket, text};
 use crate::printable_text::printable;
 use crate::units::grouped;
-use hopscope_analyze::slice::{PacketSlices, Slicer, Span};
+use hopscope_analyze::slice::Span;
 use hopscope_event::slice::Sliced;
 use std::io::{self, Write};
 
-pub(super) fn write(
-    out: &mut impl Write,
-    source: &SliceSource<'_>,
-    packet: &Sliced,
-    slices: &PacketSlices,
-    slicer: &Slicer,
-) -> io::Result<()> {
+pub(super) fn write(out: &mut impl Write, sliced: SlicedPacket<'_>) -> io::Result<()> {
+    let SlicedPacket {
+        source,
+        packet,
+        slices,
+        slicer,
+    } = sliced;
     identity(out, packet)?;
     let unit = printable(source.unit());
     let mut rows: Vec<Row<'_>> = Vec::new();

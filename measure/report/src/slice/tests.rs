@@ -25,7 +25,7 @@ fn shown(entry: &SliceEntry, view: SliceView, packets: &[Sliced]) -> String {
     let mut out = Vec::new();
     for packet in packets {
         let slices = slicer.slice(&packet.record);
-        let done = printer.packet(&mut out, &source, packet, &slices, &slicer);
+        let done = printer.packet(&mut out, source.sliced(packet, &slices, &slicer));
         done.unwrap();
     }
     String::from_utf8(out).unwrap()
@@ -292,7 +292,7 @@ fn json_of(packet: &Sliced) -> Value {
         entry: &entry,
         time: &time,
     };
-    write_slice_json(&mut out, &source, packet, &slices, &slicer).unwrap();
+    write_slice_json(&mut out, source.sliced(packet, &slices, &slicer)).unwrap();
     assert_eq!(out.iter().filter(|b| **b == b'\n').count(), 1);
     serde_json::from_slice(&out).unwrap()
 }

@@ -1,8 +1,8 @@
 //! The slices of a packet in a line.
-use super::SliceSource;
+use super::{SliceSource, SlicedPacket};
 use crate::printable_text::printable;
-use hopscope_analyze::slice::{PacketSlices, PieceFlags, Slicer, Span};
-use hopscope_event::slice::{Point, SliceFlags, SliceRecord};
+use hopscope_analyze::slice::{PieceFlags, Span};
+use hopscope_event::slice::{Point, SliceFlags, SliceRecord, Sliced};
 
 /// In µs, short: `.7`, `1.1`, `12.3`, `4417`.
 pub(crate) fn us(ns: u64) -> String {
@@ -70,13 +70,16 @@ fn process(record: &SliceRecord, prefix: &str) -> String {
     }
 }
 
+/// The slices of a packet in a line, or as a comment to it:
 /// `curl[123] tx call .7 transport 1.1 … | nginx[77] rx driver .4 … us | total 12.1us`
-pub(super) fn slices(
-    source: &SliceSource<'_>,
-    record: &SliceRecord,
-    slices: &PacketSlices,
-    slicer: &Slicer,
-) -> String {
+pub fn slice_comment(sliced: SlicedPacket<'_>) -> String {
+    let SlicedPacket {
+        source,
+        packet: Sliced { record, .. },
+        slices,
+        slicer,
+    } = sliced;
+    let source = &source;
     let mut text = String::new();
     let mut group = None;
     let mut bypassed = slices.bypassed.iter().peekable();
@@ -135,14 +138,4 @@ pub(super) fn slices(
     }
     text.truncate(text.trim_end().len());
     text
-}
-
-/// The slices of a packet as a comment to it.
-pub fn slice_comment(
-    source: &SliceSource<'_>,
-    record: &SliceRecord,
-    packet: &PacketSlices,
-    slicer: &Slicer,
-) -> String {
-    slices(source, record, packet, slicer)
 }

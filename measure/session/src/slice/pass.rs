@@ -76,12 +76,13 @@ impl Pass {
             return Ok(());
         }
         self.stats.add(&slices);
+        let sliced = source.sliced(packet, &slices, &self.slicer);
         match &mut self.to {
-            To::Text(printer) => printer.packet(out, source, packet, &slices, &self.slicer)?,
+            To::Text(printer) => printer.packet(out, sliced)?,
             To::Nowhere => {}
             To::Json if self.is_quiet => {}
-            To::Json => write_slice_json(out, source, packet, &slices, &self.slicer)?,
-            To::File(file) => file.packet(source, packet, &slices, &self.slicer)?,
+            To::Json => write_slice_json(out, sliced)?,
+            To::File(file) => file.packet(sliced)?,
         }
         Ok(())
     }

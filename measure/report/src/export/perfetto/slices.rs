@@ -1,9 +1,8 @@
 //! Packets' ways through the kernel: each as a slice with its slices inside, on as many tracks as are
 //! under way at once.
 use super::{Event, Name, Note, Perfetto, Track, What};
-use crate::slice::{SliceSource, slice_comment};
-use hopscope_analyze::slice::{Beside, PacketSlices, Sides, Slicer};
-use hopscope_event::slice::SliceRecord;
+use crate::slice::{SlicedPacket, slice_comment};
+use hopscope_analyze::slice::{Beside, Sides};
 use std::io::{self, Write};
 
 const KERNEL: u64 = 8 << 56;
@@ -37,15 +36,10 @@ impl<W: Write> Perfetto<'_, W> {
 
     /// # Errors
     /// Those of the output.
-    pub fn kernel_path(
-        &mut self,
-        source: &SliceSource<'_>,
-        record: &SliceRecord,
-        packet: &PacketSlices,
-        slicer: &Slicer,
-    ) -> io::Result<()> {
+    pub fn kernel_path(&mut self, sliced: SlicedPacket<'_>) -> io::Result<()> {
+        let (record, slices) = (&sliced.packet.record, sliced.slices);
         let begin = record.t0_ns;
-        let end = begin.saturating_add(packet.whole.raw);
+        let end = begin.saturating_add(slices.whole.raw);
         let before = self.kernel.len();
         let Some(lane) = self.kernel.place(begin, end) else {
             self.counts.without_lane += 1;
@@ -65,7 +59,7 @@ impl<W: Write> Perfetto<'_, W> {
             record.destination_address(),
             record.payload
         );
-        let comment = slice_comment(source, record, packet, slicer);
+        let comment = slice_comment(sliced);
         let notes = [
             ("packet", Note::Unsigned(record.id)),
             ("slices", Note::Text(&comment)),
@@ -87,12 +81,12 @@ impl<W: Write> Perfetto<'_, W> {
             ..event(begin, What::Begin(Name::Here(&name)))
         })?;
         let mut at = begin;
-        for piece in &packet.pieces {
+        for piece in &slices.pieces {
             let notes = [
                 ("corrected_ns", Note::Unsigned(piece.span.best())),
                 ("raw_ns", Note::Unsigned(piece.span.raw)),
             ];
-            let name = Name::Here(slicer.name(piece.name));
+            let name = Name::Here(sliced.slicer.name(piece.name));
             self.file.event(&Event {
                 notes: &notes,
                 ..event(at, What::Begin(name))
