@@ -60,27 +60,29 @@ impl Error {
             _ => false,
         }
     }
+}
 
-    /// With its causes, in one line.
-    pub(crate) fn in_one_line(&self) -> String {
-        let mut line = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            line += &format!(": {error}");
-            cause = error.source();
-        }
-        line
+/// With its causes.
+pub fn in_one_line(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        line += &format!(": {error}");
+        cause = error.source();
     }
+    line
 }
 
-/// Returns [`Error::Refused`], as `format!` takes it.
+/// Returns [`Error::Refused`], or an error that is made from it, as `format!` takes it.
+#[macro_export]
 macro_rules! refuse {
-    ($($words:tt)*) => { return Err($crate::error::Error::Refused(format!($($words)*))) };
+    ($($words:tt)*) => { return Err($crate::Error::Refused(format!($($words)*)).into()) };
 }
-pub(crate) use refuse;
+pub use crate::refuse;
 
 /// The same unless the condition holds.
+#[macro_export]
 macro_rules! require {
-    ($condition:expr, $($words:tt)*) => { if !$condition { $crate::error::refuse!($($words)*) } };
+    ($condition:expr, $($words:tt)*) => { if !$condition { $crate::refuse!($($words)*) } };
 }
-pub(crate) use require;
+pub use crate::require;

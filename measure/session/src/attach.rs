@@ -16,7 +16,7 @@ pub(crate) use exited_targets::Running;
 pub(crate) use listing::{left_out, write as write_listing};
 pub(crate) use progress::Shown;
 
-use crate::error::{Context, Error, Result, refuse};
+use crate::error::{Context, Error, Result, in_one_line, refuse};
 use hopscope_event::{ProcessEntry, ProcessIx, RecordingMeta};
 use hopscope_probe::instrument::capture::parse::Selection;
 use hopscope_probe::instrument::resolve::Policy;
@@ -110,7 +110,7 @@ pub(crate) fn watched(installed: Vec<(ProcessIx, Installed)>, plan: &Plan) -> Ve
 pub(crate) fn report_failures(failures: &mut Vec<Error>, nothing_left: bool) -> Result<()> {
     let last = if nothing_left { failures.pop() } else { None };
     for e in failures.drain(..) {
-        crate::status::say!("{}", e.in_one_line());
+        crate::status::say!("{}", in_one_line(&e));
     }
     last.map_or(Ok(()), Err)
 }

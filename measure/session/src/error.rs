@@ -4,6 +4,7 @@ use hopscope_probe::locate::LocateError;
 use hopscope_probe::plan::PlanError;
 use hopscope_process::programs::ProgramError;
 use hopscope_process::{AttachError, LaunchError};
+pub(crate) use hopscope_read::error::{in_one_line, refuse, require};
 use hopscope_slice::calibrate::CalibrateError;
 use hopscope_slice::filter::FilterError;
 use hopscope_slice::programs::SliceError;
@@ -14,9 +15,6 @@ use std::num::ParseIntError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What is asked for is not there, or may not be done: which, and what to do instead.
-    #[error("{0}")]
-    Refused(String),
     /// `doing` is a clause that its cause follows.
     #[error("{doing}")]
     While { doing: String, source: Box<Error> },
@@ -48,6 +46,7 @@ pub enum Error {
     Regions(#[from] RegionError),
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    /// Of a recording; and what is asked for is not there, or may not be done.
     #[error(transparent)]
     Read(#[from] hopscope_read::Error),
     #[error(transparent)]
@@ -71,15 +70,9 @@ impl Error {
         }
     }
 
-    /// With its causes, in one line.
-    pub fn in_one_line(&self) -> String {
-        let mut line = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            line += &format!(": {error}");
-            cause = error.source();
-        }
-        line
+    /// Which, and what to do instead.
+    pub(crate) fn refused(words: impl Into<String>) -> Error {
+        hopscope_read::Error::Refused(words.into()).into()
     }
 
     /// What was done when it came.
@@ -111,18 +104,6 @@ impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
 
 impl<T> Context<T> for Option<T> {
     fn with_context<S: Into<String>>(self, what: impl FnOnce() -> S) -> Result<T> {
-        self.ok_or_else(|| Error::Refused(what().into()))
+        self.ok_or_else(|| Error::refused(what()))
     }
 }
-
-/// Returns [`Error::Refused`], as `format!` takes it.
-macro_rules! refuse {
-    ($($words:tt)*) => { return Err($crate::error::Error::Refused(format!($($words)*))) };
-}
-pub(crate) use refuse;
-
-/// The same unless the condition holds.
-macro_rules! require {
-    ($condition:expr, $($words:tt)*) => { if !$condition { $crate::error::refuse!($($words)*) } };
-}
-pub(crate) use require;

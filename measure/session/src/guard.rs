@@ -1,7 +1,7 @@
 //! The guardian: a small parent process of the recorder. When the recorder is killed, it puts the
 //! targets back and saves what their rings still hold.
 use crate::attach::{AttachRequest, targets};
-use crate::error::{Context, Result};
+use crate::error::{Context, Result, in_one_line};
 use crate::output::Writer;
 use crate::signals::GUARDED_BY;
 use crate::{detach, output, record};
@@ -158,7 +158,7 @@ fn begun(output: &Path, is_flight: bool, recorder: Option<Writer>) -> Option<Pat
                 crate::status::say!("{} contains the records written until then", path.display());
             }
             Ok(None) => {}
-            Err(e) => crate::status::say!("{}", e.in_one_line()),
+            Err(e) => crate::status::say!("{}", in_one_line(&e)),
         }
     }
     let is_file = std::fs::metadata(output).map_or(true, |found| found.is_file());

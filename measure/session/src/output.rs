@@ -2,7 +2,7 @@
 //! only their owner reads them unless another mode is asked for. Each is written beside its place
 //! and put there when it is whole: what was there before outlives a failure. Devices and pipes are
 //! written as they are, and are never removed or replaced.
-use crate::error::{Context, Result, refuse, require};
+use crate::error::{Context, Result, in_one_line, refuse, require};
 use hopscope_event::Printable;
 use hopscope_process::procfs;
 use std::ffi::OsString;
@@ -114,7 +114,7 @@ impl Drop for Place {
             fs::remove_file(&partial).with_context(removing)
         };
         if let Err(e) = done {
-            let line = format!("hopscope: {}\n", Printable::new(&e.in_one_line()));
+            let line = format!("hopscope: {}\n", Printable::new(&in_one_line(&e)));
             // When stderr is gone there is nobody left to tell.
             let _ = std::io::stderr().write_all(line.as_bytes());
         }

@@ -1,6 +1,6 @@
 //! Which run handled each packet, for the formats that show both.
 use super::source::Source;
-use crate::error::Result;
+use crate::error::{Result, in_one_line};
 use crate::packet_id::packet_id;
 use hopscope_analyze::{Joiner, Packet, Run, RunIx};
 use hopscope_event::{FunctionId, Stamp, StreamIx};
@@ -40,7 +40,7 @@ impl Handled {
             Ok(handled) => Ok(Some(handled)),
             Err(error) if source.root_is_named() => Err(error),
             Err(error) => {
-                facts.matter("packets_without_runs", error.in_one_line());
+                facts.matter("packets_without_runs", in_one_line(&error));
                 Ok(None)
             }
         }

@@ -4,7 +4,7 @@ use super::hdr;
 use super::slices;
 use super::source::Source;
 use super::{ExportOptions, Format, What};
-use crate::error::{Result, require};
+use crate::error::{Result, in_one_line, require};
 use crate::selection::Selection;
 use hopscope_analyze::{Group, Runs};
 use hopscope_report::Names;
@@ -229,7 +229,7 @@ fn perfetto(source: &Source<'_>, out: &mut impl Write) -> Result<Facts> {
             Ok(runs) => runs_facts(&mut facts, &names, &runs),
             Err(error) if source.root_is_named() => return Err(error),
             // Calls and packets are shown all the same.
-            Err(error) => facts.put("runs_not_shown", error.in_one_line()),
+            Err(error) => facts.put("runs_not_shown", in_one_line(&error)),
         }
     }
     slices::perfetto(source, &mut trace, &mut facts)?;

@@ -1,6 +1,6 @@
 //! Packets with the run that handled each, why the late ones were late, and the runs of the page.
 use super::Source;
-use crate::error::{Result, refuse};
+use crate::error::{Result, in_one_line, refuse};
 use crate::late::{self, Arrivals, Found};
 use crate::packet_id::{batch_capture, packet_id};
 use crate::runs::RunSource;
@@ -73,7 +73,7 @@ pub(super) fn handled(
         Err(error) => {
             notes.push(format!(
                 "packets are shown without runs: {}",
-                error.in_one_line()
+                in_one_line(&error)
             ));
             Ok(None)
         }
@@ -143,7 +143,7 @@ pub(super) fn show(
         Ok(runs) => Ok(Some(runs.root().clone())),
         Err(error) if source.options.root.is_some() => Err(error),
         Err(error) => {
-            notes.push(format!("no runs are shown: {}", error.in_one_line()));
+            notes.push(format!("no runs are shown: {}", in_one_line(&error)));
             Ok(None)
         }
     }

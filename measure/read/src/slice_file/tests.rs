@@ -1,5 +1,6 @@
 //! Both formats give back everything, whatever happened to the file.
 use super::{Format, SliceFile};
+use crate::error::in_one_line;
 use crate::open;
 use hopscope_analyze::slice::{RealTime, Slicer};
 use hopscope_event::slice::sample::{dropped, entry, frame, over_veth, summary, through_queue};
@@ -248,7 +249,7 @@ fn a_file_knows_its_size_before_its_frames_are_written() {
 
 #[test]
 fn captures_of_other_tools_are_refused() {
-    let text = |bytes: &[u8]| read(bytes).unwrap_err().in_one_line();
+    let text = |bytes: &[u8]| in_one_line(&read(bytes).unwrap_err());
     let mut foreign = hopscope_netio::capture::PcapngWriter::new(Vec::new()).unwrap();
     let port = foreign.interface("eth0").unwrap();
     foreign.frame(port, 1, b"bytes", 5, None).unwrap();

@@ -1,7 +1,7 @@
 //! What a probe costs on this machine: measured on a child of our own, by the same attach that
 //! the targets get.
 use super::AttachRequest;
-use crate::error::{Context, Error, Result, refuse};
+use crate::error::{Context, Error, Result, in_one_line, refuse};
 use hopscope_calibration::{FUNCTIONS, IN_TURN};
 use hopscope_event::layout::{self, OFF};
 use hopscope_event::ring::{Position, Visit};
@@ -66,7 +66,7 @@ impl Loops {
             .collect::<std::result::Result<_, _>>()?;
         numbers
             .try_into()
-            .map_err(|_| Error::Refused(format!("unexpected answer {line:?}")))
+            .map_err(|_| Error::refused(format!("unexpected answer {line:?}")))
     }
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn with_calibration(
             }
             Err(e) => crate::status::say!(
                 "the probe's cost could not be measured: {}; reports will show raw times only",
-                e.in_one_line()
+                in_one_line(&e)
             ),
         }
     }

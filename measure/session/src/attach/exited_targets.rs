@@ -20,7 +20,7 @@ impl Running {
     pub(crate) fn or_exited(&self, error: Error, meanwhile: &str) -> Error {
         let pid = self.pid;
         match self.started {
-            Some(then) if procfs::start_time(pid) != Some(then) => Error::Refused(format!(
+            Some(then) if procfs::start_time(pid) != Some(then) => Error::refused(format!(
                 "process {pid} exited while it was being {meanwhile}"
             )),
             _ => error,
@@ -40,7 +40,7 @@ mod tests {
         let mut child = command.spawn().expect("started");
         let running = Running::now(child.id() as i32);
         let told = || {
-            let error = Error::Refused("ptrace failed".into());
+            let error = Error::refused("ptrace failed");
             running.or_exited(error, "attached to").to_string()
         };
         assert_eq!(told(), "ptrace failed");
@@ -61,7 +61,7 @@ mod tests {
             pid: running.pid,
             started: None,
         };
-        let unknown = gone.or_exited(Error::Refused("no process".into()), "looked into");
+        let unknown = gone.or_exited(Error::refused("no process"), "looked into");
         assert_eq!(unknown.to_string(), "no process");
     }
 }

@@ -1,6 +1,6 @@
 //! One process after the other restored.
 use super::restore::{How, restore, take_away};
-use crate::error::{Result, refuse};
+use crate::error::{Result, in_one_line, refuse};
 use hopscope_probe::live::found::{self, Found};
 use hopscope_probe::live::table::State;
 use hopscope_probe::live::{LiveError, leftover};
@@ -61,7 +61,7 @@ impl<'a> Clean<'a> {
             seen.sort_by_key(|s| (s.found.pid != s.target, s.found.pid));
             for s in seen.iter().filter(|s| !s.retired) {
                 if let Err(e) = self.one(s.found) {
-                    self.fail(s.found.pid, e.in_one_line());
+                    self.fail(s.found.pid, in_one_line(&e));
                 }
             }
             unused.extend(seen.iter().filter(|s| s.retired).map(|s| s.found.pid));

@@ -1,6 +1,6 @@
 //! `--with-slices`: the kernel's path of packets, in the same file as the calls.
 use super::RecordRequest;
-use crate::error::Result;
+use crate::error::{Result, in_one_line};
 use crate::slice::{
     Kernel, Taken, beside_functions, measured_constants, regions_of, say_what_is_missing,
 };
@@ -138,7 +138,7 @@ impl Beside {
             Ok(false)
         });
         taken.unwrap_or_else(|error| {
-            let why = error.in_one_line();
+            let why = in_one_line(&error);
             crate::status::say!("no more slices are recorded: {why}");
             self.failed = Some(why);
             self.kernel.detach();
@@ -170,7 +170,7 @@ impl Beside {
         writer.clock(clock_sync())?;
         let summary = match self.failed.take() {
             Some(why) => Err(why),
-            None => self.kernel.summary(duration).map_err(|e| e.in_one_line()),
+            None => self.kernel.summary(duration).map_err(|e| in_one_line(&e)),
         };
         let summary = summary.map(|mut summary| {
             // As the kernel programs would have counted them.

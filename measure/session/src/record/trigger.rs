@@ -39,7 +39,7 @@ pub(super) enum WhenError {
 
 impl From<WhenError> for Error {
     fn from(error: WhenError) -> Error {
-        Error::Refused(error.to_string())
+        Error::refused(error.to_string())
     }
 }
 

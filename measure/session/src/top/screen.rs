@@ -5,6 +5,7 @@ use super::live::Snapshot;
 use super::save::save;
 use super::shown::Shown;
 use super::view::{HISTORY, View};
+use crate::error::in_one_line;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use std::collections::VecDeque;
 use std::io;
@@ -103,7 +104,7 @@ fn saved(shown: &Shown, state: &State) -> String {
     };
     match save(snapshot, &shown.names, &shown.scale, shown.corrected) {
         Ok(path) => format!("saved to {}", path.display()),
-        Err(error) => format!("not saved: {}", error.in_one_line()),
+        Err(error) => format!("not saved: {}", in_one_line(&error)),
     }
 }
 

@@ -10,7 +10,7 @@ use super::file::{FilePlan, Files};
 use super::kernel::{Kernel, Taken};
 use super::loaded::Loaded;
 use super::pass::{Pass, To};
-use crate::error::Result;
+use crate::error::{Result, in_one_line};
 use hopscope_analyze::slice::RealTime;
 use hopscope_event::clock::read::clock_sync;
 use hopscope_event::slice::SliceEntry;
@@ -187,7 +187,7 @@ impl<W: Write> Session<W> {
         match device.is_there() {
             Ok(is_there) => !is_there,
             Err(error) => {
-                let (name, why) = (device.name(), error.in_one_line());
+                let (name, why) = (device.name(), in_one_line(&error));
                 log::warn!("cannot tell whether {name} still exists: {why}");
                 self.device = None;
                 false
