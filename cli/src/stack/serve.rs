@@ -171,7 +171,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let mut engines = Vec::new();
     let mut sum = AppCounts::default();
     for mut instance in instances {
-        sum.add(&instance.app().counts());
+        sum += instance.app().counts();
         // Where something has failed, what is left to be sent cannot be.
         engines.extend(instance.end().ok());
     }

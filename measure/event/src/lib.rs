@@ -16,6 +16,7 @@ pub mod record;
 pub mod ring;
 pub mod slice;
 pub mod stamp;
+mod sums;
 pub mod table;
 pub mod text;
 pub mod value;

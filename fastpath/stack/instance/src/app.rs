@@ -22,37 +22,24 @@ pub use server::{Next, Server, Service};
 /// Bytes that are read or written by one call at most.
 pub const PIECE_BYTES: usize = 65_536;
 
-/// What an app did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct AppCounts {
-    pub accepted: u64,
-    /// Connections that ended in order, and by an error.
-    pub ended: u64,
-    pub failed: u64,
-    pub bytes_received: u64,
-    pub bytes_sent: u64,
-    /// Requests that were answered.
-    pub answered: u64,
-    /// Received bytes that were others than expected; requests that were none.
-    pub corrupt: u64,
-    pub datagrams_received: u64,
-    pub datagrams_sent: u64,
-    /// Not answered: they came from the port of another server.
-    pub datagrams_refused: u64,
-}
-
-impl AppCounts {
-    pub fn add(&mut self, other: &AppCounts) {
-        self.accepted += other.accepted;
-        self.ended += other.ended;
-        self.failed += other.failed;
-        self.bytes_received += other.bytes_received;
-        self.bytes_sent += other.bytes_sent;
-        self.answered += other.answered;
-        self.corrupt += other.corrupt;
-        self.datagrams_received += other.datagrams_received;
-        self.datagrams_sent += other.datagrams_sent;
-        self.datagrams_refused += other.datagrams_refused;
+hopscope_event::sums! {
+    /// What an app did.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+    pub struct AppCounts {
+        pub accepted: u64,
+        /// Connections that ended in order, and by an error.
+        pub ended: u64,
+        pub failed: u64,
+        pub bytes_received: u64,
+        pub bytes_sent: u64,
+        /// Requests that were answered.
+        pub answered: u64,
+        /// Received bytes that were others than expected; requests that were none.
+        pub corrupt: u64,
+        pub datagrams_received: u64,
+        pub datagrams_sent: u64,
+        /// Not answered: they came from the port of another server.
+        pub datagrams_refused: u64,
     }
 }
 

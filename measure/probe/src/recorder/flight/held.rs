@@ -3,28 +3,21 @@ use hopscope_event::{CapturePlace, OffCpu, Record, ThreadIx, Tsc};
 use hopscope_trace::{RecordBatch, Switches, TraceError, TraceWriter, codec};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
-use std::ops::{AddAssign, Range};
+use std::ops::Range;
 
 /// Records of one piece: what is dropped at a time, and decoded at a time.
 const PIECE_RECORDS: usize = 1 << 14;
 /// What a piece takes beside its bytes.
 const PIECE_BYTES: u64 = 96;
 
-/// What went into a file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Kept {
-    pub records: u64,
-    pub lost: u64,
-    pub torn: u64,
-    pub switches: u64,
-}
-
-impl AddAssign for Kept {
-    fn add_assign(&mut self, other: Kept) {
-        self.records += other.records;
-        self.lost += other.lost;
-        self.torn += other.torn;
-        self.switches += other.switches;
+hopscope_event::sums! {
+    /// What went into a file.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct Kept {
+        pub records: u64,
+        pub lost: u64,
+        pub torn: u64,
+        pub switches: u64,
     }
 }
 
