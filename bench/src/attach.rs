@@ -171,10 +171,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     let listing = Listing::measure(&hopscope, if settings.quick { 3 } else { 5 })
         .map_err(|reason| missing("functions of a large library", reason))
         .ok();
-    let summary = summarise(&cases, listing, not_measured);
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, summarise(&cases, listing, not_measured))?)
 }
 
 /// What the main thread missed, where it is the only one.

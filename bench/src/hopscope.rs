@@ -1,7 +1,7 @@
 //! Drives the `hopscope` binary as a user would: attach, wait for the ready file, interrupt.
 use crate::Settings;
 use crate::error::{Error, Result};
-use crate::program::{Compiler, Plan, Program, Variant, build, last_words};
+use crate::program::{Compiler, Program, ProgramPlan, Variant, build, last_words};
 use crate::said::last_line;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -24,12 +24,9 @@ pub struct Hopscope {
 /// The program with functions of a few instructions, built, and the hopscope that records it.
 pub fn beside_short_functions(settings: &Settings) -> Result<(Hopscope, Program)> {
     let compiler = Compiler::of_the_system();
-    let (plan, plain) = (Plan::short(), Variant::Plain);
+    let (plan, plain) = (ProgramPlan::short(), Variant::Plain);
     let program = build(&settings.build_dir, &plan, &compiler, plain)?;
-    let hopscope = Hopscope {
-        binary: settings.hopscope.clone(),
-        files: settings.build_dir.join("recordings"),
-    };
+    let hopscope = Hopscope::of(settings);
     Ok((hopscope, program))
 }
 
@@ -55,6 +52,14 @@ pub struct Recorded {
 }
 
 impl Hopscope {
+    /// The binary under test.
+    pub fn of(settings: &Settings) -> Hopscope {
+        Hopscope {
+            binary: settings.hopscope.clone(),
+            files: settings.build_dir.join("recordings"),
+        }
+    }
+
     /// Attaches to `pid` and returns when everything is measured.
     pub fn record(&self, pid: i32, patterns: &[&str], options: &[&str]) -> Result<Recording> {
         fs::create_dir_all(&self.files).map_err(Error::file("create", &self.files))?;

@@ -6,7 +6,7 @@ use crate::hopscope::{Hopscope, Recorded};
 use crate::not_measured::NotMeasured;
 use crate::passes::{Pairs, Pass, pass};
 use crate::peers;
-use crate::program::{Compiler, FLOORS, Plan, Target, Variant, build};
+use crate::program::{Compiler, FLOORS, ProgramPlan, Target, Variant, build};
 use crate::rows::{self, Row, find};
 use crate::table::spread;
 use hopscope_compare::host::Host;
@@ -97,17 +97,14 @@ fn account(way: &Way, recorded: &Recorded, calls: u64) -> Result<Value> {
 }
 
 pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
-    let plan = Plan::full();
+    let plan = ProgramPlan::full();
     let compiler = Compiler::of_the_system();
     settings.say("building the measured program (1,000 functions of each body length)");
     let program = build(&settings.build_dir, &plan, &compiler, Variant::Plain)?;
     let (repetitions, ms) = if settings.quick { (3, 10) } else { (9, 20) };
     let mut target = Target::start(&program)?;
     let host = Host::look(Some(target.tsc_hz));
-    let hopscope = Hopscope {
-        binary: settings.hopscope.clone(),
-        files: settings.build_dir.join("recordings"),
-    };
+    let hopscope = Hopscope::of(settings);
     let all: Vec<&str> = EXECUTABLE.iter().chain(&LIBRARY).copied().collect();
     let patterns = plan.patterns();
     let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
@@ -168,10 +165,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     rows.extend(wrapped.rows());
     drop(target);
     peers::others(settings, &compiler, ms, &mut rows, &mut not_measured);
-    let summary = summarise(rows, &floors, not_measured, accounting);
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, summarise(rows, &floors, not_measured, accounting))?)
 }
 
 fn sample(output: &mut Output<'_>, repetition: usize, state: &str, pass: &Pass) -> Result<()> {

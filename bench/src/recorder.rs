@@ -80,10 +80,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         output.sample(json!(case))?;
         cases.push(case);
     }
-    let summary = summarise(&cases);
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, summarise(&cases))?)
 }
 
 fn asked(rate: f64) -> Option<f64> {

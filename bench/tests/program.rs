@@ -1,7 +1,7 @@
 //! The measured program is real: built with the C compiler, run, and asked.
 use hopscope_bench::error::Error;
 use hopscope_bench::hopscope::Hopscope;
-use hopscope_bench::program::{Compiler, Family, Plan, Program, Target, Variant, build};
+use hopscope_bench::program::{Compiler, Family, Program, ProgramPlan, Target, Variant, build};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,8 +9,8 @@ fn dir(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-fn plan() -> Plan {
-    Plan {
+fn plan() -> ProgramPlan {
+    ProgramPlan {
         name: "test",
         executable: vec![
             Family { body: 5, count: 20 },

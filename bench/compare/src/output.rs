@@ -73,7 +73,8 @@ impl<'a> Output<'a> {
         self.line(&with(json!({"type": "sample"}), fields))
     }
 
-    pub fn summary(mut self, host: &Host, summary: Summary) -> Result<()> {
+    /// The last line, or the table. True: everything was measured.
+    pub fn summary(mut self, host: &Host, summary: Summary) -> Result<bool> {
         let during = self.during.end();
         let line = json!({
             "type": "summary", "schema": SCHEMA, "bench": self.bench, "unit": summary.unit, "host": host,
@@ -86,11 +87,11 @@ impl<'a> Output<'a> {
             let markdown = page_text(self.bench, host, &text);
             fs::write(&page, markdown).map_err(Error::file("write", &page))?;
         }
-        if self.json {
-            Ok(())
-        } else {
-            self.data.write_all(text.as_bytes()).map_err(Error::Output)
+        if !self.json {
+            let written = self.data.write_all(text.as_bytes());
+            written.map_err(Error::Output)?;
         }
+        Ok(summary.complete)
     }
 }
 

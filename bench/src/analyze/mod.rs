@@ -64,9 +64,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         reads,
     }
     .summary();
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, summary)?)
 }
 
 fn record(hopscope: &Hopscope, program: &Program, bytes: u64) -> Result<(Recorded, Recording)> {

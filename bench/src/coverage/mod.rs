@@ -22,10 +22,7 @@ use std::process::Command;
 
 pub fn run(settings: &Settings, only: &[String], mut output: Output<'_>) -> Result<bool> {
     let host = Host::look(None);
-    let hopscope = Hopscope {
-        binary: settings.hopscope.clone(),
-        files: settings.build_dir.join("recordings"),
-    };
+    let hopscope = Hopscope::of(settings);
     let dir = settings.build_dir.join("coverage");
     let dir = std::path::absolute(&dir).map_err(Error::file("find", &dir))?;
     std::fs::create_dir_all(&dir).map_err(Error::file("create", &dir))?;
@@ -47,10 +44,7 @@ pub fn run(settings: &Settings, only: &[String], mut output: Output<'_>) -> Resu
             Err(reason) => not_measured.push(NotMeasured::new(program.name, reason)),
         }
     }
-    let summary = report::summary(&rows, &not_measured);
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, report::summary(&rows, &not_measured))?)
 }
 
 /// The reason when it cannot be measured.

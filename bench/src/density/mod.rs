@@ -64,10 +64,7 @@ pub fn run(settings: &Settings, demo: Option<&PathBuf>, mut output: Output<'_>) 
         latency,
         not_measured,
     };
-    let summary = figures.summary();
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, figures.summary())?)
 }
 
 /// Ticks of two bare `rdtsc`: what a pair of stamps can't cost less than.

@@ -39,10 +39,7 @@ const TIMES: &str = "
 
 pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     let host = Host::look(None);
-    let hopscope = Hopscope {
-        binary: settings.hopscope.clone(),
-        files: settings.build_dir.join("recordings"),
-    };
+    let hopscope = Hopscope::of(settings);
     let dir = settings.build_dir.join("html");
     std::fs::create_dir_all(&dir).map_err(Error::file("create", &dir))?;
     let (file, page) = (dir.join("made-up.hop"), dir.join("page.html"));
@@ -70,10 +67,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         made_s,
         browser: version,
     };
-    let summary = figures.summary();
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, figures.summary())?)
 }
 
 /// One browser, one page, and which browser it is.

@@ -96,8 +96,5 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         others,
         not_measured,
     };
-    let summary = figures.summary();
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, figures.summary())?)
 }

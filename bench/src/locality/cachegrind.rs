@@ -16,7 +16,7 @@ const PACKETS: u32 = 50_000;
 
 /// For each packet.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct Counts {
+pub(super) struct CacheCounts {
     pub(super) instructions: f64,
     pub(super) loads: f64,
     pub(super) load_misses: f64,
@@ -26,7 +26,7 @@ pub(super) fn count(
     settings: &Settings,
     demo: Option<&PathBuf>,
     options: &[&str],
-) -> Result<Counts> {
+) -> Result<CacheCounts> {
     let program = firewall::program(settings, demo)?;
     let out = settings.build_dir.join("network-functions/cachegrind.out");
     let mut valgrind = Command::new("valgrind");
@@ -56,7 +56,7 @@ pub(super) fn count(
 
 /// Sums over `functions` (Valgrind manual, 5.2.8: `events:` names the columns; `fn=` begins a
 /// function; then a line number and counts, of which trailing zeros may be left out).
-fn read(text: &str, functions: &[&str]) -> Option<Counts> {
+fn read(text: &str, functions: &[&str]) -> Option<CacheCounts> {
     let events = text
         .lines()
         .find_map(|line| line.strip_prefix("events: "))?;
@@ -74,7 +74,7 @@ fn read(text: &str, functions: &[&str]) -> Option<Counts> {
         }
     }
     let [instructions, loads, load_misses] = sums.map(|sum| sum / f64::from(PACKETS));
-    (instructions > 0.0).then_some(Counts {
+    (instructions > 0.0).then_some(CacheCounts {
         instructions,
         loads,
         load_misses,

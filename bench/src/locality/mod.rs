@@ -27,10 +27,7 @@ const MEASURED: [&str; 2] = ["acl_match", "pipeline_run"];
 pub fn run(settings: &Settings, demo: Option<&PathBuf>, mut output: Output<'_>) -> Result<bool> {
     let host = Host::look(None);
     let processors = Processors::divide()?;
-    let hopscope = Hopscope {
-        binary: settings.hopscope.clone(),
-        files: settings.build_dir.join("recordings"),
-    };
+    let hopscope = Hopscope::of(settings);
     let start = |factor: &'static str| {
         let options = [&RULES[..], &["--slf", factor]].concat();
         let nf = firewall::on_packets_from_memory(settings, &processors, demo, factor, &options)?;
@@ -82,9 +79,7 @@ pub fn run(settings: &Settings, demo: Option<&PathBuf>, mut output: Output<'_>) 
         not_measured,
     }
     .summary();
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, summary)?)
 }
 
 /// Bare first, then with two functions measured.

@@ -1,5 +1,5 @@
 //! What the order of packets changes, and what not.
-use super::cachegrind::Counts;
+use super::cachegrind::CacheCounts;
 use crate::not_measured::NotMeasured;
 use crate::table::{Table, closing, spread};
 use hopscope_compare::output::Summary;
@@ -23,7 +23,7 @@ pub(super) struct Round {
 pub(super) struct Order {
     pub(super) slf: &'static str,
     pub(super) rounds: Vec<Round>,
-    pub(super) counts: Option<Counts>,
+    pub(super) counts: Option<CacheCounts>,
 }
 
 impl Order {
@@ -64,8 +64,9 @@ impl Figures {
     pub(super) fn summary(self) -> Summary {
         let median =
             |of: fn(&Round) -> f64| self.last_over_first(|order| Some(order.spread(of)?.median));
-        let counted =
-            |of: fn(&Counts) -> f64| self.last_over_first(|order| order.counts.as_ref().map(of));
+        let counted = |of: fn(&CacheCounts) -> f64| {
+            self.last_over_first(|order| order.counts.as_ref().map(of))
+        };
         let headline = [
             ("lookup_ratio", median(|r| r.lookup_ns)),
             ("batch_ratio", median(|r| r.batch_ns)),

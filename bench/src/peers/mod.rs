@@ -9,7 +9,7 @@ use crate::Settings;
 use crate::error::Result;
 use crate::not_measured::NotMeasured;
 use crate::passes::{Pairs, pass};
-use crate::program::{Compiler, Plan, Program, Target, Variant, build};
+use crate::program::{Compiler, Program, ProgramPlan, Target, Variant, build};
 use crate::rows::Row;
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 pub(crate) struct Bench<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) compiler: &'a Compiler,
-    pub(crate) plan: &'a Plan,
+    pub(crate) plan: &'a ProgramPlan,
     /// Built without any tool.
     pub(crate) plain: &'a Program,
     pub(crate) repetitions: usize,
@@ -35,7 +35,7 @@ pub(crate) fn others(
     rows: &mut Vec<Row>,
     not_measured: &mut Vec<NotMeasured>,
 ) {
-    let plan = Plan::short();
+    let plan = ProgramPlan::short();
     let mut missing =
         |what: &str, reason: String| not_measured.push(NotMeasured::new(what, reason));
     let plain = match build(&settings.build_dir, &plan, compiler, Variant::Plain) {

@@ -4,7 +4,7 @@ use crate::Settings;
 use crate::error::Result;
 use crate::not_measured::NotMeasured;
 use crate::passes::{Pairs, Pass, REBUILT, pass};
-use crate::program::{Compiler, Plan, Target, Variant, build};
+use crate::program::{Compiler, ProgramPlan, Target, Variant, build};
 use crate::rows::Row;
 use hopscope_compare::output::Output;
 use serde_json::json;
@@ -17,7 +17,7 @@ pub(crate) struct Wrapped(Vec<(&'static str, Target, Pairs)>);
 impl Wrapped {
     pub(crate) fn prepare(
         settings: &Settings,
-        plan: &Plan,
+        plan: &ProgramPlan,
         compiler: &Compiler,
         not_measured: &mut Vec<NotMeasured>,
     ) -> Wrapped {

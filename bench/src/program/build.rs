@@ -1,4 +1,4 @@
-use super::generate::{self, Place, Plan};
+use super::generate::{self, Place, ProgramPlan};
 use crate::error::{Error, Result};
 use hopscope_compare::error::last_words;
 use std::ffi::OsStr;
@@ -78,7 +78,12 @@ pub struct Program {
 
 const HARNESS_H: &str = include_str!("harness.h");
 /// Builds `plan` in `dir`; objects whose source and options have not changed are kept.
-pub fn build(dir: &Path, plan: &Plan, compiler: &Compiler, variant: Variant) -> Result<Program> {
+pub fn build(
+    dir: &Path,
+    plan: &ProgramPlan,
+    compiler: &Compiler,
+    variant: Variant,
+) -> Result<Program> {
     let objects_dir = dir.join(plan.name).join(variant.objects());
     let dir = dir.join(plan.name).join(variant.name());
     for each in [&objects_dir, &dir] {
@@ -165,7 +170,7 @@ impl Shop<'_> {
         Ok(object)
     }
 
-    fn library(&self, plan: &Plan) -> Result<Vec<PathBuf>> {
+    fn library(&self, plan: &ProgramPlan) -> Result<Vec<PathBuf>> {
         plan.library
             .iter()
             .map(|family| {

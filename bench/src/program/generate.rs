@@ -28,7 +28,7 @@ impl Place {
 
 /// What one program consists of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct ProgramPlan {
     /// Names the folder it is built in.
     pub name: &'static str,
     pub executable: Vec<Family>,
@@ -63,10 +63,10 @@ const MIX: [Family; 4] = [
     },
 ];
 
-impl Plan {
+impl ProgramPlan {
     /// Every body length, 1,000 functions each (50 of the longest: 1,000 of them measure the
     /// cache, not the probe), in the executable and in the library.
-    pub fn full() -> Plan {
+    pub fn full() -> ProgramPlan {
         let families = vec![
             Family {
                 body: 5,
@@ -85,7 +85,7 @@ impl Plan {
                 count: 50,
             },
         ];
-        Plan {
+        ProgramPlan {
             name: "full",
             executable: families.clone(),
             library: families,
@@ -93,8 +93,8 @@ impl Plan {
     }
 
     /// The shortest bodies in the executable only: for peers that need their own build.
-    pub fn short() -> Plan {
-        Plan {
+    pub fn short() -> ProgramPlan {
+        ProgramPlan {
             name: "short",
             executable: vec![Family {
                 body: 5,
@@ -206,7 +206,7 @@ fn members(place: Place, family: Family) -> impl Iterator<Item = String> {
 }
 
 /// The file with the phases and their table.
-pub(crate) fn phases(plan: &Plan) -> String {
+pub(crate) fn phases(plan: &ProgramPlan) -> String {
     let mut out = String::from("#include \"harness.h\"\n");
     let mut table: Vec<(String, u32)> = Vec::new();
     for place in [Place::Executable, Place::Library] {
@@ -261,7 +261,7 @@ pub(crate) fn phases(plan: &Plan) -> String {
 }
 
 /// Wrappers for `ld --wrap`: enter hook, the real function, leave hook.
-pub(crate) fn wrappers(plan: &Plan) -> String {
+pub(crate) fn wrappers(plan: &ProgramPlan) -> String {
     let mut out = String::from("void hook_enter(unsigned);\nvoid hook_leave(unsigned);\n");
     let all = plan
         .executable
@@ -277,7 +277,7 @@ pub(crate) fn wrappers(plan: &Plan) -> String {
 }
 
 /// The linker's options that put [`wrappers`] in effect.
-pub(crate) fn wrap_options(plan: &Plan) -> String {
+pub(crate) fn wrap_options(plan: &ProgramPlan) -> String {
     plan.executable
         .iter()
         .flat_map(|f| members(Place::Executable, *f))
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_table_names_every_phase_with_its_calls() {
-        let text = phases(&Plan::full());
+        let text = phases(&ProgramPlan::full());
         for row in [
             "{\"hot_e5\", hot_e5, 1}",
             "{\"rr_e5\", rr_e5, 1000}",
@@ -301,7 +301,7 @@ mod tests {
         ] {
             assert!(text.contains(row), "{row}");
         }
-        assert!(!phases(&Plan::short()).contains("mix"));
+        assert!(!phases(&ProgramPlan::short()).contains("mix"));
     }
 
     #[test]

@@ -6,6 +6,6 @@ mod target;
 
 pub use build::{Compiler, Program, Variant, build};
 pub(crate) use build::{run, run_as};
-pub use generate::{FLOORS, Family, Place, Plan};
+pub use generate::{FLOORS, Family, Place, ProgramPlan};
 pub(crate) use hopscope_compare::error::last_words;
 pub use target::{Paced, Phase, Target};

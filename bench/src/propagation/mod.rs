@@ -28,10 +28,7 @@ const TAIL: &str = "p99";
 
 pub fn run(settings: &Settings, demo: Option<&PathBuf>, mut output: Output<'_>) -> Result<bool> {
     let host = Host::look(None);
-    let hopscope = Hopscope {
-        binary: settings.hopscope.clone(),
-        files: settings.build_dir.join("recordings"),
-    };
+    let hopscope = Hopscope::of(settings);
     let processors = Processors::divide()?;
     let packets = if settings.quick { "20000" } else { "100000" };
     let pass = |options: &[&str]| {
@@ -44,10 +41,7 @@ pub fn run(settings: &Settings, demo: Option<&PathBuf>, mut output: Output<'_>) 
     settings.say(&format!("{packets} more, each {SPIN_EVERY}th of them slow"));
     let planted = pass(&["--spin-every", SPIN_EVERY, "--spin-us", SPIN_US])?.planted(&hopscope)?;
     output.sample(json!({"planted": planted}))?;
-    let summary = Figures { unplanted, planted }.summary();
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, Figures { unplanted, planted }.summary())?)
 }
 
 /// Both recordings of one pass: of the firewall and of the packets.

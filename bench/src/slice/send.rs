@@ -87,8 +87,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
         table,
         complete,
     };
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, summary)?)
 }
 
 /// Sizes in turn within each round.

@@ -141,10 +141,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     };
     one_path(&mut bench, &path, false, &mut figures)?;
     drop(bench);
-    let summary = figures.summary();
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, figures.summary())?)
 }
 
 /// All servers on one path, under both kinds of load.

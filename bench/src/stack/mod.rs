@@ -95,7 +95,5 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     bulk::measure(&mut bench)?;
     let summary = headline::summary(&bench);
     drop(bench);
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, summary)?)
 }

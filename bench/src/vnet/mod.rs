@@ -62,8 +62,5 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     let rings = rings::measure(&mut bench)?;
     let networks = network::measure(&mut bench)?;
     drop(bench);
-    let summary = report::summary(&rings, &networks);
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, report::summary(&rings, &networks))?)
 }

@@ -42,7 +42,7 @@ const fn load(connections: u32) -> Load {
     }
 }
 
-struct Plan {
+struct GuestPlan {
     rounds: usize,
     /// In so many of them, the first ones, clients are released together.
     releases: usize,
@@ -53,7 +53,7 @@ struct Plan {
 /// `kernel` is the folder that `scripts/install-vm` fills.
 pub fn run(settings: &Settings, kernel: &Path, mut output: Output<'_>) -> Result<bool> {
     let host = Host::look(None);
-    let plan = Plan {
+    let plan = GuestPlan {
         rounds: settings.pick(1, 2, 9),
         releases: settings.pick(1, 1, 9),
         milliseconds: settings.pick(25, 100, 300),
@@ -65,13 +65,10 @@ pub fn run(settings: &Settings, kernel: &Path, mut output: Output<'_>) -> Result
             .not_measured
             .push(NotMeasured::new("the guest", error)),
     }
-    let summary = figures.summary();
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, figures.summary())?)
 }
 
-fn booted(settings: &Settings, kernel: &Path, plan: &Plan) -> Result<Run> {
+fn booted(settings: &Settings, kernel: &Path, plan: &GuestPlan) -> Result<Run> {
     let kernel = Kernel::find(kernel)?;
     let dir = settings.build_dir.join("splice");
     let compiler = Compiler::of_the_system();
@@ -105,7 +102,7 @@ fn name(round: usize) -> String {
 /// A whole run took two minutes: against hanging only.
 const WATCHDOG: Duration = Duration::from_secs(1800);
 
-fn read(run: &Run, plan: &Plan, figures: &mut Figures, output: &mut Output<'_>) -> Result<()> {
+fn read(run: &Run, plan: &GuestPlan, figures: &mut Figures, output: &mut Output<'_>) -> Result<()> {
     let mut said = Said::default();
     said.servers(&step(run, "servers")?, &mut figures.not_measured);
     for round in 0..plan.rounds {

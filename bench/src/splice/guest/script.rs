@@ -1,5 +1,5 @@
 //! What the guest's shell is told. Each server has a port of its own, and all stay up.
-use super::{BACKLOG, CLIENTS, KINDS, LOADS, Plan, SIZE, ServerKind};
+use super::{BACKLOG, CLIENTS, GuestPlan, KINDS, LOADS, SIZE, ServerKind};
 use std::fmt::Write;
 
 const FIRST_PORT: usize = 7100;
@@ -41,7 +41,7 @@ pub(super) fn servers() -> String {
 }
 
 /// Every server under every load, in an order that changes from round to round.
-pub(super) fn round(round: usize, plan: &Plan) -> String {
+pub(super) fn round(round: usize, plan: &GuestPlan) -> String {
     let mut script = String::from(". /servers.sh\n");
     let kinds = || (0..KINDS.len()).map(|at| KINDS[(at + round) % KINDS.len()]);
     let mut line = |kind: ServerKind, what: &str, rest: String| {
@@ -76,7 +76,7 @@ pub(super) const END: &str = "for pid in $(cat /tmp/pids); do kill -INT $pid; do
 mod tests {
     use super::*;
 
-    const PLAN: Plan = Plan {
+    const PLAN: GuestPlan = GuestPlan {
         rounds: 6,
         releases: 1,
         milliseconds: 1,

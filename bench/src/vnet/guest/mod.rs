@@ -82,10 +82,7 @@ pub fn run(settings: &Settings, kernel: &Path, mut output: Output<'_>) -> Result
             }
         }
     }
-    let summary = report::summary(figures);
-    let complete = summary.complete;
-    output.summary(&host, summary)?;
-    Ok(complete)
+    Ok(output.summary(&host, report::summary(figures))?)
 }
 
 fn with(offload: bool) -> &'static str {
