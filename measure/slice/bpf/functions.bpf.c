@@ -1,7 +1,7 @@
 /* Functions of the kernel, where it has no tracepoint: before 6.16 (sending) and 6.3 (receiving). They
  * need the kernel's text to be rewritten, which not every kernel can do. */
 #pragma once
-#include "read.h"
+#include "drop.h"
 
 SEC("fentry/tcp_sendmsg_locked")
 int BPF_PROG(fn_tcp_sendmsg_locked, const struct sock *sk, const struct msghdr *msg, unsigned long size)

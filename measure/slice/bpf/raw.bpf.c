@@ -1,7 +1,7 @@
 /* The same tracepoints with bare words for arguments: for kernels that refuse those with types. What a
  * word points to is read through a cast of the kernel's (Linux 6.2). */
 #pragma once
-#include "read.h"
+#include "drop.h"
 
 #define ENTER_RAW                                 \
 	if (!bpf_ksym_exists(bpf_rdonly_cast))    \
