@@ -51,7 +51,7 @@ pub enum Close {
 
 /// What all the tests are told.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct LoadPlan {
     pub target: SocketAddr,
     /// Used in turn; empty for the kernel's choice. Each gives some 28,000 connections more.
     pub sources: Vec<IpAddr>,
@@ -77,7 +77,7 @@ pub struct Plan {
 /// Schedules of connections are in nanoseconds.
 const SECOND_NS: f64 = 1e9;
 
-impl Plan {
+impl LoadPlan {
     /// # Errors
     /// A rate that cannot be paced.
     fn check(&self) -> Result<(), LoadError> {
@@ -96,7 +96,7 @@ type Shares = Vec<Vec<(u64, TcpStream)>>;
 
 /// Makes all connections, one after the other: a queue that is too short for all at once would
 /// disturb what is measured afterwards. The tally holds the time that each took.
-fn open_all(plan: &Plan) -> Result<(Shares, Tally), LoadError> {
+fn open_all(plan: &LoadPlan) -> Result<(Shares, Tally), LoadError> {
     limits::ports_for(plan.connections, plan.sources.len())?;
     socket::check_sources(plan)?;
     let threads = plan.threads.min(plan.connections);

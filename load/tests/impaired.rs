@@ -4,7 +4,7 @@ use hopscope_event::{Ns, Stamp, StampFlags, TscFrequency};
 use hopscope_load::packets::clock;
 use hopscope_load::packets::flow::{Flow, FlowTable, Protocol, numbered};
 use hopscope_load::packets::frame::{Frames, Link};
-use hopscope_load::packets::plan::{Pace, Plan, Traffic};
+use hopscope_load::packets::plan::{Pace, PacketPlan, Traffic};
 use hopscope_load::packets::run::{Ports, RunResult, Timing};
 use hopscope_load::packets::wait::Wait;
 use hopscope_netio::bridge::{Bridge, Fate, Impairments};
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 const COUNT: u64 = 20_000;
 
-fn plan(frequency: TscFrequency) -> Plan {
+fn plan(frequency: TscFrequency) -> PacketPlan {
     let first = Flow {
         protocol: Protocol::Udp,
         source: [198, 18, 0, 1].into(),
@@ -35,7 +35,7 @@ fn plan(frequency: TscFrequency) -> Plan {
         .expect("a mix");
     // One flow: what was held back is then exactly what is reordered.
     let flows = FlowTable::new(&numbered(first, 1)).expect("one family");
-    Plan {
+    PacketPlan {
         traffic: Traffic::Generated {
             frames: Arc::new(Frames::new(flows, &sizes, link, 1514).expect("room")),
             sizes,

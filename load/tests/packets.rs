@@ -128,7 +128,7 @@ fn names_all(settings: &Settings, seed: u64) {
     );
     assert_eq!(total.duplicate, further.len() as u64);
     assert_eq!(total.reordered, told.len() as u64);
-    let sum = |of: fn(&hopscope_load::packets::tally::Counts) -> u64| -> u64 {
+    let sum = |of: fn(&hopscope_load::packets::tally::PacketCounts) -> u64| -> u64 {
         found
             .intervals
             .iter()

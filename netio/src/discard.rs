@@ -22,7 +22,6 @@ impl PacketIo for DiscardPort {
         Capabilities {
             max_frame_len: self.slot.len(),
             offload: true,
-            frame_stamps: true,
         }
     }
 

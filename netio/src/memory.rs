@@ -171,7 +171,6 @@ impl PacketIo for MemoryPort {
         Capabilities {
             max_frame_len: self.options.max_frame_len,
             offload: true,
-            frame_stamps: true,
         }
     }
 

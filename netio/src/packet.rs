@@ -2,7 +2,7 @@
 use crate::clock::tsc_now;
 use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN};
 use crate::link::Link;
-use crate::sys::{self, Interface, PACKET_HDR_LEN, RxRing, SendBatch, VnetHeader};
+use crate::sys::{self, Interface, PACKET_HDR_LEN, RxRing, SendBatch};
 use crate::{Capabilities, Counters, Direction, Fill, Frame, PacketIo, PortError, Visit};
 use nix::libc;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -190,7 +190,6 @@ impl PacketIo for PacketPort {
         Capabilities {
             max_frame_len: self.max_frame_len,
             offload: true,
-            frame_stamps: true,
         }
     }
 
@@ -239,7 +238,7 @@ impl PacketIo for PacketPort {
             let Some(len) = outgoing.checked(&self.name, self.max_frame_len)? else {
                 break;
             };
-            VnetHeader::write(outgoing.offload, slot);
+            outgoing.offload.write_header(slot);
             pending.batch.set_len(pending.end, PACKET_HDR_LEN + len);
             pending.end += 1;
             done += 1;

@@ -13,7 +13,7 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
     /// Length on the wire; more than `bytes` when the port cut the frame.
     pub wire_len: usize,
-    /// When the port saw it: read once for each burst unless [`Capabilities::frame_stamps`].
+    /// When the port saw it; a capture reads the clock once for each burst.
     pub received: Tsc,
     pub offload: Offload,
 }
@@ -49,8 +49,6 @@ pub struct Capabilities {
     pub max_frame_len: usize,
     /// [`Offload`] is honoured in both directions.
     pub offload: bool,
-    /// [`Frame::received`] is of that frame, not of its burst.
-    pub frame_stamps: bool,
 }
 
 /// Since the port was opened. What the kernel dropped is asked of the kernel.

@@ -3,9 +3,7 @@
 use crate::clock::tsc_now;
 use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN};
 use crate::link::Link;
-use crate::sys::{
-    Interface, TAP_HDR_LEN, Vectors, VnetHeader, accept_offloads, open_tap, tap_name,
-};
+use crate::sys::{Interface, TAP_HDR_LEN, Vectors, accept_offloads, open_tap, received, tap_name};
 use crate::{Accepts, Capabilities, Counters, Fill, Frame, PacketIo, PortError, Scattered, Visit};
 use nix::libc;
 use std::fs::File;
@@ -167,7 +165,6 @@ impl PacketIo for TapPort {
         Capabilities {
             max_frame_len: self.max_frame_len,
             offload: true,
-            frame_stamps: true,
         }
     }
 
@@ -191,7 +188,7 @@ impl PacketIo for TapPort {
                 bytes,
                 wire_len: bytes.len(),
                 received: tsc_now(),
-                offload: VnetHeader::read(&self.incoming),
+                offload: received(&self.incoming),
             });
         }
         Ok(max)
@@ -206,7 +203,7 @@ impl PacketIo for TapPort {
             let Some(len) = outgoing.checked(&self.name, self.max_frame_len)? else {
                 return Ok(done);
             };
-            VnetHeader::write(outgoing.offload, &mut self.outgoing);
+            outgoing.offload.write_header(&mut self.outgoing);
             // The number of buffers: the driver's to fill, for merged receive buffers.
             self.outgoing[TAP_HDR_LEN - 2..TAP_HDR_LEN].fill(0);
             self.waiting = TAP_HDR_LEN + len;

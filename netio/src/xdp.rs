@@ -188,7 +188,6 @@ impl PacketIo for XdpPort {
         Capabilities {
             max_frame_len: self.max_frame_len,
             offload: false,
-            frame_stamps: true,
         }
     }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::{ArgGroup, Args, ValueEnum};
 use hopscope_load::connections::serve::{self, Service};
 use hopscope_load::connections::{
-    self, Close, Descriptors, Limits, LoadError, Pace, Plan, RunResult, Summary,
+    self, Close, Descriptors, Limits, LoadError, LoadPlan, Pace, RunResult, Summary,
 };
 use hopscope_load::interval::Interval;
 use hopscope_openloop::Arrivals;
@@ -112,7 +112,7 @@ impl PaceArgs {
 }
 
 /// A test of the load library.
-type Run = fn(&Plan, &AtomicBool, &mut dyn FnMut(&Interval)) -> Result<RunResult, LoadError>;
+type Run = fn(&LoadPlan, &AtomicBool, &mut dyn FnMut(&Interval)) -> Result<RunResult, LoadError>;
 
 /// What is run, and against which service when the server is started here.
 pub struct Test {
@@ -142,7 +142,7 @@ impl Test {
 
 impl ClientArgs {
     /// Runs the test with what `adjust` sets; exit code 1 where bytes were wrong or nothing was done.
-    pub fn run(self, test: Test, adjust: impl FnOnce(&mut Plan)) -> anyhow::Result<ExitCode> {
+    pub fn run(self, test: Test, adjust: impl FnOnce(&mut LoadPlan)) -> anyhow::Result<ExitCode> {
         let mut plan = self.plan()?;
         adjust(&mut plan);
         if plan.limits.duration.is_none() && plan.limits.count.is_none() {
@@ -202,7 +202,7 @@ impl ClientArgs {
         Ok(ExitCode::from(if summary.is_good() { 0 } else { 1 }))
     }
 
-    fn plan(&self) -> anyhow::Result<Plan> {
+    fn plan(&self) -> anyhow::Result<LoadPlan> {
         let target = match &self.target {
             Some(target) => resolve(target)?,
             // Replaced by where our own server listens.
@@ -212,7 +212,7 @@ impl ClientArgs {
         for text in &self.source {
             sources.extend(addresses(text)?);
         }
-        Ok(Plan {
+        Ok(LoadPlan {
             target,
             sources,
             connections: self.connections.unwrap_or(1) as usize,

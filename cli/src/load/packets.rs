@@ -13,7 +13,7 @@ use hopscope_event::{StreamEntry, StreamIx};
 use hopscope_load::packets::clock;
 use hopscope_load::packets::lines::{Lines, SummaryLine};
 use hopscope_load::packets::matcher::RowSink;
-use hopscope_load::packets::plan::{Pace, Plan, Traffic};
+use hopscope_load::packets::plan::{Pace, PacketPlan, Traffic};
 use hopscope_load::packets::ports::Opened;
 use hopscope_load::packets::rows;
 use hopscope_load::packets::run::{OnInterval, RunResult, Timing};
@@ -49,7 +49,7 @@ pub(crate) fn run(args: PacketsArgs) -> anyhow::Result<ExitCode> {
         (None, Traffic::Replay { .. }) => Pace::Original,
         (None, Traffic::Generated { .. }) => Pace::Rate(args::DEFAULT_RATE),
     };
-    let plan = Plan {
+    let plan = PacketPlan {
         traffic,
         arrivals: args.arrivals.0,
         ramp: args.ramp,
@@ -84,7 +84,7 @@ struct Summary<'a> {
 /// A plan and how to tell what came of it.
 struct Session<'a> {
     args: &'a PacketsArgs,
-    plan: Plan,
+    plan: PacketPlan,
     described: String,
     stop: &'a AtomicBool,
 }

@@ -11,7 +11,7 @@ use hopscope_serving::events::EventFile;
 use hopscope_serving::privileges::RunAs;
 use hopscope_vnet::events::End;
 use hopscope_vnet::policy::PolicyKind;
-use hopscope_vnet::serve::{Kicks, Plan, Server, qemu};
+use hopscope_vnet::serve::{BackEndPlan, Kicks, Server, qemu};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let user = args.user.as_deref().map(RunAs::named).transpose()?;
     let ports = ports(&args)?;
     let (events, file) = recording::begin(args.output.as_deref(), End::Back, args.queues)?;
-    let plan = Plan {
+    let plan = BackEndPlan {
         events,
         socket: args.socket.clone(),
         client: args.client,

@@ -5,7 +5,7 @@
 use crate::Ns;
 use crate::notifier::Notifier;
 use crate::observe::Watch;
-use crate::policy::{BadPolicy, Counts, Event, PolicyKind};
+use crate::policy::{BadPolicy, Event, PolicyCounts, PolicyKind};
 use crate::ring::{Chain, DeviceRing, DriverRing, Memory, RingError, Segment};
 
 /// The driver's end of a queue.
@@ -251,7 +251,7 @@ impl Back {
         memory: &Memory,
         call: PolicyKind,
         now: Ns,
-    ) -> Result<(bool, Counts), Unchanged> {
+    ) -> Result<(bool, PolicyCounts), Unchanged> {
         let next = Notifier::new(call)?;
         let notified = self.let_go(memory, now)?;
         let before = std::mem::replace(&mut self.notifier, next);

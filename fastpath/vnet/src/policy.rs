@@ -29,7 +29,7 @@ mod gate;
 mod kind;
 
 pub(crate) use adaptive::{Average, PRICE_FIRST, PRICE_MAX};
-pub use counts::{BATCH_BUCKETS, Counts};
+pub use counts::{BATCH_BUCKETS, PolicyCounts};
 pub use gate::Policy;
 pub use kind::{BadPolicy, PolicyKind};
 

@@ -47,7 +47,7 @@ pub use live::QueueError;
 pub use notice::Notice;
 pub use qemu::qemu;
 pub use queue_state::{ByPolicy, QueueState, RingNow, Shadowed};
-pub use run::{Plan, Server};
+pub use run::{BackEndPlan, Server};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@
 //! once: a shadow that has notified it by that index finds it awake until the policy at work has settled too.
 use crate::Ns;
 use crate::notifier::Notifier;
-use crate::policy::{BadPolicy, Counts, Event, Peer, PolicyKind};
+use crate::policy::{BadPolicy, Event, Peer, PolicyCounts, PolicyKind};
 
 mod advice;
 
@@ -17,7 +17,7 @@ pub use advice::{Advice, advise};
 pub struct Would {
     pub policy: PolicyKind,
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: PolicyCounts,
     /// The sum over all entries of the time from their publication to the notification, or to the look
     /// at a peer that needs none.
     #[serde(rename = "waited_ns")]

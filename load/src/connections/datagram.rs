@@ -2,7 +2,7 @@
 use super::drive::{RunResult, Worker, drive};
 use super::due::Due;
 use super::pattern::Pattern;
-use super::{LoadError, Plan, limits};
+use super::{LoadError, LoadPlan, limits};
 use crate::interval::Interval;
 use std::sync::atomic::AtomicBool;
 
@@ -25,7 +25,7 @@ pub const LARGEST: usize = 65_507;
 /// # Errors
 /// What keeps the run from beginning. What is lost or fails later is counted.
 pub fn udp_rr(
-    plan: &Plan,
+    plan: &LoadPlan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
 ) -> Result<RunResult, LoadError> {
@@ -37,7 +37,7 @@ pub fn udp_rr(
 /// # Errors
 /// What keeps the run from beginning. What fails later is counted.
 pub fn udp_stream(
-    plan: &Plan,
+    plan: &LoadPlan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
 ) -> Result<RunResult, LoadError> {
@@ -50,7 +50,7 @@ pub fn udp_stream(
 /// # Errors
 /// What keeps the run from beginning: neither kind of socket is allowed. Losses are counted.
 pub fn ping(
-    plan: &Plan,
+    plan: &LoadPlan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
 ) -> Result<RunResult, LoadError> {
@@ -58,7 +58,7 @@ pub fn ping(
 }
 
 fn run(
-    plan: &Plan,
+    plan: &LoadPlan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
     kind: LinkKind,

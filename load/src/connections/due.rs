@@ -1,6 +1,6 @@
 //! When one thread's requests are due.
 use super::drive::Worker;
-use super::{LoadError, Pace, Plan, SECOND_NS};
+use super::{LoadError, LoadPlan, Pace, SECOND_NS};
 use hopscope_openloop::{Pending, Schedule, SplitMix64};
 
 /// The intended times of one thread's requests.
@@ -14,7 +14,7 @@ impl Due {
     /// Each thread has the share of the rate that it has of the connections. Constant schedules of
     /// several threads are shifted against each other; Poisson ones add up to a Poisson one.
     pub(super) fn new(
-        plan: &Plan,
+        plan: &LoadPlan,
         worker: &Worker<'_>,
         thread: usize,
         connections: usize,

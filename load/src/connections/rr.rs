@@ -3,7 +3,7 @@
 use super::drive::{RunResult, Worker, drive};
 use super::due::Due;
 use super::pattern::Pattern;
-use super::{LoadError, Plan, open_all};
+use super::{LoadError, LoadPlan, open_all};
 use crate::interval::Interval;
 use std::sync::atomic::AtomicBool;
 
@@ -19,7 +19,7 @@ use flow::Shared;
 /// What keeps the run from beginning: a connection that cannot be made, a limit of the machine.
 /// What fails later is counted.
 pub fn run(
-    plan: &Plan,
+    plan: &LoadPlan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
 ) -> Result<RunResult, LoadError> {

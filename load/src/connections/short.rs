@@ -2,7 +2,7 @@
 use super::drive::{RunResult, Worker, drive};
 use super::due::Due;
 use super::pattern::Pattern;
-use super::{LoadError, Pace, Plan, limits, socket};
+use super::{LoadError, LoadPlan, Pace, limits, socket};
 use crate::interval::Interval;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -15,7 +15,7 @@ mod turn;
 /// # Errors
 /// What keeps the run from beginning. What fails later is counted.
 pub fn crr(
-    plan: &Plan,
+    plan: &LoadPlan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
 ) -> Result<RunResult, LoadError> {
@@ -43,7 +43,7 @@ pub fn crr(
 /// # Errors
 /// What keeps the run from beginning. What fails later is counted.
 pub fn echo(
-    plan: &Plan,
+    plan: &LoadPlan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
 ) -> Result<RunResult, LoadError> {
@@ -55,7 +55,7 @@ pub fn echo(
     drive(&plan.limits, stop, vec![task as _], each_second)
 }
 
-fn prepare(plan: &Plan) -> Result<Pattern, LoadError> {
+fn prepare(plan: &LoadPlan) -> Result<Pattern, LoadError> {
     plan.check()?;
     limits::ports_for(plan.connections, plan.sources.len())?;
     socket::check_sources(plan)?;

@@ -1,5 +1,5 @@
 //! Sockets with the options that a measurement needs.
-use super::{Close, LoadError, Plan};
+use super::{Close, LoadError, LoadPlan};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
@@ -25,7 +25,7 @@ fn family(address: SocketAddr) -> AddressFamily {
 
 /// A socket for the `number`-th connection of a plan: non-blocking, without delay (a request is
 /// complete when it is written: Nagle would wait for more), bound to its source address.
-pub(super) fn prepare(plan: &Plan, number: usize) -> Result<TcpStream, Errno> {
+pub(super) fn prepare(plan: &LoadPlan, number: usize) -> Result<TcpStream, Errno> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let fd = socket::socket(family(plan.target), SockType::Stream, flags, None)?;
     setsockopt(&fd, sockopt::TcpNoDelay, &true)?;
@@ -64,7 +64,7 @@ pub(super) fn connected(stream: &TcpStream) -> Result<(), Errno> {
 }
 
 /// Connects and waits for it.
-pub(super) fn open(plan: &Plan, number: usize) -> Result<TcpStream, Opening> {
+pub(super) fn open(plan: &LoadPlan, number: usize) -> Result<TcpStream, Opening> {
     let stream = prepare(plan, number).map_err(Opening::Errno)?;
     if !begin(&stream, plan.target).map_err(Opening::Errno)? {
         let mut fds = [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)];
@@ -78,7 +78,7 @@ pub(super) fn open(plan: &Plan, number: usize) -> Result<TcpStream, Opening> {
 }
 
 /// As [`open`], for a run that cannot begin without this connection.
-pub(super) fn must_open(plan: &Plan, number: usize) -> Result<TcpStream, LoadError> {
+pub(super) fn must_open(plan: &LoadPlan, number: usize) -> Result<TcpStream, LoadError> {
     let target = plan.target;
     open(plan, number).map_err(|why| match why {
         Opening::TimedOut => LoadError::ConnectTimeout {
@@ -90,7 +90,7 @@ pub(super) fn must_open(plan: &Plan, number: usize) -> Result<TcpStream, LoadErr
 }
 
 /// Checks once that every source address can be used, for a clear answer before the run.
-pub(super) fn check_sources(plan: &Plan) -> Result<(), LoadError> {
+pub(super) fn check_sources(plan: &LoadPlan) -> Result<(), LoadError> {
     for (number, &source_ip) in plan.sources.iter().enumerate() {
         let target = plan.target;
         if source_ip.is_ipv4() != target.is_ipv4() {

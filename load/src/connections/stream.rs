@@ -3,7 +3,7 @@ use super::drive::{RunResult, Worker, drive};
 use super::due::Due;
 use super::pattern::Pattern;
 use super::tally::Tally;
-use super::{LoadError, Plan, open_all};
+use super::{LoadError, LoadPlan, open_all};
 use crate::interval::Interval;
 use std::sync::atomic::AtomicBool;
 
@@ -17,7 +17,7 @@ mod send;
 /// # Errors
 /// What keeps the run from beginning. What fails later is counted.
 pub fn send(
-    plan: &Plan,
+    plan: &LoadPlan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
 ) -> Result<RunResult, LoadError> {
@@ -42,7 +42,7 @@ pub fn send(
 /// # Errors
 /// What keeps the run from beginning. What fails later is counted.
 pub fn receive(
-    plan: &Plan,
+    plan: &LoadPlan,
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Interval),
 ) -> Result<RunResult, LoadError> {

@@ -1,7 +1,7 @@
 //! The end of a run, as one object or some lines.
 use super::limits::TimeWait;
 use super::serve::ServerReport;
-use super::{Close, Descriptors, Failures, Pace, Plan, RunResult, Tally};
+use super::{Close, Descriptors, Failures, LoadPlan, Pace, RunResult, Tally};
 use crate::interval::{marked, share, spoilt};
 use crate::kernel_counters::KernelCounters;
 use hopscope_openloop::Arrivals;
@@ -77,7 +77,7 @@ const QUANTILES: &[(&str, f64)] = &[
 impl Summary {
     pub fn new(
         test: &'static str,
-        plan: &Plan,
+        plan: &LoadPlan,
         outcome: &RunResult,
         descriptors: Descriptors,
         server: Option<ServerReport>,

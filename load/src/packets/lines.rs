@@ -1,6 +1,6 @@
 //! What a run says: a line for each interval, a summary. Each is one value, serialised for programs, and shown for people.
 use super::run::RunResult;
-use super::tally::{Counts, Interval};
+use super::tally::{Interval, PacketCounts};
 use crate::interval::{marked, share, time};
 use hopscope_event::{Tsc, TscFrequency};
 use hopscope_openloop::latency::Percentiles;
@@ -78,7 +78,7 @@ impl Lines {
         (to - from) as f64 / self.frequency.0 as f64
     }
 
-    fn packets(&self, counts: &Counts) -> Packets {
+    fn packets(&self, counts: &PacketCounts) -> Packets {
         let known = |count: u64| self.receives.then_some(count);
         Packets {
             sent: counts.sent,

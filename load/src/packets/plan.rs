@@ -45,7 +45,7 @@ pub enum Pace {
     Max,
 }
 
-pub struct Plan {
+pub struct PacketPlan {
     pub traffic: Traffic,
     pub arrivals: Arrivals,
     pub ramp: Duration,
@@ -54,7 +54,7 @@ pub struct Plan {
     pub wait: Wait,
 }
 
-impl Plan {
+impl PacketPlan {
     pub fn flows(&self) -> u32 {
         match &self.traffic {
             Traffic::Generated { frames, .. } => frames.flows().len(),

@@ -6,7 +6,7 @@ use super::due::Due;
 use super::matcher::{Bounds, Matcher, Recognition, RowSink, Strays};
 use super::sender::{Sender, SenderCounts, Span, Step};
 use super::source::Source;
-use super::tally::{Counts, Interval, Tally};
+use super::tally::{Interval, PacketCounts, Tally};
 use super::wait::{Idle, Wait};
 use super::window::Window;
 use hopscope_event::{Tsc, TscFrequency};
@@ -55,8 +55,8 @@ pub struct RunResult {
     /// Due in the measured time, where a rate was asked for.
     pub asked: Option<f64>,
     pub sender: SenderCounts,
-    pub total: Counts,
-    pub warm_up: Counts,
+    pub total: PacketCounts,
+    pub warm_up: PacketCounts,
     pub strays: Strays,
     /// Of the ports, during this run.
     pub sender_port: Counters,

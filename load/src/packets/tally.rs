@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 /// Of packets that were sent in one stretch of time. `sent` = `received` + `lost`.
 #[derive(Debug, Clone, Default)]
-pub struct Counts {
+pub struct PacketCounts {
     pub sent: u64,
     pub received: u64,
     pub lost: u64,
@@ -23,8 +23,8 @@ pub struct Counts {
     pub transit: Latency,
 }
 
-impl Counts {
-    pub fn merge(&mut self, other: &Counts) {
+impl PacketCounts {
+    pub fn merge(&mut self, other: &PacketCounts) {
         self.sent += other.sent;
         self.received += other.received;
         self.lost += other.lost;
@@ -70,7 +70,7 @@ pub struct Interval {
     pub end: Tsc,
     /// Left out of the totals.
     pub warm_up: bool,
-    pub counts: Counts,
+    pub counts: PacketCounts,
 }
 
 /// Sorts packets into the intervals they were sent in.
@@ -83,8 +83,8 @@ pub struct Tally {
     open: VecDeque<Interval>,
     /// Where the next interval begins.
     next: Tsc,
-    pub warm_up: Counts,
-    pub total: Counts,
+    pub warm_up: PacketCounts,
+    pub total: PacketCounts,
 }
 
 impl Tally {
@@ -104,15 +104,15 @@ impl Tally {
             run_end,
             open: VecDeque::new(),
             next: measure_from,
-            warm_up: Counts::default(),
-            total: Counts::default(),
+            warm_up: PacketCounts::default(),
+            total: PacketCounts::default(),
         };
         if measure_from > start {
             tally.open.push_back(Interval {
                 start,
                 end: measure_from,
                 warm_up: true,
-                counts: Counts::default(),
+                counts: PacketCounts::default(),
             });
         }
         tally
@@ -148,7 +148,7 @@ impl Tally {
             start: self.next,
             end,
             warm_up: false,
-            counts: Counts::default(),
+            counts: PacketCounts::default(),
         });
         self.next = end;
     }

@@ -11,7 +11,7 @@ use hopscope_load::packets::recognize::Recognizer;
 use hopscope_load::packets::sender::{Sender, SenderCounts, Span, Step};
 use hopscope_load::packets::sizes::{SizeDraw, Sizes};
 use hopscope_load::packets::source::{Generated, Source};
-use hopscope_load::packets::tally::{Counts, Interval, Tally};
+use hopscope_load::packets::tally::{Interval, PacketCounts, Tally};
 use hopscope_load::packets::window::Window;
 use hopscope_netio::{Capabilities, Counters, Fill, Frame, Offload, PacketIo, PortError, Visit};
 use hopscope_openloop::random::seeded;
@@ -79,7 +79,6 @@ impl PacketIo for TheLink {
         Capabilities {
             max_frame_len: 1514,
             offload: false,
-            frame_stamps: true,
         }
     }
 
@@ -167,8 +166,8 @@ pub struct Found {
     pub intervals: Vec<Interval>,
     pub sender: SenderCounts,
     pub strays: Strays,
-    pub total: Counts,
-    pub warm_up: Counts,
+    pub total: PacketCounts,
+    pub warm_up: PacketCounts,
 }
 
 pub const LATE_AFTER: u64 = 5_000;

@@ -108,7 +108,6 @@ impl PacketIo for CapturePort {
         Capabilities {
             max_frame_len: MAX_FRAME_LEN,
             offload: false,
-            frame_stamps: false,
         }
     }
 

@@ -21,5 +21,5 @@ pub(crate) use tpacket::RxRing;
 pub(crate) use tun::{TAP_HDR_LEN, accept as accept_offloads, open_tap, tap_name};
 pub use vectors::PARTS_MAX;
 pub(crate) use vectors::Vectors;
-pub(crate) use vnet::{PACKET_HDR_LEN, VnetHeader};
+pub(crate) use vnet::{PACKET_HDR_LEN, received};
 pub(crate) use xsk::{Xsk, XskOptions};

@@ -4,7 +4,7 @@
 //! a latency that is measured in microseconds. Version 2 hands over each frame at once.
 use super::map::Mapping;
 use super::socket::set_option;
-use super::vnet::{PACKET_HDR_LEN, VnetHeader};
+use super::vnet::{PACKET_HDR_LEN, received};
 use crate::Offload;
 use nix::libc;
 use std::io;
@@ -137,7 +137,7 @@ fn frame<'a>(status: u32, header: &libc::tpacket2_hdr, slot: &'a mut [u8]) -> Rx
         header.tp_mac as usize + header.tp_snaplen as usize,
     );
     let mut wire_len = header.tp_len as usize;
-    let mut offload = VnetHeader::read(&slot[start - PACKET_HDR_LEN..start]);
+    let mut offload = received(&slot[start - PACKET_HDR_LEN..start]);
     if status & libc::TP_STATUS_VLAN_VALID != 0 {
         // The kernel took the tag out of the frame: it belongs back, over the virtio header.
         start -= VLAN_TAG_LEN;

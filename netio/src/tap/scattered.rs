@@ -1,6 +1,6 @@
 //! One frame, one call: `writev` takes it from where it lies, `readv` puts it there.
 use super::TapPort;
-use crate::sys::{PARTS_MAX, TAP_HDR_LEN, VnetHeader};
+use crate::sys::{PARTS_MAX, TAP_HDR_LEN, received};
 use crate::{Arrived, Offload, PortError, Scattered, SendStatus};
 use nix::libc;
 use vm_memory::VolatileSlice;
@@ -24,7 +24,7 @@ impl Scattered for TapPort {
         }
         // The number of buffers, behind what is written here, stays 0: it is the driver's to fill.
         let mut header = [0; TAP_HDR_LEN];
-        VnetHeader::write(offload, &mut header);
+        offload.write_header(&mut header);
         let len: usize = parts.iter().map(VolatileSlice::len).sum();
         let written = self.vectors.write(&self.queue, &header, parts);
         if let Err(error) = &written
@@ -50,7 +50,7 @@ impl Scattered for TapPort {
         let arrived = match read {
             Ok(len) => Arrived::Frame {
                 len: len.saturating_sub(TAP_HDR_LEN),
-                offload: VnetHeader::read(&header),
+                offload: received(&header),
             },
             Err(error) => match error.raw_os_error() {
                 Some(libc::EAGAIN | libc::EINTR) => return Ok(Arrived::Nothing),

@@ -1,6 +1,6 @@
 //! What a front end did, exactly.
 use crate::Ns;
-use crate::policy::Counts;
+use crate::policy::PolicyCounts;
 use hopscope_netio::Counters;
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ pub struct DriveQueueCounts {
     /// Times this end enabled notifications before it slept.
     pub asked: u64,
     /// What the policy of kicks did.
-    pub kick_policy: Counts,
+    pub kick_policy: PolicyCounts,
 }
 
 /// Outcomes of received packets.

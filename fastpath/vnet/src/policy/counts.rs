@@ -6,7 +6,7 @@ pub const BATCH_BUCKETS: usize = 11;
 
 /// Since the policy was made. Every published entry is announced, suppressed or still unannounced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Counts {
+pub struct PolicyCounts {
     /// Entries that the peer could see.
     pub published: u64,
     pub notified: u64,
@@ -24,9 +24,9 @@ pub struct Counts {
     pub announced: u64,
 }
 
-impl Counts {
+impl PolicyCounts {
     /// Those of a policy that came before.
-    pub fn add(&mut self, other: &Counts) {
+    pub fn add(&mut self, other: &PolicyCounts) {
         self.published += other.published;
         self.notified += other.notified;
         self.suppressed += other.suppressed;

@@ -4,7 +4,7 @@ use super::ahc::{Ahc, AhcWindow};
 use super::batch::Batch;
 use super::coalesce::Coalesce;
 use super::each::Each;
-use super::{Action, BadPolicy, Counts, Event, HOLD_MAX, Peer, PolicyKind, Rule, Seen, Wish};
+use super::{Action, BadPolicy, Event, HOLD_MAX, Peer, PolicyCounts, PolicyKind, Rule, Seen, Wish};
 use crate::Ns;
 
 /// A policy at work on one side of one queue.
@@ -15,7 +15,7 @@ pub struct Policy {
     unannounced: u32,
     oldest: Ns,
     held: bool,
-    counts: Counts,
+    counts: PolicyCounts,
 }
 
 impl Policy {
@@ -46,7 +46,7 @@ impl Policy {
             unannounced: 0,
             oldest: Ns(0),
             held: false,
-            counts: Counts::default(),
+            counts: PolicyCounts::default(),
         }
     }
 
@@ -59,7 +59,7 @@ impl Policy {
         self.kind
     }
 
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &PolicyCounts {
         &self.counts
     }
 

@@ -1,7 +1,7 @@
 //! What happened at each queue and port, exactly. Nothing that came is missing: a packet was handed on, or is
 //! under one of the reasons in [`Drops`].
 use super::queue_state::QueueState;
-use crate::policy::Counts;
+use crate::policy::PolicyCounts;
 use hopscope_netio::Counters;
 use hopscope_serving::control::ControlCounts;
 use serde::Serialize;
@@ -83,7 +83,7 @@ pub struct QueueCounts {
     /// Ended because of what the driver wrote.
     pub broken: u64,
     /// Sum of the notification policies' counts.
-    pub call_policy: Counts,
+    pub call_policy: PolicyCounts,
     /// In a report: what is not counted packet by packet.
     #[serde(flatten)]
     pub seen: Option<QueueState>,

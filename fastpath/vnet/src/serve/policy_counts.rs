@@ -2,7 +2,7 @@
 use super::queue_state::ByPolicy;
 use crate::Ns;
 use crate::observe::Times;
-use crate::policy::{Counts, PolicyKind};
+use crate::policy::{PolicyCounts, PolicyKind};
 use crate::shadow::Shadows;
 
 /// Policies of one queue whose counts are kept; each takes 30 kB.
@@ -10,7 +10,7 @@ pub(super) const POLICIES_MAX: usize = 16;
 
 /// What was kept of a queue, over all its rings.
 #[derive(Default)]
-pub(super) struct PolicyCounts {
+pub(super) struct KeptPolicies {
     pub(super) policies: Vec<ByPolicy>,
     /// While no ring is live; else they are with it.
     pub(super) shadows: Option<Box<Shadows>>,
@@ -22,14 +22,14 @@ pub(super) struct PolicyCounts {
 pub(super) fn keep(
     policies: &mut Vec<ByPolicy>,
     policy: PolicyKind,
-    counts: &Counts,
+    counts: &PolicyCounts,
     hold: &Times,
 ) {
     let found = policies.iter().position(|one| one.policy == policy);
     let n = found.unwrap_or_else(|| {
         policies.push(ByPolicy {
             policy,
-            counts: Counts::default(),
+            counts: PolicyCounts::default(),
             hold: Times::default(),
         });
         policies.len() - 1

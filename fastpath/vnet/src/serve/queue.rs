@@ -3,7 +3,7 @@ use super::busy_poll::BusyPoll;
 use super::counts::{Drop, QueueCounts};
 use super::kicks::{DeferKicks, Kicks};
 use super::live::{Live, Pending, QueueError};
-use super::policy_counts::PolicyCounts;
+use super::policy_counts::KeptPolicies;
 use super::receive_direct::Arriving;
 use crate::Ns;
 use crate::common::eventfd::Eventfd;
@@ -40,7 +40,7 @@ pub(super) struct Queue {
     pub(super) counts: QueueCounts,
     /// Of what the guest sends.
     pub(super) sojourn: Sojourn,
-    pub(super) kept: PolicyCounts,
+    pub(super) kept: KeptPolicies,
     pub(super) events: EventLog,
 }
 
@@ -63,7 +63,7 @@ impl Queue {
             ended: None,
             counts: QueueCounts::default(),
             sojourn: Sojourn::default(),
-            kept: PolicyCounts::default(),
+            kept: KeptPolicies::default(),
             events: EventLog::default(),
         }
     }

@@ -2,7 +2,7 @@
 use super::kicks::Kicks;
 use crate::Ns;
 use crate::observe::Times;
-use crate::policy::{Counts, PolicyKind};
+use crate::policy::{PolicyCounts, PolicyKind};
 use crate::shadow::{Advice, Did, Would};
 use serde::Serialize;
 
@@ -38,7 +38,7 @@ pub struct RingNow {
 pub struct ByPolicy {
     pub policy: PolicyKind,
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: PolicyCounts,
     /// One for each announcement: how long its oldest entry had been unannounced.
     pub hold: Times,
 }

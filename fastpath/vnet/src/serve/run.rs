@@ -34,7 +34,7 @@ const SPIN: Ns = Ns::from_us(60);
 /// Until a front end that serves the socket is asked again.
 const AGAIN: Duration = Duration::from_millis(100);
 
-pub struct Plan {
+pub struct BackEndPlan {
     pub socket: PathBuf,
     /// The front end serves the socket, and this end connects to it.
     pub client: bool,
@@ -71,7 +71,7 @@ impl Server {
     ///
     /// # Errors
     /// The socket cannot be had, or a port cannot be waited for.
-    pub fn start(plan: Plan) -> Result<Server, ServeError> {
+    pub fn start(plan: BackEndPlan) -> Result<Server, ServeError> {
         let system = ServeError::system::<Errno>;
         let poll = Poll::new(64).map_err(system("watching"))?;
         let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;

@@ -3,7 +3,7 @@ use super::shared::Shared;
 use super::{Defer, Packet, Suppression};
 use crate::Ns;
 use crate::notifier::Notifier;
-use crate::policy::{BadPolicy, Counts, Event, Peer, PolicyKind};
+use crate::policy::{BadPolicy, Event, Peer, PolicyCounts, PolicyKind};
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -36,7 +36,7 @@ impl Device {
     }
 
     /// Counts of the interrupt policy.
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> PolicyCounts {
         *self.notifier.policy().counts()
     }
 

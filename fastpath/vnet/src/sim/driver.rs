@@ -4,7 +4,7 @@ use super::shared::Shared;
 use super::{Packet, Suppression};
 use crate::Ns;
 use crate::notifier::Notifier;
-use crate::policy::{BadPolicy, Counts, Event, Peer, PolicyKind};
+use crate::policy::{BadPolicy, Event, Peer, PolicyCounts, PolicyKind};
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -31,7 +31,7 @@ impl Driver {
     }
 
     /// What the policy of kicks did.
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> PolicyCounts {
         *self.notifier.policy().counts()
     }
 

@@ -1,7 +1,7 @@
 //! What a run came to.
 use super::{Packet, Setup};
 use crate::Ns;
-use crate::policy::Counts;
+use crate::policy::PolicyCounts;
 
 /// Kept during the run.
 #[derive(Default)]
@@ -21,7 +21,12 @@ impl Tally {
         self.latencies.push(latency);
     }
 
-    pub(super) fn outcome(mut self, setup: &Setup, kicks: Counts, calls: Counts) -> SimResult {
+    pub(super) fn outcome(
+        mut self,
+        setup: &Setup,
+        kicks: PolicyCounts,
+        calls: PolicyCounts,
+    ) -> SimResult {
         self.latencies.sort_unstable();
         let rank = |part: usize| {
             // The smallest latency that at least part/100 of the packets do not exceed.
@@ -62,8 +67,8 @@ pub struct SimResult {
     pub latency_max: Ns,
     /// From the start, the first gap included, until neither end had anything left to do.
     pub lasted: Ns,
-    pub kick_counts: Counts,
-    pub call_counts: Counts,
+    pub kick_counts: PolicyCounts,
+    pub call_counts: PolicyCounts,
 }
 
 impl SimResult {

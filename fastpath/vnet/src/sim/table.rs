@@ -1,7 +1,7 @@
 //! Cells as a table, or as lines of JSON.
 use super::{Costs, Defer, Load, Setup, SimResult, Suppression};
 use crate::Ns;
-use crate::policy::{BATCH_BUCKETS, Counts, PolicyKind};
+use crate::policy::{BATCH_BUCKETS, PolicyCounts, PolicyKind};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -89,8 +89,8 @@ struct Cell<'a> {
     latency_max_ns: u64,
     lasted_ns: u64,
     achieved_mpps: f64,
-    driver: &'a Counts,
-    device: &'a Counts,
+    driver: &'a PolicyCounts,
+    device: &'a PolicyCounts,
 }
 
 pub fn json(out: &mut impl Write, setup: &Setup, outcome: &SimResult) -> io::Result<()> {

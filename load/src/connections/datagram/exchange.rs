@@ -7,7 +7,7 @@ use crate::connections::due::Due;
 use crate::connections::pattern::Pattern;
 use crate::connections::tally::Cause;
 use crate::connections::wait::{LOOK_NS, Waiter};
-use crate::connections::{LoadError, Pace, Plan};
+use crate::connections::{LoadError, LoadPlan, Pace};
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 
@@ -18,7 +18,7 @@ struct Socket {
 }
 
 struct Exchange<'a> {
-    plan: &'a Plan,
+    plan: &'a LoadPlan,
     pattern: &'a Pattern,
     worker: &'a Worker<'a>,
     answered: bool,
@@ -26,7 +26,7 @@ struct Exchange<'a> {
 }
 
 pub(super) fn run(
-    plan: &Plan,
+    plan: &LoadPlan,
     pattern: &Pattern,
     worker: &Worker<'_>,
     share: Vec<Link>,

@@ -1,6 +1,6 @@
 //! A connected socket for datagrams, UDP or ICMP.
 use super::icmp::{self, Version};
-use crate::connections::{LoadError, Plan};
+use crate::connections::{LoadError, LoadPlan};
 use nix::errno::Errno;
 use nix::sys::socket::{
     self, AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage,
@@ -28,7 +28,7 @@ impl AsFd for Link {
 }
 
 impl Link {
-    pub(super) fn open(plan: &Plan, kind: LinkKind, number: usize) -> Result<Link, LoadError> {
+    pub(super) fn open(plan: &LoadPlan, kind: LinkKind, number: usize) -> Result<Link, LoadError> {
         let target = plan.target;
         let (fd, icmp) = match kind {
             LinkKind::Udp => {

@@ -2,7 +2,7 @@
 use crate::connections::drive::Worker;
 use crate::connections::pattern::{Pattern, first_wrong};
 use crate::connections::tally::Cause;
-use crate::connections::{Pace, Plan};
+use crate::connections::{LoadPlan, Pace};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ struct Flight {
 
 /// What the flows of one thread share.
 pub(super) struct Shared<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a LoadPlan,
     pub(super) pattern: &'a Pattern,
     pub(super) worker: &'a Worker<'a>,
 }

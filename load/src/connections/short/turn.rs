@@ -5,7 +5,7 @@ use crate::connections::drive::Worker;
 use crate::connections::pattern::{Pattern, first_wrong};
 use crate::connections::tally::Cause;
 use crate::connections::wait::{LOOK_NS, Waiter};
-use crate::connections::{LoadError, Pace, Plan, socket};
+use crate::connections::{LoadError, LoadPlan, Pace, socket};
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 use std::io::{ErrorKind, Read, Write};
@@ -13,7 +13,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 pub(super) struct Turn<'a> {
-    plan: &'a Plan,
+    plan: &'a LoadPlan,
     pattern: &'a Pattern,
     pub(super) worker: &'a Worker<'a>,
     waiter: Waiter,
@@ -27,7 +27,7 @@ pub(super) struct Turn<'a> {
 }
 
 pub(super) fn run(
-    plan: &Plan,
+    plan: &LoadPlan,
     pattern: &Pattern,
     worker: &Worker<'_>,
     slots: usize,

@@ -3,7 +3,7 @@ use crate::connections::drive::Worker;
 use crate::connections::pattern::Pattern;
 use crate::connections::tally::Cause;
 use crate::connections::wait::Waiter;
-use crate::connections::{LoadError, Plan};
+use crate::connections::{LoadError, LoadPlan};
 use nix::sys::epoll::EpollFlags;
 use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use std::net::TcpStream;
 pub(super) const CHUNK: usize = 128 << 10;
 
 pub(super) fn run(
-    plan: &Plan,
+    plan: &LoadPlan,
     pattern: &Pattern,
     worker: &Worker<'_>,
     share: Vec<(u64, TcpStream)>,

@@ -4,7 +4,7 @@ use crate::connections::due::Due;
 use crate::connections::pattern::Pattern;
 use crate::connections::tally::Cause;
 use crate::connections::wait::Waiter;
-use crate::connections::{LoadError, Pace, Plan};
+use crate::connections::{LoadError, LoadPlan, Pace};
 use nix::sys::epoll::EpollFlags;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -30,14 +30,14 @@ struct Stream {
 }
 
 struct Sender<'a> {
-    plan: &'a Plan,
+    plan: &'a LoadPlan,
     pattern: &'a Pattern,
     worker: &'a Worker<'a>,
     waiter: Waiter,
 }
 
 pub(super) fn run(
-    plan: &Plan,
+    plan: &LoadPlan,
     pattern: &Pattern,
     worker: &Worker<'_>,
     share: Vec<(u64, TcpStream)>,

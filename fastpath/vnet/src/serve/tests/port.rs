@@ -48,7 +48,6 @@ impl PacketIo for Port {
         Capabilities {
             max_frame_len: LONGEST,
             offload: true,
-            frame_stamps: true,
         }
     }
 

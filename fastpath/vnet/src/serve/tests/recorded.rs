@@ -48,7 +48,7 @@ fn replay(name: &str, text: &str, compared: &[u32]) -> (Vec<String>, usize) {
     let file = format!("hopscope-recorded-{}-{name}", std::process::id());
     let path = std::env::temp_dir().join(file);
     let batch = "batch".parse().expect("a policy");
-    let plan = Plan {
+    let plan = BackEndPlan {
         socket: path.clone(),
         client: false,
         ports: vec![Box::new(Handle::default().port())],

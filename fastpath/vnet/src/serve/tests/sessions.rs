@@ -191,7 +191,7 @@ impl World {
         let name = format!("hopscope-serve-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let ports: Vec<Handle> = (0..PAIRS).map(|_| Handle::default()).collect();
-        let plan = Plan {
+        let plan = BackEndPlan {
             socket: path.clone(),
             client: false,
             ports: ports
