@@ -3,7 +3,7 @@ use anyhow::Context;
 use hopscope_serving::events::EventLog;
 use hopscope_stack_instance::command::Mail;
 use hopscope_stack_instance::share::Share;
-use hopscope_stack_instance::{App, Device, Instance, LinkChange, Plan};
+use hopscope_stack_instance::{App, Device, Instance, InstancePlan, LinkChange};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -49,7 +49,7 @@ pub(super) fn start<A: App>(
         let mut config = link.config(&device)?;
         config.share.index = n as u16;
         config.share.of = of;
-        let plan = Plan {
+        let plan = InstancePlan {
             device,
             config,
             share,

@@ -29,4 +29,4 @@ pub use app::App;
 pub use device::Device;
 pub use error::InstanceError;
 pub use hopscope_event::Ns;
-pub use run::{Instance, LinkChange, Plan};
+pub use run::{Instance, InstancePlan, LinkChange};

@@ -3,7 +3,7 @@ use crate::app::{AppCounts, Echo, Server};
 use crate::command::Mail;
 use crate::run::Instance;
 use crate::share::Share;
-use crate::{Device, InstanceError, Ns, Plan};
+use crate::{Device, InstanceError, InstancePlan, Ns};
 use hopscope_netio::{MemoryOptions, MemoryPort, memory_pair};
 use hopscope_serving::clock::Clock;
 use hopscope_serving::events::EventLog;
@@ -103,7 +103,7 @@ fn end(
     port: MemoryPort,
     mac: u8,
     addresses: impl Iterator<Item = IpAddr>,
-) -> Result<Plan, InstanceError> {
+) -> Result<InstancePlan, InstanceError> {
     let medium = Medium::Ethernet {
         mac: [2, 0, 0, 0, 0, mac],
     };
@@ -124,7 +124,7 @@ fn end(
         mtu: MTU,
         offload: TxOffload::default(),
     };
-    Ok(Plan {
+    Ok(InstancePlan {
         device,
         config,
         share: share.into_iter().next().expect("one was asked for"),

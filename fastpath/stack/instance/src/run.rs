@@ -38,7 +38,7 @@ const BELL: u8 = 3;
 /// Of the control socket.
 pub const CONTROL: u8 = 4;
 
-pub struct Plan {
+pub struct InstancePlan {
     pub device: Device,
     pub config: Config,
     pub share: Share,
@@ -73,7 +73,7 @@ impl<A: App> Instance<A> {
     ///
     /// # Errors
     /// The configuration cannot be; the app's sockets cannot be opened; no descriptors.
-    pub fn start(plan: Plan, mut app: A) -> Result<Instance<A>, InstanceError> {
+    pub fn start(plan: InstancePlan, mut app: A) -> Result<Instance<A>, InstanceError> {
         let system = InstanceError::system::<Errno>;
         let mut engine = Engine::new(plan.config)?;
         let mut log = plan.log;

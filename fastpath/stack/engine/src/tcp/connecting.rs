@@ -2,7 +2,7 @@
 use super::connection::{Beginning, NEVER, backed_off_from};
 use super::context::Context;
 use super::handshake::{self, Agreed};
-use super::options::Options;
+use super::options::SocketOptions;
 use super::replies::{self, Reply};
 use super::secrets::{self, timestamp};
 use super::segment::Segment;
@@ -20,7 +20,7 @@ const AFTER_RESET: Ns = Ns::from_ms(2);
 pub(crate) struct Connecting {
     pub(crate) tuple: Tuple,
     pub(crate) hash: u32,
-    pub(crate) options: Options,
+    pub(crate) options: SocketOptions,
     /// By bind(2): it stays when the attempt fails.
     pub(crate) bound: Option<(Address, u16)>,
     pub(crate) iss: Seq,
@@ -60,7 +60,7 @@ impl Connecting {
     pub(crate) fn new(
         tuple: Tuple,
         hash: u32,
-        options: Options,
+        options: SocketOptions,
         iss: Seq,
         ts_offset: u32,
     ) -> Connecting {

@@ -59,7 +59,7 @@ fn minute(now: Ns) -> u32 {
 }
 
 /// TSval at or before `stamp` that tells the peer's options when it is echoed.
-pub(crate) fn stamp_with_options(stamp: u32, options: &tcp_options::Options) -> u32 {
+pub(crate) fn stamp_with_options(stamp: u32, options: &tcp_options::TcpOptions) -> u32 {
     let scale = options.window_scale.map_or(NO_SCALE, u32::from);
     let told = scale | if options.sack_permitted { SACK } else { 0 };
     let low = (1 << OPTION_BITS) - 1;
@@ -104,17 +104,17 @@ mod tests {
 
     #[test]
     fn rfc4987_3_6_options_come_back_in_the_timestamp() {
-        let options = tcp_options::Options {
+        let options = tcp_options::TcpOptions {
             window_scale: Some(7),
             sack_permitted: true,
-            ..tcp_options::Options::default()
+            ..tcp_options::TcpOptions::default()
         };
         for stamp in [64, 100, 0x1234_5678, u32::MAX] {
             let value = stamp_with_options(stamp, &options);
             assert!(stamp - value < 128);
             assert_eq!(options_of_stamp(value), (Some(7), true));
         }
-        let none = stamp_with_options(1_000, &tcp_options::Options::default());
+        let none = stamp_with_options(1_000, &tcp_options::TcpOptions::default());
         assert_eq!(options_of_stamp(none), (None, false));
     }
 }

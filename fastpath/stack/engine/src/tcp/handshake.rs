@@ -1,5 +1,5 @@
 //! What SYNs offer and agree on: MSS (RFC 9293, 3.7.1), window scale and timestamps (RFC 7323), SACK (RFC 2018).
-use super::options::Options;
+use super::options::SocketOptions;
 use crate::TcpConfig;
 use crate::wire::tcp_options::{self, Timestamps};
 
@@ -27,19 +27,19 @@ pub(crate) fn offer(
     mss: u16,
     wscale: u8,
     stamps: Timestamps,
-) -> tcp_options::Options {
-    tcp_options::Options {
+) -> tcp_options::TcpOptions {
+    tcp_options::TcpOptions {
         mss: Some(mss),
         window_scale: config.window_scaling.then_some(wscale),
         sack_permitted: config.sack,
         timestamps: config.timestamps.then_some(stamps),
-        ..tcp_options::Options::default()
+        ..tcp_options::TcpOptions::default()
     }
 }
 
 /// Options of our SYN that answers one: none that the peer did not offer.
-pub(crate) fn answer(agreed: &Agreed, mss: u16, value: u32) -> tcp_options::Options {
-    tcp_options::Options {
+pub(crate) fn answer(agreed: &Agreed, mss: u16, value: u32) -> tcp_options::TcpOptions {
+    tcp_options::TcpOptions {
         mss: Some(mss),
         window_scale: agreed.window_scaling.then_some(agreed.rcv_wscale),
         sack_permitted: agreed.sack,
@@ -47,15 +47,15 @@ pub(crate) fn answer(agreed: &Agreed, mss: u16, value: u32) -> tcp_options::Opti
             value,
             echo: agreed.ts_recent,
         }),
-        ..tcp_options::Options::default()
+        ..tcp_options::TcpOptions::default()
     }
 }
 
 /// Of the peer's SYN.
 pub(crate) fn agree(
     config: &TcpConfig,
-    options: &Options,
-    peer: &tcp_options::Options,
+    options: &SocketOptions,
+    peer: &tcp_options::TcpOptions,
     wscale: u8,
     ts_offset: u32,
 ) -> Agreed {
@@ -78,7 +78,7 @@ pub(crate) fn agree(
 }
 
 /// The MSS that we announce for packets of `mtu` bytes (RFC 6691: options are not subtracted).
-pub(crate) fn announced_mss(mtu: u16, v4: bool, options: &Options) -> u16 {
+pub(crate) fn announced_mss(mtu: u16, v4: bool, options: &SocketOptions) -> u16 {
     let headers = if v4 { 40 } else { 60 };
     let mss = mtu.saturating_sub(headers).max(48);
     match options.max_segment {

@@ -1,5 +1,5 @@
 //! Listening sockets, and which of them a SYN is for.
-use super::options::Options;
+use super::options::SocketOptions;
 use super::tuple::Address;
 use crate::{Ns, SocketId};
 use std::collections::{HashMap, VecDeque};
@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) id: SocketId,
-    pub(crate) options: Options,
+    pub(crate) options: SocketOptions,
     pub(crate) ipv6: bool,
     pub(crate) address: Address,
     pub(crate) port: u16,

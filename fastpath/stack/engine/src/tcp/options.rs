@@ -4,7 +4,7 @@ use crate::{Linger, Ns, SocketError, SocketOption, TcpConfig};
 
 /// What an accepted socket inherits from its listener.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Options {
+pub(crate) struct SocketOptions {
     pub(crate) no_delay: bool,
     pub(crate) cork: bool,
     pub(crate) keep_alive: bool,
@@ -43,9 +43,9 @@ const MIN_MSS: u16 = 88;
 const MAX_MSS: u16 = 32_767;
 const MAX_KEEP: Ns = Ns::from_ms(32_767_000);
 
-impl Options {
-    pub(crate) fn new(config: &TcpConfig) -> Options {
-        Options {
+impl SocketOptions {
+    pub(crate) fn new(config: &TcpConfig) -> SocketOptions {
+        SocketOptions {
             no_delay: false,
             cork: false,
             keep_alive: false,

@@ -1,7 +1,7 @@
 //! A received segment with its options, in the words of RFC 9293, 3.3.1.
 use super::seq::Seq;
 use crate::wire::tcp;
-use crate::wire::tcp_options::{Options, Timestamps};
+use crate::wire::tcp_options::{TcpOptions, Timestamps};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Segment<'a> {
@@ -10,7 +10,7 @@ pub(crate) struct Segment<'a> {
     pub(crate) flags: tcp::Flags,
     /// As in the header, not scaled.
     pub(crate) window: u16,
-    pub(crate) options: Options,
+    pub(crate) options: TcpOptions,
     pub(crate) payload: &'a [u8],
     /// Payload bytes of each of the segments that the device merged; of the segment itself where it is one.
     pub(crate) segment_bytes: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Segment<'a> {
 impl<'a> Segment<'a> {
     /// `segment_bytes` as [`crate::frame::RxMeta`] has it. The second value: the options were malformed.
     pub(crate) fn new(from: &tcp::Segment<'a>, segment_bytes: u16) -> (Segment<'a>, bool) {
-        let (options, malformed) = Options::parse(from.options);
+        let (options, malformed) = TcpOptions::parse(from.options);
         let payload_bytes = from.payload.len() as u32;
         let segment_bytes = match u32::from(segment_bytes) {
             0 => payload_bytes,

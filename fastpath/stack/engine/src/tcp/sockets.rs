@@ -2,7 +2,7 @@
 use super::connecting::Connecting;
 use super::connection::Connection;
 use super::listener::Listener;
-use super::options::Options;
+use super::options::SocketOptions;
 use super::tuple::Address;
 use crate::{SocketError, SocketId};
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct Idle {
     pub(crate) ipv6: bool,
-    pub(crate) options: Options,
+    pub(crate) options: SocketOptions,
     pub(crate) bound: Option<(Address, u16)>,
     pub(crate) error: Option<SocketError>,
     /// An attempt to connect failed, which the next connect tells.

@@ -8,7 +8,7 @@ const MAX_BUFFER: u32 = 425_984;
 const MIN_BUFFER: u32 = 4_608;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Options {
+pub(super) struct UdpOptions {
     pub reuse_address: bool,
     pub reuse_port: bool,
     pub v6_only: bool,
@@ -19,9 +19,9 @@ pub(super) struct Options {
     pub traffic_class: u8,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for UdpOptions {
+    fn default() -> UdpOptions {
+        UdpOptions {
             reuse_address: false,
             reuse_port: false,
             v6_only: false,
@@ -33,7 +33,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl UdpOptions {
     /// # Errors
     /// Invalid, NoOption (TCP's).
     pub(super) fn set(&mut self, option: SocketOption, is_bound: bool) -> Result<(), SocketError> {

@@ -1,6 +1,6 @@
 //! One UDP socket.
 use super::datagrams::Datagrams;
-use super::options::Options;
+use super::options::UdpOptions;
 use crate::ip::Hop;
 use crate::{Readiness, SocketError, SocketId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,7 +11,7 @@ pub(super) struct Socket {
     /// Never that of another socket: what is still to be sent names it after it is closed.
     pub serial: u64,
     pub ipv6: bool,
-    pub options: Options,
+    pub options: UdpOptions,
     /// Port 0: not bound. IPv4 addresses of IPv6 sockets are not mapped here.
     pub local: SocketAddr,
     /// bind(2) chose it, so that it survives a disconnect.
@@ -35,7 +35,7 @@ impl Socket {
             id,
             serial,
             ipv6,
-            options: Options::default(),
+            options: UdpOptions::default(),
             local: SocketAddr::new(unspecified(ipv6), 0),
             is_address_bound: false,
             is_port_bound: false,

@@ -1,5 +1,5 @@
 //! TCP's header (RFC 9293, 3.1).
-use super::tcp_options::Options;
+use super::tcp_options::TcpOptions;
 use super::{Malformed, be16, be32};
 
 pub const HEADER_BYTES: usize = 20;
@@ -31,12 +31,6 @@ impl Flags {
     #[must_use]
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
-    }
-
-    /// Some of `other` are set.
-    #[must_use]
-    pub const fn has_any(self, other: Flags) -> bool {
-        self.0 & other.0 != 0
     }
 
     #[must_use]
@@ -100,12 +94,6 @@ impl<'a> Segment<'a> {
             payload,
         })
     }
-
-    /// SEG.LEN of RFC 9293, 3.3.1: payload, and one each for SYN and FIN.
-    #[must_use]
-    pub fn sequence_len(&self) -> u32 {
-        self.payload.len() as u32 + u32::from(self.flags.syn()) + u32::from(self.flags.fin())
-    }
 }
 
 /// A header to be sent.
@@ -118,7 +106,7 @@ pub struct Header {
     pub flags: Flags,
     pub window: u16,
     pub urgent: u16,
-    pub options: Options,
+    pub options: TcpOptions,
 }
 
 impl Header {

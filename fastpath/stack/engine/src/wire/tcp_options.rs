@@ -56,7 +56,7 @@ impl SackBlocks {
 
 /// The options of a segment, received or to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct TcpOptions {
     pub mss: Option<u16>,
     /// At most 14.
     pub window_scale: Option<u8>,
@@ -65,13 +65,13 @@ pub struct Options {
     pub sack: SackBlocks,
 }
 
-impl Options {
+impl TcpOptions {
     /// Of the bytes between header and payload. Unknown kinds are skipped; of a kind that comes twice the last counts.
     /// The second value is true where a length was wrong: what came before it counts, the rest does not
     /// (RFC 9293, MUST-7).
     #[must_use]
-    pub fn parse(bytes: &[u8]) -> (Options, bool) {
-        let mut options = Options::default();
+    pub fn parse(bytes: &[u8]) -> (TcpOptions, bool) {
+        let mut options = TcpOptions::default();
         if let Some((&ALIGNED_TIMESTAMPS, rest)) = bytes.split_first_chunk()
             && rest.len() == 8
         {
@@ -117,7 +117,7 @@ impl Options {
         Some(())
     }
 
-    /// Bytes that [`Options::emit`] writes: a multiple of 4, at most 40.
+    /// Bytes that [`TcpOptions::emit`] writes: a multiple of 4, at most 40.
     #[must_use]
     pub fn len(&self) -> usize {
         let words = usize::from(self.mss.is_some())
@@ -139,7 +139,7 @@ impl Options {
         usize::from(self.sack.len).min(room)
     }
 
-    /// `into` has [`Options::len`] bytes. The order is Linux': MSS, SACK permitted and timestamps, window scale, SACK.
+    /// `into` has [`TcpOptions::len`] bytes. The order is Linux': MSS, SACK permitted and timestamps, window scale, SACK.
     pub(super) fn emit(&self, into: &mut [u8]) {
         let mut words = into.as_chunks_mut::<4>().0.iter_mut();
         let mut used = 0;

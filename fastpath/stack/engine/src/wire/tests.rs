@@ -44,10 +44,10 @@ proptest! {
         prop_assert_eq!(packet.seq_number().0 as u32, header.seq);
         prop_assert_eq!(packet.ack_number().0 as u32, header.ack);
         prop_assert_eq!(packet.window_len(), header.window);
-        let (options, malformed) = tcp_options::Options::parse(packet.options());
+        let (options, malformed) = tcp_options::TcpOptions::parse(packet.options());
         prop_assert!(!malformed);
         let mut at = packet.options();
-        let mut seen = tcp_options::Options::default();
+        let mut seen = tcp_options::TcpOptions::default();
         while !at.is_empty() {
             let (rest, option) = other::TcpOption::parse(at).unwrap();
             match option {

@@ -174,9 +174,9 @@ fn rfc791_3_2_a_syn_in_fragments_of_8_and_of_16_bytes() {
             source_port: 5,
             destination_port: 80,
             flags: tcp::Flags::SYN,
-            options: tcp_options::Options {
+            options: tcp_options::TcpOptions {
                 mss: Some(1400),
-                ..tcp_options::Options::default()
+                ..tcp_options::TcpOptions::default()
             },
             ..tcp::Header::default()
         };

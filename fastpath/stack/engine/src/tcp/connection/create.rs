@@ -11,7 +11,7 @@ use crate::info::TcpState;
 use crate::ip::Hop;
 use crate::tcp::challenge::InvalidLimit;
 use crate::tcp::handshake::Agreed;
-use crate::tcp::options::Options;
+use crate::tcp::options::SocketOptions;
 use crate::tcp::secrets::TIMESTAMP_TICK;
 use crate::tcp::sender::{Sender, SenderConfig};
 use crate::tcp::seq::Seq;
@@ -44,7 +44,7 @@ impl Connection {
         now: Ns,
         config: &TcpConfig,
         counters: &mut Counters,
-        options: Options,
+        options: SocketOptions,
         begin: &Beginning,
     ) -> Connection {
         let agreed = &begin.agreed;

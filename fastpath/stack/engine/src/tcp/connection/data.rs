@@ -7,7 +7,7 @@ use crate::tcp::replies::{self, Reply};
 use crate::tcp::secrets;
 use crate::tcp::segment::Segment;
 use crate::tcp::seq::{Seq, SeqRange};
-use crate::wire::tcp::Flags;
+use crate::wire::tcp::{Flags, Header};
 
 impl Connection {
     /// By state: who closed cannot read any more, and the peer has to know that its data is lost (RFC 1122, 4.2.2.13).
@@ -236,16 +236,20 @@ impl Connection {
             // The connection's output ends with it.
             let seq = self.sender.snd_nxt();
             let header = self.header(cx, seq, Flags::ACK);
-            cx.reply(Reply {
-                tuple: self.tuple,
-                header,
-                hop_limit: self.options.hop_limit,
-                traffic_class: self.options.traffic_class,
-            });
+            self.reply(cx, header);
         }
         self.state = TcpState::TimeWait;
         self.time_wait = true;
         self.send.buffer.clear(cx.pool);
+    }
+
+    fn reply(&self, cx: &mut Context, header: Header) {
+        cx.reply(Reply {
+            tuple: self.tuple,
+            header,
+            hop_limit: self.options.hop_limit,
+            traffic_class: self.options.traffic_class,
+        });
     }
 
     /// With the next number that the peer expects, so that it is believed (RFC 5961, 3.2).
@@ -257,11 +261,6 @@ impl Connection {
         let flags = Flags::RST.and(Flags::ACK);
         let mut header = replies::header(&self.tuple, seq, self.receive.next, flags);
         header.options.timestamps = self.stamps(cx.now);
-        cx.reply(Reply {
-            tuple: self.tuple,
-            header,
-            hop_limit: self.options.hop_limit,
-            traffic_class: self.options.traffic_class,
-        });
+        self.reply(cx, header);
     }
 }

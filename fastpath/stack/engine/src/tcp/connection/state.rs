@@ -7,7 +7,7 @@ use crate::buffer::{ReceiveBuffer, SendBuffer};
 use crate::info::TcpState;
 use crate::ip::Hop;
 use crate::tcp::challenge::InvalidLimit;
-use crate::tcp::options::Options;
+use crate::tcp::options::SocketOptions;
 use crate::tcp::secrets;
 use crate::tcp::sender::Sender;
 use crate::tcp::seq::{Seq, SeqRange};
@@ -140,7 +140,7 @@ pub(crate) struct Connection {
     pub(crate) last_data_sent: Ns,
     pub(crate) totals: Totals,
     pub(crate) limited: Limited,
-    pub(crate) options: Options,
+    pub(crate) options: SocketOptions,
     /// Where the peer is reached, as the interface found last.
     pub(crate) hop: Hop,
 }

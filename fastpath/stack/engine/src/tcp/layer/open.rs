@@ -5,7 +5,7 @@ use crate::tcp::connection::{initial_window, window_scale};
 use crate::tcp::demux::Target;
 use crate::tcp::handshake;
 use crate::tcp::listener::Listener;
-use crate::tcp::options::Options;
+use crate::tcp::options::SocketOptions;
 use crate::tcp::ports::Claim;
 use crate::tcp::sockets::{Idle, Socket};
 use crate::tcp::tuple::{Address, Tuple};
@@ -29,7 +29,7 @@ impl Tcp {
     fn idle(&self, ipv6: bool) -> Idle {
         Idle {
             ipv6,
-            options: Options::new(&self.config.tcp),
+            options: SocketOptions::new(&self.config.tcp),
             bound: None,
             error: None,
             failed: false,

@@ -18,7 +18,7 @@ pub(in super::super) fn header() -> impl Strategy<Value = Header> {
     )
 }
 
-fn options() -> impl Strategy<Value = Options> {
+fn options() -> impl Strategy<Value = TcpOptions> {
     (
         any::<Option<u16>>(),
         prop::option::of(0u8..=14),
@@ -27,12 +27,12 @@ fn options() -> impl Strategy<Value = Options> {
         prop::collection::vec(any::<(u32, u32)>(), 0..=4),
     )
         .prop_map(|(mss, window_scale, sack_permitted, timestamps, blocks)| {
-            let mut options = Options {
+            let mut options = TcpOptions {
                 mss,
                 window_scale,
                 sack_permitted,
                 timestamps: timestamps.map(|(value, echo)| Timestamps { value, echo }),
-                ..Options::default()
+                ..TcpOptions::default()
             };
             for (left, right) in blocks {
                 options.sack.push(left, right);
@@ -50,7 +50,7 @@ proptest! {
         bytes.truncate(len);
         bytes.extend(&payload);
         let segment = Segment::parse(&bytes).unwrap();
-        let (options, malformed) = Options::parse(segment.options);
+        let (options, malformed) = TcpOptions::parse(segment.options);
         prop_assert!(!malformed);
         header.options.sack.truncate(options.sack.as_slice().len());
         prop_assert_eq!(segment.payload, payload);
@@ -70,19 +70,19 @@ proptest! {
     #[test]
     fn any_bytes_are_parsed_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         if let Ok(segment) = Segment::parse(&bytes) {
-            let (options, _) = Options::parse(segment.options);
+            let (options, _) = TcpOptions::parse(segment.options);
             prop_assert!(options.window_scale.is_none_or(|s| s <= 14));
             prop_assert!(segment.options.len() <= 40);
         }
-        let _ = Options::parse(&bytes);
+        let _ = TcpOptions::parse(&bytes);
     }
 }
 
 #[test]
 fn rfc2018_3_three_blocks_beside_timestamps() {
-    let mut options = Options {
+    let mut options = TcpOptions {
         timestamps: Some(Timestamps::default()),
-        ..Options::default()
+        ..TcpOptions::default()
     };
     for i in 0..4 {
         assert!(options.sack.push(i, i + 1));
@@ -103,7 +103,7 @@ fn rfc9293_must_7_a_bad_length_ends_the_options() {
         (&[2, 3, 5, 1], None),
         (&[5, 9, 0, 0, 0, 0, 0, 0, 0], None),
     ] {
-        let (options, malformed) = Options::parse(bytes);
+        let (options, malformed) = TcpOptions::parse(bytes);
         assert!(malformed, "{bytes:?}");
         assert_eq!(options.mss, mss);
     }
@@ -111,7 +111,7 @@ fn rfc9293_must_7_a_bad_length_ends_the_options() {
 
 #[test]
 fn rfc9293_must_6_unknown_options_are_skipped() {
-    let (options, malformed) = Options::parse(&[254, 6, 1, 2, 3, 4, 1, 3, 3, 99, 0, 77]);
+    let (options, malformed) = TcpOptions::parse(&[254, 6, 1, 2, 3, 4, 1, 3, 3, 99, 0, 77]);
     assert!(!malformed);
     assert_eq!(options.window_scale, Some(14), "RFC 7323, 2.3");
 }
