@@ -4,7 +4,7 @@ use crate::address::to_listen_on;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use hopscope_splice::cgroup;
-use hopscope_splice::echo::{EchoServer, KernelPlan, Mode, Plan};
+use hopscope_splice::echo::{EchoPlan, EchoServer, KernelPlan, Mode};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -66,7 +66,7 @@ pub(super) fn limit(text: &str) -> Result<u32, String> {
 }
 
 impl EchoArgs {
-    fn plan(&self) -> anyhow::Result<Plan> {
+    fn plan(&self) -> anyhow::Result<EchoPlan> {
         let mode = match self.mode {
             ModeArg::Kernel => Mode::Kernel,
             ModeArg::User => Mode::User,
@@ -85,7 +85,7 @@ impl EchoArgs {
         let mut kernel = KernelPlan::new(cgroup.context("--mode user needs no control groups")?);
         kernel.egress_limit = self.limit;
         kernel.local_clients = self.local_clients;
-        Ok(Plan {
+        Ok(EchoPlan {
             mode,
             listen: to_listen_on(&self.listen)?,
             v6_only: self.v6_only,

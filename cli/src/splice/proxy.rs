@@ -5,7 +5,7 @@ use crate::address::{resolve, to_listen_on};
 use crate::json::tagged;
 use crate::units::parse_time;
 use clap::{Args, ValueEnum};
-use hopscope_splice::proxy::{Choice, EngineChoice, Plan, ProxyServer};
+use hopscope_splice::proxy::{EngineChoice, EngineVerdict, ProxyPlan, ProxyServer};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,8 +69,8 @@ enum EngineArg {
 }
 
 impl ProxyArgs {
-    fn plan(&self) -> anyhow::Result<Plan> {
-        let mut plan = Plan::new(to_listen_on(&self.listen)?, resolve(&self.to)?);
+    fn plan(&self) -> anyhow::Result<ProxyPlan> {
+        let mut plan = ProxyPlan::new(to_listen_on(&self.listen)?, resolve(&self.to)?);
         plan.engine = match self.engine {
             EngineArg::Auto => EngineChoice::Auto,
             EngineArg::Kernel => EngineChoice::Kernel,
@@ -88,7 +88,7 @@ impl ProxyArgs {
         Ok(plan)
     }
 
-    fn say(&self, choices: &[Choice]) {
+    fn say(&self, choices: &[EngineVerdict]) {
         for choice in choices {
             crate::status::say!("{choice}");
             if self.serving.json

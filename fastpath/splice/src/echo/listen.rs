@@ -1,5 +1,5 @@
 //! Sockets that listen.
-use super::{EchoError, Mode, Plan};
+use super::{EchoError, EchoPlan, Mode};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage, bind, getsockname, listen,
@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// One for each thread, on the same port; none listens yet.
-pub(super) fn bound_sockets(plan: &Plan) -> Result<Vec<OwnedFd>, EchoError> {
+pub(super) fn bound_sockets(plan: &EchoPlan) -> Result<Vec<OwnedFd>, EchoError> {
     if plan.mode != Mode::UserMt {
         return Ok(vec![bound(plan, plan.listen, false)?]);
     }
@@ -28,7 +28,7 @@ fn refused(listen: SocketAddr) -> impl Fn(nix::Error) -> EchoError {
     }
 }
 
-fn bound(plan: &Plan, at: SocketAddr, shares: bool) -> Result<OwnedFd, EchoError> {
+fn bound(plan: &EchoPlan, at: SocketAddr, shares: bool) -> Result<OwnedFd, EchoError> {
     bound_to(at, plan.v6_only, shares)
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn bound_to(at: SocketAddr, v6_only: bool, shares: bool) -> Result<Ow
     Ok(fd)
 }
 
-pub(super) fn listening(plan: &Plan, fd: OwnedFd) -> Result<TcpListener, EchoError> {
+pub(super) fn listening(plan: &EchoPlan, fd: OwnedFd) -> Result<TcpListener, EchoError> {
     listening_at(plan.listen, plan.backlog, fd)
 }
 

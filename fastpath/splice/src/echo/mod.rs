@@ -33,7 +33,7 @@ pub enum Mode {
 }
 
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct EchoPlan {
     pub mode: Mode,
     pub listen: SocketAddr,
     /// An IPv6 wildcard takes no IPv4 connections.

@@ -2,7 +2,7 @@
 use super::counts::Counters;
 use super::kernel::{Engine, KernelCounts};
 use super::worker::Worker;
-use super::{EchoCounts, EchoError, Mode, Plan, listen, uring};
+use super::{EchoCounts, EchoError, EchoPlan, Mode, listen, uring};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ impl EchoServer {
     ///
     /// # Errors
     /// Where the address cannot be had, descriptors or threads, or what the mode needs of the kernel.
-    pub fn start(plan: &Plan) -> Result<EchoServer, EchoError> {
+    pub fn start(plan: &EchoPlan) -> Result<EchoServer, EchoError> {
         let descriptors = listen::take_all_descriptors()?;
         let sockets = listen::bound_sockets(plan)?;
         let first = sockets.first().ok_or(EchoError::System {
@@ -58,7 +58,7 @@ impl EchoServer {
         Ok(server)
     }
 
-    fn thread(&mut self, plan: &Plan, number: usize, socket: OwnedFd) -> Result<(), EchoError> {
+    fn thread(&mut self, plan: &EchoPlan, number: usize, socket: OwnedFd) -> Result<(), EchoError> {
         let (counters, stop) = (self.counters.clone(), self.stop.clone());
         let is_uring = plan.mode == Mode::Uring;
         // What the kernel refuses is said before the server is.

@@ -1,7 +1,7 @@
 //! What happens without each mechanism: the tests of the echo in the kernel are worth something because
 //! they fail then. These need root and say so where they have not.
 use super::kernel::{Engine, Without};
-use super::{EchoError, EchoServer, KernelPlan, Mode, Plan, listen};
+use super::{EchoError, EchoPlan, EchoServer, KernelPlan, Mode, listen};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -23,11 +23,11 @@ fn cgroup() -> Option<PathBuf> {
     root
 }
 
-fn plan(local_clients: bool) -> Option<Plan> {
+fn plan(local_clients: bool) -> Option<EchoPlan> {
     let mut kernel = KernelPlan::new(cgroup()?);
     kernel.local_clients = local_clients;
     kernel.egress_limit = 64 << 20;
-    Some(Plan {
+    Some(EchoPlan {
         mode: Mode::Kernel,
         listen: ([127, 0, 0, 1], 0).into(),
         v6_only: false,
@@ -42,7 +42,7 @@ struct Here {
     listener: TcpListener,
 }
 
-fn here(plan: &Plan) -> Result<Here, EchoError> {
+fn here(plan: &EchoPlan) -> Result<Here, EchoError> {
     let socket = listen::bound_sockets(plan)?.remove(0);
     let address = listen::local_address(&socket)?;
     let engine = Engine::load(&plan.kernel, &socket, address, false)?;

@@ -23,7 +23,7 @@ pub struct Measured {
 
 /// What a comparison came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Choice {
+pub struct EngineVerdict {
     pub engine: EngineKind,
     pub why: &'static str,
     pub user: Measured,
@@ -117,7 +117,7 @@ impl Chooser {
         &mut self,
         now: Instant,
         open: impl IntoIterator<Item = (EngineKind, u64, Duration)>,
-    ) -> Option<Choice> {
+    ) -> Option<EngineVerdict> {
         let ended = self.rates.clone();
         for (engine, bytes, took) in open {
             self.add(self.number, engine, bytes, took);
@@ -136,7 +136,7 @@ impl Chooser {
     }
 }
 
-fn compare(rates: [Vec<f64>; 2], took: Duration) -> Choice {
+fn compare(rates: [Vec<f64>; 2], took: Duration) -> EngineVerdict {
     let sure = rank_sum(&rates[1], &rates[0]);
     let [user, kernel] = rates.map(measured);
     let ratio = kernel.bytes_per_s / user.bytes_per_s;
@@ -146,7 +146,7 @@ fn compare(rates: [Vec<f64>; 2], took: Duration) -> Choice {
         _ if sure <= -SURE => (EngineKind::User, "its connections moved more"),
         _ => (EngineKind::User, "the kernel is not a tenth better"),
     };
-    Choice {
+    EngineVerdict {
         engine,
         why,
         user,

@@ -15,7 +15,7 @@ mod tests;
 mod text;
 mod worker;
 
-pub use auto::{Choice, Measured};
+pub use auto::{EngineVerdict, Measured};
 pub use counts::ProxyCounts;
 pub use error::ProxyError;
 pub use kernel::KernelCounts;
@@ -42,7 +42,7 @@ pub enum EngineKind {
 }
 
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ProxyPlan {
     pub engine: EngineChoice,
     pub listen: SocketAddr,
     pub to: SocketAddr,
@@ -71,9 +71,9 @@ pub struct Plan {
     pub gate: Option<std::sync::Arc<std::sync::Mutex<()>>>,
 }
 
-impl Plan {
-    pub fn new(listen: SocketAddr, to: SocketAddr) -> Plan {
-        Plan {
+impl ProxyPlan {
+    pub fn new(listen: SocketAddr, to: SocketAddr) -> ProxyPlan {
+        ProxyPlan {
             engine: EngineChoice::Auto,
             listen,
             to,

@@ -1,9 +1,9 @@
 //! The proxy: its thread, its shutdown, and the summary.
-use super::auto::Choice;
+use super::auto::EngineVerdict;
 use super::kernel::{Engine, KernelCounts, Reader};
 use super::shared::{Phase, Shared};
 use super::worker::Worker;
-use super::{EngineChoice, Plan, ProxyCounts, ProxyError};
+use super::{EngineChoice, ProxyCounts, ProxyError, ProxyPlan};
 use crate::echo::listen;
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ pub struct ProxyReport {
     pub kernel_unavailable: Option<String>,
     pub choices_made: u64,
     /// The last of them.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<EngineVerdict>,
 }
 
 impl ProxyServer {
@@ -40,7 +40,7 @@ impl ProxyServer {
     /// # Errors
     /// Where the address cannot be had, or descriptors; and, for the kernel's engine alone, what it
     /// needs of the kernel.
-    pub fn start(plan: &Plan) -> Result<ProxyServer, ProxyError> {
+    pub fn start(plan: &ProxyPlan) -> Result<ProxyServer, ProxyError> {
         let descriptors = listen::take_all_descriptors()?;
         let socket = listen::bound_to(plan.listen, plan.v6_only, false)?;
         let address = listen::local_address(&socket)?;
@@ -111,7 +111,7 @@ impl ProxyServer {
     }
 
     /// Choices since the last call.
-    pub fn new_choices(&self) -> Vec<Choice> {
+    pub fn new_choices(&self) -> Vec<EngineVerdict> {
         self.shared.take_choices()
     }
 

@@ -1,6 +1,6 @@
 //! What the proxy's thread and its owner share.
 use super::ProxyError;
-use super::auto::Choice;
+use super::auto::EngineVerdict;
 use super::counts::Counters;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::collections::VecDeque;
@@ -29,8 +29,8 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 pub(super) struct Choices {
     pub(super) made: u64,
-    pub(super) last: VecDeque<Choice>,
-    unsaid: Vec<Choice>,
+    pub(super) last: VecDeque<EngineVerdict>,
+    unsaid: Vec<EngineVerdict>,
 }
 
 impl Shared {
@@ -53,7 +53,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn chose(&self, choice: Choice) {
+    pub(super) fn chose(&self, choice: EngineVerdict) {
         let mut choices = self.choices();
         choices.made += 1;
         if choices.last.len() == KEPT {
@@ -68,7 +68,7 @@ impl Shared {
     }
 
     /// Since the last call.
-    pub(super) fn take_choices(&self) -> Vec<Choice> {
+    pub(super) fn take_choices(&self) -> Vec<EngineVerdict> {
         std::mem::take(&mut self.choices().unsaid)
     }
 

@@ -1,6 +1,6 @@
 //! What happens without each mechanism: the tests of the proxy are worth something because they fail
 //! then. These need root and say so where they have not.
-use super::{EngineChoice, Plan, ProxyServer, Without};
+use super::{EngineChoice, ProxyPlan, ProxyServer, Without};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Mutex, MutexGuard};
@@ -13,12 +13,12 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|failed| failed.into_inner())
 }
 
-fn plan(to: SocketAddr) -> Option<Plan> {
+fn plan(to: SocketAddr) -> Option<ProxyPlan> {
     if !nix::unistd::geteuid().is_root() {
         eprintln!("not run: needs root");
         return None;
     }
-    let mut plan = Plan::new(([127, 0, 0, 1], 0).into(), to);
+    let mut plan = ProxyPlan::new(([127, 0, 0, 1], 0).into(), to);
     plan.engine = EngineChoice::Kernel;
     Some(plan)
 }

@@ -1,5 +1,5 @@
 //! What a proxy says of itself: engines chosen, and counts at its end.
-use super::{Choice, EngineKind, ProxyReport};
+use super::{EngineKind, EngineVerdict, ProxyReport};
 use std::fmt;
 
 fn rate(bytes_per_s: f64) -> String {
@@ -9,7 +9,7 @@ fn rate(bytes_per_s: f64) -> String {
     }
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for EngineVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let choice = self;
         let engine = match choice.engine {

@@ -6,7 +6,7 @@ use super::kernel::{Engine, NotJoined, Notice};
 use super::pipe::CHUNK;
 use super::share::{Kernel, Share};
 use super::shared::{Phase, Shared};
-use super::{EngineKind, Plan, ProxyError, dial};
+use super::{EngineKind, ProxyError, ProxyPlan, dial};
 use crate::echo::listen::reset_at_close;
 use hopscope_eventloop::{Poll, Slab, Token};
 use nix::errno::Errno;
@@ -62,7 +62,7 @@ enum Look {
 }
 
 pub(super) struct Worker<'a> {
-    plan: Plan,
+    plan: ProxyPlan,
     listener: Option<TcpListener>,
     engine: Option<Engine>,
     shared: &'a Shared,
@@ -77,7 +77,7 @@ pub(super) struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     pub(super) fn new(
-        plan: Plan,
+        plan: ProxyPlan,
         listener: TcpListener,
         engine: Option<Engine>,
         shared: &'a Shared,

@@ -4,7 +4,7 @@ use super::contract::{
     QUESTION_SENT_AT,
 };
 use crate::proxy::share::{Kernel, Share};
-use crate::proxy::{Plan, ProxyError};
+use crate::proxy::{ProxyError, ProxyPlan};
 use hopscope_bpf::object::{self, has_capabilities};
 use hopscope_bpf::{BpfError, Ring, compiled, per_cpu, test_run};
 use hopscope_eventloop::{Poll, Token};
@@ -44,7 +44,7 @@ pub(in crate::proxy) struct Engine {
 pub(in crate::proxy) struct Reader(MapHandle);
 
 impl Engine {
-    pub(in crate::proxy) fn load(plan: &Plan) -> Result<Engine, ProxyError> {
+    pub(in crate::proxy) fn load(plan: &ProxyPlan) -> Result<Engine, ProxyError> {
         let config: [u8; CONFIG_BYTES] = contract::config(plan.limit);
         // Two directions each, and a little more: records go after their sockets.
         let entries = plan
