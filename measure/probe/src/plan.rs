@@ -1,16 +1,17 @@
 //! From patterns to what will be measured: one table of functions for the whole recording, and
 //! for each process the units to be moved.
+mod item;
+mod noted;
+
 use crate::instrument::body::hazards::Hazards;
 use crate::instrument::body::sensitive;
 use crate::instrument::body::unit::{Piece, Unit};
 use crate::instrument::body::unwinding::Unwinding as MayUnwind;
 use crate::instrument::body::verdict::{self, ProcessTraits};
 use crate::instrument::body::{NoTables, Refusal as WhyNot};
-use crate::instrument::capture::Capture;
 use crate::instrument::capture::parse::{Selection, Wanted};
 use crate::instrument::resolve::{CannotCapture, Policy, Subject, resolve};
 use crate::live::asked::{self, Asked};
-use crate::live::build::{Selected, Unwind};
 use crate::locate::module_names::ModuleNames;
 use crate::locate::pattern::Pattern;
 use crate::locate::signature::Debug;
@@ -20,9 +21,11 @@ use crate::progress::{self, Phase};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{CaptureEntry, FunctionEntry, FunctionId, Refusal};
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use item::Frames;
+pub use item::Item;
 
 /// The recording's tables, filled process by process.
 #[derive(Default)]
@@ -48,27 +51,6 @@ pub struct Plan {
     left_out: HashSet<(ModuleIx, u64)>,
 }
 
-/// One accepted function of one process.
-pub struct Item {
-    pub id: FunctionId,
-    image: Arc<Image>,
-    /// Of its pieces in the file; the first one begins with its entry.
-    ranges: Box<[Range<u64>]>,
-    red_zone_at_entry: bool,
-    bias: u64,
-    module: Range<u64>,
-    captures: Vec<Capture>,
-    frames: Option<Frames>,
-}
-
-/// Its copy has unwind tables.
-struct Frames {
-    /// Where the unwinders of its process ask for tables.
-    asked: Arc<[Asked]>,
-    must: bool,
-    walked: bool,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     #[error(transparent)]
@@ -87,40 +69,6 @@ pub enum PlanError {
         function: String,
         why: CannotCapture,
     },
-}
-
-impl Item {
-    /// Exceptions may pass through its frame.
-    pub fn may_be_unwound(&self) -> bool {
-        self.frames.as_ref().is_some_and(|f| f.must)
-    }
-
-    pub fn selected(&self) -> Selected<'_> {
-        let pieces = self.ranges.iter().map(|range| {
-            let bytes = self
-                .image
-                .bytes(range.clone())
-                .expect("was decoded from there");
-            Piece {
-                svma: range.start,
-                bytes,
-            }
-        });
-        Selected {
-            id: self.id,
-            red_zone_at_entry: self.red_zone_at_entry,
-            pieces: pieces.collect(),
-            bias: self.bias,
-            module: self.module.clone(),
-            captures: &self.captures,
-            unwind: self.frames.as_ref().map(|frames| Unwind {
-                image: &self.image,
-                asked: &frames.asked,
-                must: frames.must,
-                walked: frames.walked,
-            }),
-        }
-    }
 }
 
 impl Plan {
@@ -323,125 +271,6 @@ impl Plan {
     /// Whether threads of `pid` may have suspended stacks anywhere.
     pub fn switches_stacks(&self, pid: i32) -> bool {
         self.switchers.contains(&pid)
-    }
-
-    /// Taken out, to be put back: reading it borrows nothing of the plan.
-    fn debug(&mut self, image: &Image, module: ModuleIx) -> Option<Debug> {
-        match self.debug.remove(&module) {
-            Some(known) => known,
-            None => image.debug(),
-        }
-    }
-
-    /// Notes the captures of a function once, however many processes share it: where another process
-    /// can only be captured from in another way, it is not.
-    fn captured(
-        &mut self,
-        id: FunctionId,
-        (captures, refused): (Vec<Capture>, Vec<CannotCapture>),
-    ) -> Vec<Capture> {
-        let known = self.captures.iter().any(|row| row.function == id);
-        let mut taken = Vec::new();
-        let mut refused: Vec<_> = refused;
-        for capture in captures.into_iter().map(|c| c.of(id)) {
-            match known && !self.captures.contains(&capture.entry) {
-                true => refused.push(CannotCapture {
-                    capture: capture.entry.name,
-                    why: "in another process it is captured in another way".into(),
-                }),
-                false => taken.push(capture),
-            }
-        }
-        if !known {
-            self.captures.extend(taken.iter().map(|c| c.entry.clone()));
-        }
-        for why in refused {
-            if !self.not_captured.contains(&(id, why.clone())) {
-                self.not_captured.push((id, why));
-            }
-        }
-        taken
-    }
-
-    fn check_captured(&self, pid: i32, selections: &[Selection]) -> Result<(), PlanError> {
-        for wanted in selections.iter().flat_map(|s| &s.captures) {
-            let name = wanted.name();
-            if self.captures.iter().any(|row| row.name == name) {
-                continue;
-            }
-            let refused = self
-                .not_captured
-                .iter()
-                .find(|(_, w)| w.capture == wanted.text);
-            if let Some((function, why)) = refused {
-                return Err(PlanError::NothingCaptured {
-                    pid,
-                    function: self.functions[function.0 as usize].name.clone(),
-                    why: why.clone(),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn image(
-        &mut self,
-        pid: i32,
-        module: &MappedModule,
-    ) -> Result<(Arc<Image>, ModuleIx), LocateError> {
-        if let Some((image, ix)) = self.images.get(&module.path)
-            && image.is_mapped_by(pid, module)
-        {
-            return Ok((image.clone(), *ix));
-        }
-        let image = Arc::new(Image::open_mapped(pid, module)?);
-        let ix = ModuleIx(self.modules.len() as u32);
-        self.modules.push(ModuleEntry {
-            ix,
-            path: module.path.display().to_string(),
-            build_id: image.build_id().to_owned(),
-        });
-        self.images.insert(module.path.clone(), (image.clone(), ix));
-        Ok((image, ix))
-    }
-
-    fn id(&mut self, image: &Image, module: ModuleIx, function: &locate::Function) -> FunctionId {
-        let next = FunctionId(self.functions.len() as u32);
-        let id = *self.ids.entry((module, function.svma)).or_insert(next);
-        if id == next {
-            let lines = self.lines.entry(module).or_insert_with(|| image.lines());
-            let (file, line) = lines
-                .as_ref()
-                .and_then(|l| l.find(function.svma, function.size))
-                .unzip();
-            self.functions.push(FunctionEntry {
-                id,
-                module,
-                name: function.name.clone(),
-                svma: function.svma,
-                size: function.size,
-                file,
-                line,
-            });
-        }
-        id
-    }
-
-    fn refuse_module(&mut self, module: &MappedModule, why: &LocateError) {
-        self.refuse(basename(&module.path), "*", 0, why.to_string());
-    }
-
-    /// Notes a refusal once, however many processes share it.
-    pub fn refuse(&mut self, module: &str, name: &str, svma: u64, reason: String) {
-        if self.refused.insert((module.to_owned(), svma)) {
-            let (module, name) = (module.to_owned(), name.to_owned());
-            self.refusals.push(Refusal {
-                module,
-                name,
-                svma,
-                reason,
-            });
-        }
     }
 
     fn nothing(&self, pid: i32, selections: &[Selection], opened: &[Opened]) -> PlanError {

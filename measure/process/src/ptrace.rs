@@ -76,33 +76,19 @@ pub fn set_regs(tid: i32, regs: &Regs) -> io::Result<()> {
 }
 
 pub fn set_gs_base(tid: i32, value: u64) -> io::Result<()> {
-    request(
-        libc::PTRACE_POKEUSER,
-        tid,
-        offset_of!(Regs, gs_base),
-        value as usize,
-    )
-    .map(drop)
+    set_reg(tid, offset_of!(Regs, gs_base), value)
 }
 
 pub fn set_rip(tid: i32, value: u64) -> io::Result<()> {
-    request(
-        libc::PTRACE_POKEUSER,
-        tid,
-        offset_of!(Regs, rip),
-        value as usize,
-    )
-    .map(drop)
+    set_reg(tid, offset_of!(Regs, rip), value)
 }
 
 pub fn set_rax(tid: i32, value: u64) -> io::Result<()> {
-    request(
-        libc::PTRACE_POKEUSER,
-        tid,
-        offset_of!(Regs, rax),
-        value as usize,
-    )
-    .map(drop)
+    set_reg(tid, offset_of!(Regs, rax), value)
+}
+
+fn set_reg(tid: i32, at: usize, value: u64) -> io::Result<()> {
+    request(libc::PTRACE_POKEUSER, tid, at, value as usize).map(drop)
 }
 
 /// Writes a word, also to pages that the target may only read.

@@ -14,7 +14,7 @@ pub mod thin;
 pub mod trigger;
 
 pub use sink::Sink;
-pub use target::{Counts, Target, ThreadNumbers};
+pub use target::{RingCounts, Target, ThreadNumbers};
 
 use crate::counters::read_tsc;
 use crate::live::remove::Detached;
@@ -118,7 +118,7 @@ pub struct Recorder<'a, S: Sink> {
 #[derive(Debug)]
 pub struct RecorderResult {
     pub ended: Ended,
-    pub counts: Counts,
+    pub counts: RingCounts,
     pub threads: u64,
     pub calls_unmeasured: u64,
     pub detach_pauses: Vec<Duration>,
@@ -151,7 +151,7 @@ impl<S: Sink> Recorder<'_, S> {
         let mut ended = self.record(stop, status);
         let mut outcome = RecorderResult {
             ended: Ended::Asked,
-            counts: Counts::default(),
+            counts: RingCounts::default(),
             threads: 0,
             calls_unmeasured: 0,
             detach_pauses: Vec::new(),

@@ -1,5 +1,5 @@
 //! Saving what a killed recorder left in the rings of its target.
-use super::target::{Counts, Drain, ThreadNumbers, thread_entry};
+use super::target::{Drain, RingCounts, ThreadNumbers, thread_entry};
 use crate::counters::clock_sync;
 use crate::live::table::PatchTable;
 use hopscope_event::layout::{RING_HEADER_BYTES, ring_bytes, ring_offset};
@@ -15,7 +15,7 @@ pub fn salvage<W: Write>(
     table: &PatchTable,
     memory: &TargetMemory,
     out: W,
-) -> Result<Counts, TraceError> {
+) -> Result<RingCounts, TraceError> {
     let mut writer = TraceWriter::new(out, &table.meta)?;
     writer.process(&table.process)?;
     writer.modules(&table.modules)?;
@@ -25,7 +25,7 @@ pub fn salvage<W: Write>(
         ..OffCpuEntry::default()
     })?;
     writer.captures(&table.captures)?;
-    let mut counts = Counts::default();
+    let mut counts = RingCounts::default();
     let mut numbers = ThreadNumbers::default();
     let mut threads = 0;
     let mut unreadable = 0;

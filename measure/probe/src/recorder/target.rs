@@ -21,7 +21,7 @@ const BATCH: usize = 1 << 16;
 
 /// What has come out of a target's rings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RingCounts {
     pub recorded: u64,
     pub lost: u64,
     pub torn: u64,
@@ -34,7 +34,7 @@ pub struct Counts {
 pub struct Target {
     pub installed: Installed,
     pub process: ProcessIx,
-    pub counts: Counts,
+    pub counts: RingCounts,
     pub count_calls: bool,
     /// Threads that had a ring at any time.
     pub threads: u64,
@@ -91,7 +91,7 @@ impl Target {
         Target {
             installed,
             process,
-            counts: Counts::default(),
+            counts: RingCounts::default(),
             count_calls: false,
             threads: 0,
             rings,
@@ -398,7 +398,7 @@ impl Target {
 pub(super) struct Drain<'a, S: Sink> {
     pub writer: &'a mut S,
     pub buffer: &'a mut Vec<Record>,
-    pub counts: &'a mut Counts,
+    pub counts: &'a mut RingCounts,
     pub count_calls: bool,
 }
 

@@ -3,6 +3,7 @@
 //!
 //! References to the unit's own labels as *data* keep the original address; direct jumps go to
 //! the copy; a call to itself goes to the original entry, so that recursion is measured.
+use super::branches::Sizes;
 use crate::instrument::asm::{Asm, Label, Zone};
 use crate::instrument::body::push;
 use crate::instrument::body::refusal::Refusal;
@@ -270,7 +271,9 @@ impl Copier<'_> {
         beside: &mut Beside,
     ) -> Result<u32, Refusal> {
         let decoded = &body.unit.pieces[piece];
-        let long = self.relax(body, piece);
+        let captures = &body.captures;
+        let sizes = Sizes::measure(self.config, &captures.exit, &captures.body, self.tables);
+        let long = sizes.relax(body.unit, piece);
         let mut leaving = Vec::new();
         for (insn, long) in decoded.insns.iter().zip(long) {
             if let Some(label) = body.starts.get(&insn.svma) {
@@ -406,7 +409,7 @@ impl Copier<'_> {
                     // pointer; signal handlers leave that alone, too.
                     red_zone: self.tables,
                 };
-                exit(
+                capture::exit(
                     self.asm,
                     zone,
                     self.config,
@@ -419,47 +422,6 @@ impl Copier<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Which branches need their long form: grows from all-short until nothing changes.
-    fn relax(&self, body: &Body, piece: usize) -> Vec<bool> {
-        let decoded = &body.unit.pieces[piece];
-        let insns = &decoded.insns;
-        let sizes = Sizes::measure(self.config, &body.captures, self.tables);
-        let near = |target: u64| decoded.range.contains(&target);
-        let mut long: Vec<bool> = insns
-            .iter()
-            .map(|i| match i.op {
-                Op::Jump { target } | Op::JumpIf { target, .. } => !near(target) || i.len > 4,
-                _ => false,
-            })
-            .collect();
-        let mut offsets = vec![0u32; insns.len() + 1];
-        loop {
-            for (n, insn) in insns.iter().enumerate() {
-                offsets[n + 1] = offsets[n] + sizes.of(insn, long[n], body);
-            }
-            let mut changed = false;
-            for (n, insn) in insns.iter().enumerate() {
-                let (Op::Jump { target } | Op::JumpIf { target, .. }) = insn.op else {
-                    continue;
-                };
-                if long[n] {
-                    continue;
-                }
-                let to = insns
-                    .binary_search_by_key(&target, |i| i.svma)
-                    .map_or(0, |t| offsets[t]);
-                let distance = to as i64 - offsets[n + 1] as i64;
-                if i8::try_from(distance).is_err() {
-                    long[n] = true;
-                    changed = true;
-                }
-            }
-            if !changed {
-                return long;
-            }
-        }
     }
 }
 
@@ -478,102 +440,4 @@ fn calls(insn: &Insn, piece: &Piece) -> bool {
         ins.flow_control(),
         FlowControl::Call | FlowControl::IndirectCall
     )
-}
-
-fn exit(
-    asm: &mut Asm,
-    zone: Zone,
-    config: &ProbeConfig,
-    slow: Slow,
-    site: Site,
-    captures: &[Capture],
-) {
-    if captures.is_empty() {
-        return probe::probe(asm, zone, config, slow, site);
-    }
-    let captured = Captured {
-        captures,
-        copy: None,
-    };
-    capture::exit(asm, zone, config, slow, site, captured);
-}
-
-/// Lengths of what the copy inserts.
-struct Sizes {
-    exit: u32,
-    tail: u32,
-    /// Behind instructions at these addresses.
-    loads: HashMap<u64, u32>,
-}
-
-impl Sizes {
-    fn measure(config: &ProbeConfig, captures: &Captures, tables: bool) -> Sizes {
-        let length = |emit: &dyn Fn(&mut Asm, Slow)| {
-            let mut asm = Asm::new();
-            let slow = Slow::labels(&mut asm);
-            emit(&mut asm, slow);
-            asm.position(Zone::Hot)
-        };
-        let site = |kind, red_zone| Site {
-            function: FunctionId(0),
-            kind,
-            live: Live::ALL,
-            red_zone,
-        };
-        let (z, function) = (Zone::Hot, FunctionId(0));
-        let mut loads: HashMap<u64, u32> = HashMap::new();
-        for captured in &captures.body {
-            for (svma, reg) in &captured.loads {
-                *loads.entry(*svma).or_default() += length(&|asm, slow| {
-                    capture::body(asm, z, config, slow, function, captured, *reg);
-                });
-            }
-        }
-        Sizes {
-            exit: length(&|asm, slow| {
-                exit(
-                    asm,
-                    z,
-                    config,
-                    slow,
-                    site(RecordKind::Exit, tables),
-                    &captures.exit,
-                );
-            }),
-            tail: length(&|asm, slow| {
-                probe::probe(asm, z, config, slow, site(RecordKind::TailExit, true));
-            }),
-            loads,
-        }
-    }
-
-    fn of(&self, insn: &Insn, long: bool, body: &Body) -> u32 {
-        let len = insn.len as u32;
-        let inside = |target: u64| body.unit.contains(target);
-        let loads = self.loads.get(&insn.svma).copied().unwrap_or(0);
-        loads
-            + match insn.op {
-                Op::Plain | Op::RipRelative { .. } | Op::Call { .. } => len,
-                Op::Jump { target } if !inside(target) => self.tail + 5,
-                Op::Jump { .. } => {
-                    if long {
-                        5
-                    } else {
-                        2
-                    }
-                }
-                Op::JumpIf { .. } => {
-                    if long {
-                        6
-                    } else {
-                        2
-                    }
-                }
-                Op::ShortOnly { .. } => len + 2 + 5,
-                // The push is never longer than the jump plus a 32-bit displacement and a SIB byte.
-                Op::IndirectJump => len + 5 + 5 + 5,
-                Op::IndirectTail { .. } => self.tail + len,
-                Op::Ret => self.exit + len,
-            }
-    }
 }

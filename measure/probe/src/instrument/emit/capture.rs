@@ -8,7 +8,7 @@
 mod emitter;
 mod read;
 
-use super::probe::{Live, ProbeConfig, Site};
+use super::probe::{self, Live, ProbeConfig, Site};
 use super::slow::Slow;
 use crate::instrument::asm::{Asm, Label, Zone};
 use crate::instrument::capture::{Capture, Reg, Source};
@@ -73,19 +73,22 @@ pub fn entry(
     e.end(&site, done);
 }
 
-/// An exit probe and the values captured there, which are in rax.
+/// An exit probe and the values captured there, if any, which are in rax.
 pub fn exit(
     asm: &mut Asm,
     zone: Zone,
     config: &ProbeConfig,
     slow: Slow,
     site: Site,
-    captured: Captured<'_>,
+    captures: &[Capture],
 ) {
+    if captures.is_empty() {
+        return probe::probe(asm, zone, config, slow, site);
+    }
     let done = asm.label();
     let mut e = Emitter::new(asm, zone, config, None, site.function);
     e.begin(&site, &[Reg::R8, Reg::R9, Reg::R10, Reg::R11], slow, done);
-    let slots = 1 + captured.captures.len();
+    let slots = 1 + captures.len();
     e.clock();
     e.code(|c| {
         c.shl(rdx, 32)?;
@@ -94,7 +97,7 @@ pub fn exit(
     });
     e.reserve();
     e.code(|c| c.mov(r9, rdx));
-    for capture in captured.captures {
+    for capture in captures {
         e.register(Reg::RAX);
         e.extend(capture.scalar);
         e.value(capture, None);
