@@ -8,7 +8,7 @@ mod read;
 mod target;
 
 pub use args::SliceArgs;
-pub(crate) use hopscope_session::slice::{Choice, Pass, To};
+pub(crate) use hopscope_session::slice::{PacketChoice, Pass, To};
 
 use crate::logger::Verbosity;
 use std::process::ExitCode;

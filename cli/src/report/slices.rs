@@ -1,7 +1,7 @@
 //! Recordings of the kernel's path: alone, or beside calls.
 use super::{By, ReportArgs};
 use crate::output::{self, OWNER_ONLY};
-use crate::slice::{Choice, Pass, To};
+use crate::slice::{PacketChoice, Pass, To};
 use anyhow::Context;
 use hopscope_read::slices::{SlicedPackets, write_page, write_slowest};
 use hopscope_read::{Opened, Selection};
@@ -19,7 +19,7 @@ pub(super) fn only(reader: &TraceReader) -> bool {
 fn statistics(packets: &SlicedPackets<'_>, out: &mut impl Write, json: bool) -> anyhow::Result<()> {
     let source = packets.source();
     let to = if json { To::Json } else { To::Nowhere };
-    let mut pass = Pass::new(packets.entry, Choice::default(), to);
+    let mut pass = Pass::new(packets.entry, PacketChoice::default(), to);
     pass.quiet();
     packets.each(|packet| pass.packet(out, &source, packet))?;
     let opened = &packets.selection.opened;
@@ -110,6 +110,6 @@ fn events(packets: &SlicedPackets<'_>, out: &mut impl Write, json: bool) -> anyh
         To::Text(SlicePrinter::new(SliceView::default()))
     };
     let source = packets.source();
-    let mut pass = Pass::new(packets.entry, Choice::default(), to);
+    let mut pass = Pass::new(packets.entry, PacketChoice::default(), to);
     Ok(packets.each(|packet| pass.packet(out, &source, packet))?)
 }

@@ -6,7 +6,7 @@ use hopscope_analyze::slice::RealTime;
 use hopscope_event::slice::SliceEntry;
 use hopscope_read::{Opened, open};
 use hopscope_report::slice::SliceSource;
-use hopscope_session::slice::{Choice, Pass, To, create};
+use hopscope_session::slice::{PacketChoice, Pass, To, create};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ pub(super) fn run(
 ) -> anyhow::Result<ExitCode> {
     let expression = args.expression.join(" ");
     let chosen = &args.choice;
-    let choice = Choice::new(
+    let choice = PacketChoice::new(
         &expression,
         &chosen.pid,
         chosen.comm.as_deref(),

@@ -3,7 +3,7 @@ use super::args::{Backend, SliceArgs};
 use anyhow::{Context, bail, ensure};
 use hopscope_event::slice::RegionEntry;
 use hopscope_session::slice::{Device, cgroup_root, choose, netns, regions_of};
-use hopscope_slice::programs::{self, Options};
+use hopscope_slice::programs::{self, SlicerOptions};
 use hopscope_slice::regions;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::path::{Path, PathBuf};
@@ -28,9 +28,9 @@ pub(super) fn options(
     regions: &[RegionEntry],
     device: Option<&Device>,
     tgid: Option<u32>,
-) -> anyhow::Result<Options> {
+) -> anyhow::Result<SlicerOptions> {
     let live = &args.live;
-    let mut options = Options::new(regions::with_ends(&regions::points(regions)));
+    let mut options = SlicerOptions::new(regions::with_ends(&regions::points(regions)));
     options.backend = match live.backend {
         Backend::Auto => None,
         Backend::Fentry => Some(programs::Backend::Fentry),

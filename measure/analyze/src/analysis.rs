@@ -39,7 +39,7 @@ pub struct Key {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Options {
+pub struct AnalysisOptions {
     pub group: Group,
     pub window: Window,
     pub probe_cost: Option<ProbeCost>,
@@ -90,7 +90,7 @@ impl Thread {
 
 #[derive(Debug)]
 struct Aggregate {
-    options: Options,
+    options: AnalysisOptions,
     correction: Option<Correction>,
     index: Index,
     tree: Tree,
@@ -111,7 +111,7 @@ struct Aggregate {
 }
 
 impl Analysis {
-    pub fn new(index: Index, options: Options) -> Analysis {
+    pub fn new(index: Index, options: AnalysisOptions) -> Analysis {
         Analysis {
             threads: HashMap::new(),
             lost_at_once_max: 0,

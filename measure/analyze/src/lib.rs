@@ -40,7 +40,7 @@ pub mod tree;
 mod values;
 mod window;
 
-pub use analysis::{Analysis, AnalysisResult, Group, Key, Options, ROWS_MAX, Row};
+pub use analysis::{Analysis, AnalysisOptions, AnalysisResult, Group, Key, ROWS_MAX, Row};
 pub use balance::{Balance, Oddities};
 pub use batch::Batch;
 pub use calls::{Calls, PlacedCall};

@@ -1,7 +1,9 @@
 //! From batches to rows and paths: recursion, modules, gaps between batches, windows.
 use RecordKind::{Entry, Exit, TailExit};
 use hopscope_analyze::tree::Parent;
-use hopscope_analyze::{Analysis, AnalysisResult, Batch, Group, Index, Options, Quantile, Window};
+use hopscope_analyze::{
+    Analysis, AnalysisOptions, AnalysisResult, Batch, Group, Index, Quantile, Window,
+};
 use hopscope_event::table::ModuleIx;
 use hopscope_event::{
     FunctionEntry, FunctionId, ProcessIx, Record, RecordKind, ThreadEntry, ThreadIx, Tsc,
@@ -48,7 +50,7 @@ fn batch(first_index: u64, records: &[Record]) -> Batch<'_> {
     }
 }
 
-fn analyzed(options: Options, batches: &[Batch<'_>]) -> AnalysisResult {
+fn analyzed(options: AnalysisOptions, batches: &[Batch<'_>]) -> AnalysisResult {
     let mut analysis = Analysis::new(index(), options);
     batches.iter().for_each(|b| analysis.feed(b));
     let outcome = analysis.finish();
@@ -57,10 +59,10 @@ fn analyzed(options: Options, batches: &[Batch<'_>]) -> AnalysisResult {
     outcome
 }
 
-fn by(group: Group) -> Options {
-    Options {
+fn by(group: Group) -> AnalysisOptions {
+    AnalysisOptions {
         group,
-        ..Options::default()
+        ..AnalysisOptions::default()
     }
 }
 
@@ -226,9 +228,9 @@ fn adjoining_windows_add_up() {
     let records = records(&events);
     let part = |from, to| {
         let window = Window { from, to };
-        let options = Options {
+        let options = AnalysisOptions {
             window,
-            ..Options::default()
+            ..AnalysisOptions::default()
         };
         analyzed(options, &[batch(0, &records)]).balance
     };

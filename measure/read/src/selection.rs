@@ -4,7 +4,7 @@ use crate::opened::Opened;
 use crate::records;
 use hopscope_analyze::trail::{Observer, Totals};
 use hopscope_analyze::{
-    Analysis, AnalysisResult, Batch, Group, Index, OffCpuTimes, Options, OwnedBatch,
+    Analysis, AnalysisOptions, AnalysisResult, Batch, Group, Index, OffCpuTimes, OwnedBatch,
 };
 use hopscope_analyze::{Trail, Window};
 use hopscope_event::{Ns, ThreadIx};
@@ -147,8 +147,8 @@ impl Selection {
         Ok(analysis.finish())
     }
 
-    pub fn options(&self, group: Group) -> Options {
-        Options {
+    pub fn options(&self, group: Group) -> AnalysisOptions {
+        AnalysisOptions {
             group,
             window: self.window,
             probe_cost: self.tables().meta.probe_cost,

@@ -3,7 +3,7 @@ use crate::json_line::line;
 use crate::printable_text::printable;
 use crate::units::{grouped, ns_text};
 use hopscope_analyze::diff::{Compared, Estimate, Settings, Shift, Verdict};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// A row of both.
@@ -273,10 +273,8 @@ fn number(value: f64) -> Value {
     serde_json::Number::from_f64((value * 1e6).round() / 1e6).map_or(Value::Null, Value::Number)
 }
 
-fn figure(object: &mut Map<String, Value>, name: &str, shift: &Shift, floor: f64) {
-    let mut put = |field: &str, value: Value| {
-        object.insert(format!("{name}_{field}"), value);
-    };
+fn figure(object: &mut Value, name: &str, shift: &Shift, floor: f64) {
+    let mut put = |field: &str, value| object[format!("{name}_{field}")] = value;
     for (side, e) in [("a", shift.a), ("b", shift.b)] {
         put(&format!("{side}_ns"), number(e.value / 10.0));
         put(&format!("{side}_low_ns"), number(e.low / 10.0));
@@ -298,23 +296,19 @@ fn figure(object: &mut Map<String, Value>, name: &str, shift: &Shift, floor: f64
 pub fn write_diff_json(out: &mut impl Write, head: &DiffHead, rows: &[DiffRow]) -> io::Result<()> {
     for row in rows {
         let c = &row.compared;
-        let mut o = Map::new();
-        o.insert("type".into(), "row".into());
-        o.insert("schema".into(), 1.into());
-        o.insert("name".into(), row.name.as_str().into());
-        o.insert("verdict".into(), word(c.verdict).replace(' ', "_").into());
-        for (i, side) in ["a", "b"].iter().enumerate() {
-            o.insert(format!("calls_{side}"), c.n[i].into());
-            o.insert(format!("negative_{side}"), c.negative[i].into());
-        }
+        let mut o = json!({
+            "type": "row", "schema": 1, "name": row.name, "verdict": word(c.verdict).replace(' ', "_"),
+            "calls_a": c.n[0], "calls_b": c.n[1],
+            "negative_a": c.negative[0], "negative_b": c.negative[1],
+        });
         if c.verdict != Verdict::TooFew {
             for ((name, shift), judged) in c.figures().into_iter().zip(head.settings.judged) {
                 figure(&mut o, name, shift, head.settings.floor);
-                o.insert(format!("{name}_judged"), judged.into());
+                o[format!("{name}_judged")] = judged.into();
             }
-            o.insert("superiority".into(), number(c.superiority.value));
-            o.insert("superiority_low".into(), number(c.superiority.low));
-            o.insert("superiority_high".into(), number(c.superiority.high));
+            o["superiority"] = number(c.superiority.value);
+            o["superiority_low"] = number(c.superiority.low);
+            o["superiority_high"] = number(c.superiority.high);
         }
         line(out, &o)?;
     }

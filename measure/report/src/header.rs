@@ -2,7 +2,7 @@
 use crate::printable_text::{printable, utc};
 use crate::recording::Recording;
 use crate::units::{Scale, grouped, ns_text};
-use hopscope_event::{CostCheckEntry, ProbeCost, Summary};
+use hopscope_event::{CostCheckEntry, ProbeCost, RecordingMeta, Summary};
 use std::io::{self, Write};
 
 pub(crate) fn write(
@@ -17,21 +17,7 @@ pub(crate) fn write(
         let words: Vec<String> = process.command_line.iter().map(|w| printable(w)).collect();
         writeln!(out, "target     {}: {}", process.pid, words.join(" "))?;
     }
-    let (host, kernel) = (printable(&meta.host), printable(&meta.kernel));
-    writeln!(
-        out,
-        "host       {host}, {kernel}, {} × {}",
-        meta.cpus_online,
-        printable(&meta.cpu)
-    )?;
-    let doubt = if meta.tsc_invariant {
-        "invariant"
-    } else {
-        "NOT known to be invariant: times are doubtful"
-    };
-    let mhz = meta.tsc_frequency.0 as f64 / 1e6;
-    writeln!(out, "clock      TSC at {mhz:.3} MHz, {doubt}")?;
-    writeln!(out, "started    {}", utc(meta.start.realtime_ns))?;
+    write_machine(out, meta, "")?;
     match meta.probe_cost {
         None if recording.is_of_packets_only() => {}
         Some(cost) => {
@@ -46,6 +32,28 @@ pub(crate) fn write(
         writeln!(out, "shown      {}", recording.filter)?;
     }
     writeln!(out)
+}
+
+/// The machine, its clock with `more` of it, and the begin.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_machine(out: &mut impl Write, meta: &RecordingMeta, more: &str) -> io::Result<()> {
+    let (host, kernel) = (printable(&meta.host), printable(&meta.kernel));
+    writeln!(
+        out,
+        "host       {host}, {kernel}, {} × {}",
+        meta.cpus_online,
+        printable(&meta.cpu)
+    )?;
+    let doubt = if meta.tsc_invariant {
+        "invariant"
+    } else {
+        "NOT known to be invariant: times are doubtful"
+    };
+    let mhz = meta.tsc_frequency.0 as f64 / 1e6;
+    writeln!(out, "clock      TSC at {mhz:.3} MHz, {doubt}{more}")?;
+    writeln!(out, "started    {}", utc(meta.start.realtime_ns))
 }
 
 fn cost_text(cost: ProbeCost, check: Option<&CostCheckEntry>, scale: &Scale) -> String {
@@ -111,7 +119,7 @@ fn summary(out: &mut impl Write, recording: &Recording<'_>) -> io::Result<()> {
     let why = printable(&s.ended_because);
     writeln!(out, "ended      after {}: {why}", ns_text(took as f64))?;
     if recording.is_of_packets_only() {
-        return notes(out, s);
+        return write_notes(out, s);
     }
     writeln!(
         out,
@@ -146,10 +154,12 @@ fn summary(out: &mut impl Write, recording: &Recording<'_>) -> io::Result<()> {
             grouped(s.threads_measured),
         )?,
     }
-    notes(out, s)
+    write_notes(out, s)
 }
 
-fn notes(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
+/// # Errors
+/// Those of `out`.
+pub fn write_notes(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
     for note in &summary.notes {
         writeln!(out, "note       {}", printable(note))?;
     }

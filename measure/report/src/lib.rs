@@ -29,6 +29,7 @@ mod values;
 pub use choices::write_choices;
 pub use diff::{DiffHead, DiffRow, sort_diff, write_diff, write_diff_json};
 pub use events::{Event, EventWriter};
+pub use header::{write_machine, write_notes};
 pub use html::{Budget, Detail, Overview, PacketSection, Page, Windows, write_html};
 pub use html::{SlicePage, write_slice_html};
 pub use joined::{Between, PacketReport, write_flows, write_flows_json};

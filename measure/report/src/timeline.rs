@@ -39,6 +39,11 @@ impl Timeline {
         self.frequency.ns(at - self.start)
     }
 
+    /// How long so many ticks are, to a tenth of a nanosecond, as everywhere.
+    pub(crate) fn tenths_ns(&self, ticks: i64) -> f64 {
+        tenths_ns(self.frequency, ticks)
+    }
+
     pub fn monotonic_ns(&self, at: Tsc) -> u64 {
         self.on(at, |p| p.monotonic_ns)
     }
@@ -60,6 +65,11 @@ impl Timeline {
         };
         clock(&from).saturating_add_signed(ns)
     }
+}
+
+pub(crate) fn tenths_ns(frequency: TscFrequency, ticks: i64) -> f64 {
+    let ns = ticks as f64 * 1e9 / frequency.0.max(1) as f64;
+    (ns * 10.0).round() / 10.0
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ fn calls(sample: &Sample, rows: impl Rows) {
     let recording = sample.recording();
     let names = Names::new(&recording);
     let timeline = timeline(sample);
-    let mut calls = CallRows::new(&names, &timeline, sample.meta.tsc_frequency, rows);
+    let mut calls = CallRows::new(&names, &timeline, rows);
     let facts = observe(sample, &mut calls);
     calls.finish(&facts).expect("to memory");
 }
@@ -187,7 +187,7 @@ fn packets() {
     facts.packets(&[of]);
     let mut out = Vec::new();
     let rows = CsvRows::new(&mut out, &PACKETS).expect("to memory");
-    let mut packets = PacketRows::new(&streams, &timeline, sample.meta.tsc_frequency, rows);
+    let mut packets = PacketRows::new(&streams, &timeline, rows);
     packets.gap(StreamIx(0), 3).expect("to memory");
     for stamp in stamps() {
         packets

@@ -103,7 +103,7 @@ fn nothing(functions: &[String], listing: &Listing, patterns: &[Pattern]) -> Str
     format!("nothing matches {asked}{hint}")
 }
 
-struct Counts {
+struct ListedCounts {
     accepted: usize,
     refused: usize,
     by_class: BTreeMap<&'static str, usize>,
@@ -111,13 +111,13 @@ struct Counts {
     not_in_company: Option<usize>,
 }
 
-fn count(listing: &Listing, listed: &[Listed]) -> Counts {
+fn count(listing: &Listing, listed: &[Listed]) -> ListedCounts {
     let mut by_class = BTreeMap::new();
     for why in listed.iter().filter_map(|l| l.verdict.as_ref().err()) {
         *by_class.entry(why.class()).or_default() += 1;
     }
     let refused = by_class.values().sum();
-    Counts {
+    ListedCounts {
         accepted: listed.len() - refused,
         refused,
         by_class,

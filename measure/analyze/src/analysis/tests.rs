@@ -15,9 +15,9 @@ fn by_thread() -> Analysis {
         line: None,
     };
     let functions: Vec<_> = (0..FUNCTIONS).map(entry).collect();
-    let options = Options {
+    let options = AnalysisOptions {
         group: Group::Thread,
-        ..Options::default()
+        ..AnalysisOptions::default()
     };
     Analysis::new(Index::new(&functions, &[]), options)
 }

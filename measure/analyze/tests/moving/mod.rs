@@ -3,7 +3,7 @@ pub mod world;
 
 use hopscope_analyze::balance::{Fate, Orphan};
 use hopscope_analyze::trail::{Begun, End, Observer, Totals};
-use hopscope_analyze::{Analysis, Group, InOrder, Index, Options, OwnedBatch, Read};
+use hopscope_analyze::{Analysis, AnalysisOptions, Group, InOrder, Index, OwnedBatch, Read};
 use hopscope_analyze::{StackOwners, Trail, Window};
 use hopscope_event::table::ModuleIx;
 use hopscope_event::{FunctionEntry, FunctionId, ProcessIx, ThreadEntry, ThreadIx, Tsc};
@@ -109,9 +109,9 @@ pub fn in_order(index: &Index, threads: u32, file: &[OwnedBatch]) -> Vec<OwnedBa
 }
 
 pub fn seen(index: &Index, threads: u32, file: &[OwnedBatch]) -> (Seen, Totals) {
-    let options = Options {
+    let options = AnalysisOptions {
         group: Group::Thread,
-        ..Options::default()
+        ..AnalysisOptions::default()
     };
     let mut analysis = Analysis::new(index.clone(), options);
     let mut trail = Trail::new(index.clone(), Window::default(), None);

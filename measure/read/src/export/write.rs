@@ -102,28 +102,27 @@ fn refuse_nothing(options: &ExportOptions, source: &Source<'_>, what: What) -> R
 }
 
 fn table(source: &Source<'_>, what: What, rows: &mut impl Rows) -> Result<Facts> {
-    let tables = source.selection.tables();
     let recording = source.recording(&[]);
     let names = Names::new(&recording);
     let timeline = source.selection.timeline();
-    let frequency = tables.meta.tsc_frequency;
     let mut facts = Facts::of(&recording);
     match what {
         What::Calls => {
-            let mut calls = CallRows::new(&names, &timeline, frequency, rows);
+            let mut calls = CallRows::new(&names, &timeline, rows);
             source.observe(&mut calls, |calls| Ok(calls.check()?), &mut facts)?;
             calls.finish(&facts)?;
         }
         What::Functions => {
             let outcome = source.selection.analysis(Group::Function, None)?;
             facts.calls(&outcome.balance, &outcome.oddities);
+            let frequency = recording.meta.tsc_frequency;
             write_functions(rows, &names, &outcome, frequency, &facts)?;
         }
         What::Packets => {
             facts.packets(&source.packets()?);
             let handled = Handled::find(source, &mut facts)?;
             let streams = &source.stamps_reader().tables().streams;
-            let mut packets = PacketRows::new(streams, &timeline, frequency, rows);
+            let mut packets = PacketRows::new(streams, &timeline, rows);
             for batch in source.stamps() {
                 let batch = batch?;
                 if batch.unwritten_before > 0 {
@@ -139,7 +138,7 @@ fn table(source: &Source<'_>, what: What, rows: &mut impl Rows) -> Result<Facts>
         }
         What::Runs => {
             let handled = Handled::find(source, &mut facts)?;
-            let mut rows = RunRows::new(&names, &timeline, frequency, rows);
+            let mut rows = RunRows::new(&names, &timeline, rows);
             let runs = source.runs().each(|run, runs| {
                 let packets = handled.as_ref().map(|h| h.packets_of(run.ix).len() as u64);
                 rows.run(&run, packets)?;

@@ -2,7 +2,7 @@
 use super::contents::{Held, Info};
 use super::slices;
 use hopscope_event::Summary;
-use hopscope_report::{printable, utc};
+use hopscope_report::{printable, write_machine, write_notes};
 use std::io::{self, Write};
 
 impl Info<'_> {
@@ -24,7 +24,7 @@ impl Info<'_> {
         }
         if info.is_of_packets_only() {
             return match info.summary {
-                Some(summary) => notes(out, summary),
+                Some(summary) => write_notes(out, summary),
                 None => Ok(()),
             };
         }
@@ -71,28 +71,7 @@ fn origin(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     let version = printable(&meta.hopscope_version);
     let command = printable(&meta.command_line.join(" "));
     writeln!(out, "written by hopscope {version}: {command}")?;
-    let (host, kernel, cpu) = (
-        printable(&meta.host),
-        printable(&meta.kernel),
-        printable(&meta.cpu),
-    );
-    writeln!(
-        out,
-        "host       {host}, {kernel}, {} × {cpu}",
-        meta.cpus_online
-    )?;
-    let doubt = if meta.tsc_invariant {
-        "invariant"
-    } else {
-        "NOT known to be invariant: times are doubtful"
-    };
-    let mhz = meta.tsc_frequency.0 as f64 / 1e6;
-    let syncs = info.clock_syncs;
-    writeln!(
-        out,
-        "clock      TSC at {mhz:.3} MHz, {doubt}; {syncs} sync points"
-    )?;
-    writeln!(out, "started    {}", utc(meta.start.realtime_ns))?;
+    write_machine(out, meta, &format!("; {} sync points", info.clock_syncs))?;
     let Some(summary) = info.summary else {
         let why = match info.damage {
             Some(_) => "the recorder was killed, or the end of the file is lost",
@@ -167,14 +146,7 @@ fn counted_by_the_recorder(out: &mut impl Write, held: Held, summary: &Summary) 
         Some(calls) => writeln!(out, "unmeasured {calls} calls of threads that had no ring")?,
         None => writeln!(out, "unmeasured not known of a part of a recording")?,
     }
-    notes(out, s)
-}
-
-fn notes(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
-    for note in &summary.notes {
-        writeln!(out, "note       {}", printable(note))?;
-    }
-    Ok(())
+    write_notes(out, s)
 }
 
 fn packets(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {

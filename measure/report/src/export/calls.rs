@@ -6,7 +6,7 @@ use crate::timeline::Timeline;
 use hopscope_analyze::balance::{Fate, Orphan};
 use hopscope_analyze::pair::Gap;
 use hopscope_analyze::trail::{Begun, End, Observer};
-use hopscope_event::{FunctionId, ThreadIx, Tsc, TscFrequency};
+use hopscope_event::{FunctionId, ThreadIx, Tsc};
 use std::io;
 
 /// Rows come by end, thread by thread as recorded; `call` numbers them by begin.
@@ -67,32 +67,19 @@ pub(crate) fn orphan_name(orphan: Orphan) -> &'static str {
     }
 }
 
-/// Nanoseconds to a tenth, as everywhere.
-pub(crate) fn tenths_ns(frequency: TscFrequency, ticks: i64) -> f64 {
-    let ns = ticks as f64 * 1e9 / frequency.0.max(1) as f64;
-    (ns * 10.0).round() / 10.0
-}
-
 /// An observer of calls that makes rows of them.
 pub struct CallRows<'a, R> {
     names: &'a Names<'a>,
     timeline: &'a Timeline,
-    frequency: TscFrequency,
     rows: R,
     failed: Option<io::Error>,
 }
 
 impl<'a, R: Rows> CallRows<'a, R> {
-    pub fn new(
-        names: &'a Names<'a>,
-        timeline: &'a Timeline,
-        frequency: TscFrequency,
-        rows: R,
-    ) -> CallRows<'a, R> {
+    pub fn new(names: &'a Names<'a>, timeline: &'a Timeline, rows: R) -> CallRows<'a, R> {
         CallRows {
             names,
             timeline,
-            frequency,
             rows,
             failed: None,
         }
@@ -112,7 +99,7 @@ impl<'a, R: Rows> CallRows<'a, R> {
     }
 
     fn ns(&self, ticks: i64) -> f64 {
-        tenths_ns(self.frequency, ticks)
+        self.timeline.tenths_ns(ticks)
     }
 
     fn write(&mut self, values: &[Value<'_>; COLUMNS]) {

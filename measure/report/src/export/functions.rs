@@ -1,9 +1,9 @@
 //! A row for each function: counts and percentiles.
-use super::calls::tenths_ns;
 use super::table::columns;
 use super::{Facts, Rows, Schema, Value};
 use crate::order::{Sort, sorted};
 use crate::recording::Names;
+use crate::timeline::tenths_ns;
 use hopscope_analyze::{AnalysisResult, Correction, Distribution, Quantile, Stats};
 use hopscope_event::TscFrequency;
 use std::io;

@@ -1,11 +1,10 @@
 //! A row for each run: one pass of the data path over a batch.
-use super::calls::tenths_ns;
 use super::table::columns;
 use super::{Facts, Rows, Schema, Value};
 use crate::recording::Names;
 use crate::timeline::Timeline;
 use hopscope_analyze::Run;
-use hopscope_event::{FunctionId, TscFrequency};
+use hopscope_event::FunctionId;
 use std::io;
 
 /// By their ends.
@@ -53,21 +52,14 @@ pub fn slowest(run: &Run, most: usize) -> Vec<(FunctionId, i64)> {
 pub struct RunRows<'a, R> {
     names: &'a Names<'a>,
     timeline: &'a Timeline,
-    frequency: TscFrequency,
     rows: R,
 }
 
 impl<'a, R: Rows> RunRows<'a, R> {
-    pub fn new(
-        names: &'a Names<'a>,
-        timeline: &'a Timeline,
-        frequency: TscFrequency,
-        rows: R,
-    ) -> RunRows<'a, R> {
+    pub fn new(names: &'a Names<'a>, timeline: &'a Timeline, rows: R) -> RunRows<'a, R> {
         RunRows {
             names,
             timeline,
-            frequency,
             rows,
         }
     }
@@ -77,7 +69,7 @@ impl<'a, R: Rows> RunRows<'a, R> {
     /// # Errors
     /// Those of the output.
     pub fn run(&mut self, run: &Run, packets: Option<u64>) -> io::Result<()> {
-        let ns = |ticks| tenths_ns(self.frequency, ticks);
+        let ns = |ticks| self.timeline.tenths_ns(ticks);
         let thread = self.names.thread_entry(run.thread);
         let process = thread.and_then(|t| self.names.process_entry(t.process));
         let mut values = [Value::None; COLUMNS];

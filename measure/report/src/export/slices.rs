@@ -1,65 +1,50 @@
 //! A row for each slice of each packet, and one for the whole of it.
-use super::table::ColumnType::{I64, Instant, Text, U64};
+use super::table::columns;
 use super::{Column, Facts, Rows, Schema, Value};
 use crate::slice::SlicedPacket;
 use hopscope_analyze::slice::{PieceFlags, Span};
 use hopscope_event::slice::{SliceFlags, Sliced};
 use std::io;
 
-const fn column(name: &'static str, kind: super::ColumnType, what: &'static str) -> Column {
-    Column { name, kind, what }
-}
-
-/// In the order in which packets were handed over, slices in the order of time.
-const fn columns(
+/// In the order in which packets were handed over, slices in the order of time. The names of three tell what was counted.
+const fn columns_of(
     raw: &'static str,
     correction: &'static str,
     corrected: &'static str,
 ) -> [Column; COLUMNS] {
-    [
-        column(
-            "row",
-            Text,
-            "slice; bypass (of a queueing discipline); whole; note",
-        ),
-        column("packet", U64, "number of the packet"),
-        column("parent", U64, "packet that software GSO cut it from"),
-        column("region", Text, "regions that the slice is of"),
-        column("from", Text, "point where it begins"),
-        column("to", Text, "point where it ends"),
-        column(raw, U64, "as the stamps read"),
-        column(
-            correction,
-            U64,
-            "what the probes are known to have cost in it",
-        ),
-        column(corrected, U64, "difference; 0 if negative"),
-        column("slice_flags", Text, "notes on these numbers, joined by +"),
-        column(
-            "realtime_ns",
-            Instant,
-            "first stamp of the packet, CLOCK_REALTIME",
-        ),
-        column("monotonic_ns", U64, "the same on CLOCK_MONOTONIC"),
-        column("protocol", U64, "IANA protocol number"),
-        column("source", Text, "address"),
-        column("source_port", U64, "0 without ports"),
-        column("destination", Text, "address"),
-        column("destination_port", U64, "0 without ports"),
-        column("tcp_seq", U64, "sequence number as on the wire"),
-        column("payload_bytes", U64, "after the transport's header"),
-        column("segments", U64, "segments in one, by TSO or GRO"),
-        column("tx_tid", U64, "thread that sent it"),
-        column("rx_tid", U64, "thread that received it"),
-        column("rx_returned", I64, "what the receiving call returned"),
-        column("packet_flags", Text, "anomalies of the packet"),
-        column("drop_reason", Text, "why the kernel dropped it"),
-        column("note", Text, "what else must be known"),
-    ]
+    *columns! {
+        "row" Text "slice; bypass (of a queueing discipline); whole; note",
+        "packet" U64 "number of the packet",
+        "parent" U64 "packet that software GSO cut it from",
+        "region" Text "regions that the slice is of",
+        "from" Text "point where it begins",
+        "to" Text "point where it ends",
+        raw U64 "as the stamps read",
+        correction U64 "what the probes are known to have cost in it",
+        corrected U64 "difference; 0 if negative",
+        "slice_flags" Text "notes on these numbers, joined by +",
+        "realtime_ns" Instant "first stamp of the packet, CLOCK_REALTIME",
+        "monotonic_ns" U64 "the same on CLOCK_MONOTONIC",
+        "protocol" U64 "IANA protocol number",
+        "source" Text "address",
+        "source_port" U64 "0 without ports",
+        "destination" Text "address",
+        "destination_port" U64 "0 without ports",
+        "tcp_seq" U64 "sequence number as on the wire",
+        "payload_bytes" U64 "after the transport's header",
+        "segments" U64 "segments in one, by TSO or GRO",
+        "tx_tid" U64 "thread that sent it",
+        "rx_tid" U64 "thread that received it",
+        "rx_returned" I64 "what the receiving call returned",
+        "packet_flags" Text "anomalies of the packet",
+        "drop_reason" Text "why the kernel dropped it",
+        "note" Text "what else must be known",
+    }
 }
 
-const OF_TIME: [Column; COLUMNS] = columns("raw_ns", "correction_ns", "corrected_ns");
-const OF_EVENTS: [Column; COLUMNS] = columns("raw_events", "correction_events", "corrected_events");
+const OF_TIME: [Column; COLUMNS] = columns_of("raw_ns", "correction_ns", "corrected_ns");
+const OF_EVENTS: [Column; COLUMNS] =
+    columns_of("raw_events", "correction_events", "corrected_events");
 
 pub static SLICES: Schema = Schema {
     name: "slices",

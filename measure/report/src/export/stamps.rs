@@ -1,10 +1,9 @@
 //! A row for each generated packet, and for each further arrival of one.
-use super::calls::tenths_ns;
 use super::table::columns;
 use super::{Facts, Rows, Schema, Value};
 use crate::timeline::Timeline;
 use hopscope_analyze::{Match, Packet};
-use hopscope_event::{Stamp, StampFlags, StreamEntry, StreamIx, Tsc, TscFrequency};
+use hopscope_event::{Stamp, StampFlags, StreamEntry, StreamIx, Tsc};
 use std::io;
 
 /// In the order in which the fate of each packet was known.
@@ -44,21 +43,14 @@ const _: () = assert!(PACKETS.columns.len() == COLUMNS);
 pub struct PacketRows<'a, R> {
     streams: &'a [StreamEntry],
     timeline: &'a Timeline,
-    frequency: TscFrequency,
     rows: R,
 }
 
 impl<'a, R: Rows> PacketRows<'a, R> {
-    pub fn new(
-        streams: &'a [StreamEntry],
-        timeline: &'a Timeline,
-        frequency: TscFrequency,
-        rows: R,
-    ) -> PacketRows<'a, R> {
+    pub fn new(streams: &'a [StreamEntry], timeline: &'a Timeline, rows: R) -> PacketRows<'a, R> {
         PacketRows {
             streams,
             timeline,
-            frequency,
             rows,
         }
     }
@@ -82,7 +74,7 @@ impl<'a, R: Rows> PacketRows<'a, R> {
     ) -> io::Result<()> {
         let has = |flag| Value::U64(stamp.flags.contains(flag).into());
         let again = stamp.flags.contains(StampFlags::DUPLICATE);
-        let ns = |ticks| tenths_ns(self.frequency, ticks);
+        let ns = |ticks| self.timeline.tenths_ns(ticks);
         let mut values = [Value::None; COLUMNS];
         values[0] = if again { "duplicate" } else { "packet" }.into();
         self.stream(&mut values, stream);

@@ -25,7 +25,7 @@ pub struct Column {
 
 /// A line for each: name, type, and what it is.
 macro_rules! columns {
-    ($($name:literal $kind:ident $what:literal),* $(,)?) => {
+    ($($name:tt $kind:ident $what:literal),* $(,)?) => {
         &[$($crate::export::Column {
             name: $name,
             kind: $crate::export::ColumnType::$kind,

@@ -344,24 +344,21 @@ fn json_row(source: &SliceSource<'_>, name: &str, row: &SliceRow) -> Value {
         Quantile::Ticks(value) => Value::from(value),
         _ => Value::Null,
     };
-    let mut object = Map::new();
-    object.insert("region".into(), name.into());
-    object.insert("count".into(), row.times.len().into());
-    for (name, value) in [
-        ("min", json!(row.min)),
-        ("p50", quantile(row.times.quantile(500))),
-        ("p90", quantile(row.times.quantile(900))),
-        ("p99", quantile(row.times.quantile(990))),
-        ("p999", quantile(row.times.quantile(999))),
-        ("max", quantile(row.times.max())),
-        ("mean", json!((!row.times.is_empty()).then(|| row.mean()))),
-        ("stddev", json!(row.stddev())),
-    ] {
-        object.insert(json::key(source, name), value);
-    }
-    object.insert("below_zero".into(), row.below_zero.into());
-    object.insert("uncertain".into(), row.uncertain.into());
-    object.insert("saturated".into(), row.saturated.into());
-    object.insert("head_unseen".into(), row.head_unseen.into());
-    Value::Object(object)
+    let key = |name| json::key(source, name);
+    json!({
+        "region": name,
+        "count": row.times.len(),
+        key("min"): row.min,
+        key("p50"): quantile(row.times.quantile(500)),
+        key("p90"): quantile(row.times.quantile(900)),
+        key("p99"): quantile(row.times.quantile(990)),
+        key("p999"): quantile(row.times.quantile(999)),
+        key("max"): quantile(row.times.max()),
+        key("mean"): (!row.times.is_empty()).then(|| row.mean()),
+        key("stddev"): row.stddev(),
+        "below_zero": row.below_zero,
+        "uncertain": row.uncertain,
+        "saturated": row.saturated,
+        "head_unseen": row.head_unseen,
+    })
 }

@@ -1,6 +1,6 @@
 //! A small recording made by hand: two threads, a tail call, an escape, a loss, a refusal.
 use hopscope_analyze::{
-    Analysis, AnalysisResult, Batch, Group, Index, OffCpuTimes, Options, Window,
+    Analysis, AnalysisOptions, AnalysisResult, Batch, Group, Index, OffCpuTimes, Window,
 };
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{CaptureEntry, ClockSync, CostCheckEntry, OffCpu, OffCpuEntry, ThinEntry};
@@ -205,7 +205,7 @@ impl Sample {
     }
 
     pub fn analyzed(&self, group: Group) -> AnalysisResult {
-        let options = Options {
+        let options = AnalysisOptions {
             group,
             window: Window::default(),
             probe_cost: self.meta.probe_cost,

@@ -91,18 +91,22 @@ pub(super) fn finish(
         }
         written = noted.map_err(Into::into).and(file.close(request, &summary));
     }
-    let in_file = match outcome.ended {
+    let records_in_file = match outcome.ended {
         Ended::WriteFailed(_) => records_in(&request.output),
         _ => None,
     };
-    let choice = summary::Choice {
-        in_file,
-        thin: thin.as_ref(),
-        flight: flight.as_ref(),
+    let end = summary::AtEnd {
+        bytes,
+        records_in_file,
+        off_cpu,
+        cost_check: checked.as_ref(),
+        choice: summary::KeptPart {
+            thin: thin.as_ref(),
+            flight: flight.as_ref().map(summary::Flight::of),
+        },
         slices: slices.as_ref(),
-        checked: checked.as_ref(),
     };
-    summary::print(request, &summary, off_cpu, choice, plan, meta, bytes)?;
+    summary::Closing::new(request, &summary, plan, meta, end).print(request)?;
     if let Ended::WriteFailed(_) = outcome.ended {
         refuse!("{}; the targets were restored", outcome.ended);
     }

@@ -4,9 +4,10 @@ use crate::error::{Result, in_one_line};
 use crate::slice::{
     Kernel, Taken, beside_functions, measured_constants, regions_of, say_what_is_missing,
 };
+use crate::status::text_line;
 use hopscope_analyze::slice::Connections;
 use hopscope_event::clock::read::clock_sync;
-use hopscope_event::slice::{SliceCalibration, SliceEntry, SliceSummary, Sliced};
+use hopscope_event::slice::{Counter, SliceCalibration, SliceEntry, SliceSummary, Sliced};
 use hopscope_event::{ClockSync, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
 use hopscope_probe::recorder::Sink;
 use hopscope_slice::interfaces;
@@ -38,10 +39,32 @@ pub(super) struct Beside {
 }
 
 /// What came of it.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize)]
 pub(super) struct SlicesDone {
     pub packets: u64,
-    pub summary: std::result::Result<SliceSummary, String>,
+    pub summary: Option<SliceSummary>,
+    /// Why there is no summary.
+    pub failed: Option<String>,
+}
+
+impl SlicesDone {
+    pub(super) fn text(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let packets = self.packets;
+        let Some(summary) = &self.summary else {
+            let why = self.failed.as_deref().unwrap_or_default();
+            return text_line!(out, "{packets} packets sliced; losses are unknown: {why}");
+        };
+        let count = |counter| summary.counters.get(counter);
+        text_line!(
+            out,
+            "{packets} packets sliced; lost: {} without a slot, {} the ring was full, {} never ended; \
+             {} under way at the end",
+            count(Counter::NoSlot),
+            count(Counter::RingFull),
+            count(Counter::Aged) + count(Counter::StaleEnded),
+            summary.in_flight
+        )
+    }
 }
 
 impl Beside {
@@ -184,9 +207,11 @@ impl Beside {
         if let Ok(summary) = &summary {
             writer.slice_summary(summary)?;
         }
+        let failed = summary.as_ref().err().cloned();
         Ok(SlicesDone {
             packets: self.packets,
-            summary,
+            summary: summary.ok(),
+            failed,
         })
     }
 }

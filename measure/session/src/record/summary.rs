@@ -1,4 +1,4 @@
-//! What `record` says: a line each second, the closing numbers, the dry run.
+//! What `record` says: a line each second, and the closing numbers, which are one value for programs and for people.
 use super::flight::Saved;
 use super::slices::SlicesDone;
 use super::{RecordRequest, check_cost, stops};
@@ -6,13 +6,17 @@ use crate::attach::{captures, left_out};
 use crate::error::Result;
 use crate::slowdown;
 use crate::status::text_line;
-use hopscope_event::slice::Counter;
-use hopscope_event::{CostCheckEntry, OffCpuEntry, RecordingMeta, Summary, ThinEntry};
+use hopscope_event::{
+    CaptureEntry, CostCheckEntry, OffCpuEntry, ProbeCost, RecordingMeta, Summary, ThinEntry,
+    TscFrequency,
+};
 use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::Status;
 use hopscope_probe::recorder::flight::FlightCounts;
-use std::collections::BTreeMap;
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 /// One line on stderr; on a terminal it replaces the last one.
 pub(super) fn status(s: &Status, tty: bool) {
@@ -30,73 +34,214 @@ pub(super) fn status(s: &Status, tty: bool) {
     }
 }
 
-fn reasons(plan: &Plan) -> BTreeMap<&str, usize> {
-    plan.refusals.iter().fold(BTreeMap::new(), |mut m, r| {
-        *m.entry(r.reason.as_str()).or_default() += 1;
-        m
-    })
+/// What a recording came to.
+#[derive(Serialize)]
+pub(super) struct Closing<'a> {
+    r#type: &'static str,
+    schema: u32,
+    #[serde(flatten)]
+    summary: &'a Summary,
+    /// `None` of a flight recorder, which has several.
+    file: Option<&'a Path>,
+    #[serde(flatten)]
+    end: AtEnd<'a>,
+    functions: usize,
+    refused: usize,
+    left_out: usize,
+    refused_by_reason: BTreeMap<&'a str, usize>,
+    captures: &'a [CaptureEntry],
+    not_captured: usize,
+    checked_copy_tsc: Option<u64>,
+    probe_cost: Option<ProbeCost>,
+    tsc_hz: TscFrequency,
+    #[serde(skip)]
+    plan: &'a Plan,
+}
+
+/// Beside the summary that is in the file, what is known at the end of a recording.
+#[derive(Serialize)]
+pub(super) struct AtEnd<'a> {
+    pub bytes: u64,
+    /// Of a file that could not be written on: how many records are in it.
+    pub records_in_file: Option<u64>,
+    pub off_cpu: Option<&'a OffCpuEntry>,
+    pub cost_check: Option<&'a CostCheckEntry>,
+    pub choice: KeptPart<'a>,
+    /// `None`: not asked for.
+    pub slices: Option<&'a SlicesDone>,
 }
 
 /// What was kept of everything; nothing is set when all of it was.
-#[derive(Clone, Copy)]
-pub(super) struct Choice<'a> {
-    /// Of a file that could not be written on: how many records are in it.
-    pub in_file: Option<u64>,
+#[derive(Serialize)]
+pub(super) struct KeptPart<'a> {
     pub thin: Option<&'a ThinEntry>,
-    pub flight: Option<&'a (FlightCounts, Saved)>,
-    pub slices: Option<&'a SlicesDone>,
-    pub checked: Option<&'a CostCheckEntry>,
+    pub flight: Option<Flight<'a>>,
 }
 
-impl Choice<'_> {
-    fn value(&self) -> serde_json::Value {
-        let flight = self.flight.map(|(c, saved)| {
-            serde_json::json!({
-                "files": saved.files, "files_saved": c.files, "files_removed": saved.removed,
-                "files_short_of_room": c.files_short_of_room, "fired": c.fired,
-                "fired_in_cool_down": c.fired_in_cool_down, "records_saved": c.saved.records,
-                "records_left_out": c.left_out, "records_left_out_for_room": c.left_out_for_room,
-                "switches_left_out_for_room": c.switches_left_out_for_room,
-            })
-        });
-        serde_json::json!({"thin": self.thin, "flight": flight})
+#[derive(Serialize)]
+pub(super) struct Flight<'a> {
+    files: &'a VecDeque<PathBuf>,
+    files_saved: u64,
+    files_removed: u64,
+    files_short_of_room: u64,
+    fired: u64,
+    fired_in_cool_down: u64,
+    records_saved: u64,
+    records_left_out: u64,
+    records_left_out_for_room: u64,
+    switches_left_out_for_room: u64,
+}
+
+impl<'a> Flight<'a> {
+    pub(super) fn of((counts, saved): &'a (FlightCounts, Saved)) -> Flight<'a> {
+        Flight {
+            files: &saved.files,
+            files_saved: counts.files,
+            files_removed: saved.removed,
+            files_short_of_room: counts.files_short_of_room,
+            fired: counts.fired,
+            fired_in_cool_down: counts.fired_in_cool_down,
+            records_saved: counts.saved.records,
+            records_left_out: counts.left_out,
+            records_left_out_for_room: counts.left_out_for_room,
+            switches_left_out_for_room: counts.switches_left_out_for_room,
+        }
+    }
+}
+
+impl<'a> Closing<'a> {
+    pub(super) fn new(
+        request: &'a RecordRequest,
+        summary: &'a Summary,
+        plan: &'a Plan,
+        meta: &RecordingMeta,
+        end: AtEnd<'a>,
+    ) -> Closing<'a> {
+        let mut reasons = BTreeMap::new();
+        for refusal in &plan.refusals {
+            *reasons.entry(refusal.reason.as_str()).or_default() += 1;
+        }
+        Closing {
+            r#type: "summary",
+            schema: 1,
+            summary,
+            file: end.choice.flight.is_none().then_some(&request.output),
+            end,
+            functions: plan.functions.len(),
+            refused: plan.refusals.len(),
+            left_out: plan.left_out(),
+            refused_by_reason: reasons,
+            captures: &plan.captures,
+            not_captured: plan.not_captured.len(),
+            checked_copy_tsc: captures::copy_cost_ticks(plan),
+            probe_cost: meta.probe_cost,
+            tsc_hz: meta.tsc_frequency,
+            plan,
+        }
     }
 
-    /// `null`: not asked for.
-    fn slices_value(&self) -> serde_json::Value {
-        self.slices.map_or(serde_json::Value::Null, |done| {
-            let (summary, failed) = (done.summary.as_ref().ok(), done.summary.as_ref().err());
-            serde_json::json!({"packets": done.packets, "summary": summary, "failed": failed})
-        })
-    }
-
-    fn slices_text(&self, out: &mut impl Write) -> std::io::Result<()> {
-        let Some(done) = self.slices else {
+    /// A command that is measured has standard output to itself.
+    pub(super) fn print(&self, request: &RecordRequest) -> Result<()> {
+        let mut out: Box<dyn Write> = if request.command.is_empty() {
+            Box::new(std::io::stdout().lock())
+        } else {
+            Box::new(std::io::stderr().lock())
+        };
+        if request.json {
+            writeln!(out, "{}", serde_json::to_value(self)?)?;
             return Ok(());
-        };
-        let summary = match &done.summary {
-            Ok(summary) => summary,
-            Err(why) => {
-                return text_line!(
-                    out,
-                    "{} packets sliced; losses are unknown: {why}",
-                    done.packets
-                );
-            }
-        };
-        let count = |counter| summary.counters.get(counter);
+        }
+        Ok(self.text(&mut out)?)
+    }
+
+    fn text(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let s = self.summary;
         text_line!(
             out,
-            "{} packets sliced; lost: {} without a slot, {} the ring was full, {} never ended; \
-             {} under way at the end",
-            done.packets,
-            count(Counter::NoSlot),
-            count(Counter::RingFull),
-            count(Counter::Aged) + count(Counter::StaleEnded),
-            summary.in_flight
-        )
+            "{} records of {} functions on {} threads{}: {}",
+            s.recorded,
+            self.functions,
+            s.threads_measured,
+            left_out(self.plan),
+            s.ended_because
+        )?;
+        text_line!(
+            out,
+            "lost {}, torn {}, calls of threads without a ring {}",
+            s.lost,
+            s.torn,
+            s.calls_unmeasured
+                .map_or("not known".into(), |calls| calls.to_string())
+        )?;
+        if let (Some(in_file), Some(path)) = (self.end.records_in_file, self.file) {
+            text_line!(
+                out,
+                "{} is incomplete: {in_file} of {} records are in it",
+                path.display(),
+                s.recorded
+            )?;
+        }
+        self.end.choice.text(out)?;
+        if let Some(slices) = self.end.slices {
+            slices.text(out)?;
+        }
+        match self.end.off_cpu {
+            Some(o) => text_line!(
+                out,
+                "off CPU: {} intervals, each begin and end known to ±{} ns; {} context switches lost, {} without their other half",
+                o.intervals,
+                o.clock_error_ns,
+                o.lost,
+                o.unpaired
+            )?,
+            None => text_line!(out, "off-CPU time not recorded")?,
+        }
+        for (reason, n) in &self.refused_by_reason {
+            text_line!(out, "refused {n}: {reason}")?;
+        }
+        captures::print(out, self.plan)?;
+        stops::print(out, &s.stops)?;
+        match self.probe_cost {
+            Some(cost) => text_line!(
+                out,
+                "probe cost {} ticks a call ({}…{}) in a loop of calls, {} of them inside the measured time{}; tick = {:.3} ns",
+                cost.pair_ticks[1],
+                cost.pair_ticks[0],
+                cost.pair_ticks[2],
+                cost.bias_ticks[1],
+                cost.memory_bound.map_or_else(String::new, |most| format!(
+                    "; up to {} where a call misses the caches",
+                    most.pair_ticks
+                )),
+                1e9 / self.tsc_hz.0 as f64
+            )?,
+            None => text_line!(out, "probe cost not measured: times are raw")?,
+        }
+        if let Some(checked) = self.end.cost_check {
+            text_line!(out, "{}", check_cost::text(checked))?;
+        }
+        for note in &s.notes {
+            text_line!(out, "note: {note}")?;
+        }
+        if let Some(flight) = &self.end.choice.flight {
+            return match flight.files.back() {
+                Some(last) => text_line!(out, "next: hopscope report {}", last.display()),
+                None => text_line!(out, "nothing fired, so there is no file"),
+            };
+        }
+        let is_file = |path: &&Path| std::fs::metadata(path).is_ok_and(|found| found.is_file());
+        if let Some(path) = self.file.filter(is_file) {
+            let (path, megabytes) = (path.display(), self.end.bytes as f64 / 1e6);
+            text_line!(
+                out,
+                "{path} ({megabytes:.1} MB); next: hopscope report {path}"
+            )?;
+        }
+        Ok(())
     }
+}
 
+impl KeptPart<'_> {
     fn text(&self, out: &mut impl Write) -> std::io::Result<()> {
         if let Some(t) = self.thin {
             text_line!(
@@ -109,143 +254,30 @@ impl Choice<'_> {
                 t.records_left_out
             )?;
         }
-        let Some((c, saved)) = self.flight else {
+        let Some(flight) = &self.flight else {
             return Ok(());
         };
         text_line!(
             out,
             "fired {} times, {} of these in the cool-down and not saved; {} records in {} files, \
              {} of them taken away again; {} records left out on purpose",
-            c.fired,
-            c.fired_in_cool_down,
-            c.saved.records,
-            c.files,
-            saved.removed,
-            c.left_out
+            flight.fired,
+            flight.fired_in_cool_down,
+            flight.records_saved,
+            flight.files_saved,
+            flight.files_removed,
+            flight.records_left_out
         )?;
-        if c.left_out_for_room + c.switches_left_out_for_room > 0 {
+        if flight.records_left_out_for_room + flight.switches_left_out_for_room > 0 {
             text_line!(
                 out,
                 "the memory was full before its time: {} records and {} context switches went, \
                  {} files hold less time before their trigger; raise --flight-memory",
-                c.left_out_for_room,
-                c.switches_left_out_for_room,
-                c.files_short_of_room
+                flight.records_left_out_for_room,
+                flight.switches_left_out_for_room,
+                flight.files_short_of_room
             )?;
         }
         Ok(())
     }
-}
-
-pub(super) fn print(
-    request: &RecordRequest,
-    s: &Summary,
-    off_cpu: Option<&OffCpuEntry>,
-    choice: Choice<'_>,
-    plan: &Plan,
-    meta: &RecordingMeta,
-    bytes: u64,
-) -> Result<()> {
-    // A command that is measured has standard output to itself.
-    let mut out: Box<dyn Write> = if request.command.is_empty() {
-        Box::new(std::io::stdout().lock())
-    } else {
-        Box::new(std::io::stderr().lock())
-    };
-    let functions = plan.functions.len();
-    if request.json {
-        let mut line = serde_json::to_value(s)?;
-        let extra = serde_json::json!({
-            "type": "summary", "schema": 1, "file": choice.flight.is_none().then_some(&request.output), "functions": functions,
-            "refused": plan.refusals.len(), "left_out": plan.left_out(), "refused_by_reason": reasons(plan),
-            "captures": plan.captures, "not_captured": plan.not_captured.len(),
-            "checked_copy_tsc": captures::copy_cost_ticks(plan),
-            "bytes": bytes, "probe_cost": meta.probe_cost, "cost_check": choice.checked, "tsc_hz": meta.tsc_frequency,
-            "records_in_file": choice.in_file, "off_cpu": off_cpu, "choice": choice.value(), "slices": choice.slices_value(),
-        });
-        if let (Some(line), serde_json::Value::Object(extra)) = (line.as_object_mut(), extra) {
-            line.extend(extra);
-        }
-        writeln!(out, "{line}")?;
-        return Ok(());
-    }
-    text_line!(
-        out,
-        "{} records of {functions} functions on {} threads{}: {}",
-        s.recorded,
-        s.threads_measured,
-        left_out(plan),
-        s.ended_because
-    )?;
-    text_line!(
-        out,
-        "lost {}, torn {}, calls of threads without a ring {}",
-        s.lost,
-        s.torn,
-        s.calls_unmeasured
-            .map_or("not known".into(), |calls| calls.to_string())
-    )?;
-    if let Some(in_file) = choice.in_file {
-        text_line!(
-            out,
-            "{} is incomplete: {in_file} of {} records are in it",
-            request.output.display(),
-            s.recorded
-        )?;
-    }
-    choice.text(&mut out)?;
-    choice.slices_text(&mut out)?;
-    match off_cpu {
-        Some(o) => text_line!(
-            out,
-            "off CPU: {} intervals, each begin and end known to ±{} ns; {} context switches lost, {} without their other half",
-            o.intervals,
-            o.clock_error_ns,
-            o.lost,
-            o.unpaired
-        )?,
-        None => text_line!(out, "off-CPU time not recorded")?,
-    }
-    for (reason, n) in reasons(plan) {
-        text_line!(out, "refused {n}: {reason}")?;
-    }
-    captures::print(&mut out, plan)?;
-    stops::print(&mut out, &s.stops)?;
-    match meta.probe_cost {
-        Some(cost) => text_line!(
-            out,
-            "probe cost {} ticks a call ({}…{}) in a loop of calls, {} of them inside the measured time{}; tick = {:.3} ns",
-            cost.pair_ticks[1],
-            cost.pair_ticks[0],
-            cost.pair_ticks[2],
-            cost.bias_ticks[1],
-            cost.memory_bound.map_or_else(String::new, |most| format!(
-                "; up to {} where a call misses the caches",
-                most.pair_ticks
-            )),
-            1e9 / meta.tsc_frequency.0 as f64
-        )?,
-        None => text_line!(out, "probe cost not measured: times are raw")?,
-    }
-    if let Some(checked) = choice.checked {
-        text_line!(out, "{}", check_cost::text(checked))?;
-    }
-    for note in &s.notes {
-        text_line!(out, "note: {note}")?;
-    }
-    if let Some((_, saved)) = choice.flight {
-        match saved.files.back() {
-            Some(last) => text_line!(out, "next: hopscope report {}", last.display())?,
-            None => text_line!(out, "nothing fired, so there is no file")?,
-        }
-        return Ok(());
-    }
-    if std::fs::metadata(&request.output).is_ok_and(|found| found.is_file()) {
-        let (path, megabytes) = (request.output.display(), bytes as f64 / 1e6);
-        text_line!(
-            out,
-            "{path} ({megabytes:.1} MB); next: hopscope report {path}"
-        )?;
-    }
-    Ok(())
 }

@@ -7,7 +7,7 @@ use hopscope_slice::filter::{Filter, Link, Verdict};
 use std::time::Duration;
 
 #[derive(Default)]
-pub struct Choice {
+pub struct PacketChoice {
     filter: Option<Filter>,
     pid: Vec<u32>,
     comm: Option<String>,
@@ -16,7 +16,7 @@ pub struct Choice {
     unknown: u64,
 }
 
-impl Choice {
+impl PacketChoice {
     /// # Errors
     /// The expression is not understood.
     pub fn new(
@@ -24,14 +24,14 @@ impl Choice {
         pid: &[u32],
         comm: Option<&str>,
         min_latency: Option<Duration>,
-    ) -> Result<Choice> {
+    ) -> Result<PacketChoice> {
         let filter = if expression.is_empty() {
             None
         } else {
             Some(Filter::compile(expression, Link::Network)?)
         };
         let ns = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
-        Ok(Choice {
+        Ok(PacketChoice {
             filter,
             pid: pid.to_vec(),
             comm: comm.map(str::to_owned),
@@ -100,7 +100,7 @@ mod tests {
     use hopscope_event::slice::sample::{frame, record, without_bytes};
 
     fn wants(expression: &str, packet: &Sliced) -> (bool, u64) {
-        let mut choice = Choice::new(expression, &[], None, None).unwrap();
+        let mut choice = PacketChoice::new(expression, &[], None, None).unwrap();
         let wants = choice.wants(packet, &Span::default());
         (wants, choice.unknown())
     }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_process_has_all_packets_of_its_connections() {
-        let mut choice = Choice::new("", &[123], None, None).unwrap();
+        let mut choice = PacketChoice::new("", &[123], None, None).unwrap();
         let mut acknowledgement = record(2);
         (acknowledgement.tx_tgid, acknowledgement.rx_tgid) = (0, 0);
         let mut wants = |record| choice.wants(&without_bytes(record), &Span::default());

@@ -3,7 +3,7 @@ use crate::error::{Context, Result};
 use hopscope_event::slice::RegionEntry;
 use hopscope_slice::filter::{Filter, Link};
 use hopscope_slice::kinds::cgroup2;
-use hopscope_slice::programs::{FILTER_INSNS, FILTER_SCRATCH, Options};
+use hopscope_slice::programs::{FILTER_INSNS, FILTER_SCRATCH, SlicerOptions};
 use hopscope_slice::regions;
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 ///
 /// # Errors
 /// The expression is not understood, or is too long for the kernel programs.
-pub fn choose(options: &mut Options, expression: &str) -> Result<()> {
+pub fn choose(options: &mut SlicerOptions, expression: &str) -> Result<()> {
     if !expression.is_empty() {
         let filter = Filter::compile(expression, Link::Network)?;
         options.filter = Some(filter.to_ebpf(FILTER_INSNS, FILTER_SCRATCH)?);
@@ -29,15 +29,15 @@ pub fn beside_functions(
     regions: &[RegionEntry],
     expression: &str,
     pids: &[i32],
-) -> Result<Options> {
+) -> Result<SlicerOptions> {
     let tgid = match (expression, pids) {
         ("", [pid]) => u32::try_from(*pid).ok(),
         _ => None,
     };
-    let mut options = Options {
+    let mut options = SlicerOptions {
         cgroup: cgroup_root()?,
         tgid,
-        ..Options::new(regions::with_ends(&regions::points(regions)))
+        ..SlicerOptions::new(regions::with_ends(&regions::points(regions)))
     };
     choose(&mut options, expression)?;
     Ok(options)

@@ -5,7 +5,7 @@ use crate::error::{Context, Result};
 use hopscope_event::RecordingMeta;
 use hopscope_event::slice::{RegionEntry, SliceCalibration, SliceEntry};
 use hopscope_slice::interfaces;
-use hopscope_slice::programs::{Options, Slicer};
+use hopscope_slice::programs::{Slicer, SlicerOptions};
 use hopscope_trace::host;
 
 /// Where it is taken from what stamps cost.
@@ -30,7 +30,7 @@ impl Loaded {
     /// # Errors
     /// This kernel, or this user, has none of the hooks.
     pub fn new(
-        options: &Options,
+        options: &SlicerOptions,
         regions: Vec<RegionEntry>,
         filter: String,
         calibration: Calibration,

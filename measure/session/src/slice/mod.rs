@@ -15,7 +15,7 @@ mod rotation;
 mod session;
 mod stat;
 
-pub use choice::Choice;
+pub use choice::PacketChoice;
 pub use chosen::{beside_functions, cgroup_root, choose, regions_of};
 pub use constants::measured as measured_constants;
 pub use device::Device;

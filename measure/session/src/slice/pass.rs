@@ -1,5 +1,5 @@
 //! What becomes of each packet, live or read: chosen, counted, shown or written.
-use super::choice::Choice;
+use super::choice::PacketChoice;
 use crate::error::Result;
 use hopscope_analyze::slice::{SliceStats, Slicer};
 use hopscope_event::slice::{SliceEntry, SliceSummary, Sliced};
@@ -22,7 +22,7 @@ pub enum To {
 pub struct Pass {
     slicer: Slicer,
     stats: SliceStats,
-    choice: Choice,
+    choice: PacketChoice,
     to: To,
     /// Packets that came, chosen or not.
     came: u64,
@@ -30,7 +30,7 @@ pub struct Pass {
 }
 
 impl Pass {
-    pub fn new(entry: &SliceEntry, choice: Choice, to: To) -> Pass {
+    pub fn new(entry: &SliceEntry, choice: PacketChoice, to: To) -> Pass {
         Pass {
             slicer: Slicer::new(entry),
             stats: SliceStats::default(),
@@ -51,7 +51,7 @@ impl Pass {
         self.stats.packets
     }
 
-    pub fn choice(&self) -> &Choice {
+    pub fn choice(&self) -> &PacketChoice {
         &self.choice
     }
 

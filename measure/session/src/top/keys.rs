@@ -1,6 +1,6 @@
 //! What a key does. No terminal here, so that each is tried in a test.
 use super::by::By;
-use super::table::Choice;
+use super::table::RowChoice;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// What is asked of the one who holds terminal and files.
@@ -13,7 +13,7 @@ pub enum Act {
 
 #[derive(Debug, Clone)]
 pub struct Keys {
-    pub choice: Choice,
+    pub choice: RowChoice,
     pub paused: bool,
     /// A filter is being typed.
     pub typing: bool,
@@ -23,7 +23,7 @@ pub struct Keys {
 impl Keys {
     pub fn new(by: By) -> Keys {
         Keys {
-            choice: Choice {
+            choice: RowChoice {
                 by,
                 filter: String::new(),
                 whole: false,

@@ -1,6 +1,6 @@
 //! The lines of `--raw`: for each interval those functions that were called, and a line of losses.
 use super::live::Snapshot;
-use super::table::{Choice, Name, rows};
+use super::table::{Name, RowChoice, rows};
 use hopscope_analyze::Quantile;
 use hopscope_report::Scale;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl Lines<'_> {
         &self,
         out: &mut impl Write,
         snapshot: &Snapshot,
-        choice: &Choice,
+        choice: &RowChoice,
     ) -> io::Result<()> {
         for row in rows(snapshot, self.names, choice) {
             let n = row.numbers;

@@ -3,7 +3,7 @@ use super::lines::Lines;
 use super::live::Snapshot;
 use super::screen;
 use super::shown::Shown;
-use super::table::Choice;
+use super::table::RowChoice;
 use std::io::{self, BufWriter, Write};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
@@ -27,7 +27,7 @@ fn lines(shown: &Shown, snapshots: &Receiver<Snapshot>) -> io::Result<()> {
         json: shown.json,
         corrected: shown.corrected,
     };
-    let choice = Choice {
+    let choice = RowChoice {
         by: shown.by,
         filter: String::new(),
         whole: false,

@@ -23,7 +23,7 @@ pub struct Row {
 
 /// Which part of a snapshot is looked at, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct RowChoice {
     pub by: By,
     /// Part of a name; empty for all.
     pub filter: String,
@@ -31,7 +31,7 @@ pub struct Choice {
     pub whole: bool,
 }
 
-pub fn rows(snapshot: &Snapshot, names: &[Name], choice: &Choice) -> Vec<Row> {
+pub fn rows(snapshot: &Snapshot, names: &[Name], choice: &RowChoice) -> Vec<Row> {
     let (all, span_s) = if choice.whole {
         (&snapshot.whole, snapshot.since_start_s)
     } else {
@@ -92,8 +92,8 @@ mod tests {
         }
     }
 
-    fn choice(by: By, filter: &str) -> Choice {
-        Choice {
+    fn choice(by: By, filter: &str) -> RowChoice {
+        RowChoice {
             by,
             filter: filter.into(),
             whole: false,

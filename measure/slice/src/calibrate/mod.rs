@@ -8,7 +8,8 @@ mod traffic;
 
 use crate::kinds::cgroup2;
 use crate::programs::{
-    CLOCK_ONLY, Choose, Costs, Drained, EMPTY, EMPTY_FIRST, Entry, Options, SliceError, Slicer,
+    CLOCK_ONLY, Choose, Costs, Drained, EMPTY, EMPTY_FIRST, Entry, SliceError, Slicer,
+    SlicerOptions,
 };
 use constant::{constant, median, slope};
 use hopscope_bpf::run_stats;
@@ -59,7 +60,7 @@ pub fn calibrate(slicer: &mut Slicer) -> Result<Constants, CalibrateError> {
         None
     } else {
         // The programs of one group's sockets do not see this process.
-        Some(Slicer::load(&Options {
+        Some(Slicer::load(&SlicerOptions {
             cgroup: root,
             ..slicer.options().clone()
         })?)
@@ -122,7 +123,7 @@ const OUTER: (Point, Point) = (Point::TxDevQueue, Point::TxDriver);
 
 /// Stamps at one place: what lies between two of them is tau_o; what four of them add to the region
 /// around them is what four hits cost.
-fn empty_regions(options: &Options, traffic: &Loopback) -> Result<Empty, CalibrateError> {
+fn empty_regions(options: &SlicerOptions, traffic: &Loopback) -> Result<Empty, CalibrateError> {
     let points = vec![
         Point::TxIpOut,
         OUTER.0,
@@ -133,10 +134,10 @@ fn empty_regions(options: &Options, traffic: &Loopback) -> Result<Empty, Calibra
     ];
     let event = options.event.clone();
     // Of whatever backend has all of these points; in the group that every process is in.
-    let options = Options {
+    let options = SlicerOptions {
         cgroup: cgroup2().unwrap_or_else(|| options.cgroup.clone()),
         event,
-        ..Options::new(points)
+        ..SlicerOptions::new(points)
     };
     let mut slicer = load(&options, traffic)?;
     let mut ring = slicer.drain()?;
@@ -172,7 +173,7 @@ fn empty_regions(options: &Options, traffic: &Loopback) -> Result<Empty, Calibra
 }
 
 /// Follows the packets here alone: what others send and do not read would hold the slots.
-fn load(options: &Options, traffic: &Loopback) -> Result<Slicer, CalibrateError> {
+fn load(options: &SlicerOptions, traffic: &Loopback) -> Result<Slicer, CalibrateError> {
     let mut slicer = Slicer::load_to_calibrate(options)?;
     slicer.set_own(traffic.netns())?;
     slicer.set_choose(Choose::Own)?;
@@ -231,9 +232,9 @@ fn extra_hits(
     traffic: &Loopback,
     programs: &[&str],
 ) -> Result<Constant, CalibrateError> {
-    let options = Options {
+    let options = SlicerOptions {
         cgroup: slicer.options().cgroup.clone(),
-        ..Options::new(vec![Point::TxDevQueue])
+        ..SlicerOptions::new(vec![Point::TxDevQueue])
     };
     let mut slicer = load(&options, traffic)?;
     let (mut with, mut without) = (Vec::new(), Vec::new());

@@ -4,7 +4,7 @@ use super::config::RawCosts;
 use super::control;
 use super::hooks::{self, Attachment, Hook, Offer, choose};
 use super::ring::{self, Drained};
-use super::{Choose, Costs, Options, SliceError, counts, object, perf_event};
+use super::{Choose, Costs, SliceError, SlicerOptions, counts, object, perf_event};
 use hopscope_bpf::run_stats::{self, ProgramRuns};
 use hopscope_bpf::{self as bpf, BpfError};
 use hopscope_event::slice::{Counters, HookEntry, Point, SliceEvent};
@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// Programs in the kernel; attached while [`Attached`] lives.
 pub struct Slicer {
     object: Object,
-    options: Options,
+    options: SlicerOptions,
     chosen: Vec<Offer>,
     hooks: Vec<HookEntry>,
     drop_reasons: Vec<String>,
@@ -44,7 +44,7 @@ impl Slicer {
     ///
     /// # Errors
     /// The kernel has no type information, no permission, none of the hooks, or refuses a program.
-    pub fn load(options: &Options) -> Result<Slicer, SliceError> {
+    pub fn load(options: &SlicerOptions) -> Result<Slicer, SliceError> {
         Slicer::load_with(options, &[])
     }
 
@@ -52,13 +52,13 @@ impl Slicer {
     ///
     /// # Errors
     /// As [`Slicer::load`].
-    pub(crate) fn load_to_calibrate(options: &Options) -> Result<Slicer, SliceError> {
+    pub(crate) fn load_to_calibrate(options: &SlicerOptions) -> Result<Slicer, SliceError> {
         let mut slicer = Slicer::load_with(options, &[EMPTY, CLOCK_ONLY].concat())?;
         slicer.detach();
         Ok(slicer)
     }
 
-    fn load_with(options: &Options, extra: &[&'static str]) -> Result<Slicer, SliceError> {
+    fn load_with(options: &SlicerOptions, extra: &[&'static str]) -> Result<Slicer, SliceError> {
         if !options.slots.is_power_of_two() || !(64..=1 << 20).contains(&options.slots) {
             return Err(SliceError::Slots {
                 slots: options.slots,
@@ -142,7 +142,7 @@ impl Slicer {
         used.min().unwrap_or(Backend::Tracepoint)
     }
 
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &SlicerOptions {
         &self.options
     }
 
@@ -321,7 +321,7 @@ impl Slicer {
     }
 }
 
-fn attach(program: &ProgramMut<'_>, hook: &Hook, options: &Options) -> Result<Link, String> {
+fn attach(program: &ProgramMut<'_>, hook: &Hook, options: &SlicerOptions) -> Result<Link, String> {
     match hook.kind {
         Attachment::Tracepoint(_) | Attachment::RawTracepoint(_) | Attachment::Function(_) => {
             program.attach().map_err(|e| e.to_string())
@@ -354,7 +354,7 @@ fn reasons(offers: &[Offer]) -> String {
     reasons.into_iter().collect::<Vec<_>>().join("; ")
 }
 
-fn entries(options: &Options, offers: &[Offer]) -> Vec<HookEntry> {
+fn entries(options: &SlicerOptions, offers: &[Offer]) -> Vec<HookEntry> {
     let entry = |point: &Point| {
         let of_point = || {
             offers

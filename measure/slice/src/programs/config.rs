@@ -5,7 +5,7 @@ use std::mem::{offset_of, size_of};
 
 /// What to slice, and how much is kept.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SlicerOptions {
     pub points: Vec<Point>,
     pub backend: Option<super::backend::Backend>,
     /// Power of two.
@@ -32,9 +32,9 @@ pub struct Options {
     pub cgroup: std::path::PathBuf,
 }
 
-impl Options {
-    pub fn new(points: Vec<Point>) -> Options {
-        Options {
+impl SlicerOptions {
+    pub fn new(points: Vec<Point>) -> SlicerOptions {
+        SlicerOptions {
             points,
             backend: None,
             slots: 4096,
@@ -139,7 +139,7 @@ impl From<Costs> for RawCosts {
 }
 
 impl Config {
-    pub(super) fn of(options: &Options, stamped: &[Point], udp_in_order: bool) -> Config {
+    pub(super) fn of(options: &SlicerOptions, stamped: &[Point], udp_in_order: bool) -> Config {
         let mut comm = [0; 16];
         let name = options.comm.as_deref().unwrap_or("").as_bytes();
         // The kernel's own names end after fifteen bytes.
@@ -193,7 +193,7 @@ impl Config {
 
 /// Where a packet that is received was sent here, and has passed a hook that may begin its record: nowhere, over the
 /// loopback device, or over pairs of virtual devices too. Of part of the machine, both ends of a pair need not be of it.
-fn tx_watched(options: &Options, stamped: &[Point]) -> u8 {
+fn tx_watched(options: &SlicerOptions, stamped: &[Point]) -> u8 {
     let begins = [Point::TxIpOut, Point::TxDevQueue];
     let is_everybody = cgroup2().is_some_and(|root| root == options.cgroup);
     match (options.ifindex, options.netns) {

@@ -1,6 +1,6 @@
 //! Which hooks can stamp which point, and which of them this kernel has.
 use super::backend::Backend;
-use super::{Options, SliceError};
+use super::{SliceError, SlicerOptions};
 use crate::kinds::{HookKind, try_kind};
 use hopscope_event::slice::Point;
 use libbpf_rs::btf::Btf;
@@ -89,14 +89,14 @@ fn named(btf: &Btf<'_>) -> Vec<Offer> {
 }
 
 /// As [`offers`], as far as the options need it.
-pub(super) fn offers_for(btf: &Btf<'_>, options: &Options) -> Vec<Offer> {
+pub(super) fn offers_for(btf: &Btf<'_>, options: &SlicerOptions) -> Vec<Offer> {
     let mut offers = named(btf);
     try_functions(&mut offers, options);
     offers
 }
 
 /// Whether functions can be had is tried only where one would be used: it takes some 40 ms.
-pub(super) fn try_functions(offers: &mut [Offer], options: &Options) {
+pub(super) fn try_functions(offers: &mut [Offer], options: &SlicerOptions) {
     let chosen = choose(offers, options);
     if chosen
         .iter()
@@ -123,7 +123,7 @@ fn refuse_functions(offers: &mut [Offer]) {
 }
 
 /// Which hooks the options' backend would use: for each point those of the first backend that has one.
-pub(super) fn choose(offers: &[Offer], options: &Options) -> Vec<Offer> {
+pub(super) fn choose(offers: &[Offer], options: &SlicerOptions) -> Vec<Offer> {
     let order: &[Backend] = match options.backend {
         None => &[Backend::Tracepoint, Backend::Fentry],
         Some(Backend::Fentry) => &[Backend::Fentry, Backend::Tracepoint],

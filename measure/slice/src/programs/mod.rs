@@ -17,7 +17,7 @@ pub use attach::{Attached, Slicer};
 pub(crate) use attach::{CLOCK_ONLY, EMPTY, EMPTY_FIRST};
 pub use backend::Backend;
 pub(crate) use config::Choose;
-pub use config::{Costs, Options};
+pub use config::{Costs, SlicerOptions};
 pub use error::SliceError;
 pub use hooks::{Hook, Offer, offers};
 pub use object::{FILTER_INSNS, FILTER_SCRATCH};

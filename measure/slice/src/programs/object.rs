@@ -1,7 +1,7 @@
 //! The compiled programs, opened, fitted to the options and loaded.
 use super::config::Config;
 use super::hooks::{self, Offer};
-use super::{Options, SliceError};
+use super::{SliceError, SlicerOptions};
 use crate::filter::{Scratch, place_in_object};
 use crate::kinds::{HookKind, try_kind};
 use hopscope_bpf::{BpfError, compiled, object};
@@ -22,7 +22,7 @@ pub const FILTER_SCRATCH: Scratch = Scratch::Value(256);
 
 /// Loads the programs of `chosen`; the others cost nothing.
 pub(super) fn load(
-    options: &Options,
+    options: &SlicerOptions,
     chosen: &[Offer],
     extra: &[&str],
     stamped: &[Point],
@@ -56,7 +56,7 @@ pub(super) fn load(
 
 fn fit(
     open: &mut OpenObject,
-    options: &Options,
+    options: &SlicerOptions,
     stamped: &[Point],
     udp_in_order: bool,
 ) -> Result<(), BpfError> {

@@ -1,7 +1,7 @@
 //! How much runs for a packet of TCP's, in instructions: the same on every machine, however busy it is.
 //! Needs CAP_BPF and CAP_PERFMON, and says so where it has neither.
 use super::hooks::{Offer, choose, table};
-use super::{FILTER_INSNS, FILTER_SCRATCH, Options, SliceError, Slicer};
+use super::{FILTER_INSNS, FILTER_SCRATCH, SliceError, Slicer, SlicerOptions};
 use crate::filter::{Filter, Link};
 use crate::kinds::cgroup2;
 use crate::regions;
@@ -10,9 +10,9 @@ use hopscope_bpf::BpfError;
 /// Of `seven` and an expression of TCP's on Linux 6.18, when this was written; 1,285 of them count packets that have no slot, and run for those alone.
 const INSNS: u32 = 11_571;
 
-fn seven(expression: &str) -> Options {
+fn seven(expression: &str) -> SlicerOptions {
     let regions = regions::preset("seven").unwrap();
-    let mut options = Options::new(regions::with_ends(&regions::points(&regions)));
+    let mut options = SlicerOptions::new(regions::with_ends(&regions::points(&regions)));
     let filter = Filter::compile(expression, Link::Network).unwrap();
     options.filter = Some(filter.to_ebpf(FILTER_INSNS, FILTER_SCRATCH).unwrap());
     options.only_tcp = filter.takes_only_tcp();

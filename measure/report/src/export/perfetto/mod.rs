@@ -15,7 +15,7 @@ use super::Facts;
 use crate::recording::{Names, Recording};
 use crate::timeline::Timeline;
 use calls::Stack;
-use hopscope_event::{FunctionId, StreamIx, ThreadIx, Tsc, TscFrequency};
+use hopscope_event::{FunctionId, StreamIx, ThreadIx, Tsc};
 use lanes::Lanes;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -39,7 +39,7 @@ struct KernelFlows {
 
 /// What could not be drawn as it was.
 #[derive(Debug, Default, Clone, Copy)]
-struct Counts {
+struct Misdrawn {
     moved: u64,
     closed_early: u64,
     without_lane: u64,
@@ -51,7 +51,6 @@ pub struct Perfetto<'a, W: Write> {
     names: &'a Names<'a>,
     recording: Recording<'a>,
     timeline: &'a Timeline,
-    frequency: TscFrequency,
     interned: HashSet<FunctionId>,
     stacks: HashMap<(ThreadIx, u32), Stack>,
     streams: HashMap<StreamIx, Lanes>,
@@ -59,7 +58,7 @@ pub struct Perfetto<'a, W: Write> {
     kernel: Lanes,
     /// Packets that a call made, or handled, by the call's thread and entry.
     kernel_flows: HashMap<(ThreadIx, Tsc), KernelFlows>,
-    counts: Counts,
+    counts: Misdrawn,
     failed: Option<io::Error>,
 }
 
@@ -95,14 +94,13 @@ impl<'a, W: Write> Perfetto<'a, W> {
             names,
             recording,
             timeline,
-            frequency: recording.meta.tsc_frequency,
             interned: HashSet::new(),
             stacks: HashMap::new(),
             streams: HashMap::new(),
             runs: HashMap::new(),
             kernel: Lanes::default(),
             kernel_flows: HashMap::new(),
-            counts: Counts::default(),
+            counts: Misdrawn::default(),
             failed: None,
         })
     }
@@ -164,6 +162,6 @@ impl<'a, W: Write> Perfetto<'a, W> {
     }
 
     fn ns(&self, ticks: i64) -> f64 {
-        super::calls::tenths_ns(self.frequency, ticks)
+        self.timeline.tenths_ns(ticks)
     }
 }

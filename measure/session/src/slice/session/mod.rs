@@ -3,7 +3,7 @@ mod finish;
 
 pub use finish::Finished;
 
-use super::choice::Choice;
+use super::choice::PacketChoice;
 use super::device::Device;
 use super::ended::Ended;
 use super::file::{FilePlan, Files};
@@ -83,7 +83,7 @@ impl<W: Write> Session<W> {
         Ok(Session {
             kernel,
             // The kernel programs have chosen already.
-            pass: Pass::new(&entry, Choice::default(), to),
+            pass: Pass::new(&entry, PacketChoice::default(), to),
             out,
             clocks: Vec::new(),
             time: RealTime::new(meta.start, &[]),
