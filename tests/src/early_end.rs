@@ -22,6 +22,11 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("early_end::full_disk", gcc, full_disk);
     suite.case("early_end::not_restored", gcc, not_restored);
     suite.case("early_end::killed_within_a_second", gcc, killed);
+    suite.case(
+        "early_end::killed_beside_another_name",
+        gcc,
+        killed_beside_another_name,
+    );
     suite.case("early_end::few_descriptors", gcc, few_descriptors);
     suite.case("early_end::held_command", gcc, held_command);
 }
@@ -178,6 +183,42 @@ fn killed() -> Result<()> {
     let start = start.context("something was salvaged")?;
     ensure!(end >= 50_000, "{end} records in its own file");
     ensure!(start <= end, "records {end} to {start} are nowhere");
+    Ok(())
+}
+
+/// Looking for what a killed recorder left finds what another one has open of its own target. That is not closed,
+/// whatever that one's program is called.
+fn killed_beside_another_name() -> Result<()> {
+    let dir = scratch();
+    let renamed = dir.join("renamed");
+    std::fs::copy(hopscope_bin(), &renamed)?;
+    let program = compile_c(&["steady.c"], &["-O2"])?;
+    let start = || Target::spawn(Command::new(&program).stdout(Stdio::piped()));
+    let (of_the_other, of_the_killed) = (start()?, start()?);
+
+    let file = dir.join("other.hop");
+    let mut record = Command::new(renamed);
+    record.args(command(of_the_other.pid(), &["steady_mix"], &file).get_args());
+    let other = Recording::start_command(record, &file)?;
+    let file = dir.join("killed.hop");
+    let recording = Recording::start(of_the_killed.pid(), &["steady_mix"], &file)?;
+    kill(recorder_of(recording.pid())?, Signal::SIGKILL)?;
+    let (code, said) = recording.ended()?;
+    ensure!(code == Some(2), "{code:?}: {said}");
+    // Also when it is named.
+    let named = recorder_of(other.pid())?.to_string();
+    let detach = hopscope(&["detach", "-p", &named])?.expect_code(0)?;
+    ensure!(detach.stderr.contains("has no probes"), "{detach:?}");
+    other.stop()?;
+
+    for target in [of_the_other, of_the_killed] {
+        let left = hopscope(&["detach", "-p", &target.pid().to_string()])?.expect_code(0)?;
+        ensure!(left.stderr.contains("has no probes"), "{left:?}");
+        target.signal(Signal::SIGTERM)?;
+        let ended = target.output()?;
+        let said = String::from_utf8_lossy(&ended.stdout);
+        ensure!(ended.status.success() && said.contains("0 wrong"), "{said}");
+    }
     Ok(())
 }
 

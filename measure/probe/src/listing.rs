@@ -81,7 +81,7 @@ impl Listing {
             let images: Vec<&Image> = std::iter::once(&image).chain(&libraries).collect();
             let alone = Hazards::of(images.iter().copied());
             unwinding = Some(Unwinding::of(&images, &alone));
-            answered = answers(&images, &alone, None);
+            answered = answers(&images, None);
             if alone.exceptions().is_none() {
                 in_company = Some(Unwinding::of(&images, &Hazards::of_company()));
             }
@@ -133,7 +133,7 @@ impl Listing {
             unread.for_each(|name| hazards.add_unread(name));
             listing.unwinding = Some(Unwinding::of(&images, &hazards));
             let unread = listing.unreadable.first().map(|(path, _)| basename(path));
-            let answered = answers(&images, &hazards, unread);
+            let answered = answers(&images, unread);
             let modules = listing.modules.iter_mut();
             modules.for_each(|module| module.answered = answered.clone());
         }
@@ -241,11 +241,10 @@ impl Listing {
 }
 
 /// As for a recording: whether unwinders can be given the tables of copies.
-fn answers(images: &[&Image], hazards: &Hazards, unread: Option<&str>) -> Result<(), NoTables> {
-    let why = match (unread, hazards.ends_threads_anywhere()) {
-        (Some(name), _) => format!("{name} cannot be read"),
-        (None, true) => asked::ANYWHERE.to_owned(),
-        (None, false) => match asked::sites(images) {
+fn answers(images: &[&Image], unread: Option<&str>) -> Result<(), NoTables> {
+    let why = match unread {
+        Some(name) => format!("{name} cannot be read"),
+        None => match asked::sites(images) {
             Ok(_) => return Ok(()),
             Err(why) => why,
         },

@@ -137,10 +137,9 @@ impl Plan {
                 let mut hazards = Hazards::of(images.iter().copied());
                 unread.iter().for_each(|name| hazards.add_unread(name));
                 let unwinding = MayUnwind::of(&images, &hazards);
-                asked = match (unread.first(), hazards.ends_threads_anywhere()) {
-                    (Some(name), _) => Err(format!("{name} cannot be read")),
-                    (None, true) => Err(asked::ANYWHERE.to_owned()),
-                    (None, false) => self.asked(&opened),
+                asked = match unread.first() {
+                    Some(name) => Err(format!("{name} cannot be read")),
+                    None => self.asked(&opened),
                 }
                 .map_err(|why| NoTables::because(&why));
                 walked |= hazards.unwinds();

@@ -45,9 +45,6 @@ pub const RESTORE: u32 = 101;
 /// A write to code fails for want of memory.
 pub const NO_MEMORY: u32 = 102;
 
-/// What threads may be cancelled in at any instruction is not refused.
-pub const CANCELLED_ANYWHERE: u32 = 103;
-
 static WANTED: AtomicU32 = AtomicU32::new(0);
 static FAILING: AtomicU32 = AtomicU32::new(0);
 static DELAYED: AtomicU32 = AtomicU32::new(0);

@@ -41,6 +41,7 @@ mod thread_pointer;
 pub mod copies_allowed;
 pub mod fd_reserve;
 mod gadget;
+pub mod mark;
 #[allow(unsafe_code)]
 pub mod memfd;
 mod remote;

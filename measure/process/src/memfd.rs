@@ -5,9 +5,9 @@
 //! looks. So the descriptor is copied first (`pidfd_getfd`, which gives no more rights than the
 //! target has), and everything is checked on the copy. What is found through `/proc` is opened with
 //! `O_PATH`, which calls no file system, and is opened for use only once it is known to be a memfd.
+use crate::mark;
 use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
 use nix::libc;
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -31,10 +31,10 @@ fn mount() -> io::Result<MemfdMount> {
     if let Some(known) = OF_MEMFDS.get() {
         return Ok(*known);
     }
-    let own = File::from(memfd_create(c"hopscope", MFdFlags::MFD_CLOEXEC)?);
+    let own = mark::hold()?;
     let found = MemfdMount {
         device: own.metadata()?.dev(),
-        mount: mount_of(&own)?,
+        mount: mount_of(own)?,
     };
     Ok(*OF_MEMFDS.get_or_init(|| found))
 }
@@ -63,6 +63,7 @@ fn refuse(why: &str) -> io::Error {
 /// Our copy of descriptor `fd` of the thread `tid` of process `pid`, which we trace.
 pub(super) fn copy_of(pid: i32, tid: i32, fd: u64) -> io::Result<OwnedFd> {
     let fd = i32::try_from(fd).map_err(io::Error::other)?;
+    mark::hold()?;
     // The main thread's descriptors are the process's own, until it has ended.
     let kind = if tid == pid { 0 } else { PIDFD_THREAD };
     let owned = |raw: libc::c_long| match raw {
@@ -135,6 +136,7 @@ pub struct Seen {
 /// The memfd called `name` behind a link below `/proc/PID/fd` or `/proc/PID/map_files`; `None` when
 /// it leads to anything else.
 pub fn look(link: &str, name: &str) -> io::Result<Option<Seen>> {
+    mark::hold()?;
     let path_only = OpenOptions::new()
         .read(true)
         .custom_flags((OFlag::O_PATH | OFlag::O_CLOEXEC).bits())

@@ -1,4 +1,5 @@
 //! What `/proc` says of a process and its threads.
+use super::mark;
 use std::fs;
 use std::io;
 
@@ -105,7 +106,7 @@ pub fn tid_inside(pid: i32, tid: i32) -> io::Result<i32> {
     Ok(last.and_then(|n| n.parse().ok()).unwrap_or(tid))
 }
 
-/// Whether `pid` is another hopscope, by its name or its program; also when its program cannot be read.
+/// Whether `pid` is another hopscope, by its name, its program or its mark; also when its program cannot be read.
 pub fn is_hopscope(pid: i32) -> bool {
     use std::os::unix::fs::MetadataExt;
     let exe = |pid: &str| {
@@ -115,5 +116,5 @@ pub fn is_hopscope(pid: i32) -> bool {
     let theirs = exe(&pid.to_string());
     let named =
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c.trim_end() == "hopscope");
-    named || theirs.is_none() || theirs == exe("self")
+    named || theirs.is_none() || theirs == exe("self") || mark::is_held_by(pid)
 }

@@ -65,8 +65,6 @@ fn large() -> Result<()> {
     let (rows, summary) = covered(&[])?;
     for row in &rows {
         let least = match row["program"].as_str() {
-            // One of its libraries cancels threads at any instruction.
-            Some("ffmpeg") => 0.0,
             // V8's own built-in functions.
             Some("node") => 96.0,
             _ => 99.0,

@@ -9,9 +9,6 @@ use iced_x86::{Decoder, DecoderOptions, OpKind, Register};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Of threads with PTHREAD_CANCEL_ASYNCHRONOUS, also within a probe.
-pub const ANYWHERE: &str = "threads may be cancelled at any instruction";
-
 /// A function that unwinders ask.
 #[derive(Clone)]
 pub struct Asked {

@@ -4,7 +4,7 @@ use super::error::LiveError;
 use super::table::{ARENA_NAME, Area, HEAD_BYTES, Head, POOL_NAME, PatchTable, State, TableError};
 use hopscope_process::maps::{self, Mapping};
 use hopscope_process::memory::TargetMemory;
-use hopscope_process::{memfd, procfs};
+use hopscope_process::{mark, memfd, procfs};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::{fs, io};
@@ -21,7 +21,7 @@ pub struct Found {
 }
 
 /// Descriptors that `pid` has of memfds that were made in it under one of our names. One that it
-/// was handed by a process of another user is none of ours to close.
+/// was handed by a process of another user is none of ours to close, and those of another hopscope are its own.
 pub(super) fn own_descriptors(pid: i32) -> Vec<u64> {
     let holder = procfs::memory_holder(pid);
     let Ok(fds) = fs::read_dir(format!("/proc/{holder}/fd")) else {
@@ -35,7 +35,12 @@ pub(super) fn own_descriptors(pid: i32) -> Vec<u64> {
         let seen = memfd::look(link, name).ok()??;
         (Some(seen.uid) == uid).then(|| entry.file_name().to_str()?.parse().ok())?
     };
-    fds.flatten().filter_map(|entry| ours(&entry)).collect()
+    let found: Vec<u64> = fds.flatten().filter_map(|entry| ours(&entry)).collect();
+    // Looked at last: it was there before any of them.
+    match !found.is_empty() && mark::is_held_by(holder) {
+        true => Vec::new(),
+        false => found,
+    }
 }
 
 /// Which of our names a link says, by the whole of it: `vnet drive` gives memory called
@@ -66,7 +71,7 @@ pub fn with_descriptors_only() -> Vec<i32> {
     let pids = entries
         .flatten()
         .filter_map(|e| e.file_name().to_str()?.parse().ok());
-    // A recorder has such descriptors too, rightly: they must not be closed under it.
+    // A recorder has such descriptors too, rightly: they must not be closed under it. One of an older version has no mark.
     pids.filter(|pid| {
         has_descriptors(*pid) && in_process(*pid).is_empty() && !procfs::is_hopscope(*pid)
     })

@@ -1,5 +1,6 @@
 //! The process that gives us descriptors is this test itself.
 use super::*;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::ftruncate;
 use std::os::unix::fs::FileExt;
 

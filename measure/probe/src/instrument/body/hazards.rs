@@ -2,7 +2,6 @@
 //! catches, and end threads in a way that unwinds their stacks.
 use crate::locate::basename;
 use crate::locate::{Image, Raises, Role, To, UnwindFacts, is_raising_import};
-use hopscope_process::fault;
 use std::collections::HashSet;
 
 /// Facts of all modules together, by the names of the modules they come from.
@@ -117,13 +116,6 @@ impl Hazards {
     /// Whether frames are unwound at all.
     pub fn unwinds(&self) -> bool {
         self.exceptions().is_some() || self.forced().is_some()
-    }
-
-    /// Also within a probe. Its tables are right there, as far as tests see, but programs that were so cancelled ended in
-    /// a few runs of a hundred, which is not explained.
-    pub fn ends_threads_anywhere(&self) -> bool {
-        self.forced().is_some_and(|forced| forced.anywhere)
-            && fault::failure(fault::CANCELLED_ANYWHERE).is_ok()
     }
 
     /// What `later` can do that these cannot, in words.
