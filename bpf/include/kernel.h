@@ -405,6 +405,7 @@ struct sk_psock {
 	struct sk_buff_head ingress_skb;
 	struct sk_psock_work_state work_state;
 	struct mutex work_mutex;
+	void (*saved_data_ready)(struct sock *sk);
 };
 
 struct qstr {
@@ -475,6 +476,7 @@ struct task_struct {
 	char comm[16];
 	struct signal_struct *signal;
 	struct thread_info thread_info;
+	void *stack;
 	struct mm_struct *mm;
 	struct files_struct *files;
 	struct task_struct *group_leader;

@@ -34,6 +34,8 @@ pub enum Verb {
     Enter(join_cgroup::EnterArgs),
     #[command(name = "__keep", hide = true)]
     Keep(keeper::KeepArgs),
+    #[command(name = "__tell", hide = true)]
+    Tell(keeper::TellArgs),
 }
 
 pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
@@ -48,5 +50,6 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Proxy(args) => proxy::run(&args),
         Verb::Enter(args) => join_cgroup::run(&args),
         Verb::Keep(args) => keeper::run(&args),
+        Verb::Tell(args) => keeper::run_tell(&args),
     }
 }

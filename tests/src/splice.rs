@@ -9,11 +9,13 @@ mod edges;
 mod ends;
 mod leaving;
 mod pair;
+mod peeks;
 mod plain;
 mod programs;
 mod refused;
 mod rings;
 mod scene;
+mod sleeps;
 mod tells;
 mod threads;
 mod trials;
@@ -142,8 +144,10 @@ pub(crate) fn register(suite: &mut Suite) {
     edges::register(suite);
     ends::register(suite);
     pair::register(suite);
+    peeks::register(suite);
     tells::register(suite);
     rings::register(suite);
+    sleeps::register(suite);
     unread::register(suite);
     verify::register(suite);
 }

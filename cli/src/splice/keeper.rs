@@ -1,7 +1,8 @@
-//! The keeper: a small process beside an accelerator that outlives it.
+//! The processes beside an accelerator, one of which outlives it.
+use super::session::helper;
 use anyhow::Context;
 use clap::Args;
-use hopscope_splice::session::keep;
+use hopscope_splice::session::{keep, tell};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,7 +20,21 @@ pub struct KeepArgs {
 pub(super) fn run(args: &KeepArgs) -> anyhow::Result<ExitCode> {
     ignore_signals()?;
     let group = args.group.as_deref().zip(args.home.as_deref());
-    keep(args.of, group, crate::status::on_stderr)?;
+    keep(args.of, group, helper, crate::status::on_stderr)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Debug, Args)]
+pub struct TellArgs {
+    /// Number of the map of ends
+    ends: u32,
+    /// Number of the map of readers that peek
+    gathered: u32,
+}
+
+pub(super) fn run_tell(args: &TellArgs) -> anyhow::Result<ExitCode> {
+    ignore_signals()?;
+    tell(args.ends, args.gathered)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,7 +5,7 @@ use crate::status::on_stderr;
 use anyhow::Context;
 use hopscope_splice::cgroup::Group;
 use hopscope_splice::programs::Counts;
-use hopscope_splice::session::{Kernel, Session, refuse_policies};
+use hopscope_splice::session::{Helper, Kernel, Session, refuse_policies};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
@@ -21,20 +21,27 @@ pub(super) fn start<'a>(
 ) -> anyhow::Result<Session<'a>> {
     refuse_policies(&groups, common.yes)?;
     let options = common.options(groups);
-    let mut keeper = Command::new("/proc/self/exe");
-    keeper.args(["splice", "__keep"]);
     let session = Session::start(
         options,
         common.pair_anyway,
         group,
         kernel,
-        keeper,
+        helper,
         on_stderr,
     )?;
     if let Some(path) = &common.ready_file {
         std::fs::write(path, "").with_context(|| path.display().to_string())?;
     }
     Ok(session)
+}
+
+pub(super) fn helper(which: Helper) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("splice").arg(match which {
+        Helper::Keeper => "__keep",
+        Helper::Edges => "__tell",
+    });
+    command
 }
 
 pub(super) fn write(out: &mut impl Write, counts: &Counts, json: bool) -> anyhow::Result<()> {

@@ -7,6 +7,7 @@
 #include "open.h"
 #include "reset_packets.h"
 #include "others.h"
+#include "send_flags.h"
 #include "unlike.h"
 #include "shared.h"
 #include "order.bpf.c"
@@ -99,6 +100,8 @@ static __always_inline bool on_message(struct sk_msg_md *msg)
 	if (own->mode == MODE_TCP || (control.guard && own->credit < (s64)size + MESSAGE_COST))
 		look_for_threads(msg, own);
 	own->messages++;
+	if (send_flags() & FLAGS_OF_TCP)
+		note_incompatible_call((struct sock *)own->sock, own, CALL_SEND_FLAGS);
 	if (control.pair)
 		note_sender(own);
 	look_for_long_send(own, size);
@@ -106,8 +109,14 @@ static __always_inline bool on_message(struct sk_msg_md *msg)
 	way = way_of(msg, own, size, place);
 	if (way == COUNT_DIRECT_MESSAGES) {
 		begin_flight(own, place);
-		if (!is_peer_closing(own) &&
-		    bpf_msg_redirect_hash(msg, &splice_socks, &own->peer.cookie, BPF_F_INGRESS) == SK_PASS) {
+		if (is_to_leave(own)) {
+			way = COUNT_TCP_LEAVING;
+		} else if (is_peer_closing(own) ||
+			   bpf_msg_redirect_hash(msg, &splice_socks, &own->peer.cookie, BPF_F_INGRESS) != SK_PASS) {
+			/* The other end is closed: TCP knows what to say. */
+			own->mode = MODE_ALONE;
+			way = COUNT_TCP_PEER_GONE;
+		} else {
 			if (own->mode != MODE_DIRECT) {
 				own->mode = MODE_DIRECT;
 				counts->of[COUNT_TO_DIRECT]++;
@@ -118,10 +127,7 @@ static __always_inline bool on_message(struct sk_msg_md *msg)
 				verify_direct(own->cookie, size);
 			return true;
 		}
-		/* The other end is closed: TCP knows what to say. */
 		cancel_flight(own, place);
-		own->mode = MODE_ALONE;
-		way = COUNT_TCP_PEER_GONE;
 	}
 	if (own->mode == MODE_DIRECT) {
 		own->mode = MODE_TCP;

@@ -93,6 +93,8 @@ enum count {
 	COUNT_RELEASED_OTHER_USER,
 	COUNT_RELEASED_REFUSED,
 	COUNT_RELEASED_CALLS,
+	/* Ends whose reader was shown TCP's bytes behind redirected ones. */
+	COUNT_GATHERED,
 	/* Ends that were closed with redirected bytes unread, or on their way. */
 	COUNT_CLOSED_UNREAD,
 	/* Of these, ends whose FIN was made a reset, or that TCP has reset. */
@@ -232,6 +234,12 @@ enum fact {
 	FACT_CALLS = 256,
 	/* Something came by TCP that is not read. */
 	FACT_UNREAD = 512,
+	/* A message that the other end was to redirect may be on its way into its queue; also where that is not known. */
+	FACT_COMING = 1024,
+	/* Its program has received with MSG_PEEK since it joined. */
+	FACT_PEEKED = 2048,
+	/* What comes by TCP goes into the queue of redirected bytes (gather.h). */
+	FACT_GATHERED = 4096,
 };
 
 /* What a program did with a socket that redirected bytes do not keep to: by the name of its file. */
@@ -249,6 +257,7 @@ enum incompatible_call {
 	CALL_RECEIVE_FLAGS,
 	CALL_RING,
 	CALL_PEEK,
+	CALL_SEND_FLAGS,
 };
 
 /* A process that has an io_uring. The same number may come to run another program: that has another memory. */
@@ -269,6 +278,8 @@ enum order {
 	ORDER_LEAVE,
 	/* Plain TCP for good, and out of the map: nothing is in its queue, nor on its way there. */
 	ORDER_RELEASE,
+	/* Its reader is shown what came by TCP behind redirected bytes. */
+	ORDER_GATHER,
 };
 
 struct order_entry {

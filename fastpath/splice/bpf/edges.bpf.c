@@ -2,6 +2,7 @@
  * is where redirected bytes lie before TCP's: a receive returns the former alone (tcp_bpf_recvmsg, net/ipv4/tcp_bpf.c), and
  * the edge of the latter was given when they came. It is given again here. */
 #include "end.h"
+#include "gathered.h"
 #include "queue.h"
 #include <bpf/bpf_helpers.h>
 
@@ -18,15 +19,33 @@ struct {
 	__type(value, struct end);
 } splice_ends SEC(".maps");
 
-/* The iterator has the socket locked. Setting this option to what it is tells who waits, where there is something to read
- * (tcp_set_rcvlowat, net/ipv4/tcp.c). */
+/* Setting this option to what it is tells who waits, where there is something to read (tcp_set_rcvlowat, net/ipv4/tcp.c). */
+static __always_inline void tell(struct tcp_sock *tcp)
+{
+	int least = BPF_CORE_READ((struct sock *)tcp, sk_rcvlowat);
+
+	bpf_setsockopt(tcp, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least));
+}
+
+/* What comes by TCP while an end leaves this map would be thrown away (sk_psock_verdict_recv, net/core/skmsg.c, where the
+ * program is gone): with the socket locked, nothing does. */
+static __always_inline void on_gathered(struct tcp_sock *tcp, struct end *own)
+{
+	u64 cookie = own->cookie;
+
+	if (has_tcps((struct sock *)tcp))
+		tell(tcp);
+	else if (!has_queued((struct sock *)tcp))
+		bpf_map_delete_elem(&splice_gathered, &cookie);
+}
+
+/* The iterator has the socket locked. */
 SEC("iter/tcp")
 int edges(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *any = ctx->sk_common;
 	struct tcp_sock *tcp;
 	struct end *own;
-	int least;
 
 	if (!any)
 		return 0;
@@ -34,10 +53,11 @@ int edges(struct bpf_iter__tcp *ctx)
 	if (!tcp)
 		return 0;
 	own = bpf_sk_storage_get(&splice_ends, tcp, NULL, 0);
-	if (!own || own->stage == STAGE_NONE || has_queued((struct sock *)tcp) ||
-	    BPF_CORE_READ(tcp, rcv_nxt) == BPF_CORE_READ(tcp, copied_seq))
+	if (!own || own->stage == STAGE_NONE)
 		return 0;
-	least = BPF_CORE_READ((struct sock *)tcp, sk_rcvlowat);
-	bpf_setsockopt(tcp, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least));
+	if (is_gathered((struct sock *)tcp))
+		on_gathered(tcp, own);
+	else if (!has_queued((struct sock *)tcp) && BPF_CORE_READ(tcp, rcv_nxt) != BPF_CORE_READ(tcp, copied_seq))
+		tell(tcp);
 	return 0;
 }

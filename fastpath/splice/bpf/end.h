@@ -84,8 +84,11 @@ struct end {
 	u32 resets;
 	/* enum close */
 	u32 close;
-	/* Its program receives with MSG_PEEK. */
+	/* Since it joined, `in_flight` is kept whenever it sends, and `arrived` whenever something comes. */
+	u32 is_followed;
+	/* Its program receives with MSG_PEEK; that was told. */
 	u32 has_peeked;
+	u32 has_told;
 	/* Messages that were to be redirected, ever. */
 	u64 redirected;
 	struct in_flight in_flight[IN_FLIGHT_MAX];
@@ -97,6 +100,8 @@ struct end {
 
 enum close {
 	CLOSE_NONE,
+	/* Shut down by its program (SHUT_WR), which may still receive: by TCP, as far as bytes begin to come since then. */
+	CLOSE_SHUT,
 	/* Its program can neither send nor receive any more. */
 	CLOSE_BEGUN,
 	/* With bytes that it has not read, or that came later. */

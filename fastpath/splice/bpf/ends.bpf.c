@@ -1,5 +1,7 @@
 /* What user space has to know of the ends that take part: `struct facts` of each. */
+#include "arrivals.h"
 #include "end.h"
+#include "queue.h"
 #include "unlike.h"
 #include "waiters.h"
 #include <bpf/bpf_helpers.h>
@@ -17,11 +19,17 @@ static __always_inline u32 file_of(struct sock *sk)
 	return BPF_CORE_READ(file, f_flags) & O_NONBLOCK ? 0 : FACT_CAN_WAIT;
 }
 
+/* A client that nothing came to, and that has sent nothing, does not know its server. */
+static __always_inline bool may_come(const struct end *own)
+{
+	return !own->is_followed || !own->peer.cookie || has_in_flight(own);
+}
+
 static __always_inline void psock_facts(struct sock *sk, struct facts *line)
 {
 	struct sk_psock *psock =
 		(void *)SOCK_DATA_POINTER((u64)BPF_CORE_READ(sk, sk_user_data));
-	u64 first;
+	bool is_queued, is_unread;
 
 	if (!psock)
 		return;
@@ -29,11 +37,16 @@ static __always_inline void psock_facts(struct sock *sk, struct facts *line)
 	/* First who holds it, then the queue: whoever puts bytes there holds the sender's before. */
 	line->users = BPF_CORE_READ(psock, refcnt.refs.counter) - 1;
 	line->asleep = tasks_asleep(sk);
-	first = (u64)BPF_CORE_READ(psock, ingress_msg.next);
+	is_queued = has_queued(sk);
 	/* Behind the queue: what comes once that is read is told of by itself. */
-	if (BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt) != BPF_CORE_READ((struct tcp_sock *)sk, copied_seq))
+	is_unread = BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt) != BPF_CORE_READ((struct tcp_sock *)sk, copied_seq);
+	if (is_gathered(sk)) {
+		line->flags |= FACT_GATHERED;
+		is_unread = has_tcps(sk);
+	}
+	if (is_unread)
 		line->flags |= FACT_UNREAD;
-	if (first == (u64)psock + bpf_core_field_offset(struct sk_psock, ingress_msg))
+	if (!is_queued)
 		return;
 	line->flags |= FACT_QUEUED;
 	if (bpf_core_field_exists(psock->msg_tot_len))
@@ -75,6 +88,11 @@ int ends(struct bpf_iter__bpf_sk_storage_map *ctx)
 		line.flags |= FACT_UNLIKE;
 	if (own->incompatible == INCOMPATIBLE_CALL)
 		line.flags |= FACT_CALLS;
+	if (own->has_peeked)
+		line.flags |= FACT_PEEKED;
+	if (may_come(own))
+		line.flags |= FACT_COMING;
+	/* Behind that: what has come since is in the queue. */
 	if (own->is_joined)
 		psock_facts(sk, &line);
 	if (own->stage == STAGE_WATCHED && own->is_server) {

@@ -170,6 +170,7 @@ static __always_inline struct end *join(struct bpf_sock_ops *ops, struct bpf_soc
 	}
 	if (control.blocking && !take_place())
 		return NULL;
+	own->is_followed = control.in_flight;
 	own->stage = STAGE_WATCHED;
 	if (control.blocking) {
 		if (bpf_sock_hash_update(ops, &splice_socks, &cookie, BPF_ANY)) {
@@ -285,8 +286,13 @@ static __always_inline void on_state(struct bpf_sock_ops *ops)
 	if (!own || own->stage == STAGE_NONE)
 		return;
 	on_closed(own);
-	if (now != TCP_CLOSE)
+	if (now != TCP_CLOSE) {
+		if (on_shut(own)) {
+			bpf_map_delete_elem(&splice_socks, &own->cookie);
+			end_joining(own);
+		}
 		return;
+	}
 	if (own->stage == STAGE_WATCHED && own->is_server)
 		count(why_not(own));
 	is_ended = is_disconnect((struct sock *)own->sock, before);

@@ -3,21 +3,24 @@
  * One is in flight from its verdict until `sk_data_ready`, which the kernel calls behind it with the receiver locked
  * (bpf_tcp_ingress, net/ipv4/tcp_bpf.c): before it can be read. The end of its send ends it, too: it may fail. */
 #pragma once
+#include "arrivals.h"
 #include "state.h"
 #include <bpf/bpf_core_read.h>
 
 static __always_inline bool has_met(struct end *own)
 {
+	/* Kernels before 6.3 take no key from an iterator's value. */
+	u64 cookie = own->cookie;
 	struct peer *found;
 
 	if (own->peer.cookie)
 		return true;
-	found = bpf_map_lookup_elem(&splice_met, &own->cookie);
+	found = bpf_map_lookup_elem(&splice_met, &cookie);
 	/* Another program of this end may have come first. */
 	if (!found)
 		return own->peer.cookie != 0;
 	own->peer = *found;
-	bpf_map_delete_elem(&splice_met, &own->cookie);
+	bpf_map_delete_elem(&splice_met, &cookie);
 	return true;
 }
 
@@ -48,15 +51,6 @@ static __always_inline void begin_flight(struct end *own, u32 place)
 	__sync_fetch_and_add(&own->redirected, 1);
 }
 
-/* What was read of the other end's is its: it may be gone, and another one's lie there. */
-static __always_inline bool is_peers(const struct end *own)
-{
-	const struct end *other = (struct end *)own->peer.end;
-	u64 cookie = 0;
-
-	return !bpf_probe_read_kernel(&cookie, sizeof(cookie), &other->cookie) && cookie == own->peer.cookie;
-}
-
 /* The other end's close waits for what was in flight before it began (resets.h). A message that begins later finds that it
  * has begun, and takes TCP, which accepts it: the kernel would find no map any more, and send would fail with EPIPE
  * (tcp_bpf_sendmsg_redir, net/ipv4/tcp_bpf.c). */
@@ -66,6 +60,12 @@ static __noinline bool is_peer_closing(const struct end *own)
 	u32 close = CLOSE_NONE;
 
 	return !bpf_probe_read_kernel(&close, sizeof(close), &other->close) && close != CLOSE_NONE && is_peers(own);
+}
+
+/* Asked once it is in flight: what user space does not find in flight after it had it leave never comes (arrivals.h). */
+static __always_inline bool is_to_leave(const struct end *own)
+{
+	return *(volatile const u32 *)&own->leaving || *(volatile u32 *)&control.stop;
 }
 
 /* It takes TCP after all. */
@@ -87,8 +87,8 @@ static __always_inline void end_flight(struct end *own)
 			own->in_flight[n].thread = 0;
 }
 
-/* By the sender, too: its message is in this end's queue. TCP's own bytes may come with the same thread interrupted; then
- * its message only counts as arrived too soon. */
+/* By the sender, too: its message is in this end's queue, which it has locked. TCP's own bytes may come with the same thread
+ * interrupted before that: then nobody has it locked, or they wait until it is released. */
 static __always_inline void note_arrival(struct end *own)
 {
 	u64 thread = bpf_get_current_pid_tgid();
@@ -118,27 +118,4 @@ static __noinline u64 redirected_to(const struct end *own, u64 known)
 	if (bpf_probe_read_kernel(&messages, sizeof(messages), &other->redirected) || !is_peers(own))
 		return known;
 	return messages;
-}
-
-/* A call on it holds its psock, as the map does. Without one nothing is in flight, whatever was noted. */
-static __always_inline bool is_in_call(struct sock *sk)
-{
-	struct sk_psock *psock = (void *)SOCK_DATA_POINTER((u64)BPF_CORE_READ(sk, sk_user_data));
-
-	return psock && BPF_CORE_READ(psock, refcnt.refs.counter) > 1;
-}
-
-/* A message of the other end's that this one's program can never read: asked once that program can read no more. */
-static __noinline bool has_in_flight(const struct end *own)
-{
-	const struct end *other = (struct end *)own->peer.end;
-	struct in_flight theirs[IN_FLIGHT_MAX] = {};
-	bool is_noted = false;
-
-	if (bpf_probe_read_kernel(theirs, sizeof(theirs), other->in_flight) || !is_peers(own))
-		return false;
-	for (u32 n = 0; n < IN_FLIGHT_MAX; n++)
-		if (theirs[n].thread && theirs[n].message != own->arrived[n])
-			is_noted = true;
-	return is_noted && is_in_call((struct sock *)own->peer.sock);
 }

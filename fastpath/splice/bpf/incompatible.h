@@ -81,12 +81,14 @@ static __always_inline void tell(u32 level, u32 what)
 
 static __always_inline void make_incompatible(struct end *own, u32 as)
 {
+	u64 cookie = own->cookie;
+
 	if (own->incompatible)
 		return;
 	own->incompatible = as;
-	if (!own->cookie)
+	if (!cookie)
 		return;
-	bpf_map_update_elem(&splice_incompatible_ends, &own->cookie, &as, BPF_ANY);
+	bpf_map_update_elem(&splice_incompatible_ends, &cookie, &as, BPF_ANY);
 	__sync_fetch_and_add(&incompatible_times, 1);
 }
 
@@ -124,13 +126,19 @@ static __always_inline void mark_program(struct sock *sk, const struct end *own)
 	bpf_map_update_elem(&splice_ports, &here, &one, BPF_ANY);
 }
 
-static __always_inline void on_incompatible_call(struct sock *sk, enum incompatible_call call)
+static __always_inline void note_incompatible_call(struct sock *sk, struct end *own, enum incompatible_call call)
 {
-	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
-
-	if (!own || own->stage == STAGE_NONE || own->incompatible == INCOMPATIBLE_CALL)
+	if (own->stage == STAGE_NONE || own->incompatible == INCOMPATIBLE_CALL)
 		return;
 	tell(LEVEL_CALL, call);
 	mark_program(sk, own);
 	make_incompatible(own, INCOMPATIBLE_CALL);
+}
+
+static __always_inline void on_incompatible_call(struct sock *sk, enum incompatible_call call)
+{
+	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
+
+	if (own)
+		note_incompatible_call(sk, own, call);
 }

@@ -1,6 +1,8 @@
 /* What user space has decided about an end is done here: only a program of the kernel's iterator may put a socket
  * into the map that it did not open. */
 #pragma once
+#include "gather.h"
+#include "in_flight.h"
 #include "state.h"
 #include "waiters.h"
 #include <bpf/bpf_core_read.h>
@@ -44,14 +46,18 @@ static __always_inline void on_order_join(struct sock *sk, struct end *own)
 	}
 	own->stage = STAGE_JOINED;
 	own->mode = MODE_TCP;
+	own->is_followed = control.in_flight;
 	own->is_joined = 1;
 	count(COUNT_ENDS_JOINED);
 }
 
-static __always_inline void on_order_release(struct end *own)
+static __always_inline void on_order_release(struct sock *sk, struct end *own)
 {
 	u64 cookie = own->cookie;
 
+	/* TCP's bytes may be on their way into the queue: with a later look. */
+	if (is_gathered(sk))
+		return;
 	own->stage = STAGE_OUT;
 	own->is_open = 0;
 	if (!__sync_lock_test_and_set(&own->is_joined, 0))
@@ -84,6 +90,8 @@ int splice_order(struct bpf_iter__bpf_sk_storage_map *ctx)
 		on_order_join(sk, own);
 		break;
 	case ORDER_OPEN:
+		/* Whose messages are looked for (arrivals.h), before there are any. */
+		has_met(own);
 		own->is_open = 1;
 		if (own->is_server)
 			count(COUNT_CONNECTIONS);
@@ -92,7 +100,10 @@ int splice_order(struct bpf_iter__bpf_sk_storage_map *ctx)
 		own->leaving = 1;
 		break;
 	case ORDER_RELEASE:
-		on_order_release(own);
+		on_order_release(sk, own);
+		break;
+	case ORDER_GATHER:
+		on_order_gather(sk, own);
 		break;
 	}
 	return 0;

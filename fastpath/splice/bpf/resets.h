@@ -38,7 +38,7 @@ static __always_inline void on_closing(struct end *own)
 	struct end *waits = own;
 	bool in_flight = false;
 
-	if (own->close)
+	if (own->close > CLOSE_SHUT)
 		return;
 	if (control.in_flight && has_met(own)) {
 		/* A barrier, too. */
@@ -49,6 +49,27 @@ static __always_inline void on_closing(struct end *own)
 	}
 	if (in_flight || has_queued((struct sock *)own->sock))
 		closed_unread(own);
+}
+
+/* Nothing of the other end's is unread here, nor comes. */
+static __always_inline bool is_settled(struct end *own)
+{
+	struct tcp_sock *tcp = (struct tcp_sock *)own->sock;
+
+	return control.in_flight && !has_in_flight(own) && !has_queued((struct sock *)tcp) &&
+	       BPF_CORE_READ(tcp, rcv_nxt) == BPF_CORE_READ(tcp, copied_seq);
+}
+
+/* At a socket in the map, and there alone, a send of no bytes that comes behind this says nothing (tcp_bpf_sendmsg). True
+ * where it may leave the map at once; else it leaves once what is unread is read. In this order, as at a close. */
+static __always_inline bool on_shut(struct end *own)
+{
+	if (!own->is_joined || own->close)
+		return false;
+	own->leaving = 1;
+	__sync_lock_test_and_set(&own->close, CLOSE_SHUT);
+	has_met(own);
+	return is_settled(own);
 }
 
 /* It is out of the map, and no message comes any more: one that was to come since is lost. */

@@ -5,6 +5,7 @@
 #pragma once
 #include "calls.bpf.c"
 #include "incompatible.h"
+#include "send_flags.h"
 #include <bpf/bpf_tracing.h>
 
 /* With the name of its file, for user space to say. */
@@ -124,7 +125,10 @@ int splice_ring_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 
-	if (task && bpf_core_field_exists(task->io_uring) && BPF_CORE_READ(task, io_uring))
+	if (!task)
+		return 0;
+	find_registers(task);
+	if (bpf_core_field_exists(task->io_uring) && BPF_CORE_READ(task, io_uring))
 		on_ring(task);
 	return 0;
 }

@@ -19,19 +19,23 @@ int BPF_PROG(splice_on_read, struct sock *sk)
 	return 0;
 }
 
-/* It does not see TCP's bytes behind redirected ones: who waits for a whole message so waits for ever. A connection that is
- * joined stays so, since the rest of a message would take TCP. A single byte only tells whether the connection is open. */
-static __always_inline void on_peek(struct sock *sk)
+/* It does not see TCP's bytes behind redirected ones. A connection that is joined stays so, since the rest of a message would
+ * take TCP, unless it waits for what it does not see (gather.h). A single byte only tells whether the connection is open. */
+static __always_inline void on_peek(struct sock *sk, int bytes)
 {
 	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
 
-	if (!own || own->has_peeked)
+	if (!own)
 		return;
 	if (own->stage != STAGE_JOINED) {
-		on_incompatible_call(sk, CALL_PEEK);
+		if (bytes > 1)
+			on_incompatible_call(sk, CALL_PEEK);
 		return;
 	}
 	own->has_peeked = 1;
+	if (own->has_told || bytes <= 1)
+		return;
+	own->has_told = 1;
 	tell(LEVEL_CALL, CALL_PEEK);
 	mark_program(sk, own);
 }
@@ -41,8 +45,8 @@ int BPF_PROG(splice_on_receive, struct sock *sk, int result, int flags)
 {
 	if (flags & (MSG_OOB | MSG_TRUNC))
 		on_incompatible_call(sk, CALL_RECEIVE_FLAGS);
-	else if (flags & MSG_PEEK && result > 1)
-		on_peek(sk);
+	else if (flags & MSG_PEEK && result > 0)
+		on_peek(sk, result);
 	return 0;
 }
 
@@ -67,7 +71,7 @@ int BPF_PROG(splice_on_queued, struct sock *sk)
 {
 	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
 
-	if (own && own->is_joined)
+	if (own && own->is_joined && sk->sk_lock.owned)
 		note_arrival(own);
 	return 0;
 }

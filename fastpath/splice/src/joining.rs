@@ -3,6 +3,7 @@
 //! A program must not be able to tell. At a socket in the map a receive that waits fails with EAGAIN whenever
 //! something else than bytes wakes it (`tcp_bpf_recvmsg`), so only connections are joined of which both ends were
 //! seen to receive with `O_NONBLOCK` set; and one of which an end clears it is released.
+use crate::alone::Alone;
 use crate::programs::{Accelerator, Count, End, Order, SpliceError};
 use std::collections::{HashMap, HashSet};
 
@@ -25,7 +26,8 @@ pub struct Pair {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Join(Pair),
-    Leave(Pair, Count),
+    /// With a reason, or because an end has begun to.
+    Leave(Pair, Option<Count>),
     Release(Pair),
 }
 
@@ -37,7 +39,8 @@ struct Side {
     bytes: u64,
     messages: u64,
     written: u32,
-    is_free: bool,
+    /// Nothing comes into its queue any more.
+    is_settled: bool,
 }
 
 #[derive(Debug, Default)]
@@ -51,6 +54,7 @@ struct Known {
 #[derive(Debug, Default)]
 pub struct Joining {
     known: HashMap<u64, Known>,
+    alone: Alone,
     /// Connections are accelerated at once, and an end may block.
     blocking: bool,
     across_users: bool,
@@ -77,7 +81,8 @@ impl Joining {
         refused: &HashSet<u64>,
     ) -> Result<(), SpliceError> {
         let steps = self.decide(ends, refused);
-        let mut orders = Vec::new();
+        let alone = self.alone.look(ends).into_iter();
+        let mut orders: Vec<_> = alone.map(|(end, order)| (end, order, None)).collect();
         let mut joins = Vec::new();
         for step in steps {
             let (pair, order, reason) = match step {
@@ -85,7 +90,7 @@ impl Joining {
                     joins.push(pair);
                     continue;
                 }
-                Step::Leave(pair, reason) => (pair, Order::Leave, Some(reason)),
+                Step::Leave(pair, reason) => (pair, Order::Leave, reason),
                 Step::Release(pair) => (pair, Order::Release, None),
             };
             orders.push((pair.client, order, None));
@@ -121,7 +126,7 @@ impl Joining {
                 let leaves = known.joined(pair, both, self.blocking, self.across_users);
                 let is_leaving = both.iter().all(|end| end.is(End::LEAVING));
                 steps.extend(if is_refused && !is_leaving {
-                    Some(Step::Leave(pair, Count::ReleasedRefused))
+                    Some(Step::Leave(pair, Some(Count::ReleasedRefused)))
                 } else {
                     leaves
                 });
@@ -178,20 +183,25 @@ impl Known {
             Count::ReleasedOtherUser
         } else if self.is_one_way(both) {
             Count::ReleasedBulk
+        } else if any(End::LEAVING) {
+            // Shut down.
+            return Some(Step::Leave(pair, None));
         } else {
             return None;
         };
-        Some(Step::Leave(pair, reason))
+        Some(Step::Leave(pair, Some(reason)))
     }
 
-    /// Whether nothing lies in either queue, nor comes. A send that began before holds its socket's psock until it
-    /// has ended (`tcp_bpf_sendmsg`), so an end that nobody held once sends nothing there any more.
+    /// Whether nothing lies in either queue, nor comes: a message that is on its way is known (`COMING`). Where it is not,
+    /// a send that began before holds its socket's psock until it has ended (`tcp_bpf_sendmsg`), so an end that nobody held
+    /// once sends nothing there any more. A receive that sleeps holds its psock, and with it its queue, until it wakes.
     fn leaving(&mut self, both: [&End; 2]) -> bool {
-        let was_free = self.sides.iter().all(|side| side.is_free);
-        for (side, end) in self.sides.iter_mut().zip(both) {
-            side.is_free |= end.users == 0;
+        let was_settled = self.sides.iter().all(|side| side.is_settled);
+        let others = both.iter().rev();
+        for ((side, end), other) in self.sides.iter_mut().zip(both).zip(others) {
+            side.is_settled |= !end.is(End::COMING) || other.users == 0;
         }
-        was_free && !both.iter().any(|end| end.is(End::QUEUED))
+        was_settled && !both.iter().any(|end| end.is(End::QUEUED))
     }
 
     /// Long one-way transfers are faster by TCP, where the sender continues while the receiver copies.
@@ -320,9 +330,9 @@ mod tests {
         now[0].flags |= End::CAN_WAIT;
         assert_eq!(
             decide(&mut joining, &now),
-            [Step::Leave(PAIR, Count::ReleasedBlocking)]
+            [Step::Leave(PAIR, Some(Count::ReleasedBlocking))]
         );
-        let mut leaving = joined(End::LEAVING);
+        let mut leaving = joined(End::LEAVING | End::COMING);
         leaving[1].users = 1;
         for _ in 0..10 {
             assert_eq!(decide(&mut joining, &leaving), []);
@@ -337,6 +347,34 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_of_which_an_end_leaves_does_as_a_whole() {
+        let mut joining = Joining::new(false, false);
+        let mut both = joined(0);
+        both[1].flags |= End::LEAVING;
+        assert_eq!(decide(&mut joining, &both), [Step::Leave(PAIR, None)]);
+    }
+
+    #[test]
+    fn whoever_always_sleeps_in_recv_is_released_once_nothing_comes() {
+        let mut joining = Joining::new(true, false);
+        let mut both = joined(End::LEAVING);
+        for end in &mut both {
+            (end.users, end.asleep) = (1, 1);
+        }
+        both[0].flags |= End::COMING;
+        for _ in 0..10 {
+            assert_eq!(decide(&mut joining, &both), []);
+        }
+        both[0].flags &= !End::COMING;
+        assert_eq!(decide(&mut joining, &both), []);
+        // What has come meanwhile.
+        both[0].flags |= End::QUEUED;
+        assert_eq!(decide(&mut joining, &both), []);
+        both[0].flags &= !End::QUEUED;
+        assert_eq!(decide(&mut joining, &both), [Step::Release(PAIR)]);
+    }
+
+    #[test]
     fn what_goes_one_way_leaves_and_questions_with_answers_stay() {
         for (answers, leaves) in [(0, true), (1 << 12, false)] {
             let mut joining = Joining::new(true, false);
@@ -348,7 +386,7 @@ mod tests {
                 now[1].messages += answers;
                 steps.extend(decide(&mut joining, &now));
             }
-            let expected = Step::Leave(PAIR, Count::ReleasedBulk);
+            let expected = Step::Leave(PAIR, Some(Count::ReleasedBulk));
             assert_eq!(steps.contains(&expected), leaves, "{answers}");
         }
     }
@@ -363,7 +401,7 @@ mod tests {
             for copied in 0..10 {
                 assert_eq!(decide(&mut joining, &ends(copied, flag)), []);
             }
-            let leaves = Step::Leave(PAIR, reason);
+            let leaves = Step::Leave(PAIR, Some(reason));
             assert_eq!(decide(&mut joining, &joined(flag)), [leaves]);
         }
     }
@@ -388,7 +426,7 @@ mod tests {
         }
         let mut one = joined(0);
         one[0].inode = 77;
-        let leaves = Step::Leave(PAIR, Count::ReleasedRefused);
+        let leaves = Step::Leave(PAIR, Some(Count::ReleasedRefused));
         assert_eq!(decide(&mut joining, &one), [leaves]);
     }
 }

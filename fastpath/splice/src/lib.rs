@@ -2,12 +2,15 @@
 //! programs, with plain TCP behind them for every case in doubt.
 #![deny(unsafe_code)]
 
+mod alone;
 pub mod cgroup;
 pub mod echo;
+mod edges;
 pub mod interpreters;
 pub mod joining;
 mod kernel_counts;
 pub mod pairing;
+mod peeking;
 pub mod programs;
 pub mod proxy;
 pub mod readers;

@@ -1,6 +1,7 @@
 //! Which readers are to be told once more of what they can read. A receive that reads the last redirected bytes returns
 //! less than was asked for, although TCP's are behind them, and their edge (EPOLLET) was given when they came.
-use crate::programs::{Edges, End};
+use crate::edges::Edges;
+use crate::programs::End;
 use std::collections::{HashMap, HashSet};
 
 /// What the other end had redirected at the last look.
@@ -28,14 +29,20 @@ impl Unseen {
     pub(crate) fn look(&mut self, ends: &[End], edges: &mut Edges) {
         let more = self.decide(ends);
         self.waiting.extend(more);
-        if !self.waiting.is_empty() && !edges.is_busy() {
-            edges.give(std::mem::take(&mut self.waiting));
-        }
+        let busy = edges.busy();
+        let now: Vec<u64> = self.waiting.difference(busy).copied().collect();
+        self.waiting.retain(|namespace| busy.contains(namespace));
+        edges.give(now.into_iter());
     }
 
-    /// False while there is somebody to be told.
-    pub(crate) fn is_done(&self, edges: &mut Edges) -> bool {
-        self.waiting.is_empty() && !edges.is_busy()
+    /// Network namespaces where somebody is still to be told.
+    pub(crate) fn owes(&self, edges: &mut Edges) -> usize {
+        edges.busy().union(&self.waiting).count()
+    }
+
+    /// Whoever tells goes on without us.
+    pub(crate) fn leave(&mut self, edges: &mut Edges) {
+        edges.give(self.waiting.drain());
     }
 
     /// Network namespaces of ends that are to be told.
@@ -54,6 +61,10 @@ impl Unseen {
             let peer = peers.get(&end.cookie).and_then(|peer| by_cookie.get(peer));
             let before = self.known.remove(&end.cookie).unwrap_or_default();
             let mut now = before.next(peer.copied());
+            // Where both come into one queue, what is not there is put there so, and ends it once all is read.
+            if end.is(End::GATHERED) {
+                namespaces.insert(end.netns);
+            }
             let may_owe = !end.is(End::QUEUED) && end.is(End::UNREAD);
             if may_owe && now.direct > before.told {
                 namespaces.insert(end.netns);

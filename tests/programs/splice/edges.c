@@ -2,15 +2,21 @@
  * end of what there is (epoll(7)), while its connection returns to TCP with redirected bytes unread. FAMILY: 4 or 6; WAY:
  * `forth` is from the client to the server, `back` the other way.
  *   pressure: more messages than may be redirected. oob: the reader receives with MSG_OOB.
- *   left: after a line on stdout it waits until messages take TCP. */
+ *   left: after a line on stdout it waits until messages take TCP.
+ *   behind: as pressure, while a receive of another connection stops in a page fault (userfaultfd) with its socket locked, until
+ *     there is a line on stdin; says when it waits for the edge. */
 #define _GNU_SOURCE
 #include "both_ends.h"
 #include <linux/sockios.h>
 #include <linux/tcp.h>
+#include <linux/userfaultfd.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -85,7 +91,7 @@ static long switches(const char *name, long before)
 	char byte;
 	long sent;
 
-	if (!strcmp(name, "pressure"))
+	if (!strcmp(name, "pressure") || !strcmp(name, "behind"))
 		return sends(MANY);
 	sent = sends(FEW);
 	if (!strcmp(name, "oob")) {
@@ -110,15 +116,62 @@ static void arrives(void)
 	}
 }
 
+static char *page;
+static int faults, stops[2];
+
+static void *receives(void *none)
+{
+	must(recv(stops[1], page, 3, 0) == 3, "recv");
+	return none;
+}
+
+/* No one else may lock that socket then. */
+static void stop_one(pthread_t *thread)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register all = {.mode = UFFDIO_REGISTER_MODE_MISSING};
+	struct uffd_msg fault;
+
+	faults = syscall(SYS_userfaultfd, O_CLOEXEC);
+	must(ioctl(faults, UFFDIO_API, &api) == 0, "userfaultfd");
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	all.range.start = (uintptr_t)page;
+	all.range.len = 4096;
+	must(ioctl(faults, UFFDIO_REGISTER, &all) == 0, "UFFDIO_REGISTER");
+	must(send(stops[0], "abc", 3, 0) == 3, "send");
+	pthread_create(thread, NULL, receives, NULL);
+	must(read(faults, &fault, sizeof(fault)) == sizeof(fault), "the fault");
+}
+
+static void let_it_go_on(pthread_t thread)
+{
+	struct uffdio_zeropage zero = {.range = {.start = (uintptr_t)page, .len = 4096}};
+	char line;
+
+	printf("waits\n");
+	fflush(stdout);
+	must(read(0, &line, 1) == 1, "stdin");
+	must(ioctl(faults, UFFDIO_ZEROPAGE, &zero) == 0, "UFFDIO_ZEROPAGE");
+	pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET};
 	int edges = epoll_create1(0);
 	long before, sent, by_tcp, first = 0;
+	int is_behind = argc > 1 && !strcmp(argv[1], "behind"), family;
+	pthread_t thread;
 
 	if (argc < 4)
 		return 2;
-	connected(atoi(argv[2]) == 6 ? AF_INET6 : AF_INET, argc > 4 ? atoi(argv[4]) : 0);
+	family = atoi(argv[2]) == 6 ? AF_INET6 : AF_INET;
+	if (is_behind) {
+		connected(family, 0);
+		stops[0] = sender;
+		stops[1] = reader;
+	}
+	connected(family, argc > 4 ? atoi(argv[4]) : 0);
 	if (!strcmp(argv[3], "back")) {
 		int client = sender;
 
@@ -129,6 +182,8 @@ int main(int argc, char **argv)
 	exchange();
 	while (epoll_wait(edges, &event, 1, 0) > 0)
 		;
+	if (is_behind)
+		stop_one(&thread);
 	before = sent_by_tcp();
 	sent = switches(argv[1], before);
 	arrives();
@@ -143,6 +198,8 @@ int main(int argc, char **argv)
 		some = recv(reader, room, sizeof(room), 0);
 		must(some > 0 || (some < 0 && errno == EAGAIN), "recv");
 		got += some > 0 ? some : 0;
+		if (is_behind && !first)
+			let_it_go_on(thread);
 		first = first ? first : got;
 	}
 	printf("{\"sent\": %ld, \"by_tcp\": %ld, \"first\": %ld, \"read\": %ld}\n", sent, by_tcp, first, got);

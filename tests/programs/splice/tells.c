@@ -3,6 +3,8 @@
  *   something for a while.
  * tells torn: one thread sends much at once, another one little, on one connection.
  * tells splice: an end reads by splice(2). tells truncates: with MSG_TRUNC. tells looks: with MSG_PEEK.
+ * tells half: sends of no bytes by an end that has shut its writing down, with and without bytes unread.
+ * tells flags: sends with MSG_OOB and MSG_FASTOPEN.
  * tells options: those that mean something else for redirected bytes. */
 #define _GNU_SOURCE
 #include "both_ends.h"
@@ -207,6 +209,72 @@ static void ends(void)
 	resets(pairs[7].server, pairs[7].client);
 }
 
+/* The socket may leave the map some looks after the last byte was read. */
+static void until_refused(int fd)
+{
+	for (int ms = 0; ms < PATIENCE_MS && send(fd, "", 0, 0) == 0; ms++)
+		poll(NULL, 0, 1);
+	pipes = 0;
+	say("nothing", send(fd, "", 0, 0));
+	printf("signals: %d\n", pipes);
+}
+
+static void shuts_and_sends_nothing(int one, int other, int is_unread)
+{
+	printf("shuts its writing, %s\n", is_unread ? "with bytes unread" : "all read");
+	if (is_unread) {
+		must(send(other, "unread", 6, 0) == 6, "send");
+		wait_for(one, POLLIN);
+	}
+	must(shutdown(one, SHUT_WR) == 0, "shutdown");
+	if (is_unread)
+		gets("the first one", one);
+	pipes = 0;
+	if (!is_unread)
+		say("nothing", send(one, "", 0, 0));
+	printf("signals: %d\n", pipes);
+	until_refused(one);
+	gets("the other one", other);
+	must(send(other, "answer", 6, 0) == 6, "send");
+	gets("the first one", one);
+	must(send(other, "unread", 6, 0) == 6, "send");
+	wait_for(one, POLLIN);
+	close(one);
+	wait_for(other, POLLERR);
+	gets("the other one", other);
+}
+
+static void half(void)
+{
+	exchange(4);
+	shuts_and_sends_nothing(pairs[0].client, pairs[0].server, 0);
+	shuts_and_sends_nothing(pairs[1].server, pairs[1].client, 0);
+	shuts_and_sends_nothing(pairs[2].client, pairs[2].server, 1);
+	shuts_and_sends_nothing(pairs[3].server, pairs[3].client, 1);
+}
+
+/* The first bytes are redirected. */
+static void flags(void)
+{
+	char byte = 0;
+
+	exchange(2);
+	must(send(pairs[0].client, "early", 5, 0) == 5, "send");
+	say("opens", send(pairs[0].client, "twice", 5, MSG_FASTOPEN));
+	must(send(pairs[0].client, "late", 4, 0) == 4, "send");
+	for (int got = 0; got < 9; got++) {
+		wait_for(pairs[0].server, POLLIN);
+		must(recv(pairs[0].server, &byte, 1, 0) == 1, "recv");
+		putchar(byte);
+	}
+	moves(pairs[1].client, pairs[1].server);
+	must(send(pairs[1].client, "now!", 4, MSG_OOB) == 4, "send");
+	wait_for(pairs[1].server, POLLPRI);
+	must(recv(pairs[1].server, &byte, 1, MSG_OOB) == 1, "MSG_OOB");
+	printf("\nurgent: %c\n", byte);
+	gets("not urgent", pairs[1].server);
+}
+
 enum { SENDERS = 4, LONG = 700000, SHORT = 300, LONG_TIMES = 300, BUFFER = 6 << 20 };
 
 static volatile int is_over;
@@ -403,6 +471,10 @@ int main(int argc, char **argv)
 	listener = listens();
 	if (argc == 2 && !strcmp(argv[1], "ends"))
 		ends();
+	else if (argc == 2 && !strcmp(argv[1], "half"))
+		half();
+	else if (argc == 2 && !strcmp(argv[1], "flags"))
+		flags();
 	else if (argc == 2 && !strcmp(argv[1], "torn"))
 		torn();
 	else if (argc == 2 && !strcmp(argv[1], "splice"))

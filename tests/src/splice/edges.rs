@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, Target, hopscope_bin};
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 const WAYS: [&str; 4] = ["4 forth", "4 back", "6 forth", "6 back"];
@@ -20,6 +20,11 @@ pub(super) fn register(suite: &mut Suite) {
     );
     suite.case("splice::an_edge_is_not_lost_at_a_release", here, released);
     suite.case("splice::an_edge_is_not_lost_at_its_end", here, ended);
+    suite.case(
+        "splice::it_ends_while_a_reader_is_stopped",
+        &[Root, Splice, Gcc, Netns],
+        stopped,
+    );
 }
 
 /// Some of it was redirected, and read before what came by TCP.
@@ -107,5 +112,63 @@ fn left(way: &str, is_killed: bool) -> Result<()> {
     expect(&line)?;
     ensure!(edges.wait()?.success(), "{line}");
     attached.child().wait()?;
+    Ok(())
+}
+
+/// The kernel's iterator waits for a socket that is locked, beyond every signal: hopscope ends before that goes on, and says
+/// so, and the reader is told afterwards.
+fn stopped() -> Result<()> {
+    for way in ["4 forth", "4 back"] {
+        stopped_by(way).with_context(|| way.to_owned())?;
+    }
+    Ok(())
+}
+
+fn stopped_by(way: &str) -> Result<()> {
+    let port = std::net::TcpListener::bind("127.0.0.1:0")?
+        .local_addr()?
+        .port()
+        .to_string();
+    let ready = dir().join("ready");
+    let _ = std::fs::remove_file(&ready);
+    let group = std::process::id().to_string();
+    let mut attach = Command::new(hopscope_bin());
+    attach
+        .args(["splice", "attach", ANYWAY, "--port", &port, "-p", &group])
+        .arg("--ready-file")
+        .arg(&ready)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
+    let mut edges = Command::new("unshare");
+    edges
+        .args([
+            "-n",
+            "sh",
+            "-c",
+            "ip link set lo up; exec \"$0\" behind \"$@\"",
+        ])
+        .arg(program("edges")?)
+        .args(way.split(' '))
+        .arg(&port)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut edges = Target::spawn_now(&mut edges)?;
+    let stdout = edges.child().stdout.take().context("stdout")?;
+    let mut stdin = edges.child().stdin.take().context("stdin")?;
+    let mut lines = BufReader::new(stdout).lines();
+    let begun = lines.next().context("a line")??;
+    ensure!(begun == "waits", "{begun}");
+    attached.signal(Signal::SIGINT)?;
+    let out = attached.output()?;
+    let said = String::from_utf8_lossy(&out.stderr);
+    ensure!(
+        out.status.success() && said.contains("once another reader there goes on"),
+        "{said}"
+    );
+    stdin.write_all(b"\n")?;
+    let line = lines.next().context("its end")??;
+    expect(&line)?;
+    ensure!(edges.wait()?.success(), "{line}");
     Ok(())
 }

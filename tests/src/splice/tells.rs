@@ -13,6 +13,16 @@ pub(super) fn register(suite: &mut Suite) {
         here,
         ends,
     );
+    suite.case(
+        "splice::an_end_that_has_shut_its_writing_is_tcps",
+        here,
+        half,
+    );
+    suite.case(
+        "splice::sends_with_flags_of_tcp_alone_take_tcp",
+        here,
+        flags,
+    );
     suite.case("splice::sends_of_several_threads_stay_whole", here, torn);
     suite.case("splice::calls_of_tcp_alone_stay_on_tcp", here, calls);
     suite.case("splice::options_of_tcp_alone_take_tcp", here, options);
@@ -43,6 +53,28 @@ fn both(case: &str) -> Result<Done> {
 fn ends() -> Result<()> {
     let done = both("ends")?;
     ensure!(done.count("connections")? >= 8, "{}", done.summary);
+    Ok(())
+}
+
+/// A send of no bytes fails, and what comes unread is no secret to TCP at the close.
+fn half() -> Result<()> {
+    let done = both("half")?;
+    ensure!(
+        done.count("connections")? == 4 && done.count("closed_unread")? == 0,
+        "{}",
+        done.summary
+    );
+    Ok(())
+}
+
+/// MSG_OOB and MSG_FASTOPEN, and what is sent after them.
+fn flags() -> Result<()> {
+    let done = both("flags")?;
+    ensure!(
+        done.count("connections")? == 2 && done.count("tcp_leaving")? >= 2,
+        "{}",
+        done.summary
+    );
     Ok(())
 }
 

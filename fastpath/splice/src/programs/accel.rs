@@ -3,8 +3,8 @@ use super::control::{self, Control, PORTS_MAX};
 use super::devices::Devices;
 use super::placed::Placing;
 use super::{
-    Count, Counts, Edges, End, Ends, IncompatibleUse, Listener, Mismatch, Order, PlacedThreads,
-    RingUser, Sharing, SpliceError,
+    Count, Counts, End, Ends, IncompatibleUse, Listener, Mismatch, Order, PlacedThreads, RingUser,
+    Sharing, SpliceError,
 };
 use super::{counts, ends, incompatible, rings, sharing, verify};
 use hopscope_bpf::object::{self, has_capabilities};
@@ -227,6 +227,12 @@ impl Accelerator {
         verdict
             .attach_sockmap(map.as_fd().as_raw_fd())
             .map_err(SpliceError::bpf("attaching to the map of sockets"))?;
+        let gathered = self.map("splice_gathered")?;
+        self.program("splice_gather")?
+            .attach_sockmap(gathered.as_fd().as_raw_fd())
+            .map_err(SpliceError::bpf(
+                "attaching to the map of readers that peek",
+            ))?;
         let mut links = Vec::new();
         let mut in_groups = vec!["splice_closing", "splice_ops"];
         for (name, _) in calls(options)? {
@@ -442,12 +448,15 @@ impl Accelerator {
             .look()
     }
 
-    /// For readers that wait for edges.
+    /// Numbers of the maps of ends and of readers that peek, for [`tell`](super::tell).
     ///
     /// # Errors
-    /// The kernel refuses the program.
-    pub fn edges(&self) -> Result<Edges, SpliceError> {
-        Edges::of(self.map("splice_ends")?.as_fd())
+    /// The kernel does not say.
+    pub fn edge_maps(&self) -> Result<[u32; 2], SpliceError> {
+        Ok([
+            ends::number(&self.map("splice_ends")?)?,
+            ends::number(&self.map("splice_gathered")?)?,
+        ])
     }
 
     /// Why an end that is closed with redirected bytes unread sends a FIN, where TCP resets the connection; none where it

@@ -61,6 +61,7 @@ counts! {
     ReleasedOtherUser "released_other_user" "connections released because an end changed its user",
     ReleasedRefused "released_refused" "connections released because a program takes no part any more",
     ReleasedCalls "released_calls" "connections released for a call that redirected bytes do not keep to",
+    Gathered "gathered" "ends whose reader, which peeks, was shown what came by TCP behind redirected bytes",
     ClosedUnread "closed_unread" "ends closed with redirected bytes unread or on their way, where TCP resets the connection",
     ResetUnread "reset_unread" "of these, ends whose connection was reset",
     SharedByThreads "shared_by_threads" "sockets on which one thread sent while another waited: its recv may fail with EAGAIN",

@@ -3,7 +3,7 @@
 use super::{Count, SpliceError};
 use hopscope_bpf::compiled;
 use hopscope_bpf::object::{self, has_capabilities};
-use libbpf_rs::{Iter, Link, Object};
+use libbpf_rs::{Iter, Link, MapCore, Object};
 use std::io::Read;
 use std::os::fd::BorrowedFd;
 
@@ -57,8 +57,14 @@ impl End {
     pub const NO_FILE: u32 = 128;
     /// Its program used a call that redirected bytes do not keep to.
     pub const CALLS: u32 = 256;
-    /// Something came by TCP that is not read.
+    /// Something came by TCP that is not read; of one that is gathered, and is not in the queue of redirected bytes.
     pub const UNREAD: u32 = 512;
+    /// A message that the other end was to redirect may be on its way into its queue; also where that is not known.
+    pub const COMING: u32 = 1024;
+    /// Its program has received with MSG_PEEK since it joined.
+    pub const PEEKED: u32 = 2048;
+    /// What comes by TCP goes into the queue of redirected bytes.
+    pub const GATHERED: u32 = 4096;
     /// Not of the kernel programs: its device cannot be watched, so a close with unread bytes would not be a reset.
     pub const FIN_UNSEEN: u32 = 1 << 31;
 
@@ -109,6 +115,8 @@ pub enum Order {
     Leave,
     /// Out of the map: nothing is in its queue, nor on its way there.
     Release,
+    /// Its reader is shown what came by TCP behind redirected bytes.
+    Gather,
 }
 
 impl Order {
@@ -145,6 +153,14 @@ impl Ends {
         let bytes = run(&self.link, "reading what is known of ends")?;
         Ok(bytes.chunks_exact(LINE).map(End::of).collect())
     }
+}
+
+/// By which other processes find a map.
+pub(super) fn number(map: &impl MapCore) -> Result<u32, SpliceError> {
+    let info = map
+        .info()
+        .map_err(SpliceError::bpf("reading a map's number"))?;
+    Ok(info.info.id)
 }
 
 /// Runs an iterator's program over everything.

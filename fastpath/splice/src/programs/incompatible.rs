@@ -64,6 +64,7 @@ impl fmt::Display for Incompatibility {
                 0 => "uses splice(2), or sendfile(2) from a socket",
                 2 => "has an io_uring",
                 PEEK => "receives with MSG_PEEK",
+                4 => "sends with MSG_OOB or MSG_FASTOPEN",
                 _ => "receives with MSG_OOB or MSG_TRUNC",
             }),
         }

@@ -17,7 +17,7 @@ mod verify;
 
 pub use accel::{Accelerator, Options, Spoil};
 pub use counts::{Count, Counts};
-pub use edges::Edges;
+pub use edges::tell;
 pub use ends::{End, Ends, Order};
 pub use error::SpliceError;
 pub use incompatible::{Incompatibility, IncompatibleUse};

@@ -1,6 +1,6 @@
 //! Accelerators that run in other processes, by their maps.
 use super::control::{self, Control};
-use super::{Counts, Edges, Ends, PlacedThreads, SpliceError, counts};
+use super::{Counts, Ends, PlacedThreads, SpliceError, counts, ends};
 use hopscope_bpf::open_maps;
 use libbpf_rs::{MapCore, MapHandle, MapType};
 use std::os::fd::AsFd;
@@ -10,6 +10,7 @@ pub struct Running {
     control: MapHandle,
     counts: MapHandle,
     socks: MapHandle,
+    gathered: MapHandle,
     met: MapHandle,
     watched: MapHandle,
     ends: MapHandle,
@@ -30,6 +31,7 @@ pub fn running() -> Vec<Running> {
 impl Running {
     fn of_process(pid: u32, maps: Vec<MapHandle>) -> Option<Running> {
         let (mut settings, mut totals, mut socks) = (None, None, None);
+        let mut gathered = None;
         let (mut met, mut watched, mut ends) = (None, None, None);
         let (mut placed, mut pairs) = (None, None);
         for map in maps {
@@ -39,6 +41,7 @@ impl Running {
                     totals = Some(map);
                 }
                 Some("splice_socks") => socks = Some(map),
+                Some("splice_gathered") => gathered = Some(map),
                 Some("splice_met") => met = Some(map),
                 Some("splice_watched") => watched = Some(map),
                 Some("splice_ends") => ends = Some(map),
@@ -47,7 +50,7 @@ impl Running {
                 _ => {}
             }
         }
-        let mut found = Running::of(settings?, totals?, socks?, met?, watched?, ends?)?;
+        let mut found = Running::of(settings?, totals?, socks?, gathered?, met?, watched?, ends?)?;
         if let (Some(placed), Some(pairs)) = (placed, pairs) {
             found.placed = Some(PlacedThreads::new(placed, pairs));
         }
@@ -59,6 +62,7 @@ impl Running {
         control: MapHandle,
         counts: MapHandle,
         socks: MapHandle,
+        gathered: MapHandle,
         met: MapHandle,
         watched: MapHandle,
         ends: MapHandle,
@@ -74,6 +78,7 @@ impl Running {
             control,
             counts,
             socks,
+            gathered,
             met,
             watched,
             ends,
@@ -130,9 +135,11 @@ impl Running {
         Ends::of(self.ends.as_fd())
     }
 
+    /// Numbers of the maps of ends and of readers that peek, for [`tell`](super::tell).
+    ///
     /// # Errors
-    /// The kernel refuses the program.
-    pub fn edges(&self) -> Result<Edges, SpliceError> {
-        Edges::of(self.ends.as_fd())
+    /// The kernel does not say.
+    pub fn edge_maps(&self) -> Result<[u32; 2], SpliceError> {
+        Ok([ends::number(&self.ends)?, ends::number(&self.gathered)?])
     }
 }

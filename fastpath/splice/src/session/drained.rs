@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 /// What is known, look after look, of ends whose messages all take TCP now.
 #[derive(Default)]
 pub(super) struct Drained {
-    /// Nobody held its psock once since then: no send that began before is under way.
-    free: HashSet<u64>,
+    /// Nothing comes into their queues any more: no message was on its way there once since then, or nobody held the other
+    /// end's psock, as each send does.
+    settled: HashSet<u64>,
 }
 
 #[derive(Default)]
@@ -15,8 +16,8 @@ pub(super) struct State {
     pub release: Vec<u64>,
     /// Their connections have unread bytes, or may be about to.
     pub waits_for: Vec<End>,
-    /// Their connections have none, and may only have calls that sleep: they are not released, since it
-    /// cannot be told which calls these are.
+    /// Their connections have none, and may only have calls that sleep: where messages on their way are not known, it
+    /// cannot be told which calls these are, and they are not released.
     pub asleep: Vec<u64>,
 }
 
@@ -30,23 +31,31 @@ impl Drained {
             peers.insert(end.cookie, end.peer);
             peers.insert(end.peer, end.cookie);
         }
+        let other_of = |end: &End| {
+            let peer = peers.get(&end.cookie)?;
+            by_cookie.get(peer).copied()
+        };
+        // Without an other end, its own users: a client may not know its server yet.
+        let sender_to = |end: &End| other_of(end).copied().unwrap_or(*end);
         let mut state = State::default();
         for end in here() {
-            let peer = peers.get(&end.cookie).and_then(|peer| by_cookie.get(peer));
-            let both = || std::iter::once(&end).chain(peer);
-            let is_queued = both().any(|one| one.is(End::QUEUED));
-            let is_free = both().all(|one| self.free.contains(&one.cookie));
+            let both = || std::iter::once(end).chain(other_of(end));
+            // One with TCP's bytes in the same queue leaves that first (`Unseen`).
+            let is_queued = both().any(|one| one.is(End::QUEUED | End::GATHERED));
+            let is_settled = both().all(|one| self.settled.contains(&one.cookie));
             let may_sleep = both().all(|one| {
-                self.free.contains(&one.cookie) || (one.users > 0 && one.users <= one.asleep)
+                let from = sender_to(one);
+                self.settled.contains(&one.cookie) || (from.users > 0 && from.users <= from.asleep)
             });
-            match (is_queued, is_free, may_sleep) {
+            match (is_queued, is_settled, may_sleep) {
                 (false, true, _) => state.release.push(end.cookie),
                 (false, false, true) => state.asleep.push(end.cookie),
                 _ => state.waits_for.push(*end),
             }
         }
-        self.free
-            .extend(here().filter(|end| end.users == 0).map(|end| end.cookie));
+        let settles = |end: &&End| !end.is(End::COMING) || sender_to(end).users == 0;
+        self.settled
+            .extend(here().filter(settles).map(|end| end.cookie));
         state
     }
 }
@@ -59,7 +68,7 @@ mod tests {
         let end = |cookie, peer, flags| End {
             cookie,
             peer,
-            flags: flags | End::JOINED,
+            flags: flags | End::JOINED | End::COMING,
             ..End::default()
         };
         [end(1, 0, 0), end(2, 1, End::SERVER)]
@@ -94,5 +103,23 @@ mod tests {
         assert_eq!((state.release.len(), state.asleep.len()), (0, 2));
         two[0].flags |= End::QUEUED;
         assert_eq!(drained.look(&two).waits_for.len(), 2);
+    }
+
+    #[test]
+    fn sleepers_are_released_where_nothing_is_on_its_way() {
+        let mut drained = Drained::default();
+        let mut two = ends();
+        for end in &mut two {
+            (end.users, end.asleep) = (1, 1);
+        }
+        two[0].flags &= !End::COMING;
+        assert_eq!(drained.look(&two).release.len(), 0);
+        assert_eq!(drained.look(&two).release.len(), 0);
+        two[1].flags &= !End::COMING;
+        assert_eq!(drained.look(&two).release.len(), 0);
+        two[1].flags |= End::QUEUED;
+        assert_eq!(drained.look(&two).release.len(), 0);
+        two[1].flags &= !End::QUEUED;
+        assert_eq!(drained.look(&two).release, [1, 2]);
     }
 }

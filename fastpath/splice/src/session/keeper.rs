@@ -1,12 +1,13 @@
 //! The keeper: a small process beside an accelerator that outlives it. When the accelerator ends,
 //! killed or not, joined sockets hold the programs, and bytes may lie in queues that go with the map: the
 //! keeper has every message take TCP, and takes each socket out of the map once its queue is read.
-use super::Say;
 use super::drained::Drained;
 use super::error::SessionError;
+use super::{Helper, HelperCommand, Say};
 use crate::cgroup::Group;
+use crate::edges::Edges;
 use crate::pairing::{self, Restored};
-use crate::programs::{Count, Edges, Ends, Placing, Running, SpliceError, running};
+use crate::programs::{Count, Ends, Placing, Running, SpliceError, running};
 use crate::unseen::Unseen;
 use nix::errno::Errno;
 use nix::poll::{PollTimeout, poll};
@@ -27,12 +28,17 @@ const SAY_AFTER: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// There is nothing to keep, or it cannot be done.
-pub fn keep(of: u32, group: Option<(&Path, &Path)>, say: Say) -> Result<(), SessionError> {
+pub fn keep(
+    of: u32,
+    group: Option<(&Path, &Path)>,
+    helper: HelperCommand,
+    say: Say,
+) -> Result<(), SessionError> {
     let found = running().into_iter().find(|one| one.pid == of);
     let of = found.ok_or(SessionError::NothingToKeep(of))?;
     let ends = of.ends_seen()?;
     // The accelerator has said where it cannot be.
-    let edges = of.edges().ok();
+    let edges = Edges::start(helper(Helper::Edges), of.edge_maps()?).ok();
     let home = group.map(|(_, home)| File::open(home)).transpose()?;
     let group = match (group, &home) {
         (Some((path, _)), Some(home)) => Some(Group::of_another(path, home)?),
@@ -111,10 +117,18 @@ fn drain(
         if state.waits_for.is_empty() && state.release.is_empty() {
             // It may wait for a reader that stopped in its call.
             let done = *done.get_or_insert_with(Instant::now);
-            let is_told = edges.as_mut().is_none_or(|edges| unseen.is_done(edges));
-            if !is_told && done.elapsed() < SAY_AFTER {
+            let owed = edges.as_mut().map_or(0, |edges| unseen.owes(edges));
+            if owed > 0 && done.elapsed() < SAY_AFTER {
                 wait_a_little()?;
                 continue;
+            }
+            if let Some(edges) = edges.as_mut().filter(|_| owed > 0) {
+                unseen.leave(edges);
+                let namespaces = if owed == 1 { "namespace" } else { "namespaces" };
+                say(format_args!(
+                    "readers of {owed} network {namespaces} that wait for edges (EPOLLET) are told of what came by TCP \
+                     once another reader there goes on, which has stopped in its receive"
+                ));
             }
             if !state.asleep.is_empty() && begun.elapsed() < SAY_AFTER {
                 wait_a_little()?;

@@ -6,15 +6,18 @@ mod kernel;
 mod policies;
 mod watch;
 
+pub use crate::programs::tell;
 pub use error::SessionError;
 pub use keeper::keep;
 pub use kernel::Kernel;
 pub use policies::refuse_policies;
 
 use crate::cgroup::Group;
+use crate::edges::Edges;
 use crate::joining::Joining;
 use crate::pairing::{Pairing, Pairs};
-use crate::programs::{Accelerator, Count, Counts, Edges, End, Options};
+use crate::peeking::Peeking;
+use crate::programs::{Accelerator, Count, Counts, End, Options};
 use crate::unseen::Unseen;
 use keeper::{Keeper, Line};
 use policies::check_pair;
@@ -26,6 +29,18 @@ use watch::Watch;
 
 /// Tells whoever started it something, in a line.
 pub type Say = fn(Arguments<'_>);
+
+/// A process beside an accelerator, in which a program calls with the words that are added to its command:
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Helper {
+    /// [`keep`]
+    Keeper,
+    /// [`tell`]
+    Edges,
+}
+
+/// Its command.
+pub type HelperCommand = fn(Helper) -> Command;
 
 /// Between two looks at what happened.
 pub const POLL: Duration = Duration::from_millis(5);
@@ -43,6 +58,7 @@ pub struct Session<'a> {
     /// Where the kernel takes the program.
     edges: Option<Edges>,
     unseen: Unseen,
+    peeking: Peeking,
     pairing: Pairing,
     /// Processes of which it was said that their threads are placed.
     said: HashSet<[u32; 2]>,
@@ -55,7 +71,7 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// `group`: of the command that is run, which goes with the session. `keeper`: a program that calls [`keep`].
+    /// `group`: of the command that is run, which goes with the session.
     /// `pair_anyway`: pairs are placed even where they do not become faster.
     ///
     /// # Errors
@@ -65,7 +81,7 @@ impl<'a> Session<'a> {
         pair_anyway: bool,
         group: Option<&'a Group>,
         kernel: &Kernel,
-        keeper: Command,
+        helper: HelperCommand,
         say: Say,
     ) -> Result<Session<'a>, SessionError> {
         check_pair(options.pair)?;
@@ -76,8 +92,8 @@ impl<'a> Session<'a> {
         options.refused.extend(came_before);
         options.refused_versions = kernel.refused_versions(&options.allowed);
         let accelerator = Accelerator::start(&options)?;
-        let keeper = Keeper::start(keeper, line, group)?;
-        let edges = accelerator.edges();
+        let keeper = Keeper::start(helper(Helper::Keeper), line, group)?;
+        let edges = Edges::start(helper(Helper::Edges), accelerator.edge_maps()?);
         if let Err(why) = &edges {
             log::warn!(
                 "a reader that waits for edges (EPOLLET) may wait for ever when its connection returns to TCP: {why}"
@@ -101,6 +117,7 @@ impl<'a> Session<'a> {
             joining: Joining::new(options.blocking, options.across_users),
             edges: edges.ok(),
             unseen: Unseen::default(),
+            peeking: Peeking::default(),
             pairing: Pairing::new(options.across_users, pair_anyway),
             said: HashSet::new(),
             unwatched: HashSet::new(),
@@ -125,6 +142,7 @@ impl<'a> Session<'a> {
             } else {
                 self.watch.refused_sockets()
             };
+            self.show_peekers(&ends)?;
             // What is released below has no redirected bytes any more, and may have TCP's behind them.
             if let Some(edges) = &mut self.edges {
                 self.unseen.look(&ends, edges);
@@ -137,6 +155,15 @@ impl<'a> Session<'a> {
             self.watched = Instant::now();
             self.watch.again(&self.accelerator)?;
             self.say_wrong()?;
+        }
+        Ok(())
+    }
+
+    fn show_peekers(&mut self, ends: &[End]) -> Result<(), SessionError> {
+        let orders = self.peeking.look(ends).into_iter();
+        let orders: Vec<_> = orders.map(|(end, order)| (end, order, None)).collect();
+        if !orders.is_empty() {
+            self.accelerator.order(&orders)?;
         }
         Ok(())
     }
@@ -238,6 +265,11 @@ impl<'a> Session<'a> {
                     group.leave()?;
                 }
                 return Ok(counts);
+            }
+            if Instant::now() >= self.look_next {
+                self.look_next = Instant::now() + LOOK;
+                let ends = self.accelerator.ends_seen()?;
+                self.show_peekers(&ends)?;
             }
             std::thread::sleep(POLL);
         }

@@ -1,6 +1,7 @@
 //! What a recording of the kernel's path says of itself.
 use hopscope_event::slice::{Counter, SliceEntry, SliceEvent, SliceSummary};
 use hopscope_report::printable;
+use hopscope_report::slice::duty_text;
 use hopscope_trace::TraceReader;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -78,9 +79,10 @@ fn made(out: &mut impl Write, entry: &SliceEntry) -> io::Result<()> {
     };
     writeln!(
         out,
-        "slicing    {event} through {} hooks, {filter}, {} slots",
+        "slicing    {event} through {} hooks, {filter}, {} slots{}",
         printable(&entry.backend),
-        entry.slots
+        entry.slots,
+        duty_text(entry)
     )?;
     let names: Vec<_> = entry.regions.iter().map(|r| printable(&r.name)).collect();
     writeln!(out, "regions    {}", names.join(", "))?;

@@ -17,7 +17,7 @@ mod tests;
 pub(crate) use adjacent_calls::SHOWN;
 pub use adjacent_calls::{OneTimeline, write_one_timeline, write_sides, write_sides_json};
 pub use json::write_slice_json;
-pub use origin::{SliceOrigin, write_slice_origin};
+pub use origin::{SliceOrigin, duty_text, write_slice_origin};
 pub use summary::{SliceClosing, write_slice_closing, write_slice_closing_json};
 pub use text::slice_comment;
 

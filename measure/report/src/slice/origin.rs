@@ -11,6 +11,16 @@ pub struct SliceOrigin<'a> {
     pub summary: Option<&'a Summary>,
 }
 
+/// To follow how it was sliced; nothing where that was all the time.
+pub fn duty_text(entry: &SliceEntry) -> String {
+    match entry.duty_of {
+        0 | 1 => String::new(),
+        of => {
+            format!(", attached for 1/{of} of the time (--duty): all counts are of that time")
+        }
+    }
+}
+
 /// # Errors
 /// Those of `out`.
 pub fn write_slice_origin(out: &mut impl Write, origin: &SliceOrigin<'_>) -> io::Result<()> {
@@ -37,10 +47,7 @@ pub fn write_slice_origin(out: &mut impl Write, origin: &SliceOrigin<'_>) -> io:
         "" => "every packet".to_owned(),
         filter => format!("packets of \"{}\"", printable(filter)),
     };
-    let part = match entry.duty_of {
-        0 | 1 => String::new(),
-        of => format!(", one of {of} windows"),
-    };
+    let part = duty_text(entry);
     let backend = printable(&entry.backend);
     writeln!(
         out,
@@ -63,4 +70,18 @@ pub fn write_slice_origin(out: &mut impl Write, origin: &SliceOrigin<'_>) -> io:
         None => writeln!(out, "ended      not in order")?,
     }
     writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopscope_event::slice::sample::entry;
+
+    #[test]
+    fn a_part_of_the_time_is_said() {
+        let mut entry = entry();
+        assert_eq!(duty_text(&entry), "");
+        entry.duty_of = 16;
+        assert!(duty_text(&entry).contains("1/16 of the time"));
+    }
 }
