@@ -57,8 +57,15 @@ impl TapPort {
         let interface = Interface::named(name).map_err(failed("naming it"))?;
         let there = interface.index().is_ok();
         let multi_queue = options.queues > 1;
+        // One queue of a device that was made for several is as good as the device.
+        let open = || match open_tap(name, multi_queue, options.gso) {
+            Err(e) if there && !multi_queue && e.raw_os_error() == Some(libc::EINVAL) => {
+                open_tap(name, true, options.gso)
+            }
+            opened => opened,
+        };
         let queues: Vec<File> = (0..options.queues.max(1))
-            .map(|_| open_tap(name, multi_queue, options.gso))
+            .map(|_| open())
             .collect::<io::Result<_>>()
             .map_err(|error| match error.raw_os_error() {
                 Some(libc::EBUSY) => taken(name, "a program serves it already"),

@@ -22,7 +22,7 @@ pub fn run(args: &SsArgs) -> anyhow::Result<ExitCode> {
     let answer = args
         .which
         .open()?
-        .ask(&json!({ "do": "ss", "limit": args.limit }))?;
+        .ask_for_rows(args.limit, &json!({ "do": "ss", "limit": args.limit }))?;
     let mut out = io::stdout().lock();
     if args.json {
         writeln!(out, "{answer}")?;

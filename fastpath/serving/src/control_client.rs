@@ -1,6 +1,6 @@
 //! The control socket of a server that runs: a line there, a line back.
 use serde_json::Value;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,6 +17,9 @@ pub struct Server {
     /// How to say which one.
     pub select: &'static str,
 }
+
+/// What a long answer takes more than a short one, for each of its rows: servers spend a tenth of their time on it.
+const ROW: Duration = Duration::from_millis(5);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +84,17 @@ impl ControlClient {
         })
     }
 
+    /// [`ControlClient::ask`], for an answer of so many rows.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ask_for_rows(&mut self, rows: u32, request: &Value) -> Result<Value, ClientError> {
+        let patience = TIMEOUT + ROW * rows;
+        let set = self.stream.get_ref().set_read_timeout(Some(patience));
+        set.map_err(failed("setting a timeout"))?;
+        self.ask(request)
+    }
+
     /// The answer, unless it is a refusal.
     ///
     /// # Errors
@@ -92,6 +106,14 @@ impl ControlClient {
         let mut answer = String::new();
         let sent = self.stream.get_mut().write_all(line.as_bytes());
         let read = sent.and_then(|()| self.stream.read_line(&mut answer));
+        if read
+            .as_ref()
+            .is_err_and(|e| e.kind() == ErrorKind::WouldBlock)
+        {
+            let late =
+                format!("{path}: no answer in time: the server is stopped, or has no processor");
+            return Err(ClientError::Refused(late));
+        }
         if read.map_err(failed(format!("asking {path}")))? == 0 {
             let ended = format!("{path}: the server has ended, or had no time for this request");
             return Err(ClientError::Refused(ended));
@@ -138,7 +160,7 @@ fn only(server: &Server) -> Result<PathBuf, ClientError> {
     match (found.pop(), found.len()) {
         (Some(path), 0) => Ok(path),
         (None, _) => Err(ClientError::Refused(format!(
-            "no running {} found: give {}",
+            "no running {} found in this network namespace: give {}",
             server.command, server.select
         ))),
         (Some(_), others) => Err(ClientError::Refused(format!(

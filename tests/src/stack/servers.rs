@@ -1,7 +1,7 @@
 //! Clients of others, over the kernel's TCP, of the servers in the stack.
 use super::cable::{KERNEL, STACK, STACK_V6, Way, namespace};
 use super::serving::{Serving, counter};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, counts, hopscope};
 use serde_json::Value;
@@ -20,6 +20,11 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("stack::serve_answers_wrk", &[Netns, Wrk], wrk);
     suite.case("stack::serve_answers_raw_clients", &[Netns], raw);
     suite.case("stack::serve_answers_ping", &[Netns], ping);
+    suite.case(
+        "stack::serve_takes_one_queue_of_several",
+        &[Netns],
+        one_queue,
+    );
     suite.case("stack::serve_refuses_connections", &[Netns], refuses);
 }
 
@@ -213,6 +218,23 @@ fn ping() -> Result<()> {
         counter(&summary, "/counters/Icmp/InEchos") >= 100,
         "{summary}"
     );
+    Ok(())
+}
+
+/// A device that was made for several queues, and one engine.
+fn one_queue() -> Result<()> {
+    namespace()?;
+    Way::TapQueues.make()?;
+    let serving = Serving::start(Way::Tap, &["--app=echo", "--port=7"])?;
+    let mut stream = TcpStream::connect((STACK, 7))?;
+    let (text, mut back) = (vec![7; 100_000], vec![0; 100_000]);
+    let mut writer = stream.try_clone()?;
+    let written = std::thread::spawn(move || writer.write_all(&text));
+    stream.read_exact(&mut back)?;
+    written.join().map_err(|_| anyhow!("the writer"))??;
+    ensure!(back.iter().all(|byte| *byte == 7), "other bytes");
+    drop(stream);
+    serving.stop()?;
     Ok(())
 }
 

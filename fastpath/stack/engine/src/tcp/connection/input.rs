@@ -97,7 +97,8 @@ impl Connection {
         }
         self.update_recent_timestamp(cx.now, segment);
         self.heard(cx);
-        if segment.payload.is_empty() {
+        // A FIN takes a sequence number (Linux tcp_ack).
+        if segment.end() == segment.seq {
             cx.counters.pure_acks += 1;
         }
         let window = u32::from(segment.window) << self.send.wscale;

@@ -103,6 +103,20 @@ fn rfc9293_3_6_peer_closes_first() {
     assert_eq!(script.state(), TcpState::Closed);
 }
 
+/// TCPPureAcks is of segments that take no sequence number (Linux tcp_ack).
+#[test]
+fn a_fin_is_no_pure_ack() {
+    let mut script = Script::established();
+    let before = script.host.engine.counters().pure_acks;
+    script.inject("F. 1:1(0) ack 1");
+    script.expect(". 1:1(0) ack 2");
+    assert_eq!(script.host.engine.counters().pure_acks, before);
+    close(&mut script);
+    script.expect("F. 1:1(0) ack 2");
+    script.inject(". 2:2(0) ack 2");
+    assert_eq!(script.host.engine.counters().pure_acks, before + 1);
+}
+
 /// RFC 2525, 2.17: unread data makes close a reset.
 #[test]
 fn rfc2525_2_17_close_with_unread_data_resets() {
