@@ -71,6 +71,13 @@ impl EventLog {
             None => {}
         }
     }
+
+    /// With how many, also of none.
+    pub fn end_of_any(&mut self, what: impl Into<FunctionId>, n: u64) {
+        if let Some(log) = &mut self.0 {
+            log.end(what.into(), n);
+        }
+    }
 }
 
 struct Log {

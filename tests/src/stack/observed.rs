@@ -1,6 +1,6 @@
 //! A stack that runs says what its connections and counters are; a recording says where segments were when.
 use super::cable::{STACK, Way, files, namespace};
-use super::serving::Serving;
+use super::serving::{Serving, counter};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, hopscope};
 use serde_json::Value;
@@ -132,7 +132,9 @@ fn recording() -> Result<()> {
         one_echo(&mut stream, 100)?;
     }
     drop(stream);
-    serving.stop()?;
+    let summary = serving.stop()?;
+    // Frames without payload, too.
+    let [received, sent] = ["/port/received", "/port/sent"].map(|path| counter(&summary, path));
     let report = hopscope(&["report", path, "--json"])?.expect_code(0)?;
     let rows: Vec<Value> = report
         .stdout
@@ -140,12 +142,12 @@ fn recording() -> Result<()> {
         .map(serde_json::from_str)
         .collect::<Result<_, _>>()?;
     for (name, least) in [
-        ("rx", 50),
+        ("rx", received),
         ("demux", 50),
         ("deliver", 50),
         ("app read", 50),
         ("app write", 50),
-        ("tx", 50),
+        ("tx", sent),
     ] {
         let row = rows
             .iter()
@@ -153,6 +155,11 @@ fn recording() -> Result<()> {
         let row = row.with_context(|| format!("no {name} in {}", report.stdout))?;
         let calls = row["calls"].as_u64().context("calls")?;
         ensure!(calls >= least, "{row}");
+        let frames = [("rx", received), ("tx", sent)];
+        ensure!(
+            frames.iter().all(|(of, n)| *of != name || *n == calls),
+            "{row}, {summary}"
+        );
     }
     Ok(())
 }

@@ -178,7 +178,7 @@ impl<A: App> Instance<A> {
                 log.begin(What::Demux);
                 log.end(What::Demux, socket.to_bits());
             }
-            log.end(What::Rx, received.payload_bytes.into());
+            log.end_of_any(What::Rx, received.payload_bytes.into());
         };
         let received = self.device.port.receive(BURST, &mut |frame| {
             if share.pass_on(&frame) {
@@ -219,10 +219,10 @@ impl<A: App> Instance<A> {
         let sent = self.device.port.send(BURST, &mut |slot| {
             log.begin(What::Tx);
             let frame = engine.transmit(now, slot);
-            log.end(
-                What::Tx,
-                frame.map_or(0, |frame| frame.payload_bytes.into()),
-            );
+            match &frame {
+                Some(frame) => log.end_of_any(What::Tx, frame.payload_bytes.into()),
+                None => log.end(What::Tx, 0),
+            }
             frame.map_or_else(Outgoing::default, offload::outgoing)
         });
         let port = &mut *self.device.port;
