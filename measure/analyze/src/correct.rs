@@ -34,6 +34,7 @@ pub struct Correction {
     /// Lowest and highest of the mean of all calls, measured in place.
     in_place: Option<[i128; 2]>,
     all_calls: i128,
+    ahead: i128,
 }
 
 /// Corrected ticks: with the median cost, and the range that the lowest and highest cost span. No
@@ -62,6 +63,7 @@ impl Correction {
             pair: around(pairs, pair),
             in_place: in_place.map(|[low, _, high]| [low, high].map(i128::from)),
             all_calls: 0,
+            ahead: i128::from(cost.ahead_ticks),
             most: cost.memory_bound.map(|most| {
                 let most = [most.bias_ticks, most.pair_ticks].map(i128::from);
                 let in_a_loop = [cost.bias_ticks[2], cost.pair_ticks[2]].map(i128::from);
@@ -99,8 +101,11 @@ impl Correction {
         };
         let elsewhere = (self.all_calls - descendants as i128).max(0) * most;
         let added = least * self.all_calls - elsewhere;
+        let early = i128::from(calls) * self.ahead;
         Corrected {
-            high: corrected.high.min(raw - added).max(corrected.median),
+            high: (corrected.high)
+                .min(raw - added + early)
+                .max(corrected.median),
             ..corrected
         }
     }
@@ -242,6 +247,27 @@ mod tests {
         let rare = c.inclusive_sum(1_000_000, 1, 0);
         assert_eq!(rare.low, 1_000_000 - 70);
         assert_eq!(rare.median, 1_000_000 - 20 * 124 / 50);
+    }
+
+    /// 1,000 calls of a root, each with 200 callees that cost 120 ticks in place and 45 in a loop.
+    #[test]
+    fn what_was_added_together_does_not_hide_what_a_clock_read_early_leaves_out() {
+        let root = |ahead_ticks| {
+            let cost = ProbeCost {
+                ahead_ticks,
+                memory_bound: Some(MISSING),
+                in_place: Some(InPlaceCost {
+                    call_ticks: [118, 120, 122],
+                    pairs: 40,
+                    not_switched_per_mille: 0,
+                }),
+                ..ProbeCost::in_a_loop([10, 20, 40], [45, 50, 80])
+            };
+            let c = Correction::new(cost).of_all(201_000);
+            c.inclusive_sum(30_000_000, 1_000, 200_000)
+        };
+        assert_eq!(root(0).high, 30_000_000 - 201_000 * 118 + 1_000 * 200);
+        assert_eq!(root(60).high, root(0).high + 60_000);
     }
 
     #[test]
