@@ -14,6 +14,20 @@ pub fn compile_c(sources: &[&str], flags: &[&str]) -> Result<PathBuf> {
     compile("gcc", sources, flags)
 }
 
+/// A source, and what it may include of its folder.
+fn with_headers(source: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = vec![source.to_owned()];
+    let folder = source.parent().context("a folder")?;
+    for file in std::fs::read_dir(folder)? {
+        let file = file?.path();
+        if file.extension().is_some_and(|e| e == "h") {
+            files.push(file);
+        }
+    }
+    files[1..].sort();
+    Ok(files)
+}
+
 /// Any compiler with the manners of `cc`. The result's file name starts with the first source's.
 ///
 /// # Errors
@@ -23,9 +37,11 @@ pub fn compile(compiler: &str, sources: &[&str], flags: &[&str]) -> Result<PathB
     let mut hasher = DefaultHasher::new();
     (compiler, flags, compiler_version(compiler)?).hash(&mut hasher);
     for path in &paths {
-        std::fs::read(path)
-            .with_context(|| format!("reading {}", path.display()))?
-            .hash(&mut hasher);
+        for file in with_headers(path)? {
+            std::fs::read(&file)
+                .with_context(|| format!("reading {}", file.display()))?
+                .hash(&mut hasher);
+        }
     }
     let stem = Path::new(sources[0]).file_stem().unwrap_or_default();
     let dir = built_programs();

@@ -6,18 +6,12 @@
  *   behind: as pressure, while a receive of another connection stops in a page fault (userfaultfd) with its socket locked, until
  *     there is a line on stdin; says when it waits for the edge. */
 #define _GNU_SOURCE
-#include "both_ends.h"
+#include "held_page.h"
+#include "joined_pair.h"
 #include <linux/sockios.h>
-#include <linux/tcp.h>
-#include <linux/userfaultfd.h>
-#include <netinet/in.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { FEW = 100, MANY = 1500, ROOM = 65536, MS_EACH = 5 };
@@ -25,39 +19,6 @@ enum { FEW = 100, MANY = 1500, ROOM = 65536, MS_EACH = 5 };
 static char room[ROOM];
 static int sender, reader;
 static long got;
-
-static void connected(int family, uint16_t port)
-{
-	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
-	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT, .sin6_port = htons(port)};
-	struct sockaddr *name = family == AF_INET ? (void *)&v4 : (void *)&v6;
-	socklen_t length = family == AF_INET ? sizeof(v4) : sizeof(v6);
-	int listener = socket(family, SOCK_STREAM, 0), one = 1;
-
-	must(setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0, "reuse");
-	must(bind(listener, name, length) == 0 && listen(listener, 1) == 0, "listen");
-	must(getsockname(listener, name, &length) == 0, "getsockname");
-	sender = socket(family, SOCK_STREAM, 0);
-	must(connect(sender, name, length) == 0, "connect");
-	reader = accept(listener, NULL, NULL);
-	must(reader >= 0, "accept");
-	must(setsockopt(sender, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) == 0, "nodelay");
-	must(setsockopt(reader, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) == 0, "nodelay");
-	may_not_wait(sender);
-	may_not_wait(reader);
-}
-
-static void exchange(void)
-{
-	struct timespec now, begun;
-
-	clock_gettime(CLOCK_MONOTONIC, &begun);
-	do {
-		moves(sender, reader);
-		moves(reader, sender);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while ((now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000 < JOIN_MS);
-}
 
 static long sent_by_tcp(void)
 {
@@ -116,8 +77,7 @@ static void arrives(void)
 	}
 }
 
-static char *page;
-static int faults, stops[2];
+static int stops[2];
 
 static void *receives(void *none)
 {
@@ -128,30 +88,22 @@ static void *receives(void *none)
 /* No one else may lock that socket then. */
 static void stop_one(pthread_t *thread)
 {
-	struct uffdio_api api = {.api = UFFD_API};
-	struct uffdio_register all = {.mode = UFFDIO_REGISTER_MODE_MISSING};
 	struct uffd_msg fault;
 
-	faults = syscall(SYS_userfaultfd, O_CLOEXEC);
-	must(ioctl(faults, UFFDIO_API, &api) == 0, "userfaultfd");
-	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	all.range.start = (uintptr_t)page;
-	all.range.len = 4096;
-	must(ioctl(faults, UFFDIO_REGISTER, &all) == 0, "UFFDIO_REGISTER");
+	hold_page();
 	must(send(stops[0], "abc", 3, 0) == 3, "send");
 	pthread_create(thread, NULL, receives, NULL);
-	must(read(faults, &fault, sizeof(fault)) == sizeof(fault), "the fault");
+	must(read(page_faults, &fault, sizeof(fault)) == sizeof(fault), "the fault");
 }
 
 static void let_it_go_on(pthread_t thread)
 {
-	struct uffdio_zeropage zero = {.range = {.start = (uintptr_t)page, .len = 4096}};
 	char line;
 
 	printf("waits\n");
 	fflush(stdout);
 	must(read(0, &line, 1) == 1, "stdin");
-	must(ioctl(faults, UFFDIO_ZEROPAGE, &zero) == 0, "UFFDIO_ZEROPAGE");
+	let_go_on();
 	pthread_join(thread, NULL);
 }
 
@@ -166,12 +118,9 @@ int main(int argc, char **argv)
 	if (argc < 4)
 		return 2;
 	family = atoi(argv[2]) == 6 ? AF_INET6 : AF_INET;
-	if (is_behind) {
-		connected(family, 0);
-		stops[0] = sender;
-		stops[1] = reader;
-	}
-	connected(family, argc > 4 ? atoi(argv[4]) : 0);
+	if (is_behind)
+		connect_ends(family, 0, &stops[0], &stops[1]);
+	connect_ends(family, argc > 4 ? atoi(argv[4]) : 0, &sender, &reader);
 	if (!strcmp(argv[3], "back")) {
 		int client = sender;
 
@@ -179,7 +128,7 @@ int main(int argc, char **argv)
 		reader = client;
 	}
 	must(epoll_ctl(edges, EPOLL_CTL_ADD, reader, &event) == 0, "epoll_ctl");
-	exchange();
+	exchange(sender, reader);
 	while (epoll_wait(edges, &event, 1, 0) > 0)
 		;
 	if (is_behind)

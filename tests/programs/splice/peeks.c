@@ -3,53 +3,14 @@
  * to the server, `back` the other way. With a port it says when it has peeked in vain. Then both ends go on; at the end one is
  * closed with bytes unread. */
 #define _GNU_SOURCE
-#include "both_ends.h"
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stdint.h>
+#include "joined_pair.h"
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MESSAGE = 1500, ROUNDS = 300 };
 
 static int sender, reader, edges;
 static char message[MESSAGE], room[MESSAGE + 1];
-
-static void connected(uint16_t port)
-{
-	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
-	socklen_t length = sizeof(name);
-	int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-
-	must(setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0, "reuse");
-	must(bind(listener, (void *)&name, length) == 0 && listen(listener, 1) == 0, "listen");
-	must(getsockname(listener, (void *)&name, &length) == 0, "getsockname");
-	sender = socket(AF_INET, SOCK_STREAM, 0);
-	must(connect(sender, (void *)&name, length) == 0, "connect");
-	reader = accept(listener, NULL, NULL);
-	must(reader >= 0, "accept");
-	must(setsockopt(sender, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) == 0, "nodelay");
-	must(setsockopt(reader, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) == 0, "nodelay");
-	may_not_wait(sender);
-	may_not_wait(reader);
-}
-
-static long now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static void exchange(void)
-{
-	for (long end = now_ms() + JOIN_MS; now_ms() < end;) {
-		moves(sender, reader);
-		moves(reader, sender);
-	}
-}
 
 static void waits(int is_edge)
 {
@@ -112,7 +73,7 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
-	connected(argc > 3 ? atoi(argv[3]) : 0);
+	connect_ends(AF_INET, argc > 3 ? atoi(argv[3]) : 0, &sender, &reader);
 	if (!strcmp(argv[2], "back")) {
 		int client = sender;
 
@@ -121,7 +82,7 @@ int main(int argc, char **argv)
 	}
 	edges = epoll_create1(0);
 	must(epoll_ctl(edges, EPOLL_CTL_ADD, reader, &event) == 0, "epoll_ctl");
-	exchange();
+	exchange(sender, reader);
 	while (epoll_wait(edges, &event, 1, 0) > 0)
 		;
 	sends_and_peeks(is_edge, argc > 3);

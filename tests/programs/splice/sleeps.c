@@ -4,56 +4,16 @@
  *   shut: shuts its writing down, all read, and receives once there is a line on stdin.
  *   stuck: a send to the server waits for its lock meanwhile, whose holder stopped in a page fault (userfaultfd). */
 #define _GNU_SOURCE
-#include "both_ends.h"
-#include <linux/userfaultfd.h>
-#include <netinet/in.h>
+#include "held_page.h"
+#include "joined_pair.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { UNREAD = 100, SIGNALS = 60, APART_MS = 5, HARM_MS = 1000 };
 
 static int client, server;
 static char room[1000];
-
-static void connected(uint16_t port)
-{
-	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
-	socklen_t length = sizeof(name);
-	int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-
-	must(setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0, "reuse");
-	must(bind(listener, (void *)&name, length) == 0 && listen(listener, 1) == 0, "listen");
-	must(getsockname(listener, (void *)&name, &length) == 0, "getsockname");
-	client = socket(AF_INET, SOCK_STREAM, 0);
-	must(connect(client, (void *)&name, length) == 0, "connect");
-	server = accept(listener, NULL, NULL);
-	must(server >= 0, "accept");
-	may_not_wait(client);
-	may_not_wait(server);
-}
-
-static long now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static void exchange(void)
-{
-	for (long end = now_ms() + JOIN_MS; now_ms() < end;) {
-		moves(client, server);
-		moves(server, client);
-	}
-}
 
 static void may_wait(int fd)
 {
@@ -126,8 +86,6 @@ static void shut(void)
 	printf("{\"received\": %zd}\n", recv(client, room, sizeof(room), 0));
 }
 
-static char *page;
-
 static void *sends_page(void *none)
 {
 	must(send(server, page, 3, 0) == 3, "send");
@@ -148,18 +106,10 @@ static void *receives(void *got)
 
 static void stuck(void)
 {
-	struct uffdio_api api = {.api = UFFD_API};
-	struct uffdio_register all = {.mode = UFFDIO_REGISTER_MODE_MISSING};
-	struct uffdio_zeropage zero = {0};
 	pthread_t holder, sender, receiver;
-	int faults = syscall(SYS_userfaultfd, O_CLOEXEC);
 	ssize_t got = 0;
 
-	must(ioctl(faults, UFFDIO_API, &api) == 0, "userfaultfd");
-	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	all.range.start = zero.range.start = (uintptr_t)page;
-	all.range.len = zero.range.len = 4096;
-	must(ioctl(faults, UFFDIO_REGISTER, &all) == 0, "UFFDIO_REGISTER");
+	hold_page();
 	pthread_create(&holder, NULL, sends_page, NULL);
 	poll(NULL, 0, 300);
 	pthread_create(&sender, NULL, sends_second, NULL);
@@ -168,7 +118,7 @@ static void stuck(void)
 	pthread_create(&receiver, NULL, receives, &got);
 	/* Time to do harm. */
 	poll(NULL, 0, HARM_MS);
-	must(ioctl(faults, UFFDIO_ZEROPAGE, &zero) == 0, "UFFDIO_ZEROPAGE");
+	let_go_on();
 	pthread_join(holder, NULL);
 	pthread_join(sender, NULL);
 	pthread_join(receiver, NULL);
@@ -180,8 +130,8 @@ int main(int argc, char **argv)
 {
 	if (argc < 2)
 		return 2;
-	connected(argc > 2 ? atoi(argv[2]) : 0);
-	exchange();
+	connect_ends(AF_INET, argc > 2 ? atoi(argv[2]) : 0, &client, &server);
+	exchange(client, server);
 	if (!strcmp(argv[1], "signals"))
 		signals();
 	else if (!strcmp(argv[1], "shut"))

@@ -1,7 +1,7 @@
 //! Readers that wait for edges (EPOLLET) see what came by TCP behind redirected bytes: `tests/programs/splice/edges.c`.
-use super::scene::{ANYWAY, dir, program, splice_as_it_is, text};
+use super::scene::{attached, program, splice_as_it_is, text};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, Target, hopscope_bin};
+use hopscope_tests::{Requirement, Suite, Target};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -80,19 +80,9 @@ fn ended() -> Result<()> {
 }
 
 fn left(way: &str, is_killed: bool) -> Result<()> {
-    let port = std::net::TcpListener::bind("127.0.0.1:0")?
-        .local_addr()?
-        .port()
-        .to_string();
-    let ready = dir().join("ready");
-    let _ = std::fs::remove_file(&ready);
-    let group = std::process::id().to_string();
-    let mut attach = Command::new(hopscope_bin());
-    attach
-        .args(["-q", "splice", "attach", ANYWAY, "--port", &port])
-        .args(["-p", &group, "--ready-file"])
-        .arg(&ready);
-    let mut attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
+    let (mut attached, port) = attached(|attach| {
+        attach.arg("-q");
+    })?;
     let mut edges = Command::new(program("edges")?);
     edges
         .arg("left")
@@ -125,21 +115,9 @@ fn stopped() -> Result<()> {
 }
 
 fn stopped_by(way: &str) -> Result<()> {
-    let port = std::net::TcpListener::bind("127.0.0.1:0")?
-        .local_addr()?
-        .port()
-        .to_string();
-    let ready = dir().join("ready");
-    let _ = std::fs::remove_file(&ready);
-    let group = std::process::id().to_string();
-    let mut attach = Command::new(hopscope_bin());
-    attach
-        .args(["splice", "attach", ANYWAY, "--port", &port, "-p", &group])
-        .arg("--ready-file")
-        .arg(&ready)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
+    let (attached, port) = attached(|attach| {
+        attach.stdout(Stdio::piped()).stderr(Stdio::piped());
+    })?;
     let mut edges = Command::new("unshare");
     edges
         .args([

@@ -1,5 +1,5 @@
 //! Whatever ends it: no program, map, link or control group stays, and no byte is lost.
-use super::scene::{ANYWAY, AT_ONCE, dir, program};
+use super::scene::{ANYWAY, AT_ONCE, attached, dir, program};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run as command;
 use hopscope_tests::{Target, compile_c, hopscope_bin};
@@ -115,22 +115,11 @@ pub(super) fn ended() -> Result<()> {
 /// or is killed: the message arrives, and only then is anything released.
 pub(super) fn under_way() -> Result<()> {
     for is_killed in [false, true] {
-        let port = std::net::TcpListener::bind("127.0.0.1:0")?
-            .local_addr()?
-            .port()
-            .to_string();
-        let ready = dir().join("ready");
-        let _ = std::fs::remove_file(&ready);
-        let group = std::process::id().to_string();
-        let mut attach = Command::new(hopscope_bin());
-        attach
-            .args([
-                "-q", "splice", "attach", ANYWAY, AT_ONCE, "--verify", "--json",
-            ])
-            .args(["--port", &port, "-p", &group, "--ready-file"])
-            .arg(&ready)
-            .stdout(Stdio::piped());
-        let mut attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
+        let (mut attached, port) = attached(|attach| {
+            attach
+                .args(["-q", AT_ONCE, "--verify", "--json"])
+                .stdout(Stdio::piped());
+        })?;
         let mut ends = Command::new(super::ends::built()?);
         ends.args(["stuck", &port])
             .stdin(Stdio::piped())

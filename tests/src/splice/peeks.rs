@@ -1,8 +1,8 @@
 //! A reader that first peeks once its connection is redirected: `tests/programs/splice/peeks.c`.
-use super::scene::{ANYWAY, dir, program, splice_as_it_is, text};
+use super::scene::{attached, program, splice_as_it_is, text};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run as command;
-use hopscope_tests::{Requirement, Suite, Target, hopscope_bin};
+use hopscope_tests::{Requirement, Suite, Target};
 use nix::sys::signal::Signal;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -45,18 +45,9 @@ fn shown() -> Result<()> {
 
 /// It waits for what is unread, which is not read before it is shown.
 fn ended() -> Result<()> {
-    let port = std::net::TcpListener::bind("127.0.0.1:0")?
-        .local_addr()?
-        .port()
-        .to_string();
-    let ready = dir().join("ready");
-    let group = std::process::id().to_string();
-    let mut attach = Command::new(hopscope_bin());
-    attach
-        .args(["-q", "splice", "attach", ANYWAY, "--port", &port])
-        .args(["-p", &group, "--ready-file"])
-        .arg(&ready);
-    let attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
+    let (attached, port) = attached(|attach| {
+        attach.arg("-q");
+    })?;
     let mut peeks = Command::new(program("peeks")?);
     peeks.args(["poll", "forth", &port]).stdout(Stdio::piped());
     let mut peeks = Target::spawn_now(&mut peeks)?;

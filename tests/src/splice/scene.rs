@@ -1,7 +1,7 @@
 //! A command below `hopscope splice run`, and what the accelerator counted.
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::{Output, run as command};
-use hopscope_tests::{compile_c, hopscope_bin, scratch};
+use hopscope_tests::{Target, compile_c, hopscope_bin, scratch};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,6 +54,23 @@ pub(super) fn splice_as_it_is(
         summary: serde_json::from_str(&text)?,
         output,
     })
+}
+
+/// `splice attach` to the programs of this one at a free port, which it gives too; `prepare` adds what a test has of its own.
+pub(super) fn attached(prepare: impl FnOnce(&mut Command)) -> Result<(Target, String)> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port().to_string();
+    let ready = dir().join("ready");
+    let _ = std::fs::remove_file(&ready);
+    let group = std::process::id().to_string();
+    let mut attach = Command::new(hopscope_bin());
+    attach
+        .args(["splice", "attach", ANYWAY, "--port", &port, "-p", &group])
+        .arg("--ready-file")
+        .arg(&ready);
+    prepare(&mut attach);
+    let attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
+    Ok((attached, port))
 }
 
 impl Done {

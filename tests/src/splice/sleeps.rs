@@ -1,7 +1,7 @@
 //! A program that always sleeps in recv, once its connection is joined: `tests/programs/splice/sleeps.c`.
-use super::scene::{ANYWAY, dir, splice_as_it_is, text};
+use super::scene::{attached, splice_as_it_is, text};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin};
+use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope};
 use nix::poll::poll;
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -34,18 +34,9 @@ fn sleeps() -> Result<PathBuf> {
 
 /// What it says once both ends have left the map.
 fn said_once_released(case: &str) -> Result<Value> {
-    let port = std::net::TcpListener::bind("127.0.0.1:0")?
-        .local_addr()?
-        .port()
-        .to_string();
-    let ready = dir().join("ready");
-    let group = std::process::id().to_string();
-    let mut attach = Command::new(hopscope_bin());
-    attach
-        .args(["-q", "splice", "attach", ANYWAY, "--port", &port])
-        .args(["-p", &group, "--ready-file"])
-        .arg(&ready);
-    let attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
+    let (attached, port) = attached(|attach| {
+        attach.arg("-q");
+    })?;
     let mut program = Command::new(sleeps()?);
     program
         .args([case, &port])
