@@ -56,7 +56,7 @@ struct end {
 	u32 is_open;
 	/* Every message takes TCP: it is about to be taken out of the map. */
 	u32 leaving;
-	/* Of a connection that is watched, at the server's end: an end was seen whose recv may wait. */
+	/* Of a connection that is watched, at the server's end: the recv of an end may wait, when both were last seen. */
 	u32 may_wait;
 	/* enum memory: of the other end. */
 	u32 memory;

@@ -96,10 +96,13 @@ int ends(struct bpf_iter__bpf_sk_storage_map *ctx)
 	if (own->is_joined)
 		psock_facts(sk, &line);
 	if (own->stage == STAGE_WATCHED && own->is_server) {
-		struct sock *client = (void *)own->peer.sock;
+		u32 of_both = line.flags | file_of((void *)own->peer.sock);
 
-		if (line.flags & FACT_CAN_WAIT || file_of(client) == FACT_CAN_WAIT)
+		/* Many set O_NONBLOCK behind accept; an end without a file is closed, and stays what it was. */
+		if (of_both & FACT_CAN_WAIT)
 			own->may_wait = 1;
+		else if (!(of_both & FACT_NO_FILE))
+			own->may_wait = 0;
 	}
 	bpf_seq_write(ctx->meta->seq, &line, sizeof(line));
 	return 0;

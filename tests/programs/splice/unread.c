@@ -13,6 +13,8 @@
 
 enum ending { CLOSES, SAID_SOMETHING, OTHER_IS_SHUT, IS_KILLED, ENDINGS };
 
+enum { BLOCKING_MS = 200 };
+
 static const char *const NAMES[] = {
 	"closes", "sends and closes", "closes after the other one's shutdown", "is killed"};
 
@@ -69,13 +71,11 @@ static void connects(char **arguments)
 		must(connect(ends[0], (void *)&name, length) == 0, "connect");
 		ends[1] = accept(listener, NULL, NULL);
 		must(ends[1] >= 0, "accept");
-		may_not_wait(ends[0]);
-		may_not_wait(ends[1]);
 	}
 	close(listener);
 }
 
-static void exchange(void)
+static void exchange(int for_ms)
 {
 	struct timespec now, begun;
 
@@ -86,7 +86,7 @@ static void exchange(void)
 			moves(pairs[n].ends[1], pairs[n].ends[0]);
 		}
 		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while ((now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000 < JOIN_MS);
+	} while ((now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000 < for_ms);
 }
 
 /* All of its descriptors are with a process that is killed. */
@@ -159,7 +159,11 @@ int main(int argc, char **argv)
 	if (argc != 2 && argc != 4)
 		return 2;
 	connects(argv + 1);
-	exchange();
+	/* Looks at the ends come while their recv may still wait, too. */
+	exchange(BLOCKING_MS);
+	for (int n = 0; n < 4 * ENDINGS; n++)
+		may_not_wait(pairs[n / 2].ends[n % 2]);
+	exchange(JOIN_MS);
 	for (int n = 0; n < 2 * ENDINGS; n++)
 		ends(n / 2, pairs[n].ends[n % 2], pairs[n].ends[1 - n % 2], n % 2 == 0);
 	return 0;
