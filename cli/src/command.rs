@@ -1,9 +1,10 @@
 //! What every command that runs for a while shares: the signals that end it, and `-- COMMAND`.
 use anyhow::Context;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ExitCode};
+use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -26,9 +27,9 @@ pub(crate) fn stop_socket() -> anyhow::Result<UnixStream> {
     Ok(stop)
 }
 
-/// Waits for the command; a signal that ended it counts as 128 + its number, as in shells.
-pub(crate) fn exit_code_of(command: &mut Child) -> anyhow::Result<ExitCode> {
-    let status = command.wait().context("waiting for the command")?;
+/// Of a command that was waited for; a signal that ended it counts as 128 + its number, as in shells.
+pub(crate) fn exit_code_of(ended: io::Result<ExitStatus>) -> anyhow::Result<ExitCode> {
+    let status = ended.context("waiting for the command")?;
     let code = status
         .code()
         .or(status.signal().map(|signal| 128 + signal))

@@ -31,7 +31,7 @@ pub(crate) fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
 fn recorded(request: &RecordRequest) -> anyhow::Result<ExitCode> {
     let Finished { incomplete, child } = record::run(request)?;
     match child {
-        Some(mut command) => exit_code_of(&mut command),
+        Some(mut command) => exit_code_of(command.wait()),
         None => Ok(ExitCode::from(u8::from(incomplete))),
     }
 }

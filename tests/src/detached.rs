@@ -1,6 +1,7 @@
 //! Programs that a detach must leave as they were, and recordable again, although something is suspended, gone or
 //! different by then.
 use crate::recording::{Recording, Report, command};
+use crate::torture::kills::FAULT_POINTS;
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, compile, compile_c, scratch};
@@ -23,6 +24,17 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("detached::changed_user", &[Gcc, Root], changed_user);
     suite.case("detached::waits_for_a_vforked_child", &[Gcc], vforked);
     suite.case("detached::says_that_it_waits", &[Gcc], says_why_it_waits);
+    suite.case(
+        "detached::waits_for_a_thread_without_a_processor",
+        &[Gcc, Root],
+        || starved(false),
+    );
+    suite.case(
+        "detached::attach_waits_for_a_thread_without_a_processor",
+        &[Gcc, Root],
+        || starved(true),
+    );
+    suite.case("detached::thread_that_steps_itself", &[Gcc], steps_itself);
     suite.case("detached::main_thread_ended", &[Gcc], main_thread_ended);
     suite.case("detached::child_of_a_debugged_parent", &[Gcc], forked);
     suite.case("detached::unread_module", &[Gcc, Gxx], unread_module);
@@ -125,6 +137,48 @@ fn says_why_it_waits() -> Result<()> {
     Ok(())
 }
 
+/// At an attach or at a detach. The others run until it was said what is waited for, and a while longer.
+fn starved(at_attach: bool) -> Result<()> {
+    let end = scratch().join("has-a-processor");
+    let end_name = end.to_str().context("a path in UTF-8")?;
+    let mut program = Spoken::start("detached/starved.c", &["-O1", "-pthread"], &[end_name])?;
+    let pid = program.target.pid();
+    let (said, stderr) = std::io::pipe()?;
+    let file = scratch().join("starved.hop");
+    let mut record = command(pid, &["work"], &file);
+    record.stderr(stderr);
+    let record = match at_attach {
+        true => {
+            program.round(1)?;
+            std::thread::spawn(move || Recording::start_command(record, &file))
+        }
+        false => {
+            let recording = Recording::start_command(record, &file)?;
+            program.round(1)?;
+            recording.signal(Signal::SIGINT)?;
+            std::thread::spawn(move || Ok(recording))
+        }
+    };
+    let mut lines = BufReader::new(said).lines();
+    let words = format!("waiting for process {pid}: its thread");
+    let found = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains(&words)));
+    let found = found.context("it did not wait, or silently")??;
+    ensure!(found.contains("gets no processor"), "{found}");
+    program.round(2)?;
+    program.round(3)?;
+    fs::write(&end, "")?;
+    let recording = record.join().expect("it does not panic")?;
+    if at_attach {
+        recording.signal(Signal::SIGINT)?;
+    }
+    let summary = recording.finished()?;
+    ensure!(
+        !summary["notes"].to_string().contains("restored"),
+        "{summary}"
+    );
+    program.round(4)
+}
+
 /// The others run while one thread cannot be stopped, and then everything is put back.
 fn vforked() -> Result<()> {
     let mut program = Spoken::start("detached/vforks.c", &["-O1", "-pthread"], &[])?;
@@ -137,6 +191,27 @@ fn vforked() -> Result<()> {
         !summary["notes"].to_string().contains("restored"),
         "{summary}"
     );
+    Ok(())
+}
+
+/// Its trap flag is not in the system calls that it makes for us, where SIGTRAP is blocked: where the recorder is killed
+/// behind one, the step to the next instruction would end it.
+fn steps_itself() -> Result<()> {
+    let mut program = Spoken::start("detached/steps_itself.c", &["-O1"], &[])?;
+    program.round(1)?;
+    let (recording, file) = program.record("work", "steps.hop")?;
+    program.round(2)?;
+    recording.stop()?;
+    ensure!(Report::read(&file)?.entries("work") > 0);
+    for (point, n) in (1..=FAULT_POINTS).zip(3..) {
+        let file = scratch().join("killed.hop");
+        let mut record = command(program.target.pid(), &["work"], &file);
+        record.args(["-d", "20ms"]);
+        let killed = run(record.env("HOPSCOPE_FAULT_POINT", point.to_string()))?;
+        ensure!(killed.code != Some(0), "not killed at {point}: {killed:?}");
+        let round = program.round(n);
+        round.with_context(|| format!("killed at fault point {point}"))?;
+    }
     Ok(())
 }
 

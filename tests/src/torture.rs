@@ -2,7 +2,7 @@
 //! target ends with all its sums right.
 mod cycles;
 mod first_bytes;
-mod kills;
+pub(crate) mod kills;
 mod leftovers;
 mod torturer;
 

@@ -63,7 +63,7 @@ pub(super) fn run(args: &SliceArgs, verbosity: &Verbosity) -> anyhow::Result<Exi
     let mut finished = session.finish(why, &mut err, args.shown.json)?;
     drop(err);
     match &mut finished.child {
-        Some(child) => crate::command::exit_code_of(child),
+        Some(child) => crate::command::exit_code_of(child.wait()),
         None => Ok(ExitCode::from(u8::from(
             finished.ended == Ended::Disappeared,
         ))),

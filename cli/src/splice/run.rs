@@ -68,7 +68,7 @@ fn within(
     if counts.get(Count::Mismatched) > 0 {
         return Ok(ExitCode::from(1));
     }
-    crate::command::exit_code_of(&mut child)
+    crate::command::exit_code_of(child.wait())
 }
 
 fn follow(child: &mut Child, session: &mut Session<'_>, signals: &Signals) -> anyhow::Result<()> {

@@ -13,6 +13,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
 mod hold;
+pub(crate) mod launched;
+
+pub use launched::Launched;
 
 const PR_SET_PDEATHSIG: u64 = libc::PR_SET_PDEATHSIG as u64;
 
@@ -118,7 +121,7 @@ impl Held {
     }
 
     /// Lets the command run.
-    pub fn start(mut self) -> Result<Child, LaunchError> {
+    pub fn start(mut self) -> Result<Launched, LaunchError> {
         let pid = self.pid();
         if let Some(hold) = &self.hold {
             let memory = TargetMemory::open(pid)?;
@@ -141,7 +144,8 @@ impl Held {
             stopped.resume()?;
             released.map_err(LaunchError::Hold)?;
         }
-        Ok(self.child.take().expect("taken only here"))
+        let child = self.child.take().expect("taken only here");
+        Ok(Launched::new(child))
     }
 }
 

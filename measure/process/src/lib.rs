@@ -58,7 +58,7 @@ pub mod write_track;
 mod launch;
 
 pub use error::AttachError;
-pub use launch::{Held, LaunchError, launch};
+pub use launch::{Held, LaunchError, Launched, launch};
 pub use preflight::{Preflight, preflight};
 pub use ptrace::Regs;
 pub use rt_priority::was_refused as real_time_was_refused;

@@ -22,6 +22,8 @@ use std::cell::{Cell, RefCell};
 
 /// A filter sees the address behind the instruction.
 const SYSCALL_BYTES: u64 = 2;
+/// Of a thread that steps itself.
+const TRAP_FLAG: u64 = 1 << 8;
 /// Room for one short string behind the frame.
 const TEXT_BYTES: u64 = 64;
 
@@ -219,6 +221,8 @@ fn to_call(own: &Regs, gadgets: &Gadgets, way_back: u64, nr: i64, args: [u64; 6]
         r10: args[3],
         r8: args[4],
         r9: args[5],
+        // A step's SIGTRAP, which is blocked by then, would end the process (force_sig_info_to_task, kernel/signal.c).
+        eflags: own.eflags & !TRAP_FLAG,
         // No system call is in progress: nothing to restart.
         orig_rax: u64::MAX,
         ..*own

@@ -32,7 +32,7 @@ impl Before {
             unsafe { libc::sched_getscheduler(tid) }
         };
         let own = policy(tid);
-        let ordinary = [libc::SCHED_OTHER, libc::SCHED_BATCH];
+        let ordinary = [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE];
         let competes = ordinary.contains(&(own & !libc::SCHED_RESET_ON_FORK));
         (competes && policy(0) == libc::SCHED_FIFO).then_some(Before {
             tid,

@@ -71,6 +71,11 @@ pub(super) fn is_awaited(tid: i32) {
     LATE.with_borrow_mut(|late| late.retain(|t| *t != tid));
 }
 
+/// Threads that were let go, and have still to stop.
+pub(super) fn late() -> Vec<i32> {
+    LATE.with_borrow(Clone::clone)
+}
+
 /// Threads that stop after nobody waited for them any more would stand still for as long as this thread lives: it has to
 /// look again and again. Costs nothing where there are none.
 pub fn detach_late_stoppers() {

@@ -10,7 +10,7 @@ use super::restart_syscall;
 use super::rt_priority::RealTime;
 use super::seize::{self, seize, seize_in_turn};
 use super::stall_warning;
-use super::stop_timeout::StopTimeout;
+use super::stop_timeout::{Others, StopTimeout};
 use super::stopped::{StoppedProcess, Thread};
 use crate::maps;
 use nix::libc;
@@ -18,15 +18,17 @@ use std::io;
 use std::time::Instant;
 
 /// Stops every thread, including those created meanwhile. One in uninterruptible sleep (a thread that waits for its
-/// vforked child, a file system that does not answer) is waited for while all others run.
+/// vforked child, a file system that does not answer) is waited for while all others run; so is one that gets no processor
+/// since others have a higher priority.
 pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
     let mut timeout = StopTimeout::new();
     let mut asleep = procfs::threads(pid).map_err(|_| AttachError::Exited { pid })?;
+    let mut starved = Vec::new();
     loop {
         // Seen out of it once is enough: who reads a disk is in it again at once.
         asleep.retain(|tid| procfs::state(pid, *tid) == 'D');
         let stopped = match asleep.first() {
-            None => stop_all_now(pid),
+            None => stop_all_now(pid, &starved),
             Some(&tid) => Err(AttachError::DoesNotStop {
                 pid,
                 tid,
@@ -44,6 +46,13 @@ pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
                     stall_warning::warn_once(pid, tid);
                 }
             }
+            Err(AttachError::DoesNotStop {
+                tid, state: 'R', ..
+            }) if !starved.contains(&tid) => {
+                starved.push(tid);
+                let is_ready = |late: &i32| procfs::running_on(pid, *late).is_some();
+                starved.extend(seize::late().into_iter().filter(is_ready));
+            }
             // Its stops are short, and nothing is held here that it could wait for.
             Err(AttachError::AnotherHopscope { .. }) if timeout.wait_running() => {}
             // Frozen by the first version of control groups.
@@ -55,7 +64,8 @@ pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
     }
 }
 
-fn stop_all_now(pid: i32) -> Result<StoppedProcess, AttachError> {
+/// First `starved` ones, which other threads do not wait for.
+fn stop_all_now(pid: i32, starved: &[i32]) -> Result<StoppedProcess, AttachError> {
     let mut stopped = StoppedProcess::new(pid);
     let mut first = true;
     loop {
@@ -76,7 +86,7 @@ fn stop_all_now(pid: i32) -> Result<StoppedProcess, AttachError> {
         }
         if let Some(e) = refused {
             // Only a stopped thread can be let go: stop what is seized, then drop it.
-            stopped.interrupt(&seized)?;
+            stopped.interrupt(&seized, Others::Stopped)?;
             return Err(e);
         }
         if seized.is_empty() {
@@ -85,13 +95,16 @@ fn stop_all_now(pid: i32) -> Result<StoppedProcess, AttachError> {
         fault::point(fault::SEIZED);
         if !std::mem::take(&mut first) {
             // They are few, and may be gone soon, with others in their place.
-            stopped.interrupt(&seized)?;
+            stopped.interrupt(&seized, Others::Stopped)?;
             continue;
         }
+        let (first, seized): (Vec<i32>, Vec<i32>) =
+            seized.into_iter().partition(|tid| starved.contains(tid));
+        let first_stopped = stopped.interrupt(&first, Others::Run);
         // Who sleeps may have to wait for a processor until it can stop: who runs does not wait for it.
         let runs = |tid: &i32| procfs::running_on(pid, *tid).is_some();
         let (running, asleep): (Vec<i32>, Vec<i32>) = match seized.len() {
-            1 => (Vec::new(), seized),
+            0 | 1 => (Vec::new(), seized),
             _ => seized.into_iter().partition(runs),
         };
         let whose = match running.is_empty() {
@@ -100,9 +113,10 @@ fn stop_all_now(pid: i32) -> Result<StoppedProcess, AttachError> {
         };
         stopped.raise_own_priority(whose);
         stopped.first_interrupt = Instant::now();
-        let asleep = stopped.interrupt(&asleep);
-        stopped.interrupt(&running)?;
+        let asleep = stopped.interrupt(&asleep, Others::Stopped);
+        stopped.interrupt(&running, Others::Stopped)?;
         asleep?;
+        first_stopped?;
         stopped.first_resumed = running;
     }
     if stopped.threads.is_empty() {
@@ -127,7 +141,7 @@ pub fn stop_each<E: From<AttachError>>(
         }
         let mut stopped = StoppedProcess::new(pid);
         stopped.raise_own_priority(&[]);
-        stopped.interrupt(&[tid])?;
+        stopped.interrupt(&[tid], Others::Run)?;
         let done = with(&mut stopped);
         stopped.resume()?;
         done?;
@@ -191,7 +205,7 @@ fn stop_first_usable(pid: i32) -> Result<Option<StoppedProcess>, AttachError> {
         }
         let mut stopped = StoppedProcess::new(pid);
         stopped.raise_own_priority(&[tid]);
-        stopped.interrupt(&[tid])?;
+        stopped.interrupt(&[tid], Others::Run)?;
         if !stopped.threads.is_empty() {
             return Ok(Some(stopped));
         }
@@ -201,7 +215,7 @@ fn stop_first_usable(pid: i32) -> Result<Option<StoppedProcess>, AttachError> {
 
 impl StoppedProcess {
     /// Interrupts seized threads and waits until each has stopped or is gone.
-    fn interrupt(&mut self, tids: &[i32]) -> Result<(), AttachError> {
+    fn interrupt(&mut self, tids: &[i32], others: Others) -> Result<(), AttachError> {
         let pid = self.pid;
         let mut waiting: Vec<(i32, Instant)> = Vec::with_capacity(tids.len());
         // One thread's failure is told when all others have stopped, so that they can be let go.
@@ -221,10 +235,13 @@ impl StoppedProcess {
         let mut timeout = StopTimeout::new();
         // One after the other: looking at all of them whenever one has stopped takes longer than
         // the stops (half a second for 1,000 threads).
-        for (n, &(tid, asked)) in waiting.iter().enumerate() {
+        for (n, &(tid, mut asked)) in waiting.iter().enumerate() {
             loop {
+                let looked = Instant::now();
                 match self.look(tid, asked) {
                     Ok(true) => break,
+                    // It waited for its processor, not for us.
+                    Ok(false) if others == Others::Run => asked = looked,
                     Ok(false) => {}
                     Err(source) => {
                         failed = Some((tid, "waiting", source));
@@ -232,10 +249,20 @@ impl StoppedProcess {
                     }
                 }
                 let goes_on = timeout.wait(waiting.len() - n);
-                // The others wait with it.
-                let sleeps = || timeout.is_long() && procfs::state(pid, tid) == 'D';
-                if !goes_on || sleeps() {
-                    let state = procfs::state(pid, tid);
+                if goes_on && !timeout.is_long() {
+                    continue;
+                }
+                let state = procfs::state(pid, tid);
+                let over = match state {
+                    // The others wait with it.
+                    'D' => true,
+                    'R' => timeout.is_starved(others),
+                    _ => !goes_on,
+                };
+                if state == 'R' && timeout.is_noticed() {
+                    stall_warning::warn_once_of_no_processor(pid, tid);
+                }
+                if over {
                     let rest: Vec<i32> = waiting[n..].iter().map(|(tid, _)| *tid).collect();
                     seize::let_go(pid, &rest);
                     return Err(AttachError::DoesNotStop { pid, tid, state });

@@ -8,6 +8,13 @@ use std::time::{Duration, Instant};
 /// microseconds.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// A thread that is ready to run gets a processor some time, while nobody else is stopped for its sake: of low priority
+/// beside others it may wait for many seconds.
+const PATIENCE_WHILE_OTHERS_RUN: Duration = Duration::from_secs(60);
+
+/// Longer than a thread waits for a processor that some others of its priority want, too.
+const STARVED: Duration = Duration::from_millis(50);
+
 /// Whoever waits for a command to end wonders by then.
 const NOTICED: Duration = Duration::from_secs(1);
 
@@ -23,6 +30,13 @@ const SLEEP: Duration = Duration::from_micros(200);
 /// others from stopping.
 const THREADS_HEARD: usize = 4;
 const SLEEP_BETWEEN_MANY: Duration = Duration::from_micros(50);
+
+/// What threads do that are not waited for themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Others {
+    Run,
+    Stopped,
+}
 
 /// Polls for some microseconds, then sleeps until a thread has stopped. It never yields: at a
 /// real-time priority that would keep the processor from a thread that waits for it.
@@ -48,6 +62,15 @@ impl StopTimeout {
     /// Longer than stops take, even of threads that wait for a processor.
     pub(super) fn is_long(&self) -> bool {
         self.started.elapsed() > LONG
+    }
+
+    /// Whether a thread that is ready to run is waited for too long.
+    pub(super) fn is_starved(&self, others: Others) -> bool {
+        self.started.elapsed()
+            > match others {
+                Others::Run => PATIENCE_WHILE_OTHERS_RUN,
+                Others::Stopped => STARVED,
+            }
     }
 
     /// It is to be said what is waited for.

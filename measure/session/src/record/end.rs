@@ -9,7 +9,7 @@ use hopscope_probe::counters::clock_sync;
 use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::Ended;
 use hopscope_probe::recorder::flight::FlightCounts;
-use std::process::Child;
+use hopscope_process::Launched;
 
 /// What came of a session.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub struct Finished {
     /// It ended before its time, or left something in a target: the words said which.
     pub incomplete: bool,
     /// The command that was started.
-    pub child: Option<Child>,
+    pub child: Option<Launched>,
 }
 
 /// What came of a recording.

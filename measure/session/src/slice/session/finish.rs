@@ -6,14 +6,14 @@ use crate::slice::kernel::Taken;
 use hopscope_event::Summary;
 use hopscope_event::clock::read::clock_sync;
 use hopscope_event::slice::SliceSummary;
+use hopscope_process::Launched;
 use hopscope_report::slice::SliceSource;
 use std::io::Write;
-use std::process::Child;
 
 pub struct Finished {
     pub ended: Ended,
     /// The command that was started.
-    pub child: Option<Child>,
+    pub child: Option<Launched>,
 }
 
 impl<W: Write> Session<W> {

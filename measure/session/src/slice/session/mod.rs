@@ -15,10 +15,10 @@ use hopscope_analyze::slice::RealTime;
 use hopscope_event::clock::read::clock_sync;
 use hopscope_event::slice::SliceEntry;
 use hopscope_event::{ClockSync, RecordingMeta};
-use hopscope_process::Held;
+use hopscope_process::{Held, Launched};
 use hopscope_report::slice::SliceSource;
 use std::io::Write;
-use std::process::Child;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ pub struct Session<W: Write> {
     clocks: Vec<ClockSync>,
     time: RealTime,
     limits: Limits,
-    child: Option<Child>,
+    child: Option<Launched>,
     /// Until nothing is known of it any more.
     device: Option<Device>,
     files: Option<Files>,
