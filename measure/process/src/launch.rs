@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
 mod hold;
-pub(crate) mod launched;
+mod launched;
 
 pub use launched::Launched;
 

@@ -6,6 +6,7 @@
 
 // What `/proc` and control groups show; no thread is stopped.
 pub mod cgroup;
+mod ended;
 mod error;
 pub mod maps;
 pub mod memory;

@@ -1,6 +1,6 @@
 //! The ptrace requests that are used, as safe functions on thread ids.
 use super::classic_bpf::Instruction;
-use super::launch::launched::note_end;
+use super::ended;
 use nix::libc::{self, c_void};
 use std::io;
 use std::mem::offset_of;
@@ -196,7 +196,7 @@ pub fn poll(tid: i32) -> io::Result<Waited> {
     Ok(if r == 0 {
         Waited::NotYet
     } else if !libc::WIFSTOPPED(status) {
-        note_end(tid, status);
+        ended::note(tid, status);
         Waited::Gone
     } else if status >> 16 == EVENT_STOP {
         Waited::Stopped

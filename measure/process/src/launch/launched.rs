@@ -1,25 +1,10 @@
 //! A command that runs. It is this process's child and, while it is stopped, its tracee: a look at its threads may be what
 //! learns of its end, and the kernel tells of an end once.
+use crate::ended;
 use nix::libc;
-use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Commands by process, with the status of those whose end a look at their threads has learned of.
-static ENDED: Mutex<BTreeMap<i32, Option<i32>>> = Mutex::new(BTreeMap::new());
-
-fn ended() -> MutexGuard<'static, BTreeMap<i32, Option<i32>>> {
-    ENDED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A look at a thread has found this.
-pub(crate) fn note_end(tid: i32, status: i32) {
-    if let Some(end) = ended().get_mut(&tid) {
-        *end = Some(status);
-    }
-}
 
 /// A started command.
 #[derive(Debug)]
@@ -27,7 +12,7 @@ pub struct Launched(Child);
 
 impl Launched {
     pub(super) fn new(child: Child) -> Launched {
-        ended().insert(child.id() as i32, None);
+        ended::expect(child.id() as i32);
         Launched(child)
     }
 
@@ -46,7 +31,7 @@ impl Launched {
     }
 
     fn seen_before(&self, e: io::Error) -> io::Result<ExitStatus> {
-        let status = ended().get(&(self.0.id() as i32)).copied().flatten();
+        let status = ended::status_of(self.0.id() as i32);
         match (e.raw_os_error(), status) {
             (Some(libc::ECHILD), Some(status)) => Ok(ExitStatus::from_raw(status)),
             _ => Err(e),
