@@ -428,6 +428,9 @@ struct inode {
 typedef struct {
 	atomic64_t refcnt;
 } file_ref_t;
+struct fown_struct {
+	struct pid *pid;
+};
 struct file {
 	/* Since Linux 6.13, and before. */
 	file_ref_t f_ref;
@@ -436,6 +439,12 @@ struct file {
 	struct inode *f_inode;
 	void *private_data;
 	unsigned int f_flags;
+	/* Since Linux 6.12. */
+	struct fown_struct *f_owner;
+};
+/* Before. */
+struct file___owner_within {
+	struct fown_struct f_owner;
 };
 struct reference_count {
 	long counter;

@@ -22,6 +22,7 @@ mod trials;
 mod twins;
 mod unmounted;
 mod unread;
+mod urgent;
 mod verify;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -149,5 +150,6 @@ pub(crate) fn register(suite: &mut Suite) {
     rings::register(suite);
     sleeps::register(suite);
     unread::register(suite);
+    urgent::register(suite);
     verify::register(suite);
 }

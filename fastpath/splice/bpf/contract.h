@@ -93,6 +93,8 @@ enum count {
 	COUNT_RELEASED_OTHER_USER,
 	COUNT_RELEASED_REFUSED,
 	COUNT_RELEASED_CALLS,
+	/* Bytes that a receive with MSG_OOB took out of the stream. */
+	COUNT_URGENT_MISREAD,
 	/* Ends whose reader was shown TCP's bytes behind redirected ones. */
 	COUNT_GATHERED,
 	/* Ends that were closed with redirected bytes unread, or on their way. */

@@ -194,7 +194,7 @@ static __always_inline void on_client(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
 	struct begun begun = {};
-	struct peer own_peer;
+	struct peer own_peer = {};
 	struct end *own;
 
 	if (!sk || control.stop || !is_port_chosen(remote_port_of(ops)))
@@ -205,13 +205,14 @@ static __always_inline void on_client(struct bpf_sock_ops *ops)
 		return;
 	}
 	own = join(ops, sk, NULL);
-	if (!own)
-		return;
 	begun.client_seq = FIELD(ops, snd_nxt);
 	begun.server_seq = FIELD(ops, rcv_nxt);
-	own_peer.cookie = own->cookie;
-	own_peer.sock = own->sock;
-	own_peer.end = (u64)own;
+	/* Of one that does not join it was said why: its server finds no cookie. */
+	if (own) {
+		own_peer.cookie = own->cookie;
+		own_peer.sock = own->sock;
+		own_peer.end = (u64)own;
+	}
 	bpf_map_update_elem(&waiting, &begun, &own_peer, BPF_ANY);
 }
 
@@ -235,6 +236,8 @@ static __always_inline void on_server(struct bpf_sock_ops *ops)
 	}
 	client = *found;
 	bpf_map_delete_elem(&waiting, &begun);
+	if (!client.cookie)
+		return;
 	own = join(ops, sk, &client);
 	if (!own) {
 		/* Alone the client would have a joined socket's limits and none of its speed. */

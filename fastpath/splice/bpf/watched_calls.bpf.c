@@ -40,9 +40,24 @@ static __always_inline void on_peek(struct sock *sk, int bytes)
 	mark_program(sk, own);
 }
 
+/* include/net/tcp.h */
+#define TCP_URG_READ 0x0200
+
+/* tcp_bpf_recvmsg (net/ipv4/tcp_bpf.c) does not look at MSG_OOB while redirected bytes are unread. TCP notes an urgent byte
+ * that it has given (tcp_recv_urg, net/ipv4/tcp.c). */
+static __always_inline void on_urgent(struct sock *sk, int bytes)
+{
+	struct end *own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
+
+	if (own && own->stage == STAGE_JOINED && BPF_CORE_READ((struct tcp_sock *)sk, urg_data) != TCP_URG_READ)
+		count_more(COUNT_URGENT_MISREAD, bytes);
+}
+
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(splice_on_receive, struct sock *sk, int result, int flags)
 {
+	if (flags & MSG_OOB && !(flags & MSG_PEEK) && result > 0)
+		on_urgent(sk, result);
 	if (flags & (MSG_OOB | MSG_TRUNC))
 		on_incompatible_call(sk, CALL_RECEIVE_FLAGS);
 	else if (flags & MSG_PEEK && result > 0)

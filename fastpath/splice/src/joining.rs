@@ -236,6 +236,18 @@ impl Known {
 /// Both ends of each, one after the other: messages are redirected once both are in. What does not join is counted
 /// by the kernel programs.
 fn join(accelerator: &Accelerator, pairs: &[Pair]) -> Result<(), SpliceError> {
+    // Places are given to whole connections: single ends would fill the map.
+    let (pairs, over) = pairs.split_at(accelerator.room()?.min(pairs.len()));
+    if !over.is_empty() {
+        let out = |pair: &Pair| {
+            [
+                (pair.client, Order::Release, None),
+                (pair.server, Order::Release, Some(Count::Full)),
+            ]
+        };
+        let orders: Vec<_> = over.iter().flat_map(out).collect();
+        accelerator.order(&orders)?;
+    }
     let orders: Vec<_> = pairs
         .iter()
         .map(|pair| (pair.client, Order::Join, None))

@@ -32,6 +32,11 @@ pub(super) fn register(suite: &mut Suite) {
         unwatched,
     );
     suite.case(
+        "splice::as_many_connections_join_as_there_is_room_for",
+        alone,
+        few,
+    );
+    suite.case(
         "splice::a_close_while_the_other_end_sends_is_a_reset",
         here,
         while_it_sends,
@@ -54,11 +59,15 @@ pub(super) fn register(suite: &mut Suite) {
 }
 
 fn both(arguments: &str, around: &str) -> Result<Done> {
+    both_with(&[], arguments, around)
+}
+
+fn both_with(flags: &[&str], arguments: &str, around: &str) -> Result<Done> {
     let unread = program("unread")?;
     let plain = command(Command::new(&unread).args(arguments.split(' ')))?.expect_code(0)?;
     let script = format!("{around}\n\"$UNREAD\" {arguments}");
     let environment = [("UNREAD", text(&unread)?), ("DIR", text(dir())?)];
-    let done = splice_as_it_is(&[], &script, &environment)?;
+    let done = splice_as_it_is(flags, &script, &environment)?;
     ensure!(
         done.output.code == Some(0) && done.output.stdout == plain.stdout,
         "plain TCP says\n{}\nand redirected connections\n{}{}",
@@ -85,6 +94,22 @@ fn expect_resets(done: &Done) -> Result<()> {
 fn on_this_machine(address: &str) -> Result<()> {
     enter_new_namespace()?;
     expect_resets(&both(address, "")?)
+}
+
+/// All ask for it at the same look: three join whole, the others are counted once each.
+fn few() -> Result<()> {
+    enter_new_namespace()?;
+    let done = both_with(&["--connections", "3"], "127.0.0.1", "")?;
+    ensure!(
+        done.count("connections")? == 3
+            && done.count("ends_joined")? == 6
+            && done.count("plain_full")? == CONNECTIONS - 3
+            && done.count("plain_map_error")? == 0
+            && done.count("tcp_no_peer_yet")? == 0,
+        "{}",
+        done.summary
+    );
+    Ok(())
 }
 
 /// The program is in the client's namespace; a process of the group has to be in the server's, too, for that to be found.

@@ -160,7 +160,8 @@ impl Accelerator {
                     Some("splice_socks" | "splice_orders") => {
                         options.connections.saturating_mul(2) + 1024
                     }
-                    Some("splice_met") => options.connections,
+                    // Also of those for which there is no room.
+                    Some("splice_met") => options.connections.max(65_536),
                     Some("splice_watched") if options.verify => {
                         options.connections.saturating_mul(2) + 1024
                     }
@@ -434,6 +435,15 @@ impl Accelerator {
     /// The kernel's map cannot be read.
     pub fn ends(&self) -> Result<i64, SpliceError> {
         Ok(control::read(&self.variables()?)?.ends_now)
+    }
+
+    /// Connections that may still join.
+    ///
+    /// # Errors
+    /// The kernel's map cannot be read.
+    pub fn room(&self) -> Result<usize, SpliceError> {
+        let now = control::read(&self.variables()?)?;
+        Ok(usize::try_from((now.ends_max - now.ends_now) / 2).unwrap_or(0))
     }
 
     /// What is known of the ends that take part.
