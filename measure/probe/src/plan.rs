@@ -130,7 +130,7 @@ impl Plan {
             self.switchers.insert(pid);
         }
         let mut asked = Err(NoTables::default());
-        let mut walked = images.iter().any(|image| walks(image));
+        let mut walked = images.iter().any(|i| walks(i) || i.is_unwinder());
         let unwinding = match self.assume_no_exceptions {
             true => None,
             false => {

@@ -15,6 +15,20 @@ pub(super) fn register(suite: &mut Suite) {
     suite.case("unwinding::java_virtual_machine", &[Requirement::Jdk], java);
     let gxx = &[Requirement::Gxx, Requirement::Gcc];
     suite.case("unwinding::plug_in_unloaded_meanwhile", gxx, unloaded);
+    for name in ["only_table", "library_catches", "forces", "new_arrays"] {
+        suite.case(
+            format!("unwinding::little_of_its_own_{name}"),
+            gxx,
+            move || little(name, "g++", &["-O2"]),
+        );
+    }
+    // Its streams let through what a buffer throws.
+    for name in ["only_table", "forces", "new_arrays"] {
+        let libcpp = format!("unwinding::little_of_its_own_{name}_libcpp");
+        suite.case(libcpp, needed, move || {
+            little(name, "clang++", &["-O2", "-stdlib=libc++"])
+        });
+    }
 }
 
 fn record(dir: &Path, command: &Path, arguments: &[&str]) -> Result<(String, Report)> {
@@ -43,6 +57,15 @@ fn libcpp() -> Result<()> {
         let why = why.with_context(|| format!("{name} is not refused"))?;
         ensure!(why.contains("libunwind.so.1.0 has an unwinder"), "{why}");
     }
+    Ok(())
+}
+
+/// Programs that raise, catch and clean up hardly anywhere themselves.
+fn little(name: &str, compiler: &str, flags: &[&str]) -> Result<()> {
+    let program = compile(compiler, &[&format!("unwound/{name}.cpp")], flags)?;
+    let plain = run(&mut Command::new(&program))?.expect_code(0)?.stdout;
+    let (said, _) = record(&scratch(), &program, &[])?;
+    ensure!(said == plain, "measured: {said}, not: {plain}");
     Ok(())
 }
 

@@ -66,7 +66,14 @@ pub fn is_raising(name: &str) -> bool {
 
 /// What an exception can come out of when a file imports it: also functions of the C++ library.
 pub fn is_raising_import(name: &str) -> bool {
-    is_raising(name) || allocates(name) || std_may_throw(name)
+    is_raising(name) || makes_arrays(name) || allocates(name) || std_may_throw(name)
+}
+
+/// Calls constructors, or raises where there is too much (Itanium C++ ABI, 3.3.3).
+fn makes_arrays(name: &str) -> bool {
+    ["__cxa_vec_new", "__cxa_vec_c"]
+        .iter()
+        .any(|prefix| bare(name).starts_with(prefix))
 }
 
 /// `operator new`, but for the variants that return a null pointer.
@@ -127,6 +134,8 @@ impl UnwindFacts {
                 "_Unwind_ForcedUnwind" | "__pthread_unwind" => facts.forced_unwinder = true,
                 _ => {}
             }
+            // The unwinding that it begins ends in a function of its own.
+            facts.catches |= symbol.is_undefined() && name == "_Unwind_ForcedUnwind";
             match symbol.is_undefined() {
                 true => imports_raising |= is_raising_import(name),
                 false => defines_raising |= is_raising(name),

@@ -138,8 +138,13 @@ impl<'d> Module<'d> {
     fn lies_in(&self, svma: u64, offset: usize, len: usize) -> bool {
         let base = self.bases.eh_frame.section.unwrap_or(0);
         let inside = svma.wrapping_sub(base).wrapping_sub(offset as u64);
-        // The length does not count its own field, of 4 or 12 bytes.
-        inside < len as u64 + 12
+        // The length does not count its own field: 4 bytes, or 12 that begin with this (LSB, "Common Information Entry"). One
+        // byte more, and the exception table that follows the last entry is taken for none.
+        let is_long = self
+            .data
+            .get(offset..)
+            .is_some_and(|d| d.starts_with(&[0xff; 4]));
+        inside < len as u64 + if is_long { 12 } else { 4 }
     }
 
     fn lsda(&self, svma: u64, fde: &Fde<'d>, range: &Range<u64>) -> Result<Lsda<'d>, Refused> {

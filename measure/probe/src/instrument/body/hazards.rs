@@ -9,6 +9,9 @@ use std::collections::HashSet;
 pub struct Hazards {
     raisers: Vec<String>,
     catchers: Vec<String>,
+    /// The C++ library is there, which catches what programs raise beneath it: a stream what its buffer throws,
+    /// `new(std::nothrow)` what a new-handler throws.
+    library_catches: bool,
     /// Modules with clean-ups that an ending thread runs.
     landers: Vec<String>,
     cancellers: Vec<String>,
@@ -65,6 +68,7 @@ impl Hazards {
     fn add(&mut self, image: &Image, imported: &HashSet<&str>) {
         let facts: &UnwindFacts = image.unwinds();
         self.forced_unwinder |= facts.forced_unwinder;
+        self.library_catches |= facts.role == Role::LanguageRuntime && facts.catches;
         if !facts.is_program() {
             return;
         }
@@ -94,7 +98,7 @@ impl Hazards {
     /// program where it is raised, measured or not.
     pub fn exceptions(&self) -> Option<&str> {
         let raiser = self.raisers.first()?;
-        (!self.catchers.is_empty()).then_some(raiser)
+        (self.library_catches || !self.catchers.is_empty()).then_some(raiser)
     }
 
     /// How threads are ended, where that unwinds and something is skipped by not unwinding: C
