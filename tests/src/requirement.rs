@@ -47,6 +47,9 @@ pub enum Requirement {
     Curl,
     Socat,
     Netcat,
+    Iperf,
+    /// With dig.
+    Dnsmasq,
     ApacheBench,
     Ethtool,
     /// With chromedriver, which drives it.
@@ -114,6 +117,8 @@ impl Requirement {
             Curl => "curl",
             Socat => "socat",
             Netcat => "nc",
+            Iperf => "iperf3",
+            Dnsmasq => "dnsmasq",
             ApacheBench => "ab",
             Ethtool => "ethtool",
             Chromium => "chromium",
@@ -188,6 +193,10 @@ impl Requirement {
             Curl => program("curl", "curl"),
             Socat => program("socat", "socat"),
             Netcat => program("nc", "netcat-openbsd"),
+            Iperf => program("iperf3", "iperf3"),
+            Dnsmasq => {
+                program("dnsmasq", "dnsmasq-base").and_then(|()| program("dig", "bind9-dnsutils"))
+            }
             ApacheBench => program("ab", "apache2-utils"),
             Ethtool => program("ethtool", "ethtool"),
             Chromium => program("chromium", "chromium")

@@ -6,6 +6,7 @@ use hopscope_netio::PortName;
 use hopscope_stack_engine::config::Address;
 use hopscope_stack_instance::handed::{ENVIRONMENT, Handed, HandedPort, Policy};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::net::if_::if_nametoindex;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::resource::{Resource, getrlimit};
 use std::ffi::OsString;
@@ -17,7 +18,7 @@ use std::process::{Command, ExitCode};
 mod library;
 mod program;
 
-/// Runs a program, unmodified, with its TCP sockets on a stack in user space: those on the stack's addresses and those that
+/// Runs a program, unmodified, with its TCP and UDP sockets on a stack in user space: those on the stack's addresses and those that
 /// connect to where it leads. All others are the kernel's, as ever. A library that is loaded with the program takes its socket
 /// calls. Its exit code is the program's; 125: `hopscope` itself failed.
 #[derive(Args)]
@@ -27,10 +28,10 @@ pub struct RunArgs {
     mode: Mode,
     #[command(flatten)]
     link: LinkArgs,
-    /// Connections to this prefix are the kernel's, though the stack leads there; repeat for several
+    /// Connections and datagrams to this prefix are the kernel's, though the stack leads there; repeat for several
     #[arg(long, value_name = "IP/LEN", value_parser = parse_prefix)]
     kernel: Vec<Address>,
-    /// Who has sockets that listen on every address: both (stack and kernel) or stack
+    /// Who has sockets that listen or receive on every address: both (stack and kernel) or stack
     #[arg(long, value_enum, default_value_t = Wildcard::Both)]
     wildcard: Wildcard,
     /// Say on standard error of each socket whose it is
@@ -78,6 +79,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         version: env!("CARGO_PKG_VERSION").into(),
         port: HandedPort {
             device: name_of.clone(),
+            index: if_nametoindex(name_of.as_str())
+                .with_context(|| format!("the number of {name_of}"))?,
             fd: inherited(socket)?,
             max_frame_len: device.port.capabilities().max_frame_len,
             receive_frames: hopscope_stack_instance::device::receive_frames(

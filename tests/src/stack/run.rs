@@ -1,6 +1,7 @@
 //! `hopscope stack run`: unmodified programs, the kernel's stack at the other end of a cable.
 use hopscope_tests::Suite;
 
+mod datagrams;
 mod differential;
 mod processes;
 mod python;
@@ -10,6 +11,7 @@ mod servers;
 mod tools;
 
 pub(crate) fn register(suite: &mut Suite) {
+    datagrams::register(suite);
     differential::register(suite);
     processes::register(suite);
     python::register(suite);

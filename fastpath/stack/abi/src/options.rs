@@ -1,11 +1,13 @@
 //! Socket options by Linux' numbers.
 use crate::Result;
 use hopscope_stack_engine::config::Congestion;
-use hopscope_stack_engine::{Linger, Ns, SocketOption};
+use hopscope_stack_engine::{Linger, MtuDiscovery, Ns, SocketOption};
 use nix::libc;
 
 /// include/uapi/linux/tcp.h; libc lacks it.
 const TCP_NOTSENT_LOWAT: i32 = 25;
+/// include/uapi/linux/in.h: IP_PMTUDISC_INTERFACE.
+const PMTUDISC_INTERFACE: i32 = 4;
 
 fn seconds(value: i32) -> Ns {
     Ns::from_ms(1_000 * u64::try_from(value).unwrap_or(0))
@@ -66,6 +68,17 @@ pub fn parse(level: i32, name: i32, value: &[u8]) -> Result<SocketOption> {
         (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
             SocketOption::TrafficClass(byte)
         }
+        (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER)
+        | (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER) => {
+            SocketOption::MtuDiscovery(match number {
+                libc::IP_PMTUDISC_DONT => MtuDiscovery::Dont,
+                libc::IP_PMTUDISC_DO => MtuDiscovery::Do,
+                // IP_PMTUDISC_INTERFACE: not lowered by what ICMP says.
+                libc::IP_PMTUDISC_PROBE | PMTUDISC_INTERFACE => MtuDiscovery::Probe,
+                // IP_PMTUDISC_OMIT, too.
+                _ => MtuDiscovery::Want,
+            })
+        }
         _ => return Err(libc::ENOPROTOOPT),
     })
 }
@@ -104,6 +117,12 @@ pub fn value(option: SocketOption) -> Vec<u8> {
         SocketOption::SendBuffer(value) | SocketOption::ReceiveBuffer(value) => {
             number(i64::from(value))
         }
+        SocketOption::MtuDiscovery(how) => number(match how {
+            MtuDiscovery::Dont => 0,
+            MtuDiscovery::Want => 1,
+            MtuDiscovery::Do => 2,
+            MtuDiscovery::Probe => 3,
+        }),
         SocketOption::Congestion(Congestion::Cubic) => b"cubic\0".to_vec(),
         SocketOption::Congestion(Congestion::NewReno) => b"reno\0".to_vec(),
         SocketOption::Linger(linger) => {

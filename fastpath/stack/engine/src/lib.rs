@@ -29,5 +29,6 @@ pub use error::SocketError;
 pub use hopscope_event::Ns;
 pub use info::{Connection, TcpInfo, TcpState};
 pub use socket::{
-    Event, HowToShut, Linger, Readiness, RecvFlags, SendFlags, SocketId, SocketKind, SocketOption,
+    Event, HowToShut, Inbound, Linger, MtuDiscovery, Outbound, Readiness, RecvFlags, SendFlags,
+    SocketId, SocketKind, SocketOption,
 };

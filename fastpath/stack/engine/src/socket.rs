@@ -1,6 +1,7 @@
 //! Names and values of the socket calls.
 use crate::Ns;
 use crate::config::Congestion;
+use std::net::{IpAddr, SocketAddr};
 
 /// A socket of one [`crate::Engine`]. Never names another one after it is closed, until 2³² sockets later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,6 +79,47 @@ pub struct RecvFlags {
     pub truncate: bool,
 }
 
+/// Where a datagram goes, and what of it is not as the socket's options say. Of `send_datagram`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outbound {
+    /// `None`: to the connected peer.
+    pub peer: Option<SocketAddr>,
+    /// The address it comes from (IP_PKTINFO, IPV6_PKTINFO).
+    pub source: Option<IpAddr>,
+    /// IP_TTL, IPV6_HOPLIMIT.
+    pub hop_limit: Option<u8>,
+    /// IP_TOS, IPV6_TCLASS.
+    pub traffic_class: Option<u8>,
+}
+
+/// A datagram that was received. Of `recv_datagram`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inbound {
+    /// Of the whole datagram; what the buffer did not hold is discarded.
+    pub len: usize,
+    pub peer: SocketAddr,
+    /// The address it was sent to, of ours or of a group (IP_PKTINFO, IPV6_RECVPKTINFO). As the peer's, mapped on an IPv6 socket.
+    pub to: IpAddr,
+    /// IP_RECVTTL, IPV6_RECVHOPLIMIT.
+    pub hop_limit: u8,
+    /// IP_RECVTOS, IPV6_RECVTCLASS.
+    pub traffic_class: u8,
+}
+
+/// IP_MTU_DISCOVER, IPV6_MTU_DISCOVER: what becomes of datagrams beyond the path's MTU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MtuDiscovery {
+    /// IP_PMTUDISC_DONT: fragmented here, and by routers.
+    Dont,
+    /// IP_PMTUDISC_WANT: fragmented here, never by routers.
+    #[default]
+    Want,
+    /// IP_PMTUDISC_DO: refused (EMSGSIZE).
+    Do,
+    /// IP_PMTUDISC_PROBE: refused beyond the link's MTU; the path's is not looked at.
+    Probe,
+}
+
 /// SO_LINGER.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Linger {
@@ -136,4 +178,6 @@ pub enum SocketOption {
     HopLimit(u8),
     /// IP_TOS, IPV6_TCLASS.
     TrafficClass(u8),
+    /// IP_MTU_DISCOVER, IPV6_MTU_DISCOVER; of UDP.
+    MtuDiscovery(MtuDiscovery),
 }

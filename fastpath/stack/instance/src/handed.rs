@@ -24,6 +24,8 @@ pub struct Handed {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HandedPort {
     pub device: String,
+    /// The device's number, which programs are told with datagrams.
+    pub index: u32,
     pub fd: i32,
     pub max_frame_len: usize,
     pub receive_frames: usize,

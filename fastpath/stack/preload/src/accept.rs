@@ -5,7 +5,7 @@ use crate::sleeper::watch;
 use crate::state::State;
 use crate::step::Step;
 use hopscope_stack_abi::address;
-use hopscope_stack_engine::SocketError;
+use hopscope_stack_engine::{SocketError, SocketKind};
 use nix::libc;
 
 impl State {
@@ -18,6 +18,9 @@ impl State {
         let Kind::Socket(socket) = kind else {
             return Step::Pass;
         };
+        if socket.kind == SocketKind::Udp {
+            return Step::Fail(libc::EOPNOTSUPP);
+        }
         let (id, ipv6, times) = (socket.id, socket.ipv6, socket.times);
         let (kernel_too, kernel_first) = (socket.kernel_too, socket.kernel_first);
         if let Some(socket) = self
@@ -90,16 +93,7 @@ impl State {
         (id, peer): (hopscope_stack_engine::SocketId, std::net::SocketAddr),
         from: &mut Vec<u8>,
     ) -> Step {
-        let socket = Socket {
-            id,
-            kind: hopscope_stack_engine::SocketKind::Tcp,
-            ipv6,
-            listening: false,
-            kernel_too: false,
-            kernel_first: false,
-            times,
-            inq: false,
-        };
+        let socket = Socket::new(id, SocketKind::Tcp, ipv6, times);
         let description = Description::new(Kind::Socket(socket), nonblocking);
         let Some(index) = self.describe(fd, description) else {
             kernel::close(fd);

@@ -6,7 +6,9 @@ use crate::stack::now;
 use crate::state::State;
 use crate::step::Step;
 use crate::table::{self, Entry};
-use hopscope_stack_engine::{HowToShut, Linger, Ns, SocketError, SocketId, SocketOption, TcpState};
+use hopscope_stack_engine::{
+    HowToShut, Linger, Ns, SocketError, SocketId, SocketKind, SocketOption, TcpState,
+};
 use nix::libc;
 
 /// How long a process that ends waits until its peers have acknowledged what it sent.
@@ -42,12 +44,10 @@ impl State {
             }
             self.rename(set);
         }
+        self.kernel_too.retain(|other| *other != index);
         match description.kind {
             Kind::Undecided(_) => {}
             Kind::Socket(socket) => {
-                if socket.kernel_too {
-                    self.kernel_too.retain(|other| *other != index);
-                }
                 if let Some(stack) = self.owned_stack() {
                     let _ = stack.engine.close(now(), socket.id);
                     self.flush();
@@ -84,18 +84,22 @@ impl State {
     }
 
     pub fn shutdown(&mut self, index: u32, fd: i32, how: i32) -> Step {
-        let Some(description) = self.description(index) else {
-            return Step::Pass;
-        };
-        let Kind::Socket(socket) = &description.kind else {
-            return Step::Pass;
-        };
-        let (id, kernel_too) = (socket.id, socket.kernel_too);
         let how_to = match how {
             libc::SHUT_RD => HowToShut::Read,
             libc::SHUT_WR => HowToShut::Write,
             libc::SHUT_RDWR => HowToShut::Both,
             _ => return Step::Fail(libc::EINVAL),
+        };
+        let (id, kernel_too) = match self.description_mut(index).map(|d| &mut d.kind) {
+            Some(Kind::Socket(socket)) => (socket.id, socket.kernel_too),
+            Some(Kind::Undecided(undecided)) if undecided.kind == SocketKind::Udp => {
+                undecided.shut = Some(match undecided.shut {
+                    Some(before) if before != how_to => HowToShut::Both,
+                    _ => how_to,
+                });
+                return Step::Pass;
+            }
+            _ => return Step::Pass,
         };
         let shut = self.own().and_then(|stack| {
             stack
@@ -175,9 +179,13 @@ impl State {
                 self.flush();
             }
             let (unsettled, _) = self.left();
-            let Some(stack) = self.owned_stack().filter(|_| unsettled > 0 && now() < end) else {
+            let Some(stack) = self.owned_stack().filter(|_| now() < end) else {
                 return;
             };
+            // Datagrams, too: they wait for a neighbour's address.
+            if unsettled == 0 && !stack.engine.has_output() {
+                return;
+            }
             let due = stack.engine.poll_at().map_or(end, |due| due.min(end));
             let room = if stack.is_full { libc::POLLOUT } else { 0 };
             let Some(port) = stack.wait_fd() else {

@@ -1,4 +1,5 @@
 //! Sockets at their beginning: socket, bind, connect. Where a socket belongs is decided by the first address that says so.
+use crate::control::Wants;
 use crate::description::{Description, Kind, Socket, Times, Undecided};
 use crate::kernel;
 use crate::policy;
@@ -12,7 +13,6 @@ use nix::libc;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 
-static UDP_SAID: AtomicBool = AtomicBool::new(false);
 static OWN_SAID: AtomicBool = AtomicBool::new(false);
 
 impl State {
@@ -23,6 +23,8 @@ impl State {
             ipv6,
             options: Vec::new(),
             bound: false,
+            kernel_used: false,
+            shut: None,
             times: Times::default(),
         };
         let description = Description::new(Kind::Undecided(undecided), nonblocking);
@@ -31,9 +33,12 @@ impl State {
 
     /// The kernel's from now on, with all that was done to it.
     pub fn leave_to_kernel(&mut self, index: u32) {
+        // They ask the kernel from now on.
+        self.ring_all(index);
         let Some(description) = self.forget(index) else {
             return;
         };
+        self.kernel_too.retain(|other| *other != index);
         for (set, place) in description.watchers {
             let Some(Description {
                 kind: Kind::Epoll(found),
@@ -61,18 +66,14 @@ impl State {
 
     /// A socket of the engine, with the options that were set before.
     pub fn take_over(&mut self, index: u32, undecided: &Undecided) -> Result<SocketId, i32> {
-        if undecided.kind == SocketKind::Udp {
-            once(&UDP_SAID, || {
-                "UDP on the stack's addresses is not supported by this mode: the call fails (EOPNOTSUPP)".into()
-            });
-            return Err(libc::EOPNOTSUPP);
-        }
         let stack = self.own()?;
         let id = stack
             .engine
             .socket(undecided.kind, undecided.ipv6)
             .map_err(SocketError::errno)?;
+        let mut wants = Wants::default();
         for (level, name, value) in &undecided.options {
+            wants.set(*level, *name, value);
             if let Ok(option) = hopscope_stack_abi::options::parse(*level, *name, value) {
                 // What the engine does not take had an effect on the kernel's socket alone; getsockopt asks that.
                 let _ = stack.engine.set_option(now(), id, option);
@@ -80,23 +81,20 @@ impl State {
         }
         let _ = stack.engine.set_token(id, u64::from(index) + 1);
         if let Some(description) = self.description_mut(index) {
-            description.kind = Kind::Socket(Socket {
-                id,
-                kind: undecided.kind,
-                ipv6: undecided.ipv6,
-                listening: false,
-                kernel_too: false,
-                kernel_first: false,
-                times: undecided.times,
-                inq: false,
-            });
+            let socket = Socket::new(id, undecided.kind, undecided.ipv6, undecided.times);
+            description.kind = Kind::Socket(Socket { wants, ..socket });
         }
-        self.happened(index, u32::MAX);
+        // Whoever waits looks again; of datagrams that is all (there is no wake-up for it in Linux).
+        let key = match undecided.kind {
+            SocketKind::Tcp => u32::MAX,
+            SocketKind::Udp => 0,
+        };
+        self.happened(index, key);
         Ok(id)
     }
 
     /// It did not become one after all.
-    fn give_back(&mut self, index: u32, id: SocketId, undecided: Undecided) {
+    pub fn give_back(&mut self, index: u32, id: SocketId, undecided: Undecided) {
         if let Some(stack) = self.owned_stack() {
             let _ = stack.engine.close(now(), id);
         }
@@ -131,12 +129,8 @@ impl State {
             _ => return Step::Pass,
         };
         if local.ip().to_canonical().is_unspecified() {
-            if undecided.kind == SocketKind::Udp && local.port() != 0 {
-                once(&UDP_SAID, || {
-                    format!(
-                        "UDP on {local}: not supported by this mode: the stack's addresses receive none"
-                    )
-                });
+            if undecided.kind == SocketKind::Udp && !undecided.kernel_used {
+                return Step::of(self.bind_everywhere(index, fd, local, &undecided));
             }
             let bound = kernel::bind(fd, bytes);
             if bound.is_ok()
@@ -153,6 +147,10 @@ impl State {
             trace(|| format!("fd {fd}: bind {local}: kernel"));
             self.leave_to_kernel(index);
             return Step::Pass;
+        }
+        if undecided.kernel_used {
+            // It has a port.
+            return Step::Fail(libc::EINVAL);
         }
         trace(|| format!("fd {fd}: bind {local}: stack"));
         let id = match self.take_over(index, &undecided) {
@@ -175,6 +173,7 @@ impl State {
         let nonblocking = description.nonblocking;
         let (id, times) = match &description.kind {
             Kind::Epoll(_) => return Step::Pass,
+            _ if description.is_datagram() => return self.connect_datagram(index, fd, bytes),
             Kind::Socket(socket) => (socket.id, socket.times),
             Kind::Undecided(undecided) => {
                 let undecided = undecided.clone();

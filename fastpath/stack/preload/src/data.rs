@@ -3,6 +3,7 @@ use crate::description::Kind;
 use crate::stack::now;
 use crate::state::State;
 use crate::step::Step;
+use crate::told::{To, Told};
 use hopscope_stack_engine::{Ns, RecvFlags, SendFlags, SocketError, SocketId};
 use nix::libc;
 
@@ -31,14 +32,18 @@ impl State {
         })
     }
 
-    /// Into `parts` in turn. `filled` is kept while the call waits.
+    /// Into `parts` in turn, of a stream. `filled` is kept while the call waits.
     pub fn receive(
         &mut self,
         index: u32,
         parts: &mut [&mut [u8]],
         flags: i32,
         filled: &mut usize,
+        told: &mut Told,
     ) -> Step {
+        if self.is_datagram(index) {
+            return self.receive_datagram(index, parts, flags, told);
+        }
         let Some(call) = self.call(index, flags, true) else {
             return Step::Pass;
         };
@@ -109,7 +114,17 @@ impl State {
     }
 
     /// Of `parts` in turn. `taken` is kept while the call waits: until all is taken, as Linux does.
-    pub fn send(&mut self, index: u32, parts: &[&[u8]], flags: i32, taken: &mut usize) -> Step {
+    pub fn send(
+        &mut self,
+        index: u32,
+        parts: &[&[u8]],
+        flags: i32,
+        taken: &mut usize,
+        to: To<'_>,
+    ) -> Step {
+        if self.is_datagram(index) {
+            return self.send_datagram(index, parts, flags, to);
+        }
         let Some(call) = self.call(index, flags, false) else {
             return Step::Pass;
         };
@@ -161,7 +176,8 @@ impl State {
     /// FIONREAD, SIOCOUTQ, SIOCOUTQNSD. `None`: the kernel's to answer.
     pub fn queued(&mut self, index: u32, request: u64) -> Option<Result<i32, i32>> {
         const SIOCOUTQNSD: u64 = 0x894b;
-        let id = self.description(index)?.socket()?.id;
+        let description = self.description(index)?;
+        let (id, kernel) = (description.socket()?.id, description.kernel_part());
         let stack = match self.own() {
             Ok(stack) => stack,
             Err(error) => return Some(Err(error)),
@@ -173,6 +189,9 @@ impl State {
             SIOCOUTQNSD => unsent.map(|(_, unsent)| unsent),
             _ => return None,
         };
+        if bytes == Ok(0) && kernel.is_some() && self.is_datagram(index) {
+            return None;
+        }
         Some(bytes.map(|bytes| bytes as i32).map_err(SocketError::errno))
     }
 
@@ -187,7 +206,7 @@ impl State {
     }
 }
 
-fn scatter(mut bytes: &[u8], parts: &mut [&mut [u8]]) {
+pub fn scatter(mut bytes: &[u8], parts: &mut [&mut [u8]]) {
     for part in parts {
         let (now, rest) = bytes.split_at(bytes.len().min(part.len()));
         part[..now.len()].copy_from_slice(now);

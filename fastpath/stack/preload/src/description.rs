@@ -1,6 +1,7 @@
 //! Open descriptions: what one or several descriptors name.
+use crate::control::Wants;
 use crate::set::Set;
-use hopscope_stack_engine::{Ns, SocketId, SocketKind};
+use hopscope_stack_engine::{HowToShut, Ns, SocketId, SocketKind};
 
 #[derive(Debug)]
 pub struct Description {
@@ -34,6 +35,10 @@ pub struct Undecided {
     pub options: Vec<(i32, i32, Vec<u8>)>,
     /// To every address, at the kernel's socket.
     pub bound: bool,
+    /// Of UDP: datagrams went by the kernel's socket, which may receive answers.
+    pub kernel_used: bool,
+    /// Of UDP: it was shut down, which fails without a peer, and counts.
+    pub shut: Option<HowToShut>,
     pub times: Times,
 }
 
@@ -50,13 +55,38 @@ pub struct Socket {
     pub kind: SocketKind,
     pub ipv6: bool,
     pub listening: bool,
-    /// The kernel's socket listens, too.
+    /// The kernel's socket listens, or receives datagrams, too.
     pub kernel_too: bool,
+    /// Of UDP: it is at every address, so that the kernel's socket is part of it while it is not connected.
+    pub everywhere: bool,
+    pub connected: bool,
+    pub wants: Wants,
+    /// Calls that receive datagrams.
+    pub calls: u32,
     /// Whose connection is accepted first: in turn.
     pub kernel_first: bool,
     pub times: Times,
     /// TCP_INQ.
     pub inq: bool,
+}
+
+impl Socket {
+    pub fn new(id: SocketId, kind: SocketKind, ipv6: bool, times: Times) -> Socket {
+        Socket {
+            id,
+            kind,
+            ipv6,
+            listening: false,
+            kernel_too: false,
+            everywhere: false,
+            connected: false,
+            wants: Wants::default(),
+            calls: 0,
+            kernel_first: false,
+            times,
+            inq: false,
+        }
+    }
 }
 
 impl Description {
@@ -70,6 +100,16 @@ impl Description {
             sleepers: Vec::new(),
             level: 0,
         }
+    }
+
+    /// The kernel's socket, where what comes there is this one's, too.
+    pub fn kernel_part(&self) -> Option<i32> {
+        let is = match &self.kind {
+            Kind::Undecided(undecided) => undecided.kernel_used,
+            Kind::Socket(socket) => socket.kernel_too,
+            Kind::Epoll(_) => false,
+        };
+        self.fds.first().copied().filter(|_| is)
     }
 
     pub fn socket(&self) -> Option<&Socket> {

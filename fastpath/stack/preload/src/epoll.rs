@@ -187,9 +187,7 @@ impl State {
     }
 
     fn kernel_listener(&self, index: u32) -> Option<i32> {
-        let description = self.description(index)?;
-        let kernel_too = description.socket()?.kernel_too;
-        description.fds.first().copied().filter(|_| kernel_too)
+        self.description(index)?.kernel_part()
     }
 
     /// Of a poll's descriptors.

@@ -159,6 +159,67 @@ pub fn address(number: c_long, fd: c_int) -> Result<Vec<u8>, i32> {
     Ok(bytes)
 }
 
+/// What a receipt by the kernel's socket gave.
+#[derive(Debug)]
+pub struct Message {
+    pub count: i64,
+    pub from: Vec<u8>,
+    pub control: Vec<u8>,
+    pub flags: c_int,
+}
+
+/// recvmsg into `parts`, with room for so many bytes of control messages.
+pub fn receive(
+    fd: c_int,
+    parts: &mut [&mut [u8]],
+    flags: c_int,
+    control_room: usize,
+) -> Result<Message, i32> {
+    let mut vectors: Vec<libc::iovec> = parts
+        .iter_mut()
+        .map(|part| libc::iovec {
+            iov_base: part.as_mut_ptr().cast(),
+            iov_len: part.len(),
+        })
+        .collect();
+    let mut from = vec![0_u8; 128];
+    let mut control = vec![0_u8; control_room];
+    // SAFETY: zero is a value of this structure of numbers and pointers.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_name = from.as_mut_ptr().cast();
+    header.msg_namelen = from.len() as u32;
+    header.msg_iov = vectors.as_mut_ptr();
+    header.msg_iovlen = vectors.len();
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = control.len();
+    let arguments = [
+        fd as usize,
+        &raw mut header as usize,
+        flags as usize,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: all that the header names lives over the call, and is as long as it says.
+    let count = unsafe { call(libc::SYS_recvmsg, arguments) }?;
+    from.truncate(header.msg_namelen as usize);
+    control.truncate(header.msg_controllen);
+    Ok(Message {
+        count,
+        from,
+        control,
+        flags: header.msg_flags,
+    })
+}
+
+/// connect to AF_UNSPEC.
+pub fn disconnect(fd: c_int) {
+    let nobody = [0_u8; 16];
+    let arguments = [fd as usize, nobody.as_ptr() as usize, nobody.len(), 0, 0, 0];
+    // SAFETY: `nobody` lives over the call.
+    let _ = unsafe { call(libc::SYS_connect, arguments) };
+}
+
 pub fn bind(fd: c_int, address: &[u8]) -> Answer {
     let arguments = [
         fd as usize,

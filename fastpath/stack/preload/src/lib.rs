@@ -12,9 +12,12 @@
 #![deny(unsafe_code)]
 
 mod accept;
+mod attach;
 mod close;
 mod connect;
+mod control;
 mod data;
+mod datagram;
 mod description;
 mod epoll;
 mod hooks;
@@ -26,6 +29,7 @@ mod owner;
 mod policy;
 mod process;
 mod say;
+mod sending;
 mod set;
 mod sleep;
 mod sleeper;
@@ -35,3 +39,4 @@ mod step;
 mod table;
 mod tick;
 mod ticker;
+mod told;

@@ -14,6 +14,7 @@ impl State {
         };
         match &description.kind {
             Kind::Epoll(_) => Step::Pass,
+            Kind::Socket(socket) if socket.kind == SocketKind::Udp => Step::Pass,
             Kind::Socket(socket) => {
                 let (id, kernel_too) = (socket.id, socket.kernel_too);
                 if kernel_too {

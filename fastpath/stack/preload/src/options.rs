@@ -1,16 +1,20 @@
 //! Socket options of a socket of the stack, by Linux' numbers.
 use crate::description::{Description, Kind};
+use crate::say::once;
 use crate::stack::now;
 use crate::state::State;
 use crate::step::Step;
 use hopscope_stack_abi::{options, tcp_info};
 use hopscope_stack_engine::{Ns, SocketError, SocketKind};
 use nix::libc;
+use std::sync::atomic::AtomicBool;
 
 /// include/uapi/linux/tcp.h and asm-generic/socket.h; libc lacks them.
 const TCP_INQ: i32 = 36;
 const TCP_CC_INFO: i32 = 26;
 const SO_MEMINFO: i32 = 55;
+
+static OPTION_SAID: AtomicBool = AtomicBool::new(false);
 
 impl State {
     /// Before the socket belongs to anybody the kernel's has them, and they are kept for the engine's.
@@ -18,6 +22,9 @@ impl State {
         let Some(description) = self.description_mut(index) else {
             return Step::Pass;
         };
+        if description.is_datagram() {
+            return self.set_datagram_option(index, level, name, value);
+        }
         let id = match &mut description.kind {
             Kind::Epoll(_) => return Step::Pass,
             Kind::Undecided(undecided) => {
@@ -55,12 +62,16 @@ impl State {
             Err(libc::ENOPROTOOPT) if level != libc::IPPROTO_TCP => return Step::Pass,
             Err(error) => return Step::Fail(error),
         };
-        Step::of(self.own().and_then(|stack| {
-            stack
-                .engine
-                .set_option(now(), id, option)
-                .map_err(SocketError::errno)
-        }))
+        let set = self
+            .own()
+            .map(|stack| stack.engine.set_option(now(), id, option));
+        match set {
+            Ok(Ok(())) => Step::Done(0),
+            // As one that is not known at all.
+            Ok(Err(SocketError::NoOption)) if level != libc::IPPROTO_TCP => Step::Pass,
+            Ok(Err(error)) => Step::Fail(error.errno()),
+            Err(error) => Step::Fail(error),
+        }
     }
 
     /// The value's bytes; `Err`: how it ends without.
@@ -72,7 +83,7 @@ impl State {
         else {
             return Err(Step::Pass);
         };
-        let id = socket.id;
+        let (id, datagram) = (socket.id, socket.kind == SocketKind::Udp);
         let number = |value: i32| Ok(value.to_ne_bytes().to_vec());
         let span = |span: Option<Ns>| {
             let us = span.map_or(0, |span| span.0 / 1_000);
@@ -119,6 +130,10 @@ impl State {
                 let info = stack.engine.tcp_info(now(), id).map_err(failed)?;
                 return Ok(tcp_info::bytes(&info));
             }
+            (libc::IPPROTO_IP, libc::IP_MTU) | (libc::IPPROTO_IPV6, libc::IPV6_MTU) if datagram => {
+                let mtu = stack.engine.path_mtu(now(), id).map_err(failed)?;
+                return number(mtu.into());
+            }
             // Neither CUBIC nor Reno has anything to tell.
             (libc::IPPROTO_TCP, TCP_CC_INFO) => return Ok(Vec::new()),
             _ => {}
@@ -126,13 +141,81 @@ impl State {
         let like = match options::parse(level, name, &[]) {
             Ok(like) => like,
             Err(libc::ENOPROTOOPT) if level != libc::IPPROTO_TCP => return Err(Step::Pass),
+            // Of another protocol.
+            Err(_) if datagram => return Err(Step::Pass),
             Err(error) => return Err(Step::Fail(error)),
         };
-        stack
-            .engine
-            .option(id, like)
-            .map(options::value)
-            .map_err(failed)
+        match stack.engine.option(id, like) {
+            Err(SocketError::NoOption) if datagram || level != libc::IPPROTO_TCP => Err(Step::Pass),
+            found => found.map(options::value).map_err(failed),
+        }
+    }
+
+    /// The kernel's socket has them, too, which may send and receive beside the engine's, and answers for those that the engine
+    /// does not know.
+    fn set_datagram_option(&mut self, index: u32, level: i32, name: i32, value: &[u8]) -> Step {
+        let Some(description) = self.description_mut(index) else {
+            return Step::Pass;
+        };
+        let alone = description.socket().is_some() && description.kernel_part().is_none();
+        let on = value.iter().take(4).any(|byte| *byte != 0);
+        if on && is_refused(level, name) || alone && is_of_groups(level, name) {
+            once(&OPTION_SAID, || {
+                format!(
+                    "option {name} of level {level} is not supported by this mode on UDP sockets: the call fails (ENOPROTOOPT)"
+                )
+            });
+            return Step::Fail(libc::ENOPROTOOPT);
+        }
+        let span = time(level, name, value);
+        let times = match &mut description.kind {
+            Kind::Epoll(_) => return Step::Pass,
+            Kind::Undecided(undecided) => {
+                undecided.options.push((level, name, value.to_vec()));
+                &mut undecided.times
+            }
+            Kind::Socket(socket) => {
+                socket.wants.set(level, name, value);
+                &mut socket.times
+            }
+        };
+        match span {
+            Some((true, span)) => times.receive = span,
+            Some((false, span)) => times.send = span,
+            None => {}
+        }
+        let Some(id) = description.socket().map(|socket| socket.id) else {
+            return Step::Pass;
+        };
+        let Ok(option) = options::parse(level, name, value) else {
+            return Step::Pass;
+        };
+        let set = self
+            .own()
+            .map(|stack| stack.engine.set_option(now(), id, option));
+        match set {
+            Ok(Ok(()) | Err(SocketError::NoOption)) => Step::Pass,
+            Ok(Err(error)) => Step::Fail(error.errno()),
+            Err(error) => Step::Fail(error),
+        }
+    }
+}
+
+/// A queue of errors, many datagrams in one: programs do without, or fall back.
+fn is_refused(level: i32, name: i32) -> bool {
+    let error_queue = [
+        (libc::IPPROTO_IP, libc::IP_RECVERR),
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+    ];
+    level == libc::IPPROTO_UDP || error_queue.contains(&(level, name))
+}
+
+/// Groups: IP_MULTICAST_IF and what follows up to MCAST_MSFILTER, and the same of IPv6.
+fn is_of_groups(level: i32, name: i32) -> bool {
+    match level {
+        libc::IPPROTO_IP => (32..=41).contains(&name) || (42..=48).contains(&name),
+        libc::IPPROTO_IPV6 => (17..=21).contains(&name) || (42..=48).contains(&name),
+        _ => false,
     }
 }
 

@@ -20,6 +20,12 @@ pub fn leads_to(handed: &Handed, remote: IpAddr) -> bool {
         return false;
     }
     let within = |(prefix, bits): &(IpAddr, u8)| is_within(remote, *prefix, *bits);
+    // Broadcasts, too.
+    let is_broadcast = |(prefix, bits): &(IpAddr, u8)| is_last(remote, *prefix, *bits);
+    let limited = IpAddr::V4(std::net::Ipv4Addr::BROADCAST);
+    if remote == limited || handed.engine.addresses.iter().any(is_broadcast) {
+        return false;
+    }
     if handed.policy.kernel.iter().any(within) {
         return false;
     }
@@ -41,6 +47,15 @@ fn is_within(address: IpAddr, prefix: IpAddr, bits: u8) -> bool {
     address.checked_shr(shift).unwrap_or(0) == prefix.checked_shr(shift).unwrap_or(0)
 }
 
+/// The broadcast address of an IPv4 prefix.
+fn is_last(address: IpAddr, prefix: IpAddr, bits: u8) -> bool {
+    let IpAddr::V4(v4) = address else {
+        return false;
+    };
+    let ones = u32::MAX.checked_shr(bits.into()).unwrap_or(0);
+    bits < 31 && is_within(address, prefix, bits) && v4.to_bits() & ones == ones
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,5 +71,8 @@ mod tests {
         assert!(within("fd00::9", "fd00::2", 64));
         assert!(!within("fd00::9", "10.0.0.2", 0));
         assert!(!within("10.0.0.3", "10.0.0.2", 32));
+        let last = |a: &str, bits| is_last(a.parse().unwrap(), "10.0.0.2".parse().unwrap(), bits);
+        assert!(last("10.0.0.255", 24) && last("10.0.0.3", 30) && last("10.255.255.255", 8));
+        assert!(!last("10.0.0.254", 24) && !last("10.0.0.3", 31) && !last("10.0.1.255", 24));
     }
 }

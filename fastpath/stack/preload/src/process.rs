@@ -1,15 +1,8 @@
 //! What a process does with its descriptors beside sending and receiving: flags, names, children.
 use crate::description::Kind;
-use crate::policy;
-use crate::say::once;
 use crate::state::State;
-use hopscope_stack_abi::address;
 use hopscope_stack_engine::{SocketError, SocketKind, TcpState};
-use nix::libc;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
-
-static DATAGRAM_SAID: AtomicBool = AtomicBool::new(false);
 
 impl State {
     /// Of a socket.
@@ -19,7 +12,7 @@ impl State {
         is_socket.then_some(description.nonblocking)
     }
 
-    /// True: the kernel's socket listens, too.
+    /// True: the kernel's socket listens, too. One of UDP is as the program says: sends go to it as they are.
     pub fn set_nonblocking(&mut self, fd: i32, on: bool) -> bool {
         let Some(index) = self.index_of(fd) else {
             return false;
@@ -28,7 +21,8 @@ impl State {
             return false;
         };
         description.nonblocking = on;
-        description.socket().is_some_and(|socket| socket.kernel_too)
+        let socket = description.socket();
+        socket.is_some_and(|socket| socket.kernel_too && socket.kind == SocketKind::Tcp)
     }
 
     /// The socket's own address, or its peer's. `None`: the kernel's to answer.
@@ -44,21 +38,6 @@ impl State {
             false => stack.engine.peer_address(id),
         };
         Some(found.map_err(SocketError::errno))
-    }
-
-    /// A datagram to where the stack leads, which this mode does not send.
-    pub fn refuses_datagram(&mut self, index: u32, to: &[u8]) -> Option<i32> {
-        let Kind::Undecided(undecided) = &self.description(index)?.kind else {
-            return None;
-        };
-        let to = address::from_bytes(to).ok()??;
-        if undecided.kind != SocketKind::Udp || !policy::leads_to(&self.handed, to.ip()) {
-            return None;
-        }
-        once(&DATAGRAM_SAID, || {
-            format!("UDP to {to}: not supported by this mode: the call fails (EOPNOTSUPP)")
-        });
-        Some(libc::EOPNOTSUPP)
     }
 
     /// Its description, while not all that was sent is acknowledged.

@@ -9,7 +9,7 @@ use crate::stack::{Stack, now};
 use crate::table::{self, Entry};
 use crate::ticker::Ticker;
 use hopscope_stack_abi::readiness::bits;
-use hopscope_stack_engine::{Ns, SocketId};
+use hopscope_stack_engine::{Ns, RecvFlags, SocketKind};
 use hopscope_stack_instance::handed::Handed;
 use nix::libc;
 use std::os::fd::OwnedFd;
@@ -104,7 +104,10 @@ impl State {
         for fd in &description.fds {
             table::set(*fd, Entry::Kernel);
         }
-        self.free.push(index);
+        // Its number is not another's while a call that waits on it has it.
+        if description.pins == 0 {
+            self.free.push(index);
+        }
         Some(description)
     }
 
@@ -178,19 +181,28 @@ impl State {
             return;
         };
         let handed = self.handed.clone();
-        let connections: Vec<SocketId> = self
+        let sockets = self
             .each()
             .filter_map(|(_, description)| description.socket())
-            .filter(|socket| !socket.listening)
-            .map(|socket| socket.id)
-            .collect();
+            .filter(|socket| !socket.listening);
+        let (datagrams, connections): (Vec<_>, Vec<_>) = sockets
+            .map(|socket| (socket.kind, socket.id))
+            .partition(|(kind, _)| *kind == SocketKind::Udp);
         if let Some(stack) = &mut self.stack {
             match stack.replace_port(&handed, socket) {
                 Ok(()) => keep(stack),
                 Err(error) => say(&error.to_string()),
             }
-            for id in connections {
+            for (_, id) in connections {
                 let _ = stack.engine.abort(now(), id);
+            }
+            // What is in the copy others have read, or lost.
+            for (_, id) in datagrams {
+                while stack
+                    .engine
+                    .recv_datagram(id, &mut [], RecvFlags::default())
+                    .is_ok()
+                {}
             }
         }
     }
@@ -295,14 +307,11 @@ impl State {
             return 0;
         };
         match &description.kind {
-            // As the kernel says of a TCP socket that was not connected; one of UDP is writable.
+            // As the kernel says of a TCP socket that was not connected.
             Kind::Undecided(undecided) => match undecided.kind {
-                hopscope_stack_engine::SocketKind::Tcp => {
-                    (libc::EPOLLOUT | libc::EPOLLWRNORM | libc::EPOLLHUP) as u32
-                }
-                hopscope_stack_engine::SocketKind::Udp => {
-                    (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32
-                }
+                SocketKind::Tcp => (libc::EPOLLOUT | libc::EPOLLWRNORM | libc::EPOLLHUP) as u32,
+                // The kernel's socket may have a port already.
+                SocketKind::Udp => kernel_bits(description, ALL),
             },
             Kind::Socket(socket) => {
                 let readiness = self
@@ -319,7 +328,7 @@ impl State {
                         bits(readiness) | kernel
                     }
                     // Another process accepts: here no connection comes.
-                    _ if socket.listening => 0,
+                    _ if socket.listening || socket.kind == SocketKind::Udp => 0,
                     // Each call on it says what is wrong.
                     _ => (libc::EPOLLERR | libc::EPOLLIN | libc::EPOLLOUT) as u32,
                 }
@@ -336,14 +345,22 @@ fn keep(stack: &Stack) {
     }
 }
 
-/// A connection that the kernel's listener has.
+/// A connection, or a datagram, that the kernel's socket has.
 pub fn kernel_level(description: &Description) -> u32 {
+    kernel_bits(description, libc::POLLIN) & (libc::EPOLLIN | libc::EPOLLRDNORM) as u32
+}
+
+const ALL: i16 =
+    libc::POLLIN | libc::POLLRDNORM | libc::POLLOUT | libc::POLLWRNORM | libc::POLLRDHUP;
+
+/// What the kernel's poll says of it.
+fn kernel_bits(description: &Description, asked: i16) -> u32 {
     let Some(fd) = description.fds.first() else {
         return 0;
     };
-    let mut fds = [watch(*fd, libc::POLLIN)];
+    let mut fds = [watch(*fd, asked)];
     match kernel::poll_now(&mut fds) {
-        Ok(1..) => fds[0].revents as u32 & (libc::EPOLLIN | libc::EPOLLRDNORM) as u32,
+        Ok(1..) => u32::from(fds[0].revents as u16),
         _ => 0,
     }
 }

@@ -1,6 +1,6 @@
 //! The same random socket calls on the kernel's stack and on ours: each gives the same, epoll's events included.
 use super::running::{cable, on_the_stack, python, words};
-use crate::stack::cable::{KERNEL, STACK};
+use crate::stack::cable::{KERNEL, KERNEL_V6, STACK, STACK_V6, ip};
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, compile_c, counts};
@@ -20,8 +20,21 @@ pub(crate) fn register(suite: &mut Suite) {
             the_same,
         )
         .watchdog(1_800);
+    let needs = &[Requirement::Netns, Requirement::Python3];
+    suite
+        .case(
+            "stack::run_gives_datagrams_what_the_kernel_gives",
+            needs,
+            the_same_of_datagrams,
+        )
+        .watchdog(1_800);
     let needs = &[Requirement::Netns, Requirement::Gcc];
     suite.case("stack::run_waits_as_the_kernel_does", needs, waits);
+    suite.case(
+        "stack::run_waits_for_datagrams_as_the_kernel_does",
+        needs,
+        waits_for_datagrams,
+    );
 }
 
 /// Time-outs, interruptions, cancelled threads, resets, ends of descriptors: a line each.
@@ -29,14 +42,30 @@ fn waits() -> Result<()> {
     cable()?;
     let program = compile_c(&["stack/run/waiting.c"], &["-O1", "-pthread"])?;
     let program = program.to_str().context("path")?;
+    the_same_lines(
+        &[program, KERNEL],
+        &["--kernel=10.0.0.2/32"],
+        &[program, STACK],
+    )
+}
+
+/// What waits for datagrams, many at once, control messages, lengths.
+fn waits_for_datagrams() -> Result<()> {
+    cable()?;
+    // As the cable's, and as many errors as there are.
+    ip("link set lo mtu 1500")?;
+    std::fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0")?;
+    let program = compile_c(&["stack/run/datagrams.c"], &["-O1", "-pthread"])?;
+    let program = program.to_str().context("path")?;
+    the_same_lines(&[program, KERNEL, KERNEL], &[], &[program, STACK, KERNEL])
+}
+
+fn the_same_lines(on_kernel: &[&str], own: &[&str], on_stack: &[&str]) -> Result<()> {
     let mut said = (String::new(), String::new());
     // A thread that comes late on a busy machine, on either stack, waits for what is over.
     for _ in 0..3 {
-        let kernel = run(Command::new(program).arg(KERNEL))?.expect_code(0)?;
-        let stack = run(&mut on_the_stack(
-            &["--kernel=10.0.0.2/32"],
-            &[program, STACK],
-        ))?;
+        let kernel = run(Command::new(on_kernel[0]).args(&on_kernel[1..]))?.expect_code(0)?;
+        let stack = run(&mut on_the_stack(own, on_stack))?;
         let stack = stack.expect_code(0)?;
         ensure!(kernel.stdout.lines().count() > 30, "{}", kernel.stdout);
         said = (kernel.stdout, stack.stdout);
@@ -48,10 +77,21 @@ fn waits() -> Result<()> {
 }
 
 /// A line for each call of `programs` from `first` on.
-fn lines(on_stack: bool, first: u64, programs: u64, patience: &str) -> Result<Vec<String>> {
+fn lines(of: Of, on_stack: bool, first: u64, programs: u64, patience: &str) -> Result<Vec<String>> {
     let (first, programs) = (first.to_string(), programs.to_string());
     let address = if on_stack { STACK } else { KERNEL };
-    let program = python("differential.py", &[address, &first, &programs, patience]);
+    let program = match of {
+        Of::Streams => python("differential.py", &[address, &first, &programs, patience]),
+        Of::Datagrams => python(
+            "differential_udp.py",
+            &[address, KERNEL, &first, &programs, patience],
+        ),
+        Of::DatagramsV6 => {
+            let address = if on_stack { STACK_V6 } else { KERNEL_V6 };
+            let arguments = [address, KERNEL_V6, &first, &programs, patience];
+            python("differential_udp.py", &arguments)
+        }
+    };
     let out = run(&mut match on_stack {
         // The connecting ends are the kernel's.
         true => on_the_stack(&["--kernel=10.0.0.2/32"], &words(&program)),
@@ -66,9 +106,9 @@ fn lines(on_stack: bool, first: u64, programs: u64, patience: &str) -> Result<Ve
 }
 
 /// Programs whose lines differ, and the first of those lines.
-fn differing(first: u64, programs: u64, patience: &str) -> Result<BTreeSet<(u64, String)>> {
-    let kernel = lines(false, first, programs, patience)?;
-    let stack = lines(true, first, programs, patience)?;
+fn differing(of: Of, first: u64, programs: u64, patience: &str) -> Result<BTreeSet<(u64, String)>> {
+    let kernel = lines(of, false, first, programs, patience)?;
+    let stack = lines(of, true, first, programs, patience)?;
     ensure!(
         kernel.len() > 4 * programs as usize,
         "only {} lines",
@@ -95,14 +135,34 @@ fn differing(first: u64, programs: u64, patience: &str) -> Result<BTreeSet<(u64,
     Ok(found)
 }
 
+#[derive(Clone, Copy)]
+enum Of {
+    Streams,
+    Datagrams,
+    DatagramsV6,
+}
+
 fn the_same() -> Result<()> {
     cable()?;
+    the_same_programs(Of::Streams)
+}
+
+fn the_same_of_datagrams() -> Result<()> {
+    cable()?;
+    // As many errors as there are.
+    std::fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0")?;
+    std::fs::write("/proc/sys/net/ipv6/icmp/ratelimit", "0")?;
+    the_same_programs(Of::Datagrams)?;
+    the_same_programs(Of::DatagramsV6)
+}
+
+fn the_same_programs(of: Of) -> Result<()> {
     let programs = counts().pick(60, 5_000);
-    let mut left = differing(1, programs, PATIENCE[0])?;
+    let mut left = differing(of, 1, programs, PATIENCE[0])?;
     for patience in &PATIENCE[1..] {
         let mut still = BTreeSet::new();
         for (seed, _) in left {
-            still.extend(differing(seed, 1, patience)?);
+            still.extend(differing(of, seed, 1, patience)?);
         }
         left = still;
     }

@@ -1,11 +1,13 @@
 //! Programs that fork: one process at a time has the stack; what needs it in several fails, and is said.
-use super::running::{cable, kernel_has_none, on_the_stack, python, words};
+use super::running::{
+    cable, kernel_has_no_datagrams, kernel_has_none, on_the_stack, python, words,
+};
 use crate::stack::cable::{STACK, files};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, Target};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -17,6 +19,11 @@ pub(crate) fn register(suite: &mut Suite) {
     let needs = &[Requirement::Netns, Requirement::Python3];
     suite.case("stack::run_follows_a_daemon", needs, daemon);
     suite.case("stack::run_follows_a_worker_and_the_next", needs, worker);
+    suite.case(
+        "stack::run_follows_datagrams_into_children",
+        needs,
+        datagrams,
+    );
     suite.case("stack::run_says_what_needs_several_processes", needs, save);
 }
 
@@ -86,6 +93,38 @@ fn worker() -> Result<()> {
     wait_for(&files().join("ready-again"))?;
     echoes()?;
     ensure!(server.wait()?.success(), "{}", said()?);
+    ensure!(said()?.is_empty(), "{}", said()?);
+    Ok(())
+}
+
+/// What comes while the socket changes hands may be lost: it is sent again.
+fn datagrams() -> Result<()> {
+    cable()?;
+    let program = python("datagram_children.py", &[STACK]);
+    let said_to = File::create(files().join("said"))?;
+    let mut command = on_the_stack(&[], &words(&program));
+    command
+        .env("READY_FILE", files().join("ready"))
+        .stdin(Stdio::null())
+        .stderr(said_to);
+    let first = Target::spawn_now(&mut command)?;
+    wait_for(&files().join("ready"))?;
+    kernel_has_no_datagrams(7)?;
+    ensure!(first.wait()?.success(), "{}", said()?);
+    let client = UdpSocket::bind("0.0.0.0:0")?;
+    client.set_read_timeout(Some(Duration::from_millis(300)))?;
+    let started = Instant::now();
+    for who in ["first ", "second ", "third "] {
+        loop {
+            ensure!(started.elapsed() < WATCHDOG, "no {who}: {}", said()?);
+            client.send_to(b"question", (STACK, 7))?;
+            let mut back = [0; 100];
+            match client.recv(&mut back) {
+                Ok(len) if back[..len].starts_with(who.as_bytes()) => break,
+                _ => {}
+            }
+        }
+    }
     ensure!(said()?.is_empty(), "{}", said()?);
     Ok(())
 }

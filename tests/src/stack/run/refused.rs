@@ -108,10 +108,18 @@ fn go_program() -> Result<()> {
 fn said_calls() -> Result<()> {
     cable()?;
     let line = "import socket
-udp = socket.socket(type=socket.SOCK_DGRAM)
+import struct
+udp, bound = [socket.socket(type=socket.SOCK_DGRAM) for _ in range(2)]
+bound.bind(('10.0.0.2', 9))
 tcp = socket.socket()
-tried = [lambda: udp.sendto(b'x', ('10.0.0.1', 9)), lambda: udp.connect(('10.0.0.1', 9)), lambda: udp.bind(('10.0.0.2', 9)),
-         lambda: tcp.connect(('10.0.0.2', 9)), lambda: udp.sendto(b'x', ('127.0.0.1', 9))]
+group = socket.inet_aton('224.0.0.251') + socket.inet_aton('10.0.0.2')
+segment = [([b'x'], [(17, 103, struct.pack('=H', 9))], 0, ('10.0.0.1', 9))]
+tried = [lambda: tcp.connect(('10.0.0.2', 9)), lambda: udp.sendto(b'x', ('10.0.0.2', 9)), lambda: udp.setsockopt(0, 11, 1),
+         lambda: udp.setsockopt(17, 103, 9), lambda: bound.setsockopt(0, socket.IP_ADD_MEMBERSHIP, group),
+         lambda: bound.sendto(b'x', socket.MSG_MORE, ('10.0.0.1', 9)), lambda: bound.sendmsg(*segment[0]),
+         lambda: bound.sendto(b'x', ('127.0.0.1', 9)), lambda: bound.sendto(b'x', ('10.0.0.255', 9)),
+         lambda: udp.sendto(b'x', ('127.0.0.1', 9)), lambda: udp.sendto(b'x', ('10.0.0.255', 9)),
+         lambda: udp.setsockopt(0, socket.IP_ADD_MEMBERSHIP, group[:4] + bytes(4))]
 for call in tried:
     try:
         call()
@@ -121,11 +129,16 @@ for call in tried:
 ";
     let out = run(&mut on_the_stack(&[], &["/usr/bin/python3", "-c", line]))?.expect_code(0)?;
     let given: Vec<&str> = out.stdout.lines().collect();
-    ensure!(given == ["95", "95", "95", "113", "0"], "{}", out.stdout);
+    // The last three are the kernel's: sent, as it says of a broadcast, no device for a group.
+    let expected = [
+        "113", "113", "92", "92", "92", "95", "22", "101", "13", "0", "13", "19",
+    ];
+    ensure!(given == expected, "{}", out.stdout);
     for word in [
-        "UDP to 10.0.0.1:9",
-        "UDP on the stack's addresses",
-        "own 10.0.0.2:9",
+        "connections to the stack's own 10.0.0.2:9",
+        "datagrams to the stack's own 10.0.0.2:9",
+        "option 11 of level 0",
+        "MSG_MORE",
     ] {
         ensure!(out.stderr.contains(word), "{word}: {}", out.stderr);
     }

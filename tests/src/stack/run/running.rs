@@ -78,21 +78,35 @@ pub(super) fn left_nothing(said: &str) -> Result<()> {
 
 /// Frames that the stack's end of the cable has received.
 pub(super) fn frames() -> Result<u64> {
+    frames_at("near")
+}
+
+pub(super) fn frames_at(device: &str) -> Result<u64> {
+    let device = format!("{device}:");
     let text = std::fs::read_to_string("/proc/thread-self/net/dev")?;
     let line = text
         .lines()
-        .find_map(|line| line.trim_start().strip_prefix("near:"));
+        .find_map(|line| line.trim_start().strip_prefix(&device[..]));
     // Bytes, and packets.
     let packets = line
         .and_then(|line| line.split_whitespace().nth(1))
-        .context("no near")?;
+        .context("no such device")?;
     Ok(packets.parse()?)
+}
+
+/// As [`kernel_has_none`], of UDP.
+pub(super) fn kernel_has_no_datagrams(port: u16) -> Result<()> {
+    kernel_has_no("-Hlun", port)
 }
 
 /// It is really not the kernel: that has no listener on the port, and the address is on no device.
 pub(super) fn kernel_has_none(port: u16) -> Result<()> {
+    kernel_has_no("-Hltn", port)
+}
+
+fn kernel_has_no(sockets: &str, port: u16) -> Result<()> {
     let filter = format!("sport = :{port}");
-    let out = run(Command::new("ss").args(["-Hltn", &filter]))?.expect_code(0)?;
+    let out = run(Command::new("ss").args([sockets, &filter]))?.expect_code(0)?;
     ensure!(
         out.stdout.trim().is_empty(),
         "the kernel listens: {}",

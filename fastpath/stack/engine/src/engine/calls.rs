@@ -1,7 +1,10 @@
 //! Socket calls.
 use super::state::{Engine, host, lower};
 use crate::tcp::Socket;
-use crate::{HowToShut, Ns, RecvFlags, SendFlags, SocketError, SocketId, SocketKind, SocketOption};
+use crate::{
+    HowToShut, Inbound, Ns, Outbound, RecvFlags, SendFlags, SocketError, SocketId, SocketKind,
+    SocketOption,
+};
 use std::net::SocketAddr;
 
 impl Engine {
@@ -30,6 +33,15 @@ impl Engine {
             return self.udp.bind(lower!(self, self.now), index, local);
         }
         self.tcp.bind(host!(self, self.now), id, local)
+    }
+
+    /// UDP: a port at every address that whoever owns the stack has chosen, as if it was chosen here (it does not survive a disconnect).
+    ///
+    /// # Errors
+    /// Invalid (bound already, or port 0), AddressInUse, BadSocket.
+    pub fn take_port(&mut self, id: SocketId, port: u16) -> Result<(), SocketError> {
+        let index = self.udp_index(id)?.ok_or(SocketError::NotSupported)?;
+        self.udp.take_port(index, port)
     }
 
     /// listen(2).
@@ -79,7 +91,8 @@ impl Engine {
     ) -> Result<usize, SocketError> {
         self.now = now;
         if let Some(index) = self.udp_index(id)? {
-            return self.udp.send_to(lower!(self, now), index, bytes, None);
+            let outbound = Outbound::default();
+            return self.udp.send_to(lower!(self, now), index, bytes, &outbound);
         }
         self.tcp.send(host!(self, now), id, bytes, flags)
     }
@@ -97,7 +110,8 @@ impl Engine {
     ) -> Result<usize, SocketError> {
         self.now = now;
         if let Some(index) = self.udp_index(id)? {
-            let (len, _) = self.udp.recv_from(&mut self.pool, index, into, flags)?;
+            let inbound = self.udp.receive_next(&mut self.pool, index, into, flags)?;
+            let len = inbound.len;
             let whole = flags.truncate;
             return Ok(if whole { len } else { len.min(into.len()) });
         }
@@ -115,9 +129,27 @@ impl Engine {
         bytes: &[u8],
         peer: Option<SocketAddr>,
     ) -> Result<usize, SocketError> {
+        let outbound = Outbound {
+            peer,
+            ..Outbound::default()
+        };
+        self.send_datagram(now, id, bytes, &outbound)
+    }
+
+    /// UDP: sendmsg(2).
+    ///
+    /// # Errors
+    /// As sendmsg(2).
+    pub fn send_datagram(
+        &mut self,
+        now: Ns,
+        id: SocketId,
+        bytes: &[u8],
+        outbound: &Outbound,
+    ) -> Result<usize, SocketError> {
         self.now = now;
         match self.udp_index(id)? {
-            Some(index) => self.udp.send_to(lower!(self, now), index, bytes, peer),
+            Some(index) => self.udp.send_to(lower!(self, now), index, bytes, outbound),
             None => self.send(now, id, bytes, SendFlags::default()),
         }
     }
@@ -132,8 +164,22 @@ impl Engine {
         into: &mut [u8],
         flags: RecvFlags,
     ) -> Result<(usize, SocketAddr), SocketError> {
+        let inbound = self.recv_datagram(id, into, flags)?;
+        Ok((inbound.len, inbound.peer))
+    }
+
+    /// UDP: recvmsg(2).
+    ///
+    /// # Errors
+    /// As recvmsg(2). After a shutdown for reading WouldBlock, too, where nothing is there.
+    pub fn recv_datagram(
+        &mut self,
+        id: SocketId,
+        into: &mut [u8],
+        flags: RecvFlags,
+    ) -> Result<Inbound, SocketError> {
         let index = self.udp_index(id)?.ok_or(SocketError::NotSupported)?;
-        self.udp.recv_from(&mut self.pool, index, into, flags)
+        self.udp.receive_next(&mut self.pool, index, into, flags)
     }
 
     /// shutdown(2).

@@ -1,5 +1,5 @@
 //! Readiness, errors, addresses; what TCP_INFO and ss tell.
-use super::state::Engine;
+use super::state::{Engine, lower};
 use crate::tcp::Socket;
 use crate::{
     Connection, Counters, Event, Ns, Readiness, SocketError, SocketId, SocketKind, TcpInfo,
@@ -84,6 +84,21 @@ impl Engine {
             return self.udp.queues(index).map(|(_, sent)| (sent, sent));
         }
         self.tcp.unacknowledged_bytes(id)
+    }
+
+    /// IP_MTU of a connected UDP socket.
+    ///
+    /// # Errors
+    /// NotConnected, NoOption (not UDP), BadSocket.
+    pub fn path_mtu(&mut self, now: Ns, id: SocketId) -> Result<u16, SocketError> {
+        let index = self.udp_index(id)?.ok_or(SocketError::NoOption)?;
+        self.udp.path_mtu(lower!(self, now), index)
+    }
+
+    /// Frames wait for the port, or for a neighbour's address: what a closed socket sent is among them.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        self.ip.has_frames() || self.ip.has_waiting() || self.udp.has_output()
     }
 
     /// TCP_INFO.

@@ -129,6 +129,15 @@ impl Interface {
         known.map_or(self.mtu, |mtu| mtu.min(self.mtu))
     }
 
+    pub(crate) fn link_mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    /// Frames wait for a neighbour's address.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.neighbors.has_waiting()
+    }
+
     /// After [`IcmpError::mtu`] was checked; returns the path's MTU from now on.
     pub(crate) fn lower_mtu(&mut self, now: Ns, error: &IcmpError) -> u16 {
         let present = self.mtu(now, error.peer);

@@ -116,6 +116,7 @@ impl SocketOptions {
             SocketOption::HopLimit(hops) => self.hop_limit = within(hops, 1, 255)?,
             // ECN's bits are the stack's (Linux, ip_sock_set_tos).
             SocketOption::TrafficClass(class) => self.traffic_class = class & !3,
+            SocketOption::MtuDiscovery(_) => return Err(SocketError::NoOption),
         }
         Ok(())
     }
@@ -157,6 +158,8 @@ impl SocketOptions {
             SocketOption::Congestion(_) => SocketOption::Congestion(self.congestion),
             SocketOption::HopLimit(_) => SocketOption::HopLimit(self.hop_limit),
             SocketOption::TrafficClass(_) => SocketOption::TrafficClass(self.traffic_class),
+            // UDP's.
+            SocketOption::MtuDiscovery(_) => like,
         }
     }
 

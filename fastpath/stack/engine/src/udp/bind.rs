@@ -40,6 +40,22 @@ impl Udp {
         self.settle_at(index, local, None)
     }
 
+    /// A port that others have chosen for it, at every address.
+    ///
+    /// # Errors
+    /// Invalid, AddressInUse, BadSocket.
+    pub(crate) fn take_port(&mut self, index: u32, port: u16) -> Result<(), SocketError> {
+        let mut local = self.get(index)?.local;
+        if local.port() != 0 || port == 0 {
+            return Err(SocketError::Invalid);
+        }
+        local.set_port(port);
+        if !self.is_free(index, local) {
+            return Err(SocketError::AddressInUse);
+        }
+        self.settle_at(index, local, None)
+    }
+
     /// Puts a socket that is at no port to one.
     fn settle_at(
         &mut self,
@@ -87,10 +103,10 @@ impl Udp {
         let socket = self.get(index)?;
         let peer = socket.canonical(peer)?;
         let mut local = socket.local;
-        if peer.ip().is_unspecified() || peer.port() == 0 {
+        if peer.ip().is_unspecified() {
             return Err(SocketError::Invalid);
         }
-        if lower.ip.is_group(peer.ip()) {
+        if lower.ip.is_group(peer.ip()) && !peer.ip().is_multicast() {
             // Without SO_BROADCAST, which there is none of.
             return Err(SocketError::Access);
         }
@@ -114,8 +130,8 @@ impl Udp {
         self.get(index)?;
         self.unbind(index);
         let socket = self.get_mut(index)?;
+        // Its error stays (__udp_disconnect).
         let mut local = socket.local;
-        socket.error = None;
         if !socket.is_address_bound {
             local.set_ip(unspecified(socket.ipv6));
         }

@@ -3,12 +3,14 @@ use super::datagrams::counted;
 use super::queued::Queued;
 use super::state::{Lower, Udp};
 use crate::buffer::Pool;
-use crate::wire::udp::{MAX_PAYLOAD_V4, MAX_PAYLOAD_V6};
-use crate::{HowToShut, Readiness, RecvFlags, SocketError, SocketOption};
+use crate::wire::udp::{HEADER_BYTES, MAX_PAYLOAD_V4, MAX_PAYLOAD_V6};
+use crate::{
+    HowToShut, Inbound, MtuDiscovery, Outbound, Readiness, RecvFlags, SocketError, SocketOption,
+};
 use std::net::SocketAddr;
 
 impl Udp {
-    /// sendto(2); `None`: to the connected peer.
+    /// sendto(2), with what sendmsg(2) may say of one datagram.
     ///
     /// # Errors
     /// As sendto(2).
@@ -17,32 +19,19 @@ impl Udp {
         lower: &mut Lower,
         index: u32,
         payload: &[u8],
-        peer: Option<SocketAddr>,
+        outbound: &Outbound,
     ) -> Result<usize, SocketError> {
+        self.get(index)?;
+        // Whatever becomes of the datagram (inet_send_prepare).
+        self.autobind(lower, index)?;
+        let (peer, source) = self.addresses(lower, index, payload.len(), outbound)?;
         let socket = self.get_mut(index)?;
+        // Last, as sock_alloc_send_pskb looks at them.
         if let Some(error) = socket.error.take() {
             return Err(error);
         }
         if socket.shut_write {
             return Err(SocketError::BrokenPipe);
-        }
-        let peer = match peer {
-            Some(peer) => socket.canonical(peer)?,
-            None => socket.peer.ok_or(SocketError::DestinationRequired)?,
-        };
-        let most = match peer {
-            SocketAddr::V4(_) => MAX_PAYLOAD_V4,
-            SocketAddr::V6(_) => MAX_PAYLOAD_V6,
-        };
-        if payload.len() > most {
-            return Err(SocketError::MessageTooLong);
-        }
-        if peer.port() == 0 || peer.ip().is_unspecified() {
-            return Err(SocketError::Invalid);
-        }
-        if lower.ip.is_group(peer.ip()) && !peer.ip().is_multicast() {
-            // Without SO_BROADCAST, which there is none of.
-            return Err(SocketError::Access);
         }
         let counts = counted(payload.len());
         // One datagram always has room (sock_alloc_send_pskb).
@@ -50,16 +39,7 @@ impl Udp {
             socket.wants_room = true;
             return Err(SocketError::WouldBlock);
         }
-        self.autobind(lower, index)?;
-        let socket = self.get(index)?;
-        let mut source = socket.local;
-        if source.ip().is_unspecified() || source.is_ipv4() != peer.is_ipv4() {
-            if !source.ip().is_unspecified() {
-                return Err(SocketError::NetworkUnreachable);
-            }
-            source.set_ip(lower.ip.source_for(peer.ip())?);
-        }
-        let queued = Queued::new(socket, index, source, peer);
+        let queued = Queued::new(socket, index, (source, peer), outbound);
         let queued = self.outgoing.push(lower.pool, queued, payload);
         lower.counters.memory_pressures = lower.pool.pressures();
         if !queued {
@@ -70,34 +50,95 @@ impl Udp {
         Ok(payload.len())
     }
 
-    /// recvfrom(2). The count is of the whole datagram; more than `into` holds is discarded.
+    /// Where a datagram goes, and from which address.
+    fn addresses(
+        &self,
+        lower: &Lower,
+        index: u32,
+        payload_bytes: usize,
+        outbound: &Outbound,
+    ) -> Result<(SocketAddr, SocketAddr), SocketError> {
+        let socket = self.get(index)?;
+        // First of IPv4's sockets alone (udp_sendmsg).
+        if !socket.ipv6 && payload_bytes > usize::from(u16::MAX) {
+            return Err(SocketError::MessageTooLong);
+        }
+        let peer = match outbound.peer {
+            Some(peer) if peer.port() == 0 => return Err(SocketError::Invalid),
+            Some(peer) => socket.canonical(peer)?,
+            // connect(2) takes port 0.
+            None => socket.peer.ok_or(SocketError::DestinationRequired)?,
+        };
+        if peer.ip().is_unspecified() {
+            return Err(SocketError::Invalid);
+        }
+        let mut source = socket.local;
+        if let Some(asked) = outbound.source.map(|ip| ip.to_canonical()) {
+            if !lower.ip.is_ours(asked) || asked.is_ipv4() != peer.is_ipv4() {
+                return Err(SocketError::Invalid);
+            }
+            source.set_ip(asked);
+        } else if source.ip().is_unspecified() || source.is_ipv4() != peer.is_ipv4() {
+            if !source.ip().is_unspecified() {
+                return Err(SocketError::NetworkUnreachable);
+            }
+            source.set_ip(lower.ip.source_for(peer.ip())?);
+        } else {
+            lower.ip.source_for(peer.ip())?;
+        }
+        if lower.ip.is_group(peer.ip()) && !peer.ip().is_multicast() {
+            // Without SO_BROADCAST, which there is none of.
+            return Err(SocketError::Access);
+        }
+        let headers = HEADER_BYTES + if peer.is_ipv6() { 40 } else { 20 };
+        let unfragmented = match socket.options.mtu_discovery {
+            MtuDiscovery::Do => Some(lower.ip.mtu(lower.now, peer.ip())),
+            MtuDiscovery::Probe => Some(lower.ip.link_mtu()),
+            MtuDiscovery::Want | MtuDiscovery::Dont => None,
+        };
+        let longest = match peer {
+            SocketAddr::V4(_) => MAX_PAYLOAD_V4,
+            SocketAddr::V6(_) => MAX_PAYLOAD_V6,
+        };
+        let most = unfragmented.map_or(longest, |mtu| {
+            usize::from(mtu).saturating_sub(headers).min(longest)
+        });
+        if payload_bytes > most {
+            return Err(SocketError::MessageTooLong);
+        }
+        Ok((peer, source))
+    }
+
+    /// recvmsg(2). After a shutdown for reading, too, WouldBlock says that nothing is there: Linux' calls that would wait return
+    /// nothing then, and those that would not fail with EAGAIN.
     ///
     /// # Errors
     /// WouldBlock, BadSocket, or the socket's error, once.
-    pub(crate) fn recv_from(
+    pub(crate) fn receive_next(
         &mut self,
         pool: &mut Pool,
         index: u32,
         into: &mut [u8],
         flags: RecvFlags,
-    ) -> Result<(usize, SocketAddr), SocketError> {
+    ) -> Result<Inbound, SocketError> {
         let socket = self.get_mut(index)?;
         if let Some(error) = socket.error.take() {
             return Err(error);
         }
-        let Some((peer, len)) = socket.received.front() else {
-            return match socket.shut_read {
-                true => Ok((0, socket.shown(socket.peer.unwrap_or(socket.local)))),
-                false => Err(SocketError::WouldBlock),
-            };
+        let (arrived, len) = socket.received.front().ok_or(SocketError::WouldBlock)?;
+        let inbound = Inbound {
+            len,
+            peer: socket.shown(arrived.peer),
+            to: socket.shown(SocketAddr::new(arrived.to, 0)).ip(),
+            hop_limit: arrived.hop_limit,
+            traffic_class: arrived.traffic_class,
         };
-        let peer = socket.shown(*peer);
         let copied = len.min(into.len());
         socket.received.copy_front(0, &mut into[..copied]);
         if !flags.peek {
             socket.received.pop(pool);
         }
-        Ok((len, peer))
+        Ok(inbound)
     }
 
     /// shutdown(2).
@@ -106,11 +147,12 @@ impl Udp {
     /// NotConnected, BadSocket.
     pub(crate) fn shutdown(&mut self, index: u32, how: HowToShut) -> Result<(), SocketError> {
         let socket = self.get_mut(index)?;
-        socket.peer.ok_or(SocketError::NotConnected)?;
+        // Linux says ENOTCONN, and shuts it down all the same: whoever waits on it finds that out.
+        let connected = socket.peer.ok_or(SocketError::NotConnected);
         socket.shut_read |= matches!(how, HowToShut::Read | HowToShut::Both);
         socket.shut_write |= matches!(how, HowToShut::Write | HowToShut::Both);
         self.change(index);
-        Ok(())
+        connected.map(drop)
     }
 
     /// # Errors
@@ -162,6 +204,15 @@ impl Udp {
         let socket = self.get(index)?;
         let peer = socket.peer.ok_or(SocketError::NotConnected)?;
         Ok(socket.shown(peer))
+    }
+
+    /// IP_MTU: of the path to the connected peer.
+    ///
+    /// # Errors
+    /// NotConnected, BadSocket.
+    pub(crate) fn path_mtu(&self, lower: &Lower, index: u32) -> Result<u16, SocketError> {
+        let peer = self.get(index)?.peer.ok_or(SocketError::NotConnected)?;
+        Ok(lower.ip.mtu(lower.now, peer.ip()))
     }
 
     /// FIONREAD: of the next datagram.

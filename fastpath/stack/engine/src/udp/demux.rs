@@ -28,6 +28,8 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Demux {
     sockets: HashMap<Key, Vec<u32>>,
+    /// Sockets that are connected to port 0, which stands for every port of the peer (Linux, compute_score).
+    to_any_port: usize,
 }
 
 fn keys(place: &Place) -> impl Iterator<Item = Key> {
@@ -50,9 +52,11 @@ impl Demux {
         for key in keys(place) {
             self.sockets.entry(key).or_default().push(index);
         }
+        self.to_any_port += usize::from(is_to_any_port(place));
     }
 
     pub(super) fn remove(&mut self, index: u32, place: &Place) {
+        self.to_any_port -= usize::from(is_to_any_port(place));
         for key in keys(place) {
             if let Some(group) = self.sockets.get_mut(&key) {
                 group.retain(|i| *i != index);
@@ -71,7 +75,9 @@ impl Demux {
         peer: SocketAddr,
         shares: impl Fn(u32) -> bool,
     ) -> Option<u32> {
-        let group = candidates(local, peer).find_map(|key| self.sockets.get(&key))?;
+        let group = self
+            .candidates(local, peer)
+            .find_map(|key| self.sockets.get(&key))?;
         let last = *group.last()?;
         if !shares(last) {
             return Some(last);
@@ -85,20 +91,30 @@ impl Demux {
 
     /// All that a datagram to a group is for (RFC 1122, 4.1.3.5 leaves it open; Linux delivers to all).
     pub(super) fn all(&self, local: SocketAddr, peer: SocketAddr) -> Vec<u32> {
-        let groups = candidates(local, peer).filter_map(|key| self.sockets.get(&key));
+        let groups = self
+            .candidates(local, peer)
+            .filter_map(|key| self.sockets.get(&key));
         groups.flatten().copied().collect()
+    }
+
+    fn candidates(&self, local: SocketAddr, peer: SocketAddr) -> impl Iterator<Item = Key> {
+        let port = local.port();
+        let connected = |peer_port| Key::Connected(local.ip(), port, peer.ip(), peer_port);
+        let any_port = (self.to_any_port > 0 && peer.port() != 0).then(|| connected(0));
+        [
+            Some(connected(peer.port())),
+            any_port,
+            Some(Key::Bound(local.ip(), port)),
+            Some(Key::Any {
+                ipv6: local.is_ipv6(),
+                port,
+            }),
+        ]
+        .into_iter()
+        .flatten()
     }
 }
 
-fn candidates(local: SocketAddr, peer: SocketAddr) -> impl Iterator<Item = Key> {
-    let port = local.port();
-    [
-        Key::Connected(local.ip(), port, peer.ip(), peer.port()),
-        Key::Bound(local.ip(), port),
-        Key::Any {
-            ipv6: local.is_ipv6(),
-            port,
-        },
-    ]
-    .into_iter()
+fn is_to_any_port(place: &Place) -> bool {
+    place.peer.is_some_and(|peer| peer.port() == 0)
 }

@@ -1,5 +1,5 @@
 //! Options of a UDP socket.
-use crate::{SocketError, SocketOption};
+use crate::{MtuDiscovery, SocketError, SocketOption};
 
 /// net.core.rmem_default and wmem_default of Linux.
 const DEFAULT_BUFFER: u32 = 212_992;
@@ -17,6 +17,7 @@ pub(super) struct UdpOptions {
     pub receive_buffer: u32,
     pub hop_limit: u8,
     pub traffic_class: u8,
+    pub mtu_discovery: MtuDiscovery,
 }
 
 impl Default for UdpOptions {
@@ -29,6 +30,7 @@ impl Default for UdpOptions {
             receive_buffer: DEFAULT_BUFFER,
             hop_limit: 64,
             traffic_class: 0,
+            mtu_discovery: MtuDiscovery::default(),
         }
     }
 }
@@ -47,6 +49,7 @@ impl UdpOptions {
             SocketOption::HopLimit(0) => return Err(SocketError::Invalid),
             SocketOption::HopLimit(hops) => self.hop_limit = hops,
             SocketOption::TrafficClass(class) => self.traffic_class = class,
+            SocketOption::MtuDiscovery(how) => self.mtu_discovery = how,
             _ => return Err(SocketError::NoOption),
         }
         Ok(())
@@ -63,6 +66,7 @@ impl UdpOptions {
             SocketOption::ReceiveBuffer(_) => SocketOption::ReceiveBuffer(self.receive_buffer),
             SocketOption::HopLimit(_) => SocketOption::HopLimit(self.hop_limit),
             SocketOption::TrafficClass(_) => SocketOption::TrafficClass(self.traffic_class),
+            SocketOption::MtuDiscovery(_) => SocketOption::MtuDiscovery(self.mtu_discovery),
             _ => return Err(SocketError::NoOption),
         })
     }

@@ -1,10 +1,10 @@
 //! A datagram that waits to be sent.
 use super::socket::Socket;
-use crate::SocketId;
 use crate::ip::{Hop, Outgoing};
 use crate::wire::checksum::Sum;
 use crate::wire::protocol;
 use crate::wire::udp::{self, HEADER_BYTES};
+use crate::{MtuDiscovery, Outbound, SocketId};
 use std::net::SocketAddr;
 
 /// What is known of a datagram that waits; its socket may be gone.
@@ -17,6 +17,10 @@ pub(super) struct Queued {
     pub(super) destination: SocketAddr,
     pub(super) hop_limit: u8,
     pub(super) traffic_class: u8,
+    /// Routers may make fragments of it.
+    pub(super) may_be_cut: bool,
+    /// What is beyond the path's MTU goes out in fragments.
+    pub(super) cut_here: bool,
     pub(super) hop: Hop,
     /// Fragments of it are out.
     pub(super) progress: Option<Progress>,
@@ -34,8 +38,8 @@ impl Queued {
     pub(super) fn new(
         socket: &Socket,
         index: u32,
-        source: SocketAddr,
-        destination: SocketAddr,
+        (source, destination): (SocketAddr, SocketAddr),
+        outbound: &Outbound,
     ) -> Queued {
         Queued {
             index,
@@ -43,8 +47,12 @@ impl Queued {
             id: socket.id,
             source,
             destination,
-            hop_limit: socket.options.hop_limit,
-            traffic_class: socket.options.traffic_class,
+            hop_limit: outbound.hop_limit.unwrap_or(socket.options.hop_limit),
+            traffic_class: outbound
+                .traffic_class
+                .unwrap_or(socket.options.traffic_class),
+            may_be_cut: socket.options.mtu_discovery == MtuDiscovery::Dont,
+            cut_here: socket.options.mtu_discovery != MtuDiscovery::Probe,
             hop: if socket.peer == Some(destination) {
                 socket.hop
             } else {

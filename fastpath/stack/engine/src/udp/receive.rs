@@ -1,5 +1,6 @@
 //! Datagrams and ICMP errors to sockets.
 use super::datagrams::counted;
+use super::socket::Arrived;
 use super::state::{Lower, Udp};
 use crate::frame::Received;
 use crate::ip::{IcmpError, Packet};
@@ -17,6 +18,12 @@ impl Udp {
     ) -> Received {
         let local = SocketAddr::new(packet.destination, datagram.destination_port);
         let peer = SocketAddr::new(packet.source, datagram.source_port);
+        let arrived = Arrived {
+            peer,
+            to: packet.destination,
+            hop_limit: packet.hop_limit,
+            traffic_class: packet.traffic_class,
+        };
         let payload = datagram.payload();
         let mut received = Received {
             socket: None,
@@ -25,7 +32,7 @@ impl Udp {
         if lower.ip.is_ours(packet.destination) {
             let shares = |i| self.get(i).is_ok_and(|s| s.options.reuse_port);
             match self.demux.find(local, peer, shares) {
-                Some(index) => received.socket = self.enqueue(lower, index, peer, payload),
+                Some(index) => received.socket = self.enqueue(lower, index, arrived, payload),
                 None => {
                     lower.counters.udp_no_ports += 1;
                     lower.ip.refuse_port(lower.now, packet, lower.counters);
@@ -38,7 +45,7 @@ impl Udp {
             lower.counters.udp_no_ports += 1;
         }
         for index in all {
-            received.socket = self.enqueue(lower, index, peer, payload);
+            received.socket = self.enqueue(lower, index, arrived, payload);
         }
         received
     }
@@ -47,7 +54,7 @@ impl Udp {
         &mut self,
         lower: &mut Lower,
         index: u32,
-        peer: SocketAddr,
+        arrived: Arrived,
         payload: &[u8],
     ) -> Option<SocketId> {
         let socket = self.get_mut(index).ok()?;
@@ -56,12 +63,13 @@ impl Udp {
         // One datagram always has room (__sock_queue_rcv_skb looks at what is used before).
         let full =
             used > 0 && used + counted(payload.len()) > socket.options.receive_buffer as usize;
-        if full || socket.shut_read {
+        // Linux looks at nothing else: what comes after a shutdown for reading is queued, too.
+        if full {
             lower.counters.udp_rcvbuf_errors += 1;
             lower.counters.udp_in_errors += 1;
             return Some(id);
         }
-        let queued = socket.received.push(lower.pool, peer, payload);
+        let queued = socket.received.push(lower.pool, arrived, payload);
         lower.counters.memory_pressures = lower.pool.pressures();
         if !queued {
             lower.counters.udp_mem_errors += 1;

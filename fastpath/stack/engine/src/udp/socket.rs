@@ -5,6 +5,15 @@ use crate::ip::Hop;
 use crate::{Readiness, SocketError, SocketId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+/// What is known of a datagram that was received.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrived {
+    pub peer: SocketAddr,
+    pub to: IpAddr,
+    pub hop_limit: u8,
+    pub traffic_class: u8,
+}
+
 #[derive(Debug)]
 pub(super) struct Socket {
     pub id: SocketId,
@@ -19,7 +28,7 @@ pub(super) struct Socket {
     pub is_port_bound: bool,
     pub peer: Option<SocketAddr>,
     pub hop: Hop,
-    pub received: Datagrams<SocketAddr>,
+    pub received: Datagrams<Arrived>,
     /// What its datagrams that wait to be sent count.
     pub queued_bytes: usize,
     /// A send was refused since there was room.

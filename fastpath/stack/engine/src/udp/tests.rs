@@ -2,5 +2,6 @@
 mod binding;
 mod delivery;
 mod limits;
+mod messages;
 mod sending;
 mod support;

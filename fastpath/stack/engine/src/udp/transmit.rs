@@ -19,7 +19,7 @@ impl Udp {
             let ipv6 = destination.is_ipv6();
             let headers = if ipv6 { 40 } else { 20 };
             let mtu = usize::from(lower.ip.mtu(lower.now, destination));
-            let whole = HEADER_BYTES + payload_bytes + headers <= mtu;
+            let whole = HEADER_BYTES + payload_bytes + headers <= mtu || !queued.cut_here;
             let frame = if whole && queued.progress.is_none() {
                 self.transmit_whole(lower, slot)
             } else {
@@ -39,6 +39,14 @@ impl Udp {
         let mut packet = queued.outgoing(len);
         packet.transport_header_bytes = HEADER_BYTES as u16;
         packet.payload_bytes = payload_bytes as u32;
+        if queued.may_be_cut && queued.destination.is_ipv4() {
+            // One fragment that is the whole: without DF, and with an identification (RFC 6864, 4.1).
+            packet.fragment = Some(FragmentOut {
+                identification: lower.ip.next_identification(),
+                offset: 0,
+                more: false,
+            });
+        }
         let place = slot.get_mut(start..start + len).unwrap_or_default();
         let written = self.write(queued, payload_bytes, place);
         if written && self.checksum_offload {

@@ -1,12 +1,13 @@
 //! read, write, recv, send: bytes. Every SAFETY comment "as libc's" says: the program passes what libc's call of that name takes.
 use super::memory::{
-    address, bytes, bytes_mut, done, fail, is_nowhere, parts, parts_mut, put, put_address,
+    address, bytes, bytes_mut, done, fail, is_nowhere, parts, parts_mut, put_address,
 };
 use super::real;
 use super::wait::call;
 use crate::kernel;
 use crate::step::Step;
 use crate::table::{self, Entry};
+use crate::told::{To, Told};
 use nix::libc::{self, c_int, c_void, sockaddr, socklen_t};
 
 /// The descriptor is the kernel's: the common case.
@@ -20,20 +21,27 @@ macro_rules! kernels {
 }
 
 /// Of ours: `Some`, with what it returns.
-pub fn receive(fd: c_int, into: &mut [&mut [u8]], flags: c_int) -> Option<isize> {
+pub fn receive(fd: c_int, into: &mut [&mut [u8]], flags: c_int, told: &mut Told) -> Option<isize> {
     let mut filled = 0;
     call(fd, |state, index| {
-        state.receive(index, into, flags, &mut filled)
+        state.receive(index, into, flags, &mut filled, told)
     })
 }
 
-pub fn send_parts(fd: c_int, from: &[&[u8]], flags: c_int) -> Option<isize> {
+/// As sock_read_iter(): no bytes are wanted of a socket.
+fn wants_nothing(fd: c_int, into: &[&mut [u8]]) -> bool {
+    into.iter().all(|part| part.is_empty()) && matches!(table::get(fd), Entry::Ours(_))
+}
+
+pub fn send_parts(fd: c_int, from: &[&[u8]], flags: c_int, to: To<'_>) -> Option<isize> {
     let mut taken = 0;
+    let mut stream = true;
     let sent = call(fd, |state, index| {
-        state.send(index, from, flags, &mut taken)
+        stream = !state.is_datagram(index);
+        state.send(index, from, flags, &mut taken, to)
     })?;
     // SAFETY: libc's address of this thread's errno.
-    let broken = sent < 0 && unsafe { *libc::__errno_location() } == libc::EPIPE;
+    let broken = stream && sent < 0 && unsafe { *libc::__errno_location() } == libc::EPIPE;
     if broken && flags & libc::MSG_NOSIGNAL == 0 {
         kernel::raise_sigpipe();
         fail(libc::EPIPE);
@@ -46,9 +54,8 @@ unsafe extern "C-unwind" fn read(fd: c_int, into: *mut c_void, len: usize) -> is
     kernels!(fd, real::read(fd, into, len));
     // SAFETY: as libc's.
     let ours = match unsafe { bytes_mut(into, len) } {
-        // As sock_read_iter().
-        Ok([]) if matches!(table::get(fd), Entry::Ours(_)) => Some(0),
-        Ok(into) => receive(fd, &mut [into], 0),
+        Ok([]) if wants_nothing(fd, &[]) => Some(0),
+        Ok(into) => receive(fd, &mut [into], 0, &mut Told::default()),
         Err(error) => Some(fail(error)),
     };
     // SAFETY: as libc's.
@@ -86,7 +93,8 @@ unsafe extern "C-unwind" fn readv(fd: c_int, vectors: *const libc::iovec, count:
     kernels!(fd, real::readv(fd, vectors, count));
     // SAFETY: as libc's.
     let ours = match unsafe { parts_mut(vectors, count as usize) } {
-        Ok(mut into) => receive(fd, &mut into, 0),
+        Ok(into) if wants_nothing(fd, &into) => Some(0),
+        Ok(mut into) => receive(fd, &mut into, 0, &mut Told::default()),
         Err(error) => Some(fail(error)),
     };
     // SAFETY: as libc's.
@@ -143,16 +151,17 @@ unsafe extern "C-unwind" fn recvfrom(
         // SAFETY: as libc's.
         false => unsafe { bytes_mut(into, len) },
     };
+    let mut told = Told::default();
     let ours = match room {
-        Ok(into) => receive(fd, &mut [into], flags),
+        Ok(into) => receive(fd, &mut [into], flags, &mut told),
         Err(error) => Some(fail(error)),
     };
     match ours {
         Some(done) => {
             // TCP has no address to tell: one of no bytes.
-            if done >= 0 && !is_nowhere(from) && !is_nowhere(from_len) {
+            if done >= 0 {
                 // SAFETY: as libc's.
-                unsafe { put(from_len, 0) };
+                unsafe { put_address(&told.from, from, from_len) };
             }
             done
         }
@@ -181,7 +190,7 @@ unsafe extern "C-unwind" fn write(fd: c_int, from: *const c_void, len: usize) ->
     kernels!(fd, real::write(fd, from, len));
     // SAFETY: as libc's.
     let ours = match unsafe { bytes(from, len) } {
-        Ok(from) => send_parts(fd, &[from], 0),
+        Ok(from) => send_parts(fd, &[from], 0, To::default()),
         Err(error) => Some(fail(error)),
     };
     // SAFETY: as libc's.
@@ -199,7 +208,9 @@ unsafe extern "C-unwind" fn writev(fd: c_int, vectors: *const libc::iovec, count
     kernels!(fd, real::writev(fd, vectors, count));
     // SAFETY: as libc's.
     let ours = match unsafe { parts(vectors, count as usize) } {
-        Ok(from) => send_parts(fd, &from, 0),
+        // As vfs_writev(): a write of no bytes is a datagram, one of empty vectors is nothing.
+        Ok(from) if from.iter().all(|part| part.is_empty()) && is_datagram(fd) => Some(0),
+        Ok(from) => send_parts(fd, &from, 0, To::default()),
         Err(error) => Some(fail(error)),
     };
     // SAFETY: as libc's.
@@ -239,30 +250,29 @@ unsafe extern "C-unwind" fn sendto(
     to_len: socklen_t,
 ) -> isize {
     kernels!(fd, real::sendto(fd, from, len, flags, to, to_len));
+    let mut destination = To::default();
     if !to.is_null() {
         // SAFETY: as libc's.
-        let refused = unsafe { address(to, to_len) }.map(|to| refuses(fd, to));
-        match refused {
-            Ok(None) => {}
-            Ok(Some(error)) | Err(error) => return fail(error),
+        match unsafe { address(to, to_len) } {
+            Ok(to) => destination.address = Some(to),
+            Err(error) => return fail(error),
         }
     }
     // SAFETY: as libc's.
     let ours = match unsafe { bytes(from, len) } {
-        Ok(from) => send_parts(fd, &[from], flags),
+        Ok(from) => send_parts(fd, &[from], flags, destination),
         Err(error) => Some(fail(error)),
     };
     // SAFETY: as libc's.
     ours.unwrap_or_else(|| unsafe { real::sendto(fd, from, len, flags, to, to_len) })
 }
 
-/// A datagram that is sent to where the stack leads.
-pub fn refuses(fd: c_int, to: &[u8]) -> Option<i32> {
-    super::lock::with(|state| {
-        let index = state.index_of(fd)?;
-        state.refuses_datagram(index, to)
-    })
-    .unwrap_or_else(Some)
+pub fn is_datagram(fd: c_int) -> bool {
+    let is = super::lock::with(|state| {
+        let index = state.index_of(fd);
+        index.is_some_and(|index| state.is_datagram(index))
+    });
+    is.unwrap_or(false)
 }
 
 #[unsafe(no_mangle)]

@@ -1,10 +1,13 @@
 //! recvmsg and sendmsg, many at once, and bytes from files.
-use super::files::{receive, refuses, send_parts};
-use super::memory::{address, bytes, fail, get, is_nowhere, parts, parts_mut, put};
+use super::files::{is_datagram, receive, send_parts};
+use super::limit::Limit;
+use super::memory::{address, bytes, fail, get, is_nowhere, parts, parts_mut, put, put_address};
 use super::wait::call;
 use super::{lock, real};
+use crate::sleeper::span_until;
 use crate::step::Step;
 use crate::table::{self, Entry};
+use crate::told::{To, Told};
 use nix::libc::{self, c_int, c_uint};
 
 /// Of a file that is sent, at once.
@@ -22,8 +25,18 @@ unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags
     // SAFETY: as libc's.
     let header = unsafe { get(message) };
     // SAFETY: as libc's.
+    let has_room = !is_nowhere(header.msg_control);
+    let mut told = Told {
+        control_room: if has_room {
+            header.msg_controllen.min(1 << 16)
+        } else {
+            0
+        },
+        ..Told::default()
+    };
+    // SAFETY: as libc's.
     let ours = match unsafe { parts_mut(header.msg_iov, header.msg_iovlen) } {
-        Ok(mut into) => receive(fd, &mut into, flags),
+        Ok(mut into) => receive(fd, &mut into, flags, &mut told),
         Err(error) => Some(fail(error)),
     };
     let Some(read) = ours else {
@@ -38,16 +51,29 @@ unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags
         // SAFETY: as libc's.
         unsafe {
             let mut header = header;
-            header.msg_namelen = 0;
-            header.msg_flags = 0;
+            if !is_nowhere(header.msg_name) {
+                let name_len = &raw mut header.msg_namelen;
+                put_address(&told.from, header.msg_name.cast(), name_len);
+            }
+            header.msg_flags = told.flags;
             match inq {
                 Ok(Some(inq)) => put_inq(&mut header, inq),
-                _ => header.msg_controllen = 0,
+                _ => put_control(&mut header, &told.control),
             }
             put(message, header);
         }
     }
     read
+}
+
+/// What was received beside a datagram: no more than there is room for.
+unsafe fn put_control(message: &mut libc::msghdr, control: &[u8]) {
+    message.msg_controllen = control.len();
+    if !control.is_empty() {
+        let into: *mut u8 = message.msg_control.cast();
+        // SAFETY: the program's memory for it is as long at least.
+        unsafe { into.copy_from_nonoverlapping(control.as_ptr(), control.len()) };
+    }
 }
 
 /// TCP_CM_INQ: how much is left to read.
@@ -88,16 +114,24 @@ unsafe extern "C-unwind" fn sendmsg(
     // SAFETY: as libc's.
     let header = unsafe { get(message) };
     let (name, name_len) = (header.msg_name, header.msg_namelen);
+    let mut to = To::default();
     if !name.is_null() {
         // SAFETY: as libc's.
-        match unsafe { address(name.cast(), name_len) }.map(|to| refuses(fd, to)) {
-            Ok(None) => {}
-            Ok(Some(error)) | Err(error) => return fail(error),
+        match unsafe { address(name.cast(), name_len) } {
+            Ok(name) => to.address = Some(name),
+            Err(error) => return fail(error),
+        }
+    }
+    if !is_nowhere(header.msg_control) {
+        // SAFETY: as libc's.
+        match unsafe { bytes(header.msg_control, header.msg_controllen) } {
+            Ok(control) => to.control = control,
+            Err(error) => return fail(error),
         }
     }
     // SAFETY: as libc's.
     let ours = match unsafe { parts(header.msg_iov, header.msg_iovlen) } {
-        Ok(from) => send_parts(fd, &from, flags),
+        Ok(from) => send_parts(fd, &from, flags, to),
         Err(error) => Some(fail(error)),
     };
     // SAFETY: as libc's.
@@ -105,7 +139,7 @@ unsafe extern "C-unwind" fn sendmsg(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn recvmmsg(
+pub unsafe extern "C-unwind" fn recvmmsg(
     fd: c_int,
     messages: *mut libc::mmsghdr,
     count: c_uint,
@@ -117,9 +151,20 @@ unsafe extern "C-unwind" fn recvmmsg(
         return unsafe { real::recvmmsg(fd, messages, count, flags, span) };
     }
     let mut got = 0;
-    // Whoever reads from a stream so wants what there is: only the first waits.
+    let datagrams = is_datagram(fd);
+    // SAFETY: as libc's.
+    let limit = match unsafe { Limit::span(span) } {
+        Ok(limit) => limit,
+        Err(error) => return fail(error) as c_int,
+    };
     while got < count {
-        let more = if got > 0 { libc::MSG_DONTWAIT } else { 0 };
+        // Whoever reads from a stream so wants what there is: only the first waits. Of datagrams all are waited for.
+        let at_once = got > 0 && (!datagrams || flags & libc::MSG_WAITFORONE != 0);
+        let more = if at_once { libc::MSG_DONTWAIT } else { 0 };
+        if got > 0 && datagrams && has_error(fd) {
+            // It is for the next call.
+            break;
+        }
         // SAFETY: as libc's: `count` headers.
         let read = unsafe {
             let message = messages.add(got as usize);
@@ -137,15 +182,20 @@ unsafe extern "C-unwind" fn recvmmsg(
             return if got > 0 { got as c_int } else { -1 };
         }
         got += 1;
-        if read == 0 {
+        // As Linux: looked at after each datagram, and not while one is waited for.
+        if read == 0 && !datagrams || limit.is_over() {
             break;
         }
+    }
+    if let Some(at) = limit.at() {
+        // SAFETY: as libc's; it was read above.
+        unsafe { put(span, span_until(at)) };
     }
     got as c_int
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn sendmmsg(
+pub unsafe extern "C-unwind" fn sendmmsg(
     fd: c_int,
     messages: *mut libc::mmsghdr,
     count: c_uint,
@@ -172,6 +222,14 @@ unsafe extern "C-unwind" fn sendmmsg(
     count.min(1024) as c_int
 }
 
+fn has_error(fd: c_int) -> bool {
+    let level = lock::with(|state| {
+        let index = state.index_of(fd)?;
+        Some(state.level(index))
+    });
+    matches!(level, Ok(Some(level)) if level & libc::EPOLLERR as u32 != 0)
+}
+
 fn is_stack(fd: c_int) -> bool {
     matches!(table::get(fd), Entry::Ours(_))
 }
@@ -187,6 +245,10 @@ unsafe extern "C-unwind" fn sendfile(
     if !is_stack(to) {
         // SAFETY: as libc's.
         return unsafe { real::sendfile(to, from, at, len) };
+    }
+    if is_datagram(to) {
+        // Programs fall back to read and write.
+        return fail(libc::EINVAL);
     }
     let mut place = -1;
     if !at.is_null() {
@@ -220,7 +282,8 @@ unsafe extern "C-unwind" fn sendfile(
         } else {
             0
         };
-        let done = send_parts(to, &[&buffer[..read]], more).unwrap_or_else(|| fail(libc::ENOTCONN));
+        let done = send_parts(to, &[&buffer[..read]], more, To::default())
+            .unwrap_or_else(|| fail(libc::ENOTCONN));
         let taken = done.max(0) as usize;
         if at.is_null() && taken < read {
             // SAFETY: no memory is named.

@@ -1,12 +1,13 @@
 //! fork, the end of a process, and system calls by number.
 use super::memory::fail;
+use super::messages::{recvmmsg, sendmmsg};
 use super::wait::{bed, doze};
 use super::{lock, real};
 use crate::kernel;
 use crate::say::once;
 use crate::stack::now;
 use hopscope_stack_engine::Ns;
-use nix::libc::{self, c_int, c_long};
+use nix::libc::{self, c_int, c_long, c_uint};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static URING_SAID: AtomicBool = AtomicBool::new(false);
@@ -81,7 +82,7 @@ pub fn linger(fd: c_int, until: Ns) {
     }
 }
 
-/// io_uring would go round the hooks: programs fall back where it is not there.
+/// io_uring would go round the hooks: programs fall back where it is not there. libuv has sendmmsg and recvmmsg by their numbers.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn syscall(
     number: c_long,
@@ -98,6 +99,20 @@ unsafe extern "C-unwind" fn syscall(
         });
         return fail(libc::ENOSYS) as c_long;
     }
-    // SAFETY: as libc's.
-    unsafe { real::syscall(number, a, b, c, d, e, f) }
+    let (fd, messages) = (a as c_int, b as *mut libc::mmsghdr);
+    // SAFETY: as libc's, of the call of that number.
+    unsafe {
+        match number {
+            libc::SYS_sendmmsg => sendmmsg(fd, messages, c as c_uint, d as c_int).into(),
+            libc::SYS_recvmmsg => recvmmsg(
+                fd,
+                messages,
+                c as c_uint,
+                d as c_int,
+                e as *mut libc::timespec,
+            )
+            .into(),
+            _ => real::syscall(number, a, b, c, d, e, f),
+        }
+    }
 }

@@ -166,6 +166,10 @@ impl Neighbors {
         !self.solicitations.is_empty()
     }
 
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting_bytes > 0
+    }
+
     pub(crate) fn poll_at(&self) -> Option<Ns> {
         self.next_due
     }

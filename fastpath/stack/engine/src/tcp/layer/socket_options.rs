@@ -40,12 +40,15 @@ impl Tcp {
     }
 
     /// # Errors
-    /// BadSocket.
+    /// BadSocket, NoOption (UDP's).
     pub(crate) fn option(
         &self,
         id: SocketId,
         like: SocketOption,
     ) -> Result<SocketOption, SocketError> {
+        if matches!(like, SocketOption::MtuDiscovery(_)) {
+            return Err(SocketError::NoOption);
+        }
         let config = &self.config.tcp;
         Ok(match self.sockets.get(self.sockets.index(id)?) {
             Some(Socket::Idle(idle)) => idle.options.get(like, config),

@@ -166,11 +166,8 @@ fn peeking_and_truncating() {
         truncate: false,
     };
     for flags in [peek, RecvFlags::default()] {
-        let (len, _) = b
-            .udp
-            .recv_from(&mut b.pool, server, &mut into, flags)
-            .unwrap();
-        assert_eq!((len, &into), (8, b"data"));
+        let inbound = b.inbound(server, &mut into, flags).unwrap();
+        assert_eq!((inbound.len, &into), (8, b"data"));
     }
     assert_eq!(b.udp.unread_bytes(server), Ok(0));
 }

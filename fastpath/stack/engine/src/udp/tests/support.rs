@@ -4,7 +4,7 @@ use crate::buffer::Pool;
 use crate::config::{Address, Medium, Route};
 use crate::frame::RxMeta;
 use crate::ip::{Input, Interface};
-use crate::{Config, Counters, Ns, Readiness, RecvFlags, SocketError, SocketId};
+use crate::{Config, Counters, Inbound, Ns, Outbound, Readiness, RecvFlags, SocketError, SocketId};
 use std::net::SocketAddr;
 
 pub(super) struct Host {
@@ -89,17 +89,27 @@ impl Host {
         payload: &[u8],
         peer: Option<&str>,
     ) -> Result<usize, SocketError> {
-        self.udp
-            .send_to(lower!(self), socket, payload, peer.map(address))
+        let outbound = Outbound {
+            peer: peer.map(address),
+            ..Outbound::default()
+        };
+        self.udp.send_to(lower!(self), socket, payload, &outbound)
     }
 
     pub(super) fn recv(&mut self, socket: u32) -> Result<(Vec<u8>, SocketAddr), SocketError> {
         let mut into = vec![0; 70_000];
-        let (len, peer) =
-            self.udp
-                .recv_from(&mut self.pool, socket, &mut into, RecvFlags::default())?;
-        into.truncate(len);
-        Ok((into, peer))
+        let inbound = self.inbound(socket, &mut into, RecvFlags::default())?;
+        into.truncate(inbound.len);
+        Ok((into, inbound.peer))
+    }
+
+    pub(super) fn inbound(
+        &mut self,
+        socket: u32,
+        into: &mut [u8],
+        flags: RecvFlags,
+    ) -> Result<Inbound, SocketError> {
+        self.udp.receive_next(&mut self.pool, socket, into, flags)
     }
 
     pub(super) fn frames(&mut self) -> Vec<Vec<u8>> {

@@ -1,0 +1,239 @@
+//! Control messages of datagrams: what recvmsg tells of one, and what sendmsg asks for.
+use crate::told::Told;
+use hopscope_stack_engine::{Inbound, Outbound};
+use nix::libc;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A cmsghdr: length, level, type.
+const HEADER: usize = 16;
+
+/// Which of them the program has asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wants {
+    packet: bool,
+    hops: bool,
+    class: bool,
+    packet6: bool,
+    hops6: bool,
+    class6: bool,
+}
+
+impl Wants {
+    /// False: it is another option.
+    pub fn set(&mut self, level: i32, name: i32, value: &[u8]) -> bool {
+        let on = value.iter().take(4).any(|byte| *byte != 0);
+        let place = match (level, name) {
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => &mut self.packet,
+            (libc::IPPROTO_IP, libc::IP_RECVTTL) => &mut self.hops,
+            (libc::IPPROTO_IP, libc::IP_RECVTOS) => &mut self.class,
+            (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) => &mut self.packet6,
+            (libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT) => &mut self.hops6,
+            (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS) => &mut self.class6,
+            _ => return false,
+        };
+        *place = on;
+        true
+    }
+}
+
+/// As ip_cmsg_recv and ip6_datagram_recv_ctl do, in their order. `interface`: the device's number, and the stack's addresses.
+pub fn tell(
+    inbound: &Inbound,
+    wants: Wants,
+    (interface, own): (u32, &[(IpAddr, u8)]),
+    told: &mut Told,
+) {
+    let (hops, class) = (inbound.hop_limit, inbound.traffic_class);
+    let number = |value: u8| i32::from(value).to_ne_bytes();
+    if let IpAddr::V4(to) = inbound.to.to_canonical() {
+        if wants.packet {
+            // Where it was sent to a group: what an answer would come from.
+            let is_own = own.iter().any(|(ip, _)| *ip == IpAddr::V4(to));
+            let first = own.iter().find_map(|(ip, _)| match ip {
+                IpAddr::V4(v4) => Some(*v4),
+                IpAddr::V6(_) => None,
+            });
+            let local = first.filter(|_| !is_own).unwrap_or(to);
+            let info = [interface.to_ne_bytes(), local.octets(), to.octets()].concat();
+            put(told, libc::IPPROTO_IP, libc::IP_PKTINFO, &info);
+        }
+        if wants.hops {
+            put(told, libc::IPPROTO_IP, libc::IP_TTL, &number(hops));
+        }
+        if wants.class {
+            put(told, libc::IPPROTO_IP, libc::IP_TOS, &[class]);
+        }
+    }
+    let IpAddr::V6(to) = inbound.to else {
+        return;
+    };
+    if wants.packet6 {
+        let info = [&to.octets()[..], &interface.to_ne_bytes()].concat();
+        put(told, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &info);
+    }
+    if to.to_ipv4_mapped().is_some() {
+        return;
+    }
+    if wants.hops6 {
+        put(told, libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT, &number(hops));
+    }
+    if wants.class6 {
+        put(told, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &number(class));
+    }
+}
+
+/// What has no room is cut, and that is told.
+fn put(told: &mut Told, level: i32, kind: i32, value: &[u8]) {
+    let room = told.control_room.saturating_sub(told.control.len());
+    let len = (HEADER + value.len()).min(room);
+    if len < HEADER + value.len() {
+        told.flags |= libc::MSG_CTRUNC;
+    }
+    if len < HEADER {
+        return;
+    }
+    told.control.extend((len as u64).to_ne_bytes());
+    told.control.extend(level.to_ne_bytes());
+    told.control.extend(kind.to_ne_bytes());
+    told.control.extend(&value[..len - HEADER]);
+    let aligned = told.control.len().next_multiple_of(8);
+    told.control.resize(aligned.min(told.control_room), 0);
+}
+
+/// What sendmsg's control messages ask for.
+///
+/// # Errors
+/// EINVAL: cut, or of a kind that is not served.
+pub fn parse(mut bytes: &[u8]) -> Result<Outbound, i32> {
+    let mut outbound = Outbound::default();
+    while bytes.len() >= HEADER {
+        let word = |at: usize| {
+            i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let len = bytes
+            .first_chunk()
+            .map_or(0, |len| usize::from_ne_bytes(*len));
+        if len < HEADER || len > bytes.len() {
+            return Err(libc::EINVAL);
+        }
+        let value = &bytes[HEADER..len];
+        match (word(8), word(12)) {
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                let source: [u8; 4] = part(value, 4)?;
+                part::<4>(value, 8)?;
+                outbound.source = some(Ipv4Addr::from(source).into());
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                let source: [u8; 16] = part(value, 0)?;
+                part::<4>(value, 16)?;
+                outbound.source = some(IpAddr::V6(Ipv6Addr::from(source)).to_canonical());
+            }
+            (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                let hops = i32::from_ne_bytes(part(value, 0)?);
+                if !(1..256).contains(&hops) {
+                    return Err(libc::EINVAL);
+                }
+                outbound.hop_limit = Some(hops as u8);
+            }
+            (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                outbound.traffic_class = Some(*value.first().ok_or(libc::EINVAL)?);
+            }
+            _ => return Err(libc::EINVAL),
+        }
+        let next = len.next_multiple_of(8).min(bytes.len());
+        bytes = &bytes[next..];
+    }
+    Ok(outbound)
+}
+
+fn some(address: IpAddr) -> Option<IpAddr> {
+    Some(address).filter(|address| !address.is_unspecified())
+}
+
+fn part<const N: usize>(value: &[u8], at: usize) -> Result<[u8; N], i32> {
+    let part = value.get(at..at + N).ok_or(libc::EINVAL)?;
+    part.try_into().map_err(|_| libc::EINVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inbound(to: &str) -> Inbound {
+        Inbound {
+            len: 1,
+            peer: "10.0.0.1:1".parse().unwrap(),
+            to: to.parse().unwrap(),
+            hop_limit: 63,
+            traffic_class: 3,
+        }
+    }
+
+    fn told(room: usize, wants: Wants, to: &str) -> Told {
+        let mut told = Told {
+            control_room: room,
+            ..Told::default()
+        };
+        let own = [("10.0.0.2".parse().unwrap(), 24)];
+        tell(&inbound(to), wants, (7, &own), &mut told);
+        told
+    }
+
+    #[test]
+    fn what_was_told_can_be_asked_for() {
+        let mut wants = Wants::default();
+        assert!(wants.set(libc::IPPROTO_IP, libc::IP_PKTINFO, &1_i32.to_ne_bytes()));
+        assert!(wants.set(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, &[1]));
+        assert!(!wants.set(libc::IPPROTO_IP, libc::IP_TTL, &[1]));
+        let v4 = told(100, wants, "10.0.0.2");
+        assert_eq!((v4.control.len(), v4.flags), (32, 0));
+        let source = parse(&v4.control).unwrap().source;
+        assert_eq!(source, Some("10.0.0.2".parse().unwrap()));
+        let v6 = told(100, wants, "fd00::2");
+        assert_eq!((v6.control.len(), v6.flags), (40, 0));
+        assert_eq!(
+            parse(&v6.control).unwrap().source,
+            Some("fd00::2".parse().unwrap())
+        );
+        // To a group: answers come from an address of ours.
+        let group = told(100, wants, "10.0.0.255");
+        assert_eq!(
+            parse(&group.control).unwrap().source,
+            Some("10.0.0.2".parse().unwrap())
+        );
+    }
+
+    #[test]
+    fn what_has_no_room_is_cut_and_told() {
+        let mut wants = Wants::default();
+        wants.set(libc::IPPROTO_IP, libc::IP_PKTINFO, &[1]);
+        for (room, len) in [(0, 0), (15, 0), (20, 20), (28, 28), (31, 31)] {
+            let cut = told(room, wants, "10.0.0.2");
+            assert_eq!(cut.control.len(), len, "{room}");
+            assert_eq!(cut.flags & libc::MSG_CTRUNC != 0, room < 28, "{room}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_served_is_refused() {
+        assert_eq!(parse(&[]), Ok(Outbound::default()));
+        let header = |len: u64, level: i32, kind: i32| {
+            [
+                &len.to_ne_bytes()[..],
+                &level.to_ne_bytes(),
+                &kind.to_ne_bytes(),
+                &[0; 8],
+            ]
+            .concat()
+        };
+        for bytes in [
+            header(99, libc::IPPROTO_IP, libc::IP_TOS),
+            header(8, libc::IPPROTO_IP, libc::IP_TOS),
+            header(20, libc::IPPROTO_UDP, 103),
+            header(20, libc::IPPROTO_IP, libc::IP_PKTINFO),
+            header(20, libc::IPPROTO_IP, libc::IP_TTL),
+        ] {
+            assert_eq!(parse(&bytes), Err(libc::EINVAL), "{bytes:?}");
+        }
+    }
+}
