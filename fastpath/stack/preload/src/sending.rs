@@ -56,10 +56,10 @@ impl State {
             });
             return Step::Fail(libc::EOPNOTSUPP);
         }
-        self.to_engine(index, parts, flags, &outbound)
+        self.by_engine(index, parts, flags, &outbound)
     }
 
-    fn to_engine(&mut self, index: u32, parts: &[&[u8]], flags: i32, to: &Outbound) -> Step {
+    fn by_engine(&mut self, index: u32, parts: &[&[u8]], flags: i32, to: &Outbound) -> Step {
         let Some(description) = self.description(index) else {
             return Step::Pass;
         };

@@ -210,7 +210,7 @@ impl Udp {
     ///
     /// # Errors
     /// NotConnected, BadSocket.
-    pub(crate) fn path_mtu(&self, lower: &Lower, index: u32) -> Result<u16, SocketError> {
+    pub(crate) fn path_mtu(&self, lower: &mut Lower, index: u32) -> Result<u16, SocketError> {
         let peer = self.get(index)?.peer.ok_or(SocketError::NotConnected)?;
         Ok(lower.ip.mtu(lower.now, peer.ip()))
     }
