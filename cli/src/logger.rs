@@ -9,7 +9,7 @@ pub(crate) struct Verbosity {
     /// Print more on stderr (-vv: everything)
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
-    /// Print only errors on stderr
+    /// Suppress warnings and progress on stderr; results, notices and errors remain
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
     /// Colour messages on stderr; NO_COLOR disables colours too

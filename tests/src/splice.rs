@@ -47,7 +47,17 @@ pub(crate) fn register(suite: &mut Suite) {
         here,
         bounds::slow_reader,
     );
+    suite.case(
+        "splice::smaller_buffers_hold_less_at_once",
+        here,
+        bounds::lowered,
+    );
     suite.case("splice::killed_it_leaves_nothing", here, leaving::killed);
+    suite.case(
+        "splice::killed_after_its_keeper_it_leaves_nothing",
+        here,
+        leaving::killed_after_its_keeper,
+    );
     suite.case("splice::ended_it_leaves_nothing", here, leaving::ended);
     suite.case(
         "splice::a_send_under_way_is_not_lost",

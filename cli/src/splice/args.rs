@@ -17,7 +17,7 @@ pub struct Common {
     #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub connections: u32,
     /// Unread bytes per direction, at most; fewer where TCP's window is smaller
-    #[arg(long, value_name = "BYTES", default_value = "1M", value_parser = parse_size)]
+    #[arg(long, value_name = "BYTES", default_value = "1M", value_parser = limit)]
     pub limit: usize,
     /// Accelerate this program although this kernel may make it hang
     ///
@@ -65,6 +65,16 @@ pub struct Common {
     /// Create this file when connections are being accelerated
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
+}
+
+/// A message takes its bytes and 1 KiB of it: with less room nothing of use would be redirected.
+fn limit(text: &str) -> Result<usize, String> {
+    let bytes = parse_size(text)?;
+    if bytes >= 4096 {
+        Ok(bytes)
+    } else {
+        Err("must be at least 4K".into())
+    }
 }
 
 impl Common {

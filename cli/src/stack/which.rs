@@ -11,7 +11,7 @@ const SERVE: Server = Server {
 
 #[derive(clap::Args)]
 pub(super) struct Which {
-    /// The stack's --if; optional if only one runs
+    /// The stack's --if; optional if only one runs in this network namespace
     #[arg(long = "if", value_name = "PORT")]
     interface: Option<PortName>,
     /// The stack's --control, if it was given one

@@ -10,7 +10,7 @@ const SERVE: Server = Server {
 
 #[derive(clap::Args)]
 pub(super) struct Which {
-    /// The back end's --socket; optional if only one runs
+    /// The back end's --socket; optional if only one runs in this network namespace
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// The back end's --control, if it was given one

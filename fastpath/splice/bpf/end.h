@@ -66,8 +66,8 @@ struct end {
 	u32 local_port;
 	/* How often another thread sent than before, and which did last. */
 	u32 senders;
-	/* Of incompatible_times, when it was last looked whether the other end is one. */
-	u32 times_seen;
+	/* Of `changes`, when it was last looked at the other end. */
+	u32 changes_seen;
 	u64 sender;
 	/* Sent, by either way, while it was in the map. */
 	u64 messages;
@@ -80,6 +80,8 @@ struct end {
 	u64 first_sender;
 	u32 has_senders;
 	u32 takes_tcp;
+	/* TCP has ended the connection; its program has not, and has redirected bytes to read: in the map until then. */
+	u32 lingers;
 	/* Closed with bytes unread: its FIN is to be made a reset. */
 	u32 resets;
 	/* enum close */

@@ -60,7 +60,7 @@ int ends(struct bpf_iter__bpf_sk_storage_map *ctx)
 	struct end *own = ctx->value;
 	struct facts line = {};
 
-	if (!sk || !own || (own->stage != STAGE_WATCHED && own->stage != STAGE_JOINED))
+	if (!sk || !own || (own->stage != STAGE_WATCHED && own->stage != STAGE_JOINED && !own->lingers))
 		return 0;
 	line.cookie = own->cookie;
 	line.peer = own->peer.cookie;
@@ -79,7 +79,7 @@ int ends(struct bpf_iter__bpf_sk_storage_map *ctx)
 		line.flags |= FACT_SERVER;
 	if (own->is_open)
 		line.flags |= FACT_OPEN;
-	if (own->leaving)
+	if (own->leaving || own->lingers)
 		line.flags |= FACT_LEAVING;
 	/* Of its listener's, or set before: nobody saw it. */
 	if (own->stage == STAGE_WATCHED && !own->incompatible && has_incompatible_options(sk) && !is_unlike(sk))
@@ -88,13 +88,16 @@ int ends(struct bpf_iter__bpf_sk_storage_map *ctx)
 		line.flags |= FACT_UNLIKE;
 	if (own->incompatible == INCOMPATIBLE_CALL)
 		line.flags |= FACT_CALLS;
-	if (own->has_peeked)
+	if (own->has_peeked && !own->lingers)
 		line.flags |= FACT_PEEKED;
 	if (may_come(own))
 		line.flags |= FACT_COMING;
 	/* Behind that: what has come since is in the queue. */
-	if (own->is_joined)
+	if (own->is_joined || own->lingers)
 		psock_facts(sk, &line);
+	/* Its program has closed it. */
+	if (own->lingers && !(line.flags & FACT_JOINED))
+		return 0;
 	if (own->stage == STAGE_WATCHED && own->is_server) {
 		u32 of_both = line.flags | file_of((void *)own->peer.sock);
 

@@ -273,8 +273,9 @@ static __always_inline bool is_disconnect(struct sock *sk, u32 before)
 	return (before == TCP_ESTABLISHED || before == TCP_CLOSE_WAIT) && !BPF_CORE_READ(sk, sk_err);
 }
 
-/* What is unread can still be read, so its socket stays in the map. All others are TCP's alone again: at a socket in
- * the map each send is told of a reset, by TCP only the first (tcp_bpf_sendmsg). */
+/* What is unread can still be read, so its socket stays in the map, and user space has it leave once that is read. All
+ * others are TCP's alone again: at a socket in the map a send of no bytes says nothing, and each one is told of a reset, by
+ * TCP only the first (tcp_bpf_sendmsg). */
 static __always_inline void on_state(struct bpf_sock_ops *ops)
 {
 	u32 before = FIELD(ops, args[0]), now = FIELD(ops, args[1]);
@@ -301,6 +302,9 @@ static __always_inline void on_state(struct bpf_sock_ops *ops)
 	is_ended = is_disconnect((struct sock *)own->sock, before);
 	if (is_ended || !has_queued((struct sock *)own->sock))
 		bpf_map_delete_elem(&splice_socks, &own->cookie);
+	else
+		/* An end that shows its reader TCP's bytes, too, leaves that first, which iter/tcp does for open ones alone. */
+		own->lingers = own->is_joined && own->close < CLOSE_BEGUN && !is_gathered((struct sock *)own->sock);
 	end_joining(own);
 	/* Without a FIN: TCP has reset it, since bytes were unread there, too. */
 	if (end_expecting(own) && (before == TCP_ESTABLISHED || before == TCP_CLOSE_WAIT))

@@ -89,17 +89,18 @@ static __always_inline void make_incompatible(struct end *own, u32 as)
 	if (!cookie)
 		return;
 	bpf_map_update_elem(&splice_incompatible_ends, &cookie, &as, BPF_ANY);
-	__sync_fetch_and_add(&incompatible_times, 1);
+	__sync_fetch_and_add(&changes, 1);
 }
 
 static __always_inline u32 incompatible_of_either(struct end *own)
 {
-	u32 times = incompatible_times, *found;
+	u32 now = changes, *found;
 
 	if (own->incompatible)
 		return own->incompatible;
-	if (own->times_seen != times) {
-		own->times_seen = times;
+	if (own->changes_seen != now) {
+		own->changes_seen = now;
+		own->credit = 0;
 		found = bpf_map_lookup_elem(&splice_incompatible_ends, &own->cookie);
 		/* By one that had no hold of this end (rings.h). */
 		if (found)

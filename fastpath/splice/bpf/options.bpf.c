@@ -40,6 +40,19 @@ static __always_inline bool is_harmless(s32 level, u32 option)
 	return level == SOL_TCP && harmless_tcp & BIT(option);
 }
 
+/* Whoever sends to it, or from it, has credit by the old size. One that looks again at the very moment sees it still. */
+static __always_inline void on_size(struct bpf_sock *sk, s32 level, u32 option)
+{
+	const u64 sizes = BIT(7) /* SNDBUF */ | BIT(8) /* RCVBUF */ | BIT(32) /* SNDBUFFORCE */ | BIT(33) /* RCVBUFFORCE */;
+	struct end *own;
+
+	if (level != SOL_SOCKET || option > 63 || !(sizes & BIT(option)))
+		return;
+	own = bpf_sk_storage_get(&splice_ends, sk, NULL, 0);
+	if (own && own->is_joined)
+		__sync_fetch_and_add(&changes, 1);
+}
+
 SEC("cgroup/setsockopt")
 int splice_on_option(struct bpf_sockopt *ctx)
 {
@@ -50,7 +63,10 @@ int splice_on_option(struct bpf_sockopt *ctx)
 
 	/* The program's own bytes, however many, and not a copy. */
 	ctx->optlen = 0;
-	if (!sk || sk->protocol != IPPROTO_TCP || is_harmless(level, option))
+	if (!sk || sk->protocol != IPPROTO_TCP)
+		return 1;
+	on_size(sk, level, option);
+	if (is_harmless(level, option))
 		return 1;
 	own = bpf_sk_storage_get(&splice_ends, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!own || own->incompatible)

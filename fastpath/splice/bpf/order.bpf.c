@@ -55,6 +55,11 @@ static __always_inline void on_order_release(struct sock *sk, struct end *own)
 {
 	u64 cookie = own->cookie;
 
+	/* Its end was counted. */
+	if (__sync_lock_test_and_set(&own->lingers, 0)) {
+		bpf_map_delete_elem(&splice_socks, &cookie);
+		return;
+	}
 	/* TCP's bytes may be on their way into the queue: with a later look. */
 	if (is_gathered(sk))
 		return;

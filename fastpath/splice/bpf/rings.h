@@ -54,7 +54,7 @@ static __always_inline void mark_socket(struct sock *sk)
 	if (!cookie)
 		return;
 	bpf_map_update_elem(&splice_incompatible_ends, &cookie, &as, BPF_ANY);
-	__sync_fetch_and_add(&incompatible_times, 1);
+	__sync_fetch_and_add(&changes, 1);
 }
 
 static long look_at_descriptor(u32 fd, struct descriptors *all)

@@ -5,9 +5,9 @@
 
 struct control control;
 
-/* How often an end became incompatible: whoever sends looks whether it was the other one. In a map of its own: user space
- * writes the other one. */
-u32 incompatible_times SEC(".data.times");
+/* How often an end became incompatible, or its buffers another size: whoever sends looks whether it was the other one. In a
+ * map of its own: user space writes `control`. */
+u32 changes SEC(".data.times");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);

@@ -36,7 +36,7 @@ static void connect_ends(int family, int port, int *client, int *server)
 }
 
 /* Until the connection may be joined. */
-static void exchange(int one, int other)
+static inline void exchange(int one, int other)
 {
 	for (long end = now_ms() + JOIN_MS; now_ms() < end;) {
 		moves(one, other);

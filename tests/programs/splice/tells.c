@@ -244,13 +244,33 @@ static void shuts_and_sends_nothing(int one, int other, int is_unread)
 	gets("the other one", other);
 }
 
+/* TCP has nothing more to do: only what is unread keeps the sockets in the map. */
+static void both_shut(int one, int other)
+{
+	printf("both shut their writing with bytes unread\n");
+	must(send(one, "unread", 6, 0) == 6, "send");
+	must(send(other, "unread", 6, 0) == 6, "send");
+	must(shutdown(one, SHUT_WR) == 0, "shutdown");
+	must(shutdown(other, SHUT_WR) == 0, "shutdown");
+	wait_for(one, POLLHUP);
+	wait_for(other, POLLHUP);
+	gets("the first one", one);
+	gets("the other one", other);
+	until_refused(one);
+	until_refused(other);
+	gets("the first one", one);
+	gets("the other one", other);
+}
+
 static void half(void)
 {
-	exchange(4);
+	exchange(6);
 	shuts_and_sends_nothing(pairs[0].client, pairs[0].server, 0);
 	shuts_and_sends_nothing(pairs[1].server, pairs[1].client, 0);
 	shuts_and_sends_nothing(pairs[2].client, pairs[2].server, 1);
 	shuts_and_sends_nothing(pairs[3].server, pairs[3].client, 1);
+	both_shut(pairs[4].client, pairs[4].server);
+	both_shut(pairs[5].server, pairs[5].client);
 }
 
 /* The first bytes are redirected. */

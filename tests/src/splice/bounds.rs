@@ -1,5 +1,5 @@
 //! What lies unread, and in which order it is read.
-use super::scene::{Done, program, splice, text};
+use super::scene::{Done, program, splice, splice_as_it_is, text};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run as command;
 use hopscope_tests::counts;
@@ -56,6 +56,25 @@ pub(super) fn slow_reader() -> Result<()> {
     ensure!(
         unguarded > 50 * plain,
         "without the guard {unguarded} bytes, plain TCP {plain}: what holds them back?"
+    );
+    Ok(())
+}
+
+/// Sizes that are set once a connection is joined count from then on: of messages that were paid for before, too.
+pub(super) fn lowered() -> Result<()> {
+    let lowered = program("lowered")?;
+    let plain = command(&mut Command::new(&lowered))?.expect_code(0)?;
+    let plain: serde_json::Value = serde_json::from_str(plain.stdout.trim())?;
+    let done = splice_as_it_is(&[], "exec \"$LOWERED\"", &[("LOWERED", text(&lowered)?)])?;
+    done.expect_code(0)?;
+    done.expect_adds_up()?;
+    let [plain, most] = [&plain, &done.said()?].map(|said| said["most"].as_u64());
+    let plain = plain.context("most")?;
+    // The kernel makes 8 KiB of each; TCP takes some more behind them.
+    ensure!(
+        done.count("connections")? == 8 && most.is_some_and(|most| most <= plain + (16 << 10)),
+        "{most:?} bytes, plain TCP {plain}: {}",
+        done.summary
     );
     Ok(())
 }

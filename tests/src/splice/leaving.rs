@@ -1,5 +1,5 @@
 //! Whatever ends it: no program, map, link or control group stays, and no byte is lost.
-use super::scene::{ANYWAY, AT_ONCE, attached, dir, program};
+use super::scene::{ANYWAY, AT_ONCE, attached, dir, kill_keeper, program};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run as command;
 use hopscope_tests::{Target, compile_c, hopscope_bin};
@@ -32,7 +32,8 @@ fn held() -> Result<Held> {
         .arg(program("stream")?)
         .arg("hold")
         .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut target = Target::spawn_with_ready_file(&mut run, &ready)?;
     let stdin = target.child().stdin.take().context("stdin")?;
     let stdout = target.child().stdout.take().context("stdout")?;
@@ -80,7 +81,17 @@ impl Held {
 /// Killed while bytes lie in the queue of a joined socket: they are read, the connection goes on as
 /// plain TCP, and by then nothing is left in the kernel.
 pub(super) fn killed() -> Result<()> {
+    goes_on_without(held()?)
+}
+
+/// Its keeper was killed before: the next one does the same.
+pub(super) fn killed_after_its_keeper() -> Result<()> {
     let mut held = held()?;
+    let _stderr = kill_keeper(&mut held.target)?;
+    goes_on_without(held)
+}
+
+fn goes_on_without(mut held: Held) -> Result<()> {
     held.target.child().kill()?;
     held.target.child().wait()?;
     // Time to do harm: whoever drops the map now drops the bytes.
@@ -112,13 +123,14 @@ pub(super) fn ended() -> Result<()> {
 }
 
 /// A send whose way was chosen, and whose message is not in the other end's queue yet, when the accelerator ends
-/// or is killed: the message arrives, and only then is anything released.
+/// or is killed, or ends and its keeper is killed: the message arrives, and only then is anything released.
 pub(super) fn under_way() -> Result<()> {
-    for is_killed in [false, true] {
+    for (is_killed, is_keepers) in [(false, false), (true, false), (false, true)] {
         let (mut attached, port) = attached(|attach| {
             attach
                 .args(["-q", AT_ONCE, "--verify", "--json"])
-                .stdout(Stdio::piped());
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
         })?;
         let mut ends = Command::new(super::ends::built()?);
         ends.args(["stuck", &port])
@@ -135,6 +147,7 @@ pub(super) fn under_way() -> Result<()> {
             true => attached.child().kill()?,
             false => attached.signal(Signal::SIGINT)?,
         }
+        let stderr = is_keepers.then(|| kill_keeper(&mut attached)).transpose()?;
         // Time to do harm.
         poll(&mut [], 1_000u16)?;
         stdin.write_all(b"\n")?;
@@ -142,10 +155,11 @@ pub(super) fn under_way() -> Result<()> {
         stdout.read_line(&mut line)?;
         ensure!(
             line.contains("\"arrived\": 2"),
-            "killed {is_killed}: {line}"
+            "killed {is_killed}, its keeper {is_keepers}: {line}"
         );
         ensure!(ends.wait()?.success(), "its end");
         let out = attached.output()?;
+        drop(stderr);
         if !is_killed {
             let last: serde_json::Value = serde_json::from_slice(&out.stdout)?;
             ensure!(

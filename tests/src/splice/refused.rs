@@ -23,6 +23,7 @@ pub(super) fn run() -> Result<()> {
         (&["attach"], "--cgroup"),
         (&["run"], "COMMAND"),
         (&["run", "--limit", "x", "--", "true"], "--limit"),
+        (&["run", "--limit", "1", "--", "true"], "at least 4K"),
         (
             &["run", "--connections", "0", "--", "true"],
             "--connections",

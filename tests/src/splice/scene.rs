@@ -2,9 +2,12 @@
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::{Output, run as command};
 use hopscope_tests::{Target, compile_c, hopscope_bin, scratch};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{ChildStderr, Command};
 use std::sync::OnceLock;
 
 pub(super) struct Done {
@@ -71,6 +74,33 @@ pub(super) fn attached(prepare: impl FnOnce(&mut Command)) -> Result<(Target, St
     prepare(&mut attach);
     let attached = Target::spawn_with_ready_file(&mut attach, &ready)?;
     Ok((attached, port))
+}
+
+/// The child of an accelerator that keeps what it leaves.
+pub(super) fn keeper(of: i32) -> Result<Pid> {
+    let children = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children"))?;
+    for child in children.split_whitespace() {
+        let words = std::fs::read_to_string(format!("/proc/{child}/cmdline"))?;
+        if words.split('\0').any(|word| word == "__keep") {
+            return Ok(Pid::from_raw(child.parse()?));
+        }
+    }
+    anyhow::bail!("no keeper among {children}")
+}
+
+/// Another one keeps once this returns. What the accelerator goes on to say needs a reader.
+pub(super) fn kill_keeper(of: &mut Target) -> Result<BufReader<ChildStderr>> {
+    let stderr = of.child().stderr.take().context("stderr")?;
+    let killed = keeper(of.pid())?;
+    kill(killed, Signal::SIGKILL)?;
+    let mut stderr = BufReader::new(stderr);
+    let mut line = String::new();
+    while !line.contains("takes its place") {
+        line.clear();
+        ensure!(stderr.read_line(&mut line)? > 0, "it ends");
+    }
+    ensure!(keeper(of.pid())? != killed, "{line}");
+    Ok(stderr)
 }
 
 impl Done {

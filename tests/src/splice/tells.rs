@@ -60,7 +60,7 @@ fn ends() -> Result<()> {
 fn half() -> Result<()> {
     let done = both("half")?;
     ensure!(
-        done.count("connections")? == 4 && done.count("closed_unread")? == 0,
+        done.count("connections")? == 6 && done.count("closed_unread")? == 0,
         "{}",
         done.summary
     );

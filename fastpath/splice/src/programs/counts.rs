@@ -70,7 +70,7 @@ counts! {
     VerifiedBytes "verified_bytes" "their bytes",
     Mismatched "mismatched_directions" "directions in which OTHER BYTES ARRIVED",
     UnverifiedUnread "unverified_unread" "not compared: closed before everything was read",
-    UnverifiedUnseen "unverified_unseen" "not compared: bytes went by calls that are not watched (io_uring, sendfile, splice)",
+    UnverifiedUnseen "unverified_unseen" "not compared: bytes went by calls that are not watched (io_uring, sendfile, splice), or another accelerator redirects it",
     UnverifiedTogether "unverified_together" "not compared: several threads sent, or received, at the same time",
     UnverifiedUnreadable "unverified_unreadable" "not compared: the program's memory could not be read, or over 256 MiB went in one call",
     UnverifiedEarly "unverified_early" "not compared: a call began before the connection was accelerated",

@@ -32,8 +32,6 @@ pub enum SessionError {
     NothingToKeep(u32),
     #[error("the keeper ended at once ({0})")]
     KeeperEnded(std::process::ExitStatus),
-    #[error("the keeper has exited and could not restore the CPU affinity that --pair sets")]
-    KeeperGone,
     #[error("{what}: {source}")]
     Os {
         what: &'static str,

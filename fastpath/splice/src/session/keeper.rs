@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 const LOOK_AGAIN_MS: u8 = 20;
@@ -168,49 +168,76 @@ impl Line {
 }
 
 /// The keeper, seen from the accelerator.
-pub(super) struct Keeper(Child, Option<PipeWriter>);
+pub(super) struct Keeper {
+    child: Child,
+    /// For another one that takes its place: the line is what the kernel closes first.
+    read: PipeReader,
+    write: Option<PipeWriter>,
+}
 
 impl Keeper {
     /// `command`: that of a program that calls [`keep`] with the words which are added.
     pub(super) fn start(
-        mut command: Command,
+        command: Command,
         line: Line,
         group: Option<&Group>,
     ) -> Result<Keeper, SessionError> {
-        command.arg(std::process::id().to_string());
-        if let Some(group) = group {
-            command.arg(&group.path).arg(&group.home);
-        }
-        // Ctrl-C is for the accelerator, which ends the keeper in order.
-        command.process_group(0);
         let Line(read, write) = line;
-        let mut child = command
-            .stdin(read)
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(SessionError::os("starting the keeper"))?;
-        let mut line = [0; 6];
-        let read = child.stdout.take().map(|mut out| out.read_exact(&mut line));
-        if !matches!(read, Some(Ok(()))) {
-            return Err(SessionError::KeeperEnded(child.wait()?));
-        }
-        Ok(Keeper(child, Some(write)))
+        Ok(Keeper {
+            child: spawn(command, &read, group)?,
+            read,
+            write: Some(write),
+        })
     }
 
-    /// Tells it that the accelerator ends; true once it has done its work.
-    pub(super) fn is_done(&mut self) -> io::Result<bool> {
-        drop(self.1.take());
-        Ok(self.0.try_wait()?.is_some())
+    /// It has ended: another one.
+    pub(super) fn replace(
+        &mut self,
+        command: Command,
+        group: Option<&Group>,
+    ) -> Result<u32, SessionError> {
+        self.child = spawn(command, &self.read, group)?;
+        Ok(self.child.id())
     }
 
-    /// It has not ended by itself.
-    pub(super) fn is_there(&mut self) -> io::Result<bool> {
-        Ok(self.0.try_wait()?.is_none())
+    /// Tells it that the accelerator ends.
+    pub(super) fn tell(&mut self) {
+        drop(self.write.take());
+    }
+
+    /// How it has ended, if it has.
+    pub(super) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
     }
 
     pub(super) fn give_up(mut self) {
         // It may have ended meanwhile.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
+}
+
+/// Until it keeps.
+fn spawn(
+    mut command: Command,
+    line: &PipeReader,
+    group: Option<&Group>,
+) -> Result<Child, SessionError> {
+    command.arg(std::process::id().to_string());
+    if let Some(group) = group {
+        command.arg(&group.path).arg(&group.home);
+    }
+    // Ctrl-C is for the accelerator, which ends the keeper in order.
+    command.process_group(0);
+    let mut child = command
+        .stdin(line.try_clone()?)
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(SessionError::os("starting the keeper"))?;
+    let mut line = [0; 6];
+    let read = child.stdout.take().map(|mut out| out.read_exact(&mut line));
+    if !matches!(read, Some(Ok(()))) {
+        return Err(SessionError::KeeperEnded(child.wait()?));
+    }
+    Ok(child)
 }

@@ -23,6 +23,7 @@ use keeper::{Keeper, Line};
 use policies::check_pair;
 use std::collections::HashSet;
 use std::fmt::Arguments;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use watch::Watch;
@@ -52,6 +53,9 @@ const LOOK_SHARE: u32 = 50;
 pub struct Session<'a> {
     accelerator: Accelerator,
     keeper: Keeper,
+    helper: HelperCommand,
+    /// That no keeper starts was said.
+    is_unkept: bool,
     watch: Watch,
     watched: Instant,
     joining: Joining,
@@ -112,6 +116,8 @@ impl<'a> Session<'a> {
         Ok(Session {
             accelerator,
             keeper,
+            helper,
+            is_unkept: false,
             watch,
             watched: Instant::now(),
             joining: Joining::new(options.blocking, options.across_users),
@@ -132,6 +138,7 @@ impl<'a> Session<'a> {
     pub fn look(&mut self) -> Result<(), SessionError> {
         let begun = Instant::now();
         if begun >= self.look_next {
+            let is_kept = self.keep()?;
             let mut ends = self.accelerator.ends_seen()?;
             // Once for each device, and no part of what each look takes.
             let watching = Instant::now();
@@ -148,7 +155,9 @@ impl<'a> Session<'a> {
                 self.unseen.look(&ends, edges);
             }
             self.joining.look(&self.accelerator, &ends, &refused)?;
-            self.pair(&ends)?;
+            if is_kept {
+                self.pair(&ends)?;
+            }
             self.look_next = Instant::now() + LOOK.max((begun.elapsed() - watching) * LOOK_SHARE);
         }
         if self.watched.elapsed() >= WATCH {
@@ -157,6 +166,33 @@ impl<'a> Session<'a> {
             self.say_wrong()?;
         }
         Ok(())
+    }
+
+    /// A keeper that was killed has another one in its place; false: there is none now, who would restore masks.
+    fn keep(&mut self) -> Result<bool, SessionError> {
+        let Some(status) = self.keeper.ended()? else {
+            return Ok(true);
+        };
+        match (self.keeper).replace((self.helper)(Helper::Keeper), self.group) {
+            Ok(pid) => {
+                self.is_unkept = false;
+                (self.say)(format_args!(
+                    "the keeper has ended ({status}); process {pid} takes its place"
+                ));
+                Ok(true)
+            }
+            Err(why) => {
+                if !std::mem::replace(&mut self.is_unkept, true) {
+                    (self.say)(format_args!(
+                        "the keeper has ended ({status}), and no other one starts: {why}; trying again"
+                    ));
+                }
+                if let Some(placed) = self.accelerator.placed() {
+                    self.pairing.end(placed)?;
+                }
+                Ok(false)
+            }
+        }
     }
 
     fn show_peekers(&mut self, ends: &[End]) -> Result<(), SessionError> {
@@ -186,10 +222,6 @@ impl<'a> Session<'a> {
         let Some(placed) = self.accelerator.placed() else {
             return Ok(());
         };
-        if !self.keeper.is_there()? {
-            self.pairing.end(placed)?;
-            return Err(SessionError::KeeperGone);
-        }
         let now_ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         for pairs in self.pairing.look(ends, now_ns, placed)? {
             self.say_paired(&pairs);
@@ -240,6 +272,15 @@ impl<'a> Session<'a> {
         ));
     }
 
+    /// The keeper has done its work, or none can.
+    fn is_drained(&mut self) -> Result<bool, SessionError> {
+        match self.keeper.ended()? {
+            None => Ok(false),
+            Some(status) if status.signal().is_some() => Ok(!self.keep()?),
+            Some(_) => Ok(true),
+        }
+    }
+
     /// From here on everything takes TCP; waits for what is unread. A signal more, and it does not wait:
     /// sockets that are joined then hold what they need until they are closed.
     pub fn end(mut self, signals: &dyn Fn() -> usize) -> Result<Counts, SessionError> {
@@ -249,7 +290,8 @@ impl<'a> Session<'a> {
         self.watch.again(&self.accelerator)?;
         self.accelerator.stop()?;
         let before = signals();
-        while !self.keeper.is_done()? {
+        self.keeper.tell();
+        while !self.is_drained()? {
             if signals() > before {
                 let ends = self.accelerator.ends_seen()?;
                 let left: Vec<&End> = ends.iter().filter(|end| end.is(End::JOINED)).collect();
