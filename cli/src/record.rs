@@ -11,19 +11,25 @@ use std::process::ExitCode;
 /// The process that the user starts is the guardian; the recorder is its child.
 pub(crate) fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
     let request = args.into_request();
-    if request.dry_run || guard::is_guarded() {
-        let done = recorded(&request);
-        if request.command.is_empty() {
-            return done;
-        }
-        // With a command its exit code is ours, and 125 says that hopscope itself failed.
-        return done.or_else(|e| Ok(crate::status::failed(&e, 125)));
-    }
+    // With a command its exit code is ours, and 125 says that hopscope itself failed.
+    let failure = if request.command.is_empty() { 2 } else { 125 };
+    let done = if request.dry_run {
+        recorded(&request)
+    } else if guard::is_guarded() {
+        guard::recorder(|| recorded(&request))
+    } else {
+        guarded(&request, failure)
+    };
+    done.or_else(|e| Ok(crate::status::failed(&e, failure)))
+}
+
+fn guarded(request: &RecordRequest, failure: u8) -> anyhow::Result<ExitCode> {
     let code = guard::run(&Guarded {
         attach: &request.attach,
         output: Some(&request.output),
         is_flight: request.flight.is_some(),
         takes_signal: request.takes_signal(),
+        failure,
     })?;
     Ok(ExitCode::from(code))
 }

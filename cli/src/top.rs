@@ -12,7 +12,7 @@ pub fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
     args.check()?;
     let request = args.into_request();
     if guard::is_guarded() {
-        let is_early = top::run(&request)?;
+        let is_early = guard::recorder(|| top::run(&request))?;
         return Ok(ExitCode::from(u8::from(is_early)));
     }
     let code = guard::run(&Guarded {
@@ -20,6 +20,7 @@ pub fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
         output: None,
         is_flight: false,
         takes_signal: false,
+        failure: 2,
     })?;
     Ok(ExitCode::from(code))
 }

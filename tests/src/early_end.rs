@@ -15,12 +15,19 @@ use std::time::Duration;
 /// As measure/process/src/fault.rs has it.
 const MAPPED_HEADER: &str = "10";
 const RESTORE: &str = "101";
+const PANIC: &str = "103";
 
 pub(crate) fn register(suite: &mut Suite) {
     let gcc = &[Requirement::Gcc];
     suite.case("early_end::ready_file", gcc, ready_file);
     suite.case("early_end::full_disk", gcc, full_disk);
     suite.case("early_end::not_restored", gcc, not_restored);
+    suite.case("early_end::panic", gcc, panics);
+    suite.case(
+        "early_end::panic_with_a_command",
+        gcc,
+        panics_with_a_command,
+    );
     suite.case("early_end::killed_within_a_second", gcc, killed);
     suite.case(
         "early_end::killed_beside_another_name",
@@ -86,6 +93,30 @@ fn not_restored() -> Result<()> {
     Ok(())
 }
 
+/// It restores what it can, and is told from one that has ended in order.
+fn panics() -> Result<()> {
+    let out = recorded(&scratch().join("panic.hop"), |record| {
+        record.env("HOPSCOPE_FAILURE_POINT", PANIC);
+    })?;
+    let out = out.expect_code(2)?;
+    ensure!(out.stderr.contains("an error of its own"), "{out:?}");
+    Ok(())
+}
+
+/// No exit code of the command is taken for it, nor is its own taken for one of the command.
+fn panics_with_a_command() -> Result<()> {
+    let mut record = Command::new(hopscope_bin());
+    record
+        .args(["record", "--no-calibration", "-f", "called_once", "-o"])
+        .arg(scratch().join("panic.hop"))
+        .arg("--")
+        .arg(compile_c(&["hostile/once.c"], &["-O1"])?)
+        .env("HOPSCOPE_FAILURE_POINT", PANIC);
+    let out = run(&mut record)?.expect_code(125)?;
+    ensure!(out.stderr.contains("an error of its own"), "{out:?}");
+    Ok(())
+}
+
 /// However few files may be open: it is recorded, or refused, and nothing is left in it.
 fn few_descriptors() -> Result<()> {
     let program = compile_c(&["steady.c"], &["-O2"])?;
@@ -131,7 +162,7 @@ fn held_command() -> Result<()> {
         .arg("--")
         .arg(&program)
         .env("HOPSCOPE_FAULT_POINT", MAPPED_HEADER);
-    run(&mut record)?.expect_code(2)?;
+    run(&mut record)?.expect_code(125)?;
     while let Some(state) = state_of(&program)? {
         // The signal is sent while the recorder ends: whoever sleeps has not got any.
         ensure!(

@@ -1,8 +1,10 @@
 //! Processes of other users that use root's hopscope against the machine, and kernels that forbid
 //! what it does.
-use crate::recording::{Report, command};
+use crate::called::Conversation;
+use crate::recording::{Recording, Report, command};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
+use hopscope_tests::mapped;
 use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin, scratch};
 use nix::sys::signal::Signal;
 use std::io::{BufRead, BufReader, Write};
@@ -24,6 +26,53 @@ pub(crate) fn register(suite: &mut Suite) {
         &[Gcc],
         no_forced_writes_command,
     );
+    suite.case("hostile::own_dispatch", &[Gcc], own_dispatch);
+    suite.case("hostile::own_dispatch_later", &[Gcc], own_dispatch_later);
+    suite.case("hostile::one_strict_thread", &[Gcc], one_strict_thread);
+}
+
+/// A thread that turns its system calls into signals is not made to do any (Linux 6.4 and later).
+fn own_dispatch() -> Result<()> {
+    let program = compile_c(&["hostile/dispatches.c"], &["-O1"])?;
+    let mut process = Conversation::start(Command::new(program).arg("at-once"))?;
+    process.tell("on")?;
+    ensure!(process.line()? == "on", "it does not dispatch");
+    let file = scratch().join("dispatches.hop");
+    let record = &mut command(process.process.pid(), &["dispatched_work"], &file);
+    run(record)?.expect_refusal(&["PR_SET_SYSCALL_USER_DISPATCH"])?;
+    process.end()
+}
+
+/// What begins during a recording: the functions are put back, which takes no call. What takes some is left, and said.
+fn own_dispatch_later() -> Result<()> {
+    let program = compile_c(&["hostile/dispatches.c"], &["-O1"])?;
+    let mut process = Conversation::start(&mut Command::new(program))?;
+    let pid = process.process.pid();
+    let file = scratch().join("dispatches.hop");
+    let recording = Recording::start(pid, &["dispatched_work"], &file)?;
+    process.tell("on")?;
+    ensure!(process.line()? == "on", "it does not dispatch");
+    let notes = recording.stop()?["notes"].to_string();
+    ensure!(notes.contains("PR_SET_SYSCALL_USER_DISPATCH"), "{notes}");
+    process.tell("off")?;
+    ensure!(process.line()? == "off", "it dispatches still");
+    let report = Report::read(&file)?;
+    ensure!(report.functions["dispatched_work"]["entries"] > 0);
+    hopscope(&["detach", "-p", &pid.to_string()])?.expect_code(0)?;
+    let left = mapped::mapped(pid)?;
+    ensure!(left.is_empty(), "{left:?}");
+    process.end()
+}
+
+/// Strict seccomp is each thread's own, and forbids `rdtsc`.
+fn one_strict_thread() -> Result<()> {
+    let program = compile_c(&["hostile/strict.c"], &["-O1"])?;
+    let mut process = Conversation::start(&mut Command::new(program))?;
+    ensure!(process.line()? == "strict", "no strict thread");
+    let file = scratch().join("strict.hop");
+    let record = &mut command(process.process.pid(), &["strict_work"], &file);
+    run(record)?.expect_refusal(&["strict seccomp"])?;
+    process.end()
 }
 
 /// What an unprivileged process wrote into a memfd changes no process that was handed it.

@@ -23,6 +23,8 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("launched::begins_as_any_program", gcc, begins);
     let under_nohup = begins_with_signals_ignored;
     suite.case("launched::begins_with_signals_ignored", gcc, under_nohup);
+    suite.case("launched::environment_is_as_given", gcc, environment);
+    suite.case("launched::every_end_is_passed_on", gcc, every_end);
     suite.case("launched::exec_is_no_exit", gcc, exec);
     suite.case("launched::another_program_first", gcc, another_first);
     suite.case(
@@ -70,11 +72,7 @@ fn begins_with_signals_ignored() -> Result<()> {
 
 fn begins_under(starter: &[&str]) -> Result<()> {
     let program = compile_c(&["launched/begins.c"], &["-O1"])?;
-    let sorted = |out: &str| {
-        let mut lines: Vec<_> = out.lines().map(str::to_owned).collect();
-        lines.sort();
-        lines
-    };
+    let lines = |out: &str| -> Vec<String> { out.lines().map(str::to_owned).collect() };
     let under = |program: &Path| match starter {
         [] => Command::new(program),
         [first, rest @ ..] => {
@@ -96,13 +94,38 @@ fn begins_under(starter: &[&str]) -> Result<()> {
     for signal in ["signal 32: ", "signal 33: "] {
         plain = plain.replace(&format!("{signal}1\n"), &format!("{signal}0\n"));
     }
-    let (plain, measured) = (sorted(&plain), sorted(&measured.stdout));
+    let (plain, measured) = (lines(&plain), lines(&measured.stdout));
     ensure!(plain.len() > 64, "{plain:?}");
     let other = |a: &[String], b: &[String]| -> Vec<String> {
         a.iter().filter(|line| !b.contains(line)).cloned().collect()
     };
     let differ = [other(&plain, &measured), other(&measured, &plain)];
     ensure!(differ.iter().all(Vec::is_empty), "{differ:?}");
+    ensure!(plain == measured, "{plain:?} {measured:?}");
+    Ok(())
+}
+
+/// Entry by entry, whatever they are.
+fn environment() -> Result<()> {
+    let odd = compile_c(&["launched/odd_environment.c"], &["-O1"])?;
+    begins_under(&[odd.to_str().context("path")?])
+}
+
+/// All codes and signals that may mean something to somebody: 101 is that of a Rust program that panicked, from 124 on
+/// those of shells and timeout(1).
+fn every_end() -> Result<()> {
+    let program = compile_c(&["launched/ends.c"], &["-O1"])?;
+    let codes = [0, 1, 2, 3, 100, 101, 102, 124, 125, 126, 127, 128, 134, 255];
+    let signals = [-1, -2, -6, -9, -11, -13, -15, -34];
+    for how in codes.into_iter().chain(signals) {
+        let mut record = Command::new(hopscope_bin());
+        record.args(["record", "--no-calibration", "-f", "ends_work", "-o"]);
+        record.arg(scratch().join("ends.hop")).arg("--");
+        let out = run(record.arg(&program).arg(how.to_string()))?;
+        let expected = if how < 0 { 128 - how } else { how };
+        let out = out.expect_code(expected).with_context(|| how.to_string())?;
+        ensure!(!out.stderr.contains("restoring its targets"), "{out:?}");
+    }
     Ok(())
 }
 

@@ -2,7 +2,9 @@
 //! unwinders cannot be given them, what could be unwound is refused, by the name of who does it.
 use crate::recording::{Recording, Report, command};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, Target, command::run, compile, hopscope, scratch};
+use hopscope_tests::{
+    Requirement, Suite, Target, command::run, compile, hopscope, hopscope_bin, scratch,
+};
 use nix::sys::signal::Signal;
 use std::io::Write;
 use std::path::PathBuf;
@@ -20,6 +22,7 @@ pub(crate) fn register(suite: &mut Suite) {
     let gcc = &[Requirement::Gcc];
     suite.case("unwound::backtraces_of_plain_c", gcc, backtraces);
     suite.case("unwound::clean_ups_of_plain_c", gcc, clean_ups);
+    suite.case("unwound::left_for_good", gcc, left_for_good);
     suite.case("unwound::plug_in_loaded_later", gxx, plug_in_loaded_later);
     suite.case("unwound::plug_in_not_looked_at", gxx, plug_in_not_looked_at);
 }
@@ -34,6 +37,40 @@ fn start() -> Result<Target> {
     let flags = ["-O1", "-pthread", &middle, &thrower];
     let program = compile("g++", &["unwound/unwound.cpp"], &flags)?;
     Target::spawn(Command::new(program).stdout(Stdio::piped()))
+}
+
+/// What goes to another stack and does not come back is refused, whatever it is called: its jump is no call's end.
+fn left_for_good() -> Result<()> {
+    let flags = ["-O2", "-D_FORTIFY_SOURCE=2"];
+    let program = compile("gcc", &["unwound/leaves_for_good.c"], &flags)?;
+    let file = scratch().join("left-for-good.hop");
+    let recorded = |patterns: &[&str]| {
+        let mut record = Command::new(hopscope_bin());
+        record.args(["record", "--no-calibration", "-o"]).arg(&file);
+        for pattern in patterns {
+            record.args(["-f", pattern]);
+        }
+        run(record.arg("--").arg(&program))?.expect_code(0)
+    };
+    // Of a few that are refused for one reason the names are said.
+    let out = recorded(&["leaves_work", "goes_by_memory"])?;
+    ensure!(out.stderr.contains("!goes_by_memory)"), "{out:?}");
+    recorded(&["leaves_work", "goes_*", "*longjmp*"])?;
+    let report = Report::read(&file)?;
+    let of = &report.functions["leaves_work"];
+    // Nothing comes after the last that could show its end.
+    let ended = of["unwound"] + of["open_at_end"];
+    ensure!((of["entries"], ended) == (300, 300), "{of:?}");
+    for name in ["goes_by_registers", "goes_by_memory"] {
+        let why = report.refused.get(name);
+        let why = why.with_context(|| format!("{name} is measured"))?;
+        ensure!(why.contains("not at all"), "{name}: {why}");
+    }
+    let refused = &report.refused;
+    ensure!(!refused.contains_key("goes_and_comes_back"), "{refused:?}");
+    let summary = report.summary.to_string();
+    ensure!(summary.contains("\"ends_open_at_start\":0,"), "{summary}");
+    report.expect_balanced()
 }
 
 fn through_plain_c() -> Result<()> {

@@ -93,7 +93,7 @@ fn command(args: &SliceArgs, ignored: &[i32]) -> anyhow::Result<Option<Held>> {
         word.map(str::to_owned).context("-- COMMAND: not UTF-8")
     });
     let words: Vec<String> = words.collect::<anyhow::Result<_>>()?;
-    Ok(Some(launch(&words, hopscope_session::GUARDED_BY, ignored)?))
+    Ok(Some(launch(&words, ignored)?))
 }
 
 fn file(args: &SliceArgs) -> Option<FilePlan> {

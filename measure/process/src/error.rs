@@ -59,8 +59,14 @@ pub enum AttachError {
     SharedMemory { pid: i32, other: i32 },
     #[error("this CPU or kernel has no FSGSBASE, which probes need to identify threads")]
     NoFsgsbase,
-    #[error("process {pid} runs under strict seccomp: no system call can be made in it")]
-    SeccompStrict { pid: i32 },
+    #[error(
+        "process {pid}: thread {tid} is under strict seccomp, where it may neither make system calls nor read the time stamp counter, as probes do"
+    )]
+    SeccompStrict { pid: i32, tid: i32 },
+    #[error(
+        "process {pid}: thread {tid} turns its system calls into SIGSYS (PR_SET_SYSCALL_USER_DISPATCH), so that none can be made in it"
+    )]
+    UserDispatch { pid: i32, tid: i32 },
     #[error(
         "process {pid}: its seccomp filter does not allow system call {nr} with the arguments needed"
     )]

@@ -45,6 +45,9 @@ pub const RESTORE: u32 = 101;
 /// A write to code fails for want of memory.
 pub const NO_MEMORY: u32 = 102;
 
+/// The recorder panics, with its targets attached to.
+pub const PANIC: u32 = 103;
+
 static WANTED: AtomicU32 = AtomicU32::new(0);
 static FAILING: AtomicU32 = AtomicU32::new(0);
 static DELAYED: AtomicU32 = AtomicU32::new(0);
@@ -75,6 +78,12 @@ pub fn failure(number: u32) -> io::Result<()> {
         return Err(io::Error::other("the test wants it to fail"));
     }
     Ok(())
+}
+
+/// # Panics
+/// When this point is armed to fail.
+pub fn panic_point(number: u32) {
+    assert!(failure(number).is_ok(), "the test wants a panic");
 }
 
 /// Kills this process when this point is armed to, or takes long, as if something had kept the

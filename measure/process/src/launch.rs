@@ -71,11 +71,12 @@ fn default_signals_of_glibc() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts `command` (program and arguments) and holds it. Its environment is ours without `hidden`; it begins with the
-/// signals in `ignored` ignored.
-pub fn launch(command: &[String], hidden: &str, ignored: &[i32]) -> Result<Held, LaunchError> {
+/// Starts `command` (program and arguments) and holds it. Its environment is ours; it begins with the signals in
+/// `ignored` ignored.
+pub fn launch(command: &[String], ignored: &[i32]) -> Result<Held, LaunchError> {
     let mut builder = Command::new(&command[0]);
-    builder.args(&command[1..]).env_remove(hidden);
+    // Any change of the environment by `Command` would sort it.
+    builder.args(&command[1..]);
     let recorder = nix::unistd::getpid();
     let ignored = ignored.to_vec();
     let to_be_held = move || {

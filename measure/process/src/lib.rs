@@ -56,6 +56,8 @@ pub mod write_track;
 
 // A command held before its first instruction.
 #[allow(unsafe_code)]
+pub mod environment;
+#[allow(unsafe_code)]
 mod launch;
 
 pub use error::AttachError;

@@ -1,6 +1,7 @@
 //! Everything that can be known before a process is touched.
 use super::AttachError;
 use super::procfs::Status;
+use super::seccomp;
 use nix::libc;
 use std::os::unix::fs::MetadataExt;
 use std::{fs, io};
@@ -54,9 +55,7 @@ pub fn preflight(pid: i32) -> Result<Preflight, AttachError> {
         return Err(AttachError::NoFsgsbase);
     }
     check_64_bit(pid)?;
-    if status.field("Seccomp") == Some("1") {
-        return Err(AttachError::SeccompStrict { pid });
-    }
+    seccomp::refuse_strict(pid)?;
     if let Some(other) = lasting_sharer(pid) {
         return Err(AttachError::SharedMemory { pid, other });
     }

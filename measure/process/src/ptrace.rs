@@ -12,6 +12,7 @@ const EVENT_STOP: i32 = 128;
 /// linux/ptrace.h
 const PTRACE_SECCOMP_GET_FILTER: libc::c_uint = 0x420c;
 const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
+const PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG: libc::c_uint = 0x4211;
 const NT_X86_XSTATE: usize = 0x202;
 
 fn request(request: libc::c_uint, tid: i32, addr: usize, data: usize) -> io::Result<i64> {
@@ -149,6 +150,22 @@ pub fn rseq_area(tid: i32) -> io::Result<Option<u64>> {
     );
     request(PTRACE_GET_RSEQ_CONFIGURATION, tid, size, at)?;
     Ok(Some(configuration[0]).filter(|at| *at != 0))
+}
+
+/// Whether the thread may have its own system calls turned into SIGSYS (Syscall User Dispatch, prctl(2)): whoever makes
+/// one in it cannot know what becomes of it. Before Linux 6.4 this is not to be seen.
+pub fn has_user_dispatch(tid: i32) -> io::Result<bool> {
+    // struct ptrace_sud_config {u64 mode, selector, offset, len}
+    let mut configuration = [0u64; 4];
+    let (size, at) = (
+        size_of_val(&configuration),
+        configuration.as_mut_ptr() as usize,
+    );
+    match request(PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, tid, size, at) {
+        Ok(_) => Ok(configuration[0] != 0),
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EIO | libc::EINVAL)) => Ok(false),
+        Err(e) => Err(e),
+    }
 }
 
 /// Sleeps until a traced thread may have stopped (SIGCHLD, which must be blocked) or `at_most` is

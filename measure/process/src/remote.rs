@@ -53,6 +53,10 @@ impl Remote {
         mappings: &[Mapping],
     ) -> Result<Remote, AttachError> {
         let failed = |what| AttachError::ptrace(pid, tid, what);
+        let dispatches = ptrace::has_user_dispatch(tid);
+        if dispatches.map_err(failed("reading its system call dispatch"))? {
+            return Err(AttachError::UserDispatch { pid, tid });
+        }
         let status = Status::read(pid, tid).map_err(|source| AttachError::Proc { pid, source })?;
         let filters = Filters::of(pid, tid, &status)?;
         if let Some(nr) = forbidden(&filters, &gadgets) {

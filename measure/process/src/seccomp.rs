@@ -4,9 +4,26 @@
 //! Filters are classic BPF over `struct seccomp_data` (Documentation/userspace-api/seccomp_filter.rst).
 use super::AttachError;
 use super::classic_bpf::{Instruction, run};
-use super::procfs::Status;
+use super::procfs::{self, Status};
 use super::ptrace;
 use nix::libc;
+
+/// A process none of whose threads is under strict seccomp: there the kernel forbids `rdtsc`, too
+/// (seccomp_set_mode_strict, kernel/seccomp.c), which probes make.
+///
+/// # Errors
+/// [`AttachError::SeccompStrict`].
+pub fn refuse_strict(pid: i32) -> Result<(), AttachError> {
+    let is_strict = |tid: &i32| {
+        let status = Status::read(pid, *tid);
+        status.is_ok_and(|status| status.field("Seccomp") == Some("1"))
+    };
+    let tids = procfs::threads(pid).map_err(|source| AttachError::Proc { pid, source })?;
+    match tids.into_iter().find(is_strict) {
+        Some(tid) => Err(AttachError::SeccompStrict { pid, tid }),
+        None => Ok(()),
+    }
+}
 
 /// All filters of a thread; none: everything is allowed.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +39,7 @@ impl Filters {
     pub(super) fn of(pid: i32, tid: i32, status: &Status) -> Result<Filters, AttachError> {
         match status.field("Seccomp") {
             None | Some("0") => return Ok(Filters::default()),
-            Some("1") => return Err(AttachError::SeccompStrict { pid }),
+            Some("1") => return Err(AttachError::SeccompStrict { pid, tid }),
             _ => {}
         }
         let mut filters = Vec::new();

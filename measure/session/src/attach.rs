@@ -117,6 +117,7 @@ pub(crate) fn report_failures(failures: &mut Vec<Error>, nothing_left: bool) -> 
 
 /// Whoever waits for the file may go on: all targets are being measured.
 pub(crate) fn write_ready(request: &AttachRequest, pids: &[i32]) -> Result<()> {
+    hopscope_process::fault::panic_point(hopscope_process::fault::PANIC);
     let Some(path) = &request.ready_file else {
         return Ok(());
     };

@@ -3,35 +3,51 @@
 use crate::attach::{AttachRequest, targets};
 use crate::error::{Context, Result, in_one_line};
 use crate::output::Writer;
-use crate::signals::GUARDED_BY;
+use crate::signals::were_ignored_above;
 use crate::{detach, output, record};
 use hopscope_process::procfs::Status;
-use hopscope_process::signals;
+use hopscope_process::{environment, signals};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 use nix::unistd::Pid;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a Rust program ends with after a panic.
-const PANICKED: i32 = 101;
+/// The variable that says whose child a recorder is: of the guardian its pid, then the signals that were ignored there.
+const GUARDED_BY: &str = "HOPSCOPE_GUARDED_BY";
 /// Cursor on, and back from the alternate screen (xterm control sequences, DECTCEM and 1049).
 const LEAVE_SCREEN: &[u8] = b"\x1b[?25h\x1b[?1049l";
 
-/// Whether this process is the recorder below a guardian. It asks to be told when that one dies.
+/// Whether this process is the recorder below a guardian. It asks to be told when that one dies, and takes the mark out
+/// of its environment, which is that of a command, too. Asked once, before there are other threads.
 pub fn is_guarded() -> bool {
-    let parent = nix::unistd::getppid().to_string();
-    if std::env::var(GUARDED_BY).is_ok_and(|mark| mark.split(',').next() == Some(&parent)) {
-        if let Err(e) = nix::sys::prctl::set_pdeathsig(Signal::SIGTERM) {
-            log::warn!("cannot follow the guardian process: {e}");
-        }
-        return true;
+    let mark = std::env::var(GUARDED_BY).unwrap_or_default();
+    let mut numbers = mark.split(',').map(str::parse);
+    if numbers.next() != Some(Ok(nix::unistd::getppid().as_raw())) {
+        return false;
     }
-    false
+    were_ignored_above(numbers.flatten().collect());
+    if let Err(e) = environment::remove(GUARDED_BY) {
+        log::warn!("{GUARDED_BY} stays in the environment: {e}");
+    }
+    if let Err(e) = nix::sys::prctl::set_pdeathsig(Signal::SIGTERM) {
+        log::warn!("cannot follow the guardian process: {e}");
+    }
+    true
+}
+
+/// What the recorder does. A panic ends it by SIGABRT: any exit code may be that of the command it measures.
+pub fn recorder<T>(work: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        // The panic has said where, and its memory may hold secrets of the targets: no core file.
+        let _ = nix::sys::prctl::set_dumpable(false);
+        std::process::abort()
+    })
 }
 
 /// What the recorder was asked for, as far as its guardian must know.
@@ -43,6 +59,8 @@ pub struct Guarded<'a> {
     pub is_flight: bool,
     /// SIGUSR1 is passed on.
     pub takes_signal: bool,
+    /// The exit code where the recorder has none.
+    pub failure: u8,
 }
 
 /// Who is above, and what was ignored there.
@@ -68,9 +86,9 @@ pub fn run(guarded: &Guarded<'_>) -> Result<u8> {
     let mut signals = Signals::new(followed).context("taking over signals")?;
     let terminal = tcgetattr(std::io::stdin()).ok();
     let exe = std::env::current_exe().context("finding this program's own file")?;
+    environment::set(GUARDED_BY, &mark(&ignored)).context("marking the environment")?;
     let mut child = Command::new(exe)
         .args(std::env::args_os().skip(1))
-        .env(GUARDED_BY, mark(&ignored))
         .spawn()
         .context("starting the recorder")?;
     let pid = Pid::from_raw(child.id() as i32);
@@ -103,7 +121,6 @@ pub fn run(guarded: &Guarded<'_>) -> Result<u8> {
     // Those that are gone meanwhile need nothing.
     let targets = targets::pids(guarded.attach).unwrap_or_default();
     let why = match (status.code(), status.signal()) {
-        (Some(PANICKED), _) => "failed by an error of its own".to_owned(),
         // It restores them itself, except where it cannot.
         (Some(code), _) => {
             if detach::has_left(pid.as_raw(), &targets) {
@@ -112,6 +129,8 @@ pub fn run(guarded: &Guarded<'_>) -> Result<u8> {
                 return Ok(code as u8);
             }
         }
+        // A panic, no memory, an assertion of a library.
+        (None, Some(SIGABRT)) => "failed by an error of its own".to_owned(),
         (None, signal) => format!("was killed (signal {})", signal.unwrap_or(0)),
     };
     if let Some(terminal) = terminal {
@@ -137,7 +156,7 @@ pub fn run(guarded: &Guarded<'_>) -> Result<u8> {
         .output
         .and_then(|output| begun(output, guarded.is_flight, writer));
     detach::after_recorder(pid.as_raw(), &targets, file.as_deref())?;
-    Ok(2)
+    Ok(guarded.failure)
 }
 
 /// Completes the file that the recorder had begun; where its last records go, if the output was a

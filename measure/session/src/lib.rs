@@ -15,4 +15,4 @@ pub mod status;
 pub mod top;
 
 pub use error::{Error, Result};
-pub use signals::{GUARDED_BY, stop_at_signals};
+pub use signals::stop_at_signals;

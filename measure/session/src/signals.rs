@@ -2,11 +2,11 @@
 use crate::error::{Context, Result};
 use hopscope_process::signals;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
-/// The variable that says whose child a recorder is: of the guardian its pid, then the signals that were ignored there.
-pub const GUARDED_BY: &str = "HOPSCOPE_GUARDED_BY";
+/// Those that this process's guardian found ignored.
+static IGNORED_ABOVE: OnceLock<Vec<i32>> = OnceLock::new();
 
 /// Ctrl-C, SIGTERM, and the end of the terminal set `stop`; the last unless it is ignored (nohup(1)).
 ///
@@ -23,12 +23,11 @@ pub fn stop_at_signals(stop: &Arc<AtomicBool>) -> Result<()> {
 
 /// Signals that were ignored when the guardian began, which has taken them over since.
 pub(crate) fn ignored_at_start() -> Vec<i32> {
-    match std::env::var(GUARDED_BY) {
-        Ok(mark) => mark
-            .split(',')
-            .skip(1)
-            .filter_map(|n| n.parse().ok())
-            .collect(),
-        Err(_) => signals::ignored(),
-    }
+    let above = IGNORED_ABOVE.get();
+    above.map_or_else(signals::ignored, Clone::clone)
+}
+
+/// The guardian says so.
+pub(crate) fn were_ignored_above(ignored: Vec<i32>) {
+    let _ = IGNORED_ABOVE.set(ignored);
 }

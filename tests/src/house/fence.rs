@@ -20,6 +20,7 @@ const FENCED_IN: &[&str] = &[
     "measure/event/src/ring",
     "measure/probe/src/counters/perf_event",
     "measure/probe/src/memory",
+    "measure/process/src/environment",
     "measure/process/src/launch",
     "measure/process/src/memfd",
     "measure/process/src/preflight",

@@ -1,8 +1,8 @@
 //! Whether the target may read the time stamp counter: `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` ends it
-//! at the first probe.
+//! at the first probe, and so does strict seccomp.
 use super::error::LiveError;
 use hopscope_process::memory::TargetMemory;
-use hopscope_process::{AttachError, StoppedProcess};
+use hopscope_process::{AttachError, StoppedProcess, seccomp};
 use nix::libc;
 
 /// Asks the stopped thread. The flag is each thread's own and inherited by those it creates, so
@@ -11,9 +11,11 @@ use nix::libc;
 /// A seccomp filter that forbids the question says nothing about the answer: it is taken for yes.
 ///
 /// # Errors
-/// [`LiveError::TscOff`].
+/// [`LiveError::TscOff`], [`AttachError::SeccompStrict`].
 pub(super) fn check(stopped: &mut StoppedProcess) -> Result<(), LiveError> {
     let pid = stopped.pid();
+    // Looked at before, which may be a while ago.
+    seccomp::refuse_strict(pid)?;
     let answer_at = stopped.remote_text("")?;
     let args = [libc::PR_GET_TSC as u64, answer_at, 0, 0, 0, 0];
     match stopped.remote_call(libc::SYS_prctl, args) {

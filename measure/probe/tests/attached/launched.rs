@@ -11,7 +11,7 @@ fn state(pid: i32) -> char {
 #[test]
 fn a_held_command_sleeps_and_then_runs() {
     let command = ["sh", "-c", "exit 7"].map(str::to_owned);
-    let held = launch(&command, "HOPSCOPE_NONE", &[]).unwrap();
+    let held = launch(&command, &[]).unwrap();
     while state(held.pid()) != 'S' {
         std::thread::yield_now();
     }

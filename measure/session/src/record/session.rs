@@ -12,7 +12,7 @@ use crate::attach::{
 };
 use crate::error::{Context, Result};
 use crate::output;
-use crate::signals::{GUARDED_BY, ignored_at_start, stop_at_signals};
+use crate::signals::{ignored_at_start, stop_at_signals};
 use hopscope_event::table::{ModuleEntry, TargetStops};
 use hopscope_event::{OffCpuEntry, ProcessIx};
 use hopscope_probe::instrument::capture::parse::Selection;
@@ -34,7 +34,7 @@ pub fn run(request: &RecordRequest) -> Result<Finished> {
     if request.command.is_empty() {
         return record(request, None);
     }
-    let held = launch(&request.command, GUARDED_BY, &ignored_at_start())?;
+    let held = launch(&request.command, &ignored_at_start())?;
     record(request, Some(held))
 }
 

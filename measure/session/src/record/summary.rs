@@ -10,6 +10,7 @@ use hopscope_event::{
     CaptureEntry, CostCheckEntry, OffCpuEntry, ProbeCost, RecordingMeta, Summary, ThinEntry,
     TscFrequency,
 };
+use hopscope_probe::locate::basename;
 use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::Status;
 use hopscope_probe::recorder::flight::FlightCounts;
@@ -197,7 +198,8 @@ impl<'a> Closing<'a> {
             None => text_line!(out, "off-CPU time not recorded")?,
         }
         for (reason, n) in &self.refused_by_reason {
-            text_line!(out, "refused {n}: {reason}")?;
+            let names = refused_names(self.plan, reason, *n);
+            text_line!(out, "refused {n}: {reason}{names}")?;
         }
         captures::print(out, self.plan)?;
         stops::print(out, &s.stops)?;
@@ -280,4 +282,17 @@ impl KeptPart<'_> {
         }
         Ok(())
     }
+}
+
+/// Most names behind a reason.
+const NAMES_AT_MOST: usize = 3;
+
+/// Of the functions that are refused for one reason, where they are few.
+fn refused_names(plan: &Plan, reason: &str, n: usize) -> String {
+    if n > NAMES_AT_MOST {
+        return String::new();
+    }
+    let theirs = plan.refusals.iter().filter(|r| r.reason == reason);
+    let names = theirs.map(|r| format!("{}!{}", basename(Path::new(&r.module)), r.name));
+    format!(" ({})", names.collect::<Vec<_>>().join(", "))
 }

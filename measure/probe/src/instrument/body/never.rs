@@ -39,7 +39,7 @@ const CALLER_SENSITIVE: &[&str] = &[
 ];
 
 const CHILD: &str = "a child process or thread returns from it on its own";
-const TWICE: &str = "it can return twice or not at all";
+pub(super) const TWICE: &str = "it can return twice or not at all";
 const START: &str = "process start-up code";
 const LOADER: &str = "part of the dynamic loader's own protocol";
 const UNWIND: &str = "part of the unwinder";
@@ -52,6 +52,7 @@ const SIGNAL: &str = "signal return trampoline";
 const EXACT: &[(&str, &str)] = &[
     ("__GI___clone", CHILD),
     ("__GI___sigsetjmp", TWICE),
+    ("____longjmp_chk", TWICE),
     ("__clone", CHILD),
     ("__clone3", CHILD),
     ("__clone_internal", CHILD),
@@ -61,11 +62,14 @@ const EXACT: &[(&str, &str)] = &[
     ("__fentry__", CANARY),
     ("__getcontext", TWICE),
     ("__libc_csu_init", START),
+    ("__libc_longjmp", TWICE),
+    ("__libc_siglongjmp", TWICE),
     ("__libc_start_call_main", START),
     ("__libc_start_main", START),
     ("__libc_start_main_impl", START),
     ("__libc_vfork", CHILD),
     ("__longjmp", TWICE),
+    ("__longjmp_cancel", TWICE),
     ("__longjmp_chk", TWICE),
     ("__makecontext", TWICE),
     ("__restore_rt", SIGNAL),

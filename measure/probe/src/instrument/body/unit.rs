@@ -1,4 +1,5 @@
 //! A function as it will be moved: its hot part and cold fragments, decoded and checked.
+use super::leaves::Leaving;
 use super::refusal::Refusal;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 use std::ops::Range;
@@ -93,6 +94,8 @@ pub struct Unit {
     pub patch_at: u64,
     pub pieces: Vec<DecodedPiece>,
     pub has_indirect_jump: bool,
+    /// It goes to another stack and does not come back.
+    pub leaves_for_good: bool,
     /// Something may jump to the entry with data in the red zone: the entry's probe steps over it.
     pub red_zone_at_entry: bool,
 }
@@ -127,12 +130,15 @@ impl Unit {
             patch_at,
             pieces: Vec::with_capacity(pieces.len()),
             has_indirect_jump: false,
+            leaves_for_good: false,
             red_zone_at_entry: false,
         };
+        let mut leaving = Leaving::default();
         for piece in pieces {
-            let decoded = unit.decode_piece(piece, &window)?;
+            let decoded = unit.decode_piece(piece, &window, &mut leaving)?;
             unit.pieces.push(decoded);
         }
+        unit.leaves_for_good = leaving.is_for_good();
         unit.check_targets(&window)?;
         Ok(unit)
     }
@@ -184,6 +190,7 @@ impl Unit {
         &mut self,
         piece: &Piece,
         window: &Range<u64>,
+        leaving: &mut Leaving,
     ) -> Result<DecodedPiece, Refusal> {
         let mut decoder = Decoder::with_ip(64, piece.bytes, piece.svma, DecoderOptions::NONE);
         let mut insns = Vec::with_capacity(piece.bytes.len() / 4 + 1);
@@ -191,6 +198,7 @@ impl Unit {
         let mut falls_through = true;
         while decoder.can_decode() {
             decoder.decode_out(&mut ins);
+            leaving.see(&ins);
             let op = self.classify(&ins, &decoder)?;
             let flow = ins.flow_control();
             let next = ins.next_ip();

@@ -75,6 +75,9 @@ pub fn accept<'a>(
         branch_into: &|range| image.branch_targets().any_in(range),
     };
     let mut unit = Unit::decode(&pieces, &around)?;
+    if unit.leaves_for_good {
+        return Err(Refusal::NeverTouch(never::TWICE));
+    }
     unit.red_zone_at_entry = image.may_be_jumped_to(function);
     check_unwinding(function, &pieces, process)?;
     if process.shadow_stack && unit.has_indirect_jump {

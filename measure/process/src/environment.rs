@@ -1,0 +1,32 @@
+//! One variable by which this program tells itself something: put into its own environment, taken out of it again.
+//! The other entries stay as they are, byte for byte and in order. `std::process::Command` would sort them for a
+//! child, and lose those that come twice or are no NAME=VALUE.
+use super::procfs;
+use std::io;
+
+/// # Errors
+/// This process has other threads.
+pub fn set(name: &str, value: &str) -> io::Result<()> {
+    require_alone()?;
+    // SAFETY: this is the only thread: nobody reads the environment meanwhile.
+    unsafe { std::env::set_var(name, value) };
+    Ok(())
+}
+
+/// All entries of that name.
+///
+/// # Errors
+/// This process has other threads.
+pub fn remove(name: &str) -> io::Result<()> {
+    require_alone()?;
+    // SAFETY: this is the only thread: nobody reads the environment meanwhile.
+    unsafe { std::env::remove_var(name) };
+    Ok(())
+}
+
+fn require_alone() -> io::Result<()> {
+    match procfs::threads(std::process::id() as i32)?.len() {
+        1 => Ok(()),
+        n => Err(io::Error::other(format!("{n} threads share it"))),
+    }
+}
