@@ -128,6 +128,9 @@ pub(super) const PROGRAMS: [Program; 27] = [
             "",
             "--enable-debug-command",
             "local",
+            // Its lines have the time in them.
+            "--logfile",
+            "@/log",
         ],
         "redis.sh",
     ),

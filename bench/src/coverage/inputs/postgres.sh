@@ -11,8 +11,8 @@ for _ in $(seq 3000); do
 	sleep 0.1
 done
 pgbench -i -q -s 2 >made 2>&1 || exit 1
-pgbench -n --random-seed=7 -c 4 -j 2 -t 400 >loaded 2>&1 || exit 1
-grep 'actually processed' loaded
+pgbench -n --random-seed=7 -c 4 -j 2 -t 400 >answers 2>&1 || exit 1
+grep 'actually processed' answers
 psql -At <<'SQL'
 select sum(abalance), count(*), md5(string_agg(aid || ':' || abalance, ';' order by aid)) from pgbench_accounts;
 select sum(tbalance), md5(string_agg(tid || ':' || tbalance, ';' order by tid)) from pgbench_tellers;

@@ -6,8 +6,8 @@ for _ in $(seq 3000); do
 	ask ping >/dev/null 2>&1 && break
 	sleep 0.1
 done
-redis-benchmark -s "$PWD/socket" -q -n 20000 -r 1000 -P 4 -t set,get,incr,lpush,rpop,sadd,hset,spop,zadd,zpopmin,lrange_100,mset >loaded 2>&1 || exit 1
-wc -l <loaded >/dev/null
+redis-benchmark -s "$PWD/socket" -q -n 20000 -r 1000 -P 4 -t set,get,incr,lpush,rpop,sadd,hset,spop,zadd,zpopmin,lrange_100,mset >answers 2>&1 || exit 1
+wc -l <answers >/dev/null
 ask flushall
 ask eval 'for n = 1, 20000 do
 	redis.call("set", "key:" .. n, n * n)
