@@ -24,21 +24,23 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("detached::changed_user", &[Gcc, Root], changed_user);
     suite.case("detached::waits_for_a_vforked_child", &[Gcc], vforked);
     suite.case("detached::says_that_it_waits", &[Gcc], says_why_it_waits);
-    // Alone: a processor is taken from all others, too.
+    // Alone, and in the soak: a processor is taken from all others, too, and the scheduler may let the thread run all the same.
     suite
         .case(
             "detached::waits_for_a_thread_without_a_processor",
             &[Gcc, Root],
             || starved(false),
         )
-        .alone();
+        .alone()
+        .soak();
     suite
         .case(
             "detached::attach_waits_for_a_thread_without_a_processor",
             &[Gcc, Root],
             || starved(true),
         )
-        .alone();
+        .alone()
+        .soak();
     suite.case("detached::thread_that_steps_itself", &[Gcc], steps_itself);
     suite.case("detached::main_thread_ended", &[Gcc], main_thread_ended);
     suite.case("detached::child_of_a_debugged_parent", &[Gcc], forked);
