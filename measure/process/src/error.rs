@@ -76,7 +76,7 @@ pub enum AttachError {
     )]
     SeccompUnreadable { pid: i32, source: io::Error },
     #[error(
-        "process {pid}: thread {tid} does not stop (state {state}; D: uninterruptible, often a vfork in progress); try again"
+        "process {pid}: thread {tid} does not stop (state {state}; D: uninterruptible, often a vfork in progress; R: it gets no processor); try again"
     )]
     DoesNotStop { pid: i32, tid: i32, state: char },
     #[error(

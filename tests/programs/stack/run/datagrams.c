@@ -7,6 +7,7 @@
 #include <netinet/udp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,11 +147,26 @@ static void told(int family, int level, int option, int kind) {
 }
 
 static int shared;
+static _Atomic int reader;
+
+/* The thread has begun, and sleeps. */
+static void await_reader(void) {
+    char path[64], stat[256], state = 0;
+    while (!reader) sched_yield();
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", reader);
+    while (state != 'S') {
+        FILE *file = fopen(path, "r");
+        if (file && fgets(stat, sizeof stat, file)) sscanf(strrchr(stat, ')'), ") %c", &state);
+        if (file) fclose(file);
+    }
+    reader = 0;
+}
 
 static void *reads(void *from_whom) {
     char bytes[100];
     struct sockaddr_in name = { 0 };
     socklen_t len = sizeof name;
+    reader = gettid();
     long count = recvfrom(shared, bytes, 100, 0, (void *)&name, &len);
     *(long *)from_whom = count < 0 ? -errno : count;
     return NULL;
@@ -162,7 +178,7 @@ static void waits_in_threads(void) {
     /* Until the first datagram nobody knows whose the socket is. */
     shared = made(NULL, 0);
     pthread_create(&thread, NULL, reads, &got);
-    usleep(20000);
+    await_reader();
     struct sockaddr_in there = at(peer, 7101), name;
     say("sendto beside a reader", sendto(shared, "x", 1, 0, SA(there)));
     char bytes[100];
@@ -175,7 +191,7 @@ static void waits_in_threads(void) {
     close(shared);
     shared = made(own, 7100);
     pthread_create(&thread, NULL, reads, &got);
-    usleep(20000);
+    await_reader();
     say("shutdown of what is not connected", shutdown(shared, SHUT_RD));
     pthread_join(thread, NULL);
     printf("the reader: %ld\n", got);
@@ -210,11 +226,15 @@ static void refused(void) {
     say("sendto beside the peer", sendto(fd, "x", 1, 0, SA(there)));
     await(far);
     say("the peer", recv(far, bytes, 9, 0));
-    /* Not heard while another peer is the socket's. */
+    /* Another's is not heard: what its peer sends behind that is the first. */
     struct sockaddr_in here = at(own, 7100), name;
+    int its_peer = made(peer, 7999);
+    say("connect", connect(fd, SA(nobody)));
     sendto(far, "x", 1, 0, SA(here));
-    usleep(50000);
-    say("recv of another's", recv(fd, bytes, 9, MSG_DONTWAIT));
+    sendto(its_peer, "ab", 2, 0, SA(here));
+    await(fd);
+    say("recv of its peer's", recv(fd, bytes, 9, MSG_DONTWAIT));
+    close(its_peer);
     struct sockaddr unspec = { .sa_family = AF_UNSPEC };
     say("disconnect", connect(fd, &unspec, sizeof unspec));
     len = sizeof name;

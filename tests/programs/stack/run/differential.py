@@ -1,21 +1,14 @@
 """Random socket calls on both ends of a connection whose serving end is at ADDRESS; what each gave, a line each:
 ADDRESS FIRST_SEED PROGRAMS PATIENCE_MS. The same lines on the kernel's stack and on another one, or they differ."""
-import errno
-import fcntl
 import random
 import select
 import socket
-import struct
 import sys
-import termios
 import time
 
+from differential_calls import control, dup, error, named, queued, tried
+
 address, first, programs, patience = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]) / 1000
-NAMES = [(select.EPOLLIN, "IN"), (select.EPOLLOUT, "OUT"), (select.EPOLLRDHUP, "RDHUP"), (select.EPOLLHUP, "HUP"), (select.EPOLLERR, "ERR")]
-
-
-def named(bits):
-    return "|".join(name for bit, name in NAMES if bits & bit) or "0"
 
 
 class End:
@@ -36,15 +29,6 @@ def pattern(at, count):
 def settle():
     """The other side's processing, and what it answers."""
     time.sleep(patience)
-
-
-def tried(call):
-    try:
-        return call()
-    except OSError as error:
-        return errno.errorcode.get(error.errno, error.errno)
-    except ValueError as error:
-        return f"ValueError {error}"
 
 
 def program(seed, listener):
@@ -132,21 +116,6 @@ def close(rng, end, one, epoll, ends):
     return len(end.sockets)
 
 
-def dup(rng, end, one, epoll, ends):
-    if len(end.sockets) < 3:
-        end.sockets.append(one.dup())
-    return len(end.sockets)
-
-
-def error(rng, end, one, epoll, ends):
-    return tried(lambda: one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
-
-
-def queued(rng, end, one, epoll, ends):
-    into = bytearray(4)
-    return tried(lambda: fcntl.ioctl(one, termios.FIONREAD, into) and None) or struct.unpack("i", into)
-
-
 def names(rng, end, one, epoll, ends):
     peer = tried(one.getpeername)
     kind = one.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE), one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
@@ -164,14 +133,6 @@ def options(rng, end, one, epoll, ends):
         # What is held back differs in time, not in what it is.
         value = 0
     return f"{level} {name} {value} {tried(lambda: one.setsockopt(level, name, value))} {tried(lambda: one.getsockopt(level, name))}"
-
-
-def control(rng, end, one, epoll, ends):
-    bits = rng.choice([select.EPOLLIN, select.EPOLLOUT, select.EPOLLIN | select.EPOLLOUT, select.EPOLLIN | select.EPOLLRDHUP, 0])
-    bits |= rng.choice([0, 0, select.EPOLLET, select.EPOLLONESHOT, select.EPOLLET | select.EPOLLONESHOT])
-    how = rng.choice(["register", "register", "modify", "unregister"])
-    arguments = (one,) if how == "unregister" else (one, bits)
-    return f"{how} {bits & 0xffffffff:x} {tried(lambda: getattr(epoll, how)(*arguments))}"
 
 
 def events(rng, epoll, ends):

@@ -2,25 +2,19 @@
 ADDRESS PEER FIRST_SEED PROGRAMS PATIENCE_MS. The same lines on the kernel's stack and on another one, or they differ."""
 import ctypes
 import errno
-import fcntl
 import random
 import select
 import socket
-import struct
 import sys
-import termios
 import time
+
+from differential_calls import control, dup, error, named, queued, tried
 
 address, peer, first, programs, patience = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]) / 1000
 libc = ctypes.CDLL(None, use_errno=True)
 family = socket.AF_INET6 if ":" in address else socket.AF_INET
 anywhere = "::" if ":" in address else "0.0.0.0"
 PORT, PEERS, CLOSED = 7000, (7001, 7002), 7999
-NAMES = [(select.EPOLLIN, "IN"), (select.EPOLLOUT, "OUT"), (select.EPOLLRDHUP, "RDHUP"), (select.EPOLLHUP, "HUP"), (select.EPOLLERR, "ERR")]
-
-
-def named(bits):
-    return "|".join(name for bit, name in NAMES if bits & bit) or "0"
 
 
 class End:
@@ -36,15 +30,6 @@ class End:
 def settle():
     """The other side's processing, and what it answers."""
     time.sleep(patience)
-
-
-def tried(call):
-    try:
-        return call()
-    except OSError as error:
-        return errno.errorcode.get(error.errno, error.errno)
-    except ValueError as error:
-        return f"ValueError {error}"
 
 
 def text(end, size):
@@ -203,21 +188,6 @@ def close(rng, end, one, epoll, clients):
     return len(end.sockets)
 
 
-def dup(rng, end, one, epoll, clients):
-    if len(end.sockets) < 3:
-        end.sockets.append(one.dup())
-    return len(end.sockets)
-
-
-def error(rng, end, one, epoll, clients):
-    return tried(lambda: one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
-
-
-def queued(rng, end, one, epoll, clients):
-    into = bytearray(4)
-    return tried(lambda: fcntl.ioctl(one, termios.FIONREAD, into) and None) or struct.unpack("i", into)
-
-
 def names(rng, end, one, epoll, clients):
     kinds = [one.getsockopt(socket.SOL_SOCKET, name) for name in (socket.SO_TYPE, socket.SO_ACCEPTCONN, socket.SO_PROTOCOL, socket.SO_DOMAIN)]
     return f"{shown(tried(one.getsockname))} {shown(tried(one.getpeername))} {kinds}"
@@ -235,14 +205,6 @@ def options(rng, end, one, epoll, clients):
 
 def listens(rng, end, one, epoll, clients):
     return f"{tried(lambda: one.listen(1))} {tried(one.accept)}"
-
-
-def control(rng, end, one, epoll, clients):
-    bits = rng.choice([select.EPOLLIN, select.EPOLLOUT, select.EPOLLIN | select.EPOLLOUT, select.EPOLLIN | select.EPOLLRDHUP, 0])
-    bits |= rng.choice([0, 0, select.EPOLLET, select.EPOLLONESHOT, select.EPOLLET | select.EPOLLONESHOT])
-    how = rng.choice(["register", "register", "modify", "unregister"])
-    arguments = (one,) if how == "unregister" else (one, bits)
-    return f"{how} {bits & 0xffffffff:x} {tried(lambda: getattr(epoll, how)(*arguments))}"
 
 
 def events(rng, end, epoll):

@@ -239,6 +239,15 @@ fn netcat() -> Result<()> {
     Ok(())
 }
 
+fn on_either(stack: bool, words: &[&str]) -> Command {
+    if stack {
+        return on_the_stack(&[], words);
+    }
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
+    command
+}
+
 /// Both ends, both ways: the program itself counts what is lost and out of order.
 fn iperf() -> Result<()> {
     cable()?;
@@ -248,14 +257,7 @@ fn iperf() -> Result<()> {
         let file = files().join("iperf-pid");
         let file = file.to_str().context("path")?;
         let server = ["iperf3", "-s", "-1", "-B", address, "-I", file];
-        let mut command = match server_on_stack {
-            true => on_the_stack(&[], &server),
-            false => {
-                let mut command = Command::new(server[0]);
-                command.args(&server[1..]);
-                command
-            }
-        };
+        let mut command = on_either(server_on_stack, &server);
         for reverse in [&[][..], &["-R"]] {
             command.stdin(Stdio::null()).stdout(Stdio::null());
             let ready = files().join("iperf-pid");
@@ -318,14 +320,7 @@ fn names() -> Result<()> {
             &file,
             &listen,
         ];
-        let mut command = match server_on_stack {
-            true => on_the_stack(&[], &server),
-            false => {
-                let mut command = Command::new(server[0]);
-                command.args(&server[1..]);
-                command
-            }
-        };
+        let mut command = on_either(server_on_stack, &server);
         command.stdin(Stdio::null());
         let target = Target::spawn_with_ready_file(&mut command, &pid)?;
         if server_on_stack {

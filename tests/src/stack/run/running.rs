@@ -29,7 +29,12 @@ pub(super) fn on_the_stack(own: &[&str], program: &[&str]) -> Command {
 /// Debian's, which no version manager's script stands in front of.
 pub(super) fn python(script: &str, arguments: &[&str]) -> Vec<String> {
     let script = programs().join("stack/run").join(script);
-    let mut words = vec!["/usr/bin/python3".into(), script.display().to_string()];
+    let mut words = vec![
+        "/usr/bin/python3".into(),
+        // The tree stays as it is.
+        "-B".into(),
+        script.display().to_string(),
+    ];
     words.extend(arguments.iter().map(ToString::to_string));
     words
 }
