@@ -13,10 +13,11 @@ mod places;
 mod refused;
 mod relinquish;
 mod room;
+mod sent_on;
 mod soak;
 
 pub(crate) fn register(suite: &mut Suite) {
-    use Requirement::{Gcc, Netns, Root, SliceHooks};
+    use Requirement::{Gcc, Netns, Python3, Root, SliceHooks};
     let live = &[Root, Netns, SliceHooks];
     suite.case("slice::each_refusal_is_one_clear_line", live, refused::run);
     suite.case(
@@ -73,6 +74,11 @@ pub(crate) fn register(suite: &mut Suite) {
         "slice::segments_without_a_slot_are_counted_once",
         live,
         room::segments_without_slots,
+    );
+    suite.case(
+        "slice::what_is_sent_on_is_no_segment",
+        &[Root, Netns, SliceHooks, Python3],
+        sent_on::run,
     );
     let name = "slice::records_end_whatever_is_asked_for";
     suite.case(name, live, numbers::regions_of_a_file);

@@ -75,6 +75,8 @@ static __always_inline void on_tcp_send(struct cpu_state *cpu, const struct sock
 		return;
 	}
 	sender->count++;
+	/* Before what it overwrites: find_send() looks. */
+	asm volatile("" ::: "memory");
 	send = &sender->sends[sender->count & (SENDS - 1)];
 	send->first_seq = seq;
 	send->end_seq = end_seq;
@@ -126,22 +128,41 @@ static __always_inline void stamp_send(struct slot *slot, const struct send *sen
 	stamp_moment(slot, &send->transport, TX_TRANSPORT);
 }
 
-/* The call that wrote these bytes, if it is one of the socket's last. */
+static __always_inline void forget_send(struct slice_record *record)
+{
+	record->stamps[TX_SYSCALL] = 0;
+	record->stamps[TX_TRANSPORT] = 0;
+	record->tx_call_seq = 0;
+	record->tx_call_len = 0;
+	record->tx_tgid = 0;
+	record->tx_tid = 0;
+	__builtin_memset(record->tx_comm, 0, 16);
+}
+
+/* The call that wrote these bytes, if it is one of the socket's last. A segment is looked up without the socket's lock:
+ * what the next calls overwrote meanwhile is not known. */
 static __always_inline bool find_send(struct slot *slot, u64 sk)
 {
 	struct slice_record *record = &slot->record;
 	struct sender *sender = sender_of(sk);
+	u64 base = slot->base;
+	u32 count;
 
 	if (!sender || sender->sk != sk)
 		return false;
+	count = *(volatile u32 *)&sender->count;
 	for (u32 back = 0; back < SENDS; back++) {
-		struct send *send = &sender->sends[(sender->count - back) & (SENDS - 1)];
+		struct send *send = &sender->sends[(count - back) & (SENDS - 1)];
 
-		if (back >= sender->count)
+		if (back >= count)
 			return false;
 		if ((s32)(record->tcp_seq - send->first_seq) >= 0 && (s32)(send->end_seq - record->tcp_seq) > 0) {
 			stamp_send(slot, send);
-			return true;
+			if (*(volatile u64 *)&sender->sk == sk && *(volatile u32 *)&sender->count - count < SENDS - back)
+				return true;
+			forget_send(record);
+			slot->base = base;
+			return false;
 		}
 	}
 	return false;

@@ -26,13 +26,7 @@ static __always_inline void segment_call(struct slot *slot, u64 sk)
 
 	if (record->tcp_seq - record->tx_call_seq < record->tx_call_len)
 		return;
-	record->stamps[TX_SYSCALL] = 0;
-	record->stamps[TX_TRANSPORT] = 0;
-	record->tx_call_seq = 0;
-	record->tx_call_len = 0;
-	record->tx_tgid = 0;
-	record->tx_tid = 0;
-	__builtin_memset(record->tx_comm, 0, 16);
+	forget_send(record);
 	if (!sk || !find_send(slot, sk))
 		record->flags |= F_QUEUED;
 	slot->last_cost = last_cost;
@@ -65,6 +59,15 @@ static __always_inline void count_segment(struct cpu_state *cpu, struct parent *
 	parent->ref.gen = ENDING;
 }
 
+/* A segment has its packet's socket, or none any more. Whoever sends such bytes on, as a bridge in user space, has one
+ * of its own. */
+static __always_inline bool is_of_another(const struct sk_buff *skb, const struct parent *parent)
+{
+	u64 sk = (u64)sock_of(skb);
+
+	return sk && parent->sk && sk != parent->sk;
+}
+
 /* A packet at the driver that nobody has seen: a segment that was cut from one that somebody has. */
 static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk_buff *skb, u64 head, struct ref *ref)
 {
@@ -74,7 +77,7 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 	u8 h[64];
 	u32 seq, end_seq, ip_len, header, l4;
 	u64 key;
-	struct parent *parent;
+	struct parent *parent, whole;
 	struct slot *from, *slot;
 	u8 ihl;
 
@@ -97,10 +100,11 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 		count_segment(cpu, parent, head, end_seq);
 		return NULL;
 	}
-	from = parent ? follow(parent->ref) : NULL;
-	if (!from)
+	if (!parent || is_of_another(skb, parent))
 		return NULL;
-	if (from->state & ENDED)
+	whole = *parent;
+	from = follow(whole.ref);
+	if (!from || from->state & ENDED)
 		return NULL;
 	slot = find(head, ref);
 	if (slot && slot->is_kept)
@@ -110,12 +114,10 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 	slot = take(cpu, head, ref);
 	if (!slot) {
 		no_slot(cpu, head);
-		if (end_seq == parent->end_seq)
-			give_up(cpu, from, parent->ref, SPLIT_PARENTS);
+		if (end_seq == whole.end_seq)
+			give_up(cpu, from, whole.ref, SPLIT_PARENTS);
 		return NULL;
 	}
-	count(cpu, CREATED);
-	count(cpu, SPLIT_COUNT);
 	slot->is_kept = 0;
 	slot->precopy_point = NO_POINT;
 	slot->off3 = off3;
@@ -133,7 +135,14 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 	slot->wake_tid = 0;
 	slot->merged.gen = ENDING;
 	__builtin_memcpy(&slot->record, &from->record, sizeof(slot->record));
-	slot->record.parent = from->record.id;
+	/* Another processor may have ended it, and begun another packet there. */
+	if (*(volatile u32 *)&from->gen != whole.ref.gen || from->end_seq != whole.end_seq) {
+		release(slot, *ref);
+		return NULL;
+	}
+	count(cpu, CREATED);
+	count(cpu, SPLIT_COUNT);
+	slot->record.parent = slot->record.id;
 	slot->record.id = (u64)(bpf_get_smp_processor_id() + 1) << 40 | (__sync_fetch_and_add(&cpu->next_id, 1) + 1);
 	slot->record.flags |= F_SPLIT;
 	slot->record.segments = 1;
@@ -145,12 +154,12 @@ static __always_inline struct slot *split(struct cpu_state *cpu, const struct sk
 	slot->end_seq = end_seq;
 	slot->cover_end = slot->end_seq;
 	if (has(TX_TRANSPORT) && slot->record.tx_call_len)
-		segment_call(slot, parent->sk);
+		segment_call(slot, whole.sk);
 	if (config.snap)
 		keep_bytes(slot->record.id, ref->slot, l3, skb->len - skb->data_len, slot->record.ip_len);
 	cpu->cost += control.begin_ns;
 	/* The last segment ends the larger packet, whose record the segments have. */
-	if (end_seq == parent->end_seq)
-		give_up(cpu, from, parent->ref, SPLIT_PARENTS);
+	if (end_seq == whole.end_seq)
+		give_up(cpu, from, whole.ref, SPLIT_PARENTS);
 	return slot;
 }

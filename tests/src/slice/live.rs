@@ -102,10 +102,12 @@ impl Said {
             |names: &[&str]| -> Result<u64> { names.iter().map(|name| self.counter(name)).sum() };
         let in_flight = self.summary["summary"]["in_flight"].as_u64();
         let in_flight = in_flight.with_context(|| self.summary.to_string())?;
+        // A segment was seen with the packet that it was cut from.
         let begun = ["created", "unmatched", "unreadable", "no_slot"];
         anyhow::ensure!(
             self.counter("created")? == sum(&ended)? + in_flight
-                && self.counter("seen")? + self.counter("placed_late")? == sum(&begun)?
+                && self.counter("seen")? + self.counter("placed_late")? + self.counter("split")?
+                    == sum(&begun)?
                 && self.counter("written")? == self.packets.len() as u64,
             "{} lines: {}",
             self.packets.len(),

@@ -13,7 +13,7 @@ const NEAR: &str = "02:00:00:00:00:01";
 const FAR: &str = "02:00:00:00:00:02";
 
 /// A socket behind a pair of devices, in a network namespace that lasts as long as it, as do the devices. Nothing else passes the devices.
-fn beyond_a_cable<S: Send + 'static>(open: fn() -> std::io::Result<S>) -> Result<S> {
+pub(super) fn beyond_a_cable<S: Send + 'static>(open: fn() -> std::io::Result<S>) -> Result<S> {
     let (say_thread, thread) = channel();
     let (say_there, there) = channel();
     let socket = std::thread::spawn(move || -> Result<S> {
