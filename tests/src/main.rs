@@ -9,6 +9,7 @@ mod bad_input;
 mod bench_harness;
 mod breakpoints;
 mod browser;
+mod budget;
 mod called;
 mod captured;
 mod clobber;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
     bench_harness::register(&mut suite);
     breakpoints::register(&mut suite);
     browser::register(&mut suite);
+    budget::register(&mut suite);
     captured::register(&mut suite);
     clobber::register(&mut suite);
     command_line::register(&mut suite);

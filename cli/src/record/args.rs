@@ -50,6 +50,13 @@ pub struct RecordArgs {
     /// Detach if the estimated slowdown exceeds this percentage (at most 900)
     #[arg(long, value_name = "PCT", default_value_t = 50.0)]
     max_overhead: f64,
+    /// Leave out functions whose probes would take more than this percentage of the targets' time (5, 0.5%)
+    ///
+    /// Those with the shortest calls go first. Running processes are watched for 1 to 5 s before the recording; what
+    /// exceeds the budget later is left out then.
+    #[arg(long, value_name = "PCT", value_parser = parse_percent,
+          conflicts_with_all = ["flight", "dry_stop", "empty_probes", "stamp_probes"])]
+    budget: Option<f64>,
     /// Create this file when all targets are being recorded
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
@@ -181,6 +188,7 @@ impl RecordArgs {
             duration: self.duration,
             calls: self.count,
             max_overhead_percent: self.max_overhead,
+            budget_percent: self.budget,
             symbols: self.symbols,
             check_cost: self.check_cost,
             root: self.root,
@@ -245,5 +253,13 @@ mod tests {
         ] {
             assert!(parse_size_log2(wrong).is_err(), "{wrong}");
         }
+    }
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
+    match number.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent),
+        _ => Err(format!("a percentage above 0 and up to 100, not {text:?}")),
     }
 }

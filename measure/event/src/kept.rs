@@ -1,5 +1,5 @@
 //! Recordings that hold a choice of what happened: what was kept, and why.
-use crate::{ClockSync, FunctionId, Ns, ThreadIx, Tsc};
+use crate::{ClockSync, FunctionId, Ns, ProcessIx, ThreadIx, Tsc};
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,40 @@ pub struct ThinEntry {
     /// Records of other runs and of calls outside of runs.
     #[serde(default)]
     pub records_left_out: u64,
+}
+
+/// Functions were left out so that probes take no more than a part of the targets' time. Written when the recording
+/// begins and again when it ends; the last one counts.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct BudgetEntry {
+    /// As asked for: time of probes, in percent of the time without them.
+    pub percent: f64,
+    /// How long it took to choose, before the recording.
+    pub first_pass_ns: Ns,
+    /// What probes took at the end of that; `None`: nothing ran, or the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_pass_percent: Option<f64>,
+    /// Functions with probes when the recording began.
+    pub measured: u64,
+    /// In the order in which it happened.
+    pub left_out: alloc::vec::Vec<LeftOutEntry>,
+}
+
+/// A function whose probes were taken away, in one process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeftOutEntry {
+    pub function: FunctionId,
+    pub process: ProcessIx,
+    /// When; later calls are not in the recording. `None`: before it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Tsc>,
+    /// Until then.
+    pub calls_per_s: u64,
+    /// What its probes took then, in percent of the time without any.
+    pub percent: f64,
+    /// Mean of a call, as read, without the calls in it that were measured; `None`: no call ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_ticks: Option<u64>,
 }
 
 /// Why a flight recorder saved this file; one entry each time a trigger fired within it.

@@ -23,7 +23,9 @@ pub mod value;
 
 pub use clock::{ClockSync, Ns, RawSync, Tsc, TscFrequency};
 pub use cost::{CostCheckEntry, InPlaceCost, MemoryBoundCost, ProbeCost};
-pub use kept::{BeginsLate, EndsEarly, FlightEntry, ThinEntry, TriggerEntry};
+pub use kept::{
+    BeginsLate, BudgetEntry, EndsEarly, FlightEntry, LeftOutEntry, ThinEntry, TriggerEntry,
+};
 pub use off_cpu::{OffCpu, OffCpuEntry};
 pub use record::{FunctionId, Record, RecordKind};
 pub use stamp::{Stamp, StampCounts, StampFlags, StreamEntry, StreamIx};

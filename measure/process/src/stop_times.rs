@@ -43,6 +43,16 @@ pub fn take_all() -> Vec<(i32, StopTimes)> {
 }
 
 impl StopTimes {
+    /// Those of a later part, too.
+    pub fn join(&mut self, later: &StopTimes) {
+        for (tid, stops) in later.threads() {
+            let thread = self.threads.entry(tid).or_default();
+            thread.stops += stops.stops;
+            thread.longest = thread.longest.max(stops.longest);
+            thread.sum += stops.sum;
+        }
+    }
+
     fn add(&mut self, stops: &[(i32, Duration)]) {
         for &(tid, stopped_for) in stops {
             let thread = self.threads.entry(tid).or_default();

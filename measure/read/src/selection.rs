@@ -94,6 +94,7 @@ impl Selection {
             off_cpu: tables.off_cpu.as_ref(),
             cost_check: tables.cost_check.as_ref(),
             thin: tables.thin.as_ref(),
+            budget: tables.budget.as_ref(),
             triggers: &tables.triggers,
             flight: tables.flight.as_ref(),
         }

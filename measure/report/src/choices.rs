@@ -4,13 +4,16 @@ use crate::printable_text::printable;
 use crate::recording::Recording;
 use crate::units::{Scale, TimeUnit, grouped, ns_text};
 use hopscope_event::{
-    BeginsLate, EndsEarly, FlightEntry, OffCpuEntry, RecordingMeta, ThinEntry, TriggerEntry,
+    BeginsLate, BudgetEntry, EndsEarly, FlightEntry, OffCpuEntry, RecordingMeta, ThinEntry,
+    TriggerEntry,
 };
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// Most triggers that are listed one by one.
 const TRIGGERS_MAX: usize = 10;
+/// Most functions that are listed.
+const LEFT_OUT_MAX: usize = 10;
 /// What is shown around a call that fired, on either side.
 const AROUND_NS: f64 = 1e6;
 
@@ -23,6 +26,9 @@ pub(crate) fn write(
         switches(out, off_cpu)?;
     }
     left_out(out, recording.thin, recording.flight)?;
+    if let Some(entry) = recording.budget {
+        budget(out, entry, recording, scale)?;
+    }
     triggers(out, recording.meta, recording.triggers, scale)
 }
 
@@ -92,6 +98,43 @@ fn kept(out: &mut impl Write, t: &ThinEntry) -> io::Result<()> {
     )
 }
 
+/// Of functions that were left out while recording, when: their later calls are their callers' time.
+fn budget(
+    out: &mut impl Write,
+    b: &BudgetEntry,
+    recording: &Recording<'_>,
+    scale: &Scale,
+) -> io::Result<()> {
+    let while_recording: Vec<_> = b.left_out.iter().filter(|one| one.at.is_some()).collect();
+    writeln!(
+        out,
+        "budget     {} % of the time: {} functions measured, {} left out before the recording and {} during it",
+        b.percent,
+        grouped(b.measured),
+        grouped((b.left_out.len() - while_recording.len()) as u64),
+        grouped(while_recording.len() as u64)
+    )?;
+    for one in while_recording.iter().take(LEFT_OUT_MAX) {
+        let function = recording.functions.get(one.function.0 as usize);
+        let name = function.map_or("?", |f| f.name.as_str());
+        let at = one
+            .at
+            .map_or(0, |at| (at - recording.meta.start.tsc).into());
+        writeln!(
+            out,
+            "           {} until {} after the start: {} calls/s, {:.1} %",
+            printable(name),
+            scale.text(at),
+            grouped(one.calls_per_s),
+            one.percent
+        )?;
+    }
+    match while_recording.len().saturating_sub(LEFT_OUT_MAX) {
+        0 => Ok(()),
+        more => writeln!(out, "           and {more} more"),
+    }
+}
+
 fn window(out: &mut impl Write, f: &FlightEntry) -> io::Result<()> {
     writeln!(
         out,
@@ -156,10 +199,11 @@ fn fired(out: &mut impl Write, t: &TriggerEntry, at: i128, scale: &Scale) -> io:
 }
 
 /// For the summary of the report for programs.
-pub(crate) fn values(recording: &Recording<'_>) -> [(&'static str, Value); 4] {
+pub(crate) fn values(recording: &Recording<'_>) -> [(&'static str, Value); 5] {
     [
         ("off_cpu", json!(recording.off_cpu)),
         ("thin", json!(recording.thin)),
+        ("budget", json!(recording.budget)),
         ("triggers", json!(recording.triggers)),
         ("flight", json!(recording.flight)),
     ]

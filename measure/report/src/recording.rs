@@ -3,8 +3,8 @@ use crate::printable_text::printable;
 use hopscope_analyze::Packets;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{
-    CaptureEntry, CostCheckEntry, FlightEntry, FunctionEntry, FunctionId, ProcessEntry, ProcessIx,
-    RecordingMeta,
+    BudgetEntry, CaptureEntry, CostCheckEntry, FlightEntry, FunctionEntry, FunctionId,
+    ProcessEntry, ProcessIx, RecordingMeta,
 };
 use hopscope_event::{
     OffCpuEntry, Refusal, StreamEntry, Summary, ThinEntry, ThreadEntry, ThreadIx, TriggerEntry,
@@ -36,6 +36,8 @@ pub struct Recording<'a> {
     pub cost_check: Option<&'a CostCheckEntry>,
     /// Only each Nth run was kept.
     pub thin: Option<&'a ThinEntry>,
+    /// Functions were left out for what their probes take.
+    pub budget: Option<&'a BudgetEntry>,
     /// Why a flight recorder saved this.
     pub triggers: &'a [TriggerEntry],
     /// Which part of time it saved.

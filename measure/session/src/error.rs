@@ -2,6 +2,7 @@
 use hopscope_probe::live::LiveError;
 use hopscope_probe::locate::LocateError;
 use hopscope_probe::plan::PlanError;
+use hopscope_probe::recorder::budget::BudgetError;
 use hopscope_process::programs::ProgramError;
 use hopscope_process::{AttachError, LaunchError};
 pub(crate) use hopscope_read::error::{in_one_line, refuse, require};
@@ -30,6 +31,8 @@ pub enum Error {
     Attach(#[from] AttachError),
     #[error(transparent)]
     Live(#[from] LiveError),
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
     #[error(transparent)]
     Trace(#[from] TraceError),
     #[error(transparent)]

@@ -1,4 +1,5 @@
 //! A recording from attach to summary: the chosen calls of processes, or of a command, into a file or a flight recorder.
+mod budget;
 mod check_cost;
 mod dry_stop;
 mod end;

@@ -11,8 +11,9 @@ use crate::switches::SwitchesHead;
 use hopscope_event::slice::{SliceEntry, SliceSummary};
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    CaptureEntry, ClockSync, CostCheckEntry, FlightEntry, FunctionEntry, OffCpuEntry, ProcessEntry,
-    RecordingMeta, Refusal, StreamEntry, Summary, ThinEntry, ThreadEntry, TriggerEntry,
+    BudgetEntry, CaptureEntry, ClockSync, CostCheckEntry, FlightEntry, FunctionEntry, OffCpuEntry,
+    ProcessEntry, RecordingMeta, Refusal, StreamEntry, Summary, ThinEntry, ThreadEntry,
+    TriggerEntry,
 };
 use serde::de::DeserializeOwned;
 use std::io;
@@ -36,6 +37,8 @@ pub struct Tables {
     pub cost_check: Option<CostCheckEntry>,
     /// Only each Nth run was kept.
     pub thin: Option<ThinEntry>,
+    /// Functions were left out for what their probes take.
+    pub budget: Option<BudgetEntry>,
     /// Why a flight recorder saved this file.
     pub triggers: Vec<TriggerEntry>,
     /// Which part of time it saved.
@@ -99,6 +102,7 @@ pub(crate) struct Scan {
     off_cpu: Option<OffCpuEntry>,
     cost_check: Option<CostCheckEntry>,
     thin: Option<ThinEntry>,
+    budget: Option<BudgetEntry>,
     triggers: Vec<TriggerEntry>,
     flight: Option<FlightEntry>,
     slice: Option<SliceEntry>,
@@ -175,6 +179,7 @@ impl Scan {
             OFF_CPU => json(payload).map(|o| self.off_cpu = Some(o)),
             COST => json(payload).map(|c| self.cost_check = Some(c)),
             THIN => json(payload).map(|t| self.thin = Some(t)),
+            BUDGET => json(payload).map(|b| self.budget = Some(b)),
             TRIGGER => json(payload).map(|t| self.triggers.push(t)),
             FLIGHT => json(payload).map(|f| self.flight = Some(f)),
             SWITCHES => match SwitchesHead::of_payload(payload) {
@@ -240,6 +245,7 @@ impl Scan {
             off_cpu: self.off_cpu,
             cost_check: self.cost_check,
             thin: self.thin,
+            budget: self.budget,
             triggers: self.triggers,
             flight: self.flight,
             slice: self.slice,

@@ -9,9 +9,9 @@ use crate::switches::{self, SwitchesHead};
 use hopscope_event::slice::{SliceEntry, SliceSummary, Sliced};
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    CaptureEntry, ClockSync, CostCheckEntry, FlightEntry, FunctionEntry, OffCpu, OffCpuEntry,
-    ProcessEntry, Record, RecordingMeta, Refusal, Stamp, StreamEntry, StreamIx, Summary, ThinEntry,
-    ThreadEntry, ThreadIx, TriggerEntry,
+    BudgetEntry, CaptureEntry, ClockSync, CostCheckEntry, FlightEntry, FunctionEntry, OffCpu,
+    OffCpuEntry, ProcessEntry, Record, RecordingMeta, Refusal, Stamp, StreamEntry, StreamIx,
+    Summary, ThinEntry, ThreadEntry, ThreadIx, TriggerEntry,
 };
 use serde::Serialize;
 use std::io::Write;
@@ -209,6 +209,10 @@ impl<W: Write> TraceWriter<W> {
 
     pub fn thin(&mut self, entry: &ThinEntry) -> Result<(), TraceError> {
         self.json(THIN, entry)
+    }
+
+    pub fn budget(&mut self, entry: &BudgetEntry) -> Result<(), TraceError> {
+        self.json(BUDGET, entry)
     }
 
     pub fn trigger(&mut self, entry: &TriggerEntry) -> Result<(), TraceError> {

@@ -55,6 +55,22 @@ pub fn restore(
     failed.map_or(Ok((written, longest)), Err)
 }
 
+/// The same of some entries of a process that this one has attached to; its others stay as they are.
+///
+/// # Errors
+/// It could not be stopped or written to; some may have been put back.
+pub fn restore_some(pid: i32, memory: &TargetMemory, patches: &[Patch]) -> Result<(), LiveError> {
+    let threads = hopscope_process::procfs::threads(pid).map_or(1, |tids| tids.len());
+    let mut parts = patch::parts(patches, threads).into_iter().peekable();
+    while let Some(part) = parts.next() {
+        let (_, pause) = restore_in_a_stop(pid, memory, part, || true)?;
+        if parts.peek().is_some() {
+            patch::let_run(pause);
+        }
+    }
+    Ok(())
+}
+
 fn restore_part(
     pid: i32,
     memory: &TargetMemory,
@@ -62,17 +78,25 @@ fn restore_part(
     part: &[Patch],
     origin: Origin,
 ) -> Result<(Written, Duration), LiveError> {
-    let stopped = hopscope_process::stop_all(pid)?;
-    fault::point(fault::RESTORING);
-    // Looked at while it is stopped: it may have become another program since it was found, and
-    // then `memory` is that one's, or nobody's.
-    let executes = match origin {
+    restore_in_a_stop(pid, memory, part, || match origin {
         Origin::Ourselves => true,
         Origin::Arena(inode) => found::in_process(pid)
             .iter()
             .any(|f| f.inode == inode && f.executes_all(table)),
-    };
-    let result = match executes {
+    })
+}
+
+fn restore_in_a_stop(
+    pid: i32,
+    memory: &TargetMemory,
+    part: &[Patch],
+    executes: impl FnOnce() -> bool,
+) -> Result<(Written, Duration), LiveError> {
+    let stopped = hopscope_process::stop_all(pid)?;
+    fault::point(fault::RESTORING);
+    // Looked at while it is stopped: it may have become another program since it was found, and
+    // then `memory` is that one's, or nobody's.
+    let result = match executes() {
         true => patch::write(&stopped, memory, part, Direction::Restore),
         false => Err(LiveError::NotExecuted { pid }),
     };

@@ -1,6 +1,7 @@
 //! The recorder: drains the rings of all targets into one sink (a trace file, or a live view of them
 //! live) until told to stop, then detaches. It never makes a target wait.
 pub mod alternate;
+pub mod budget;
 pub mod flight;
 mod looking;
 pub mod off_cpu;
@@ -9,6 +10,7 @@ mod owner;
 mod pace;
 pub mod salvage;
 mod sink;
+mod tally;
 mod target;
 pub mod thin;
 pub mod trigger;
@@ -19,9 +21,12 @@ pub use target::{RingCounts, Target, ThreadNumbers};
 use crate::counters::read_tsc;
 use crate::live::remove::Detached;
 use alternate::{Alternated, Alternation};
+use budget::{Budget, Keeper};
 use hopscope_event::ring::Visit;
 use hopscope_event::table::TargetStops;
-use hopscope_event::{ClockSync, OffCpuEntry, ProbeCost, Record, ThreadIx, TscFrequency};
+use hopscope_event::{
+    ClockSync, LeftOutEntry, OffCpuEntry, ProbeCost, Record, ThreadIx, TscFrequency,
+};
 use hopscope_process::stop_times;
 use hopscope_trace::TraceError;
 use off_cpu::OffCpuRecorder;
@@ -50,6 +55,8 @@ pub enum Ended {
     },
     /// A module was loaded because of which measured functions may be unwound.
     MayUnwind(String),
+    /// Probes take more than their budget, and could not be taken away.
+    NotLeftOut(String),
     WriteFailed(String),
 }
 
@@ -84,6 +91,12 @@ impl std::fmt::Display for Ended {
                      with --assume-no-exceptions"
                 )
             }
+            Ended::NotLeftOut(e) => {
+                write!(
+                    f,
+                    "functions that take more than the budget could not be left out: {e}"
+                )
+            }
             Ended::WriteFailed(e) => write!(f, "the trace file cannot be written: {e}"),
         }
     }
@@ -108,6 +121,8 @@ pub struct Recorder<'a, S: Sink> {
     pub numbers: ThreadNumbers,
     /// `None`: context switches are not recorded.
     pub off_cpu: Option<OffCpuRecorder>,
+    /// Leave functions out whose probes take more; the targets are tallied.
+    pub budget: Option<Budget>,
     /// Measure at the end what a call costs in place; the targets were attached to with switches.
     pub alternation: Option<Alternation>,
     /// Reads the clocks (time is an argument).
@@ -133,6 +148,8 @@ pub struct RecorderResult {
     pub until: Option<ClockSync>,
     /// `None` if the cost was not measured in place.
     pub alternated: Option<Alternated>,
+    /// For the budget's sake, while recording.
+    pub left_out: Vec<LeftOutEntry>,
     /// Functions whose probes stay on when those of their thread are off.
     pub functions_not_switched: u64,
     pub notes: Vec<String>,
@@ -148,7 +165,8 @@ impl<S: Sink> Recorder<'_, S> {
         stop: &dyn Fn() -> bool,
         status: &mut dyn FnMut(Status),
     ) -> RecorderResult {
-        let mut ended = self.record(stop, status);
+        let mut left_out = Vec::new();
+        let mut ended = self.record(stop, status, &mut left_out);
         let mut outcome = RecorderResult {
             ended: Ended::Asked,
             counts: RingCounts::default(),
@@ -161,6 +179,7 @@ impl<S: Sink> Recorder<'_, S> {
             off_cpu: None,
             until: None,
             alternated: None,
+            left_out,
             functions_not_switched: 0,
             notes: Vec::new(),
         };
@@ -290,8 +309,13 @@ impl<S: Sink> Recorder<'_, S> {
         off_cpu.map(|o| o.finish(self.writer)).transpose()
     }
 
-    fn record(&mut self, stop: &dyn Fn() -> bool, status: &mut dyn FnMut(Status)) -> Ended {
-        match self.record_until(stop, status) {
+    fn record(
+        &mut self,
+        stop: &dyn Fn() -> bool,
+        status: &mut dyn FnMut(Status),
+        left_out: &mut Vec<LeftOutEntry>,
+    ) -> Ended {
+        match self.record_until(stop, status, left_out) {
             Ok(ended) => ended,
             Err(e) => Ended::WriteFailed(e.to_string()),
         }
@@ -301,6 +325,7 @@ impl<S: Sink> Recorder<'_, S> {
         &mut self,
         stop: &dyn Fn() -> bool,
         status: &mut dyn FnMut(Status),
+        left_out: &mut Vec<LeftOutEntry>,
     ) -> Result<Ended, TraceError> {
         let started = Instant::now();
         let ring_records = self
@@ -312,6 +337,8 @@ impl<S: Sink> Recorder<'_, S> {
         let mut last_visit = started;
         let mut seconds = Seconds::new(started);
         seconds.prime(&self.targets);
+        let mut keeper = self.budget.map(|budget| Keeper::new(budget, &self.targets));
+        let mut left_out_before = 0;
         for target in &mut self.targets {
             target.count_calls = self.limits.calls.is_some();
         }
@@ -335,6 +362,12 @@ impl<S: Sink> Recorder<'_, S> {
             if most > 0 {
                 self.writer.keep()?;
                 self.targets.iter_mut().for_each(Target::kept);
+            }
+            if let Some(keeper) = &mut keeper {
+                match keeper.step(&mut self.targets, Some(began)) {
+                    Ok(gone) => left_out.extend(gone),
+                    Err(e) => return Ok(Ended::NotLeftOut(e.to_string())),
+                }
             }
             let now = Instant::now();
             if seconds.switches_due(now) {
@@ -374,8 +407,12 @@ impl<S: Sink> Recorder<'_, S> {
                 self.writer.flush()?;
                 let line = self.status(&mut seconds, span, now - started);
                 status(line);
+                // What was left out since may have been what it was.
+                let is_less =
+                    left_out.len() > std::mem::replace(&mut left_out_before, left_out.len());
                 if let Some(percent) = line.slowdown_percent
                     && percent > self.limits.max_overhead_percent
+                    && !is_less
                 {
                     return Ok(Ended::Overhead {
                         percent,
@@ -403,7 +440,8 @@ impl<S: Sink> Recorder<'_, S> {
             let (overhead, before) = seconds.target(i);
             let since = total - std::mem::replace(before, total);
             let pid = target.installed.pid;
-            let percent = overhead.percent(pid, target.tids(), since, pair, self.frequency);
+            let ran_ns = overhead.ran_ns(pid, target.tids(), 0);
+            let percent = overhead::percent(ran_ns, since, pair, self.frequency);
             slowdown = slowdown.into_iter().chain(percent).reduce(f64::max);
             written += since;
             lost += target.counts.lost;

@@ -25,31 +25,25 @@ impl Overhead {
             .extend(tids.filter_map(|tid| Some((tid, cpu_ns(pid, tid)?))));
     }
 
-    /// Probe time as a percentage of the CPU time the measured threads would have used without
-    /// it. `records` were written since the last call, each costing half a pair. `None` when the
-    /// kernel does not tell CPU times or nothing ran.
-    pub fn percent(
-        &mut self,
-        pid: i32,
-        tids: impl Iterator<Item = i32>,
-        records: u64,
-        pair_ticks: u64,
-        frequency: TscFrequency,
-    ) -> Option<f64> {
-        let mut ran = 0u64;
+    /// CPU time of these threads since the last call; `new_ns`: what is taken for that of one that is not known yet.
+    pub fn ran_ns(&mut self, pid: i32, tids: impl Iterator<Item = i32>, new_ns: u64) -> u64 {
+        let mut ran = 0;
         for tid in tids {
             let Some(now) = cpu_ns(pid, tid) else {
                 continue;
             };
-            let before = self.cpu_ns.insert(tid, now).unwrap_or(now);
-            ran += now.saturating_sub(before);
+            let before = self.cpu_ns.insert(tid, now);
+            ran += before.map_or(new_ns, |before| now.saturating_sub(before));
         }
-        let probes = frequency.ns((records * pair_ticks / 2) as i64) as u64;
-        if ran == 0 {
-            return None;
-        }
-        Some(slowdown_percent(probes, ran))
+        ran
     }
+}
+
+/// Probe time as a percentage of the CPU time that threads which ran for `ran_ns` would have used without it. Each of
+/// `records` costs half a pair. `None`: nothing ran, or the kernel does not tell CPU times.
+pub fn percent(ran_ns: u64, records: u64, pair_ticks: u64, frequency: TscFrequency) -> Option<f64> {
+    let probes = frequency.ns((records * pair_ticks / 2) as i64) as u64;
+    (ran_ns > 0).then(|| slowdown_percent(probes, ran_ns))
 }
 
 /// What probes took against what is left of the CPU time. The cost of a probe was measured in

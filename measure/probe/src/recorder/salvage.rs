@@ -64,6 +64,7 @@ pub fn salvage<W: Write>(
             buffer: &mut buffer,
             counts: &mut counts,
             count_calls: false,
+            tally: None,
         };
         drain.ring(&ring, &mut position, Visit::Final, &mut thread, &mut name)?;
     }

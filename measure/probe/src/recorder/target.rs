@@ -2,15 +2,19 @@
 use super::looking::Looking;
 use super::owner::{Owner, Tasks};
 use super::sink::Sink;
+use super::tally::{Called, Tally};
+use crate::live::LiveError;
 use crate::live::breakpoints;
 use crate::live::install::Installed;
+use crate::live::remove;
 use crate::live::site::Patch;
 use crate::new_modules::Watch;
 use hopscope_event::layout::Context;
 use hopscope_event::ring::{Position, Ring, Visit};
-use hopscope_event::{ProcessIx, Record, RecordKind, ThreadEntry, ThreadIx};
+use hopscope_event::{FunctionId, ProcessIx, Record, RecordKind, ThreadEntry, ThreadIx};
 use hopscope_process::procfs;
 use hopscope_trace::{RecordBatch, TraceError};
+use std::collections::HashSet;
 use std::fs;
 
 /// Names in one note.
@@ -46,6 +50,13 @@ pub struct Target {
     /// When the process began, in clock ticks after boot: a number alone may be another's by now.
     started: Option<u64>,
     modules: Option<Looking>,
+    /// Where functions may be left out for what they take; else empty.
+    pub(super) tally: Tally,
+    pub is_tallied: bool,
+    /// Functions that were left out.
+    gone: HashSet<FunctionId>,
+    /// Calls without a ring, of before this recording began.
+    unmeasured_before: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -100,6 +111,10 @@ impl Target {
             rounds: 0,
             started,
             modules: None,
+            tally: Tally::default(),
+            is_tallied: false,
+            gone: HashSet::new(),
+            unmeasured_before: 0,
         }
     }
 
@@ -124,6 +139,47 @@ impl Target {
     pub fn not_looked_at(&mut self) -> Vec<String> {
         let modules = self.modules.as_mut();
         modules.map_or(Vec::new(), Looking::not_looked_at)
+    }
+
+    /// Of those that have probes, since the tally was cleared: records that come late are of probes that are gone.
+    pub(super) fn called(&self) -> Vec<(FunctionId, Called)> {
+        let all = self.tally.functions();
+        all.filter(|(id, _)| !self.gone.contains(id)).collect()
+    }
+
+    /// Takes the probes of these functions away; calls of theirs that are under way end with a record.
+    ///
+    /// # Errors
+    /// The process could not be stopped, or its code not be written to.
+    pub(super) fn leave_out(&mut self, functions: &HashSet<FunctionId>) -> Result<(), LiveError> {
+        let installed = &self.installed;
+        let theirs = installed
+            .sites
+            .iter()
+            .filter(|(_, id)| functions.contains(id));
+        let theirs: HashSet<u64> = theirs.map(|(at, _)| *at).collect();
+        let patches = installed.table.patches.iter();
+        // They stay in the table: a forked child may still have our jump there.
+        let patches: Vec<Patch> = patches
+            .filter(|p| theirs.contains(&p.at))
+            .copied()
+            .collect();
+        match remove::restore_some(installed.pid, &installed.memory, &patches) {
+            Err(_) if !self.is_alive() => return Ok(()),
+            done => done?,
+        };
+        self.gone.extend(functions);
+        Ok(())
+    }
+
+    /// What was drained until now is of no recording.
+    pub(super) fn begin_anew(&mut self) {
+        (self.counts, self.threads) = (RingCounts::default(), 0);
+        self.unmeasured_before += self.calls_unmeasured();
+        self.tally.clear();
+        for ring in &mut self.rings {
+            ring.thread = None;
+        }
     }
 
     /// Visits every ring; returns what the busiest one gained.
@@ -219,6 +275,7 @@ impl Target {
             buffer,
             counts: &mut self.counts,
             count_calls: self.count_calls,
+            tally: self.is_tallied.then_some(&mut self.tally),
         };
         let gained = drain.ring(
             &ring,
@@ -364,7 +421,8 @@ impl Target {
 
     pub fn calls_unmeasured(&self) -> u64 {
         let pool = self.installed.pool();
-        pool.calls_unmeasured() + pool.calls_foreign()
+        let calls = pool.calls_unmeasured() + pool.calls_foreign();
+        calls.saturating_sub(self.unmeasured_before)
     }
 
     /// Calls of threads that found no free ring, and what helps.
@@ -400,6 +458,7 @@ pub(super) struct Drain<'a, S: Sink> {
     pub buffer: &'a mut Vec<Record>,
     pub counts: &'a mut RingCounts,
     pub count_calls: bool,
+    pub tally: Option<&'a mut Tally>,
 }
 
 impl<S: Sink> Drain<'_, S> {
@@ -428,13 +487,17 @@ impl<S: Sink> Drain<'_, S> {
                 Some(thread) => thread,
                 None => *thread.insert(name(self.writer)?),
             };
-            self.writer.records(RecordBatch {
+            let batch = RecordBatch {
                 thread,
                 first_index: drained.first_index,
                 lost_before: drained.lost,
                 torn_before: drained.torn,
                 records: self.buffer,
-            })?;
+            };
+            if let Some(tally) = &mut self.tally {
+                tally.add(&batch);
+            }
+            self.writer.records(batch)?;
             if self.count_calls {
                 let entries = self
                     .buffer

@@ -1,8 +1,8 @@
 //! What a trace says of itself.
 use super::slices::Slices;
 use hopscope_event::{
-    FlightEntry, ProcessEntry, ProcessIx, RecordingMeta, StreamEntry, Summary, ThinEntry, ThreadIx,
-    TriggerEntry,
+    BudgetEntry, FlightEntry, ProcessEntry, ProcessIx, RecordingMeta, StreamEntry, Summary,
+    ThinEntry, ThreadIx, TriggerEntry,
 };
 use hopscope_trace::TraceReader;
 use serde::Serialize;
@@ -73,6 +73,7 @@ pub struct Info<'a> {
     pub slices: Option<Slices<'a>>,
     /// Only each Nth run was kept.
     pub thin: Option<&'a ThinEntry>,
+    pub budget: Option<&'a BudgetEntry>,
     /// Which part of time a flight recorder saved here, and why.
     pub flight: Option<&'a FlightEntry>,
     pub triggers: &'a [TriggerEntry],
@@ -134,6 +135,7 @@ impl<'a> Info<'a> {
             stamps: stamped(reader),
             slices: Slices::of(reader),
             thin: t.thin.as_ref(),
+            budget: t.budget.as_ref(),
             flight: t.flight.as_ref(),
             triggers: &t.triggers,
             summary: t.summary.as_ref(),

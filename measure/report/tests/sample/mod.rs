@@ -3,7 +3,9 @@ use hopscope_analyze::{
     Analysis, AnalysisOptions, AnalysisResult, Batch, Group, Index, OffCpuTimes, Window,
 };
 use hopscope_event::table::{ModuleEntry, ModuleIx};
-use hopscope_event::{CaptureEntry, ClockSync, CostCheckEntry, OffCpu, OffCpuEntry, ThinEntry};
+use hopscope_event::{
+    BudgetEntry, CaptureEntry, ClockSync, CostCheckEntry, OffCpu, OffCpuEntry, ThinEntry,
+};
 use hopscope_event::{FlightEntry, TriggerEntry, Tsc, TscFrequency};
 use hopscope_event::{
     FunctionEntry, FunctionId, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx, RecordKind,
@@ -26,6 +28,7 @@ pub struct Sample {
     /// Thread, switches lost before, rows.
     pub switches: Vec<(ThreadIx, u64, Vec<OffCpu>)>,
     pub thin: Option<ThinEntry>,
+    pub budget: Option<BudgetEntry>,
     pub triggers: Vec<TriggerEntry>,
     pub flight: Option<FlightEntry>,
     /// Thread, index of the first record, lost before it.
@@ -173,6 +176,7 @@ impl Sample {
             cost_check: None,
             switches: Vec::new(),
             thin: None,
+            budget: None,
             triggers: Vec::new(),
             flight: None,
             batches: vec![
@@ -199,6 +203,7 @@ impl Sample {
             off_cpu: self.off_cpu.as_ref(),
             cost_check: self.cost_check.as_ref(),
             thin: self.thin.as_ref(),
+            budget: self.budget.as_ref(),
             triggers: &self.triggers,
             flight: self.flight.as_ref(),
         }

@@ -4,7 +4,7 @@ use super::one_file::{Drained, OneFile, records_in};
 use super::{RecordRequest, summary};
 use crate::error::{Result, refuse};
 use hopscope_event::table::{Stops, TargetStops};
-use hopscope_event::{CostCheckEntry, RecordingMeta, Summary};
+use hopscope_event::{BudgetEntry, CostCheckEntry, RecordingMeta, Summary};
 use hopscope_probe::counters::clock_sync;
 use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::Ended;
@@ -36,6 +36,7 @@ pub(super) fn finish(
     plan: &Plan,
     meta: &RecordingMeta,
     checked: Option<CostCheckEntry>,
+    mut budget: Option<BudgetEntry>,
 ) -> Result<bool> {
     let Recorded {
         drained,
@@ -47,6 +48,9 @@ pub(super) fn finish(
         thin,
         slices,
     } = drained;
+    if let Some(budget) = &mut budget {
+        budget.left_out.append(&mut outcome.left_out);
+    }
     if let Ended::WriteFailed(_) = outcome.ended {
         let note = "the file ends before the recording does: records are counted as they were read, not as they were written";
         outcome.notes.push(note.to_owned());
@@ -83,6 +87,7 @@ pub(super) fn finish(
         let writer = &mut file.writer;
         let noted = off_cpu.map_or(Ok(()), |entry| writer.off_cpu(entry));
         let noted = noted.and(thin.as_ref().map_or(Ok(()), |entry| writer.thin(entry)));
+        let noted = noted.and(budget.as_ref().map_or(Ok(()), |b| writer.budget(b)));
         let noted = noted.and(checked.as_ref().map_or(Ok(()), |c| writer.cost_check(c)));
         bytes = writer.bytes_written();
         if let Ended::WriteFailed(_) = outcome.ended {
@@ -102,6 +107,7 @@ pub(super) fn finish(
         cost_check: checked.as_ref(),
         choice: summary::KeptPart {
             thin: thin.as_ref(),
+            budget: budget.as_ref(),
             flight: flight.as_ref().map(summary::Flight::of),
         },
         slices: slices.as_ref(),
@@ -112,6 +118,9 @@ pub(super) fn finish(
     }
     written?;
     let is_restored = outcome.not_restored.is_empty() && outcome.not_unmapped.is_empty();
-    let is_early = matches!(outcome.ended, Ended::Overhead { .. } | Ended::MayUnwind(_));
+    let is_early = matches!(
+        outcome.ended,
+        Ended::Overhead { .. } | Ended::MayUnwind(_) | Ended::NotLeftOut(_)
+    );
     Ok(is_early || !is_restored)
 }

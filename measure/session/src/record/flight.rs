@@ -4,7 +4,7 @@ use super::sampling::Asked;
 use super::{FlightRequest, RecordRequest};
 use crate::error::Result;
 use crate::output::{self, Place, Writer};
-use hopscope_event::{ClockSync, OffCpuEntry, ProcessEntry, RecordingMeta, Summary};
+use hopscope_event::{BudgetEntry, ClockSync, OffCpuEntry, ProcessEntry, RecordingMeta, Summary};
 use hopscope_probe::counters::clock_sync;
 use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::flight::{Flight, FlightCounts, FlightOptions, FlightParts, Opened};
@@ -26,6 +26,7 @@ pub(super) struct Tables<'a> {
     pub plan: &'a Plan,
     pub processes: &'a [ProcessEntry],
     pub off_cpu: &'a OffCpuEntry,
+    pub budget: Option<&'a BudgetEntry>,
 }
 
 /// Files there are, and how many that were taken away again.
@@ -46,6 +47,7 @@ impl Tables<'_> {
         self.processes.iter().try_for_each(|p| writer.process(p))?;
         writer.refusals(&self.plan.refusals)?;
         writer.off_cpu(self.off_cpu)?;
+        self.budget.map_or(Ok(()), |budget| writer.budget(budget))?;
         writer.flush()
     }
 

@@ -5,7 +5,7 @@ use super::recorder::Parts;
 use super::slices::{Beside, SlicesDone, WithSlices};
 use crate::error::{Context, Result};
 use crate::output::{self, Place};
-use hopscope_event::{FunctionId, RecordingMeta, Summary, ThinEntry};
+use hopscope_event::{FunctionId, Summary, ThinEntry};
 use hopscope_probe::recorder::RecorderResult;
 use hopscope_probe::recorder::thin::Thin;
 use hopscope_trace::{TraceReader, TraceWriter};
@@ -27,30 +27,40 @@ pub(super) struct OneFile {
     beside: Option<Beside>,
 }
 
-impl OneFile {
-    pub(super) fn create(
-        request: &RecordRequest,
-        meta: &RecordingMeta,
-        beside: Option<Beside>,
-    ) -> Result<OneFile> {
+/// With nothing in it yet.
+pub(super) struct NewFile {
+    file: File,
+    place: Place,
+    beside: Option<Beside>,
+}
+
+impl NewFile {
+    pub(super) fn create(request: &RecordRequest, beside: Option<Beside>) -> Result<NewFile> {
         let (file, place) = output::create(&request.output, request.mode)?;
-        let buffered = BufWriter::with_capacity(1 << 20, file);
-        Ok(OneFile {
-            writer: TraceWriter::new(buffered, meta)?,
+        Ok(NewFile {
+            file,
             place,
             beside,
         })
     }
 
     /// Probes are there; from here on packets are sliced.
-    pub(super) fn begin(&mut self, tables: &Tables<'_>) -> Result<()> {
-        tables.write(&mut self.writer)?;
-        if let Some(beside) = &mut self.beside {
-            beside.begin(&mut self.writer)?;
+    pub(super) fn begin(self, tables: &Tables<'_>) -> Result<OneFile> {
+        let buffered = BufWriter::with_capacity(1 << 20, self.file);
+        let mut begun = OneFile {
+            writer: TraceWriter::new(buffered, tables.meta)?,
+            place: self.place,
+            beside: self.beside,
+        };
+        tables.write(&mut begun.writer)?;
+        if let Some(beside) = &mut begun.beside {
+            beside.begin(&mut begun.writer)?;
         }
-        Ok(())
+        Ok(begun)
     }
+}
 
+impl OneFile {
     /// Until something ends it; `roots`: what runs begin with, of which each `every`th is kept.
     pub(super) fn record(
         &mut self,

@@ -1,8 +1,8 @@
 //! The rings of the targets drained, whatever takes the records.
 use super::{RecordRequest, check_cost, summary};
-use hopscope_event::{ProcessEntry, RecordingMeta};
+use hopscope_event::RecordingMeta;
 use hopscope_probe::counters::{Switches, clock_sync};
-use hopscope_probe::plan::Item;
+use hopscope_probe::recorder::budget::Budget;
 use hopscope_probe::recorder::off_cpu::OffCpuRecorder;
 use hopscope_probe::recorder::{Limits, Recorder, RecorderResult, Sink, Target, ThreadNumbers};
 use std::io::IsTerminal;
@@ -14,6 +14,7 @@ pub(super) struct Parts<'a> {
     pub targets: Vec<Target>,
     pub meta: &'a RecordingMeta,
     pub switches: Option<Switches>,
+    pub budget: Option<Budget>,
     pub stop: &'a AtomicBool,
 }
 
@@ -30,6 +31,7 @@ impl Parts<'_> {
             },
             frequency,
             cost: self.meta.probe_cost,
+            budget: self.budget,
             alternation: check_cost::alternation(self.request.check_cost),
             numbers: ThreadNumbers::default(),
             off_cpu: self.switches.map(|s| OffCpuRecorder::new(s, frequency)),
@@ -44,15 +46,11 @@ impl Parts<'_> {
 }
 
 /// Context switches of the targets, or why there are none.
-pub(super) fn open_switches(
-    request: &RecordRequest,
-    wanted: &[(ProcessEntry, Vec<Item>)],
-) -> Result<Switches, String> {
+pub(super) fn open_switches(request: &RecordRequest, pids: &[i32]) -> Result<Switches, String> {
     if request.no_off_cpu {
         return Err("disabled by --no-off-cpu".into());
     }
-    let pids: Vec<i32> = wanted.iter().map(|(process, _)| process.pid).collect();
-    Switches::of(&pids).map_err(|e| {
+    Switches::of(pids).map_err(|e| {
         crate::status::say!("off-CPU time is not recorded: {e}");
         e.to_string()
     })

@@ -1,11 +1,11 @@
 //! One recording from start to end, in the recorder process.
 use super::end::{self, Finished, Recorded};
 use super::flight::{self, Tables};
-use super::one_file::{Drained, OneFile};
+use super::one_file::{Drained, NewFile};
 use super::recorder::{Parts, open_switches};
 use super::sampling::{self, Asked};
 use super::slices::Beside;
-use super::{RecordRequest, check_cost, dry_stop};
+use super::{RecordRequest, budget, check_cost, dry_stop};
 use crate::attach::{
     Running, Shown, attach, prepare, report_failures, require_functions, targets, watched,
     with_calibration, write_listing, write_ready,
@@ -15,11 +15,13 @@ use crate::output;
 use crate::signals::{ignored_at_start, stop_at_signals};
 use hopscope_event::table::{ModuleEntry, TargetStops};
 use hopscope_event::{OffCpuEntry, ProcessIx};
+use hopscope_probe::counters::clock_sync;
 use hopscope_probe::instrument::capture::parse::Selection;
-use hopscope_probe::live::install::{InstallOptions, Installed, host_has_bmi2};
+use hopscope_probe::live::install::{InstallOptions, host_has_bmi2};
 use hopscope_probe::locate::basename;
 use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan::Plan;
+use hopscope_probe::recorder::Target;
 use hopscope_probe::recorder::flight::Flight;
 use hopscope_process::{Held, fd_reserve, launch};
 use std::fs;
@@ -101,14 +103,16 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
     // A kernel that refuses is found out before any target is touched.
     let beside = Beside::prepare(request, &pids)?;
     let roots = sampling::roots(request, &plan)?;
-    let (meta, off_ticks) = with_calibration(&request.attach, &options);
+    let (mut meta, off_ticks) = with_calibration(&request.attach, &options);
     let triggers = asked.calls(request, &plan, &roots, meta.tsc_frequency)?;
-    let mut file = match request.flight {
+    let file = match request.flight {
         Some(_) => None,
-        None => Some(OneFile::create(request, &meta, beside)?),
+        None => Some(NewFile::create(request, beside)?),
     };
+    let watched_first = request.budget_percent.is_some() && held.is_none();
+    let pids: Vec<i32> = wanted.iter().map(|(process, _)| process.pid).collect();
     // Before the first probe: every call is to lie within what is known of switches.
-    let switches = open_switches(request, &wanted);
+    let switches = (!watched_first).then(|| open_switches(request, &pids));
     let (mut installed, mut processes) = (Vec::new(), Vec::new());
     for (process, items) in wanted {
         match attach(&process, &items, &mut plan, &meta, &options) {
@@ -125,8 +129,20 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
             Err(e) => failures.push(running[process.ix.0 as usize].or_exited(e, "attached to")),
         }
     }
-    drop(shown);
     report_failures(&mut failures, installed.is_empty())?;
+    let mut targets = watched(installed, &plan);
+    let chosen = request
+        .budget_percent
+        .map(|percent| {
+            let budget = budget::of(percent, &meta, watched_first);
+            budget::choose(budget, &mut targets, &mut plan, &stop)
+        })
+        .transpose()?;
+    drop(shown);
+    if watched_first {
+        meta.start = clock_sync();
+    }
+    let switches = switches.unwrap_or_else(|| open_switches(request, &pids));
     let off_cpu = OffCpuEntry {
         why_not: switches.as_ref().err().cloned(),
         ..OffCpuEntry::default()
@@ -136,14 +152,13 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         plan: &plan,
         processes: &processes,
         off_cpu: &off_cpu,
+        budget: chosen.as_ref().map(|chosen| &chosen.entry),
     };
-    if let Some(file) = &mut file {
-        file.begin(&tables)?;
-    }
-    let stops = |(_, i): &(_, Installed)| i.stops.totals(i.pid);
-    let attach_stops: Vec<TargetStops> = installed.iter().map(stops).collect();
-    let pids: Vec<i32> = installed.iter().map(|(_, i)| i.pid).collect();
-    write_symbols(request, &installed)?;
+    let file = file.map(|file| file.begin(&tables)).transpose()?;
+    let stops = |target: &Target| target.installed.stops.totals(target.installed.pid);
+    let attach_stops: Vec<TargetStops> = targets.iter().map(stops).collect();
+    let pids: Vec<i32> = targets.iter().map(|t| t.installed.pid).collect();
+    write_symbols(request, &targets)?;
     let early = asked.begin();
     write_ready(&request.attach, &pids)?;
     let started = held.map(Held::start).transpose();
@@ -153,7 +168,8 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
     })?;
     let parts = Parts {
         request,
-        targets: watched(installed, &plan),
+        targets,
+        budget: chosen.as_ref().map(|chosen| chosen.budget),
         meta: &meta,
         switches: switches.ok(),
         stop: &stop,
@@ -187,7 +203,15 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         &meta,
         off_ticks,
     );
-    let incomplete = end::finish(request, recorded, attach_stops, &plan, &meta, found)?;
+    let incomplete = end::finish(
+        request,
+        recorded,
+        attach_stops,
+        &plan,
+        &meta,
+        found,
+        chosen.map(|chosen| chosen.entry),
+    )?;
     Ok(Finished { incomplete, child })
 }
 
@@ -225,13 +249,13 @@ fn constructors(plan: &Plan, pid: i32) -> Option<String> {
 const NAMED_AT_MOST: usize = 5;
 
 /// Before anybody is told that the recording has begun: whoever looks at a target finds them.
-fn write_symbols(request: &RecordRequest, installed: &[(ProcessIx, Installed)]) -> Result<()> {
+fn write_symbols(request: &RecordRequest, targets: &[Target]) -> Result<()> {
     let Some(path) = &request.symbols else {
         return Ok(());
     };
-    for (_, target) in installed {
+    for target in targets.iter().map(|t| &t.installed) {
         let mut name = path.clone().into_os_string();
-        if installed.len() > 1 {
+        if targets.len() > 1 {
             name.push(format!(".{}", target.pid));
         }
         let (file, place) = output::create(Path::new(&name), request.mode)?;

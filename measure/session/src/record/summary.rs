@@ -1,14 +1,14 @@
 //! What `record` says: a line each second, and the closing numbers, which are one value for programs and for people.
 use super::flight::Saved;
 use super::slices::SlicesDone;
-use super::{RecordRequest, check_cost, stops};
+use super::{RecordRequest, budget, check_cost, stops};
 use crate::attach::{captures, left_out};
 use crate::error::Result;
 use crate::slowdown;
 use crate::status::text_line;
 use hopscope_event::{
-    CaptureEntry, CostCheckEntry, OffCpuEntry, ProbeCost, RecordingMeta, Summary, ThinEntry,
-    TscFrequency,
+    BudgetEntry, CaptureEntry, CostCheckEntry, OffCpuEntry, ProbeCost, RecordingMeta, Summary,
+    ThinEntry, TscFrequency,
 };
 use hopscope_probe::locate::basename;
 use hopscope_probe::plan::Plan;
@@ -76,6 +76,7 @@ pub(super) struct AtEnd<'a> {
 #[derive(Serialize)]
 pub(super) struct KeptPart<'a> {
     pub thin: Option<&'a ThinEntry>,
+    pub budget: Option<&'a BudgetEntry>,
     pub flight: Option<Flight<'a>>,
 }
 
@@ -183,6 +184,9 @@ impl<'a> Closing<'a> {
             )?;
         }
         self.end.choice.text(out)?;
+        if let Some(budget) = self.end.choice.budget {
+            budget::text(out, budget, self.plan, self.tsc_hz)?;
+        }
         if let Some(slices) = self.end.slices {
             slices.text(out)?;
         }

@@ -164,6 +164,7 @@ fn look(
         },
         frequency: meta.tsc_frequency,
         cost: meta.probe_cost,
+        budget: None,
         alternation: None,
         numbers: ThreadNumbers::default(),
         off_cpu: None,
@@ -220,6 +221,6 @@ fn end(
     shown.context("showing what was measured")?;
     Ok(matches!(
         outcome.ended,
-        Ended::Overhead { .. } | Ended::MayUnwind(_)
+        Ended::Overhead { .. } | Ended::MayUnwind(_) | Ended::NotLeftOut(_)
     ))
 }

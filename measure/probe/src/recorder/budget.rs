@@ -1,0 +1,380 @@
+//! A part of the targets' time that probes may take. Functions whose probes are too dear for what they tell are left out:
+//! in a first pass, whose records nobody keeps, and while recording.
+//!
+//! What a function's probes tell is how its own part differs from its caller's; what they take grows with its calls. So those
+//! go first whose calls are shortest in themselves: they explain least for what they cost.
+use super::overhead::Overhead;
+use super::sink::Sink;
+use super::tally::Called;
+use super::{Target, ThreadNumbers};
+use crate::live::LiveError;
+use hopscope_event::ring::Visit;
+use hopscope_event::{ClockSync, FunctionId, LeftOutEntry, ThreadEntry, Tsc, TscFrequency};
+use hopscope_trace::{RecordBatch, TraceError};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// Time of probes in percent of the targets' time without them.
+    pub percent: f64,
+    /// What a call's probes take.
+    pub pair_ticks: u64,
+    pub frequency: TscFrequency,
+    /// In a first pass, after which the recording begins with long windows.
+    pub watched_first: bool,
+}
+
+/// How the functions were chosen.
+#[derive(Debug, Default)]
+pub struct FirstPass {
+    pub lasted: Duration,
+    /// What probes took in its last window, in the target that it was most of.
+    pub percent: Option<f64>,
+    pub left_out: Vec<LeftOutEntry>,
+}
+
+/// Why nothing is recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum BudgetError {
+    #[error(transparent)]
+    Live(#[from] LiveError),
+    #[error(
+        "a module was loaded that may unwind what is measured: {0}; record again, or with --assume-no-exceptions"
+    )]
+    MayUnwind(String),
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// What is called most is seen at once, and stays for no longer than that.
+const FIRST_WINDOW: Duration = Duration::from_millis(2);
+/// Each is twice as long as the one before, up to this.
+const LAST_WINDOW: Duration = Duration::from_millis(250);
+/// A shorter window sees bursts only: more is allowed in it.
+const SURE_AFTER: Duration = Duration::from_millis(64);
+/// The first pass ends with so many last windows in which nothing was left out, …
+const CALM_WINDOWS: u32 = 2;
+/// … or after this.
+const AT_MOST: Duration = Duration::from_secs(5);
+const BETWEEN_VISITS: Duration = Duration::from_millis(1);
+/// As while recording.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// What is left takes this part of the budget: loads vary.
+const FILLED: f64 = 0.9;
+
+/// Leaves out what is too dear, until what is left fits. The targets' records and counts begin anew afterwards.
+///
+/// # Errors
+/// Something could not be restored, or measured functions may be unwound by now.
+pub fn first_pass(
+    targets: &mut [Target],
+    budget: Budget,
+    stop: &dyn Fn() -> bool,
+) -> Result<FirstPass, BudgetError> {
+    let began = Instant::now();
+    let mut left_out = Vec::new();
+    let mut keeper = Keeper::with_window(budget, targets, FIRST_WINDOW);
+    let (mut numbers, mut buffer) = (ThreadNumbers::default(), Vec::new());
+    let mut looked = began;
+    while keeper.calm < CALM_WINDOWS && began.elapsed() < AT_MOST && !stop() {
+        std::thread::sleep(BETWEEN_VISITS);
+        hopscope_process::detach_late_stoppers();
+        let is_look_due = looked.elapsed() >= BETWEEN_LOOKS;
+        for target in targets.iter_mut() {
+            target.drain(Visit::Live, &mut numbers, &mut buffer, &mut Nowhere)?;
+            target.kept();
+            if is_look_due {
+                target.recycle(&mut numbers, &mut buffer, &mut Nowhere)?;
+                target.give_back_breakpoints();
+                if let Some(who) = target.may_unwind() {
+                    return Err(BudgetError::MayUnwind(who));
+                }
+            }
+        }
+        if is_look_due {
+            looked = Instant::now();
+            if !targets.iter().any(Target::is_alive) {
+                break;
+            }
+        }
+        left_out.extend(keeper.step(targets, None)?);
+    }
+    targets.iter_mut().for_each(Target::begin_anew);
+    Ok(FirstPass {
+        lasted: began.elapsed(),
+        percent: keeper.percent,
+        left_out,
+    })
+}
+
+/// Looks at windows one after the other.
+pub(super) struct Keeper {
+    budget: Budget,
+    window: Duration,
+    since: Instant,
+    overheads: Vec<Overhead>,
+    /// Of the target where it was most, in the last window.
+    percent: Option<f64>,
+    /// Last windows in which nothing was left out.
+    calm: u32,
+}
+
+impl Keeper {
+    /// Of a recording that begins.
+    pub(super) fn new(budget: Budget, targets: &[Target]) -> Keeper {
+        let first = if budget.watched_first {
+            LAST_WINDOW
+        } else {
+            FIRST_WINDOW
+        };
+        Keeper::with_window(budget, targets, first)
+    }
+
+    fn with_window(budget: Budget, targets: &[Target], window: Duration) -> Keeper {
+        let primed = |target: &Target| {
+            let mut overhead = Overhead::default();
+            let tids = target.installed.threads.iter().map(|(tid, _)| *tid);
+            overhead.prime(target.installed.pid, tids);
+            overhead
+        };
+        Keeper {
+            budget,
+            window,
+            since: Instant::now(),
+            overheads: targets.iter().map(primed).collect(),
+            percent: None,
+            calm: 0,
+        }
+    }
+
+    /// What was left out, if a window is over. `at`: while recording.
+    ///
+    /// # Errors
+    /// A target could not be stopped or written to.
+    pub(super) fn step(
+        &mut self,
+        targets: &mut [Target],
+        at: Option<Tsc>,
+    ) -> Result<Vec<LeftOutEntry>, LiveError> {
+        let span = self.since.elapsed();
+        if span < self.window {
+            return Ok(Vec::new());
+        }
+        let (mut left_out, mut most) = (Vec::new(), None);
+        for (target, overhead) in targets.iter_mut().zip(&mut self.overheads) {
+            let called = target.called();
+            let seen = Seen::of(target, &called, overhead, &self.budget, span);
+            most = seen.percent().into_iter().chain(most).reduce(f64::max);
+            let budget = self.budget.in_a_window_of(span);
+            left_out.extend(leave_out(target, &called, &seen, &budget, at)?);
+        }
+        self.percent = most;
+        let is_calm = left_out.is_empty() && self.window == LAST_WINDOW;
+        self.calm = if is_calm { self.calm + 1 } else { 0 };
+        self.window = (self.window * 2).min(LAST_WINDOW);
+        self.since = Instant::now();
+        Ok(left_out)
+    }
+}
+
+fn leave_out(
+    target: &mut Target,
+    called: &[(FunctionId, Called)],
+    seen: &Seen,
+    budget: &Budget,
+    at: Option<Tsc>,
+) -> Result<Vec<LeftOutEntry>, LiveError> {
+    let too_dear = seen.too_dear(called, budget);
+    target.tally.clear();
+    if too_dear.is_empty() {
+        return Ok(Vec::new());
+    }
+    target.leave_out(&too_dear)?;
+    let theirs = called.iter().filter(|(id, _)| too_dear.contains(id));
+    let entry = |(function, called): &(FunctionId, Called)| LeftOutEntry {
+        function: *function,
+        process: target.process,
+        at,
+        calls_per_s: (called.calls as f64 / seen.span.as_secs_f64()).round() as u64,
+        percent: 100.0 * budget.ns(called) as f64 / seen.bare_ns(),
+        own_ticks: own_ticks(called),
+    };
+    Ok(theirs.map(entry).collect())
+}
+
+/// One target in one window.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    /// CPU time of its measured threads, with what probes took of it.
+    ran_ns: u64,
+    probes_ns: u64,
+    span: Duration,
+}
+
+impl Seen {
+    fn of(
+        target: &Target,
+        called: &[(FunctionId, Called)],
+        overhead: &mut Overhead,
+        budget: &Budget,
+        span: Duration,
+    ) -> Seen {
+        let span_ns = span.as_nanos() as u64;
+        let told = overhead.ran_ns(target.installed.pid, target.tids(), span_ns);
+        // A running thread's time is told in steps of a clock tick.
+        let at_most = span_ns * target.tids().count() as u64;
+        Seen {
+            ran_ns: if span < SURE_AFTER { at_most } else { told },
+            probes_ns: called.iter().map(|(_, called)| budget.ns(called)).sum(),
+            span,
+        }
+    }
+
+    /// Without probes; a tenth at least, as what a probe takes was measured elsewhere.
+    fn bare_ns(&self) -> f64 {
+        let rest = self.ran_ns.saturating_sub(self.probes_ns);
+        rest.max(self.ran_ns / 10).max(1) as f64
+    }
+
+    fn percent(&self) -> Option<f64> {
+        (self.ran_ns > 0).then(|| 100.0 * self.probes_ns as f64 / self.bare_ns())
+    }
+
+    /// The shortest calls first, until the others fit; of those, what fits beside the others stays.
+    fn too_dear(&self, called: &[(FunctionId, Called)], budget: &Budget) -> HashSet<FunctionId> {
+        let room_ns = self.bare_ns() * budget.percent / 100.0;
+        let mut taken_ns = self.probes_ns as f64;
+        if taken_ns <= room_ns {
+            return HashSet::new();
+        }
+        let ns = |called: &Called| budget.ns(called) as f64;
+        let mut by_length: Vec<_> = called.iter().collect();
+        by_length.sort_by_key(|(id, called)| (own_ticks(called).unwrap_or(u64::MAX), *id));
+        let mut gone = Vec::new();
+        for (id, called) in by_length {
+            if taken_ns <= room_ns * FILLED {
+                break;
+            }
+            taken_ns -= ns(called);
+            gone.push((*id, ns(called)));
+        }
+        for (_, ns) in gone.iter_mut().rev() {
+            if taken_ns + *ns <= room_ns * FILLED {
+                taken_ns += std::mem::replace(ns, 0.0);
+            }
+        }
+        let gone = gone.iter().filter(|(_, ns)| *ns > 0.0);
+        gone.map(|(id, _)| *id).collect()
+    }
+}
+
+impl Budget {
+    fn ns(&self, called: &Called) -> u64 {
+        self.frequency
+            .ns((called.records * self.pair_ticks / 2) as i64) as u64
+    }
+
+    /// A short window may see a burst: the shorter, the more is allowed.
+    fn in_a_window_of(&self, span: Duration) -> Budget {
+        let more = SURE_AFTER.as_secs_f64() / span.as_secs_f64();
+        Budget {
+            percent: self.percent * if span < SURE_AFTER { 1.0 + more } else { 1.0 },
+            ..*self
+        }
+    }
+}
+
+fn own_ticks(called: &Called) -> Option<u64> {
+    called.own_ticks.checked_div(called.ended)
+}
+
+/// Keeps nothing.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn thread(&mut self, _: &ThreadEntry) -> Result<(), TraceError> {
+        Ok(())
+    }
+
+    fn records(&mut self, _: RecordBatch<'_>) -> Result<(), TraceError> {
+        Ok(())
+    }
+
+    fn clock(&mut self, _: ClockSync) -> Result<(), TraceError> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), TraceError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: Budget = Budget {
+        percent: 5.0,
+        pair_ticks: 50,
+        frequency: TscFrequency(1_000_000_000),
+        watched_first: true,
+    };
+
+    fn called(id: u32, calls: u64, own_ticks: u64) -> (FunctionId, Called) {
+        let called = Called {
+            calls,
+            records: 2 * calls,
+            ended: calls,
+            own_ticks: calls * own_ticks,
+        };
+        (FunctionId(id), called)
+    }
+
+    fn too_dear(ran_ms: u64, called: &[(FunctionId, Called)]) -> Vec<u32> {
+        let seen = Seen {
+            ran_ns: ran_ms * 1_000_000,
+            probes_ns: called.iter().map(|(_, called)| BUDGET.ns(called)).sum(),
+            span: Duration::from_secs(1),
+        };
+        let mut ids: Vec<u32> = seen
+            .too_dear(called, &BUDGET)
+            .iter()
+            .map(|id| id.0)
+            .collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    #[test]
+    fn within_the_budget_everything_stays() {
+        // 50 ms of probes beside 1000.
+        assert!(too_dear(1050, &[called(0, 900_000, 20), called(1, 100_000, 900)]).is_empty());
+    }
+
+    #[test]
+    fn the_shortest_calls_go_first() {
+        let all = [
+            called(0, 10_000_000, 20),
+            called(1, 2_000_000, 100),
+            called(2, 100_000, 5000),
+            called(3, 10, 10),
+        ];
+        // The third fits, and of the short ones that which takes nothing.
+        assert_eq!(too_dear(2000, &all), [0, 1]);
+    }
+
+    #[test]
+    fn a_call_that_never_ends_is_long() {
+        let mut main = called(0, 1, 0);
+        main.1.ended = 0;
+        assert_eq!(too_dear(600, &[main, called(1, 10_000_000, 20)]), [1]);
+    }
+
+    #[test]
+    fn a_short_window_is_believed_less() {
+        let short = BUDGET.in_a_window_of(Duration::from_millis(2));
+        assert_eq!(short.percent, 5.0 * 33.0);
+        assert_eq!(BUDGET.in_a_window_of(LAST_WINDOW).percent, 5.0);
+    }
+}

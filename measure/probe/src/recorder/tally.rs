@@ -1,0 +1,175 @@
+//! What is known of each function while records pass: how often it is called, and what its own part takes.
+use hopscope_event::{FunctionId, Record, RecordKind, ThreadIx};
+use hopscope_trace::RecordBatch;
+use std::collections::HashMap;
+
+/// Calls within calls that are followed; of those below, own parts are not known.
+const DEPTH_MAX: usize = 512;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Called {
+    pub calls: u64,
+    /// Of all kinds: each costs half of what a call does.
+    pub records: u64,
+    /// Of the calls, and of those that began before, with a known end.
+    pub ended: u64,
+    /// Of those that ended: in the function itself and in what is not measured, as read.
+    pub own_ticks: u64,
+}
+
+/// By function, since the last [`Tally::clear`].
+#[derive(Debug, Default)]
+pub struct Tally {
+    functions: Vec<Called>,
+    stacks: HashMap<ThreadIx, Vec<Open>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    function: FunctionId,
+    rsp: u32,
+    since: u64,
+    /// In measured calls that it made.
+    below: u64,
+}
+
+impl Tally {
+    pub fn functions(&self) -> impl Iterator<Item = (FunctionId, Called)> {
+        let all = self.functions.iter().enumerate();
+        all.map(|(n, called)| (FunctionId(n as u32), *called))
+            .filter(|(_, called)| called.records > 0)
+    }
+
+    /// Calls that are open stay open.
+    pub fn clear(&mut self) {
+        self.functions.fill(Called::default());
+    }
+
+    pub fn add(&mut self, batch: &RecordBatch<'_>) {
+        let stack = self.stacks.entry(batch.thread).or_default();
+        // Ends may be among what was lost.
+        if batch.lost_before + batch.torn_before > 0 {
+            stack.clear();
+        }
+        for record in batch.records {
+            let of = record.function().0 as usize;
+            if of >= self.functions.len() {
+                self.functions.resize(of + 1, Called::default());
+            }
+            self.functions[of].records += 1;
+            match record.kind() {
+                Some(RecordKind::Entry) => {
+                    self.functions[of].calls += 1;
+                    begin(stack, record);
+                }
+                Some(RecordKind::Exit | RecordKind::TailExit) => {
+                    if let Some(own_ticks) = end(stack, record) {
+                        let called = &mut self.functions[of];
+                        called.ended += 1;
+                        called.own_ticks += own_ticks;
+                    }
+                }
+                Some(RecordKind::Escape | RecordKind::Value) | None => {}
+            }
+        }
+    }
+}
+
+fn begin(stack: &mut Vec<Open>, record: &Record) {
+    if stack.len() == DEPTH_MAX {
+        stack.clear();
+    }
+    stack.push(Open {
+        function: record.function(),
+        rsp: record.rsp_lo32(),
+        since: record.tsc,
+        below: 0,
+    });
+}
+
+/// What lies above a call that ends was left without an end (longjmp, exceptions).
+fn end(stack: &mut Vec<Open>, record: &Record) -> Option<u64> {
+    let is_its = |open: &Open| open.function == record.function() && open.rsp == record.rsp_lo32();
+    let at = stack.iter().rposition(is_its)?;
+    let open = stack[at];
+    stack.truncate(at);
+    let took = record.tsc.saturating_sub(open.since);
+    if let Some(caller) = stack.last_mut() {
+        caller.below += took;
+    }
+    Some(took.saturating_sub(open.below))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use RecordKind::{Entry, Exit};
+    use hopscope_event::record::id_kind;
+
+    fn record(tsc: u64, function: u32, kind: RecordKind, rsp: u32) -> Record {
+        Record {
+            tsc,
+            id_kind: id_kind(FunctionId(function), kind),
+            stack: rsp,
+        }
+    }
+
+    fn add(tally: &mut Tally, lost_before: u64, records: &[Record]) {
+        tally.add(&RecordBatch {
+            thread: ThreadIx(0),
+            first_index: 0,
+            lost_before,
+            torn_before: 0,
+            records,
+        });
+    }
+
+    fn called(calls: u64, ended: u64, own_ticks: u64) -> Called {
+        Called {
+            calls,
+            records: calls + ended,
+            ended,
+            own_ticks,
+        }
+    }
+
+    #[test]
+    fn what_measured_calls_take_is_theirs() {
+        let mut tally = Tally::default();
+        let first = [
+            record(100, 0, Entry, 90),
+            record(110, 1, Entry, 80),
+            record(130, 1, Exit, 80),
+        ];
+        add(&mut tally, 0, &first);
+        // Its own record of an earlier call in the same place is not the one that ends.
+        let second = [
+            record(140, 1, Entry, 80),
+            record(145, 1, Entry, 70),
+            record(150, 1, Exit, 80),
+            record(200, 0, Exit, 90),
+        ];
+        add(&mut tally, 0, &second);
+        let all: Vec<_> = tally.functions().collect();
+        let expected = [called(1, 1, 100 - 20 - 10), called(3, 2, 20 + 10)];
+        assert_eq!(
+            all,
+            [(FunctionId(0), expected[0]), (FunctionId(1), expected[1])]
+        );
+        tally.clear();
+        assert_eq!(tally.functions().count(), 0);
+    }
+
+    #[test]
+    fn after_a_loss_no_end_is_taken_for_another_call() {
+        let mut tally = Tally::default();
+        add(&mut tally, 0, &[record(100, 0, Entry, 90)]);
+        add(&mut tally, 7, &[record(900, 0, Exit, 90)]);
+        let all: Vec<_> = tally.functions().collect();
+        let unknown = Called {
+            records: 2,
+            ..called(1, 0, 0)
+        };
+        assert_eq!(all, [(FunctionId(0), unknown)]);
+    }
+}
