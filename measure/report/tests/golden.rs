@@ -5,9 +5,9 @@ mod sample;
 use hopscope_analyze::{Group, Packets};
 use hopscope_event::value::number;
 use hopscope_event::{
-    BeginsLate, CaptureEntry, CaptureMethod, CapturePlace, Content, CostCheckEntry, EndsEarly,
-    FlightEntry, FunctionId, InPlaceCost, Ns, OffCpu, OffCpuEntry, Record, RecordKind, ThinEntry,
-    TriggerEntry,
+    BeginsLate, BudgetEntry, CaptureEntry, CaptureMethod, CapturePlace, Content, CostCheckEntry,
+    EndsEarly, FlightEntry, FunctionId, InPlaceCost, LeftOutEntry, Ns, OffCpu, OffCpuEntry,
+    ProcessIx, Record, RecordKind, ThinEntry, TriggerEntry,
 };
 use hopscope_event::{
     RecordingMeta, Stamp, StampFlags, StreamEntry, StreamIx, ThreadIx, Tsc, Value,
@@ -217,6 +217,21 @@ fn off_cpu_times_and_what_was_left_out() {
         runs_kept: 101,
         runs_cut: 0,
         records_left_out: 9_110,
+    });
+    let left_out = |function, at: Option<u64>| LeftOutEntry {
+        function: FunctionId(function),
+        process: ProcessIx(0),
+        at: at.map(|at| Tsc(begin + at)),
+        calls_per_s: 1_200_000,
+        percent: 61.25,
+        own_ticks: Some(40),
+    };
+    sample.budget = Some(BudgetEntry {
+        percent: 5.0,
+        first_pass_ns: Ns(760_000_000),
+        first_pass_percent: Some(4.4),
+        measured: 3,
+        left_out: vec![left_out(3, None), left_out(2, Some(30_000))],
     });
     let fired = |at: u64, took| TriggerEntry {
         trigger: "acl_match > 300ns".into(),

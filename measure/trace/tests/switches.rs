@@ -1,7 +1,10 @@
 //! When threads did not run: exact for any order, short for usual ones, found however a file ended.
 mod sample;
 
-use hopscope_event::{BeginsLate, EndsEarly, FlightEntry, Ns, OffCpu, ThreadIx, Tsc};
+use hopscope_event::{
+    BeginsLate, BudgetEntry, EndsEarly, FlightEntry, FunctionId, LeftOutEntry, Ns, OffCpu,
+    ProcessIx, ThreadIx, Tsc,
+};
 use hopscope_trace::format::{BATCH_SWITCHES_MAX, CHUNK_HEADER_BYTES, ChunkHeader};
 use hopscope_trace::{Switches, TraceReader, TraceWriter, fuzz_reader, switches};
 use proptest::prelude::*;
@@ -61,6 +64,35 @@ fn the_window_of_a_flight_recorder() {
     let bytes = writer.finish(&summary()).unwrap();
     let reader = TraceReader::from_bytes(bytes).unwrap();
     assert_eq!(reader.tables().flight, Some(end));
+    assert_eq!(reader.tables().unknown_chunks, 0);
+}
+
+/// So is that of one within a budget.
+#[test]
+fn what_a_budget_left_out() {
+    let left_out = |function, at| LeftOutEntry {
+        function: FunctionId(function),
+        process: ProcessIx(0),
+        at,
+        calls_per_s: 1_200_000,
+        percent: 61.25,
+        own_ticks: at.map(|_| 40),
+    };
+    let begin = BudgetEntry {
+        percent: 5.0,
+        first_pass_ns: Ns(760_000_000),
+        first_pass_percent: None,
+        measured: 3,
+        left_out: vec![left_out(3, None)],
+    };
+    let mut end = begin.clone();
+    end.left_out.push(left_out(2, Some(Tsc(30_000))));
+    let mut writer = TraceWriter::new(Vec::new(), &meta()).unwrap();
+    writer.budget(&begin).unwrap();
+    writer.budget(&end).unwrap();
+    let bytes = writer.finish(&summary()).unwrap();
+    let reader = TraceReader::from_bytes(bytes).unwrap();
+    assert_eq!(reader.tables().budget, Some(end));
     assert_eq!(reader.tables().unknown_chunks, 0);
 }
 
