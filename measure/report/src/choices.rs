@@ -4,8 +4,8 @@ use crate::printable_text::printable;
 use crate::recording::Recording;
 use crate::units::{Scale, TimeUnit, grouped, ns_text};
 use hopscope_event::{
-    BeginsLate, BudgetEntry, EndsEarly, FlightEntry, OffCpuEntry, RecordingMeta, ThinEntry,
-    TriggerEntry,
+    BeginsLate, BudgetEntry, EndsEarly, FlightEntry, FunctionEntry, OffCpuEntry, RecordingMeta,
+    ThinEntry, TriggerEntry,
 };
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -27,7 +27,7 @@ pub(crate) fn write(
     }
     left_out(out, recording.thin, recording.flight)?;
     if let Some(entry) = recording.budget {
-        budget(out, entry, recording, scale)?;
+        budget(out, entry, recording.meta, recording.functions, scale)?;
     }
     triggers(out, recording.meta, recording.triggers, scale)
 }
@@ -40,11 +40,15 @@ pub fn write_choices(
     out: &mut impl Write,
     meta: &RecordingMeta,
     thin: Option<&ThinEntry>,
+    within: Option<(&BudgetEntry, &[FunctionEntry])>,
     flight: Option<&FlightEntry>,
     fired: &[TriggerEntry],
 ) -> io::Result<()> {
     left_out(out, thin, flight)?;
     let scale = Scale::new(TimeUnit::Ns, meta.tsc_frequency);
+    if let Some((entry, functions)) = within {
+        budget(out, entry, meta, functions, &scale)?;
+    }
     triggers(out, meta, fired, &scale)
 }
 
@@ -102,7 +106,8 @@ fn kept(out: &mut impl Write, t: &ThinEntry) -> io::Result<()> {
 fn budget(
     out: &mut impl Write,
     b: &BudgetEntry,
-    recording: &Recording<'_>,
+    meta: &RecordingMeta,
+    functions: &[FunctionEntry],
     scale: &Scale,
 ) -> io::Result<()> {
     let while_recording: Vec<_> = b.left_out.iter().filter(|one| one.at.is_some()).collect();
@@ -115,11 +120,9 @@ fn budget(
         grouped(while_recording.len() as u64)
     )?;
     for one in while_recording.iter().take(LEFT_OUT_MAX) {
-        let function = recording.functions.get(one.function.0 as usize);
+        let function = functions.get(one.function.0 as usize);
         let name = function.map_or("?", |f| f.name.as_str());
-        let at = one
-            .at
-            .map_or(0, |at| (at - recording.meta.start.tsc).into());
+        let at = one.at.map_or(0, |at| (at - meta.start.tsc).into());
         writeln!(
             out,
             "           {} until {} after the start: {} calls/s, {:.1} %",

@@ -1,8 +1,8 @@
 //! What a trace says of itself.
 use super::slices::Slices;
 use hopscope_event::{
-    BudgetEntry, FlightEntry, ProcessEntry, ProcessIx, RecordingMeta, StreamEntry, Summary,
-    ThinEntry, ThreadIx, TriggerEntry,
+    BudgetEntry, FlightEntry, FunctionEntry, ProcessEntry, ProcessIx, RecordingMeta, StreamEntry,
+    Summary, ThinEntry, ThreadIx, TriggerEntry,
 };
 use hopscope_trace::TraceReader;
 use serde::Serialize;
@@ -60,6 +60,9 @@ pub struct Info<'a> {
     pub threads: Vec<Thread<'a>>,
     pub modules: usize,
     pub functions: usize,
+    /// By number.
+    #[serde(skip)]
+    pub function_entries: &'a [FunctionEntry],
     pub refusals: usize,
     pub clock_syncs: usize,
     pub batches: u64,
@@ -73,6 +76,7 @@ pub struct Info<'a> {
     pub slices: Option<Slices<'a>>,
     /// Only each Nth run was kept.
     pub thin: Option<&'a ThinEntry>,
+    /// Functions were left out for what their probes take.
     pub budget: Option<&'a BudgetEntry>,
     /// Which part of time a flight recorder saved here, and why.
     pub flight: Option<&'a FlightEntry>,
@@ -125,6 +129,7 @@ impl<'a> Info<'a> {
             threads: by_thread.into_iter().map(thread).collect(),
             modules: t.modules.len(),
             functions: t.functions.len(),
+            function_entries: &t.functions,
             refusals: t.refusals.len(),
             clock_syncs: t.clocks.len(),
             batches,

@@ -29,7 +29,15 @@ impl Info<'_> {
             };
         }
         records(out, info)?;
-        hopscope_report::write_choices(out, info.meta, info.thin, info.flight, info.triggers)?;
+        let budget = info.budget.map(|entry| (entry, info.function_entries));
+        hopscope_report::write_choices(
+            out,
+            info.meta,
+            info.thin,
+            budget,
+            info.flight,
+            info.triggers,
+        )?;
         let Some(summary) = info.summary else {
             return Ok(());
         };
