@@ -3,6 +3,7 @@ use super::link::{LinkArgs, parse_prefix};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use hopscope_netio::PortName;
+use hopscope_process::environment;
 use hopscope_stack_engine::config::Address;
 use hopscope_stack_instance::handed::{ENVIRONMENT, Handed, HandedPort, Policy};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
@@ -102,13 +103,11 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let config = serde_json::to_vec(&handed)?;
     let config = file("hopscope-stack", &config, true)?;
     let owner = file("hopscope-owner", &[0; 8], false)?;
-    let mut command = Command::new(&path);
-    command
-        .arg0(name)
-        .args(arguments)
-        .env("LD_PRELOAD", preload(library))
-        .env(ENVIRONMENT, format!("{config},{owner}"));
-    let error = command.exec();
+    // Of the program, whose other entries stay as they are.
+    environment::set("LD_PRELOAD", preload(library)).context("setting LD_PRELOAD")?;
+    environment::set(ENVIRONMENT, format!("{config},{owner}"))
+        .context("setting its configuration")?;
+    let error = Command::new(&path).arg0(name).args(arguments).exec();
     Err(error).with_context(|| format!("starting {}", path.display()))
 }
 

@@ -1,12 +1,13 @@
-//! One variable by which this program tells itself something: put into its own environment, taken out of it again.
+//! Variables that this program's own environment gets or loses, for itself started again or for what it becomes by exec.
 //! The other entries stay as they are, byte for byte and in order. `std::process::Command` would sort them for a
 //! child, and lose those that come twice or are no NAME=VALUE.
 use super::procfs;
+use std::ffi::OsStr;
 use std::io;
 
 /// # Errors
 /// This process has other threads.
-pub fn set(name: &str, value: &str) -> io::Result<()> {
+pub fn set(name: &str, value: impl AsRef<OsStr>) -> io::Result<()> {
     require_alone()?;
     // SAFETY: this is the only thread: nobody reads the environment meanwhile.
     unsafe { std::env::set_var(name, value) };

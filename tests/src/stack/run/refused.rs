@@ -3,7 +3,7 @@ use super::running::{cable, on_the_stack};
 use crate::stack::cable::files;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
-use hopscope_tests::{Requirement, Suite, hopscope};
+use hopscope_tests::{Requirement, Suite, compile_c, hopscope};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -18,6 +18,11 @@ pub(crate) fn register(suite: &mut Suite) {
         "stack::run_says_which_calls_fail",
         &[Netns, Requirement::Python3],
         said_calls,
+    );
+    suite.case(
+        "stack::run_keeps_the_environment",
+        &[Netns, Gcc],
+        environment,
     );
     suite.case("stack::run_refuses_go_programs", &[Netns, Go], go_program);
     suite.case(
@@ -160,5 +165,30 @@ fn exit_codes() -> Result<()> {
     // Without the port's privilege.
     let out = hopscope(&["stack", "run", "--addr=10.0.0.2/24", "--", "true"])?;
     ensure!(out.code == Some(2), "{:?}", out.code);
+    Ok(())
+}
+
+/// Entry by entry and in order, whatever they are, with two more.
+fn environment() -> Result<()> {
+    cable()?;
+    let odd = compile_c(&["launched/odd_environment.c"], &["-O1"])?;
+    let look = ["/bin/cat", "/proc/self/environ"];
+    let plain = run(Command::new(&odd).args(look))?.expect_code(0)?;
+    let on_the_stack = on_the_stack(&[], &look);
+    let mut on_it = Command::new(&odd);
+    on_it
+        .arg(on_the_stack.get_program())
+        .args(on_the_stack.get_args());
+    let on_it = run(&mut on_it)?.expect_code(0)?;
+    let is_ours = |entry: &&str| {
+        let name = entry.split('=').next().unwrap_or_default();
+        name == "LD_PRELOAD" || name == "HOPSCOPE_STACK"
+    };
+    let (ours, theirs): (Vec<&str>, Vec<&str>) = on_it.stdout.split('\0').partition(is_ours);
+    let expected: Vec<&str> = plain.stdout.split('\0').collect();
+    ensure!(
+        expected.len() > 10 && theirs == expected && ours.len() == 2,
+        "{expected:?} became {theirs:?} and {ours:?}"
+    );
     Ok(())
 }
