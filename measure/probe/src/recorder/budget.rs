@@ -5,7 +5,7 @@
 //! go first whose calls are shortest in themselves: they explain least for what they cost.
 use super::overhead::Overhead;
 use super::sink::Sink;
-use super::tally::Called;
+use super::tally::{Called, Tally};
 use super::{Target, ThreadNumbers};
 use crate::live::LiveError;
 use hopscope_event::ring::Visit;
@@ -186,7 +186,7 @@ fn leave_out(
     at: Option<Tsc>,
 ) -> Result<Vec<LeftOutEntry>, LiveError> {
     let too_dear = seen.too_dear(called, budget);
-    target.tally.clear();
+    target.tally.iter_mut().for_each(Tally::clear);
     if too_dear.is_empty() {
         return Ok(Vec::new());
     }

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 
 /// Calls within calls that are followed; of those below, own parts are not known.
 const DEPTH_MAX: usize = 512;
+/// Threads that are in measured calls.
+const STACKS_MAX: usize = 4096;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Called {
@@ -22,6 +24,8 @@ pub struct Called {
 pub struct Tally {
     functions: Vec<Called>,
     stacks: HashMap<ThreadIx, Vec<Open>>,
+    records: u64,
+    lost: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -34,37 +38,63 @@ struct Open {
 }
 
 impl Tally {
+    /// Of so many functions; others are none of ours, whatever a ring says.
+    pub fn of(functions: usize) -> Tally {
+        Tally {
+            functions: vec![Called::default(); functions],
+            ..Tally::default()
+        }
+    }
+
+    /// What was lost is taken to be of each as much as of what was not.
     pub fn functions(&self) -> impl Iterator<Item = (FunctionId, Called)> {
-        let all = self.functions.iter().enumerate();
-        all.map(|(n, called)| (FunctionId(n as u32), *called))
-            .filter(|(_, called)| called.records > 0)
+        let all = self.records + self.lost;
+        let scaled = move |n: u64| {
+            (u128::from(n) * u128::from(all)).div_ceil(u128::from(self.records.max(1))) as u64
+        };
+        let functions = self.functions.iter().enumerate();
+        let functions = functions.filter(|(_, called)| called.records > 0);
+        functions.map(move |(n, called)| {
+            let called = Called {
+                calls: scaled(called.calls),
+                records: scaled(called.records),
+                ..*called
+            };
+            (FunctionId(n as u32), called)
+        })
     }
 
     /// Calls that are open stay open.
     pub fn clear(&mut self) {
         self.functions.fill(Called::default());
+        (self.records, self.lost) = (0, 0);
+        self.stacks.retain(|_, stack| !stack.is_empty());
+        // Of threads that ended within their calls.
+        if self.stacks.len() > STACKS_MAX {
+            self.stacks.clear();
+        }
     }
 
     pub fn add(&mut self, batch: &RecordBatch<'_>) {
         let stack = self.stacks.entry(batch.thread).or_default();
+        self.records += batch.records.len() as u64;
+        self.lost += batch.lost_before;
         // Ends may be among what was lost.
         if batch.lost_before + batch.torn_before > 0 {
             stack.clear();
         }
         for record in batch.records {
-            let of = record.function().0 as usize;
-            if of >= self.functions.len() {
-                self.functions.resize(of + 1, Called::default());
-            }
-            self.functions[of].records += 1;
+            let Some(called) = self.functions.get_mut(record.function().0 as usize) else {
+                continue;
+            };
+            called.records += 1;
             match record.kind() {
                 Some(RecordKind::Entry) => {
-                    self.functions[of].calls += 1;
+                    called.calls += 1;
                     begin(stack, record);
                 }
                 Some(RecordKind::Exit | RecordKind::TailExit) => {
                     if let Some(own_ticks) = end(stack, record) {
-                        let called = &mut self.functions[of];
                         called.ended += 1;
                         called.own_ticks += own_ticks;
                     }
@@ -135,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_measured_calls_take_is_theirs() {
-        let mut tally = Tally::default();
+        let mut tally = Tally::of(2);
         let first = [
             record(100, 0, Entry, 90),
             record(110, 1, Entry, 80),
@@ -162,14 +192,23 @@ mod tests {
 
     #[test]
     fn after_a_loss_no_end_is_taken_for_another_call() {
-        let mut tally = Tally::default();
+        let mut tally = Tally::of(1);
         add(&mut tally, 0, &[record(100, 0, Entry, 90)]);
-        add(&mut tally, 7, &[record(900, 0, Exit, 90)]);
+        add(&mut tally, 8, &[record(900, 0, Exit, 90)]);
         let all: Vec<_> = tally.functions().collect();
+        // Ten records for two: five times as many calls.
         let unknown = Called {
-            records: 2,
-            ..called(1, 0, 0)
+            records: 10,
+            ..called(5, 0, 0)
         };
         assert_eq!(all, [(FunctionId(0), unknown)]);
+    }
+
+    /// Rings lie in the target's memory.
+    #[test]
+    fn numbers_of_no_function_take_no_room() {
+        let mut tally = Tally::of(1);
+        add(&mut tally, 0, &[record(100, 0x00ff_fff0, Entry, 90)]);
+        assert_eq!((tally.functions().count(), tally.functions.len()), (0, 1));
     }
 }

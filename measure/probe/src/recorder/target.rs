@@ -50,9 +50,8 @@ pub struct Target {
     /// When the process began, in clock ticks after boot: a number alone may be another's by now.
     started: Option<u64>,
     modules: Option<Looking>,
-    /// Where functions may be left out for what they take; else empty.
-    pub(super) tally: Tally,
-    pub is_tallied: bool,
+    /// Where functions may be left out for what they take.
+    pub(super) tally: Option<Tally>,
     /// Functions that were left out.
     gone: HashSet<FunctionId>,
     /// Calls without a ring, of before this recording began.
@@ -111,8 +110,7 @@ impl Target {
             rounds: 0,
             started,
             modules: None,
-            tally: Tally::default(),
-            is_tallied: false,
+            tally: None,
             gone: HashSet::new(),
             unmeasured_before: 0,
         }
@@ -141,9 +139,14 @@ impl Target {
         modules.map_or(Vec::new(), Looking::not_looked_at)
     }
 
+    /// What is called is counted from now on: some of it may be left out.
+    pub fn counts_calls(&mut self) {
+        self.tally = Some(Tally::of(self.installed.table.functions.len()));
+    }
+
     /// Of those that have probes, since the tally was cleared: records that come late are of probes that are gone.
     pub(super) fn called(&self) -> Vec<(FunctionId, Called)> {
-        let all = self.tally.functions();
+        let all = self.tally.iter().flat_map(Tally::functions);
         all.filter(|(id, _)| !self.gone.contains(id)).collect()
     }
 
@@ -176,7 +179,10 @@ impl Target {
     pub(super) fn begin_anew(&mut self) {
         (self.counts, self.threads) = (RingCounts::default(), 0);
         self.unmeasured_before += self.calls_unmeasured();
-        self.tally.clear();
+        self.tally = self
+            .tally
+            .take()
+            .map(|_| Tally::of(self.installed.table.functions.len()));
         for ring in &mut self.rings {
             ring.thread = None;
         }
@@ -275,7 +281,7 @@ impl Target {
             buffer,
             counts: &mut self.counts,
             count_calls: self.count_calls,
-            tally: self.is_tallied.then_some(&mut self.tally),
+            tally: self.tally.as_mut(),
         };
         let gained = drain.ring(
             &ring,

@@ -1,7 +1,7 @@
 //! `--budget`: functions are left out so that probes take no more than a part of the targets' time.
 use crate::error::{Result, refuse};
 use crate::status::text_line;
-use hopscope_event::{BudgetEntry, FunctionId, LeftOutEntry, Ns, RecordingMeta, TscFrequency};
+use hopscope_event::{BudgetEntry, FunctionId, Ns, ProcessIx, RecordingMeta, TscFrequency};
 use hopscope_probe::locate::basename;
 use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::Target;
@@ -48,9 +48,7 @@ pub(super) fn choose(
     plan: &mut Plan,
     stop: &AtomicBool,
 ) -> Result<Chosen> {
-    targets
-        .iter_mut()
-        .for_each(|target| target.is_tallied = true);
+    targets.iter_mut().for_each(Target::counts_calls);
     let pass = match budget.watched_first {
         true => first_pass(targets, budget, &|| stop.load(Ordering::Relaxed)),
         false => Ok(FirstPass::default()),
@@ -60,14 +58,12 @@ pub(super) fn choose(
         target.installed.stops.join(&stops);
     }
     let pass = pass?;
-    let left_out = |process, function| {
-        let mut all = pass.left_out.iter();
-        all.any(|one: &LeftOutEntry| one.process == process && one.function == function)
-    };
+    let left_out = pass.left_out.iter().map(|one| (one.process, one.function));
+    let left_out: HashSet<(ProcessIx, FunctionId)> = left_out.collect();
     let mut measured: HashSet<FunctionId> = HashSet::new();
     for target in targets.iter() {
         let sites = target.installed.sites.iter().map(|(_, id)| *id);
-        measured.extend(sites.filter(|id| !left_out(target.process, *id)));
+        measured.extend(sites.filter(|id| !left_out.contains(&(target.process, *id))));
     }
     for one in &pass.left_out {
         if measured.contains(&one.function) {
@@ -102,18 +98,23 @@ pub(super) fn text(
 ) -> std::io::Result<()> {
     let (before, during): (Vec<_>, Vec<_>) =
         budget.left_out.iter().partition(|one| one.at.is_none());
-    let took = budget
-        .first_pass_percent
-        .map_or("nothing ran".to_owned(), |percent| {
-            format!("probes took at most {percent:.1} % at its end")
-        });
+    let first = match (budget.first_pass_ns, budget.first_pass_percent) {
+        (Ns(0), _) => "without a first pass".to_owned(),
+        (Ns(lasted), None) => format!(
+            "in a first pass of {:.1} s, in which nothing ran",
+            lasted as f64 / 1e9
+        ),
+        (Ns(lasted), Some(percent)) => format!(
+            "in a first pass of {:.1} s, at whose end probes took at most {percent:.1} %",
+            lasted as f64 / 1e9
+        ),
+    };
     text_line!(
         out,
-        "budget {} %: {} functions were measured, {} were left out in a first pass of {:.1} s ({took}), {} while recording",
+        "budget {} %: {} functions measured; left out {} {first}, and {} while recording",
         budget.percent,
         budget.measured,
         before.len(),
-        budget.first_pass_ns.0 as f64 / 1e9,
         during.len()
     )?;
     for (when, mut which) in [("left out", before), ("left out while recording", during)] {
