@@ -99,22 +99,22 @@ pub(super) fn text(
     let (before, during): (Vec<_>, Vec<_>) =
         budget.left_out.iter().partition(|one| one.at.is_none());
     let first = match (budget.first_pass_ns, budget.first_pass_percent) {
-        (Ns(0), _) => "without a first pass".to_owned(),
-        (Ns(lasted), None) => format!(
-            "in a first pass of {:.1} s, in which nothing ran",
-            lasted as f64 / 1e9
-        ),
-        (Ns(lasted), Some(percent)) => format!(
-            "in a first pass of {:.1} s, at whose end probes took at most {percent:.1} %",
-            lasted as f64 / 1e9
+        (Ns(0), _) => "from the command's first instruction".to_owned(),
+        (Ns(lasted), percent) => format!(
+            "after a first pass of {:.1} s, in which {} were left out, {}",
+            lasted as f64 / 1e9,
+            before.len(),
+            match percent {
+                Some(percent) => format!("and at whose end probes took at most {percent:.1} %"),
+                None => "and nothing ran at its end".to_owned(),
+            }
         ),
     };
     text_line!(
         out,
-        "budget {} %: {} functions measured; left out {} {first}, and {} while recording",
+        "budget {} %: {} functions measured {first}; {} left out while recording",
         budget.percent,
         budget.measured,
-        before.len(),
         during.len()
     )?;
     for (when, mut which) in [("left out", before), ("left out while recording", during)] {
