@@ -14,6 +14,17 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("budget::what_becomes_too_dear_goes", gcc, later);
     suite.case("budget::a_command_has_no_first_pass", gcc, of_a_command);
     suite.case("budget::nothing_that_fits_is_an_error", gcc, nothing_fits);
+    suite.case("budget::a_root_stays", gcc, root_stays);
+    suite.case(
+        "budget::threads_without_a_ring_are_an_error",
+        gcc,
+        without_ring,
+    );
+    suite.case(
+        "budget::what_goes_is_in_the_file_at_once",
+        gcc,
+        said_at_once,
+    );
     suite.case("budget::no_percentage_is_a_usage_error", &[], usage);
 }
 
@@ -163,6 +174,66 @@ fn of_a_command() -> Result<()> {
         "{said}"
     );
     Ok(())
+}
+
+/// Without it no run would be recorded.
+fn root_stays() -> Result<()> {
+    let program = Program::start()?;
+    let file = scratch().join("root.hop");
+    let more = [
+        "-f",
+        "/^budget_/",
+        "--root",
+        "budget_leaf",
+        "--every",
+        "100",
+        "-c",
+        "100000",
+    ];
+    let mut record = record(program.target.pid(), &more, &file);
+    record.args(["--max-overhead", "1e9"]);
+    let said = Recording::start_command(record, &file)?.finished()?;
+    ensure!(Report::read(&file)?.entries("budget_leaf") > 0, "{said}");
+    program.came_to_what_it_should()
+}
+
+/// Their calls cost more than others, and nobody knows of which functions they are.
+fn without_ring() -> Result<()> {
+    let program = Program::start()?;
+    let file = scratch().join("ringless.hop");
+    let more = ["-f", "/^budget_/", "--threads", "1", "-d", "1s"];
+    let done = run(&mut record(program.target.pid(), &more, &file))?.expect_code(2)?;
+    ensure!(done.stderr.contains("larger --threads"), "{done:?}");
+    program.came_to_what_it_should()
+}
+
+/// A recorder may be killed.
+fn said_at_once() -> Result<()> {
+    let mut program = Program::start()?;
+    let file = scratch().join("said.hop");
+    let more = ["-f", "/^budget_/", "--max-overhead", "1e9"];
+    let recording = Recording::start_command(record(program.target.pid(), &more, &file), &file)?;
+    writeln!(program.to, "more")?;
+    // As it is called until its end.
+    let written = || -> Result<Option<PathBuf>> {
+        let entries = std::fs::read_dir(file.parent().context("a folder")?)?;
+        let entries = entries.filter_map(Result::ok);
+        let mut paths = entries.map(|entry| entry.path());
+        Ok(paths.find(|path| path.to_string_lossy().contains("said.hop.partial")))
+    };
+    let written = written()?.context("no file that is being written")?;
+    let left_out = || {
+        let reader = hopscope_trace::TraceReader::open(&written).ok()?;
+        Some(reader.tables().budget.as_ref()?.left_out.len())
+    };
+    let mut looks = 0;
+    while left_out() != Some(2) {
+        looks += 1;
+        ensure!(looks < 100_000, "nothing more was left out");
+        std::thread::yield_now();
+    }
+    recording.stop()?;
+    program.came_to_what_it_should()
 }
 
 fn nothing_fits() -> Result<()> {

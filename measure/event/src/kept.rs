@@ -24,7 +24,7 @@ pub struct ThinEntry {
 }
 
 /// Functions were left out so that probes take no more than a part of the targets' time. Written when the recording
-/// begins and again when it ends; the last one counts.
+/// begins; later ones have nothing but what was left out since.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct BudgetEntry {
     /// As asked for: time of probes, in percent of the time without them.
@@ -45,7 +45,7 @@ pub struct BudgetEntry {
 pub struct LeftOutEntry {
     pub function: FunctionId,
     pub process: ProcessIx,
-    /// When; later calls are not in the recording. `None`: before it began.
+    /// When it was over; later calls are not in the recording. `None`: before it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Tsc>,
     /// Until then.

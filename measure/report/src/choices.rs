@@ -110,7 +110,9 @@ fn budget(
     functions: &[FunctionEntry],
     scale: &Scale,
 ) -> io::Result<()> {
-    let while_recording: Vec<_> = b.left_out.iter().filter(|one| one.at.is_some()).collect();
+    let while_recording = b.left_out.iter().filter(|one| one.at.is_some());
+    let mut while_recording: Vec<_> = while_recording.collect();
+    while_recording.sort_by(|a, b| b.percent.total_cmp(&a.percent));
     writeln!(
         out,
         "budget     {} % of the time: {} functions measured, {} left out before the recording and {} during it",

@@ -124,6 +124,13 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
+    fn within(&mut self, budget: BudgetEntry) {
+        match &mut self.budget {
+            Some(before) => before.left_out.extend(budget.left_out),
+            None => self.budget = Some(budget),
+        }
+    }
+
     /// # Errors
     /// The file cannot be read.
     pub(crate) fn of(source: &Source) -> io::Result<Scan> {
@@ -179,7 +186,7 @@ impl Scan {
             OFF_CPU => json(payload).map(|o| self.off_cpu = Some(o)),
             COST => json(payload).map(|c| self.cost_check = Some(c)),
             THIN => json(payload).map(|t| self.thin = Some(t)),
-            BUDGET => json(payload).map(|b| self.budget = Some(b)),
+            BUDGET => json(payload).map(|b| self.within(b)),
             TRIGGER => json(payload).map(|t| self.triggers.push(t)),
             FLIGHT => json(payload).map(|f| self.flight = Some(f)),
             SWITCHES => match SwitchesHead::of_payload(payload) {

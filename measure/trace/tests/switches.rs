@@ -67,7 +67,7 @@ fn the_window_of_a_flight_recorder() {
     assert_eq!(reader.tables().unknown_chunks, 0);
 }
 
-/// So is that of one within a budget.
+/// Of one within a budget all words count.
 #[test]
 fn what_a_budget_left_out() {
     let left_out = |function, at| LeftOutEntry {
@@ -85,14 +85,18 @@ fn what_a_budget_left_out() {
         measured: 3,
         left_out: vec![left_out(3, None)],
     };
-    let mut end = begin.clone();
-    end.left_out.push(left_out(2, Some(Tsc(30_000))));
+    let later = BudgetEntry {
+        left_out: vec![left_out(2, Some(Tsc(30_000)))],
+        ..BudgetEntry::default()
+    };
     let mut writer = TraceWriter::new(Vec::new(), &meta()).unwrap();
     writer.budget(&begin).unwrap();
-    writer.budget(&end).unwrap();
+    writer.budget(&later).unwrap();
     let bytes = writer.finish(&summary()).unwrap();
     let reader = TraceReader::from_bytes(bytes).unwrap();
-    assert_eq!(reader.tables().budget, Some(end));
+    let mut both = begin.clone();
+    both.left_out.extend(later.left_out);
+    assert_eq!(reader.tables().budget, Some(both));
     assert_eq!(reader.tables().unknown_chunks, 0);
 }
 

@@ -7,9 +7,10 @@ use super::overhead::Overhead;
 use super::sink::Sink;
 use super::tally::{Called, Tally};
 use super::{Target, ThreadNumbers};
+use crate::counters::read_tsc;
 use crate::live::LiveError;
 use hopscope_event::ring::Visit;
-use hopscope_event::{ClockSync, FunctionId, LeftOutEntry, ThreadEntry, Tsc, TscFrequency};
+use hopscope_event::{ClockSync, FunctionId, LeftOutEntry, ThreadEntry, TscFrequency};
 use hopscope_trace::{RecordBatch, TraceError};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -18,8 +19,9 @@ use std::time::{Duration, Instant};
 pub struct Budget {
     /// Time of probes in percent of the targets' time without them.
     pub percent: f64,
-    /// What a call's probes take.
+    /// What a call's probes may take, which is what counts, and what they take at least.
     pub pair_ticks: u64,
+    pub least_ticks: u64,
     pub frequency: TscFrequency,
     /// In a first pass, after which the recording begins with long windows.
     pub watched_first: bool,
@@ -43,6 +45,10 @@ pub enum BudgetError {
         "a module was loaded that may unwind what is measured: {0}; record again, or with --assume-no-exceptions"
     )]
     MayUnwind(String),
+    #[error(
+        "threads that found no free ring call measured functions {calls_per_s} times a second, which no budget can keep down: record with a larger --threads (at most 1024)"
+    )]
+    WithoutRing { calls_per_s: u64 },
     #[error(transparent)]
     Trace(#[from] TraceError),
 }
@@ -53,6 +59,10 @@ const FIRST_WINDOW: Duration = Duration::from_millis(2);
 const LAST_WINDOW: Duration = Duration::from_millis(250);
 /// A shorter window sees bursts only: more is allowed in it.
 const SURE_AFTER: Duration = Duration::from_millis(64);
+/// CPU times are told in steps of a clock tick: shorter windows take the clock's time for them.
+const TOLD_AFTER: Duration = Duration::from_millis(16);
+/// What is less beyond the budget than this has to be so twice in a row.
+const SURELY_BEYOND: f64 = 2.0;
 /// The first pass ends with so many last windows in which nothing was left out, …
 const CALM_WINDOWS: u32 = 2;
 /// … or after this.
@@ -62,6 +72,8 @@ const BETWEEN_VISITS: Duration = Duration::from_millis(1);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// What is left takes this part of the budget: loads vary.
 const FILLED: f64 = 0.9;
+/// Of the budget: functions that take less are left out last.
+const MATTERS: f64 = 1e-3;
 
 /// Leaves out what is too dear, until what is left fits. The targets' records and counts begin anew afterwards.
 ///
@@ -74,12 +86,18 @@ pub fn first_pass(
 ) -> Result<FirstPass, BudgetError> {
     let began = Instant::now();
     let mut left_out = Vec::new();
-    let mut keeper = Keeper::with_window(budget, targets, FIRST_WINDOW);
     let (mut numbers, mut buffer) = (ThreadNumbers::default(), Vec::new());
+    // Of what came during the attach nobody knows how long it took.
+    for target in targets.iter_mut() {
+        target.drain(Visit::Live, &mut numbers, &mut buffer, &mut Nowhere)?;
+        target.tally.iter_mut().for_each(Tally::clear);
+    }
+    let mut keeper = Keeper::with_window(budget, targets, FIRST_WINDOW);
     let mut looked = began;
     while keeper.calm < CALM_WINDOWS && began.elapsed() < AT_MOST && !stop() {
         std::thread::sleep(BETWEEN_VISITS);
         hopscope_process::detach_late_stoppers();
+        let now = Instant::now();
         let is_look_due = looked.elapsed() >= BETWEEN_LOOKS;
         for target in targets.iter_mut() {
             target.drain(Visit::Live, &mut numbers, &mut buffer, &mut Nowhere)?;
@@ -98,7 +116,7 @@ pub fn first_pass(
                 break;
             }
         }
-        left_out.extend(keeper.step(targets, None)?);
+        left_out.extend(keeper.step(targets, now, false)?);
     }
     targets.iter_mut().for_each(Target::begin_anew);
     Ok(FirstPass {
@@ -118,6 +136,10 @@ pub(super) struct Keeper {
     percent: Option<f64>,
     /// Last windows in which nothing was left out.
     calm: u32,
+    /// By target: whether it was a little beyond the budget in the last window.
+    beyond: Vec<bool>,
+    /// By target: calls of threads without a ring, up to the last window.
+    without_ring: Vec<u64>,
 }
 
 impl Keeper {
@@ -145,62 +167,72 @@ impl Keeper {
             overheads: targets.iter().map(primed).collect(),
             percent: None,
             calm: 0,
+            beyond: vec![false; targets.len()],
+            without_ring: targets.iter().map(Target::calls_unmeasured).collect(),
         }
     }
 
-    /// What was left out, if a window is over. `at`: while recording.
+    /// What was left out, if a window is over. `now`: before the rings were drained.
     ///
     /// # Errors
-    /// A target could not be stopped or written to.
+    /// A target could not be stopped or written to, or what takes too much cannot be left out.
     pub(super) fn step(
         &mut self,
         targets: &mut [Target],
-        at: Option<Tsc>,
-    ) -> Result<Vec<LeftOutEntry>, LiveError> {
-        let span = self.since.elapsed();
+        now: Instant,
+        is_recording: bool,
+    ) -> Result<Vec<LeftOutEntry>, BudgetError> {
+        let span = now.saturating_duration_since(self.since);
         if span < self.window {
             return Ok(Vec::new());
         }
         let (mut left_out, mut most) = (Vec::new(), None);
-        for (target, overhead) in targets.iter_mut().zip(&mut self.overheads) {
+        let budget = self.budget.in_a_window_of(span);
+        for (n, target) in targets.iter_mut().enumerate() {
             let called = target.called();
-            let seen = Seen::of(target, &called, overhead, &self.budget, span);
+            target.tally.iter_mut().for_each(Tally::clear);
+            let seen = Seen::of(target, &called, &mut self.overheads[n], &self.budget, span);
             most = seen.percent().into_iter().chain(most).reduce(f64::max);
-            let budget = self.budget.in_a_window_of(span);
-            left_out.extend(leave_out(target, &called, &seen, &budget, at)?);
+            let unmeasured = target.calls_unmeasured();
+            let without_ring = unmeasured - self.without_ring[n].min(unmeasured);
+            self.without_ring[n] = unmeasured;
+            if budget.ns_of(2 * without_ring) as f64 > seen.bare_ns() * budget.percent / 100.0 {
+                let calls_per_s = (without_ring as f64 / span.as_secs_f64()) as u64;
+                return Err(BudgetError::WithoutRing { calls_per_s });
+            }
+            let too_dear = seen.too_dear(&called, &budget, target.never_left_out());
+            let is_sure = span < SURE_AFTER
+                || self.beyond[n]
+                || seen
+                    .percent()
+                    .is_none_or(|p| p > SURELY_BEYOND * budget.percent);
+            self.beyond[n] = !too_dear.is_empty() && !is_sure;
+            if too_dear.is_empty() || !is_sure {
+                continue;
+            }
+            target.leave_out(&too_dear)?;
+            // No probe has run since.
+            let at = is_recording.then(read_tsc);
+            let theirs = called.iter().filter(|(id, _)| too_dear.contains(id));
+            left_out.extend(theirs.map(|(id, called)| LeftOutEntry {
+                function: *id,
+                process: target.process,
+                at,
+                calls_per_s: (called.calls as f64 / span.as_secs_f64()).round() as u64,
+                percent: 100.0 * budget.ns(called) as f64 / seen.bare_ns(),
+                own_ticks: called.own_ticks_each(),
+            }));
         }
         self.percent = most;
-        let is_calm = left_out.is_empty() && self.window == LAST_WINDOW;
-        self.calm = if is_calm { self.calm + 1 } else { 0 };
+        let is_calm = left_out.is_empty() && !self.beyond.contains(&true);
+        self.calm = match is_calm && self.window == LAST_WINDOW {
+            true => self.calm + 1,
+            false => 0,
+        };
         self.window = (self.window * 2).min(LAST_WINDOW);
-        self.since = Instant::now();
+        self.since = now;
         Ok(left_out)
     }
-}
-
-fn leave_out(
-    target: &mut Target,
-    called: &[(FunctionId, Called)],
-    seen: &Seen,
-    budget: &Budget,
-    at: Option<Tsc>,
-) -> Result<Vec<LeftOutEntry>, LiveError> {
-    let too_dear = seen.too_dear(called, budget);
-    target.tally.iter_mut().for_each(Tally::clear);
-    if too_dear.is_empty() {
-        return Ok(Vec::new());
-    }
-    target.leave_out(&too_dear)?;
-    let theirs = called.iter().filter(|(id, _)| too_dear.contains(id));
-    let entry = |(function, called): &(FunctionId, Called)| LeftOutEntry {
-        function: *function,
-        process: target.process,
-        at,
-        calls_per_s: (called.calls as f64 / seen.span.as_secs_f64()).round() as u64,
-        percent: 100.0 * budget.ns(called) as f64 / seen.bare_ns(),
-        own_ticks: own_ticks(called),
-    };
-    Ok(theirs.map(entry).collect())
 }
 
 /// One target in one window.
@@ -209,7 +241,8 @@ struct Seen {
     /// CPU time of its measured threads, with what probes took of it.
     ran_ns: u64,
     probes_ns: u64,
-    span: Duration,
+    /// Of these, what they took at least.
+    least_ns: u64,
 }
 
 impl Seen {
@@ -222,18 +255,20 @@ impl Seen {
     ) -> Seen {
         let span_ns = span.as_nanos() as u64;
         let told = overhead.ran_ns(target.installed.pid, target.tids(), span_ns);
-        // A running thread's time is told in steps of a clock tick.
         let at_most = span_ns * target.tids().count() as u64;
+        let records = called.iter().map(|(_, called)| called.records).sum();
         Seen {
-            ran_ns: if span < SURE_AFTER { at_most } else { told },
-            probes_ns: called.iter().map(|(_, called)| budget.ns(called)).sum(),
-            span,
+            ran_ns: if span < TOLD_AFTER { at_most } else { told },
+            probes_ns: budget.ns_of(records),
+            least_ns: budget
+                .frequency
+                .ns((records * budget.least_ticks / 2) as i64) as u64,
         }
     }
 
     /// Without probes; a tenth at least, as what a probe takes was measured elsewhere.
     fn bare_ns(&self) -> f64 {
-        let rest = self.ran_ns.saturating_sub(self.probes_ns);
+        let rest = self.ran_ns.saturating_sub(self.least_ns);
         rest.max(self.ran_ns / 10).max(1) as f64
     }
 
@@ -241,24 +276,33 @@ impl Seen {
         (self.ran_ns > 0).then(|| 100.0 * self.probes_ns as f64 / self.bare_ns())
     }
 
-    /// The shortest calls first, until the others fit; of those, what fits beside the others stays.
-    fn too_dear(&self, called: &[(FunctionId, Called)], budget: &Budget) -> HashSet<FunctionId> {
+    /// The shortest calls first, until the others fit; what takes next to nothing last.
+    fn too_dear(
+        &self,
+        called: &[(FunctionId, Called)],
+        budget: &Budget,
+        never: &HashSet<FunctionId>,
+    ) -> HashSet<FunctionId> {
         let room_ns = self.bare_ns() * budget.percent / 100.0;
         let mut taken_ns = self.probes_ns as f64;
         if taken_ns <= room_ns {
             return HashSet::new();
         }
         let ns = |called: &Called| budget.ns(called) as f64;
-        let mut by_length: Vec<_> = called.iter().collect();
-        by_length.sort_by_key(|(id, called)| (own_ticks(called).unwrap_or(u64::MAX), *id));
+        let mut may_go: Vec<_> = called
+            .iter()
+            .filter(|(id, _)| !never.contains(id))
+            .collect();
+        may_go.sort_by_key(|(id, called)| (ns(called) < room_ns * MATTERS, called.worth(), *id));
         let mut gone = Vec::new();
-        for (id, called) in by_length {
+        for (id, called) in may_go {
             if taken_ns <= room_ns * FILLED {
                 break;
             }
             taken_ns -= ns(called);
             gone.push((*id, ns(called)));
         }
+        // Of those, what fits beside the others after all.
         for (_, ns) in gone.iter_mut().rev() {
             if taken_ns + *ns <= room_ns * FILLED {
                 taken_ns += std::mem::replace(ns, 0.0);
@@ -271,8 +315,11 @@ impl Seen {
 
 impl Budget {
     fn ns(&self, called: &Called) -> u64 {
-        self.frequency
-            .ns((called.records * self.pair_ticks / 2) as i64) as u64
+        self.ns_of(called.records)
+    }
+
+    fn ns_of(&self, records: u64) -> u64 {
+        self.frequency.ns((records * self.pair_ticks / 2) as i64) as u64
     }
 
     /// A short window may see a burst: the shorter, the more is allowed.
@@ -283,10 +330,6 @@ impl Budget {
             ..*self
         }
     }
-}
-
-fn own_ticks(called: &Called) -> Option<u64> {
-    called.own_ticks.checked_div(called.ended)
 }
 
 /// Keeps nothing.
@@ -317,6 +360,7 @@ mod tests {
     const BUDGET: Budget = Budget {
         percent: 5.0,
         pair_ticks: 50,
+        least_ticks: 50,
         frequency: TscFrequency(1_000_000_000),
         watched_first: true,
     };
@@ -327,21 +371,21 @@ mod tests {
             records: 2 * calls,
             ended: calls,
             own_ticks: calls * own_ticks,
+            ..Called::default()
         };
         (FunctionId(id), called)
     }
 
     fn too_dear(ran_ms: u64, called: &[(FunctionId, Called)]) -> Vec<u32> {
+        let probes_ns = called.iter().map(|(_, called)| BUDGET.ns(called)).sum();
         let seen = Seen {
             ran_ns: ran_ms * 1_000_000,
-            probes_ns: called.iter().map(|(_, called)| BUDGET.ns(called)).sum(),
-            span: Duration::from_secs(1),
+            probes_ns,
+            least_ns: probes_ns,
         };
-        let mut ids: Vec<u32> = seen
-            .too_dear(called, &BUDGET)
-            .iter()
-            .map(|id| id.0)
-            .collect();
+        let never = HashSet::from([FunctionId(9)]);
+        let too_dear = seen.too_dear(called, &BUDGET, &never);
+        let mut ids: Vec<u32> = too_dear.iter().map(|id| id.0).collect();
         ids.sort_unstable();
         ids
     }
@@ -362,6 +406,18 @@ mod tests {
         ];
         // The third fits, and of the short ones that which takes nothing.
         assert_eq!(too_dear(2000, &all), [0, 1]);
+    }
+
+    #[test]
+    fn what_takes_next_to_nothing_stays_however_short() {
+        let mut all = vec![called(0, 10_000_000, 900)];
+        all.extend((10..500).map(|id| called(id, 20, 10)));
+        assert_eq!(too_dear(2000, &all), [0]);
+    }
+
+    #[test]
+    fn what_is_needed_stays() {
+        assert!(too_dear(2000, &[called(9, 10_000_000, 20)]).is_empty());
     }
 
     #[test]

@@ -92,10 +92,7 @@ impl std::fmt::Display for Ended {
                 )
             }
             Ended::NotLeftOut(e) => {
-                write!(
-                    f,
-                    "functions that take more than the budget could not be left out: {e}"
-                )
+                write!(f, "probes take more than the budget: {e}")
             }
             Ended::WriteFailed(e) => write!(f, "the trace file cannot be written: {e}"),
         }
@@ -347,7 +344,7 @@ impl<S: Sink> Recorder<'_, S> {
                 return Ok(Ended::Asked);
             }
             hopscope_process::detach_late_stoppers();
-            let began = read_tsc();
+            let (began, drained) = (read_tsc(), Instant::now());
             let mut most = 0;
             for target in &mut self.targets {
                 most = most.max(target.drain(
@@ -364,8 +361,12 @@ impl<S: Sink> Recorder<'_, S> {
                 self.targets.iter_mut().for_each(Target::kept);
             }
             if let Some(keeper) = &mut keeper {
-                match keeper.step(&mut self.targets, Some(began)) {
-                    Ok(gone) => left_out.extend(gone),
+                match keeper.step(&mut self.targets, drained, true) {
+                    Ok(gone) if gone.is_empty() => {}
+                    Ok(gone) => {
+                        self.writer.left_out(&gone)?;
+                        left_out.extend(gone);
+                    }
                     Err(e) => return Ok(Ended::NotLeftOut(e.to_string())),
                 }
             }

@@ -1,5 +1,7 @@
 //! Where records go: a trace file, or a live view.
-use hopscope_event::{ClockSync, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
+use hopscope_event::{
+    BudgetEntry, ClockSync, LeftOutEntry, OffCpuEntry, ThinEntry, ThreadEntry, Tsc,
+};
 use hopscope_trace::{RecordBatch, Switches, TraceError, TraceWriter};
 use std::io::Write;
 
@@ -29,6 +31,14 @@ pub trait Sink {
     /// # Errors
     /// See [`Sink::thread`].
     fn thin(&mut self, _: &ThinEntry) -> Result<(), TraceError> {
+        Ok(())
+    }
+
+    /// Of functions that were left out since the last time: their later calls will not come.
+    ///
+    /// # Errors
+    /// See [`Sink::thread`].
+    fn left_out(&mut self, _: &[LeftOutEntry]) -> Result<(), TraceError> {
         Ok(())
     }
 
@@ -78,6 +88,13 @@ impl<W: Write> Sink for TraceWriter<W> {
 
     fn thin(&mut self, entry: &ThinEntry) -> Result<(), TraceError> {
         TraceWriter::thin(self, entry)
+    }
+
+    fn left_out(&mut self, entries: &[LeftOutEntry]) -> Result<(), TraceError> {
+        self.budget(&BudgetEntry {
+            left_out: entries.to_vec(),
+            ..BudgetEntry::default()
+        })
     }
 
     fn clock(&mut self, sync: ClockSync) -> Result<(), TraceError> {

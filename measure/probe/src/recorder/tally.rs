@@ -17,6 +17,36 @@ pub struct Called {
     pub ended: u64,
     /// Of those that ended: in the function itself and in what is not measured, as read.
     pub own_ticks: u64,
+    /// Of those that ended: so long that the thread may have been preempted.
+    pub long: u64,
+    pub long_ticks: u64,
+}
+
+/// Time slices are longer.
+const LONG_TICKS: u64 = 1 << 20;
+/// With fewer long calls than one in so many, they are taken for preempted.
+const LONG_ARE_ONE_IN: u64 = 1000;
+/// Who has begun so often and never ended tells no times.
+const BEGUN_OFTEN: u64 = 16;
+
+impl Called {
+    /// Mean of a call.
+    pub fn own_ticks_each(&self) -> Option<u64> {
+        match self.long * LONG_ARE_ONE_IN < self.ended {
+            true => (self.own_ticks - self.long_ticks).checked_div(self.ended - self.long),
+            false => self.own_ticks.checked_div(self.ended),
+        }
+    }
+
+    /// What is left out first: what tells least for what it takes.
+    pub fn worth(&self) -> u64 {
+        let without = if self.calls > BEGUN_OFTEN {
+            0
+        } else {
+            u64::MAX
+        };
+        self.own_ticks_each().unwrap_or(without)
+    }
 }
 
 /// By function, since the last [`Tally::clear`].
@@ -97,6 +127,10 @@ impl Tally {
                     if let Some(own_ticks) = end(stack, record) {
                         called.ended += 1;
                         called.own_ticks += own_ticks;
+                        if own_ticks >= LONG_TICKS {
+                            called.long += 1;
+                            called.long_ticks += own_ticks;
+                        }
                     }
                 }
                 Some(RecordKind::Escape | RecordKind::Value) | None => {}
@@ -160,6 +194,7 @@ mod tests {
             records: calls + ended,
             ended,
             own_ticks,
+            ..Called::default()
         }
     }
 
@@ -202,6 +237,18 @@ mod tests {
             ..called(5, 0, 0)
         };
         assert_eq!(all, [(FunctionId(0), unknown)]);
+    }
+
+    #[test]
+    fn rare_long_calls_are_preempted_ones() {
+        let mut short = called(10_000, 10_000, 10_000 * 5 + 3 * LONG_TICKS);
+        (short.long, short.long_ticks) = (3, 3 * LONG_TICKS);
+        assert_eq!(short.own_ticks_each(), Some(5));
+        let mut slow = called(100, 100, 100 * LONG_TICKS);
+        (slow.long, slow.long_ticks) = (100, 100 * LONG_TICKS);
+        assert_eq!(slow.own_ticks_each(), Some(LONG_TICKS));
+        assert_eq!(called(1, 0, 0).worth(), u64::MAX);
+        assert_eq!(called(1_000, 0, 0).worth(), 0);
     }
 
     /// Rings lie in the target's memory.

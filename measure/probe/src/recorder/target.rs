@@ -52,10 +52,11 @@ pub struct Target {
     modules: Option<Looking>,
     /// Where functions may be left out for what they take.
     pub(super) tally: Option<Tally>,
-    /// Functions that were left out.
+    /// Functions that were left out, and those that never are.
     gone: HashSet<FunctionId>,
-    /// Calls without a ring, of before this recording began.
-    unmeasured_before: u64,
+    never_left_out: HashSet<FunctionId>,
+    /// Calls without a ring, and with a foreign gs, of before this recording began.
+    before: [u64; 2],
 }
 
 #[derive(Debug, Clone, Default)]
@@ -112,7 +113,8 @@ impl Target {
             modules: None,
             tally: None,
             gone: HashSet::new(),
-            unmeasured_before: 0,
+            never_left_out: HashSet::new(),
+            before: [0; 2],
         }
     }
 
@@ -139,8 +141,9 @@ impl Target {
         modules.map_or(Vec::new(), Looking::not_looked_at)
     }
 
-    /// What is called is counted from now on: some of it may be left out.
-    pub fn counts_calls(&mut self) {
+    /// What is called is counted from now on: some of it may be left out, but not these.
+    pub fn counts_calls(&mut self, never_left_out: &[FunctionId]) {
+        self.never_left_out = never_left_out.iter().copied().collect();
         self.tally = Some(Tally::of(self.installed.table.functions.len()));
     }
 
@@ -148,6 +151,10 @@ impl Target {
     pub(super) fn called(&self) -> Vec<(FunctionId, Called)> {
         let all = self.tally.iter().flat_map(Tally::functions);
         all.filter(|(id, _)| !self.gone.contains(id)).collect()
+    }
+
+    pub(super) fn never_left_out(&self) -> &HashSet<FunctionId> {
+        &self.never_left_out
     }
 
     /// Takes the probes of these functions away; calls of theirs that are under way end with a record.
@@ -178,7 +185,8 @@ impl Target {
     /// What was drained until now is of no recording.
     pub(super) fn begin_anew(&mut self) {
         (self.counts, self.threads) = (RingCounts::default(), 0);
-        self.unmeasured_before += self.calls_unmeasured();
+        let pool = self.installed.pool();
+        self.before = [pool.calls_unmeasured(), pool.calls_foreign()];
         self.tally = self
             .tally
             .take()
@@ -427,13 +435,14 @@ impl Target {
 
     pub fn calls_unmeasured(&self) -> u64 {
         let pool = self.installed.pool();
-        let calls = pool.calls_unmeasured() + pool.calls_foreign();
-        calls.saturating_sub(self.unmeasured_before)
+        let since = |now: u64, n: usize| now.saturating_sub(self.before[n]);
+        since(pool.calls_unmeasured(), 0) + since(pool.calls_foreign(), 1)
     }
 
     /// Calls of threads that found no free ring, and what helps.
     pub(super) fn without_ring(&self) -> Option<String> {
         let calls = self.installed.pool().calls_unmeasured();
+        let calls = calls.saturating_sub(self.before[0]);
         (calls > 0).then(|| {
             format!(
                 "process {}: {calls} calls were not measured: their threads found none of the {} rings free; rings of \

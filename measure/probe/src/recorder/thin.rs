@@ -2,7 +2,8 @@
 //! The probes run as before; their cost is the same.
 use super::Sink;
 use hopscope_event::{
-    ClockSync, FunctionId, OffCpuEntry, Record, RecordKind, ThinEntry, ThreadEntry, ThreadIx, Tsc,
+    ClockSync, FunctionId, LeftOutEntry, OffCpuEntry, Record, RecordKind, ThinEntry, ThreadEntry,
+    ThreadIx, Tsc,
 };
 use hopscope_trace::{RecordBatch, Switches, TraceError};
 use std::collections::HashMap;
@@ -187,6 +188,10 @@ impl<S: Sink> Sink for Thin<'_, S> {
 
     fn off_cpu(&mut self, so_far: &OffCpuEntry) {
         self.sink.off_cpu(so_far);
+    }
+
+    fn left_out(&mut self, entries: &[LeftOutEntry]) -> Result<(), TraceError> {
+        self.sink.left_out(entries)
     }
 
     fn keep(&mut self) -> Result<(), TraceError> {

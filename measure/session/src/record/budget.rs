@@ -1,7 +1,9 @@
 //! `--budget`: functions are left out so that probes take no more than a part of the targets' time.
 use crate::error::{Result, refuse};
 use crate::status::text_line;
-use hopscope_event::{BudgetEntry, FunctionId, Ns, ProcessIx, RecordingMeta, TscFrequency};
+use hopscope_event::{
+    BudgetEntry, FunctionEntry, FunctionId, Ns, ProcessIx, RecordingMeta, TscFrequency,
+};
 use hopscope_probe::locate::basename;
 use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::Target;
@@ -18,6 +20,9 @@ const LEFT_OUT: &str = "its probes would take more than the budget has room for 
 /// against 40 to 60 in a loop of calls.
 const IN_PLACE_TICKS: u64 = 130;
 
+/// Two clock reads in a row, where nothing was measured.
+const LEAST_TICKS: u64 = 40;
+
 /// Named in the summary.
 const NAMED_AT_MOST: usize = 5;
 
@@ -25,11 +30,14 @@ const NAMED_AT_MOST: usize = 5;
 ///
 /// `watched_first`: before anything is recorded. A program that is still held is not: it is recorded from its first
 /// instruction.
-pub(super) fn of(percent: f64, meta: &RecordingMeta, watched_first: bool) -> Budget {
+pub(super) fn budget(percent: f64, meta: &RecordingMeta, watched_first: bool) -> Budget {
     let in_a_loop = meta.probe_cost.map_or(0, |cost| cost.pair_ticks[2]);
     Budget {
         percent,
         pair_ticks: in_a_loop.max(IN_PLACE_TICKS),
+        least_ticks: meta
+            .probe_cost
+            .map_or(LEAST_TICKS, |cost| cost.pair_ticks[0]),
         frequency: meta.tsc_frequency,
         watched_first,
     }
@@ -41,14 +49,17 @@ pub(super) struct Chosen {
     pub entry: BudgetEntry,
 }
 
-/// Functions that are left out are refused in `plan` from then on.
+/// Functions that are left out are refused in `plan` from then on. `roots` never are.
 pub(super) fn choose(
     budget: Budget,
     targets: &mut [Target],
     plan: &mut Plan,
+    roots: &[FunctionId],
     stop: &AtomicBool,
 ) -> Result<Chosen> {
-    targets.iter_mut().for_each(Target::counts_calls);
+    for target in targets.iter_mut() {
+        target.counts_calls(roots);
+    }
     let pass = match budget.watched_first {
         true => first_pass(targets, budget, &|| stop.load(Ordering::Relaxed)),
         false => Ok(FirstPass::default()),
@@ -69,11 +80,13 @@ pub(super) fn choose(
         if measured.contains(&one.function) {
             continue;
         }
-        let f = plan.functions[one.function.0 as usize].clone();
-        let module = plan.modules[f.module.0 as usize].path.clone();
-        plan.refuse(basename(module.as_ref()), &f.name, f.svma, LEFT_OUT.into());
+        let (module, f) = named(plan, one.function);
+        plan.refuse(&module, &f.name, f.svma, LEFT_OUT.into());
     }
     if measured.is_empty() {
+        for target in targets.iter_mut() {
+            target.installed.detach()?;
+        }
         refuse!(
             "every function would take more than the budget of {} %: raise it, or choose functions that are called less",
             budget.percent
@@ -87,6 +100,13 @@ pub(super) fn choose(
         left_out: pass.left_out,
     };
     Ok(Chosen { budget, entry })
+}
+
+/// A function, and the name of its module.
+fn named(plan: &Plan, function: FunctionId) -> (String, FunctionEntry) {
+    let f = plan.functions[function.0 as usize].clone();
+    let module = &plan.modules[f.module.0 as usize].path;
+    (basename(module.as_ref()).to_owned(), f)
 }
 
 /// The closing words.
@@ -121,13 +141,14 @@ pub(super) fn text(
         which.sort_by(|a, b| b.percent.total_cmp(&a.percent));
         let more = which.len().saturating_sub(NAMED_AT_MOST);
         for one in which.into_iter().take(NAMED_AT_MOST) {
-            let name = &plan.functions[one.function.0 as usize].name;
+            let (module, f) = named(plan, one.function);
             let own = one.own_ticks.map_or(String::new(), |ticks| {
                 format!(", {} ns each in itself", frequency.ns(ticks as i64))
             });
             text_line!(
                 out,
-                "{when}: {name}: {} calls/s{own}, {:.1} %",
+                "{when}: {module}!{}: {} calls/s{own}, {:.1} %",
+                f.name,
                 one.calls_per_s,
                 one.percent
             )?;

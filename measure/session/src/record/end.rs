@@ -87,7 +87,6 @@ pub(super) fn finish(
         let writer = &mut file.writer;
         let noted = off_cpu.map_or(Ok(()), |entry| writer.off_cpu(entry));
         let noted = noted.and(thin.as_ref().map_or(Ok(()), |entry| writer.thin(entry)));
-        let noted = noted.and(budget.as_ref().map_or(Ok(()), |b| writer.budget(b)));
         let noted = noted.and(checked.as_ref().map_or(Ok(()), |c| writer.cost_check(c)));
         bytes = writer.bytes_written();
         if let Ended::WriteFailed(_) = outcome.ended {

@@ -134,8 +134,8 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
     let chosen = request
         .budget_percent
         .map(|percent| {
-            let budget = budget::of(percent, &meta, watched_first);
-            budget::choose(budget, &mut targets, &mut plan, &stop)
+            let budget = budget::budget(percent, &meta, watched_first);
+            budget::choose(budget, &mut targets, &mut plan, &roots, &stop)
         })
         .transpose()?;
     drop(shown);

@@ -8,7 +8,7 @@ use crate::status::text_line;
 use hopscope_analyze::slice::Connections;
 use hopscope_event::clock::read::clock_sync;
 use hopscope_event::slice::{Counter, SliceCalibration, SliceEntry, SliceSummary, Sliced};
-use hopscope_event::{ClockSync, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
+use hopscope_event::{ClockSync, LeftOutEntry, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
 use hopscope_probe::recorder::Sink;
 use hopscope_slice::interfaces;
 use hopscope_slice::programs::Slicer;
@@ -240,6 +240,10 @@ impl<W: Write> Sink for WithSlices<'_, W> {
     }
 
     fn off_cpu(&mut self, _: &OffCpuEntry) {}
+
+    fn left_out(&mut self, entries: &[LeftOutEntry]) -> std::result::Result<(), TraceError> {
+        Sink::left_out(self.writer, entries)
+    }
 
     fn keep(&mut self) -> std::result::Result<(), TraceError> {
         self.writer.flush()
