@@ -36,6 +36,10 @@ impl Facts {
         }
         facts.doubt("tsc_not_known_invariant", u64::from(!meta.tsc_invariant));
         facts.doubt("functions_refused", recording.refusals.len() as u64);
+        if let Some(budget) = recording.budget {
+            let gone = budget.left_out.iter().filter(|one| one.at.is_some());
+            facts.doubt("functions_left_out_while_recording", gone.count() as u64);
+        }
         if let Some(damage) = recording.damage {
             facts.matter("damage", damage);
         }
