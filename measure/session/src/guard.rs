@@ -86,7 +86,7 @@ pub fn run(guarded: &Guarded<'_>) -> Result<u8> {
     let mut signals = Signals::new(followed).context("taking over signals")?;
     let terminal = tcgetattr(std::io::stdin()).ok();
     let exe = std::env::current_exe().context("finding this program's own file")?;
-    environment::set(GUARDED_BY, &mark(&ignored)).context("marking the environment")?;
+    environment::set(GUARDED_BY, mark(&ignored)).context("marking the environment")?;
     let mut child = Command::new(exe)
         .args(std::env::args_os().skip(1))
         .spawn()
