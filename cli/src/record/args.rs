@@ -235,6 +235,14 @@ pub fn parse_size_log2(text: &str) -> Result<u32, String> {
     Ok((bytes / 16).ilog2())
 }
 
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
+    match number.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent),
+        _ => Err(format!("a percentage above 0 and up to 100, not {text:?}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,13 +261,5 @@ mod tests {
         ] {
             assert!(parse_size_log2(wrong).is_err(), "{wrong}");
         }
-    }
-}
-
-fn parse_percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
-    match number.parse::<f64>() {
-        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent),
-        _ => Err(format!("a percentage above 0 and up to 100, not {text:?}")),
     }
 }
