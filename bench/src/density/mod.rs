@@ -100,7 +100,7 @@ fn at_all_densities(
     probe_selection::to_scale(functions, hopscope, nf, milliseconds)?;
     let (mut levels, mut missing) = (Vec::new(), Vec::new());
     for density in Density::ALL {
-        let chosen = probe_selection::functions(functions, density.executions_per_packet());
+        let chosen = probe_selection::in_place(functions, density, hopscope, nf, milliseconds)?;
         if !chosen.is_reached() {
             missing.push(NotMeasured::new(
                 format!("{} at {density}", nf.name),

@@ -75,7 +75,7 @@ pub(super) fn functions(called: &[Called], executions: f64) -> Chosen {
     };
     for function in called {
         let adds = 2.0 * function.calls_per_packet;
-        if chosen.executions + adds <= 1.1 * executions {
+        if adds > 0.0 && chosen.executions + adds <= 1.1 * executions {
             chosen.executions += adds;
             chosen.patterns.push(function.pattern.clone());
         }
@@ -170,6 +170,39 @@ pub(super) fn to_scale(
         function.calls_per_packet *= scale;
     }
     Ok(())
+}
+
+/// How far from what was asked a choice may be, by its own measurement.
+const NEAR: std::ops::Range<f64> = 0.6..1.7;
+const CHOICES_AT_MOST: usize = 4;
+
+/// The functions for this density, measured by themselves: how full batches are depends on what is measured, and with
+/// it how often what is called for a batch is called for a packet. Where the choice is wrong, another one is made.
+pub(super) fn in_place(
+    called: &mut [Called],
+    density: Density,
+    hopscope: &Hopscope,
+    nf: &mut Running,
+    milliseconds: u64,
+) -> Result<Chosen> {
+    let mut chosen = functions(called, density.executions_per_packet());
+    for _ in 1..CHOICES_AT_MOST {
+        if !chosen.is_reached() {
+            break;
+        }
+        let found = window::measured(hopscope, nf, &chosen, milliseconds)?.executions_per_packet();
+        let ratio = found / chosen.executions;
+        if NEAR.contains(&ratio) {
+            break;
+        }
+        for function in called.iter_mut() {
+            if chosen.patterns.contains(&function.pattern) {
+                function.calls_per_packet *= ratio;
+            }
+        }
+        chosen = functions(called, density.executions_per_packet());
+    }
+    Ok(chosen)
 }
 
 #[cfg(test)]

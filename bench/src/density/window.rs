@@ -49,7 +49,7 @@ pub(super) fn pair(
     })
 }
 
-struct Measured {
+pub(super) struct Measured {
     ns: f64,
     packets: f64,
     /// Records, of which so many were lost.
@@ -57,7 +57,13 @@ struct Measured {
     lost: f64,
 }
 
-fn measured(
+impl Measured {
+    pub(super) fn executions_per_packet(&self) -> f64 {
+        self.stored / self.packets
+    }
+}
+
+pub(super) fn measured(
     hopscope: &Hopscope,
     nf: &mut Running,
     chosen: &Chosen,
