@@ -38,6 +38,15 @@ pub fn threads(pid: i32) -> io::Result<Vec<i32>> {
     Ok(tids)
 }
 
+/// How many threads a process has, with those that are ending; `None`: it is gone.
+pub fn thread_count(pid: i32) -> Option<usize> {
+    let status = text(&format!("/proc/{pid}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Threads:"));
+    line?.trim().parse().ok()
+}
+
 /// `/proc/PID/task/TID/status`, parsed on demand.
 pub struct Status(String);
 

@@ -15,7 +15,7 @@ use super::stopped::{StoppedProcess, Thread};
 use crate::maps;
 use nix::libc;
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Stops every thread, including those created meanwhile. One in uninterruptible sleep (a thread that waits for its
 /// vforked child, a file system that does not answer) is waited for while all others run; so is one that gets no processor
@@ -64,12 +64,17 @@ pub fn stop_all(pid: i32) -> Result<StoppedProcess, AttachError> {
     }
 }
 
+/// For threads that no listing has, which run on or are about to end: of these some do not, and are not waited for.
+const LOOKS_AT_MOST: u32 = 200;
+const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
+
 /// First `starved` ones, which other threads do not wait for.
 fn stop_all_now(pid: i32, starved: &[i32]) -> Result<StoppedProcess, AttachError> {
     let mut stopped = StoppedProcess::new(pid);
-    let mut first = true;
+    let (mut first, mut looks) = (true, 0);
     loop {
         let tids = procfs::threads(pid).map_err(|_| AttachError::Exited { pid })?;
+        let listed = tids.clone();
         let new: Vec<i32> = tids
             .into_iter()
             .filter(|t| !stopped.threads.contains_key(t))
@@ -90,7 +95,13 @@ fn stop_all_now(pid: i32, starved: &[i32]) -> Result<StoppedProcess, AttachError
             return Err(e);
         }
         if seized.is_empty() {
-            break;
+            looks += 1;
+            if stopped.has_all(&listed) || looks == LOOKS_AT_MOST {
+                break;
+            }
+            // One that is about to end needs a processor for it.
+            std::thread::sleep(BETWEEN_LOOKS);
+            continue;
         }
         fault::point(fault::SEIZED);
         if !std::mem::take(&mut first) {
@@ -214,6 +225,15 @@ fn stop_first_usable(pid: i32) -> Result<Option<StoppedProcess>, AttachError> {
 }
 
 impl StoppedProcess {
+    /// The kernel ends a listing of threads at one that ends meanwhile (fs/proc/base.c, next_tid): those behind it are not
+    /// in it, and run on. It knows how many there are.
+    fn has_all(&self, listed: &[i32]) -> bool {
+        let others = listed.iter().filter(|tid| !self.threads.contains_key(tid));
+        let ended = others.filter(|tid| procfs::state(self.pid, **tid) == 'Z');
+        let there = self.threads.len() + ended.count();
+        procfs::thread_count(self.pid).is_none_or(|threads| threads <= there)
+    }
+
     /// Interrupts seized threads and waits until each has stopped or is gone.
     fn interrupt(&mut self, tids: &[i32], others: Others) -> Result<(), AttachError> {
         let pid = self.pid;
