@@ -96,7 +96,13 @@ fn stop_all_now(pid: i32, starved: &[i32]) -> Result<StoppedProcess, AttachError
         }
         if seized.is_empty() {
             looks += 1;
-            if stopped.has_all(&listed) || looks == LOOKS_AT_MOST {
+            if stopped.has_all(&listed) {
+                break;
+            }
+            if looks == LOOKS_AT_MOST {
+                log::warn!(
+                    "process {pid}: the kernel counts more threads than it lists; those that are not ending run on"
+                );
                 break;
             }
             // One that is about to end needs a processor for it.

@@ -116,7 +116,7 @@ pub fn first_pass(
                 break;
             }
         }
-        left_out.extend(keeper.step(targets, now, false)?);
+        keeper.step(targets, now, false, &mut left_out)?;
     }
     targets.iter_mut().for_each(Target::begin_anew);
     Ok(FirstPass {
@@ -172,21 +172,23 @@ impl Keeper {
         }
     }
 
-    /// What was left out, if a window is over. `now`: before the rings were drained.
+    /// Adds what was left out, if a window is over. `now`: before the rings were drained.
     ///
     /// # Errors
-    /// A target could not be stopped or written to, or what takes too much cannot be left out.
+    /// A target could not be stopped or written to, or what takes too much cannot be left out. What was left out of
+    /// others before is added all the same.
     pub(super) fn step(
         &mut self,
         targets: &mut [Target],
         now: Instant,
         is_recording: bool,
-    ) -> Result<Vec<LeftOutEntry>, BudgetError> {
+        left_out: &mut Vec<LeftOutEntry>,
+    ) -> Result<(), BudgetError> {
         let span = now.saturating_duration_since(self.since);
         if span < self.window {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        let (mut left_out, mut most) = (Vec::new(), None);
+        let (before, mut most) = (left_out.len(), None);
         let budget = self.budget.in_a_window_of(span);
         for (n, target) in targets.iter_mut().enumerate() {
             let called = target.called();
@@ -224,14 +226,14 @@ impl Keeper {
             }));
         }
         self.percent = most;
-        let is_calm = left_out.is_empty() && !self.beyond.contains(&true);
+        let is_calm = left_out.len() == before && !self.beyond.contains(&true);
         self.calm = match is_calm && self.window == LAST_WINDOW {
             true => self.calm + 1,
             false => 0,
         };
         self.window = (self.window * 2).min(LAST_WINDOW);
         self.since = now;
-        Ok(left_out)
+        Ok(())
     }
 }
 

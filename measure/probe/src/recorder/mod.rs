@@ -361,13 +361,13 @@ impl<S: Sink> Recorder<'_, S> {
                 self.targets.iter_mut().for_each(Target::kept);
             }
             if let Some(keeper) = &mut keeper {
-                match keeper.step(&mut self.targets, drained, true) {
-                    Ok(gone) if gone.is_empty() => {}
-                    Ok(gone) => {
-                        self.writer.left_out(&gone)?;
-                        left_out.extend(gone);
-                    }
-                    Err(e) => return Ok(Ended::NotLeftOut(e.to_string())),
+                let before = left_out.len();
+                let kept = keeper.step(&mut self.targets, drained, true, left_out);
+                if left_out.len() > before {
+                    self.writer.left_out(&left_out[before..])?;
+                }
+                if let Err(e) = kept {
+                    return Ok(Ended::NotLeftOut(e.to_string()));
                 }
             }
             let now = Instant::now();
