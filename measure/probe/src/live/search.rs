@@ -84,7 +84,9 @@ pub(super) fn references(
         }
         budget -= bytes;
         for run in &runs {
-            let enough = |found: &[Hit]| !all && !found.is_empty() && tables.len() == 1;
+            // One that counts: a page read for its live part begins with old return addresses.
+            let live = |found: &[Hit]| found.iter().any(|h| !pages::contain(&dead, h.at));
+            let enough = |found: &[Hit]| !all && tables.len() == 1 && live(found);
             if let Err(e) = survey.reader.read(run, &mut found, &enough) {
                 // What cannot be read may refer to anything.
                 sought.give_up(&format!("memory at {:#x} cannot be read: {e}", run.start));
