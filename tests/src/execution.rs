@@ -1,6 +1,7 @@
 //! Functions run as they are and as measured copies: the same inputs leave the same registers,
 //! flags and memory. Bodies are generated from a seed; real ones come from the system's libraries.
 mod body;
+mod inlined;
 mod instructions;
 mod program;
 mod random;
@@ -16,6 +17,7 @@ const BUFFER: &str = "1G";
 pub(crate) fn register(suite: &mut Suite) {
     let gcc = &[Requirement::Gcc, Requirement::Fsgsbase];
     suite.case("execution::generated_bodies", gcc, generated);
+    suite.case("execution::generated_inlined_parts", gcc, inlined_parts);
     let real = &[
         Requirement::Gcc,
         Requirement::Fsgsbase,
@@ -54,6 +56,30 @@ fn generated() -> Result<()> {
             "seed {seed}: only {measured} of {bodies} bodies are measured"
         );
         println!("seed {seed}: {measured} of {bodies} bodies, {entries} calls of them");
+    }
+    Ok(())
+}
+
+/// Probes amid bodies, wherever the debugging information says.
+fn inlined_parts() -> Result<()> {
+    let (programs, bodies) = counts().pick((2, 300), (40, 1_000));
+    for seed in 1..=programs {
+        let source = inlined::with_places(&body::source(seed, bodies), seed);
+        let path = scratch().join(format!("inlined-{seed}.s"));
+        std::fs::write(&path, &source)?;
+        let mut program = Program::start_bodies(&path)?;
+        let report = program
+            .same_when_measured(seed, INPUTS, "inlined:inl_*")
+            .map_err(|e| with_body(e, &source))?;
+        let timed = report.functions.iter();
+        let timed =
+            timed.filter(|(name, balance)| name.contains("[inlined") && balance["entries"] > 0);
+        let timed = timed.count() as u64;
+        ensure!(
+            timed > bodies / 4,
+            "seed {seed}: {timed} places were come to"
+        );
+        println!("seed {seed}: {timed} places");
     }
     Ok(())
 }

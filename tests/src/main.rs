@@ -27,6 +27,7 @@ mod frozen;
 mod guards;
 mod hostile;
 mod house;
+mod inlined;
 mod launched;
 mod listed;
 mod load_connections;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
     frozen::register(&mut suite);
     guards::register(&mut suite);
     hostile::register(&mut suite);
+    inlined::register(&mut suite);
     house::register(&mut suite);
     launched::register(&mut suite);
     listed::register(&mut suite);

@@ -24,6 +24,7 @@ pub struct RecordArgs {
     /// Functions to measure: name, module!name, glob or /regex/ (repeatable)
     ///
     /// Capture arguments and results in parentheses: 'acl_in(frame->n, frame->pkts[0..n].seq, return)'.
+    /// 'inlined:PATTERN': where functions were inlined into others; takes debugging information.
     #[arg(short, long = "function", value_name = "PATTERN", required = true)]
     functions: Vec<String>,
     /// Exclude functions that match this pattern from -f (repeatable)

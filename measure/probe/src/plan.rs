@@ -1,9 +1,11 @@
 //! From patterns to what will be measured: one table of functions for the whole recording, and
 //! for each process the units to be moved.
+mod inlined;
 mod item;
 mod noted;
 
 use crate::instrument::body::hazards::Hazards;
+use crate::instrument::body::inlined::Crossings;
 use crate::instrument::body::sensitive;
 use crate::instrument::body::unit::{Piece, Unit};
 use crate::instrument::body::unwinding::Unwinding as MayUnwind;
@@ -24,6 +26,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use inlined::InlinedPlaces;
 use item::Frames;
 pub use item::Item;
 
@@ -36,6 +39,8 @@ pub struct Plan {
     pub captures: Vec<CaptureEntry>,
     /// Captures that were requested of functions measured without them.
     pub not_captured: Vec<(FunctionId, CannotCapture)>,
+    /// Places where functions were inlined that are timed.
+    pub inlined: InlinedPlaces,
     /// `--assume-no-exceptions`: no exception and no thread exit unwinds measured functions.
     pub assume_no_exceptions: bool,
     /// Copies have unwind tables also where nothing in the process asks for them.
@@ -44,9 +49,11 @@ pub struct Plan {
     switchers: HashSet<i32>,
     images: HashMap<PathBuf, (Arc<Image>, ModuleIx)>,
     ids: HashMap<(ModuleIx, u64), FunctionId>,
+    inlined_ids: HashMap<(FunctionId, String), FunctionId>,
+    inlined_seen: HashSet<FunctionId>,
     lines: HashMap<ModuleIx, Option<Lines>>,
     debug: HashMap<ModuleIx, Option<Debug>>,
-    refused: HashSet<(String, u64)>,
+    refused: HashSet<(String, u64, String)>,
     excluded: Vec<Pattern>,
     left_out: HashSet<(ModuleIx, u64)>,
 }
@@ -60,6 +67,12 @@ pub enum PlanError {
         pid: i32,
         patterns: String,
         nearest: String,
+    },
+    #[error("process {pid}: nothing that {pattern} matches was inlined: {why}")]
+    NothingInlined {
+        pid: i32,
+        pattern: String,
+        why: String,
     },
     #[error("process {pid}: -x excludes all of the {functions} functions that match")]
     AllExcluded { pid: i32, functions: usize },
@@ -174,9 +187,13 @@ impl Plan {
                 assume_no_exceptions: self.assume_no_exceptions,
                 shadow_stack,
             };
+            let within = self.inlined_in(image, *ix, &path, selections);
             for function in image.functions() {
                 progress::step(1);
-                let Some(wanted) = wanted(selections, &path, function) else {
+                let wanted = wanted(selections, &path, function);
+                let around = within.of(function);
+                // Who has chosen functions in it is measured, too.
+                let Some(wanted) = wanted.or_else(|| around.map(|_| Vec::new())) else {
                     continue;
                 };
                 if left_out.iter().any(|p| p.matches(&path, function)) {
@@ -203,8 +220,15 @@ impl Plan {
                                 self.captured(id, resolved)
                             }
                         };
+                        let inlined = match around {
+                            Some(around) => {
+                                self.timed_in_place((id, function), base, (&unit, &pieces), around)
+                            }
+                            None => Crossings::default(),
+                        };
                         items.push(Item {
                             captures,
+                            inlined,
                             id,
                             image: image.clone(),
                             ranges: unit.pieces.iter().map(|p| p.range.clone()).collect(),
@@ -222,6 +246,7 @@ impl Plan {
                 }
             }
         }
+        self.check_inlined(pid, selections, &opened)?;
         if matched == 0 && excluded > 0 {
             return Err(PlanError::AllExcluded {
                 pid,

@@ -2,6 +2,7 @@
 //! the original but for the fields that depend on where it lies.
 use hopscope_event::FunctionId;
 use hopscope_probe::instrument::asm::{Asm, Zone};
+use hopscope_probe::instrument::body::inlined::Crossings;
 use hopscope_probe::instrument::body::unit::{Insn, JUMP_BYTES, Op, Piece, Unit};
 use hopscope_probe::instrument::body::verdict::{ProcessTraits, accept};
 use hopscope_probe::instrument::emit::body_copy::{Copied, Copier};
@@ -194,7 +195,15 @@ fn check_copy(unit: &Unit, pieces: &[Piece], bias: u64, config: &ProbeConfig) ->
         tables: true,
     };
     let copied: Copied = copier
-        .copy(unit, pieces, bias, id, Live::ALL, &[])
+        .copy(
+            unit,
+            pieces,
+            bias,
+            id,
+            Live::ALL,
+            &[],
+            &Crossings::default(),
+        )
         .expect("was accepted");
     let base = bias + 0x4000_0000;
     let code = asm.link(base).expect("in reach");

@@ -1,7 +1,9 @@
 //! The generated machine code, as a disassembler sees it: any change shows here and is read.
 use hopscope_event::record::{FunctionId, RecordKind};
 use hopscope_probe::instrument::asm::{Asm, Zone};
-use hopscope_probe::instrument::emit::probe::{Live, ProbeConfig, Site, Stores, probe, switched};
+use hopscope_probe::instrument::emit::probe::{
+    Live, ProbeConfig, RSP, Site, Stores, probe, switched,
+};
 use hopscope_probe::instrument::emit::slow::{Slow, SlowConfig, claim};
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Instruction};
 
@@ -54,6 +56,7 @@ fn switched_probe(live: Live) -> String {
         kind: RecordKind::Entry,
         live,
         red_zone: false,
+        position: RSP,
     };
     switched(&mut asm, &config, slow, site);
     disassemble(&asm.link(0x1000).unwrap())
@@ -78,6 +81,7 @@ fn one_probe(config: ProbeConfig, kind: RecordKind, live: Live, red_zone: bool) 
         kind,
         live,
         red_zone,
+        position: RSP,
     };
     probe(&mut asm, Zone::Hot, &config, slow, site);
     disassemble(&asm.link(0x1000).unwrap())

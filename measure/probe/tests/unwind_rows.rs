@@ -8,7 +8,7 @@ mod read;
 #[path = "unwind_rows/steps.rs"]
 mod steps;
 
-use built::{Program, captures};
+use built::{Places, Program, captures};
 use hopscope_probe::instrument::emit::probe::{ProbeConfig, Stores};
 use steps::Seen;
 
@@ -21,17 +21,20 @@ const CONFIG: ProbeConfig = ProbeConfig {
 };
 
 fn check(flags: &[&str], config: &ProbeConfig, captured: bool) -> Seen {
-    let program = Program::build(flags);
+    checked(&Program::build(flags), config, captured, &Places::default())
+}
+
+fn checked(program: &Program, config: &ProbeConfig, captured: bool, places: &Places) -> Seen {
     let captures = match captured {
         true => captures(),
         false => Vec::new(),
     };
     let mut seen = Seen::default();
-    let (segments, never) = program.copies(config, &captures);
+    let (segments, never) = program.copies(config, &captures, places);
     for linked in &segments {
-        seen.add(&steps::check(&program, linked, &never));
+        seen.add(&steps::check(program, linked, &never));
     }
-    println!("{flags:?} {config:?} {captured} {seen:?}");
+    println!("{config:?} {captured} {} {seen:?}", places.1);
     // None of it is an empty check.
     assert!(seen.functions > 40 && seen.followed > 5_000, "{seen:?}");
     assert!(seen.into_routines > 200 && seen.out > 0, "{seen:?}");
@@ -49,6 +52,21 @@ fn probes() {
         &["-O3", "-fcf-protection"],
     ] {
         check(flags, &CONFIG, false);
+    }
+}
+
+#[test]
+fn probes_of_inlined_functions() {
+    for flags in [
+        &["-O2", "-g"][..],
+        &["-Os", "-g"],
+        &["-O3", "-g", "-fno-omit-frame-pointer"],
+    ] {
+        let program = Program::build(flags);
+        let places = program.places();
+        println!("{flags:?}: {} places", places.1);
+        assert!(places.1 > 20, "{}", places.1);
+        checked(&program, &CONFIG, false, &places);
     }
 }
 

@@ -93,6 +93,7 @@ pub(crate) fn attach(
         let f = plan.functions[id.0 as usize].clone();
         let module = plan.modules[f.module.0 as usize].path.clone();
         plan.refuse(basename(module.as_ref()), &f.name, f.svma, why.clone());
+        plan.refuse_inlined(*id, basename(module.as_ref()));
     }
     Ok(installed)
 }

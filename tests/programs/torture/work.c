@@ -1,6 +1,8 @@
 #include "torture.h"
 
+#ifndef PART
 #define PART __attribute__((noinline))
+#endif
 
 PART unsigned work_leaf(unsigned x) {
   x ^= x << 13;

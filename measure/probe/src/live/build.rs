@@ -2,6 +2,7 @@
 use super::asked::Asked;
 use super::frame_tables::{self, Framed, Modules};
 use crate::instrument::asm::{Asm, Label, LinkError, Zone};
+use crate::instrument::body::inlined::Crossings;
 use crate::instrument::body::liveness;
 use crate::instrument::body::refusal::Refusal;
 use crate::instrument::body::unit::{Piece, Unit};
@@ -28,6 +29,8 @@ pub struct Selected<'a> {
     /// Where its module is mapped, data included.
     pub module: Range<u64>,
     pub captures: &'a [Capture],
+    /// Functions inlined into it that are timed.
+    pub inlined: &'a Crossings,
     /// `None`: the copy gets no unwind tables.
     pub unwind: Option<Unwind<'a>>,
 }
@@ -196,7 +199,7 @@ pub fn emit(
             tables: s.unwind.is_some(),
         };
         let first_fixup = copier.asm.fixups();
-        match copier.copy(&unit, &s.pieces, s.bias, s.id, live, s.captures) {
+        match copier.copy(&unit, &s.pieces, s.bias, s.id, live, s.captures, s.inlined) {
             Ok(copied) => {
                 let patch_at = unit.patch_at.wrapping_add(s.bias);
                 let copies = copied.parts.iter().flat_map(Part::places).collect();
@@ -405,6 +408,7 @@ mod tests {
             (PLAIN, FAR),
             (REFERRING, HERE),
         ];
+        let none = Crossings::default();
         let selected = all.iter().enumerate().map(|(n, (bytes, bias))| Selected {
             id: FunctionId(n as u32),
             red_zone_at_entry: false,
@@ -415,6 +419,7 @@ mod tests {
             bias: *bias,
             module: HERE..HERE + 0x10000,
             captures: &[],
+            inlined: &none,
             unwind: None,
         });
         let config = ProbeConfig {

@@ -292,7 +292,7 @@ fn backing(pid: i32, arena: Arena, area: Area) -> Result<(File, u64), LiveError>
 mod tests {
     use super::*;
     use crate::instrument::asm::{Asm, Zone};
-    use crate::instrument::emit::probe::{Live, ProbeConfig, Site, Stores, probe, switched};
+    use crate::instrument::emit::probe::{Live, ProbeConfig, RSP, Site, Stores, probe, switched};
     use crate::instrument::emit::slow::Slow;
     use crate::live::table::tests::table;
     use crate::memory::SharedWords;
@@ -323,6 +323,7 @@ mod tests {
                 kind: RecordKind::Entry,
                 live,
                 red_zone: false,
+                position: RSP,
             };
             switched(&mut asm, &config, Slow::both(slow), site);
             asm.bytes(Zone::Hot, &[0xc3]);
@@ -409,6 +410,7 @@ mod tests {
             kind: RecordKind::Exit,
             live: Live::ALL,
             red_zone: true,
+            position: RSP,
         };
         for _ in 0..2 {
             probe(&mut asm, Zone::Hot, &config, slow, site);

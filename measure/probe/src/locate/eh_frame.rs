@@ -1,8 +1,8 @@
 //! Function ranges from `.eh_frame`: what a stripped file still tells.
 use super::landing_pads;
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext,
-    UnwindSection, UnwindTableRow,
+    BaseAddresses, CfaRule, EhFrame, EndianSlice, LittleEndian, Register, RegisterRule,
+    UnwindContext, UnwindSection, UnwindTableRow,
 };
 use object::{Object, ObjectSection};
 
@@ -22,19 +22,10 @@ pub struct Fde {
 
 /// Ascending; entries that do not parse are left out.
 pub fn fdes(file: &object::File) -> Vec<Fde> {
-    let Some(section) = file.section_by_name(".eh_frame") else {
+    let Some(eh_frame) = section(file) else {
         return Vec::new();
     };
-    let Ok(data) = section.data() else {
-        return Vec::new();
-    };
-    let address = |name| file.section_by_name(name).map_or(0, |s| s.address());
-    let bases = BaseAddresses::default()
-        .set_eh_frame(section.address())
-        .set_text(address(".text"))
-        .set_got(address(".got"));
-    let mut eh_frame = EhFrame::new(data, LittleEndian);
-    eh_frame.set_address_size(8);
+    let bases = bases(file);
     let mut context = UnwindContext::new();
     let mut found = Vec::new();
     let mut cies = std::collections::HashMap::new();
@@ -70,6 +61,23 @@ pub fn fdes(file: &object::File) -> Vec<Fde> {
     found.sort_by_key(|f| f.svma);
     found.dedup_by_key(|f| f.svma);
     found
+}
+
+pub(super) fn section<'d>(
+    file: &object::File<'d>,
+) -> Option<EhFrame<EndianSlice<'d, LittleEndian>>> {
+    let data = file.section_by_name(".eh_frame")?.data().ok()?;
+    let mut eh_frame = EhFrame::new(data, LittleEndian);
+    eh_frame.set_address_size(8);
+    Some(eh_frame)
+}
+
+pub(super) fn bases(file: &object::File) -> BaseAddresses {
+    let address = |name| file.section_by_name(name).map_or(0, |s| s.address());
+    BaseAddresses::default()
+        .set_eh_frame(address(".eh_frame"))
+        .set_text(address(".text"))
+        .set_got(address(".got"))
 }
 
 /// Callee-saved registers: rbx, rbp, r12 to r15 (x86-64 psABI, figure 3.36).

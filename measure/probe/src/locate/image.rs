@@ -7,6 +7,7 @@ use super::eh_frame::{self, Fde};
 use super::error::LocateError;
 use super::files::{self, Links};
 use super::fragments;
+use super::frame_rules::FrameRules;
 use super::functions::{Function, NameSource, Sorted, Symbols};
 use super::known_addresses::{Known, KnownAddresses};
 use super::mapped::{self, MappedModule};
@@ -348,6 +349,14 @@ impl Image {
         }
         let (from, debug) = self.debug_file_again(&file)?;
         Debug::load(&object::File::parse(&*debug).ok()?, from)
+    }
+
+    /// How the frame address is found in what covers any of `ranges`.
+    pub fn frame_rules(&self, ranges: &[Range<u64>]) -> FrameRules {
+        match object::File::parse(&*self.data) {
+            Ok(file) => FrameRules::read(&file, ranges),
+            Err(_) => FrameRules::default(),
+        }
     }
 
     /// Not kept in memory; it may be another one by now.

@@ -5,6 +5,9 @@ use regex::Regex;
 use std::collections::HashSet;
 use std::fmt;
 
+/// What chooses where functions were inlined begins with it.
+pub const INLINED: &str = "inlined:";
+
 #[derive(Debug, Clone)]
 pub struct Pattern {
     text: String,
@@ -37,6 +40,11 @@ impl Pattern {
             pattern: text.to_owned(),
             why,
         };
+        if text.starts_with(INLINED) || text.contains(&format!("!{INLINED}")) {
+            return Err(failed(format!(
+                "{INLINED} is for -f of record and top alone"
+            )));
+        }
         // A module may be a path, and its function a regular expression.
         let is_regex = text.starts_with('/') && text.ends_with('/') && !text.contains("!/");
         let (module, name) = match text.split_once('!') {
@@ -94,18 +102,22 @@ impl Pattern {
 
     /// `module` as for [`Pattern::matches_module`].
     pub fn matches(&self, module: &str, function: &Function) -> bool {
-        if !self.matches_module(module) {
-            return false;
-        }
-        let mut names = [&function.name, &function.raw_name]
-            .into_iter()
-            .chain(&function.aliases)
-            .map(|n| unversioned(n));
+        let names = [&function.name, &function.raw_name].into_iter();
+        let names = names.chain(&function.aliases).map(String::as_str);
+        self.matches_module(module) && self.matches_any(names, &function.name)
+    }
+
+    /// Of what is no function of its own.
+    pub fn matches_name(&self, module: &str, name: &str, raw_name: &str) -> bool {
+        self.matches_module(module) && self.matches_any([name, raw_name].into_iter(), name)
+    }
+
+    /// Any of the `names`, or the path that the demangled one has.
+    fn matches_any<'n>(&self, names: impl Iterator<Item = &'n str>, name: &str) -> bool {
+        let mut names = names.map(unversioned);
         match &self.name {
-            Name::Exact(wanted) => names.any(|n| n == wanted) || ends_path(&function.name, wanted),
-            Name::Glob(regex) => {
-                names.any(|n| regex.is_match(n)) || regex.is_match(&path_of(&function.name))
-            }
+            Name::Exact(wanted) => names.any(|n| n == wanted) || ends_path(name, wanted),
+            Name::Glob(regex) => names.any(|n| regex.is_match(n)) || regex.is_match(&path_of(name)),
             Name::Match(regex) => names.any(|n| regex.is_match(n)),
         }
     }

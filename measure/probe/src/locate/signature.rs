@@ -10,15 +10,15 @@ type Die<'u> = DebuggingInformationEntry<'u, 'u, Reader>;
 
 /// DWARF of one file. Not shared between threads.
 pub struct Debug {
-    dwarf: Dwarf<Reader>,
-    units: Vec<Unit<Reader>>,
+    pub(super) dwarf: Dwarf<Reader>,
+    pub(super) units: Vec<Unit<Reader>>,
 }
 
 /// A type or a function in one of the units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct At {
-    unit: usize,
-    offset: UnitOffset,
+    pub(super) unit: usize,
+    pub(super) offset: UnitOffset,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Debug {
         self.units[at.unit].entry(at.offset).ok()
     }
 
-    fn text(&self, unit: usize, value: AttributeValue<Reader>) -> Option<String> {
+    pub(super) fn text(&self, unit: usize, value: AttributeValue<Reader>) -> Option<String> {
         let text = self.dwarf.attr_string(&self.units[unit], value).ok()?;
         Some(gimli::Reader::to_string_lossy(&text).ok()?.into_owned())
     }
@@ -106,21 +106,23 @@ impl Debug {
         self.text(at.unit, value)
     }
 
-    fn refers(&self, unit: usize, die: &Die, attribute: gimli::DwAt) -> Option<At> {
+    pub(super) fn refers(&self, unit: usize, die: &Die, attribute: gimli::DwAt) -> Option<At> {
         match die.attr_value(attribute).ok()?? {
             AttributeValue::UnitRef(offset) => Some(At { unit, offset }),
             AttributeValue::DebugInfoRef(offset) => {
-                self.units.iter().enumerate().find_map(|(unit, u)| {
-                    let offset = offset.to_unit_offset(&u.header)?;
-                    Some(At { unit, offset })
-                })
+                // Units lie in the order of their offsets.
+                let begins = |u: &Unit<Reader>| u.header.offset().as_debug_info_offset();
+                let after = self.units.partition_point(|u| begins(u) <= Some(offset));
+                let unit = after.checked_sub(1)?;
+                let offset = offset.to_unit_offset(&self.units[unit].header)?;
+                Some(At { unit, offset })
             }
             _ => None,
         }
     }
 
     /// The attribute, or that of what the entry is an instance of.
-    fn inherited<T>(&self, at: At, get: &dyn Fn(At, &Die) -> Option<T>) -> Option<T> {
+    pub(super) fn inherited<T>(&self, at: At, get: &dyn Fn(At, &Die) -> Option<T>) -> Option<T> {
         let mut at = at;
         for _ in 0..8 {
             let die = self.die(at)?;

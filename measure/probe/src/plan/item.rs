@@ -1,4 +1,5 @@
 //! An accepted function, as it is kept until its process is attached to.
+use crate::instrument::body::inlined::Crossings;
 use crate::instrument::body::unit::Piece;
 use crate::instrument::capture::Capture;
 use crate::live::asked::Asked;
@@ -18,6 +19,7 @@ pub struct Item {
     pub(super) bias: u64,
     pub(super) module: Range<u64>,
     pub(super) captures: Vec<Capture>,
+    pub(super) inlined: Crossings,
     pub(super) frames: Option<Frames>,
 }
 
@@ -53,6 +55,7 @@ impl Item {
             bias: self.bias,
             module: self.module.clone(),
             captures: &self.captures,
+            inlined: &self.inlined,
             unwind: self.frames.as_ref().map(|frames| Unwind {
                 image: &self.image,
                 asked: &frames.asked,

@@ -127,8 +127,9 @@ impl Plan {
 
     /// Notes a refusal once, however many processes share it.
     pub fn refuse(&mut self, module: &str, name: &str, svma: u64, reason: String) {
-        if self.refused.insert((module.to_owned(), svma)) {
-            let (module, name) = (module.to_owned(), name.to_owned());
+        // Several functions that were inlined may begin with the same instruction.
+        let (module, name) = (module.to_owned(), name.to_owned());
+        if self.refused.insert((module.clone(), svma, name.clone())) {
             self.refusals.push(Refusal {
                 module,
                 name,

@@ -1,5 +1,6 @@
 //! A program with all its functions copied.
 use hopscope_event::{CaptureEntry, CaptureMethod, CapturePlace, FunctionId};
+use hopscope_probe::instrument::body::inlined::{self, Crossings};
 use hopscope_probe::instrument::body::refusal::Refusal;
 use hopscope_probe::instrument::body::unit::Insn;
 use hopscope_probe::instrument::body::verdict::{ProcessTraits, accept};
@@ -7,14 +8,19 @@ use hopscope_probe::instrument::capture::{Capture, Chain, Reg, Scalar, Source};
 use hopscope_probe::instrument::emit::probe::ProbeConfig;
 use hopscope_probe::instrument::emit::slow::SlowConfig;
 use hopscope_probe::live::build::{self, Linked, Selected, Unwind};
-use hopscope_probe::locate::Image;
+use hopscope_probe::locate::pattern::Pattern;
+use hopscope_probe::locate::{Image, Inlined};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub const BIAS: u64 = 0x5555_0000_0000;
+
+/// Edges into and out of inlined functions, by the address of the function that they are in; and how many are timed.
+#[derive(Default)]
+pub struct Places(HashMap<u64, Crossings>, pub usize);
 
 pub struct Program {
     pub path: PathBuf,
@@ -51,12 +57,43 @@ impl Program {
         Program { path, image }
     }
 
+    /// All functions that were inlined into others, which have numbers beyond any function's.
+    pub fn places(&self) -> Places {
+        let image = &self.image;
+        let (all, _) = image
+            .debug()
+            .unwrap()
+            .inlined("all.so", &[&Pattern::parse("*").unwrap()]);
+        let mut ranges: Vec<_> = all.iter().flat_map(|one| one.ranges.clone()).collect();
+        ranges.sort_by_key(|range| range.start);
+        let rules = image.frame_rules(&ranges);
+        let mut places = Places::default();
+        for function in image.functions() {
+            let within = |one: &&Inlined| function.ranges().iter().any(|r| r.contains(&one.entry));
+            let within: Vec<Inlined> = all.iter().filter(within).cloned().collect();
+            let traits = ProcessTraits {
+                assume_no_exceptions: true,
+                ..ProcessTraits::default()
+            };
+            if let Ok((unit, pieces)) = accept(image, function, traits) {
+                let found = inlined::find(&unit, &pieces, &within, &rules);
+                let number = |n: usize| Some(FunctionId(100_000 + n as u32));
+                places
+                    .0
+                    .insert(function.svma, found.crossings.numbered(number));
+                places.1 += found.timed.len();
+            }
+        }
+        places
+    }
+
     /// Segments of copies, with their tables, and the ends of functions that end with a call of something that does not
     /// return: nobody gets there.
     pub fn copies(
         &self,
         config: &ProbeConfig,
         captures: &[Capture],
+        places: &Places,
     ) -> (Vec<Linked>, HashSet<u64>) {
         let image = &self.image;
         let module = image.svma_range();
@@ -66,6 +103,7 @@ impl Program {
             ..ProcessTraits::default()
         };
         let (mut selected, mut never) = (Vec::new(), HashSet::new());
+        let none = Crossings::default();
         for function in image.functions() {
             let Ok((unit, pieces)) = accept(image, function, traits) else {
                 continue;
@@ -86,6 +124,7 @@ impl Program {
                 bias: BIAS,
                 module: module.clone(),
                 captures,
+                inlined: places.0.get(&function.svma).unwrap_or(&none),
                 unwind: Some(Unwind {
                     image,
                     asked: &[],

@@ -10,7 +10,7 @@ use crate::attach::{
     Running, Shown, attach, prepare, report_failures, require_functions, targets, watched,
     with_calibration, write_listing, write_ready,
 };
-use crate::error::{Context, Result};
+use crate::error::{Context, Result, refuse};
 use crate::output;
 use crate::signals::{ignored_at_start, stop_at_signals};
 use hopscope_event::table::{ModuleEntry, TargetStops};
@@ -48,6 +48,11 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
     let selections: Vec<Selection> = selections
         .map(|p| Selection::parse(p))
         .collect::<std::result::Result<_, _>>()?;
+    if request.budget_percent.is_some() && selections.iter().any(|s| s.inlined) {
+        refuse!(
+            "--budget leaves out functions one by one, and inlined ones have no probes that could be taken away alone: leave out one of the two"
+        );
+    }
     let pids = match &held {
         Some(held) => vec![held.pid()],
         None => targets::pids(&request.attach)?,

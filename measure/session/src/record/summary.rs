@@ -11,7 +11,7 @@ use hopscope_event::{
     ThinEntry, TscFrequency,
 };
 use hopscope_probe::locate::basename;
-use hopscope_probe::plan::Plan;
+use hopscope_probe::plan::{InlinedPlaces, Plan};
 use hopscope_probe::recorder::Status;
 use hopscope_probe::recorder::flight::FlightCounts;
 use serde::Serialize;
@@ -47,6 +47,7 @@ pub(super) struct Closing<'a> {
     #[serde(flatten)]
     end: AtEnd<'a>,
     functions: usize,
+    inlined: Option<InlinedPart>,
     refused: usize,
     left_out: usize,
     refused_by_reason: BTreeMap<&'a str, usize>,
@@ -78,6 +79,47 @@ pub(super) struct KeptPart<'a> {
     pub thin: Option<&'a ThinEntry>,
     pub budget: Option<&'a BudgetEntry>,
     pub flight: Option<Flight<'a>>,
+}
+
+/// Of functions that are timed where they were inlined.
+#[derive(Serialize)]
+struct InlinedPart {
+    places: usize,
+    refused: usize,
+    instructions: usize,
+    instructions_of_others: usize,
+    instructions_apart: usize,
+    places_in_no_function: usize,
+    more: bool,
+}
+
+impl InlinedPart {
+    fn of(places: &InlinedPlaces) -> Option<InlinedPart> {
+        let counts = &places.counts;
+        (*places != InlinedPlaces::default()).then(|| InlinedPart {
+            places: places.timed,
+            refused: places.refused,
+            instructions: counts.own,
+            instructions_of_others: counts.of_others,
+            instructions_apart: counts.apart,
+            places_in_no_function: places.homeless,
+            more: places.more,
+        })
+    }
+
+    fn text(&self, out: &mut impl Write) -> std::io::Result<()> {
+        text_line!(
+            out,
+            "inlined: {} places of {} instructions are timed, {} of others among them; {} instructions lie apart and count for the code around; {} places refused, {} in no function{}",
+            self.places,
+            self.instructions + self.instructions_of_others,
+            self.instructions_of_others,
+            self.instructions_apart,
+            self.refused,
+            self.places_in_no_function,
+            if self.more { "; a file has more" } else { "" }
+        )
+    }
 }
 
 #[derive(Serialize)]
@@ -130,6 +172,7 @@ impl<'a> Closing<'a> {
             file: end.choice.flight.is_none().then_some(&request.output),
             end,
             functions: plan.functions.len(),
+            inlined: InlinedPart::of(&plan.inlined),
             refused: plan.refusals.len(),
             left_out: plan.left_out(),
             refused_by_reason: reasons,
@@ -182,6 +225,9 @@ impl<'a> Closing<'a> {
                 path.display(),
                 s.recorded
             )?;
+        }
+        if let Some(inlined) = &self.inlined {
+            inlined.text(out)?;
         }
         self.end.choice.text(out)?;
         if let Some(budget) = self.end.choice.budget {

@@ -61,8 +61,10 @@ type Begun = (Vec<(ProcessIx, Installed)>, Plan, RecordingMeta);
 
 fn begin(request: &TopRequest) -> Result<Begun> {
     let asked = &request.attach;
-    let patterns = Pattern::parse_all(&asked.functions)?;
-    let selections: Vec<_> = patterns.into_iter().map(Selection::of_pattern).collect();
+    let functions = asked.functions.iter();
+    let selections: Vec<_> = functions
+        .map(|text| Selection::without_captures(text))
+        .collect::<std::result::Result<_, _>>()?;
     let mut plan = Plan::new(
         Pattern::parse_all(&asked.exclude)?,
         asked.assume_no_exceptions,

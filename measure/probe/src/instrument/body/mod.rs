@@ -1,6 +1,7 @@
 //! A function body as it lies: decoded whole, accepted or refused with the reason.
 pub mod fuzz;
 pub mod hazards;
+pub mod inlined;
 mod leaves;
 pub mod liveness;
 pub mod never;

@@ -1,7 +1,7 @@
 //! What to time and what to take along: `acl_in(frame->n, frame->pkts[0..n].seq, return)`.
 use super::Scalar;
 use crate::locate::module_names::ModuleNames;
-use crate::locate::pattern::Pattern;
+use crate::locate::pattern::{INLINED, Pattern};
 use crate::locate::{Function, LocateError};
 use std::fmt;
 
@@ -12,6 +12,8 @@ pub struct Selection {
     /// The text as one pattern: `foo(int)` may be a name as demangled.
     whole: Option<Pattern>,
     pub captures: Vec<Wanted>,
+    /// `inlined:`: not functions, but where they were inlined into others.
+    pub inlined: bool,
 }
 
 /// One capture, as it was written.
@@ -74,10 +76,25 @@ impl Selection {
             pattern,
             whole: None,
             captures: Vec::new(),
+            inlined: false,
         }
     }
 
+    /// All of the text is names, whatever parentheses it has.
+    pub fn without_captures(text: &str) -> Result<Selection, LocateError> {
+        Ok(match inlined(text) {
+            Some(pattern) => Selection {
+                inlined: true,
+                ..Selection::of_pattern(Pattern::parse(&pattern)?)
+            },
+            None => Selection::of_pattern(Pattern::parse(text)?),
+        })
+    }
+
     pub fn parse(text: &str) -> Result<Selection, LocateError> {
+        if inlined(text).is_some() {
+            return Selection::without_captures(text);
+        }
         let Some((head, inside)) = split(text) else {
             return Ok(Selection::of_pattern(Pattern::parse(text)?));
         };
@@ -101,6 +118,7 @@ impl Selection {
             pattern: Pattern::parse(head)?,
             whole,
             captures,
+            inlined: false,
         })
     }
 
@@ -113,11 +131,15 @@ impl Selection {
             pattern: names.resolve(&self.pattern)?,
             whole: self.whole.as_ref().map(|w| names.resolve(w)).transpose()?,
             captures: self.captures.clone(),
+            inlined: self.inlined,
         })
     }
 
     /// The captures of a function that this selects.
     pub fn of(&self, module: &str, function: &Function) -> Option<&[Wanted]> {
+        if self.inlined {
+            return None;
+        }
         let is_a_name = |whole: &Pattern| whole.matches(module, function);
         if self.whole.as_ref().is_some_and(is_a_name) {
             return Some(&[]);
@@ -129,8 +151,21 @@ impl Selection {
 
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.inlined {
+            f.write_str(INLINED)?;
+        }
         self.pattern.fmt(f)
     }
+}
+
+/// `inlined:module!name` or `module!inlined:name`: the pattern in it.
+fn inlined(text: &str) -> Option<String> {
+    if let Some(pattern) = text.strip_prefix(INLINED) {
+        return Some(pattern.to_owned());
+    }
+    let (module, name) = text.split_once('!')?;
+    let name = name.strip_prefix(INLINED)?;
+    Some(format!("{module}!{name}"))
 }
 
 /// The pattern and the text in its parentheses.

@@ -5,6 +5,7 @@
 //! the copy; a call to itself goes to the original entry, so that recursion is measured.
 use super::branches::Sizes;
 use crate::instrument::asm::{Asm, Label, Zone};
+use crate::instrument::body::inlined::{Crossings, calls};
 use crate::instrument::body::push;
 use crate::instrument::body::refusal::Refusal;
 use crate::instrument::body::unit::{Insn, JUMP_BYTES, Op, Piece, Unit};
@@ -14,11 +15,11 @@ use crate::instrument::emit::dispatch::{self, Translated};
 use crate::instrument::emit::follow::Code;
 use crate::instrument::emit::frames::{Aside, Inserted, Part};
 use crate::instrument::emit::head;
+use crate::instrument::emit::inlined;
 use crate::instrument::emit::probe::{self, Live, ProbeConfig, Site, Stores};
 use crate::instrument::emit::slow::Slow;
 use hopscope_event::CapturePlace;
 use hopscope_event::record::{FunctionId, RecordKind};
-use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -93,6 +94,17 @@ struct Body<'a> {
     function: FunctionId,
     starts: HashMap<u64, Label>,
     captures: Captures,
+    inlined: &'a Crossings,
+}
+
+/// A way out of line that a branch takes: to an address out of the unit, or to an instruction of it past probes.
+struct Leaving {
+    label: Label,
+    /// Of the instruction that branches, or behind the last.
+    from: u64,
+    /// Who branches.
+    branch: u64,
+    target: u64,
 }
 
 /// What a copy has beside its instructions, while it is emitted.
@@ -114,6 +126,7 @@ impl Copier<'_> {
         function: FunctionId,
         live_at_entry: Live,
         captures: &[Capture],
+        inlined: &Crossings,
     ) -> Result<Copied, Refusal> {
         let mut starts = HashMap::new();
         for insn in unit.insns() {
@@ -138,6 +151,7 @@ impl Copier<'_> {
             function,
             starts,
             captures: Captures::sorted(captures, self.config),
+            inlined,
         };
 
         let (mut map, mut off_head, mut off_end) = (Vec::new(), None, 0);
@@ -160,6 +174,7 @@ impl Copier<'_> {
                     kind: RecordKind::Entry,
                     live: live_at_entry,
                     red_zone: unit.red_zone_at_entry,
+                    position: probe::RSP,
                 };
                 let head = unit.head().filter(|head| {
                     let unwound =
@@ -176,6 +191,7 @@ impl Copier<'_> {
                     (true, None) => probe::probe(self.asm, zone, self.config, self.slow, site),
                     (false, _) => self.entry_capturing(zone, site, &body.captures.entry),
                 }
+                self.crossing(&body, zone, None, Some(unit.entry));
             }
             let before = map.len();
             beside.insert(zone, begin..self.asm.position(zone), piece.range.start);
@@ -273,13 +289,19 @@ impl Copier<'_> {
         let decoded = &body.unit.pieces[piece];
         let captures = &body.captures;
         let sizes = Sizes::measure(self.config, &captures.exit, &captures.body, self.tables);
-        let long = sizes.relax(body.unit, piece);
-        let mut leaving = Vec::new();
+        let long = sizes.relax(body.unit, piece, body.inlined);
+        let (mut leaving, mut before) = (Vec::new(), None);
         for (insn, long) in decoded.insns.iter().zip(long) {
+            map.push((insn.svma, zone, self.asm.position(zone)));
+            if let Some(before) = before {
+                let begin = self.asm.position(zone);
+                self.crossing(body, zone, Some(before), Some(insn.svma));
+                beside.insert(zone, begin..self.asm.position(zone), insn.svma);
+            }
+            before = insn.goes_on().then_some(insn.svma);
             if let Some(label) = body.starts.get(&insn.svma) {
                 self.asm.bind(zone, *label);
             }
-            map.push((insn.svma, zone, self.asm.position(zone)));
             self.insn(body, piece, zone, (insn, long), &mut leaving, beside)?;
             let loaded = self.asm.position(zone);
             for (captured, reg) in body.captures.loaded_at(insn.svma) {
@@ -289,27 +311,50 @@ impl Copier<'_> {
             beside.insert(zone, loaded..self.asm.position(zone), insn.next());
         }
         if decoded.falls_through {
-            let out = self.asm.label();
-            self.asm.rel32(zone, &[0xe9], out, &[]);
-            leaving.push((out, decoded.range.end, decoded.range.end));
+            let label = self.asm.label();
+            self.asm.rel32(zone, &[0xe9], label, &[]);
+            let end = decoded.range.end;
+            leaving.push(Leaving {
+                label,
+                from: end,
+                branch: decoded.insns.last().map_or(end, |insn| insn.svma),
+                target: end,
+            });
         }
         let end = self.asm.position(zone);
         // Behind the whole piece: amid a cold one, which lies in the same zone, the way out would
         // be what a branch that is not taken runs into.
-        for (out, target, from) in leaving {
+        for way in leaving {
             let begin = self.asm.position(Zone::Cold);
-            self.leave(Zone::Cold, body, out, target);
-            beside.insert(Zone::Cold, begin..self.asm.position(Zone::Cold), from);
+            self.leave(Zone::Cold, body, &way);
+            beside.insert(Zone::Cold, begin..self.asm.position(Zone::Cold), way.from);
         }
         Ok(end)
     }
 
-    /// Out-of-line tail exit to an address outside of the unit.
-    fn leave(&mut self, zone: Zone, body: &Body, label: Label, target_svma: u64) {
-        self.asm.bind(zone, label);
-        self.tail_probe(zone, body.function);
-        let target = self.asm.label_at(target_svma.wrapping_add(body.bias));
+    /// Out of line: a tail exit to an address outside of the unit, or into or out of an inlined function.
+    fn leave(&mut self, zone: Zone, body: &Body, way: &Leaving) {
+        self.asm.bind(zone, way.label);
+        let inside = body
+            .starts
+            .get(&way.target)
+            .filter(|_| way.from != way.target);
+        let to = inside.map(|_| way.target);
+        self.crossing(body, zone, Some(way.branch), to);
+        let target = match inside {
+            Some(label) => *label,
+            None => {
+                self.tail_probe(zone, body.function);
+                self.asm.label_at(way.target.wrapping_add(body.bias))
+            }
+        };
         self.asm.rel32(zone, &[0xe9], target, &[]);
+    }
+
+    /// What is recorded of inlined functions on the way from one instruction to another.
+    fn crossing(&mut self, body: &Body, zone: Zone, from: Option<u64>, to: Option<u64>) {
+        let crossings = body.inlined.on(from, to);
+        inlined::probes(self.asm, zone, self.config, self.slow, crossings);
     }
 
     fn tail_probe(&mut self, zone: Zone, function: FunctionId) {
@@ -319,6 +364,7 @@ impl Copier<'_> {
             kind: RecordKind::TailExit,
             live: Live::ALL,
             red_zone: true,
+            position: probe::RSP,
         };
         probe::probe(self.asm, zone, self.config, self.slow, site);
     }
@@ -329,13 +375,23 @@ impl Copier<'_> {
         piece: usize,
         zone: Zone,
         (insn, long): (&Insn, bool),
-        leaving: &mut Vec<(Label, u64, u64)>,
+        leaving: &mut Vec<Leaving>,
         beside: &mut Beside,
     ) -> Result<(), Refusal> {
         let at = (insn.svma - body.unit.pieces[piece].range.start) as usize;
         let bytes = &body.pieces[piece].bytes[at..at + insn.len as usize];
         let outside = |asm: &mut Asm, target: u64| asm.label_at(target.wrapping_add(body.bias));
         let begin = self.asm.position(zone);
+        let crosses = |target: u64| {
+            let inside = Some(target).filter(|target| body.starts.contains_key(target));
+            !body.inlined.on(Some(insn.svma), inside).is_empty()
+        };
+        let way = |label, target| Leaving {
+            label,
+            from: insn.svma,
+            branch: insn.svma,
+            target,
+        };
         match insn.op {
             Op::Plain => self.asm.bytes(zone, bytes),
             Op::RipRelative { disp_at, target } => {
@@ -347,6 +403,24 @@ impl Copier<'_> {
             Op::Call { target } => {
                 let target = outside(self.asm, target);
                 self.asm.rel32(zone, &bytes[..bytes.len() - 4], target, &[]);
+            }
+            Op::Jump { target } if crosses(target) => {
+                let inside = body.starts.get(&target);
+                self.crossing(body, zone, Some(insn.svma), inside.map(|_| target));
+                if inside.is_none() {
+                    self.tail_probe(zone, body.function);
+                }
+                beside.insert(zone, begin..self.asm.position(zone), insn.svma);
+                let target = match inside {
+                    Some(label) => *label,
+                    None => outside(self.asm, target),
+                };
+                self.asm.rel32(zone, &[0xe9], target, &[]);
+            }
+            Op::JumpIf { target, condition } if crosses(target) => {
+                let out = self.asm.label();
+                self.asm.rel32(zone, &[0x0f, 0x80 | condition], out, &[]);
+                leaving.push(way(out, target));
             }
             Op::Jump { target } => match body.starts.get(&target) {
                 Some(label) if long => self.asm.rel32(zone, &[0xe9], *label, &[]),
@@ -364,7 +438,7 @@ impl Copier<'_> {
                 None => {
                     let out = self.asm.label();
                     self.asm.rel32(zone, &[0x0f, 0x80 | condition], out, &[]);
-                    leaving.push((out, target, insn.svma));
+                    leaving.push(way(out, target));
                 }
             },
             Op::ShortOnly { target } => {
@@ -372,11 +446,13 @@ impl Copier<'_> {
                 self.asm.bytes(zone, &bytes[..bytes.len() - 1]);
                 self.asm.bytes(zone, &[2, 0xeb, 5]);
                 match body.starts.get(&target) {
-                    Some(label) => self.asm.rel32(zone, &[0xe9], *label, &[]),
-                    None => {
+                    Some(label) if !crosses(target) => {
+                        self.asm.rel32(zone, &[0xe9], *label, &[]);
+                    }
+                    _ => {
                         let out = self.asm.label();
                         self.asm.rel32(zone, &[0xe9], out, &[]);
-                        leaving.push((out, target, insn.svma));
+                        leaving.push(way(out, target));
                     }
                 }
             }
@@ -393,6 +469,7 @@ impl Copier<'_> {
                 beside.insert(zone, begin..self.asm.position(zone), insn.svma);
             }
             Op::IndirectTail { disp_at, target } => {
+                self.crossing(body, zone, Some(insn.svma), None);
                 self.tail_probe(zone, body.function);
                 beside.insert(zone, begin..self.asm.position(zone), insn.svma);
                 let target = outside(self.asm, target);
@@ -401,6 +478,7 @@ impl Copier<'_> {
                     .rel32(zone, &bytes[..disp_at], target, &bytes[disp_at + 4..]);
             }
             Op::Ret => {
+                self.crossing(body, zone, Some(insn.svma), None);
                 let site = Site {
                     function: body.function,
                     kind: RecordKind::Exit,
@@ -408,6 +486,7 @@ impl Copier<'_> {
                     // Unwind rules say that registers which were popped are still where they were, below the stack
                     // pointer; signal handlers leave that alone, too.
                     red_zone: self.tables,
+                    position: probe::RSP,
                 };
                 capture::exit(
                     self.asm,
@@ -431,13 +510,4 @@ impl Beside {
             self.inserted.push(Inserted { zone, code, svma });
         }
     }
-}
-
-fn calls(insn: &Insn, piece: &Piece) -> bool {
-    let at = (insn.svma - piece.svma) as usize;
-    let ins = Decoder::new(64, &piece.bytes[at..], DecoderOptions::NONE).decode();
-    matches!(
-        ins.flow_control(),
-        FlowControl::Call | FlowControl::IndirectCall
-    )
 }

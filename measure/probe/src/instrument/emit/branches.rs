@@ -1,9 +1,11 @@
 //! Which branches of a copy reach their targets in their short form: what the copy inserts decides, so it is measured
 //! first.
 use super::capture;
+use super::inlined;
 use super::probe::{self, Live, ProbeConfig, Site};
 use super::slow::Slow;
 use crate::instrument::asm::{Asm, Zone};
+use crate::instrument::body::inlined::{Crossing, Crossings};
 use crate::instrument::body::unit::{Insn, Op, Unit};
 use crate::instrument::capture::Capture;
 use hopscope_event::record::{FunctionId, RecordKind};
@@ -13,6 +15,8 @@ use std::collections::HashMap;
 pub(super) struct Sizes {
     exit: u32,
     tail: u32,
+    /// Of a probe of an inlined function.
+    crossing: u32,
     /// Behind instructions at these addresses.
     loads: HashMap<u64, u32>,
 }
@@ -35,6 +39,7 @@ impl Sizes {
             kind,
             live: Live::ALL,
             red_zone,
+            position: probe::RSP,
         };
         let (z, function) = (Zone::Hot, FunctionId(0));
         let mut loads: HashMap<u64, u32> = HashMap::new();
@@ -59,26 +64,46 @@ impl Sizes {
             tail: length(&|asm, slow| {
                 probe::probe(asm, z, config, slow, site(RecordKind::TailExit, true));
             }),
+            crossing: length(&|asm, slow| {
+                let one = Crossing {
+                    function,
+                    kind: RecordKind::Exit,
+                    position: probe::RSP,
+                };
+                inlined::probes(asm, z, config, slow, &[one]);
+            }),
             loads,
         }
     }
 
     /// Which branches need their long form: grows from all-short until nothing changes.
-    pub(super) fn relax(&self, unit: &Unit, piece: usize) -> Vec<bool> {
+    pub(super) fn relax(&self, unit: &Unit, piece: usize, inlined: &Crossings) -> Vec<bool> {
         let decoded = &unit.pieces[piece];
         let insns = &decoded.insns;
-        let near = |target: u64| decoded.range.contains(&target);
+        let crosses = |insn: &Insn, target| !inlined.on(Some(insn.svma), Some(target)).is_empty();
+        let near =
+            |insn: &Insn, target: u64| decoded.range.contains(&target) && !crosses(insn, target);
         let mut long: Vec<bool> = insns
             .iter()
             .map(|i| match i.op {
-                Op::Jump { target } | Op::JumpIf { target, .. } => !near(target) || i.len > 4,
+                Op::Jump { target } | Op::JumpIf { target, .. } => !near(i, target) || i.len > 4,
                 _ => false,
             })
             .collect();
         let mut offsets = vec![0u32; insns.len() + 1];
+        let between: Vec<u32> = insns
+            .iter()
+            .zip(insns.iter().skip(1))
+            .map(|(insn, next)| {
+                let on = inlined.on(Some(insn.svma), Some(next.svma));
+                self.crossing * on.len() as u32 * u32::from(insn.goes_on())
+            })
+            .chain([0])
+            .collect();
         loop {
             for (n, insn) in insns.iter().enumerate() {
-                offsets[n + 1] = offsets[n] + self.of(insn, long[n], unit);
+                let of_it = self.of(insn, long[n], unit) + self.leaving(insn, inlined);
+                offsets[n + 1] = offsets[n] + of_it + between[n];
             }
             let mut changed = false;
             for (n, insn) in insns.iter().enumerate() {
@@ -91,7 +116,7 @@ impl Sizes {
                 let to = insns
                     .binary_search_by_key(&target, |i| i.svma)
                     .map_or(0, |t| offsets[t]);
-                let distance = to as i64 - offsets[n + 1] as i64;
+                let distance = to as i64 - (offsets[n + 1] - between[n]) as i64;
                 if i8::try_from(distance).is_err() {
                     long[n] = true;
                     changed = true;
@@ -101,6 +126,19 @@ impl Sizes {
                 return long;
             }
         }
+    }
+
+    /// What is recorded of inlined functions before an instruction that leaves, or jumps.
+    fn leaving(&self, insn: &Insn, inlined: &Crossings) -> u32 {
+        let from = Some(insn.svma);
+        let on = match insn.op {
+            Op::Jump { target } => {
+                inlined.on(from, Some(target)).len() + inlined.on(from, None).len()
+            }
+            Op::IndirectTail { .. } | Op::Ret => inlined.on(from, None).len(),
+            _ => 0,
+        };
+        self.crossing * on as u32
     }
 
     fn of(&self, insn: &Insn, long: bool, unit: &Unit) -> u32 {

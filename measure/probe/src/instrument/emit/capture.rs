@@ -121,6 +121,7 @@ pub fn body(
         kind: RecordKind::Value,
         live: Live::ALL,
         red_zone: true,
+        position: probe::RSP,
     };
     let done = asm.label();
     let mut e = Emitter::new(asm, zone, config, None, function);

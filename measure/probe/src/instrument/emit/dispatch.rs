@@ -8,6 +8,7 @@
 use super::probe::{self, LEA_RSP_DOWN, Live, ProbeConfig, Stores};
 use super::slow::Slow;
 use crate::instrument::asm::{Asm, Label, Zone};
+use crate::locate::FrameAddress;
 use hopscope_event::record::{FunctionId, RecordKind};
 
 /// A range of the original body and the table that translates it.
@@ -83,7 +84,8 @@ pub fn dispatcher(
         asm.bytes(z, &[0x48, 0x89, 0x44, 0x24, pushed as u8]);
         match config.stores {
             Stores::Records => {
-                probe::record(asm, z, config, slow, function, kind, depth(pushed));
+                let position = FrameAddress::Rsp(depth(pushed) as i32);
+                probe::record(asm, z, config, slow, (function, kind), position);
             }
             // What is live here was saved.
             Stores::Stamps => config.clock(asm, z),

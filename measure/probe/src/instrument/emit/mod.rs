@@ -8,6 +8,7 @@ pub mod dispatch;
 pub mod follow;
 pub mod frames;
 pub mod head;
+pub mod inlined;
 pub mod lookup;
 pub mod probe;
 pub mod slow;

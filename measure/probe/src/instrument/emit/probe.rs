@@ -7,6 +7,7 @@ use super::slow::Slow;
 use super::switch;
 use crate::instrument::asm::{Asm, Label, Zone};
 pub use crate::instrument::body::liveness::Live;
+use crate::locate::FrameAddress;
 use hopscope_event::layout::{Context, RING_HEADER_BYTES};
 use hopscope_event::record::{FunctionId, Record, RecordKind, STRIDE, id_kind};
 use std::mem::offset_of;
@@ -90,19 +91,18 @@ pub fn restore(asm: &mut Asm, zone: Zone, live: Live) {
 }
 
 /// Loads the ring of this thread into rcx and stores one record; rax, rcx, rdx and the flags are
-/// free. `depth` is the distance from rsp to the rsp that the record shall show.
+/// free. `position` is the stack position that the record shall show.
 pub fn record(
     asm: &mut Asm,
     zone: Zone,
     config: &ProbeConfig,
     slow: Slow,
-    function: FunctionId,
-    kind: RecordKind,
-    depth: u32,
+    (function, kind): (FunctionId, RecordKind),
+    position: FrameAddress,
 ) {
     let done = asm.label();
     ring(asm, zone, slow.of(kind), done);
-    store(asm, zone, config, id_kind(function, kind), depth);
+    store(asm, zone, config, id_kind(function, kind), position);
     asm.bind(zone, done);
 }
 
@@ -132,7 +132,7 @@ fn gs_load(op: u8, offset: usize) -> [u8; 9] {
 }
 
 /// rcx = ring header. The order of the stores is the protocol: TSC zero, id and stack, TSC.
-fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, depth: u32) {
+fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, position: FrameAddress) {
     let ring_bytes_log2 = config.ring_records_log2 + STRIDE.ilog2();
     let slot = |field: usize| ((RING_HEADER_BYTES + field) as u32).to_le_bytes();
     asm.bytes(zone, &[0xba]); // mov edx, STRIDE
@@ -149,9 +149,13 @@ fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, depth: u
             &[0x48, 0x89, 0xd0, 0x48, 0xc1, 0xe8, ring_bytes_log2 as u8],
         );
     }
-    // lea eax, [rsp + rax + depth]
-    asm.bytes(zone, &[0x8d, 0x84, 0x04]);
-    asm.bytes(zone, &depth.to_le_bytes());
+    // lea eax, [rsp + rax + offset], or of rbp: the base is in the low bits of the last byte
+    let (base, offset) = match position {
+        FrameAddress::Rsp(offset) => (4, offset),
+        FrameAddress::Rbp(offset) => (5, offset),
+    };
+    asm.bytes(zone, &[0x8d, 0x84, base]);
+    asm.bytes(zone, &offset.to_le_bytes());
     // and edx, ring bytes - stride
     asm.bytes(zone, &[0x81, 0xe2]);
     asm.bytes(
@@ -186,6 +190,21 @@ pub struct Site {
     pub live: Live,
     /// The red zone may hold data here: step over it.
     pub red_zone: bool,
+    /// The stack position that is shown.
+    pub position: FrameAddress,
+}
+
+/// The stack pointer's own, of calls.
+pub const RSP: FrameAddress = FrameAddress::Rsp(0);
+
+impl Site {
+    /// What is shown once rsp went `down`.
+    fn position(&self, down: u32) -> FrameAddress {
+        match self.position {
+            FrameAddress::Rsp(offset) => FrameAddress::Rsp(offset + down as i32),
+            of_rbp @ FrameAddress::Rbp(_) => of_rbp,
+        }
+    }
 }
 
 /// A whole inline probe: save, record, restore.
@@ -199,7 +218,8 @@ pub fn probe(asm: &mut Asm, zone: Zone, config: &ProbeConfig, slow: Slow, site: 
     let pushed = save(asm, zone, site.live);
     if config.stores == Stores::Records {
         let depth = pushed + if site.red_zone { 128 } else { 0 };
-        record(asm, zone, config, slow, site.function, site.kind, depth);
+        let what = (site.function, site.kind);
+        record(asm, zone, config, slow, what, site.position(depth));
     }
     restore(asm, zone, site.live);
     if site.red_zone {
@@ -223,7 +243,8 @@ pub fn switched(asm: &mut Asm, config: &ProbeConfig, slow: Slow, site: Site) {
     }
     let depth = save(asm, hot, site.live) + if site.red_zone { 128 } else { 0 };
     switch::test_keeping_flags(asm, hot, off);
-    record(asm, hot, config, slow, site.function, site.kind, depth);
+    let what = (site.function, site.kind);
+    record(asm, hot, config, slow, what, site.position(depth));
     asm.bind(cold, off);
     switch::count(asm, cold, site.function);
     for zone in [hot, cold] {

@@ -1,0 +1,157 @@
+//! Where the compiler put a function's code into others: `DW_TAG_inlined_subroutine` (DWARF 5, section 3.3.8).
+use super::names::demangle;
+use super::pattern::Pattern;
+use super::signature::{At, Debug};
+use super::source::Reader;
+use gimli::{AttributeValue, DebuggingInformationEntry, Unit};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// One place where a function was inlined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inlined {
+    /// Demangled.
+    pub name: String,
+    /// Addresses in the file, ascending, of those that were chosen within it, too.
+    pub ranges: Vec<Range<u64>>,
+    /// Where its code begins, if the compiler says so; else the first of its ranges does.
+    pub entry: u64,
+    /// By how many of those that were chosen it is surrounded.
+    pub depth: u32,
+    /// Where it is declared.
+    pub line: Option<u32>,
+}
+
+/// More of one file are not looked at: a program of 100 MB of code has some 300,000.
+const AT_MOST: usize = 1 << 20;
+
+struct Named {
+    name: String,
+    raw: String,
+    line: Option<u32>,
+}
+
+impl Debug {
+    /// What any of `patterns` chooses in `module`, the surrounding one before those within it. True: there was more.
+    pub fn inlined(&self, module: &str, patterns: &[&Pattern]) -> (Vec<Inlined>, bool) {
+        let mut found = Vec::new();
+        let mut known = HashMap::new();
+        for unit in 0..self.units.len() {
+            if self.inlined_in(unit, module, patterns, &mut known, &mut found) {
+                return (found, true);
+            }
+        }
+        (found, false)
+    }
+
+    fn inlined_in(
+        &self,
+        unit: usize,
+        module: &str,
+        patterns: &[&Pattern],
+        known: &mut HashMap<(usize, usize), Option<Named>>,
+        found: &mut Vec<Inlined>,
+    ) -> bool {
+        let u = &self.units[unit];
+        // What surrounds the entry: its level in the tree, its number in `found`.
+        let mut open: Vec<(isize, usize)> = Vec::new();
+        let (mut level, mut entries) = (0, u.entries());
+        while let Ok(Some((delta, die))) = entries.next_dfs() {
+            level += delta;
+            open.retain(|(outer, _)| *outer < level);
+            if die.tag() != gimli::DW_TAG_inlined_subroutine {
+                continue;
+            }
+            let Some(origin) = self.refers(unit, die, gimli::DW_AT_abstract_origin) else {
+                continue;
+            };
+            let named = known
+                .entry((origin.unit, origin.offset.0))
+                .or_insert_with(|| self.named(origin));
+            let chosen = |n: &&mut Named| {
+                let mut patterns = patterns.iter();
+                patterns.any(|p| p.matches_name(module, &n.name, &n.raw))
+            };
+            let Some(named) = named.as_mut().filter(chosen) else {
+                continue;
+            };
+            let ranges = self.ranges_of(u, die);
+            let Some(first) = ranges.first().map(|r| r.start) else {
+                continue;
+            };
+            if found.len() == AT_MOST {
+                return true;
+            }
+            // By some compilers' tables, parts of what is within lie outside.
+            for (_, outer) in &open {
+                found[*outer].ranges.extend(ranges.iter().cloned());
+                joined(&mut found[*outer].ranges);
+            }
+            let entry = match die.attr_value(gimli::DW_AT_entry_pc) {
+                Ok(Some(AttributeValue::Addr(at))) => at,
+                // From the first range, or from the lowest address (section 2.18).
+                Ok(Some(value)) => value.udata_value().map_or(first, |n| first.wrapping_add(n)),
+                _ => first,
+            };
+            let is_within = ranges.iter().any(|r| r.contains(&entry));
+            found.push(Inlined {
+                name: named.name.clone(),
+                entry: if is_within { entry } else { first },
+                depth: open.len() as u32,
+                line: named.line,
+                ranges,
+            });
+            open.push((level, found.len() - 1));
+        }
+        false
+    }
+
+    fn ranges_of(
+        &self,
+        unit: &Unit<Reader>,
+        die: &DebuggingInformationEntry<'_, '_, Reader>,
+    ) -> Vec<Range<u64>> {
+        let mut ranges = Vec::new();
+        let Ok(mut all) = self.dwarf.die_ranges(unit, die) else {
+            return ranges;
+        };
+        while let Ok(Some(range)) = all.next() {
+            // The linker leaves ranges of what it dropped at 0, or empty.
+            if range.begin > 0 && range.begin < range.end {
+                ranges.push(range.begin..range.end);
+            }
+        }
+        joined(&mut ranges);
+        ranges
+    }
+
+    fn named(&self, origin: At) -> Option<Named> {
+        let text = |attribute| {
+            self.inherited(origin, &|at, die| {
+                self.text(at.unit, die.attr_value(attribute).ok()??)
+            })
+        };
+        let plain = text(gimli::DW_AT_name);
+        let raw = text(gimli::DW_AT_linkage_name).or_else(|| plain.clone())?;
+        let line = self.inherited(origin, &|_, die| {
+            die.attr_value(gimli::DW_AT_decl_line).ok()??.udata_value()
+        });
+        Some(Named {
+            name: demangle(&raw),
+            raw,
+            line: line.and_then(|line| line.try_into().ok()),
+        })
+    }
+}
+
+/// Ascending, and what touches is one.
+fn joined(ranges: &mut Vec<Range<u64>>) {
+    ranges.sort_by_key(|r| r.start);
+    ranges.dedup_by(|next, range| {
+        let touches = next.start <= range.end;
+        if touches {
+            range.end = range.end.max(next.end);
+        }
+        touches
+    });
+}

@@ -1,0 +1,196 @@
+//! Functions that were inlined into others, and are timed there: `inlined:PATTERN`.
+use super::{Opened, Plan, PlanError};
+use crate::instrument::body::inlined::{self, Counts, Crossings};
+use crate::instrument::body::unit::{Piece, Unit};
+use crate::instrument::capture::parse::Selection;
+use crate::locate::pattern::Pattern;
+use crate::locate::{self, FrameRules, Function, Image, Inlined, basename};
+use hopscope_event::table::ModuleIx;
+use hopscope_event::{FunctionEntry, FunctionId};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What became of the places where chosen functions were inlined.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InlinedPlaces {
+    pub timed: usize,
+    pub refused: usize,
+    /// Instructions of those that are timed.
+    pub counts: Counts,
+    /// Chosen, in code that belongs to no function.
+    pub homeless: usize,
+    /// A file had more than are looked at.
+    pub more: bool,
+}
+
+/// What was inlined into one function, the surrounding one before those within it.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    places: &'a [Inlined],
+    rules: &'a FrameRules,
+}
+
+/// Of one module, by the address of the function that they are in.
+#[derive(Default)]
+pub(super) struct ByFunction {
+    places: BTreeMap<u64, Vec<Inlined>>,
+    rules: FrameRules,
+}
+
+impl ByFunction {
+    pub(super) fn of(&self, function: &Function) -> Option<Around<'_>> {
+        let rules = &self.rules;
+        let places = self.places.get(&function.svma)?;
+        Some(Around { places, rules })
+    }
+}
+
+impl Plan {
+    pub(super) fn inlined_in(
+        &mut self,
+        image: &Image,
+        ix: ModuleIx,
+        path: &str,
+        selections: &[Selection],
+    ) -> ByFunction {
+        let mut by_function = ByFunction::default();
+        let patterns = selections.iter().filter(|s| s.inlined).map(|s| &s.pattern);
+        let patterns: Vec<&Pattern> = patterns.filter(|p| p.matches_module(path)).collect();
+        if patterns.is_empty() {
+            return by_function;
+        }
+        let debug = self.debug(image, ix);
+        let (all, more) = debug
+            .as_ref()
+            .map(|debug| debug.inlined(path, &patterns))
+            .unwrap_or_default();
+        self.debug.insert(ix, debug);
+        self.inlined.more |= more;
+        let mut ranges: Vec<Range<u64>> = all.iter().flat_map(|i| i.ranges.clone()).collect();
+        ranges.sort_by_key(|r| r.start);
+        by_function.rules = image.frame_rules(&ranges);
+        let homes = homes(image.functions());
+        for one in all {
+            let after = homes.partition_point(|(range, _)| range.start <= one.entry);
+            let home = after.checked_sub(1).map(|n| &homes[n]);
+            match home.filter(|(range, _)| range.contains(&one.entry)) {
+                Some((_, function)) => by_function.places.entry(*function).or_default().push(one),
+                None => self.inlined.homeless += 1,
+            }
+        }
+        by_function
+    }
+
+    /// Notes them as functions of their own, and those that cannot be timed as refused.
+    pub(super) fn timed_in_place(
+        &mut self,
+        (id, function): (FunctionId, &Function),
+        module: &str,
+        (unit, pieces): (&Unit, &[Piece]),
+        around: Around<'_>,
+    ) -> Crossings {
+        let Around { places, rules } = around;
+        let found = inlined::find(unit, pieces, places, rules);
+        let is_new = self.inlined_seen.insert(id);
+        if is_new {
+            self.inlined.refused += found.refused.len();
+            self.inlined.timed += found.timed.len();
+            for (_, counts) in &found.timed {
+                self.inlined.counts.add(*counts);
+            }
+        }
+        for (n, why) in &found.refused {
+            let place = &places[*n];
+            let name = name_of(place, function);
+            self.refuse(module, &name, place.entry, why.to_string());
+        }
+        let mut ids = vec![None; places.len()];
+        for (n, _) in found.timed {
+            ids[n] = Some(self.inlined_id(id, function, &places[n]));
+        }
+        found.crossings.numbered(|n| ids[n])
+    }
+
+    /// One for all places of it in one function.
+    fn inlined_id(
+        &mut self,
+        around: FunctionId,
+        function: &Function,
+        place: &Inlined,
+    ) -> FunctionId {
+        let next = FunctionId(self.functions.len() as u32);
+        let key = (around, place.name.clone());
+        let id = *self.inlined_ids.entry(key).or_insert(next);
+        if id == next {
+            let module = self.functions[around.0 as usize].module;
+            let bytes = place.ranges.iter().map(|r| r.end - r.start);
+            self.functions.push(FunctionEntry {
+                id,
+                module,
+                name: name_of(place, function),
+                svma: place.entry,
+                size: bytes.sum(),
+                file: None,
+                line: None,
+            });
+        }
+        id
+    }
+
+    /// The function that they are in is refused in the end.
+    pub fn refuse_inlined(&mut self, around: FunctionId, module: &str) {
+        let theirs = self.inlined_ids.iter().filter(|(key, _)| key.0 == around);
+        let theirs: Vec<FunctionId> = theirs.map(|(_, id)| *id).collect();
+        for id in theirs {
+            let entry = &self.functions[id.0 as usize];
+            let (name, svma) = (entry.name.clone(), entry.svma);
+            let why = "the function that it is inlined in is refused".to_owned();
+            self.refuse(module, &name, svma, why);
+        }
+    }
+
+    pub(super) fn check_inlined(
+        &self,
+        pid: i32,
+        selections: &[Selection],
+        opened: &[Opened],
+    ) -> Result<(), PlanError> {
+        let Some(asked) = selections.iter().find(|s| s.inlined) else {
+            return Ok(());
+        };
+        if self.inlined.timed + self.inlined.refused > 0 {
+            return Ok(());
+        }
+        let mut modules = opened
+            .iter()
+            .filter(|(module, ..)| asked.pattern.matches_module(&module.path.to_string_lossy()));
+        let known = modules.find(|(_, _, ix)| self.debug.get(ix).is_some_and(Option::is_some));
+        let why = match known {
+            Some((module, ..)) => format!(
+                "{} has debugging information, in which no such function is inlined into one that can be measured",
+                basename(&module.path)
+            ),
+            None => "no module has debugging information (compile with -g, or install its debug package)".to_owned(),
+        };
+        Err(PlanError::NothingInlined {
+            pid,
+            pattern: asked.to_string(),
+            why,
+        })
+    }
+}
+
+/// As it is shown: its time is a part of the function's that it is in.
+fn name_of(place: &Inlined, function: &Function) -> String {
+    format!("{} [inlined in {}]", place.name, function.name)
+}
+
+/// Where the code of functions lies, ascending, and whose it is.
+fn homes(functions: &[locate::Function]) -> Vec<(Range<u64>, u64)> {
+    let all = functions.iter();
+    let mut homes: Vec<_> = all
+        .flat_map(|f| f.ranges().into_iter().map(|range| (range, f.svma)))
+        .collect();
+    homes.sort_by_key(|(range, _)| range.start);
+    homes
+}

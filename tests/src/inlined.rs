@@ -1,0 +1,316 @@
+//! `-f inlined:…`: functions timed where the compiler put them into others.
+use crate::recording::{Recording, Report, command, command_checking, expect_checked, summary};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::run;
+use hopscope_tests::{Requirement, Suite, Target, compile, hopscope, hopscope_bin, scratch};
+use nix::sys::signal::Signal;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const STEPS: [&str; 4] = [
+    "packet",
+    "inlined:lookup",
+    "inlined:rewrite",
+    "inlined:nf-*!handle",
+];
+
+const LEVELS: [&str; 6] = [
+    "-O1",
+    "-O2",
+    "-O3",
+    "-Os",
+    "-O2 -fno-omit-frame-pointer",
+    "-O2 -gdwarf-4 -fcf-protection",
+];
+
+pub(crate) fn register(suite: &mut Suite) {
+    use Requirement::{Clang, Gcc, Gxx};
+    suite.case("inlined::steps_of_a_packet_gcc", &[Gcc], || steps("gcc"));
+    suite.case("inlined::steps_of_a_packet_clang", &[Gcc, Clang], || {
+        steps("clang")
+    });
+    suite.case("inlined::exceptions_gcc", &[Gcc, Gxx], || throws("g++"));
+    suite.case("inlined::exceptions_clang", &[Gcc, Clang], || {
+        throws("clang++")
+    });
+    suite.case("inlined::attached_and_detached", &[Gcc], attached);
+    suite.case("inlined::off_and_on", &[Gcc], off_and_on);
+    suite.case("inlined::signals_and_threads", &[Gcc], torture);
+    suite
+        .case("inlined::all_of_this_program", &[], all_of_ours)
+        .soak();
+    suite.case("inlined::refused", &[Gcc], refused);
+    suite.case("inlined::nothing_to_be_found", &[Gcc], nothing);
+}
+
+fn built(compiler: &str, source: &str, flags: &str) -> Result<std::path::PathBuf> {
+    let object = compile("gcc", &["inlined/callee.c"], &["-g", "-O2", "-c"])?;
+    let object = object.to_str().context("a path in UTF-8")?;
+    let mut all: Vec<&str> = flags.split(' ').collect();
+    all.extend(["-g", "-Wall", object]);
+    compile(compiler, &[&format!("inlined/{source}")], &all)
+}
+
+/// What a program says unmeasured it says measured, and the file is whole.
+fn same(program: &Path, arguments: &[&str], patterns: &[&str]) -> Result<Report> {
+    let alone = run(Command::new(program).args(arguments))?.expect_code(0)?;
+    let file = scratch().join("inlined.hop");
+    let mut record = Command::new(hopscope_bin());
+    record.args(["record", "--no-calibration", "--max-overhead", "1e9"]);
+    record.args(["--buffer", "64M", "-o"]).arg(&file);
+    for pattern in patterns {
+        record.args(["-f", pattern]);
+    }
+    let measured = run(record.arg("--").arg(program).args(arguments))?.expect_code(0)?;
+    ensure!(
+        measured.stdout == alone.stdout,
+        "unmeasured: {}\nmeasured: {}",
+        alone.stdout,
+        measured.stdout
+    );
+    let report = Report::read(&file)?;
+    report.expect_whole()?;
+    Ok(report)
+}
+
+/// Of 20,000 packets a fifth has no time left, and half of the others is odd.
+fn steps(compiler: &str) -> Result<()> {
+    for flags in LEVELS {
+        let program = built(compiler, "nf.c", flags)?;
+        let report = same(&program, &["20000"], &STEPS).with_context(|| flags.to_owned())?;
+        ensure!(report.refused.is_empty(), "{flags}: {:?}", report.refused);
+        let entries = |name: &str| report.entries(&format!("{name} [inlined in packet]"));
+        let counted = [
+            report.entries("packet"),
+            entries("handle"),
+            entries("rewrite"),
+        ];
+        ensure!(
+            counted == [20_000, 20_000, 24_000],
+            "{flags}: packets, handled, rewritten: {counted:?}"
+        );
+        // clang -Os asks for a packet's time amid the code of the look-up.
+        let looked_up = entries("lookup");
+        let split = compiler == "clang" && flags == "-Os" && looked_up == 20_000;
+        ensure!(
+            looked_up == 16_000 || split,
+            "{flags}: {looked_up} looked up"
+        );
+    }
+    Ok(())
+}
+
+/// A third of the calls in `filter` leaves by an exception, past the function around.
+fn throws(compiler: &str) -> Result<()> {
+    for flags in &LEVELS[..4] {
+        let program = built(compiler, "throws.cpp", flags)?;
+        let report = same(&program, &["3000"], &["inlined:check"])?;
+        let functions = report.functions.iter();
+        let of = |name: &str, part: &str| {
+            let its = functions
+                .clone()
+                .filter(|(f, _)| f.contains(name) && f.contains("[inlined") == (name == "check"));
+            its.map(|(_, balance)| balance[part]).sum::<u64>()
+        };
+        ensure!(
+            of("filter", "unwound") == 1000 && of("filter", "exits") == 2000,
+            "{flags}: {:?}",
+            report.functions
+        );
+        ensure!(
+            of("check", "exits") >= 2000 && of("caught", "exits") == 3000,
+            "{flags}: {:?}",
+            report.functions
+        );
+    }
+    Ok(())
+}
+
+fn running(program: &Path) -> Result<Target> {
+    Target::spawn(Command::new(program).stdout(Stdio::piped()))
+}
+
+fn came_to_what_it_should(target: Target) -> Result<()> {
+    target.signal(Signal::SIGTERM)?;
+    let out = target.output()?;
+    let said = String::from_utf8_lossy(&out.stdout);
+    ensure!(
+        out.status.success() && said.trim_end().ends_with("right"),
+        "{}, it says {said:?}",
+        out.status
+    );
+    Ok(())
+}
+
+fn attached() -> Result<()> {
+    let target = running(&built("gcc", "nf.c", "-O2")?)?;
+    let file = scratch().join("attached.hop");
+    for _ in 0..3 {
+        let recording = Recording::start_keeping(target.pid(), &STEPS, &file, "64M")?;
+        let said = recording.stop()?;
+        let inlined = &said["inlined"];
+        ensure!(
+            inlined["places"] == 4 && inlined["refused"] == 0,
+            "{inlined}"
+        );
+        ensure!(
+            said["functions"] == 4 && inlined["instructions"].as_u64() > Some(50),
+            "{said}"
+        );
+        let report = Report::read(&file)?;
+        report.expect_balanced()?;
+        ensure!(
+            report.entries("packet") > 0,
+            "nothing was recorded: {}",
+            report.summary
+        );
+    }
+    came_to_what_it_should(target)
+}
+
+fn off_and_on() -> Result<()> {
+    let target = running(&built("gcc", "nf.c", "-O2")?)?;
+    let file = scratch().join("checked.hop");
+    let out = run(&mut command_checking(target.pid(), &STEPS, &file, "150ms"))?.expect_code(0)?;
+    expect_checked(&summary(&out.stdout)?)?;
+    Report::read(&file)?.expect_balanced()?;
+    came_to_what_it_should(target)
+}
+
+/// Handlers that interrupt inlined code, and run the same; threads that come and go.
+fn torture() -> Result<()> {
+    let headers = crate::headers("torture")?;
+    let sources = [
+        "torture/torture.c",
+        "torture/work.c",
+        "torture/simple_modes.c",
+        "torture/thread_modes.c",
+        "torture/waiting_mode.c",
+    ];
+    // What work calls is inlined into it, but for what calls itself; itself it lies in a file of its own.
+    let flags = [
+        "-O2",
+        "-g",
+        "-fno-jump-tables",
+        "-DPART=static inline",
+        "-pthread",
+        "-ldl",
+        &headers,
+    ];
+    let program = compile("gcc", &sources, &flags)?;
+    for mode in ["signalling", "threading", "forking"] {
+        let mut start = Command::new(&program);
+        let target = Target::spawn(start.arg(mode).stdout(Stdio::piped()))?;
+        let file = scratch().join(format!("{mode}.hop"));
+        for _ in 0..3 {
+            let mut record = command(target.pid(), &["torture*!*work*", "inlined:work_*"], &file);
+            run(record.args(["-d", "30ms"]))?.expect_code(0)?;
+            let report = Report::read(&file)?;
+            report.expect_balanced()?;
+            ensure!(
+                report.entries("work_switch [inlined in work]") > 0,
+                "{mode}: {:?}",
+                report.functions
+            );
+        }
+        target.signal(Signal::SIGTERM)?;
+        let out = target.output()?;
+        let said = String::from_utf8_lossy(&out.stdout);
+        ensure!(
+            out.status.success() && said.trim_end().ends_with(" 0 wrong, gs 0"),
+            "{mode}: {}, it says {said:?}",
+            out.status
+        );
+    }
+    Ok(())
+}
+
+/// Tens of thousands of places, nested as deep as Rust has them.
+fn all_of_ours() -> Result<()> {
+    let file = scratch().join("info.hop");
+    let ours = hopscope_bin();
+    let words = ["record", "--no-calibration", "-f", "main", "-o"];
+    let file_name = file.to_str().context("a path in UTF-8")?;
+    let words = [&words[..], &[file_name, "--", "/bin/true"]].concat();
+    // A file to be shown; what is recorded in it does not matter.
+    let made = hopscope(&words)?;
+    let shown = match made.code {
+        Some(0) => ["info", file_name],
+        _ => ["help", "record"],
+    };
+    let report = same(&ours, &shown, &["hopscope!inlined:*"])?;
+    let came_to = report.functions.values().filter(|b| b["entries"] > 0);
+    let came_to = came_to.count();
+    ensure!(came_to > 100, "{came_to} functions were called");
+    Ok(())
+}
+
+fn refused() -> Result<()> {
+    let program = built("gcc", "refused.c", "-O2")?;
+    let report = same(&program, &[], &["inlined:*"])?;
+    let why = |name: &str| report.refused.get(name).map_or("", String::as_str);
+    for (name, expected) in [
+        (
+            "beside_a_jump [inlined in jumps]",
+            "a computed jump of the function around it",
+        ),
+        (
+            "third [inlined in deep]",
+            "the frame around it is too small",
+        ),
+    ] {
+        ensure!(
+            why(name).starts_with(expected),
+            "{name}: {:?}",
+            report.refused
+        );
+    }
+    ensure!(
+        report.entries("first [inlined in deep]") == 1000,
+        "{:?}",
+        report.functions
+    );
+    Ok(())
+}
+
+/// With a command, an error of ours is 125.
+fn nothing() -> Result<()> {
+    let program = built("gcc", "nf.c", "-O2")?;
+    let program = program.to_str().context("a path in UTF-8")?;
+    let bare = compile("gcc", &["inlined/nf.c", "inlined/callee.c"], &["-O2"])?;
+    let bare = bare.to_str().context("a path in UTF-8")?;
+    let record = |words: &[&str]| {
+        let file = scratch().join("nothing.hop");
+        let file = file.to_str().context("a path in UTF-8")?;
+        let words = [&["record", "--no-calibration", "-o", file], words].concat();
+        hopscope(&words)?.expect_code(125)
+    };
+    for (words, expected) in [
+        (
+            &["-f", "inlined:nf*!nobody", "--", program, "1"][..],
+            "in which no such function is inlined",
+        ),
+        (
+            &["-f", "inlined:nf*!lookup", "--", bare, "1"],
+            "compile with -g",
+        ),
+        (
+            &["-f", "inlined:lookup", "--budget", "5%", "--", program, "1"],
+            "--budget",
+        ),
+        (
+            &["-f", "packet", "-x", "inlined:lookup", "--", program, "1"],
+            "for -f of record and top alone",
+        ),
+    ] {
+        let out = record(words)?;
+        ensure!(out.stderr.contains(expected), "{words:?}: {}", out.stderr);
+    }
+    let out = hopscope(&["functions", "-b", program, "-f", "inlined:lookup"])?.expect_code(2)?;
+    ensure!(
+        out.stderr.contains("for -f of record and top alone"),
+        "{}",
+        out.stderr
+    );
+    Ok(())
+}
