@@ -85,12 +85,14 @@ fn load(way: Way) -> Result<()> {
     namespace()?;
     way.make()?;
     let requests = counts().pick("2000", "100000");
+    // Of the client's 28,232 ports each waits a minute behind its connection.
+    let dialled = counts().pick("2000", "20000");
     let echo = Serving::start(way, &["--app=echo", "--port=7"])?;
     for host in [STACK.to_owned(), format!("[{STACK_V6}]")] {
-        for (kind, size, connections) in [
-            ("rr", "100", "16"),
-            ("rr", "30000", "4"),
-            ("crr", "500", "8"),
+        for (kind, size, connections, requests) in [
+            ("rr", "100", "16", requests),
+            ("rr", "30000", "4", requests),
+            ("crr", "500", "8", dialled),
         ] {
             let target = format!("{host}:7");
             let words = [

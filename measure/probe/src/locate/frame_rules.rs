@@ -15,6 +15,11 @@ pub enum FrameAddress {
 pub struct FrameRules(Vec<(Range<u64>, FrameAddress)>);
 
 impl FrameRules {
+    #[cfg(test)]
+    pub(crate) fn of(rules: Vec<(Range<u64>, FrameAddress)>) -> FrameRules {
+        FrameRules(rules)
+    }
+
     /// Of the unwind entries that cover any of the ascending `ranges`.
     pub(super) fn read(file: &object::File, ranges: &[Range<u64>]) -> FrameRules {
         let mut rules = Vec::new();

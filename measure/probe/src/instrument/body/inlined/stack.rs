@@ -1,12 +1,46 @@
 //! How far down the stack a function is, at least: for frames that the unwind tables describe from rbp.
+use super::flow::Body;
 use crate::instrument::body::unit::{Insn, Piece};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 
 /// A return address, and rbp: what lies above the rbp of a function that has a frame by it.
 const ABOVE_RBP: i32 = 16;
 
+const RETURN_ADDRESS: i32 = 8;
+
+impl Body<'_> {
+    /// Bytes between the frame address and the stack pointer before each instruction, at least.
+    pub(super) fn depths(&self, entry: u64, pieces: &[Piece]) -> Vec<i32> {
+        const UNSEEN: i32 = i32::MAX;
+        let mut depths = vec![UNSEEN; self.insns.len()];
+        let mut open = Vec::new();
+        let reach = |depths: &mut Vec<i32>, open: &mut Vec<usize>, at: Option<usize>, depth| {
+            if let Some(at) = at.filter(|at| depth < depths[*at]) {
+                depths[at] = depth;
+                open.push(at);
+            }
+        };
+        reach(&mut depths, &mut open, self.number(entry), RETURN_ADDRESS);
+        while let Some(at) = open.pop() {
+            let insn = self.insns[at];
+            let inside = |p: &&Piece| (p.svma..p.svma + p.bytes.len() as u64).contains(&insn.svma);
+            let behind = match pieces.iter().find(inside) {
+                Some(piece) => behind(insn, piece, depths[at]),
+                None => RETURN_ADDRESS,
+            };
+            for to in self.successors(at).flatten() {
+                reach(&mut depths, &mut open, self.number(to), behind);
+            }
+        }
+        // Landing pads are come to by unwinders alone.
+        let unseen = depths.iter_mut().filter(|depth| **depth == UNSEEN);
+        unseen.for_each(|depth| *depth = RETURN_ADDRESS);
+        depths
+    }
+}
+
 /// What is on the stack behind an instruction, where `before` bytes were. What is not understood counts as nothing.
-pub(super) fn behind(insn: &Insn, piece: &Piece, before: i32) -> i32 {
+fn behind(insn: &Insn, piece: &Piece, before: i32) -> i32 {
     let at = (insn.svma - piece.svma) as usize;
     let options = DecoderOptions::NONE;
     let ins = Decoder::with_ip(64, &piece.bytes[at..], insn.svma, options).decode();

@@ -1,0 +1,70 @@
+//! Where control goes within a unit.
+use crate::instrument::body::unit::{Insn, Op, Piece, Unit};
+use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use std::collections::HashSet;
+
+/// Instructions of a unit by number, ascending by address.
+pub(super) struct Body<'u> {
+    pub(super) insns: Vec<&'u Insn>,
+    /// The last of a piece: what follows is another piece's, or nobody's.
+    ends: HashSet<u64>,
+    pub(super) calls: Vec<bool>,
+    /// Something jumps there.
+    pub(super) targets: HashSet<u64>,
+}
+
+impl<'u> Body<'u> {
+    pub(super) fn new(unit: &'u Unit, pieces: &[Piece]) -> Body<'u> {
+        let mut all: Vec<(&Insn, bool)> = Vec::new();
+        for (decoded, piece) in unit.pieces.iter().zip(pieces) {
+            let insns = decoded.insns.iter();
+            all.extend(insns.map(|insn| (insn, calls(insn, piece))));
+        }
+        all.sort_by_key(|(insn, _)| insn.svma);
+        let ends = unit.pieces.iter().filter_map(|p| p.insns.last());
+        let targets = unit.insns().filter_map(|insn| match insn.op {
+            Op::Jump { target } | Op::JumpIf { target, .. } | Op::ShortOnly { target } => {
+                Some(target)
+            }
+            _ => None,
+        });
+        Body {
+            ends: ends.map(|insn| insn.svma).collect(),
+            targets: targets.collect(),
+            calls: all.iter().map(|(_, calls)| *calls).collect(),
+            insns: all.into_iter().map(|(insn, _)| insn).collect(),
+        }
+    }
+
+    pub(super) fn number(&self, svma: u64) -> Option<usize> {
+        self.insns.binary_search_by_key(&svma, |i| i.svma).ok()
+    }
+
+    /// `None`: it leaves the unit.
+    pub(super) fn successors(&self, at: usize) -> impl Iterator<Item = Option<u64>> {
+        let insn = self.insns[at];
+        let inside = |target: u64| Some(target).filter(|t| self.number(*t).is_some());
+        let next = match self.ends.contains(&insn.svma) {
+            true => None,
+            false => Some(insn.next()),
+        };
+        let (jump, next) = match insn.op {
+            Op::Jump { target } => (Some(inside(target)), None),
+            Op::JumpIf { target, .. } | Op::ShortOnly { target } => {
+                (Some(inside(target)), Some(next))
+            }
+            Op::Ret | Op::IndirectTail { .. } | Op::IndirectJump => (Some(None), None),
+            Op::Plain | Op::RipRelative { .. } | Op::Call { .. } => (None, Some(next)),
+        };
+        jump.into_iter().chain(next)
+    }
+}
+
+pub fn calls(insn: &Insn, piece: &Piece) -> bool {
+    let at = (insn.svma - piece.svma) as usize;
+    let ins = Decoder::new(64, &piece.bytes[at..], DecoderOptions::NONE).decode();
+    matches!(
+        ins.flow_control(),
+        FlowControl::Call | FlowControl::IndirectCall
+    )
+}
