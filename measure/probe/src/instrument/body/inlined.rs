@@ -43,7 +43,6 @@ pub struct Crossings<F = FunctionId>(HashMap<Edge, Vec<Crossing<F>>>);
 /// Why an inlined function is not timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotTimed {
-    ComputedJump,
     NoFrame { svma: u64 },
     SmallFrame,
     Overlaps,
@@ -53,9 +52,6 @@ pub enum NotTimed {
 impl fmt::Display for NotTimed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotTimed::ComputedJump => f.write_str(
-                "a computed jump of the function around it may lead into it, or out of it, unseen",
-            ),
             NotTimed::NoFrame { svma } => {
                 write!(
                     f,
@@ -126,6 +122,17 @@ impl Crossings<usize> {
 }
 
 impl Crossings {
+    /// Where anything is recorded on the way from an instruction, ascending.
+    pub fn targets_from(&self, from: u64) -> Vec<u64> {
+        let edges = self
+            .0
+            .iter()
+            .filter(|(edge, on)| edge.0 == Some(from) && !on.is_empty());
+        let mut targets: Vec<u64> = edges.filter_map(|(edge, _)| edge.1).collect();
+        targets.sort_unstable();
+        targets
+    }
+
     /// In the order in which they are recorded.
     pub fn on(&self, from: Option<u64>, to: Option<u64>) -> &[Crossing] {
         self.0.get(&(from, to)).map_or(&[], Vec::as_slice)
@@ -135,11 +142,6 @@ impl Crossings {
 /// `chosen`: the surrounding one before those within it.
 pub fn find(unit: &Unit, pieces: &[Piece], chosen: &[Inlined], rules: &FrameRules) -> Found {
     let mut found = Found::default();
-    if unit.has_indirect_jump {
-        let refused = (0..chosen.len()).map(|n| (n, NotTimed::ComputedJump));
-        found.refused = refused.collect();
-        return found;
-    }
     let body = Body::new(unit, pieces);
     let mut places = places::sort_out(&body, chosen);
     let depths = body.depths(unit.entry, pieces);

@@ -110,8 +110,11 @@ struct Leaving {
 /// What a copy has beside its instructions, while it is emitted.
 #[derive(Default)]
 struct Beside {
-    /// What translates computed jumps: one for all, or one for each where unwind tables are to tell them apart.
-    dispatchers: Vec<Label>,
+    /// What translates computed jumps: one for all, or one for each where unwind tables are to tell them apart, and where it
+    /// may lead into inlined functions, or out of them (the jump's own address).
+    dispatchers: Vec<(Label, Option<u64>)>,
+    /// Where instructions begin behind what was inserted before them, which is for who comes from the one before.
+    landings: Vec<(u64, u32)>,
     /// Of the piece that is emitted.
     inserted: Vec<Inserted>,
 }
@@ -137,6 +140,10 @@ impl Copier<'_> {
                 starts.entry(target).or_insert_with(|| self.asm.label());
             }
         }
+        let computed = unit.insns().filter(|insn| insn.op == Op::IndirectJump);
+        for target in computed.flat_map(|insn| inlined.targets_from(insn.svma)) {
+            starts.entry(target).or_insert_with(|| self.asm.label());
+        }
         let mut moved = Vec::new();
         for insn in &unit.pieces[0].insns {
             if insn.svma > unit.patch_at && insn.svma < unit.patch_at + JUMP_BYTES {
@@ -155,7 +162,7 @@ impl Copier<'_> {
         };
 
         let (mut map, mut off_head, mut off_end) = (Vec::new(), None, 0);
-        let (mut ranges, mut parts) = (Vec::new(), Vec::new());
+        let (mut ranges, mut parts, mut tables) = (Vec::new(), Vec::new(), Vec::new());
         let (mut beside, mut inserted) = (Beside::default(), Vec::new());
         let first_reference = self.asm.fixups();
         let entry = self.asm.label();
@@ -208,7 +215,7 @@ impl Copier<'_> {
             if unit.has_indirect_jump {
                 let copied_from = self.asm.offset_in(zone, copy_base);
                 let mut table = vec![0u32; (piece.range.end - piece.range.start) as usize];
-                for (svma, _, offset) in &map[before..] {
+                for (svma, offset) in beside.landings.drain(..) {
                     table[(svma - piece.range.start) as usize] = offset - copied_from;
                 }
                 let at = self.asm.label();
@@ -221,10 +228,15 @@ impl Copier<'_> {
                     table: at,
                     copy_base,
                 });
+                tables.push((zone, copied_from, table));
             }
         }
-        for label in &beside.dispatchers {
-            dispatch::dispatcher(self.asm, self.config, self.slow, function, &ranges, *label);
+        for (label, jump) in &beside.dispatchers {
+            let own = jump.map(|jump| self.landings(&body, jump, &tables, &ranges, &mut inserted));
+            let ranges = own.as_deref().unwrap_or(&ranges);
+            let leaving = jump.map_or(&[][..], |jump| inlined.on(Some(jump), None));
+            let (config, slow) = (self.config, self.slow);
+            dispatch::dispatcher(self.asm, config, slow, function, ranges, leaving, *label);
         }
         if self.tables {
             let off = (off_head.as_deref().unwrap_or_default(), off_end);
@@ -237,6 +249,38 @@ impl Copier<'_> {
             head: off_head,
             parts,
         })
+    }
+
+    /// The ranges of a computed jump that may lead into inlined functions, or out of them: there it lands past probes.
+    fn landings(
+        &mut self,
+        body: &Body,
+        jump: u64,
+        tables: &[(Zone, u32, Vec<u32>)],
+        ranges: &[Translated],
+        inserted: &mut [Vec<Inserted>],
+    ) -> Vec<Translated> {
+        let mut ranges = ranges.to_vec();
+        let targets = body.inlined.targets_from(jump);
+        for (n, (zone, copied_from, table)) in tables.iter().enumerate() {
+            let range = &body.unit.pieces[n].range;
+            let mut table = table.clone();
+            for target in targets.iter().filter(|target| range.contains(target)) {
+                let begin = self.asm.position(*zone);
+                self.crossing(body, *zone, Some(jump), Some(*target));
+                self.asm.rel32(*zone, &[0xe9], body.starts[target], &[]);
+                table[(target - range.start) as usize] = begin - copied_from;
+                inserted[n].push(Inserted {
+                    zone: *zone,
+                    code: begin..self.asm.position(*zone),
+                    svma: *target,
+                });
+            }
+            ranges[n].table = self.asm.label();
+            self.asm.bind(Zone::Table, ranges[n].table);
+            self.asm.words(Zone::Table, &table);
+        }
+        ranges
     }
 
     /// Completes what unwind tables are made from. `inserted`: of each piece; `off`: where calls go on whose probes are
@@ -253,7 +297,8 @@ impl Copier<'_> {
         let copied = parts.iter().map(|p| (p.zone, p.copy.clone()));
         let off = head.first().map(|first| (Zone::Stub, first.1..head_end));
         let copied = copied.chain(off).collect();
-        let code = Code::new(self.asm, first_reference, &beside.dispatchers, copied);
+        let dispatchers: Vec<Label> = beside.dispatchers.iter().map(|(label, _)| *label).collect();
+        let code = Code::new(self.asm, first_reference, &dispatchers, copied);
         for (part, inserted) in parts.iter_mut().zip(inserted) {
             part.add_inserted(&code, inserted);
         }
@@ -299,6 +344,9 @@ impl Copier<'_> {
                 beside.insert(zone, begin..self.asm.position(zone), insn.svma);
             }
             before = insn.goes_on().then_some(insn.svma);
+            if body.unit.has_indirect_jump {
+                beside.landings.push((insn.svma, self.asm.position(zone)));
+            }
             if let Some(label) = body.starts.get(&insn.svma) {
                 self.asm.bind(zone, *label);
             }
@@ -386,6 +434,7 @@ impl Copier<'_> {
             let inside = Some(target).filter(|target| body.starts.contains_key(target));
             !body.inlined.on(Some(insn.svma), inside).is_empty()
         };
+        let crosses_out = !body.inlined.on(Some(insn.svma), None).is_empty();
         let way = |label, target| Leaving {
             label,
             from: insn.svma,
@@ -458,11 +507,14 @@ impl Copier<'_> {
             }
             Op::IndirectJump => {
                 let push = push::from_jump(bytes, insn.svma)?;
-                let dispatcher = match beside.dispatchers.first() {
-                    Some(shared) if !self.tables => *shared,
+                let own = !body.inlined.targets_from(insn.svma).is_empty() || crosses_out;
+                let mut shared = beside.dispatchers.iter().filter(|(_, jump)| jump.is_none());
+                let dispatcher = match shared.next() {
+                    Some((shared, _)) if !self.tables && !own => *shared,
                     _ => {
-                        beside.dispatchers.push(self.asm.label());
-                        beside.dispatchers[beside.dispatchers.len() - 1]
+                        let label = self.asm.label();
+                        beside.dispatchers.push((label, own.then_some(insn.svma)));
+                        label
                     }
                 };
                 dispatch::site(self.asm, zone, &push, dispatcher);

@@ -5,9 +5,10 @@
 //! target travels on the stack below the red zone and is taken by `ret imm16`, which pops it and
 //! steps over the red zone at once. The site uses `call`, so call and `ret` stay paired and the
 //! return predictor stays in step; the price is one mispredicted return per indirect jump.
-use super::probe::{self, LEA_RSP_DOWN, Live, ProbeConfig, Stores};
+use super::probe::{self, LEA_RSP_DOWN, Live, ProbeConfig, Stores, below};
 use super::slow::Slow;
 use crate::instrument::asm::{Asm, Label, Zone};
+use crate::instrument::body::inlined::Crossing;
 use crate::locate::FrameAddress;
 use hopscope_event::record::{FunctionId, RecordKind};
 
@@ -36,13 +37,14 @@ pub fn site(asm: &mut Asm, zone: Zone, push: &[u8], dispatcher: Label) {
     asm.rel32(zone, &[0xe8], dispatcher, &[]);
 }
 
-/// The dispatcher of one unit.
+/// The dispatcher of one unit, or of one jump. `leaving`: the inlined functions that it is in, the innermost first.
 pub fn dispatcher(
     asm: &mut Asm,
     config: &ProbeConfig,
     slow: Slow,
     function: FunctionId,
     ranges: &[Translated],
+    leaving: &[Crossing],
     entry: Label,
 ) {
     let z = Zone::Cold;
@@ -84,6 +86,12 @@ pub fn dispatcher(
         asm.bytes(z, &[0x48, 0x89, 0x44, 0x24, pushed as u8]);
         match config.stores {
             Stores::Records => {
+                let leaving = leaving.iter().filter(|_| kind == RecordKind::TailExit);
+                for crossing in leaving {
+                    let position = below(crossing.position, depth(pushed));
+                    let what = (crossing.function, crossing.kind);
+                    probe::record(asm, z, config, slow, what, position);
+                }
                 let position = FrameAddress::Rsp(depth(pushed) as i32);
                 probe::record(asm, z, config, slow, (function, kind), position);
             }

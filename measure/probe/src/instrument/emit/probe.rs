@@ -197,13 +197,11 @@ pub struct Site {
 /// The stack pointer's own, of calls.
 pub const RSP: FrameAddress = FrameAddress::Rsp(0);
 
-impl Site {
-    /// What is shown once rsp went `down`.
-    fn position(&self, down: u32) -> FrameAddress {
-        match self.position {
-            FrameAddress::Rsp(offset) => FrameAddress::Rsp(offset + down as i32),
-            of_rbp @ FrameAddress::Rbp(_) => of_rbp,
-        }
+/// The same position once rsp went `down`.
+pub fn below(position: FrameAddress, down: u32) -> FrameAddress {
+    match position {
+        FrameAddress::Rsp(offset) => FrameAddress::Rsp(offset + down as i32),
+        of_rbp @ FrameAddress::Rbp(_) => of_rbp,
     }
 }
 
@@ -219,7 +217,7 @@ pub fn probe(asm: &mut Asm, zone: Zone, config: &ProbeConfig, slow: Slow, site: 
     if config.stores == Stores::Records {
         let depth = pushed + if site.red_zone { 128 } else { 0 };
         let what = (site.function, site.kind);
-        record(asm, zone, config, slow, what, site.position(depth));
+        record(asm, zone, config, slow, what, below(site.position, depth));
     }
     restore(asm, zone, site.live);
     if site.red_zone {
@@ -244,7 +242,7 @@ pub fn switched(asm: &mut Asm, config: &ProbeConfig, slow: Slow, site: Site) {
     let depth = save(asm, hot, site.live) + if site.red_zone { 128 } else { 0 };
     switch::test_keeping_flags(asm, hot, off);
     let what = (site.function, site.kind);
-    record(asm, hot, config, slow, what, site.position(depth));
+    record(asm, hot, config, slow, what, below(site.position, depth));
     asm.bind(cold, off);
     switch::count(asm, cold, site.function);
     for zone in [hot, cold] {

@@ -1,6 +1,6 @@
 //! Where control goes within a unit.
 use crate::instrument::body::unit::{Insn, Op, Piece, Unit};
-use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
 use std::collections::HashSet;
 
 /// Instructions of a unit by number, ascending by address.
@@ -9,6 +9,8 @@ pub(super) struct Body<'u> {
     /// The last of a piece: what follows is another piece's, or nobody's.
     ends: HashSet<u64>,
     pub(super) calls: Vec<bool>,
+    /// Where a computed jump may lead: as far as the code shows.
+    landings: Vec<u64>,
     /// Something jumps there.
     pub(super) targets: HashSet<u64>,
 }
@@ -22,15 +24,23 @@ impl<'u> Body<'u> {
         }
         all.sort_by_key(|(insn, _)| insn.svma);
         let ends = unit.pieces.iter().filter_map(|p| p.insns.last());
-        let targets = unit.insns().filter_map(|insn| match insn.op {
-            Op::Jump { target } | Op::JumpIf { target, .. } | Op::ShortOnly { target } => {
-                Some(target)
-            }
-            _ => None,
-        });
+        let targets: HashSet<u64> = unit
+            .insns()
+            .filter_map(|insn| match insn.op {
+                Op::Jump { target } | Op::JumpIf { target, .. } | Op::ShortOnly { target } => {
+                    Some(target)
+                }
+                _ => None,
+            })
+            .collect();
+        let landings = match unit.has_indirect_jump {
+            true => landings(unit, pieces, &targets),
+            false => Vec::new(),
+        };
         Body {
             ends: ends.map(|insn| insn.svma).collect(),
-            targets: targets.collect(),
+            targets,
+            landings,
             calls: all.iter().map(|(_, calls)| *calls).collect(),
             insns: all.into_iter().map(|(insn, _)| insn).collect(),
         }
@@ -56,8 +66,42 @@ impl<'u> Body<'u> {
             Op::Ret | Op::IndirectTail { .. } | Op::IndirectJump => (Some(None), None),
             Op::Plain | Op::RipRelative { .. } | Op::Call { .. } => (None, Some(next)),
         };
-        jump.into_iter().chain(next)
+        let landings = match insn.op {
+            Op::IndirectJump => &self.landings[..],
+            _ => &[],
+        };
+        let landings = landings.iter().copied().map(Some);
+        jump.into_iter().chain(next).chain(landings)
     }
+}
+
+/// Of all instructions, where they are not so many that each may get code of its own; else where blocks begin by what leads
+/// there, or does not.
+fn landings(unit: &Unit, pieces: &[Piece], targets: &HashSet<u64>) -> Vec<u64> {
+    let jumps = unit.insns().filter(|insn| insn.op == Op::IndirectJump);
+    let all = unit.insns().count() * jumps.count() <= LANDINGS_AT_MOST;
+    let mut found = Vec::new();
+    for (decoded, piece) in unit.pieces.iter().zip(pieces) {
+        let mut before: Option<&Insn> = None;
+        for insn in &decoded.insns {
+            let begins = |b: &Insn| {
+                !b.goes_on() || matches!(b.op, Op::JumpIf { .. }) || is_padding(b, piece)
+            };
+            let lands = all || targets.contains(&insn.svma) || before.is_none_or(begins);
+            found.extend((lands && insn.svma != unit.entry).then_some(insn.svma));
+            before = Some(insn);
+        }
+    }
+    found
+}
+
+/// Some 130 bytes each.
+const LANDINGS_AT_MOST: usize = 16 << 10;
+
+fn is_padding(insn: &Insn, piece: &Piece) -> bool {
+    let at = (insn.svma - piece.svma) as usize;
+    let ins = Decoder::new(64, &piece.bytes[at..], DecoderOptions::NONE).decode();
+    ins.mnemonic() == Mnemonic::Nop
 }
 
 pub fn calls(insn: &Insn, piece: &Piece) -> bool {

@@ -145,10 +145,20 @@ fn what_cannot_be_timed_is_refused() {
     assert_eq!(nowhere.refused, [(0, NotTimed::NoCode)]);
     let unknown = found(CODE, std::slice::from_ref(&one), &FrameRules::default());
     assert_eq!(unknown.refused, [(0, NotTimed::NoFrame { svma: 0x1003 })]);
-    // jmp rax, at the end
+}
+
+/// jmp rax at the end: anywhere but to the entry, which is a call.
+#[test]
+fn computed_jumps_lead_in_and_out() {
     let jumps = [&CODE[..CODE.len() - 1], &[0xff, 0xe0]].concat();
-    let computed = found(&jumps, &[one], &rules());
-    assert_eq!(computed.refused, [(0, NotTimed::ComputedJump)]);
+    let rules = FrameRules::of(vec![(0x1000..0x1019, FrameAddress::Rsp(16))]);
+    let into = found(&jumps, &[inlined(&[0x1014..0x1016], 0)], &rules);
+    assert_eq!(kinds(&into, Some(0x1017), Some(0x1014)), [(0, Entry)]);
+    assert_eq!(kinds(&into, Some(0x1017), Some(0x100f)), []);
+    assert_eq!(kinds(&into, Some(0x1017), Some(0x1000)), []);
+    let out = found(&jumps, &[inlined(&[0x1016..0x1019], 0)], &rules);
+    assert_eq!(kinds(&out, Some(0x1017), Some(0x1014)), [(0, Exit)]);
+    assert_eq!(kinds(&out, Some(0x1017), None), [(0, Exit)]);
 }
 
 /// push rbp; mov rbp, rsp; push rbx; sub rsp, 24; mov eax, edi; call; add rsp, 24; pop rbx; pop rbp; ret
