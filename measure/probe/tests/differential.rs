@@ -5,7 +5,7 @@ use hopscope_probe::instrument::asm::{Asm, Zone};
 use hopscope_probe::instrument::body::inlined::Crossings;
 use hopscope_probe::instrument::body::unit::{Insn, JUMP_BYTES, Op, Piece, Unit};
 use hopscope_probe::instrument::body::verdict::{ProcessTraits, accept};
-use hopscope_probe::instrument::emit::body_copy::{Copied, Copier};
+use hopscope_probe::instrument::emit::body_copy::{Beside, Copied, Copier};
 use hopscope_probe::instrument::emit::probe::{Live, ProbeConfig, Stores};
 use hopscope_probe::instrument::emit::slow::Slow;
 use hopscope_probe::locate::Image;
@@ -194,16 +194,13 @@ fn check_copy(unit: &Unit, pieces: &[Piece], bias: u64, config: &ProbeConfig) ->
         unwound: false,
         tables: true,
     };
+    let none = Crossings::default();
+    let beside = Beside {
+        captures: &[],
+        inlined: &none,
+    };
     let copied: Copied = copier
-        .copy(
-            unit,
-            pieces,
-            bias,
-            id,
-            Live::ALL,
-            &[],
-            &Crossings::default(),
-        )
+        .copy(unit, pieces, bias, id, Live::ALL, beside)
         .expect("was accepted");
     let base = bias + 0x4000_0000;
     let code = asm.link(base).expect("in reach");

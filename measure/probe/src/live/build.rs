@@ -7,7 +7,7 @@ use crate::instrument::body::liveness;
 use crate::instrument::body::refusal::Refusal;
 use crate::instrument::body::unit::{Piece, Unit};
 use crate::instrument::capture::Capture;
-use crate::instrument::emit::body_copy::Copier;
+use crate::instrument::emit::body_copy::{Beside, Copier};
 use crate::instrument::emit::checked_copy;
 use crate::instrument::emit::frames::Part;
 use crate::instrument::emit::probe::ProbeConfig;
@@ -199,7 +199,11 @@ pub fn emit(
             tables: s.unwind.is_some(),
         };
         let first_fixup = copier.asm.fixups();
-        match copier.copy(&unit, &s.pieces, s.bias, s.id, live, s.captures, s.inlined) {
+        let beside = Beside {
+            captures: s.captures,
+            inlined: s.inlined,
+        };
+        match copier.copy(&unit, &s.pieces, s.bias, s.id, live, beside) {
             Ok(copied) => {
                 let patch_at = unit.patch_at.wrapping_add(s.bias);
                 let copies = copied.parts.iter().flat_map(Part::places).collect();

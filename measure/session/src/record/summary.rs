@@ -96,7 +96,7 @@ struct InlinedPart {
 impl InlinedPart {
     fn of(places: &InlinedPlaces) -> Option<InlinedPart> {
         let counts = &places.counts;
-        (*places != InlinedPlaces::default()).then(|| InlinedPart {
+        (*places != InlinedPlaces::default()).then_some(InlinedPart {
             places: places.timed,
             refused: places.refused,
             instructions: counts.own,

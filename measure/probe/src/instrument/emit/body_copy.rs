@@ -36,6 +36,13 @@ pub struct Copier<'a> {
     pub tables: bool,
 }
 
+/// What is recorded of a function beside its calls.
+#[derive(Clone, Copy)]
+pub struct Beside<'a> {
+    pub captures: &'a [Capture],
+    pub inlined: &'a Crossings,
+}
+
 /// Captures of one function, by place.
 #[derive(Default)]
 struct Captures {
@@ -107,9 +114,9 @@ struct Leaving {
     target: u64,
 }
 
-/// What a copy has beside its instructions, while it is emitted.
+/// What a copy has besides its instructions, while it is emitted.
 #[derive(Default)]
-struct Beside {
+struct Added {
     /// What translates computed jumps: one for all, or one for each where unwind tables are to tell them apart, and where it
     /// may lead into inlined functions, or out of them (the jump's own address).
     dispatchers: Vec<(Label, Option<u64>)>,
@@ -128,9 +135,9 @@ impl Copier<'_> {
         bias: u64,
         function: FunctionId,
         live_at_entry: Live,
-        captures: &[Capture],
-        inlined: &Crossings,
+        beside: Beside,
     ) -> Result<Copied, Refusal> {
+        let Beside { captures, inlined } = beside;
         let mut starts = HashMap::new();
         for insn in unit.insns() {
             if let Op::Jump { target } | Op::JumpIf { target, .. } | Op::ShortOnly { target } =
@@ -163,7 +170,7 @@ impl Copier<'_> {
 
         let (mut map, mut off_head, mut off_end) = (Vec::new(), None, 0);
         let (mut ranges, mut parts, mut tables) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut beside, mut inserted) = (Beside::default(), Vec::new());
+        let (mut added, mut inserted) = (Added::default(), Vec::new());
         let first_reference = self.asm.fixups();
         let entry = self.asm.label();
         for (i, piece) in unit.pieces.iter().enumerate() {
@@ -201,8 +208,8 @@ impl Copier<'_> {
                 self.crossing(&body, zone, None, Some(unit.entry));
             }
             let before = map.len();
-            beside.insert(zone, begin..self.asm.position(zone), piece.range.start);
-            let end = self.piece(&body, i, zone, &mut map, &mut beside)?;
+            added.insert(zone, begin..self.asm.position(zone), piece.range.start);
+            let end = self.piece(&body, i, zone, &mut map, &mut added)?;
             parts.push(Part {
                 original: piece.range.clone(),
                 zone,
@@ -211,11 +218,11 @@ impl Copier<'_> {
                 pushed: Vec::new(),
                 asides: Vec::new(),
             });
-            inserted.push(std::mem::take(&mut beside.inserted));
+            inserted.push(std::mem::take(&mut added.inserted));
             if unit.has_indirect_jump {
                 let copied_from = self.asm.offset_in(zone, copy_base);
                 let mut table = vec![0u32; (piece.range.end - piece.range.start) as usize];
-                for (svma, offset) in beside.landings.drain(..) {
+                for (svma, offset) in added.landings.drain(..) {
                     table[(svma - piece.range.start) as usize] = offset - copied_from;
                 }
                 let at = self.asm.label();
@@ -231,7 +238,7 @@ impl Copier<'_> {
                 tables.push((zone, copied_from, table));
             }
         }
-        for (label, jump) in &beside.dispatchers {
+        for (label, jump) in &added.dispatchers {
             let own = jump.map(|jump| self.landings(&body, jump, &tables, &ranges, &mut inserted));
             let ranges = own.as_deref().unwrap_or(&ranges);
             let leaving = jump.map_or(&[][..], |jump| inlined.on(Some(jump), None));
@@ -240,7 +247,7 @@ impl Copier<'_> {
         }
         if self.tables {
             let off = (off_head.as_deref().unwrap_or_default(), off_end);
-            self.frames(&beside, first_reference, &inserted, &mut parts, off);
+            self.frames(&added, first_reference, &inserted, &mut parts, off);
         }
         Ok(Copied {
             entry,
@@ -287,7 +294,7 @@ impl Copier<'_> {
     /// off, and its end.
     fn frames(
         &self,
-        beside: &Beside,
+        added: &Added,
         first_reference: usize,
         inserted: &[Vec<Inserted>],
         parts: &mut [Part],
@@ -297,7 +304,7 @@ impl Copier<'_> {
         let copied = parts.iter().map(|p| (p.zone, p.copy.clone()));
         let off = head.first().map(|first| (Zone::Stub, first.1..head_end));
         let copied = copied.chain(off).collect();
-        let dispatchers: Vec<Label> = beside.dispatchers.iter().map(|(label, _)| *label).collect();
+        let dispatchers: Vec<Label> = added.dispatchers.iter().map(|(label, _)| *label).collect();
         let code = Code::new(self.asm, first_reference, &dispatchers, copied);
         for (part, inserted) in parts.iter_mut().zip(inserted) {
             part.add_inserted(&code, inserted);
@@ -329,7 +336,7 @@ impl Copier<'_> {
         piece: usize,
         zone: Zone,
         map: &mut Vec<(u64, Zone, u32)>,
-        beside: &mut Beside,
+        added: &mut Added,
     ) -> Result<u32, Refusal> {
         let decoded = &body.unit.pieces[piece];
         let captures = &body.captures;
@@ -341,22 +348,22 @@ impl Copier<'_> {
             if let Some(before) = before {
                 let begin = self.asm.position(zone);
                 self.crossing(body, zone, Some(before), Some(insn.svma));
-                beside.insert(zone, begin..self.asm.position(zone), insn.svma);
+                added.insert(zone, begin..self.asm.position(zone), insn.svma);
             }
             before = insn.goes_on().then_some(insn.svma);
             if body.unit.has_indirect_jump {
-                beside.landings.push((insn.svma, self.asm.position(zone)));
+                added.landings.push((insn.svma, self.asm.position(zone)));
             }
             if let Some(label) = body.starts.get(&insn.svma) {
                 self.asm.bind(zone, *label);
             }
-            self.insn(body, piece, zone, (insn, long), &mut leaving, beside)?;
+            self.insn(body, piece, zone, (insn, long), &mut leaving, added)?;
             let loaded = self.asm.position(zone);
             for (captured, reg) in body.captures.loaded_at(insn.svma) {
                 let (config, function) = (self.config, body.function);
                 capture::body(self.asm, zone, config, self.slow, function, captured, reg);
             }
-            beside.insert(zone, loaded..self.asm.position(zone), insn.next());
+            added.insert(zone, loaded..self.asm.position(zone), insn.next());
         }
         if decoded.falls_through {
             let label = self.asm.label();
@@ -375,7 +382,7 @@ impl Copier<'_> {
         for way in leaving {
             let begin = self.asm.position(Zone::Cold);
             self.leave(Zone::Cold, body, &way);
-            beside.insert(Zone::Cold, begin..self.asm.position(Zone::Cold), way.from);
+            added.insert(Zone::Cold, begin..self.asm.position(Zone::Cold), way.from);
         }
         Ok(end)
     }
@@ -424,7 +431,7 @@ impl Copier<'_> {
         zone: Zone,
         (insn, long): (&Insn, bool),
         leaving: &mut Vec<Leaving>,
-        beside: &mut Beside,
+        added: &mut Added,
     ) -> Result<(), Refusal> {
         let at = (insn.svma - body.unit.pieces[piece].range.start) as usize;
         let bytes = &body.pieces[piece].bytes[at..at + insn.len as usize];
@@ -459,7 +466,7 @@ impl Copier<'_> {
                 if inside.is_none() {
                     self.tail_probe(zone, body.function);
                 }
-                beside.insert(zone, begin..self.asm.position(zone), insn.svma);
+                added.insert(zone, begin..self.asm.position(zone), insn.svma);
                 let target = match inside {
                     Some(label) => *label,
                     None => outside(self.asm, target),
@@ -476,7 +483,7 @@ impl Copier<'_> {
                 Some(label) => self.asm.rel8(zone, &[0xeb], *label),
                 None => {
                     self.tail_probe(zone, body.function);
-                    beside.insert(zone, begin..self.asm.position(zone), insn.svma);
+                    added.insert(zone, begin..self.asm.position(zone), insn.svma);
                     let target = outside(self.asm, target);
                     self.asm.rel32(zone, &[0xe9], target, &[]);
                 }
@@ -508,22 +515,22 @@ impl Copier<'_> {
             Op::IndirectJump => {
                 let push = push::from_jump(bytes, insn.svma)?;
                 let own = !body.inlined.targets_from(insn.svma).is_empty() || crosses_out;
-                let mut shared = beside.dispatchers.iter().filter(|(_, jump)| jump.is_none());
+                let mut shared = added.dispatchers.iter().filter(|(_, jump)| jump.is_none());
                 let dispatcher = match shared.next() {
                     Some((shared, _)) if !self.tables && !own => *shared,
                     _ => {
                         let label = self.asm.label();
-                        beside.dispatchers.push((label, own.then_some(insn.svma)));
+                        added.dispatchers.push((label, own.then_some(insn.svma)));
                         label
                     }
                 };
                 dispatch::site(self.asm, zone, &push, dispatcher);
-                beside.insert(zone, begin..self.asm.position(zone), insn.svma);
+                added.insert(zone, begin..self.asm.position(zone), insn.svma);
             }
             Op::IndirectTail { disp_at, target } => {
                 self.crossing(body, zone, Some(insn.svma), None);
                 self.tail_probe(zone, body.function);
-                beside.insert(zone, begin..self.asm.position(zone), insn.svma);
+                added.insert(zone, begin..self.asm.position(zone), insn.svma);
                 let target = outside(self.asm, target);
                 let disp_at = disp_at as usize;
                 self.asm
@@ -548,7 +555,7 @@ impl Copier<'_> {
                     site,
                     &body.captures.exit,
                 );
-                beside.insert(zone, begin..self.asm.position(zone), insn.svma);
+                added.insert(zone, begin..self.asm.position(zone), insn.svma);
                 self.asm.bytes(zone, bytes);
             }
         }
@@ -556,7 +563,7 @@ impl Copier<'_> {
     }
 }
 
-impl Beside {
+impl Added {
     fn insert(&mut self, zone: Zone, code: Range<u32>, svma: u64) {
         if !code.is_empty() {
             self.inserted.push(Inserted { zone, code, svma });

@@ -1,6 +1,5 @@
 use super::*;
 use crate::instrument::body::unit::Surroundings;
-use std::ops::Range;
 
 /// push rbx; then `mov eax, edi` (2 bytes each), `call` out of the unit, and so on, at known addresses.
 const CODE: &[u8] = &[
@@ -18,11 +17,11 @@ const CODE: &[u8] = &[
 ];
 const BEGIN: u64 = 0x1000;
 
-fn inlined(ranges: &[Range<u64>], depth: u32) -> Inlined {
+fn inlined(ranges: &[(u64, u64)], depth: u32) -> Inlined {
     Inlined {
         name: "f".into(),
-        entry: ranges[0].start,
-        ranges: ranges.to_vec(),
+        entry: ranges[0].0,
+        ranges: ranges.iter().map(|(begin, end)| *begin..*end).collect(),
         depth,
         line: None,
     }
@@ -62,7 +61,7 @@ use RecordKind::{Entry, Exit};
 fn what_is_mixed_into_it_is_its_own() {
     let found = found(
         CODE,
-        &[inlined(&[0x1003..0x1006, 0x1008..0x100b], 0)],
+        &[inlined(&[(0x1003, 0x1006), (0x1008, 0x100b)], 0)],
         &rules(),
     );
     let counts = Counts {
@@ -81,7 +80,7 @@ fn what_is_mixed_into_it_is_its_own() {
 fn what_lies_apart_is_not_its_own() {
     let found = found(
         CODE,
-        &[inlined(&[0x1003..0x1006, 0x1014..0x1016], 0)],
+        &[inlined(&[(0x1003, 0x1006), (0x1014, 0x1016)], 0)],
         &rules(),
     );
     let counts = Counts {
@@ -98,7 +97,7 @@ fn what_lies_apart_is_not_its_own() {
 fn branches_lead_in_and_out() {
     let found = found(
         CODE,
-        &[inlined(&[0x100b..0x100f, 0x1014..0x1016], 0)],
+        &[inlined(&[(0x100b, 0x100f), (0x1014, 0x1016)], 0)],
         &rules(),
     );
     assert_eq!(kinds(&found, Some(0x100d), Some(0x100f)), [(0, Exit)]);
@@ -109,8 +108,8 @@ fn branches_lead_in_and_out() {
 
 #[test]
 fn levels_lie_below_each_other_and_above_what_is_called() {
-    let outer = inlined(&[0x1003..0x100b], 0);
-    let inner = inlined(&[0x1003..0x1006], 1);
+    let outer = inlined(&[(0x1003, 0x100b)], 0);
+    let inner = inlined(&[(0x1003, 0x1006)], 1);
     let both = found(CODE, &[outer, inner], &rules());
     let entered = &both.crossings.0[&(Some(0x1001), Some(0x1003))];
     let positions: Vec<_> = entered.iter().map(|c| (c.function, c.position)).collect();
@@ -119,8 +118,8 @@ fn levels_lie_below_each_other_and_above_what_is_called() {
     assert_eq!(positions, expected);
     assert_eq!(kinds(&both, Some(0x1003), Some(0x1006)), [(1, Exit)]);
     // The call's return address lies where the second level would be shown.
-    let outer = inlined(&[0x1008..0x1016], 0);
-    let inner = inlined(&[0x100f..0x1014], 1);
+    let outer = inlined(&[(0x1008, 0x1016)], 0);
+    let inner = inlined(&[(0x100f, 0x1014)], 1);
     let deep = found(CODE, &[outer, inner], &rules());
     assert_eq!(deep.refused, [(1, NotTimed::SmallFrame)]);
     assert_eq!(deep.timed.len(), 1);
@@ -129,7 +128,7 @@ fn levels_lie_below_each_other_and_above_what_is_called() {
 /// By its caller, at once; and left with the function.
 #[test]
 fn the_whole_function_may_be_one() {
-    let found = found(CODE, &[inlined(&[0x1000..0x1018], 0)], &rules());
+    let found = found(CODE, &[inlined(&[(0x1000, 0x1018)], 0)], &rules());
     assert_eq!(kinds(&found, None, Some(0x1000)), [(0, Entry)]);
     assert_eq!(kinds(&found, Some(0x1017), None), [(0, Exit)]);
     assert_eq!(found.crossings.0.len(), 2);
@@ -137,11 +136,11 @@ fn the_whole_function_may_be_one() {
 
 #[test]
 fn what_cannot_be_timed_is_refused() {
-    let one = inlined(&[0x1003..0x1008], 0);
-    let across = inlined(&[0x1006..0x100b], 0);
+    let one = inlined(&[(0x1003, 0x1008)], 0);
+    let across = inlined(&[(0x1006, 0x100b)], 0);
     let overlapping = found(CODE, &[one.clone(), across], &rules());
     assert_eq!(overlapping.refused, [(1, NotTimed::Overlaps)]);
-    let nowhere = found(CODE, &[inlined(&[0x2000..0x2008], 0)], &rules());
+    let nowhere = found(CODE, &[inlined(&[(0x2000, 0x2008)], 0)], &rules());
     assert_eq!(nowhere.refused, [(0, NotTimed::NoCode)]);
     let unknown = found(CODE, std::slice::from_ref(&one), &FrameRules::default());
     assert_eq!(unknown.refused, [(0, NotTimed::NoFrame { svma: 0x1003 })]);
@@ -152,11 +151,11 @@ fn what_cannot_be_timed_is_refused() {
 fn computed_jumps_lead_in_and_out() {
     let jumps = [&CODE[..CODE.len() - 1], &[0xff, 0xe0]].concat();
     let rules = FrameRules::of(vec![(0x1000..0x1019, FrameAddress::Rsp(16))]);
-    let into = found(&jumps, &[inlined(&[0x1014..0x1016], 0)], &rules);
+    let into = found(&jumps, &[inlined(&[(0x1014, 0x1016)], 0)], &rules);
     assert_eq!(kinds(&into, Some(0x1017), Some(0x1014)), [(0, Entry)]);
     assert_eq!(kinds(&into, Some(0x1017), Some(0x100f)), []);
     assert_eq!(kinds(&into, Some(0x1017), Some(0x1000)), []);
-    let out = found(&jumps, &[inlined(&[0x1016..0x1019], 0)], &rules);
+    let out = found(&jumps, &[inlined(&[(0x1016, 0x1019)], 0)], &rules);
     assert_eq!(kinds(&out, Some(0x1017), Some(0x1014)), [(0, Exit)]);
     assert_eq!(kinds(&out, Some(0x1017), None), [(0, Exit)]);
 }
@@ -171,7 +170,7 @@ fn frames_by_rbp_have_the_room_that_was_made() {
     let rules = FrameRules::of(vec![(0x1000..0x1017, FrameAddress::Rbp(16))]);
     // Return address, rbp, rbx, 24 bytes: room for five levels.
     let levels: Vec<Inlined> = (0..6)
-        .map(|depth| inlined(&[0x1009..0x1010], depth))
+        .map(|depth| inlined(&[(0x1009, 0x1010)], depth))
         .collect();
     let found = found(&code, &levels, &rules);
     assert_eq!(found.refused, [(5, NotTimed::SmallFrame)]);
