@@ -197,7 +197,9 @@ impl Plan {
                     continue;
                 };
                 if left_out.iter().any(|p| p.matches(&path, function)) {
-                    self.left_out.insert((*ix, function.svma));
+                    if self.left_out.insert((*ix, function.svma)) {
+                        self.inlined.left_out += around.map_or(0, |a| a.places.len());
+                    }
                     excluded += 1;
                     continue;
                 }
@@ -242,7 +244,12 @@ impl Plan {
                             ),
                         });
                     }
-                    Err(why) => self.refuse(base, &function.name, function.svma, why.to_string()),
+                    Err(why) => {
+                        let (name, svma) = (&function.name, function.svma);
+                        if self.refuse(base, name, svma, why.to_string()) {
+                            self.inlined.refused += around.map_or(0, |a| a.places.len());
+                        }
+                    }
                 }
             }
         }

@@ -18,30 +18,30 @@ pub struct Inlined {
     pub entry: u64,
     /// By how many of those that were chosen it is surrounded.
     pub depth: u32,
-    /// Where it is declared.
-    pub line: Option<u32>,
 }
 
 /// More of one file are not looked at: a program of 100 MB of code has some 300,000.
 const AT_MOST: usize = 1 << 20;
+/// Nor those that so many others surround: no frame has a word for each.
+const DEPTH_AT_MOST: usize = 64;
 
 struct Named {
     name: String,
     raw: String,
-    line: Option<u32>,
 }
 
 impl Debug {
     /// What any of `patterns` chooses in `module`, the surrounding one before those within it. True: there was more.
     pub fn inlined(&self, module: &str, patterns: &[&Pattern]) -> (Vec<Inlined>, bool) {
         let mut found = Vec::new();
-        let mut known = HashMap::new();
+        let (mut known, mut more) = (HashMap::new(), false);
         for unit in 0..self.units.len() {
-            if self.inlined_in(unit, module, patterns, &mut known, &mut found) {
-                return (found, true);
+            more |= self.inlined_in(unit, module, patterns, &mut known, &mut found);
+            if found.len() == AT_MOST {
+                break;
             }
         }
-        (found, false)
+        (found, more)
     }
 
     fn inlined_in(
@@ -55,7 +55,7 @@ impl Debug {
         let u = &self.units[unit];
         // What surrounds the entry: its level in the tree, its number in `found`.
         let mut open: Vec<(isize, usize)> = Vec::new();
-        let (mut level, mut entries) = (0, u.entries());
+        let (mut level, mut entries, mut more) = (0, u.entries(), false);
         while let Ok(Some((delta, die))) = entries.next_dfs() {
             level += delta;
             open.retain(|(outer, _)| *outer < level);
@@ -82,6 +82,10 @@ impl Debug {
             if found.len() == AT_MOST {
                 return true;
             }
+            if open.len() == DEPTH_AT_MOST {
+                more = true;
+                continue;
+            }
             // By some compilers' tables, parts of what is within lie outside.
             for (_, outer) in &open {
                 found[*outer].ranges.extend(ranges.iter().cloned());
@@ -98,12 +102,11 @@ impl Debug {
                 name: named.name.clone(),
                 entry: if is_within { entry } else { first },
                 depth: open.len() as u32,
-                line: named.line,
                 ranges,
             });
             open.push((level, found.len() - 1));
         }
-        false
+        more
     }
 
     fn ranges_of(
@@ -133,13 +136,9 @@ impl Debug {
         };
         let plain = text(gimli::DW_AT_name);
         let raw = text(gimli::DW_AT_linkage_name).or_else(|| plain.clone())?;
-        let line = self.inherited(origin, &|_, die| {
-            die.attr_value(gimli::DW_AT_decl_line).ok()??.udata_value()
-        });
         Some(Named {
             name: demangle(&raw),
             raw,
-            line: line.and_then(|line| line.try_into().ok()),
         })
     }
 }

@@ -14,7 +14,10 @@ use std::ops::Range;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InlinedPlaces {
     pub timed: usize,
+    /// Alone, or with the function that they are in.
     pub refused: usize,
+    /// With the function that they are in, which `-x` excludes.
+    pub left_out: usize,
     /// Instructions of those that are timed.
     pub counts: Counts,
     /// Chosen, in code that belongs to no function.
@@ -26,7 +29,7 @@ pub struct InlinedPlaces {
 /// What was inlined into one function, the surrounding one before those within it.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
-    places: &'a [Inlined],
+    pub(super) places: &'a [Inlined],
     rules: &'a FrameRules,
 }
 
@@ -158,7 +161,8 @@ impl Plan {
         let Some(asked) = selections.iter().find(|s| s.inlined) else {
             return Ok(());
         };
-        if self.inlined.timed + self.inlined.refused > 0 {
+        let places = &self.inlined;
+        if places.timed + places.refused + places.left_out > 0 {
             return Ok(());
         }
         let mut modules = opened

@@ -125,11 +125,12 @@ impl Plan {
         self.refuse(basename(&module.path), "*", 0, why.to_string());
     }
 
-    /// Notes a refusal once, however many processes share it.
-    pub fn refuse(&mut self, module: &str, name: &str, svma: u64, reason: String) {
+    /// Notes a refusal once, however many processes share it. Whether it is new.
+    pub fn refuse(&mut self, module: &str, name: &str, svma: u64, reason: String) -> bool {
         // Several functions that were inlined may begin with the same instruction.
         let (module, name) = (module.to_owned(), name.to_owned());
-        if self.refused.insert((module.clone(), svma, name.clone())) {
+        let is_new = self.refused.insert((module.clone(), svma, name.clone()));
+        if is_new {
             self.refusals.push(Refusal {
                 module,
                 name,
@@ -137,5 +138,6 @@ impl Plan {
                 reason,
             });
         }
+        is_new
     }
 }

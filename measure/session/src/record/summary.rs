@@ -86,6 +86,7 @@ pub(super) struct KeptPart<'a> {
 struct InlinedPart {
     places: usize,
     refused: usize,
+    places_left_out: usize,
     instructions: usize,
     instructions_of_others: usize,
     instructions_apart: usize,
@@ -99,6 +100,7 @@ impl InlinedPart {
         (*places != InlinedPlaces::default()).then_some(InlinedPart {
             places: places.timed,
             refused: places.refused,
+            places_left_out: places.left_out,
             instructions: counts.own,
             instructions_of_others: counts.of_others,
             instructions_apart: counts.apart,
@@ -110,12 +112,13 @@ impl InlinedPart {
     fn text(&self, out: &mut impl Write) -> std::io::Result<()> {
         text_line!(
             out,
-            "inlined: {} places of {} instructions are timed, {} of others among them; {} instructions lie apart and count for the code around; {} places refused, {} in no function{}",
+            "inlined: {} places of {} instructions are timed, {} of others among them; {} instructions lie apart and count for the code around; {} places refused, {} left out, {} in no function{}",
             self.places,
             self.instructions + self.instructions_of_others,
             self.instructions_of_others,
             self.instructions_apart,
             self.refused,
+            self.places_left_out,
             self.places_in_no_function,
             if self.more { "; a file has more" } else { "" }
         )

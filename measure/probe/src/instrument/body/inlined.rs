@@ -244,8 +244,8 @@ fn check(
 fn shown(frame: FrameAddress, level: u32) -> FrameAddress {
     let below = 8 + 8 * level as i32;
     match frame {
-        FrameAddress::Rsp(offset) => FrameAddress::Rsp(offset - below),
-        FrameAddress::Rbp(offset) => FrameAddress::Rbp(offset - below),
+        FrameAddress::Rsp(offset) => FrameAddress::Rsp(offset.wrapping_sub(below)),
+        FrameAddress::Rbp(offset) => FrameAddress::Rbp(offset.wrapping_sub(below)),
     }
 }
 

@@ -200,7 +200,7 @@ pub const RSP: FrameAddress = FrameAddress::Rsp(0);
 /// The same position once rsp went `down`.
 pub fn below(position: FrameAddress, down: u32) -> FrameAddress {
     match position {
-        FrameAddress::Rsp(offset) => FrameAddress::Rsp(offset + down as i32),
+        FrameAddress::Rsp(offset) => FrameAddress::Rsp(offset.wrapping_add(down as i32)),
         of_rbp @ FrameAddress::Rbp(_) => of_rbp,
     }
 }

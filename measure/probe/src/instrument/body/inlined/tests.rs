@@ -23,7 +23,6 @@ fn inlined(ranges: &[(u64, u64)], depth: u32) -> Inlined {
         entry: ranges[0].0,
         ranges: ranges.iter().map(|(begin, end)| *begin..*end).collect(),
         depth,
-        line: None,
     }
 }
 
