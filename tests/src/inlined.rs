@@ -1,5 +1,5 @@
 //! `-f inlined:…`: functions timed where the compiler put them into others.
-use crate::recording::{Recording, Report, command, command_checking, expect_checked, summary};
+use crate::recording::{Recording, Report, command};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, compile, hopscope, hopscope_bin, scratch};
@@ -34,7 +34,6 @@ pub(crate) fn register(suite: &mut Suite) {
         throws("clang++")
     });
     suite.case("inlined::attached_and_detached", &[Gcc], attached);
-    suite.case("inlined::off_and_on", &[Gcc], off_and_on);
     suite.case("inlined::signals_and_threads", &[Gcc], torture);
     suite
         .case("inlined::all_of_this_program", &[], all_of_ours)
@@ -104,7 +103,7 @@ fn steps(compiler: &str) -> Result<()> {
 
 /// A third of the calls in `filter` leaves by an exception, past the function around.
 fn throws(compiler: &str) -> Result<()> {
-    for flags in &LEVELS[..4] {
+    for flags in &LEVELS[..5] {
         let program = built(compiler, "throws.cpp", flags)?;
         let report = same(&program, &["3000"], &["inlined:check"])?;
         let functions = report.functions.iter();
@@ -167,15 +166,6 @@ fn attached() -> Result<()> {
             report.summary
         );
     }
-    came_to_what_it_should(target)
-}
-
-fn off_and_on() -> Result<()> {
-    let target = running(&built("gcc", "nf.c", "-O2")?)?;
-    let file = scratch().join("checked.hop");
-    let out = run(&mut command_checking(target.pid(), &STEPS, &file, "150ms"))?.expect_code(0)?;
-    expect_checked(&summary(&out.stdout)?)?;
-    Report::read(&file)?.expect_balanced()?;
     came_to_what_it_should(target)
 }
 
@@ -315,6 +305,23 @@ fn nothing() -> Result<()> {
         let out = record(words)?;
         ensure!(out.stderr.contains(expected), "{words:?}: {}", out.stderr);
     }
+    // Before it looks for any process.
+    let checked = [
+        "record",
+        "-f",
+        "inlined:lookup",
+        "--check-cost=1s",
+        "-d",
+        "1s",
+        "-p",
+        "1",
+    ];
+    let out = hopscope(&checked)?.expect_code(2)?;
+    ensure!(
+        out.stderr.contains("--check-cost switches"),
+        "{}",
+        out.stderr
+    );
     let out = hopscope(&["functions", "-b", program, "-f", "inlined:lookup"])?.expect_code(2)?;
     ensure!(
         out.stderr.contains("for -f of record and top alone"),

@@ -26,6 +26,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use inlined::ByFunction;
 pub use inlined::InlinedPlaces;
 use item::Frames;
 pub use item::Item;
@@ -170,6 +171,18 @@ impl Plan {
         let names = ModuleNames::of_process(pid, &modules);
         let resolved: Result<Vec<_>, _> = selections.iter().map(|s| s.resolved(&names)).collect();
         let (selections, left_out) = (&resolved?[..], names.resolve_all(&self.excluded)?);
+        if selections.iter().any(|s| s.inlined) {
+            progress::begin(Phase::Inlined, opened.len());
+        }
+        let within: Vec<ByFunction> = opened
+            .iter()
+            .map(|(module, image, ix)| {
+                let path = module.path.to_string_lossy();
+                let found = self.inlined_in(image, *ix, &path, selections, &left_out);
+                progress::step(1);
+                found
+            })
+            .collect();
         let mut items = Vec::new();
         let functions = images.iter().map(|image| image.functions().len());
         progress::begin(Phase::Functions, functions.sum());
@@ -187,7 +200,7 @@ impl Plan {
                 assume_no_exceptions: self.assume_no_exceptions,
                 shadow_stack,
             };
-            let within = self.inlined_in(image, *ix, &path, selections);
+            let within = &within[n];
             for function in image.functions() {
                 progress::step(1);
                 let wanted = wanted(selections, &path, function);

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub enum Phase {
     /// The files of a process.
     Files,
+    /// Where functions were inlined, by file.
+    Inlined,
     /// Functions: which can be measured.
     Functions,
     /// Functions are copied.
@@ -17,8 +19,9 @@ pub enum Phase {
     Entries,
 }
 
-const PHASES: [Phase; 5] = [
+const PHASES: [Phase; 6] = [
     Phase::Files,
+    Phase::Inlined,
     Phase::Functions,
     Phase::Copies,
     Phase::Pages,
@@ -29,6 +32,7 @@ impl Phase {
     pub fn words(self) -> &'static str {
         match self {
             Phase::Files => "reading files",
+            Phase::Inlined => "reading debugging information",
             Phase::Functions => "looking at functions",
             Phase::Copies => "copying functions",
             Phase::Pages => "preparing entries",

@@ -115,17 +115,36 @@ impl Debug {
         die: &DebuggingInformationEntry<'_, '_, Reader>,
     ) -> Vec<Range<u64>> {
         let mut ranges = Vec::new();
-        let Ok(mut all) = self.dwarf.die_ranges(unit, die) else {
-            return ranges;
-        };
-        while let Ok(Some(range)) = all.next() {
-            // The linker leaves ranges of what it dropped at 0, or empty.
-            if range.begin > 0 && range.begin < range.end {
-                ranges.push(range.begin..range.end);
+        if let Ok(Some(value)) = die.attr_value(gimli::DW_AT_ranges) {
+            if let Ok(Some(mut all)) = self.dwarf.attr_ranges(unit, value) {
+                while let Ok(Some(range)) = all.next() {
+                    ranges.push(range.begin..range.end);
+                }
             }
+        } else {
+            ranges.extend(self.single_range(unit, die));
         }
+        // The linker leaves ranges of what it dropped at 0, or empty.
+        ranges.retain(|range| range.start > 0 && range.start < range.end);
         joined(&mut ranges);
         ranges
+    }
+
+    /// From an address to another one, or so many bytes. A damaged file may name any.
+    fn single_range(
+        &self,
+        unit: &Unit<Reader>,
+        die: &DebuggingInformationEntry<'_, '_, Reader>,
+    ) -> Option<Range<u64>> {
+        let value = |attribute| die.attr_value(attribute).ok()?;
+        let address = |value| self.dwarf.attr_address(unit, value).ok()?;
+        let low = address(value(gimli::DW_AT_low_pc)?)?;
+        let high = value(gimli::DW_AT_high_pc)?;
+        let high = match high.udata_value() {
+            Some(bytes) => low.checked_add(bytes)?,
+            None => address(high)?,
+        };
+        Some(low..high)
     }
 
     fn named(&self, origin: At) -> Option<Named> {

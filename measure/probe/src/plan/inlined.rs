@@ -55,6 +55,7 @@ impl Plan {
         ix: ModuleIx,
         path: &str,
         selections: &[Selection],
+        excluded: &[Pattern],
     ) -> ByFunction {
         let mut by_function = ByFunction::default();
         let patterns = selections.iter().filter(|s| s.inlined).map(|s| &s.pattern);
@@ -69,6 +70,12 @@ impl Plan {
             .unwrap_or_default();
         self.debug.insert(ix, debug);
         self.inlined.more |= more;
+        let (all, left_out): (Vec<Inlined>, Vec<Inlined>) = all.into_iter().partition(|one| {
+            !excluded
+                .iter()
+                .any(|p| p.matches_name(path, &one.name, &one.name))
+        });
+        self.inlined.left_out += left_out.len();
         let mut ranges: Vec<Range<u64>> = all.iter().flat_map(|i| i.ranges.clone()).collect();
         ranges.sort_by_key(|r| r.start);
         by_function.rules = image.frame_rules(&ranges);
@@ -171,7 +178,7 @@ impl Plan {
         let known = modules.find(|(_, _, ix)| self.debug.get(ix).is_some_and(Option::is_some));
         let why = match known {
             Some((module, ..)) => format!(
-                "{} has debugging information, in which no such function is inlined into one that can be measured",
+                "{} has debugging information, in which no such function is inlined (captures cannot be taken of inlined functions, split files (.dwo) are not read)",
                 basename(&module.path)
             ),
             None => "no module has debugging information (compile with -g, or install its debug package)".to_owned(),

@@ -53,6 +53,11 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
             "--budget leaves out functions one by one, and inlined ones have no probes that could be taken away alone: leave out one of the two"
         );
     }
+    if request.check_cost.is_some() && selections.iter().any(|s| s.inlined) {
+        refuse!(
+            "--check-cost switches functions off where they are entered, which inlined ones are not: leave out one of the two"
+        );
+    }
     let pids = match &held {
         Some(held) => vec![held.pid()],
         None => targets::pids(&request.attach)?,

@@ -54,6 +54,12 @@ impl Body<'_> {
         let mut places = Vec::with_capacity(chosen.len());
         for (n, inlined) in chosen.iter().enumerate() {
             open.truncate(inlined.depth as usize);
+            // What was around it may be left out.
+            let is_around = |outer: &usize| {
+                let mut ranges = chosen[*outer].ranges.iter();
+                ranges.any(|range| range.contains(&inlined.entry))
+            };
+            while open.pop_if(|outer| !is_around(outer)).is_some() {}
             let runs = inlined.ranges.iter().map(|range| {
                 let first = self.insns.partition_point(|i| i.svma < range.start);
                 let last = self.insns.partition_point(|i| i.svma < range.end);

@@ -21,7 +21,29 @@ impl Body<'_> {
             }
         };
         reach(&mut depths, &mut open, self.number(entry), RETURN_ADDRESS);
-        while let Some(at) = open.pop() {
+        let mut unseen = 0;
+        loop {
+            let Some(at) = open.pop() else {
+                // A landing pad, that unwinders alone come to: as deep as where anything is called.
+                let calls = depths.iter().zip(&self.calls).filter(|(_, calls)| **calls);
+                let calls = calls.map(|(depth, _)| *depth).min();
+                let calls = calls.filter(|depth| *depth != UNSEEN);
+                unseen += depths[unseen..]
+                    .iter()
+                    .take_while(|d| **d != UNSEEN)
+                    .count();
+                if unseen == depths.len() {
+                    return depths;
+                }
+                reach(
+                    &mut depths,
+                    &mut open,
+                    Some(unseen),
+                    calls.unwrap_or(RETURN_ADDRESS),
+                );
+                continue;
+            };
+
             let insn = self.insns[at];
             let inside = |p: &&Piece| (p.svma..p.svma + p.bytes.len() as u64).contains(&insn.svma);
             let behind = match pieces.iter().find(inside) {
@@ -32,10 +54,6 @@ impl Body<'_> {
                 reach(&mut depths, &mut open, self.number(to), behind);
             }
         }
-        // Landing pads are come to by unwinders alone.
-        let unseen = depths.iter_mut().filter(|depth| **depth == UNSEEN);
-        unseen.for_each(|depth| *depth = RETURN_ADDRESS);
-        depths
     }
 }
 

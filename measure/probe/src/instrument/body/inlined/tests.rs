@@ -176,3 +176,27 @@ fn frames_by_rbp_have_the_room_that_was_made() {
     let on = &found.crossings.0[&(Some(0x1005), Some(0x1009))];
     assert_eq!(on[4].position, FrameAddress::Rbp(16 - 8 - 40));
 }
+
+/// The one around the last is not among them: what lies beside it is not taken for that.
+#[test]
+fn what_is_around_may_be_left_out() {
+    let beside = inlined(&[(0x1003, 0x1006)], 1);
+    let alone = inlined(&[(0x1008, 0x100b)], 2);
+    let found = found(CODE, &[beside, alone], &rules());
+    assert_eq!(found.timed.len(), 2);
+    assert_eq!(kinds(&found, Some(0x1006), Some(0x1008)), [(1, Entry)]);
+    let on = &found.crossings.0[&(Some(0x1006), Some(0x1008))];
+    assert_eq!(on[0].position, FrameAddress::Rsp(0));
+}
+
+/// push rbp; mov rbp, rsp; push rbx; push rbx; call; nop, ret; and a landing pad: call; jmp back
+#[test]
+fn landing_pads_are_as_deep_as_calls() {
+    let code = [
+        0x55, 0x48, 0x89, 0xe5, 0x53, 0x53, 0xe8, 0, 0, 1, 0, 0xc9, 0xc3, 0xe8, 0, 0, 1, 0, 0xeb,
+        0xf7,
+    ];
+    let rules = FrameRules::of(vec![(0x1000..0x1014, FrameAddress::Rbp(16))]);
+    let found = found(&code, &[inlined(&[(0x100d, 0x1012)], 0)], &rules);
+    assert_eq!(found.refused, []);
+}
