@@ -214,6 +214,11 @@ pub fn recorder_alive(table: &PatchTable) -> bool {
         && (procfs::is_hopscope(table.recorder) || holds_an_arena(table.recorder))
 }
 
+/// Whether it was made by another recorder, which still runs: what nothing is answered by yet may be about to be used.
+pub(super) fn is_of_another(table: &PatchTable) -> bool {
+    table.recorder != std::process::id() as i32 && recorder_alive(table)
+}
+
 /// As a recorder does, whatever its program is called.
 fn holds_an_arena(pid: i32) -> bool {
     let fds = fs::read_dir(format!("/proc/{pid}/fd"));

@@ -270,6 +270,9 @@ fn attempt(
             let copies = linked.iter().zip(&places.segments);
             let copies = copies.filter_map(|(l, area)| Some((*area, l.tables_at?)));
             slots::add(pid, &memory, lookup.table(), &copies.collect::<Vec<_>>())?;
+            if let Lookup::There(table) = lookup {
+                super::lookup::still_there(pid, &memory, table)?;
+            }
         }
         let on = batch.switch_on(pid, &mut table);
         let on = on.map_err(|e| earlier_recording(pid, &memory, e))?;

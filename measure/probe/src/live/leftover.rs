@@ -33,6 +33,7 @@ pub(super) fn of(
             Err(e) => Err(e),
         };
         match read {
+            Ok((table, _)) if table.answers_unwinders && found::is_of_another(&table) => {}
             Ok((table, state)) if is_retired(&table, state) && f.belongs(&table) => {
                 left.push(Leftover { table });
             }

@@ -59,11 +59,7 @@ pub(super) fn prepare(
         wanted.push(one.patch_at().map_err(refused)?);
     }
     let serves = |table: &PatchTable| {
-        let patched = |p: &Patch| {
-            let mut now = [0; 5];
-            memory.read(p.at, &mut now).is_ok() && now == p.replaced
-        };
-        table.patches.iter().all(patched)
+        table.patches.iter().all(|p| is_patched(memory, p))
             && wanted
                 .iter()
                 .all(|at| table.patches.iter().any(|p| p.at == *at))
@@ -142,6 +138,29 @@ pub(super) fn prepare(
         code,
         linked,
     })))
+}
+
+/// Whoever took copies away with it saw no use of it before this recording's were added: it did so in a stop, which is
+/// over once this one is.
+pub(super) fn still_there(
+    pid: i32,
+    memory: &TargetMemory,
+    table: &PatchTable,
+) -> Result<(), LiveError> {
+    super::remove::finish_call(pid)?;
+    match table.patches.iter().all(|p| is_patched(memory, p)) {
+        true => Ok(()),
+        false => Err(LiveError::Lookup {
+            pid,
+            why: "another hopscope has just taken away what an earlier recording had; try again"
+                .to_owned(),
+        }),
+    }
+}
+
+fn is_patched(memory: &TargetMemory, patch: &Patch) -> bool {
+    let mut now = [0; 5];
+    memory.read(patch.at, &mut now).is_ok() && now == patch.replaced
 }
 
 /// The bytes that are replaced, if they are those of the file.

@@ -1,6 +1,7 @@
 //! Taking away what was mapped, once nothing in the process refers to it any more; with it what
 //! earlier recordings had to leave.
 use super::error::LiveError;
+use super::found;
 use super::inside::is_inside;
 use super::leftover;
 use super::pages::Hit;
@@ -35,7 +36,8 @@ pub fn reap(
     table: &PatchTable,
     retire: Option<Arena>,
 ) -> Result<Reaped, LiveError> {
-    let lookups = slots::in_process(pid, memory);
+    let mut lookups = slots::in_process(pid, memory);
+    lookups.retain(|lookup| !found::is_of_another(lookup));
     let tables: Vec<_> = std::iter::once(table).chain(&lookups).collect();
     let mut survey = Survey::new(memory, &tables);
     let (mut reaped, _) = reap_all(pid, memory, &tables, retire, Extent::Limited, &mut survey)?;
@@ -221,7 +223,7 @@ fn retire_copies(
     for child in &children {
         let memory = TargetMemory::open(child.pid())?;
         // Its entries lead here, and what the table says of them is still needed.
-        if super::found::is_patched(&memory, table) || is_inside(child, &memory, probes, &[])? {
+        if found::is_patched(&memory, table) || is_inside(child, &memory, probes, &[])? {
             return Ok(None);
         }
     }
