@@ -89,7 +89,7 @@ impl Debug {
             // By some compilers' tables, parts of what is within lie outside.
             for (_, outer) in &open {
                 found[*outer].ranges.extend(ranges.iter().cloned());
-                joined(&mut found[*outer].ranges);
+                join(&mut found[*outer].ranges);
             }
             let entry = match die.attr_value(gimli::DW_AT_entry_pc) {
                 Ok(Some(AttributeValue::Addr(at))) => at,
@@ -126,7 +126,7 @@ impl Debug {
         }
         // The linker leaves ranges of what it dropped at 0, or empty.
         ranges.retain(|range| range.start > 0 && range.start < range.end);
-        joined(&mut ranges);
+        join(&mut ranges);
         ranges
     }
 
@@ -163,7 +163,7 @@ impl Debug {
 }
 
 /// Ascending, and what touches is one.
-fn joined(ranges: &mut Vec<Range<u64>>) {
+pub fn join<T: Copy + Ord>(ranges: &mut Vec<Range<T>>) {
     ranges.sort_by_key(|r| r.start);
     ranges.dedup_by(|next, range| {
         let touches = next.start <= range.end;

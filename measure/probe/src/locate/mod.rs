@@ -36,7 +36,7 @@ pub use files::basename;
 pub use frame_rules::{FrameAddress, FrameRules};
 pub use functions::{Function, NameSource};
 pub use image::Image;
-pub use inlined::Inlined;
+pub use inlined::{Inlined, join};
 pub use known_addresses::Known;
 pub use mapped::{MappedModule, TextMapping, has_shadow_stack, mapped_modules};
 pub use source::Lines;

@@ -10,7 +10,7 @@ use super::{Target, ThreadNumbers};
 use crate::counters::read_tsc;
 use crate::live::LiveError;
 use hopscope_event::ring::Visit;
-use hopscope_event::{ClockSync, FunctionId, LeftOutEntry, ThreadEntry, TscFrequency};
+use hopscope_event::{FunctionId, LeftOutEntry, ThreadEntry, TscFrequency};
 use hopscope_trace::{RecordBatch, TraceError};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -343,14 +343,6 @@ impl Sink for Nowhere {
     }
 
     fn records(&mut self, _: RecordBatch<'_>) -> Result<(), TraceError> {
-        Ok(())
-    }
-
-    fn clock(&mut self, _: ClockSync) -> Result<(), TraceError> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), TraceError> {
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! From records to what each function did in the last interval and since the start.
 use hopscope_analyze::StackOwners;
 use hopscope_analyze::{Calls, Correction, Distribution, Index, OwnedBatch, PlacedCall, Quantile};
-use hopscope_event::{ClockSync, ThreadEntry, Tsc};
+use hopscope_event::{ThreadEntry, Tsc};
 use hopscope_probe::recorder::Sink;
 use hopscope_trace::TraceError;
 use std::cell::RefCell;
@@ -197,14 +197,6 @@ impl Sink for Shared {
 
     fn visited(&mut self, began: Tsc) -> Result<(), TraceError> {
         self.0.borrow_mut().visited(began);
-        Ok(())
-    }
-
-    fn clock(&mut self, _: ClockSync) -> Result<(), TraceError> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), TraceError> {
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 use super::flow::Body;
 use super::{Counts, NotTimed};
 use crate::instrument::body::unit::Op;
-use crate::locate::Inlined;
+use crate::locate::{Inlined, join};
 use std::ops::Range;
 
 /// Instructions of others between two of its own that count as its own.
@@ -179,15 +179,4 @@ fn common(a: &[Range<usize>], b: &[Range<usize>]) -> usize {
         common.sum::<usize>()
     };
     a.iter().map(of_one).sum()
-}
-
-fn join(runs: &mut Vec<Range<usize>>) {
-    runs.sort_by_key(|r| r.start);
-    runs.dedup_by(|next, run| {
-        let touches = next.start <= run.end;
-        if touches {
-            run.end = run.end.max(next.end);
-        }
-        touches
-    });
 }
