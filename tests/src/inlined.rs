@@ -1,5 +1,5 @@
 //! `-f inlined:…`: functions timed where the compiler put them into others.
-use crate::recording::{Recording, Report, command};
+use crate::recording::{Report, command, command_with_buffer, summary};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, compile, hopscope, hopscope_bin, scratch};
@@ -146,9 +146,11 @@ fn came_to_what_it_should(target: Target) -> Result<()> {
 fn attached() -> Result<()> {
     let target = running(&built("gcc", "nf.c", "-O2")?)?;
     let file = scratch().join("attached.hop");
+    let mut entries = 0;
     for _ in 0..3 {
-        let recording = Recording::start_keeping(target.pid(), &STEPS, &file, "64M")?;
-        let said = recording.stop()?;
+        let mut record = command_with_buffer(target.pid(), &STEPS, &file, "64M");
+        let out = run(record.args(["-d", "100ms"]))?.expect_code(0)?;
+        let said = summary(&out.stdout)?;
         let inlined = &said["inlined"];
         ensure!(
             inlined["places"] == 4 && inlined["refused"] == 0,
@@ -160,12 +162,10 @@ fn attached() -> Result<()> {
         );
         let report = Report::read(&file)?;
         report.expect_balanced()?;
-        ensure!(
-            report.entries("packet") > 0,
-            "nothing was recorded: {}",
-            report.summary
-        );
+        entries += report.entries("rewrite [inlined in packet]");
     }
+    // In any of them: a busy machine may give it no processor in one.
+    ensure!(entries > 0, "nothing was recorded");
     came_to_what_it_should(target)
 }
 
@@ -194,17 +194,15 @@ fn torture() -> Result<()> {
         let mut start = Command::new(&program);
         let target = Target::spawn(start.arg(mode).stdout(Stdio::piped()))?;
         let file = scratch().join(format!("{mode}.hop"));
+        let mut entries = 0;
         for _ in 0..3 {
             let mut record = command(target.pid(), &["torture*!*work*", "inlined:work_*"], &file);
-            run(record.args(["-d", "30ms"]))?.expect_code(0)?;
+            run(record.args(["-d", "100ms"]))?.expect_code(0)?;
             let report = Report::read(&file)?;
             report.expect_balanced()?;
-            ensure!(
-                report.entries("work_switch [inlined in work]") > 0,
-                "{mode}: {:?}",
-                report.functions
-            );
+            entries += report.entries("work_switch [inlined in work]");
         }
+        ensure!(entries > 0, "{mode}: nothing was recorded");
         target.signal(Signal::SIGTERM)?;
         let out = target.output()?;
         let said = String::from_utf8_lossy(&out.stdout);
